@@ -68,7 +68,8 @@ prepared_reading = prepared_for("reading_comprehension", "prepared_reading")
 @pytest.fixture(scope="session")
 def data(prepared, prepared_dialog, prepared_generation, prepared_reading):
     """`{task: prepared directory}`."""
-    return dict(zip(SMALL_PATH, (prepared, prepared_dialog, prepared_generation, prepared_reading), strict=True))
+    others = {"generation": prepared_generation, "reading_comprehension": prepared_reading}
+    return {"selection": prepared, "dialog": prepared_dialog, **others}
 
 
 # === Runs ===
@@ -94,6 +95,15 @@ trained_reading_comprehension = trained_for("reading_comprehension")
 def selection_predictor(trained_selection):
     keras.config.set_dtype_policy("float32")
     return TASKS["selection"].predictor(trained_selection)
+
+
+@pytest.fixture
+def run_with_pairs(trained_selection, prepared, tmp_path, monkeypatch):
+    """A run directory with the conversations that it was trained on; the cache is beside it."""
+    path = shutil.copytree(trained_selection.path, tmp_path / "given")
+    shutil.copytree(prepared.parent / "raw", path / "pairs")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return path
 
 
 @pytest.fixture(scope="session")

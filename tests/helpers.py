@@ -53,6 +53,18 @@ def refusal(function, *arguments):
     return str(caught.value)
 
 
+def flip_bit(path, place=0.5):
+    """Changes a bit of a file, at a place between its beginning, 0, and its end, 1; a second time it mends it."""
+    content = bytearray(path.read_bytes())
+    content[int(place * (len(content) - 1))] ^= 1
+    path.write_bytes(content)
+
+
+def contents_of(directory):
+    """`{name: bytes}` of the files in it."""
+    return {file.name: file.read_bytes() for file in directory.iterdir() if file.is_file()}
+
+
 def unpickled(content):
     """What `data.pickles` reads of some bytes."""
     with tempfile.TemporaryDirectory() as directory:
@@ -61,12 +73,7 @@ def unpickled(content):
 
 # === Prepared datasets ===
 
-SMALL_PATH = {
-    "selection": "prepared",
-    "dialog": "prepared/task1",
-    "generation": "prepared",
-    "reading_comprehension": "prepared",
-}
+SMALL_PATH = dict.fromkeys(TASKS, "prepared") | {"dialog": "prepared/task1"}
 """The dataset in the directory of `prepare_small`, of each task."""
 
 
@@ -139,39 +146,36 @@ def _write_reading_comprehension(raw):
     np.savez(raw / "vectors.npz", words=np.array(words), vectors=vectors)
 
 
+def turns(*texts):
+    """What user and bot say by turns, as `(speaker, text)`."""
+    return list(zip(itertools.cycle(("user", "bot")), texts, strict=False))
+
+
 # === Runs ===
 
+
+def _small(model, epochs, batch_size, learning_rate, **settings):
+    training = {"epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate, "precision": "float32"}
+    return model, {**settings, **training}
+
+
 SMALL_RUNS = {
-    "selection": (
-        "dam",
-        {
-            **{"levels": "1", "max_turns": "3", "max_words": "5", "embedding_dropout": "0.2"},
-            **{"loss": "softmax", "negatives": "fresh", "validations_per_epoch": "2"},
-            **{"epochs": 1.0, "batch_size": 32, "learning_rate": 0.01, "precision": "float32"},
-        },
+    "selection": _small(
+        **{"model": "dam", "epochs": 1.0, "batch_size": 32, "learning_rate": 0.01},
+        **{"levels": "1", "max_turns": "3", "max_words": "5", "embedding_dropout": "0.2"},
+        **{"loss": "softmax", "negatives": "fresh", "validations_per_epoch": "2"},
     ),
-    "dialog": (
-        "memma",
-        {
-            **{"embedding_dim": "8", "heads": "2", "hops": "2", "positions": "halves"},
-            **{"epochs": 8.0, "batch_size": 4, "learning_rate": 0.02, "precision": "float32"},
-        },
+    "dialog": _small(
+        **{"model": "memma", "epochs": 8.0, "batch_size": 4, "learning_rate": 0.02},
+        **{"embedding_dim": "8", "heads": "2", "hops": "2", "positions": "halves"},
     ),
-    "generation": (
-        "seq2seq",
-        {
-            **{"embedding_dim": "7", "hidden": "10", "bidirectional": "false", "dropout": "0.1"},
-            **{"epochs": 1.0, "batch_size": 8, "learning_rate": 0.02, "precision": "float32"},
-            "validations_per_epoch": "2",
-        },
+    "generation": _small(
+        **{"model": "seq2seq", "epochs": 1.0, "batch_size": 8, "learning_rate": 0.02, "validations_per_epoch": "2"},
+        **{"embedding_dim": "7", "hidden": "10", "bidirectional": "false", "dropout": "0.1"},
     ),
-    "reading_comprehension": (
-        "bidaf",
-        {
-            **{"hidden": "5", "character_filters": "7", "character_dim": "3", "dropout": "0"},
-            **{"epochs": 20.0, "batch_size": 8, "learning_rate": 0.02, "precision": "float32"},
-            **{"ema": "0.9", "validations_per_epoch": "0.2"},
-        },
+    "reading_comprehension": _small(
+        **{"model": "bidaf", "epochs": 20.0, "batch_size": 8, "learning_rate": 0.02, "validations_per_epoch": "0.2"},
+        **{"hidden": "5", "character_filters": "7", "character_dim": "3", "dropout": "0", "ema": "0.9"},
     ),
 }
 """The model and the settings of the small run that conftest.py trains for each task."""
@@ -348,22 +352,7 @@ def to_numpy(x):
 # === Layers ===
 
 on_tensorflow = pytest.mark.skipif(keras.config.backend() != "tensorflow", reason="is about TensorFlow's graphs")
-not_on_jax = pytest.mark.skipif(
-    keras.config.backend() == "jax", reason="needs a feature that JAX, or Keras on it, lacks"
-)
-
-
-@contextlib.contextmanager
-def ray_nodes():
-    """The address of a Ray cluster of two nodes, on this machine, which `RAY_ADDRESS` names meanwhile."""
-    from ray.cluster_utils import Cluster
-
-    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": 10**8})
-    nodes.add_node(num_cpus=1, object_store_memory=10**8)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_ADDRESS", nodes.address)
-        yield nodes.address
-    nodes.shutdown()
+not_on_jax = pytest.mark.skipif(keras.config.backend() == "jax", reason="needs what JAX, or Keras on it, lacks")
 
 
 def randomised(layer, seed, size=0.5):

@@ -11,7 +11,7 @@ import types
 
 import numpy as np
 import pytest
-from helpers import SMALL_RUNS, ray_nodes, start_process
+from helpers import SMALL_RUNS, start_process
 from test_engine_devices import EPOCHS, RATE, assert_equal_states, plan_of, result_of
 
 from base.files import UserError
@@ -24,13 +24,18 @@ from tasks.selection.prepare import Settings, prepare
 
 @pytest.fixture(scope="module")
 def two_nodes():
-    """The address of a cluster."""
+    """A Ray cluster of two nodes, on this machine, which `RAY_ADDRESS` names meanwhile."""
     pytest.importorskip("ray.train", reason="the extra `ray` is not installed", exc_type=ImportError)
     from ray.cloudpickle import register_pickle_by_value
+    from ray.cluster_utils import Cluster
 
     register_pickle_by_value(sys.modules[__name__])  # its names travel to processes without tests/
-    with ray_nodes() as address:
-        yield address
+    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": 10**8})
+    nodes.add_node(num_cpus=1, object_store_memory=10**8)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_ADDRESS", nodes.address)
+        yield
+    nodes.shutdown()
 
 
 SMALL = Settings(name="sample", dimension=7, word2vec_epochs=1)
@@ -38,7 +43,7 @@ SMALL = Settings(name="sample", dimension=7, word2vec_epochs=1)
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_two_nodes_prepare_the_same_bytes_as_one_process(two_nodes, tmp_path, monkeypatch, capsys):
+def test_two_nodes_prepare_the_same_bytes_as_one_process(two_nodes, tmp_path, monkeypatch):
     monkeypatch.setattr("tasks.selection.ingest.SPAN", 5000)
     raw = tmp_path / "raw"
     write_smn(raw, count=60, seed=3, held_out=11)

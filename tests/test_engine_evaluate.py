@@ -7,7 +7,8 @@ import shutil
 
 import numpy as np
 import pytest
-from helpers import ROOT, copy_of, full_disk, train_small
+from helpers import ROOT, contents_of, copy_of, full_disk, train_small
+from reference_recurrent import softmax
 
 from base.files import UserError
 from engine import evaluate as evaluation
@@ -128,18 +129,16 @@ def test_a_row_names_the_corpus_and_the_trainings_before_if_they_are_others(run,
 
 def test_seeds_are_shown_side_by_side_and_each_model_and_dataset_is_loaded_once(swept, tmp_path, capsys, monkeypatch):
     loaded, file = collections.Counter(), tmp_path / "scores.jsonl"
-    load_model, load_dataset = Run.load_model, dialog.load_dataset
 
-    def counted_model(run):
-        loaded[run.path.name] += 1
-        return load_model(run)
+    def counted(load):
+        def loading(given):
+            loaded[pathlib.Path(getattr(given, "path", given)).name] += 1
+            return load(given)
 
-    def counted_dataset(path):
-        loaded[pathlib.Path(path).name] += 1
-        return load_dataset(path)
+        return loading
 
-    monkeypatch.setattr(Run, "load_model", counted_model)
-    monkeypatch.setattr(dialog, "load_dataset", counted_dataset)
+    monkeypatch.setattr(Run, "load_model", counted(Run.load_model))
+    monkeypatch.setattr(dialog, "load_dataset", counted(dialog.load_dataset))
     splits = ["dev", "dev-oov", "test"]  # one of which the dataset lacks
     evaluate_all(TASKS, str(swept / "runs" / "*"), splits, scores=file, baselines=False)
     assert loaded == {"tiny-task1-1": 1, "tiny-task1-2": 1, "task1": 1}
@@ -209,15 +208,6 @@ def second(run, path):
     return other
 
 
-def contents_of(path):
-    return {file.name: file.read_bytes() for file in path.iterdir() if file.is_file()}
-
-
-def softmax(logits):
-    e = np.exp(np.asarray(logits, "float64"))
-    return e / e.sum(axis=-1, keepdims=True)
-
-
 def score_together(*runs, out, **options):
     pattern = ",".join(str(run.path) for run in runs)
     evaluate_all(TASKS, pattern, ["dev"], baselines=False, scores_out=str(out), precision="float32", **options)
@@ -254,9 +244,7 @@ def test_candidates_are_ranked_by_the_geometric_mean_of_odds(trained_selection, 
     np.testing.assert_allclose(np.array(found, float), np.log(odds), atol=1e-4)
 
 
-def test_responses_are_chosen_by_the_mean_of_probabilities_also_if_one_model_reads_fewer_fields(
-    trained_dialog, tmp_path
-):
+def test_responses_are_chosen_by_the_mean_of_probabilities_though_one_reads_fewer_fields(trained_dialog, tmp_path):
     run = trained_dialog
     typed = train_small("dialog", run.dataset["path"], tmp_path, {"match_types": "true"}, epochs=0.25)
     one, two = run.load_model(), typed.load_model()
@@ -267,9 +255,7 @@ def test_responses_are_chosen_by_the_mean_of_probabilities_also_if_one_model_rea
     np.testing.assert_allclose(np.exp(np.asarray(joint(inputs), "float64")), p, atol=1e-5)
 
 
-def test_ensembles_refuse_models_that_do_not_belong_together(
-    trained_generation, trained_selection, trained_dialog, tmp_path
-):
+def test_ensembles_refuse_models_that_differ(trained_generation, trained_selection, trained_dialog, tmp_path):
     width = trained_selection.config.max_words
     shorter = copy_with(trained_selection, tmp_path / "shorter", "config", max_words=width - 1)
     for runs, message in (

@@ -6,7 +6,7 @@ import shutil
 import signal
 
 import pytest
-from helpers import full_disk
+from helpers import contents_of, flip_bit, full_disk
 
 from base.files import CHECKSUMS, UserError, atomic_directory
 from engine.run import BEST, CONFIG, EXAMPLES, HISTORY, LAST, METRICS, Run, State, locked, signals_received
@@ -17,6 +17,12 @@ from tasks import TASKS
 def copied(trained_dialog, tmp_path):
     """A run with the config of another, without files of its own."""
     return Run(tmp_path, trained_dialog.record)
+
+
+@pytest.fixture
+def own(trained_dialog, tmp_path):
+    """A copy of a run."""
+    return Run.open(shutil.copytree(trained_dialog.path, tmp_path / "run"))
 
 
 # === Config ===
@@ -64,7 +70,7 @@ def test_create_refuses_a_used_directory(file, how, copied):
     assert [each.name for each in copied.path.iterdir()] == [file]
 
 
-def test_a_run_that_ended_before_anything_was_saved_is_replaced(copied, monkeypatch):
+def test_a_run_that_ended_before_anything_was_saved_is_replaced(copied):
     Run.create(copied.path, copied.record)
     with locked(copied.path), pytest.raises(UserError, match="another process is training"):
         Run.create(copied.path, copied.record)
@@ -117,48 +123,37 @@ def test_hashed_words_need_no_room(trained_selection, tmp_path):
     assert run.load_model().config.hashed_words > (run.path / BEST).stat().st_size
 
 
-def test_a_sealed_run_is_refused_when_a_file_that_answers_depend_on_is_altered(trained_dialog, tmp_path):
-    run = Run.open(shutil.copytree(trained_dialog.path, tmp_path / "run"))
-    run.seal()
+def test_a_sealed_run_is_refused_when_a_file_that_answers_depend_on_is_altered(own):
+    own.seal()
     names = {CONFIG, BEST, "vocabulary.txt", "candidates.txt", "entities.txt", "knowledge.txt", "phrases.txt"}
-    assert names <= json.loads((run.path / CHECKSUMS).read_text()).keys()
-    Run.open(run.path).load_model()
-    run.save_metrics("dev", {"metrics": {"per_response": 0.5}})
-    Run.open(run.path)
+    assert names <= json.loads((own.path / CHECKSUMS).read_text()).keys()
+    Run.open(own.path).load_model()
+    own.save_metrics("dev", {"metrics": {"per_response": 0.5}})
+    Run.open(own.path)
     for name in names:
-        content = bytearray((run.path / name).read_bytes())
-        content[len(content) // 2] ^= 1
-        (run.path / name).write_bytes(content)
+        flip_bit(own.path / name)
         with pytest.raises(UserError, match=f"({name} is damaged or was altered: {CHECKSUMS}|{name}: )"):
-            Run.open(run.path).load_model()
-        content[len(content) // 2] ^= 1
-        (run.path / name).write_bytes(content)
-    (run.path / "knowledge.txt").unlink()
+            Run.open(own.path).load_model()
+        flip_bit(own.path / name)
+    (own.path / "knowledge.txt").unlink()
     with pytest.raises(UserError, match=r"knowledge\.txt is damaged or was altered"):
-        Run.open(run.path)
+        Run.open(own.path)
 
 
 # === Damage and unfinished writes ===
 
 
-@pytest.mark.parametrize("name", [BEST, LAST])
-def test_any_damage_is_named(trained_dialog, copied, name):
-    content = bytearray((trained_dialog.path / name).read_bytes())
-    (copied.path / CHECKSUMS).write_bytes((trained_dialog.path / CHECKSUMS).read_bytes())
-    for place in (0, len(content) // 3, len(content) // 2, len(content) - 1):
-        content[place] ^= 1
-        (copied.path / name).write_bytes(content)
+@pytest.mark.parametrize(("name", "read"), [(BEST, Run.load_model), (LAST, Run.saved_state)])
+def test_any_damage_is_named(own, name, read):
+    for place in (0, 1 / 3, 1 / 2, 1):
+        flip_bit(own.path / name, place)
         with pytest.raises(UserError, match=f"{name} is damaged.* {CHECKSUMS} does not name its SHA-256"):
-            copied.load_model() if name == BEST else copied.saved_state()
-        content[place] ^= 1
-    (copied.path / name).write_bytes(content)
-    if name == BEST:
-        copied.load_model()
-    else:
-        assert copied.saved_state().step == 56
+            read(own)
+        flip_bit(own.path / name, place)
+    read(own)
 
 
-def test_weights_and_states_of_another_model_are_refused(trained_dialog, trained_selection, copied):
+def test_weights_and_states_of_another_model_are_refused(trained_selection, copied):
     with pytest.raises(UserError, match=r"holds no weights: expected best\.weights\.h5, which train\.py writes"):
         copied.load_model()
     for name in (BEST, LAST):
@@ -190,21 +185,18 @@ def test_the_checksum_before_counts_until_the_new_file_is_there(trained_dialog, 
 
 
 @pytest.mark.parametrize("name", [BEST, LAST])
-def test_a_full_disk_keeps_the_last_good_files(trained_dialog, tmp_path, name):
-    run = Run.open(shutil.copytree(trained_dialog.path, tmp_path / "run"))
-    model, before = run.load_model(), {file: file.read_bytes() for file in run.path.iterdir() if file.is_file()}
+def test_a_full_disk_keeps_the_last_good_files(own, name):
+    model, before = own.load_model(), contents_of(own.path)
     task = TASKS["dialog"]
     model.compile(task.optimizer(task.Training(), 7))
     with full_disk(20_000), pytest.raises(UserError, match=f"{name} cannot be written: File too large"):
-        run.save_best(model) if name == BEST else run.save(model, State())
-    assert {file: file.read_bytes() for file in run.path.iterdir() if file.is_file()} == before
+        own.save_best(model) if name == BEST else own.save(model, State())
+    assert contents_of(own.path) == before
 
 
 def test_a_directory_that_appears_meanwhile_is_kept(tmp_path):
-    with (
-        pytest.raises(UserError, match="out cannot be written: Directory not empty"),
-        atomic_directory(tmp_path / "out"),
-    ):
+    message = "out cannot be written: Directory not empty"
+    with pytest.raises(UserError, match=message), atomic_directory(tmp_path / "out"):
         (tmp_path / "out").mkdir()
         (tmp_path / "out" / "theirs").write_text("x")
     assert [file.name for file in tmp_path.rglob("*")] == ["out", "theirs"]

@@ -19,7 +19,6 @@ from tasks import RECIPES, TASKS
     [
         ("dialog", {"candidates": "[3, 5]"}, r"--set candidates=\[3, 5\]: .*task1 decides candidates, it is \(477"),
         ("dialog", {"levels": "3"}, r"no field 'levels'\. The model has .*heads.*; its training has .*loss, "),
-        ("dialog", {"patience": "-1"}, "patience: .* greater than or equal to 0. Received: -1"),
         ("dialog", {"epochs": "Infinity"}, "epochs: .* finite number"),
         ("dialog", {"epochs": "1e30"}, "epochs: .* less than or equal to 1000000"),
         ("dialog", {"validations_per_epoch": "1e-320"}, "validations_per_epoch: .* greater than or equal to"),

@@ -22,7 +22,6 @@ from engine.task import Training
 from engine.train import LOG_INTERVAL, Progress, resume, start, train
 from models import MODELS
 from tasks import TASKS
-from tasks.dialog.data import World
 
 dialog, selection = TASKS["dialog"], TASKS["selection"]
 
@@ -75,10 +74,8 @@ class NumbersRun(Run):
 
     def build_model(self):
         x = keras.Input((None, 1), name="x")
-        y = keras.layers.Dropout(self.dropout, seed=7)(
-            keras.layers.Dense(1, use_bias=False, kernel_initializer="zeros")(x)
-        )
-        model = keras.Model({"x": x}, y)
+        weight = keras.layers.Dense(1, use_bias=False, kernel_initializer="zeros")
+        model = keras.Model({"x": x}, keras.layers.Dropout(self.dropout, seed=7)(weight(x)))
         model.config = None
         return model
 
@@ -112,29 +109,24 @@ def test_history_has_the_mean_loss_of_each_interval(tmp_path, capsys):
     assert lines[2].startswith("step 46  epoch 1.00  loss ") and lines[2].endswith("dev: accuracy 0.2500")
 
 
-class Decaying(Numbers):
-    """The learning rate is inverse to the step, and too small to move the weight, as is the clipped gradient."""
-
-    def optimizer(self, training, steps, config):
-        rate = keras.optimizers.schedules.InverseTimeDecay(1e-30, 1, 1.0)
-        return keras.optimizers.SGD(rate, clipvalue=1e-30)
-
-
 def test_tensorboard_has_loss_learning_rate_and_gradient_norm_at_each_log_step(tmp_path, monkeypatch):
+    """The learning rate is inverse to the step, and too small to move the weight, as is the clipped gradient."""
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
     from tensorboard.util.tensor_util import make_ndarray
 
     monkeypatch.setattr(NumbersRun, "dropout", 0.0)
     targets, rng = np.random.default_rng(0).normal(size=STEPS), np.random.default_rng((1, 0))
     noise = np.array([rng.normal() for _ in targets])
-    trained(tmp_path / "run", targets, Decaying(scores=[0.5]))
+    rate = keras.optimizers.schedules.InverseTimeDecay(1e-30, 1, 1.0)
+    optimizer = keras.optimizers.SGD(rate, clipvalue=1e-30)
+    trained(tmp_path / "run", targets, Numbers(scores=[0.5], optimizer=lambda *_: optimizer))
     events = EventAccumulator(str(tmp_path / "run" / "tensorboard"))
     events.Reload()
 
     def scalars(name):
         return {event.step: float(make_ndarray(event.tensor_proto)) for event in events.Tensors(name)}
 
-    found, rates, norms = scalars("loss"), scalars("learning_rate"), scalars("gradient_norm")
+    found, rates, norms = map(scalars, ("loss", "learning_rate", "gradient_norm"))
     ends = [LOG_INTERVAL, 2 * LOG_INTERVAL, STEPS]
     assert list(found) == list(rates) == list(norms) == ends
     for begin, end in zip([0, *ends], ends, strict=False):
@@ -182,36 +174,30 @@ def test_the_best_score_ends_training_only_where_it_is_no_chance(tmp_path, dev, 
 def test_a_loss_that_is_not_finite_keeps_the_last_good_state(tmp_path, wrong):
     targets = np.ones(3 * STEPS)
     targets[STEPS + 4] = wrong
-    with pytest.raises(
-        UserError,
-        match=r"run: the loss of step 28 is (nan|inf), so training stopped; try a lower --learning_rate.* "
-        r"train.py --resume --workdir=.*run continues from step 23$",
-    ):
+    message = r"run: the loss of step 28 is (nan|inf), so training stopped; try a lower --learning_rate"
+    resumable = "train.py --resume --workdir=.*run continues from step 23$"
+    with pytest.raises(UserError, match=f"{message}.* {resumable}"):
         trained(tmp_path / "run", targets, validations_per_epoch=3, save_minutes=0.0)
     run = Run(tmp_path / "run", {})
     assert run.saved_state().step == STEPS and [row["step"] for row in run.history()] == [STEPS]
     assert (run.path / BEST).is_file()
 
 
-class Leaping(Numbers):
-    """The first step makes the weight infinite; its loss is finite."""
-
-    def optimizer(self, training, steps, config):
-        return keras.optimizers.SGD(1e39)
+LEAP = {"optimizer": lambda *_: keras.optimizers.SGD(1e39)}  # makes the weight infinite; the loss before is finite
 
 
 @pytest.mark.parametrize(
-    ("task", "wrong", "settings"),
+    ("values", "wrong", "settings"),
     [
-        (Leaping(), "weights", {"validations_per_epoch": 5}),
-        (Leaping(), "weights", {"save_minutes": 0.0}),
-        *((Numbers(scores=[value]), "metrics", {"validations_per_epoch": 5}) for value in (np.nan, np.inf)),
+        (LEAP, "weights", {"validations_per_epoch": 5}),
+        (LEAP, "weights", {"save_minutes": 0.0}),
+        *(({"scores": [value]}, "metrics", {"validations_per_epoch": 5}) for value in (np.nan, np.inf)),
     ],
 )
-def test_what_is_not_finite_is_neither_scored_nor_saved(tmp_path, monkeypatch, task, wrong, settings):
+def test_what_is_not_finite_is_neither_scored_nor_saved(tmp_path, monkeypatch, values, wrong, settings):
     monkeypatch.setattr("engine.train.LOG_INTERVAL", 1)
     with pytest.raises(UserError, match=f"the {wrong} after step 1 are not finite, so .*; nothing was saved before"):
-        trained(tmp_path / "run", np.ones(5), task, **settings)
+        trained(tmp_path / "run", np.ones(5), Numbers(**values), **settings)
     assert not Run(tmp_path / "run", {}).saved()
 
 
@@ -280,12 +266,8 @@ def train_quickly(data, workdir, **settings):
 @pytest.mark.parametrize(("number", "step"), [(signal.SIGTERM, 2), (signal.SIGINT, 8)])
 def test_a_signal_saves_and_resume_continues_exactly(prepared_dialog, tmp_path, number, step):
     whole = train_quickly(prepared_dialog, tmp_path / "whole", epochs=1.5714)
-    with (
-        at_step(step, lambda: os.kill(os.getpid(), number)),
-        pytest.raises(
-            KeyboardInterrupt, match=rf"^interrupted; train.py --resume --workdir=.*/run continues from step {step}$"
-        ),
-    ):
+    message = rf"^interrupted; train.py --resume --workdir=.*/run continues from step {step}$"
+    with at_step(step, lambda: os.kill(os.getpid(), number)), pytest.raises(KeyboardInterrupt, match=message):
         train_quickly(prepared_dialog, tmp_path / "run", epochs=1.5714)
     assert signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler)
     (tmp_path / "run" / f".{LAST}.x7").mkdir()  # what a killed process was writing in
@@ -318,7 +300,6 @@ def test_a_run_holds_all_that_is_needed(task, request):
     assert [row["epoch"] for row in run.history()] == epochs.get(task, [5, 10, 15, 20])
     assert run.finished() and run.training.seed == 1
     if task == "dialog":
-        assert World.load(run.path) == World.load(request.getfixturevalue("prepared_dialog"))
         losses = [row["loss"] for row in run.history()]
         assert np.log(477) > losses[0] > losses[1] > losses[3] < 0.5 * np.log(477)  # a guess among all candidates
 
@@ -371,9 +352,8 @@ def test_auto_precision_is_chosen_once_and_kept(prepared_dialog, tmp_path, monke
 
 
 def test_compatibility_release_sets_what_the_release_is(prepared):
-    config, training = selection.configure(
-        MODELS["dam"], selection.load_dataset(prepared), {"compatibility": "release", "variant": "last"}
-    )
+    settings = {"compatibility": "release", "variant": "last"}
+    config, training = selection.configure(MODELS["dam"], selection.load_dataset(prepared), settings)
     assert (config.masking, config.scalar_bias, config.response_rows) == ("release", True, True)
     assert training.loss_clip == 10.0
 
@@ -396,11 +376,14 @@ def test_resume_that_the_lock_refuses_changes_nothing(trained_dialog, tmp_path):
     assert (run.path / "config.json").read_bytes() == before
 
 
+def with_path(path):
+    return lambda run: run.update({"dataset": {**run.dataset, "path": path}})
+
+
 def with_another_dataset(run):
     data = shutil.copytree(run.dataset["path"], run.path / "other")
     (data / "vocabulary.txt").unlink()
-    with open(data / "word_embedding.pkl", "wb") as file:
-        pickle.dump(np.zeros((900, 7), "float32").tolist(), file, protocol=2)
+    (data / "word_embedding.pkl").write_bytes(pickle.dumps(np.zeros((900, 7), "float32").tolist(), protocol=2))
     return {"data": data}
 
 
@@ -408,11 +391,8 @@ def with_another_dataset(run):
     ("spoilt", "message"),
     [
         (lambda run: (run.path / LAST).unlink(), "cannot be resumed: it has no last.npz"),
-        (lambda run: run.update({"dataset": {**run.dataset, "path": None}}), "names no dataset: give --data"),
-        (
-            lambda run: run.update({"dataset": {**run.dataset, "path": "/gone"}}),
-            "was trained on /gone, which is gone: give --data",
-        ),
+        (with_path(None), "names no dataset: give --data"),
+        (with_path("/gone"), "was trained on /gone, which is gone: give --data"),
         (with_another_dataset, "here it is .*: they come from different preparations"),
     ],
 )
@@ -428,12 +408,11 @@ def test_start_refuses_datasets_that_do_not_suit(prepared, prepared_dialog, tmp_
     with pytest.raises(UserError, match=r"expected a dataset for models of selection\. Received: one for 'dialog'"):
         start(selection, "dam", prepared_dialog, tmp_path / "run", {})
     broken = shutil.copytree(prepared, tmp_path / "broken")
-    with open(broken / "data.pkl", "rb") as file:
-        train_lines, dev, test = pickle.load(file)
+    train_lines, dev, test = pickle.loads((broken / "data.pkl").read_bytes())
     positive = [i for i, label in enumerate(dev["y"]) if label]
     for lines, message in (([], "training needs examples in the split dev"), (positive, "dev cannot be scored: .*neg")):
-        with open(broken / "data.pkl", "wb") as file:
-            pickle.dump((train_lines, {name: [rows[i] for i in lines] for name, rows in dev.items()}, test), file)
+        fewer = {name: [rows[i] for i in lines] for name, rows in dev.items()}
+        (broken / "data.pkl").write_bytes(pickle.dumps((train_lines, fewer, test)))
         with pytest.raises(UserError, match=message):
             train_small("selection", broken, tmp_path / "run")
         assert not (tmp_path / "run").exists()

@@ -34,13 +34,18 @@ def test_data_prepared_with_the_words_of_a_run_or_of_its_dataset_have_its_scores
     ran("prepare.py", *(f"--{name}={value}" for name, value in flags.items()))
     out = tmp_path / "out" / "task1" if task.name == "dialog" else tmp_path / "out"
     assert (out / VOCABULARY).read_bytes() == (run.path / VOCABULARY).read_bytes()
-    expected, found = (
-        evaluate(task, run.path, "dev", data=path, baselines=False, precision="float32")["metrics"]
-        for path in (data, out)
-    )
+    how = {"baselines": False, "precision": "float32"}
+    expected, found = (evaluate(task, run.path, "dev", data=each, **how)["metrics"] for each in (data, out))
     assert found == expected
     facts = json.loads((out / "dataset.json").read_text())
     assert facts["settings"]["vocabulary_of"] == str(words)
+
+
+def refused(words, out, *flags):
+    """What prepare.py says of the words of a run or dataset that it does not take."""
+    done = run_script("prepare.py", "--corpus=smn", f"--vocabulary_of={words}", f"--out={out}", *flags)
+    assert done.returncode == 1 and not out.exists()
+    return done.stderr
 
 
 @pytest.mark.parametrize(
@@ -55,11 +60,7 @@ def test_a_dataset_that_cannot_give_its_words_is_refused(changes, reason, prepar
     other = shutil.copytree(prepared, tmp_path / "other")
     facts = json.loads((other / FACTS).read_text())
     (other / FACTS).write_text(json.dumps(facts | changes))
-    done = run_script(
-        *("prepare.py", "--corpus=smn", f"--source={prepared.parent / 'raw'}"),
-        *(f"--out={tmp_path / 'out'}", f"--vocabulary_of={other}"),
-    )
-    assert done.returncode == 1 and reason in done.stderr and not (tmp_path / "out").exists()
+    assert reason in refused(other, tmp_path / "out", f"--source={prepared.parent / 'raw'}")
 
 
 def test_a_training_starts_from_the_weights_of_a_run(case, tmp_path):
@@ -77,9 +78,7 @@ def test_a_training_starts_from_the_weights_of_a_run(case, tmp_path):
     assert record["minutes"] == pytest.approx((first["seconds"] + second["seconds"]) / 60, abs=1e-3)
 
 
-def test_a_layer_that_the_run_has_not_starts_fresh_and_one_too_many_is_refused(
-    trained_reading_comprehension, tmp_path, capsys
-):
+def test_a_new_layer_starts_fresh_and_one_too_few_is_refused(trained_reading_comprehension, tmp_path, capsys):
     run, task = trained_reading_comprehension, TASKS["reading_comprehension"]
     data = task.dataset_of(run).path
     start = {"epochs": 1e-6, "learning_rate": 0.0}
@@ -101,9 +100,7 @@ def test_a_layer_that_the_run_has_not_starts_fresh_and_one_too_many_is_refused(
 )
 def test_prepare_refuses_words_of_another_task_and_flags_that_they_decide(task, flags, message, request, tmp_path):
     words = request.getfixturevalue(f"trained_{task}").path
-    given = "--corpus=smn", f"--source={tmp_path}", f"--out={tmp_path / 'out'}", f"--vocabulary_of={words}"
-    done = run_script("prepare.py", *given, *flags)
-    assert done.returncode == 1 and message.format(words) in done.stderr
+    assert message.format(words) in refused(words, tmp_path / "out", f"--source={tmp_path}", *flags)
 
 
 def test_other_words_and_other_shapes_are_refused(trained_selection, prepared, tmp_path):

@@ -6,7 +6,7 @@ import types
 
 import numpy as np
 import pytest
-from helpers import ROOT, ran, run_process
+from helpers import ROOT, ran, run_process, turns
 
 from base.files import UserError
 from data.vocabulary import Vocabulary
@@ -44,35 +44,15 @@ def facts(*names):
     return [("fact", " ".join(fact)) for fact in FACTS if fact[0] in names]
 
 
-CHANGE = [("user", "french instead"), ("bot", "more changes"), ("user", "no"), ("bot", "i look"), SILENCE]
-THAI = [
-    *(("user", "hi"), ("bot", "hello"), ("user", "thai"), ("bot", "where"), ("user", "in rome"), ("bot", "i look")),
-    *(SILENCE, ("bot", "api_call thai rome"), *facts("roma", "siam"), SILENCE, ("bot", "how about siam")),
-]
+CHANGE = turns("french instead", "more changes", "no", "i look", "<SILENCE>")
+THAI = turns("hi", "hello", "thai", "where", "in rome", "i look", "<SILENCE>", "api_call thai rome")
+THAI += [*facts("roma", "siam"), SILENCE, ("bot", "how about siam")]
+PARIS = turns("in paris", "what food", "thai", "i look", "<SILENCE>", "api_call thai paris")
+PARIS += [*CHANGE, ("bot", "api_call french paris"), *facts("bistro")]
 TRAIN = [
-    [
-        *THAI,
-        ("user", "no"),
-        ("bot", "another then"),
-        SILENCE,
-        ("bot", "how about roma"),
-        ("user", "good"),
-        ("bot", "booked"),
-    ],
-    [
-        *THAI,
-        ("user", "good"),
-        ("bot", "booked"),
-        ("user", "phone"),
-        ("bot", "it is siam_phone"),
-        ("user", "ta"),
-        ("bot", "bye"),
-    ],
-    [
-        *(("user", "in paris"), ("bot", "what food"), ("user", "thai"), ("bot", "i look"), SILENCE),
-        *(("bot", "api_call thai paris"), *CHANGE, ("bot", "api_call french paris"), *facts("bistro"), SILENCE),
-        *(("bot", "how about bistro"), ("user", "good"), ("bot", "booked")),
-    ],
+    [*THAI, *turns("no", "another then", "<SILENCE>", "how about roma", "good", "booked")],
+    [*THAI, *turns("good", "booked", "phone", "it is siam_phone", "ta", "bye")],
+    [*PARIS, *turns("<SILENCE>", "how about bistro", "good", "booked")],
 ]
 
 
@@ -159,19 +139,14 @@ def test_states_and_conditions_match_loops(dialogs, prepared_dialog):
 
 
 def test_rules_are_those_of_train(mask):
-    rules = learn(WORLD, split_of(WORLD, TRAIN))
-    number = {template: place for place, template in enumerate(rules.templates)}
-    assert [rules.templates[place] for place in rules.continues] == [
-        "another then",
-        "api_call {cuisine} {location}",
-        "i look",
-    ]
-    assert rules.states["cuisine location called found offered"] == sorted(
-        number[text] for text in ("another then", "booked", "bye", "it is {phone}")
-    )
-    assert rules.conditions[number["api_call {cuisine} {location}"]]["location"] == ["said", "current", "new"]
-    assert rules.conditions[number["it is {phone}"]]["phone"] == ["said", "found", "new", "offered"]
     split = split_of(WORLD, TRAIN)
+    rules = learn(WORLD, split)
+    number = {template: place for place, template in enumerate(rules.templates)}
+    call, offered = "api_call {cuisine} {location}", ("another then", "booked", "bye", "it is {phone}")
+    assert [rules.templates[place] for place in rules.continues] == ["another then", call, "i look"]
+    assert rules.states["cuisine location called found offered"] == sorted(number[text] for text in offered)
+    assert rules.conditions[number[call]]["location"] == ["said", "current", "new"]
+    assert rules.conditions[number["it is {phone}"]]["phone"] == ["said", "found", "new", "offered"]
     inputs, answers = split.collate(range(3), READS)
     real = answers >= 0
     assert np.take_along_axis(mask.predict_on_batch(inputs)[real], answers[real][:, None], axis=1).all()
@@ -180,22 +155,19 @@ def test_rules_are_those_of_train(mask):
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
-        ([("user", "good")], {"hello"}),  # nothing to book
-        ([("user", "klingon")], {"hello"}),
-        ([("user", "thai in rome")], {"i look"}),
+        (turns("good"), {"hello"}),  # nothing to book
+        (turns("klingon"), {"hello"}),
+        (turns("thai in rome"), {"i look"}),
         ([*THAI[:6], SILENCE], {"api_call thai rome"}),
-        (
-            [("user", "in rome"), ("bot", "what food"), ("user", "paris instead of rome thai"), SILENCE],
-            {"api_call thai paris"},
-        ),
+        ([*turns("in rome", "what food", "paris instead of rome thai"), SILENCE], {"api_call thai paris"}),
         ([*THAI[:8], ("fact", "api_call no result"), SILENCE], set()),
         ([*THAI[:-2], SILENCE], {"how about roma", "how about siam"}),
         ([*THAI, SILENCE], {"how about roma"}),  # not the same again
-        ([*THAI, ("user", "good")], {"another then", "booked", "bye", "it is siam_phone"}),
-        ([*THAI, ("user", "in paris")], {"more changes", "i look"}),  # nothing to book any longer
+        ([*THAI, *turns("good")], {"another then", "booked", "bye", "it is siam_phone"}),
+        ([*THAI, *turns("in paris")], {"more changes", "i look"}),  # nothing to book any longer
         ([*THAI, *CHANGE], {"api_call french rome"}),
         ([*THAI, *CHANGE, ("bot", "api_call french rome"), ("user", "good")], set()),
-        ([*THAI, ("user", "thai please")], {"another then", "booked", "bye", "it is siam_phone"}),  # no change
+        ([*THAI, *turns("thai please")], {"another then", "booked", "bye", "it is siam_phone"}),  # no change
     ],
 )
 def test_nothing_is_claimed_that_did_not_happen(mask, said, expected):

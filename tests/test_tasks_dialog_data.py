@@ -22,35 +22,28 @@ PLAIN = [[11, 12, 13], [14], [15, 16, 17, 18, 19], [20, 21]]
 TYPED = [[11, 12, 13], [91], [15, 16, 92, 0, 19], [20, 21]]
 MENTIONED = [[], [1, 7], [3], []]
 DIALOGS = [
-    {"sentences": [3, 1], "speakers": [1, 2], "times": [0, 0], "turns": [0], "answers": [6]},
-    {
-        "sentences": [0, 1, 3, 3, 2, 1],
-        "speakers": [3, 1, 2, 1, 2, 3],
-        "times": [0, 0, 0, 1, 1, 1],
-        "turns": [1, 3],
-        "answers": [5, 0],
-    },
-    {"sentences": [1, 2, 0], "speakers": [1, 2, 1], "times": [0, 0, 1], "turns": [0, 2], "answers": [2, 6]},
+    dict(zip(("sentences", "speakers", "times", "turns", "answers"), values, strict=True))
+    for values in (
+        ([3, 1], [1, 2], [0, 0], [0], [6]),
+        ([0, 1, 3, 3, 2, 1], [3, 1, 2, 1, 2, 3], [0, 0, 0, 1, 1, 1], [1, 3], [5, 0]),
+        ([1, 2, 0], [1, 2, 1], [0, 0, 1], [0, 2], [2, 6]),
+    )
 ]
-
-
-def split_of(dialogs):
-    return DialogSplit(Sentences(*map(Sequences.of, (PLAIN, TYPED, MENTIONED))), dialogs)
 
 
 @pytest.mark.parametrize("rows", [[0], [1], [2, 0], [0, 1, 2]])
 @pytest.mark.parametrize("multiple", [1, 4, 5])
 def test_collate_matches_loops(rows, multiple):
-    inputs, answers = split_of(DIALOGS).collate(rows, INPUTS, E, multiple)
+    split = DialogSplit(Sentences(*map(Sequences.of, (PLAIN, TYPED, MENTIONED))), DIALOGS)
+    inputs, answers = split.collate(rows, INPUTS, E, multiple)
     chosen = [DIALOGS[row] for row in rows]
 
-    def size(longest):
-        return next(n for n in range(longest, 99) if n % multiple == 0)
+    def size(lists, multiple=multiple):
+        return next(n for n in range(max(map(len, lists)), 99) if n % multiple == 0)
 
-    B, M = len(rows), size(max(len(dialog["sentences"]) for dialog in chosen))
-    T = size(max(len(dialog["turns"]) for dialog in chosen))
+    B, M, T = len(rows), *(size([dialog[name] for dialog in chosen]) for name in ("sentences", "turns"))
     distinct = {sentence for dialog in chosen for sentence in dialog["sentences"]}
-    W = size(max(len(PLAIN[sentence]) for sentence in distinct))
+    W = size([PLAIN[sentence] for sentence in distinct])
     shapes = {"turns": (B, T), "words": (B, M, W), "typed_words": (B, M, W), "mentions": (B, M, E)}
     expected = {name: np.zeros(shapes.get(name, (B, M)), np.int32) for name in INPUTS if name != "sentences"}
     expected["mentions"] = expected["mentions"].astype(np.uint8)
@@ -61,13 +54,11 @@ def test_collate_matches_loops(rows, multiple):
             expected["typed_words"][b, m, : len(TYPED[sentence])] = TYPED[sentence]
             for entity in MENTIONED[sentence]:
                 expected["mentions"][b, m, entity - 1] = 1
-            expected["speakers"][b, m] = dialog["speakers"][m]
-            expected["times"][b, m] = dialog["times"][m]
-        for t, turn in enumerate(dialog["turns"]):
-            expected["turns"][b, t] = turn
-            correct[b, t] = dialog["answers"][t]
+        for name in ("speakers", "times", "turns"):
+            expected[name][b, : len(dialog[name])] = dialog[name]
+        correct[b, : len(dialog["answers"])] = dialog["answers"]
     assert list(inputs) == INPUTS
-    S = next(n for n in range(len(distinct) + 1, 99) if n % (4 * multiple) == 0)  # sentence 0 is empty
+    S = size([[0, *distinct]], 4 * multiple)  # sentence 0 is empty
     numbers = inputs.pop("sentences")
     assert numbers.dtype == np.int32 and set(numbers.ravel()) - {0} == set(range(1, len(distinct) + 1))
     for name in ("words", "typed_words"):
@@ -176,10 +167,8 @@ def test_encode_types_what_is_open_alone():
 def test_match_groups_are_values_of_one_type_in_a_candidate():
     candidates = ["is", "thai", "the cow is cheap", "cheap thai", "greek and thai and dear", "thai and greek", "korean"]
     members, types, groups = make_world(candidates).match_groups
-    found = [
-        {(int(types[g - 1]), tuple(m for m in members[g - 1].tolist() if m)) for g in row if g}
-        for row in groups.tolist()
-    ]
+    group = [(int(type), tuple(m for m in row if m)) for type, row in zip(types, members.tolist(), strict=True)]
+    found = [{group[g - 1] for g in row if g} for row in groups.tolist()]
     thai, greek, cheap, dear = (NUMBER[name] + 1 for name in ("thai", "greek", "cheap", "dear"))
     assert found == [
         set(),
@@ -241,9 +230,8 @@ def test_load_dataset(prepared_dialog):
     dataset = load_dataset(str(prepared_dialog))
     assert dataset.name == "sample-task1" and dataset.vocabulary is dataset.world.vocabulary
     assert dataset.facts() == {"path": str(prepared_dialog.resolve()), "name": "sample-task1"}
-    assert {name: len(split) for name, split in dataset.splits.items()} == {
-        **{"train": 26, "dev": 7, "dev-oov": 0, "test": 7, "test-oov": 0}
-    }
+    sizes = {"train": 26, "dev": 7, "dev-oov": 0, "test": 7, "test-oov": 0}
+    assert {name: len(split) for name, split in dataset.splits.items()} == sizes
 
 
 def test_a_conversation_is_that_of_the_file(prepared_dialog):

@@ -19,8 +19,6 @@ from tasks.dialog.predictor import DialogPredictor
 
 dialog = TASKS["dialog"]
 FACTS = ["red_lamp R_cuisine pizza", "red_lamp R_location pellwick"]
-
-
 WORDS = ("_EOS_", "_UNK_", "<SILENCE>", "Hello", "hello", "red", "lamp", "red_lamp", "in", "west", "west_end", "!")
 ENTITIES = [
     *((f"w{n}", "location", "knowledge") for n in range(9)),  # an open type
@@ -112,9 +110,7 @@ def compare(run, answer):
         assert texts == [each["text"] for each in found["best"]] + [""] * (5 - len(found["best"]))
         scores = [each["score"] for each in found["best"]]
         np.testing.assert_allclose(answer["scores"][row], scores + [0.0] * (5 - len(scores)), rtol=1e-3, atol=1e-6)
-    waits = [
-        row for row, goes_on in enumerate(answer["continues"]) if not goes_on
-    ]  # else explain shows a later response
+    waits = np.flatnonzero(~answer["continues"]).tolist()  # else explain shows a later response
     for row in {*waits[:3], *waits[-4:]}:
         shown = predictor.explain(instances[row])["attention"]
         said, facts = instances[row]["history"], instances[row].get("facts", [])
@@ -143,14 +139,19 @@ def test_an_exported_run_answers_as_it_does_in_a_process_without_this_project(tr
     assert answers["example"]["response"][0].decode() == found[0]["response"]
 
 
+def compare_export(run, path):
+    """Exports a run and compares its answers; returns the exported model."""
+    model = tf.saved_model.load(str(exporting.export(dialog, run, path)))
+    inputs = {name: tf.constant(texts, tf.string) for name, texts in arrays_of(run).items()}
+    compare(run, {name: value.numpy() for name, value in model.respond(**inputs).items()})
+    return model
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["entity-memma", "supervised-embeddings"])
 def test_models_with_entities_and_without_attention_too(name, prepared_dialog, tmp_path):
     settings = {"embedding_dim": 8, "epochs": 1.0} | ({"hops": 2, "heads": 2} if name == "entity-memma" else {})
-    run = start(dialog, name, prepared_dialog, tmp_path / "run", settings)
-    model = tf.saved_model.load(str(exporting.export(dialog, run, tmp_path / "model")))
-    inputs = {name: tf.constant(texts, tf.string) for name, texts in arrays_of(run).items()}
-    compare(run, {name: value.numpy() for name, value in model.respond(**inputs).items()})
+    compare_export(start(dialog, name, prepared_dialog, tmp_path / "run", settings), tmp_path / "model")
 
 
 def test_a_bot_that_always_spoke_first_is_asked_as_if_it_had(trained_dialog, tmp_path_factory, tmp_path):
@@ -159,10 +160,8 @@ def test_a_bot_that_always_spoke_first_is_asked_as_if_it_had(trained_dialog, tmp
     first = {"speaker": "user", "text": "<SILENCE>"}
     run.save_examples([{"title": "dev, dialog 1", "instance": {"history": [first]}}])
     assert dialog.predictor(run).opening
-    model = tf.saved_model.load(str(exporting.export(dialog, run, tmp_path / "model")))
-    inputs = {name: tf.constant(texts, tf.string) for name, texts in arrays_of(run).items()}
-    compare(run, {name: value.numpy() for name, value in model.respond(**inputs).items()})
-    nothing = model.respond(**{name: tf.zeros([2, 0], tf.string) for name in inputs})
+    model = compare_export(run, tmp_path / "model")
+    nothing = model.respond(**{name: tf.zeros([2, 0], tf.string) for name in arrays_of(run)})
     assert nothing["response"].shape == (2,) and nothing["history_attention"].shape == (2, 2, 0)
 
 
@@ -192,12 +191,10 @@ def test_what_is_wrong_is_said(model, changed, message):
 
 
 def test_bytes_that_are_no_utf_8_are_unknown_words(model):
-    hostile, unknown = (
-        model(**{name: tf.constant([[text]]) for name, text in inputs.items()})
-        for inputs in (
-            {"history": b"hello " + word, "speakers": "user", "facts": b"a " + word, "candidates": ""}
-            for word in (b"\xff\xfe\xe2", b"xyzzy")
-        )
-    )
+    def ask(word):
+        inputs = {"history": b"hello " + word, "speakers": "user", "facts": b"a " + word, "candidates": ""}
+        return model(**{name: tf.constant([[text]]) for name, text in inputs.items()})
+
+    hostile, unknown = ask(b"\xff\xfe\xe2"), ask(b"xyzzy")
     np.testing.assert_array_equal(hostile["scores"], unknown["scores"])
     np.testing.assert_array_equal(hostile["best"], unknown["best"])

@@ -4,7 +4,7 @@ import functools
 import json
 
 import pytest
-from helpers import run_process, run_script
+from helpers import contents_of, ran, run_process, run_script
 
 from base.files import UserError
 from data import pickles
@@ -86,13 +86,9 @@ def test_prepare_writes_dialogs_as_numbers(source, tmp_path):
     assert len(numbers) == len(texts)  # each once, though train and test say `hi` both
 
     def dialog(sentences, speakers, times, turns, answers):
-        return {
-            "sentences": [numbers[text] for text in sentences],
-            "speakers": speakers,  # 1 user, 2 bot, 3 knowledge
-            "times": times,
-            "turns": turns,
-            "answers": answers,
-        }
+        """Speakers are 1 user, 2 bot, 3 knowledge."""
+        sentences = [numbers[text] for text in sentences]
+        return {"sentences": sentences, "speakers": speakers, "times": times, "turns": turns, "answers": answers}
 
     shop, call = "resto_rome_thai", "api_call thai rome"
     fact, found = "resto_rome_thai R_location rome", "resto_rome_thai R_cuisine thai"
@@ -137,9 +133,8 @@ def test_prepare_knows_the_words_of_all_or_of_train(source, tmp_path):
     # An empty user part is a word too.
     expected = {word for word in trained if not word.isdigit()} | {"<SILENCE>"}
     assert set(of_train.words) == {"_EOS_", "_UNK_"} | expected
-    assert set(of_all.words) - set(of_train.words) == {
-        *("bye", "oslo", "greek", "basque", "resto_oslo_greek", "resto_oslo_basque")
-    }
+    more = {"bye", "oslo", "greek", "basque", "resto_oslo_greek", "resto_oslo_basque"}
+    assert set(of_all.words) - set(of_train.words) == more
     assert "please" not in of_all.words
     assert of_train.words[2] == "rome"  # most frequent first: five times
 
@@ -185,10 +180,9 @@ def test_managers_are_told_apart_by_their_templates(monkeypatch):
     templates = ["hello", "there is no {cuisine} place", "no place serves {cuisine}", "rare", "bye", "goodbye"]
     of_manager = ([0, 1, 4], [0, 2, 5])  # most dialogs lack one of their manager's templates
     managers = [0] * 11 + [1] * 19
-    dialogs = [
-        {"answers": [*(answer for k, answer in enumerate(of_manager[m]) if (i + k) % 4), *[3] * (i == 12)]}
-        for i, m in enumerate(managers)
-    ]
+    said = [[answer for k, answer in enumerate(of_manager[m]) if (i + k) % 4] for i, m in enumerate(managers)]
+    said[12].append(3)
+    dialogs = [{"answers": answers} for answers in said]
     splits = {"train": dialogs[3:-2], "dev": [*dialogs[:3], *dialogs[-2:]], "test": [{"answers": [5]}]}
     found = {wanted: split_by_manager(splits, templates, wanted) for wanted in ("both", "smaller", "larger")}
     train, dev, test = found["both"].values()
@@ -197,8 +191,7 @@ def test_managers_are_told_apart_by_their_templates(monkeypatch):
     assert [(each.count("smaller"), each.count("larger")) for each in names] == [(8, 10), (3, 9)]
     plain = [{"answers": dialog["answers"]} for dialog in train + dev]
     assert sorted(map(str, plain)) == sorted(map(str, dialogs))
-    for dialog in train + dev:
-        assert not {1, 4}.intersection(dialog["answers"]) if dialog["manager"] == "larger" else True
+    assert not any({1, 4} & {*dialog["answers"]} for dialog in train + dev if dialog["manager"] == "larger")
     for name in ("smaller", "larger"):
         expected = [[dialog for dialog in part if dialog["manager"] == name] for part in (train, dev)]
         assert [found[name]["train"], found[name]["dev"]] == expected
@@ -227,32 +220,18 @@ def test_dev_moves_to_a_whole_unseen_world_only(source, tmp_path, file, old, new
 
 
 def test_find_entities_by_source():
-    facts = [
-        Fact("prezzo", "R_post_code", "cb1"),
-        Fact("prezzo", "R_cuisine", "thai"),
-        Fact("ask", "R_cuisine", "greek"),
-        Fact("ask", "R_cuisine", "thai"),
-        Fact("ask", "R_location", "west"),
-        Fact("ask", "R_location", "thai"),  # a name of two types
-    ]
+    of_ask = (("cuisine", "greek"), ("cuisine", "thai"), ("location", "west"), ("location", "thai"))
+    facts = [Fact("prezzo", "R_post_code", "cb1"), Fact("prezzo", "R_cuisine", "thai")]
+    facts += [Fact("ask", f"R_{relation}", value) for relation, value in of_ask]  # thai: a name of two types
     calls = [
-        "api_call thai west cheap",
-        "api_call greek west cheap",
-        "api_call greek R_location cheap",
-        "api_call tuscan west R_price",
-        "api_call tuscan east R_price",
-        "api_call R_cuisine east cheap",
-        "call thai moon",
-        "you said api_call moon west ?",
+        *("api_call thai west cheap", "api_call greek west cheap", "api_call greek R_location cheap"),
+        *("api_call tuscan west R_price", "api_call tuscan east R_price", "api_call R_cuisine east cheap"),
+        *("call thai moon", "you said api_call moon west ?"),
     ]
+    known = ("greek", "cuisine"), ("thai", "cuisine"), ("thai", "location"), ("west", "location"), ("cb1", "post_code")
     assert find_entities(facts, calls) == [
-        ("greek", "cuisine", "knowledge"),
-        ("thai", "cuisine", "knowledge"),
-        ("thai", "location", "knowledge"),
-        ("west", "location", "knowledge"),
-        ("cb1", "post_code", "knowledge"),
-        ("ask", "restaurant", "subjects"),
-        ("prezzo", "restaurant", "subjects"),
+        *((*entity, "knowledge") for entity in known),
+        *((name, "restaurant", "subjects") for name in ("ask", "prezzo")),
         ("east", "location", "calls"),
         ("tuscan", "cuisine", "calls"),  # nothing known stands where cheap does
     ]
@@ -286,14 +265,10 @@ def test_a_place_of_calls_has_the_type_that_most_have(candidates, found):
 )
 def test_a_bad_line_of_any_file_leaves_nothing(source, tmp_path, file, content, message):
     (source / f"dialog-babi-{file}.txt").write_text(content)
-    fails(source, tmp_path / "out", message)
-
-
-def fails(source, out, message):
-    before = sorted(out.parent.rglob("*"))
+    before = sorted(tmp_path.rglob("*"))
     with pytest.raises(UserError, match=message):
-        prepare("babi-dialog", source, out, Settings())
-    assert sorted(out.parent.rglob("*")) == before
+        prepare("babi-dialog", source, tmp_path / "out", Settings())
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_script_repeats_byte_for_byte(source, tmp_path):  # with a name of two types, and an unknown one in its place
@@ -309,17 +284,13 @@ def test_script_repeats_byte_for_byte(source, tmp_path):  # with a name of two t
     for run in (run_script, functools.partial(run_process, PYTHONHASHSEED="1")):
         out = tmp_path / f"out{len(written)}"
         flags = ["--corpus=babi-dialog", f"--source={source}", f"--out={out}", "--words_of=train", "--name=x"]
-        flags.append("--augment=1")
-        done = run("prepare.py", *flags)
-        assert done.returncode == 0, done.stderr
-        written.append({file.name: file.read_bytes() for file in (out / "task1").iterdir()})
+        ran("prepare.py", *flags, "--augment=1", by=run)
+        written.append(contents_of(out / "task1"))
     assert written[0] == written[1]
     assert set(written[0]) == WRITTEN
     facts = json.loads(written[0]["dataset.json"])
-    assert facts["statistics"]["train"]["dialogs"] == 4
-    candidates = source / "dialog-babi-candidates.txt"
-    edit(candidates, f"1 {LOOKING}\n", "")
+    settings = {"name": "x", "words_of": "train", "vocabulary_of": None, "augment": 1, "managers": "all"}
+    assert facts["settings"] == settings and facts["statistics"]["train"]["dialogs"] == 4
+    edit(source / "dialog-babi-candidates.txt", f"1 {LOOKING}\n", "")
     with pytest.raises(UserError, match=rf"candidates\.txt: --augment expects .* Missing: '{LOOKING}'"):
         prepare("babi-dialog", source, tmp_path / "other", Settings(augment=1))
-    found = {"name": "x", "words_of": "train", "vocabulary_of": None, "augment": 1, "managers": "all"}
-    assert facts["settings"] == found

@@ -1,5 +1,6 @@
 """`tasks.dialog.scoring`: losses against loops, predictions, baselines, and groups of responses."""
 
+import functools
 import types
 
 import numpy as np
@@ -10,30 +11,13 @@ from data.vocabulary import Vocabulary
 from metrics.dialog import dialog_metrics, nearest_neighbour, tfidf_match
 from models import MODELS
 from tasks import TASKS
+from tasks.dialog import scoring
 from tasks.dialog.data import World, load_dataset
-from tasks.dialog.scoring import (
-    GROUPINGS,
-    baselines_and_upper_bounds,
-    margin_loss,
-    metrics_by,
-    metrics_of,
-    predict,
-    softmax_loss,
-)
+from tasks.dialog.scoring import GROUPINGS, metrics_by, predict
 
 dialog = TASKS["dialog"]
 
 B, T, C = 2, 3, 5
-
-
-def padded_batch(seed):
-    """Answers with padded turns, whose logits would weigh most, and logits."""
-    rng = np.random.default_rng(seed)
-    answers = rng.integers(0, C, (B, T))
-    answers[0, 2] = answers[1, 1] = answers[1, 2] = -1
-    logits = rng.normal(0.0, 2.0, (B, T, C)).astype("float32")
-    logits[answers < 0] *= 50
-    return answers, logits
 
 
 def hinge(margin):
@@ -44,14 +28,17 @@ def hinge(margin):
 @pytest.mark.parametrize(
     ("loss", "of_turn"),
     [
-        (softmax_loss, lambda correct, f: -np.log(np.exp(f[correct]) / sum(np.exp(f)))),
-        (lambda answers, logits: margin_loss(answers, logits, 0.1), hinge(0.1)),
-        (lambda answers, logits: margin_loss(answers, logits, 1.7), hinge(1.7)),
+        (scoring.softmax_loss, lambda correct, f: -np.log(np.exp(f[correct]) / sum(np.exp(f)))),
+        *((functools.partial(scoring.margin_loss, margin=margin), hinge(margin)) for margin in (0.1, 1.7)),
     ],
     ids=["softmax", "margin .1", "margin 1.7"],
 )
 def test_losses_match_loops(loss, of_turn, seed):
-    answers, logits = padded_batch(seed)
+    """Of three real turns; the logits of padded ones would weigh most."""
+    rng = np.random.default_rng(seed)
+    answers, logits = rng.integers(0, C, (B, T)), rng.normal(0.0, 2.0, (B, T, C)).astype("float32")
+    answers[0, 2] = answers[1, 1] = answers[1, 2] = -1
+    logits[answers < 0] *= 50
     turns = [(b, t) for b in range(B) for t in range(T) if answers[b, t] >= 0]
     expected = sum(of_turn(answers[turn], logits[turn].astype("float64")) for turn in turns) / 3
     assert float(np.mean(loss(answers, logits))) == pytest.approx(expected, rel=1e-5)
@@ -102,7 +89,7 @@ def test_predict_takes_the_best_candidate_of_each_turn(sample, batch_size):
 def test_metrics_are_means_over_the_managers():
     manager, dialog_of = np.array(["a", "a", "a", "a", "b"]), np.array([0, 0, 1, 1, 2])
     split = types.SimpleNamespace(manager=manager, dialog=dialog_of, answers=np.array([4, 2, 7, 3, 5]))
-    assert metrics_of(split, np.array([4, 2, 7, 1, 6])) == {
+    assert scoring.metrics_of(split, np.array([4, 2, 7, 1, 6])) == {
         "metrics": {"per_response": 0.375, "per_dialog": 0.25},
         "parts": {
             "manager: a": {"per_response": 0.75, "per_dialog": 0.5},
@@ -121,12 +108,12 @@ def test_baselines_and_upper_bounds_are_those_of_the_texts(sample):
             texts = [each["text"] for each in sample.conversation(split, row)]
             contexts += [" ".join(texts[: turn + 1]).split() for turn in row["turns"]]
             inputs += [sample.vocabulary.encode(texts[turn].split()) for turn in row["turns"]]
-    contexts, first = contexts[len(train.answers) :], len(train.answers)
+    first = len(train.answers)
+    contexts = contexts[first:]
     seen = np.isin(test.answers, train.answers)
-    named = [types.keys() & world.candidates[answer].split() for answer in test.answers]
     typed = [
-        form[answer] in forms and each <= set(said)
-        for answer, each, said in zip(test.answers, named, contexts, strict=True)
+        form[answer] in forms and (types.keys() & world.candidates[answer].split()) <= set(said)
+        for answer, said in zip(test.answers, contexts, strict=True)
     ]
     sentences = {id for row in train.dialogs for id in row["sentences"]}  # those of train alone, each once
     documents = train.sentences.words.lists(sorted(sentences))
@@ -139,7 +126,7 @@ def test_baselines_and_upper_bounds_are_those_of_the_texts(sample):
         "match types": np.where(seen | typed, test.answers, -1),
     }
     assert 0 < sum(seen) < sum(seen | typed) < len(seen)
-    found = baselines_and_upper_bounds(sample, "test")
+    found = scoring.baselines_and_upper_bounds(sample, "test")
     assert list(found) == ["baselines", "upper_bounds"]
     for name, scores in (found["baselines"] | found["upper_bounds"]).items():
         assert scores == dialog_metrics(expected.pop(name), test.answers, test.dialog), name
@@ -148,17 +135,10 @@ def test_baselines_and_upper_bounds_are_those_of_the_texts(sample):
 
 # === Groups of responses ===
 
-CANDIDATES = [
-    "hello there",  # 0
-    "api_call thai west",  # 1
-    "api_call greek west",  # 2
-    "the nice rest is in the west",  # 3: the restaurant is written with spaces
-    "the_nice_rest is in the east",  # 4
-    "the_nice_rest is cheap , east",  # 5
-]
-ENTITIES = [(name, "cuisine", "knowledge") for name in ("thai", "greek")]
-ENTITIES += [(name, "location", "knowledge") for name in ("west", "east")]
-ENTITIES += [("the_nice_rest", "restaurant", "knowledge")]
+CANDIDATES = ["hello there", "api_call thai west", "api_call greek west"]
+CANDIDATES += ["the nice rest is in the west"]  # the restaurant is written with spaces
+CANDIDATES += ["the_nice_rest is in the east", "the_nice_rest is cheap , east"]
+TYPES = {"thai": "cuisine", "greek": "cuisine", "west": "location", "east": "location", "the_nice_rest": "restaurant"}
 
 
 @pytest.fixture
@@ -169,7 +149,8 @@ def dataset():
         # two dialogs, of three turns and of two
         "dev": types.SimpleNamespace(answers=np.array([0, 1, 3, 2, 5]), dialog=np.array([0, 0, 0, 1, 1])),
     }
-    world = World(Vocabulary(("_EOS_", "_UNK_", *words)), CANDIDATES, [], ENTITIES)
+    entities = [(name, type, "knowledge") for name, type in TYPES.items()]
+    world = World(Vocabulary(("_EOS_", "_UNK_", *words)), CANDIDATES, [], entities)
     return types.SimpleNamespace(splits=splits, world=world)
 
 

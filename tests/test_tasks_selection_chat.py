@@ -1,7 +1,6 @@
 """chat.py for selection: answers of an index, and the user's own."""
 
 import io
-import shutil
 
 import pytest
 from helpers import run_script
@@ -84,10 +83,8 @@ def test_script_answers_from_an_index(trained_selection, selection_index, monkey
         assert "give --index=DIR (tools.build_index) or --candidates=FILE" in done.stderr
 
 
-def test_a_model_that_came_with_pairs_is_talked_to_and_served(trained_selection, prepared, tmp_path, monkeypatch):
-    path = shutil.copytree(trained_selection.path, tmp_path / "given")
-    shutil.copytree(prepared.parent / "raw", path / "pairs")
+def test_a_model_that_came_with_pairs_is_talked_to_and_served(run_with_pairs, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{QUESTION}\n"))
-    done = run_script("chat.py", f"--run={path}")
+    done = run_script("chat.py", f"--run={run_with_pairs}")
     assert done.returncode == 0 and done.stdout.count("bot: ") == 1
-    assert open_model("dam", path).metadata["responses"] > 9
+    assert open_model("dam", run_with_pairs).metadata["responses"] > 9

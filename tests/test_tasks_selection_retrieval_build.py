@@ -1,7 +1,5 @@
 """`tasks.selection.retrieval.build`: conversations, turns, names, BM25; tools.build_index."""
 
-import shutil
-
 import bm25s
 import numpy as np
 import pytest
@@ -48,21 +46,12 @@ def unfit(texts, known):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("bob , try it", True),
-        ("bob : try it", True),
-        ("try it , bob .", True),
-        ("well , bob , try it", True),
-        ("hi bob !", True),
-        ("yes , try it", False),
-        ("apples , pears , plums and it", False),
-        ("zork try it or try it", True),  # a word that the model does not know
-        ("try zork", True),
-        ("", True),  # no word
-        ("try it or try __url__", True),  # a placeholder
-        ("try it or try that with bob then", True),
-        ("! try", True),  # a command to a bot
-        ("yes ! try it | pears", True),
-        ("try | it", False),
+        *((text, True) for text in ("bob , try it", "bob : try it", "try it , bob .", "well , bob , try it")),
+        *((text, True) for text in ("try zork", "zork try it or try it")),  # a word that the model does not know
+        *((text, True) for text in ("", "try it or try __url__")),  # no word; a placeholder
+        *((text, True) for text in ("! try", "yes ! try it | pears")),  # a command to a bot
+        *((text, True) for text in ("hi bob !", "try it or try that with bob then")),
+        *((text, False) for text in ("yes , try it", "apples , pears , plums and it", "try | it")),
     ],
 )
 def test_an_utterance_that_calls_somebody_by_name_is_no_answer(text, expected):
@@ -83,15 +72,6 @@ def test_bm25_is_that_of_bm25s(tmp_path):
 
 
 # === Conversations ===
-
-
-@pytest.fixture
-def run_with_pairs(trained_selection, prepared, tmp_path, monkeypatch):
-    """A run directory with the conversations that it was trained on; the cache is beside it."""
-    path = shutil.copytree(trained_selection.path, tmp_path / "given")
-    shutil.copytree(prepared.parent / "raw", path / "pairs")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return path
 
 
 def test_a_run_with_pairs_gets_an_index_in_the_cache_once(run_with_pairs, selection_predictor, prepared, capsys):
