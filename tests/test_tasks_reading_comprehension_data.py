@@ -91,16 +91,7 @@ def damaged(name, *keys, value):
     return damage
 
 
-def context(key, value):
-    return damaged("reading.pkl", "contexts", 0, key, value=value)
-
-
-def question(key, value):
-    return damaged("reading.pkl", "splits", "dev", 0, key, value=value)
-
-
-def vectors(value):
-    return lambda path: (path / "word_embedding.pkl").write_bytes(pickle.dumps(value, protocol=2))
+CONTEXT, QUESTION = ("reading.pkl", "contexts", 0), ("reading.pkl", "splits", "dev", 0)
 
 
 @pytest.mark.parametrize(
@@ -110,16 +101,16 @@ def vectors(value):
         (damaged("dataset.json", "task", value="dialog"), '"task": "reading_comprehension"'),
         (damaged("dataset.json", "trained_words", value=99), "trained_words below"),
         (lambda path: (path / "vocabulary.txt").write_text("_EOS_\n_UNK_\n"), "shape (3, dimension)"),
-        (vectors([[0.0, float("nan")]] * 3), "embedding.pkl: "),
+        (damaged("word_embedding.pkl", 0, value=[float("nan")] * 3), "embedding.pkl: "),
         (damaged("reading.pkl", "tokens", value="a"), "a list of texts"),
-        (context("tokens", [999] * 10), "tokens must be from 1 to"),
-        (question("tokens", [0]), "tokens must be from 1 to"),
-        (context("offsets", [0, 3]), "start and the end of each token"),
-        (context("offsets", [0] * 19 + [99]), "must rise and end within"),
-        (question("context", 99), "contexts must be from 0 to"),
-        (question("spans", []), "spans must be whole numbers within"),
-        (question("spans", [[0, 99]]), "spans must be whole numbers within"),
-        (question("answers", "Rome"), "a list of texts"),
+        (damaged(*CONTEXT, "tokens", value=[999] * 10), "tokens must be from 1 to"),
+        (damaged(*QUESTION, "tokens", value=[0]), "tokens must be from 1 to"),
+        (damaged(*CONTEXT, "offsets", value=[0, 3]), "start and the end of each token"),
+        (damaged(*CONTEXT, "offsets", value=[0] * 19 + [99]), "must rise and end within"),
+        (damaged(*QUESTION, "context", value=99), "contexts must be from 0 to"),
+        (damaged(*QUESTION, "spans", value=[]), "spans must be whole numbers within"),
+        (damaged(*QUESTION, "spans", value=[[0, 99]]), "spans must be whole numbers within"),
+        (damaged(*QUESTION, "answers", value="Rome"), "a list of texts"),
     ],
 )
 def test_load_dataset_rejects(prepared_reading, tmp_path, damage, message):

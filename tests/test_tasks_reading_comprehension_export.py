@@ -59,18 +59,17 @@ def test_predictor_export_and_scoring_answer_the_same(run, model):
     passages = [split.texts[number] for number in split.context] + ["Rome", TEXTS[2], "", " \n", "Ann lives."]
     asked = [*split.question_texts, "Where in all the world does Ann live?", "Who met \u0130?", "Who?", "Who?", " "]
     exported = ask(model, passages, asked)
-    answers = reading.predictor(run).predict(
-        [{"passage": p, "question": q} for p, q in zip(passages[:-3], asked[:-3], strict=True)]
-    )
+    instances = [{"passage": p, "question": q} for p, q in zip(passages[:-3], asked[:-3], strict=True)]
+    answers = reading.predictor(run).predict(instances)
+    names = ("answer", "start", "end", "score", "probability")
+    for name in names:
+        np.testing.assert_array_equal(exported[name], exported[f"n_best_{name}"][:, 0])
     for row, answer in enumerate(answers):
         n_best = answer["n_best"]
-        for name in ("answer", "start", "end", "score", "probability"):
-            found = [value.decode() if name == "answer" else value for value in exported[f"n_best_{name}"][row]]
-            expected = [each[name] for each in n_best]
-            assert found[: len(n_best)] == (
-                expected if name == "answer" else pytest.approx(expected, rel=1e-3, abs=1e-3)
-            )
-            np.testing.assert_array_equal(exported[name], exported[f"n_best_{name}"][:, 0])
+        found = {name: exported[f"n_best_{name}"][row, : len(n_best)].tolist() for name in names}
+        assert found["answer"] == [each["answer"].encode() for each in n_best]
+        for name in names[1:]:
+            assert found[name] == pytest.approx([each[name] for each in n_best], rel=1e-3, abs=1e-3)
         assert answer["answer"] == passages[row][answer["start"] : answer["end"]]
         assert not exported["n_best_probability"][row, len(n_best) :].any()
     for row in (-3, -2, -1):

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from reference_recurrent import softmax
 
 from base.files import UserError
 from data.corpora.squad import tokenize
@@ -85,9 +86,6 @@ def test_the_best_answers_share_no_word_and_attention_is_the_papers(predictor):
     H_TD, U_JD = (x[0] for x in keras.Model(predictor.model.input, flow.input[:2]).predict_on_batch(inputs))
     w_h, w_u, w_hu = np.asarray(flow.w_3D)
     S_TJ = np.array([[h @ w_h + u @ w_u + (h * u) @ w_hu for u in U_JD] for h in H_TD])
-
-    def softmax(x):
-        return np.exp(x) / np.exp(x).sum()
 
     np.testing.assert_allclose(c2q["weights"], [softmax(row) for row in S_TJ], atol=1e-5)
     np.testing.assert_allclose(q2c["weights"], [softmax(S_TJ.max(axis=1))], atol=1e-5)

@@ -1,5 +1,6 @@
 """The exported selection model: what it says in a process that has TensorFlow alone."""
 
+import itertools
 import types
 
 import keras
@@ -8,6 +9,7 @@ import pytest
 import tensorflow as tf
 from exported import WORDS, answers_to_a_client, make_run
 from helpers import ran, train_small
+from reference_recurrent import sigmoid
 
 from base.files import UserError
 from data.tokenizers import words_of
@@ -85,12 +87,9 @@ CALLS = {
     "one axis of turns": ("exact", "score", {**inputs_of(LINES, "response"), "turns": empty(1, 2, 2)["turns"][0]}),
     "two axes": ("exact", "score", {"turns": empty(1, 2, 2)["turns"], "response": empty(1, 2, 2)["turns"]}),
     "mismatch": ("exact", "rank", {**empty(3, 2, 2), "turns": empty(1, 2, 2)["turns"]}),
-    **{
-        f"{model} {sizes}": (model, "rank", empty(*sizes))
-        for model in ("exact", "release")
-        for sizes in [(0, 2, 3), (2, 0, 3), (2, 3, 0), (0, 0, 0)]
-    },
 }
+EMPTY = itertools.product(("exact", "release"), [(0, 2, 3), (2, 0, 3), (2, 3, 0), (0, 0, 0)])
+CALLS |= {f"{model} {sizes}": (model, "rank", empty(*sizes)) for model, sizes in EMPTY}
 
 
 def split_of(lines):
@@ -99,10 +98,6 @@ def split_of(lines):
     contexts = [[id for turn in turns for id in [*vocabulary.encode(words_of(turn)), EOS_ID]] for turns, _ in lines]
     responses = [vocabulary.encode(words_of(response)) for _, response in lines]
     return SelectionSplit.of(contexts, responses, [1] * len(lines), EOS_ID)
-
-
-def sigmoid(logits):
-    return 1 / (1 + np.exp(-logits.astype(np.float64)))
 
 
 @pytest.fixture(scope="module")
@@ -116,11 +111,9 @@ def served(tmp_path_factory):
     _, release_model = make_run(path / "release run", masking="release")
     script = ran("export.py", f"--run={path}/release run", f"--out={path}/out/release")
     run, model = make_run(path / "run")
-    try:
-        set_precision("bfloat16")
-        exact = exporting.export(TASKS["selection"], run, path / "out" / "exact")
-    finally:
-        set_precision("float32")
+    set_precision("bfloat16")
+    exact = exporting.export(TASKS["selection"], run, path / "out" / "exact")
+    set_precision("float32")
     expected = score(model, split_of(LINES + RANK_LINES), model.config)
     models = {"exact": str(exact), "release": f"{path}/out/release/1"}
     answers = answers_to_a_client(path, models, CALLS, script.stdout)
@@ -207,10 +200,8 @@ def test_texts_of_any_bytes_and_length_or_none_are_read_and_other_shapes_refused
         np.testing.assert_array_equal(answer["scores"], -np.ones((2, 3)))
         np.testing.assert_array_equal(answer["order"], [[0, 1, 2]] * 2)
     assert "must have equally many rows" in answers["mismatch"]
-    for call, name in (
-        *(("one axis", "candidates_must_have_shape_B_N"), ("one axis of turns", "turns_must_have_shape_B_T")),
-        ("two axes", "response_must_have_shape_B"),
-    ):
+    shapes = {"one axis": "candidates_must_have_shape_B_N", "one axis of turns": "turns_must_have_shape_B_T"}
+    for call, name in (shapes | {"two axes": "response_must_have_shape_B"}).items():
         assert name in answers[call] and "expected shape [?" in answers[call]
 
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from helpers import set_random_weights
-from reference import block_in_loops, block_weights, softmax
+from reference import block_in_loops, block_weights
+from reference_recurrent import softmax
 
 from engine.run import Run
 from models.dam import DAM, DAMConfig, release_settings
@@ -58,12 +59,10 @@ def test_maps_match_the_equations(model):
     assert words["turn 2: M_cross 1"] == words["turn 2 on response 1"] == (TURNS[1], RESPONSE)
     assert words["response on turn 1 0"] == (RESPONSE, TURNS[0])
     assert words["turn 1: self-attention 2"] == (TURNS[0], TURNS[0])
-    assert list(dict.fromkeys(each["group"] for each in details.values())) == [
-        *("turn 1: matches", "turn 2: matches", "response: attention", "turn 1: attention", "turn 2: attention")
-    ]
-    means = [
-        np.mean([value for title, value in wanted.items() if title.startswith(f"turn {t}: M_")], axis=0) for t in (1, 2)
-    ]
+    groups = "turn 1: matches", "turn 2: matches", "response: attention", "turn 1: attention", "turn 2: attention"
+    assert tuple(dict.fromkeys(each["group"] for each in details.values())) == groups
+    matches = [[wanted[title] for title in wanted if title.startswith(f"turn {t}: M_")] for t in (1, 2)]
+    means = [np.mean(each, axis=0) for each in matches]
     assert min(mean.min() for mean in means) < 0  # which become 0
     for each, mean in zip(summary.values(), means, strict=True):
         np.testing.assert_allclose(each["weights"], np.maximum(mean, 0) / max(m.max() for m in means), atol=1e-4)
@@ -129,9 +128,8 @@ def test_a_context_is_encoded_once_for_all_its_candidates(selection_predictor, m
 def test_raw_texts_are_split_by_the_tokenizer_of_the_run(trained_selection, selection_predictor):
     instance = {"turns": ["hello there !"], "candidates": ["what is it , then ?"]}
     raw = {"turns": ["Hello there!"], "candidates": ["What is it, then?"]}
-    assert selection_predictor.predict([raw]) != selection_predictor.predict(
-        [instance]
-    )  # the tests' data are split at white space
+    # The tests' data are split at white space.
+    assert selection_predictor.predict([raw]) != selection_predictor.predict([instance])
     dataset = {**trained_selection.dataset, "text": {"tokenizer": "terms", "lower": True}}
     run = Run(trained_selection.path, {**trained_selection.record, "dataset": dataset})
     as_written = TASKS["selection"].predictor(run)

@@ -7,7 +7,7 @@ import json
 
 import numpy as np
 import pytest
-from helpers import run_process, run_script
+from helpers import contents_of, ran, run_process, run_script
 
 from base.files import UserError
 from data import pickles
@@ -113,23 +113,19 @@ def test_prepare_keeps_unknown_words_by_their_hash(source, tmp_path):
     assert as_texts(dataset.splits["train"].responses, [0, 1], dataset.vocabulary) == ["d", "_UNK_ _UNK_"]
 
 
-def test_prepare_splits_raw_texts_as_told(source, tmp_path):
+@pytest.mark.parametrize(
+    ("given", "texts", "tokenizer", "lower"),
+    [
+        (None, "Hello there! _EOS_ | How are YOU? | _UNK_ you! | you!", "whitespace", False),
+        ("terms", "hello there ! _EOS_ | how are you ? | hello _UNK_ you ! | you !", "terms", True),
+    ],
+)
+def test_prepare_splits_raw_texts_as_told(source, tmp_path, given, texts, tokenizer, lower):
     (source / "train.txt").write_text("1\tHello there!\tHow are YOU?\n0\tHello there!\thello, you!\n1\tyou\tyou!\n")
-    found = {}
-    for tokenizer, lower in ((None, True), ("terms", True)):
-        out = tmp_path / f"{tokenizer} {lower}"
-        (train, _, _), _, vocabulary, facts = run(source, out, tokenizer=tokenizer, lower=lower, min_count=1)
-        words = ("", *vocabulary.words)
-        texts = [" ".join(words[id] for id in ids) for ids in (train["c"][0], *train["r"])]
-        found[tokenizer, lower] = texts, facts["text"]
-    assert found[None, True] == (
-        ["Hello there! _EOS_", "How are YOU?", "_UNK_ you!", "you!"],
-        {"tokenizer": "whitespace", "lower": False},
-    )
-    assert found["terms", True] == (
-        ["hello there ! _EOS_", "how are you ?", "hello _UNK_ you !", "you !"],
-        {"tokenizer": "terms", "lower": True},
-    )
+    (train, _, _), _, vocabulary, facts = run(source, tmp_path / "out", tokenizer=given, lower=True, min_count=1)
+    words = ("", *vocabulary.words)
+    assert " | ".join(" ".join(words[id] for id in ids) for ids in (train["c"][0], *train["r"])) == texts
+    assert facts["text"] == {"tokenizer": tokenizer, "lower": lower}
 
 
 def test_texts_beyond_the_cache_and_blocks_are_the_same(tmp_path, monkeypatch):
@@ -246,10 +242,9 @@ def test_script_repeats_byte_for_byte(source, tmp_path):
     for run in (run_script, functools.partial(run_process, PYTHONHASHSEED="1")):
         out = tmp_path / f"out{len(written)}"
         flags = {"corpus": "smn", "source": source, "out": out, **SMALL}
-        done = run("prepare.py", *(f"--{k}={v}" for k, v in flags.items()))
-        assert done.returncode == 0, done.stderr
+        done = ran("prepare.py", *(f"--{name}={value}" for name, value in flags.items()), by=run)
         assert done.stderr.startswith("warning: ") and done.stderr.count("\n") == 1
-        written.append({file.name: file.read_bytes() for file in out.iterdir()})
+        written.append(contents_of(out))
     assert written[0] == written[1]
     assert set(written[0]) == {"data.pkl", "dataset.json", "vocabulary.txt", "word_embedding.pkl"}
     assert json.loads(written[0]["dataset.json"])["settings"]["window"] == 2

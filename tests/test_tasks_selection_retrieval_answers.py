@@ -33,9 +33,7 @@ def test_answers_are_ordered_by_the_model_and_by_their_questions(index, selectio
     assert {answer.text: answer.score for answer in answers} == dict(zip(texts, found["scores"], strict=True))
 
 
-def test_answers_of_an_index_have_the_numbers_that_order_them_and_read_as_people_write(
-    selection_predictor, selection_index, monkeypatch
-):
+def test_answers_of_an_index_are_ordered_and_as_people_write(selection_predictor, selection_index, monkeypatch):
     predictor, asked = AnsweringPredictor(selection_predictor, selection_index), {"turns": ["what is the town like ?"]}
     best = answers_of(selection_predictor, predictor.index, asked["turns"])[:20]
     monkeypatch.setitem(selection_predictor.text, "tokenizer", "terms")

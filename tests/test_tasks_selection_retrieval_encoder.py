@@ -20,6 +20,12 @@ def fit(contexts, responses, vectors, **options):
     return PairEncoder.fit(lambda: contexts.parts(37), lambda: responses.parts(37), vectors, **options)
 
 
+def means(encoder, texts, table):
+    """The weighted mean of each text's vectors."""
+    weights = encoder.weights
+    return np.array([sum(weights[w] * table[w] for w in words) / sum(weights[words]) for words in texts.lists()])
+
+
 def test_vectors_are_weighted_means_of_word_vectors_in_loops(texts):
     contexts, responses, vectors = texts
     encoder = fit(contexts, responses, vectors, dimension=3)
@@ -29,10 +35,8 @@ def test_vectors_are_weighted_means_of_word_vectors_in_loops(texts):
         assert encoder.weights[word] == pytest.approx(np.log(1 + (211 - n + 0.5) / (n + 0.5)), rel=1e-5)
     found = encoder.contexts(contexts)
     assert found.shape == (211, 3) and found.dtype == np.float32
-    for vector, words in zip(found, contexts.lists(), strict=True):
-        mean = sum(encoder.weights[w] * encoder.context_words[w] for w in words) / sum(encoder.weights[words])
-        expected = mean - encoder.context_mean
-        np.testing.assert_allclose(vector, expected / np.linalg.norm(expected), atol=1e-4)
+    expected = means(encoder, contexts, encoder.context_words) - encoder.context_mean
+    np.testing.assert_allclose(found, expected / np.linalg.norm(expected, axis=1, keepdims=True), atol=1e-4)
 
 
 def test_directions_are_canonical(texts):
@@ -40,12 +44,8 @@ def test_directions_are_canonical(texts):
     contexts, responses, vectors = texts
     encoder = fit(contexts, responses, vectors, dimension=5, ridge=0.0)
 
-    def projected(texts, table, mean):
-        rows = [sum(encoder.weights[w] * table[w] for w in words) / sum(encoder.weights[words]) for words in texts]
-        return np.array(rows) - mean
-
-    X = projected(contexts.lists(), encoder.context_words, encoder.context_mean)
-    Y = projected(responses.lists(), encoder.response_words, encoder.response_mean)
+    X = means(encoder, contexts, encoder.context_words) - encoder.context_mean
+    Y = means(encoder, responses, encoder.response_words) - encoder.response_mean
     correlations = np.diag(X.T @ X / 211)
     assert (np.diff(correlations) < 0).all() and correlations[0] > 0.3
     np.testing.assert_allclose(X.T @ X / 211, np.diag(correlations), atol=1e-4)

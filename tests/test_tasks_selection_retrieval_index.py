@@ -5,6 +5,7 @@ import types
 
 import numpy as np
 import pytest
+from helpers import flip_bit
 
 from base.files import CHECKSUMS, UserError
 from data.sequences import Sequences
@@ -25,10 +26,8 @@ CONVERSATIONS = [["Hello!", *turns] for turns in TOPICS.values()] + [
     ["A dog?", "_UNK_ is a dog"],
     ["Where?", "?!", "See __url__ !"],
 ]
-WORDS = (
-    "hello i like tea is hot drink the slowly rain falls wet so too my dog barks a eats bones sleeps look who ? ! . ,"
-)
-VOCABULARY = Vocabulary.of(WORDS.split())
+WORDS = "hello i like tea is hot drink the slowly rain falls wet so too my dog barks a eats bones sleeps look who"
+VOCABULARY = Vocabulary.of([*WORDS.split(), *"?!.,"])
 VECTORS = np.random.default_rng(3).normal(size=(len(VOCABULARY) + 1, 7)).astype("float32")
 PREDICTOR = types.SimpleNamespace(vocabulary=VOCABULARY, text=TEXT, model=types.SimpleNamespace())
 PREDICTOR.model.get_layer = lambda name: types.SimpleNamespace(get_weights=lambda: [VECTORS])
@@ -67,14 +66,9 @@ def test_what_is_no_answer_is_left_out(index):
 
 def test_pairs_say_what_a_response_was_said_to(index, path):
     pairs = np.load(path / files.PAIRS)
-    found = {
-        (tuple(index.utterance(number) for number in row[:-1] if number >= 0), index.utterance(row[-1]))
-        for row in pairs
-    }
-    expected = {
-        (tuple(["Hello!", *turns][max(0, i - 1) : i + 1]), turns[i]) for turns in TOPICS.values() for i in range(3)
-    }
-    assert found == expected
+    found = {tuple(index.utterance(number) for number in row if number >= 0) for row in pairs}
+    talks = [["Hello!", *turns] for turns in TOPICS.values()]
+    assert found == {tuple(talk[max(0, i - 2) : i + 1]) for talk in talks for i in range(1, 4)}
     assert (np.diff(pairs[:, -1]) >= 0).all()
 
 
@@ -92,10 +86,8 @@ def test_contexts_are_ordered_by_the_likeness_of_the_last_turns(index):
     idf = {w: np.log(10 / (1 + sum(w in cut[text] for text in hits))) for words in cut.values() for w in words}
     last = set(words_of("A dog barks, my tea is hot!", **TEXT))
     for hit in hits.values():
-        both, ours, theirs = (
-            sum(idf[word] ** 2 for word in words if word in idf)
-            for words in (last & cut[hit.context[-1]], last, cut[hit.context[-1]])
-        )
+        asked = cut[hit.context[-1]]
+        both, ours, theirs = (sum(idf.get(w, 0) ** 2 for w in words) for words in (last & asked, last, asked))
         assert hit.question == pytest.approx(both / np.sqrt(max(ours * theirs, 1e-9)), abs=1e-6), hit
     asked = sorted((hit for hit in hits.values() if "contexts" in hit.places), key=lambda hit: hit.places["contexts"])
     assert [hit.question for hit in asked] == sorted((hit.question for hit in asked), reverse=True)
@@ -146,11 +138,7 @@ def test_an_index_with_a_file_that_is_changed_or_missing_is_refused(path, tmp_pa
     """A flipped bit of the vectors ended the process by a segmentation fault, one of other files changed answers."""
     copy = shutil.copytree(path, tmp_path / "copy")
     file = copy / name if (copy / name).is_file() else next((copy / name).iterdir())
-    content = bytearray(file.read_bytes())
-    content[len(content) // 2] ^= 1
-    file.write_bytes(content)
-    if change == "remove":
-        file.unlink()
+    flip_bit(file) if change == "flip" else file.unlink()
     with pytest.raises(UserError, match=r"expected an index .* build it again: python -m tools.build_index .*copy$"):
         RetrievalIndex(copy, VOCABULARY)
 

@@ -106,10 +106,7 @@ def test_collate_matches_loops(max_turns, max_words, multiple):
 def make_split(sizes=(2, 3, 2), positives=1):
     """A context for each of `sizes`, its number of lines, of which the first `positives` are positive."""
     rng = np.random.default_rng(0)
-    texts = [
-        [*rng.integers(3, 90, 3 + i % 3).tolist(), EOS, *rng.integers(3, 90, 2).tolist(), EOS]
-        for i in range(len(sizes))
-    ]
+    texts = [[*rng.integers(3, 90, 3 + i % 3), EOS, *rng.integers(3, 90, 2), EOS] for i in range(len(sizes))]
     contexts = [texts[i] for i, size in enumerate(sizes) for _ in range(size)]
     responses = [rng.integers(3, 90, rng.integers(1, 6)).tolist() for _ in contexts]
     return SelectionSplit.of(contexts, responses, [int(j < positives) for size in sizes for j in range(size)], EOS)
