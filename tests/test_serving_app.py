@@ -91,6 +91,10 @@ def client(app):
         yield client
 
 
+def fail():
+    raise UserError("damaged")
+
+
 def predict(client, **body):
     return client.post("/v1/models/echo:predict", json=body)
 
@@ -170,9 +174,6 @@ def test_early_clients_share_one_computation_of_the_openapi_document(client, mon
 
 
 def test_a_model_that_cannot_be_loaded_is_an_error_of_the_server_and_openapi_leaves_it_out(echo):
-    def fail():
-        raise UserError("damaged")
-
     models = {"echo": Served("echo", "2", lambda: echo, {}), "bad": Served("bad", "1", fail, {})}
     client = TestClient(create_app(models, LIMITS))
     paths = client.get("/openapi.json").json()["paths"]
@@ -205,12 +206,9 @@ def test_tensors_of_the_open_inference_protocol_are_answered(client):
 @pytest.mark.parametrize(
     ("body", "status", "message"),
     [
-        (b"{", 400, "must be JSON"),
-        (b"\xff{}", 400, "must be JSON"),
+        *((body, 400, "must be JSON") for body in (b"{", b"\xff{}", b'{"text": "\\ud800"}', b'{"\\ud800": 1}')),
         (b"[" * 2900, 400, "must be JSON|nested"),
         (b'{"instances": [{"text": NaN}]}', 400, "must be JSON: .*column 25"),
-        (b'{"instances": [{"text": "\\ud800"}]}', 400, "must be JSON"),
-        (b'{"instances": [{"text": "a", "\\ud800": 1}]}', 400, "must be JSON"),
         (b'{"instances": [{"text": 1e999}]}', 400, "a number beyond"),
         (b"[]", 400, "JSON object. Received: list"),
         (b"{}", 400, "one of `instances` and `inputs`"),
@@ -244,23 +242,17 @@ def test_a_wrong_request_gets_its_status_and_one_sentence_before_it_waits(client
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "status"),
+    ("status", "request_line"),
     [
-        ("POST", "/v1/models/other:predict", 404),
-        ("POST", "/v1/models/echo/versions/3:predict", 404),
-        ("GET", "/v1/models/echo/versions/3", 404),
-        ("POST", "/v1/models/echo/labels/canary:predict", 404),
-        ("GET", "/v1/models/other", 404),
-        ("GET", "/v1/models/echo:predict", 405),
-        ("POST", "/v1/models/echo", 405),
-        ("GET", "/nothing", 404),
-        ("DELETE", "/v1/models/echo", 405),
-        ("GET", "/pages/../app.py", 404),
-        ("GET", "/pages/%2e%2e%2fapp.py", 404),
-        ("GET", "/pages/missing.js", 404),
+        *((404, f"POST /v1/models/{model}:predict") for model in ("other", "echo/versions/3", "echo/labels/canary")),
+        *((404, f"GET /{path}") for path in ("nothing", "v1/models/other", "v1/models/echo/versions/3")),
+        *((404, f"GET /pages/{file}") for file in ("../app.py", "%2e%2e%2fapp.py", "missing.js")),
+        *((405, f"{each} /v1/models/echo") for each in ("POST", "DELETE")),
+        (405, "GET /v1/models/echo:predict"),
     ],
 )
-def test_unknown_paths_are_refused(client, method, path, status):
+def test_unknown_paths_are_refused(client, status, request_line):
+    method, path = request_line.split()
     answer = client.request(method, path, json={"instances": [{"text": "a"}]} if method == "POST" else None)
     assert (answer.status_code, list(answer.json())) == (status, ["error"])
     assert ("allow" in answer.headers) == (status == 405)
@@ -297,11 +289,8 @@ def test_a_model_that_is_being_loaded_holds_up_no_other(echo):
 
 
 def test_models_are_loaded_and_warmed_up_while_nobody_asks_until_the_end(echo, capsys):
-    def fail():
-        raise UserError("damaged")
-
-    served = {"echo": Served("echo", "1", lambda: echo, {"examples": [{"instance": {"text": "a"}}]})}
-    served |= {"bad": Served("bad", "1", fail, {})}
+    examples = {"examples": [{"instance": {"text": "a"}}]}
+    served = {"echo": Served("echo", "1", lambda: echo, examples), "bad": Served("bad", "1", fail, {})}
     busy = threading.Event()
     busy.set()
     with warming(served.values(), busy.is_set):
@@ -384,29 +373,22 @@ def basic(password):
     return f"Basic {base64.b64encode(f'me:{password}'.encode()).decode()}"
 
 
+HOST = {"here": 200, "127.0.0.1:8501": 200, "[::1]:8501": 200, "evil.example": 421, "[:": 421}
+ORIGIN = {"http://here": 200, "https://friend.example": 200}
+ORIGIN |= {"https://evil.example": 403, "null": 403, "http://[": 403}
+TYPE = {"text/plain": 415, "application/x-www-form-urlencoded": 415, "application/json; charset=utf-8": 200}
+AUTHORIZATION = {"Bearer wrong": 401, basic("wrong"): 401, "Basic %": 401, basic(KEY): 200}
+AUTHORIZATION |= {f"Basic {KEY}".encode(): 401}  # not in Base64
+STATUS = {"Host": HOST, "Origin": ORIGIN, "Content-Type": TYPE, "Authorization": AUTHORIZATION}
+"""What a prediction gets with a value of a header."""
+
+
 @pytest.mark.parametrize(
     ("request_line", "headers", "status"),
     [
-        (POST, {}, 200),
-        (POST, {"Host": "127.0.0.1:8501"}, 200),
-        (POST, {"Host": "[::1]:8501"}, 200),
-        (POST, {"Host": "evil.example"}, 421),
-        (POST, {"Host": "[:"}, 421),
+        *((POST, {header: value}, status) for header, of in STATUS.items() for value, status in of.items()),
         (("GET", "/healthz"), {"Host": "evil.example"}, 421),
-        (POST, {"Origin": "http://here"}, 200),
-        (POST, {"Origin": "https://friend.example"}, 200),
-        (POST, {"Origin": "https://evil.example"}, 403),
-        (POST, {"Origin": "null"}, 403),
-        (POST, {"Origin": "http://["}, 403),
         (("GET", "/v1/models"), {"Origin": "https://evil.example"}, 403),
-        (POST, {"Content-Type": "text/plain"}, 415),
-        (POST, {"Content-Type": "application/x-www-form-urlencoded"}, 415),
-        (POST, {"Content-Type": "application/json; charset=utf-8"}, 200),
-        (POST, {"Authorization": "Bearer wrong"}, 401),
-        (POST, {"Authorization": basic("wrong")}, 401),
-        (POST, {"Authorization": "Basic %"}, 401),
-        (POST, {"Authorization": f"Basic {KEY}".encode()}, 401),  # not in Base64
-        (POST, {"Authorization": basic(KEY)}, 200),
         (("GET", "/"), {"Authorization": ""}, 401),
         (("GET", "/healthz"), {"Authorization": ""}, 200),
     ],

@@ -145,9 +145,8 @@ def test_the_application_is_the_same_on_a_cluster(service):
 @pytest.mark.filterwarnings("ignore")
 def test_a_replica_replies_word_by_word(service):
     def chat(text, **more):
-        return service.ask(
-            "/v1/chat/completions", {"model": "echo", "messages": [{"role": "user", "content": text}], **more}
-        )
+        asked = {"model": "echo", "messages": [{"role": "user", "content": text}]}
+        return service.ask("/v1/chat/completions", {**asked, **more})
 
     assert chat("one two")[1]["choices"][0]["message"]["content"] == "one two"
     *events, done, _ = chat("one two", stream=True)[1].split("\n\n")
@@ -225,7 +224,7 @@ def test_a_config_file_says_what_flags_say(monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_notes_wait_for_counts_that_are_lost(monkeypatch):
+def test_notes_wait_for_counts_that_are_lost():
     cluster = pytest.importorskip("serving.cluster", reason="the extra `ray` is not installed")
     lost = cluster.RayActorError()
     counts = types.SimpleNamespace(add=types.SimpleNamespace(remote=AsyncMock(side_effect=[lost, lost, None])))

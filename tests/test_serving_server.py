@@ -26,10 +26,8 @@ class Running:
 
     def __init__(self, grace_seconds):
         self.event, self.started = threading.Event(), threading.Event()
-        model = types.SimpleNamespace(
-            name="m", version="1", ready=True, metadata={}, valid=lambda instance, where: instance
-        )
-        model.size, model.answers, model.predictor = lambda instance: Size({}, 1, (1,)), self.answers, model
+        model = types.SimpleNamespace(name="m", version="1", ready=True, metadata={}, answers=self.answers)
+        model.valid, model.size, model.predictor = lambda instance, _: instance, lambda _: Size({}, 1, (1,)), model
         app = create_app({"m": model}, Limits(timeout_seconds=20, batch_milliseconds=0.0, max_batch=1))
         self.server = Server(app, bind("127.0.0.1", 0), grace_seconds)
         self.thread = threading.Thread(target=self.server.open, daemon=True)
@@ -59,14 +57,13 @@ class Running:
         assert not self.thread.is_alive()
 
 
-@pytest.mark.parametrize(
-    ("number", "ends"), [(signal.SIGINT, pytest.raises(KeyboardInterrupt)), (signal.SIGTERM, contextlib.nullcontext())]
-)
-def test_ctrl_c_is_an_interruption_and_sigterm_a_normal_end(number, ends):
-    server = Server(create_app({}, Limits()), bind("127.0.0.1", 0), 1.0)
-    server.handle_exit(number, None)
-    with ends:
-        server.open()
+def test_ctrl_c_is_an_interruption_and_sigterm_a_normal_end():
+    interrupted, ended = (Server(create_app({}, Limits()), bind("127.0.0.1", 0), 1.0) for _ in range(2))
+    interrupted.handle_exit(signal.SIGINT, None)
+    with pytest.raises(KeyboardInterrupt):
+        interrupted.open()
+    ended.handle_exit(signal.SIGTERM, None)
+    ended.open()
 
 
 @pytest.mark.parametrize(("grace_seconds", "status"), [(20, 200), (0.3, 503)])
