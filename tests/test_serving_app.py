@@ -24,8 +24,9 @@ from serving.models import Served, warming
 
 LIMITS = Limits(
     **{"max_body_bytes": 3000, "instances": 5, "items": 7, "max_tokens": 11, "instance_tokens": 13, "characters": 130},
-    **{"depth": 7, "timeout_seconds": 0.5, "max_work": 50, "large": 20, "requests": 9},
+    **{"depth": 7, "max_work": 50, "large": 20, "requests": 9},
 )
+HASTY = LIMITS.replace(timeout_seconds=0.5)
 
 
 class Letter(Config):
@@ -258,7 +259,8 @@ def test_unknown_paths_are_refused(client, status, request_line):
     assert ("allow" in answer.headers) == (status == 405)
 
 
-def test_an_answer_that_takes_too_long_is_given_up(client, echo):
+def test_an_answer_that_takes_too_long_is_given_up(app, client, echo):
+    app.state.limits = HASTY
     answer = predict(client, instances=[{"text": "a", "wait": True}])
     echo.event.set()
     assert (answer.status_code, answer.json()) == (504, {"error": "no answer within 0.5 seconds"})
@@ -346,6 +348,8 @@ def test_a_client_that_leaves_or_is_slow_is_counted_and_not_computed_for(app, ec
     scope = {"type": "http", "method": "POST", "path": "/v1/models/echo:predict", "query_string": b""}
     scope["headers"], sent = [(b"content-type", b"application/json")], AsyncMock()
     events = iter([{"type": "http.request", **body}, then])
+    if status == 408:
+        app.state.limits = HASTY
 
     async def receive():
         return next(events) or await asyncio.sleep(5)
