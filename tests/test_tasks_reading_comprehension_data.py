@@ -6,6 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
+from helpers import refusal
 
 from base.files import UserError
 from data import pickles
@@ -116,6 +117,5 @@ CONTEXT, QUESTION = ("reading.pkl", "contexts", 0), ("reading.pkl", "splits", "d
 def test_load_dataset_rejects(prepared_reading, tmp_path, damage, message):
     path = shutil.copytree(prepared_reading, tmp_path / "broken")
     damage(path)
-    with pytest.raises(UserError) as error:
-        load_dataset(path)
-    assert message in str(error.value) and str(path) in str(error.value)
+    said = refusal(load_dataset, path)
+    assert message in said and str(path) in said
