@@ -61,7 +61,7 @@ def test_a_wrong_flag_gets_one_sentence(command, expected, monkeypatch):
     assert not (ROOT / "build" / "never").exists()
 
 
-def test_a_reader_that_has_seen_enough_gets_no_traceback():
+def test_a_closed_pipe_ends_a_script_without_a_traceback():
     reader, writer = os.pipe()
     os.close(reader)
     program = [sys.executable, "-c", "from base import cli; cli.run(lambda: print(1))"]
@@ -78,7 +78,7 @@ def test_closed_standard_files_are_replaced_before_another_file_takes_their_numb
         assert (done.returncode, done.stdout, done.stderr) == (0, found, "")
 
 
-def test_characters_that_a_terminal_lacks_and_bytes_that_are_none_are_replaced():
+def test_characters_missing_from_a_terminal_and_invalid_bytes_are_replaced():
     program = [sys.executable, "-c", "from base import cli; cli.run(lambda: print(input(), ascii(input())))"]
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run(program, input=b"a\n\xff\n", capture_output=True, env=environment, cwd=ROOT)

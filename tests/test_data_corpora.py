@@ -1,4 +1,4 @@
-"""Corpora: what holds for every reader, once for each; then what is particular to SMN and to conversations."""
+"""Corpora: a contract of all readers, tried with each; then SMN's files, and conversations of several kinds."""
 
 import ast
 import gzip

@@ -48,7 +48,7 @@ def test_other_starts_give_every_place_of_an_answer(tmp_path):
     assert read(file, others)[0].answers == (Answer(0, 1), Answer(4, 5), Answer(8, 9), Answer(6, 7))
 
 
-def test_tokens_stand_where_they_say_whatever_the_script():
+def test_tokens_are_at_their_offsets_in_any_script():
     tokens = [CONTEXT[start:end] for start, end in tokenize(CONTEXT)]
     assert tokens[:3] == ["\uff21lpha", "met", "İbrahim"]  # lower-casing İ would make two characters of it
     assert "Cafe\u0301" in tokens  # a combining mark stays with its letter
@@ -96,7 +96,7 @@ def test_read_rejects_what_is_no_squad(tmp_path, value, message):
     assert found.startswith(str(file)) and message in found and len(found) < 400
 
 
-def test_a_question_may_stand_twice(tmp_path):
+def test_a_question_may_occur_twice(tmp_path):
     file = write(tmp_path / "a.json", paragraph(item(), item(answers=[(6, "met")])))
     assert [question.answers[0].start for question in read(file)] == [10, 6]
 

@@ -236,7 +236,7 @@ def test_the_files_are_squad_with_a_vector_for_every_word_of_train(written):
     assert abs(vectors.mean()) < 0.02 and abs(vectors.std() - 1) < 0.02
 
 
-def test_facts_stand_where_they_say_and_are_true(passages):
+def test_facts_are_at_their_spans_and_true(passages):
     for passage in passages:
         assert len(re.findall(r"\. (?=[A-Z0-9])", passage.text)) + 1 in SENTENCES
         for fact in passage.facts:

@@ -39,7 +39,7 @@ def dialogs(corpus):
 
 
 def responses(dialogs):
-    """Each turn, with what stands before it."""
+    """Each turn, with the entries before it."""
     for dialog in dialogs:
         for place, entry in enumerate(dialog):
             if isinstance(entry, Turn):
@@ -68,7 +68,7 @@ def test_the_reader_finds_what_was_simulated_in_tokens_separated_by_single_space
     assert {sum("\t" in line for line in dialog) for dialog in simulate_dialogs(500, SEED)} == {4, 5, 6, 7, 8, 9}
 
 
-def test_facts_stand_only_behind_a_call_and_answer_it(dialogs):
+def test_facts_follow_a_call_and_answer_it(dialogs):
     world = {joined(place.name): place for place in restaurants(SEED)}
     for dialog in dialogs:
         places = [place for place, entry in enumerate(dialog) if isinstance(entry, Fact)]
@@ -136,7 +136,7 @@ def slots_in(*texts):
 
 
 def decide(before, user):
-    """What the bot has to say, read off the words before; and what kind of turn it is."""
+    """The kind of a turn and the bot's response, both read off the dialog before it."""
     turns = [entry for entry in before if isinstance(entry, Turn)]
     known = slots_in(*(text for turn in turns for text in (turn.user, turn.bot)))
     slots = known | slots_in(user)
@@ -185,7 +185,7 @@ def decide(before, user):
     return "correct" if nods else "note", fill(*nods, SLOTS["notes"][slot][0], following, value=value)
 
 
-def test_responses_follow_from_what_stands_before(dialogs):
+def test_responses_follow_from_the_dialog_before(dialogs):
     kinds = collections.Counter()
     for before, turn in responses(dialogs):
         kind, response = decide(before, turn.user)

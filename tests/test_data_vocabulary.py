@@ -47,7 +47,7 @@ def test_load_rejects_a_bad_line(tmp_path, content, message):
     assert re.search(rf"vocabulary\.txt: {message}", found), found
 
 
-def test_the_specials_may_stand_anywhere():
+def test_special_words_may_have_any_id():
     vocabulary = Vocabulary(("x", "_UNK_", "y", "_EOS_"))
     assert (vocabulary.eos_id, vocabulary.unk_id) == (4, 2)
     assert vocabulary.encode(["y", "z", "_EOS_", "x"]) == [3, 2, 2, 1]

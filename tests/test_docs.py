@@ -1,4 +1,4 @@
-"""docs/: what its pages name exists."""
+"""docs/: files, flags, links and names of its pages exist; examples work; docstrings are plain English."""
 
 import ast
 import collections

@@ -50,7 +50,7 @@ def test_seeds_give_a_mean_and_a_deviation():
     assert lines([row("MEMMA", value=0.25), row("MEMMA", value=0.75)]) == [["MEMMA", "75.0", "1"]]  # the later counts
 
 
-def test_baselines_and_upper_bounds_stand_below():
+def test_baselines_and_upper_bounds_come_last():
     baselines = {"TF-IDF": {"per_response": 0.0625}, "nearest": {"per_response": 0.667}, "other": {"per_dialog": 0.25}}
     records = [
         row("MEMMA", value=0.05, baselines=baselines, upper_bounds={"seen": {"per_response": 0.8314}}),

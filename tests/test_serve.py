@@ -22,7 +22,7 @@ def parsed(tmp_path, monkeypatch):
 
 
 def check(expected, function, *arguments):
-    """A function returns what is expected of it, or raises a `UserError` with this text."""
+    """Checks that a function returns the `expected` dict, or raises a `UserError` that has the `expected` text."""
     if isinstance(expected, dict):
         assert function(*arguments) == expected
     else:
@@ -94,7 +94,7 @@ def test_ray_gets_the_models_of_the_flags_and_without_it_one_reads_what_to_insta
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "nowhere.invalid"])
-def test_an_address_that_cannot_be_had_is_noticed_before_models_are_loaded(host):
+def test_an_address_in_use_is_noticed_before_models_are_loaded(host):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = run_script("serve.py", "--run=m=nowhere", f"--host={host}", f"--port={port}", "--api_key=k")

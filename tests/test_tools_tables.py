@@ -108,7 +108,7 @@ def test_every_row_says_how_to_get_it_again():
 # === Tables ===
 
 
-def test_the_best_stands_first_seeds_are_averaged_and_others_stand_below(filled):
+def test_the_best_comes_first_and_baselines_last_and_seeds_are_averaged(filled):
     rows = [row(), row(value=0.7, seed=2, minutes=3.0), row("dam-sample", 0.2), baseline(), baseline(corpus="y")]
     others = [
         baseline(model="BiDAF", split=split, value=value, source="s") for split, value in (("test", 0.3), ("dev", 0.25))
