@@ -185,7 +185,7 @@ def test_what_is_said_while_a_model_is_loaded_is_kept(page, models):
     page.get_by_role("tab", name="Talk").click()
     panel = page.get_by_role("tabpanel")
     panel.get_by_text("Loading the model…").wait_for()
-    panel.locator("[name=text]").click(timeout=3000)
+    panel.locator("[name=text]").click()
     page.keyboard.type(" and milk")
     assert panel.locator("[name=text]").input_value() == "tea ? and milk"
 
@@ -429,7 +429,8 @@ def test_a_reply_is_kept_if_the_second_model_fails(page, talk, models):
 # === Address bar and copies ===
 
 
-def test_a_link_opens_the_same_and_back_returns(page, ranking, browser, server):
+def test_a_link_opens_the_same_and_back_returns(page, ranking, browser, server, models):
+    models["fake-generation"].loading = 0.5  # while it is loaded, what was typed last is remembered
     ranking.get_by_label("Example").select_option("Weather")
     ranking.get_by_label("Response 1", exact=True).fill("a bit")
     page.wait_for_url("**a+bit**")
