@@ -49,12 +49,13 @@ def fields(panel, kind):
 
 
 def say(panel, text, reply=None):
-    """Says `text`, or what the field has, and waits for the reply."""
+    """Says `text`, or what the field has, and waits until the reply is there and the next thing can be said."""
     if text is not None:
         panel.locator("[name=text]").fill(text)
     press(panel, "Say")
     if reply:
         panel.locator(".talk li", has_text=reply).wait_for()
+        panel.locator(".spinner").wait_for(state="hidden")
 
 
 def edit(panel, text, new):
@@ -321,6 +322,7 @@ def test_an_earlier_sentence_is_edited_and_the_talk_continues_from_it(page, talk
     talk.get_by_label("What you said").fill("good evening")
     page.keyboard.press("Enter")
     talk.locator(".talk li", has_text="you said: good evening").wait_for()
+    talk.locator(".spinner").wait_for(state="hidden")
     assert said(talk) == ["good evening", "you said: good evening"]
     say(talk, "and now", "you said: and now")
     asked = [instance["turns"] for instance in models["fake-generation"].asked[1:]]
@@ -462,7 +464,6 @@ def test_back_returns_to_a_talk_with_the_reply_that_came_meanwhile(page, talk, m
 
 def test_a_reload_keeps_the_talk(page, talk):
     say(talk, None, "you said: tea ?")
-    talk.locator(".spinner").wait_for(state="hidden")
     page.reload()
     talk.locator(".talk li", has_text="you said: tea ?").wait_for()
     assert said(talk) == ["hi", "hello", "tea ?", "you said: tea ?"]
