@@ -41,6 +41,9 @@ class Decoding(Config):
     """Length of the word sequences that a reply must not repeat; 0: any may be repeated."""
     allow_unknown: bool = False
     """A reply may contain `_UNK_`."""
+    against_empty: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Weight of a word's log probability after an empty source, `_EOS_` alone. It is subtracted, for it is high in
+    replies that would answer anything (MMI-antiLM of Li et al. 2016; the language model is the model itself)."""
     temperature: Annotated[float, Field(ge=0.01, le=100)] = 1.0
     """Sampling: logits are divided by it."""
     top_k: NonNegative = 0
@@ -59,10 +62,10 @@ class Decoding(Config):
 
 INPUTS = {
     **dict.fromkeys(("max_length", "min_length", "block_ngrams", "top_k"), "int32"),
-    **dict.fromkeys(("length_penalty", "temperature", "top_p"), "float32"),
+    **dict.fromkeys(("length_penalty", "temperature", "top_p", "against_empty"), "float32"),
     "allow_unknown": "bool",
 }
-"""Fields of a `Decoding` that are inputs of a search, with their types."""
+"""Fields of a `Decoding` that are inputs of a search, with their types; `against_empty` only where it is not 0."""
 
 
 def decode(model, inputs, beam, room, eos_id, unk_id):
@@ -82,6 +85,7 @@ def decode(model, inputs, beam, room, eos_id, unk_id):
     """
     d, source, noise = SimpleNamespace(**inputs), inputs["source"], inputs.get("noise")
     K, L = beam, room
+    model = _judging(model, d, K, eos_id)
     states, cache = model.encode(source)
     B = ops.shape(source)[0]
     states, cache = ([ops.repeat(x, K, axis=0) for x in each] for each in (states, cache))  # (B K, ...)
@@ -120,6 +124,31 @@ def decode(model, inputs, beam, room, eos_id, unk_id):
     return _ranked(d, ids_BKL, score_BK, length_BK)
 
 
+class AgainstEmpty:
+    """A model whose logits are `log p(word | source) - weight log p(word | empty source)`; `weight` is `(rows, 1)`."""
+
+    def __init__(self, model, weight, eos_id):
+        self.model, self.weight, self.eos_id, self.begin_id = model, weight, eos_id, model.begin_id
+
+    def encode(self, source):
+        of_source, of_empty = self.model.encode(source), self.model.encode(ops.full_like(source[:, :1], self.eos_id))
+        return [[*given, *empty] for given, empty in zip(of_source, of_empty, strict=True)]
+
+    def step(self, words, states, cache):
+        n, m = len(states) // 2, len(cache) // 2
+        logits, after, weights = self.model.step(words, states[:n], cache[:m])
+        of_empty, after_empty, _ = self.model.step(words, states[n:], cache[m:])
+        log_p, log_u = (ops.log_softmax(ops.cast(x, "float32")) for x in (logits, of_empty))
+        return log_p - self.weight * log_u, [*after, *after_empty], weights
+
+
+def _judging(model, d, K, eos_id):
+    """The model whose logits a search maximizes."""
+    if not hasattr(d, "against_empty"):
+        return model
+    return AgainstEmpty(model, ops.repeat(d.against_empty, K, axis=0), eos_id)
+
+
 def _ranked(d, ids_BKL, score_BK, length_BK):
     found_BK = score_BK > LOWEST
     ids_BKL = ops.where(found_BK[..., None], ids_BKL, 0)
@@ -140,7 +169,7 @@ def write(model, inputs, eos_id, unk_id):
     Yields the id of each word and its attention weights `(S,)`, or `None`.
     """
     d, noise, word = SimpleNamespace(**inputs), inputs.get("noise"), model.begin_id
-    L = int(d.max_length[0, 0])
+    L, model = int(d.max_length[0, 0]), _judging(model, d, 1, eos_id)
     ids_L, (states, cache) = [0] * L, model.encode(inputs["source"])
     for t in range(L):
         logits, states, weights = model.step(ops.convert_to_tensor([word], "int32"), states, cache)
@@ -195,7 +224,7 @@ def _best(d, logits_BKV, allowed_BKW, score_BK, length_BK, done_BK):
     K, V = logits_BKV.shape[1:]
     n = min(K, V)  # the K best of all are among the K best of each hypothesis
     likely_BKn, words_BKn = _top_words(allowed_BKW, n)
-    log_p_BKn = _log_probabilities(logits_BKV, words_BKn)
+    log_p_BKn = _log_probabilities(d, logits_BKV, words_BKn)
     goes_on = masked_logits(score_BK[..., None] + log_p_BKn, likely_BKn > LOWEST)
     stays = masked_logits(score_BK[..., None], ops.arange(n) == 0)
     total_BKn = ops.where(done_BK[..., None], stays, goes_on)  # a finished hypothesis is kept as it is, once
@@ -233,11 +262,13 @@ def _draw(d, logits_BKV, allowed_BKW, noise_BK):
     passed = ops.cumsum(p, axis=-1) <= noise_BK[..., None] * ops.sum(p, axis=-1, keepdims=True)
     place = ops.minimum(ops.sum(ops.cast(passed, "int32"), axis=-1), ops.sum(ops.cast(p > 0, "int32"), axis=-1) - 1)
     word_BK1 = ops.cast(ops.take_along_axis(words_BKV, place[..., None], axis=2), "int32")
-    return word_BK1[..., 0], _log_probabilities(logits_BKV, word_BK1)[..., 0]
+    return word_BK1[..., 0], _log_probabilities(d, logits_BKV, word_BK1)[..., 0]
 
 
-def _log_probabilities(logits_BKV, words_BKn):
+def _log_probabilities(d, logits_BKV, words_BKn):
     """Log probabilities of some words, float32 `(B, K, n)`; a probability below 1e-37 counts as 1e-37."""
+    if hasattr(d, "against_empty"):  # which `AgainstEmpty` has computed
+        return ops.take_along_axis(logits_BKV, words_BKn, axis=2)
     p_BKn = ops.take_along_axis(ops.softmax(logits_BKV), words_BKn, axis=2)
     return ops.log(ops.maximum(p_BKn, 1e-37))
 

@@ -42,6 +42,14 @@ def log_p(model, source, targets):
     return [every[row, : len(target)] for row, target in enumerate(targets)]
 
 
+def judged(model, source, targets, d):
+    """`log_p` after the source, less `d.against_empty` times that after an empty one."""
+    after_empty = log_p(model, np.array([EOS], "int32"), targets)
+    return [
+        row - d.against_empty * empty for row, empty in zip(log_p(model, source, targets), after_empty, strict=True)
+    ]
+
+
 def scored(model, source, targets, penalty=0.0):
     """What replies are ranked by: log probability by ((5 + words) / 6) ** penalty."""
     by_word = log_p(model, source, targets)
@@ -73,7 +81,7 @@ def beam_in_loops(model, source, d):
     for _ in range(d.max_length):
         candidates = [(words, total) for words, total in hypotheses if EOS in words]
         going_on = [(words, total) for words, total in hypotheses if EOS not in words]
-        rows = log_p(model, source, [[*words, EOS] for words, _ in going_on]) if going_on else []
+        rows = judged(model, source, [[*words, EOS] for words, _ in going_on], d) if going_on else []
         for (words, total), row in zip(going_on, rows, strict=True):
             follow = [word for word in range(model.config.vocabulary_size + 1) if may_follow(words, word, d)]
             candidates += [([*words, word], total + row[-1, word]) for word in follow]

@@ -27,6 +27,8 @@ from tasks.generation.search import columns
         ({"beam": 2, "block_ngrams": 2, "allow_unknown": True}, None),
         ({"beam": 5, "block_ngrams": 1, "length_penalty": 0.4}, None),
         ({"beam": 3, "block_ngrams": 3}, None),
+        ({"against_empty": 0.5}, None),
+        ({"beam": 3, "against_empty": 0.25, "length_penalty": 1.0}, {"attention": "luong_dot", "layers": 2}),
         ({"beam": 2, "block_ngrams": 1}, {"vocabulary_size": 150}),  # the likeliest words of two in three blocks
     ],
     ids=str,

@@ -17,7 +17,16 @@ from engine.predictor import Predictor, Size, attention_map, in_brackets
 from engine.task import check_fields
 from models.decoding import Decoding, write
 from tasks.generation.data import MAX_SOURCE, text_settings
-from tasks.generation.search import attention, columns, decoder_of, load_reverse, parse_decoding, rerank, words_of
+from tasks.generation.search import (
+    attention,
+    columns,
+    decoder_of,
+    kind_of,
+    load_reverse,
+    parse_decoding,
+    rerank,
+    words_of,
+)
 
 STEP = 600  # source words that attention reads in the time that the rest of a step takes
 CHOICE = 10  # replies that a reverse model has to choose from
@@ -147,7 +156,7 @@ class GenerationPredictor(Predictor):
 
     def _inputs(self, asked):
         sources, decodings = zip(*asked, strict=True)
-        inputs, (beam, room, sample) = {"source": stack(sources), **columns(decodings)}, _kind(decodings[0])
+        inputs, (beam, room, sample, _) = {"source": stack(sources), **columns(decodings)}, _kind(decodings[0])
         if sample:
             with self._drawing:
                 inputs["noise"] = self._rng.random((len(sources), beam, room), np.float32)
@@ -168,5 +177,4 @@ class GenerationPredictor(Predictor):
 
 
 def _kind(decoding):
-    """The beam, the room for a reply, and whether words are drawn: all that a compiled search depends on."""
-    return decoding.beam, max(decoding.max_length, LONGEST), decoding.sample
+    return kind_of(decoding, max(decoding.max_length, LONGEST))

@@ -22,12 +22,17 @@ from tasks.generation.scoring import likelihood
 
 
 def columns(decodings):
-    """The `INPUTS` of a search for sources with a `Decoding` each: `{field: (B, 1)}`.
+    """The `INPUTS` of a search for sources with a `Decoding` of one kind each: `{field: (B, 1)}`.
 
     >>> columns([Decoding(min_length=5), Decoding()])["min_length"].tolist()
     [[5], [0]]
     """
-    return {name: np.array([[getattr(d, name)] for d in decodings], dtype) for name, dtype in INPUTS.items()}
+    types = _types(decodings[0].against_empty)
+    return {name: np.array([[getattr(d, name)] for d in decodings], dtype) for name, dtype in types.items()}
+
+
+def _types(against):
+    return {name: dtype for name, dtype in INPUTS.items() if name != "against_empty" or against}
 
 
 def reply(model, sources, decoding, batch_size=64, seed=1, progress=iter, length_multiple=4):
@@ -39,7 +44,7 @@ def reply(model, sources, decoding, batch_size=64, seed=1, progress=iter, length
     shape = len(sources), decoding.beam, decoding.max_length
     ids, scores = np.zeros(shape, np.int32), np.zeros(shape[:2], np.float32)
     noise = np.random.default_rng(seed).random(shape, np.float32) if decoding.sample else None
-    decoder = decoder_of(model, decoding.beam, decoding.max_length, decoding.sample)
+    decoder = decoder_of(model, *kind_of(decoding, decoding.max_length))
 
     def inputs_of(rows):
         source = sources.padded(rows, sources.width(rows, MAX_SOURCE, length_multiple), MAX_SOURCE)
@@ -52,11 +57,18 @@ def reply(model, sources, decoding, batch_size=64, seed=1, progress=iter, length
     return ids, scores
 
 
-def decoder_of(model, beam, room, sample):
-    """A compiled `models.decoding.Decoder`, by XLA if the model is; `sample`: its inputs have `noise`."""
+def kind_of(decoding, room):
+    """What a compiled search depends on: beam, room for a reply, sampling or not, against an empty source or not."""
+    return decoding.beam, room, decoding.sample, decoding.against_empty > 0
+
+
+def decoder_of(model, beam, room, sample, against=False):
+    """A compiled `models.decoding.Decoder` of one kind, see `kind_of`; by XLA if the model is."""
     decoder, of = Decoder(model, beam, room, EOS_ID, UNK_ID), KerasTensor
     decoder.jit_compile = model.jit_compile
-    inputs = {name: of((None, 1), dtype) for name, dtype in INPUTS.items()} | {"source": of((None, None), "int32")}
+    inputs = {name: of((None, 1), dtype) for name, dtype in _types(against).items()} | {
+        "source": of((None, None), "int32")
+    }
     compile_for_all_sizes(decoder, inputs | ({"noise": of((None, beam, room), "float32")} if sample else {}))
     return decoder
 
