@@ -80,12 +80,12 @@ def decode(model, inputs, beam, room, eos_id, unk_id):
 
     Returns:
         Ids, int32 `(B, K, L)`, `_EOS_` included, then 0, the best reply first; and what they are ranked by, float32
-        `(B, K)`: the log probability by the model, divided by the length penalty. Where there are fewer replies than
-        K, the others are 0 throughout and ranked by `LOWEST`.
+        `(B, K)`: the log probability by the model, less what `against_empty` subtracts, divided by the length penalty.
+        Where there are fewer replies than K, the others are 0 throughout and ranked by `LOWEST`.
     """
     d, source, noise = SimpleNamespace(**inputs), inputs["source"], inputs.get("noise")
     K, L = beam, room
-    model = _judging(model, d, K, eos_id)
+    model = _scorer(model, d, K, eos_id)
     states, cache = model.encode(source)
     B = ops.shape(source)[0]
     states, cache = ([ops.repeat(x, K, axis=0) for x in each] for each in (states, cache))  # (B K, ...)
@@ -142,8 +142,8 @@ class AgainstEmpty:
         return log_p - self.weight * log_u, [*after, *after_empty], weights
 
 
-def _judging(model, d, K, eos_id):
-    """The model whose logits a search maximizes."""
+def _scorer(model, d, K, eos_id):
+    """The model, or with `against_empty` an `AgainstEmpty` of it."""
     if not hasattr(d, "against_empty"):
         return model
     return AgainstEmpty(model, ops.repeat(d.against_empty, K, axis=0), eos_id)
@@ -169,7 +169,7 @@ def write(model, inputs, eos_id, unk_id):
     Yields the id of each word and its attention weights `(S,)`, or `None`.
     """
     d, noise, word = SimpleNamespace(**inputs), inputs.get("noise"), model.begin_id
-    L, model = int(d.max_length[0, 0]), _judging(model, d, 1, eos_id)
+    L, model = int(d.max_length[0, 0]), _scorer(model, d, 1, eos_id)
     ids_L, (states, cache) = [0] * L, model.encode(inputs["source"])
     for t in range(L):
         logits, states, weights = model.step(ops.convert_to_tensor([word], "int32"), states, cache)

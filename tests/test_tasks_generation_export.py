@@ -8,11 +8,10 @@ import tensorflow as tf
 from base.files import UserError
 from data.vocabulary import EOS_ID, Vocabulary
 from engine import export as exporting
-from models.decoding import Decoding
 from tasks import TASKS
 from tasks.generation.data import TextSettings
 from tasks.generation.export import GenerationText
-from tasks.generation.search import reply, words_of
+from tasks.generation.search import parse_decoding, reply, words_of
 
 generation = TASKS["generation"]
 
@@ -32,12 +31,13 @@ def test_the_last_turns_that_are_not_empty_make_the_source():
     assert text.source(tf.zeros([2, 0], tf.string)).numpy().tolist() == [[1], [1]]
 
 
-def test_predictor_export_and_scoring_reply_the_same(trained_generation, tmp_path):
+@pytest.mark.parametrize("more", ["", ",against_empty=0.3"])
+def test_predictor_export_and_scoring_reply_the_same(trained_generation, tmp_path, more):
     """Whatever else is in the batch."""
     run = trained_generation
     dataset, predictor = generation.dataset_of(run), generation.predictor(run)
-    model = exported(run, tmp_path, "beam=3,max_length=7")
-    split, decoding = dataset.splits["dev"], Decoding(beam=3, max_length=7)
+    decode = "beam=3,max_length=7" + more
+    model, split, decoding = exported(run, tmp_path, decode), dataset.splits["dev"], parse_decoding(decode)
     ids, scores = reply(run.load_model(), split.source.take(np.arange(5)), decoding)
     turns = [*(text.title().split("\t") for text in split.source_texts[:5]), ["?"]]
     most = max(map(len, turns))

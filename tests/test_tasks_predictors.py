@@ -23,7 +23,7 @@ def predictors(request):
 COMPILED = {
     "selection": lambda each: (each.model, each._matching._values),
     "dialog": lambda each: (each.with_attention,),
-    "generation": lambda each: (each._decoder_of(1, LONGEST, False),),
+    "generation": lambda each: (each._decoder_of(1, LONGEST, False, False),),
     "reading_comprehension": lambda each: (each._reader, each._encoder),
 }
 
@@ -50,7 +50,7 @@ def test_a_run_keeps_examples_that_its_predictor_answers_by_one_graph_for_all_si
 INSTANCES = {
     "selection": {"turns": ["a b", "c", "d e f", "g"], "candidates": ["h", "i j k"]},
     "dialog": {"history": [{"speaker": "user", "text": "a b c"}], "facts": ["d e"], "candidates": []},
-    "generation": {"turns": ["ann likes tea.", "rain"], "decode": "beam=5,max_length=7"},
+    "generation": {"turns": ["ann likes tea.", "rain"], "decode": "beam=5,max_length=7,against_empty=0.1"},
     "reading_comprehension": {"passage": "Ann lives in Rome. " * 100, "question": "Where!!!"},
 }
 
@@ -63,7 +63,7 @@ def test_sizes_are_those_of_the_tokens_and_of_what_the_models_compute(predictors
     assert found == {
         "selection": Size({"turns": 7, "candidates": 4}, 2, (60 + 3 * 3, 16 + 3)),
         "dialog": Size({"history": 3, "facts": 2, "candidates": 0}, 1, (3, 256 + 4 * 3)),
-        "generation": Size({"turns": 5}, 5, (7, 600 + 5)),
+        "generation": Size({"turns": 5}, 2 * 5, (7, 600 + 5)),
         "reading_comprehension": Size({"passage": 500, "question": 4}, windows, (window + 4, 100 + 4)),
     }
     assert windows > 1

@@ -99,10 +99,11 @@ class GenerationPredictor(Predictor):
         return [answers[row] for row in range(len(instances))]
 
     def size(self, instance):
-        """Like `Predictor`'s: a row for each hypothesis, whose words each attend to the source."""
+        """Like `Predictor`'s: a row for each hypothesis, or two, whose words each attend to the source."""
         decoding = self._decoding(instance)
+        rows = decoding.beam * (2 if decoding.against_empty else 1)
         words = sum(len(self.text.words(turn)) for turn in instance.turns)
-        return Size({"turns": words}, decoding.beam, (decoding.max_length, STEP + min(words, MAX_SOURCE)))
+        return Size({"turns": words}, rows, (decoding.max_length, STEP + min(words, MAX_SOURCE)))
 
     def show(self, instance):
         [answer] = self.answer([instance])

@@ -62,7 +62,7 @@ def kind_of(decoding, room):
     return decoding.beam, room, decoding.sample, decoding.against_empty > 0
 
 
-def decoder_of(model, beam, room, sample, against=False):
+def decoder_of(model, beam, room, sample, against):
     """A compiled `models.decoding.Decoder` of one kind, see `kind_of`; by XLA if the model is."""
     decoder, of = Decoder(model, beam, room, EOS_ID, UNK_ID), KerasTensor
     decoder.jit_compile = model.jit_compile
