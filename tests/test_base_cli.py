@@ -48,8 +48,6 @@ PREPARE = "prepare.py --source=nowhere --out=build/never --corpus"
         (f"{PREPARE}=squad --dimension=3", "--dimension is not for .*=squad.* --vectors, --words_of, "),
         (f"{PREPARE}=babi-dialog --min_count=3", "--min_count is not for .*=babi-dialog.* --words_of$"),
         ("tools/import_release.py --checkpoint=x --config=Makefile --out=build/never", "expected JSON in UTF-8"),
-        ("benchmarks/attacks.py --run=x --out=x.json", "flag --out=x.json: expected FILE.json/NAME$"),
-        ("benchmarks/peers.py --chat=x --torch_python=no/python", "--torch_python=no/python is no program$"),
     ],
 )
 def test_a_wrong_flag_gets_one_sentence(command, expected, monkeypatch):
@@ -59,6 +57,20 @@ def test_a_wrong_flag_gets_one_sentence(command, expected, monkeypatch):
     [line] = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert re.search(expected, line), line
     assert not (ROOT / "build" / "never").exists()
+
+
+@pytest.mark.parametrize(
+    ("program", "flag", "message"),
+    [
+        ("attacks", "--run=x --out=x.json", "flag --out=x.json: expected FILE.json/NAME"),
+        ("peers", "--chat=x --torch_python=no/python", "--torch_python=no/python is no program"),
+    ],
+)
+def test_a_benchmark_checks_its_flags_before_it_measures(program, flag, message):
+    """In a process of its own: flags of other benchmarks are defined once in each."""
+    program = [sys.executable, "-m", f"benchmarks.{program}", *flag.split()]
+    done = subprocess.run(program, capture_output=True, text=True, cwd=ROOT)
+    assert (done.returncode, done.stderr) == (1, f"error: {message}\n")
 
 
 def test_a_closed_pipe_ends_a_script_without_a_traceback():

@@ -58,7 +58,7 @@ def reply(model, sources, decoding, batch_size=64, seed=1, progress=iter, length
 
 
 def kind_of(decoding, room):
-    """What a compiled search depends on: beam, room for a reply, sampling or not, against an empty source or not."""
+    """The kind of a compiled search: beam, room for a reply, whether it samples, whether against an empty source."""
     return decoding.beam, room, decoding.sample, decoding.against_empty > 0
 
 
