@@ -39,7 +39,7 @@ class Reply(Config):
 
     text: str
     score: float
-    """Log probability, divided by the length penalty where there is one; with a reverse model see `rerank`."""
+    """The number that the search ranks by, see `models.decoding.decode`; with a reverse model see `rerank`."""
 
 
 class GenerationPredictor(Predictor):
