@@ -159,7 +159,7 @@ LEARNT = {name: [each for each in cases if not each.keys() & {"lexical", "memory
 @pytest.mark.parametrize(("name", "settings"), fast_and_slow(LEARNT))
 def test_learns_one_batch(name, settings):
     helpers = HELPERS[name]
-    keras.utils.set_random_seed(0)
+    keras.utils.set_random_seed(2)
     smaller = {"levels": 1} if name == "dam" else {"hops": 1} if "hops" in MODELS[name].config.model_fields else {}
     if name == "memma":  # the article's positions are ten times as large as fresh word vectors
         smaller["positions"] = "halves"
