@@ -147,7 +147,7 @@ def _write_reading_comprehension(raw):
 
 
 def turns(*texts):
-    """What user and bot say by turns, as `(speaker, text)`."""
+    """A dialog of user and bot, as pairs of speaker and text."""
     return list(zip(itertools.cycle(("user", "bot")), texts, strict=False))
 
 

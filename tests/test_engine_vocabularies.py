@@ -42,7 +42,7 @@ def test_data_prepared_with_the_words_of_a_run_or_of_its_dataset_have_its_scores
 
 
 def refused(words, out, *flags):
-    """What prepare.py says of the words of a run or dataset that it does not take."""
+    """The message of prepare.py about words of a run or dataset that it refuses."""
     done = run_script("prepare.py", "--corpus=smn", f"--vocabulary_of={words}", f"--out={out}", *flags)
     assert done.returncode == 1 and not out.exists()
     return done.stderr

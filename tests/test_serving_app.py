@@ -384,7 +384,7 @@ TYPE = {"text/plain": 415, "application/x-www-form-urlencoded": 415, "applicatio
 AUTHORIZATION = {"Bearer wrong": 401, basic("wrong"): 401, "Basic %": 401, basic(KEY): 200}
 AUTHORIZATION |= {f"Basic {KEY}".encode(): 401}  # not in Base64
 STATUS = {"Host": HOST, "Origin": ORIGIN, "Content-Type": TYPE, "Authorization": AUTHORIZATION}
-"""What a prediction gets with a value of a header."""
+"""The status that a prediction has, by header and its value."""
 
 
 @pytest.mark.parametrize(

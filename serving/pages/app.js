@@ -247,12 +247,10 @@ async function copy(panel, kind) {
 
 const isLong = (input) => JSON.stringify(input).length > LONGEST_LINK;
 
-const taskOfEntry = () => location.hash.slice(1).split("?")[0];
-
 function remember(push) {
   if (!opened) return;
-  const isOfAnother = panels[taskOfEntry()] && taskOfEntry() !== opened; // while the opened tab's model is loaded
-  if (isOfAnother && !push) return;
+  const [task] = location.hash.slice(1).split("?");
+  if (!push && panels[task] && task !== opened) return; // another tab's entry, while the opened one's model is loaded
   const panel = panels[opened];
   const { model, compare, example } = panel.fields;
   const input = panel.task.input(panel);
