@@ -41,6 +41,11 @@ RECIPES = {
         SELF_ATTENTIVE,
         {**FEW_EPOCHS, "epochs": 4.0, "learning_rate": 1e-3},
     ),
+    "bidaf-squad-adam-self": _squad(  # ours: self-attention put into bidaf-squad-adam, by --init_from
+        ", self-attention, linear decay, length penalty 0.05, pre-trained",
+        {"self_attention": True, "length_penalty": 0.05},
+        {"batch_size": 60, "decay": 0.02, "validations_per_epoch": 2, "epochs": 3.0, "learning_rate": 1e-3},
+    ),
     "bidaf-squad-match-longer": _squad(  # continues bidaf-squad-match, by --init_from: without self-attention
         f", {DOT}, exact match, linear decay, length penalty 0.05, pre-trained",
         {**MATCH, "length_penalty": 0.05},
