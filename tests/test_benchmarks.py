@@ -2,39 +2,28 @@
 
 import json
 import random
-import threading
-import time
 
 import numpy as np
 import pytest
 import tensorflow as tf
-import uvicorn
+from echo import Running
 from helpers import import_script, ran
-from test_serving_app import Echo
 
 from benchmarks.ledger import fractions_by_part, ledger_block, training_gflop
 from data.corpora.smn import read
 from models import MODELS
 from models.seq2seq import Seq2SeqConfig
-from serving.app import create_app
 from serving.limits import Limits
-from serving.models import Served
 
 benchmark, retrieval, scale = (import_script(f"benchmarks.{name}") for name in ("serving", "retrieval", "scale"))
 
 
 @pytest.fixture(scope="module")
 def client():
-    app = create_app({"m": Served("m", "1", Echo, {})}, Limits(timeout_seconds=60.0))
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    with benchmark.connect(server.servers[0].sockets[0].getsockname()[1]) as client:
+    running = Running(Limits(timeout_seconds=60.0), "m")
+    with benchmark.connect(running.port) as client:
         yield client
-    server.should_exit = True
-    thread.join(10)
+    running.end()
 
 
 def body(text="hello"):

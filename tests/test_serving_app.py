@@ -7,16 +7,15 @@ import functools
 import json
 import re
 import threading
-import time
 import types
 from unittest.mock import AsyncMock
 
 import pytest
+from echo import Echo, served, until
 from fastapi.testclient import TestClient
+from helpers import refusal
 
-from base.config import Config
 from base.files import UserError
-from engine.predictor import Predictor
 from serving import chat_completions, open_inference, openapi
 from serving.app import app_of, create_app, router
 from serving.limits import Access, Limits, RequestError
@@ -29,50 +28,6 @@ LIMITS = Limits(
 HASTY = LIMITS.replace(timeout_seconds=0.5)
 
 
-class Letter(Config):
-    text: str
-
-
-class Echo(Predictor):
-    """Answers with the length of `text`; `wait` holds it up until `event` is set."""
-
-    class Instance(Config):
-        text: str | list[str]
-        wait: bool = False
-        inside: list[Letter] = []
-
-    class Answer(Config):
-        length: int
-        text: str
-        letters: list[Letter] = []
-
-    def __init__(self):
-        self.event, self.calls = threading.Event(), []
-
-    def answer(self, instances):
-        self.calls.append(len(instances))
-        if any(instance.wait for instance in instances):
-            self.event.wait(5)
-        return [self.Answer(length=len(instance.text), text=instance.text) for instance in instances]
-
-    def conversation(self, said, decode=""):
-        return {"text": said[-1][1]}
-
-    def reply(self, answer):
-        return answer["text"]
-
-    def write(self, instance):
-        words = instance.text.split()
-        for count, word in enumerate(words, 1):
-            if word == "boom":
-                raise UserError("no boom")
-            yield {"length": len(instance.text), "text": " ".join(words[:count])}
-
-    def answer_with_attention(self, instance, details):
-        letters = {"title": "letters", "rows": list(instance.text), "columns": ["x"], "weights": [[1.0]]}
-        return self.answer([instance])[0], [letters]
-
-
 @pytest.fixture
 def echo():
     return Echo()
@@ -80,9 +35,8 @@ def echo():
 
 @pytest.fixture
 def app(echo):
-    facts = {"task": "echo", "examples": [{"title": "short", "instance": {"text": "ab", "inside": [{"text": "c"}]}}]}
-    served = Served("echo", "2", lambda: echo, facts)
-    return create_app({"echo": served}, LIMITS)
+    examples = [{"title": "short", "instance": {"text": "ab", "inside": [{"text": "c"}]}}]
+    return create_app({"echo": served(echo, task="echo", examples=examples)}, LIMITS)
 
 
 @pytest.fixture
@@ -175,8 +129,7 @@ def test_early_clients_share_one_computation_of_the_openapi_document(client, mon
 
 
 def test_a_model_that_cannot_be_loaded_is_an_error_of_the_server_and_openapi_leaves_it_out(echo):
-    models = {"echo": Served("echo", "2", lambda: echo, {}), "bad": Served("bad", "1", fail, {})}
-    client = TestClient(create_app(models, LIMITS))
+    client = TestClient(create_app({"echo": served(echo), "bad": Served("bad", "1", fail, {})}, LIMITS))
     paths = client.get("/openapi.json").json()["paths"]
     answer = client.get("/v1/models/bad")
     assert (answer.status_code, answer.json()) == (500, {"error": "damaged"})
@@ -267,8 +220,8 @@ def test_an_answer_that_takes_too_long_is_given_up(app, client, echo):
 
 
 def test_a_model_is_loaded_once_when_somebody_asks_for_it(echo):
-    loaded, loads = Served("echo", "2", lambda: loads.append(echo) or echo, {"task": "echo"}), []
-    with TestClient(create_app({"echo": loaded})) as client:
+    model, loads = Served("echo", "2", lambda: loads.append(echo) or echo, {"task": "echo"}), []
+    with TestClient(create_app({"echo": model})) as client:
         assert not client.get("/v1/models").json()["data"][0]["ready"] and not loads
         assert client.get("/v2/models/echo/ready").status_code == 503
         assert [predict(client, instances=[{"text": "a"}]).status_code for _ in range(2)] == [200, 200]
@@ -278,12 +231,11 @@ def test_a_model_is_loaded_once_when_somebody_asks_for_it(echo):
 def test_a_model_that_is_being_loaded_holds_up_no_other(echo):
     event = threading.Event()
     cold = Served("cold", "1", lambda: event.wait(5) and Echo(), {})
-    app = create_app({"echo": Served("echo", "1", lambda: echo, {}), "cold": cold})
+    app = create_app({"echo": served(echo), "cold": cold})
     with TestClient(app) as client, concurrent.futures.ThreadPoolExecutor(40) as threads:
         predict(client, instances=[{"text": "a"}])  # loads it
         found = [threads.submit(client.get, "/v1/models/cold") for _ in range(40)]
-        while app.state.requests < 40:
-            time.sleep(0.01)
+        until(lambda: app.state.requests == 40)
         assert predict(client, instances=[{"text": "a"}]).status_code == 200
         assert not any(each.done() for each in found)
         event.set()
@@ -291,17 +243,15 @@ def test_a_model_that_is_being_loaded_holds_up_no_other(echo):
 
 
 def test_models_are_loaded_and_warmed_up_while_nobody_asks_until_the_end(echo, capsys):
-    examples = {"examples": [{"instance": {"text": "a"}}]}
-    served = {"echo": Served("echo", "1", lambda: echo, examples), "bad": Served("bad", "1", fail, {})}
+    good, bad = served(echo, examples=[{"instance": {"text": "a"}}]), Served("bad", "1", fail, {})
     busy = threading.Event()
     busy.set()
-    with warming(served.values(), busy.is_set):
-        assert not served["echo"].ready
+    with warming([good, bad], busy.is_set):
+        assert not good.ready
         busy.clear()
-        while not echo.calls:
-            time.sleep(0.01)
+        until(lambda: echo.calls)
         busy.set()
-    assert "bad cannot answer: damaged" in capsys.readouterr().err and not served["bad"].ready
+    assert "bad cannot answer: damaged" in capsys.readouterr().err and not bad.ready
 
 
 def test_a_model_without_a_replica_is_unavailable():
@@ -363,8 +313,8 @@ def test_an_answer_with_nan_is_refused_and_so_is_a_model_that_warms_up_with_it(c
     monkeypatch.setattr(echo, "answer", lambda instances: [broken])
     answer = predict(client, instances=[{"text": "a"}])
     assert answer.status_code == 422 and "NaN, which JSON" in answer.json()["error"]
-    with pytest.raises(UserError, match="m answers its examples with NaN or infinity"):
-        Served("m", "1", lambda: echo, {"examples": [{"instance": {"text": "a"}}]}).warm_up()
+    model = served(echo, "m", examples=[{"instance": {"text": "a"}}])
+    assert "m answers its examples with NaN or infinity" in refusal(model.warm_up)
 
 
 # === Who may ask ===
@@ -399,7 +349,7 @@ STATUS = {"Host": HOST, "Origin": ORIGIN, "Content-Type": TYPE, "Authorization":
 )
 def test_who_may_ask(echo, request_line, headers, status):
     access = Access(frozenset(["here"]), frozenset(["https://friend.example"]), KEY)
-    app = create_app({"echo": Served("echo", "2", lambda: echo, {})}, LIMITS, access)
+    app = create_app({"echo": served(echo)}, LIMITS, access)
     usual = {"Host": "here", "Content-Type": "application/json", "Authorization": f"Bearer {KEY}".encode()}
     with TestClient(app) as client:
         body = b'{"instances": [{"text": "a"}]}' if request_line == POST else None

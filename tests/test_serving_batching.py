@@ -9,24 +9,40 @@ import numpy as np
 import pytest
 
 from engine.predictor import Size
-from serving import limits
+from serving import batching, limits
 from serving.batching import Batched
 from serving.limits import Limits, RequestError
 
 
-def batched(conversation, compute=list, valid=lambda instance, where: instance, **limits):
-    """What a conversation with a batched model of numbers returns, and the batches that it computed."""
-    batches, event = [], threading.Event()
+class Numbers:
+    """A model of numbers; batches with one of `held` wait for `event`, as explanations do."""
 
-    def answers(instances):
-        batches.append(list(instances))
-        return compute(instances)
+    name, version, metadata, ready = "numbers", "1", {}, True
 
-    shared = {"name": "numbers", "version": "1", "metadata": {}, "event": event}
-    shared |= {"size": lambda instance: Size({}, 1, (instance,)), "explain": lambda instance: event.wait(5)}
-    shared |= {"by_one_thread": lambda compute: compute, "ready": True}
-    model = types.SimpleNamespace(**shared, valid=valid, answers=answers)
-    model.predictor = model
+    def __init__(self, compute=list, held=()):
+        self.compute, self.held, self.batches, self.event = compute, {*held}, [], threading.Event()
+        self.predictor = self
+
+    def valid(self, instance, where):
+        return instance
+
+    def size(self, instance):
+        return Size({}, 1, (instance,))
+
+    def by_one_thread(self, compute):
+        return compute
+
+    def answers(self, instances):
+        self.batches.append(list(instances))
+        assert self.held.isdisjoint(instances) or self.event.wait(20)
+        return self.compute(instances)
+
+    def explain(self, instance):
+        return self.event.wait(20)
+
+
+def batched(model, conversation, **limits):
+    """The result of `conversation(batched)` with a model."""
 
     async def main():
         batched = Batched(model, Limits(**limits))
@@ -34,125 +50,118 @@ def batched(conversation, compute=list, valid=lambda instance, where: instance, 
         await batched.close()
         return found
 
-    return asyncio.run(main()), batches
+    return asyncio.run(main())
 
 
-def inverse(instances):
-    return [1 / instance for instance in instances]
-
-
-def test_requests_that_arrive_together_share_a_batch():
-    def ask(model):
-        return asyncio.gather(model.predict([1, 2]), model.predict([3]), model.predict([4, 5, 6]))
-
-    found, batches = batched(ask, lambda instances: [10 * x for x in instances], batch_milliseconds=20.0, max_batch=5)
-    assert found == [[10, 20], [30], [40, 50, 60]]
-    assert batches == [[1, 2, 3], [4, 5, 6]]  # the third would not have fitted
-
-
-def test_a_request_that_fails_fails_alone_and_the_others_need_few_calls():
-    def ask(model):
-        return asyncio.gather(*(model.predict([n]) for n in (1, 2, 3, 0, *range(4, 16))), return_exceptions=True)
-
-    found, batches = batched(ask, inverse, batch_milliseconds=20.0)
-    assert isinstance(found.pop(3), ZeroDivisionError)
-    assert found == [[1 / n] for n in range(1, 16)]
-    assert list(map(len, batches)) == [16, 8, 4, 2, 2, 1, 1, 4, 8]
-
-
-def test_what_came_while_a_batch_was_computed_waits_no_longer():
-    """A batch of two that came while another one was computed, half a second ago, does not wait for .4 s once more."""
-    started = []
-
-    def compute(instances):
-        started.append(time.perf_counter())
-        time.sleep(0.6)
-        return instances
-
-    async def ask(model):
-        first = asyncio.create_task(model.predict([1]))
-        await asyncio.sleep(0.45)
-        await asyncio.gather(first, model.predict([2]), model.predict([3]))
-
-    batched(ask, compute, batch_milliseconds=400.0)
-    assert len(started) == 2 and started[1] - started[0] < 0.9
-
-
-async def waiting(model, count, asked):
-    """Starts a task and returns it once so many instances wait in a model's queue."""
+async def begun(asked, true):
+    """Starts a request and returns its task once `true()`."""
     task = asyncio.ensure_future(asked)
-    while model.queued < count:
+    while not true():
         await asyncio.sleep(0.001)
     return task
 
 
+async def together(batched, model, *requests):
+    """The answers to requests that come, in this order, while the model computes the batch `[0.5]`."""
+    tasks, count = [await begun(batched.predict([0.5]), lambda: model.batches)], 0
+    for instances in requests:
+        count += len(instances)
+        tasks.append(await begun(batched.predict(instances), lambda count=count: batched.queued == count))
+    model.event.set()
+    _, *found = await asyncio.gather(*tasks, return_exceptions=True)
+    return found
+
+
+def test_requests_that_wait_together_share_a_batch():
+    model = Numbers(lambda instances: [10 * x for x in instances], held=[0.5])
+    found = batched(model, lambda batched: together(batched, model, [1, 2], [3], [4, 5, 6]), max_batch=5)
+    assert found == [[10, 20], [30], [40, 50, 60]]
+    assert model.batches == [[0.5], [1, 2, 3], [4, 5, 6]]  # the third would not have fitted
+
+
+def test_a_request_that_fails_fails_alone_and_the_others_need_few_calls():
+    model = Numbers(lambda instances: [1 / instance for instance in instances], held=[0.5])
+    requests = [[n] for n in (1, 2, 3, 0, *range(4, 16))]
+    found = batched(model, lambda batched: together(batched, model, *requests))
+    assert isinstance(found.pop(3), ZeroDivisionError)
+    assert found == [[1 / n] for n in range(1, 16)]
+    assert list(map(len, model.batches)) == [1, 16, 8, 4, 2, 2, 1, 1, 4, 8]
+
+
+def test_what_came_while_a_batch_was_computed_waits_no_longer(monkeypatch):
+    """Of the 20 s for which requests wait for others, a second batch waits for those that it has not waited yet."""
+    slept, model = [], Numbers(held=[0.5])
+
+    async def sleep(seconds):
+        slept.append(seconds)
+
+    async def ask(batched):
+        begin = time.perf_counter()
+        await together(batched, model, [2], [3])
+        return time.perf_counter() - begin
+
+    monkeypatch.setattr(batching, "asyncio", types.SimpleNamespace(**{**vars(asyncio), "sleep": sleep}))
+    lasted = batched(model, ask, batch_milliseconds=20_000.0)
+    assert model.batches == [[0.5], [2, 3]] and 20 - lasted < slept[1] < 20 - 0.001
+
+
 def test_answers_and_explanations_wait_in_one_queue_which_refuses_when_it_is_full_and_continues():
-    async def ask(model):
-        first = await waiting(model, 2, asyncio.gather(model.predict([1]), model.explain(0)))
-        for refused in (model.predict([3, 4]), model.explain(0)):
+    model = Numbers(held=[0.5])
+
+    async def ask(batched):
+        first = await begun(batched.predict([0.5]), lambda: model.batches)
+        asked = asyncio.gather(first, batched.predict([1]), batched.explain(0))
+        await begun(asked, lambda: batched.queued == 2)
+        for refused in (batched.predict([3, 4]), batched.explain(0)):
             with pytest.raises(RequestError, match="2 instances wait already, at most 2 may") as error:
                 await refused
-        model._model.event.set()
-        return error.value.status, await first, await model.predict([3, 4])
+        model.event.set()
+        return error.value.status, await asked, await batched.predict([3, 4])
 
-    assert batched(ask, batch_milliseconds=400.0, max_queue=2)[0] == (429, [[1], True], [3, 4])
+    assert batched(model, ask, max_queue=2) == (429, [[0.5], [1], True], [3, 4])
 
 
-@pytest.mark.parametrize("milliseconds", [400.0, 0.0])
-def test_closing_answers_what_waits_or_is_computed(milliseconds):
-    def slow(instances):
-        time.sleep(0.2)
-        return instances
+def test_closing_answers_what_waits_and_what_is_computed():
+    model = Numbers(held=[7])
 
-    async def ask(model):
-        task = asyncio.create_task(model.predict([7]))
-        await asyncio.sleep(0.1)
-        assert model.queued == (milliseconds > 100)
-        await model.close()
-        return await asyncio.wait_for(task, 5)
+    async def ask(batched):
+        computed = await begun(batched.predict([7]), lambda: model.batches)
+        waits = await begun(batched.predict([8]), lambda: batched.queued)
+        closing = await begun(batched.close(), lambda: True)
+        model.event.set()
+        return await asyncio.gather(closing, computed, waits)
 
-    assert batched(ask, slow, batch_milliseconds=milliseconds)[0] == [7]
+    assert batched(model, ask, batch_milliseconds=20.0) == [None, [7], [8]]
 
 
 def test_a_small_request_passes_a_large_one_which_is_computed_in_pieces_while_somebody_waits():
     """Four instances of 50 cells are two pieces of 100; the client leaves during the first of them."""
-    event, order = threading.Event(), []
+    model = Numbers(held=[50])
 
-    def compute(instances):
-        order.append(instances)
-        if instances[0] == 50:
-            event.wait(5)
-        return instances
-
-    async def ask(model):
-        large = asyncio.create_task(model.predict([50] * 4))
-        while not order:
-            await asyncio.sleep(0.001)
-        small = await model.predict([3])
+    async def ask(batched):
+        large = await begun(batched.predict([50] * 4), lambda: model.batches)
+        small = await batched.predict([3])
         large.cancel()
-        event.set()
-        return small, await model.predict([40] * 3)
+        model.event.set()
+        return small, await batched.predict([40] * 3)
 
-    assert batched(ask, compute, max_work=1000, large=100)[0] == ([3], [40] * 3)
-    assert order == [[50, 50], [3], [40, 40], [40]]
+    assert batched(model, ask, max_work=1000, large=100) == ([3], [40] * 3)
+    assert model.batches == [[50, 50], [3], [40, 40], [40]]
 
 
 def test_what_nobody_waits_for_is_not_computed_and_what_the_end_finds_is_refused():
-    event = threading.Event()
+    model = Numbers(held=[1])
 
-    async def ask(model):
-        first = asyncio.create_task(model.predict([1]))
-        while not batches:
-            await asyncio.sleep(0.001)
-        left, late = await waiting(model, 1, model.predict([2])), await waiting(model, 2, model.predict([3]))
+    async def ask(batched):
+        first = await begun(batched.predict([1]), lambda: model.batches)
+        left = await begun(batched.predict([2]), lambda: batched.queued == 1)
+        late = await begun(batched.predict([3]), lambda: batched.queued == 2)
         left.cancel()
-        model.give_up()
-        event.set()
+        batched.give_up()
+        model.event.set()
         return await asyncio.gather(first, late, return_exceptions=True)
 
-    batches = []
-    refused, _ = batched(ask, lambda instances: batches.append(instances) or (event.wait(5) and instances))
-    assert [error.status for error in refused] == [503, 503] and batches == [[1]]
+    assert [error.status for error in batched(model, ask)] == [503, 503] and model.batches == [[1]]
 
 
 def test_large_bodies_are_read_one_by_one_with_a_pause_and_too_many_are_refused(monkeypatch):
@@ -171,16 +180,14 @@ def test_large_bodies_are_read_one_by_one_with_a_pause_and_too_many_are_refused(
     assert done == [None] * 3 and refused.status == 429 and min(np.diff(times)) > 0.02 * (1 + limits.REST)
 
 
-def test_a_small_request_passes_large_bodies_whose_tokens_are_counted():
-    event = threading.Event()
+def test_a_small_request_passes_large_bodies_whose_tokens_are_counted(monkeypatch):
+    model = Numbers()
+    monkeypatch.setattr(model, "valid", lambda instance, _: model.event.wait(20) if instance != 3 else instance)
 
-    def valid(instance, where):
-        return event.wait(5) if isinstance(instance, str) else instance
-
-    async def ask(model):
-        large = [asyncio.create_task(model.predict(["a" * limits.LARGE_BODY])) for _ in range(12)]
-        small = await model.predict([3])
-        event.set()
+    async def ask(batched):
+        large = [asyncio.create_task(batched.predict(["a" * limits.LARGE_BODY])) for _ in range(12)]
+        small = await batched.predict([3])
+        model.event.set()
         return small, await asyncio.gather(*large)
 
-    assert batched(ask, valid=valid)[0] == ([3], [[True]] * 12)
+    assert batched(model, ask) == ([3], [[True]] * 12)

@@ -1,0 +1,87 @@
+"""For tests of serving: a model that answers at once, and a server on a thread."""
+
+import threading
+import time
+
+from base.config import Config
+from base.files import UserError
+from engine.predictor import Predictor
+from serving.app import create_app
+from serving.models import Served
+from serving.server import Server, bind
+
+
+class Letter(Config):
+    text: str
+
+
+class Echo(Predictor):
+    """Answers with the length of `text`; `wait` holds it up until `event` is set."""
+
+    class Instance(Config):
+        text: str | list[str]
+        wait: bool = False
+        inside: list[Letter] = []
+
+    class Answer(Config):
+        length: int
+        text: str
+        letters: list[Letter] = []
+
+    def __init__(self):
+        self.event, self.calls = threading.Event(), []
+
+    def answer(self, instances):
+        self.calls.append(len(instances))
+        if any(instance.wait for instance in instances):
+            self.event.wait(20)
+        return [self.Answer(length=len(instance.text), text=instance.text) for instance in instances]
+
+    def conversation(self, said, decode=""):
+        return {"text": said[-1][1]}
+
+    def reply(self, answer):
+        return answer["text"]
+
+    def write(self, instance):
+        words = instance.text.split()
+        for count, word in enumerate(words, 1):
+            if word == "boom":
+                raise UserError("no boom")
+            yield {"length": len(instance.text), "text": " ".join(words[:count])}
+
+    def answer_with_attention(self, instance, details):
+        letters = {"title": "letters", "rows": list(instance.text), "columns": ["x"], "weights": [[1.0]]}
+        return self.answer([instance])[0], [letters]
+
+
+def served(predictor, name="echo", version="2", **facts):
+    """A `Served` of a predictor."""
+    return Served(name, version, lambda: predictor, facts)
+
+
+class Running:
+    """A server on a thread, at a free port, with an `Echo`."""
+
+    def __init__(self, limits, name="echo", grace_seconds=20):
+        self.echo = Echo()
+        app = create_app({name: served(self.echo, name)}, limits)
+        self.server = Server(app, bind("127.0.0.1", 0), grace_seconds)
+        self.port = self.server.listening.getsockname()[1]
+        self.thread = threading.Thread(target=self.server.open, daemon=True)
+        self.thread.start()
+        until(lambda: self.server.started)
+
+    def end(self):
+        self.server.should_exit = True
+        self.echo.event.set()
+        self.thread.join(20)
+        assert not self.thread.is_alive()
+
+
+def until(true, seconds=20):
+    """Waits until `true()`."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.01)
