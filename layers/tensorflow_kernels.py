@@ -9,6 +9,9 @@ import keras
 
 from layers.masking import zero_padding
 
+PARTS = 4
+"""Parts of a sequence's steps, each one operation in `_states_by_operation`."""
+
 
 def has_kernels(dtype):
     """True if `bilstm` and `normalize_rows` exist for a dtype and are faster: on TensorFlow without a GPU."""
@@ -76,7 +79,8 @@ def _before(states_TBH, backwards):
 def _states_by_operation(x_TBD, mask_TB, w_DG, w_HG, b_G, backwards):
     """Outputs, cells, gates i, f, o and new contents of all steps, `(T, B, H)` each.
 
-    A step takes as long as reading its weights: wide inputs are multiplied before, and read through an identity.
+    A step takes as long as reading its weights. So the words of a part of the steps, if they are few, are multiplied
+    by those of the input all at once, and the products are the weights of which each word's one-hot vector reads a row.
     """
     import tensorflow as tf
 
@@ -85,22 +89,34 @@ def _states_by_operation(x_TBD, mask_TB, w_DG, w_HG, b_G, backwards):
     def in_order(x_TBD):
         return tf.reverse_sequence(x_TBD, lengths, seq_axis=0, batch_axis=1) if backwards else x_TBD
 
-    (D, G), H = w_DG.shape, w_HG.shape[0]
+    (T, B), (D, G), H = tf.unstack(tf.shape(mask_TB)), w_DG.shape, w_HG.shape[0]
+    steps = -(-T // PARTS)
+    few = steps * B < min(D, G)
+    words = tf.where(few, steps * B, 0)  # an array of 0 rows costs nothing, and needs no branch
+    one_hot = tf.reshape(tf.one_hot(tf.range(steps * B), words), (steps, B, words))
+    x_TBD = tf.pad(in_order(x_TBD), [(0, PARTS * steps - T), (0, 0), (0, 0)])
+    gates_TBG = tf.tensordot(x_TBD if D > G else x_TBD[: tf.where(few, PARTS * steps, 0)], w_DG, 1)
     if D > G:
-        x_TBD, w_DG = tf.tensordot(x_TBD, w_DG, 1), tf.eye(G)
-    zeros_BH, no_peephole_H = tf.zeros((tf.shape(x_TBD)[1], H)), tf.zeros(H)
-    found = tf.raw_ops.BlockLSTMV2(
-        seq_len_max=tf.shape(x_TBD, out_type="int64")[0],
-        x=in_order(x_TBD),
-        w=tf.concat([w_DG, w_HG], axis=0),
-        b=b_G,
-        cs_prev=zeros_BH,
-        h_prev=zeros_BH,
-        **dict.fromkeys(("wci", "wcf", "wco"), no_peephole_H),
-        use_peephole=False,
-        cell_clip=0.0,
-    )
-    h, c, *gates = map(in_order, (found.h, found.cs, found.i, found.f, found.o, found.ci))
+        x_TBD, w_DG = gates_TBG, tf.eye(G)
+    width = tf.where(few, 0, min(D, G))
+    h_BH = c_BH = tf.zeros((B, H))
+    no_peephole_H, parts = tf.zeros(H), []
+    for i in range(PARTS):
+        part = slice(i * steps, (i + 1) * steps)
+        found = tf.raw_ops.BlockLSTMV2(
+            seq_len_max=tf.cast(steps, "int64"),
+            x=tf.concat([x_TBD[part, :, :width], one_hot], axis=-1),
+            w=tf.concat([w_DG[:width], tf.reshape(gates_TBG[part], (-1, G))[:words], w_HG], axis=0),
+            b=b_G,
+            cs_prev=c_BH,
+            h_prev=h_BH,
+            **dict.fromkeys(("wci", "wcf", "wco"), no_peephole_H),
+            use_peephole=False,
+            cell_clip=0.0,
+        )
+        c_BH, h_BH = found.cs[-1], found.h[-1]
+        parts.append((found.h, found.cs, found.i, found.f, found.o, found.ci))
+    h, c, *gates = (in_order(tf.concat(each, axis=0)[:T]) for each in zip(*parts, strict=True))
     return zero_padding(h, mask_TB[..., None]), zero_padding(c, mask_TB[..., None]), *gates
 
 
