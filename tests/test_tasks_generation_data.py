@@ -1,18 +1,15 @@
-"""`tasks.generation.data`: batches, prepared files, files of references, and what is refused."""
+"""`tasks.generation.data`: batches, prepared files, files of references."""
 
 import json
-import pickle
-import shutil
 
 import numpy as np
 import pytest
+from helpers import refusal, written
 
-from base.files import UserError
-from data import pickles
 from data.sequences import Sequences
 from data.vocabulary import Vocabulary
 from tasks import TASKS
-from tasks.generation.data import GenerationSplit, TextSettings, load_dataset, read_references
+from tasks.generation.data import GenerationSplit, TextSettings, read_references
 
 generation = TASKS["generation"]
 EOS = 1
@@ -77,65 +74,6 @@ def test_load_dataset(generation_dataset, prepared_generation):
     assert [words[id] for id in target[0]] == ["i", "like", "tea", ".", "_EOS_"]
 
 
-def facts(**changes):
-    def damage(path):
-        found = json.loads((path / "dataset.json").read_text())
-        for name, value in changes.items():
-            (found["settings"] if name in found["settings"] else found)[name] = value
-        (path / "dataset.json").write_text(json.dumps(found))
-
-    return damage
-
-
-def dev(edit):
-    def damage(path):
-        data = pickles.load(path / "pairs.pkl")
-        edit(data["dev"])
-        (path / "pairs.pkl").write_bytes(pickle.dumps(data, protocol=2))
-
-    return damage
-
-
-def target(ids):
-    return dev(lambda dev: dev["target"].__setitem__(1, ids))
-
-
-def content(name, written):
-    return lambda path: (path / name).write_bytes(written)
-
-
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (shutil.rmtree, "is no directory"),
-        (content("dataset.json", b"{"), "dataset.json: expected JSON"),
-        (facts(task="reading"), "for models of generation. Received: one for 'reading'"),
-        (facts(tokenizer="no"), "dataset.json: tokenizer: "),
-        (facts(turns=0), "dataset.json: turns: "),
-        (lambda path: (path / "vocabulary.txt").unlink(), "vocabulary.txt: expected a vocabulary"),
-        (content("vocabulary.txt", b"_EOS_\n_UNK_\na\n"), "ids must be from 1 to 3"),
-        (lambda path: (path / "pairs.pkl").unlink(), "pairs.pkl: expected a pickle"),
-        (content("pairs.pkl", b"\x80\x02}."), "KeyError: 'train'"),
-        (dev(lambda dev: dev.pop("seen")), "KeyError: 'seen'"),
-        (dev(lambda dev: dev["target"].pop()), "of one length"),
-        (dev(lambda dev: dev["source"][1].insert(0, 0)), "ids must be from 1"),
-        (dev(lambda dev: dev["source"][1].append(3)), "must end with 1"),
-        (target([]), "must end with 1"),
-        (target([5.7, 1]), "'float' object"),
-        (target([10**400, 1]), "pairs.pkl: expected what prepare.py writes"),
-        (dev(lambda dev: dev.update(source_text=[1] * 21)), "a list of texts"),
-        (dev(lambda dev: dev.update(seen=[0.9] * 21)), "seen must be True or False"),
-        (content("word_embedding.pkl", pickle.dumps([[0.0] * 5] * 3, protocol=2)), "dimension). Received: (3, 5)"),
-    ],
-)
-def test_load_dataset_rejects(prepared_generation, tmp_path, damage, message):
-    path = shutil.copytree(prepared_generation, tmp_path / "broken")
-    damage(path)
-    with pytest.raises(UserError) as error:
-        load_dataset(path)
-    assert message in str(error.value) and str(path) in str(error.value)
-
-
 # === References ===
 
 
@@ -169,8 +107,6 @@ def test_references_are_read_as_the_run_reads_texts(tmp_path):
     ],
 )
 def test_a_file_of_no_references_is_refused(tmp_path, content, message):
-    path = tmp_path / "references.json"
-    path.write_text(content, encoding="utf-8")
-    with pytest.raises(UserError) as error:
-        read_references(path, Vocabulary.of(["hi"]), TEXT)
-    assert message in str(error.value) and str(path) in str(error.value)
+    path = written(tmp_path / "references.json", content)
+    found = refusal(read_references, path, Vocabulary.of(["hi"]), TEXT)
+    assert message in found and str(path) in found

@@ -1,13 +1,14 @@
-"""`tasks.selection.data`: a prepared directory as a pickle or as arrays, and what is refused."""
+"""`tasks.selection.data`: a prepared directory as a pickle or as arrays."""
 
 import json
 import pickle
+import re
 import shutil
 
 import numpy as np
 import pytest
+from helpers import refusal, written
 
-from base.files import UserError
 from data import pickles
 from data.samples.selection import write_smn
 from tasks.selection import prepare as prepare_module
@@ -37,11 +38,6 @@ def write(path, value):
     path.write_bytes(pickle.dumps(value, protocol=2))
 
 
-def change_facts(directory, without=(), **changes):
-    facts = {**json.loads((directory / "dataset.json").read_text()), **changes}
-    (directory / "dataset.json").write_text(json.dumps({k: v for k, v in facts.items() if k not in without}))
-
-
 def as_lists(split):
     contexts, responses = split.texts(range(len(split)), 1)
     return contexts, responses, split.label.tolist()
@@ -56,13 +52,13 @@ def test_reads_what_prepare_wrote(prepared, directory):
         assert split.responses.lengths.tolist() == [len(line.split("\t")[-1].split()) for line in lines]
     facts = {"eos_id": 1, "unk_id": 2, "hashed_words": 0, "text": WHITESPACE}
     assert dataset.facts() == {"path": str(prepared.resolve()), "name": "sample", **facts}
-    change_facts(directory, text={"tokenizer": "terms", "lower": True})
-    assert load_dataset(directory, eos_id=1).text == {"tokenizer": "terms", "lower": True}
+    file, text = directory / "dataset.json", {"tokenizer": "terms", "lower": True}
+    written(file, json.dumps({**json.loads(file.read_text()), "text": text}))
+    assert load_dataset(directory, eos_id=1).text == text
 
 
 def test_reads_the_releases_files_with_and_without_words(release):
-    with pytest.raises(UserError, match="give --eos_id"):
-        load_dataset(release)
+    assert "give --eos_id" in refusal(load_dataset, release)
     dataset = load_dataset(release, eos_id=9)
     assert dataset.vocabulary is None and len(dataset.splits["test"]) == 0
     assert dataset.splits["train"].turns.lists() == [[3], [4]]
@@ -73,8 +69,7 @@ def test_reads_the_releases_files_with_and_without_words(release):
     assert vocabulary.encode(["word8", "word5", "_EOS_", "word6"]) == [8, 5, 0, 0]
     (release / "vocabulary.txt").write_text("".join(f"word{id}\n" for id in range(1, 9)) + "_EOS_\n")
     assert load_dataset(release, eos_id=9).vocabulary.eos_id == 9
-    with pytest.raises(UserError, match=r"vocabulary\.txt: expected _EOS_ to be word 4\. Received: word 9"):
-        load_dataset(release, eos_id=4)
+    assert "vocabulary.txt: expected _EOS_ to be word 4. Received: word 9" in refusal(load_dataset, release, 4)
 
 
 def test_one_list_many_times_is_stored_once(directory):
@@ -96,81 +91,12 @@ def test_labels_may_be_any_zeros_and_ones(directory, labels):
     assert as_lists(found) == ([[3, 1], [3, 4, 1]], [[3], [4, 5]], [1, 0]) and found.label.dtype == np.int32
 
 
-# === Refused ===
-
-
-def lists(y=(1,), c=((3, 1),), r=((3,),)):
-    """The content of a `data.pkl` with the same three lists in each split."""
-    return ({"y": list(y), "c": list(c), "r": list(r)},) * 3
-
-
-LABEL, IDS = "labels of train to be 0 or 1. Received: ", "expected lists of ids in train. "
-BAD_DATA = [
-    (({}, {}), r"expected a tuple \(train, dev, test\)"),
-    (({}, {}, {}), "expected train to be a dict with y, c and r"),
-    (lists(c=[], r=[]), "equally long. Received: 1, 0, 0"),
-    (lists(y=[7]), LABEL + "7"),
-    (lists(y=["x" * 999]), LABEL + r"'x{12}\.\.\.x{13}'$"),
-    (lists(y=[[1]]), LABEL + r"\[1\]"),
-    (lists(y=[10**400]), LABEL + "1000"),
-    (lists(c=[[5.7]]), IDS + "'float' object"),
-    (lists(c=[[[3], 1]]), IDS + "'list' object"),
-    (lists(c=[{3: 1}]), IDS + "lists of ids .* Received: dict"),
-    (lists(c=[b"ab"]), "lists of ids are needed. Received: bytes"),
-    *((lists(c=[wrong]), IDS) for wrong in (np.ones((2, 2)), [10**400], [2**40], "ab")),
-    (({"y": [1], "c": {0: [3]}, "r": [[3]]},) * 3, IDS),
-    (lists(r=[[100000]]), r"train holds ids from 100000 to 100000, but .*rows 0 to"),
-    (lists(c=[[3]]), "expected contexts of train to hold the id of _EOS_"),
-]
-BAD_VECTORS = [
-    *([[0.0, float("nan")]], [1.0, 2.0], [["1.5"]], [[]], [[[1.0]]], [[1.0], [1.0, 2.0]], [[1e300]], [[10**400]]),
-    *([[1.0, None]], {"a": [1.0]}, "text", np.zeros((3, 2), complex), [[0.5] * 3000] * 3000),
-]
-BAD_FACTS = [
-    *(({"text": text}, "json: text") for text in ("terms", {"tokenizer": "x"}, {"lower": 1}, {"tokenizer": 3})),
-    *(({"eos_id": id}, "json: eos_id") for id in ("1", True, 1e400)),
-    *(({"eos_id": id}, r"_EOS_ from 1 to \d+\. Received: ") for id in (0, 10**400)),
-    ({"eos_id": None}, "give --eos_id"),
-    ({"eos_id": 2}, r"vocabulary\.txt: expected _EOS_ to be word 2"),
-    *(({"unk_id": id}, "json: unk_id") for id in ("2", 0)),
-    *(({"hashed_words": number}, "json: hashed_words") for number in (-1, 2**24 + 1, True, "1")),
-]
-NO_FACTS = ["{", json.dumps({"task": "reading"}), "[" * 100_000]
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        *(("data.pkl", data, message) for data, message in BAD_DATA),
-        *(("word_embedding.pkl", vectors, "word_embedding.pkl: expected") for vectors in BAD_VECTORS),
-        *(("dataset.json", changes, message) for changes, message in BAD_FACTS),
-        *(("dataset.json", text, "dataset.json: expected") for text in NO_FACTS),
-    ],
-)
-def test_a_malformed_file_is_refused(directory, name, content, message):
-    if name != "dataset.json":
-        write(directory / name, content)
-    elif isinstance(content, str):
-        (directory / name).write_text(content)
-    else:
-        change_facts(directory, **content)
-    with pytest.raises(UserError, match=message):
-        load_dataset(directory)
-
-
 def test_what_is_missing_or_contradicts_is_named(directory):
-    with pytest.raises(UserError, match=r"dataset\.json says that the id of _EOS_ is 1. Received: 2"):
-        load_dataset(directory, eos_id=2)
+    assert "dataset.json says that the id of _EOS_ is 1. Received: 2" in refusal(load_dataset, directory, 2)
     words = len((directory / "vocabulary.txt").read_text().splitlines())
     write(directory / "word_embedding.pkl", np.zeros((words, 7), "float32"))
-    expected = rf"{words} words, .* shape \({words + 1}, dimension\)\. Received: \({words}, 7\)"
-    with pytest.raises(UserError, match=expected):
-        load_dataset(directory)
-    write(directory / "word_embedding.pkl", np.zeros((words + 1, 7), "float32"))
-    (directory / "data.pkl").unlink()
-    for path, message in ((directory, r"data\.pkl"), (directory / "nowhere", "is no directory")):
-        with pytest.raises(UserError, match=message):
-            load_dataset(path)
+    expected = f"{words} words, so word_embedding.pkl should have shape ({words + 1}, dimension)."
+    assert f"{expected} Received: ({words}, 7)" in refusal(load_dataset, directory)
 
 
 # === Arrays ===
@@ -242,5 +168,4 @@ def test_arrays_that_lack_or_contradict_one_are_refused(corpus, tmp_path, name, 
         np.save(file, change(np.load(file)))
     else:
         file.unlink()
-    with pytest.raises(UserError, match=rf"train\..*{message}"):
-        read_split(arrays, "train", WORDS)
+    assert re.search(rf"train\..*{message}", refusal(read_split, arrays, "train", WORDS))
