@@ -1,6 +1,6 @@
 // The page: tabs, models and examples, requests that can be stopped, the address bar. No library.
 
-import { ask, element, needsKey, notice, pathOf } from "./common.js";
+import { ask, composes, element, needsKey, notice, pathOf } from "./common.js";
 import { selection } from "./selection.js";
 import { reading_comprehension } from "./reading.js";
 import { dialog, generation } from "./talk.js";
@@ -46,8 +46,8 @@ class Panel {
     compare.replaceChildren(element("option", { value: "" }, "no other"), ...options());
     compare.closest("label").hidden = models.length < 2;
     this.form.addEventListener("submit", (event) => { event.preventDefault(); this.submit(); });
-    this.form.addEventListener("keydown", (event) => { // Enter sends, unless an input method composes with it (229: Safari's)
-      if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229 || !event.target.matches("textarea:read-write:not([name=passage])")) return;
+    this.form.addEventListener("keydown", (event) => { // Enter sends
+      if (event.key !== "Enter" || event.shiftKey || composes(event) || !event.target.matches("textarea:read-write:not([name=passage])")) return;
       event.preventDefault();
       (event.target.parentNode.querySelector("[data-send]") || this.form.querySelector("[type=submit]")).click();
     });

@@ -27,6 +27,9 @@ export function softmax(logits) {
 
 export const bar = (fraction, text, title) => element("span", { class: "bar", title, "--p": `${Math.round(100 * fraction)}%` }, text);
 
+/** Whether an input method composes with a key; 229 is Safari's. */
+export const composes = ({ isComposing, keyCode }) => isComposing || keyCode === 229;
+
 /** Shows a sentence above the tabs. */
 export const notice = (text) => { document.getElementById("notice").textContent = text; };
 
@@ -80,6 +83,7 @@ function giveKey(refused) {
     const asked = document.getElementById("key");
     const field = asked.querySelector("input");
     asked.querySelector("form").onsubmit = () => sessionStorage.setItem(KEY, field.value);
+    asked.querySelector("[type=button]").onclick = () => asked.close();
     asked.onclose = () => { giving = null; field.value = ""; resolve(Boolean(authorization())); };
     asked.showModal();
   });

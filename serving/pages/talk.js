@@ -1,6 +1,6 @@
 // Talk, and Book a table: a conversation that the page keeps, so that any replica can answer the next turn.
 
-import { bar, element, explain, percent, stream } from "./common.js";
+import { bar, composes, element, explain, percent, stream } from "./common.js";
 import { memories, sources } from "./attention.js";
 
 /** Shows a bubble; `at` is the place in the talk of what one said oneself, which can be edited. */
@@ -25,7 +25,7 @@ function edit(state, line, text, at) {
   const cancel = () => { line.replaceChildren(...bubble); line.querySelector("button").focus(); };
   const button = (name, onclick, isSent) => element("button", { type: "button", class: "quiet", "data-send": isSent, onclick }, name);
   field.value = text;
-  field.addEventListener("keydown", ({ key, isComposing }) => { if (key === "Escape" && !isComposing) cancel(); });
+  field.addEventListener("keydown", (event) => { if (event.key === "Escape" && !composes(event)) cancel(); });
   line.replaceChildren(field, button("Say this instead", () => state.submit({ line, at, said: field.value.trim() }), true), button("Cancel", cancel));
   field.focus();
 }
@@ -56,11 +56,9 @@ async function exchange(state, { line, at, said }, answer) {
   }
 }
 
-function options(best, title, heading = "h2") {
+function options({ title, drawn, scale }, best, heading = "h2") {
   if (best.length < 2) return [];
-  const isLog = best[0].score < 0;
-  const rows = best.slice(0, 5).map(({ text, score }) => element("li", {}, isLog ? element("span", { class: "bar plain" }, score.toFixed(2)) : bar(score, percent(score)), element("span", { dir: "auto" }, text)));
-  const scale = isLog ? "Log probability, as the search ranks: nearer to 0 is better." : "Probability among all responses that the model knows.";
+  const rows = best.slice(0, 5).map(({ text, score }) => element("li", {}, drawn(score), element("span", { dir: "auto" }, text)));
   return [element("section", { class: "view" }, element(heading, {}, title), element("ol", { class: "ranked" }, ...rows), element("p", { class: "hint" }, scale))];
 }
 
@@ -102,14 +100,14 @@ const base = {
       const beside = second && explain(second, instance, signal);
       beside?.catch(() => {}); // it is awaited below
       const found = await this.reply(state, model, instance, bubble, signal);
-      state.result.replaceChildren(...options(found.best, this.title));
+      state.result.replaceChildren(...options(this, found.best));
       state.answered(state.result);
       state.explanation.replaceChildren(...(found.attention.length ? [this.map(found.attention)] : []));
       if (!beside) return;
       const theirs = await beside;
       const text = theirs.said ? spoken(theirs).join(" · ") : theirs.response;
       state.panel.querySelector(".other").replaceChildren(element("section", { class: "view", "aria-label": `Reply of ${second}` },
-        element("h2", {}, second), element("p", { class: "bubble", dir: "auto" }, text || "(silence)"), ...options(theirs.best, this.title, "h3")));
+        element("h2", {}, second), element("p", { class: "bubble", dir: "auto" }, text || "(silence)"), ...options(this, theirs.best, "h3")));
     });
   },
 };
@@ -118,6 +116,8 @@ export const generation = {
   ...base,
   key: "turns",
   title: "Best replies",
+  drawn: (score) => element("span", { class: "bar plain" }, score.toFixed(2)),
+  scale: "Log probability, as the search ranks: higher is better.",
   map: sources,
   begin(state) {
     base.begin.call(this, state);
@@ -144,6 +144,8 @@ export const dialog = {
   ...base,
   key: "history",
   title: "Most probable responses",
+  drawn: (score) => bar(score, percent(score)),
+  scale: "Probability among all responses that the model knows.",
   isSilenceSaid: true,
   map: memories,
   begin(state) {

@@ -17,17 +17,22 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 class Fake:
-    """A model of one task with a fixed answer; keeps the instances that it was given."""
+    """A model of one task with a fixed answer; keeps the instances that it was given.
+
+    While `held` has "loading", "answer" or "attention", that is not finished; of a reply the last word is missing.
+    """
 
     version, ready = "1", True
-    delay = loading = 0.0
-    """Seconds that an answer, or a word of a reply, takes, and that loading takes."""
     damage = ""
     """Why it cannot be loaded."""
 
     def __init__(self, task, answer, examples=(), name=None, **more):
         self.name, self.task, self.answer, self.asked = name or f"fake-{task}", task, answer, []
-        self.examples, self.more, self.predictor = list(examples), more, self
+        self.examples, self.more, self.predictor, self.held = list(examples), more, self, set()
+
+    def wait(self, step):
+        while step in self.held:
+            time.sleep(0.01)
 
     def valid(self, instance, where):
         return instance
@@ -36,8 +41,8 @@ class Fake:
         return Size({}, 1, ())
 
     def answers(self, instances):
-        time.sleep(self.delay)
         self.asked += instances
+        self.wait("answer")
         return [self.answer(instance) for instance in instances]
 
     def conversation(self, said, decode=""):
@@ -51,13 +56,15 @@ class Fake:
         self.asked.append(instance)
         found = self.explain(instance)
         words = found["response"].split(" ")
-        for count in range(1, len(words) + 1):
+        for count in range(1, len(words)):
             yield {**found, "response": " ".join(words[:count])}
-            time.sleep(self.delay)
+        self.wait("answer")
+        yield found
 
     def explain(self, instance):
         """The answer and maps as the task's: of a response's words, of a passage's, of a reply's, of memories."""
         found = self.answer(instance) if self.task == "generation" else self.answers([instance])[0]
+        self.wait("attention")
         maps = {"selection": self.matches, "reading_comprehension": self.flow}.get(self.task, self.weights)
         return {**found, "attention": maps(instance, found)}
 
@@ -87,7 +94,7 @@ class Fake:
 
     @property
     def metadata(self):
-        time.sleep(self.loading)
+        self.wait("loading")
         if self.damage:
             raise UserError(self.damage)
         facts = {"name": self.name, "version": "1", "task": self.task, "model": "fake", "corpus": "a test"}
@@ -192,6 +199,8 @@ class Server:
 def server(models):
     running = Server(models)
     yield running
+    for model in models.values():
+        model.held.clear()
     running.stop()
 
 

@@ -151,8 +151,9 @@ def test_a_file_of_many_lines_is_cut_and_says_so(page, ranking):
 
 
 def test_a_choice_during_the_first_explanation_is_explained(ranking, models):
-    models["fake-selection"].delay = 0.6
+    models["fake-selection"].held.add("attention")
     rank(ranking).nth(2).click()
+    models["fake-selection"].held.clear()
     ranking.get_by_role("button", name="matches of window").wait_for()
 
 
@@ -182,11 +183,13 @@ def test_a_model_that_cannot_be_loaded_is_not_described_as_the_last_one(page, ta
 
 
 def test_what_is_said_while_a_model_is_loaded_is_kept(page, models):
-    models["fake-generation"].loading = 0.5
+    models["fake-generation"].held.add("loading")
     page.get_by_role("tab", name="Talk").click()
     panel = page.get_by_role("tabpanel")
     panel.get_by_text("Loading the model…").wait_for()
-    panel.locator("[name=text]").click()
+    assert panel.locator("[inert] [name=text]").count() == 1
+    models["fake-generation"].held.clear()
+    panel.locator("[name=text]").click()  # as soon as it can be
     page.keyboard.type(" and milk")
     assert panel.locator("[name=text]").input_value() == "tea ? and milk"
 
@@ -302,6 +305,13 @@ def test_talk_continues_and_starts_again(talk, models):
     assert talk.get_by_label("Temperature").evaluate("field => field === document.activeElement")  # where it is wrong
 
 
+def test_a_score_of_a_reply_is_no_percentage(talk, models):
+    best = [{"text": "so", "score": 1.5}, {"text": "well", "score": -0.25}]
+    models["fake-generation"].answer = lambda _: {"response": "so", "best": best}
+    say(talk, None, "so")
+    assert talk.locator(".ranked li").all_inner_texts() == ["1.50\nso", "-0.25\nwell"]
+
+
 def test_a_silent_reply_stays_in_the_talk(talk, models):
     replies = iter(["", "so", "well"])
     models["fake-generation"].answer = lambda _: {"response": next(replies), "best": []}
@@ -330,7 +340,7 @@ def test_an_earlier_sentence_is_edited_and_the_talk_continues_from_it(page, talk
 
 
 def test_an_edit_that_is_stopped_changes_nothing(talk, models):
-    models["fake-generation"].delay = 0.5
+    models["fake-generation"].held.add("answer")
     edit(talk, "hi", "good evening")
     talk.locator(".talk li", has_text="good evening").wait_for()
     press(talk, "Stop")
@@ -349,13 +359,15 @@ def test_a_sentence_of_a_booking_is_edited(booking, models):
 
 
 def test_an_input_method_may_compose_with_enter(talk):
-    for composing, count in (({"isComposing": True}, 2), ({"keyCode": 229}, 2), ({}, 4)):  # the second is Safari's
+    press(talk, "Edit “hi”")
+    for composing, edits, count in (({"isComposing": True}, 1, 2), ({"keyCode": 229}, 1, 2), ({}, 0, 4)):
+        talk.get_by_label("What you said").dispatch_event("keydown", {"key": "Escape", **composing})
         talk.locator("[name=text]").dispatch_event("keydown", {"key": "Enter", **composing})
-        assert talk.locator(".talk li").count() == count
+        assert (talk.get_by_label("What you said").count(), talk.locator(".talk li").count()) == (edits, count)
 
 
 def test_a_reply_appears_word_by_word_and_the_page_waits(page, talk, models):
-    models["fake-generation"].delay = 0.7
+    models["fake-generation"].held.add("answer")
     press(talk, "Start again")
     talk.locator("[name=text]").fill("tea")
     talk.locator("[name=text]").press("Enter")
@@ -363,6 +375,7 @@ def test_a_reply_appears_word_by_word_and_the_page_waits(page, talk, models):
     assert talk.locator(".get").get_attribute("aria-busy") == "true" and talk.locator(".spinner").is_visible()
     talk.get_by_text("you said:", exact=True).wait_for()  # its last word is missing
     page.keyboard.type("and milk")  # the focus is where it was
+    models["fake-generation"].held.clear()
     talk.locator(".talk li", has_text="you said: tea").wait_for()
     talk.locator(".spinner").wait_for(state="hidden")
     assert talk.locator("[name=text]").input_value() == "and milk"
@@ -370,20 +383,23 @@ def test_a_reply_appears_word_by_word_and_the_page_waits(page, talk, models):
 
 
 def test_starting_again_and_another_example_stop_what_is_under_way(page, models):
-    models["fake-generation"].delay = models["fake-selection"].delay = 0.5
+    for name in ("fake-generation", "fake-selection"):
+        models[name].held.add("answer")
     panel = open_tab(page, "Talk")
     press(panel, "Say")
     press(panel, "Start again")
     assert panel.locator(".talk li").count() == 0 and panel.locator(".spinner").is_hidden()
     say(panel, "stop this")
     press(panel, "Stop")
-    assert panel.locator("[name=text]").input_value() == "stop this"  # to be said again
+    models["fake-generation"].held.clear()
+    say(panel, None, "you said: stop this")  # it was kept
+    assert said(panel) == ["stop this", "you said: stop this"]
     panel = open_tab(page, "Pick a response")
     press(panel, "Rank")
     panel.get_by_label("Example").select_option("Weather")
-    page.wait_for_timeout(1500)
-    assert panel.locator(".talk li, .ranked li").count() == 0  # no late answer
+    models["fake-selection"].held.clear()
     assert fields(panel, "turns") == ["is it cold ?"]
+    assert rank(panel).count() == 2  # no late answer
 
 
 def test_a_table_is_booked_with_the_history_kept_by_the_page(booking, models):
@@ -400,6 +416,15 @@ def test_a_table_is_booked_with_the_history_kept_by_the_page(booking, models):
     booking.get_by_label("Find").press("Enter")  # says nothing
     assert booking.locator(".facts div").all_inner_texts() == ["casa R_cuisine italian"]
     assert models["fake-dialog"].asked[-1]["history"] == history and booking.locator(".spinner").is_hidden()
+
+
+def test_all_that_is_remembered_can_be_shown(page, booking, models):
+    maps = {"rows": [f"fact {i}" for i in range(12)], "columns": ["hop 1"], "weights": [[i / 66] for i in range(12)]}
+    models["fake-dialog"].weights = lambda *_: [{"title": "memories", **maps}]
+    say(booking, "hi", "turn 1: noted")
+    press(booking, "Show 2 more, with smaller weights")
+    assert page.evaluate(FOCUSED) == "Sentences in memory"
+    assert booking.locator(".memories tbody th").all_inner_texts() == maps["rows"]
 
 
 def test_two_models_answer_the_same(page):
@@ -432,7 +457,6 @@ def test_a_reply_is_kept_if_the_second_model_fails(page, talk, models):
 
 
 def test_a_link_opens_the_same_and_back_returns(page, ranking, browser, server, models):
-    models["fake-generation"].loading = 0.5  # while it is loaded, what was typed last is remembered
     ranking.get_by_label("Example").select_option("Weather")
     ranking.get_by_label("Response 1", exact=True).fill("a bit")
     page.wait_for_url("**a+bit**")
@@ -441,8 +465,12 @@ def test_a_link_opens_the_same_and_back_returns(page, ranking, browser, server, 
     page.get_by_label("Response 1", exact=True).wait_for()
     assert fields(ranking, "candidates") == ["a bit", "yes"]
     ranking.get_by_label("Response 2", exact=True).fill("no")
+    models["fake-generation"].held.add("loading")
+    page.get_by_role("tab", name="Talk").click()  # at once: while it is loaded, what was typed last is remembered
+    page.wait_for_timeout(400)
+    models["fake-generation"].held.clear()
     for _ in range(2):
-        open_tab(page, "Talk")  # at once; the second time nothing changes
+        open_tab(page, "Talk")  # nothing changes
     page.go_back()
     page.locator("#panel-selection").wait_for()
     expect(ranking.get_by_label("Response 2", exact=True)).to_have_value("no")
@@ -453,19 +481,13 @@ def test_a_link_opens_the_same_and_back_returns(page, ranking, browser, server, 
 
 
 def test_back_returns_to_a_talk_with_the_reply_that_came_meanwhile(page, talk, models):
-    models["fake-generation"].delay = 0.3
+    models["fake-generation"].held.add("answer")
     press(talk, "Say")
     open_tab(page, "Ask a text")
+    models["fake-generation"].held.clear()
     page.locator("#panel-generation .talk li", has_text="you said: tea ?").wait_for(state="attached")
     page.go_back()
     talk.locator(".explanation section").wait_for()
-    assert said(talk) == ["hi", "hello", "tea ?", "you said: tea ?"]
-
-
-def test_a_reload_keeps_the_talk(page, talk):
-    say(talk, None, "you said: tea ?")
-    page.reload()
-    talk.locator(".talk li", has_text="you said: tea ?").wait_for()
     assert said(talk) == ["hi", "hello", "tea ?", "you said: tea ?"]
 
 
@@ -493,8 +515,7 @@ def test_a_request_is_copied_for_programs(page, ranking, server):
     assert f"{server.url}v1/models/fake-selection:predict" in found["curl"] and r"what'\''s" in found["curl"]
     assert run_before_request(found["Python"])["body"] == body  # the literal is Python's
     ranking.get_by_label("Turn 2", exact=True).fill("long " * 2000)
-    page.wait_for_timeout(400)
-    assert "long" not in urllib.parse.unquote(page.url)  # the history keeps it
+    page.wait_for_url(lambda url: "input=" not in url)  # the history keeps it
     page.reload()
     page.get_by_label("Turn 2", exact=True).wait_for()
     assert fields(ranking, "turns")[1].startswith("long long")
@@ -510,6 +531,15 @@ def test_the_page_asks_for_the_key_once(page, ranking, server):
     assert page.evaluate("[localStorage.length, ...Object.values(sessionStorage)]") == [0, "schlüssel"]
     say(open_tab(page, "Talk"), None, "you said: tea ?")
     assert page.get_by_role("dialog").count() == 0 and "schl" not in urllib.parse.unquote(page.url)
+
+
+def test_no_key_need_be_given(page, ranking, server):
+    server.restart("key")
+    press(ranking, "Rank")
+    page.get_by_label("Key", exact=True).fill("typed")
+    page.get_by_role("button", name="Cancel").click()
+    ranking.get_by_text("expected the server's key").wait_for()
+    assert page.get_by_role("dialog").count() == page.evaluate("sessionStorage.length") == 0
 
 
 def test_copies_have_the_place_of_the_key(browser, server, monkeypatch):
@@ -607,9 +637,9 @@ def test_the_server_goes_and_comes_back(page, ranking, server):
 
 
 def test_the_server_goes_during_a_reply(page, talk, server, models):
-    models["fake-generation"].delay = 0.7
+    models["fake-generation"].held.add("answer")
     press(talk, "Say")
-    talk.get_by_text("you", exact=True).wait_for()
+    talk.get_by_text("you said: tea", exact=True).wait_for()
     server.stop()
     talk.locator(".error", has_text="The server does not answer.").wait_for()
     assert page.locator("#notice").is_visible() and talk.locator("[name=text]").input_value() == "tea ?"
