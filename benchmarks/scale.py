@@ -112,7 +112,7 @@ def load_part(side, prepared, seed):
     before, started, cpu = memory("RssAnon"), time.perf_counter(), time.process_time()
     dataset = task.load_dataset(prepared)
     found = {"load_seconds": time.perf_counter() - started, "load_cpu_seconds": time.process_time() - cpu}
-    config, training = task.configure(MODELS[name], dataset, settings)
+    config, training = task.configure(MODELS[name], dataset, task.divide(MODELS[name], settings))
     loaded, started = memory("RssAnon"), time.perf_counter()
     batches = task.training_batches(dataset.splits["train"], config, training, np.random.default_rng((seed, 7)))
     batches[len(batches) // 2]  # where a resumed training may start

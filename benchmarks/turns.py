@@ -138,7 +138,8 @@ def configure(side, path):
     spec = MODELS[name]
     task = TASKS[spec.task]
     dataset = task.load_dataset(path)
-    return spec, task, dataset, *task.configure(spec, dataset, {"precision": "float32", **settings})
+    divided = task.divide(spec, {"precision": "float32", **settings})
+    return spec, task, dataset, *task.configure(spec, dataset, divided)
 
 
 def build(side, path, seed):

@@ -73,10 +73,7 @@ class Evaluation:
         Returns the result of the task's `measure`, which takes the options, without the answers; and the fields of
         `ROW`.
         """
-        for name in options:
-            if name not in self.task.options:
-                known = ", ".join(["scores_out", *self.task.options])
-                raise UserError(f"--{name} is not for {self.task.name}, which has {known}")
+        refuse_options(self.task, options)
         if scores_out:
             check_output(scores_out)
         self._check_split(split)
@@ -173,8 +170,10 @@ def evaluate_all(tasks, pattern, splits, scores=None, examples=0, data=None, pre
         check_output(scores)
         read_scores(scores)  # so that one that is damaged is refused now, not after the work
     records, datasets = [], {}
-    for paths in evaluated:
-        runs = [Run.open(path) for path in paths]
+    opened = [[Run.open(path) for path in paths] for paths in evaluated]
+    for runs in opened:
+        refuse_options(tasks[runs[0].task], options.keys() - {"baselines", "scores_out"})
+    for runs in opened:
         evaluation = Evaluation(tasks[runs[0].task], runs, data, precision, jit, datasets)
         for split in splits:
             if len(evaluated) > 1 and not len(evaluation.dataset.splits.get(split, [None])):
@@ -193,6 +192,13 @@ def evaluate_all(tasks, pattern, splits, scores=None, examples=0, data=None, pre
         for line in lines:
             table.add_row(*line)
         _print(table, 200)
+
+
+def refuse_options(task, options):
+    """Refuses flags of evaluate.py that a task does not take, as a `UserError`."""
+    for name in options:
+        if name not in task.options:
+            raise UserError(f"--{name} is not for {task.name}, which has {', '.join(['scores_out', *task.options])}")
 
 
 def append_scores(path, record):

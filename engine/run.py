@@ -94,19 +94,13 @@ class Run:
 
     @classmethod
     def create(cls, path, record, vocabulary=None):
-        """Makes the directory of a new run, a `UserError` if it is in use, and writes `config.json` and vocabulary.
-
-        A run that ended before anything was saved is replaced.
-        """
-        run = cls(pathlib.Path(path), {})
-        if (run.path / CONFIG).exists() and not run.saved():
-            cls.open(path)  # other programs have a config.json, too
-            with locked(run.path):  # what a killed process left
-                run.remove()
-        if run.path.exists() and (not run.path.is_dir() or any(run.path.iterdir())):
-            how = "--resume to continue" if (run.path / LAST).exists() else "delete it: there is nothing to continue"
-            raise UserError(f"{path} is in use: give another --workdir, or {how}")
-        check_output(run.path / CONFIG)
+        """Makes the directory of a new run, a `UserError` if it is in use, and writes `config.json` and vocabulary."""
+        run = cls.prepare_directory(path)
+        for file in {*run.path.iterdir()} - {run.path / LOCK}:  # what a killed process left
+            if file.is_dir() and not file.is_symlink():
+                shutil.rmtree(file)
+            else:
+                file.unlink()
         try:
             run.update(record)
             if vocabulary is not None:
@@ -114,6 +108,18 @@ class Run:
         except BaseException:
             run.remove()
             raise
+        return run
+
+    @classmethod
+    def prepare_directory(cls, path):
+        """Makes the directory of a new run. One in use is a `UserError`, but not by a run that was never saved."""
+        run = cls(pathlib.Path(path), {})
+        if (run.path / CONFIG).exists() and not run.saved():
+            cls.open(path)  # other programs have a config.json, too
+        elif run.path.exists() and (not run.path.is_dir() or {*run.path.iterdir()} - {run.path / LOCK}):
+            how = "--resume to continue" if (run.path / LAST).exists() else "delete it: there is nothing to continue"
+            raise UserError(f"{path} is in use: give another --workdir, or {how}")
+        check_output(run.path / CONFIG)
         return run
 
     @classmethod
@@ -154,7 +160,7 @@ class Run:
         return self.spec.build(self.config)
 
     def load_model(self):
-        """The model of this run with its best weights, a `UserError` if they are missing or do not fit."""
+        """The model of this run with its best weights, a `UserError` if they are missing, do not fit or have NaN."""
         import keras  # takes seconds to load; opening a run need not wait
 
         weights = self.path / BEST
@@ -170,6 +176,9 @@ class Run:
             warnings.simplefilter("error", UserWarning)  # Keras only warns of layers it found no weights for
             model = self.build_model()
             model.load_weights(weights)
+        for weight in model.weights:
+            if not np.isfinite(np.asarray(weight)).all():
+                raise UserError(f"{self.path}: the weights of {weight.path} have NaN or infinity")
         return model
 
     def save_best(self, model):

@@ -161,9 +161,9 @@ class Task(abc.ABC):
             )
         return for_config, make_config(self.Training, for_training)
 
-    def configure(self, spec, dataset, settings):
-        """Builds the config of a model and its `Training`, from the settings of `divide`, for a dataset of the task."""
-        for_config, training = self.divide(spec, settings)
+    def configure(self, spec, dataset, divided):
+        """The config of a model for a dataset of the task, and its `Training`, by settings that `divide` divided."""
+        for_config, training = dict(divided[0]), divided[1]
         for name, value in {**self.config_fields(dataset), **self.derived_fields(dataset)}.items():
             if str(for_config.get(name, value)) != str(value):
                 raise UserError(f"--set {name}={for_config[name]}: {dataset.path} decides {name}, it is {value}")

@@ -48,9 +48,9 @@ def start(
         raise UserError(
             f"--{option} is for published selection data. Received: --{option}={options[option]} with {model}"
         )
-    task.divide(spec, settings)  # a wrong one need not wait for the data
+    divided = task.divide(spec, settings)  # a wrong one need not wait for the data
     dataset = task.load_dataset(data or sample_of(task), **options)
-    config, training = task.configure(spec, dataset, settings)
+    config, training = task.configure(spec, dataset, divided)
     set_seed(training.seed)  # joining other hosts would else draw one
     devices = open_devices(devices)
     training = training.replace(precision=choose_precision(training.precision, spec.gains_in_bfloat16, has_gpu()))
@@ -67,9 +67,9 @@ def start(
         **provenance(),
         "devices": devices.count,
     }
-    with devices.workdir(workdir, resume=False) as path:
+    with devices.workdir(workdir, resume=False) as path, locked(Run.prepare_directory(path).path):
         run = Run.create(path, record, dataset.vocabulary)
-        with _locked(run):
+        with _removed_unless_saved(run):
             task.save_assets(dataset, run.path)
             run.save_examples([*map(task.example_to_try, task.examples(dataset))])
             train(task, run, dataset, devices, init_from=init_from, save_minutes=save_minutes)
@@ -88,7 +88,7 @@ def resume(task, workdir, *, data=None, epochs=None, devices="one", save_minutes
         run = Run.open(path)
         if run.saved_state() is None:
             raise UserError(f"{run.path} cannot be resumed: it has no {LAST}")
-        with _locked(run):
+        with locked(run.path), _removed_unless_saved(run):
             if run.finished() and (epochs or 0) <= stored.epochs:
                 done = run.history()[-1]["epoch"]
                 print(f"{run.path} is finished, after {done:g} epochs; --epochs=N with more continues it")
@@ -103,19 +103,18 @@ def resume(task, workdir, *, data=None, epochs=None, devices="one", save_minutes
 
 
 @contextlib.contextmanager
-def _locked(run):
-    """Locks a run for the block that trains it; removes it if the block fails before anything was saved."""
-    with locked(run.path):
-        for path in run.path.glob(".?*.?*/"):  # directories that a killed process was writing in
-            shutil.rmtree(path)
-        try:
-            yield
-        except BaseException as error:
-            if not run.saved():
-                run.remove()
-            if isinstance(error, KeyboardInterrupt):
-                raise KeyboardInterrupt(f"interrupted; {_how_to_resume(run)}") from error
-            raise
+def _removed_unless_saved(run):
+    """Removes a locked run if the block that trains it fails before anything was saved."""
+    for path in run.path.glob(".?*.?*/"):  # directories that a killed process was writing in
+        shutil.rmtree(path)
+    try:
+        yield
+    except BaseException as error:
+        if not run.saved():
+            run.remove()
+        if isinstance(error, KeyboardInterrupt):
+            raise KeyboardInterrupt(f"interrupted; {_how_to_resume(run)}") from error
+        raise
 
 
 def _how_to_resume(run):

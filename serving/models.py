@@ -36,21 +36,31 @@ DECODES = ("beam=5,length_penalty=1,block_ngrams=3", "sample=true,temperature=0.
 class Served:
     """An `engine.predictor.Predictor` under a name and a version for clients.
 
-    `load()` makes it when somebody asks for it. `facts` describe it to clients, also before that.
+    `load()` makes it when somebody asks for it. `facts` describe it to clients, also before that. If it cannot be
+    loaded, it is not tried again until a file of the directories `paths` changes.
     """
 
     loading = threading.Lock()  # one at a time
 
-    def __init__(self, name, version, load, facts):
-        self.name, self.version, self._load, self._facts = name, version, load, facts
+    def __init__(self, name, version, load, facts, *paths):
+        self.name, self.version, self._load, self._facts, self._paths = name, version, load, facts, paths
         self.ready = False  # until it is loaded
+        self._tried, self._failure = None, ""
 
     @functools.cached_property
     def predictor(self):
         """The predictor, loaded."""
         with self.loading:
-            if not self.ready:
-                vars(self)["predictor"], self.ready = self._load(), True
+            files = [file for path in self._paths for file in pathlib.Path(path).rglob("[!.]*")]
+            found = {} if self.ready else {file: file.stat().st_mtime_ns for file in files}
+            if not self.ready and found != self._tried:
+                self._tried = found
+                try:
+                    vars(self)["predictor"], self.ready = self._load(), True
+                except UserError as error:
+                    self._failure = str(error)
+        if not self.ready:
+            raise UserError(self._failure)
         return vars(self)["predictor"]
 
     def by_one_thread(self, compute):
@@ -183,13 +193,13 @@ def open_model(name, path, index=None, trusted=False):
     """A `Served` of a run, or of the highest version of an exported model; a `UserError` if the path is neither.
 
     `index` is the directory of an index of responses for a run of selection; default: `index_of_run`, if any. An index
-    that does not fit, weights with NaN and, unless it is `trusted`, a SavedModel that is not of export.py, are a
+    that does not fit, damaged weights and, unless it is `trusted`, a SavedModel that is not of export.py, are a
     `UserError` when it is loaded.
     """
     path = pathlib.Path(path)
     if (path / CONFIG).is_file():
         run = Run.open(path)
-        return Served(name, "1", lambda: _predictor(run, index), _facts_of(run))
+        return Served(name, "1", lambda: _predictor(run, index), _facts_of(run), path, *filter(None, [index]))
     if index is not None:
         raise UserError(f"{name}: an index is for a run of selection. Received: {path}")
     candidates = [path, *(path.iterdir() if path.is_dir() else [])]
@@ -198,7 +208,7 @@ def open_model(name, path, index=None, trusted=False):
         raise UserError(f"expected DIR or NAME=DIR of a run or of an exported model. Received: {path}")
     newest = max(versions, key=lambda p: int(p.name))
     facts = {"task": None, "model": "SavedModel", "corpus": None, "scores": {}}
-    return Served(name, newest.name, lambda: SavedModel(newest, trusted), facts)
+    return Served(name, newest.name, lambda: SavedModel(newest, trusted), facts, newest)
 
 
 def start_tensorflow():
@@ -227,9 +237,6 @@ def _longer(instance):
 
 def _predictor(run, index):
     predictor = TASKS[run.task].predictor(run)
-    for weight in predictor.model.weights:
-        if not np.isfinite(keras.ops.convert_to_numpy(weight)).all():
-            raise UserError(f"{run.path}: the weights of {weight.path} have NaN or infinity")
     if run.task == "selection":
         index = index or index_of_run(run.path, predictor)
         return AnsweringPredictor(predictor, index) if index else predictor

@@ -110,8 +110,11 @@ class Server(uvicorn.Server):
     def open(self):
         """Serves until it is ended; a `KeyboardInterrupt` if by SIGINT."""
         sys.setswitchinterval(SWITCH_SECONDS)
-        self.listening.listen()
         host, port, *_ = self.listening.getsockname()
+        try:
+            self.listening.listen()
+        except OSError as error:  # another server was bound to the port at the same moment
+            raise UserError(f"--host={host} --port={port}: {error.strerror}") from error
         print(f"http://{f'[{host}]' if ':' in host else host}:{port}/ is open; Ctrl-C ends it", flush=True)
         self.run(sockets=[self.listening])
         if self.interrupted:

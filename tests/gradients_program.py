@@ -25,7 +25,7 @@ def small(name, data):
     known = entry.config.model_fields | task.Training.model_fields
     given = {**SMALL_RUNS[entry.task][1], "bidirectional": "true", "positional": "true", "batch_size": 7}
     settings = {field: value for field, value in given.items() if field in known}
-    config, training = task.configure(entry, dataset, settings)
+    config, training = task.configure(entry, dataset, task.divide(entry, settings))
     model = entry.build(config)
     split = dataset.splits["train"]
     batch = task.training_batches(split, config, training, np.random.default_rng(1))[0]

@@ -201,7 +201,7 @@ def test_the_model_to_follow_is_trained_scored_and_exported(bag_match, prepared,
 
 def test_a_model_without_hashed_words_refuses_a_dataset_with_them(bag_match, prepared):
     dataset = dataclasses.replace(TASKS["selection"].load_dataset(prepared), hashed_words=7)
-    message = refusal(TASKS["selection"].configure, MODELS["bag-match"], dataset, {})
+    message = refusal(TASKS["selection"].configure, MODELS["bag-match"], dataset, ({}, None))
     assert "hashed_words 7, BagMatchConfig" in message
 
 

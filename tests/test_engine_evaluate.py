@@ -174,6 +174,14 @@ def test_wrong_options_are_refused_before_anything_is_scored(swept, runs, splits
         evaluate_all(TASKS, str(swept / "runs" / runs), splits, **options)
 
 
+def test_references_for_runs_of_several_tasks_are_refused(trained_dialog, trained_selection, tmp_path):
+    for name, run in (("bot", trained_dialog), ("dam", trained_selection)):
+        (tmp_path / name).symlink_to(run.path)
+    options = {"references": "answers.json", "data": "answers.json", "baselines": False}
+    with pytest.raises(UserError, match="--references is not for dialog, which has"):
+        evaluate_all(TASKS, str(tmp_path / "*"), ["references"], **options)
+
+
 def test_a_dataset_with_other_candidates_or_words_is_refused(run, prepared_dialog, tmp_path):
     other = shutil.copytree(prepared_dialog, tmp_path / "other")
     file = other / "vocabulary.txt"

@@ -5,11 +5,12 @@ import os
 import shutil
 import signal
 
+import numpy as np
 import pytest
 from helpers import contents_of, flip_bit, full_disk
 
 from base.files import CHECKSUMS, UserError, atomic_directory
-from engine.run import BEST, CONFIG, EXAMPLES, HISTORY, LAST, METRICS, Run, State, locked, signals_received
+from engine.run import BEST, CONFIG, EXAMPLES, HISTORY, LAST, METRICS, Run, State, signals_received
 from tasks import TASKS
 
 
@@ -72,8 +73,6 @@ def test_create_refuses_a_used_directory(file, how, copied):
 
 def test_a_run_that_ended_before_anything_was_saved_is_replaced(copied):
     Run.create(copied.path, copied.record)
-    with locked(copied.path), pytest.raises(UserError, match="another process is training"):
-        Run.create(copied.path, copied.record)
     (copied.path / "candidates.txt").touch()
     Run.create(copied.path, copied.record)
     assert not (copied.path / "candidates.txt").exists()
@@ -115,6 +114,14 @@ def test_sizes_that_the_weights_have_no_room_for_are_refused(trained_dialog, cop
     run = Run(copied.path, {**copied.record, "config": {**copied.record["config"], "vocabulary_size": 10**9}})
     with pytest.raises(UserError, match=f"{CONFIG}: a model of size 1,000,000,000 does not fit {BEST}"):
         run.load_model()
+
+
+def test_weights_with_nan_are_refused(trained_dialog, copied):
+    model = trained_dialog.load_model()
+    model.trainable_weights[-1].assign(np.full(model.trainable_weights[-1].shape, np.nan))
+    copied.save_best(model)
+    with pytest.raises(UserError, match=r"the weights of .* have NaN or infinity"):
+        copied.load_model()
 
 
 def test_hashed_words_need_no_room(trained_selection, tmp_path):

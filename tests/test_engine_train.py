@@ -1,6 +1,7 @@
 """engine/train.py: the loop on a model of one layer, exact resumes, small runs of every task, refusals, the display."""
 
 import dataclasses
+import functools
 import io
 import os
 import pickle
@@ -11,7 +12,7 @@ import types
 import keras
 import numpy as np
 import pytest
-from helpers import SMALL_RUNS, at_step, check_same_training, resume_small, train_small, weights_of_run
+from helpers import SMALL_RUNS, at_step, check_same_training, refusal, resume_small, train_small, weights_of_run
 
 from base import runtime
 from base.files import UserError
@@ -353,7 +354,8 @@ def test_auto_precision_is_chosen_once_and_kept(prepared_dialog, tmp_path, monke
 
 def test_compatibility_release_sets_what_the_release_is(prepared):
     settings = {"compatibility": "release", "variant": "last"}
-    config, training = selection.configure(MODELS["dam"], selection.load_dataset(prepared), settings)
+    divided = selection.divide(MODELS["dam"], settings)
+    config, training = selection.configure(MODELS["dam"], selection.load_dataset(prepared), divided)
     assert (config.masking, config.scalar_bias, config.response_rows) == ("release", True, True)
     assert training.loss_clip == 10.0
 
@@ -366,6 +368,18 @@ def test_a_finished_run_says_so(trained_dialog, capsys):
     resume(dialog, trained_dialog.path)
     assert "is finished, after 8 epochs; --epochs=N with more continues it" in capsys.readouterr().out
     assert (trained_dialog.path / "config.json").read_text() == before
+
+
+def test_of_two_trainings_started_at_once_in_a_new_directory_one_is_refused(prepared_dialog, tmp_path, monkeypatch):
+    create, begin = Run.create, functools.partial(train_small, "dialog", prepared_dialog, tmp_path / "run", epochs=0.25)
+
+    def create_late(*arguments):
+        monkeypatch.setattr(Run, "create", create)
+        assert "another process is training" in refusal(begin)
+        return create(*arguments)
+
+    monkeypatch.setattr(Run, "create", create_late)
+    assert begin().finished()
 
 
 def test_resume_that_the_lock_refuses_changes_nothing(trained_dialog, tmp_path):

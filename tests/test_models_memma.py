@@ -71,7 +71,8 @@ def knowing(name):
     """A model with random weights that knows the world."""
     sizes = {"splits": {"train": DialogSplit(world().encode([["K"]]), [])}, "world": world(), "path": "small"}
     spec, settings = MODELS[name], {**SMALL, "heads": 2, "hops": 2}
-    config, _ = DialogTask().configure(spec, type("Dataset", (), sizes), settings)
+    task = DialogTask()
+    config, _ = task.configure(spec, type("Dataset", (), sizes), task.divide(spec, settings))
     model = randomised(spec.build(config), 4, 0.3)
     world().put_into(model)
     return model

@@ -5,7 +5,6 @@ import os
 import shutil
 import threading
 
-import numpy as np
 import pytest
 import tensorflow as tf
 from fastapi.testclient import TestClient
@@ -132,13 +131,18 @@ def test_threads_of_tensorflow_have_a_lower_priority_than_their_server(monkeypat
     assert found == [os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) + 12]
 
 
-def test_weights_with_nan_are_refused(trained_selection, tmp_path):
-    copy = Run.open(shutil.copytree(trained_selection.path, tmp_path / "run"))
-    model = copy.load_model()
-    model.trainable_weights[-1].assign(np.full(model.trainable_weights[-1].shape, np.nan))
-    copy.save_best(model)
-    with pytest.raises(UserError, match=r"the weights of .* have NaN or infinity"):
-        _ = open_model("dam", copy.path).metadata
+def test_a_damaged_model_is_loaded_again_only_after_its_files_change(trained_selection, tmp_path, monkeypatch):
+    run, loads = Run.open(shutil.copytree(trained_selection.path, tmp_path / "run")), []
+    load = TASKS["selection"].predictor
+    monkeypatch.setattr(TASKS["selection"], "predictor", lambda run: loads.append(run) or load(run))
+    served = open_model("dam", run.path)
+    flip_bit(run.path / "best.weights.h5")
+    for _ in range(3):
+        with pytest.raises(UserError, match=r"best\.weights\.h5 is damaged"):
+            _ = served.predictor
+    assert len(loads) == 1
+    flip_bit(run.path / "best.weights.h5")
+    assert served.predictor is served.predictor and len(loads) == 2
 
 
 def unsigned(path):

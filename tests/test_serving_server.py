@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from echo import Running, until
 
+from base.files import UserError
 from serving import server as serving_server
 from serving.app import create_app
 from serving.limits import Limits
@@ -37,6 +38,15 @@ def test_ctrl_c_is_an_interruption_and_sigterm_a_normal_end():
         interrupted.open()
     ended.handle_exit(signal.SIGTERM, None)
     ended.open()
+
+
+def test_of_two_servers_bound_to_a_port_at_once_the_second_is_refused():
+    first = bind("127.0.0.1", 0)
+    second = bind("127.0.0.1", port := first.getsockname()[1])
+    with first, second:
+        first.listen()
+        with pytest.raises(UserError, match=rf"--host=127.0.0.1 --port={port}: Address already in use"):
+            Server(create_app({}, Limits()), second, 1.0).open()
 
 
 @pytest.mark.parametrize(("grace_seconds", "status"), [(20, 200), (0.3, 503)])

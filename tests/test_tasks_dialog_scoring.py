@@ -63,7 +63,9 @@ def sample(prepared_dialog):
 def test_predict_takes_the_best_candidate_of_each_turn(sample, batch_size):
     split = sample.splits["dev"]
     settings = {"embedding_dim": 6, "heads": 2, "hops": 1, "match_types": True, "positions": "none"}
-    model = MODELS["memma"].build(dialog.configure(MODELS["memma"], sample, settings)[0])
+    model = MODELS["memma"].build(
+        dialog.configure(MODELS["memma"], sample, dialog.divide(MODELS["memma"], settings))[0]
+    )
     sample.world.put_into(model)
     randomised(model, 5, 0.7)
     expected = []

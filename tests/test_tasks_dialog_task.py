@@ -22,7 +22,7 @@ def dataset(prepared_dialog):
 
 
 def test_the_dataset_decides_sizes(dataset):
-    config, _ = dialog.configure(MODELS["memma"], dataset, {"hops": "2"})
+    config, _ = dialog.configure(MODELS["memma"], dataset, dialog.divide(MODELS["memma"], {"hops": "2"}))
     world = dataset.world
     words = [len(text.split()) for text in world.candidates]
     longest = max(*words, *dataset.splits["train"].sentences.words.lengths)
@@ -40,7 +40,7 @@ def test_the_dataset_decides_sizes(dataset):
     assert {name: getattr(config, name) for name in expected} == expected and 16 < longest <= 32
     for name in list(expected)[1:]:
         with pytest.raises(UserError, match=f"^--set {name}=3: .* decides {name}"):
-            dialog.configure(MODELS["memma"], dataset, {name: "3"})
+            dialog.configure(MODELS["memma"], dataset, dialog.divide(MODELS["memma"], {name: "3"}))
 
 
 def test_training_takes_no_eos_id(prepared_dialog, tmp_path):

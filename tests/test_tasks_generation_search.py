@@ -10,6 +10,7 @@ from reference_recurrent import nll_in_loops
 from base.files import UserError
 from data.vocabulary import Vocabulary
 from engine.run import Run
+from layers.masking import LOWEST
 from models.decoding import Decoding
 from tasks import TASKS
 from tasks.generation.chat import GenerationChat
@@ -142,3 +143,14 @@ def test_a_run_that_is_no_reverse_model_of_the_same_words_is_refused(random_runs
     for path, message in ((other.path, "the vocabulary of the model"), (run.path, "reverse=true. Received: seq2seq")):
         with pytest.raises(UserError, match=message):
             predictor.rerank_by(path)
+
+
+def test_where_the_search_finds_fewer_replies_than_its_beam_the_empty_ones_stay_last(
+    generation_dataset, generation_model
+):
+    reverse, sources = random_seq2seq(generation_dataset, reverse=True), generation_dataset.splits["dev"].source
+    ids, scores = reply(generation_model, sources, Decoding(beam=80, max_length=1))
+    found, ranked = rerank(reverse, sources, ids, scores, 1.0)
+    there = ids.any(axis=2)
+    assert not there.all() and (np.sort(there)[:, ::-1] == there).all() and (found.any(axis=2) == there).all()
+    assert ((ranked > LOWEST) == there).all()

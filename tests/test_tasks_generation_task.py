@@ -45,10 +45,12 @@ def test_word_vectors_of_the_dataset_are_put_into_a_model(generation_dataset, sh
     words = len(generation_dataset.vocabulary)
     vectors = np.random.default_rng(0).normal(size=(words + 1, 3)).astype("float32")
     given = dataclasses.replace(generation_dataset, vectors=vectors)
-    config, training = generation.configure(MODELS["seq2seq"], given, {"hidden": 10, "shared_embedding": shared})
+    spec = MODELS["seq2seq"]
+    divided = generation.divide(spec, {"hidden": 10, "shared_embedding": shared})
+    config, training = generation.configure(spec, given, divided)
     assert (config.vocabulary_size, config.embedding_dim) == (words, 3)
     with pytest.raises(UserError, match="decides embedding_dim, it is 3"):
-        generation.configure(MODELS["seq2seq"], given, {"embedding_dim": 5})
+        generation.configure(spec, given, generation.divide(spec, {"embedding_dim": 5}))
     model = Seq2Seq(config)
     tables = [layer for layer in model.layers if layer.name.endswith("_embedding")]
     begins = [layer.get_weights()[0][-1] for layer in tables]

@@ -50,7 +50,7 @@ def batch_walk(name, directory):
     prepare_small(name, directory, lambda: noting(files))
     with noting(files):
         dataset = task.load_dataset(directory / SMALL_PATH[name])
-    config, training = task.configure(MODELS[model_name], dataset, settings)
+    config, training = task.configure(MODELS[model_name], dataset, task.divide(MODELS[model_name], settings))
     model, split = MODELS[model_name].build(config), dataset.splits["train"]
     task.initialise(model, dataset, training)
     with noting(files):

@@ -16,6 +16,7 @@ from data.vocabulary import EOS_ID, PADDING_ID, UNK_ID
 from engine.devices import choose_xla
 from engine.parallel import compile_for_all_sizes, results_of
 from engine.run import Run
+from layers.masking import LOWEST
 from models.decoding import INPUTS, Decoder, Decoding
 from tasks.generation.data import MAX_SOURCE, GenerationSplit
 from tasks.generation.scoring import likelihood
@@ -83,7 +84,8 @@ def rerank(reverse, sources, ids, scores, weight=0.5):
     R, K, _ = ids.shape
     replies = [[*each[(each != PADDING_ID) & (each != EOS_ID)], EOS_ID] for each in ids.reshape(R * K, -1)]
     pairs = GenerationSplit(Sequences.of(replies), sources.take(np.repeat(np.arange(R), K)), reverse.begin_id)
-    scores = (1 - weight) * scores - weight * likelihood(reverse, pairs).reshape(R, K)
+    sums = (1 - weight) * scores - weight * likelihood(reverse, pairs).reshape(R, K)
+    scores = np.where(scores > LOWEST, sums, LOWEST)  # where the search found fewer than K
     order = np.argsort(-scores, axis=1, kind="stable")
     return np.take_along_axis(ids, order[..., None], axis=1), np.take_along_axis(scores, order, axis=1)
 
