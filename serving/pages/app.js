@@ -56,7 +56,11 @@ class Panel {
     model.addEventListener("change", () => this.choose(model.value).then(() => remember(true)));
     compare.addEventListener("change", () => { this.stop(); this.clear(); this.changed(); });
     this.fields.example.addEventListener("change", () => { this.fillExample(); remember(true); });
-    this.panel.querySelector("[data-stop]").addEventListener("click", () => this.stop());
+    this.panel.querySelector("[data-stop]").addEventListener("click", () => {
+      this.choosing?.abort();
+      this.stop();
+      this.form.querySelector("[type=submit]").focus(); // the button is hidden now
+    });
     this.panel.querySelector("[data-card]").addEventListener("click", () => showCard(this.details));
     for (const button of this.panel.querySelectorAll("[data-copy]")) button.addEventListener("click", () => copy(this, button.dataset.copy));
     this.task.begin(this);
@@ -85,8 +89,10 @@ class Panel {
     this.later = setTimeout(() => remember(false), 300);
   }
 
+  choose(...given) { return (this.loading = this.load(...given)); }
+
   /** Fetches the details of a model and introduces it; `input` replaces its first example. */
-  async choose(name, number = null, input = null) {
+  async load(name, number = null, input = null) {
     this.stop();
     this.clear();
     this.choosing?.abort();
@@ -100,7 +106,7 @@ class Panel {
       const { metadata } = await ask(pathOf(name, "/metadata"), null, signal);
       this.introduce(metadata);
     } catch (failure) {
-      if (failure.name !== "AbortError") this.clear(failure.message);
+      if (this.choosing.signal === signal) this.clear(failure.name === "AbortError" ? "The model is not loaded. Choose the tab again to load it." : failure.message);
       return;
     } finally {
       if (this.choosing.signal === signal) this.wait(false);
@@ -124,6 +130,7 @@ class Panel {
 
   /** While a model is loaded, nothing can be typed that its example would replace. */
   wait(is) {
+    this.isLoading = is;
     this.busy(is);
     for (const each of this.form.querySelectorAll(".give > :not(.chosen, .actions, .error)")) each.inert = is;
   }
@@ -174,19 +181,15 @@ class Panel {
     if (!isSeen && !this.list) place.scrollIntoView({ block: "start" });
   }
 
-  /** A request beside the result; the next one replaces it, and its result is then null. */
+  /** Shows beside the result what `request(signal)` gives, or why it fails. The next one replaces it. */
   async look(request) {
     this.looking?.abort();
-    this.say("");
     const { signal } = (this.looking = new AbortController());
-    try {
-      return await request(signal);
-    } catch (failure) {
-      if (failure.name === "AbortError") return null;
-      this.explanation.replaceChildren();
-      this.say(failure.message);
-      return null;
-    }
+    this.explanation.setAttribute("aria-busy", true);
+    const shown = await request(signal).catch(({ name, message }) => (name === "AbortError" ? [] : [element("p", { class: "error", role: "alert" }, message)]));
+    if (this.looking.signal !== signal) return;
+    this.explanation.setAttribute("aria-busy", false);
+    this.explanation.replaceChildren(...shown);
   }
 }
 
@@ -245,11 +248,12 @@ async function copy(panel, kind) {
 
 // === The address bar: #task?model=NAME&example=NUMBER, or &input=JSON of what was typed and said ===
 
+const linked = () => location.hash.slice(1).split("?");
 const isLong = (input) => JSON.stringify(input).length > LONGEST_LINK;
 
 function remember(push) {
   if (!opened) return;
-  const [task] = location.hash.slice(1).split("?");
+  const [task] = linked();
   if (!push && panels[task] && task !== opened) return; // another tab's entry, while the opened one's model is loaded
   const panel = panels[opened];
   const { model, compare, example } = panel.fields;
@@ -263,7 +267,7 @@ function remember(push) {
 }
 
 async function restore(fallback) {
-  const [task, query] = location.hash.slice(1).split("?");
+  const [task, query] = linked();
   const said = new URLSearchParams(query);
   const panel = panels[task] || panels[fallback];
   if (!panel) return;
@@ -297,13 +301,12 @@ function show(task) {
 }
 
 async function open(task, focus = false) {
-  const isOther = opened !== task;
   if (panels[opened].details.name) remember(false); // what was typed last
   show(task);
   if (focus) document.getElementById(`tab-${task}`).focus();
   const panel = panels[task];
-  if (!panel.details.name) await panel.choose(panel.fields.model.value);
-  if (opened === task) remember(isOther);
+  if (!panel.details.name) await (panel.isLoading ? panel.loading : panel.choose(panel.fields.model.value));
+  if (opened === task) remember(linked()[0] !== task);
 }
 
 function onTabKey(event) {

@@ -120,8 +120,10 @@ function ranking(state, instance, found, model) {
   const buttons = [];
   const select = async (n) => {
     buttons.forEach((button, i) => button.setAttribute("aria-pressed", i === n));
-    const answer = await state.look((signal) => explain(model, { turns: instance.turns, candidates: [candidates[found.order[n]]] }, signal));
-    if (answer) state.explanation.replaceChildren(...(answer.attention.length ? [matches(answer.attention)] : []));
+    await state.look(async (signal) => {
+      const { attention } = await explain(model, { turns: instance.turns, candidates: [candidates[found.order[n]]] }, signal);
+      return attention.length ? [matches(attention)] : [];
+    });
   };
   const list = element("ol", { class: "ranked" }, ...found.order.map((i, n) => {
     const said = found.said_to ? [element("span", { class: "hint", dir: "auto" }, `once said to: ${found.said_to[i].join(" / ")}`)] : [];

@@ -152,9 +152,29 @@ def test_a_file_of_many_lines_is_cut_and_says_so(page, ranking):
 
 def test_a_choice_during_the_first_explanation_is_explained(ranking, models):
     models["fake-selection"].held.add("attention")
-    rank(ranking).nth(2).click()
+    ranked = rank(ranking)
+    for button, stopped in ((ranked.nth(1), True), (ranked.nth(2), False)):
+        button.click()
+        expect(ranking.locator(".get")).to_have_attribute("aria-busy", "false")
+        expect(ranking.locator(".explanation")).to_have_attribute("aria-busy", "true")
+        if stopped:
+            press(ranking, "Stop")
+            expect(ranking.locator(".explanation")).to_have_attribute("aria-busy", "false")
+            assert ranking.page.evaluate(FOCUSED) == "Rank"
     models["fake-selection"].held.clear()
     ranking.get_by_role("button", name="matches of window").wait_for()
+    assert ranking.locator(".spinner").is_hidden()
+
+
+def test_an_error_of_an_explanation_is_said_in_its_place(ranking, models):
+    ranked = rank(ranking)
+    ranking.get_by_role("button", name="matches of no").wait_for()
+    models["fake-selection"].matches = lambda *_: [float("nan")]
+    ranked.nth(1).click()
+    error = ranking.locator(".explanation").get_by_role("alert")
+    expect(error).to_contain_text("infinity or NaN")
+    expect(error).to_be_in_viewport()
+    assert ranked.count() == 3 and ranking.locator(".explanation section").count() == 0
 
 
 def test_without_candidates_the_index_is_asked(ranking, models):
@@ -192,6 +212,24 @@ def test_what_is_said_while_a_model_is_loaded_is_kept(page, models):
     panel.locator("[name=text]").click()  # as soon as it can be
     page.keyboard.type(" and milk")
     assert panel.locator("[name=text]").input_value() == "tea ? and milk"
+
+
+def test_a_model_is_asked_for_once_and_no_longer_if_stopped(page, models):
+    asked, tab = [], page.get_by_role("tab", name="Talk")
+    page.on("request", lambda request: asked.append(request.url.rpartition("/models/")[2]))
+    models["fake-generation"].held.add("loading")
+    tab.click()
+    panel = page.get_by_role("tabpanel")
+    with page.expect_event("requestfailed"):
+        press(panel, "Stop")
+    panel.get_by_text("The model is not loaded. Choose the tab again to load it.").wait_for()
+    for name in ("Talk", "Talk", "Ask a text", "Talk"):
+        page.get_by_role("tab", name=name).click()
+    models["fake-generation"].held.clear()
+    panel.locator(".talk li").first.wait_for()
+    assert asked.count("fake-generation/metadata") == 2  # once before it was stopped, once after
+    page.go_back()
+    expect(page.get_by_role("tab", name="Ask a text")).to_have_attribute("aria-selected", "true")
 
 
 def test_rows_are_dragged_and_moved_by_keyboard(page, ranking):
