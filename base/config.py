@@ -62,10 +62,11 @@ def parse_assignments(assignments, flag="--set"):
     return dict(assignment.split("=", 1) for assignment in assignments)
 
 
-def make_config(config_class, settings, where=""):
+def make_config(config_class, settings, where="", partial=False):
     """Builds a config from `{field: value}`; text is parsed as JSON where it is JSON, a nested field is `outer.inner`.
 
-    A wrong field, type or value is a `UserError`, which begins with `where`, for example a file name.
+    A wrong field, type or value is a `UserError`, which begins with `where`, for example a file name. With `partial`
+    fields may be missing: the others are checked alone, and the result is `None`.
 
     >>> from models.dam import DAMConfig
     >>> make_config(DAMConfig, {"vocabulary_size": 7, "levels": "2", "lexical": "no", "lexical.turns": "3"}).levels
@@ -82,6 +83,8 @@ def make_config(config_class, settings, where=""):
     try:
         return config_class.of(values)
     except ValidationError as error:
+        if partial and {each["type"] for each in error.errors()} == {"missing"}:
+            return None
         raise UserError(where + sentence(error, config_class)) from error
 
 
@@ -98,8 +101,8 @@ def _parse(text):
 
 
 def sentence(error, config_class=None):
-    """The first problem of a `ValidationError` of a class, in one sentence."""
-    first = error.errors()[0]
+    """The first problem of a `ValidationError` of a class, in one sentence; that a field is missing comes last."""
+    first = min(error.errors(), key=lambda each: each["type"] == "missing")
     name = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden" and config_class:
         return f"{config_class.__name__} has no field {name!r}; it has {', '.join(config_class.model_fields)}"

@@ -62,6 +62,23 @@ def without_cudnn(model):
             layer.use_cudnn = False
 
 
+def archive_of(endpoints, tracked):
+    """A `keras.export.ExportArchive` of some models and lookup tables.
+
+    `endpoints` are `{name: (function, {input: axes})}`; the inputs are texts, of `axes` as in `of_shape`. The first
+    endpoint is `serving_default` too.
+    """
+    import tensorflow as tf
+
+    archive = keras.export.ExportArchive()
+    for each in tracked:
+        archive.track(each)
+    for endpoint, (function, inputs) in endpoints.items():
+        signature = [tf.TensorSpec([None] * len(axes), tf.string, name=name) for name, axes in inputs.items()]
+        archive.add_endpoint(endpoint, function, signature)
+    return archive
+
+
 def of_shape(x, name, axes):
     """The tensor `x`, or an error that names the input and its shape, a letter per axis: `turns_must_have_shape_B_T`.
 

@@ -159,6 +159,7 @@ class Task(abc.ABC):
                 f"--set: no field {unknown[0]!r}. The model has {', '.join(fields)}; its training has "
                 f"{', '.join(training_fields)}"
             )
+        make_config(spec.config, for_config, partial=True)  # what the dataset decides is missing
         return for_config, make_config(self.Training, for_training)
 
     def configure(self, spec, dataset, divided):

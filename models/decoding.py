@@ -65,10 +65,10 @@ INPUTS = {
     **dict.fromkeys(("length_penalty", "temperature", "top_p", "against_empty"), "float32"),
     "allow_unknown": "bool",
 }
-"""Fields of a `Decoding` that are inputs of a search, with their types; `against_empty` only where it is not 0."""
+"""Fields of a `Decoding` that are inputs of a search, with their types."""
 
 
-def decode(model, inputs, beam, room, eos_id, unk_id):
+def decode(model, inputs, beam, room, eos_id, unk_id, against=False):
     """Writes replies.
 
     Args:
@@ -77,17 +77,17 @@ def decode(model, inputs, beam, room, eos_id, unk_id):
             [0, 1), float32 `(B, K, L)`: the same numbers draw the same replies.
         beam, room: `K`, and `L`, which is at least each `max_length`.
         eos_id, unk_id: Ids of `_EOS_` and `_UNK_`; id 0 is padding, which no reply holds.
+        against: `False` ignores `against_empty`, whose second step of the decoder takes time.
 
     Returns:
         Ids, int32 `(B, K, L)`, `_EOS_` included, then 0, the best reply first; and what they are ranked by, float32
         `(B, K)`: the log probability by the model, less what `against_empty` subtracts, divided by the length penalty.
         Where there are fewer replies than K, the others are 0 throughout and ranked by `LOWEST`.
     """
-    d, source, noise = SimpleNamespace(**inputs), inputs["source"], inputs.get("noise")
-    K, L = beam, room
+    d, noise = SimpleNamespace(**inputs, against=against), inputs.get("noise")
+    K, L, B = beam, room, ops.shape(d.source)[0]
     model = _scorer(model, d, K, eos_id)
-    states, cache = model.encode(source)
-    B = ops.shape(source)[0]
+    states, cache = model.encode(d.source)
     states, cache = ([ops.repeat(x, K, axis=0) for x in each] for each in (states, cache))  # (B K, ...)
     ids_BKL = ops.zeros((B, K, L), "int32")
     # A beam starts from one hypothesis, else its K would be the same K times.
@@ -131,8 +131,10 @@ class AgainstEmpty:
         self.model, self.weight, self.eos_id, self.begin_id = model, weight, eos_id, model.begin_id
 
     def encode(self, source):
-        of_source, of_empty = self.model.encode(source), self.model.encode(ops.full_like(source[:, :1], self.eos_id))
-        return [[*given, *empty] for given, empty in zip(of_source, of_empty, strict=True)]
+        B, of_source = ops.shape(source)[0], self.model.encode(source)
+        of_empty = self.model.encode(ops.full((1, 1), self.eos_id, "int32"))
+        both = zip(of_source, of_empty, strict=True)
+        return [[*given, *(ops.repeat(x, B, axis=0) for x in empty)] for given, empty in both]
 
     def step(self, words, states, cache):
         n, m = len(states) // 2, len(cache) // 2
@@ -143,10 +145,7 @@ class AgainstEmpty:
 
 
 def _scorer(model, d, K, eos_id):
-    """The model, or with `against_empty` an `AgainstEmpty` of it."""
-    if not hasattr(d, "against_empty"):
-        return model
-    return AgainstEmpty(model, ops.repeat(d.against_empty, K, axis=0), eos_id)
+    return AgainstEmpty(model, ops.repeat(d.against_empty, K, axis=0), eos_id) if d.against else model
 
 
 def _ranked(d, ids_BKL, score_BK, length_BK):
@@ -168,9 +167,9 @@ def write(model, inputs, eos_id, unk_id):
 
     Yields the id of each word and its attention weights `(S,)`, or `None`.
     """
-    d, noise, word = SimpleNamespace(**inputs), inputs.get("noise"), model.begin_id
-    L, model = int(d.max_length[0, 0]), _scorer(model, d, 1, eos_id)
-    ids_L, (states, cache) = [0] * L, model.encode(inputs["source"])
+    d, noise = SimpleNamespace(**inputs, against=inputs["against_empty"].any()), inputs.get("noise")
+    L, word, model = int(d.max_length[0, 0]), model.begin_id, _scorer(model, d, 1, eos_id)
+    ids_L, (states, cache) = [0] * L, model.encode(d.source)
     for t in range(L):
         logits, states, weights = model.step(ops.convert_to_tensor([word], "int32"), states, cache)
         logits_BKV = ops.cast(logits, "float32")[:, None]
@@ -267,21 +266,21 @@ def _draw(d, logits_BKV, allowed_BKW, noise_BK):
 
 def _log_probabilities(d, logits_BKV, words_BKn):
     """Log probabilities of some words, float32 `(B, K, n)`; a probability below 1e-37 counts as 1e-37."""
-    if hasattr(d, "against_empty"):  # which `AgainstEmpty` has computed
+    if d.against:  # `AgainstEmpty` has computed them
         return ops.take_along_axis(logits_BKV, words_BKn, axis=2)
     p_BKn = ops.take_along_axis(ops.softmax(logits_BKV), words_BKn, axis=2)
     return ops.log(ops.maximum(p_BKn, 1e-37))
 
 
 class Decoder(keras.Model):
-    """`decode`, compiled on every backend for one beam and one room; it is called with the `inputs`.
+    """`decode`, compiled on every backend for some of its arguments; it is called with the `inputs`.
 
     `noise` stays float32 whatever the precision policy: bfloat16 has no more than a few hundred different draws.
     """
 
-    def __init__(self, model, beam, room, eos_id, unk_id, **kwargs):
-        super().__init__(dtype="float32", **kwargs)
-        self.model, self.fixed = model, (beam, room, eos_id, unk_id)
+    def __init__(self, model, beam, room, eos_id, unk_id, against=False):
+        super().__init__(dtype="float32")
+        self.model, self.fixed = model, (beam, room, eos_id, unk_id, against)
 
     def call(self, inputs):
         return decode(self.model, inputs, *self.fixed)

@@ -102,6 +102,6 @@ def replies(ids):
 
 def run(model, source, d, noise=None):
     inputs = {"source": source, **columns([d] * len(source)), **({} if noise is None else {"noise": noise})}
-    ids, scores = (to_numpy(x) for x in decode(model, inputs, d.beam, d.max_length, EOS, UNK))
+    ids, scores = (to_numpy(x) for x in decode(model, inputs, d.beam, d.max_length, EOS, UNK, d.against_empty > 0))
     assert ids.shape == (len(source), d.beam, d.max_length) and scores.shape == ids.shape[:2]
     return ids, scores

@@ -105,6 +105,7 @@ def test_recipes_of_the_published_corpora():
         ("--resume --name=douban", "--name is not for --resume"),
         ("--recipe=dam-doubn", "dam-douban"),
         ("--set=leveles=2 --data=nowhere", "no field 'leveles'"),
+        ("--set=levels=-1 --data=nowhere", "levels: input should be greater than or equal to 0"),
         ("--set=patience=-1 --data=nowhere", "patience: input should be greater than or equal to 0"),
         ("--ray_hosts=2 --devices=one", "--devices is not for --ray_hosts, which takes all"),
     ],

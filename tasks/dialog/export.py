@@ -11,7 +11,7 @@ import tensorflow as tf
 from data.corpora.babi_dialog import SILENCE
 from data.sequences import stack
 from data.vocabulary import WordIds
-from engine.export import of_shape
+from engine.export import archive_of, of_shape
 from layers.masking import LOWEST, masked_softmax
 from tasks.dialog.predictor import BEST, SIGNS
 from tasks.dialog.prepare import SPEAKERS
@@ -217,13 +217,9 @@ def dialog_archive(predictor):
 
     These are the fields of its `Answer`, which also has the further responses.
     """
-    responder = _Responder(predictor)
-    archive, text = keras.export.ExportArchive(), responder.text
-    for each in (responder.with_attention, text.words.table, text.surfaces, responder.numbers, responder.speakers):
-        archive.track(each)
-    names = "history", "speakers", "facts", "candidates"
-    archive.add_endpoint("respond", responder, [tf.TensorSpec((None, None), tf.string, name=name) for name in names])
-    return archive
+    respond, inputs = _Responder(predictor), {"history": "BM", "speakers": "BM", "facts": "BF", "candidates": "BN"}
+    tables = respond.text.words.table, respond.text.surfaces, respond.numbers, respond.speakers
+    return archive_of({"respond": (respond, inputs)}, [respond.with_attention, *tables])
 
 
 def _table(numbers, default):

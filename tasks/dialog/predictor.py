@@ -94,7 +94,8 @@ class DialogPredictor(Predictor):
         self.config = self.model.config
         check_fields(self.config, self.world.config_fields, run.path)
         self.with_attention = keras.Model(self.model.input, [self.model.output, *self.model.attention_weights])
-        compile_for_all_sizes(self.with_attention)
+        if model is None:  # an export calls that of its model as a part of its own graph
+            compile_for_all_sizes(self.with_attention)
         self.mask = load_mask(run.path, self.world)
         phrases = run.path / PHRASES
         self.knowledge = [" ".join(fact) for fact in self.world.knowledge]  # for the pages

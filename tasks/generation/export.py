@@ -3,12 +3,11 @@
 Letters: B conversations   T turns   S source words   K replies   L words of a reply
 """
 
-import keras
 import tensorflow as tf
 
 from data.tokenizers import TOKENIZERS, GraphTokenizer
 from data.vocabulary import EOS_ID, UNK_ID, WordIds
-from engine.export import of_shape
+from engine.export import archive_of, of_shape
 from models.decoding import decode
 from tasks.generation.data import MAX_SOURCE
 from tasks.generation.search import columns
@@ -67,12 +66,8 @@ def generation_archive(model, vocabulary, text, decoding):
         inputs = {"source": source, **{name: tf.repeat(value, B, axis=0) for name, value in settings.items()}}
         if decoding.sample:
             inputs["noise"] = tf.random.stateless_uniform([B, decoding.beam, decoding.max_length], [1, 0])
-        ids, scores = decode(model, inputs, decoding.beam, decoding.max_length, EOS_ID, UNK_ID)
+        fixed = decoding.beam, decoding.max_length, EOS_ID, UNK_ID, decoding.against_empty > 0
+        ids, scores = decode(model, inputs, *fixed)
         return {"replies": text.texts(ids), "scores": scores}
 
-    archive = keras.export.ExportArchive()
-    archive.track(model)
-    for table in (text.ids.table, *text.split.tables):
-        archive.track(table)
-    archive.add_endpoint("reply", reply, [tf.TensorSpec((None, None), tf.string, name="turns")])
-    return archive
+    return archive_of({"reply": (reply, {"turns": "BT"})}, [model, text.ids.table, *text.split.tables])

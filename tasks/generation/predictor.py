@@ -16,17 +16,8 @@ from engine.devices import choose_xla
 from engine.predictor import Predictor, Size, attention_map, in_brackets
 from engine.task import check_fields
 from models.decoding import Decoding, write
+from tasks.generation import search
 from tasks.generation.data import MAX_SOURCE, text_settings
-from tasks.generation.search import (
-    attention,
-    columns,
-    decoder_of,
-    kind_of,
-    load_reverse,
-    parse_decoding,
-    rerank,
-    words_of,
-)
 
 STEP = 600  # source words that attention reads in the time that the rest of a step takes
 CHOICE = 10  # replies that a reverse model has to choose from
@@ -71,20 +62,20 @@ class GenerationPredictor(Predictor):
         """Search for replies where an instance names none."""
         self.reverse, self.reverse_weight = None, 0.5
         self._rng, self._drawing = np.random.default_rng(1), threading.Lock()
-        self._decoder_of = functools.cache(functools.partial(decoder_of, self.model))
+        self._decoder_of = functools.cache(functools.partial(search.decoder_of, self.model))
 
     def rerank_by(self, reverse_run, weight=0.5):
         """Lets a reverse model, by its run directory, choose among the replies found, by default those of a beam.
 
         See `tasks.generation.search.rerank`. A `UserError` if it is no reverse model of the same words.
         """
-        self.reverse, self.reverse_weight = load_reverse(reverse_run, self.vocabulary), weight
+        self.reverse, self.reverse_weight = search.load_reverse(reverse_run, self.vocabulary), weight
         self.decoding = Decoding(beam=CHOICE)
 
     def check(self, instance):
         if not any(map(self.text.words, instance.turns)):
             raise UserError(f"turns: expected a turn with words. Received: {instance.turns!s:.60}")
-        decoding = parse_decoding(instance.decode, "decode")
+        decoding = search.parse_decoding(instance.decode, "decode")
         if decoding.beam not in BEAMS:
             raise UserError(f"decode: beam may be {', '.join(map(str, BEAMS))}. Received: {decoding.beam}")
         if decoding.max_length > LONGEST:
@@ -113,7 +104,7 @@ class GenerationPredictor(Predictor):
     def answer_with_attention(self, instance, details):
         words, source = self.source(instance.turns)
         [ids], [scores] = self._search([(source, self._decoding(instance))])
-        return self._answer(ids, scores), self._maps(words, ids[0], attention(self.model, source, ids[0]))
+        return self._answer(ids, scores), self._maps(words, ids[0], search.attention(self.model, source, ids[0]))
 
     def conversation(self, said, decode=""):
         return {"turns": [text for _, text in said], "decode": decode}
@@ -145,26 +136,27 @@ class GenerationPredictor(Predictor):
         return words[-MAX_SOURCE:], ids[-MAX_SOURCE:]
 
     def _decoding(self, instance):
-        return parse_decoding(instance.decode, "decode") if instance.decode else self.decoding
+        return search.parse_decoding(instance.decode, "decode") if instance.decode else self.decoding
 
     def _search(self, asked):
         """Searches replies for sources, each with a `Decoding` of one kind; returns what `decode` does."""
         decoder = self._decoder_of(*_kind(asked[0][1]))
         ids, scores = map(np.asarray, decoder.predict_on_batch(self._inputs(asked)))
         if self.reverse:
-            return rerank(self.reverse, Sequences.of([source for source, _ in asked]), ids, scores, self.reverse_weight)
+            sources = Sequences.of([source for source, _ in asked])
+            return search.rerank(self.reverse, sources, ids, scores, self.reverse_weight)
         return ids, scores
 
     def _inputs(self, asked):
         sources, decodings = zip(*asked, strict=True)
-        inputs, (beam, room, sample, _) = {"source": stack(sources), **columns(decodings)}, _kind(decodings[0])
+        inputs, (beam, room, sample, _) = {"source": stack(sources), **search.columns(decodings)}, _kind(decodings[0])
         if sample:
             with self._drawing:
                 inputs["noise"] = self._rng.random((len(sources), beam, room), np.float32)
         return inputs
 
     def _text(self, ids):
-        return self.text.join(words_of(ids, self.vocabulary))
+        return self.text.join(search.words_of(ids, self.vocabulary))
 
     def _answer(self, ids, scores):
         best = [Reply(text=self._text(row), score=score) for row, score in zip(ids, scores.tolist(), strict=True)]
@@ -172,10 +164,10 @@ class GenerationPredictor(Predictor):
 
     def _maps(self, source, ids, weights):
         """The attention of a reply as `explain` returns it."""
-        rows = words_of(ids, self.vocabulary)
+        rows = search.words_of(ids, self.vocabulary)
         rows += ["_EOS_"] * (len(weights) - len(rows))
         return [attention_map("source", rows, source, weights)] if weights else []
 
 
 def _kind(decoding):
-    return kind_of(decoding, max(decoding.max_length, LONGEST))
+    return search.kind_of(decoding, max(decoding.max_length, LONGEST))

@@ -23,17 +23,12 @@ from tasks.generation.scoring import likelihood
 
 
 def columns(decodings):
-    """The `INPUTS` of a search for sources with a `Decoding` of one kind each: `{field: (B, 1)}`.
+    """The `INPUTS` of a search for sources with a `Decoding` each: `{field: (B, 1)}`.
 
     >>> columns([Decoding(min_length=5), Decoding()])["min_length"].tolist()
     [[5], [0]]
     """
-    types = _types(decodings[0].against_empty)
-    return {name: np.array([[getattr(d, name)] for d in decodings], dtype) for name, dtype in types.items()}
-
-
-def _types(against):
-    return {name: dtype for name, dtype in INPUTS.items() if name != "against_empty" or against}
+    return {name: np.array([[getattr(d, name)] for d in decodings], dtype) for name, dtype in INPUTS.items()}
 
 
 def reply(model, sources, decoding, batch_size=64, seed=1, progress=iter, length_multiple=4):
@@ -65,12 +60,13 @@ def kind_of(decoding, room):
 
 def decoder_of(model, beam, room, sample, against):
     """A compiled `models.decoding.Decoder` of one kind, see `kind_of`; by XLA if the model is."""
-    decoder, of = Decoder(model, beam, room, EOS_ID, UNK_ID), KerasTensor
+    decoder = Decoder(model, beam, room, EOS_ID, UNK_ID, against)
     decoder.jit_compile = model.jit_compile
-    inputs = {name: of((None, 1), dtype) for name, dtype in _types(against).items()} | {
-        "source": of((None, None), "int32")
-    }
-    compile_for_all_sizes(decoder, inputs | ({"noise": of((None, beam, room), "float32")} if sample else {}))
+    inputs = {name: KerasTensor((None, 1), dtype) for name, dtype in INPUTS.items()}
+    inputs["source"] = KerasTensor((None, None), "int32")
+    if sample:
+        inputs["noise"] = KerasTensor((None, beam, room), "float32")
+    compile_for_all_sizes(decoder, inputs)
     return decoder
 
 

@@ -3,11 +3,10 @@
 Letters: B questions   T context words   J query words   N distinct tokens   L characters   K answers
 """
 
-import keras
 import tensorflow as tf
 
 from data.vocabulary import WordIds
-from engine.export import of_shape
+from engine.export import archive_of, of_shape
 from layers.masking import LOWEST, MASKED_LOGIT
 from models.bidaf import best_spans
 from tasks.reading_comprehension.data import WORD_CHARACTERS
@@ -103,12 +102,8 @@ def reading_archive(model, vocabulary, characters):
         best = {name: value[:, 0] for name, value in n_best.items()}
         return best | {f"n_best_{name}": value for name, value in n_best.items()}
 
-    archive = keras.export.ExportArchive()
-    for ids in (text.words, text.characters):
-        archive.track(ids.table)
-    strings = [tf.TensorSpec((None,), tf.string, name=name) for name in ("passage", "question")]
-    archive.add_endpoint("answer", answer, strings)
-    return archive
+    inputs = {"passage": "B", "question": "B"}
+    return archive_of({"answer": (answer, inputs)}, [text.words.table, text.characters.table])
 
 
 def best_apart(first, last, score, count):

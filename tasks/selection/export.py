@@ -3,12 +3,11 @@
 Letters: B batch   N candidates of a context   T turns   K words
 """
 
-import keras
 import tensorflow as tf
 
 from data.tokenizers import GraphTokenizer
 from data.vocabulary import WordIds
-from engine.export import of_shape
+from engine.export import archive_of, of_shape
 
 NO_SCORE = -1.0  # of a missing candidate: no sigmoid is negative
 NO_LOGIT = tf.float32.min  # finite, because JSON knows no infinity
@@ -61,14 +60,11 @@ def selection_archive(model, vocabulary, text):
             "order": tf.argsort(ranked, direction="DESCENDING", stable=True),
         }
 
-    archive = keras.export.ExportArchive()
-    for table in (ids.table, *split.tables):
-        archive.track(table)
-    turns, candidates = (tf.TensorSpec((None, None), tf.string, name=name) for name in ("turns", "candidates"))
-    response = tf.TensorSpec((None,), tf.string, name="response")
-    archive.add_endpoint("score", score, [turns, response])  # the first is serving_default too
-    archive.add_endpoint("rank", rank, [turns, candidates])
-    return archive
+    endpoints = {
+        "score": (score, {"turns": "BT", "response": "B"}),
+        "rank": (rank, {"turns": "BT", "candidates": "BN"}),
+    }
+    return archive_of(endpoints, [ids.table, *split.tables])
 
 
 def _logits(model, ids, split, turns, candidates):
