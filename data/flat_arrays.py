@@ -13,8 +13,7 @@ from base.files import UserError
 from data.sequences import ranges
 from data.text_files import in_one_line
 
-BLOCK = 2**20
-"""Items read at once."""
+BLOCK = 2**20  # items read at once
 
 
 class GrowingArray:

@@ -27,8 +27,7 @@ from data.text_files import in_one_line, read_json, write_json
 from data.vocabulary import SPECIALS, Vocabulary
 
 FACTS, VOCABULARY, VECTORS = "dataset.json", "vocabulary.txt", "word_embedding.pkl"
-SMALL_TEXT = 20_000
-"""Training texts with fewer words keep every word by default."""
+SMALL_TEXT = 20_000  # training texts with fewer words keep every word by default
 
 
 class CommonSettings(Config):
@@ -83,10 +82,8 @@ class Dataset:
     """A prepared dataset; each task adds fields."""
 
     path: pathlib.Path
-    name: str
-    """The corpus, as in `results/published.json` if it has published scores."""
-    splits: dict
-    """`{name: examples}`; an absent split has none."""
+    name: str  # the corpus, as in `results/published.json` if it has published scores
+    splits: dict  # `{name: examples}`; an absent split has none
 
     def facts(self):
         """Facts that a run keeps, ready for JSON."""

@@ -16,8 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from base.config import sentence
 from base.files import UserError, atomic_file
 
-MAX_LINE = 2**20
-"""Bytes of a line."""
+MAX_LINE = 2**20  # bytes of a line
 MAX_RATIO, FREE = 20, 2**22
 """A compressed file may contain `MAX_RATIO` times its size, and at least 4 MiB; text is compressed 3 to 10 times."""
 BOM = "\ufeff".encode()

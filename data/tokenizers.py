@@ -16,8 +16,7 @@ from base.files import UserError
 
 # === Characters, as the inner part of a class ===
 
-SPACE = "\\x00-\x20\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
-"""White space and control characters."""
+SPACE = "\\x00-\x20\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"  # white space and control characters
 INVISIBLE = "\u00ad\u200b\u200e\u200f\u2060\ufe00-\ufe0f\ufeff"
 """Soft hyphen, zero-width space, direction marks, word joiner, variation selectors, byte order mark."""
 APOSTROPHES = "`\u00b4\u02bc\u2018\u2019\u201a\u201b\u2032"
@@ -111,14 +110,10 @@ class Tokenizer:
     "i don't: it's 2:30... (push-ups)!"
     """
 
-    pattern: str
-    """Matches a token."""
-    glue: str = " "
-    """Separator of joined tokens."""
-    join: tuple[tuple[str, str], ...] = ()
-    """Rules for joined tokens."""
-    segment: bool = False
-    """Runs of Han characters are split into words by the package jieba."""
+    pattern: str  # matches a token
+    glue: str = " "  # separator of joined tokens
+    join: tuple[tuple[str, str], ...] = ()  # rules for joined tokens
+    segment: bool = False  # runs of Han characters are split into words by the package jieba
 
     def tokenize(self, text):
         """The tokens of a normalized text; a `UserError` if jieba is needed and not installed."""

@@ -26,8 +26,7 @@ import types
 
 import numpy as np
 
-MAX_DEPTH = 32
-"""Of containers within containers, and of an array's axes."""
+MAX_DEPTH = 32  # of containers within containers, and of an array's axes
 TOO_DEEP = f"lists, tuples and dicts nested deeper than {MAX_DEPTH}"
 SLOT, PAIR, NESTED = 9, 120, 300
 """Bytes of a place in a growing list, of a pair in a growing dict, and of the notes on a container of containers."""

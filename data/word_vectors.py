@@ -15,10 +15,8 @@ from data.flat_arrays import read_header
 from data.text_files import in_one_line, largest_content, read_lines, readable
 from data.vocabulary import EOS_ID, PADDING_ID, SPECIALS, UNK_ID
 
-WORDS_READ = 50_000_000
-"""Words that word2vec reads, over all passes, by default."""
-REPEATABLE = 10_000_000
-"""Words of the longest text whose vectors repeat exactly with their seed by default."""
+WORDS_READ = 50_000_000  # words that word2vec reads, over all passes, by default
+REPEATABLE = 10_000_000  # words of the longest text whose vectors repeat exactly with their seed by default
 
 
 def passes(words):

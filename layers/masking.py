@@ -9,8 +9,7 @@ import keras
 from keras import ops
 
 MASKED_LOGIT = -1e30
-LOWEST = -1e29
-"""Below every real logit and sum of logits, above every sum with a masked one."""
+LOWEST = -1e29  # below every real logit and sum of logits, above every sum with a masked one
 
 
 def mask_from_ids(ids):

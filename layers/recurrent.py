@@ -12,12 +12,10 @@ from layers.bilstm import both_directions
 from layers.gradients import Dense
 from layers.masking import zero_padding
 
-STATES = {"gru": 1, "lstm": 2}
-"""Cells, with the number of their states."""
+STATES = {"gru": 1, "lstm": 2}  # cells, with the number of their states
 BEFORE = {"additive": "additive", "dot": "dot"}
 """Kinds of attention before the decoder's step, with their scores of `layers.attention.Attention`."""
-AFTER = {"luong_dot": "dot", "general": "general", "scaled_dot": "scaled_dot"}
-"""Kinds of attention after it."""
+AFTER = {"luong_dot": "dot", "general": "general", "scaled_dot": "scaled_dot"}  # kinds of attention after it
 
 
 def _recurrent(cell, units, **options):

@@ -18,8 +18,7 @@ from pydantic import Field, model_validator
 from base.config import Config, NonNegative, Positive
 from layers.masking import LOWEST, masked_logits, masked_softmax
 
-LONGEST_BLOCKED = 10
-"""Words of the longest sequence that `block_ngrams` may block."""
+LONGEST_BLOCKED = 10  # words of the longest sequence that `block_ngrams` may block
 BLOCK = 64
 """Words of a block: where the likeliest words are searched, the largest logit of each block is looked at first."""
 

@@ -5,8 +5,7 @@ from tasks.generation.recipes import RECIPES as GENERATION
 from tasks.reading_comprehension.recipes import RECIPES as READING_COMPREHENSION
 from tasks.selection.recipes import RECIPES as SELECTION
 
-RECIPES = {**DIALOG, **READING_COMPREHENSION, **SELECTION, **GENERATION}
-"""The recipes of all tasks, by name."""
+RECIPES = {**DIALOG, **READING_COMPREHENSION, **SELECTION, **GENERATION}  # the recipes of all tasks, by name
 
 
 def __getattr__(name):

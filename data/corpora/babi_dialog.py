@@ -38,8 +38,7 @@ class Fact(NamedTuple):
 class Turn(NamedTuple):
     """A sentence of the user, or `<SILENCE>`, and the bot's answer."""
 
-    number: int
-    """Line of the file, from 1."""
+    number: int  # line of the file, from 1
     user: str
     bot: str
 
@@ -52,8 +51,7 @@ class Task(NamedTuple):
     """The files of one task."""
 
     number: int
-    splits: dict[str, pathlib.Path]
-    """Split -> file; `train` is always there."""
+    splits: dict[str, pathlib.Path]  # split -> file; `train` is always there
     candidates: pathlib.Path
     knowledge: pathlib.Path
 

@@ -13,10 +13,8 @@ from data.text_files import bad_line, find_files, read_lines
 TOKENIZER = "words"
 SEPARATOR = " +++$+++ "
 FILES = ("movie_lines.txt", "movie_conversations.txt")
-FALLBACK = "cp1252"
-"""Encoding of lines that are not UTF-8: those of the official files."""
-HELD_OUT = 20
-"""Films whose number is a multiple of this are dev; there is no official split."""
+FALLBACK = "cp1252"  # encoding of lines that are not UTF-8: those of the official files
+HELD_OUT = 20  # films whose number is a multiple of this are dev; there is no official split
 FILM = re.compile("m[0-9]{1,9}")
 CONVERSATION = re.compile(r"\['L\d+'(?:, 'L\d+')*\]")
 TAG = re.compile("</?(?:u|i|b|pre)>", re.IGNORECASE)

@@ -20,8 +20,7 @@ ENDINGS = tuple(text + gz for text in ("", ".txt", ".tsv") for gz in ("", ".gz")
 class Line(NamedTuple):
     """One candidate of one context."""
 
-    number: int
-    """Line of the file, from 1."""
+    number: int  # line of the file, from 1
     label: int
     turns: list[str]
     response: str

@@ -11,8 +11,7 @@ import re
 from data.text_files import bad_line, find_files, read_lines
 
 TOKENIZER = "mixed"
-HELD_OUT = 20
-"""The last of every `HELD_OUT` blocks of a file belongs to dev, so dev has other episodes than train."""
+HELD_OUT = 20  # the last of every `HELD_OUT` blocks of a file belongs to dev, so dev has other episodes than train
 STYLE = re.compile(r"\{\\[^}]*\}")  # of ASS subtitles, {\an8}
 
 

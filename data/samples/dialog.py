@@ -17,8 +17,7 @@ from data.samples.world import BOOKING, SEARCH, draw_wishes, other_value, restau
 NAMES = ("dialog-babi-task1-sample-trn.txt", "dialog-babi-task1-sample-dev.txt", "dialog-babi-task1-sample-tst.txt")
 """Files of train, dev and test."""
 CANDIDATES, KNOWLEDGE = "dialog-babi-candidates.txt", "dialog-babi-kb-all.txt"
-TURNS = range(4, 10)
-"""Turns of a dialog."""
+TURNS = range(4, 10)  # turns of a dialog
 GLADLY, LOOKING = BOT["greetings"][1], BOT["greetings"][3]
 BOOKED = "All done: {day}, {people} of you."  # with more slots, hardly any booking would occur twice
 

@@ -27,10 +27,8 @@ from data.samples.world import tokenize, write_entries
 
 NEGATIVES = {"train": (2, 3), "dev": (4, 9), "test": (4, 9)}
 """Split -> maximum number of misreadings, and number of negative responses, per context."""
-HELD_OUT = 0.15
-"""Fraction of the conversations in `dev`, and in `test`."""
-TRIES = 400
-"""Number of turns considered as negative responses to a context."""
+HELD_OUT = 0.15  # fraction of the conversations in `dev`, and in `test`
+TRIES = 400  # number of turns considered as negative responses to a context
 
 
 def split(conversations):

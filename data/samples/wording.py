@@ -42,14 +42,12 @@ SCENES = {t: {name.split()[1]: s for name, s in TALK.items() if name.startswith(
 """Topic -> scene -> what the user `says`, `replies` and `partings` of the bot."""
 USER, BOT = RESTAURANTS["user"], RESTAURANTS["bot"]
 
-VALUES = WORLD["values"]
-"""Slot -> values that a user may ask for."""
+VALUES = WORLD["values"]  # slot -> values that a user may ask for
 CRAVINGS, PRICE_HINTS = only(WORLD["cravings"]), only(WORLD["price hints"])
 WANT = {slot: f" {text}" for slot, text in only(SLOTS["want"]).items()}
 """Slot -> its words within the sentence that opens a conversation, see `wanted`."""
 ORDINAL_PICKS = USER["first picks"], USER["second picks"]
-IMPLIED = {"craving": "cuisine", "dish": "cuisine", "hint": "price"}
-"""Slots that a template builds on by other words."""
+IMPLIED = {"craving": "cuisine", "dish": "cuisine", "hint": "price"}  # slots that a template builds on by other words
 
 
 def slots_of(template):

@@ -8,10 +8,8 @@ import re
 from base.files import atomic_directory
 from data.samples.wording import VALUES, WORLD
 
-SEARCH = ("cuisine", "town", "price")
-"""Slots that a search needs."""
-BOOKING = ("people", "day", "time", "guest")
-"""Slots that a booking needs."""
+SEARCH = ("cuisine", "town", "price")  # slots that a search needs
+BOOKING = ("people", "day", "time", "guest")  # slots that a booking needs
 
 
 @dataclasses.dataclass(frozen=True)

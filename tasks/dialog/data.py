@@ -122,8 +122,7 @@ class World:
     vocabulary: Vocabulary
     candidates: list[str]
     knowledge: list[tuple[str, str, str]]
-    entities: list[tuple[str, str, str]]
-    """`(name, type, source)` from `tasks.dialog.prepare.find_entities`."""
+    entities: list[tuple[str, str, str]]  # `(name, type, source)` from `tasks.dialog.prepare.find_entities`
 
     FILES = (VOCABULARY, CANDIDATES, KNOWLEDGE, ENTITIES)
 

@@ -47,15 +47,11 @@ class Candidate(Config):
 class Turn(NamedTuple):
     """One response of the bot."""
 
-    said: list
-    """`(speaker, text)` of the conversation before it."""
-    best: list
-    """The best candidates."""
+    said: list  # `(speaker, text)` of the conversation before it
+    best: list  # the best candidates
     response: str
-    facts: list
-    """Facts that the response finds."""
-    weights: np.ndarray
-    """Attention weights of each hop and head to the sentences before the last, `(H, h, M)`."""
+    facts: list  # facts that the response finds
+    weights: np.ndarray  # attention weights of each hop and head to the sentences before the last, `(H, h, M)`
 
 
 class DialogPredictor(Predictor):

@@ -53,19 +53,13 @@ def text_settings(found, file):
 class GenerationSplit:
     """The pairs of a split."""
 
-    source: Sequences
-    """Word ids of the turns before, `_EOS_` after each."""
-    target: Sequences
-    """Word ids of the replies, `_EOS_` at the end."""
-    bos: int
-    """The id before the first word of a target: the one after those of the vocabulary."""
-    source_texts: list[str] = ()
-    """Words separated by spaces, turns by tabs."""
+    source: Sequences  # word ids of the turns before, `_EOS_` after each
+    target: Sequences  # word ids of the replies, `_EOS_` at the end
+    bos: int  # the id before the first word of a target: the one after those of the vocabulary
+    source_texts: list[str] = ()  # words separated by spaces, turns by tabs
     target_texts: list[str] = ()
-    seen: np.ndarray | None = None
-    """True where the pair is in train too, bool `(pairs,)`."""
-    several: bool = False
-    """Compare a reply with all targets of its source at once, not with each by itself."""
+    seen: np.ndarray | None = None  # True where the pair is in train too, bool `(pairs,)`
+    several: bool = False  # compare a reply with all targets of its source at once, not with each by itself
 
     def __len__(self):
         return len(self.source)
@@ -108,8 +102,7 @@ class GenerationDataset(prepared.Dataset):
     """A prepared dataset: `splits` of `GenerationSplit`."""
 
     vocabulary: Vocabulary
-    vectors: np.ndarray | None
-    """Word vectors, float32 `(vocabulary size + 1, D)`; row 0 is padding."""
+    vectors: np.ndarray | None  # word vectors, float32 `(vocabulary size + 1, D)`; row 0 is padding
     text: TextSettings
 
     def facts(self):

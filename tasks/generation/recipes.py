@@ -10,8 +10,7 @@ TRAINING = {"epochs": 8.0, "batch_size": 64, "learning_rate": 1e-3, "precision":
 LARGE_TRAINING = {**TRAINING, "precision": "bfloat16", "decay": 0.05}
 SHORT = {**TRAINING, "epochs": 1.0, "precision": "bfloat16"}
 """One epoch of DailyDialog: compares attentions, and the additions of `chat-dailydialog`, at a small equal budget."""
-SUBTITLES = {**SHORT, "validations_per_epoch": 2}
-"""One epoch of subtitles: compares tokenizers."""
+SUBTITLES = {**SHORT, "validations_per_epoch": 2}  # one epoch of subtitles: compares tokenizers
 TUTORIAL = {"attention": "luong_dot", "dropout": 0.1, "layers": 2, "merge": "sum", "embedding_start": "normal"}
 TUTORIAL |= {"embedding_dim": 500, "hidden": 500}
 TUTORIAL_TRAINING = {**TRAINING, "epochs": 6.61, "validations_per_epoch": 6.05, "learning_rate": 1e-4}

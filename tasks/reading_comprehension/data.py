@@ -24,10 +24,8 @@ NO_SPAN = -1
 class Tokens:
     """Ids of each distinct token and of its characters; row 0 is padding."""
 
-    words: np.ndarray
-    """Word ids, int32 `(tokens + 1,)`."""
-    characters: np.ndarray
-    """Character ids, int32 `(tokens + 1, L)`, padded with 0."""
+    words: np.ndarray  # word ids, int32 `(tokens + 1,)`
+    characters: np.ndarray  # character ids, int32 `(tokens + 1, L)`, padded with 0
 
     @classmethod
     def of(cls, texts, vocabulary, characters):
@@ -47,25 +45,16 @@ class ReadingSplit:
     """The questions of a split."""
 
     tokens: Tokens
-    contexts: Sequences
-    """Tokens of every context of the dataset."""
-    texts: list[str]
-    """Their texts."""
-    offsets: Sequences
-    """Start and end of each of their tokens, in characters."""
-    articles: np.ndarray
-    """Article of each context, int `(contexts,)`; 0 in a dataset that does not say."""
+    contexts: Sequences  # tokens of every context of the dataset
+    texts: list[str]  # their texts
+    offsets: Sequences  # start and end of each of their tokens, in characters
+    articles: np.ndarray  # article of each context, int `(contexts,)`; 0 in a dataset that does not say
     ids: list[str]
-    context: np.ndarray
-    """Index of each question's context, int `(questions,)`."""
-    questions: Sequences
-    """Their tokens."""
-    answers: list[list[str]]
-    """Their reference answers."""
-    spans: list[list[list[int]]]
-    """First and last tokens of these."""
-    question_texts: list[str]
-    """The questions as they were asked."""
+    context: np.ndarray  # index of each question's context, int `(questions,)`
+    questions: Sequences  # their tokens
+    answers: list[list[str]]  # their reference answers
+    spans: list[list[list[int]]]  # first and last tokens of these
+    question_texts: list[str]  # the questions as they were asked
 
     def __len__(self):
         return len(self.ids)
@@ -126,13 +115,10 @@ class ReadingSplit:
 class ReadingDataset(prepared.Dataset):
     """A prepared dataset: `splits` of `ReadingSplit`."""
 
-    vectors: np.ndarray
-    """Word vectors, float32 `(vocabulary size + 1, D)`; row 0 is padding."""
-    vocabulary: Vocabulary
-    """Its words are lower case."""
+    vectors: np.ndarray  # word vectors, float32 `(vocabulary size + 1, D)`; row 0 is padding
+    vocabulary: Vocabulary  # its words are lower case
     characters: Vocabulary
-    trained_words: int
-    """Number of the vocabulary's last words whose vectors are made up and can be trained."""
+    trained_words: int  # number of the vocabulary's last words whose vectors are made up and can be trained
 
 
 def load_dataset(path):

@@ -2,8 +2,7 @@
 
 from engine.task import Recipe
 
-PAPER = {"epochs": 12.0, "batch_size": 60, "learning_rate": 1e-3}
-"""Section 4.1, with Adam's usual learning rate."""
+PAPER = {"epochs": 12.0, "batch_size": 60, "learning_rate": 1e-3}  # Section 4.1, with Adam's usual learning rate
 FEW_EPOCHS = {"batch_size": 60, "precision": "bfloat16", "decay": 0.02, "validations_per_epoch": 2}
 MATCH = {"exact_match": True, "similarity_start": "dot"}
 SELF_ATTENTIVE = {**MATCH, "self_attention": True, "length_penalty": 0.05}

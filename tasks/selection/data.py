@@ -76,10 +76,8 @@ def text_settings(run):
 class SelectionDataset(Dataset):
     """A prepared directory: `splits` has `train`, `dev` and `test`, each a `SelectionSplit`; see also `Facts`."""
 
-    vectors: np.ndarray
-    """Word vectors, float32 `(vocabulary size + 1, D)`; row 0 is padding."""
-    vocabulary: Vocabulary | None
-    """`None` for the release's published files, which lack one."""
+    vectors: np.ndarray  # word vectors, float32 `(vocabulary size + 1, D)`; row 0 is padding
+    vocabulary: Vocabulary | None  # `None` for the release's published files, which lack one
     eos_id: int
     unk_id: int | None
     hashed_words: int

@@ -25,12 +25,9 @@ COUNTED_FROM = {
     **{"context_start": "turn_starts", "context": "context_start"},
 }
 """The array whose items each of these counts."""
-CACHED = 2**16
-"""Texts whose words are cached: the turns of a conversation are repeated line after line."""
-SPAN = 2**25
-"""Bytes of a file that one machine of a cluster reads at a time."""
-UTTERANCES = 2**16
-"""Utterances whose words are in memory at once."""
+CACHED = 2**16  # texts whose words are cached: the turns of a conversation are repeated line after line
+SPAN = 2**25  # bytes of a file that one machine of a cluster reads at a time
+UTTERANCES = 2**16  # utterances whose words are in memory at once
 
 
 def blocks_of(reader, file, tokenize, opener=open):

@@ -34,12 +34,9 @@ from engine.vocabularies import Words
 from tasks.selection.data import ARRAYS, DATA, SPLITS, facts_of, read_split
 from tasks.selection.ingest import Utterances, blocks_of, blocks_on_cluster, conversations, encode, write_blocks
 
-PICKLED = 500_000
-"""Most lines of a corpus that is written as `data.pkl` by default."""
-PAPER_TURNS, PAPER_WORDS = 9, 50
-"""Turns of a context and words of an utterance that DAM reads."""
-BLOCK = 2**16
-"""Utterances whose words are counted at once."""
+PICKLED = 500_000  # most lines of a corpus that is written as `data.pkl` by default
+PAPER_TURNS, PAPER_WORDS = 9, 50  # turns of a context and words of an utterance that DAM reads
+BLOCK = 2**16  # utterances whose words are counted at once
 
 
 class Settings(CommonSettings):

@@ -15,10 +15,8 @@ from metrics.baselines import tfidf_scores
 from metrics.ranking import ranking_metrics
 from tasks.selection.split import inputs_of
 
-CANDIDATES = 10
-"""Candidates of a context that are scored together; where padding does not count, half of them."""
-DOCUMENTS = 4096
-"""Training lines in memory as lists at once."""
+CANDIDATES = 10  # candidates of a context that are scored together; where padding does not count, half of them
+DOCUMENTS = 4096  # training lines in memory as lists at once
 GROUPINGS = {"turns": tuple(range(10)), **dict.fromkeys(["last_turn", "words"], (5, 10, 15, 20, 30, 50))}
 """Upper limits of the groups of contexts in section 5 of the paper: by turns, words of the last turn, mean words of a
 turn. A last group has all above."""

@@ -12,26 +12,19 @@ from base.files import UserError
 from data.batching import XLA_MULTIPLE, Batches, like_batches, random_pools
 from data.sequences import Sequences, round_up
 
-POOL = 256
-"""Training batches sorted by size together, see `data.batching.like_batches`."""
+POOL = 256  # training batches sorted by size together, see `data.batching.like_batches`
 
 
 @dataclasses.dataclass(frozen=True)
 class SelectionSplit:
     """One split of a dataset, its lines in file order."""
 
-    turns: Sequences
-    """All turns of all contexts."""
-    context_start: np.ndarray
-    """First turn of each context `(contexts,)`."""
-    context_turns: np.ndarray
-    """Number of turns of each context `(contexts,)`."""
-    responses: Sequences
-    """The response of each line."""
-    context: np.ndarray
-    """The context of each line `(lines,)`; equal contexts of consecutive lines are one."""
-    label: np.ndarray
-    """1 positive, 0 negative, int32 `(lines,)`."""
+    turns: Sequences  # all turns of all contexts
+    context_start: np.ndarray  # first turn of each context `(contexts,)`
+    context_turns: np.ndarray  # number of turns of each context `(contexts,)`
+    responses: Sequences  # the response of each line
+    context: np.ndarray  # the context of each line `(lines,)`; equal contexts of consecutive lines are one
+    label: np.ndarray  # 1 positive, 0 negative, int32 `(lines,)`
 
     def __len__(self):
         return len(self.label)

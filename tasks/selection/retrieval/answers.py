@@ -16,10 +16,8 @@ CANDIDATES = 32
 """Responses of the index that the model ranks; with 25, 50 or 100 the answers are as good (docs/retrieval.md)."""
 QUESTION = 16.0
 """Weight of the similarity of the questions, added to the model's logit; chosen on dev, docs/retrieval.md."""
-ALIKE = 0.8
-"""Texts are near-duplicates from this ratio of common words to all of their words."""
-SHOWN = 20
-"""Answers of the index that a predictor lists."""
+ALIKE = 0.8  # texts are near-duplicates from this ratio of common words to all of their words
+SHOWN = 20  # answers of the index that a predictor lists
 TOGETHER = re.compile(
     r"\bppa : \S+ / \S+|\d+(?: : \d+)+|~ / [\w.-]+|(?<!\S)/ [\w.-]+(?: / [\w.-]+)+"
     r"|\S+ @ [\w-]+\.\w+|\* \. \w+|- - [a-z]{2}|& &|\| \|"

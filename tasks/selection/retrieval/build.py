@@ -27,22 +27,17 @@ from tasks.selection.retrieval import index as files
 from tasks.selection.retrieval.encoder import PairEncoder
 from tasks.selection.retrieval.index import READ, TURNS, vocabulary_hash
 
-FIT_PAIRS = 200_000
-"""Most pairs, drawn at random, that the encoder is fitted to."""
+FIT_PAIRS = 200_000  # most pairs, drawn at random, that the encoder is fitted to
 INDEX, PAIRS = "index", "pairs"
 """In a run directory: its index, and conversations in the format `smn` that one can be built from."""
 PLACEHOLDERS = {SPECIALS[1].lower(), "__path__", "__url__", "unconvertable"}
 """Words that replace removed text in corpora."""
-PART = 20_000
-"""Texts processed at once."""
-FRACTION = 0.2
-"""A word is a name if at least this fraction of its utterances address somebody by it."""
-NAMES_ALONE = 0.5
-"""From this fraction on, an utterance with the name anywhere is unfit."""
+PART = 20_000  # texts processed at once
+FRACTION = 0.2  # a word is a name if at least this fraction of its utterances address somebody by it
+NAMES_ALONE = 0.5  # from this fraction on, an utterance with the name anywhere is unfit
 BOT = re.compile(r"^! \w|\B! \S+(?: \S+)? [|>] ")
 """Commands to a bot of #ubuntu, such as `! wifi`, or to have it address somebody, as in `! info wifi | bob`."""
-SHORT = 4
-"""An utterance of at most this many words is unfit if the model lacks one of them."""
+SHORT = 4  # an utterance of at most this many words is unfit if the model lacks one of them
 GREETINGS = frozenset(("hi", "hello", "hey", "bye", "thanks", "thx", "welcome"))
 NO_NAMES = frozenset(
     """a ah ahh aha alright also alternatively and anyhow anyway aw aww aye bah basically besides btw but bye c'mon

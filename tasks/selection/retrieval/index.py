@@ -33,16 +33,11 @@ from data.tokenizers import words_of
 from data.vocabulary import UNK_ID, Vocabulary
 from tasks.selection.retrieval.encoder import PairEncoder
 
-TURNS = 2
-"""Turns of a pair's context that are stored and searched by their words."""
-READ = 6
-"""Turns of a conversation by which responses are searched."""
-POSTINGS = 2_000_000
-"""Most index entries that a search by words reads, those of the rarest words first."""
-SEARCHED = 100
-"""Most responses found by each search."""
-VECTOR_WEIGHT = 0.1
-"""Weight of the cosine of the vectors beside that of the words; chosen on dev, docs/retrieval.md."""
+TURNS = 2  # turns of a pair's context that are stored and searched by their words
+READ = 6  # turns of a conversation by which responses are searched
+POSTINGS = 2_000_000  # most index entries that a search by words reads, those of the rarest words first
+SEARCHED = 100  # most responses found by each search
+VECTOR_WEIGHT = 0.1  # weight of the cosine of the vectors beside that of the words; chosen on dev, docs/retrieval.md
 VERSION = 2
 CONFIG, WORDS = "config.json", "words.txt"
 TEXTS, OFFSETS, PAIRS = "utterances.bin", "utterances.npy", "pairs.npy"
@@ -54,16 +49,11 @@ class Hit(NamedTuple):
     """A response that was found; one that a user gave has its text alone."""
 
     text: str
-    context: list[str] = []
-    """The last turns of a context that it was a response to."""
-    places: dict[str, int] = {}
-    """Its place, from 1, in each of `SEARCHES` that found it."""
-    question: float = 0.0
-    """Similarity of the words of the last turns, of the conversation and of `context`, 0 to 1."""
-    score: float = 0.0
-    """The paper's `g(c, r)` by a model that ranked it, in (0, 1)."""
-    total: float = 0.0
-    """The number that it is ranked by: the model's logit, plus `answers.QUESTION` times `question`."""
+    context: list[str] = []  # the last turns of a context that it was a response to
+    places: dict[str, int] = {}  # its place, from 1, in each of `SEARCHES` that found it
+    question: float = 0.0  # similarity of the words of the last turns, of the conversation and of `context`, 0 to 1
+    score: float = 0.0  # the paper's `g(c, r)` by a model that ranked it, in (0, 1)
+    total: float = 0.0  # the number that it is ranked by: the model's logit, plus `answers.QUESTION` times `question`
 
 
 class RetrievalIndex:
