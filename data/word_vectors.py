@@ -29,18 +29,7 @@ def threads(words):
     return 1 if words <= REPEATABLE else available_cpus()
 
 
-def train_word2vec(
-    sentences,
-    vocabulary,
-    *,
-    dimension,
-    epochs=5,
-    seed=1,
-    workers=1,
-    after_epoch=lambda: None,
-    directory=None,
-    **settings,
-):
+def train_word2vec(sentences, vocabulary, dimension, epochs=5, seed=1, after_epoch=None, directory=None, **settings):
     """Trains vectors by gensim's CBOW, float32 `(len(vocabulary) + 1, dimension)`; with one worker they repeat exactly.
 
     The `sentences`, lists of words, are read once and written to a file in `directory`, which gensim's threads read
@@ -53,22 +42,18 @@ def train_word2vec(
 
     class AfterEpoch(CallbackAny2Vec):
         def on_epoch_end(self, model):
-            after_epoch()
+            if after_epoch:
+                after_epoch()
 
     with tempfile.NamedTemporaryFile("w", dir=directory, prefix=".sentences.", encoding="ascii") as file:
         counts, written = _write_known(sentences, vocabulary, file)
         file.flush()
         if not counts:
             return complete({}, vocabulary, dimension, seed)
-        model = Word2Vec(vector_size=dimension, min_count=1, seed=seed, workers=workers, **settings)
+        model = Word2Vec(vector_size=dimension, min_count=1, seed=seed, **{"workers": 1, **settings})
         model.build_vocab_from_freq(counts, corpus_count=written)
-        model.train(
-            corpus_file=file.name,
-            total_examples=written,
-            total_words=sum(counts.values()),
-            epochs=epochs,
-            callbacks=[AfterEpoch()],
-        )
+        text = {"corpus_file": file.name, "total_examples": written, "total_words": sum(counts.values())}
+        model.train(**text, epochs=epochs, callbacks=[AfterEpoch()])
     found = {vocabulary.words[int(id) - 1]: model.wv[id] for id in model.wv.index_to_key}
     return complete(found, vocabulary, dimension, seed)
 

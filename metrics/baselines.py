@@ -7,7 +7,6 @@ idf, `ln(1 + n)`. Texts are lists (or padded rows) of word ids. Scores are float
 `metrics.ranking.ranking_metrics` takes them. Vectors are sparse; `metrics.dialog` uses them too.
 """
 
-from collections.abc import Iterable, Sequence
 from itertools import chain, islice
 
 import numpy as np
@@ -17,14 +16,7 @@ PADDING = 0
 BLOCK = 1 << 11  # texts counted at a time: bounds the memory, does not change the result
 
 
-def tfidf_scores(
-    train_documents: Iterable[Sequence[int]],
-    contexts: Sequence[Sequence[int]],
-    responses: Sequence[Sequence[int]],
-    *,
-    ignore: Iterable[int] = (),
-    end_of_turn: int | None = None,
-) -> np.ndarray:
+def tfidf_scores(train_documents, contexts, responses, *, ignore=(), end_of_turn=None):
     """Cosine between the TF-IDF vectors of each context and its response; 0 where either lacks a counted word.
 
     Document frequencies are those of `train_documents`, split at `end_of_turn`, the id that ends an utterance. Ids in
@@ -43,7 +35,7 @@ def tfidf_scores(
 # === TF-IDF vectors ===
 
 
-def count_words(*sides: Iterable[Sequence[int]], ignore: Iterable[int] = ()) -> list[sparse.csr_array]:
+def count_words(*sides, ignore=()):
     """Occurrences of each word in each text: for each iterable of texts a matrix `(texts, words)`, all of one width.
 
     Ids in `ignore` do not count.
@@ -59,7 +51,7 @@ def count_words(*sides: Iterable[Sequence[int]], ignore: Iterable[int] = ()) -> 
     return [sparse.vstack(blocks, format="csr") for blocks in sides]
 
 
-def inverse_frequencies(train: Iterable[sparse.csr_array], words: int) -> np.ndarray:
+def inverse_frequencies(train, words):
     """The idf of each word, float64 `(words,)`, by counts of training documents; those without a word do not count."""
     documents, frequency = 0, np.zeros(words)
     for counts in train:
@@ -68,7 +60,7 @@ def inverse_frequencies(train: Iterable[sparse.csr_array], words: int) -> np.nda
     return np.log((1 + documents) / (1 + frequency))
 
 
-def unit_rows(counts: sparse.csr_array, idf: np.ndarray) -> sparse.csr_array:
+def unit_rows(counts, idf):
     """TF-IDF vectors of Euclidean length 1; those of length 0 stay zero."""
     weight = counts.data * idf[counts.indices]
     row = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))

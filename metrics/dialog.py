@@ -4,8 +4,6 @@ Definitions: Bordes, Boureau and Weston, ICLR 2017 (section 4 for the baselines)
 corpus's candidate file, int64 `(responses,)`; texts are lists (or padded rows) of word ids, 0 is padding.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-
 import numpy as np
 from scipy import sparse
 
@@ -16,7 +14,7 @@ TIE = 1e-9  # closer cosines are equal: the same sum in another order differs by
 BLOCK = 1 << 22  # scores in memory at a time
 
 
-def dialog_metrics(predicted, gold, dialog) -> dict[str, float]:
+def dialog_metrics(predicted, gold, dialog):
     """The fractions of correct responses and of dialogs without a wrong response; `dialog` numbers each one's dialog.
 
     >>> dialog_metrics([4, 2, 7, 1], [4, 2, 7, 3], [0, 0, 5, 5])
@@ -31,30 +29,13 @@ def dialog_metrics(predicted, gold, dialog) -> dict[str, float]:
 # === Upper bounds ===
 
 
-def reachable_by_seen(train_gold, gold) -> np.ndarray:
-    """The responses that a model can give which only repeats training responses, bool `(responses,)`.
-
-    Their fraction on the dev sets of tasks 1 to 6: 83.37, 99.29, 74.75, 56.67, 95.60, 88.70 %.
-
-    >>> reachable_by_seen([3, 5, 3], [5, 4, 3])
-    array([ True, False,  True])
-    """
-    return np.isin(gold, train_gold)
-
-
-def reachable_by_types(
-    train_gold,
-    gold,
-    candidates: Sequence[Sequence[int]],
-    type_of: Mapping[int, int],
-    contexts: Sequence[Collection[int]],
-) -> np.ndarray:
+def reachable_by_types(train_gold, gold, candidates, type_of, contexts):
     """The responses that a model with match types can give, bool `(responses,)`.
 
-    These are the responses seen in training, and those whose form was seen (their words in order, with the type in
-    place of each word that has one) and whose typed words all occur in the context, its memory or user turn. On the
-    dev sets of tasks 1 to 6: 100, 100, 74.75, 100, 99.97, 90.74 %. Several candidates of a form may fit a context: a
-    user who changes his mind names two values.
+    These are the responses seen in training (on the dev sets of tasks 1 to 6 83.37, 99.29, 74.75, 56.67, 95.60, 88.70
+    %), and those whose form was seen (their words in order, with the type in place of each word that has one) and whose
+    typed words all occur in the context, its memory or user turn: 100, 100, 74.75, 100, 99.97, 90.74 % together.
+    Several candidates of a form may fit a context: a user who changes his mind names two values.
 
     `type_of` is `{word id: type}` of the values in the knowledge base: cuisine, location, price, rating, phone,
     address, number. Restaurants have no type in the paper.
@@ -70,7 +51,7 @@ def reachable_by_types(
         return tuple(("type", type_of[word]) if word in type_of else word for word in words)
 
     forms = {form(candidate) for candidate in np.unique(train_gold).tolist()}
-    reachable = reachable_by_seen(train_gold, gold)
+    reachable = np.isin(gold, train_gold)
     for i in np.flatnonzero(~reachable):
         reachable[i] = form(gold[i]) in forms and type_of.keys() & candidates[gold[i]] <= set(contexts[i])
     return reachable
@@ -79,11 +60,7 @@ def reachable_by_types(
 # === Baselines ===
 
 
-def tfidf_match(
-    train_documents: Sequence[Sequence[int]],
-    contexts: Sequence[Sequence[int]],
-    candidates: Sequence[Sequence[int]],
-) -> np.ndarray:
+def tfidf_match(train_documents, contexts, candidates):
     """The candidate with the largest TF-IDF cosine (`metrics.baselines`) with each context; the lowest of equal ones.
 
     With the distinct training sentences as documents and history, facts and user turn as context, the dev sets of tasks
@@ -100,7 +77,7 @@ def tfidf_match(
     return predicted
 
 
-def nearest_neighbour(train_inputs: Sequence[Sequence[int]], train_gold, inputs: Sequence[Sequence[int]]) -> np.ndarray:
+def nearest_neighbour(train_inputs, train_gold, inputs):
     """The response to the training input with the largest TF-IDF cosine with each input.
 
     Among several nearest inputs the most frequent response counts, as in the paper; among equally frequent ones, the

@@ -20,8 +20,8 @@ class RankingResult:
     counts: dict[str, int]
 
 
-def ranking_metrics(scores, labels, groups, *, ties: str = "loss") -> RankingResult:
-    """Ranks the candidates of each context by descending score, and averages over the contexts.
+def ranking_metrics(scores, labels, groups, *, ties="loss"):
+    """Ranks the candidates of each context by descending score, and averages over the contexts: a `RankingResult`.
 
     With `P` positives in a context, and `rank` counted from 1 over all its candidates:
 

@@ -8,13 +8,12 @@ Metrics are from 0 to 1; the script prints per cent.
 import collections
 import re
 import string
-from collections.abc import Mapping, Sequence
 
 METRICS = ("EM", "F1")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-def normalize(text: str) -> str:
+def normalize(text):
     """Lower case, without ASCII punctuation, then without articles, white space as one space.
 
     >>> normalize("The  U.S. and a dog's")
@@ -23,7 +22,7 @@ def normalize(text: str) -> str:
     return " ".join(re.sub(r"\b(a|an|the)\b", " ", text.lower().translate(_PUNCTUATION)).split())
 
 
-def exact_match(prediction: str, answer: str) -> float:
+def exact_match(prediction, answer):
     """1 where both are the same after `normalize`, else 0.
 
     >>> exact_match("the Denver Broncos.", "Denver Broncos")
@@ -32,7 +31,7 @@ def exact_match(prediction: str, answer: str) -> float:
     return float(normalize(prediction) == normalize(answer))
 
 
-def f1(prediction: str, answer: str) -> float:
+def f1(prediction, answer):
     """Harmonic mean of precision and recall of the prediction's words, each counted as often as it occurs.
 
     >>> round(f1("Denver Broncos of Denver", "the Denver team"), 3)
@@ -46,7 +45,7 @@ def f1(prediction: str, answer: str) -> float:
     return 2 * precision * recall / (precision + recall)
 
 
-def squad_metrics(predictions: Mapping[str, str], answers: Mapping[str, Sequence[str]]) -> dict[str, float]:
+def squad_metrics(predictions, answers):
     """EM and F1 of predictions: for each question the best over its reference answers, averaged over all questions.
 
     Both map question ids to texts. A question without a prediction counts 0, as in the script.

@@ -12,8 +12,7 @@ from data.corpora.babi_dialog import Fact
 from data.vocabulary import Vocabulary
 from tasks.dialog.augment import ACCEPTED, ASKS, GREETED, LOOKING
 from tasks.dialog.data import load_dataset
-from tasks.dialog.managers import split_by_manager
-from tasks.dialog.prepare import Settings, find_entities, prepare
+from tasks.dialog.prepare import Settings, find_entities, prepare, split_by_manager
 
 # Known in training: thai and rome; greek, basque and oslo are not, so that dev can move to basque and oslo. Only the
 # candidates have `bye`, only the knowledge base `greek`, only dev `please`.
@@ -175,8 +174,8 @@ def test_prepare_makes_a_dataset_a_task(source, tmp_path):
 
 
 def test_managers_are_told_apart_by_their_templates(monkeypatch):
-    monkeypatch.setattr("tasks.dialog.managers.COMMON", 5)
-    monkeypatch.setattr("tasks.dialog.managers.HELD_OUT", 7)
+    monkeypatch.setattr("tasks.dialog.prepare.COMMON", 5)
+    monkeypatch.setattr("tasks.dialog.prepare.HELD_OUT", 7)
     templates = ["hello", "there is no {cuisine} place", "no place serves {cuisine}", "rare", "bye", "goodbye"]
     of_manager = ([0, 1, 4], [0, 2, 5])  # most dialogs lack one of their manager's templates
     managers = [0] * 11 + [1] * 19

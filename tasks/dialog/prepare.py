@@ -21,6 +21,8 @@ import itertools
 import random
 from typing import Literal
 
+import numpy as np
+
 from base.config import NonNegative
 from base.files import UserError, atomic_directory
 from data.corpora import CORPORA
@@ -30,7 +32,6 @@ from data.text_files import bad_line
 from data.vocabulary import Vocabulary
 from engine.vocabularies import Words
 from tasks.dialog.augment import augment
-from tasks.dialog.managers import MANAGERS, split_by_manager
 
 DIALOGS, CANDIDATES, KNOWLEDGE, ENTITIES = "dialogs.pkl", "candidates.txt", "knowledge.txt", "entities.txt"
 SPLITS = ("train", "dev", "dev-oov", "test", "test-oov")
@@ -38,6 +39,10 @@ SPEAKERS = {"user": 1, "bot": 2, "fact": 3}
 CALL = "api_call "
 RESTAURANT = "restaurant"
 NO_RESULT = "api_call no result"
+MANAGERS = ("smaller", "larger")
+COMMON = 20  # dialogs that contain a template, at least
+STARTS, STEPS = 10, 100  # of the expectation maximisation
+HELD_OUT = 150  # training dialogs of the larger manager that dev gets
 
 
 class Settings(CommonSettings):
@@ -46,7 +51,7 @@ class Settings(CommonSettings):
     augment: NonNegative = 0
     """Copies of each full training dialog in other words, see tasks/dialog/augment.py."""
     managers: Literal["all", "both", *MANAGERS] = "all"
-    """Dialog managers of train and dev, see tasks/dialog/managers.py; `both`: scores of dev are means over them."""
+    """Dialog managers of train and dev, found by their responses; `both`: scores of dev are means over them."""
     words_of: Literal["all", "train"] = "all"
     """Texts whose words make the vocabulary: the training dialogs; with `all` also the candidates and the knowledge
     base, which a bot has before its first user."""
@@ -181,3 +186,51 @@ def find_entities(knowledge, candidates):
         for type, _ in collections.Counter(type_of[word] for word in words if word in type_of).most_common(1):
             unknown |= {(word, type, "calls") for word in new}
     return entities + sorted(unknown)
+
+
+# === Dialog managers of task 6 ===
+
+
+def split_by_manager(splits, templates, wanted):
+    """`{split: dialogs}` with train and dev of one manager or `both`; each of their dialogs gets its `manager`.
+
+    Task 6 was recorded with three managers (Henderson, Thomson and Williams 2014): train and dev have two, the smaller
+    one in dev almost alone, and test has a third. So dev gets `HELD_OUT` training dialogs of the larger manager, or
+    half of them if there are fewer. `templates` has the template of each candidate.
+    """
+    dialogs = splits["train"] + splits["dev"]
+    managers = find_managers([{templates[answer] for answer in dialog["answers"]} for dialog in dialogs])
+    in_dev = np.arange(len(dialogs)) >= len(splits["train"])
+    larger = np.flatnonzero((managers == 1) & ~in_dev)
+    in_dev[np.random.default_rng(1).choice(larger, min(HELD_OUT, len(larger) // 2), replace=False)] = True
+    parts = {"train": [], "dev": []}
+    for dialog, manager, held_out in zip(dialogs, managers, in_dev, strict=True):
+        if wanted in ("both", MANAGERS[manager]):
+            parts["dev" if held_out else "train"].append({**dialog, "manager": MANAGERS[manager]})
+    return splits | parts
+
+
+def find_managers(templates):
+    """Separates dialogs by a mixture of two products of Bernoulli distributions over the templates in a dialog.
+
+    Each dialog is the set of its responses with types in place of entities. Returns the index into `MANAGERS` of each,
+    int `(D,)`; the second has more dialogs. Shape suffixes: D dialogs, K templates, L managers, 2.
+    """
+    counts = collections.Counter(itertools.chain.from_iterable(templates))
+    common = sorted(template for template, count in counts.items() if count >= COMMON)
+    X_DK = np.array([[template in each for template in common] for each in templates], float)
+    rng = np.random.default_rng(1)
+    starts = [_maximise(X_DK, rng.dirichlet((1, 1), len(X_DK))) for _ in range(STARTS)]
+    _, P_DL = max(starts, key=lambda found: found[0])
+    return np.argsort(np.argsort(P_DL.sum(axis=0)))[P_DL.argmax(axis=1)]
+
+
+def _maximise(X_DK, P_DL):
+    """The log-likelihood and the posterior `(D, L)` after `STEPS` steps of expectation maximisation."""
+    for _ in range(STEPS):
+        size_L = P_DL.sum(axis=0)
+        p_LK = (P_DL.T @ X_DK + 1) / (size_L[:, None] + 2)
+        joint_DL = X_DK @ np.log(p_LK).T + (1 - X_DK) @ np.log(1 - p_LK).T + np.log(size_L / len(X_DK))
+        total_D = np.logaddexp(*joint_DL.T)
+        P_DL = np.exp(joint_DL - total_D[:, None])
+    return total_D.sum(), P_DL
