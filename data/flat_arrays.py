@@ -36,7 +36,6 @@ class GrowingArray:
         return self._length
 
     def write(self, values):
-        """Appends an array."""
         np.asarray(values, self._dtype).tofile(self._file)
         self._length += len(values)
 

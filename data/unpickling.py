@@ -174,7 +174,6 @@ class Machine:
             raise Refused(f"values that need more memory than 10 times its {len(self.data):,} bytes and 200 MB")
 
     def make(self, value):
-        """Pushes a new value."""
         if type(value) is str and not value.isascii():
             value.encode()  # no half of a surrogate pair
         self.take(sys.getsizeof(value) + 15 + 2 * SLOT)  # 15: rounded up by the allocator

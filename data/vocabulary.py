@@ -105,7 +105,6 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path, hashed=0):
-        """Reads a file of `save`."""
         path = pathlib.Path(path)
         with readable(path, "a vocabulary"):
             text = path.read_bytes()

@@ -62,15 +62,10 @@ class MatchAggregation(keras.layers.Layer):
         shape = (None, *matches_shape[0][2:], len(matches_shape))
         self.convolutions = []
         for i, filters in enumerate(self.filters):
-            convolution = keras.layers.Conv3D(
-                filters,
-                kernel_size=3,
-                padding="same",
-                activation="elu",
-                kernel_initializer=keras.initializers.RandomUniform(-0.01, 0.01),
-                name=f"conv_{i}",
-                dtype=self.dtype_policy if self.masking == "exact" else "float32",  # see `_pad_ends`
-            )
+            start = keras.initializers.RandomUniform(-0.01, 0.01)
+            settings = {"padding": "same", "activation": "elu", "kernel_initializer": start, "name": f"conv_{i}"}
+            policy = self.dtype_policy if self.masking == "exact" else "float32"  # see `_pad_ends`
+            convolution = keras.layers.Conv3D(filters, kernel_size=3, **settings, dtype=policy)
             convolution.build(shape)
             shape = (*shape[:-1], filters)
             self.convolutions.append(convolution)

@@ -24,7 +24,6 @@ def _recurrent(cell, units, **options):
 
 
 def _states_by_layer(cell, states):
-    """A flat list of states as a list per layer."""
     size = STATES[cell]
     return [list(states[i : i + size]) for i in range(0, len(states), size)]
 

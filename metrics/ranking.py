@@ -70,14 +70,9 @@ def ranking_metrics(scores, labels, groups, *, ties="loss"):
     order = np.lexsort((positive if ties == "loss" else np.zeros_like(positive), -scores, context))
     found = _metrics_of_contexts(positive[order], context, start)
     found["R2@1"] = _first_against_first(scores, positive, start, ties)
-    return RankingResult(
-        metrics={name: float(np.mean(found[name])) for name in METRICS},
-        counts={
-            "contexts": len(usable),
-            "without_positive": int(np.sum(positives == 0)),
-            "without_negative": int(np.sum(positives == candidates)),
-        },
-    )
+    left_out = {"without_positive": positives == 0, "without_negative": positives == candidates}
+    counts = {"contexts": len(usable), **{name: int(of.sum()) for name, of in left_out.items()}}
+    return RankingResult({name: float(np.mean(found[name])) for name in METRICS}, counts)
 
 
 def _metrics_of_contexts(positive, context, start):

@@ -113,7 +113,6 @@ def encoded_words(config, name, encoding="sum", positions="none", words=None, he
 
 
 def _dropped(config, x):
-    """`x` with the config's dropout; without it no layer is added."""
     return keras.layers.Dropout(config.dropout)(x) if config.dropout else x
 
 

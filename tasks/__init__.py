@@ -17,10 +17,6 @@ def __getattr__(name):
     from tasks.reading_comprehension.task import ReadingComprehensionTask
     from tasks.selection.task import SelectionTask
 
-    tasks = globals()[name] = {
-        "selection": SelectionTask(),
-        "dialog": DialogTask(),
-        "generation": GenerationTask(),
-        "reading_comprehension": ReadingComprehensionTask(),
-    }
-    return tasks
+    tasks = SelectionTask(), DialogTask(), GenerationTask(), ReadingComprehensionTask()
+    found = globals()[name] = {task.name: task for task in tasks}
+    return found

@@ -31,7 +31,6 @@ def read(name):
 
 
 def only(table):
-    """Key -> its one option."""
     return {key: option for key, (option,) in table.items()}
 
 

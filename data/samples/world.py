@@ -68,7 +68,6 @@ def draw_wishes(rng, goal):
 
 
 def other_value(rng, slot, value):
-    """A value of a slot that differs from `value`."""
     return rng.choice([other for other in VALUES[slot] if other != value])
 
 

@@ -145,7 +145,6 @@ class _Copy:
             given = missing[:1] if self.rng.random() < 0.8 else others[: self.rng.randint(1, 2)]
 
     def change(self, wishes):
-        """Changes of mind, one or several at once."""
         changed = [slot for slot in SLOTS if wishes[slot] != self.wishes[slot]]
         self.rng.shuffle(changed)
         while changed:

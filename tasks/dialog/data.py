@@ -225,7 +225,6 @@ class World:
 
     @functools.cached_property
     def encoded_candidates(self):
-        """The candidates as `Sentences`."""
         return self.encode([text.split() for text in self.candidates])
 
     @functools.cached_property
@@ -255,7 +254,6 @@ class World:
 
     @functools.cached_property
     def config_fields(self):
-        """`{field: value}` of a model's config."""
         words, (members, _, groups) = self.encoded_candidates.words, self.match_groups
         return {
             "vocabulary_size": len(self.vocabulary),

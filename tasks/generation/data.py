@@ -39,7 +39,6 @@ class TextSettings(Config):
         return words_of(text, self.tokenizer, self.lower)
 
     def join(self, words):
-        """Joins words to a text as people write it."""
         return TOKENIZERS[self.tokenizer].detokenize(words)
 
 

@@ -163,7 +163,6 @@ class GenerationPredictor(Predictor):
         return self.Answer(response=best[0].text, best=best)
 
     def _maps(self, source, ids, weights):
-        """The attention of a reply as `explain` returns it."""
         rows = search.words_of(ids, self.vocabulary)
         rows += ["_EOS_"] * (len(weights) - len(rows))
         return [attention_map("source", rows, source, weights)] if weights else []

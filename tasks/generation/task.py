@@ -66,14 +66,12 @@ class GenerationTask(task.Task):
         return {} if dataset.vectors is None else {"embedding_dim": dataset.vectors.shape[1]}
 
     def initialise(self, model, dataset, training):
-        """Puts the dataset's word vectors, where it has some, into a fresh model."""
         for layer in model.layers if dataset.vectors is not None else ():
             if layer.name in ("word_embedding", "source_embedding"):
                 [table] = layer.get_weights()
                 layer.set_weights([np.concatenate([dataset.vectors, table[len(dataset.vectors) :]])])
 
     def optimizer(self, training, steps, config=None):
-        """Adam with a linear decay, the decoder at its own rate."""
         schedule, clip = linear_decay(training.learning_rate, steps, training.decay), training.gradient_clip or None
         return TwoRateAdam(schedule, global_clipnorm=clip, decoder_rate=training.decoder_rate)
 

@@ -123,5 +123,4 @@ def _length(texts):
 
 
 def _at_least(columns, x):
-    """Pads `(B, T)` with zeros to some columns where it has fewer."""
     return tf.pad(x, [[0, 0], [0, tf.maximum(columns - tf.shape(x)[1], 0)]])

@@ -68,12 +68,10 @@ class ReadingComprehensionTask(task.Task):
         return {"trained_words": dataset.trained_words}
 
     def initialise(self, model, dataset, training):
-        """Puts the dataset's word vectors into a fresh model."""
         if model.config.use_words:
             model.get_layer("word_embedding").set_weights([dataset.vectors])
 
     def optimizer(self, training, steps=None, config=None):
-        """The optimizer that a `Training` names, with a linear decay and moving averages of the weights."""
         rate, given = training.learning_rate, {"global_clipnorm": training.gradient_clip or None}
         schedule = rate if training.decay == 1 else linear_decay(rate, steps, training.decay)
         given |= averaging(training.ema)

@@ -16,11 +16,8 @@ class SelectionChat(Chat):
     def __init__(self, predictor, index=None, candidates=None):
         super().__init__(predictor)
         self.index = RetrievalIndex(index, predictor.vocabulary) if index else None
-        self.candidates = (
-            []
-            if index
-            else [Hit(text) for _, line in read_lines(candidates, "an answer per line") if (text := line.strip())]
-        )
+        lines = () if index else read_lines(candidates, "an answer per line")
+        self.candidates = [Hit(text) for _, line in lines if (text := line.strip())]
 
     def reply(self, text):
         if not text.strip():

@@ -170,7 +170,6 @@ def _split_of(file, name, lists, eos_id, words):
 
 
 def path_of(directory, split, name):
-    """The file of an array."""
     return pathlib.Path(directory) / f"{split}.{name}.npy"
 
 

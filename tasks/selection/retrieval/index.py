@@ -115,7 +115,6 @@ class RetrievalIndex:
         return [hits[responses[i]] for i in np.argsort(-scores, kind="stable")]
 
     def cut(self, texts):
-        """The words of each text, lists of strings."""
         return [words_of(text, **self.text) for text in texts]
 
     def cosines(self, context, responses):
@@ -130,7 +129,6 @@ class RetrievalIndex:
         return shared / np.sqrt(np.maximum(squares * weights.sum(), 1e-9))
 
     def utterance(self, number):
-        """A stored text."""
         return self._texts[self._offsets[number] : self._offsets[number + 1]].tobytes().decode()
 
     def _ids(self, texts):
