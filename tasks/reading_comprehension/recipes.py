@@ -3,14 +3,18 @@
 from engine.task import Recipe
 
 PAPER = {"epochs": 12.0, "batch_size": 60, "learning_rate": 1e-3}  # Section 4.1, with Adam's usual learning rate
-FEW_EPOCHS = {"batch_size": 60, "precision": "bfloat16", "decay": 0.02, "validations_per_epoch": 2}
+THREE_EPOCHS = {"epochs": 3.0, "batch_size": 60, "learning_rate": 1e-3, "decay": 0.02, "validations_per_epoch": 2}
+FEW_EPOCHS = {**THREE_EPOCHS, "learning_rate": 2e-3, "precision": "bfloat16"}
+FOUR_EPOCHS = {**FEW_EPOCHS, "epochs": 4.0, "learning_rate": 1e-3}
 MATCH = {"exact_match": True, "similarity_start": "dot"}
-SELF_ATTENTIVE = {**MATCH, "self_attention": True, "length_penalty": 0.05}
+SELF_ATTENTIVE = {"self_attention": True, "length_penalty": 0.05}
 SHORT = {"epochs": 0.75, "batch_size": 60, "learning_rate": 2e-3, "ema": 0.995, "validations_per_epoch": 4 / 3}
 """Compares ablations at a small equal budget: three quarters of an epoch, one validation, at the end. `ema` is small
 enough that the averaged weights forget the initial ones."""
 ADADELTA = {"learning_rate": 0.5, "optimizer": "adadelta", "gradient_clip": 0.0}
-DOT = "similarity starts as a dot product"
+SMALL = {"hidden": 40, "character_filters": 40, "dropout": 0.1, "similarity_start": "dot"}
+SAMPLE = {"epochs": 5.0, "batch_size": 60, "learning_rate": 5e-3, "ema": 0.99}
+DOT, PENALTY = "similarity starts as a dot product", "linear decay, length penalty 0.05"
 
 
 def _squad(title, config, training):
@@ -24,36 +28,23 @@ def _short(title, training=SHORT, **config):
 
 
 RECIPES = {
-    "bidaf-sample": Recipe(
-        f"BiDAF, 40 units, 50-d vectors, {DOT}",
-        "bidaf",
-        "the embedded sample",
-        {"hidden": 40, "character_filters": 40, "dropout": 0.1, "similarity_start": "dot"},
-        {"epochs": 5.0, "batch_size": 60, "learning_rate": 5e-3, "ema": 0.99},
-    ),
+    "bidaf-sample": Recipe(f"BiDAF, 40 units, 50-d vectors, {DOT}", "bidaf", "the embedded sample", SMALL, SAMPLE),
     "bidaf-squad-adam": _squad("", {}, {**PAPER, "validations_per_epoch": 2}),
-    "bidaf-squad-match": _squad(  # ours, past the paper: a feature, and a start and a decay that suit few epochs
-        f", {DOT}, exact match, linear decay", MATCH, {**FEW_EPOCHS, "epochs": 6.0, "learning_rate": 2e-3}
+    # Ours, past the paper: a feature, and a start and a decay that suit few epochs.
+    "bidaf-squad-match": _squad(f", {DOT}, exact match, linear decay", MATCH, {**FEW_EPOCHS, "epochs": 6.0}),
+    # Ours: self-attention put into bidaf-squad-match, by --init_from.
+    "bidaf-squad-self": _squad(
+        f", {DOT}, self-attention, exact match, {PENALTY}, pre-trained", {**MATCH, **SELF_ATTENTIVE}, FOUR_EPOCHS
     ),
-    "bidaf-squad-self": _squad(  # ours: self-attention put into bidaf-squad-match, by --init_from
-        f", {DOT}, self-attention, exact match, linear decay, length penalty 0.05, pre-trained",
-        SELF_ATTENTIVE,
-        {**FEW_EPOCHS, "epochs": 4.0, "learning_rate": 1e-3},
+    # Ours: self-attention put into bidaf-squad-adam, by --init_from.
+    "bidaf-squad-adam-self": _squad(f", self-attention, {PENALTY}, pre-trained", SELF_ATTENTIVE, THREE_EPOCHS),
+    # Continues bidaf-squad-match, by --init_from: without self-attention.
+    "bidaf-squad-match-longer": _squad(
+        f", {DOT}, exact match, {PENALTY}, pre-trained", {**MATCH, "length_penalty": 0.05}, FOUR_EPOCHS
     ),
-    "bidaf-squad-adam-self": _squad(  # ours: self-attention put into bidaf-squad-adam, by --init_from
-        ", self-attention, linear decay, length penalty 0.05, pre-trained",
-        {"self_attention": True, "length_penalty": 0.05},
-        {"batch_size": 60, "decay": 0.02, "validations_per_epoch": 2, "epochs": 3.0, "learning_rate": 1e-3},
-    ),
-    "bidaf-squad-match-longer": _squad(  # continues bidaf-squad-match, by --init_from: without self-attention
-        f", {DOT}, exact match, linear decay, length penalty 0.05, pre-trained",
-        {**MATCH, "length_penalty": 0.05},
-        {**FEW_EPOCHS, "epochs": 4.0, "learning_rate": 1e-3},
-    ),
-    "bidaf-squad-self-once": _squad(  # ours: the same network, trained in one go
-        f", {DOT}, self-attention, exact match, linear decay, length penalty 0.05",
-        SELF_ATTENTIVE,
-        {**FEW_EPOCHS, "epochs": 4.5, "learning_rate": 2e-3},
+    # Ours: the network of bidaf-squad-self, trained in one go.
+    "bidaf-squad-self-once": _squad(
+        f", {DOT}, self-attention, exact match, {PENALTY}", {**MATCH, **SELF_ATTENTIVE}, {**FEW_EPOCHS, "epochs": 4.5}
     ),
     # As published (section 4.1), on 100-d vectors where the prepared dataset has them.
     "bidaf-paper": Recipe("BiDAF, AdaDelta", "bidaf", "squad", {}, {**PAPER, **ADADELTA}),

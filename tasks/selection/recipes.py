@@ -13,6 +13,7 @@ ECOMMERCE |= {"gradient_clip": 5.0, "validations_per_epoch": 1, "patience": 3}
 UNTIL_IT_STOPS = RELEASE | {"epochs": 20.0, "precision": "bfloat16", "validations_per_epoch": 4, "patience": 4}
 SMALL = {"loss": "softmax", "decay_steps": 300, "vector_center": True, "vector_norm": 3.5}
 """Suits corpora that are smaller than those."""
+TINY = {"levels": 1, "max_words": 20, "embedding_dropout": 0.1}
 SAMPLE = SMALL | {"epochs": 2.5, "batch_size": 16, "learning_rate": 3e-3, "precision": "float32"}
 SAMPLE |= {"validations_per_epoch": 2}
 UBUNTU_IRC = {"levels": 2, "max_turns": 6, "max_words": 24, "embedding_dropout": 0.2}
@@ -40,10 +41,9 @@ def _lexical(title, config, training, corpus=HASHED, **lexical):
 RECIPES = {
     "dam-ubuntu-v1": Recipe("DAM, Ubuntu V1", "dam", "ubuntu-v1", {}, RELEASE),
     "dam-douban": Recipe("DAM, Douban", "dam", "douban", {"conv_filters": [16, 16]}, RELEASE),
-    "dam-ecommerce": Recipe(  # as in fuzhenxin/ResponseSelectionModels, the source of its published score
-        "DAM, 10 x 50 words", "dam", "ecommerce", {"max_turns": 10}, ECOMMERCE
-    ),
-    # the articles' own network: 5 levels, 9 x 50 words, pointwise, the file's pairs
+    # As in fuzhenxin/ResponseSelectionModels, the source of its published score.
+    "dam-ecommerce": Recipe("DAM, 10 x 50 words", "dam", "ecommerce", {"max_turns": 10}, ECOMMERCE),
+    # The articles' own network: 5 levels, 9 x 50 words, pointwise, the file's pairs.
     "dam-ubuntu-irc-article": Recipe("DAM", "dam", "ubuntu-irc", {}, UNTIL_IT_STOPS),
     "dam-ubuntu-irc-two-levels": _short("DAM, {}", epochs=2.0),
     "dam-ubuntu-irc-lexical": _lexical(
@@ -77,10 +77,6 @@ RECIPES = {
         "DAM, {}, release mode", epochs=0.5, loss_clip=10.0, masking="release", scalar_bias=True, match_divisor=200**0.5
     ),
     "dam-sample": Recipe(
-        "DAM, 1 level, 9 x 20 words, 64-d vectors, softmax",
-        "dam",
-        "the embedded sample",
-        {"levels": 1, "max_words": 20, "embedding_dropout": 0.1},
-        SAMPLE,
+        "DAM, 1 level, 9 x 20 words, 64-d vectors, softmax", "dam", "the embedded sample", TINY, SAMPLE
     ),
 }
