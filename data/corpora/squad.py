@@ -31,10 +31,8 @@ class Question(NamedTuple):
     id: str
     context: str
     text: str
-    answers: tuple[Answer, ...]
-    """One per reference, in the file's order; with `other_starts`, every possible place of a reference."""
-    article: int
-    """Number of the context's article in the file, from 1."""
+    answers: tuple[Answer, ...]  # one per reference, in the file's order; with `other_starts`, all places of each
+    article: int  # number of the context's article in the file, from 1
 
 
 Text = Annotated[str, Field(pattern=r"\S")]

@@ -33,12 +33,9 @@ class Turn(NamedTuple):
     """A turn of the user or the bot."""
 
     text: str
-    act: tuple | None = None
-    """`None` if the context does not determine the turn."""
-    fits: frozenset = frozenset()
-    """Acts that would also fit at this turn."""
-    misreadings: tuple[str, ...] = ()
-    """Wrong texts for this turn that contain words of the conversation and contradict it."""
+    act: tuple | None = None  # `None` if the context does not determine the turn
+    fits: frozenset = frozenset()  # acts that would also fit at this turn
+    misreadings: tuple[str, ...] = ()  # wrong texts for this turn: words of the conversation that contradict it
 
 
 def simulate(count, seed=1):

@@ -47,18 +47,13 @@ def restaurants(seed=1, count=32):
     for _ in range(count // 2):
         search = tuple(rng.choice(VALUES[slot]) for slot in SEARCH)
         kinds += [(*search, dish) for dish in rng.sample(WORLD["dishes"][search[0]], 2)]
-    return tuple(
-        Restaurant(
-            name,
-            *kind,
-            chef=f"{rng.choice(words['chef'])} {rng.choice(words['surname'])}",
-            rating=rng.randint(5, 10),
-            since=rng.randint(1960, 2019),
-            phone=phone,
-            address=f"{rng.randint(1, 40)} {rng.choice(words['street'])}",
-        )
-        for name, kind, phone in zip(rng.sample(names, count), kinds, rng.sample(phones, count), strict=True)
-    )
+    found = []
+    for name, kind, phone in zip(rng.sample(names, count), kinds, rng.sample(phones, count), strict=True):
+        chef = f"{rng.choice(words['chef'])} {rng.choice(words['surname'])}"
+        rating, since = rng.randint(5, 10), rng.randint(1960, 2019)
+        address = f"{rng.randint(1, 40)} {rng.choice(words['street'])}"
+        found.append(Restaurant(name, *kind, chef, rating, since, phone, address))
+    return tuple(found)
 
 
 def draw_wishes(rng, goal):

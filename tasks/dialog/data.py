@@ -36,14 +36,10 @@ PHRASES = "phrases.txt"  # of a run: what users say
 class Sentences(NamedTuple):
     """Encoded sentences."""
 
-    words: Sequences
-    """Word ids."""
-    typed_words: Sequences
-    """Word ids, with the id of its type for each entity of an open type (`World`); 0 for its further words."""
-    entities: Sequences
-    """Entities that a sentence mentions, in its order, counted from 1."""
-    responses: np.ndarray | None = None
-    """Candidates with the same words, counted from 1; 0: none; -1: the sentence is `SILENCE`. Int32 `(sentences,)`."""
+    words: Sequences  # word ids
+    typed_words: Sequences  # the same, but the id of its type for an entity of an open type (`World`), then zeros
+    entities: Sequences  # entities that a sentence mentions, in its order, counted from 1
+    responses: np.ndarray | None = None  # candidates of the same words, from 1; 0: none; -1: `SILENCE`; int32 `(S,)`
 
 
 class DialogSplit:

@@ -23,8 +23,6 @@ from tasks.dialog.predictor import DialogPredictor
 from tasks.dialog.prepare import Settings, prepare
 
 WORDS = 16  # `max_words` is a multiple of this
-
-
 DEFAULTS = {"epochs": 20.0, "batch_size": 8, "learning_rate": 2e-3, "gradient_clip": 10.0, "validations_per_epoch": 0.5}
 
 
