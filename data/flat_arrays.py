@@ -67,9 +67,8 @@ class StoredArray:
         except OSError as error:
             raise UserError(f"{path}: expected an array. Received: {error.strerror}") from error
         except Exception as error:  # a damaged header can make its readers raise anything
-            raise UserError(
-                f"{path}: expected an array of whole numbers in one dimension. Received: {in_one_line(error)}"
-            ) from error
+            expected = "expected an array of whole numbers in one dimension"
+            raise UserError(f"{path}: {expected}. Received: {in_one_line(error)}") from error
         self._length = shape[0]
 
     def __len__(self):

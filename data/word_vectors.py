@@ -185,10 +185,8 @@ def _read_arrays(path, words):
     except MemoryError:
         raise
     except Exception as error:  # a damaged archive can make its readers raise anything
-        raise UserError(
-            f"{path}: expected the arrays words and vectors, texts (n,) and finite numbers (n, dimension). "
-            f"Received: {in_one_line(error)}"
-        ) from error
+        expected = "expected the arrays words and vectors, texts (n,) and finite numbers (n, dimension)"
+        raise UserError(f"{path}: {expected}. Received: {in_one_line(error)}") from error
     return {word: vector for word, vector in zip(names, vectors, strict=True) if words is None or word in words}
 
 

@@ -97,10 +97,8 @@ class MatchAggregation(keras.layers.Layer):
         limits = (self.max_turns, self.max_words, self.max_words)
         for axis, (size, largest) in enumerate(zip(shape[2:], limits, strict=True), 2):
             if size is not None and size > largest:
-                raise ValueError(
-                    f"An image must have at most {self.max_turns} turns of {self.max_words} words. "
-                    f"Received: matches of shape {tuple(shape)}, axis {axis} is too long"
-                )
+                expected = f"An image must have at most {self.max_turns} turns of {self.max_words} words"
+                raise ValueError(f"{expected}. Received: matches of shape {tuple(shape)}, axis {axis} is too long")
 
     def compute_output_spec(self, matches, cell_mask=None):
         return keras.KerasTensor(matches[0].shape[:2], dtype="float32")

@@ -32,9 +32,6 @@ def tfidf_scores(train_documents, contexts, responses, *, ignore=(), end_of_turn
     return unit_rows(contexts, idf).multiply(unit_rows(responses, idf)).sum(axis=1)
 
 
-# === TF-IDF vectors ===
-
-
 def count_words(*sides, ignore=()):
     """Occurrences of each word in each text: for each iterable of texts a matrix `(texts, words)`, all of one width.
 

@@ -26,9 +26,6 @@ def dialog_metrics(predicted, gold, dialog):
     return {"per_response": float(np.mean(correct)), "per_dialog": float(np.mean(errors == 0))}
 
 
-# === Upper bounds ===
-
-
 def reachable_by_types(train_gold, gold, candidates, type_of, contexts):
     """The responses that a model with match types can give, bool `(responses,)`.
 
@@ -55,9 +52,6 @@ def reachable_by_types(train_gold, gold, candidates, type_of, contexts):
     for i in np.flatnonzero(~reachable):
         reachable[i] = form(gold[i]) in forms and type_of.keys() & candidates[gold[i]] <= set(contexts[i])
     return reachable
-
-
-# === Baselines ===
 
 
 def tfidf_match(train_documents, contexts, candidates):

@@ -57,10 +57,8 @@ def ranking_metrics(scores, labels, groups, *, ties="loss"):
     positives = np.bincount(context, weights=positive).astype(np.int64)
     usable = (positives > 0) & (positives < candidates)
     if not usable.any():
-        raise ValueError(
-            "expected a context with both a positive and a negative. "
-            f"Received: {len(usable)} contexts, {np.sum(positives == 0)} of them without a positive"
-        )
+        received = f"{len(usable)} contexts, {np.sum(positives == 0)} of them without a positive"
+        raise ValueError(f"expected a context with both a positive and a negative. Received: {received}")
     kept = usable[context]
     scores, positive, context = scores[kept], positive[kept], context[kept]
     context = np.repeat(np.arange(usable.sum()), candidates[usable])

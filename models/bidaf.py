@@ -88,11 +88,9 @@ class BiDAFConfig(Config):
     def _check_words(self):
         if (self.train_unknown or self.tuned_words) and not self.use_words:
             raise ValueError("train_unknown or tuned_words needs use_words=True. Received: use_words=False")
-        if self.tuned_words > self.vocabulary_size:
-            raise ValueError(
-                f"tuned_words must be at most vocabulary_size={self.vocabulary_size}. "
-                f"Received: tuned_words={self.tuned_words}"
-            )
+        tuned, words = self.tuned_words, self.vocabulary_size
+        if tuned > words:
+            raise ValueError(f"tuned_words must be at most vocabulary_size={words}. Received: tuned_words={tuned}")
         if not (self.use_characters or self.use_words):
             raise ValueError("use_characters and use_words must not both be False")
         return self

@@ -44,10 +44,9 @@ class MEMMAConfig(SumConfig):
 
     @model_validator(mode="after")
     def _check_heads(self):
-        if self.embedding_dim % self.heads:
-            raise ValueError(
-                f"heads must divide embedding_dim. Received: heads={self.heads}, embedding_dim={self.embedding_dim}"
-            )
+        heads, features = self.heads, self.embedding_dim
+        if features % heads:
+            raise ValueError(f"heads must divide embedding_dim. Received: heads={heads}, embedding_dim={features}")
         return self
 
 

@@ -30,10 +30,8 @@ def read(paths, split):
         for number, line in read_lines(path, "conversations"):
             found.append(utterances(path, number, line, line.split("\t"), "tabs"))
         if all(turns[0] in ("0", "1") for turns in found[first:]):
-            raise UserError(
-                f"{path}: expected utterances. Received: lines that all begin with 0 or 1, as labels do: "
-                "a file for --corpus=smn"
-            )
+            received = "lines that all begin with 0 or 1, as labels do: a file for --corpus=smn"
+            raise UserError(f"{path}: expected utterances. Received: {received}")
     return found
 
 

@@ -30,9 +30,6 @@ MAX_PARTS = 100  # of an entity's name
 PHRASES = "phrases.txt"  # of a run: what users say
 
 
-# === Batches ===
-
-
 class Sentences(NamedTuple):
     """Encoded sentences."""
 
@@ -135,8 +132,6 @@ class World:
             _ = world.config_fields
         return world
 
-    # === Entities ===
-
     @functools.cached_property
     def types(self):
         """The types of entities, sorted; those of the knowledge base's values first."""
@@ -182,8 +177,6 @@ class World:
     def search(self, response):
         """The facts that a response finds: none unless it is an `api_call`, see `tasks.dialog.prepare.find_facts`."""
         return find_facts(self.knowledge, response) if response.startswith(CALL) else []
-
-    # === Numbers ===
 
     def encode(self, sentences):
         """Encodes lists of words as `Sentences`."""

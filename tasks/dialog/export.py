@@ -130,10 +130,8 @@ class _Responder:
         said = tf.strings.strip(tf.strings.regex_replace(history, SPACE, " "))
         begins = tf.reduce_any(first & (said != "") & (said != SILENCE), axis=1, keepdims=True)
         who, texts = zip(*self.opening, strict=True)
-        return (
-            tf.concat([tf.where(begins, [opening], ""), each], axis=1)
-            for opening, each in ((texts, history), (who, speakers))
-        )
+        both = (texts, history), (who, speakers)
+        return (tf.concat([tf.where(begins, [opening], ""), each], axis=1) for opening, each in both)
 
     def best(self, logits, candidates, allowed):
         """The best responses and their scores, of logits and allowed candidates `(B, C)`."""

@@ -132,9 +132,8 @@ def load_dataset(path):
         splits = _splits(data, vocabulary, characters)
     trained = facts.get("trained_words", 0)
     if type(trained) is not int or not 0 <= trained < len(vocabulary):
-        raise UserError(
-            f"{path / prepared.FACTS}: expected trained_words below {len(vocabulary)}. Received: {trained!r:.60}"
-        )
+        wrong = f"expected trained_words below {len(vocabulary)}. Received: {trained!r:.60}"
+        raise UserError(f"{path / prepared.FACTS}: {wrong}")
     return ReadingDataset(path, facts["name"], splits, vectors, vocabulary, characters, trained)
 
 

@@ -108,9 +108,8 @@ def _encode(reader, question, tokens, contexts, numbers):
         offsets = reader.tokenize(question.context)
         flat = [place for span in offsets for place in span]
         if not flat:
-            raise UserError(
-                f"question {question.id}: expected words in its context. Received: {question.context!r:.60}"
-            )
+            wrong = f"expected words in its context. Received: {question.context!r:.60}"
+            raise UserError(f"question {question.id}: {wrong}")
         tokens_of = encode(question.context, offsets)
         contexts.append({"text": question.context, "tokens": tokens_of, "offsets": flat, "article": question.article})
     flat = contexts[number]["offsets"]

@@ -134,11 +134,7 @@ class ReadingComprehensionTask(task.Task):
 
     def evaluate_predictions(self, path, data, split="dev"):
         """Scores a file of answers to a prepared dataset, JSON `{question id: answer}` as the official script of SQuAD
-        reads it; prints a table and returns the record.
-
-        Raises:
-            UserError: if the file is malformed, or the dataset has no such split.
-        """
+        reads it; prints a table and returns the record. A malformed file is a `UserError`."""
         dataset = self.load_dataset(data)
         if not len(dataset.splits.get(split, ())):
             raise UserError(f"{dataset.path} has no examples in the split {split}")

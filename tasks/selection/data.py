@@ -102,17 +102,14 @@ def load_dataset(path, eos_id=None, name=None):
         eos_id = PUBLISHED_CORPORA.get(name)
     stated = facts["eos_id"]
     if stated is None and eos_id is None:
-        raise UserError(
-            f"{path} lacks {FACTS} with the id of _EOS_: give --eos_id, or --name=ubuntu-v1 (28270) or "
-            "--name=douban (1) for the release's files"
-        )
+        how = "give --eos_id, or --name=ubuntu-v1 (28270) or --name=douban (1) for the release's files"
+        raise UserError(f"{path} lacks {FACTS} with the id of _EOS_: {how}")
     if None not in (stated, eos_id) and stated != eos_id:
         raise UserError(f"{path / FACTS} says that the id of _EOS_ is {stated!r:.20}. Received: {eos_id}")
     eos_id = facts["eos_id"] = eos_id if stated is None else stated
     if not 0 < eos_id < len(vectors):
-        raise UserError(
-            f"{path}: expected an id of _EOS_ from 1 to {len(vectors) - 1}. Received: {reprlib.repr(eos_id)}"
-        )
+        wrong = f"expected an id of _EOS_ from 1 to {len(vectors) - 1}. Received: {reprlib.repr(eos_id)}"
+        raise UserError(f"{path}: {wrong}")
     vocabulary = _vocabulary(path, eos_id, vectors.shape)
     words = len(vectors) + facts["hashed_words"]
     if (path / ARRAYS).is_dir():
@@ -135,10 +132,8 @@ def _vocabulary(path, eos_id, shape):
     if vocabulary.eos_id != eos_id:
         raise UserError(f"{file}: expected _EOS_ to be word {eos_id}. Received: word {vocabulary.eos_id}")
     if len(vocabulary) + 1 != shape[0]:
-        raise UserError(
-            f"{path}: {file.name} has {len(vocabulary)} words, so {VECTORS} should "
-            f"have shape ({len(vocabulary) + 1}, dimension). Received: {shape}"
-        )
+        expected = f"so {VECTORS} should have shape ({len(vocabulary) + 1}, dimension). Received: {shape}"
+        raise UserError(f"{path}: {file.name} has {len(vocabulary)} words, {expected}")
     return vocabulary
 
 
@@ -161,9 +156,8 @@ def _split_of(file, name, lists, eos_id, words):
         split = SelectionSplit.of(c, r, labels, eos_id)
     for ids in (split.turns.ids, split.responses.ids):
         if len(ids) and not 0 <= ids.min() <= ids.max() < words:
-            raise UserError(
-                f"{file}: {name} holds ids from {ids.min()} to {ids.max()}, but {VECTORS} has rows 0 to {words - 1}"
-            )
+            held = f"{name} holds ids from {ids.min()} to {ids.max()}"
+            raise UserError(f"{file}: {held}, but {VECTORS} has rows 0 to {words - 1}")
     if len(c) and not (split.turns.ids == eos_id).any():
         raise UserError(f"{file}: expected contexts of {name} to hold the id of _EOS_. Received: {eos_id}")
     return split

@@ -91,10 +91,8 @@ class SelectionPredictor(Predictor):
 
     def show(self, instance):
         [answer], turns = self.answer([instance]), self._read(instance.turns)
-        return (
-            [(f"turn {n}", in_brackets(words, self.vocabulary)) for n, words in enumerate(turns, 1)],
-            [(answer.logits[place], instance.candidates[place]) for place in answer.order],
-        )
+        read = [(f"turn {n}", in_brackets(words, self.vocabulary)) for n, words in enumerate(turns, 1)]
+        return read, [(answer.logits[place], instance.candidates[place]) for place in answer.order]
 
     def answer_with_attention(self, instance, details):
         """The maps are those of the best candidate, see `Matching.maps`; none for a model without match matrices."""

@@ -163,8 +163,7 @@ def vocabulary_hash(vocabulary):
 def read_config(path):
     """The `config.json` of an index whose files are as they were written; usearch maps damaged ones too, and crashes.
 
-    Raises:
-        UserError: with the command that builds it again, if a file is not, or is of another version.
+    A `UserError`, with the command that builds it again, if a file is not, or the index is of another version.
     """
     with contextlib.suppress(UserError, KeyError, TypeError):
         if is_sealed(path) and (config := read_json(path / CONFIG))["index"] == VERSION:
