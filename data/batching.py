@@ -109,8 +109,7 @@ class Epochs:
 
     def __init__(self, make_batches, seed):
         self._epoch = remembered(lambda epoch: make_batches(np.random.default_rng((seed, epoch))))
-        self.steps = len(self._epoch(0))
-        """Steps per epoch."""
+        self.steps = len(self._epoch(0))  # steps per epoch
 
     def batch(self, step):
         """The batch of a step, counted from 0 over all epochs."""

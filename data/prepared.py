@@ -61,8 +61,7 @@ def write(directory, files, corpus, source, settings, statistics, *, name=None, 
             with open(directory / file, "wb") as out:
                 pickles.dump(content, out)
         else:
-            with open(directory / file, "w", encoding="utf-8", newline="\n") as out:
-                out.writelines(f"{line}\n" for line in content)
+            (directory / file).write_text("".join(f"{line}\n" for line in content), "utf-8", newline="\n")
     write_json(directory / FACTS, facts)
 
 

@@ -173,8 +173,7 @@ class GraphTokenizer:
 
     def __init__(self, tokenizer, lower):
         self.tokenizer, self.lower = TOKENIZERS.get(tokenizer), lower
-        self.tables = []
-        """Lookup tables that an exported model must track."""
+        self.tables = []  # lookup tables that an exported model must track
         if tokenizer == WHITESPACE:
             return
         if self.tokenizer.segment:

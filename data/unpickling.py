@@ -140,15 +140,12 @@ class Machine:
 
     def __init__(self, data):
         self.data, self.file = data, io.BytesIO(data)
-        self.stack, self.marked, self.memo = [], [], []
-        """Values above the last mark, the stacks below it, and what PUT remembered; `None`: nothing."""
-        self.nested = {}
-        """id of a container that holds containers -> itself, its depth, the number of its values when written out."""
-        self.fetched = set()
-        """ids of the lists and dicts that were fetched from the memo: these are complete."""
+        self.stack, self.marked = [], []  # values above the last mark, the stacks below it
+        self.memo = []  # values that PUT remembered; `None`: nothing
+        self.nested = {}  # id of a container of containers -> itself, its depth, its number of values when written out
+        self.fetched = set()  # ids of the lists and dicts that were fetched from the memo: these are complete
         self.referenced = 0
-        self.free = 9 * len(data) + 180 * 10**6
-        """Bytes that may still be taken."""
+        self.free = 9 * len(data) + 180 * 10**6  # bytes that may still be taken
 
     def run(self):
         """The value of the pickle; `Refused` if it has other than plain values, any exception if it is no pickle."""

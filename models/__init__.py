@@ -8,12 +8,9 @@ import importlib
 class ModelEntry:
     """One row of `MODELS`. Its file is imported when it is needed: a wrong flag need not wait for TensorFlow."""
 
-    module: str
-    """The model's file, as a module."""
-    name: str
-    """The `keras.Model` in it, which takes a config and returns logits."""
-    task: str
-    """Key of `tasks.TASKS`."""
+    module: str  # the model's file, as a module
+    name: str  # the `keras.Model` in it, which takes a config and returns logits
+    task: str  # key of `tasks.TASKS`
     gains_in_bfloat16: bool = False
     """True if it trains faster in bfloat16 where the CPU or GPU computes it, so that `--precision=auto` takes it there;
     measured: results/benchmarks/training_speed.json/precision."""

@@ -80,6 +80,5 @@ def write_entries(directory, files):
     """Writes text files from `{name: entries with their line ends}` into a new directory; returns their sizes."""
     with atomic_directory(directory) as staging:
         for name, entries in files.items():
-            with open(staging / name, "w", encoding="utf-8", newline="\n") as file:
-                file.writelines(entries)
+            (staging / name).write_text("".join(entries), "utf-8", newline="\n")
     return {name: len(entries) for name, entries in files.items()}

@@ -58,8 +58,7 @@ class GenerationPredictor(Predictor):
         choose_xla(self.model, "auto")
         check_fields(self.model.config, {"vocabulary_size": len(self.vocabulary)}, run.path)
         self.text = text_settings(run.dataset.get("text"), run.path)
-        self.decoding = Decoding()
-        """Search for replies where an instance names none."""
+        self.decoding = Decoding()  # search for replies where an instance names none
         self.reverse, self.reverse_weight = None, 0.5
         self._rng, self._drawing = np.random.default_rng(1), threading.Lock()
         self._decoder_of = functools.cache(functools.partial(search.decoder_of, self.model))

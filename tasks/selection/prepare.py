@@ -113,11 +113,9 @@ def prepare(corpus, source, out, settings, ray=False):
     print_summary(statistics)
     print(f"{out}: {len(vocabulary):,} words, vectors {vectors.shape}")
     if "dev" not in statistics:
-        print(
-            f"warning: {source} has no dev file, which training needs to choose weights, so train.py will not train on "
-            f"{out}. Move about a tenth of the training contexts to {source}/dev.txt",
-            file=sys.stderr,
-        )
+        lacks = f"{source} has no dev file, which training needs to choose weights, so train.py will not train on {out}"
+        how = f"Move about a tenth of the training contexts to {source}/dev.txt"
+        print(f"warning: {lacks}. {how}", file=sys.stderr)
 
 
 def _read(reader, files, text, arrays, progress, ray):
@@ -184,12 +182,10 @@ def _encoded(arrays, files, vocabulary, words, rows, candidates):
             unexpected = np.flatnonzero(sizes != candidates) if name != "train" and candidates else ()
             if len(unexpected):
                 line = np.searchsorted(split.context, unexpected[0]) + 1
-                print(
-                    f"warning: {file}, line {line}: expected {candidates} candidates per context (--candidates). "
-                    f"Received: {sizes[unexpected[0]]}; {len(unexpected)} of {len(sizes)} contexts do not have "
-                    f"{candidates}",
-                    file=sys.stderr,
-                )
+                expected = f"expected {candidates} candidates per context (--candidates)"
+                others = f"{len(unexpected)} of {len(sizes)} contexts do not have {candidates}"
+                received = f"Received: {sizes[unexpected[0]]}; {others}"
+                print(f"warning: {file}, line {line}: {expected}. {received}", file=sys.stderr)
     return splits, statistics
 
 
