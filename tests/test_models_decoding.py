@@ -10,6 +10,7 @@ from keras import ops
 from searches import EOS, SOURCES, UNK, L, V, beam_in_loops, biased, log_p, made, replies, run, scored
 
 from models.decoding import BLOCK, LOWEST, Decoder, Decoding, _top_words
+from models.seq2seq import Seq2Seq
 from tasks.generation.search import columns
 
 # === Search ===
@@ -85,6 +86,14 @@ def test_one_compiled_decoder_serves_all_settings(sample):
 def test_absurd_settings_are_refused(settings):
     with pytest.raises(ValueError, match=next(iter(settings))):
         Decoding(**settings)
+
+
+def test_an_empty_source_is_read_once(monkeypatch):
+    model, read = made(), []
+    encode = Seq2Seq.encode
+    monkeypatch.setattr(Seq2Seq, "encode", lambda self, source: read.append(source) or encode(self, source))
+    run(model, SOURCES, Decoding(max_length=L, against_empty=0.5))
+    assert [tuple(source.shape) for source in read] == [SOURCES.shape, (1, 1)]
 
 
 # === What replies may hold ===

@@ -41,7 +41,8 @@ SENTENCES = [
 def test_the_model_that_export_loaded_and_freed_of_cudnn_is_exported(trained_dialog, monkeypatch):
     model = trained_dialog.load_model()
     monkeypatch.setattr("engine.run.Run.load_model", None)  # a second one cannot be loaded
-    assert DialogPredictor(trained_dialog, model).model is model
+    predictor = DialogPredictor(trained_dialog, model)
+    assert predictor.model is model and predictor.with_attention.predict_function is None  # nothing is compiled
     assert "respond" in dialog.export_archive(trained_dialog, model, trained_dialog.vocabulary)._endpoint_names
 
 
