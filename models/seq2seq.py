@@ -19,10 +19,7 @@ from layers.unpadding import UnpadInTraining
 from layers.word_embedding import ReversibleWordEmbedding
 from models.configured import ConfiguredModel
 
-STARTS = {
-    "uniform": keras.initializers.RandomUniform(-0.1, 0.1),
-    "normal": keras.initializers.RandomNormal(stddev=1.0),
-}
+STARTS = {"uniform": keras.initializers.RandomUniform(-0.1, 0.1), "normal": keras.initializers.RandomNormal(stddev=1.0)}
 
 
 class Seq2SeqConfig(Config):

@@ -43,10 +43,6 @@ class GenerationText:
         begins = tf.where(padded[:, :1] == 0, EOS_ID, padded[:, :1])
         return tf.concat([begins, padded[:, 1:]], axis=1)
 
-    def texts(self, ids):
-        """Replies, string `(B, K)`, from ids `(B, K, L)`."""
-        return self.join(tf.gather(self.words, ids))
-
 
 def generation_archive(model, vocabulary, text, decoding):
     """The endpoint `reply`, also `serving_default`, of a `models.seq2seq.Seq2Seq`.
@@ -68,6 +64,6 @@ def generation_archive(model, vocabulary, text, decoding):
             inputs["noise"] = tf.random.stateless_uniform([B, decoding.beam, decoding.max_length], [1, 0])
         fixed = decoding.beam, decoding.max_length, EOS_ID, UNK_ID, decoding.against_empty > 0
         ids, scores = decode(model, inputs, *fixed)
-        return {"replies": text.texts(ids), "scores": scores}
+        return {"replies": text.join(tf.gather(text.words, ids)), "scores": scores}
 
     return archive_of({"reply": (reply, {"turns": "BT"})}, [model, text.ids.table, *text.split.tables])

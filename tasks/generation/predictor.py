@@ -83,8 +83,9 @@ class GenerationPredictor(Predictor):
     def answer(self, instances):
         asked = [(self.source(each.turns)[1], self._decoding(each)) for each in instances]
         answers = {}
-        for kind in {_kind(decoding) for _, decoding in asked}:  # those that one compiled search serves together
-            rows = [row for row, (_, decoding) in enumerate(asked) if _kind(decoding) == kind]
+        kinds = [search.kind_of(decoding, LONGEST) for _, decoding in asked]
+        for kind in {*kinds}:  # those that one compiled search serves together
+            rows = [row for row, of_row in enumerate(kinds) if of_row == kind]
             answers |= zip(rows, map(self._answer, *self._search([asked[row] for row in rows])), strict=True)
         return [answers[row] for row in range(len(instances))]
 
@@ -139,7 +140,7 @@ class GenerationPredictor(Predictor):
 
     def _search(self, asked):
         """Searches replies for sources, each with a `Decoding` of one kind; returns what `decode` does."""
-        decoder = self._decoder_of(*_kind(asked[0][1]))
+        decoder = self._decoder_of(*search.kind_of(asked[0][1], LONGEST))
         ids, scores = map(np.asarray, decoder.predict_on_batch(self._inputs(asked)))
         if self.reverse:
             sources = Sequences.of([source for source, _ in asked])
@@ -148,7 +149,8 @@ class GenerationPredictor(Predictor):
 
     def _inputs(self, asked):
         sources, decodings = zip(*asked, strict=True)
-        inputs, (beam, room, sample, _) = {"source": stack(sources), **search.columns(decodings)}, _kind(decodings[0])
+        inputs = {"source": stack(sources), **search.columns(decodings)}
+        beam, room, sample, _ = search.kind_of(decodings[0], LONGEST)
         if sample:
             with self._drawing:
                 inputs["noise"] = self._rng.random((len(sources), beam, room), np.float32)
@@ -165,7 +167,3 @@ class GenerationPredictor(Predictor):
         rows = search.words_of(ids, self.vocabulary)
         rows += ["_EOS_"] * (len(weights) - len(rows))
         return [attention_map("source", rows, source, weights)] if weights else []
-
-
-def _kind(decoding):
-    return search.kind_of(decoding, max(decoding.max_length, LONGEST))

@@ -40,7 +40,7 @@ def reply(model, sources, decoding, batch_size=64, seed=1, progress=iter, length
     shape = len(sources), decoding.beam, decoding.max_length
     ids, scores = np.zeros(shape, np.int32), np.zeros(shape[:2], np.float32)
     noise = np.random.default_rng(seed).random(shape, np.float32) if decoding.sample else None
-    decoder = decoder_of(model, *kind_of(decoding, decoding.max_length))
+    decoder = decoder_of(model, *kind_of(decoding))
 
     def inputs_of(rows):
         source = sources.padded(rows, sources.width(rows, MAX_SOURCE, length_multiple), MAX_SOURCE)
@@ -53,9 +53,9 @@ def reply(model, sources, decoding, batch_size=64, seed=1, progress=iter, length
     return ids, scores
 
 
-def kind_of(decoding, room):
+def kind_of(decoding, room=0):
     """The kind of a compiled search: beam, room for a reply, whether it samples, whether against an empty source."""
-    return decoding.beam, room, decoding.sample, decoding.against_empty > 0
+    return decoding.beam, max(room, decoding.max_length), decoding.sample, decoding.against_empty > 0
 
 
 def decoder_of(model, beam, room, sample, against):
