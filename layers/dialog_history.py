@@ -40,8 +40,7 @@ def sentence_mask(speakers):
 @keras.saving.register_keras_serializable("colloquy")
 class SpeakerFeature(keras.layers.Layer):
     """Adds a learnt vector for the speaker, int `(B, M)`, to each sentence `x`, float `(B, M, D)`: the speaker word of
-    Bordes et al. (2017), section 4.2.
-    """
+    Bordes et al. (2017), section 4.2."""
 
     def build(self, x_shape, speakers_shape):
         initializer = keras.initializers.RandomNormal(stddev=0.1)

@@ -48,8 +48,7 @@ def reverse_words(x, mask):
 
 @keras.saving.register_keras_serializable("colloquy")
 class DynamicBiLSTM(keras.layers.Layer):
-    """A bidirectional LSTM over a context that attends to a query at every word (Seo et al. 2017, section 4, ablations;
-    after Wang and Jiang 2016).
+    """A bidirectional LSTM that attends to a query at every word (Seo et al. 2017, section 4; Wang and Jiang 2016).
 
     Args:
         units: H, in each direction.

@@ -33,8 +33,7 @@ def with_gradient(function):
 def add_bias(x, b):
     """`x + b`, float `(..., D)` and `(D,)` or `(1,)`, with the gradient of `b` as a sum.
 
-    TensorFlow's own gradient of a bias in bfloat16 on a CPU adds row after row in bfloat16, so it counts no further
-    than to 256.
+    TensorFlow's own, in bfloat16 on a CPU, adds row after row in bfloat16, so it counts no further than to 256.
 
     >>> keras.ops.convert_to_numpy(add_bias(np.array([[1.0, 2.0]]), np.array([3.0, 4.0]))).tolist()
     [[4.0, 6.0]]

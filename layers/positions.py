@@ -46,8 +46,7 @@ class PositionalEncoding(keras.layers.Layer):
 
         output_k = x_k + lambda_k signal_k
 
-    From float `(..., K, D)` with `K <= max_words` to the same shape and dtype. Source: the positional option of DAM's
-    release (its operations.py).
+    From float `(..., K, D)`, `K <= max_words`, to the same shape and dtype. Source: operations.py of DAM's release.
 
     Args:
         max_words: Number of weights, one per position.

@@ -19,8 +19,7 @@ BLOCK = 1 << 11  # texts counted at a time: bounds the memory, does not change t
 def tfidf_scores(train_documents, contexts, responses, *, ignore=(), end_of_turn=None):
     """Cosine between the TF-IDF vectors of each context and its response; 0 where either lacks a counted word.
 
-    Document frequencies are those of `train_documents`, split at `end_of_turn`, the id that ends an utterance. Ids in
-    `ignore` are no words either.
+    Document frequencies are those of `train_documents`, split at `end_of_turn`, an id; ids in `ignore` do not count.
 
     >>> train = [[1, 2, 9, 1, 3], [1, 4]]  # three utterances, all with word 1: its idf is 0
     >>> tfidf_scores(train, [[1, 2, 9, 3], [1, 4, 0]], [[2, 1], [1, 2]], end_of_turn=9).round(3)

@@ -4,8 +4,7 @@ One loop in the graph writes all replies of a batch at once, and ends when each 
 room for a reply and sampling change the graph. All other settings are inputs, a number for each source, so that one
 graph serves every request.
 
-Shape suffixes:  B batch   K hypotheses of a source   L words of a reply   V words of the vocabulary
-W the same, filled to whole blocks
+Shape suffixes:  B batch   K hypotheses   L words of a reply   V words of the vocabulary   W V filled to whole blocks
 """
 
 from types import SimpleNamespace
@@ -206,8 +205,7 @@ def _only_allowed(d, t, ids_BKL, logits_BKV, eos_id, unk_id):
 
 
 def _repeating(ids_BKL, t, n):
-    """The words that would repeat an n-gram of the reply at place `t`, int32 `(B, K, L)`, else 0; `n`, int `(B, 1, 1)`,
-    is 0 where they may."""
+    """Words that would repeat an n-gram at place `t`, int32 `(B, K, L)`, else 0; `n`, int `(B, 1, 1)`, 0: they may."""
     L = ids_BKL.shape[2]
     end = ops.arange(L)  # of the sequences that the reply has
     same = ops.broadcast_to((end < t) & (end >= n - 1) & (n > 0), ops.shape(ids_BKL))

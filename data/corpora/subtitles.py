@@ -24,8 +24,7 @@ def find_splits(directory):
 def read(paths, split):
     """Reads blocks, each a list of one or more utterances.
 
-    Style codes are removed, and utterances that are empty without them are left out. UTF-8 that was mistaken for
-    ISO 8859-2 is repaired.
+    Style codes are removed, and utterances of nothing else left out. UTF-8 mistaken for ISO 8859-2 is repaired.
     """
     found = []
     for path in paths:

@@ -41,8 +41,7 @@ class Turn(NamedTuple):
 def simulate(count, seed=1):
     """Simulates conversations about the world `restaurants(seed)`; no two have the same words.
 
-    Each is a tuple of 4 to 14 `Turn`s of user and bot alternately; the last is the bot's. A larger `count` gives the
-    same conversations first.
+    Each is a tuple of 4 to 14 `Turn`s of user and bot alternately, the last the bot's; a larger `count` begins alike.
 
     >>> [conversation] = simulate(1, seed=3)
     >>> print(conversation[0].text, conversation[1].text, sep="\\n")

@@ -121,8 +121,7 @@ class _Responder:
         }
 
     def opened(self, history, speakers):
-        """The history after the sentences of `DialogPredictor.opening`, which are padding where the user is silent or
-        the bot spoke first."""
+        """The history after `DialogPredictor.opening`, which is padding where the user is silent or the bot began."""
         if not self.opening:
             return history, speakers
         real = (speakers != "") & (history != self.puzzled)

@@ -49,8 +49,7 @@ class ReadingComprehensionChat(Chat):
         return [_in_its_sentence(self.paragraphs[best], answers[best]), *_remarks(answers[best])]
 
     def explanation(self, found):
-        """The three most probable first and last words, and the word of the question that each word of the answer
-        attended to most."""
+        """The three likeliest first and last words, and the question's word that each of the answer attended to most."""
         probabilities, *flow = found["attention"]
         words, (start, end) = probabilities["columns"], probabilities["weights"]
         lines = []

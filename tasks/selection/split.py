@@ -38,8 +38,7 @@ class SelectionSplit:
     def of(cls, contexts, responses, labels, eos_id):
         """Builds a split from the lists `c`, `r` and `y` of `data.pkl`; raises as `data.sequences.Sequences.of` does.
 
-        Contexts are cut into turns at `eos_id` as in DAM's release: one empty turn at the very end is dropped, empty
-        turns elsewhere stay.
+        Contexts are cut into turns at `eos_id` as in DAM's release: an empty turn is dropped at the very end alone.
 
         >>> SelectionSplit.of([[5, 6, 1, 1, 7, 1]], [[8]], [1], eos_id=1).turns.lists()
         [[5, 6], [], [7]]
@@ -91,8 +90,7 @@ class SelectionSplit:
     def draw_negatives(self, lines, pool, count, rng):
         """Draws `count` negative responses for each of some `lines` with label 1, among a `pool` of such lines.
 
-        Returns lines of the pool, int `(len(lines), count)`; their words differ from the positive's, unless all of the
-        pool have these words.
+        Returns lines of the pool, int `(len(lines), count)`, with other words than the positive's if there are any.
         """
         drawn = pool[rng.integers(len(pool), size=(len(lines), count))]
         own = np.broadcast_to(lines[:, None], drawn.shape)
@@ -171,8 +169,7 @@ def training_batches(split, config, training, rng):
 def candidate_lists(split, training):
     """The lines of the candidates of each training example, int `(E, N)` for each `N`; without fresh negatives.
 
-    The first candidate is the positive one, unless each line is an example. A `UserError` if there is nothing to
-    compare.
+    The first candidate is the positive one, unless each line is an example. Nothing to compare is a `UserError`.
     """
     if training.negatives == "file" and training.loss == "pointwise":
         return [np.arange(len(split))[:, None]]

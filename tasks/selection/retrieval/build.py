@@ -177,8 +177,7 @@ class TurnStore:
 def fit_turns(store, unfit):
     """The turns of a `TurnStore` that are responses, by the numbers of their texts, int `(pairs,)`.
 
-    Texts that are `unfit`, bool `(texts,)`, are none; of turns with the same text and the same `TURNS` turns before,
-    one is.
+    Texts that are `unfit`, bool `(texts,)`, are none; of turns with equal text and equal `TURNS` turns before, one is.
     """
     turns = np.flatnonzero((store.places > 0) & ~unfit[store.numbers])
     pairs = np.column_stack([store.before(turns, TURNS), store.numbers[turns]])
@@ -188,8 +187,7 @@ def fit_turns(store, unfit):
 
 
 def unfit_of(words, texts, known):
-    """Marks texts that are not answers, bool `(texts,)`: without words, or with a placeholder, a bot's command or a
-    name.
+    """Marks texts that are no answers, bool `(texts,)`: without words, or with a placeholder, a bot's command, a name.
 
     An answer with a name suits one person alone, and the user is another. No list of names is needed: in conversations
     a name appears where somebody is called, and hardly anywhere else. At the beginning of an utterance a word that the
