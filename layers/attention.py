@@ -92,8 +92,7 @@ class AttentionCell(keras.layers.Layer):
         s~_t = tanh(W_ys y_{t-1} + W_ss (r_t * s_{t-1}) + W_cs c_t + b_s)
         s_t = z_t * s_{t-1} + (1 - z_t) * s~_t
 
-    The memory's keys, the memory and its mask are three more states, which no step changes, so that `keras.layers.RNN`
-    takes them.
+    The memory's keys, the memory and its mask are three more states of `keras.layers.RNN`, which no step changes.
 
     Args:
         cell: `keras.layers.GRUCell` or `LSTMCell`; its first state is `s`.

@@ -49,8 +49,7 @@ def masked_softmax(logits, key_mask=None, some_real=False):
             other are uniform.
 
     Returns:
-        Weights of the shape and dtype of `logits`. They sum to 1 over the real keys, padding gets exactly 0, and a row
-        without a real key is all zeros.
+        Weights of the shape and dtype of `logits`: 1 in all over the real keys, exactly 0 for padding and a row of it.
 
     >>> weights = masked_softmax(np.zeros((2, 3), "float32"), np.array([[1, 1, 0], [0, 0, 0]], "bool"))
     >>> keras.ops.convert_to_numpy(weights).tolist()
@@ -89,8 +88,7 @@ def release_softmax(logits, query_mask, key_mask):
 
     It replaces the logit of every (query, key) pair that is not real on both sides by `-2^32 + 1`, then takes the
     softmax over all keys, in the dtype of `logits`, `(..., Q, K)`. So a padded query, and any query before padded keys
-    alone, attends uniformly over all positions, padding included. Source: the release's operations.py, `mask` and its
-    use in `attention`.
+    alone, attends uniformly over all positions, padding included. Source: the release's operations.py, `mask`.
 
     >>> weights = release_softmax(np.zeros((1, 2), "float32"), np.array([False]), np.array([True, False]))
     >>> keras.ops.convert_to_numpy(weights).tolist()

@@ -1,8 +1,7 @@
 """Metrics of generated replies: perplexity, BLEU (Papineni et al. 2002), distinct-n (Li et al. 2016), length.
 
 Texts are tokens separated by spaces, words or (Chinese) characters, as the dataset's tokenizer makes them; sacrebleu,
-which computes BLEU, does not tokenize again. Metrics are from 0 to 1, except perplexity and `length`, which counts
-tokens.
+which computes BLEU, does not tokenize again. Metrics are from 0 to 1, except perplexity and `length`, in tokens.
 """
 
 import collections

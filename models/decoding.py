@@ -1,8 +1,7 @@
 """Writing replies with a model that scores them word by word: greedy search, beam search and sampling.
 
-One loop in the graph writes all replies of a batch at once, and ends when each has its `_EOS_`. Only the beam, the
-room for a reply and sampling change the graph. All other settings are inputs, a number for each source, so that one
-graph serves every request.
+One loop in the graph writes all replies of a batch at once, and ends when each has its `_EOS_`. The beam, the room for
+a reply, sampling and a step after an empty source change the graph; all settings else are inputs, one for each source.
 
 Shape suffixes:  B batch   K hypotheses   L words of a reply   V words of the vocabulary   W V filled to whole blocks
 """

@@ -49,7 +49,7 @@ class ReadingComprehensionChat(Chat):
         return [_in_its_sentence(self.paragraphs[best], answers[best]), *_remarks(answers[best])]
 
     def explanation(self, found):
-        """The three likeliest first and last words, and the question's word that each of the answer attended to most."""
+        """The likeliest first and last words, and the question's word that each of the answer attended to most."""
         probabilities, *flow = found["attention"]
         words, (start, end) = probabilities["columns"], probabilities["weights"]
         lines = []

@@ -68,8 +68,7 @@ class ReadingSplit:
         """Makes a batch of questions; sizes are rounded up to `multiple`, with XLA some to more.
 
         Returns the dict that `models.bidaf.BiDAF` takes, and int32 `(B, A, 2)`, first and last words of the answers
-        within the words that are read, padded with -1. Of each text the first `max_context` or `max_question` words are
-        read; `None`: all.
+        within the words that are read, padded with -1: the first `max_context` or `max_question`; `None`: all.
         """
 
         def first_words(sequences, numbers, limit):
