@@ -9,9 +9,7 @@ from base import runtime
 
 # Workers share the cores, so each computes on one.
 runtime.prepare(threads=1 if "PYTEST_XDIST_WORKER" in os.environ else None)
-
-WORKER_BYTES = 3 * 2**30
-"""Peak memory of one test worker."""
+WORKER_BYTES = 3 * 2**30  # peak memory of one test worker
 
 
 def pytest_configure():

@@ -29,9 +29,7 @@ flags.DEFINE_enum("precision", "auto", PRECISIONS, "auto: the training's if the 
 flags.DEFINE_enum("jit", "auto", ["auto", "on", "off"], "XLA. auto: on with a GPU or JAX, else off.")
 flags.DEFINE_string("scores_out", None, "File for the model's answers, line by line; see the task's `measure`.")
 flags.DEFINE_string("scores", None, "File to append a row to for each run and split, as results/scores.jsonl.")
-flags.DEFINE_enum(
-    "partial_batches", "keep", ["keep", "drop"], "Selection: drop scores whole batches, as DAM's release."
-)
+flags.DEFINE_enum("partial_batches", "keep", ["keep", "drop"], "Selection: drop scores whole batches, as the release.")
 flags.DEFINE_integer("examples", 0, "Number of examples to show as the model reads and answers them.", lower_bound=0)
 flags.DEFINE_string("decode", None, "Generation: field=value,... of models.decoding.Decoding; default: greedy search.")
 flags.DEFINE_string("reverse_run", None, "Generation: run of a reverse model, which chooses among the replies found.")

@@ -25,8 +25,9 @@ def main():
     task = TASKS[run.task]
     options = {} if FLAGS.decode is None else {"decode": FLAGS.decode}
     path = export(task, run, FLAGS.out, FLAGS.version, **options)
+    choices = "".join(f'os.environ.setdefault("{name}", "{value}")\n' for name, value in runtime.FASTER.items())
     load = f"import tensorflow as tf\n\nmodel = tf.saved_model.load({str(path)!r})"
-    print(f"{path}: to call it:\n\n{runtime.client_lines()}{load}\n{example(task, run)}")
+    print(f"{path}: to call it:\n\nimport os\n\n{choices}\n{load}\n{example(task, run)}")
 
 
 if __name__ == "__main__":

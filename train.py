@@ -27,9 +27,7 @@ flags.DEFINE_string(
     "Settings by name; other flags win. By model:\n"
     + "\n".join(f"{model}: {', '.join(n for n, r in RECIPES.items() if r.model == model)}" for model in MODELS),
 )
-flags.DEFINE_string(
-    "data", None, "Directory that prepare.py wrote. Default: the embedded sample, by recipe MODEL-sample."
-)
+flags.DEFINE_string("data", None, "Directory of prepare.py; default: the embedded sample, by recipe MODEL-sample.")
 flags.DEFINE_enum(
     "name",
     None,
@@ -75,20 +73,12 @@ def main():
         train = functools.partial(train_on_cluster, FLAGS.ray_hosts, resume=FLAGS.resume)
     else:
         train = functools.partial(resume if FLAGS.resume else start, devices=FLAGS.devices)
-    where = {"workdir": workdir, "data": FLAGS.data, "save_minutes": FLAGS.save_minutes}
     if FLAGS.resume:
-        train(task=TASKS[Run.open(workdir).task], epochs=FLAGS.epochs, **where)
-        return
-    train(
-        task=TASKS[MODELS[FLAGS.model].task],
-        model=FLAGS.model,
-        settings=settings,
-        recipe=recipe,
-        name=FLAGS.name,
-        eos_id=FLAGS.eos_id,
-        init_from=FLAGS.init_from,
-        **where,
-    )
+        given = {"task": TASKS[Run.open(workdir).task], "epochs": FLAGS.epochs}
+    else:
+        given = {"task": TASKS[MODELS[FLAGS.model].task], "model": FLAGS.model, "settings": settings, "recipe": recipe}
+        given |= {name: FLAGS[name].value for name in ("name", "eos_id", "init_from")}
+    train(**given, workdir=workdir, data=FLAGS.data, save_minutes=FLAGS.save_minutes)
 
 
 def choose_settings():

@@ -18,8 +18,7 @@ import re
 import sys
 import tempfile
 
-CHOSEN = "RUNTIME_CHOSEN"
-"""Environment variable that lists the variables set by `prepare`, for child processes."""
+CHOSEN = "RUNTIME_CHOSEN"  # environment variable that lists the variables set by `prepare`, for child processes
 FASTER = {
     "TF_ENABLE_ONEDNN_OPTS": "1",  # off by default on CPUs without AVX-512 VNNI
     "TF_CPU_ALLOCATOR_USE_BFC": "true",  # malloc maps and unmaps large tensors: a page fault for every 4 KB
@@ -27,7 +26,6 @@ FASTER = {
 # `ONEDNN_MAX_CPU_ISA` names the best instructions that oneDNN may use. With these it may use AMX, AVX512_BF16.
 _AMX = ("ALL", "DEFAULT", "AVX512_CORE_AMX", "AVX512_CORE_AMX_FP16", "AVX10_1_512_AMX", "AVX10_1_512_AMX_FP16")
 _BF16 = (*_AMX, "AVX512_CORE_BF16", "AVX512_CORE_FP16", "AVX10_1_512")
-_said = set()
 
 
 def prepare(threads=None, environ=os.environ, operations=None):
@@ -76,12 +74,6 @@ def given(name, environ=os.environ):
     return None if name in environ.get(CHOSEN, "").split(",") else environ.get(name)
 
 
-def client_lines():
-    """Python lines that make the same choices in a program without this project."""
-    lines = (f'os.environ.setdefault("{name}", "{value}")' for name, value in FASTER.items())
-    return "\n".join(["import os", "", *lines, "", ""])
-
-
 def describe(environ=os.environ, cpuinfo="/proc/cpuinfo"):
     """The choices in one line."""
     threads = environ.get("TF_NUM_INTRAOP_THREADS") or str(available_cpus())
@@ -92,11 +84,10 @@ def describe(environ=os.environ, cpuinfo="/proc/cpuinfo"):
     return f"{threads} threads, oneDNN {onednn}, {allocator} allocator, bfloat16 {bfloat16}"
 
 
+@functools.cache
 def announce(line):
     """Prints a line to stderr, once per process."""
-    if line not in _said:
-        _said.add(line)
-        print(line, file=sys.stderr, flush=True)
+    print(line, file=sys.stderr, flush=True)
 
 
 class _WrappedImport(importlib.abc.MetaPathFinder):

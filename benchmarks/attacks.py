@@ -2,10 +2,10 @@
 
 python -m benchmarks.attacks --run=pretrained/bidaf-squad --out=build/attacks.json/attacks
 
-Starts `serve.py` with that reader and published models of other tasks on a free port of this machine, and ends it.
-Each attack is repeated without a pause for `--seconds`, while a client, a process of its own, asks small questions one
-by one: the median and p99 of its answers and its errors follow, and the cores that server and attacker used, which
-share the machine with it. At the end all attacks with large bodies are repeated for `--minutes`.
+`serve.py` has that reader and published models of other tasks. Each attack is repeated without a pause for `--seconds`,
+while a client, a process of its own, asks small questions one by one: the median and p99 of its answers and its errors
+follow, and the cores that server and attacker used. At the end all attacks with large bodies are repeated for
+`--minutes`.
 """
 
 import concurrent.futures
@@ -30,19 +30,16 @@ flags.DEFINE_multi_string("only", [], "Attacks by name; default: all.")
 OTHERS = "--run=ranker=pretrained/dam-ubuntu-irc", "--run=talker=pretrained/chat-dailydialog"
 IDLE = 1150  # connections whose headers never end
 SMALL = json.dumps({"instances": [{"passage": "Ann lives in Rome.", "question": "Where does Ann live?"}]})
-TURNS = {"turns": ["how do i mount a usb stick ?"]}
+QUESTION = ["how do i mount a usb stick ?"]
 INSTANCES = {
     "words without spaces": ("m", [{"passage": "a b c d " * 100, "question": "!" * 199_000}] * 4),
     "long questions": ("m", [{"passage": "a", "question": "!" * 14_000}] * 64),
     "long passages": ("m", [{"passage": "!" * 190_000, "question": "who ?"}] * 5),
     "long passages within the limits": ("m", [{"passage": "! " * 19_000, "question": "who ?"}] * 5),
-    "candidates": ("ranker", [{**TURNS, "candidates": ["yes it does"] * 700}] * 64),
+    "candidates": ("ranker", [{"turns": QUESTION, "candidates": ["yes it does"] * 700}] * 64),
     "a long context for each candidate": ("ranker", [{"turns": ["a " * 3_000], "candidates": ["a"] * 2_000}] * 60),
-    "200 candidates": (
-        "ranker",
-        [{"turns": TURNS["turns"] * 10, "candidates": [f"try mount /{n}" for n in range(200)]}],
-    ),
-    "64 searches": ("talker", [{**TURNS, "decode": f"beam=20,max_length={n + 30}"} for n in range(64)]),
+    "200 candidates": ("ranker", [{"turns": QUESTION * 10, "candidates": [f"try mount /{n}" for n in range(200)]}]),
+    "64 searches": ("talker", [{"turns": QUESTION, "decode": f"beam=20,max_length={n + 30}"} for n in range(64)]),
 }
 BODIES = {name: (model, json.dumps({"instances": each})) for name, (model, each) in INSTANCES.items()}
 BODIES["half a surrogate pair"] = "m", '{"instances": [{"passage": "a", "question": "b", "\\ud800": 1}]}'

@@ -17,16 +17,7 @@ import numpy as np
 from absl import flags
 
 from base import cli
-from benchmarks.turns import (
-    define_record_flags,
-    in_process,
-    memory,
-    open_training,
-    parse_side,
-    records,
-    timed,
-    write_record,
-)
+from benchmarks import turns
 from tasks import RECIPES
 
 FLAGS = flags.FLAGS
@@ -35,7 +26,7 @@ flags.DEFINE_string("scratch", None, "Directory for corpora; default: where the 
 flags.DEFINE_string("vectors", None, "Passed to prepare.py: word vectors are read, not trained.")
 flags.DEFINE_integer("steps", 20, "Timed steps of training.", lower_bound=1)
 flags.DEFINE_integer("seed", 1, "Seed of words, weights and batches.", lower_bound=0)
-define_record_flags()
+turns.define_record_flags()
 RECIPE = RECIPES["dam-ubuntu-irc-two-levels"]
 VOCABULARY, EXPONENT = 153_000, 1.0
 TURNS, WORDS = 6, 11
@@ -51,14 +42,14 @@ def main():
         with tempfile.TemporaryDirectory(prefix="scale.", dir=FLAGS.scratch) as scratch:
             raw, prepared = pathlib.Path(scratch) / "raw", pathlib.Path(scratch) / "prepared"
             write_corpus(raw, lines, FLAGS.seed)
-            row |= in_process(prepare_part, raw, prepared, FLAGS.vectors)
-            row |= in_process(load_part, side, prepared, FLAGS.seed)
-            row |= in_process(train_part, side, prepared, FLAGS.seed, FLAGS.steps)
+            row |= turns.in_process(prepare_part, raw, prepared, FLAGS.vectors)
+            row |= turns.in_process(load_part, side, prepared, FLAGS.seed)
+            row |= turns.in_process(train_part, side, prepared, FLAGS.seed, FLAGS.steps)
         print(json.dumps(row, indent=1))
         if FLAGS.out:
-            _, found, name = records()
+            _, found, name = turns.records()
             others = [other for other in found.get(name, {"rows": []})["rows"] if key(other) != key(row)]
-            write_record(rows=sorted([row, *others], key=key))
+            turns.write_record(rows=sorted([row, *others], key=key))
 
 
 def write_corpus(directory, lines, seed=1):
@@ -89,7 +80,7 @@ def prepare_part(raw, prepared, vectors):
     from tasks.selection.prepare import Settings, prepare
 
     settings = Settings(name="scale", storage="arrays", vectors=vectors)
-    block = timed(lambda: prepare("smn", raw, prepared, settings) or 0)
+    block = turns.timed(lambda: prepare("smn", raw, prepared, settings) or 0)
     shutil.rmtree(raw)
     facts = json.loads((prepared / "dataset.json").read_text(encoding="utf-8"))
     return {
@@ -107,24 +98,24 @@ def load_part(side, prepared, seed):
     from models import MODELS
     from tasks import TASKS
 
-    name, settings = parse_side(side)
+    name, settings = turns.parse_side(side)
     task = TASKS[MODELS[name].task]
-    before, started, cpu = memory("RssAnon"), time.perf_counter(), time.process_time()
+    before, started, cpu = turns.memory("RssAnon"), time.perf_counter(), time.process_time()
     dataset = task.load_dataset(prepared)
     found = {"load_seconds": time.perf_counter() - started, "load_cpu_seconds": time.process_time() - cpu}
     config, training = task.configure(MODELS[name], dataset, task.divide(MODELS[name], settings))
-    loaded, started = memory("RssAnon"), time.perf_counter()
+    loaded, started = turns.memory("RssAnon"), time.perf_counter()
     batches = task.training_batches(dataset.splits["train"], config, training, np.random.default_rng((seed, 7)))
     batches[len(batches) // 2]  # where a resumed training may start
     found |= {"load_megabytes": loaded - before, "order_seconds": time.perf_counter() - started}
-    return {**found, "order_megabytes": memory("RssAnon") - loaded, "steps_per_epoch": len(batches)}
+    return {**found, "order_megabytes": turns.memory("RssAnon") - loaded, "steps_per_epoch": len(batches)}
 
 
 def train_part(side, prepared, seed, steps):
     """Seconds per step of training, the fraction that waits for data, and megabytes."""
     from tasks.selection.split import POOL
 
-    *_, make_arrays, stream, train_on = open_training(side, prepared, seed)
+    *_, make_arrays, stream, train_on = turns.open_training(side, prepared, seed)
     train_on(next(stream))  # traces
     started, waited = time.perf_counter(), 0.0
     for _ in range(steps):
@@ -133,17 +124,13 @@ def train_part(side, prepared, seed, steps):
         waited += time.perf_counter() - asked
         float(train_on(batch)["loss"])
     seconds = time.perf_counter() - started
-    used = {"train_megabytes": memory("RssAnon"), "train_peak_megabytes": memory("VmHWM")}
+    found = {"step_milliseconds": 1000 * seconds / steps, "wait_fraction": waited / seconds}
+    found |= {"train_megabytes": turns.memory("RssAnon"), "train_peak_megabytes": turns.memory("VmHWM")}
     del stream
     started = time.process_time()
     for step in range(POOL):  # its batches share the cost of its sizes
         make_arrays(step)
-    return {
-        "step_milliseconds": 1000 * seconds / steps,
-        "wait_fraction": waited / seconds,
-        "batch_cpu_milliseconds": 1000 * (time.process_time() - started) / POOL,
-        **used,
-    }
+    return {**found, "batch_cpu_milliseconds": 1000 * (time.process_time() - started) / POOL}
 
 
 if __name__ == "__main__":

@@ -16,49 +16,40 @@ from absl import flags
 
 from base import cli, runtime
 from base.files import UserError
+from benchmarks import turns
 from benchmarks.ledger import ledger_block, peak_gflops, training_gflop
-from benchmarks.turns import (
-    COUNTED,
-    alternate,
-    define_flags,
-    in_process,
-    median,
-    parse_side,
-    ratio,
-    report,
-    training_block,
-)
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data", None, "Prepared dataset or a quoted pattern of several.", required=True)
 flags.DEFINE_string("one", None, "MODEL[,field=value...], fields as for train.py --set, or precision.", required=True)
 flags.DEFINE_string("other", None, "The model and settings that it is compared with.")
-define_flags(blocks=6, steps=10)
+turns.define_flags(blocks=6, steps=10)
 
 
 def main():
     from models import MODELS
 
-    unit, _ = COUNTED[MODELS[parse_side(FLAGS.one)[0]].task]
+    unit, _ = turns.COUNTED[MODELS[turns.parse_side(FLAGS.one)[0]].task]
     paths = [path for path in sorted(glob.glob(FLAGS.data)) if pathlib.Path(path).is_dir()]
     if not paths:
         raise UserError(f"--data expects directories that prepare.py made. Received: {FLAGS.data}")
     if FLAGS.other:
-        sides = {side.partition("=")[2] or parse_side(side)[0]: side for side in (FLAGS.one, FLAGS.other)}
+        sides = {side.partition("=")[2] or turns.parse_side(side)[0]: side for side in (FLAGS.one, FLAGS.other)}
         rows = [compare(path, sides, unit) for path in paths]
     else:
-        peak, options = in_process(peak_gflops, "float32"), (FLAGS.steps, FLAGS.seed)
-        rows = [{"side": FLAGS.one, **in_process(ledger, peak, FLAGS.one, path, *options)} for path in paths]
-    report(rows, steps=FLAGS.steps, blocks=FLAGS.blocks, runtime=runtime.describe())
+        peak, options = turns.in_process(peak_gflops, "float32"), (FLAGS.steps, FLAGS.seed)
+        rows = [{"side": FLAGS.one, **turns.in_process(ledger, peak, FLAGS.one, path, *options)} for path in paths]
+    turns.report(rows, steps=FLAGS.steps, blocks=FLAGS.blocks, runtime=runtime.describe())
 
 
 def compare(path, sides, unit):
     """The row of a dataset."""
     options = path, FLAGS.steps, FLAGS.seed
-    found = alternate({name: (training_block, (side, *options)) for name, side in sides.items()}, FLAGS.blocks, 2)
+    blocks = {name: (turns.training_block, (side, *options)) for name, side in sides.items()}
+    found = turns.alternate(blocks, FLAGS.blocks, 2)
     row = {"corpus": pathlib.Path(path).name}
-    row |= {f"{name}: {unit} per second": median(blocks) for name, blocks in found.items()}
-    row["ratio"] = ratio(*found.values())
+    row |= {f"{name}: {unit} per second": turns.median(blocks) for name, blocks in found.items()}
+    row["ratio"] = turns.ratio(*found.values())
     iterations, cpu_seconds = 200 / FLAGS.steps / FLAGS.blocks, []
     for name, blocks in found.items():
         cpu_seconds.append(iterations * sum(block.cpu_seconds for block in blocks))
@@ -70,8 +61,8 @@ def compare(path, sides, unit):
 
 def ledger(peak, side, path, *options):
     """The ledger of a training, in a process of its own."""
-    count = functools.partial(training_gflop, parse_side(side)[0])
-    return ledger_block(training_block(side, path, *options, count), peak)
+    count = functools.partial(training_gflop, turns.parse_side(side)[0])
+    return ledger_block(turns.training_block(side, path, *options, count), peak)
 
 
 if __name__ == "__main__":

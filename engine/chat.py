@@ -39,8 +39,7 @@ class Note(str):
 class Chat(abc.ABC):
     """One conversation with a model, by its `engine.predictor.Predictor`."""
 
-    HELP = ""
-    """The commands, one per line, and a remark about the model."""
+    HELP = ""  # the commands, one per line, and a remark about the model
 
     def __init__(self, predictor):
         self.predictor = predictor

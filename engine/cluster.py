@@ -14,8 +14,7 @@ from base.files import UserError
 from engine.run import LAST, Run
 from engine.task import sample_of
 
-LOSSES = 3
-"""Restarts without progress after which a training ends."""
+LOSSES = 3  # restarts without progress after which a training ends
 
 
 class Lost(Exception):
@@ -118,19 +117,15 @@ def _start(hosts, gpus, directory, job):
     from ray.train.v2.api.exceptions import WorkerGroupError
     from ray.train.v2.jax import JaxConfig, JaxTrainer
 
-    platform = "cuda" if gpus else "cpu"
+    environment = {"env_vars": {"JAX_PLATFORMS": "cuda" if gpus else "cpu"}}
+    options = {"use_gpu": gpus > 0, "resources_per_worker": {"CPU": 1, "GPU": gpus} if gpus else {"CPU": 1}}
     with tempfile.TemporaryDirectory(dir=directory, prefix=".ray.") as storage:
         trainer = JaxTrainer(
             _train,
             train_loop_config=job,
             jax_config=JaxConfig(use_gpu=True),  # else it joins nothing; if JAX_PLATFORMS is cpu, it joins CPUs
-            scaling_config=ScalingConfig(
-                num_workers=hosts,
-                use_gpu=gpus > 0,
-                resources_per_worker={"CPU": 1, **({"GPU": gpus} if gpus else {})},
-                placement_strategy="STRICT_SPREAD",
-            ),
-            run_config=RunConfig(storage_path=storage, worker_runtime_env={"env_vars": {"JAX_PLATFORMS": platform}}),
+            scaling_config=ScalingConfig(num_workers=hosts, placement_strategy="STRICT_SPREAD", **options),
+            run_config=RunConfig(storage_path=storage, worker_runtime_env=environment),
         )
         try:
             trainer.fit()

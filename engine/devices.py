@@ -54,10 +54,8 @@ def _join_jax(devices):
 class OneDevice:
     """The one device that Keras chooses by itself."""
 
-    count = 1
-    """Devices that share a batch."""
-    first = True
-    """True if this process writes the run; one of several hosts does."""
+    count = 1  # devices that share a batch
+    first = True  # this process writes the run; one of several hosts does
 
     def scope(self):
         """Context to build and train the model in."""

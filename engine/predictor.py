@@ -22,12 +22,9 @@ TOKENS = re.compile(r"\w+|[^\w\s]")
 class Size(NamedTuple):
     """Size of an instance, as the model's own tokenizer counts it."""
 
-    tokens: dict
-    """`{field: tokens of all its texts}`."""
-    rows: int
-    """Rows that the model computes for it: windows of a passage, candidates, hypotheses."""
-    shape: tuple
-    """Lengths of a row along the axes that a batch pads to its longest."""
+    tokens: dict  # `{field: tokens of all its texts}`
+    rows: int  # that the model computes for it: windows of a passage, candidates, hypotheses
+    shape: tuple  # lengths of a row along the axes that a batch pads to its longest
 
 
 def work_of(sizes):

@@ -57,22 +57,15 @@ class AnyTraining(Training, extra="allow"):
 class State(Config):
     """The progress of a training; with the variables of model and optimizer, all that it continues from."""
 
-    step: int = 0
-    """Steps done."""
-    seconds: float = 0.0
-    """Time of these steps, without validations."""
-    losses: float = 0.0
-    """Sum of the losses since the last validation."""
+    step: int = 0  # steps done
+    seconds: float = 0.0  # time of these steps, without validations
+    losses: float = 0.0  # sum of the losses since the last validation
     best_score: float = -1.0
-    waited: int = 0
-    """Validations since the best score."""
-    stopped: bool = False
-    """True if early stopping ended the training."""
+    waited: int = 0  # validations since the best score
+    stopped: bool = False  # by early stopping
     validations: int = 0
-    validated_step: int = 0
-    """Step of the last validation."""
-    row: dict | None = None
-    """Last row of the history, for a process killed between saving and logging."""
+    validated_step: int = 0  # step of the last validation
+    row: dict | None = None  # last row of the history, for a process killed between saving and logging
 
     def next_validation(self, interval, total):
         """The step of the next validation: a multiple of `interval`, or the last step of `total`."""

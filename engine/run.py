@@ -49,8 +49,7 @@ class Run:
     """An existing run directory."""
 
     path: pathlib.Path
-    record: dict
-    """The contents of `config.json`."""
+    record: dict  # the contents of `config.json`
 
     @property
     def model(self):

@@ -14,11 +14,9 @@ class Words:
     """The words of a run or a prepared dataset, for other data with the same vocabulary."""
 
     path: pathlib.Path
-    facts: dict
-    """All of the `dataset.json`; of a run its dataset's facts, `hashed_words` and `trained_words`."""
+    facts: dict  # all of the `dataset.json`; of a run its dataset's facts, `hashed_words` and `trained_words`
     vocabulary: Vocabulary
-    vectors: Callable
-    """Zero-argument callable that returns the word vectors, float32 `(words + 1, dimension)`; row 0 is padding."""
+    vectors: Callable  # of no arguments: the word vectors, float32 `(words + 1, dimension)`; row 0 is padding
 
     @classmethod
     def of(cls, path, task):

@@ -165,10 +165,8 @@ async def prometheus(request: Request):
 async def all_models(request: Request):
     """Names, tasks and titles of the models."""
     models, shown = request.app.state.models, ("task", "title", "default", "ready")
-    rows = []
-    for name, model in models.items():
-        facts = model.summary()
-        rows.append({**_as_openai(name), **{field: facts[field] for field in shown if field in facts}})
+    facts = {name: model.summary().items() for name, model in models.items()}
+    rows = [_as_openai(name) | {field: value for field, value in of if field in shown} for name, of in facts.items()]
     return {"models": list(models), "object": "list", "data": rows}  # `models` as KServe has it, `data` as OpenAI
 
 
@@ -181,12 +179,8 @@ async def state(request: Request):
     """State, scores and examples of a model."""
     model = find_model(request)
     metadata, status = await model.metadata(), {"error_code": "OK", "error_message": ""}
-    return {
-        **_as_openai(model.name),
-        **metadata,
-        "ready": True,
-        "model_version_status": [{"version": model.version, "state": "AVAILABLE", "status": status}],
-    }
+    version = {"version": model.version, "state": "AVAILABLE", "status": status}
+    return {**_as_openai(model.name), **metadata, "ready": True, "model_version_status": [version]}
 
 
 @router.get("/v1/models/{model:model}/metadata")

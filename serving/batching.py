@@ -12,10 +12,8 @@ from base.files import UserError
 from engine.predictor import work_of
 from serving.limits import LARGE_BODY, STOPPING, Limits, RequestError, check_size, lane
 
-LARGE_QUEUE, SMALL_BATCH = 8, 4
-"""The queue of large requests is shorter by the first factor; small ones share batches of up to `large` cells times the
-second."""
-
+LARGE_QUEUE = 8  # the queue of large requests is shorter by this factor
+SMALL_BATCH = 4  # small requests share batches of up to this times `large` cells
 loader = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="loader")
 """Loads models, so that requests for them hold no thread that others need."""
 
@@ -125,10 +123,8 @@ class _Request:
     verb: str
     instances: list
     sizes: list
-    compute: Callable
-    """The function that answers instances; requests with the same one share batches."""
-    future: asyncio.Future
-    """Done when the request is answered, its client has left or its time is over."""
+    compute: Callable  # answers instances; requests with the same one share batches
+    future: asyncio.Future  # done when the request is answered, its client has left or its time is over
     arrived: float = dataclasses.field(default_factory=time.perf_counter)
 
 

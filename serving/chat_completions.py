@@ -19,8 +19,7 @@ from base.config import Config, Positive
 from base.files import UserError
 from serving.limits import as_json, error_body, find_model, read, while_wanted
 
-LONGEST = 100
-"""Words of a reply at most, whatever `max_tokens` says."""
+LONGEST = 100  # words of a reply at most, whatever `max_tokens` says
 SPEAKERS = {"user": "user", "assistant": "bot"}
 STREAM = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 router = APIRouter()
@@ -100,15 +99,10 @@ async def chat(request: Request):
     text, answer = await while_wanted(request, _last(replies))
     message = {"role": "assistant", "content": text, "refusal": None}
     words, written = sum(len(text.split()) for _, text in said), len(text.split())
-    return as_json(
-        {
-            **head,
-            "object": "chat.completion",
-            "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}],
-            "usage": {"prompt_tokens": words, "completion_tokens": written, "total_tokens": words + written},
-            **({"explanation": answer} if asked.explain else {}),
-        }
-    )
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
+    usage = {"prompt_tokens": words, "completion_tokens": written, "total_tokens": words + written}
+    completion = {**head, "object": "chat.completion", "choices": [choice], "usage": usage}
+    return as_json(completion | ({"explanation": answer} if asked.explain else {}))
 
 
 async def _last(replies):

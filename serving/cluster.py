@@ -23,8 +23,7 @@ from serving.batching import Batched
 from serving.limits import Limits, RequestError
 
 APPLICATION, COUNTS = "colloquy", "Counts"
-TRIES = 6
-"""Attempts per request: an answer depends on nothing but its request, so another replica may be asked."""
+TRIES = 6  # attempts per request: an answer depends on nothing but its request, so another replica may be asked
 LOST = (RayActorError, ReplicaUnavailableError)
 
 
@@ -162,14 +161,9 @@ def application(loads, replicas, limits=None, access=None, doors=1):
     for name, load in loads.items():
         fewest, most = replicas[name]
         scale = {"min_replicas": fewest, "max_replicas": most, "target_ongoing_requests": limits.max_batch / 2}
-        deployment = serve.deployment(
-            name=name,
-            autoscaling_config=scale,
-            max_ongoing_requests=limits.max_queue,
-            ray_actor_options={"num_cpus": 1},
-            health_check_period_s=1,
-        )(Replica)
-        models.append(deployment.bind(counts, name, load, limits))
+        options = {"max_ongoing_requests": limits.max_queue, "ray_actor_options": {"num_cpus": 1}}
+        deployment = serve.deployment(name=name, autoscaling_config=scale, health_check_period_s=1, **options)
+        models.append(deployment(Replica).bind(counts, name, load, limits))
     names = list(loads)
 
     def build():

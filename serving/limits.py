@@ -32,11 +32,9 @@ HEALTH = ("/healthz", "/v2/health/live", "/v2/health/ready")
 """Paths that need no key and answer while the server stops."""
 LABEL = "stable"  # of the only version
 CHAT = "/v1/chat/"  # where errors have the form of OpenAI's
-LARGE_BODY = 30_000
-"""Bytes of a body from which on it is large, see `Lane`."""
+LARGE_BODY = 30_000  # bytes of a body from which on it is large, see `Lane`
 LANE = 16  # large bodies that may wait
-REST, LONGEST_REST = 4, 1.0
-"""Pause after a large body: a multiple of its time, and the most seconds."""
+REST, LONGEST_REST = 4, 1.0  # pause after a large body: a multiple of its time, and the most seconds
 
 
 class RequestError(UserError):

@@ -79,13 +79,8 @@ async def model_metadata(request: Request):
     """Tensors of a model."""
     model = find_model(request)
     metadata = await model.metadata()
-    return {
-        "name": model.name,
-        "versions": [model.version],
-        "platform": "keras",
-        "inputs": _described(metadata["instance"]),
-        "outputs": _described(metadata["answer"]),
-    }
+    tensors = {"inputs": _described(metadata["instance"]), "outputs": _described(metadata["answer"])}
+    return {"name": model.name, "versions": [model.version], "platform": "keras", **tensors}
 
 
 @router.get("/v2/models/{model:model}/ready")
@@ -134,12 +129,8 @@ def tensor_of(name, values):
         array = np.array(None)
     if array.dtype.kind not in DATATYPES:
         array = np.array([json.dumps(value, ensure_ascii=False, allow_nan=False) for value in values])
-    return {
-        "name": name,
-        "shape": list(array.shape),
-        "datatype": DATATYPES[array.dtype.kind],
-        "data": array.ravel().tolist(),
-    }
+    kind, data = DATATYPES[array.dtype.kind], array.ravel().tolist()
+    return {"name": name, "shape": list(array.shape), "datatype": kind, "data": data}
 
 
 # === Schemas ===
@@ -162,12 +153,11 @@ def _described(schema):
 
 def signatures(metadata):
     """The `signature_def` of a model as TensorFlow Serving shows it."""
-    sides = {"inputs": metadata.get("instance", {}), "outputs": metadata.get("answer", {})}
-    found = {side: {each["name"]: _info(each) for each in _described(schema)} for side, schema in sides.items()}
-    return {"signature_def": {"serving_default": {**found, "method_name": "tensorflow/serving/predict"}}}
-
-
-def _info(tensor):
-    dims = [{"size": str(size), "name": ""} for size in tensor["shape"]]
-    shape = {"dim": dims, "unknown_rank": False}
-    return {"dtype": DTYPES[tensor["datatype"]], "tensor_shape": shape, "name": tensor["name"]}
+    signature = {"method_name": "tensorflow/serving/predict"}
+    for side, field in (("inputs", "instance"), ("outputs", "answer")):
+        signature[side] = {}
+        for tensor in _described(metadata.get(field, {})):
+            dims = [{"size": str(size), "name": ""} for size in tensor["shape"]]
+            shape, name = {"dim": dims, "unknown_rank": False}, tensor["name"]
+            signature[side][name] = {"dtype": DTYPES[tensor["datatype"]], "tensor_shape": shape, "name": name}
+    return {"signature_def": {"serving_default": signature}}

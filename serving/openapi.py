@@ -30,8 +30,7 @@ ERRORS = {
     503: "512 requests are open: ask again",
     504: "no answer within 30 seconds",
 }
-LONGEST, SHOWN = 12, 3
-"""Lists in examples of answers that are longer than the first are cut to the second."""
+LONGEST, SHOWN = 12, 3  # lists in examples of answers that are longer than the first are cut to the second
 
 
 def _object(**fields):

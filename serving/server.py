@@ -11,14 +11,10 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from base.files import UserError
 
-KEEP_ALIVE = 75
-"""Seconds that an idle connection stays open: longer than usual clients keep one, else they use one that closes."""
-HEADER_SECONDS = 10
-"""Seconds in which the headers of a request arrive."""
-UNFINISHED = 256
-"""Connections that may send no request, or part of its headers; beyond, the oldest is closed."""
-UNACCEPTED = 2048
-"""Connections that wait for the server to accept them."""
+KEEP_ALIVE = 75  # seconds of an idle connection: longer than clients keep one, else they use one that closes
+HEADER_SECONDS = 10  # in which the headers of a request arrive
+UNFINISHED = 256  # connections that may send no request, or part of its headers; beyond, the oldest is closed
+UNACCEPTED = 2048  # connections that wait for the server to accept them
 SWITCH_SECONDS = 0.00005
 """Time after which a thread that computes in Python lets another one, of 5 ms by default; a small request waits for its
 turn some twenty times."""
@@ -72,10 +68,7 @@ def bind(host, port):
 class Server(uvicorn.Server):
     """A server that at SIGTERM or SIGINT answers what is open before it ends; a second signal ends it at once.
 
-    Args:
-        app: An application of `serving.app`.
-        listening: A socket of `bind`.
-        grace_seconds: Time that open requests have; those left then get status 503.
+    `listening` is a socket of `bind`. Open requests have `grace_seconds`; those left then get status 503.
     """
 
     def __init__(self, app, listening, grace_seconds):

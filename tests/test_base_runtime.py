@@ -20,8 +20,8 @@ SAPPHIRE_RAPIDS = "flags\t\t: fpu avx2 avx512f avx512_bf16 amx_bf16 amx_tile"
 
 
 @pytest.fixture(autouse=True)
-def nothing_said_yet(monkeypatch):
-    monkeypatch.setattr(runtime, "_said", set())
+def nothing_said_yet():
+    runtime.announce.cache_clear()
 
 
 @pytest.fixture

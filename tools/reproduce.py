@@ -31,8 +31,7 @@ PUBLISHED = {
     "entity-memma": "entity-memma-task5",
     "memma": "memma-task6",
 }
-ROUNDING = 5e-4
-"""Largest difference that is rounding; relative for perplexity and length, which exceed 1."""
+ROUNDING = 5e-4  # largest difference that is rounding; relative for perplexity and length, which exceed 1
 
 
 def main():
