@@ -1,6 +1,6 @@
 // The page: tabs, models and examples, requests that can be stopped, the address bar. No library.
 
-import { ask, composes, element, needsKey, notice, pathOf } from "./common.js";
+import { ask, composes, element, needsKey, notice, pathOf, tooLong } from "./common.js";
 import { selection } from "./selection.js";
 import { reading_comprehension } from "./reading.js";
 import { dialog, generation } from "./talk.js";
@@ -51,6 +51,7 @@ class Panel {
       event.preventDefault();
       (event.target.parentNode.querySelector("[data-send]") || this.form.querySelector("[type=submit]")).click();
     });
+    for (const kind of ["paste", "drop"]) this.form.addEventListener(kind, (event) => this.checkLength(event));
     this.form.addEventListener("invalid", ({ target }) => target.closest("details")?.toggleAttribute("open", true), true);
     this.form.addEventListener("input", (event) => event.target.closest("select") || this.changed());
     model.addEventListener("change", () => this.choose(model.value).then(() => remember(true)));
@@ -74,6 +75,17 @@ class Panel {
     const example = this.example();
     const same = example && Object.keys(instance).every((key) => JSON.stringify(instance[key]) === JSON.stringify(example.instance[key]));
     return (same && example.expected) || [];
+  }
+
+  /** Refuses a text that is pasted or dropped into a field and would make it too long. */
+  checkLength(event) {
+    const { value = "", selectionStart, selectionEnd } = event.target;
+    const added = (event.clipboardData || event.dataTransfer).getData("text").length;
+    const problem = added && tooLong(value.length - selectionEnd + selectionStart + added);
+    if (!problem) return;
+    event.preventDefault();
+    event.stopImmediatePropagation(); // it becomes no rows
+    this.say(problem);
   }
 
   say(text) { this.form.querySelector(".error").textContent = text; }

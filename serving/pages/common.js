@@ -132,7 +132,12 @@ export async function stream(model, turns, decode, write, signal) {
   return { best: [], attention: [], ...found, response: text };
 }
 
-// === Files ===
+// === Long texts and files ===
+
+const LONGEST = 200_000; // characters of a text, the server's default; megabytes in a field would freeze the page
+
+/** What there is to say of a text with `length` characters, if that is too many. */
+export const tooLong = (length) => (length > LONGEST ? `A text may have ${LONGEST.toLocaleString("en")} characters at most. Received: ${length.toLocaleString("en")}.` : "");
 
 /** Lets a text file be dropped onto `target` or chosen by the panel's button; `use(text)` may return what there is to say. */
 export function acceptFile(state, target, use) {

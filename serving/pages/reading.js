@@ -1,11 +1,14 @@
 // Ask a text: the answer marked in the passage, whose words are shaded by attention.
 
-import { acceptFile, bar, element, explain, percent } from "./common.js";
+import { acceptFile, bar, element, explain, percent, tooLong } from "./common.js";
 import { chooser, legend, shadeText } from "./attention.js";
 
 export const reading_comprehension = {
   begin(state) {
-    acceptFile(state, state.fields.passage, (text) => { state.fields.passage.value = text; });
+    acceptFile(state, state.fields.passage, (text) => {
+      if (!tooLong(text.length)) state.fields.passage.value = text;
+      return tooLong(text.length);
+    });
   },
   fill(state, { passage = "", question = "" }) {
     state.fields.passage.value = passage;

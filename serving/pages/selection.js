@@ -1,44 +1,61 @@
 // Pick a response: turns and candidates as rows, and the ranking with what matched.
 
-import { acceptFile, bar, element, explain, lines, percent, predict, softmax } from "./common.js";
+import { acceptFile, bar, element, explain, lines, percent, predict, softmax, tooLong } from "./common.js";
 import { matches } from "./attention.js";
 
 const texts = (list) => [...list.querySelectorAll("textarea")].map((field) => field.value.trim()).filter(Boolean);
-const MOST = 200; // rows of a file
+const MOST = 200; // rows that are made at once
+const nameOf = (list) => list.nextElementSibling.dataset.add; // of its rows: Turn or Response
 const changed = (list) => list.dispatchEvent(new Event("input", { bubbles: true }));
 
-function row(list, text, name, before = null) {
+function row(list, text, before = null) {
   const field = element("textarea", { rows: Math.min(6, Math.ceil((text.length + 1) / 44)), dir: "auto" });
   field.value = text;
-  field.addEventListener("paste", (event) => { // several lines become several rows
-    const pasted = lines(event.clipboardData.getData("text"));
-    if (pasted.length < 2 || field.value) return;
-    event.preventDefault();
-    pasted.map((each) => row(list, each, name, item)).at(-1).focus();
-    discard();
-  });
-  const discard = () => { item.remove(); number(list, name); changed(list); };
   const grip = element("button", { type: "button", class: "grip", title: "Drag, or press Alt and an arrow key" });
   const remove = element("button", { type: "button", class: "remove", onclick: () => {
     ((item.nextElementSibling || item.previousElementSibling)?.querySelector(".remove") || list.nextElementSibling).focus();
-    discard();
+    discard(item);
   } }, "×");
   const item = element("li", {}, grip, field, remove);
-  letMove(list, item, grip, name);
+  letMove(list, item, grip);
   list.insertBefore(item, before);
-  number(list, name);
+  number(list);
   return field;
 }
 
+function discard(item) {
+  const list = item.parentNode;
+  item.remove();
+  number(list);
+  changed(list);
+}
+
+/** Several lines that are pasted into an empty row become several rows. */
+function paste(state, event) {
+  const item = event.target.closest(".give li");
+  const { found, note } = firstLines(event.clipboardData.getData("text"));
+  if (!item || event.target.value || found.length < 2) return;
+  event.preventDefault();
+  found.map((text) => row(item.parentNode, text, item)).at(-1).focus();
+  discard(item);
+  state.say(note);
+}
+
+function firstLines(text) {
+  const all = lines(text);
+  const note = all.length > MOST ? `The text has ${all.length.toLocaleString("en")} lines: the first ${MOST} are here.` : "";
+  return { found: all.slice(0, MOST), note };
+}
+
 /** Moves a row past its neighbours: by its grip with mouse, finger or arrow keys, and with Alt and arrow keys from anywhere in it. */
-function letMove(list, item, grip, name) {
+function letMove(list, item, grip) {
   const move = (step) => { // the neighbour moves, so that the row keeps the focus and the pointer
     if (step < 0) item.after(item.previousElementSibling);
     else item.before(item.nextElementSibling);
     item.scrollIntoView({ block: "nearest" });
-    number(list, name);
+    number(list);
     changed(list);
-    document.getElementById("moved").textContent = `${name} moved to place ${[...list.children].indexOf(item) + 1} of ${list.children.length}.`;
+    document.getElementById("moved").textContent = `${nameOf(list)} moved to place ${[...list.children].indexOf(item) + 1} of ${list.children.length}.`;
   };
   const middle = (row) => { const { top, height } = row.getBoundingClientRect(); return top + height / 2; };
   grip.addEventListener("pointerdown", (event) => grip.setPointerCapture(event.pointerId));
@@ -55,7 +72,8 @@ function letMove(list, item, grip, name) {
   });
 }
 
-function number(list, name) {
+function number(list) {
+  const name = nameOf(list);
   [...list.children].forEach((item, i, all) => {
     item.dataset.who = (all.length - i) % 2 ? "them" : "you";
     item.querySelector("textarea").setAttribute("aria-label", `${name} ${i + 1}`);
@@ -63,9 +81,9 @@ function number(list, name) {
   });
 }
 
-function setRows(list, values, name) {
+function setRows(list, values) {
   list.replaceChildren();
-  for (const text of values.length ? values : [""]) row(list, text, name);
+  for (const text of values.length ? values : [""]) row(list, text);
 }
 
 const place = (state, name) => state.panel.querySelector(`.${name}`);
@@ -74,16 +92,18 @@ export const selection = {
   begin(state) {
     const candidates = place(state, "candidates");
     for (const button of state.panel.querySelectorAll("[data-add]")) {
-      button.addEventListener("click", () => row(button.previousElementSibling, "", button.dataset.add).focus());
+      button.addEventListener("click", () => row(button.previousElementSibling, "").focus());
     }
+    state.form.addEventListener("paste", (event) => paste(state, event));
     state.panel.querySelector("[data-empty]").addEventListener("click", () => {
-      setRows(candidates, [], "Response");
+      setRows(candidates, []);
       state.form.requestSubmit();
     });
     acceptFile(state, state.panel.querySelector(".candidate-box"), (text) => {
-      const found = lines(text);
-      setRows(candidates, found.slice(0, MOST), "Response");
-      return found.length > MOST ? `The file has ${found.length.toLocaleString("en")} lines: the first ${MOST} are here.` : "";
+      const { found, note } = firstLines(text);
+      const problem = tooLong(found.join("").length);
+      if (!problem) setRows(candidates, found);
+      return problem || note;
     });
   },
   introduce(state, { responses }) {
@@ -92,8 +112,8 @@ export const selection = {
     hint.textContent = `Or leave them out, and an index of ${(responses || 0).toLocaleString("en")} responses is searched.`;
   },
   fill(state, { turns = [], candidates = [] }) {
-    setRows(place(state, "turns"), turns, "Turn");
-    setRows(place(state, "candidates"), candidates, "Response");
+    setRows(place(state, "turns"), turns);
+    setRows(place(state, "candidates"), candidates);
   },
   input: (state) => ({ turns: texts(place(state, "turns")), candidates: texts(place(state, "candidates")) }),
   instance(state) {

@@ -124,7 +124,8 @@ def read(instance):
 
 def write(instance):
     texts = [f"you said: {instance['turns'][-1]}", "something else"]
-    return {"response": texts[0], "best": [{"text": text, "score": -1.0} for text in texts]}
+    best = [{"text": text, "score": score} for text, score in zip(texts, (0.5, -1.0), strict=True)]
+    return {"response": texts[0], "best": best}
 
 
 def book(instance):

@@ -29,11 +29,13 @@ NAMES = ["no", "perhaps ✓ true response", "the one at the window"]
 COLOURS = "each => [getComputedStyle(each).borderTopColor, getComputedStyle(document.body).backgroundColor]"
 FOCUSED = "document.activeElement.ariaLabel || document.activeElement.textContent"
 DROP = """([selector, name, text]) => {
-    const data = new DataTransfer();
-    data.items.add(new File([text], name, { type: "text/plain" }));
+    const dataTransfer = new DataTransfer();
+    if (name) dataTransfer.items.add(new File([text], name, { type: "text/plain" }));
+    else dataTransfer.setData("text/plain", text);
     const at = document.querySelector(selector);
-    for (const kind of ["dragover", "drop"]) at.dispatchEvent(new DragEvent(kind, { dataTransfer: data }));
+    for (const kind of ["dragover", "drop"]) at.dispatchEvent(new DragEvent(kind, { dataTransfer, bubbles: true }));
 }"""
+COPY = "([text, count]) => navigator.clipboard.writeText(text.repeat(count))"
 
 
 def unfold(panel):
@@ -132,7 +134,7 @@ def test_rows_are_pasted_in_their_place_and_keep_the_focus(page, ranking):
     ranking.get_by_label("Turn 1", exact=True).fill("")
     press(ranking, "Add a turn")
     ranking.get_by_label("Turn 2", exact=True).fill("last")
-    page.evaluate("navigator.clipboard.writeText('one\\ntwo')")
+    page.evaluate(COPY, ["one\ntwo", 1])
     ranking.get_by_label("Turn 1", exact=True).press("Control+v")
     expect(ranking.get_by_label("Turn 3", exact=True)).to_have_value("last")
     assert fields(ranking, "turns") == ["one", "two", "last"]
@@ -144,9 +146,14 @@ def test_rows_are_pasted_in_their_place_and_keep_the_focus(page, ranking):
         assert page.evaluate(FOCUSED) == focused
 
 
-def test_a_file_of_many_lines_is_cut_and_says_so(page, ranking):
+def test_of_many_lines_the_first_are_taken(page, ranking):
+    page.evaluate(COPY, ["so\n", 1001])
+    press(ranking, "Add a response")
+    ranking.get_by_label("Response 4", exact=True).press("Control+v")
+    ranking.get_by_text("The text has 1,001 lines: the first 200 are here.").wait_for()
+    assert len(fields(ranking, "candidates")) == 3 + 200
     page.evaluate(DROP, [".candidate-box", "mine.txt", "so\n" * 1000])
-    ranking.get_by_text("The file has 1,000 lines: the first 200 are here.").wait_for()
+    ranking.get_by_text("The text has 1,000 lines: the first 200 are here.").wait_for()
     assert len(fields(ranking, "candidates")) == 200
 
 
@@ -317,6 +324,18 @@ def test_a_text_file_is_dropped_onto_the_passage(page, reading):
     reading.get_by_text("This file cannot be read.").wait_for()
 
 
+def test_a_text_that_would_freeze_the_page_is_not_taken(page, reading):
+    field, most = reading.locator("[name=passage]"), "A text may have 200,000 characters at most. Received:"
+    before = field.input_value()
+    page.evaluate(COPY, ["x", 200_000])
+    field.press("Control+v")
+    reading.get_by_text(f"{most} {200_000 + len(before):,}.").wait_for()
+    for name, count in (("notes.txt", 200_001), (None, 200_002)):  # a file, a text
+        page.evaluate(DROP, ["[name=passage]", name, "x" * count])
+        reading.get_by_text(f"{most} {count + (0 if name else len(before)):,}.").wait_for()
+    assert field.input_value() == before
+
+
 # === Conversations ===
 
 
@@ -325,6 +344,7 @@ def test_talk_continues_and_starts_again(talk, models):
     say(talk, None, "you said: tea ?")
     asked = models["fake-generation"].asked
     assert asked[-1] == {"turns": ["hi", "hello", "tea ?"], "decode": "beam=5,length_penalty=1,block_ngrams=3"}
+    assert talk.locator(".ranked li").all_inner_texts() == ["0.50\nyou said: tea ?", "-1.00\nsomething else"]
     press(talk, "attention while writing said:")
     assert talk.locator(".turns.shown li").last.get_attribute("data-who") == "you"  # on its side of the talk
     assert talk.locator(".turns.shown .word").last.evaluate("each => each.style.getPropertyValue('--w')") == "1.000"
@@ -341,13 +361,6 @@ def test_talk_continues_and_starts_again(talk, models):
     talk.locator(".settings").evaluate("fold => { fold.open = false; }")
     say(talk, "hi")
     assert talk.get_by_label("Temperature").evaluate("field => field === document.activeElement")  # where it is wrong
-
-
-def test_a_score_of_a_reply_is_no_percentage(talk, models):
-    best = [{"text": "so", "score": 1.5}, {"text": "well", "score": -0.25}]
-    models["fake-generation"].answer = lambda _: {"response": "so", "best": best}
-    say(talk, None, "so")
-    assert talk.locator(".ranked li").all_inner_texts() == ["1.50\nso", "-0.25\nwell"]
 
 
 def test_a_silent_reply_stays_in_the_talk(talk, models):
@@ -562,22 +575,17 @@ def test_a_request_is_copied_for_programs(page, ranking, server):
 def test_the_page_asks_for_the_key_once(page, ranking, server):
     server.restart("schlüssel")
     press(ranking, "Rank")
-    for key in ("wrong", "schlüssel"):
+    for key, button in (("typed", "Cancel"), ("wrong", "Continue"), ("schlüssel", "Continue")):
         page.get_by_label("Key", exact=True).fill(key)
-        page.get_by_role("button", name="Continue").click()
+        page.get_by_role("button", name=button).click()
+        if button == "Cancel":
+            ranking.get_by_text("expected the server's key").wait_for()
+            assert page.evaluate("sessionStorage.length") == 0
+            press(ranking, "Rank")
     ranking.locator(".explanation section").wait_for()
     assert page.evaluate("[localStorage.length, ...Object.values(sessionStorage)]") == [0, "schlüssel"]
     say(open_tab(page, "Talk"), None, "you said: tea ?")
     assert page.get_by_role("dialog").count() == 0 and "schl" not in urllib.parse.unquote(page.url)
-
-
-def test_no_key_need_be_given(page, ranking, server):
-    server.restart("key")
-    press(ranking, "Rank")
-    page.get_by_label("Key", exact=True).fill("typed")
-    page.get_by_role("button", name="Cancel").click()
-    ranking.get_by_text("expected the server's key").wait_for()
-    assert page.get_by_role("dialog").count() == page.evaluate("sessionStorage.length") == 0
 
 
 def test_copies_have_the_place_of_the_key(browser, server, monkeypatch):
