@@ -80,7 +80,7 @@ def _states_by_operation(x_TBD, mask_TB, w_DG, w_HG, b_G, backwards):
     """Outputs, cells, gates i, f, o and new contents of all steps, `(T, B, H)` each.
 
     A step takes as long as reading its weights. So the words of a part of the steps, if they are few, are multiplied
-    by those of the input all at once, and the products are the weights of which each word's one-hot vector reads a row.
+    by those of the input all at once, and each word's one-hot vector reads its product, a row of the weights.
     """
     import tensorflow as tf
 
