@@ -72,14 +72,12 @@ class DAMConfig(Config):
     """`exact`: padding changes nothing, so a batch can be cut to its real size. `release`: the release's masks, under
     which padded words and empty turns count."""
     scalar_bias: bool = False
-    """The biases of each feed-forward net are single numbers, as in the release; the paper's `b1` and `b2` are
-    vectors."""
+    """The biases of each feed-forward net are single numbers, as in the release; the paper's `b1`, `b2` are vectors."""
     match_divisor: Annotated[float, Field(ge=0)] = 0.0
     """Every match is divided by this; 0: by `sqrt(embedding_dim)`. The release always divides by `sqrt(200)`, which is
     the same at its 200 dimensions; the paper does not divide."""
     response_rows: bool = False
-    """The match image has the response's words before the utterance's, as in the release's `last_net`, and in none of
-    its other networks."""
+    """The match image has the response's words before the utterance's, as in the release's `last_net` alone."""
     hashed_words: Annotated[int, Field(ge=0, le=2**24)] = 0
     """Ids after `vocabulary_size`, of unknown words by their hash; they share the vector of `unknown_id`."""
     unknown_id: NonNegative = 0

@@ -40,8 +40,7 @@ class GenerationPredictor(Predictor):
         """A conversation."""
 
         turns: Annotated[list[str], Field(min_length=1)]
-        """The conversation, the oldest turn first. The model reads the last ones, the number that it was trained
-        with."""
+        """The conversation, the oldest turn first. The model reads the last ones, as many as in its training."""
         decode: Annotated[str, Field(max_length=200)] = ""
         """Search for replies, for example `beam=5,length_penalty=1`; empty: the predictor's own way."""
 

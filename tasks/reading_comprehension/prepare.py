@@ -38,8 +38,7 @@ class Settings(CommonSettings):
     min_count: Positive = 2
     """Characters that occur less often in the training files are unknown."""
     trained_words: NonNegative = 0
-    """Words of train that lack a vector and occur at least this often get one, which --set train_unknown=true trains;
-    0: none."""
+    """Words of train without a vector that occur this often get one, which --set train_unknown=true trains; 0: none."""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
     """Seed of the vectors of words that the file lacks."""
 

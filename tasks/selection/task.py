@@ -29,8 +29,7 @@ class Training(with_defaults(task.Training, validations_per_epoch=10.0)):
     """Settings of a selection training; the defaults are the DAM release's."""
 
     negatives: Literal["file", "fresh"] = "file"
-    """Negative responses: those of the file, or drawn anew each epoch from the positive responses of other training
-    contexts."""
+    """Negative responses: the file's, or drawn anew each epoch from the positive responses of other contexts."""
     negatives_per_positive: Positive = 1
     """Fresh negatives per positive; with `negatives=file` the file decides."""
     loss: Literal["pointwise", "softmax"] = "pointwise"
