@@ -5,7 +5,7 @@ import typing
 
 import numpy as np
 import reference as ref
-from helpers import set_random_weights
+from helpers import randomised
 from reference_recurrent import sigmoid
 
 from models.dam import DAM, DAMConfig, LexicalMatchConfig, release_settings
@@ -78,7 +78,7 @@ def fresh(**settings):
 @functools.cache
 def made(**settings):
     """A model with random weights, shared by the tests: do not change it."""
-    return set_random_weights(fresh(**settings), 1)
+    return randomised(fresh(**settings), 1)
 
 
 def real(logits, row):

@@ -1,7 +1,11 @@
 """For tests of serving: a model that answers at once, and a server on a thread."""
 
+import contextlib
+import http.client
+import json
 import threading
-import time
+
+from helpers import until
 
 from base.config import Config
 from base.files import UserError
@@ -79,9 +83,11 @@ class Running:
         assert not self.thread.is_alive()
 
 
-def until(true, seconds=20):
-    """Waits until `true()`."""
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.01)
+def ask(port, path, body=None):
+    """Status, headers and JSON, or text, of an answer; a body is posted."""
+    sent = None if body is None else json.dumps(body)
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
+        connection.request("POST" if sent else "GET", path, sent, {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        text = response.read().decode()
+        return response.status, response.headers, json.loads(text) if text.startswith("{") else text

@@ -5,8 +5,7 @@ import pickle
 import subprocess
 import sys
 
-import numpy as np
-from helpers import ROOT
+from helpers import ROOT, randomised
 
 from data.vocabulary import Vocabulary
 from engine.run import Run
@@ -19,10 +18,7 @@ SIZES = {"vocabulary_size": 11, "embedding_dim": 5, "max_turns": 3, "max_words":
 def make_run(path, **settings):
     """A run of a tiny model with random weights, and the model, in float32."""
     config = DAMConfig(**SIZES, conv_filters=(3, 2), positional=True, **settings)
-    model = DAM(config)
-    rng = np.random.default_rng(1)
-    for weight in model.weights:
-        weight.assign(rng.normal(size=weight.shape))
+    model = randomised(DAM(config), 1, 1.0)
     written = {"training": {"precision": "float32"}, "dataset": {"path": None, "name": "tiny"}}
     config = {"model": "dam", "config": config.to_json(), **written}
     run = Run.create(path, config, Vocabulary(WORDS))

@@ -11,7 +11,7 @@ import sys
 import keras
 import numpy as np
 from gradients import gradients_of
-from helpers import SMALL_RUNS, set_random_weights
+from helpers import SMALL_RUNS, randomised
 
 from models import MODELS
 from tasks import TASKS
@@ -36,7 +36,7 @@ def small(name, data):
 
 def initial_weights(name, data):
     """Random weights for the small model, a list of arrays."""
-    return set_random_weights(small(name, data)[0], seed=3).get_weights()
+    return randomised(small(name, data)[0], seed=3).get_weights()
 
 
 def loss_and_gradients(name, data, weights):

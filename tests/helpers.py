@@ -15,6 +15,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
+from unittest.mock import Mock
 
 import keras
 import numpy as np
@@ -25,6 +27,7 @@ from base.files import UserError
 from data import pickles
 from data.samples.dialog import write_babi
 from data.samples.selection import write_smn
+from engine import chat as terminal
 from engine.devices import OneDevice, choose_xla
 from engine.run import Run
 from engine.task import Recipe
@@ -46,11 +49,19 @@ def written(path, content):
     return path
 
 
-def refusal(function, *arguments):
+def refusal(function, *arguments, **options):
     """The message of the `UserError` that a function raises."""
     with pytest.raises(UserError) as caught:
-        function(*arguments)
+        function(*arguments, **options)
     return str(caught.value)
+
+
+def until(true, seconds=20):
+    """Waits until `true()`."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def flip_bit(path, place=0.5):
@@ -61,8 +72,8 @@ def flip_bit(path, place=0.5):
 
 
 def contents_of(directory):
-    """`{name: bytes}` of the files in it."""
-    return {file.name: file.read_bytes() for file in directory.iterdir() if file.is_file()}
+    """`{path: bytes}` of the files in it and below."""
+    return {str(file.relative_to(directory)): file.read_bytes() for file in directory.rglob("*") if file.is_file()}
 
 
 def unpickled(content):
@@ -323,6 +334,14 @@ def ran(*command, by=run_script, **options):
     return done
 
 
+def script_refusal(script, *flags):
+    """The error, one line, with which a script ends."""
+    done = run_script(script, *flags)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    [line] = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    return line
+
+
 def start_process(*command, **environment):
     """`run_process`, but it does not wait: a `subprocess.Popen`."""
     command = [sys.executable, *map(str, command)]
@@ -330,6 +349,14 @@ def start_process(*command, **environment):
     environment = {**os.environ, "PYTHONPATH": paths, **environment}
     pipe = subprocess.PIPE
     return subprocess.Popen(command, cwd=ROOT, env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+
+
+def talk_plain(chat, *lines, width=100):
+    """What is printed while a chat gets some lines, where there is no terminal."""
+    console = terminal.Terminal(file=io.StringIO(), width=width)
+    console.input = Mock(side_effect=[*lines, EOFError])
+    terminal.talk(chat, console)
+    return console.file.getvalue()
 
 
 def _without_project_flags():
@@ -355,22 +382,19 @@ on_tensorflow = pytest.mark.skipif(keras.config.backend() != "tensorflow", reaso
 not_on_jax = pytest.mark.skipif(keras.config.backend() == "jax", reason="needs what JAX, or Keras on it, lacks")
 
 
-def randomised(layer, seed, size=0.5):
-    """Gives every float weight random values; returns the layer. Tables of ids stay."""
+def randomised(layer, seed, size=None):
+    """Gives every float weight random values of the standard deviation `size`; returns the layer. Tables of ids stay.
+
+    Without a size it is 1 / sqrt(fan-in), with scales around 1, so that outputs vary as much as inputs.
+    """
     rng = np.random.default_rng(seed)
     for weight in layer.weights:
         if weight.dtype == "float32":
-            weight.assign(rng.normal(0.0, size, weight.shape))
-    return layer
-
-
-def set_random_weights(layer, seed):
-    """Gives every weight random values of a size that lets outputs vary; returns the layer."""
-    rng = np.random.default_rng(seed)
-    for weight in layer.weights:
-        shape = tuple(weight.shape)
-        fan_in = np.prod(shape[:-1]) if len(shape) > 1 else 4.0
-        fan_in = 1.0 if weight.name == "embeddings" else fan_in
-        centre = 1.0 if weight.name == "gamma" else 0.0
-        weight.assign(centre + rng.normal(size=shape) / np.sqrt(fan_in))
+            values = rng.normal(size=tuple(weight.shape))
+            if size is not None:
+                values *= size
+            elif weight.name != "embeddings":
+                values /= np.sqrt(np.prod(values.shape[:-1]) if values.ndim > 1 else 4.0)
+                values += 1.0 if weight.name == "gamma" else 0.0
+            weight.assign(values)
     return layer

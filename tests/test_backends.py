@@ -44,13 +44,9 @@ def test_models_have_the_same_loss_and_gradients_on_other_backends(backend, data
 def test_models_train_resume_and_score_on_jax_without_tensorflow(task, data, tmp_path):
     needs("jax")
     whole, interrupted = tmp_path / "whole", tmp_path / "interrupted"
-    plan = {
-        "data": {task: str(data[task])},
-        "settings": {},
-        "epochs": {"selection": 1.0, "dialog": 3.0, "generation": 1.0, "reading_comprehension": 7.0},
-        "runs": [{"path": str(whole), "devices": "one"}, {"path": str(interrupted), "devices": "all", "interrupt": 7}],
-        "evaluate": True,
-    }
+    runs = [{"path": str(whole), "devices": "one"}, {"path": str(interrupted), "devices": "all", "interrupt": 7}]
+    epochs = {"selection": 1.0, "dialog": 3.0, "generation": 1.0, "reading_comprehension": 7.0}
+    plan = {"data": {task: str(data[task])}, "settings": {}, "epochs": epochs, "runs": runs, "evaluate": True}
     done = ran("tests/training_program.py", json.dumps(plan), by=run_process, KERAS_BACKEND="jax")
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["modules"] == ["jax"]

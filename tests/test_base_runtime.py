@@ -76,17 +76,6 @@ VERSION_1 = {"cpu,cpuacct/x/cpu.cfs_quota_us": "70000\n", "cpu,cpuacct/x/cpu.cfs
 """Files of control groups of version 1: seven CPUs."""
 
 
-def machine(root, cgroup, **files):
-    """Writes the control groups of a machine below `root`."""
-    (root / "proc/self").mkdir(parents=True)
-    (root / "proc/self/cgroup").write_text(cgroup)
-    for path, text in files.items():
-        file = root / "sys/fs/cgroup" / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-    return root
-
-
 @pytest.mark.parametrize(
     ("cgroup", "files", "expected"),
     [
@@ -100,8 +89,12 @@ def machine(root, cgroup, **files):
     ],
 )
 def test_available_cpus_respects_affinity_and_control_groups(tmp_path, monkeypatch, cgroup, files, expected):
+    for path, text in {"proc/self/cgroup": cgroup, **files}.items():
+        file = tmp_path / (path if path.startswith("proc") else f"sys/fs/cgroup/{path}")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(11)))
-    assert runtime.available_cpus(machine(tmp_path, cgroup, **files)) == expected
+    assert runtime.available_cpus(tmp_path) == expected
 
 
 # === Precision ===

@@ -121,23 +121,17 @@ PHRASES = r"\b(so many|of which|in turn|as of|stands|goes on|is none|has not)\b"
 SOURCE = [*ROOT.glob("*.py"), *(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))]
 
 
-def docstrings(code):
-    """The texts of classes, functions, modules and fields, with their numbers of lines."""
-    for node in ast.walk(ast.parse(code)):
-        match node:
-            case ast.Expr(ast.Constant(str(text))):
-                yield text, node.end_lineno - node.lineno + 1
-
-
 def test_docstrings_begin_with_a_noun_or_a_verb_and_are_few():
     begins, lines, documented = [], collections.Counter(), collections.Counter()
     for path in SOURCE:
         code = path.read_text(encoding="utf-8")
         part = "layers and models" if path.parent.name in ("layers", "models") else "elsewhere"
         lines[part] += code.count("\n")
-        for text, count in docstrings(code):
-            documented[part] += count
-            begins += [text] * bool(re.match(r"\s*(what|how|whether|which)\b", text, re.IGNORECASE))
+        for node in ast.walk(ast.parse(code)):
+            match node:
+                case ast.Expr(ast.Constant(str(text))):  # of a class, function, module or field
+                    documented[part] += node.end_lineno - node.lineno + 1
+                    begins += [text] * bool(re.match(r"\s*(what|how|whether|which)\b", text, re.IGNORECASE))
     assert begins == []
     assert documented["layers and models"] <= 0.35 * lines["layers and models"]
     assert documented["elsewhere"] <= 0.18 * lines["elsewhere"]

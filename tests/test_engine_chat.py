@@ -2,15 +2,16 @@
 
 import contextlib
 import io
+from unittest.mock import Mock
 
 import pytest
+from helpers import talk_plain
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 from rich.table import Table
 from rich.text import Text
-from terminals import talk_plain
 
 from base.files import UserError
 from engine import chat as terminal
@@ -157,12 +158,8 @@ def test_in_a_terminal_lines_are_edited_and_come_back(monkeypatch, tmp_path):
 @pytest.mark.parametrize("interrupted", ["stop", "slow"])
 def test_a_stopped_answer_does_not_end_the_conversation(monkeypatch, tmp_path, interrupted):
     chat = Parrot(None)
-
-    def broken(*_, **__):
-        raise KeyboardInterrupt
-
     with typing([f"{interrupted}\r", "go\r", "/quit\r"], monkeypatch, tmp_path) as console:
-        monkeypatch.setattr(terminal.Live, "update", broken)
+        monkeypatch.setattr(terminal.Live, "update", Mock(side_effect=KeyboardInterrupt))
         terminal.talk(chat, console)
     shown = console.file.getvalue()
     assert "[stopped]" in shown and "go go" in shown

@@ -11,10 +11,9 @@ import types
 
 import numpy as np
 import pytest
-from helpers import SMALL_RUNS, refusal, start_process
+from helpers import SMALL_RUNS, contents_of, refusal, start_process
 from test_engine_devices import EPOCHS, RATE, assert_equal_states, plan_of, result_of
 
-from base.files import UserError
 from data.samples.selection import write_smn
 from engine.cluster import train_on_cluster
 from engine.run import LAST, Run
@@ -50,10 +49,8 @@ def test_two_nodes_prepare_the_same_bytes_as_one_process(two_nodes, tmp_path, mo
     assert (raw / "train.txt").stat().st_size > 50_000
     for out, ray in (("one", False), ("two", True)):
         prepare("smn", raw, tmp_path / out, SMALL, ray=ray)
-    files = sorted(file.relative_to(tmp_path / "one") for file in (tmp_path / "one").rglob("*") if file.is_file())
-    assert len(files) == 4
-    for file in files:
-        assert (tmp_path / "two" / file).read_bytes() == (tmp_path / "one" / file).read_bytes(), file
+    one, two = contents_of(tmp_path / "one"), contents_of(tmp_path / "two")
+    assert len(one) == 4 and two == one
     with open(raw / "train.txt", "a") as file:
         file.write("1 no tabs\n")
     alone, together = (refusal(prepare, "smn", raw, tmp_path / "new", SMALL, ray) for ray in (False, True))
@@ -96,10 +93,10 @@ def test_two_hosts_learn_what_one_device_learns_though_one_is_killed(two_nodes, 
     record = Run.open(tmp_path / "two").record
     assert record["devices"] == 2 and len(record["resumed"]) == 1
     assert_equal_states(tmp_path / "two", tmp_path / "one" / "dialog", atol=1e-5)
-    with pytest.raises(UserError, match=r"two is in use: give another --workdir, or --resume to continue$"):
-        train_on_cluster(2, **arguments(task, prepared_dialog, tmp_path / "two"))
-    with pytest.raises(UserError, match=r"^--ray_hosts=3: expected 3 hosts in the cluster. Received: 2$"):
-        train_on_cluster(3, **arguments(task, prepared_dialog, tmp_path / "three"))
+    in_use = refusal(train_on_cluster, 2, **arguments(task, prepared_dialog, tmp_path / "two"))
+    assert in_use.endswith("two is in use: give another --workdir, or --resume to continue")
+    too_many = refusal(train_on_cluster, 3, **arguments(task, prepared_dialog, tmp_path / "three"))
+    assert too_many == "--ray_hosts=3: expected 3 hosts in the cluster. Received: 2"
     assert not list(tmp_path.glob(".ray.*"))
 
 
@@ -124,16 +121,15 @@ def test_a_host_lost_again_and_again_ends_it(monkeypatch, tmp_path, saves, start
         return "an error"
 
     monkeypatch.setattr("engine.cluster._start", start)
-    with pytest.raises(UserError, match=f"^{message}$"):
-        train_on_cluster(2, **arguments(DialogTask(), tmp_path, path))
+    assert refusal(train_on_cluster, 2, **arguments(DialogTask(), tmp_path, path)) == message
     assert resumes == [False, *[True] * (starts - 1)]
 
 
 def test_without_ray_it_says_what_to_install(monkeypatch, tmp_path):
     write_smn(tmp_path / "raw", count=60, seed=3, held_out=11)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"^--ray_hosts needs Ray: python -m pip install -e '\.\[ray\]'$"):
-        train_on_cluster(2, **arguments(DialogTask(), tmp_path, tmp_path / "run"))
-    with pytest.raises(UserError, match=r"^--ray needs Ray: python -m pip install -e '\.\[ray\]'$"):
-        prepare("smn", tmp_path / "raw", tmp_path / "out", SMALL, ray=True)
+    training = refusal(train_on_cluster, 2, **arguments(DialogTask(), tmp_path, tmp_path / "run"))
+    assert training == "--ray_hosts needs Ray: python -m pip install -e '.[ray]'"
+    preparing = refusal(prepare, "smn", tmp_path / "raw", tmp_path / "out", SMALL, ray=True)
+    assert preparing == "--ray needs Ray: python -m pip install -e '.[ray]'"
     assert not (tmp_path / "out").exists()

@@ -4,7 +4,7 @@ import hashlib
 import json
 import pathlib
 import shutil
-import types
+from unittest.mock import Mock
 
 import keras
 import pytest
@@ -30,7 +30,7 @@ def archive(fails):
         if fails:
             raise OSError("disk full")
 
-    return lambda *_: types.SimpleNamespace(write_out=write_out)
+    return lambda *_: Mock(write_out=write_out)
 
 
 def test_export_writes_the_version_asked_for_or_nothing(run, tmp_path, monkeypatch):
@@ -79,15 +79,9 @@ def test_the_printed_example_is_the_first_of_the_run(run, tmp_path, capsys):
     other = Run.create(tmp_path / "run", run.record, Vocabulary(WORDS))
     candidates = ["it's a long answer, longer than a line has room for, and then some", '"yes"', "no"]
     other.save_examples([{"title": "dev, context 1", "instance": {"turns": ["a b", "c"], "candidates": candidates}}])
-    printed, called = exporting.example(TASKS["selection"], other), {}
-
-    def rank(**inputs):
-        called.update(inputs)
-        return {"order": "best first", "scores": "high"}
-
-    model, constant = types.SimpleNamespace(rank=rank), types.SimpleNamespace(constant=lambda value: value)
-    exec(printed, {"model": model, "tf": constant})
-    assert called == {"turns": [["a b", "c"]], "candidates": [candidates]}
-    assert capsys.readouterr().out == "best first high\n"
+    printed, rank = exporting.example(TASKS["selection"], other), Mock(return_value={"order": "best", "scores": "high"})
+    exec(printed, {"model": Mock(rank=rank), "tf": Mock(constant=lambda value: value)})
+    assert rank.call_args.kwargs == {"turns": [["a b", "c"]], "candidates": [candidates]}
+    assert capsys.readouterr().out == "best high\n"
     assert max(map(len, printed.splitlines())) <= 120
     assert "how do i mount a usb stick?" in exporting.example(TASKS["selection"], run)  # which has none

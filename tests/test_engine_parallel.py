@@ -4,6 +4,7 @@ import threading
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 from engine import parallel
 
@@ -42,3 +43,10 @@ def test_other_backends_compute_one_batch_at_a_time(monkeypatch):
     assert parallel.batches_at_once() == 1
     parallel.share_cores()  # does not touch TensorFlow, which has begun to compute and would refuse
     assert list(parallel.in_order(abs, [-3, 2])) == [3, 2]
+
+
+def test_one_batch_at_a_time_on_a_gpu(monkeypatch):
+    monkeypatch.setattr(parallel.runtime, "available_cpus", lambda: 4)
+    assert parallel.batches_at_once() == 4
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind=None: ["gpu"] if kind == "GPU" else [])
+    assert parallel.batches_at_once() == 1

@@ -8,7 +8,7 @@ import keras
 import pytest
 
 from base.runtime import available_cpus
-from engine import parallel, provenance
+from engine import provenance
 
 
 @pytest.fixture(autouse=True)
@@ -18,17 +18,13 @@ def no_cache():
     provenance.revision.cache_clear()
 
 
-def git(path, *arguments):
-    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
-    subprocess.run(["git", *identity, *arguments], cwd=path, check=True, capture_output=True)
-
-
 def test_commit_and_changes_are_those_of_the_code_wherever_one_stands(tmp_path, monkeypatch):
     root = tmp_path / "code"
     root.mkdir()
     (root / "a.py").write_text("1")
-    for arguments in (("init",), ("add", "a.py"), ("commit", "-m", "one")):
-        git(root, *arguments)
+    for arguments in (["init"], ["add", "a.py"], ["commit", "-m", "one"]):
+        git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
+        subprocess.run(git, cwd=root, check=True, capture_output=True)
     monkeypatch.setattr(provenance, "ROOT", root)
     monkeypatch.chdir(tmp_path)
     (root / "untracked").write_text("")
@@ -65,11 +61,3 @@ def test_a_module_is_called_by_its_name(tmp_path):
     command = [sys.executable, "-m", "kit.say", "a b"]
     stdout = subprocess.check_output(command, cwd=tmp_path, env=environment, text=True)
     assert stdout == "python -m kit.say 'a b'\n"
-
-
-def test_one_batch_at_a_time_on_a_gpu(monkeypatch):
-    tf = pytest.importorskip("tensorflow")
-    monkeypatch.setattr(parallel.runtime, "available_cpus", lambda: 4)
-    assert parallel.batches_at_once() == 4
-    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind=None: ["gpu"] if kind == "GPU" else [])
-    assert parallel.batches_at_once() == 1

@@ -2,12 +2,13 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 
 import numpy as np
 import pytest
-from helpers import contents_of, flip_bit, full_disk
+from helpers import contents_of, flip_bit, full_disk, refusal, train_small
 
 from base.files import CHECKSUMS, UserError, atomic_directory
 from engine.run import BEST, CONFIG, EXAMPLES, HISTORY, LAST, METRICS, Run, State, signals_received
@@ -37,37 +38,29 @@ def own(trained_dialog, tmp_path):
         ('{"model": "transformer"}', "config.json: model: .*'dam'.* Received: transformer"),
         ('{"model": "dam", "config": {}}', r"config\.json: .*training is missing"),
         ('{"model": "dam", "config": {}, "training": {}, "dataset": {"name": 5, "path": null}}', "name: .*string.*5"),
-        ("[" * 100_000, "config.json: expected JSON.* nested too deep"),
         ("[]", r"config\.json: .* dictionary"),
-        ("\xff", "config.json: expected JSON in UTF-8"),
     ],
 )
 def test_open_refuses(content, message, tmp_path):
     if content:
-        (tmp_path / CONFIG).write_text(content, encoding="latin-1")
-    with pytest.raises(UserError, match=message):
-        Run.open(tmp_path)
+        (tmp_path / CONFIG).write_text(content)
+    assert re.search(message, refusal(Run.open, tmp_path))
 
 
-@pytest.mark.parametrize(
-    ("part", "values", "message"),
-    [
-        ("config", {}, f"{CONFIG}: MEMMAConfig: the field vocabulary_size is missing"),
-        ("training", {"seed": -1}, f"{CONFIG}: seed: .*greater than or equal to 0"),
-        ("training", {"learning_rate": float("nan")}, f"{CONFIG}: learning_rate: .*finite"),
-    ],
-)
-def test_wrong_values_in_the_config_are_named(part, values, message, copied):
-    run = Run(copied.path, {**copied.record, part: values})
-    with pytest.raises(UserError, match=message):
-        getattr(run, part)
+def test_wrong_values_in_the_config_are_named(copied):
+    for part, values, message in (
+        ("config", {}, "MEMMAConfig: the field vocabulary_size is missing"),
+        ("training", {"seed": -1}, "seed: .*greater than or equal to 0"),
+        ("training", {"learning_rate": float("nan")}, "learning_rate: .*finite"),
+    ):
+        run = Run(copied.path, {**copied.record, part: values})
+        assert re.search(f"{CONFIG}: {message}", refusal(getattr, run, part))
 
 
 @pytest.mark.parametrize(("file", "how"), [(LAST, "--resume to continue"), ("notes.txt", "nothing to continue")])
 def test_create_refuses_a_used_directory(file, how, copied):
     (copied.path / file).touch()
-    with pytest.raises(UserError, match=f"is in use: give another --workdir, or .*{how}"):
-        Run.create(copied.path, copied.record)
+    assert re.search(f"is in use: give another --workdir, or .*{how}", refusal(Run.create, copied.path, copied.record))
     assert [each.name for each in copied.path.iterdir()] == [file]
 
 
@@ -77,9 +70,20 @@ def test_a_run_that_ended_before_anything_was_saved_is_replaced(copied):
     Run.create(copied.path, copied.record)
     assert not (copied.path / "candidates.txt").exists()
     (copied.path / CONFIG).write_text('{"name": "a program of the user"}')
-    with pytest.raises(UserError, match=r"config\.json: the field model is missing"):
-        Run.create(copied.path, copied.record)
+    assert "config.json: the field model is missing" in refusal(Run.create, copied.path, copied.record)
     assert (copied.path / CONFIG).exists()
+
+
+def test_of_two_trainings_started_at_once_in_a_new_directory_one_is_refused(prepared_dialog, tmp_path, monkeypatch):
+    create, usual = Run.create, ("dialog", prepared_dialog, tmp_path / "run")
+
+    def create_late(*arguments):
+        monkeypatch.setattr(Run, "create", create)
+        assert "another process is training" in refusal(train_small, *usual, epochs=0.25)
+        return create(*arguments)
+
+    monkeypatch.setattr(Run, "create", create_late)
+    assert train_small(*usual, epochs=0.25).finished()
 
 
 def test_a_run_in_a_directory_behind_a_link_leaves_it_empty(copied):
@@ -105,15 +109,13 @@ def test_a_run_in_a_directory_behind_a_link_leaves_it_empty(copied):
 def test_wrong_files_are_named(file, content, read, message, copied):
     (copied.path / BEST).touch()
     (copied.path / file).write_text(content, encoding="latin-1")
-    with pytest.raises(UserError, match=message):
-        read(copied)
+    assert re.search(message, refusal(read, copied))
 
 
 def test_sizes_that_the_weights_have_no_room_for_are_refused(trained_dialog, copied):
     (copied.path / BEST).write_bytes((trained_dialog.path / BEST).read_bytes())
     run = Run(copied.path, {**copied.record, "config": {**copied.record["config"], "vocabulary_size": 10**9}})
-    with pytest.raises(UserError, match=f"{CONFIG}: a model of size 1,000,000,000 does not fit {BEST}"):
-        run.load_model()
+    assert re.search(f"{CONFIG}: a model of size 1,000,000,000 does not fit {BEST}", refusal(run.load_model))
 
 
 def test_weights_with_nan_are_refused(trained_dialog, copied):
@@ -143,8 +145,7 @@ def test_a_sealed_run_is_refused_when_a_file_that_answers_depend_on_is_altered(o
             Run.open(own.path).load_model()
         flip_bit(own.path / name)
     (own.path / "knowledge.txt").unlink()
-    with pytest.raises(UserError, match=r"knowledge\.txt is damaged or was altered"):
-        Run.open(own.path)
+    assert "knowledge.txt is damaged or was altered" in refusal(Run.open, own.path)
 
 
 # === Damage and unfinished writes ===
@@ -154,24 +155,20 @@ def test_a_sealed_run_is_refused_when_a_file_that_answers_depend_on_is_altered(o
 def test_any_damage_is_named(own, name, read):
     for place in (0, 1 / 3, 1 / 2, 1):
         flip_bit(own.path / name, place)
-        with pytest.raises(UserError, match=f"{name} is damaged.* {CHECKSUMS} does not name its SHA-256"):
-            read(own)
+        assert re.search(f"{name} is damaged.* {CHECKSUMS} does not name its SHA-256", refusal(read, own))
         flip_bit(own.path / name, place)
     read(own)
 
 
 def test_weights_and_states_of_another_model_are_refused(trained_selection, copied):
-    with pytest.raises(UserError, match=r"holds no weights: expected best\.weights\.h5, which train\.py writes"):
-        copied.load_model()
+    assert "holds no weights: expected best.weights.h5, which train.py writes" in refusal(copied.load_model)
     for name in (BEST, LAST):
         (copied.path / name).write_bytes((trained_selection.path / name).read_bytes())
-    with pytest.raises(UserError, match="the weights do not fit"):
-        copied.load_model()
+    assert "the weights do not fit" in refusal(copied.load_model)
     model = copied.build_model()
     task = TASKS["dialog"]
     model.compile(task.optimizer(task.Training(), 7, model.config))
-    with pytest.raises(UserError, match=r"the weights do not fit config.json. \d+ variables, not \d+"):
-        copied.restore(model)
+    assert re.search(r"the weights do not fit config.json. \d+ variables, not \d+", refusal(copied.restore, model))
 
 
 def test_the_checksum_before_counts_until_the_new_file_is_there(trained_dialog, copied, monkeypatch):
@@ -186,8 +183,7 @@ def test_the_checksum_before_counts_until_the_new_file_is_there(trained_dialog, 
     monkeypatch.setattr("engine.run.publish", lambda *_: os.fsync(10**6))  # fails, as on a disk that is full only then
     for _ in range(3):
         model.set_weights([weight + 1 for weight in model.get_weights()])
-        with pytest.raises(UserError, match="cannot be written"):
-            copied.save_best(model)
+        assert "cannot be written" in refusal(copied.save_best, model)
     copied.load_model()
 
 

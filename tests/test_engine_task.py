@@ -1,13 +1,14 @@
 """engine/task.py: settings of every task, recipes, the embedded sample."""
 
 import pathlib
+import re
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
-from helpers import run_script, train_small
+from helpers import refusal, run_script, train_small
 
 from base.config import describe_fields
-from base.files import UserError
 from engine import task as tasks_module
 from engine.task import fingerprint, sample_of, training_of
 from models import MODELS
@@ -34,9 +35,15 @@ from tasks import RECIPES, TASKS
     ],
 )
 def test_wrong_settings_are_refused_and_leave_nothing(name, settings, message, data, tmp_path):
-    with pytest.raises(UserError, match=message):
-        train_small(name, data[name], tmp_path / "run", settings)
+    assert re.search(message, refusal(train_small, name, data[name], tmp_path / "run", settings))
     assert not (tmp_path / "run").exists()
+
+
+def test_compatibility_release_sets_what_the_release_is(prepared):
+    task, settings = TASKS["selection"], {"compatibility": "release", "variant": "last"}
+    config, training = task.configure(MODELS["dam"], task.load_dataset(prepared), task.divide(MODELS["dam"], settings))
+    assert (config.masking, config.scalar_bias, config.response_rows) == ("release", True, True)
+    assert training.loss_clip == 10.0
 
 
 def test_settings_of_a_former_version_are_left_out_if_they_are_off():
@@ -44,8 +51,7 @@ def test_settings_of_a_former_version_are_left_out_if_they_are_off():
     run = SimpleNamespace(path="old", record={"training": settings})
     assert training_of(TASKS["generation"], run, seed=5) == TASKS["generation"].Training(epochs=3.0, seed=5)
     settings["label_smoothing"] = 0.1
-    with pytest.raises(UserError, match="old: Training has no field 'label_smoothing'"):
-        training_of(TASKS["generation"], run)
+    assert "old: Training has no field 'label_smoothing'" in refusal(training_of, TASKS["generation"], run)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -68,52 +74,38 @@ def test_recipes_have_known_settings():
         assert {field.partition(".")[0] for field in recipe.config} <= spec.config.model_fields.keys(), name
 
 
-class Small:
-    name, sample_path = "small", "prepared/task1"
+def small(text="x", then=lambda: None):
+    """A task whose sample is a file with a text; once it is made, `then` is called."""
 
-    def __init__(self):
-        self.made = []
-
-    def make_sample(self, directory):
-        self.made.append(directory)
+    def make_sample(directory):
         (directory / "prepared" / "task1").mkdir(parents=True)
-        (directory / "prepared" / "task1" / "file").write_text("x")
+        (directory / "prepared" / "task1" / "file").write_text(text)
+        then()
+
+    return SimpleNamespace(name="small", sample_path="prepared/task1", make_sample=Mock(side_effect=make_sample))
 
 
 @pytest.fixture
-def code(tmp_path, monkeypatch):
-    """Changes the fingerprint of the code."""
+def in_empty_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
-    def change(digits):
-        monkeypatch.setattr(tasks_module, "fingerprint", lambda task: digits)
-
-    change("abc")
-    return change
+    monkeypatch.setattr(tasks_module, "fingerprint", lambda task: "abc")
 
 
-def test_a_sample_is_made_once_for_each_state_of_the_code(code, tmp_path):
-    task = Small()
+def test_a_sample_is_made_once_for_each_state_of_the_code(in_empty_directory, tmp_path, monkeypatch):
+    task = small()
     found = sample_of(task)
     assert found == pathlib.Path("build/sample-small-abc/prepared/task1") and (found / "file").read_text() == "x"
-    assert sample_of(task) == found and len(task.made) == 1
+    assert sample_of(task) == found and task.make_sample.call_count == 1
     assert [path.name for path in (tmp_path / "build").iterdir()] == ["sample-small-abc"]
-    code("def")
-    assert sample_of(task) == pathlib.Path("build/sample-small-def/prepared/task1") and len(task.made) == 2
+    monkeypatch.setattr(tasks_module, "fingerprint", lambda task: "def")
+    assert sample_of(task) == pathlib.Path("build/sample-small-def/prepared/task1") and task.make_sample.call_count == 2
 
 
-def test_of_two_that_make_it_at_once_the_first_stays(code, tmp_path):
-    first, second = Small(), Small()
-    original = second.make_sample
-
-    def slowly(directory):
-        original(directory)
-        (directory / "prepared" / "task1" / "file").write_text("late")
-        sample_of(first)  # another process is faster
-
-    second.make_sample = slowly
-    found = sample_of(second)
-    assert (found / "file").read_text() == "x" and len(first.made) == len(second.made) == 1
+def test_of_two_that_make_it_at_once_the_first_stays(in_empty_directory, tmp_path):
+    first = small()
+    second = small("late", then=lambda: sample_of(first))  # another process is faster
+    assert (sample_of(second) / "file").read_text() == "x"
+    assert first.make_sample.call_count == second.make_sample.call_count == 1
     assert [path.name for path in (tmp_path / "build").iterdir()] == ["sample-small-abc"]
 
 
@@ -121,15 +113,13 @@ def test_the_fingerprint_is_that_of_the_code(monkeypatch, tmp_path):
     found = {name: fingerprint(task) for name, task in TASKS.items()}
     assert len(set(found.values())) == 4 and all(len(digits) == 10 for digits in found.values())
     assert found["dialog"] == fingerprint(TASKS["dialog"])
-    root = tmp_path / "root"
     for folder in ("data", "tasks"):
-        (root / folder).mkdir(parents=True)
-    (root / "data" / "words.txt").write_text("a")
-    (root / "tasks" / "prepare.py").write_text("")
-    monkeypatch.setattr(tasks_module, "ROOT", root)
-    monkeypatch.setattr(tasks_module.inspect, "getfile", lambda _: str(root / "tasks" / "task.py"))
-    before = fingerprint(TASKS["dialog"])
-    (root / "data" / "words.txt").write_text("b")
-    after = fingerprint(TASKS["dialog"])
-    (root / "tasks" / "prepare.py").write_text("1")
-    assert len({before, after, fingerprint(TASKS["dialog"])}) == 3
+        (tmp_path / folder).mkdir()
+    monkeypatch.setattr(tasks_module, "ROOT", tmp_path)
+    monkeypatch.setattr(tasks_module.inspect, "getfile", lambda _: str(tmp_path / "tasks" / "task.py"))
+    states = set()
+    for words, code in ("a", ""), ("b", ""), ("b", "1"):
+        (tmp_path / "data" / "words.txt").write_text(words)
+        (tmp_path / "tasks" / "prepare.py").write_text(code)
+        states.add(fingerprint(TASKS["dialog"]))
+    assert len(states) == 3

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from gradients import gradients_of
-from helpers import set_random_weights, to_numpy
+from helpers import randomised, to_numpy
 
 from layers.attentive_module import AttentiveModule
 
@@ -27,7 +27,7 @@ def test_unpadded_words_give_what_padded_ones_give(leading):
     key_mask[..., 0] |= not key_lead
     layer = AttentiveModule(scalar_bias=leading == "both")
     layer.build(query.shape, key.shape)
-    set_random_weights(layer, seed=4)
+    randomised(layer, seed=4)
     lead = np.broadcast_shapes(query_lead, key_lead)
     assert layer.compute_output_shape(query.shape, key.shape) == (*lead, 5, 6)
     real = np.broadcast_to(query_mask & key_mask.any(axis=-1, keepdims=True), (*lead, 5))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from helpers import on_tensorflow, set_random_weights, to_numpy
+from helpers import on_tensorflow, randomised, to_numpy
 from reference import aggregate_in_loops, max_pool_in_loops
 
 from layers.match_aggregation import MatchAggregation, pooled_size
@@ -19,7 +19,7 @@ def apply(layer, image, mask=None):
 def built(max_turns, max_words, **settings):
     layer = MatchAggregation(max_turns, max_words, (17, 19), **settings)
     layer.build([(None,) * 5] * C)
-    return set_random_weights(layer, 1)
+    return randomised(layer, 1)
 
 
 def test_pooled_size_counts_the_cells_of_two_poolings():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from dam_models import B, J, N, T, V, batch_of, config, examples, fresh, made
-from helpers import set_random_weights, to_numpy
+from helpers import randomised, to_numpy
 
 from layers.attentive_module import AttentiveModule
 from models.dam import DAM, DAMConfig, release_settings
@@ -19,7 +19,7 @@ def test_dam_counts_as_many_parameters_as_the_release():
 @pytest.mark.parametrize("T, K, J", [(3, 6, 9), (5, 7, 11), (4, 8, 10)])
 def test_dam_predicts_batches_of_one_shape_as_it_computes_them(T, K, J):
     """A graph for known shapes: TensorFlow joins operations in it that it leaves alone elsewhere."""
-    rng, model = np.random.default_rng(0), set_random_weights(fresh(), 1)
+    rng, model = np.random.default_rng(0), randomised(fresh(), 1)
     batch = {"turns": rng.integers(1, V + 1, (B, T, K)), "responses": rng.integers(1, V + 1, (B, N, J))}
     np.testing.assert_allclose(model.predict_on_batch(batch), to_numpy(model(batch)), atol=1e-5)
 

@@ -1,6 +1,5 @@
 """`pretrained/`: the models that come with the project work as they are, from a fresh clone."""
 
-import json
 import re
 
 import numpy as np
@@ -8,7 +7,7 @@ import pytest
 from helpers import ROOT
 
 from data.text_files import read_json
-from engine.run import METRICS, PAGE, Run
+from engine.run import CARD, PAGE, Run
 from serving.models import Page
 from tasks import RECIPES, TASKS
 
@@ -16,16 +15,19 @@ PRETRAINED = sorted(path.parent for path in (ROOT / "pretrained").glob("*/config
 MEGABYTE = 2**20
 
 
+@pytest.fixture(params=PRETRAINED, ids=lambda path: path.name)
+def run(request):
+    return Run.open(request.param)
+
+
 def test_a_clone_stays_small():
     sizes = [sum(file.stat().st_size for file in path.rglob("*") if "index" not in file.parts) for path in PRETRAINED]
     assert max(sizes) <= 15 * MEGABYTE and sum(sizes) <= 60 * MEGABYTE
 
 
-@pytest.mark.parametrize("path", PRETRAINED, ids=lambda path: path.name)
-def test_a_model_answers_its_examples(path):
-    run = Run.open(path)
+def test_a_model_answers_its_examples(run):
     predictor = TASKS[run.task].predictor(run)
-    first, *others = Page(**read_json(path / PAGE)).examples
+    first, *others = Page(**read_json(run.path / PAGE)).examples
     instances = [example["instance"] for example in [*run.examples(), *map(dict, [first, *others])]]
     answers = predictor.predict(instances)
     answer = answers[len(run.examples())]  # of the example that the pages open with
@@ -47,24 +49,22 @@ def test_the_pages_open_with_one_model_of_each_task_and_readable_examples_of_dev
         assert "_UNK_" not in str(page.examples) and not any("dev" in example.title for example in page.examples)
 
 
-@pytest.mark.parametrize("path", PRETRAINED, ids=lambda path: path.name)
-def test_a_card_says_what_was_measured_and_names_no_machine(path):
-    run, card = Run.open(path), (path / "README.md").read_text(encoding="utf-8")
+def test_a_card_says_what_was_measured_and_names_no_machine(run):
+    card = (run.path / CARD).read_text(encoding="utf-8")
     assert run.dataset["path"] is None
     assert "licence" in card.lower() and "## Limits" in card
-    for split, record in json.loads((path / METRICS).read_text()).items():
+    for split, record in run.metrics().items():
         assert f"| {run.dataset['name']}, {split} | " in card
         assert all(f"{value:.4f}" in card for value in record["metrics"].values() if isinstance(value, float))
 
 
-@pytest.mark.parametrize("path", PRETRAINED, ids=lambda path: path.name)
-def test_the_commands_of_a_card_can_be_repeated(path):
-    run, card = Run.open(path), (path / "README.md").read_text(encoding="utf-8")
+def test_the_commands_of_a_card_can_be_repeated(run):
+    card = (run.path / CARD).read_text(encoding="utf-8")
     commands = [training["command"] for training in run.trainings()]
     assert "".join(f"    {command}\n" for command in commands) in card.split("## Trained by\n")[1]
     recipes = [re.search(r"--recipe=([\w-]+)", command)[1] for command in commands]
     assert set(recipes) <= set(RECIPES) and recipes[-1] == run.record["recipe"]
-    assert path.name not in RECIPES or path.name == run.record["recipe"]
+    assert run.path.name not in RECIPES or run.path.name == run.record["recipe"]
     starts = re.findall(r"--init_from=\w+/(\S+)", " ".join(commands))  # in runs/, or published since
     workdirs = re.findall(r"--workdir=runs/(\S+)", " ".join(commands[:-1]))
     assert starts == workdirs and len(starts) == len(commands) - 1

@@ -8,12 +8,12 @@ import json
 import re
 import threading
 import types
-from unittest.mock import AsyncMock
+from unittest.mock import AsyncMock, Mock
 
 import pytest
-from echo import Echo, served, until
+from echo import Echo, served
 from fastapi.testclient import TestClient
-from helpers import refusal
+from helpers import refusal, until
 
 from base.files import UserError
 from serving import chat_completions, open_inference, openapi
@@ -89,18 +89,15 @@ def test_openapi_describes_every_path_by_its_own_answers_and_docs_show_them(clie
     for reference in re.findall(r'{"\$ref": "[^"]+"}', json.dumps(document)):
         assert part(json.loads(reference))
     operation = document["paths"]["/v1/models/echo:predict"]["post"]
-    schemas, examples = [], []
-    refused = part(operation["responses"]["413"])
-    for each in (operation["requestBody"], operation["responses"]["200"], refused):
-        content = each["content"]["application/json"]
-        schemas.append(part(content["schema"])["properties"])
-        examples.append(content["examples"]["first"]["value"])
-    assert schemas == [
+    bodies = operation["requestBody"], operation["responses"]["200"], part(operation["responses"]["413"])
+    contents = [body["content"]["application/json"] for body in bodies]
+    assert [part(content["schema"])["properties"] for content in contents] == [
         {"instances": {"type": "array", "items": {"$ref": "#/components/schemas/echo_instance"}, "minItems": 1}},
         {"predictions": {"type": "array", "items": {"$ref": "#/components/schemas/echo_answer"}, "minItems": 1}},
         {"error": {"type": "string"}},
     ]
-    assert examples[1] == predict(client, **examples[0]).json() == {"predictions": [{"length": 2, "text": "ab"}]}
+    asked, answered, _ = (content["examples"]["first"]["value"] for content in contents)
+    assert answered == predict(client, **asked).json() == {"predictions": [{"length": 2, "text": "ab"}]}
     assert document["components"]["schemas"]["echo_Letter"]["required"] == ["text"]
     described = [operation["responses"]["200"] for each in document["paths"].values() for operation in each.values()]
     for answer in [*described, *document["components"]["responses"].values()]:
@@ -115,17 +112,11 @@ def test_openapi_describes_every_path_by_its_own_answers_and_docs_show_them(clie
 
 
 def test_early_clients_share_one_computation_of_the_openapi_document(client, monkeypatch):
-    calls = []
-
-    async def slow(request):
-        calls.append(request)
-        await asyncio.sleep(0.2)
-        return {"openapi": "3.1.0"}
-
-    monkeypatch.setattr(openapi, "document", slow)
+    document = Mock(side_effect=lambda request: asyncio.sleep(0.2, {"openapi": "3.1.0"}))
+    monkeypatch.setattr(openapi, "document", document)
     with concurrent.futures.ThreadPoolExecutor(3) as threads:
         found = list(threads.map(lambda _: client.get("/openapi.json").json(), range(3)))
-    assert found == [{"openapi": "3.1.0"}] * 3 and len(calls) == 1
+    assert found == [{"openapi": "3.1.0"}] * 3 and document.call_count == 1
 
 
 def test_a_model_that_cannot_be_loaded_is_an_error_of_the_server_and_openapi_leaves_it_out(echo):
@@ -298,8 +289,7 @@ def test_a_client_that_leaves_or_is_slow_is_counted_and_not_computed_for(app, ec
     scope = {"type": "http", "method": "POST", "path": "/v1/models/echo:predict", "query_string": b""}
     scope["headers"], sent = [(b"content-type", b"application/json")], AsyncMock()
     events = iter([{"type": "http.request", **body}, then])
-    if status == 408:
-        app.state.limits = HASTY
+    app.state.limits = HASTY if status == 408 else LIMITS
 
     async def receive():
         return next(events) or await asyncio.sleep(5)
@@ -327,20 +317,18 @@ def basic(password):
     return f"Basic {base64.b64encode(f'me:{password}'.encode()).decode()}"
 
 
-HOST = {"here": 200, "127.0.0.1:8501": 200, "[::1]:8501": 200, "evil.example": 421, "[:": 421}
-ORIGIN = {"http://here": 200, "https://friend.example": 200}
-ORIGIN |= {"https://evil.example": 403, "null": 403, "http://[": 403}
-TYPE = {"text/plain": 415, "application/x-www-form-urlencoded": 415, "application/json; charset=utf-8": 200}
-AUTHORIZATION = {"Bearer wrong": 401, basic("wrong"): 401, "Basic %": 401, basic(KEY): 200}
-AUTHORIZATION |= {f"Basic {KEY}".encode(): 401}  # not in Base64
-STATUS = {"Host": HOST, "Origin": ORIGIN, "Content-Type": TYPE, "Authorization": AUTHORIZATION}
-"""The status that a prediction has, by header and its value."""
-
-
 @pytest.mark.parametrize(
     ("request_line", "headers", "status"),
     [
-        *((POST, {header: value}, status) for header, of in STATUS.items() for value, status in of.items()),
+        *((POST, {"Host": host}, 200) for host in ("here", "127.0.0.1:8501", "[::1]:8501")),
+        *((POST, {"Host": host}, 421) for host in ("evil.example", "[:")),
+        *((POST, {"Origin": origin}, 200) for origin in ("http://here", "https://friend.example")),
+        *((POST, {"Origin": origin}, 403) for origin in ("https://evil.example", "null", "http://[")),
+        (POST, {"Content-Type": "application/json; charset=utf-8"}, 200),
+        *((POST, {"Content-Type": kind}, 415) for kind in ("text/plain", "application/x-www-form-urlencoded")),
+        (POST, {"Authorization": basic(KEY)}, 200),
+        *((POST, {"Authorization": key}, 401) for key in ("Bearer wrong", basic("wrong"), "Basic %")),
+        (POST, {"Authorization": f"Basic {KEY}".encode()}, 401),  # not in Base64
         (("GET", "/healthz"), {"Host": "evil.example"}, 421),
         (("GET", "/v1/models"), {"Origin": "https://evil.example"}, 403),
         (("GET", "/"), {"Authorization": ""}, 401),

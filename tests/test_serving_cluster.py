@@ -4,20 +4,20 @@ import asyncio
 import concurrent.futures
 import functools
 import json
-import pathlib
 import socket
 import sys
 import time
 import types
-import urllib.error
-import urllib.request
 from unittest.mock import AsyncMock
 
 import pytest
+from echo import ask
+from helpers import ROOT, until
 
 from base.files import UserError
+from serving.limits import Limits
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
 
 
 def make_model():
@@ -72,20 +72,13 @@ def make_model():
 class Service:
     """The application on two nodes."""
 
-    def __init__(self, ray, cluster, url):
-        self.ray, self.cluster, self.url = ray, cluster, url
+    def __init__(self, ray, port):
+        self.ray, self.port = ray, port
 
-    def ask(self, path, body=None, timeout=30):
+    def ask(self, path, body=None):
         """Status and JSON of an answer."""
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.url + path, data, {"Content-Type": "application/json"})
-        try:
-            with urllib.request.urlopen(request, timeout=timeout) as answer:
-                text = answer.read().decode()
-                return answer.status, json.loads(text) if text.startswith("{") else text
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, json.load(error)
+        status, _, answer = ask(self.port, path, body)
+        return status, answer
 
     def replicas(self):
         """Handles of the replicas of the model."""
@@ -95,13 +88,15 @@ class Service:
 
 
 @pytest.fixture(scope="module")
-def service():
-    ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
+def cluster():
+    return pytest.importorskip("serving.cluster", reason="the extra `ray` is not installed", exc_type=ImportError)
+
+
+@pytest.fixture(scope="module")
+def service(cluster):
+    import ray
     from ray.cloudpickle import register_pickle_by_value
     from ray.cluster_utils import Cluster
-
-    from serving import cluster
-    from serving.limits import Limits
 
     register_pickle_by_value(sys.modules[__name__])  # its functions travel to processes without tests/
     nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "object_store_memory": 10**8})
@@ -115,7 +110,7 @@ def service():
     app = cluster.application({"echo": make_model}, {"echo": (2, 2)}, limits, doors=2)
     try:
         cluster.start(app, "127.0.0.1", port, every_node=False)  # two nodes of one machine cannot share a port
-        yield Service(ray, nodes, f"http://127.0.0.1:{port}")
+        yield Service(ray, port)
     finally:
         ray.serve.shutdown()
         ray.shutdown()
@@ -123,7 +118,6 @@ def service():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # Ray's own
 def test_the_application_is_the_same_on_a_cluster(service):
     assert len(service.ray.nodes()) == 2
     status, answer = service.ask("/v1/models/echo:predict", {"instances": [{"text": "a"}, {"text": "日本"}]})
@@ -142,7 +136,6 @@ def test_the_application_is_the_same_on_a_cluster(service):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
 def test_a_replica_replies_word_by_word(service):
     def chat(text, **more):
         asked = {"model": "echo", "messages": [{"role": "user", "content": text}]}
@@ -156,32 +149,29 @@ def test_a_replica_replies_word_by_word(service):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
 def test_every_application_tells_the_counts_of_all_replicas(service):
     def count(name, verb):
         lines = service.ask("/metrics")[1].splitlines()
         return sum(float(line.split()[1]) for line in lines if line.startswith(f"colloquy_{name}{{") and verb in line)
 
-    names = ("requests_total", "predict"), ("batch_instances_sum", "predict"), ("model_seconds_count", "explain")
+    def counts():
+        names = ("requests_total", "predict"), ("batch_instances_sum", "predict"), ("model_seconds_count", "explain")
+        return [count(*name) for name in names]
+
     time.sleep(2)  # for what other tests did
-    before, deadline = [count(*name) for name in names], time.monotonic() + 20
+    requests, instances, explained = counts()
     with concurrent.futures.ThreadPoolExecutor(8) as threads:
         bodies = [("predict", {"instances": [{"text": "a"}, {"text": "b"}]})] * 40
         bodies += [("explain", {"instances": [{"text": "a"}]})] * 10
         list(threads.map(lambda each: service.ask(f"/v1/models/echo:{each[0]}", each[1]), bodies))
-    expected = [before[0] + 40, before[1] + 80, before[2] + 10]
-    while [count(*name) for name in names] != expected:
-        assert time.monotonic() < deadline, (expected, [count(*name) for name in names])
-        time.sleep(0.3)
-    assert all([count(*name) for name in names] == expected for _ in range(8))  # whichever of the two answers
+    expected = [requests + 40, instances + 80, explained + 10]
+    until(lambda: counts() == expected)
+    assert all(counts() == expected for _ in range(8))  # whichever of the two answers
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
 def test_a_replica_that_is_killed_under_load_loses_no_request(service):
     """Each request is asked again where its status is 503; all are answered, by the other replica and by a new one."""
-    begin, killed = time.monotonic(), []
-    retried = []
 
     def ask(number):
         for _ in range(20):
@@ -189,7 +179,6 @@ def test_a_replica_that_is_killed_under_load_loses_no_request(service):
             if status == 200:
                 return answer["predictions"][0]
             assert status == 503, (status, answer)
-            retried.append(number)
             time.sleep(0.2)
         raise AssertionError("no answer")
 
@@ -197,23 +186,19 @@ def test_a_replica_that_is_killed_under_load_loses_no_request(service):
         time.sleep(1.0)
         name, actor = next(iter(service.replicas().items()))
         service.ray.kill(actor)
-        killed.append(name)
+        return name
 
     with concurrent.futures.ThreadPoolExecutor(9) as threads:
         killing = threads.submit(kill)
         found = list(threads.map(ask, range(400)))
-        killing.result()
+        killed = killing.result()
     assert [each["text"] for each in found] == [str(number) for number in range(400)]
-    assert killed and killed[0] not in service.replicas()
+    assert killed not in service.replicas()
     assert len({each["process"] for each in found}) >= 2
-    while len(service.replicas()) < 2:
-        assert time.monotonic() - begin < 60, "the replica was not replaced"
-        time.sleep(0.2)
+    until(lambda: len(service.replicas()) == 2, 60)
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_a_config_file_says_what_flags_say(monkeypatch):
-    cluster = pytest.importorskip("serving.cluster", reason="the extra `ray` is not installed")
+def test_a_config_file_says_what_flags_say(cluster, monkeypatch):
     found = {}
     monkeypatch.setattr(cluster, "application", lambda *args, **more: found.update(args=args, **more))
     cluster.from_config({"models": {"a": {"path": "/a", "index": "/i", "max_replicas": 3}, "b": {"path": "/b"}}})
@@ -223,9 +208,7 @@ def test_a_config_file_says_what_flags_say(monkeypatch):
     assert loads["b"].args == ("b", "/b", None)
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_notes_wait_for_counts_that_are_lost():
-    cluster = pytest.importorskip("serving.cluster", reason="the extra `ray` is not installed")
+def test_notes_wait_for_counts_that_are_lost(cluster):
     lost = cluster.RayActorError()
     counts = types.SimpleNamespace(add=types.SimpleNamespace(remote=AsyncMock(side_effect=[lost, lost, None])))
     counts.text = types.SimpleNamespace(remote=AsyncMock(return_value="all"))
@@ -240,9 +223,7 @@ def test_notes_wait_for_counts_that_are_lost():
     assert counts.add.remote.await_args.args == ([("answered", (number,)) for number in range(3)],)
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_notes_that_come_while_others_are_sent_follow_them():
-    cluster = pytest.importorskip("serving.cluster", reason="the extra `ray` is not installed")
+def test_notes_that_come_while_others_are_sent_follow_them(cluster):
     sent = []
 
     async def add(notes_sent):

@@ -2,8 +2,6 @@
 
 import concurrent.futures
 import contextlib
-import http.client
-import json
 import signal
 import socket
 import sys
@@ -11,7 +9,8 @@ import time
 
 import numpy as np
 import pytest
-from echo import Running, until
+from echo import Running, ask
+from helpers import until
 
 from base.files import UserError
 from serving import server as serving_server
@@ -22,13 +21,8 @@ from serving.server import Server, bind
 ONE_BY_ONE = Limits(timeout_seconds=20, batch_milliseconds=0.0, max_batch=1)
 
 
-def ask(running, path="/v1/models/echo:predict", text=""):
-    """Status, headers and JSON of an answer."""
-    body = json.dumps({"instances": [{"text": text, "wait": True}]})
-    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", running.port, timeout=20)) as connection:
-        connection.request("POST" if ":" in path else "GET", path, body, {"Content-Type": "application/json"})
-        response = connection.getresponse()
-        return response.status, response.headers, json.load(response)
+def predict(running, text=""):
+    return ask(running.port, "/v1/models/echo:predict", {"instances": [{"text": text, "wait": True}]})
 
 
 def test_ctrl_c_is_an_interruption_and_sigterm_a_normal_end():
@@ -53,12 +47,12 @@ def test_of_two_servers_bound_to_a_port_at_once_the_second_is_refused():
 def test_what_was_accepted_is_answered_or_refused_after_sigterm(grace_seconds, status):
     running = Running(ONE_BY_ONE, grace_seconds=grace_seconds)
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        asked = [pool.submit(ask, running, text="x" * number) for number in range(8)]
+        asked = [pool.submit(predict, running, "x" * number) for number in range(8)]
         until(lambda: running.echo.calls and running.server.state.requests == 8)
         running.server.handle_exit(signal.SIGTERM, None)
-        code, headers, health = ask(running, "/healthz")
+        code, headers, health = ask(running.port, "/healthz")
         assert (code, health, headers["Retry-After"]) == (503, {"status": "stopping"}, "1")
-        code, headers, refused = ask(running)
+        code, headers, refused = predict(running)
         assert code == 503 and headers["Retry-After"] == "1" and "is stopping" in refused["error"]
         if status == 200:
             running.echo.event.set()
@@ -79,7 +73,7 @@ def test_connections_without_a_request_are_closed_and_leave_room_for_others(monk
     idle = [socket.create_connection(("127.0.0.1", running.port)) for _ in range(9)]
     for connection in idle[4:]:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: ")
-    assert ask(running, "/healthz")[0] == 200
+    assert ask(running.port, "/healthz")[0] == 200
     begin, ended = time.monotonic(), []
     for connection in idle:
         connection.settimeout(5)
@@ -89,7 +83,7 @@ def test_connections_without_a_request_are_closed_and_leave_room_for_others(monk
             ended.append(b"")
         connection.close()
     assert ended == [b""] * 9 and time.monotonic() - begin < 3
-    assert ask(running, "/healthz")[0] == 200
+    assert ask(running.port, "/healthz")[0] == 200
     running.end()
 
 

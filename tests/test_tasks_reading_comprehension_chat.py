@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from terminals import talk_plain
+from helpers import talk_plain
 
 from tasks import TASKS
 from tasks.reading_comprehension.chat import ReadingComprehensionChat, _in_its_sentence

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import set_random_weights
+from helpers import randomised
 from reference import block_in_loops, block_weights
 from reference_recurrent import softmax
 
@@ -19,7 +19,7 @@ SIZES = {"vocabulary_size": 5, "embedding_dim": D, "max_turns": T, "max_words": 
 
 @pytest.fixture(scope="module")
 def model():
-    return set_random_weights(DAM(DAMConfig(**SIZES)), seed=1)
+    return randomised(DAM(DAMConfig(**SIZES)), seed=1)
 
 
 def attend(layer, Q, K):
@@ -78,7 +78,7 @@ def test_maps_match_the_equations(model):
 @pytest.mark.parametrize("variant", ["first", "last"])
 def test_variants_show_the_matches_that_they_have(variant):
     settings = release_settings(variant) if variant == "last" else {}  # its image has the response's words first
-    model = set_random_weights(DAM(DAMConfig(**SIZES, variant=variant, **settings)), seed=2)
+    model = randomised(DAM(DAMConfig(**SIZES, variant=variant, **settings)), seed=2)
     J_padding = [0] * (K - J) if settings else []  # the release pads all to the largest size
     ids = {**IDS, "responses": np.array([[[5, 2, 2, *J_padding]]])}
     names = {"first": ["M_cross 0", "M_self 0"], "last": [f"M_cross {L}", f"M_self {L}"]}

@@ -5,7 +5,7 @@ import types
 
 import numpy as np
 import pytest
-from helpers import set_random_weights, train_small
+from helpers import randomised, train_small
 from keras import ops
 from test_tasks_selection_split import make_split
 
@@ -37,7 +37,7 @@ def test_losses_are_those_of_the_definitions():
 
 def test_score_gives_every_line_what_it_gets_alone(sizes=(1, 3, 25, 2)):
     config = DAMConfig(vocabulary_size=97, embedding_dim=5, max_turns=3, max_words=4, levels=1)
-    model = set_random_weights(DAM(config), seed=5)
+    model = randomised(DAM(config), seed=5)
     split = make_split(sizes)
     scores = score(model, split, config)
     assert scores.shape == (sum(sizes),) and np.ptp(scores) > 0.1  # lines differ, so a mix-up would show

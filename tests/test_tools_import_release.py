@@ -115,18 +115,14 @@ def import_stand_in(released, out, **options):
     return import_checkpoint(released.checkpoint, released.config, out, **options)
 
 
-def ids_of(rng, count):
-    return np.pad(rng.integers(1, V + 1, count), (0, K - count))
-
-
 def some_inputs():
     """Contexts `(B, T, K)` and a response for each, `(B, K)`."""
     rng = np.random.default_rng(2)
-    turns = np.zeros((B, T, K), "int32")
-    for b, counts in enumerate(TURNS):
-        for t, count in enumerate(counts):
-            turns[b, t] = ids_of(rng, count)
-    return turns, np.array([ids_of(rng, count) for count in RESPONSES], "int32")
+    turns, responses = np.zeros((B, T, K), "int32"), np.zeros((B, K), "int32")
+    rows = [(turns[b, t], count) for b, counts in enumerate(TURNS) for t, count in enumerate(counts)]
+    for row, count in [*rows, *zip(responses, RESPONSES, strict=True)]:
+        row[:count] = rng.integers(1, V + 1, count)
+    return turns, responses
 
 
 # === Without a dataset ===

@@ -3,9 +3,10 @@
 import json
 import re
 import shutil
+from unittest.mock import DEFAULT, Mock
 
 import pytest
-from helpers import check_same_training, run_script
+from helpers import check_same_training, script_refusal
 
 from engine.evaluate import read_scores
 from engine.run import Run
@@ -52,16 +53,9 @@ def test_an_interrupted_sweep_continues_exactly(swept, sweep, prepared_dialog, m
 
     def interrupted_at(validation):
         """Sweeps until the given validation, counted from 1, which Ctrl-C interrupts; returns what is said."""
-        original, calls = dialog.validate, []
-
-        def validate(*args):
-            calls.append(args)
-            if len(calls) == validation:
-                raise KeyboardInterrupt
-            return original(*args)
-
+        effects = [*[DEFAULT] * (validation - 1), KeyboardInterrupt]
         with monkeypatch.context() as patch:
-            patch.setattr(dialog, "validate", validate)
+            patch.setattr(dialog, "validate", Mock(wraps=dialog.validate, side_effect=effects))
             done = sweep(tmp_path, *flags)
         assert done.returncode == 130
         return done.stderr
@@ -103,7 +97,5 @@ def test_sweep_refuses_wrong_flags(swept, sweep, flags, message, prepared_dialog
     shutil.copytree(prepared_dialog, tmp_path / "other" / "task1")
     shutil.copytree(prepared_dialog, tmp_path / "another" / "task1")
     flags = [flag.replace("COPY/*", f"{tmp_path}/*/task1").replace("COPY", str(tmp_path)) for flag in flags]
-    done = run_script("tools/sweep.py", f"--data={prepared_dialog}", f"--out={swept / 'runs'}", "--seeds=1", *flags)
-    assert done.returncode == 1
-    line = done.stderr.splitlines()[-1]
-    assert line.startswith("error: ") and re.search(message, line), line
+    usual = f"--data={prepared_dialog}", f"--out={swept / 'runs'}", "--seeds=1"
+    assert re.search(message, script_refusal("tools/sweep.py", *usual, *flags))

@@ -12,7 +12,8 @@ from tasks import RECIPES
 from tools import tables
 from tools.tables import ROOT, render, write
 
-TITLE = RECIPES["dam-ubuntu-irc-two-levels"].title
+RECIPE = "dam-ubuntu-irc-two-levels"
+TITLE = RECIPES[RECIPE].title
 
 
 def baseline(recipe="baseline: random", value=0.1, **more):
@@ -20,7 +21,7 @@ def baseline(recipe="baseline: random", value=0.1, **more):
     return {**found, **more}
 
 
-def row(recipe="dam-ubuntu-irc-two-levels", value=0.5, seed=1, **more):
+def row(recipe=RECIPE, value=0.5, seed=1, **more):
     facts = {"epochs": 3.0, "minutes": 2.0, "commit": "c0ffee1", "hardware": "a CPU"}
     return baseline(recipe, value, seed=seed, **{**facts, **more})
 
@@ -78,7 +79,7 @@ def test_check_names_stale_pages_and_changes_nothing(tmp_path, monkeypatch, caps
         ("tabel: x", "scores, rows, value"),
         ("scores: no-such-recipe", "no score"),
         ("scores: dam-* colour=red", "colour"),
-        ("value: dam-ubuntu-irc-two-levels ubuntu-irc R11@1", "R11@1"),
+        (f"value: {RECIPE} ubuntu-irc R11@1", "R11@1"),
         ("value: results/published.json/9999", "index"),
         ("rows: results/benchmarks/absent.json/rows side", "absent.json"),
     ],
@@ -110,9 +111,8 @@ def test_every_row_says_how_to_get_it_again():
 
 def test_the_best_comes_first_and_baselines_last_and_seeds_are_averaged(filled):
     rows = [row(), row(value=0.7, seed=2, minutes=3.0), row("dam-sample", 0.2), baseline(), baseline(corpus="y")]
-    others = [
-        baseline(model="BiDAF", split=split, value=value, source="s") for split, value in (("test", 0.3), ("dev", 0.25))
-    ]
+    facts = {"model": "BiDAF", "source": "s"}
+    others = baseline(split="test", value=0.3, **facts), baseline(split="dev", value=0.25, **facts)
     header, _, *found = filled('scores: dam-* "published: BiDAF (d*"', *rows, published=others)
     assert header == "| | R2@1 | R10@1 | R10@2 | R10@5 | MAP | MRR | epochs | seeds | minutes |"
     assert found == [
@@ -163,21 +163,19 @@ def test_dialogs_have_a_column_per_task_and_recipes_that_were_measured_on_all(fi
 
 def test_recipes_are_listed_with_what_they_reached(filled):
     rows = [row(minutes=1.0, epochs=0.5), row(value=0.7, seed=2, corpus="y"), row(search="beam", value=0.9)]
-    assert filled("scores: dam-ubuntu-irc-two-levels dam-douban layout=recipes", *rows)[2:] == [
+    assert filled(f"scores: {RECIPE} dam-douban layout=recipes", *rows)[2:] == [
         "| `dam-douban` | douban | not measured | | | | |",
-        "| `dam-ubuntu-irc-two-levels` | ubuntu-irc | dev R10@1 .600, mean of 2 tasks | 3 | 1, 2 | 2 minutes | a CPU |",
+        f"| `{RECIPE}` | ubuntu-irc | dev R10@1 .600, mean of 2 tasks | 3 | 1, 2 | 2 minutes | a CPU |",
     ]
-    [one] = filled("scores: dam-ubuntu-irc-two-levels layout=recipes", rows[0])[2:]
+    [one] = filled(f"scores: {RECIPE} layout=recipes", rows[0])[2:]
     assert "| dev R10@1 .500 | 0.5 of 2 | 1 | 60 seconds | a CPU |" in one
 
 
 def test_values_and_rows(filled, tmp_path, monkeypatch):
     rows = [row(value=0.2), row(value=0.4, seed=2), row(value=0.7, corpus="y"), row("dam-sample", 0.6)]
-    assert filled("value: dam-ubuntu-irc-two-levels * R10@1", *rows) == [".500"]
-    assert filled("value: dam-ubuntu-irc-two-levels x R10@1 minus=dam-sample times=100 digits=2 sign=+", *rows) == [
-        "-30.00"
-    ]
-    assert filled("value: dam-ubuntu-irc-two-levels x minutes digits=0", *rows) == ["2"]
+    assert filled(f"value: {RECIPE} * R10@1", *rows) == [".500"]
+    assert filled(f"value: {RECIPE} x R10@1 minus=dam-sample times=100 digits=2 sign=+", *rows) == ["-30.00"]
+    assert filled(f"value: {RECIPE} x minutes digits=0", *rows) == ["2"]
     monkeypatch.setattr(tables, "ROOT", tmp_path)
     things = [{"side": "a", "GB": 1234.5}, {"side": "b", "GB": 0.0123, "pair": [0.5, 0.25]}]
     (tmp_path / "b.json").write_text(json.dumps({"rows": things}))
