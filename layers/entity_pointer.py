@@ -1,7 +1,8 @@
 """Pointers to the entities that a conversation mentions.
 
 Shape suffixes:
-    B dialogs   T turns   M sentences   E entities   R distances   C candidates   K entities of one   D features
+    B dialogs   T turns   M sentences   E entities   R turn distances   C candidates   K entities of a candidate
+    D features
 """
 
 import keras

@@ -49,7 +49,8 @@ def masked_softmax(logits, key_mask=None, some_real=False):
             other are uniform.
 
     Returns:
-        Weights of the shape and dtype of `logits`: 1 in all over the real keys, exactly 0 for padding and a row of it.
+        Weights of the shape and dtype of `logits`. They sum to 1 over the real keys, padding gets exactly 0, and a row
+        without a real key is all zeros.
 
     >>> weights = masked_softmax(np.zeros((2, 3), "float32"), np.array([[1, 1, 0], [0, 0, 0]], "bool"))
     >>> keras.ops.convert_to_numpy(weights).tolist()

@@ -62,10 +62,15 @@ class MatchAggregation(keras.layers.Layer):
         shape = (None, *matches_shape[0][2:], len(matches_shape))
         self.convolutions = []
         for i, filters in enumerate(self.filters):
-            start = keras.initializers.RandomUniform(-0.01, 0.01)
-            settings = {"padding": "same", "activation": "elu", "kernel_initializer": start, "name": f"conv_{i}"}
-            policy = self.dtype_policy if self.masking == "exact" else "float32"  # see `_pad_ends`
-            convolution = keras.layers.Conv3D(filters, kernel_size=3, **settings, dtype=policy)
+            convolution = keras.layers.Conv3D(
+                filters,
+                kernel_size=3,
+                padding="same",
+                activation="elu",
+                kernel_initializer=keras.initializers.RandomUniform(-0.01, 0.01),
+                name=f"conv_{i}",
+                dtype=self.dtype_policy if self.masking == "exact" else "float32",  # see `_pad_ends`
+            )
             convolution.build(shape)
             shape = (*shape[:-1], filters)
             self.convolutions.append(convolution)
@@ -97,8 +102,10 @@ class MatchAggregation(keras.layers.Layer):
         limits = (self.max_turns, self.max_words, self.max_words)
         for axis, (size, largest) in enumerate(zip(shape[2:], limits, strict=True), 2):
             if size is not None and size > largest:
-                expected = f"An image must have at most {self.max_turns} turns of {self.max_words} words"
-                raise ValueError(f"{expected}. Received: matches of shape {tuple(shape)}, axis {axis} is too long")
+                raise ValueError(
+                    f"An image must have at most {self.max_turns} turns of {self.max_words} words. "
+                    f"Received: matches of shape {tuple(shape)}, axis {axis} is too long"
+                )
 
     def compute_output_spec(self, matches, cell_mask=None):
         return keras.KerasTensor(matches[0].shape[:2], dtype="float32")

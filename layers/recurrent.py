@@ -46,7 +46,8 @@ class RecurrentEncoder(keras.layers.Layer):
         mask: Boolean `(B, S)`, `True` = real; padding is at the end and changes nothing.
 
     Returns:
-        List: the memory, float `(B, S, H)`, zeros at padding; then each layer's last state or, of LSTMs, two, `(B, H)`.
+        List: the memory, float `(B, S, H)`, zeros at padding; then the last states of each layer, float `(B, H)`, one
+        for a GRU, two for an LSTM.
     """
 
     def __init__(self, cell="gru", units=256, layers=1, bidirectional=True, merge="concat", dropout=0.0, **kwargs):

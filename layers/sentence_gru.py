@@ -29,10 +29,15 @@ class SentenceGRU(keras.layers.Layer):
     def __init__(self, vocabulary_size, dimension, train_embedding=True, **kwargs):
         super().__init__(**kwargs)
         self.dimension = dimension
-        start, policy = keras.initializers.RandomNormal(stddev=STDDEV), self.dtype_policy
-        own = {"trainable": train_embedding, "name": "word_embedding", "dtype": policy}
-        self.embedding = WordEmbedding(vocabulary_size + 1, dimension, start, **own)
-        self.gru = keras.layers.GRU(dimension, name="gru", dtype=policy)
+        self.embedding = WordEmbedding(
+            vocabulary_size + 1,
+            dimension,
+            embeddings_initializer=keras.initializers.RandomNormal(stddev=STDDEV),
+            trainable=train_embedding,
+            name="word_embedding",
+            dtype=self.dtype_policy,
+        )
+        self.gru = keras.layers.GRU(dimension, name="gru", dtype=self.dtype_policy)
 
     def build(self, ids_shape):
         self.embedding.build(ids_shape)

@@ -179,8 +179,15 @@ def normalize_rows(x_RD, gamma_D, beta_D, epsilon):
     """
     import tensorflow as tf
 
-    rows, x = tf.shape(x_RD)[:1], tf.reshape(x_RD, (1, -1, x_RD.shape[-1], 1))
-    plain = {"scale": tf.fill(rows, 1.0), "offset": tf.fill(rows, 0.0)}
-    none = {"mean": tf.zeros([0]), "variance": tf.zeros([0])}
-    h, *_ = tf.raw_ops.FusedBatchNormV3(x=x, **plain, **none, epsilon=epsilon, data_format="NCHW", is_training=True)
+    rows = tf.shape(x_RD)[:1]
+    h, *_ = tf.raw_ops.FusedBatchNormV3(
+        x=tf.reshape(x_RD, (1, -1, x_RD.shape[-1], 1)),
+        scale=tf.fill(rows, 1.0),
+        offset=tf.fill(rows, 0.0),
+        mean=tf.zeros([0]),
+        variance=tf.zeros([0]),
+        epsilon=epsilon,
+        data_format="NCHW",
+        is_training=True,
+    )
     return tf.reshape(h, tf.shape(x_RD)) * tf.cast(gamma_D, x_RD.dtype) + tf.cast(beta_D, x_RD.dtype)

@@ -56,7 +56,8 @@ class BiDAFConfig(Config):
     """Add to the input of the first LSTM a feature of each word: whether the other text, context or query, has it too
     (Chen et al. 2017, section 3.2); not in the paper."""
     self_attention: bool = False
-    """Between the modelling LSTMs each context word attends to the others (Clark and Gardner 2018, not the paper)."""
+    """Between the two modelling LSTMs each context word attends to the others (Clark and Gardner 2018); not in the
+    paper."""
     dropout: Dropout = 0.2
     """Fraction dropped before each LSTM, before the logits and on the character vectors."""
     end_pointer: Literal["paper", "official"] = "paper"
@@ -80,7 +81,8 @@ class BiDAFConfig(Config):
     """Nats subtracted from the score of an answer for each word after its first, in the search for the best span;
     training does not use it. Not in the paper."""
     attention: Literal["flow", "dynamic"] = "flow"
-    """`flow`, or `dynamic`, the paper's ablation: inside the first modelling LSTM, from its state; `G` is then `H`."""
+    """`flow`, or `dynamic`, an ablation of the paper: computed inside the first modelling LSTM from its state; `G` is
+    then `H`."""
 
     @model_validator(mode="after")
     def _check_words(self):

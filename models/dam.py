@@ -94,8 +94,12 @@ class DAMConfig(Config):
 
 def release_settings(variant="full"):
     """The settings under which a variant computes what the original release's network computes."""
-    settings = {"masking": "release", "scalar_bias": True, "match_divisor": math.sqrt(200.0)}
-    return settings | {"response_rows": variant == "last"}
+    return {
+        "masking": "release",
+        "scalar_bias": True,
+        "match_divisor": math.sqrt(200.0),
+        "response_rows": variant == "last",
+    }
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -168,9 +172,14 @@ class DAM(ConfiguredModel):
 
 def _word_vectors(c):
     """The layers from word ids to `U^0` or `R^0`, as a function."""
-    start = keras.initializers.RandomNormal(stddev=0.1)
-    training = {"trainable": c.train_embedding, "sparse_gradient": c.lazy_embedding}
-    embedding = WordEmbedding(c.vocabulary_size + 1, c.embedding_dim, start, **training, name="word_embedding")
+    embedding = WordEmbedding(
+        c.vocabulary_size + 1,
+        c.embedding_dim,
+        embeddings_initializer=keras.initializers.RandomNormal(stddev=0.1),
+        trainable=c.train_embedding,
+        sparse_gradient=c.lazy_embedding,
+        name="word_embedding",
+    )
     positions = PositionalEncoding(c.max_words, name="positional")
     dropout = keras.layers.Dropout(c.embedding_dropout, name="embedding_dropout")
 

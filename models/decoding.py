@@ -1,7 +1,7 @@
 """Writing replies with a model that scores them word by word: greedy search, beam search and sampling.
 
 One loop in the graph writes all replies of a batch at once, and ends when each has its `_EOS_`. The beam, the room for
-a reply, sampling and a step after an empty source change the graph; all settings else are inputs, one for each source.
+a reply, sampling and `against_empty` change the graph. All other settings are inputs, a number for each source.
 
 Shape suffixes:  B batch   K hypotheses   L words of a reply   V words of the vocabulary   W V filled to whole blocks
 """
@@ -74,7 +74,7 @@ def decode(model, inputs, beam, room, eos_id, unk_id, against=False):
             [0, 1), float32 `(B, K, L)`: the same numbers draw the same replies.
         beam, room: `K`, and `L`, which is at least each `max_length`.
         eos_id, unk_id: Ids of `_EOS_` and `_UNK_`; id 0 is padding, which no reply holds.
-        against: `False` ignores `against_empty`, whose second step of the decoder takes time.
+        against: `True` subtracts what `against_empty` weights, by a second step of the decoder for each word.
 
     Returns:
         Ids, int32 `(B, K, L)`, `_EOS_` included, then 0, the best reply first; and what they are ranked by, float32

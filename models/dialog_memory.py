@@ -117,7 +117,8 @@ def _dropped(config, x):
 
 
 def encode_sentences(config, encode, inputs):
-    """The sentences of all dialogs, `(B, M, D)`; `encode`, from ids `(S, W)` to `(S, D)`, reads each once."""
+    """The sentences of all dialogs, `(B, M, D)`; `encode`, from word ids `(S, W)` to vectors `(S, D)`, encodes each
+    distinct one once."""
     words = inputs["typed_words" if "typed_words" in inputs else "words"]
     return _dropped(config, ops.take(encode(words), inputs["sentences"], axis=0))
 

@@ -16,10 +16,19 @@ from layers.dialog_history import history_mask
 from layers.memory_attention import MemoryAttention
 from layers.sentence_gru import SentenceGRU
 from layers.shortcut import Shortcut
-from models import dialog_memory as common
+from models.dialog_memory import (
+    DialogModel,
+    HopConfig,
+    MemoryConfig,
+    SumConfig,
+    encode_sentences,
+    encoded_words,
+    read_history,
+    score_candidates,
+)
 
 
-class SupervisedEmbeddingsConfig(common.MemoryConfig):
+class SupervisedEmbeddingsConfig(MemoryConfig):
     """Settings of supervised embeddings. A sum of words has no speakers and no time."""
 
     speaker: Literal[False] = False
@@ -29,7 +38,7 @@ class SupervisedEmbeddingsConfig(common.MemoryConfig):
 
 
 @keras.saving.register_keras_serializable("colloquy")
-class SupervisedEmbeddings(common.DialogModel):
+class SupervisedEmbeddings(DialogModel):
     """`f(x, y) = (A x) . (B y)` of the words `x` of the whole conversation: the "LTR-SEM" of the MEMMA paper.
 
     Trained by the softmax over all candidates, as the memory networks are; the paper's margin ranking loss is
@@ -40,14 +49,14 @@ class SupervisedEmbeddings(common.DialogModel):
 
     @staticmethod
     def equations(c, inputs):
-        A, B = common.encoded_words(c, "conversation_embedding"), common.encoded_words(c, "candidate_embedding")
-        x_BMD = common.encode_sentences(c, A, inputs)
+        A, B = encoded_words(c, "conversation_embedding"), encoded_words(c, "candidate_embedding")
+        x_BMD = encode_sentences(c, A, inputs)
         said_BTM = history_mask(inputs["speakers"], inputs["turns"], including_turn=True)
         x_BTD = ops.matmul(ops.cast(said_BTM, x_BMD.dtype), x_BMD)
-        return common.score_candidates(c, x_BTD, B, inputs), []
+        return score_candidates(c, x_BTD, B, inputs), []
 
 
-class MemN2NConfig(common.SumConfig):
+class MemN2NConfig(SumConfig):
     """Settings of MemN2N. Bordes et al. chose 1 to 3 hops and 20 to 128 features by task."""
 
     gated: bool = False
@@ -55,26 +64,26 @@ class MemN2NConfig(common.SumConfig):
 
 
 @keras.saving.register_keras_serializable("colloquy")
-class MemN2N(common.DialogModel):
+class MemN2N(DialogModel):
     """Reads the history as sums of word vectors."""
 
     Config = MemN2NConfig
 
     @staticmethod
     def equations(c, inputs):
-        A, W = common.encoded_words(c, "memory_embedding", c.encoding), common.encoded_words(c, "candidate_embedding")
-        q_BTD, memory = common.read_history(c, A, inputs)
+        A, W = encoded_words(c, "memory_embedding", c.encoding), encoded_words(c, "candidate_embedding")
+        q_BTD, memory = read_history(c, A, inputs)
         q_BTD, attention_weights = _hops(c, q_BTD, memory, c.gated)
         # Response: softmax(q . W y)
-        return common.score_candidates(c, q_BTD, W, inputs), attention_weights
+        return score_candidates(c, q_BTD, W, inputs), attention_weights
 
 
-class MEMRConfig(common.HopConfig):
+class MEMRConfig(HopConfig):
     """Settings of MEMR."""
 
 
 @keras.saving.register_keras_serializable("colloquy")
-class MEMR(common.DialogModel):
+class MEMR(DialogModel):
     """MemN2N with a GRU (Cho et al. 2014) for the sentences of user and history; candidates stay sums of word vectors.
 
     The MEMMA paper (Ren et al. 2019) gives MEMR's scores and no equations.
@@ -85,10 +94,10 @@ class MEMR(common.DialogModel):
     @staticmethod
     def equations(c, inputs):
         read = SentenceGRU(c.vocabulary_size, c.embedding_dim, c.train_embedding, name="sentence_gru")
-        W = common.encoded_words(c, "candidate_embedding")
-        q_BTD, memory = common.read_history(c, read, inputs)
+        W = encoded_words(c, "candidate_embedding")
+        q_BTD, memory = read_history(c, read, inputs)
         q_BTD, attention_weights = _hops(c, q_BTD, memory)
-        return common.score_candidates(c, q_BTD, W, inputs), attention_weights
+        return score_candidates(c, q_BTD, W, inputs), attention_weights
 
 
 def _hops(c, q_BTD, memory, gated=False):
