@@ -34,7 +34,7 @@ def train_word2vec(sentences, vocabulary, dimension, epochs=5, seed=1, after_epo
 
     The `sentences`, lists of words, are read once and written to a file in `directory`, which gensim's threads read
     without Python's lock. Unknown words are left out; `complete` makes up missing vectors. `after_epoch()` is called
-    after each pass; `settings` are others of `gensim.models.Word2Vec`, such as `window`.
+    after each pass; `settings` are others of `gensim.models.Word2Vec`, such as `window`, and `workers` if not one.
     """
     logging.getLogger("gensim").setLevel(logging.WARNING)  # absl would show its messages as INFO
     from gensim.models import Word2Vec  # takes a second
