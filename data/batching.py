@@ -12,8 +12,7 @@ import threading
 
 import numpy as np
 
-XLA_MULTIPLE = 16
-"""Lengths of batches are rounded up to this with XLA, which compiles every shape anew, for seconds to a minute."""
+XLA_MULTIPLE = 16  # lengths are rounded up to this with XLA, which compiles each shape anew, for up to a minute
 
 
 def stream_of(make_arrays, first, last):

@@ -30,8 +30,7 @@ MAX_DEPTH = 32  # of containers within containers, and of an array's axes
 TOO_DEEP = f"lists, tuples and dicts nested deeper than {MAX_DEPTH}"
 SLOT, PAIR, NESTED = 9, 120, 300
 """Bytes of a place in a growing list, of a pair in a growing dict, and of the notes on a container of containers."""
-SMALL = {number: number for number in range(2**16)}
-"""One object for each small number; word ids would take 32 bytes each."""
+SMALL = {number: number for number in range(2**16)}  # one object for each; word ids would take 32 bytes each
 INTS = re.compile(rb"((?:K.|M..|J....){1,1000}+)e", re.DOTALL)
 """Integers up to APPENDS: nearly all of a dataset, and the only values that Python's own unpickler makes."""
 TEXT_INTS = re.compile(rb"(?:aI(?:-?[1-9][0-9]{0,8}|0)\n){1,1000}+")

@@ -10,8 +10,7 @@ from data.text_files import read_lines, readable
 
 PADDING_ID, EOS_ID, UNK_ID = 0, 1, 2
 """Ids in datasets of prepare.py; the release's vocabularies have others, see `Vocabulary.eos_id` and `unk_id`."""
-SPECIALS = ("_EOS_", "_UNK_")
-"""The end of a turn, and every word that is not in the vocabulary: words 1 and 2 of what prepare.py makes."""
+SPECIALS = ("_EOS_", "_UNK_")  # the end of a turn, and words not in the vocabulary: words 1 and 2 of prepare.py's
 
 SPACE = re.compile("[ \t\r\v\f]+")
 

@@ -9,8 +9,7 @@ import keras
 
 from layers.masking import zero_padding
 
-PARTS = 4
-"""Parts of a sequence's steps, each one operation in `_states_by_operation`."""
+PARTS = 4  # parts of a sequence's steps, each one operation in `_states_by_operation`
 
 
 def has_kernels(dtype):

@@ -17,8 +17,7 @@ from base.config import Config, NonNegative, Positive
 from layers.masking import LOWEST, masked_logits, masked_softmax
 
 LONGEST_BLOCKED = 10  # words of the longest sequence that `block_ngrams` may block
-BLOCK = 64
-"""Words of a block: where the likeliest words are searched, the largest logit of each block is looked at first."""
+BLOCK = 64  # words of a block; of each the largest logit is looked at first where the likeliest words are searched
 
 
 class Decoding(Config):

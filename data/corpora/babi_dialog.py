@@ -17,8 +17,7 @@ from base.files import UserError
 from data.text_files import bad_line, existing_directory, read_lines
 
 SILENCE = "<SILENCE>"
-SPLITS = {"train": "trn", "dev": "dev", "test": "tst", "test-oov": "tst-OOV"}
-"""Names of the splits here -> in the corpus's file names."""
+SPLITS = {"train": "trn", "dev": "dev", "test": "tst", "test-oov": "tst-OOV"}  # split -> its part of file names
 NUMBER = re.compile("[0-9]{1,9}")
 LINE = "`number user TAB bot`, `number subject R_relation value` or `number api_call no result`"
 

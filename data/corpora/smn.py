@@ -12,8 +12,7 @@ from data.tokenizers import WHITESPACE
 
 TOKENIZER = WHITESPACE
 FORMAT = "`label TAB utterance TAB ... TAB response`"
-NAMES = {"train": ("train",), "dev": ("dev", "valid", "validation"), "test": ("test",)}
-"""File names of each split, without their endings."""
+NAMES = {"train": ("train",), "dev": ("dev", "valid", "validation"), "test": ("test",)}  # file names without endings
 ENDINGS = tuple(text + gz for text in ("", ".txt", ".tsv") for gz in ("", ".gz"))
 
 

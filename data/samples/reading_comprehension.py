@@ -24,8 +24,7 @@ RELATIONS = {2: 3, 3: 2}  # restaurants in a passage -> least facts about each
 PASSAGES = read("passages")
 TOLD, ASIDES = PASSAGES["prose"]["told"], PASSAGES["prose"]["asides"]
 ASKED = PASSAGES["asked"]  # relation -> questions for its value
-SOUGHT = only(PASSAGES["sought"])
-"""Relation -> the end of a question "Which restaurant ...?" for the restaurant that has a value."""
+SOUGHT = only(PASSAGES["sought"])  # relation -> the end of "Which restaurant ...?" for the one that has a value
 WHICH, OLDER = PASSAGES["choice"]["which"], PASSAGES["choice"]["older"]
 
 

@@ -22,8 +22,7 @@ from data.text_files import read_json
 from tasks.dialog.prepare import CALL, RESTAURANT, SPEAKERS
 
 FILE = "action_mask.json"
-READS = ("speakers", "turns", "entities", "responses")
-"""Arrays of `tasks.dialog.data.DialogSplit.collate` that the mask reads."""
+READS = ("speakers", "turns", "entities", "responses")  # arrays of `DialogSplit.collate` that the mask reads
 FLAGS = ("called", "changed", "found", "nothing", "offered", "silent")
 """The bot has called; the user named another value since; facts, a search without result, or a restaurant that the bot
 named, since the last call or change; the user is silent."""

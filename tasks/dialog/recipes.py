@@ -2,8 +2,7 @@
 
 from engine.task import Recipe
 
-BABI = {"epochs": 8.0, "batch_size": 8, "learning_rate": 5e-3}
-"""The same for all models of dialog bAbI, so that their scores compare."""
+BABI = {"epochs": 8.0, "batch_size": 8, "learning_rate": 5e-3}  # for all models, so that scores compare
 
 
 def _babi(title, model, training=BABI, **config):

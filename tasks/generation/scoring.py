@@ -14,8 +14,7 @@ from engine.parallel import results_of
 from layers.masking import mask_from_ids, zero_padding
 from layers.unpadding import unpadding
 
-WORDS = 2048
-"""Words of a batch that is scored, at most, unless one target has more: each has a logit for every known word."""
+WORDS = 2048  # words of a scored batch, at most, unless one target has more: each has a logit for every known word
 
 
 def word_nll(target, logits):

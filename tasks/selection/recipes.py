@@ -6,13 +6,11 @@ PUBLISHED_CORPORA = {"ubuntu-v1": 28270, "douban": 1, "ecommerce": None}
 """The corpora that DAM has published scores on, with the id of `_EOS_` in its release's `data.pkl`; the release has no
 E-commerce. `train.py --name` says that a directory holds one of them."""
 
-RELEASE = {"epochs": 2.0, "batch_size": 256, "learning_rate": 1e-3}
-"""The DAM release's configuration; the paper's section 4.3."""
+RELEASE = {"epochs": 2.0, "batch_size": 256, "learning_rate": 1e-3}  # of DAM's release; the paper's section 4.3
 ECOMMERCE = {"epochs": 20.0, "batch_size": 100, "learning_rate": 1e-3, "decay_rate": 0.8, "decay_steps": 10_000}
 ECOMMERCE |= {"gradient_clip": 5.0, "validations_per_epoch": 1, "patience": 3}
 UNTIL_IT_STOPS = RELEASE | {"epochs": 20.0, "precision": "bfloat16", "validations_per_epoch": 4, "patience": 4}
-SMALL = {"loss": "softmax", "decay_steps": 300, "vector_center": True, "vector_norm": 3.5}
-"""Suits corpora that are smaller than those."""
+SMALL = {"loss": "softmax", "decay_steps": 300, "vector_center": True, "vector_norm": 3.5}  # for smaller corpora
 TINY = {"levels": 1, "max_words": 20, "embedding_dropout": 0.1}
 SAMPLE = SMALL | {"epochs": 2.5, "batch_size": 16, "learning_rate": 3e-3, "precision": "float32"}
 SAMPLE |= {"validations_per_epoch": 2}

@@ -12,10 +12,8 @@ from engine.predictor import Predictor
 from tasks.selection.predictor import SelectionPredictor
 from tasks.selection.retrieval.index import RetrievalIndex
 
-CANDIDATES = 32
-"""Responses of the index that the model ranks; with 25, 50 or 100 the answers are as good (docs/retrieval.md)."""
-QUESTION = 16.0
-"""Weight of the similarity of the questions, added to the model's logit; chosen on dev, docs/retrieval.md."""
+CANDIDATES = 32  # responses that the model ranks; with 25, 50 or 100 answers are as good (docs/retrieval.md)
+QUESTION = 16.0  # weight of the questions' similarity beside the model's logit; chosen on dev, docs/retrieval.md
 ALIKE = 0.8  # texts are near-duplicates from this ratio of common words to all of their words
 SHOWN = 20  # answers of the index that a predictor lists
 TOGETHER = re.compile(

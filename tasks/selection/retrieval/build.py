@@ -28,10 +28,8 @@ from tasks.selection.retrieval.encoder import PairEncoder
 from tasks.selection.retrieval.index import READ, TURNS, vocabulary_hash
 
 FIT_PAIRS = 200_000  # most pairs, drawn at random, that the encoder is fitted to
-INDEX, PAIRS = "index", "pairs"
-"""In a run directory: its index, and conversations in the format `smn` that one can be built from."""
-PLACEHOLDERS = {SPECIALS[1].lower(), "__path__", "__url__", "unconvertable"}
-"""Words that replace removed text in corpora."""
+INDEX, PAIRS = "index", "pairs"  # in a run directory: its index, or conversations (`smn`) to build one from
+PLACEHOLDERS = {SPECIALS[1].lower(), "__path__", "__url__", "unconvertable"}  # words in place of removed text
 PART = 20_000  # texts processed at once
 FRACTION = 0.2  # a word is a name if at least this fraction of its utterances address somebody by it
 NAMES_ALONE = 0.5  # from this fraction on, an utterance with the name anywhere is unfit
