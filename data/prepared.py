@@ -27,7 +27,8 @@ from data.text_files import in_one_line, read_json, write_json
 from data.vocabulary import SPECIALS, Vocabulary
 
 FACTS, VOCABULARY, VECTORS = "dataset.json", "vocabulary.txt", "word_embedding.pkl"
-SMALL_TEXT = 20_000  # training texts with fewer words keep every word by default
+SMALL_TEXT = 20_000
+"""Training texts with fewer words keep every word by default."""
 
 
 class CommonSettings(Config):
@@ -61,7 +62,8 @@ def write(directory, files, corpus, source, settings, statistics, *, name=None, 
             with open(directory / file, "wb") as out:
                 pickles.dump(content, out)
         else:
-            (directory / file).write_text("".join(f"{line}\n" for line in content), "utf-8", newline="\n")
+            with open(directory / file, "w", encoding="utf-8", newline="\n") as out:
+                out.writelines(f"{line}\n" for line in content)
     write_json(directory / FACTS, facts)
 
 
@@ -81,8 +83,10 @@ class Dataset:
     """A prepared dataset; each task adds fields."""
 
     path: pathlib.Path
-    name: str  # the corpus, as in `results/published.json` if it has published scores
-    splits: dict  # `{name: examples}`; an absent split has none
+    name: str
+    """The corpus, as in `results/published.json` if it has published scores."""
+    splits: dict
+    """`{name: examples}`; an absent split has none."""
 
     def facts(self):
         """Facts that a run keeps, ready for JSON."""

@@ -15,8 +15,10 @@ from data.flat_arrays import read_header
 from data.text_files import in_one_line, largest_content, read_lines, readable
 from data.vocabulary import EOS_ID, PADDING_ID, SPECIALS, UNK_ID
 
-WORDS_READ = 50_000_000  # words that word2vec reads, over all passes, by default
-REPEATABLE = 10_000_000  # words of the longest text whose vectors repeat exactly with their seed by default
+WORDS_READ = 50_000_000
+"""Words that word2vec reads, over all passes, by default."""
+REPEATABLE = 10_000_000
+"""Words of the longest text whose vectors repeat exactly with their seed by default."""
 
 
 def passes(words):
@@ -29,7 +31,18 @@ def threads(words):
     return 1 if words <= REPEATABLE else available_cpus()
 
 
-def train_word2vec(sentences, vocabulary, dimension, epochs=5, seed=1, after_epoch=None, directory=None, **settings):
+def train_word2vec(
+    sentences,
+    vocabulary,
+    *,
+    dimension,
+    epochs=5,
+    seed=1,
+    workers=1,
+    after_epoch=lambda: None,
+    directory=None,
+    **settings,
+):
     """Trains vectors by gensim's CBOW, float32 `(len(vocabulary) + 1, dimension)`; with one worker they repeat exactly.
 
     The `sentences`, lists of words, are read once and written to a file in `directory`, which gensim's threads read
@@ -42,18 +55,22 @@ def train_word2vec(sentences, vocabulary, dimension, epochs=5, seed=1, after_epo
 
     class AfterEpoch(CallbackAny2Vec):
         def on_epoch_end(self, model):
-            if after_epoch:
-                after_epoch()
+            after_epoch()
 
     with tempfile.NamedTemporaryFile("w", dir=directory, prefix=".sentences.", encoding="ascii") as file:
         counts, written = _write_known(sentences, vocabulary, file)
         file.flush()
         if not counts:
             return complete({}, vocabulary, dimension, seed)
-        model = Word2Vec(vector_size=dimension, min_count=1, seed=seed, **{"workers": 1, **settings})
+        model = Word2Vec(vector_size=dimension, min_count=1, seed=seed, workers=workers, **settings)
         model.build_vocab_from_freq(counts, corpus_count=written)
-        text = {"corpus_file": file.name, "total_examples": written, "total_words": sum(counts.values())}
-        model.train(**text, epochs=epochs, callbacks=[AfterEpoch()])
+        model.train(
+            corpus_file=file.name,
+            total_examples=written,
+            total_words=sum(counts.values()),
+            epochs=epochs,
+            callbacks=[AfterEpoch()],
+        )
     found = {vocabulary.words[int(id) - 1]: model.wv[id] for id in model.wv.index_to_key}
     return complete(found, vocabulary, dimension, seed)
 
@@ -185,8 +202,10 @@ def _read_arrays(path, words):
     except MemoryError:
         raise
     except Exception as error:  # a damaged archive can make its readers raise anything
-        expected = "expected the arrays words and vectors, texts (n,) and finite numbers (n, dimension)"
-        raise UserError(f"{path}: {expected}. Received: {in_one_line(error)}") from error
+        raise UserError(
+            f"{path}: expected the arrays words and vectors, texts (n,) and finite numbers (n, dimension). "
+            f"Received: {in_one_line(error)}"
+        ) from error
     return {word: vector for word, vector in zip(names, vectors, strict=True) if words is None or word in words}
 
 

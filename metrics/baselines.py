@@ -7,6 +7,7 @@ idf, `ln(1 + n)`. Texts are lists (or padded rows) of word ids. Scores are float
 `metrics.ranking.ranking_metrics` takes them. Vectors are sparse; `metrics.dialog` uses them too.
 """
 
+from collections.abc import Iterable, Sequence
 from itertools import chain, islice
 
 import numpy as np
@@ -16,10 +17,18 @@ PADDING = 0
 BLOCK = 1 << 11  # texts counted at a time: bounds the memory, does not change the result
 
 
-def tfidf_scores(train_documents, contexts, responses, *, ignore=(), end_of_turn=None):
+def tfidf_scores(
+    train_documents: Iterable[Sequence[int]],
+    contexts: Sequence[Sequence[int]],
+    responses: Sequence[Sequence[int]],
+    *,
+    ignore: Iterable[int] = (),
+    end_of_turn: int | None = None,
+) -> np.ndarray:
     """Cosine between the TF-IDF vectors of each context and its response; 0 where either lacks a counted word.
 
-    Document frequencies are those of `train_documents`, split at `end_of_turn`, an id; ids in `ignore` do not count.
+    Document frequencies are those of `train_documents`, split at `end_of_turn`, the id that ends an utterance. Ids in
+    `ignore` are no words either.
 
     >>> train = [[1, 2, 9, 1, 3], [1, 4]]  # three utterances, all with word 1: its idf is 0
     >>> tfidf_scores(train, [[1, 2, 9, 3], [1, 4, 0]], [[2, 1], [1, 2]], end_of_turn=9).round(3)
@@ -31,7 +40,10 @@ def tfidf_scores(train_documents, contexts, responses, *, ignore=(), end_of_turn
     return unit_rows(contexts, idf).multiply(unit_rows(responses, idf)).sum(axis=1)
 
 
-def count_words(*sides, ignore=()):
+# === TF-IDF vectors ===
+
+
+def count_words(*sides: Iterable[Sequence[int]], ignore: Iterable[int] = ()) -> list[sparse.csr_array]:
     """Occurrences of each word in each text: for each iterable of texts a matrix `(texts, words)`, all of one width.
 
     Ids in `ignore` do not count.
@@ -47,7 +59,7 @@ def count_words(*sides, ignore=()):
     return [sparse.vstack(blocks, format="csr") for blocks in sides]
 
 
-def inverse_frequencies(train, words):
+def inverse_frequencies(train: Iterable[sparse.csr_array], words: int) -> np.ndarray:
     """The idf of each word, float64 `(words,)`, by counts of training documents; those without a word do not count."""
     documents, frequency = 0, np.zeros(words)
     for counts in train:
@@ -56,7 +68,7 @@ def inverse_frequencies(train, words):
     return np.log((1 + documents) / (1 + frequency))
 
 
-def unit_rows(counts, idf):
+def unit_rows(counts: sparse.csr_array, idf: np.ndarray) -> sparse.csr_array:
     """TF-IDF vectors of Euclidean length 1; those of length 0 stay zero."""
     weight = counts.data * idf[counts.indices]
     row = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))

@@ -4,6 +4,8 @@ Definitions: Bordes, Boureau and Weston, ICLR 2017 (section 4 for the baselines)
 corpus's candidate file, int64 `(responses,)`; texts are lists (or padded rows) of word ids, 0 is padding.
 """
 
+from collections.abc import Collection, Mapping, Sequence
+
 import numpy as np
 from scipy import sparse
 
@@ -14,7 +16,7 @@ TIE = 1e-9  # closer cosines are equal: the same sum in another order differs by
 BLOCK = 1 << 22  # scores in memory at a time
 
 
-def dialog_metrics(predicted, gold, dialog):
+def dialog_metrics(predicted, gold, dialog) -> dict[str, float]:
     """The fractions of correct responses and of dialogs without a wrong response; `dialog` numbers each one's dialog.
 
     >>> dialog_metrics([4, 2, 7, 1], [4, 2, 7, 3], [0, 0, 5, 5])
@@ -26,13 +28,33 @@ def dialog_metrics(predicted, gold, dialog):
     return {"per_response": float(np.mean(correct)), "per_dialog": float(np.mean(errors == 0))}
 
 
-def reachable_by_types(train_gold, gold, candidates, type_of, contexts):
+# === Upper bounds ===
+
+
+def reachable_by_seen(train_gold, gold) -> np.ndarray:
+    """The responses that a model can give which only repeats training responses, bool `(responses,)`.
+
+    Their fraction on the dev sets of tasks 1 to 6: 83.37, 99.29, 74.75, 56.67, 95.60, 88.70 %.
+
+    >>> reachable_by_seen([3, 5, 3], [5, 4, 3])
+    array([ True, False,  True])
+    """
+    return np.isin(gold, train_gold)
+
+
+def reachable_by_types(
+    train_gold,
+    gold,
+    candidates: Sequence[Sequence[int]],
+    type_of: Mapping[int, int],
+    contexts: Sequence[Collection[int]],
+) -> np.ndarray:
     """The responses that a model with match types can give, bool `(responses,)`.
 
-    These are the responses seen in training (on the dev sets of tasks 1 to 6 83.37, 99.29, 74.75, 56.67, 95.60, 88.70
-    %), and those whose form was seen (their words in order, with the type in place of each word that has one) and whose
-    typed words all occur in the context, its memory or user turn: 100, 100, 74.75, 100, 99.97, 90.74 % together.
-    Several candidates of a form may fit a context: a user who changes his mind names two values.
+    These are the responses seen in training, and those whose form was seen (their words in order, with the type in
+    place of each word that has one) and whose typed words all occur in the context, its memory or user turn. On the
+    dev sets of tasks 1 to 6: 100, 100, 74.75, 100, 99.97, 90.74 %. Several candidates of a form may fit a context: a
+    user who changes his mind names two values.
 
     `type_of` is `{word id: type}` of the values in the knowledge base: cuisine, location, price, rating, phone,
     address, number. Restaurants have no type in the paper.
@@ -48,13 +70,20 @@ def reachable_by_types(train_gold, gold, candidates, type_of, contexts):
         return tuple(("type", type_of[word]) if word in type_of else word for word in words)
 
     forms = {form(candidate) for candidate in np.unique(train_gold).tolist()}
-    reachable = np.isin(gold, train_gold)
+    reachable = reachable_by_seen(train_gold, gold)
     for i in np.flatnonzero(~reachable):
         reachable[i] = form(gold[i]) in forms and type_of.keys() & candidates[gold[i]] <= set(contexts[i])
     return reachable
 
 
-def tfidf_match(train_documents, contexts, candidates):
+# === Baselines ===
+
+
+def tfidf_match(
+    train_documents: Sequence[Sequence[int]],
+    contexts: Sequence[Sequence[int]],
+    candidates: Sequence[Sequence[int]],
+) -> np.ndarray:
     """The candidate with the largest TF-IDF cosine (`metrics.baselines`) with each context; the lowest of equal ones.
 
     With the distinct training sentences as documents and history, facts and user turn as context, the dev sets of tasks
@@ -71,7 +100,7 @@ def tfidf_match(train_documents, contexts, candidates):
     return predicted
 
 
-def nearest_neighbour(train_inputs, train_gold, inputs):
+def nearest_neighbour(train_inputs: Sequence[Sequence[int]], train_gold, inputs: Sequence[Sequence[int]]) -> np.ndarray:
     """The response to the training input with the largest TF-IDF cosine with each input.
 
     Among several nearest inputs the most frequent response counts, as in the paper; among equally frequent ones, the

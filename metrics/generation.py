@@ -1,17 +1,19 @@
 """Metrics of generated replies: perplexity, BLEU (Papineni et al. 2002), distinct-n (Li et al. 2016), length.
 
 Texts are tokens separated by spaces, words or (Chinese) characters, as the dataset's tokenizer makes them; sacrebleu,
-which computes BLEU, does not tokenize again. Metrics are from 0 to 1, except perplexity and `length`, in tokens.
+which computes BLEU, does not tokenize again. Metrics are from 0 to 1, except perplexity and `length`, which counts
+tokens.
 """
 
 import collections
 import math
 import random
+from collections.abc import Iterable, Sequence
 
 METRICS = ("perplexity", "BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "distinct-1", "distinct-2", "length")
 
 
-def perplexity(nll, tokens):
+def perplexity(nll: float, tokens: int) -> float:
     """`exp` of the mean negative log-likelihood, in nats, of all tokens of a corpus, `_EOS_` included.
 
     >>> perplexity(3 * math.log(50), 3)
@@ -23,7 +25,7 @@ def perplexity(nll, tokens):
         return math.inf
 
 
-def bleu(replies, references):
+def bleu(replies: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, float]:
     """Corpus BLEU-1 to BLEU-4: geometric mean of the precisions of n-grams up to that length, with brevity penalty.
 
     Precisions of zero are smoothed as sacrebleu's default does (`exp`). Each reply has one or more references.
@@ -42,7 +44,7 @@ def bleu(replies, references):
     return scores
 
 
-def distinct(replies, n):
+def distinct(replies: Iterable[str], n: int) -> float:
     """Distinct n-grams of all replies divided by all their n-grams; 0 where there are none.
 
     Differs from the paper: Li et al. 2016 divide by the number of tokens, which gives a smaller distinct-2.
@@ -54,7 +56,7 @@ def distinct(replies, n):
     return len(set(grams)) / len(grams) if grams else 0.0
 
 
-def generation_metrics(replies, references):
+def generation_metrics(replies: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, float]:
     """BLEU-1 to BLEU-4 of replies, distinct-1, distinct-2, and their mean length in tokens."""
     lengths = [len(reply.split()) for reply in replies]
     return {
@@ -64,7 +66,7 @@ def generation_metrics(replies, references):
     }
 
 
-def by_source(sources, targets):
+def by_source(sources: Sequence[str], targets: Sequence[str]) -> tuple[list[int], list[list[str]]]:
     """Groups pairs of the same source: the first pair of each distinct source, and all its distinct targets.
 
     >>> by_source(["hi", "why ?", "hi"], ["hello", "so", "good day"])
@@ -78,7 +80,9 @@ def by_source(sources, targets):
     return rows, [list(group) for group in groups.values()]
 
 
-def baselines_of(train, sources, targets, seed=1, several=False):
+def baselines_of(
+    train: Sequence[str], sources: Sequence[str], targets: Sequence[str], seed: int = 1, several: bool = False
+) -> dict:
     """Metrics of replies that need no model: the most frequent target of train, random ones, and those of people.
 
     `human` takes, for each source that occurs with several targets, the first of them as the reply and the others as

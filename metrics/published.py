@@ -10,7 +10,7 @@ REFERENCES = {"baselines": "baseline", "upper_bounds": "upper bound"}
 """Parts of a record beside its metrics, and what a row with one of them is called."""
 
 
-def scores(path=RESULTS / "scores.jsonl"):
+def scores(path=RESULTS / "scores.jsonl") -> list[dict]:
     """The rows of a file of scores, if it exists: one per recipe, corpus, split and seed; baselines have no seed.
 
     Measured rows have `recipe, task, corpus, split, seed, metrics, epochs, minutes, command, commit, dirty, hardware,
@@ -37,7 +37,7 @@ def reference_rows(record):
     ]
 
 
-def published(corpus=None):
+def published(corpus: str | None = None) -> list[dict]:
     """The published scores on a corpus or all, in the file's order: the paper's own table first.
 
     Rows have `task, corpus, split, model, metrics, source`; metrics from 0 to 1. Corpora are the published ones, as

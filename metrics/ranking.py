@@ -20,8 +20,8 @@ class RankingResult:
     counts: dict[str, int]
 
 
-def ranking_metrics(scores, labels, groups, *, ties="loss"):
-    """Ranks the candidates of each context by descending score, and averages over the contexts: a `RankingResult`.
+def ranking_metrics(scores, labels, groups, *, ties: str = "loss") -> RankingResult:
+    """Ranks the candidates of each context by descending score, and averages over the contexts.
 
     With `P` positives in a context, and `rank` counted from 1 over all its candidates:
 
@@ -57,8 +57,10 @@ def ranking_metrics(scores, labels, groups, *, ties="loss"):
     positives = np.bincount(context, weights=positive).astype(np.int64)
     usable = (positives > 0) & (positives < candidates)
     if not usable.any():
-        received = f"{len(usable)} contexts, {np.sum(positives == 0)} of them without a positive"
-        raise ValueError(f"expected a context with both a positive and a negative. Received: {received}")
+        raise ValueError(
+            "expected a context with both a positive and a negative. "
+            f"Received: {len(usable)} contexts, {np.sum(positives == 0)} of them without a positive"
+        )
     kept = usable[context]
     scores, positive, context = scores[kept], positive[kept], context[kept]
     context = np.repeat(np.arange(usable.sum()), candidates[usable])
@@ -68,9 +70,14 @@ def ranking_metrics(scores, labels, groups, *, ties="loss"):
     order = np.lexsort((positive if ties == "loss" else np.zeros_like(positive), -scores, context))
     found = _metrics_of_contexts(positive[order], context, start)
     found["R2@1"] = _first_against_first(scores, positive, start, ties)
-    left_out = {"without_positive": positives == 0, "without_negative": positives == candidates}
-    counts = {"contexts": len(usable), **{name: int(of.sum()) for name, of in left_out.items()}}
-    return RankingResult({name: float(np.mean(found[name])) for name in METRICS}, counts)
+    return RankingResult(
+        metrics={name: float(np.mean(found[name])) for name in METRICS},
+        counts={
+            "contexts": len(usable),
+            "without_positive": int(np.sum(positives == 0)),
+            "without_negative": int(np.sum(positives == candidates)),
+        },
+    )
 
 
 def _metrics_of_contexts(positive, context, start):

@@ -8,12 +8,13 @@ Metrics are from 0 to 1; the script prints per cent.
 import collections
 import re
 import string
+from collections.abc import Mapping, Sequence
 
 METRICS = ("EM", "F1")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-def normalize(text):
+def normalize(text: str) -> str:
     """Lower case, without ASCII punctuation, then without articles, white space as one space.
 
     >>> normalize("The  U.S. and a dog's")
@@ -22,7 +23,7 @@ def normalize(text):
     return " ".join(re.sub(r"\b(a|an|the)\b", " ", text.lower().translate(_PUNCTUATION)).split())
 
 
-def exact_match(prediction, answer):
+def exact_match(prediction: str, answer: str) -> float:
     """1 where both are the same after `normalize`, else 0.
 
     >>> exact_match("the Denver Broncos.", "Denver Broncos")
@@ -31,7 +32,7 @@ def exact_match(prediction, answer):
     return float(normalize(prediction) == normalize(answer))
 
 
-def f1(prediction, answer):
+def f1(prediction: str, answer: str) -> float:
     """Harmonic mean of precision and recall of the prediction's words, each counted as often as it occurs.
 
     >>> round(f1("Denver Broncos of Denver", "the Denver team"), 3)
@@ -45,7 +46,7 @@ def f1(prediction, answer):
     return 2 * precision * recall / (precision + recall)
 
 
-def squad_metrics(predictions, answers):
+def squad_metrics(predictions: Mapping[str, str], answers: Mapping[str, Sequence[str]]) -> dict[str, float]:
     """EM and F1 of predictions: for each question the best over its reference answers, averaged over all questions.
 
     Both map question ids to texts. A question without a prediction counts 0, as in the script.

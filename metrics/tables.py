@@ -31,8 +31,8 @@ def by_corpus(rows, metrics):
     lines = []
     for label, cells in found.items():
         shown = [_cell(list(cells.get(column, {}).values()), metrics) for column in columns]
-        values = [[found.get(metrics[0]) for found in seeds.values()] for seeds in cells.values()]
-        mean = None if any(None in each for each in values) else statistics.mean(map(statistics.mean, values))
+        means = [_mean(seeds.values(), metrics[0]) for seeds in cells.values()]
+        mean = None if None in means else statistics.mean(means)
         if len(columns) > 1:
             shown.append(_shown(metrics[0], mean) if mean is not None and len(cells) == len(columns) else "")
         counts = sorted({len(seeds) for seeds in cells.values() if None not in seeds})
@@ -95,6 +95,11 @@ def _labels(rows):
     for row in rows:
         fields = sorted(field for name, field in differing if name == row["recipe"])
         yield ", ".join([row["recipe"], *(f"{field}={row.get('settings', {}).get(field)}" for field in fields)])
+
+
+def _mean(scores, metric):
+    values = [found.get(metric) for found in scores]
+    return None if None in values else statistics.mean(values)
 
 
 def _cell(scores, metrics):

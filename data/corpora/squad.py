@@ -9,7 +9,7 @@ Texts are kept character by character: every offset counts characters of the fil
 import re
 from typing import Annotated, NamedTuple
 
-from pydantic import ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field
 
 from base.files import UserError
 from data.text_files import find_files, read_json
@@ -31,24 +31,47 @@ class Question(NamedTuple):
     id: str
     context: str
     text: str
-    answers: tuple[Answer, ...]  # one per reference, in the file's order; with `other_starts`, all places of each
-    article: int  # number of the context's article in the file, from 1
+    answers: tuple[Answer, ...]
+    """One per reference, in the file's order; with `other_starts`, every possible place of a reference."""
+    article: int
+    """Number of the context's article in the file, from 1."""
 
 
 Text = Annotated[str, Field(pattern=r"\S")]
 Offset = Annotated[int, Field(ge=0, lt=2**31)]
 
 
-def _object(**fields):
-    """A JSON object with some fields, `name=type`; it may have others."""
-    return create_model("Json", __config__=ConfigDict(strict=True), **{name: (of, ...) for name, of in fields.items()})
+class _Json(BaseModel):
+    model_config = ConfigDict(strict=True)
 
 
-ANSWER = _object(text=Text, answer_start=Offset)
-ITEM = _object(id=Text, question=Text, answers=Annotated[list[ANSWER], Field(min_length=1)])
-ARTICLE = _object(paragraphs=list[_object(context=Text, qas=list[ITEM])])
-FILE = _object(data=list[ARTICLE])
-STARTS = _object(answer=int, all=Annotated[list[Offset], Field(min_length=1)])
+class _Answer(_Json):
+    text: Text
+    answer_start: Offset
+
+
+class _Item(_Json):
+    id: Text
+    question: Text
+    answers: Annotated[list[_Answer], Field(min_length=1)]
+
+
+class _Paragraph(_Json):
+    context: Text
+    qas: list[_Item]
+
+
+class _Article(_Json):
+    paragraphs: list[_Paragraph]
+
+
+class _File(_Json):
+    data: list[_Article]
+
+
+class _Starts(_Json):
+    answer: int
+    all: Annotated[list[Offset], Field(min_length=1)]
 
 
 def find_splits(directory):
@@ -87,8 +110,8 @@ def read(path, other_starts=None):
     `other_starts` is a JSON file `{id: [{"answer": number of the answer, "all": [offset, ..]}]}` with all places where
     an answer's text may be meant, if the file's own `answer_start` is one of several guesses.
     """
-    articles = read_json(path, FILE).data
-    others = read_json(other_starts, dict[str, list[STARTS]]) if other_starts else {}
+    articles = read_json(path, _File).data
+    others = read_json(other_starts, dict[str, list[_Starts]]) if other_starts else {}
     others = {(id, each.answer): each.all for id, entries in others.items() for each in entries}
     questions, seen = [], {}
     for number, article in enumerate(articles, 1):

@@ -22,8 +22,23 @@ A turn that the context determines has an *act*, which fits there; a turn of ano
 import random
 from typing import NamedTuple
 
-from data.samples import wording
-from data.samples.wording import BOT, RESTAURANTS, SCENES, SLOTS, TOPICS, USER, VALUES, fill, sentences, slots_of
+from data.samples.wording import (
+    BOT,
+    CRAVINGS,
+    ORDINAL_PICKS,
+    PERSONA,
+    RESTAURANTS,
+    SCENES,
+    SLOTS,
+    TOPICS,
+    USER,
+    VALUES,
+    WANT,
+    fill,
+    sentences,
+    slots_of,
+    wanted,
+)
 from data.samples.world import BOOKING, SEARCH, draw_wishes, other_value, restaurants
 
 MAX_STEPS = 7
@@ -33,15 +48,19 @@ class Turn(NamedTuple):
     """A turn of the user or the bot."""
 
     text: str
-    act: tuple | None = None  # `None` if the context does not determine the turn
-    fits: frozenset = frozenset()  # acts that would also fit at this turn
-    misreadings: tuple[str, ...] = ()  # wrong texts for this turn: words of the conversation that contradict it
+    act: tuple | None = None
+    """`None` if the context does not determine the turn."""
+    fits: frozenset = frozenset()
+    """Acts that would also fit at this turn."""
+    misreadings: tuple[str, ...] = ()
+    """Wrong texts for this turn that contain words of the conversation and contradict it."""
 
 
 def simulate(count, seed=1):
     """Simulates conversations about the world `restaurants(seed)`; no two have the same words.
 
-    Each is a tuple of 4 to 14 `Turn`s of user and bot alternately, the last the bot's; a larger `count` begins alike.
+    Each is a tuple of 4 to 14 `Turn`s of user and bot alternately; the last is the bot's. A larger `count` gives the
+    same conversations first.
 
     >>> [conversation] = simulate(1, seed=3)
     >>> print(conversation[0].text, conversation[1].text, sep="\\n")
@@ -102,7 +121,7 @@ def _extras(rng, told, steps):
 
     for topic in some(TOPICS, *((1, 2, 3, 4) if chatty else (0, 1, 1))):
         yield rng.randint(1, end), ("chat", topic)
-    for key in some(wording.PERSONA, 0, 0, 0, 1):
+    for key in some(PERSONA, 0, 0, 0, 1):
         yield rng.randint(1, end), ("persona", key)
     if chatty:
         return
@@ -209,10 +228,10 @@ class _Talk:
         elif kind == "visit":
             self.named, self.settled = self.offered, True
             names = {"name": self.named[0].name}
-            when = "".join(fill(wording.WANT[slot], value) for slot, value in given.items() if slot in wording.WANT)
+            when = "".join(fill(WANT[slot], value) for slot, value in given.items() if slot in WANT)
             request = fill(self.pick(USER["named openings"]), when=when, **names)
         else:
-            request = fill(self.pick(USER["search openings"]), wanted=wording.wanted(given))
+            request = fill(self.pick(USER["search openings"]), wanted=wanted(given))
         introduction = fill(self.pick(USER["introductions"]), **given) if "guest" in given else ""
         self.say(sentences(self.pick(USER["greetings"]), introduction, request))
         self.slots |= given
@@ -227,7 +246,7 @@ class _Talk:
 
     def correct(self, slot):
         self.former[slot], value = self.slots[slot], self.wishes[slot]
-        old = wording.CRAVINGS.get(self.former[slot], self.former[slot])
+        old = CRAVINGS.get(self.former[slot], self.former[slot])
         self.say(fill(self.pick(SLOTS["corrections"][slot]), value, old=old))
         self.slots[slot] = value
         self.respond({slot: value}, lead=fill(self.pick(SLOTS["nods"]["correction"]), old=old))
@@ -237,7 +256,7 @@ class _Talk:
             place = self.rng.randrange(2)
             name = self.named[place].name
             by_name = self.rng.random() < 0.6
-            options = USER["picks"] if by_name else wording.ORDINAL_PICKS[place]
+            options = USER["picks"] if by_name else ORDINAL_PICKS[place]
             self.say(fill(self.pick(options), name=name), ("point", name) if by_name else None)
             self.named = [self.named[place]]
         else:
@@ -276,9 +295,9 @@ class _Talk:
         self.reply(self.pick(scenes[key]["replies"]), ("scene", key), misread)
 
     def persona(self, key):
-        self.say(self.pick(wording.PERSONA[key]["questions"]))
-        misread = self.misread(wording.PERSONA[other]["answers"] for other in wording.PERSONA if other != key)
-        self.reply(self.pick(wording.PERSONA[key]["answers"]), ("self", key), misread)
+        self.say(self.pick(PERSONA[key]["questions"]))
+        misread = self.misread(PERSONA[other]["answers"] for other in PERSONA if other != key)
+        self.reply(self.pick(PERSONA[key]["answers"]), ("self", key), misread)
 
     def part(self):
         self.say(self.pick(USER["thanks"]))

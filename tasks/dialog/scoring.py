@@ -11,7 +11,14 @@ from keras import ops
 
 from data.batching import batches_by_size
 from engine.parallel import results_of
-from metrics.dialog import METRICS, dialog_metrics, nearest_neighbour, reachable_by_types, tfidf_match
+from metrics.dialog import (
+    METRICS,
+    dialog_metrics,
+    nearest_neighbour,
+    reachable_by_seen,
+    reachable_by_types,
+    tfidf_match,
+)
 from tasks.dialog.action_mask import READS
 from tasks.dialog.prepare import CALL
 
@@ -106,7 +113,7 @@ def baselines_and_upper_bounds(dataset, split):
     train_texts = train.sentences.words.lists(np.unique(train.fields["sentences"].flat()))
     types = {name: type for name, type, source in world.entities if source == "knowledge"}
     type_of = {id: types[word] for id, word in enumerate(world.vocabulary.words, 1) if word in types}
-    seen = np.isin(test.answers, train.answers)
+    seen = reachable_by_seen(train.answers, test.answers)
     typed = reachable_by_types(train.answers, test.answers, candidates, type_of, [*map(set, contexts)])
 
     def score(predicted):
@@ -142,7 +149,7 @@ def metrics_by(dataset, split, predicted, groupings):
     entities = np.array([str(sorted(numbers)) for numbers in world.encoded_candidates.entities.lists()])
     parts = {"per_response": np.arange(len(texts)), "template": templates, "entities": entities}
     correct = {name: part[predicted] == part[answers] for name, part in parts.items()}
-    template, seen = templates[answers], np.isin(answers, dataset.splits["train"].answers)
+    template, seen = templates[answers], reachable_by_seen(dataset.splits["train"].answers, answers)
     common = [each for each, _ in collections.Counter(template.tolist()).most_common(TEMPLATES)]
     calls, names = np.char.startswith(template, CALL), template != texts[answers]
     turn = np.arange(len(answers)) - np.searchsorted(split.dialog, split.dialog) + 1

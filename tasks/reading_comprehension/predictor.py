@@ -195,11 +195,19 @@ class ReadingComprehensionPredictor(Predictor):
             Sequences.of([[index.setdefault(word, len(index) + 1) for word in _words(text)] for text in texts])
             for texts in (passages, questions)
         )
-        tokens = Tokens.of(list(index), self.vocabulary, self.characters)
-        offsets = Sequences.of([[place for span in tokenize(text) for place in span] for text in passages])
-        asked = {"context": np.arange(count), "questions": asked, "question_texts": questions}
-        unknown = {"ids": [""] * count, "answers": [[]] * count, "spans": [[]] * count}
-        return ReadingSplit(tokens, contexts, passages, offsets, np.zeros(count, int), **asked, **unknown)
+        return ReadingSplit(
+            tokens=Tokens.of(list(index), self.vocabulary, self.characters),
+            contexts=contexts,
+            texts=passages,
+            offsets=Sequences.of([[place for span in tokenize(text) for place in span] for text in passages]),
+            articles=np.zeros(count, int),
+            ids=[""] * count,
+            context=np.arange(count),
+            questions=asked,
+            answers=[[]] * count,
+            spans=[[]] * count,
+            question_texts=questions,
+        )
 
     def _read(self, asked):
         """Reads each passage: a list of its best spans, and `{window: logits of start and end, float64 (2, W)}`."""

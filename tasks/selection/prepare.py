@@ -158,9 +158,15 @@ def _word_vectors(sentences, counts, vocabulary, settings, directory, progress):
         epochs, workers = settings.word2vec_epochs or passes(known), settings.word2vec_workers or threads(known)
         settings = settings.replace(word2vec_epochs=epochs, word2vec_workers=workers)
         task = progress.add_task("word vectors", total=epochs)
-        chosen = settings.model_dump(include={"dimension", "window", "negative", "sample", "seed"})
-        chosen |= {"epochs": epochs, "workers": workers, "directory": directory}
-        vectors = train_word2vec(sentences, vocabulary, after_epoch=functools.partial(progress.advance, task), **chosen)
+        vectors = train_word2vec(
+            sentences,
+            vocabulary,
+            epochs=epochs,
+            workers=workers,
+            after_epoch=functools.partial(progress.advance, task),
+            directory=directory,
+            **settings.model_dump(include={"dimension", "window", "negative", "sample", "seed"}),
+        )
     if settings.general_vectors:
         vectors, found[settings.general_vectors] = append_vectors(vectors, settings.general_vectors, vocabulary)
     for file, number in found.items():

@@ -48,8 +48,14 @@ class SelectionSplit:
             new[i] = context is not before and list(context) != list(before)
         distinct = Sequences.of(list(itertools.compress(contexts, new)))
         turns, count = _cut_turns(distinct, eos_id)
-        start, context, label = np.cumsum(count) - count, np.cumsum(new) - 1, np.asarray(labels, np.int32)
-        return cls(turns, start, count, Sequences.of(responses), context, label)
+        return cls(
+            turns=turns,
+            context_start=np.cumsum(count) - count,
+            context_turns=count,
+            responses=Sequences.of(responses),
+            context=np.cumsum(new) - 1,
+            label=np.asarray(labels, np.int32),
+        )
 
     def collate(self, contexts, responses, max_turns, max_words, length_multiple=1, cut=True):
         """Pads contexts and their candidates into the model's inputs; keeps the last turns, and the last words of each.
