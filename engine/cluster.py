@@ -117,15 +117,19 @@ def _start(hosts, gpus, directory, job):
     from ray.train.v2.api.exceptions import WorkerGroupError
     from ray.train.v2.jax import JaxConfig, JaxTrainer
 
-    environment = {"env_vars": {"JAX_PLATFORMS": "cuda" if gpus else "cpu"}}
-    options = {"use_gpu": gpus > 0, "resources_per_worker": {"CPU": 1, "GPU": gpus} if gpus else {"CPU": 1}}
+    platform = "cuda" if gpus else "cpu"
     with tempfile.TemporaryDirectory(dir=directory, prefix=".ray.") as storage:
         trainer = JaxTrainer(
             _train,
             train_loop_config=job,
             jax_config=JaxConfig(use_gpu=True),  # else it joins nothing; if JAX_PLATFORMS is cpu, it joins CPUs
-            scaling_config=ScalingConfig(num_workers=hosts, placement_strategy="STRICT_SPREAD", **options),
-            run_config=RunConfig(storage_path=storage, worker_runtime_env=environment),
+            scaling_config=ScalingConfig(
+                num_workers=hosts,
+                use_gpu=gpus > 0,
+                resources_per_worker={"CPU": 1, **({"GPU": gpus} if gpus else {})},
+                placement_strategy="STRICT_SPREAD",
+            ),
+            run_config=RunConfig(storage_path=storage, worker_runtime_env={"env_vars": {"JAX_PLATFORMS": platform}}),
         )
         try:
             trainer.fit()

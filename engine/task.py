@@ -53,30 +53,47 @@ class Training(Config):
 class Recipe:
     """One row of a task's `RECIPES`: a model and its settings by name."""
 
-    title: str  # name in tables, unique
-    model: str  # key of `models.MODELS`
-    corpus: str  # prepared dataset that it was made for
-    config: dict  # fields of the model's config, as `--set` takes them
-    training: dict  # fields of the task's `Training`; flags of train.py win
+    title: str
+    """Name in tables, unique."""
+    model: str
+    """Key of `models.MODELS`."""
+    corpus: str
+    """Prepared dataset that it was made for."""
+    config: dict
+    """Fields of the model's config, as `--set` takes them."""
+    training: dict
+    """Fields of the task's `Training`; flags of train.py win."""
 
 
 class Task(abc.ABC):
     """One kind of work that models are trained for."""
 
-    name = ""  # key of `tasks.TASKS`; `models.MODELS` and prepared datasets name their task by it
-    unit = ""  # one of the `contexts` of a split, in titles: context, dialog, pair or question
-    Training = Training  # the task's subclass of it
-    release_training = {}  # `{field: value}` of `Training` that `--set compatibility=release` sets
-    best_score = 1.0  # that `validate` can return; training ends there if dev is large enough to exclude chance
-    options = ()  # flags of evaluate.py that `measure` takes, and no other task's
-    groupings = ()  # groupings of examples that `metrics_by` knows
-    headline = ()  # metrics that a table of several runs shows, the most important first
-    batch_fields = ()  # fields of a config that batches depend on: the models of an ensemble have the same
-    load_options = ()  # options of `load_dataset`; a run remembers them in its dataset's facts
-    sample_path = "prepared"  # path of the prepared dataset in the directory of `make_sample`
-    export_call = "found = model.answer", ()  # an assignment that calls the exported `model`, and its outputs
-    export_instance = {}  # an instance for runs without examples
-    export_options = ()  # flags of export.py that `export_archive` takes
+    name = ""
+    """Key of `tasks.TASKS`; `models.MODELS` and prepared datasets name their task by it."""
+    unit = ""
+    """One of the `contexts` of a split, in titles: context, dialog, pair or question."""
+    Training = Training
+    """The task's subclass of `engine.task.Training`."""
+    release_training = {}
+    """`{field: value}` of `Training` that `--set compatibility=release` sets."""
+    best_score = 1.0
+    """The best score that `validate` can return; training ends there if dev is large enough to exclude chance."""
+    options = ()
+    """Flags of evaluate.py that `measure` takes, and no other task's."""
+    groupings = ()
+    """Groupings of examples that `metrics_by` knows."""
+    headline = ()
+    """Metrics that a table of several runs shows, the most important first."""
+    batch_fields = ()
+    """Fields of a model's config that its batches depend on: the models of an ensemble have the same."""
+    load_options = ()
+    """Options of `load_dataset`; a run remembers them in its dataset's facts."""
+    sample_path = "prepared"
+    """Path of the prepared dataset in the directory of `make_sample`."""
+    export_call, export_instance = ("found = model.answer", ()), {}
+    """An assignment that calls the exported `model`, and its outputs; an instance for runs without examples."""
+    export_options = ()
+    """Flags of export.py that `export_archive` takes."""
 
     # === Data ===
 

@@ -161,9 +161,14 @@ def application(loads, replicas, limits=None, access=None, doors=1):
     for name, load in loads.items():
         fewest, most = replicas[name]
         scale = {"min_replicas": fewest, "max_replicas": most, "target_ongoing_requests": limits.max_batch / 2}
-        options = {"max_ongoing_requests": limits.max_queue, "ray_actor_options": {"num_cpus": 1}}
-        deployment = serve.deployment(name=name, autoscaling_config=scale, health_check_period_s=1, **options)
-        models.append(deployment(Replica).bind(counts, name, load, limits))
+        deployment = serve.deployment(
+            name=name,
+            autoscaling_config=scale,
+            max_ongoing_requests=limits.max_queue,
+            ray_actor_options={"num_cpus": 1},
+            health_check_period_s=1,
+        )(Replica)
+        models.append(deployment.bind(counts, name, load, limits))
     names = list(loads)
 
     def build():
