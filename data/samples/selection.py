@@ -16,7 +16,7 @@ contradict it. Shared words favour them as much as the positive response:
 Small talk is answered with related words, seldom with the same: `my socks are soaked`, `rubber boots would help`. The
 other negatives are responses of other conversations that do not fit.
 
-The 2,500 conversations have 1,000 words and give 11,800 training contexts; the recipe `dam-sample` learns in minutes.
+2,500 conversations have 1,000 different words and 11,800 training contexts: minutes for the recipe `dam-sample`.
 """
 
 import random
