@@ -12,7 +12,8 @@ from layers.tensorflow_kernels import bilstm, has_kernels
 def both_directions(layer, merge="concat", **kwargs):
     """`keras.layers.Bidirectional` with `layer` kept alive: `load_model` knows layers by their `id`.
 
-    Keras copies it for each direction. Were it collected, the next layer could have its `id`, and be loaded from it.
+    Keras copies `layer` for each direction. Were it collected, the next layer could have its `id`, and a loaded model
+    would get its copy.
     """
     both = keras.layers.Bidirectional(layer, merge, **kwargs)
     both.copied = lambda: layer  # in a function: Keras would count an attribute as a part of `both`

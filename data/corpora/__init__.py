@@ -1,6 +1,7 @@
 """Readers of raw corpora, one per file, see `CORPORA`.
 
-Files are UTF-8, in `.gz` compressed. A missing, empty or malformed one is a `UserError` that names file and line.
+Files are UTF-8; those that end in `.gz` are decompressed. A missing, empty or malformed one is a `UserError` that names
+the file and the line.
 """
 
 import types

@@ -26,7 +26,8 @@ class Line(NamedTuple):
 
 
 def find_split(directory, split):
-    """The file of a split, the first of `NAMES` with one of `ENDINGS`; `None` if it is missing, train an error."""
+    """The file of a split: the first of `NAMES` with one of `ENDINGS`; `None` if it is missing. A missing train is an
+    error."""
     directory = existing_directory(directory)
     names = [name + ending for name in NAMES[split] for ending in ENDINGS]
     for name in names:

@@ -1,7 +1,8 @@
 """Training dialogs in other words, for bots that people talk to: dialog bAbI has only a few hundred sentences.
 
 A copy of a full dialog (task 5) has the same wishes, calls, restaurants and responses, but the user names slots in any
-order, several at once, changes some before or after an offer, and says all in other words. The seed decides copies.
+order, several at once, changes some of them before or after restaurants were offered, and says all in other words.
+Copies depend on the seed alone.
 """
 
 from data.corpora.babi_dialog import SILENCE

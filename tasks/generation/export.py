@@ -51,7 +51,8 @@ def generation_archive(model, vocabulary, text, decoding):
      -> replies     string (B, K)   as many as `decoding.beam`, the best first
         scores      float32 (B, K)  their log probability, divided by the length penalty
 
-    `vocabulary` and `text` are those of its dataset. Sampling gives the same replies to the same request.
+    `vocabulary` and `text` are those of its dataset. The search runs inside the graph; sampling gives the same
+    replies to the same request.
     """
     text = GenerationText(vocabulary, text)
 
