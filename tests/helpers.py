@@ -1,7 +1,6 @@
 """Shared by test files: small datasets and runs, scripts, checks of layers."""
 
 import contextlib
-import functools
 import importlib
 import io
 import itertools
@@ -97,12 +96,8 @@ def prepare_small(task, root, around=contextlib.nullcontext):
     """
     raw = root / "raw"
     corpus, write, settings = {
-        "selection": (
-            "smn",
-            functools.partial(write_smn, count=60, seed=3, held_out=11),
-            {"dimension": 7, "word2vec_epochs": 1},
-        ),
-        "dialog": ("babi-dialog", functools.partial(write_babi, count=40, seed=3, held_out=7), {}),
+        "selection": ("smn", lambda raw: write_smn(raw, 60, 3, held_out=11), {"dimension": 7, "word2vec_epochs": 1}),
+        "dialog": ("babi-dialog", lambda raw: write_babi(raw, 40, 3, held_out=7), {}),
         "generation": ("conversations", _write_generation, {"tokenizer": "words", "turns": 2, "min_count": 1}),
         "reading_comprehension": ("squad", _write_reading_comprehension, {}),
     }[task]
@@ -256,9 +251,7 @@ def at_step(number, action):
 def check_same_training(run, whole, loss=1e-6):
     """A training that was interrupted and resumed ends as one that was not: weights, optimizer, validations.
 
-    Args:
-        run, whole: The `engine.run.Run` of either.
-        loss: Relative tolerance of the loss of an interval.
+    `loss` is the relative tolerance of the loss of an interval.
     """
     found, expected = weights_of_run(run), weights_of_run(whole)
     assert found.keys() == expected.keys()
@@ -284,12 +277,9 @@ def full_disk(size):
 
 
 def run_script(script, *arguments):
-    """What `python SCRIPT ARGUMENTS` does, in this process, which has TensorFlow already.
+    """What `python SCRIPT ARGUMENTS` does at the project's root, in this process, which has TensorFlow already.
 
     Flags that other scripts defined here are put aside meanwhile.
-
-    Args:
-        script: Its path below the project's root, `"train.py"`.
     """
     out, err, argv, on_interrupt = io.StringIO(), io.StringIO(), sys.argv, signal.getsignal(signal.SIGINT)
     put_aside = _without_project_flags()

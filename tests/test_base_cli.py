@@ -201,8 +201,12 @@ def test_files_appear_whole_or_not_at_all(tmp_path, monkeypatch, write, failure)
     assert contents_of(tmp_path) == {"other": b"stays", **dict.fromkeys(new, b"new\n")}
 
 
-def test_a_directory_in_use_is_kept(tmp_path):
-    (tmp_path / "mine").touch()
+def test_a_directory_that_others_use_is_kept(tmp_path):
+    (tmp_path / "theirs").touch()
     with pytest.raises(UserError, match="must not exist yet"), atomic_directory(tmp_path):
         pass
-    assert contents_of(tmp_path) == {"mine": b""}
+    message = "out cannot be written: Directory not empty"
+    with pytest.raises(UserError, match=message), atomic_directory(tmp_path / "out"):
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / "theirs").touch()
+    assert contents_of(tmp_path) == {"theirs": b"", "out/theirs": b""}

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from helpers import contents_of, flip_bit, full_disk, refusal, train_small
 
-from base.files import CHECKSUMS, UserError, atomic_directory
+from base.files import CHECKSUMS, UserError
 from engine.run import BEST, CONFIG, EXAMPLES, HISTORY, LAST, METRICS, Run, State, signals_received
 from tasks import TASKS
 
@@ -195,14 +195,6 @@ def test_a_full_disk_keeps_the_last_good_files(own, name):
     with full_disk(20_000), pytest.raises(UserError, match=f"{name} cannot be written: File too large"):
         own.save_best(model) if name == BEST else own.save(model, State())
     assert contents_of(own.path) == before
-
-
-def test_a_directory_that_appears_meanwhile_is_kept(tmp_path):
-    message = "out cannot be written: Directory not empty"
-    with pytest.raises(UserError, match=message), atomic_directory(tmp_path / "out"):
-        (tmp_path / "out").mkdir()
-        (tmp_path / "out" / "theirs").write_text("x")
-    assert [file.name for file in tmp_path.rglob("*")] == ["out", "theirs"]
 
 
 def test_a_second_signal_ends_at_once():

@@ -91,16 +91,11 @@ def test_a_new_layer_starts_fresh_and_one_too_few_is_refused(trained_reading_com
         train_small(task.name, data, tmp_path / "less", init_from=grown.path, **start)
 
 
-@pytest.mark.parametrize(
-    ("task", "flags", "message"),
-    [
-        ("dialog", [], "--vocabulary_of expects a run of selection. Received: {}, of dialog"),
-        ("selection", ["--min_count=3"], "--min_count is not for --vocabulary_of"),
-    ],
-)
-def test_prepare_refuses_words_of_another_task_and_flags_that_they_decide(task, flags, message, request, tmp_path):
-    words = request.getfixturevalue(f"trained_{task}").path
-    assert message.format(words) in refused(words, tmp_path / "out", f"--source={tmp_path}", *flags)
+def test_words_of_another_task_and_flags_that_they_decide_are_refused(trained_dialog, trained_selection, tmp_path):
+    out, source = tmp_path / "out", f"--source={tmp_path}"
+    message = f"--vocabulary_of expects a run of selection. Received: {trained_dialog.path}, of dialog"
+    assert message in refused(trained_dialog.path, out, source)
+    assert "--min_count is not for --vocabulary_of" in refused(trained_selection.path, out, source, "--min_count=3")
 
 
 def test_other_words_and_other_shapes_are_refused(trained_selection, prepared, tmp_path):

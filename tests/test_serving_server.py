@@ -10,9 +10,8 @@ import time
 import numpy as np
 import pytest
 from echo import Running, ask
-from helpers import until
+from helpers import refusal, until
 
-from base.files import UserError
 from serving import server as serving_server
 from serving.app import create_app
 from serving.limits import Limits
@@ -39,8 +38,8 @@ def test_of_two_servers_bound_to_a_port_at_once_the_second_is_refused():
     second = bind("127.0.0.1", port := first.getsockname()[1])
     with first, second:
         first.listen()
-        with pytest.raises(UserError, match=rf"--host=127.0.0.1 --port={port}: Address already in use"):
-            Server(create_app({}, Limits()), second, 1.0).open()
+        message = refusal(Server(create_app({}, Limits()), second, 1.0).open)
+        assert message == f"--host=127.0.0.1 --port={port}: Address already in use"
 
 
 @pytest.mark.parametrize(("grace_seconds", "status"), [(20, 200), (0.3, 503)])
