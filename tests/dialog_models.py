@@ -144,7 +144,6 @@ def in_loops(model, name, row):
         if name.endswith("memma"):  # candidates are sums without positions
             candidate_vectors = [both.embeddings.numpy()[words].sum(axis=0) for words in offered]
     before, seen = ref.seen_in_loops(speakers, turns), ref.seen_in_loops(speakers, turns, including_turn=True)
-    distances = ref.distances_in_loops(dialog["times"], turns, R)
 
     logits = np.zeros((len(turns), C))
     for t, place in enumerate(turns):
@@ -154,7 +153,7 @@ def in_loops(model, name, row):
             memory = memory + layer("speaker").table.numpy()[speakers]
         latest, times = memory, np.zeros_like(memory)
         if c.time and c.hops:
-            times = layer("time").table.numpy()[distances[t]]
+            times = layer("time").table.numpy()[[min(max(t - time, 0), R - 1) for time in dialog["times"]]]
         memory = memory + times
         for hop in range(getattr(c, "hops", 0)):
             attend = layer(f"attention_{hop}" if name.endswith("memma") else "attention")

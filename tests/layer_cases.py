@@ -146,10 +146,10 @@ def cross(**settings):
     return case(CrossMatch, inputs=inputs, pads=pads, masks=masks, **settings)
 
 
-def aggregation(**settings):
-    mask = np.broadcast_to(real(B, T, 2, S)[..., None] & real(B, 1, 1, 1, J), (B, T, 2, S, J))
-    inputs = {"matches": [floats(B, T, 2, S, J, seed=seed) * mask for seed in range(3)], "cell_mask": mask}
-    return case(MatchAggregation, 2, J, (5, 3), 1.5, inputs=inputs, tables={"b3": [0.3]}, **settings)
+def aggregation(turns=2, words=S, response_words=J, **settings):
+    mask = real(B, T, turns, words)[..., None] & real(B, 1, 1, 1, response_words)
+    inputs = {"matches": [floats(*mask.shape, seed=seed) * mask for seed in range(3)], "cell_mask": mask}
+    return case(MatchAggregation, turns, response_words, (5, 3), 1.5, inputs=inputs, tables={"b3": [0.3]}, **settings)
 
 
 def decoder(attention, **settings):

@@ -94,14 +94,8 @@ def max_pool_in_loops(x, mask, size):
 
 def same_max_pool_in_loops(x):
     """TensorFlow's `SAME` max-pool 3/3: of 2 missing cells, 1 is put in front of an axis."""
-    shape = [math.ceil(n / 3) for n in x.shape[:3]]
-    front = [(3 * s - n) // 2 for s, n in zip(shape, x.shape, strict=False)]
-    pooled = np.zeros((*shape, x.shape[3]))
-    for window in np.ndindex(*shape):
-        begins = (3 * w - f for w, f in zip(window, front, strict=True))
-        axes = (range(max(0, begin), min(n, begin + 3)) for begin, n in zip(begins, x.shape, strict=False))
-        pooled[window] = np.max([x[cell] for cell in itertools.product(*axes)], axis=0)
-    return pooled
+    front = [((3 * math.ceil(n / 3) - n) // 2, 0) for n in x.shape[:3]]
+    return max_pool_in_loops(np.pad(x, [*front, (0, 0)]), np.pad(np.ones(x.shape[:3], bool), front), 3)[0]
 
 
 def aggregate_in_loops(image, mask, layer, scale, release=False):
@@ -233,11 +227,6 @@ def seen_in_loops(speakers, turns, including_turn=False):
     return np.array([[speaker != 0 and m <= each for m, speaker in enumerate(speakers)] for each in last])
 
 
-def distances_in_loops(times, turns, limit):
-    """How many turns ago each sentence of one dialog was, for each turn."""
-    return np.array([[min(max(t - time, 0), limit - 1) for time in times] for t in range(len(turns))])
-
-
 def hop_in_loops(query, memories, mask, layer):
     """What the turns of one dialog read, and their weights, head by head and turn by turn.
 
@@ -259,9 +248,6 @@ def hop_in_loops(query, memories, mask, layer):
     return np.array(read), weights
 
 
-ACTIVATIONS = {"tanh": np.tanh, "sigmoid": sigmoid}
-
-
 def join_in_loops(o, x, layer):
     """What one vector passes on."""
     if layer.kind == "none":
@@ -269,7 +255,7 @@ def join_in_loops(o, x, layer):
     if layer.kind == "identity":
         return o + x
     W, b = float64(*layer.gate.weights)
-    gate = ACTIVATIONS[layer.activation](x @ W + b)
+    gate = {"tanh": np.tanh, "sigmoid": sigmoid}[layer.activation](x @ W + b)
     return o * gate + x * (1 - gate)
 
 

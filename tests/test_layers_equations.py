@@ -11,10 +11,13 @@ import reference_recurrent as recurrent
 from helpers import to_numpy
 from layer_cases import CASES, MATCH_TABLES, B, D, E, J, S, T, V, built, case, floats, numbers, outputs_of, real
 
+from layers.attention import Attention, AttentionCell
 from layers.attention_flow import AttentionFlow
 from layers.bag_of_words import BagOfWords
+from layers.lexical_match import LexicalMatch
+from layers.match_aggregation import pooled_size
 from layers.positions import PositionalEncoding
-from layers.recurrent import RecurrentEncoder
+from layers.recurrent import AFTER, BEFORE, STATES, RecurrentEncoder
 from layers.self_attention import SelfAttention
 from layers.shortcut import Shortcut
 
@@ -128,6 +131,10 @@ MORE = {
     "AttentionFlow, one way": layer_cases.flow(c2q=False),
     "AttentiveModule, scalar bias": layer_cases.attentive(scalar_bias=True),
     "CrossMatch, release": layer_cases.cross(masking="release"),
+    **{  # all remainders after division by 3
+        f"MatchAggregation, release, {turns} turns": layer_cases.aggregation(turns, words, words, masking="release")
+        for turns, words in ((5, 13), (2, 9), (7, 10))
+    },
     "MemoryAttention, 11, untimed": layer_cases.memory(False, heads=11),
     "MemoryAttention, plain, timed": layer_cases.memory(True, projected=False),
     **{
@@ -140,7 +147,7 @@ MORE = {
 }
 """Settings whose equations alone are compared."""
 EVERY = CASES | MORE
-NOT_HERE = ("IdTable", "TimeFeature", "RecurrentDecoder")  # the last: tests/test_layers_recurrent.py
+NOT_HERE = ("IdTable", "TimeFeature", "RecurrentDecoder")  # the last: `test_decoder_and_its_steps_match_loops`
 
 
 def check(layer, inputs):
@@ -241,3 +248,74 @@ def test_drops_in_training_only(name):
     plain, again, *trained = (to_numpy(keras.tree.flatten(layer(*inputs, training=i > 1))[0]) for i in range(5))
     np.testing.assert_array_equal(again, plain)
     assert (max(np.abs(each - plain).max() for each in trained) > 0.01) == ("1" not in name)
+
+
+# === Decoder ===
+
+ATTENTIONS = ("none", *BEFORE, *AFTER)
+DECODERS = [
+    {"attention": attention, "cell": cell, "layers": layers}
+    for attention, cell, layers in itertools.product(ATTENTIONS, STATES, (1, 2))
+]
+WHOLE = [{"attention": attention, "cell": "gru", "layers": 2, "output": "all"} for attention in ATTENTIONS]
+
+
+@pytest.mark.parametrize("settings", [*DECODERS, *WHOLE], ids=str)
+def test_decoder_and_its_steps_match_loops(settings):
+    case = layer_cases.decoder(**settings)
+    layer, (y, memory, mask, states) = case.build(), case.inputs.values()
+    found = to_numpy(layer(y, memory, mask, states))
+    cache, after, stepped, looks = layer.encoder_cache(memory, mask, states), states, [], []
+    for t in range(T):
+        output, after, weights = layer.step(y[:, t], after, cache)
+        stepped.append(to_numpy(output))
+        looks.append(weights)
+    for b, n in enumerate(mask.sum(axis=1)):
+        outputs, last, weights = recurrent.decode_in_loops(y[b], memory[b, :n], [state[b] for state in states], layer)
+        np.testing.assert_allclose(found[b], outputs, atol=1e-5)
+        np.testing.assert_allclose(np.array(stepped)[:, b], outputs, atol=1e-5)
+        for state, expected in zip(after, last, strict=True):
+            np.testing.assert_allclose(to_numpy(state)[b], expected, atol=1e-5)
+        if settings["attention"] == "none":
+            assert looks == [None] * T
+        else:
+            assert np.ptp(weights, axis=1).min() > 0.005
+            padded = np.pad(weights, ((0, 0), (0, S - n)))
+            np.testing.assert_allclose(np.array([to_numpy(look)[b] for look in looks]), padded, atol=1e-5)
+
+
+def test_attention_cell_has_the_sizes_of_its_cell_and_context():
+    cell = AttentionCell(keras.layers.LSTMCell(D), Attention("additive", S, name="look"), True, name="first")
+    cell.build_for(E, D)
+    assert cell.state_size == [D, D, -1, -1, -1] and cell.output_size == 2 * D
+
+
+# === Lexical match and aggregation ===
+
+
+@pytest.mark.parametrize("name", ["LexicalMatch", "LexicalMatch, stems"])
+def test_lexical_match_is_zero_in_training_and_where_texts_share_nothing(name):
+    layer, _ = built(name)
+    assert not to_numpy(layer(*CASES[name].inputs.values(), training=True)).any()
+    layer.idf.assign(np.ones(V + 1))
+    if layer.stems:
+        layer.stem.assign(np.arange(V + 1))
+    for response in ([5, 6], [0, 0], [layer.unknown_id, 0]):
+        assert not to_numpy(layer(np.array([[[3, layer.unknown_id]]]), np.array([[response]]))).any()
+
+
+def test_a_fresh_lexical_match_has_each_word_as_its_stem_and_counts_all_alike():
+    plain, stemmed = (LexicalMatch(V, 2, stems=stems) for stems in (False, True))
+    context, responses = np.array([[[9, 3], [4, 0]]]), np.array([[[4, 5, 0], [0, 0, 0], [3, 8, 9]]])
+    repeated = np.array([[[9, 3, 3], [4, 9, 0]]]), np.array([[[4, 5, 4], [0, 0, 0], [3, 8, 9]]])
+    expected = to_numpy(plain(context, responses))
+    np.testing.assert_allclose(expected, [[16 / np.sqrt(3 * 2), 0, 16 * 2 / np.sqrt(3 * 3)]], rtol=1e-5)
+    np.testing.assert_array_equal(to_numpy(stemmed(context, responses)), expected)
+    np.testing.assert_array_equal(to_numpy(stemmed(*repeated)), expected)
+    assert stemmed.stem.dtype == "int32"
+
+
+def test_pooled_size_counts_the_cells_of_two_poolings():
+    for size in range(1, 60):
+        cells = np.zeros((size, 1, 1, 1)), np.ones((size, 1, 1), bool)
+        assert pooled_size(size) == len(ref.max_pool_in_loops(*ref.max_pool_in_loops(*cells, 3), 3)[0])

@@ -58,18 +58,14 @@ EQUATIONS = {
 FIRST = {name: settings[:1] for name, settings in CASES.items()}
 
 
-def each(cases):
-    pairs = [(name, settings) for name, of_model in cases.items() for settings in of_model]
-    return pytest.mark.parametrize(("name", "settings"), pairs, ids=[f"{name} {settings}" for name, settings in pairs])
-
-
-def fast_and_slow(cases):
-    """Parameters: the first settings of each model, and the others as slow tests."""
-    return [
-        pytest.param(name, settings, id=f"{name} {settings}", marks=[pytest.mark.slow] * (settings != of_model[0]))
+def each(cases, others=()):
+    """A decorator: all settings of each model, of which all but the first have the marks `others`."""
+    cells = [
+        pytest.param(name, settings, id=f"{name} {settings}", marks=others if settings != of_model[0] else ())
         for name, of_model in cases.items()
         for settings in of_model
     ]
+    return pytest.mark.parametrize(("name", "settings"), cells)
 
 
 def rows_of(helpers):
@@ -156,7 +152,7 @@ def test_trains_every_weight(name, settings):
 LEARNT = {name: [each for each in cases if not each.keys() & {"lexical", "memory"}] for name, cases in CASES.items()}
 
 
-@pytest.mark.parametrize(("name", "settings"), fast_and_slow(LEARNT))
+@each(LEARNT, others=pytest.mark.slow)
 def test_learns_one_batch(name, settings):
     helpers = HELPERS[name]
     keras.utils.set_random_seed(2)
@@ -198,7 +194,7 @@ def policies_of(model):
 
 
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # Keras 3.15
-@pytest.mark.parametrize(("name", "settings"), fast_and_slow(CASES))
+@each(CASES, others=pytest.mark.slow)
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
 def test_saves_and_loads(name, settings, policy, tmp_path):
     """Class, config, name, dtype policy and outputs, whatever policy is the global one by then."""
