@@ -1,14 +1,17 @@
-"""Prepared datasets: a hostile file is refused in one line; what prepare.py makes of any corpus can be read again."""
+"""Prepared datasets: a bad file is refused and named; what prepare.py makes of any corpus can be read again."""
 
 import contextlib
 import importlib
 import io
 import json
+import pickle
+import re
 import shutil
 
+import numpy as np
 import pytest
 from fuzzing import accepts, any_json, mutated, with_an_odd_part
-from helpers import unpickled, written
+from helpers import refusal, unpickled, written
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_data_corpora import CORNELL, SQUAD, VECTORS
@@ -17,6 +20,7 @@ from base.files import UserError
 from data import pickles
 from data.corpora import CORPORA
 from tasks import TASKS
+from tasks.dialog.data import World
 
 SMN = "1\ta b\tc b\td\n0\ta b\tc b\tb a\n1\tb a\td\n0\tb a\tx y\n"
 TALK = CORNELL["movie_conversations.txt"]
@@ -121,3 +125,188 @@ def test_what_is_prepared_of_any_corpus_is_read_again(tmp_path_factory, data):
             raise AssertionError(f"what prepare.py wrote cannot be read: {error}") from error
 
     accepts(read, len(content) + 10_000)
+
+
+# === Bad files ===
+
+
+def put(name, *keys, **value):
+    """Puts `value` somewhere into a JSON or pickle file; without one it takes away what is there."""
+
+    def damage(path):
+        binary = name.endswith(".pkl")
+        content = pickles.load(path / name) if binary else json.loads((path / name).read_text())
+        place = content
+        for key in keys[:-1]:
+            place = place[key]
+        if value:
+            place[keys[-1]] = value["value"]
+        else:
+            del place[keys[-1]]
+        written(path / name, pickle.dumps(content, 2) if binary else json.dumps(content))
+
+    return damage
+
+
+def whole(name, content):
+    """Writes a file; what is not a text or bytes is pickled."""
+    return lambda path: written(path / name, content if isinstance(content, str | bytes) else pickle.dumps(content, 2))
+
+
+def without(name):
+    return lambda path: (path / name).unlink()
+
+
+# === Response selection ===
+
+
+def lists(y=(1,), c=((3, 1),), r=((3,),)):
+    """The content of a `data.pkl` with the same three lists in each split."""
+    return ({"y": list(y), "c": list(c), "r": list(r)},) * 3
+
+
+LABEL, IDS = "labels of train to be 0 or 1. Received: ", "expected lists of ids in train. "
+LISTS = [
+    (({}, {}), r"expected a tuple \(train, dev, test\)"),
+    (({}, {}, {}), "expected train to be a dict with y, c and r"),
+    (lists(c=[], r=[]), "equally long. Received: 1, 0, 0"),
+    (lists(y=[7]), LABEL + "7"),
+    (lists(y=["x" * 999]), LABEL + r"'x{12}\.\.\.x{13}'$"),
+    (lists(y=[[1]]), LABEL + r"\[1\]"),
+    (lists(y=[10**400]), LABEL + "1000"),
+    (lists(c=[[5.7]]), IDS + "'float' object"),
+    (lists(c=[[[3], 1]]), IDS + "'list' object"),
+    (lists(c=[{3: 1}]), IDS + "lists of ids .* Received: dict"),
+    (lists(c=[b"ab"]), "lists of ids are needed. Received: bytes"),
+    *((lists(c=[wrong]), IDS) for wrong in (np.ones((2, 2)), [10**400], [2**40], "ab")),
+    (({"y": [1], "c": {0: [3]}, "r": [[3]]},) * 3, IDS),
+    (lists(r=[[100000]]), r"train holds ids from 100000 to 100000, but .*rows 0 to"),
+    (lists(c=[[3]]), "expected contexts of train to hold the id of _EOS_"),
+]
+BAD_VECTORS = [
+    *([[0.0, float("nan")]], [1.0, 2.0], [["1.5"]], [[]], [[[1.0]]], [[1.0], [1.0, 2.0]], [[1e300]], [[10**400]]),
+    *([[1.0, None]], {"a": [1.0]}, pickle.dumps("text"), np.zeros((3, 2), complex), [[0.5] * 3000] * 3000),
+]
+FACTS = [
+    *(("text", text, "json: text") for text in ("terms", {"tokenizer": "x"}, {"lower": 1}, {"tokenizer": 3})),
+    *(("eos_id", id, "json: eos_id") for id in ("1", True, 1e400)),
+    *(("eos_id", id, r"_EOS_ from 1 to \d+\. Received: ") for id in (0, 10**400)),
+    ("eos_id", None, "give --eos_id"),
+    ("eos_id", 2, r"vocabulary\.txt: expected _EOS_ to be word 2"),
+    *(("unk_id", id, "json: unk_id") for id in ("2", 0)),
+    *(("hashed_words", number, "json: hashed_words") for number in (-1, 2**24 + 1, True, "1")),
+]
+SELECTION = [
+    *((whole("data.pkl", value), message) for value, message in LISTS),
+    *((whole("word_embedding.pkl", value), r"word_embedding\.pkl: expected") for value in BAD_VECTORS),
+    *((put("dataset.json", name, value=value), message) for name, value, message in FACTS),
+    *((whole("dataset.json", text), r"dataset\.json: expected") for text in ("{", "[" * 100_000)),
+    (without("data.pkl"), r"data\.pkl"),
+]
+
+# === Dialog ===
+
+
+def of_dialog(*keys, **value):
+    return put("dialogs.pkl", "splits", "dev", 2, *keys, **value)
+
+
+THREE, FIRST, SILENT = "line 2: .*three fields.*Received: ", slice(1), {"sentences": [1], "speakers": [1], "times": [0]}
+WORLD = [
+    ("candidates.txt", b"th\xe8re\n", r"line 1: expected UTF-8\. Received: b'th\\xe8re'"),
+    ("candidates.txt", b"", "an empty file"),
+    ("candidates.txt", b"ok\n" * 2**10 + b"pancake " * 2**17, "similar lengths"),
+    ("entities.txt", b"_" * 101 + b"\tcuisine\tknowledge\n", "at most 100 parts"),
+    ("entities.txt", b"thai\tcuisine\tknowledge\nrome\ttown\n", THREE + "2$"),
+    ("knowledge.txt", "\u2028\tR_x\t\x85\nask\tR_x\ty\tz\n", THREE + "4$"),
+    ("dialogs.pkl", b"", "an empty file"),
+    ("dialogs.pkl", [1], "list indices must be integers"),
+    ("dialogs.pkl", {"splits": {}}, "KeyError: 'sentences'"),
+]
+DIALOGS = [
+    (of_dialog("answers", FIRST, value=[477]), "answers must be 6 numbers from 0 to 476$"),
+    (of_dialog("answers", FIRST, value=[-1]), "answers must be 6 numbers from 0 to 476$"),
+    (of_dialog("turns", FIRST, value=[99]), r"turns must be \d+ numbers from 0 to \d\d$"),
+    (of_dialog("sentences", FIRST, value=[10**6]), r"sentences must be \d+ numbers from 0 to \d+$"),
+    (of_dialog("times", FIRST, value=[-1]), r"times must be \d+ numbers from 0 to \d+$"),
+    (of_dialog("speakers", FIRST, value=[4]), r"speakers must be \d+ numbers from 0 to 3"),
+    (of_dialog("sentences", FIRST), "speakers must be"),
+    *((of_dialog(name, FIRST), f"{name} must be") for name in ("answers", "times", "speakers")),
+    (of_dialog(value={**SILENT, "turns": [], "answers": []}), "turns must be some numbers"),
+    (of_dialog("answers"), "answers"),
+    (put("dialogs.pkl", "sentences", 5, value=[412]), "KeyError: 412"),
+    (put("dialogs.pkl", "splits", value=[{}]), "no attribute 'get'"),
+]
+DIALOG = [
+    *((without(name), f"{name}: .*No such file") for name in (*World.FILES, "dataset.json", "dialogs.pkl")),
+    *((whole(name, content), f"{name}(: |, ).*{message}") for name, content, message in WORLD),
+    *((damage, rf"dialogs\.pkl: expected what prepare\.py writes .*{message}") for damage, message in DIALOGS),
+]
+
+# === Generation ===
+
+
+def of_pairs(*keys, **value):
+    return put("pairs.pkl", "dev", *keys, **value)
+
+
+GENERATION = [
+    (whole("dataset.json", "{"), "dataset.json: expected JSON"),
+    (put("dataset.json", "settings", "tokenizer", value="no"), "dataset.json: tokenizer: "),
+    (put("dataset.json", "settings", "turns", value=0), "dataset.json: turns: "),
+    (without("vocabulary.txt"), "vocabulary.txt: expected a vocabulary"),
+    (whole("vocabulary.txt", "_EOS_\n_UNK_\na\n"), "ids must be from 1 to 3"),
+    (without("pairs.pkl"), "pairs.pkl: expected a pickle"),
+    (whole("pairs.pkl", {}), "KeyError: 'train'"),
+    (of_pairs("seen"), "KeyError: 'seen'"),
+    (of_pairs("target", -1), "of one length"),
+    (of_pairs("source", 1, slice(0), value=[0]), "ids must be from 1"),
+    (of_pairs("source", 1, slice(99, None), value=[3]), "must end with 1"),
+    (of_pairs("target", 1, value=[]), "must end with 1"),
+    (of_pairs("target", 1, value=[5.7, 1]), "'float' object"),
+    (of_pairs("target", 1, value=[10**400, 1]), "pairs.pkl: expected what prepare.py writes"),
+    (of_pairs("source_text", value=[1] * 21), "a list of texts"),
+    (of_pairs("seen", value=[0.9] * 21), "seen must be True or False"),
+    (whole("word_embedding.pkl", [[0.0] * 5] * 3), r"dimension\). Received: \(3, 5\)"),
+]
+
+# === Reading comprehension ===
+
+
+def of_context(name, value):
+    return put("reading.pkl", "contexts", 0, name, value=value)
+
+
+def of_question(name, value):
+    return put("reading.pkl", "splits", "dev", 0, name, value=value)
+
+
+READING = [
+    (put("dataset.json", "trained_words", value=99), "trained_words below"),
+    (whole("vocabulary.txt", "_EOS_\n_UNK_\n"), r"shape \(3, dimension\)"),
+    (put("word_embedding.pkl", 0, value=[float("nan")] * 3), "embedding.pkl: "),
+    (put("reading.pkl", "tokens", value="a"), "a list of texts"),
+    (of_context("tokens", [999] * 10), "tokens must be from 1 to"),
+    (of_question("tokens", [0]), "tokens must be from 1 to"),
+    (of_context("offsets", [0, 3]), "start and the end of each token"),
+    (of_context("offsets", [0] * 19 + [99]), "must rise and end within"),
+    (of_question("context", 99), "contexts must be from 0 to"),
+    *((of_question("spans", value), "spans must be whole numbers within") for value in ([], [[0, 99]])),
+    (of_question("answers", "Rome"), "a list of texts"),
+]
+
+# === All ===
+
+DAMAGED = {"selection": SELECTION, "dialog": DIALOG, "generation": GENERATION, "reading_comprehension": READING}
+CASES = [(task, *case) for task, cases in DAMAGED.items() for case in cases]
+OTHER = 'expected a dataset for models of {0}. Received: one for \'reading\'; the file must say "task": "{0}"'
+CASES += [(task, put("dataset.json", "task", value="reading"), OTHER.format(task)) for task in TASKS]
+CASES += [(task, shutil.rmtree, "is no directory") for task in TASKS]
+
+
+@pytest.mark.parametrize(("task", "damage", "message"), CASES)
+def test_a_dataset_with_a_bad_file_is_refused(data, tmp_path, task, damage, message):
+    path = shutil.copytree(data[task], tmp_path / "bad")
+    damage(path)
+    found = refusal(TASKS[task].load_dataset, path)
+    assert found.startswith(str(path)) and re.search(message, found), found

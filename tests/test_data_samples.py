@@ -9,7 +9,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from helpers import ROOT, run_process
+from helpers import ROOT, contents_of, run_process
 
 from data.corpora import squad
 from data.samples import wording
@@ -23,10 +23,6 @@ from tasks.selection.prepare import Settings
 
 SEED = 3
 SIZES = {task: {"count": 53, "held_out": 7} for task in SAMPLES} | {"selection": {"count": 130, "held_out": 17}}
-
-
-def contents(directory):
-    return {path.name: path.read_bytes() for path in directory.iterdir()}
 
 
 @pytest.fixture(scope="module")
@@ -60,15 +56,15 @@ def test_command_writes_the_same_in_another_process(task, written, tmp_path):
     code = f"from data.samples.__main__ import *; SAMPLES['{task}']('{tmp_path}/a', seed={SEED}, **{SIZES[task]})"
     done = run_process("-c", code, PYTHONHASHSEED="1")
     assert (done.returncode, done.stderr) == (0, "")
-    assert contents(tmp_path / "a") == contents(directory) and counts.keys() == contents(directory).keys()
+    assert contents_of(tmp_path / "a") == contents_of(directory) and counts.keys() == contents_of(directory).keys()
     SAMPLES[task](tmp_path / "b", **SIZES[task], seed=SEED + 1)
-    assert all(text != contents(tmp_path / "b")[name] for name, text in contents(tmp_path / "a").items())
+    assert all(text != contents_of(tmp_path / "b")[name] for name, text in contents_of(tmp_path / "a").items())
 
 
 def test_a_failure_leaves_nothing_half_written(tmp_path):
     with pytest.raises(TypeError):
         write_entries(tmp_path, {"a.txt": ["whole\n"], "b.txt": [5]})
-    assert contents(tmp_path) == {}
+    assert contents_of(tmp_path) == {}
 
 
 def test_the_demo_prepares_the_sample_as_train_does_without_data(tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
-"""`data.tokenizers`: text to tokens and back; Python and the graph agree."""
+"""`data.tokenizers` and `data.vocabulary`: text to words and back, words to ids; Python and the graph agree."""
 
+import collections
 import re
 import sys
 import types
@@ -7,18 +8,19 @@ import unicodedata
 
 import pytest
 import tensorflow as tf
-from helpers import refusal
+from helpers import refusal, written
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from data.tokenizers import HAN, TOKENIZERS, WHITESPACE, GraphTokenizer, normalize, words_of
+from data.vocabulary import EOS_ID, PADDING_ID, UNK_ID, Vocabulary, WordIds
 
+TERMS = "try apt-get ( e.g . v2.6.8-1 ) in / etc/fstab , __path__ or me@x.de : don't ! . . . 50 % a , b"
 NI_HAO = "\u4f60\u597d"  # hello
 TEXTS = [
     "I don\u2019t know \u2026 3,000.5 at 2:30pm -- (50%, $5)!",
     "the dogs' \"well-known\" o'clock a.b x_y 1st \u2014 5\u00b0C",
-    "\u043f\u0440\u0438\u0432\u0435\u0442, \u0645\u0631\u062d\u0628\u0627\u061f \u0939\u093f\u0928\u094d\u0926\u0940"
-    "\u0964 caf\u00e9 \u3053\u3093 \U0001f44d\U0001f3fd",
+    "привет, مرحبا؟ हिन्दी। café こん 👍🏽",
     f"{NI_HAO}\uff0cTom\uff01\u4eca\u5929 3:15 \u89c1\u2026\u2026\u597d\u5417\uff1f \U00020000\u3005",
     "try apt-get (e.g. v2.6.8-1) in /etc/fstab, __path__ or me@x.de: don't!... 50% a,b",
     "\ufb01ne \u2026 \u00a0 x\u200by \u1e9b \u00c9T\u00c9 \u0130 \u039f\u0394\u039f\u03a3 \U0001f44d\U0001f3fd",
@@ -58,23 +60,10 @@ def test_normalize(text, expected):
         ("space", "Don't, \u00a0 go!", "don't, go!"),
         ("words", TEXTS[0], "i don't know ... 3,000.5 at 2:30 pm -- ( 50 % , $ 5 ) !"),
         ("words", TEXTS[1], "the dogs ' \" well - known \" o'clock a . b x _ y 1st \u2014 5 \u00b0 c"),
-        (
-            "words",
-            TEXTS[2],
-            "\u043f\u0440\u0438\u0432\u0435\u0442 , \u0645\u0631\u062d\u0628\u0627 \u061f "
-            "\u0939\u093f\u0928\u094d\u0926\u0940 \u0964 caf\u00e9 \u3053\u3093 \U0001f44d \U0001f3fd",
-        ),
-        (
-            "mixed",
-            TEXTS[3],
-            "\u4f60 \u597d , tom ! \u4eca \u5929 3:15 \u89c1 ... ... \u597d \u5417 ? \U00020000 \u3005",
-        ),
+        ("words", TEXTS[2], "привет , مرحبا ؟ हिन्दी । café こん 👍 🏽"),
+        ("mixed", TEXTS[3], "你 好 , tom ! 今 天 3:15 见 ... ... 好 吗 ? \U00020000 々"),
         ("characters", f"A b{NI_HAO}", "a b \u4f60 \u597d"),
-        (
-            "terms",
-            TEXTS[4],
-            "try apt-get ( e.g . v2.6.8-1 ) in / etc/fstab , __path__ or me@x.de : don't ! . . . 50 % a , b",
-        ),
+        ("terms", TEXTS[4], TERMS),
     ],
 )
 def test_tokens(name, text, expected):
@@ -191,3 +180,93 @@ def test_jieba_is_asked_where_it_is_installed_and_named_where_it_is_missing(monk
     assert "cannot run inside a TensorFlow graph" in refusal(GraphTokenizer, "jieba", True)
     monkeypatch.setitem(sys.modules, "jieba", None)
     assert "needs a package: pip install -e" in refusal(TOKENIZERS["jieba"].tokenize, NI_HAO)
+
+
+# === Vocabularies ===
+
+ODD = ("ü", "a\u2028b", "c\x85", "\u3000", "\ufeff", "it's")
+
+
+def test_words_are_ordered_by_falling_count_then_alphabet():
+    counts = collections.Counter(["b", "é", "a", "c", "b", "Z", "_EOS_", "a", "b", "c"])
+    for each in (counts, dict(sorted(counts.items(), reverse=True))):
+        assert Vocabulary.of_counts(each).words == ("_EOS_", "_UNK_", "b", "a", "c", "Z", "é")
+    assert Vocabulary.of_counts(counts, min_count=3).words == ("_EOS_", "_UNK_", "b")
+
+
+def test_vocabulary_saves_and_loads(tmp_path):
+    path = tmp_path / "new" / "vocabulary.txt"
+    vocabulary = Vocabulary(("_EOS_", "_UNK_", *ODD))
+    vocabulary.save(path)
+    assert path.read_bytes().decode() == "_EOS_\n_UNK_\n" + "".join(f"{word}\n" for word in ODD)
+    assert Vocabulary.load(path) == vocabulary
+    assert Vocabulary.load(written(path, path.read_bytes().removesuffix(b"\n"))) == vocabulary
+    assert "expected a vocabulary. Received: No such file" in refusal(Vocabulary.load, tmp_path / "absent")
+
+
+def load_word2id(path):
+    return Vocabulary.load_word2id(path, eos_id=3)
+
+
+@pytest.mark.parametrize(
+    ("load", "content", "message"),
+    [
+        (Vocabulary.load, "_UNK_\nx\n", ": one of its words must be _EOS_. Received: none"),
+        (Vocabulary.load, f"_EOS_\n{'x' * 99} y\n", ": line 2 must be a word without white space. Received: 'x{59}$"),
+        (Vocabulary.load, "_EOS_\n_UNK_\nx\ny\nx\n", ": line 5 repeats line 3. Received: 'x'"),
+        (Vocabulary.load, "_EOS_\n_UNK_\nx\n\n", ": line 4 must be a word without white space. Received: ''"),
+        (Vocabulary.load, "_EOS_\n_UNK_\nx\r\n", r": line 3 must be a word .* Received: 'x\\r'"),
+        (Vocabulary.load, b"_EOS_\n_UNK_\nx\n\xff\n", ": line 4 must be UTF-8. Received: invalid start byte"),
+        (load_word2id, "", ".*expected words and ids. Received: an empty file"),
+        (load_word2id, "x 1\ny\n", ".*line 2: expected an id after 'y'. Received: ''"),
+        (load_word2id, "x 1\ny -1\n", ".*line 2: expected an id after 'y'. Received: '-1'"),
+        (load_word2id, "x 1\ny 999999999\n", ": expected ids of 3 words. Received: 999999999"),
+        (load_word2id, "x 1\ny 1\n", ".*line 2: expected a new id; 1 is 'x'"),
+        (load_word2id, "x 1\nx 2\n", ".*id 2 repeats id 1. Received: 'x'"),
+        (load_word2id, "x 1\n_EOS_ 2\n", ".*id 3 repeats id 2. Received: '_EOS_'"),
+    ],
+)
+def test_a_bad_line_of_words_is_refused(tmp_path, load, content, message):
+    path = written(tmp_path / "words", content)
+    found = refusal(load, path)
+    assert re.search(f"^{path}{message}", found), found
+
+
+def test_special_words_may_have_any_id():
+    vocabulary = Vocabulary(("x", "_UNK_", "y", "_EOS_"))
+    assert (vocabulary.eos_id, vocabulary.unk_id) == (4, 2)
+    assert vocabulary.encode(["y", "z", "_EOS_", "x"]) == [3, 2, 2, 1]
+    standard = Vocabulary(("_EOS_", "_UNK_"))
+    assert (standard.eos_id, standard.unk_id) == (EOS_ID, UNK_ID) == (1, 2)
+    without = Vocabulary(("x", "_EOS_"))
+    assert without.unk_id == PADDING_ID == 0 and without.encode(["x", "z"]) == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["y\t4\r\nx\t1\r\n_EOS_\t3\r\n", "y\n4\nx\n1\n_EOS_\n3\n", "\ufeffx 1\n\ny 4\n_PAD_ 0", "x 1\neos 3\ny 4"],
+)
+def test_load_word2id_reads_any_order(tmp_path, content):
+    vocabulary = load_word2id(written(tmp_path / "word2id", content))
+    assert vocabulary.words == ("x", "_2_", "_EOS_", "y")
+    vocabulary.save(tmp_path / "vocabulary.txt")
+    assert Vocabulary.load(tmp_path / "vocabulary.txt") == vocabulary
+
+
+WORDS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), min_size=1)
+ORDERS = [("_EOS_", "_UNK_", "x", *ODD), ("x", "_UNK_", "y", "_EOS_"), ("x", "y", "_EOS_")]  # the release's, too
+
+
+@given(WORDS, st.sampled_from(ORDERS), st.sampled_from([0, 997, 2**24]))
+@example(["w" * 33, "w" * 32, "w" * 31 + "v", "_EOS_", "_UNK_", "x"], ORDERS[0], 997)
+@example(["_EOS_", "_UNK_", "x", "y", "z"], ORDERS[2], 0)
+def test_the_graph_finds_the_same_ids(words, order, hashed):
+    vocabulary = Vocabulary(order, hashed)
+    assert WordIds(vocabulary)(tf.constant(words)).numpy().tolist() == vocabulary.encode(words)
+
+
+def test_hashed_ids_follow_the_words_and_depend_on_32_bytes():
+    vocabulary = Vocabulary(("_EOS_", "_UNK_", "x"), hashed=997)
+    long, cut, other, known = vocabulary.encode(["w" * 33, "w" * 32, "w" * 31 + "v", "x"])
+    assert long == cut != other and min(cut, other) > 3 == known and max(cut, other) <= 1000
+    assert vocabulary.word(cut) == "_UNK_" and vocabulary.word(known) == "x"

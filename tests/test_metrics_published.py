@@ -1,10 +1,11 @@
-"""`results/published.json`: well-formed, and the scores of the papers' tables."""
+"""`results/published.json` is well-formed and has the scores of the papers' tables; `metrics.tables`."""
 
 import pytest
 
 from metrics import dialog, generation, reading_comprehension
-from metrics.published import published
+from metrics.published import published, reference_rows
 from metrics.ranking import METRICS
+from metrics.tables import by_corpus
 
 NAMES = {
     "selection": set(METRICS),
@@ -76,3 +77,70 @@ def test_published_rows_are_well_formed():
             assert 0 <= metrics["per_dialog"] < metrics["per_response"] or metrics["per_response"] == 1, row
     keys = [(row["corpus"], row["split"], row["model"], row["source"]) for row in ROWS]
     assert len(set(keys)) == len(keys) and sum("per_dialog" in row["metrics"] for row in ROWS) == 55
+
+
+# === Tables ===
+
+
+def row(name, corpus="babi-task1", split="dev", seed=1, value=0.5, **more):
+    found = {"recipe": name, "task": "dialog", "corpus": corpus, "split": split, "seed": seed}
+    return {**found, "metrics": {"per_response": value}, **more}
+
+
+def lines(rows, *metrics):
+    return by_corpus(rows, metrics or ["per_response"])[1]
+
+
+def test_perplexity_is_no_fraction_and_less_of_it_is_better():
+    rows = [
+        row(name, metrics={"perplexity": value, "BLEU-1": 0.25}) for name, value in (("bad", 70.0), ("good", 34.28))
+    ]
+    assert lines(rows, "perplexity", "BLEU-1") == [["good", "34.3 (25.0)", "1"], ["bad", "70.0 (25.0)", "1"]]
+
+
+def test_models_of_one_name_with_different_settings_have_lines_of_their_own():
+    settings = [(1, 0.5, 1), (2, 0.7, 1), (1, 0.9, 3)]
+    rows = [
+        row("MEMMA", seed=seed, value=value, settings={"hops": hops, "seed": seed}) for seed, value, hops in settings
+    ]
+    assert lines(rows) == [["MEMMA, hops=3", "90.0", "1"], ["MEMMA, hops=1", "60.0 ± 14.1", "2"]]
+    # A difference between corpora alone, as in the size of a vocabulary, makes no other model.
+    rows = [row("MEMMA", corpus=f"babi-task{n}", settings={"vocabulary_size": n}) for n in (1, 2)]
+    assert [line[0] for line in lines(rows)] == ["MEMMA"]
+
+
+def test_columns_are_corpora_and_where_there_are_several_splits():
+    corpora, splits = ("babi-task2", "babi-task1"), ("dev-oov", "dev")
+    rows = [row("MEMMA", corpus=corpus, split=split) for corpus in corpora for split in splits]
+    names = ["babi-task1 dev", "babi-task2 dev", "babi-task1 dev-oov", "babi-task2 dev-oov"]
+    assert by_corpus(rows, ["per_response"])[0] == ["", *names, "mean", "seeds"]
+    assert by_corpus(rows[::2], ["per_response"])[0] == ["", "babi-task1", "babi-task2", "mean", "seeds"]
+    assert by_corpus([], ["per_response"]) == (["", "seeds"], [])
+
+
+def test_seeds_give_a_mean_and_a_deviation():
+    rows = [row("MEMMA", seed=seed, value=value) for seed, value in ((1, 0.9), (2, 0.92), (5, 0.97))]
+    assert lines(rows) == [["MEMMA", "93.0 ± 3.6", "3"]]  # divided by n - 1
+    assert lines([*rows, row("MEMMA", corpus="babi-task2", value=0.5), row("MEMR")]) == [
+        ["MEMMA", "93.0 ± 3.6", "50.0", "71.5", "1-3"],  # each column counts the same, whatever its seeds
+        ["MEMR", "50.0", "", "", "1"],
+    ]
+    assert lines([row("MEMMA", value=0.25), row("MEMMA", value=0.75)]) == [["MEMMA", "75.0", "1"]]  # the later counts
+
+
+def test_baselines_and_upper_bounds_come_last():
+    baselines = {"TF-IDF": {"per_response": 0.0625}, "nearest": {"per_response": 0.667}, "other": {"per_dialog": 0.25}}
+    records = [
+        row("MEMMA", value=0.05, baselines=baselines, upper_bounds={"seen": {"per_response": 0.8314}}),
+        row("MEMMA", seed=2, value=0.05),
+        row("MEMR", corpus="babi-task2", baselines={"TF-IDF": {"per_response": 0.03125}}),
+    ]
+    rows = [each for record in records for each in (record, *reference_rows(record))]
+    assert lines(rows, "per_response", "per_dialog") == [
+        ["MEMR", "", "50.0", "", "1"],
+        ["MEMMA", "5.0 ± 0.0", "", "", "2"],
+        ["upper bound: seen", "83.1", "", "", ""],
+        ["baseline: nearest", "66.7", "", "", ""],
+        ["baseline: TF-IDF", "6.2", "3.1", "4.7", ""],
+        ["baseline: other", " (25.0)", "", "", ""],  # as one has no perplexity that only repeats what people said
+    ]

@@ -1,11 +1,17 @@
-"""`tasks.dialog.predictor` on a small simulated corpus."""
+"""`tasks.dialog.predictor` and `chat`, on a small simulated corpus."""
+
+import re
+import types
 
 import numpy as np
 import pytest
+from helpers import refusal
 
-from base.files import UserError
+from engine.chat import Note
 from engine.train import start
 from tasks import TASKS
+from tasks.dialog.chat import SHOWN, DialogChat
+from tasks.dialog.data import World
 from tasks.dialog.scoring import predict
 
 dialog = TASKS["dialog"]
@@ -77,5 +83,116 @@ def test_a_batch_is_answered_as_each_instance_alone(predictor):
     ],
 )
 def test_a_wrong_instance_is_refused(predictor, instance, message):
-    with pytest.raises(UserError, match=message):
-        predictor.predict([instance])
+    assert re.search(message, refusal(predictor.predict, [instance]))
+
+
+# === Chat ===
+
+
+@pytest.fixture
+def chat(trained_dialog):
+    return DialogChat(dialog.predictor(trained_dialog))
+
+
+def says(chat, monkeypatch, *answers):
+    """Lets the model prefer these candidates, one after the other, without a mask; returns the inputs that it gets."""
+    monkeypatch.setattr(chat.predictor, "mask", None)
+    left = [chat.predictor.world.candidates.index(answer) for answer in answers]
+    read, predict = [], chat.predictor.with_attention.predict_on_batch
+
+    def preferring(inputs):
+        read.append(types.SimpleNamespace(**inputs))
+        logits, *weights = predict(inputs)
+        logits = np.zeros_like(np.asarray(logits))
+        logits[..., left.pop(0) if left else 0] = 1.0
+        return [logits, *weights]
+
+    monkeypatch.setattr(chat.predictor.with_attention, "predict_on_batch", preferring)
+    return read
+
+
+def test_unknown_words_are_named_and_nothing_is_understood_where_all_are(chat):
+    note, answer, *_ = chat.reply("Xyzzy PANCAKE?")
+    assert note.startswith("[Unknown words: xyzzy. /help") and isinstance(note, Note)
+    assert answer in chat.predictor.world.candidates
+    assert chat.said[:2] == [{"speaker": "user", "text": "Xyzzy PANCAKE?"}, {"speaker": "bot", "text": answer}]
+    note, answer = chat.reply("Xyzzy, frobnicate !")
+    assert "words: xyzzy, frobnicate." in note
+    assert "did not understand" in answer and "price: cheap, fancy, modest" in answer
+    assert chat.reset() and chat.said == []
+
+
+def test_an_empty_line_is_silence(chat, monkeypatch):
+    other = next(text for text in chat.predictor.world.candidates if text.startswith("you are welcome"))
+    says(chat, monkeypatch, other)
+    assert list(chat.reply("")) == [other]
+    assert chat.said == [{"speaker": "user", "text": ""}, {"speaker": "bot", "text": other}]
+
+
+def test_an_interrupted_answer_leaves_nothing_behind(chat, monkeypatch):
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(chat.predictor, "predict", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        list(chat.reply("hello"))
+    assert chat.said == []
+
+
+def test_help_lists_values_and_phrases(chat):
+    lines = chat.help().splitlines()
+    values = {line.split()[0]: line[16:].split(", ") for line in lines[:3]}
+    assert list(values) == ["cuisine", "location", "price"]
+    assert values["price"] == ["cheap", "fancy", "modest"] and "pancake" in values["cuisine"]
+    assert lines[3] == "People say, for example:" and lines[4:] == chat.predictor.phrases
+    assert "that will do , thank you ." in lines
+
+
+def test_a_call_brings_its_facts_into_memory(chat, monkeypatch):
+    world = chat.predictor.world
+    has = {relation: value for name, relation, value in world.knowledge if name == world.knowledge[0][0]}
+    call = f"api_call {has['R_cuisine']} {has['R_location']} {has['R_price']}"
+    other = next(text for text in world.candidates if text.startswith("you are welcome"))
+    read = says(chat, monkeypatch, call, other)
+    facts = world.search(call)
+    said = f"a {has['R_price']} {has['R_cuisine']} place in {has['R_location']} ."
+    assert list(chat.reply(said)) == [call, f"[{len(facts)} facts]", other]
+    assert [sentence["text"] for sentence in chat.said] == [said, call, *facts, "", other]
+    assert [sentence["speaker"] for sentence in chat.said] == ["user", "bot", *["fact"] * len(facts), "user", "bot"]
+    assert read[1].speakers[0, : len(facts) + 3].tolist() == [1, 2, *[3] * len(facts), 1]
+    assert read[1].times[0, : len(facts) + 3].tolist() == [-1] * (len(facts) + 2) + [0]  # turn 0 is the one that asks
+
+
+def test_a_call_that_finds_nothing_is_not_made_again(chat, monkeypatch):
+    monkeypatch.setattr(World, "search", lambda world, call: ["api_call no result"])
+    call = next(text for text in chat.predictor.world.candidates if text.startswith("api_call"))
+    says(chat, monkeypatch, *[call] * 20)
+    assert list(chat.reply("hello")) == [call, "[no result]", call]  # the second time it waits for the user
+    assert chat.said[-1]["speaker"] == "bot"
+
+
+def test_attention_shows_the_memories_with_the_largest_weights(chat, monkeypatch):
+    assert chat.explain() == "Say something first."
+    others = [text for text in chat.predictor.world.candidates if not text.startswith("api_call")][:7]
+    says(chat, monkeypatch, *others, *others[-1:] * 3)
+    for _ in others:
+        list(chat.reply("hello"))
+    found = chat.explained(details=False)
+    weights = np.array(found["attention"][0]["weights"])
+    assert weights.shape == (12, 2)  # what was said before the last turn, hops
+    np.testing.assert_allclose(weights.sum(axis=0), 1.0, atol=1e-5)
+    assert [each.get("group") for each in chat.explained(details=True)["attention"]] == [None, "heads", "heads"]
+    found["attention"][0]["weights"][3] = [0.75, 0.015]
+    table = chat.explanation(found)
+    assert [column.header for column in table.columns] == ["", "hop 1", "hop 2"]
+    assert table.row_count == SHOWN and "8.33" in table.title
+    assert "75.00" in list(table.columns[1].cells) and "1.50" in list(table.columns[2].cells)
+    found["attention"][0]["weights"] = [[0.021, 0.02]] * 48 + [[0.0199, 0.0201]]
+    assert "each of 49 memories has 1.99 to 2.10 per cent" in chat.explanation(found)
+    chat.reset()
+    assert chat.explain() == "Say something first."
+
+
+def test_a_model_without_attention_says_so(chat):
+    chat.predictor.model.attention_weights = []
+    assert list(chat.reply("hello")) and chat.explain().startswith("This model has no attention")

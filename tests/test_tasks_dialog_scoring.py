@@ -1,19 +1,22 @@
-"""`tasks.dialog.scoring`: losses against loops, predictions, baselines, and groups of responses."""
+"""`tasks.dialog.scoring` and `task`: losses against loops, predictions, baselines, groups, what the dataset decides."""
 
 import functools
 import types
 
 import numpy as np
 import pytest
-from helpers import randomised
+from helpers import randomised, refusal
 
+from base.files import UserError
 from data.vocabulary import Vocabulary
+from engine.train import start
 from metrics.dialog import dialog_metrics, nearest_neighbour, tfidf_match
 from models import MODELS
 from tasks import TASKS
 from tasks.dialog import scoring
 from tasks.dialog.data import World, load_dataset
-from tasks.dialog.scoring import GROUPINGS, metrics_by, predict
+from tasks.dialog.scoring import GROUPINGS, margin_loss, metrics_by, predict, softmax_loss
+from tasks.dialog.task import Training
 
 dialog = TASKS["dialog"]
 
@@ -59,13 +62,16 @@ def sample(prepared_dialog):
     return load_dataset(prepared_dialog)
 
 
+def configured(dataset, settings):
+    """The config of a MEMMA for a dataset."""
+    return dialog.configure(MODELS["memma"], dataset, dialog.divide(MODELS["memma"], settings))[0]
+
+
 @pytest.mark.parametrize("batch_size", [1, 3, 32])
 def test_predict_takes_the_best_candidate_of_each_turn(sample, batch_size):
     split = sample.splits["dev"]
     settings = {"embedding_dim": 6, "heads": 2, "hops": 1, "match_types": True, "positions": "none"}
-    model = MODELS["memma"].build(
-        dialog.configure(MODELS["memma"], sample, dialog.divide(MODELS["memma"], settings))[0]
-    )
+    model = MODELS["memma"].build(configured(sample, settings))
     sample.world.put_into(model)
     randomised(model, 5, 0.7)
     expected = []
@@ -190,3 +196,72 @@ def test_rare_templates_are_one_group_and_long_dialogs_another(dataset, monkeypa
     assert [(each["group"], each["examples"]) for each in found["turns"]] == [
         *[("1-2", 4), ("3-4", 2), ("5-6", 2), ("7-8", 2), ("9-10", 2), ("11-15", 5), ("16-20", 5), ("21+", 5)]
     ]
+
+
+# === The task ===
+
+
+def test_the_dataset_decides_sizes(sample):
+    config = configured(sample, {"hops": "2"})
+    world = sample.world
+    words = [len(text.split()) for text in world.candidates]
+    longest = max(*words, *sample.splits["train"].sentences.words.lengths)
+    expected = {
+        "hops": 2,
+        "vocabulary_size": len(world.vocabulary.words),
+        "candidates": (477, sum(words)),
+        "entities": len(world.entities),
+        "types": len({type for _, type, _ in world.entities}),
+        "candidate_entities": (477, max(map(len, world.encoded_candidates.entities.lists()))),
+        "match_groups": world.match_groups[0].shape,
+        "match_candidates": world.match_groups[2].shape,
+        "max_words": 32,  # the next multiple of 16
+    }
+    assert {name: getattr(config, name) for name in expected} == expected and 16 < longest <= 32
+    for name, value in list(expected.items())[1:]:
+        other = "3" if isinstance(value, int) else "[3, 3]"
+        found = refusal(configured, sample, {name: other})
+        assert found.startswith(f"--set {name}={other}: ") and f" decides {name}" in found
+
+
+def test_training_takes_no_eos_id(prepared_dialog, tmp_path):
+    with pytest.raises(UserError, match="--eos_id=7 with memma"):
+        start(dialog, "memma", prepared_dialog, tmp_path / "run", {}, eos_id=7)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["dialog", "generation"])
+@pytest.mark.parametrize(
+    ("settings", "clip", "rates"),
+    [
+        ({"decay": 0.25, "gradient_clip": 3.0}, 3.0, [0.08, 0.065, 0.05, 0.02, 0.02]),
+        ({"decay": 1.0, "gradient_clip": 0.0}, None, [0.08] * 5),
+    ],
+)
+def test_learning_rate_decays_linearly_to_a_fraction(name, settings, clip, rates):
+    optimizer = TASKS[name].optimizer(TASKS[name].Training(learning_rate=0.08, **settings), 40)
+    assert optimizer.global_clipnorm == clip and not optimizer.use_ema
+    found = []
+    for step in (0, 10, 20, 40, 70):
+        optimizer.iterations.assign(step)
+        found.append(float(optimizer.learning_rate))
+    assert found == pytest.approx(rates, rel=1e-5)
+    averaged = dialog.optimizer(Training(ema=0.75), 40)
+    assert averaged.use_ema and averaged.ema_momentum == 0.75
+
+
+def test_loss_is_the_one_that_the_settings_name():
+    answers, logits = np.array([[2, -1]]), np.array([[[0.5, 1.0, 1.25], [9.0, 0.0, 0.0]]], "float32")
+    np.testing.assert_array_equal(dialog.loss(Training())(answers, logits), softmax_loss(answers, logits))
+    chosen = dialog.loss(Training(loss="margin", margin=1.7))
+    np.testing.assert_array_equal(chosen(answers, logits), margin_loss(answers, logits, 1.7))
+
+
+def test_a_run_keeps_its_world(sample, tmp_path):
+    dialog.save_assets(sample, tmp_path)
+    assert World.load(tmp_path) == sample.world
+    assert {file.name for file in tmp_path.iterdir()} == {*World.FILES, "action_mask.json", "phrases.txt"}
+    assert (tmp_path / "phrases.txt").read_text().splitlines() == sample.phrases()
+    run = types.SimpleNamespace(dataset=sample.facts())
+    assert dialog.dataset_of(run).facts() == dialog.dataset_of(run, sample.path).facts() == sample.facts()
+    assert "is no directory" in refusal(dialog.dataset_of, run, tmp_path / "absent")

@@ -4,8 +4,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from helpers import refusal
 
-from base.files import UserError
 from data.vocabulary import EOS_ID, Vocabulary
 from engine import export as exporting
 from tasks import TASKS
@@ -65,10 +65,8 @@ def test_sampling_repeats_itself(trained_generation, tmp_path):
 
 
 def test_what_cannot_be_exported_is_refused(trained_generation, tmp_path):
-    with pytest.raises(UserError, match="jieba"):
-        text_of(["a"], "jieba")
-    with pytest.raises(UserError, match="no field 'beams'"):
-        exported(trained_generation, tmp_path, "beams=3")
+    assert "jieba" in refusal(text_of, ["a"], "jieba")
+    assert "no field 'beams'" in refusal(exported, trained_generation, tmp_path, "beams=3")
     assert not (tmp_path / "model" / "1").exists()
 
 

@@ -1,16 +1,28 @@
-"""`tasks.generation.scoring`: loss and likelihood against loops; the optimizer."""
+"""`tasks.generation.scoring` and `task`: loss and likelihood against loops, the optimizer, from pairs to scores."""
 
 import collections
+import dataclasses
+import json
+from types import SimpleNamespace
 
 import keras
 import numpy as np
 import pytest
-from helpers import to_numpy
+from helpers import copy_of, random_seq2seq, refusal, to_numpy
 from reference_recurrent import nll_in_loops
 
+from base.files import UserError
+from data.vocabulary import Vocabulary
+from engine.evaluate import evaluate, evaluate_all
+from engine.run import Run
+from metrics.generation import baselines_of, generation_metrics
+from models import MODELS
+from models.decoding import Decoding
 from models.seq2seq import Seq2Seq, Seq2SeqConfig
 from tasks import TASKS
+from tasks.generation.data import TextSettings
 from tasks.generation.scoring import likelihood, nll_model, word_nll
+from tasks.generation.search import reply, words_of
 from tasks.generation.task import Training
 
 generation = TASKS["generation"]
@@ -73,3 +85,145 @@ def test_the_decoder_moves_at_its_own_rate(rate):
         np.testing.assert_allclose(step, step.mean(), atol=1e-6)
         moved[variable.path.split("/")[0]].add(round(float(step.mean()), 5))
     assert moved == {"word_embedding": {0.001}, "encoder": {0.001}, "decoder": {0.001 * rate}, "logits": {0.001 * rate}}
+
+
+# === From prepared pairs to scores ===
+
+PAIRS = 21  # of dev
+FOUND = {
+    "I am Dee.": ["hello dee , what do you like ?", "Hello!", "i like tea ."],
+    "x\tI am Ann.\tHello ann, what do you like?": ["I like rain.", "i like noise ."],
+    "i like zebras .": ["tea is fine"],
+}
+
+
+@pytest.fixture(scope="module")
+def run(trained_generation, tmp_path_factory):
+    """A copy, into which evaluate.py may write."""
+    return copy_of(trained_generation, tmp_path_factory)
+
+
+def perplexity(nll, split):
+    return pytest.approx(np.exp(nll.sum() / split.target.lengths.sum()), rel=1e-4)
+
+
+@pytest.mark.parametrize("shared", (True, False))
+def test_word_vectors_of_the_dataset_are_put_into_a_model(generation_dataset, shared):
+    words = len(generation_dataset.vocabulary)
+    vectors = np.random.default_rng(0).normal(size=(words + 1, 3)).astype("float32")
+    given = dataclasses.replace(generation_dataset, vectors=vectors)
+    spec = MODELS["seq2seq"]
+    divided = generation.divide(spec, {"hidden": 10, "shared_embedding": shared})
+    config, training = generation.configure(spec, given, divided)
+    assert (config.vocabulary_size, config.embedding_dim) == (words, 3)
+    other = generation.divide(spec, {"embedding_dim": 5})
+    assert "decides embedding_dim, it is 3" in refusal(generation.configure, spec, given, other)
+    model = Seq2Seq(config)
+    tables = [layer for layer in model.layers if layer.name.endswith("_embedding")]
+    begins = [layer.get_weights()[0][-1] for layer in tables]
+    for dataset in (given, generation_dataset):  # the latter has no vectors and changes nothing
+        generation.initialise(model, dataset, training)
+        for layer, begin in zip(tables, begins, strict=True):
+            np.testing.assert_array_equal(layer.get_weights()[0], [*vectors, begin])
+
+
+def columns_of(answers):
+    rows = [line.split("\t") for line in answers]
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def found_replies(model, split, vocabulary, decoding, rows=slice(None)):
+    ids, _ = reply(model, split.source.take(rows), decoding)
+    return [" ".join(words_of(row[0], vocabulary)) for row in ids]
+
+
+@pytest.mark.parametrize("reverse", (False, True))
+def test_measure_compares_replies_with_targets(generation_dataset, reverse):
+    model = random_seq2seq(generation_dataset, reverse=reverse)
+    train, dev = (split.in_direction_of(model.config) for split in generation_dataset.splits.values())
+    record = generation.measure(model, generation_dataset, "dev", None, decode="beam=2,max_length=5")
+    sources, targets, replies = columns_of(record["answers"])
+    without_tabs = [[text.replace("\t", " / ") for text in texts] for texts in (dev.source_texts, dev.target_texts)]
+    assert [sources, targets] == without_tabs
+    assert replies == found_replies(model, dev, generation_dataset.vocabulary, Decoding(beam=2, max_length=5))
+    assert len(set(replies)) > 2 and "_EOS_" not in " ".join(replies)
+    nll, words, unseen = likelihood(model, dev), dev.target.lengths, np.arange(2, PAIRS, 3)
+    for found, rows in ((record["metrics"], range(PAIRS)), (record["parts"]["without the pairs of train"], unseen)):
+        expected = generation_metrics([replies[i] for i in rows], [[dev.target_texts[i]] for i in rows])
+        mean = sum(nll[i] for i in rows) / sum(words[i] for i in rows)
+        assert found == {"perplexity": pytest.approx(np.exp(mean), rel=1e-4), **expected}
+    distinct = len(set(dev.source_texts))
+    assert record["counts"] == {"pairs": PAIRS, "unseen": 7, "sources": distinct, "words": int(words.sum())}
+    assert record["unit"] == "words" and record["search"] == "beam=2, max_length=5"
+    assert record["baselines"] == baselines_of(train.target_texts, dev.source_texts, dev.target_texts)
+    assert ("human, 2 sources with several targets" in record["baselines"]) == (not reverse) == (distinct == 17)
+
+
+@pytest.fixture
+def references(tmp_path):
+    path = tmp_path / "references.json"
+    path.write_text(json.dumps(FOUND), encoding="utf-8")
+    return path
+
+
+def test_replies_are_compared_with_all_references_of_their_source(run, references, tmp_path, capsys):
+    given = {"decode": "min_length=3,max_length=7", "scores_out": tmp_path / "replies.txt"}
+    record = evaluate(generation, run.path, "references", data=references, **given)
+    dataset, model = generation.dataset_of(run, references), run.load_model()
+    split = dataset.splits["references"]
+    decoding = Decoding(min_length=3, max_length=7)
+    replies = found_replies(model, split, dataset.vocabulary, decoding, np.array([0, 3, 5]))
+    groups = [split.target_texts[:3], split.target_texts[3:5], split.target_texts[5:]]
+    expected = generation_metrics(replies, groups)
+    assert expected != generation_metrics(replies, [group[:1] for group in groups])
+    assert record["metrics"] == {"perplexity": perplexity(likelihood(model, split), split), **expected}
+    words = int(split.target.lengths.sum())
+    assert record["counts"] == {"pairs": 6, "sources": 3, "words": words} and record["parts"] == {}
+    train = generation.dataset_of(run).splits["train"].target_texts
+    assert record["baselines"] == baselines_of(train, split.source_texts, split.target_texts, several=True)
+    lines = (tmp_path / "replies.txt").read_text(encoding="utf-8").splitlines()
+    assert columns_of(lines)[2][3:] == [replies[1], replies[1], replies[2]]
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "6 references of 3 sources; max_length=7, min_length=3" in printed
+    assert "all references of a source at once" in printed
+    assert "references" in json.loads((run.path / "metrics.json").read_text())
+
+
+def test_a_run_alone_is_enough(run, references, tmp_path):
+    """Its dataset may be gone; then only people are a baseline. Each run reads the file by its own words."""
+    record = {**run.record, "dataset": {**run.dataset, "path": str(tmp_path / "gone")}}
+    model, words = run.load_model(), Vocabulary.load(run.path / "vocabulary.txt").words
+    for name, order in (("a", words), ("b", [*words[:2], *words[:1:-1]])):
+        Run.create(tmp_path / name, record, Vocabulary(order)).save_best(model)
+    splits = [generation.dataset_of(Run.open(tmp_path / name), references).splits for name in "ab"]
+    assert splits[0].keys() == {"references"} and generation.dataset_of(run).splits.keys() == {"train", "dev"}
+    assert splits[0]["references"].target.lists() != splits[1]["references"].target.lists()
+    evaluate_all(TASKS, str(tmp_path / "[ab]"), ["references"], data=str(references))
+    metrics = [json.loads((tmp_path / name / "metrics.json").read_text())["references"] for name in "ab"]
+    assert list(metrics[0]["baselines"]) == ["human, 2 sources with several targets"]
+    assert metrics[0]["metrics"]["perplexity"] != metrics[1]["metrics"]["perplexity"]
+
+
+def test_evaluate_measures_writes_and_prints(run, capsys):
+    record = evaluate(generation, run.path, "dev", decode="beam=2,max_length=5")
+    assert record["metrics"]["perplexity"] == pytest.approx(min(row["perplexity"] for row in run.history()), rel=1e-4)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "21 pairs, 7 of them not in train; beam=2" in printed and "tokenizer words" in printed
+    assert f"{record['metrics']['BLEU-2']:.4f}" in printed and "without the pairs of train" in printed
+    with pytest.raises(UserError, match="which has scores_out, references, decode, reverse_run, reverse_weight"):
+        evaluate(generation, run.path, "dev", ties="release")
+
+
+def test_a_run_that_does_not_say_how_texts_are_read_is_refused(run, references):
+    other = Run(run.path, {**run.record, "dataset": {**run.dataset, "text": {"lower": True}}})
+    predict, export = generation.predictor, lambda run: generation.export_archive(run, None, None)
+    for use in (predict, export, lambda run: generation.dataset_of(run, references)):
+        assert f"{run.path}: tokenizer: " in refusal(use, other)
+
+
+def test_examples_read_as_people_write():
+    split = SimpleNamespace(source_texts=["我 会 用 筷 子 。\tyes , a little ."], target_texts=["oh !"])
+    text = TextSettings(tokenizer="mixed", lower=True, turns=2)
+    example = generation.example(SimpleNamespace(text=text), split, 0)
+    instance = {"turns": ["我会用筷子。", "yes, a little."]}
+    assert example == {"instance": instance, "expected": ["oh!"]}

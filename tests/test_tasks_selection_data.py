@@ -11,7 +11,6 @@ from helpers import refusal, written
 
 from data import pickles
 from data.samples.selection import write_smn
-from tasks.selection import prepare as prepare_module
 from tasks.selection.data import load_dataset, path_of, read_split
 from tasks.selection.prepare import Settings, prepare
 
@@ -130,7 +129,7 @@ def test_arrays_hold_what_the_pickle_holds(corpus):
 def test_a_large_corpus_has_arrays_by_default(corpus, tmp_path, monkeypatch):
     lines = sum(len(split) for split in load_dataset(corpus / "pickle").splits.values())
     for limit, name in ((lines, "data.pkl"), (lines - 1, "arrays")):
-        monkeypatch.setattr(prepare_module, "PICKLED", limit)
+        monkeypatch.setattr("tasks.selection.prepare.PICKLED", limit)
         prepare("smn", corpus / "raw", tmp_path / name, Settings(**SMALL))
         assert {"data.pkl", "arrays"} & {file.name for file in (tmp_path / name).iterdir()} == {name}
 

@@ -1,19 +1,27 @@
-"""`tasks.selection.retrieval.index`: an index on disk, and what its searches find."""
+"""`tasks.selection.retrieval.index` and `answers`: an index on disk, its searches, answers ranked by the model."""
 
+import re
 import shutil
 import types
 
 import numpy as np
 import pytest
-from helpers import flip_bit
+from helpers import flip_bit, refusal
 
-from base.files import CHECKSUMS, UserError
+from base.files import CHECKSUMS
 from data.sequences import Sequences
 from data.tokenizers import words_of
 from data.vocabulary import Vocabulary
 from tasks.selection.retrieval import index as files
-from tasks.selection.retrieval.build import build
-from tasks.selection.retrieval.index import RetrievalIndex, best_by_words
+from tasks.selection.retrieval.answers import (
+    AnsweringPredictor,
+    answers_of,
+    as_written,
+    candidates_of,
+    without_duplicates,
+)
+from tasks.selection.retrieval.build import build, of_corpus
+from tasks.selection.retrieval.index import Hit, RetrievalIndex, best_by_words
 
 TEXT = {"tokenizer": "terms", "lower": True}
 TOPICS = {
@@ -139,18 +147,16 @@ def test_an_index_with_a_file_that_is_changed_or_missing_is_refused(path, tmp_pa
     copy = shutil.copytree(path, tmp_path / "copy")
     file = copy / name if (copy / name).is_file() else next((copy / name).iterdir())
     flip_bit(file) if change == "flip" else file.unlink()
-    with pytest.raises(UserError, match=r"expected an index .* build it again: python -m tools.build_index .*copy$"):
-        RetrievalIndex(copy, VOCABULARY)
+    found = refusal(RetrievalIndex, copy, VOCABULARY)
+    assert re.search(r"expected an index .* build it again: python -m tools.build_index .*copy$", found)
 
 
 def test_other_vocabularies_directories_and_versions_are_refused(path, tmp_path, monkeypatch):
-    with pytest.raises(UserError, match="built for a run of another vocabulary"):
-        RetrievalIndex(path, Vocabulary.of(WORDS.split()[::-1]))
-    with pytest.raises(UserError, match=r"expected an index .*python -m tools.build_index"):
-        RetrievalIndex(tmp_path, VOCABULARY)
+    other = Vocabulary.of(WORDS.split()[::-1])
+    assert "built for a run of another vocabulary" in refusal(RetrievalIndex, path, other)
+    assert re.search("expected an index .*python -m tools.build_index", refusal(RetrievalIndex, tmp_path, VOCABULARY))
     monkeypatch.setattr(files, "VERSION", 3)
-    with pytest.raises(UserError, match="expected an index of version 3"):
-        RetrievalIndex(path, VOCABULARY)
+    assert "expected an index of version 3" in refusal(RetrievalIndex, path, VOCABULARY)
 
 
 @pytest.mark.parametrize("conversations", [[["hello", "tea is hot"]], [["hello", "tea is hot"], ["who", "tea is hot"]]])
@@ -162,6 +168,69 @@ def test_one_response_is_found_by_its_words_alone(tmp_path, conversations):
 
 def test_nothing_is_left_where_nothing_is_fit(tmp_path):
     for conversations in ([], [["a"]], [["hello", "?"]]):
-        with pytest.raises(UserError, match="an index needs conversations"):
-            build(PREDICTOR, tmp_path / "out", conversations)
+        assert "an index needs conversations" in refusal(build, PREDICTOR, tmp_path / "out", conversations)
     assert list(tmp_path.iterdir()) == []
+
+
+# === Answers ===
+
+
+@pytest.fixture(scope="module")
+def trained_index(selection_predictor, selection_index):
+    """An index of the conversations that the small run was trained on."""
+    return RetrievalIndex(selection_index, selection_predictor.vocabulary)
+
+
+def test_answers_are_ordered_by_the_model_and_by_their_questions(trained_index, selection_predictor, prepared):
+    turns = list(of_corpus("smn", prepared.parent / "raw"))[7][:-1]
+    hits = candidates_of(trained_index, turns, 23)
+    texts = [hit.text for hit in hits]
+    [found] = selection_predictor.predict([{"turns": turns, "candidates": texts}])
+    answers = answers_of(selection_predictor, trained_index, turns, 23)
+    assert sorted(answer.text for answer in answers) == sorted(texts) and len(texts) > 9
+    total = {hit.text: logit + 16 * hit.question for hit, logit in zip(hits, found["logits"], strict=True)}
+    assert len({hit.question for hit in hits}) > 3
+    assert [answer.total for answer in answers] == sorted(total.values(), reverse=True)
+    assert [answer.total for answer in answers] == [total[answer.text] for answer in answers]
+    assert {answer.text: answer.score for answer in answers} == dict(zip(texts, found["scores"], strict=True))
+
+
+def test_answers_of_an_index_are_ordered_and_as_people_write(selection_predictor, selection_index, monkeypatch):
+    predictor, asked = AnsweringPredictor(selection_predictor, selection_index), {"turns": ["what is the town like ?"]}
+    best = answers_of(selection_predictor, predictor.index, asked["turns"])[:20]
+    monkeypatch.setitem(selection_predictor.text, "tokenizer", "terms")
+    [found] = predictor.predict([asked])
+    assert found["totals"] == sorted(found["totals"], reverse=True) == [answer.total for answer in best]
+    assert found["candidates"] == [as_written(answer.text, "terms") for answer in best]
+    assert any(" ." in answer.text for answer in best) and not any(" ." in text for text in found["candidates"])
+    assert "logits" not in found and found["order"] == list(range(len(best)))
+    assert predictor.reply(found) == found["candidates"][0]
+    [nothing] = predictor.predict([{"turns": ["zork"]}])
+    assert "the index has no response with these words" in refusal(predictor.reply, nothing)
+
+
+def test_candidates_are_responses_to_the_most_similar_questions_then_the_others(trained_index):
+    turns = ["the market is far", "what can you tell me about the town ?"]
+    hits = candidates_of(trained_index, turns, 300)
+    asked = [hit.question for hit in hits if "contexts" in hit.places]
+    others = [hit for hit in hits if "contexts" not in hit.places]
+    assert asked == sorted(asked, reverse=True) == [hit.question for hit in hits[: len(asked)]]
+    assert len(asked) > 9 and others and asked[0] > 0.3
+    assert hits == without_duplicates(hits, turns) and candidates_of(trained_index, turns, 5) == hits[:5]
+
+
+@pytest.mark.parametrize(
+    ("texts", "said", "kept"),
+    [
+        (
+            ["Try this kernel, it works!", "try this kernel it works", "try that", "How do I mount it??", "ok", "OK."],
+            ["hi", "how do i mount it"],
+            ["Try this kernel, it works!", "try that", "ok"],
+        ),
+        # 4 of 5 words are alike; 5 of 6 are, but of what is left out
+        (["a b c d", "a b c d e", "a b c d e f", "?", "!", "?"], [], ["a b c d", "a b c d e f", "?", "!"]),
+    ],
+)
+def test_near_duplicates_and_echoes_are_left_out(texts, said, kept):
+    found = without_duplicates(list(map(Hit, texts)), said)
+    assert [answer.text for answer in found] == kept
