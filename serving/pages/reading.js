@@ -5,10 +5,7 @@ import { chooser, legend, shadeText } from "./attention.js";
 
 export const reading_comprehension = {
   begin(state) {
-    acceptFile(state, state.fields.passage, (text) => {
-      if (!tooLong(text.length)) state.fields.passage.value = text;
-      return tooLong(text.length);
-    });
+    acceptFile(state, state.fields.passage, (text) => tooLong(text.length) || this.fill(state, { ...this.input(state), passage: text }));
   },
   fill(state, { passage = "", question = "" }) {
     state.fields.passage.value = passage;

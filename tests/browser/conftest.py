@@ -172,6 +172,7 @@ class Server:
         self.start()
 
     def start(self, key=None):
+        """Listens again where it did; with a key it asks for it."""
         app = create_app(self.models, Limits(max_body_bytes=1_000_000), Access(api_key=key))
         config = uvicorn.Config(app, host="127.0.0.1", port=self.port, log_level="error", lifespan="on")
         self.server = uvicorn.Server(config)
@@ -180,20 +181,12 @@ class Server:
         while not self.server.started:
             time.sleep(0.01)
         self.port = self.server.servers[0].sockets[0].getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}/"
 
     def stop(self):
         self.server.should_exit = True
         self.server.force_exit = True
         self.thread.join(10)
-
-    def restart(self, key):
-        """The same server, which asks for a key now."""
-        self.stop()
-        self.start(key)
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.port}/"
 
 
 @pytest.fixture
@@ -247,11 +240,7 @@ def open_tab(page, name):
 
 
 def tab(name):
-    @pytest.fixture
-    def panel(page):
-        return open_tab(page, name)
-
-    return panel
+    return pytest.fixture(lambda page: open_tab(page, name))
 
 
 TABS = {"Pick a response": "Rank", "Ask a text": "Ask", "Talk": "Say", "Book a table": "Say"}
