@@ -86,7 +86,6 @@ def score():
 
 
 def predict():
-    """Answers a file of instances."""
     others = [name for name in OPTIONS if name not in SEARCH]
     cli.refuse_flags(("split", "data", "explain", *SCORING, *others), "--predict")
     from engine.predictor import predict_lines

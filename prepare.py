@@ -21,8 +21,7 @@ flags.DEFINE_string("out", None, "Directory to write; missing or empty.")
 flags.DEFINE_bool(
     "ray",
     False,
-    "Selection: the machines of a Ray cluster read the files. RAY_ADDRESS names it; without, this machine is one. See "
-    "docs/large_corpora.md.",
+    "Selection: the Ray cluster RAY_ADDRESS, or this machine as one, reads the files: docs/large_corpora.md.",
 )
 flags.mark_flags_as_required(["corpus", "source", "out"])
 

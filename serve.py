@@ -133,7 +133,6 @@ def serve_on_ray(limits, access):
 
 
 def limits_of_flags():
-    """The `Limits` of the flags."""
     longest = 2 * FLAGS.timeout_seconds  # of a request: for its body, and for its answer
     grace = longest + 5 if FLAGS.grace_seconds is None else FLAGS.grace_seconds
     if grace < longest:
@@ -142,7 +141,6 @@ def limits_of_flags():
 
 
 def access_of_flags():
-    """The `Access` of the flags and the environment."""
     key, local = FLAGS.api_key or os.environ.get("COLLOQUY_API_KEY"), FLAGS.host in LOCAL
     if not (key or local):
         print(f"warning: everybody who reaches {FLAGS.host} can use this server: give --api_key", file=sys.stderr)

@@ -84,11 +84,7 @@ def main():
 def choose_settings():
     """Chooses recipe, model and name of the corpus by each other.
 
-    Returns:
-        `{field: value}` of the recipe, of flags and of --set, the latter win; and the recipe's name, with what differs.
-
-    Raises:
-        UserError: if the recipe is for another model, or --set is malformed.
+    Returns `{field: value}` of the recipe, of flags and of --set, the last wins; and the recipe's name, with changes.
     """
     if FLAGS.name and not FLAGS.data:
         raise UserError(f"--name={FLAGS.name} needs --data=DIR, which holds that corpus")

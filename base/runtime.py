@@ -99,28 +99,33 @@ class _WrappedImport(importlib.abc.MetaPathFinder):
         if spec:
             load = spec.loader.exec_module
             spec.loader.exec_module = lambda module: wrapper(load, module)
-            if not _wrapped:  # later imports need not pass here
-                sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _WrappedImport)]
         return spec
 
 
 def _load_quickly(function, *arguments):
-    """Calls a function that loads modules that stay: garbage collection and matplotlib would take a third of Keras's.
-
-    Keras loads matplotlib for galleries of images, which nothing here shows.
-    """
-    hides, collects = "matplotlib" not in sys.modules, gc.isenabled()
+    """Calls a function that loads modules that stay; matplotlib and garbage collection take a third of Keras's time."""
+    collects = gc.isenabled()
     gc.disable()
-    if hides:
-        sys.modules["matplotlib"] = None
     try:
-        return function(*arguments)
+        with without("matplotlib"):
+            return function(*arguments)
     finally:
         gc.freeze()
         if collects:
             gc.enable()
+
+
+@contextlib.contextmanager
+def without(module):
+    """Makes the import of a module fail in the block, unless it is loaded already."""
+    hides = module not in sys.modules
+    if hides:
+        sys.modules[module] = None
+    try:
+        yield
+    finally:
         if hides:
-            del sys.modules["matplotlib"]
+            del sys.modules[module]
 
 
 def _without_log_lines(function, *arguments):
@@ -143,10 +148,7 @@ _wrapped = {"keras": _load_quickly, "tensorflow": _load_quickly}
 
 
 def available_cpus(root="/"):
-    """CPUs that this process may use: the least of its affinity and its control groups' quotas, rounded up.
-
-    `root` holds `proc` and `sys`.
-    """
+    """CPUs that this process may use: the least of its affinity and its control groups' quotas, rounded up."""
     found = [len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1]
     for group in _control_groups(pathlib.Path(root)):
         for files in (["cpu.cfs_quota_us", "cpu.cfs_period_us"], ["cpu.max"]):
@@ -174,10 +176,7 @@ def _read(path):
 
 
 def bfloat16_instructions(environ=os.environ, cpuinfo="/proc/cpuinfo"):
-    """The instructions that compute bfloat16: `"AMX"`, `"AVX512_BF16"`, or `None` if it is emulated.
-
-    `ONEDNN_MAX_CPU_ISA` may forbid instructions.
-    """
+    """The instructions that compute bfloat16, `"AMX"` or `"AVX512_BF16"`; `None` if it is emulated."""
     found = re.search(r"^flags\s*:(.*)", _read(cpuinfo), re.M)
     flags = found[1].split() if found else ()
     most = environ.get("ONEDNN_MAX_CPU_ISA", environ.get("DNNL_MAX_CPU_ISA", "ALL")).upper()

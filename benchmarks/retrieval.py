@@ -48,7 +48,6 @@ def main():
 
 
 def open_run(run, precision):
-    """The predictor of a run."""
     from engine.devices import set_precision
     from engine.run import Run
     from tasks import TASKS
@@ -67,7 +66,6 @@ def conversations(corpus, source, split, count=0):
 
 
 def build(path, talks, predictor):
-    """Builds an index of conversations and opens it."""
     from tasks.selection.retrieval import build as building
     from tasks.selection.retrieval.index import RetrievalIndex
 

@@ -43,7 +43,6 @@ def main():
 
 
 def compare(path, sides, unit):
-    """The row of a dataset."""
     options = path, FLAGS.steps, FLAGS.seed
     blocks = {name: (turns.training_block, (side, *options)) for name, side in sides.items()}
     found = turns.alternate(blocks, FLAGS.blocks, 2)

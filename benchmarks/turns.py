@@ -49,7 +49,6 @@ class Block:
 
 
 def median(blocks):
-    """The median of their examples per second."""
     return statistics.median(block.per_second for block in blocks)
 
 
@@ -86,12 +85,10 @@ def _run_prepared():
 
 
 def new_process():
-    """An executor with one process."""
     return concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
 
 
 def in_process(function, *arguments):
-    """Calls a function in a process of its own."""
     with new_process() as pool:
         return pool.submit(function, *arguments).result()
 
@@ -206,7 +203,6 @@ def define_flags(blocks, steps):
 
 
 def define_record_flags():
-    """The flags of every benchmark."""
     flags.DEFINE_string("note", None, "Other work on the machine meanwhile, for the record.")
     flags.DEFINE_string("out", None, "FILE.json/NAME: file of records, and the name in it of the new one.")
     flags.register_validator("out", lambda out: out is None or out.partition(".json/")[2], "expected FILE.json/NAME")

@@ -7,7 +7,6 @@ import contextlib
 import os
 import pathlib
 import shutil
-import sys
 import tempfile
 
 import keras
@@ -201,11 +200,6 @@ def set_precision(precision):
 
 def set_seed(seed):
     """Seeds every random number generator, as Keras does, but without loading TensorFlow for it on other backends."""
-    hidden = keras.config.backend() != "tensorflow" and "tensorflow" not in sys.modules
-    if hidden:
-        sys.modules["tensorflow"] = None  # importing it fails
-    try:
+    own = keras.config.backend() == "tensorflow"
+    with contextlib.nullcontext() if own else runtime.without("tensorflow"):
         keras.utils.set_random_seed(seed)
-    finally:
-        if hidden:
-            del sys.modules["tensorflow"]

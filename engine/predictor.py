@@ -163,7 +163,6 @@ def predict_lines(predictor, source, out, explain=False):
 
 
 def _answers(predictor, chunk, explain):
-    """An answer, or an error, for each numbered line."""
     answers, valid = {}, {}
     for number, line in chunk:
         try:

@@ -282,10 +282,6 @@ class Run:
         rows, state = self.history(), self.saved_state()
         return bool(rows and state) and (state.stopped or rows[-1]["epoch"] >= round(self.training.epochs, 3))
 
-    def save_examples(self, examples):
-        """Writes `examples.json`; see `engine.task.Task.examples`."""
-        write_json(self.path / EXAMPLES, examples)
-
     def examples(self):
         """The contents of `examples.json`; empty in a run without it."""
         return self._read(EXAMPLES, list[Example], [])

@@ -296,10 +296,7 @@ def check_fields(config, fields, path):
 
 
 def sample_of(task):
-    """Path of the prepared sample of a task, `build/sample-TASK-HASH/...`, which is made if it does not exist yet.
-
-    Two processes may both make it; the first one to finish wins.
-    """
+    """Path of the prepared sample of a task, `build/sample-TASK-HASH/...`, which is made if it does not exist yet."""
     directory = SAMPLES / f"sample-{task.name}-{fingerprint(task)}"
     if not directory.is_dir():
         try:

@@ -16,10 +16,11 @@ from rich.console import Console
 from base.files import UserError
 from base.runtime import choose_precision
 from data.batching import Epochs
+from data.text_files import write_json
 from engine.devices import choose_xla, has_gpu, open_devices, set_precision, set_seed
 from engine.optimizers import averaged_weights
 from engine.provenance import provenance
-from engine.run import LAST, Run, State, locked, signals_received
+from engine.run import EXAMPLES, LAST, Run, State, locked, signals_received
 from engine.task import sample_of, training_of
 from engine.vocabularies import start_from
 from models import MODELS
@@ -71,7 +72,7 @@ def start(
         run = Run.create(path, record, dataset.vocabulary)
         with _removed_unless_saved(run):
             task.save_assets(dataset, run.path)
-            run.save_examples([*map(task.example_to_try, task.examples(dataset))])
+            write_json(run.path / EXAMPLES, [*map(task.example_to_try, task.examples(dataset))])
             train(task, run, dataset, devices, init_from=init_from, save_minutes=save_minutes)
         return run
 
@@ -289,7 +290,6 @@ class Progress:
             self.line(text)
 
     def line(self, text):
-        """Prints a line."""
         self.console.print(text)
         self.console.file.flush()
         self.shown = self.clock()

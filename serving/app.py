@@ -77,7 +77,6 @@ class Metrics:
         self._queue = prometheus_client.Gauge("queue_instances", "Instances that wait.", of[:1], **options)
 
     def answered(self, model, verb, status, seconds):
-        """Counts a request."""
         self._requests.labels(model, verb, status).inc()
         self._seconds.labels(model, verb).observe(seconds)
 

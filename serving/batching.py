@@ -52,11 +52,9 @@ class Batched:
         return await asyncio.to_thread(lambda: self._model.metadata)
 
     async def predict(self, instances):
-        """Answers the instances of one request.
+        """Answers the instances of one request; a wrong one is a `UserError`, before it waits.
 
-        Raises:
-            UserError: if an instance is wrong, before it waits.
-            RequestError: 413 if they are too large, 429 if the queue has no room for them, 503 after `give_up`.
+        A `RequestError` is 413 if they are too large, 429 if the queue has no room for them, 503 after `give_up`.
         """
         checked = await self._checked(instances)
         return await self._ask("predict", checked, self._model.predictor.answers)

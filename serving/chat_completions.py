@@ -40,7 +40,6 @@ class Message(Config, extra="ignore"):
     content: str | list[Part] | None = None
 
     def text(self):
-        """The text of all parts."""
         return self.content if isinstance(self.content, str) else "".join(part.text for part in self.content or [])
 
 

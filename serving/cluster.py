@@ -105,19 +105,15 @@ class Remote:
         self.version = self._metadata["version"]
 
     async def metadata(self):
-        """Describes the model to a client."""
         return self._metadata
 
     def summary(self):
-        """As `Batched.summary`."""
         return {**self._metadata, "ready": True}
 
     async def predict(self, instances):
-        """Answers the instances of one request."""
         return await self._asked(len(instances), "predict", instances)
 
     async def explain(self, instance):
-        """Answers one instance and says what the model attended to."""
         return await self._asked(1, "explain", instance)
 
     async def talk(self, said, decode="", stream=False):
@@ -204,10 +200,7 @@ def from_config(config):
 
 
 def start(app, host, port, every_node=True):
-    """Opens the application on the cluster of `RAY_ADDRESS`, or on one that it starts on this machine.
-
-    Each node has a proxy at `host` and `port`, or only the first one.
-    """
+    """Opens the application on the cluster of `RAY_ADDRESS` or one of this machine, on every node or the first one."""
     if not ray.is_initialized():
         ray.init(log_to_driver=False, include_dashboard=False)
     where = "EveryNode" if every_node else "HeadOnly"

@@ -118,10 +118,7 @@ lane = Lane()
 
 
 def check_size(sizes, limits):
-    """Refuses instances as soon as their `engine.predictor.Size`s are beyond the limits.
-
-    Returns the sizes, a list, and their work.
-    """
+    """Refuses instances once their `engine.predictor.Size`s are beyond the limits; returns the sizes and their work."""
     found, work = [], 0
     for number, size in enumerate(sizes):
         for field, count in size.tokens.items():

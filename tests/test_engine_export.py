@@ -11,9 +11,10 @@ import pytest
 from exported import WORDS, make_run
 
 from base.files import UserError
+from data.text_files import write_json
 from data.vocabulary import Vocabulary
 from engine import export as exporting
-from engine.run import BEST, VOCABULARY, Run
+from engine.run import BEST, EXAMPLES, VOCABULARY, Run
 from tasks import TASKS
 
 
@@ -78,7 +79,8 @@ def test_export_refuses(spoil, backend, message, run, tmp_path, monkeypatch):
 def test_the_printed_example_is_the_first_of_the_run(run, tmp_path, capsys):
     other = Run.create(tmp_path / "run", run.record, Vocabulary(WORDS))
     candidates = ["it's a long answer, longer than a line has room for, and then some", '"yes"', "no"]
-    other.save_examples([{"title": "dev, context 1", "instance": {"turns": ["a b", "c"], "candidates": candidates}}])
+    instance = {"turns": ["a b", "c"], "candidates": candidates}
+    write_json(other.path / EXAMPLES, [{"title": "dev, context 1", "instance": instance}])
     printed, rank = exporting.example(TASKS["selection"], other), Mock(return_value={"order": "best", "scores": "high"})
     exec(printed, {"model": Mock(rank=rank), "tf": Mock(constant=lambda value: value)})
     assert rank.call_args.kwargs == {"turns": [["a b", "c"]], "candidates": [candidates]}

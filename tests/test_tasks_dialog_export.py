@@ -8,8 +8,10 @@ import tensorflow as tf
 from exported import answers_to_a_client
 from helpers import copy_of, ran
 
+from data.text_files import write_json
 from data.vocabulary import Vocabulary
 from engine import export as exporting
+from engine.run import EXAMPLES
 from engine.train import start
 from serving.models import open_model
 from tasks import TASKS
@@ -159,7 +161,7 @@ def test_a_bot_that_always_spoke_first_is_asked_as_if_it_had(trained_dialog, tmp
     run = copy_of(trained_dialog, tmp_path_factory)
     (run.path / "action_mask.json").unlink()  # it allows no greeting after silence, which the sample lacks
     first = {"speaker": "user", "text": "<SILENCE>"}
-    run.save_examples([{"title": "dev, dialog 1", "instance": {"history": [first]}}])
+    write_json(run.path / EXAMPLES, [{"title": "dev, dialog 1", "instance": {"history": [first]}}])
     assert dialog.predictor(run).opening
     model = compare_export(run, tmp_path / "model")
     nothing = model.respond(**{name: tf.zeros([2, 0], tf.string) for name in arrays_of(run)})

@@ -53,9 +53,7 @@ def read(pattern):
 def difference(gains, sizes):
     """The mean gain per response in points, and the ends of its 95 per cent interval: `SAMPLES` draws of dialogs.
 
-    Args:
-        gains: Correct responses of one model minus those of the other in each dialog, `(dialogs,)`.
-        sizes: Responses of each dialog.
+    `gains` are the correct responses of one model minus those of the other in each dialog, `sizes` its responses.
 
     >>> difference(np.array([1.0, 1.0, 1.0]), np.array([4, 4, 4]))
     (25.0, 25.0, 25.0)

@@ -136,10 +136,7 @@ def assign(model, tensors, wrong):
 
 
 def import_checkpoint(checkpoint, config, out, data=None):
-    """Makes the `engine.run.Run` of a checkpoint; arguments are those of the script.
-
-    Nothing is left behind where one is at fault.
-    """
+    """Makes the `engine.run.Run` of a checkpoint by the script's arguments; after an error nothing is left behind."""
     import keras  # TensorFlow takes seconds to load
 
     from engine.devices import set_precision
