@@ -51,14 +51,13 @@ class Served:
     def predictor(self):
         """The predictor, loaded."""
         with self.loading:
-            files = [file for path in self._paths for file in pathlib.Path(path).rglob("[!.]*")]
-            found = {} if self.ready else {file: file.stat().st_mtime_ns for file in files}
+            files = (file for path in self._paths for file in pathlib.Path(path).rglob("[!.]*"))
+            found = {file: file.stat().st_mtime_ns for file in files}
             if not self.ready and found != self._tried:
-                self._tried = found
                 try:
                     vars(self)["predictor"], self.ready = self._load(), True
                 except UserError as error:
-                    self._failure = str(error)
+                    self._tried, self._failure = found, str(error)
         if not self.ready:
             raise UserError(self._failure)
         return vars(self)["predictor"]

@@ -18,7 +18,7 @@ from engine.export import export
 from engine.run import Run
 from serving.app import create_app
 from serving.limits import Limits
-from serving.models import open_model, start_tensorflow
+from serving.models import Served, open_model, start_tensorflow
 from tasks import TASKS
 
 
@@ -142,6 +142,18 @@ def test_a_damaged_model_is_loaded_again_only_after_its_files_change(trained_sel
     assert len(loads) == 1
     flip_bit(run.path / "best.weights.h5")
     assert served.predictor is served.predictor and len(loads) == 2
+
+
+def test_a_model_is_loaded_again_after_an_error_that_its_files_did_not_cause():
+    errors = iter([MemoryError, UserError])
+
+    def load():
+        raise next(errors)("once")
+
+    served = Served("m", "1", load, {})
+    for expected in (MemoryError, UserError, UserError):
+        with pytest.raises(expected, match="once"):
+            _ = served.predictor
 
 
 def unsigned(path):
