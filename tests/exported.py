@@ -54,13 +54,10 @@ with open("answers.pkl", "wb") as file:
 
 
 def answers_to_a_client(directory, models, calls, printed):
-    """The answers, by name, in a process of its own, which has TensorFlow alone.
+    """The answers, by name, in a process of its own in `directory`, which has TensorFlow alone.
 
-    Args:
-        directory: Where the process runs.
-        models: `{name: path}` of SavedModels.
-        calls: `{name: (model, endpoint, inputs)}`.
-        printed: What export.py printed; the code in it runs too, and gives the answer `"example"`.
+    `models` are `{name: path}` of SavedModels, `calls` `{name: (model, endpoint, inputs)}`; the code in what export.py
+    `printed` runs too, and gives the answer `"example"`.
     """
     (directory / "calls.pkl").write_bytes(pickle.dumps((models, calls, printed.partition("\n\n")[2])))
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

@@ -33,12 +33,8 @@ ODD = [
 
 
 def accepts(read, size):
-    """Whether a reader accepts an input; `False`: it refuses by a `UserError` of one short line. All else fails.
-
-    Args:
-        read: Function without arguments.
-        size: Of the input, in bytes.
-    """
+    """Whether `read()` accepts an input of `size` bytes; `False`: it refuses by a `UserError` of one short line. All
+    else fails."""
     start = time.process_time()
     try:
         with limited_memory(MEMORY[0] + MEMORY[1] * size):
