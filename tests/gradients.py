@@ -6,7 +6,7 @@ from helpers import to_numpy
 
 
 def gradients_of(function, inputs, upstream=None):
-    """The value of a function of tensors, and its gradients, on the backend that Keras has.
+    """The value of a function of tensors, and its gradients.
 
     Args:
         function: From tensors to one tensor.
@@ -14,12 +14,12 @@ def gradients_of(function, inputs, upstream=None):
         upstream: Gradient of the value, an array of its shape; `None`: ones.
 
     Returns:
-        The value and a list of gradients, NumPy; `None` for what the value does not depend on, but on JAX.
+        A list of NumPy arrays: the value, then the gradients; `None` for what it does not depend on, but on JAX.
     """
     compute = {"tensorflow": _tensorflow_gradients, "jax": _jax_gradients, "torch": _torch_gradients}
     values = [x.value if isinstance(x, keras.Variable) else keras.ops.convert_to_tensor(x) for x in inputs]
     value, gradients = compute[keras.config.backend()](function, inputs, values, upstream)
-    return to_numpy(value), [None if g is None else to_numpy(g) for g in gradients]
+    return [to_numpy(value), *(None if g is None else to_numpy(g) for g in gradients)]
 
 
 def _tensorflow_gradients(function, inputs, values, upstream):

@@ -43,7 +43,7 @@ def loss_and_gradients(name, data, weights):
     """The loss and the gradients of all trainable weights, NumPy, by their number and path."""
     model, loss = small(name, data)
     model.set_weights(weights)
-    value, gradients = gradients_of(lambda *_: loss(), model.trainable_variables)
+    value, *gradients = gradients_of(lambda *_: loss(), model.trainable_variables)
     paths = (f"{number} {weight.path}" for number, weight in enumerate(model.trainable_variables))
     return {"loss": value, **dict(zip(paths, gradients, strict=True))}
 

@@ -32,7 +32,7 @@ def test_zero_padding_matches_definition(dtype):
 
 def test_zero_padding_lets_no_gradient_through():
     x, mask = np.array([2.0, np.nan, np.inf, 3.0], "float32"), np.array([True, False, False, True])
-    _, [gradient] = gradients_of(lambda x: keras.ops.sum(zero_padding(x, mask) ** 2), [x])
+    _, gradient = gradients_of(lambda x: keras.ops.sum(zero_padding(x, mask) ** 2), [x])
     assert gradient.tolist() == [4, 0, 0, 6]
 
 
@@ -75,7 +75,7 @@ def test_masked_softmax_has_finite_gradients(garbage):
     mask = np.array([[True] * K, [True] * 3 + [False] * 4, [False] * K])
     logits = np.where(mask, logits, garbage).astype("float32")
     value = np.arange(K, dtype="float32")
-    p, [gradient] = gradients_of(lambda x: masked_softmax(x, mask), [logits], np.broadcast_to(value, logits.shape))
+    p, gradient = gradients_of(lambda x: masked_softmax(x, mask), [logits], np.broadcast_to(value, logits.shape))
     expected = p * (value - (p @ value)[:, None])  # d(p . v) / dx = p (v - p . v)
     np.testing.assert_allclose(gradient, expected, atol=1e-5)
 

@@ -121,11 +121,9 @@ def test_seq2seq_leaves_padding_out_in_training(settings):
     inputs, targets = seq2seq.batch(model, more=3)
 
     def found(training):
-        return gradients_of(
-            lambda *_: word_loss(targets, model(inputs, training=training)), list(model.trainable_variables)
-        )
+        return gradients_of(lambda *_: word_loss(targets, model(inputs, training=training)), model.trainable_variables)
 
-    (losses, gradients), (padded_losses, padded_gradients) = found(True), found(False)
+    (losses, *gradients), (padded_losses, *padded_gradients) = found(True), found(False)
     np.testing.assert_allclose(losses, padded_losses, rtol=1e-5)
     for gradient, padded in zip(gradients, padded_gradients, strict=True):
         np.testing.assert_allclose(gradient, padded, atol=1e-5)

@@ -11,7 +11,6 @@ import pytest
 from helpers import copy_of, random_seq2seq, refusal, to_numpy
 from reference_recurrent import nll_in_loops
 
-from base.files import UserError
 from data.vocabulary import Vocabulary
 from engine.evaluate import evaluate, evaluate_all
 from engine.run import Run
@@ -103,10 +102,6 @@ def run(trained_generation, tmp_path_factory):
     return copy_of(trained_generation, tmp_path_factory)
 
 
-def perplexity(nll, split):
-    return pytest.approx(np.exp(nll.sum() / split.target.lengths.sum()), rel=1e-4)
-
-
 @pytest.mark.parametrize("shared", (True, False))
 def test_word_vectors_of_the_dataset_are_put_into_a_model(generation_dataset, shared):
     words = len(generation_dataset.vocabulary)
@@ -176,8 +171,9 @@ def test_replies_are_compared_with_all_references_of_their_source(run, reference
     groups = [split.target_texts[:3], split.target_texts[3:5], split.target_texts[5:]]
     expected = generation_metrics(replies, groups)
     assert expected != generation_metrics(replies, [group[:1] for group in groups])
-    assert record["metrics"] == {"perplexity": perplexity(likelihood(model, split), split), **expected}
     words = int(split.target.lengths.sum())
+    perplexity = np.exp(likelihood(model, split).sum() / words)
+    assert record["metrics"] == {"perplexity": pytest.approx(perplexity, rel=1e-4), **expected}
     assert record["counts"] == {"pairs": 6, "sources": 3, "words": words} and record["parts"] == {}
     train = generation.dataset_of(run).splits["train"].target_texts
     assert record["baselines"] == baselines_of(train, split.source_texts, split.target_texts, several=True)
@@ -210,8 +206,8 @@ def test_evaluate_measures_writes_and_prints(run, capsys):
     printed = " ".join(capsys.readouterr().out.split())
     assert "21 pairs, 7 of them not in train; beam=2" in printed and "tokenizer words" in printed
     assert f"{record['metrics']['BLEU-2']:.4f}" in printed and "without the pairs of train" in printed
-    with pytest.raises(UserError, match="which has scores_out, references, decode, reverse_run, reverse_weight"):
-        evaluate(generation, run.path, "dev", ties="release")
+    found = refusal(evaluate, generation, run.path, "dev", ties="release")
+    assert "which has scores_out, references, decode, reverse_run, reverse_weight" in found
 
 
 def test_a_run_that_does_not_say_how_texts_are_read_is_refused(run, references):

@@ -5,9 +5,9 @@ import itertools
 import bm25s
 import numpy as np
 import pytest
-from helpers import run_script
+from helpers import refusal, run_script
 
-from base.files import UserError, checksums_of
+from base.files import checksums_of
 from data.sequences import Sequences
 from data.vocabulary import Vocabulary
 from tasks.selection.retrieval.build import TurnStore, fit_turns, index_of_run, of_corpus, save_bm25, unfit_of
@@ -99,8 +99,7 @@ def test_no_index_is_built_without_pairs_or_where_it_cannot_be(
         patch.setattr("os.access", lambda path, mode: False)
         assert index_of_run(run_with_pairs, selection_predictor) is None
     (run_with_pairs / "pairs" / "train.txt").write_text("1\tno response\n")
-    with pytest.raises(UserError, match=r"train.txt, line 1"):
-        index_of_run(run_with_pairs, selection_predictor)
+    assert "train.txt, line 1" in refusal(index_of_run, run_with_pairs, selection_predictor)
     assert not list((run_with_pairs.parent / "cache" / "colloquy").iterdir())
 
 
