@@ -1,6 +1,7 @@
 """Prepared datasets: a bad file is refused and named; what prepare.py makes of any corpus can be read again."""
 
 import contextlib
+import functools
 import importlib
 import io
 import json
@@ -206,11 +207,7 @@ SELECTION = [
 
 # === Dialog ===
 
-
-def of_dialog(*keys, **value):
-    return put("dialogs.pkl", "splits", "dev", 2, *keys, **value)
-
-
+of_dialog = functools.partial(put, "dialogs.pkl", "splits", "dev", 2)
 THREE, FIRST, SILENT = "line 2: .*three fields.*Received: ", slice(1), {"sentences": [1], "speakers": [1], "times": [0]}
 WORLD = [
     ("candidates.txt", b"th\xe8re\n", r"line 1: expected UTF-8\. Received: b'th\\xe8re'"),
@@ -245,11 +242,7 @@ DIALOG = [
 
 # === Generation ===
 
-
-def of_pairs(*keys, **value):
-    return put("pairs.pkl", "dev", *keys, **value)
-
-
+of_pairs = functools.partial(put, "pairs.pkl", "dev")
 GENERATION = [
     (whole("dataset.json", "{"), "dataset.json: expected JSON"),
     (put("dataset.json", "settings", "tokenizer", value="no"), "dataset.json: tokenizer: "),
@@ -272,27 +265,20 @@ GENERATION = [
 
 # === Reading comprehension ===
 
-
-def of_context(name, value):
-    return put("reading.pkl", "contexts", 0, name, value=value)
-
-
-def of_question(name, value):
-    return put("reading.pkl", "splits", "dev", 0, name, value=value)
-
-
+of_context = functools.partial(put, "reading.pkl", "contexts", 0)
+of_question = functools.partial(put, "reading.pkl", "splits", "dev", 0)
 READING = [
     (put("dataset.json", "trained_words", value=99), "trained_words below"),
     (whole("vocabulary.txt", "_EOS_\n_UNK_\n"), r"shape \(3, dimension\)"),
     (put("word_embedding.pkl", 0, value=[float("nan")] * 3), "embedding.pkl: "),
     (put("reading.pkl", "tokens", value="a"), "a list of texts"),
-    (of_context("tokens", [999] * 10), "tokens must be from 1 to"),
-    (of_question("tokens", [0]), "tokens must be from 1 to"),
-    (of_context("offsets", [0, 3]), "start and the end of each token"),
-    (of_context("offsets", [0] * 19 + [99]), "must rise and end within"),
-    (of_question("context", 99), "contexts must be from 0 to"),
-    *((of_question("spans", value), "spans must be whole numbers within") for value in ([], [[0, 99]])),
-    (of_question("answers", "Rome"), "a list of texts"),
+    (of_context("tokens", value=[999] * 10), "tokens must be from 1 to"),
+    (of_question("tokens", value=[0]), "tokens must be from 1 to"),
+    (of_context("offsets", value=[0, 3]), "start and the end of each token"),
+    (of_context("offsets", value=[0] * 19 + [99]), "must rise and end within"),
+    (of_question("context", value=99), "contexts must be from 0 to"),
+    *((of_question("spans", value=value), "spans must be whole numbers within") for value in ([], [[0, 99]])),
+    (of_question("answers", value="Rome"), "a list of texts"),
 ]
 
 # === All ===
