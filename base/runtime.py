@@ -99,6 +99,8 @@ class _WrappedImport(importlib.abc.MetaPathFinder):
         if spec:
             load = spec.loader.exec_module
             spec.loader.exec_module = lambda module: wrapper(load, module)
+            if not _wrapped:  # later imports need not pass here
+                sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _WrappedImport)]
         return spec
 
 
