@@ -14,18 +14,14 @@ def metrics_of_order(order):
     return {**hits, "MAP": sum(precisions) / total, "MRR": 1 / (order.index(1) + 1), "P@1": float(order[0])}
 
 
-def in_order(lines, ties):
-    """The labels of one context's `(score, label)` lines as they are ranked."""
-    return [label for _, label in sorted(lines, key=lambda line: (-line[0], line[1] * (ties == "loss")))]
-
-
 def in_loops(scores, labels, groups, ties):
     rows = []
     for group in dict.fromkeys(groups):
         lines = [(s, y) for s, y, g in zip(scores, labels, groups, strict=True) if g == group]
         if len({y for _, y in lines}) < 2:
             continue
-        row = metrics_of_order(in_order(lines, ties))
+        ranked = sorted(lines, key=lambda line: (-line[0], line[1] * (ties == "loss")))
+        row = metrics_of_order([label for _, label in ranked])
         (at_p, s_p), (at_n, s_n) = (next((i, s) for i, (s, y) in enumerate(lines) if y == label) for label in (1, 0))
         row["R2@1"] = float(s_p > s_n or (s_p == s_n and ties == "release" and at_p < at_n))
         rows.append(row)

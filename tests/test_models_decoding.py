@@ -60,16 +60,13 @@ def scored(model, source, targets):
     return [row[np.arange(len(target)), target].sum() for row, target in zip(by_word, targets, strict=True)]
 
 
-def repeats(words, n):
-    grams = [tuple(words[i : i + n]) for i in range(len(words) - n + 1)]
-    return len(set(grams)) < len(grams)
-
-
 def may_follow(words, word, d):
     """Whether a word may come after others."""
     if word == 0 or (word == UNK and not d.allow_unknown) or (word == EOS and len(words) < d.min_length):
         return False
-    return not (d.block_ngrams and repeats([*words, word], d.block_ngrams))
+    words, n = [*words, word], d.block_ngrams
+    grams = [tuple(words[i : i + n]) for i in range(len(words) - n + 1)]
+    return not n or len(set(grams)) == len(grams)
 
 
 def beam_in_loops(model, source, d):
