@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from helpers import copy_of, refusal
 
+from data.text_files import write_json
 from engine.predictor import Size
+from engine.run import EXAMPLES
 from tasks import TASKS
 from tasks.generation.predictor import LONGEST
 from tasks.reading_comprehension.predictor import windows_of
@@ -126,7 +128,7 @@ def test_a_bot_that_always_spoke_first_is_asked_as_if_it_had(trained_dialog, tmp
     run = copy_of(trained_dialog, tmp_path_factory)
     (run.path / "action_mask.json").unlink()  # the mask allows no greeting after silence, which the sample lacks
     first = {"speaker": "user", "text": "<SILENCE>" if silent else "hello"}
-    run.save_examples([{"title": "dev, dialog 1", "instance": {"history": [first]}}])
+    write_json(run.path / EXAMPLES, [{"title": "dev, dialog 1", "instance": {"history": [first]}}])
     predictor = TASKS["dialog"].predictor(run)
     silence, hello = {"speaker": "user", "text": ""}, {"speaker": "user", "text": "hello"}
     [greeting] = predictor.predict([{"history": [silence]}])
@@ -139,5 +141,5 @@ def test_a_bot_that_always_spoke_first_is_asked_as_if_it_had(trained_dialog, tmp
         assert asked["attention"] == []
     begun = predictor.explain({"history": [{"speaker": "bot", "text": "hello"}, hello]})["attention"]
     assert [table["rows"] for table in begun] == [["bot: hello"]]  # the bot did speak first
-    run.save_examples([{"title": "mine", "instance": {"history": []}}])
+    write_json(run.path / EXAMPLES, [{"title": "mine", "instance": {"history": []}}])
     assert "run, mine: history: list should have at least 1 item" in refusal(TASKS["dialog"].predictor, run)
