@@ -59,16 +59,15 @@ def test_two_nodes_prepare_the_same_bytes_as_one_process(two_nodes, tmp_path, mo
 
 
 class KilledOnce(DialogTask):
-    """Ends the second host's process at its 17th batch, once."""
+    """Ends the second host's process at its first batch after the run was saved, once."""
 
-    def __init__(self, marker):
-        self.marker, self.batches = marker, 0
+    def __init__(self, marker, saved):
+        self.marker, self.saved = marker, saved
 
     def collate(self, *args):
         import jax
 
-        self.batches += 1
-        if self.batches == 17 and jax.process_index() == 1 and not self.marker.exists():
+        if self.saved.exists() and jax.process_index() == 1 and not self.marker.exists():
             self.marker.touch()
             os.kill(os.getpid(), signal.SIGKILL)
         return super().collate(*args)
@@ -87,7 +86,7 @@ def test_two_hosts_learn_what_one_device_learns_though_one_is_killed(two_nodes, 
     pytest.importorskip("jax", reason="the extra `jax` is not installed")
     plan = plan_of({"dialog": str(prepared_dialog)}, ["dialog"], [{"path": str(tmp_path / "one"), "devices": "one"}])
     result_of(start_process(*plan, KERAS_BACKEND="jax"))
-    task = KilledOnce(tmp_path / "killed")
+    task = KilledOnce(tmp_path / "killed", tmp_path / "two" / LAST)
     train_on_cluster(2, **arguments(task, prepared_dialog, tmp_path / "two"))
     assert task.marker.exists()
     record = Run.open(tmp_path / "two").record
