@@ -150,7 +150,10 @@ _wrapped = {"keras": _load_quickly, "tensorflow": _load_quickly}
 
 
 def available_cpus(root="/"):
-    """CPUs that this process may use: the least of its affinity and its control groups' quotas, rounded up."""
+    """CPUs that this process may use: the least of its affinity and its control groups' quotas, rounded up.
+
+    `root` holds `proc` and `sys`.
+    """
     found = [len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1]
     for group in _control_groups(pathlib.Path(root)):
         for files in (["cpu.cfs_quota_us", "cpu.cfs_period_us"], ["cpu.max"]):
@@ -178,7 +181,10 @@ def _read(path):
 
 
 def bfloat16_instructions(environ=os.environ, cpuinfo="/proc/cpuinfo"):
-    """The instructions that compute bfloat16, `"AMX"` or `"AVX512_BF16"`; `None` if it is emulated."""
+    """The instructions that compute bfloat16: `"AMX"`, `"AVX512_BF16"`, or `None` if it is emulated.
+
+    `ONEDNN_MAX_CPU_ISA` may forbid instructions.
+    """
     found = re.search(r"^flags\s*:(.*)", _read(cpuinfo), re.M)
     flags = found[1].split() if found else ()
     most = environ.get("ONEDNN_MAX_CPU_ISA", environ.get("DNNL_MAX_CPU_ISA", "ALL")).upper()

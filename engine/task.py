@@ -246,8 +246,10 @@ class Task(abc.ABC):
         """At most `count` examples of a split, `{"title", "instance", "expected"}`; none of a dataset without texts."""
         of_split = dataset.splits[split]
         numbers = evenly_spaced(self.contexts(of_split), count) if dataset.vocabulary else ()
-        titles = {number: f"{split}, {self.unit} {number + 1}" for number in numbers}
-        return [{"title": title, **self.example(dataset, of_split, number)} for number, title in titles.items()]
+        return [
+            {"title": f"{split}, {self.unit} {number + 1}", **self.example(dataset, of_split, number)}
+            for number in numbers
+        ]
 
     def example_to_try(self, example):
         """The part of an example that a run keeps for people to try; here all."""
@@ -296,7 +298,10 @@ def check_fields(config, fields, path):
 
 
 def sample_of(task):
-    """Path of the prepared sample of a task, `build/sample-TASK-HASH/...`, which is made if it does not exist yet."""
+    """Path of the prepared sample of a task, `build/sample-TASK-HASH/...`, which is made if it does not exist yet.
+
+    Two processes may both make it; the first one to finish wins.
+    """
     directory = SAMPLES / f"sample-{task.name}-{fingerprint(task)}"
     if not directory.is_dir():
         try:

@@ -188,8 +188,7 @@ def train(task, run, dataset, devices, *, init_from=None, save_minutes=10.0):
                     improved = score > state.best_score or score >= task.best_score  # the last of the best scores
                     if improved:
                         run.save_best(averaged)
-                lasting = state.step >= epochs.steps and state.validations >= 2 and task.contexts(dev) >= MIN_CONTEXTS
-                done = score >= task.best_score and lasting  # else the best score may be chance
+                done = score >= task.best_score and _is_conclusive(state, epochs.steps, task.contexts(dev))
                 state = state.validated(row, score, improved, training.patience, done)
                 run.save(model, state)
                 saved_at = time.monotonic()
@@ -215,6 +214,11 @@ def _check_steps(state, steps, dataset):
     """Refuses to resume with a dataset that was changed meanwhile, as far as the number of its batches shows."""
     if state.row and state.row["epoch"] != round(state.row["step"] / steps, 3):
         raise UserError(f"{dataset.path} was changed: it has {steps:,} steps per epoch, before it had another number")
+
+
+def _is_conclusive(state, steps_per_epoch, contexts):
+    """True if the best score is no chance: after an epoch, at the third validation, on enough contexts of dev."""
+    return state.step >= steps_per_epoch and state.validations >= 2 and contexts >= MIN_CONTEXTS
 
 
 def _finite_losses(run, state, logs):

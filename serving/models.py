@@ -63,7 +63,10 @@ class Served:
         return vars(self)["predictor"]
 
     def by_one_thread(self, compute):
-        """`compute` for large requests, by one of TensorFlow's threads; models with loops need several."""
+        """`compute` for large requests: by one of TensorFlow's threads, so that small ones have the others.
+
+        One thread cannot compute the loops of the other models.
+        """
         if not isinstance(self.predictor, (SelectionPredictor, AnsweringPredictor, ReadingComprehensionPredictor)):
             return compute
         import tensorflow as tf  # takes seconds to load

@@ -59,7 +59,7 @@ FIRST = {name: settings[:1] for name, settings in CASES.items()}
 
 
 def each(cases, others=()):
-    """A decorator: all settings of each model, of which all but the first have the marks `others`."""
+    """A decorator: all settings of each model; all but the first have the marks `others`."""
     cells = [
         pytest.param(name, settings, id=f"{name} {settings}", marks=others if settings != of_model[0] else ())
         for name, of_model in cases.items()

@@ -89,7 +89,7 @@ def test_a_request_that_fails_fails_alone_and_the_others_need_few_calls():
 
 
 def test_what_came_while_a_batch_was_computed_waits_no_longer(monkeypatch):
-    """Of the 20 s for which requests wait for others, a second batch waits for those that it has not waited yet."""
+    """Requests wait 20 s for others; those of a second batch wait what is left of it."""
     slept, model = [], Numbers(held=[0.5])
 
     async def sleep(seconds):
