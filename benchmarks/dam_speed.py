@@ -6,9 +6,6 @@ The first side is the path of the release as plain Keras layers compute it: all 
 of its candidates. Each further side has one optimization more; with word vectors moved lazily it is not quite Adam.
 Lengths are the dataset's, or full: no padding at all. Ratios are to the first side.
 
-`--ledger` instead compares the paper's network with the arithmetic of its real words at the machine's peak, and says
-which operations take the time.
-
 Training takes batches of train; ranking takes dev's contexts as evaluate.py ranks them. Batches are chosen at equal
 distances in the order of their size and made before the time counts, the same for all sides and blocks.
 """
@@ -18,10 +15,9 @@ import itertools
 import numpy as np
 from absl import flags
 
-from base import cli, runtime
+from base import cli
 from base.files import UserError
-from benchmarks.ledger import GFLOP, ledger_block, peak_gflops
-from benchmarks.turns import alternate, build, define_flags, in_process, median, ratio, report
+from benchmarks.turns import alternate, build, define_flags, median, ratio, report
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data", None, "Prepared dataset of selection.", required=True)
@@ -29,7 +25,6 @@ flags.DEFINE_list("sides", None, "Some of the sides, by name; the others are com
 flags.DEFINE_multi_enum("what", ["training", "ranking"], ["training", "ranking"], "Work to time; may be repeated.")
 flags.DEFINE_multi_enum("lengths", ["dataset", "full"], ["dataset", "full"], "Lengths; may be repeated.")
 flags.DEFINE_integer("batch_size", 32, "Pairs per training step.", lower_bound=4)
-flags.DEFINE_bool("ledger", False, "Instead of sides: the fraction of the machine's limit, and time by part.")
 define_flags(blocks=4, steps=16)
 
 
@@ -51,10 +46,6 @@ there and is left out."""
 
 
 def main():
-    if FLAGS.ledger:
-        precisions = ["float32", *["bfloat16"] * bool(runtime.bfloat16_instructions())]  # emulated, it takes minutes
-        report([ledger_row(*each) for each in itertools.product(FLAGS.what, precisions)])
-        return
     names = FLAGS.sides or list(SIDES)
     if unknown := sorted(set(names) - set(SIDES)):
         raise UserError(f"--sides expects some of {'; '.join(SIDES)}. Received: {unknown[0]}")
@@ -73,21 +64,7 @@ def main():
     report(list(rows.values()))
 
 
-def ledger_row(what, precision):
-    """The row of the paper's network at the dataset's lengths."""
-    options = what, "dataset", FLAGS.data, FLAGS.batch_size, FLAGS.steps, FLAGS.seed
-    needed = sum(GFLOP.values()) * (3 if what == "training" else 1)
-    peak = in_process(peak_gflops, precision)
-    row = in_process(_ledger, needed, peak, f"dam,precision={precision}", "", *options)
-    return {"what": what, "precision": precision, "pairs per second": row["needed GFLOP/s"] / needed, **row}
-
-
 # === In the process of a side ===
-
-
-def _ledger(needed, peak, *side):
-    block = dam_block(*side)
-    return ledger_block(lambda: needed * block(), peak)
 
 
 def dam_block(side, without, what, lengths, path, batch_size, steps, seed):

@@ -3,12 +3,9 @@
 python -m benchmarks.training_speed --data='build/babi/task*' --one=memma --other=memr
 python -m benchmarks.training_speed --data=build/squad --one=bidaf,precision=bfloat16 --other=bidaf,precision=float32
 
-Without `--other`, of BiDAF or seq2seq, the fraction of the machine's limit, and the parts of its time.
-
 Table 2 of the MEMMA article, seconds of 200 iterations, ten times: --steps=200 --blocks=10.
 """
 
-import functools
 import glob
 import pathlib
 
@@ -17,12 +14,11 @@ from absl import flags
 from base import cli, runtime
 from base.files import UserError
 from benchmarks import turns
-from benchmarks.ledger import ledger_block, peak_gflops, training_gflop
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data", None, "Prepared dataset or a quoted pattern of several.", required=True)
 flags.DEFINE_string("one", None, "MODEL[,field=value...], fields as for train.py --set, or precision.", required=True)
-flags.DEFINE_string("other", None, "The model and settings that it is compared with.")
+flags.DEFINE_string("other", None, "The model and settings that it is compared with.", required=True)
 turns.define_flags(blocks=6, steps=10)
 
 
@@ -33,12 +29,8 @@ def main():
     paths = [path for path in sorted(glob.glob(FLAGS.data)) if pathlib.Path(path).is_dir()]
     if not paths:
         raise UserError(f"--data expects directories that prepare.py made. Received: {FLAGS.data}")
-    if FLAGS.other:
-        sides = {side.partition("=")[2] or turns.parse_side(side)[0]: side for side in (FLAGS.one, FLAGS.other)}
-        rows = [compare(path, sides, unit) for path in paths]
-    else:
-        peak, options = turns.in_process(peak_gflops, "float32"), (FLAGS.steps, FLAGS.seed)
-        rows = [{"side": FLAGS.one, **turns.in_process(ledger, peak, FLAGS.one, path, *options)} for path in paths]
+    sides = {side.partition("=")[2] or turns.parse_side(side)[0]: side for side in (FLAGS.one, FLAGS.other)}
+    rows = [compare(path, sides, unit) for path in paths]
     turns.report(rows, steps=FLAGS.steps, blocks=FLAGS.blocks, runtime=runtime.describe())
 
 
@@ -56,12 +48,6 @@ def compare(path, sides, unit):
         row[f"{name}: seconds of 200 steps"] = iterations * sum(block.seconds for block in blocks)
         row[f"{name}: CPU seconds of 200 steps"] = cpu_seconds[-1]
     return {**row, "ratio of CPU time": cpu_seconds[0] / cpu_seconds[1]}
-
-
-def ledger(peak, side, path, *options):
-    """The ledger of a training, in a process of its own."""
-    count = functools.partial(training_gflop, turns.parse_side(side)[0])
-    return ledger_block(turns.training_block(side, path, *options, count), peak)
 
 
 if __name__ == "__main__":

@@ -174,17 +174,17 @@ def open_training(side, path, seed):
     return task, model, make_arrays, iter(batches), device.train_step(model, batches)
 
 
-def training_block(side, path, steps, seed, count=None):
-    """A side of `alternate`: trains for `steps` steps. `count(weights, inputs)` of a step; default: of its targets."""
+def training_block(side, path, steps, seed):
+    """A side of `alternate`: trains for `steps` steps."""
     import numpy as np
 
-    task, model, _, stream, train_on = open_training(side, path, seed)
+    task, *_, stream, train_on = open_training(side, path, seed)
 
     def block():
         examples = 0
         for batch in itertools.islice(stream, steps):
             logs = train_on(batch)
-            examples += count(model.weights, batch[0]) if count else int(COUNTED[task.name][1](np.asarray(batch[1])))
+            examples += int(COUNTED[task.name][1](np.asarray(batch[1])))
         float(logs["loss"])  # waits for the device
         return examples
 

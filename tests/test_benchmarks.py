@@ -1,18 +1,13 @@
-"""The benchmarks: loads, corpora of any size, recall of retrieval, ledgers of operations and parts of a profile."""
+"""The benchmarks: loads, corpora of any size, and recall of retrieval."""
 
 import json
 import random
 
-import numpy as np
 import pytest
-import tensorflow as tf
 from echo import Running
 from helpers import import_script, ran
 
-from benchmarks.ledger import fractions_by_part, ledger_block, training_gflop
 from data.corpora.smn import read
-from models import MODELS
-from models.seq2seq import Seq2SeqConfig
 from serving.limits import Limits
 
 benchmark, retrieval, scale = (import_script(f"benchmarks.{name}") for name in ("serving", "retrieval", "scale"))
@@ -79,34 +74,3 @@ def test_recall_of_true_responses_by_search(trained_selection, prepared, tmp_pat
     train, dev = (retrieval.conversations("smn", prepared.parent / "raw", *of) for of in (("train",), ("dev", 5)))
     in_train = {turn for turns in train for turn in turns}
     assert found["contexts"]["R@100"] <= sum(turns[-1] in in_train for turns in dev) / 5
-
-
-# === Ledgers ===
-
-
-def test_parts_of_a_profile_are_those_of_the_operations_that_ran():
-    x = tf.constant(np.ones((300, 300), "float32"))
-    product = tf.function(lambda: tf.sin(tf.linalg.matmul(x, x)[:7]) + tf.gather(x, [0, 1])[0])  # few sines
-    product()
-    fractions = fractions_by_part(product)
-    assert next(iter(fractions)) == "dense layers" and {"moved memory", "element-wise and sums"} <= {*fractions}
-    assert not {"convolutions", "optimizer"} & {*fractions} and abs(sum(fractions.values()) - 1) < 1e-9
-
-
-def test_the_fraction_is_that_of_needed_arithmetic():
-    def block():
-        tf.reduce_sum(tf.ones((7, 3))).numpy()
-        return 7.5
-
-    row = ledger_block(block, 190.0)
-    assert abs(row["fraction of the limit"] - row["needed GFLOP/s"] / 190.0) < 1e-9
-
-
-def test_a_training_needs_each_product_of_a_real_word_three_times():
-    config = Seq2SeqConfig(vocabulary_size=11, embedding_dim=3, hidden=4, attention="luong_dot")
-    model = MODELS["seq2seq"].build(config)
-    inputs = {"source": np.array([[5, 6, 0]]), "target_in": np.array([[12, 5, 6, 0]])}
-    encoder, decoder, logits = 2 * (3 + 2) * 6, (3 + 4) * 12 + 8 * 4, 4 * 12
-    biases = 2 * 2 * 6, 2 * 12  # Keras's GRU has two in one matrix
-    expected = 2 * (encoder + biases[0]) + 3 * (decoder + biases[1] + logits)
-    assert abs(training_gflop("seq2seq", model.weights, inputs) / 6e-9 - expected) < 1e-6
