@@ -34,7 +34,6 @@ flags.DEFINE_string("run", None, "Run directory of a model.", required=True)
 flags.DEFINE_float("seconds", 20.0, "Duration of the load.", lower_bound=1.0, upper_bound=1200.0)
 flags.DEFINE_integer("seed", 1, "Seed of the times and the contents of requests.")
 define_record_flags()
-HOST, JSON = "127.0.0.1", {"Content-Type": "application/json"}
 BODIES, FRACTION = 64, 0.8  # of the capacity
 CLIENTS, CAPACITY_SECONDS = (1, 8, 32), 10.0
 WARM_UP, CALLS = 5, 200  # calls that trace and compile, and calls that measure REST
@@ -46,13 +45,13 @@ CONNECTIONS = 128  # half of the requests that are open at once; more of them wa
 
 def connect(port):
     """Connections to a server of this machine, kept open, which several threads share."""
-    return urllib3.HTTPConnectionPool(HOST, port, maxsize=CONNECTIONS, timeout=120, retries=False)
+    return urllib3.HTTPConnectionPool("127.0.0.1", port, maxsize=CONNECTIONS, timeout=120, retries=False)
 
 
-def ask(server, body, model="m", headers=JSON):
+def ask(server, body):
     """The status and the text of an answer, or the name of an error and nothing."""
     try:
-        answer = server.request("POST", f"/v1/models/{model}:predict", body=body, headers=headers)
+        answer = server.request("POST", "/v1/models/m:predict", body=body, headers={"Content-Type": "application/json"})
     except urllib3.exceptions.HTTPError as error:
         return type(error).__name__, ""
     return str(answer.status), answer.data.decode()
@@ -126,9 +125,9 @@ def varied(examples, rng):
 
 
 @contextlib.contextmanager
-def serving(run, *arguments):
+def serving(run):
     """`serve.py` of a run as a process, with its port; ends it as a supervisor would."""
-    command = [sys.executable, "serve.py", f"--run=m={run}", "--port=0", *arguments]
+    command = [sys.executable, "serve.py", f"--run=m={run}", "--port=0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         lines = []

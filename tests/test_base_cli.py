@@ -67,7 +67,7 @@ def test_a_wrong_flag_gets_one_sentence(command, expected, monkeypatch):
 @pytest.mark.parametrize(
     ("program", "flag", "message"),
     [
-        ("attacks", "--run=x --out=x.json", "flag --out=x.json: expected FILE.json/NAME"),
+        ("serving", "--run=x --out=x.json", "flag --out=x.json: expected FILE.json/NAME"),
         ("peers", "--chat=x --torch_python=no/python", "--torch_python=no/python is no program"),
     ],
 )
