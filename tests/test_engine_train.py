@@ -270,6 +270,11 @@ def test_a_run_that_ends_before_anything_was_saved_leaves_nothing(prepared_dialo
     assert not (tmp_path / "run").exists()
 
 
+def test_a_directory_that_vanishes_is_one_sentence(prepared_dialog, tmp_path):
+    with at_step(3, lambda: shutil.rmtree(tmp_path / "run")):
+        assert "cannot be written: No such file" in refusal(train_quickly, prepared_dialog, tmp_path / "run")
+
+
 @pytest.mark.parametrize("task", SMALL_RUNS)
 def test_a_run_holds_all_that_is_needed(task, request):
     run = request.getfixturevalue(f"trained_{task}")
