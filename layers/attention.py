@@ -74,11 +74,6 @@ class Attention(keras.layers.Layer):
         a_BTS = masked_softmax(e_BTS, mask[:, None, :])
         return ops.matmul(a_BTS, memory), a_BTS
 
-    def compute_output_shape(self, query_shape, memory_shape, mask_shape=None, keys_shape=None):
-        B, T = query_shape[:2]
-        S, D = memory_shape[1:]
-        return (B, T, D), (B, T, S)
-
 
 class AttentionCell(keras.layers.Layer):
     """A recurrent cell that attends to a memory before each step (Bahdanau et al. 2015, A.1.2; score of any kind).

@@ -104,6 +104,3 @@ class AttentionFlow(keras.layers.Layer):
             + ops.einsum("bjd,d->bj", U_BJD, w_u)[:, None, :]
             + ops.einsum("btd,bjd->btj", H_BTD * w_hu, U_BJD)
         )
-
-    def compute_output_shape(self, context_shape, *_):
-        return (*context_shape[:-1], context_shape[-1] * (4 if self.q2c else 3))

@@ -77,7 +77,3 @@ class BagOfWords(keras.layers.Layer):
         if self.positions != "none":
             x = x + ops.take(ops.cast(self.signals, self.compute_dtype), ops.minimum(lengths, self.max_words), axis=0)
         return x
-
-    def compute_output_spec(self, ids, rows=None, count=None):
-        texts = ids.shape[:-1] if rows is None else (count,)
-        return keras.KerasTensor((*texts, self.dimension), dtype=self.compute_dtype)

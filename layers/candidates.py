@@ -25,9 +25,6 @@ class IdTable(keras.layers.Layer):
     def call(self, x):
         return ops.convert_to_tensor(self.ids)
 
-    def compute_output_spec(self, x):
-        return keras.KerasTensor(self.shape, dtype="int32")
-
 
 def sum_of_rows(values_BTN, numbers_CK):
     """For each candidate the sum of the values of its numbers, float `(B, T, C)`; they count from 1, 0 adds nothing."""
@@ -80,6 +77,3 @@ class MatchTypes(keras.layers.Layer):
         present_BTG = ops.max(ops.take(padded, self.member_GN, axis=2), axis=3)
         gain_BTY = ops.einsum("btd,yd->bty", state, self.type_YD)
         return sum_of_rows(present_BTG * ops.take(gain_BTY, self.type_G, axis=2), self.group_CK)
-
-    def compute_output_shape(self, state_shape, *_):
-        return (*state_shape[:-1], self.candidates[0])

@@ -51,9 +51,6 @@ class CharacterCNN(keras.layers.Layer):
         e_NLE = ops.pad(e_NLE, [[0, 0], [0, self.width - 1], [0, 0]])  # every character starts a window
         return ops.max(zero_padding(self.convolution(e_NLE), mask[..., None]), axis=1)  # relu: 0 is the least
 
-    def compute_output_shape(self, ids_shape):
-        return (ids_shape[0], self.filters)
-
 
 @keras.saving.register_keras_serializable("colloquy")
 class Highway(keras.layers.Layer):
@@ -74,6 +71,3 @@ class Highway(keras.layers.Layer):
     def call(self, x):
         t = self.gate(x)
         return t * self.transform(x) + (1 - t) * x
-
-    def compute_output_shape(self, x_shape):
-        return x_shape

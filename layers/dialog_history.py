@@ -51,9 +51,6 @@ class SpeakerFeature(keras.layers.Layer):
         table = ops.multiply(self.table, ops.ones((), dtype=self.table.dtype))
         return x + ops.take(table, speakers, axis=0)
 
-    def compute_output_shape(self, x_shape, speakers_shape):
-        return x_shape
-
 
 @keras.saving.register_keras_serializable("colloquy")
 class TimeFeature(keras.layers.Layer):
@@ -87,6 +84,3 @@ class TimeFeature(keras.layers.Layer):
         now = ops.cumsum(ops.ones_like(turns), axis=1) - 1
         distance = ops.clip(now[:, :, None] - times[:, None, :], 0, self.limit - 1)
         return ops.cast(self.table, self.compute_dtype), ops.one_hot(distance, self.limit, dtype=self.compute_dtype)
-
-    def compute_output_shape(self, times_shape, turns_shape):
-        return (self.limit, self.dimension), (*turns_shape, times_shape[1], self.limit)

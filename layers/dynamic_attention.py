@@ -88,6 +88,3 @@ class DynamicBiLSTM(keras.layers.Layer):
         forward, backward = self.directions
         back = reverse_words(read(backward, reverse_words(context, context_mask)), context_mask)
         return zero_padding(ops.concatenate([read(forward, context), back], axis=-1), context_mask[..., None])
-
-    def compute_output_shape(self, context_shape, *_):
-        return (*context_shape[:-1], 2 * self.units)

@@ -64,6 +64,3 @@ class EntityPointer(keras.layers.Layer):
         passed_BTM = ops.einsum("bte,bme->btm", first_BTE, P_BME)
         score_BTE = ops.matmul(a_BNTM[:, 1] + a_BNTM[:, 2] * passed_BTM, P_BME)
         return sum_of_rows(score_BTE, self.entity_CK), score_BTE
-
-    def compute_output_shape(self, state_shape, sentences_shape, seen_shape, mentions_shape, *_):
-        return (*state_shape[:-1], self.candidates[0]), (*state_shape[:-1], mentions_shape[-1])

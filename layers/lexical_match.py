@@ -67,6 +67,3 @@ class LexicalMatch(keras.layers.Layer):
         matters = (ids != 0) & (ids != self.unknown_id)
         idf = ops.take(ops.cast(self.idf, "float32"), ids, axis=0)
         return ops.where(matters, ops.power(idf, self.power), 0.0)
-
-    def compute_output_spec(self, context, responses, training=False):
-        return keras.KerasTensor(responses.shape[:2], "float32")

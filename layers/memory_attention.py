@@ -76,7 +76,3 @@ class MemoryAttention(keras.layers.Layer):
         if self.projected:
             return ops.einsum("bthe,hed->btd", o_BTHE, self.output_HED), a_BHTM
         return o_BTHE[..., 0, :], a_BHTM
-
-    def compute_output_shape(self, query_shape, memory_shape, *_):
-        B, T, _ = query_shape
-        return query_shape, (B, self.heads, T, memory_shape[1])

@@ -47,6 +47,3 @@ class SelfAttention(keras.layers.Layer):
         a_BTK = masked_softmax(self.match.similarity(m_BTD, m_BTD), others_BTK)
         m_tilde_BTD = ops.matmul(a_BTK, m_BTD)
         return m_BTD + self.fusion(ops.concatenate([m_BTD, m_tilde_BTD, m_BTD * m_tilde_BTD], axis=-1))
-
-    def compute_output_shape(self, x_shape, mask_shape=None):
-        return x_shape

@@ -39,6 +39,3 @@ class Shortcut(keras.layers.Layer):
             return output + state
         T = self.gate(state)
         return output * T + state * (1 - T)
-
-    def compute_output_shape(self, output_shape, state_shape):
-        return output_shape

@@ -82,6 +82,3 @@ class UnpadInTraining(keras.layers.Layer):
 
     def call(self, x, mask, training=None):
         return unpadding(mask)[0](x) if training and self.fast else x
-
-    def compute_output_shape(self, x_shape, mask_shape=None):
-        return x_shape
