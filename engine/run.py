@@ -135,7 +135,7 @@ class Run:
     def remove(self):
         """Removes the directory; where it is a symbolic link, all that is in it."""
         directory = self.path.resolve()
-        shutil.rmtree(directory, ignore_errors=True)  # the reason to remove it is the error that counts
+        shutil.rmtree(directory, ignore_errors=True)  # an error would hide the one that led here
         if self.path.is_symlink():
             directory.mkdir()
 
