@@ -54,8 +54,11 @@ class Panel {
     for (const kind of ["paste", "drop"]) this.form.addEventListener(kind, (event) => this.checkLength(event));
     this.form.addEventListener("invalid", ({ target }) => target.closest("details")?.toggleAttribute("open", true), true);
     this.form.addEventListener("input", (event) => event.target.closest("select") || this.changed());
-    model.addEventListener("change", () => this.choose(model.value).then(() => remember(true)));
-    compare.addEventListener("change", () => { this.stop(); this.clear(); this.changed(); });
+    model.addEventListener("change", () => this.choose(model.value).then(() => { if (opened === this.name) remember(true); }));
+    compare.addEventListener("change", () => {
+      if (!this.isLoading) { this.stop(); this.clear(); }
+      this.changed();
+    });
     this.fields.example.addEventListener("change", () => { this.fillExample(); remember(true); });
     this.panel.querySelector("[data-stop]").addEventListener("click", () => {
       this.choosing?.abort();

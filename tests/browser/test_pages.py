@@ -229,6 +229,20 @@ def test_a_model_is_loaded_once_unless_stopped_and_nothing_is_typed_meanwhile(pa
     expect(page.get_by_role("tab", name="Ask a text")).to_have_attribute("aria-selected", "true")
 
 
+def test_while_a_model_loads_another_to_compare_with_and_another_tab_can_be_chosen(page, talk, models):
+    models["a-other-talk"].held.add("loading")
+    unfold(talk)
+    talk.locator("[name=model]").select_option("a-other-talk")
+    talk.get_by_label("Compare with").select_option("fake-generation")
+    talk.get_by_text("Loading the model…").wait_for()
+    assert talk.locator(".get").get_attribute("aria-busy") == "true"
+    open_tab(page, "Ask a text")
+    entries = page.evaluate("history.length")
+    models["a-other-talk"].held.clear()
+    page.locator("#panel-generation .get[aria-busy=false]").wait_for(state="attached")
+    assert page.evaluate("history.length") == entries
+
+
 def test_rows_are_dragged_and_moved_by_keyboard(page, ranking):
     first, last = (ranking.get_by_label(f"Move response {i}", exact=True) for i in (1, 3))
     first.hover()
