@@ -8,6 +8,7 @@ import os
 import pathlib
 import sys
 import threading
+import time
 
 import keras
 import numpy as np
@@ -26,6 +27,7 @@ from tasks.selection.predictor import SelectionPredictor
 from tasks.selection.retrieval.answers import AnsweringPredictor
 from tasks.selection.retrieval.build import index_of_run
 
+RETRY = 60.0  # seconds until a model that could not be loaded is tried again: a full disk may have room
 PROGRESS = {"step", "epoch", "loss", "steps_per_second", "seconds"}  # what is no metric in `history.jsonl`
 FIRST = ("R10@1", "F1", "per_response", "perplexity")  # the metric of each task that chooses the best row of it
 ATTRIBUTES = ("knowledge", "responses", "signature", "examples")  # of some predictors, which clients get
@@ -37,7 +39,7 @@ class Served:
     """An `engine.predictor.Predictor` under a name and a version for clients.
 
     `load()` makes it when somebody asks for it. `facts` describe it to clients, also before that. If it cannot be
-    loaded, it is not tried again until a file of the directories `paths` changes.
+    loaded, it is not tried again for a minute, unless a file of the directories `paths` changes.
     """
 
     loading = threading.Lock()  # one at a time
@@ -45,7 +47,7 @@ class Served:
     def __init__(self, name, version, load, facts, *paths):
         self.name, self.version, self._load, self._facts, self._paths = name, version, load, facts, paths
         self.ready = False  # until it is loaded
-        self._tried, self._failure = None, ""
+        self._tried, self._failure, self._again = None, "", 0.0
 
     @functools.cached_property
     def predictor(self):
@@ -53,11 +55,11 @@ class Served:
         with self.loading:
             files = (file for path in self._paths for file in pathlib.Path(path).rglob("[!.]*"))
             found = {file: file.stat().st_mtime_ns for file in files}
-            if not self.ready and found != self._tried:
+            if not self.ready and (found != self._tried or time.monotonic() > self._again):
                 try:
                     vars(self)["predictor"], self.ready = self._load(), True
                 except UserError as error:
-                    self._tried, self._failure = found, str(error)
+                    self._tried, self._failure, self._again = found, str(error), time.monotonic() + RETRY
         if not self.ready:
             raise UserError(self._failure)
         return vars(self)["predictor"]

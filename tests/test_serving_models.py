@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import threading
+import time
 
 import pytest
 import tensorflow as tf
@@ -18,7 +19,7 @@ from engine.export import export
 from engine.run import Run
 from serving.app import create_app
 from serving.limits import Limits
-from serving.models import Served, open_model, start_tensorflow
+from serving.models import RETRY, Served, open_model, start_tensorflow
 from tasks import TASKS
 
 
@@ -130,7 +131,7 @@ def test_threads_of_tensorflow_have_a_lower_priority_than_their_server(monkeypat
     assert found == [os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) + 12]
 
 
-def test_a_damaged_model_is_loaded_again_only_after_its_files_change(trained_selection, tmp_path, monkeypatch):
+def test_a_damaged_model_is_loaded_again_after_its_files_change_or_a_minute(trained_selection, tmp_path, monkeypatch):
     run, loads = Run.open(shutil.copytree(trained_selection.path, tmp_path / "run")), []
     load = TASKS["selection"].predictor
     monkeypatch.setattr(TASKS["selection"], "predictor", lambda run: loads.append(run) or load(run))
@@ -140,8 +141,13 @@ def test_a_damaged_model_is_loaded_again_only_after_its_files_change(trained_sel
         with pytest.raises(UserError, match=r"best\.weights\.h5 is damaged"):
             _ = served.predictor
     assert len(loads) == 1
+    later = time.monotonic() + RETRY
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    with pytest.raises(UserError, match="is damaged"):
+        _ = served.predictor
+    assert len(loads) == 2
     flip_bit(run.path / "best.weights.h5")
-    assert served.predictor is served.predictor and len(loads) == 2
+    assert served.predictor is served.predictor and len(loads) == 3
 
 
 def test_a_model_is_loaded_again_after_an_error_that_its_files_did_not_cause():
