@@ -7,8 +7,8 @@ import pytest
 
 from base import runtime
 
-# Workers share the cores, so each computes on one.
-runtime.prepare(threads=1 if "PYTEST_XDIST_WORKER" in os.environ else None)
+# Workers share the cores, so each computes on one. Scripts that run in this process leave the number as it is.
+runtime.prepare(threads=1 if "PYTEST_XDIST_WORKER" in os.environ else runtime.available_cpus())
 WORKER_BYTES = 3 * 2**30  # peak memory of one test worker
 
 
