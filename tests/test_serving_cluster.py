@@ -4,69 +4,32 @@ import asyncio
 import concurrent.futures
 import functools
 import json
+import os
 import socket
-import sys
 import time
 import types
 from unittest.mock import AsyncMock
 
 import pytest
-from echo import ask
+from echo import Echo, ask, served
 from helpers import ROOT, until
 
-from base.files import UserError
 from serving.limits import Limits
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
 
 
+class SlowEcho(Echo):
+    """Takes 20 ms a batch, and says which process answered."""
+
+    def answers(self, instances):
+        time.sleep(0.02)
+        return [{**answer, "process": os.getpid()} for answer in super().answers(instances)]
+
+
 def make_model():
-    """A model that takes 20 ms a batch, and says which process answered; made in each replica."""
-    import os
-    import time
-
-    from engine.predictor import Size
-
-    class Echo:
-        name, version, ready = "echo", "3", True
-
-        def valid(self, instance, where):
-            if "text" not in instance:
-                raise UserError("echo needs `text`")
-            return instance
-
-        def size(self, instance):
-            return Size({}, 1, ())
-
-        def answers(self, instances):
-            time.sleep(0.02)
-            return [{"text": instance["text"], "process": os.getpid()} for instance in instances]
-
-        def explain(self, instance):
-            return {"attention": [], **self.answers([instance])[0]}
-
-        def conversation(self, said, decode):
-            return {"text": said[-1][1]}
-
-        def reply(self, answer):
-            return answer["text"]
-
-        def write(self, instance):
-            words = instance["text"].split()
-            for count, word in enumerate(words, 1):
-                if word == "boom":
-                    raise UserError("no boom")
-                yield {"text": " ".join(words[:count])}
-
-        @property
-        def metadata(self):
-            examples = [{"title": "", "instance": {"text": "a"}}]
-            schemas = {"instance": {"properties": {"text": {"type": "string"}}}, "answer": {"properties": {}}}
-            return {"name": "echo", "version": "3", "task": "echo", "examples": examples, **schemas}
-
-    model = Echo()
-    model.predictor = model
-    return model
+    """Called in each replica."""
+    return served(SlowEcho(), version="3", task="echo", examples=[{"title": "", "instance": {"text": "a"}}])
 
 
 class Service:
@@ -95,13 +58,11 @@ def cluster():
 @pytest.fixture(scope="module")
 def service(cluster):
     import ray
-    from ray.cloudpickle import register_pickle_by_value
     from ray.cluster_utils import Cluster
 
-    register_pickle_by_value(sys.modules[__name__])  # its functions travel to processes without tests/
     nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "object_store_memory": 10**8})
     nodes.add_node(num_cpus=2, object_store_memory=10**8)
-    environment = {"env_vars": {"PYTHONPATH": str(ROOT)}}
+    environment = {"env_vars": {"PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "tests")))}}
     ray.init(address=nodes.address, log_to_driver=False, runtime_env=environment)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -126,12 +87,13 @@ def test_the_application_is_the_same_on_a_cluster(service):
     assert service.ask("/v1/models/echo")[1]["model_version_status"][0]["version"] == "3"
     assert service.ask("/healthz") == (200, {"status": "ok", "models": ["echo"]})
     assert service.ask("/v1/models/echo:explain", {"instances": [{"text": "b"}]})[1]["explanations"][0]["text"] == "b"
-    assert service.ask("/v1/models/echo:predict", {"instances": [{}]}) == (400, {"error": "echo needs `text`"})
+    status, answer = service.ask("/v1/models/echo:predict", {"instances": [{}]})
+    assert (status, answer) == (400, {"error": "instance 0: Instance: the field text is missing"})
     assert service.ask("/v1/models/echo:predict", {"instances": [{"text": "a"}] * 6})[0] == 413
     assert service.ask("/v1/models/other:predict", {"instances": [{}]})[0] == 404
     tensor = {"name": "text", "shape": [1], "datatype": "BYTES", "data": ["c"]}
     outputs = service.ask("/v2/models/echo/infer", {"inputs": [tensor]})[1]["outputs"]
-    assert outputs[0]["data"] == ["c"] and service.ask("/v2/models/echo")[1]["inputs"][0]["name"] == "text"
+    assert outputs[1]["data"] == ["c"] and service.ask("/v2/models/echo")[1]["inputs"][0]["name"] == "text"
     assert service.ask("/openapi.json")[1]["paths"]["/v1/models/echo:predict"]["post"]["requestBody"]["content"]
 
 
