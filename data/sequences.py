@@ -58,6 +58,14 @@ class Sequences:
         """The number of the list that each id of `flat()` is from."""
         return np.repeat(np.arange(len(self)), self.lengths)
 
+    def document_frequency(self, size):
+        """The number of lists that contain each id below `size`, int64 `(size,)`.
+
+        >>> Sequences.of([[2, 2, 1], [2]]).document_frequency(4).tolist()
+        [0, 1, 2, 0]
+        """
+        return np.bincount(np.unique(self.owners() * size + self.flat()) % size, minlength=size)
+
     def joined(self, numbers):
         """Concatenates the lists in each row of `numbers`, int `(results, lists)`; -1 is no list.
 
@@ -115,17 +123,6 @@ class Sequences:
         position = np.arange(width)
         real = position < length[..., None]
         return np.where(real, self.ids[np.where(real, start[..., None] + position, 0)], 0).astype(np.int32)
-
-
-def document_frequency(documents, ids, size):
-    """The number of documents that contain each id below `size`, int64 `(size,)`.
-
-    `documents` and `ids` are those of each occurrence, as from `Sequences.owners` and `Sequences.flat`.
-
-    >>> document_frequency(np.array([0, 0, 0, 1]), np.array([2, 2, 1, 2]), 4).tolist()
-    [0, 1, 2, 0]
-    """
-    return np.bincount(np.unique(documents * size + ids) % size, minlength=size)
 
 
 def stack(lists):

@@ -34,8 +34,9 @@ class AttentiveModule(keras.layers.Layer):
             (`layers.masking.release_softmax`), which needs both masks.
         scalar_bias: `b1` and `b2` are one number each, as in the release (its operations.py:183), not vectors.
         epsilon: Added to the variance in both normalisations; the release's 1e-6.
-        unpad: On TensorFlow leave padded words of an exact query out of all that follows the attention, see
-            `layers.unpadding`; XLA cannot compile that.
+
+    On TensorFlow, padded words of an exact query are left out of all that follows the attention, see
+    `layers.unpadding`; with `fast=False`, as XLA needs it, they are computed and set to zero.
 
     Call arguments, with leading axes that broadcast against each other:
         query: `Q`, float `(..., Q, D)`.
@@ -53,11 +54,11 @@ class AttentiveModule(keras.layers.Layer):
     [2, 3, 7]
     """
 
-    def __init__(self, masking="exact", scalar_bias=False, epsilon=1e-6, unpad=True, **kwargs):
+    def __init__(self, masking="exact", scalar_bias=False, epsilon=1e-6, **kwargs):
         super().__init__(**kwargs)
         check_choice("masking", masking, MASKINGS)
         self.masking, self.scalar_bias, self.epsilon = masking, scalar_bias, epsilon
-        self.fast = unpad and masking == "exact" and keras.config.backend() == "tensorflow"
+        self.fast = masking == "exact" and keras.config.backend() == "tensorflow"
         self.supports_jit = not self.fast
 
     def build(self, query_shape, key_shape=None, value_shape=None, **_):

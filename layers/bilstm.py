@@ -26,8 +26,9 @@ class BiLSTM(keras.layers.Layer):
 
     Args:
         units: H, in each direction.
-        kernels: Compute both directions by `layers.tensorflow_kernels.bilstm` where it can; elsewhere, where XLA
-            compiles, or with `False`, in Keras's own loop.
+
+    Both directions are computed by `layers.tensorflow_kernels.bilstm` where it can; elsewhere, where XLA compiles, or
+    with `fast=False`, in Keras's own loop.
 
     Call arguments:
         x: Float `(B, T, D)`.
@@ -37,12 +38,12 @@ class BiLSTM(keras.layers.Layer):
         Float `(B, T, 2H)`, zeros at padding. It carries no implicit mask.
     """
 
-    def __init__(self, units, kernels=True, **kwargs):
+    def __init__(self, units, **kwargs):
         super().__init__(**kwargs)
         self.units = units
         lstm = keras.layers.LSTM(units, return_sequences=True, name="lstm", dtype=self.dtype_policy)
         self.both = both_directions(lstm, name="both", dtype=self.dtype_policy)
-        self.fast = kernels and has_kernels(self.compute_dtype)
+        self.fast = has_kernels(self.compute_dtype)
         self.supports_jit = not self.fast
 
     def build(self, x_shape, mask_shape=None):

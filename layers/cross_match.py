@@ -21,7 +21,7 @@ class CrossMatch(keras.layers.Layer):
     the caller has already, since it is DAM's self-attention match.
 
     Args:
-        masking, scalar_bias, unpad: See `layers.attentive_module.AttentiveModule`.
+        masking, scalar_bias: See `layers.attentive_module.AttentiveModule`.
 
     Call arguments, with leading axes that broadcast against each other:
         utterance: `U`, float `(..., K, D)`.
@@ -34,9 +34,9 @@ class CrossMatch(keras.layers.Layer):
         `M_cross`, float `(..., K, J)`; exact masks make it zero where either word is padding.
     """
 
-    def __init__(self, masking="exact", scalar_bias=False, unpad=True, **kwargs):
+    def __init__(self, masking="exact", scalar_bias=False, **kwargs):
         super().__init__(**kwargs)
-        settings = {"masking": masking, "scalar_bias": scalar_bias, "unpad": unpad, "dtype": self.dtype_policy}
+        settings = {"masking": masking, "scalar_bias": scalar_bias, "dtype": self.dtype_policy}
         self.utterance_attends = AttentiveModule(**settings, name="utterance_attends")
         self.response_attends = AttentiveModule(**settings, name="response_attends")
 

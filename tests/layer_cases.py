@@ -192,7 +192,7 @@ CASES = {
     "AttentionFlow, ablations": flow(c2q=False, q2c=False),
     "AttentionFlow, perceptrons": flow(kind="mlp", fusion="mlp"),
     "AttentiveModule": attentive(epsilon=0.25),
-    "AttentiveModule, padded": attentive(unpad=False, scalar_bias=True),
+    "AttentiveModule, scalar bias": attentive(scalar_bias=True),
     "AttentiveModule, release": attentive(masking="release"),
     **{
         f"BagOfWords, {kind}": case(BagOfWords, V, D, S, kind, inputs={"ids": ids(B, T, S)}, pads={"ids": [1, 2]})
@@ -200,7 +200,6 @@ CASES = {
     },
     "BagOfWords, frozen": case(BagOfWords, V, D, S, inputs={"ids": ids(B, S)}, trainable=False),
     "BiLSTM": case(BiLSTM, J, **WORDS),
-    "BiLSTM, loop": case(BiLSTM, J, False, **WORDS),
     "CharacterCNN": case(CharacterCNN, V, T, J, 2, 0.3, **SENTENCE),
     "CrossMatch": cross(),
     "Dense": case(Dense, J, inputs={"x": floats(B, T, D)}, activation="tanh"),

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.flat_arrays import GrowingArray, StoredArray, first_occurrences
-from data.sequences import Sequences, document_frequency
+from data.sequences import Sequences
 
 
 def saved(path, values, dtype="int64"):
@@ -83,30 +83,8 @@ def test_first_occurrences_match_a_loop(tmp_path, part):
     assert first_occurrences(saved(tmp_path / "a.npy", [])).tolist() == []
 
 
-@pytest.mark.parametrize("width", (1, 2, 3, 5, 7, 11))
-def test_padded_matches_loops(width):
-    rng = np.random.default_rng(1)
-    lists = [rng.integers(1, 97, length).tolist() for length in (3, 0, 7, 1, 5, 0)]
-    index = rng.integers(-1, len(lists), (2, 3, 5))
-    found = Sequences.of(lists).padded(index, width)
-    assert found.dtype == np.int32 and found.shape == (2, 3, 5, width)
-    for at in np.ndindex(index.shape):
-        last = lists[index[at]][-width:] if index[at] >= 0 else []
-        assert found[at].tolist() == last + [0] * (width - len(last))
-
-
 @pytest.mark.parametrize("lists", [[[4, 5], [], [6], []], [[]], [], np.array([[4, 5], [6, 7], [4, 5]])])
 def test_lists_are_those_it_was_made_of(lists):
     sequences = Sequences.of(lists)
     assert sequences.lists() == [list(ids) for ids in lists]
     assert sequences.padded(np.array([-1]), 2).tolist() == [[0, 0]]
-
-
-def test_document_frequency_matches_loops():
-    rng = np.random.default_rng(2)
-    lists = [rng.integers(0, 11, rng.integers(0, 7)).tolist() for _ in range(53)]
-    for part in Sequences.of(lists).parts(7):
-        documents = part.lists()
-        assert part.owners().tolist() == [number for number, ids in enumerate(documents) for _ in ids]
-        found = document_frequency(part.owners(), part.flat(), 13)
-        assert found.tolist() == [sum(id in ids for ids in documents) for id in range(13)]

@@ -129,7 +129,6 @@ LOOPS = {
 TEXT = {"x": floats(B, S, E), "mask": real(B, S)}
 MORE = {
     "AttentionFlow, one way": layer_cases.flow(c2q=False),
-    "AttentiveModule, scalar bias": layer_cases.attentive(scalar_bias=True),
     "CrossMatch, release": layer_cases.cross(masking="release"),
     **{  # all remainders after division by 3
         f"MatchAggregation, release, {turns} turns": layer_cases.aggregation(turns, words, words, masking="release")
@@ -171,9 +170,9 @@ def test_matches_its_equations(name):
 
 NOTHING = {
     **{f"Attention {score}": "mask" for score in ("additive", "dot", "general", "scaled_dot")},
-    **{"AttentiveModule": "query_mask", "AttentiveModule, padded": "query_mask", "BiLSTM": "mask"},
+    **{"AttentiveModule": "query_mask", "AttentiveModule, scalar bias": "query_mask", "BiLSTM": "mask"},
     **{"BagOfWords, none": "ids", "BagOfWords, interleaved": "ids", "CharacterCNN": "ids", "SentenceGRU": "ids"},
-    **{"BiLSTM, loop": "mask", "CrossMatch": "response_mask", "EntityPointer": "seen", "LexicalMatch": "responses"},
+    **{"CrossMatch": "response_mask", "EntityPointer": "seen", "LexicalMatch": "responses"},
     **{"LexicalMatch, stems": "context", "MatchTypes": "seen", "RecurrentEncoder gru concat": "mask"},
     **{"MemoryAttention": "mask", "MemoryAttention, plain": "mask"},
     **{"OrderedWords, attention": "ids", "OrderedWords, position": "ids"},

@@ -25,7 +25,6 @@ from base.files import UserError, atomic_directory
 from data.corpora import CORPORA
 from data.flat_arrays import numbering
 from data.prepared import VECTORS, VOCABULARY, CommonSettings, filled_min_count, print_summary, write
-from data.sequences import document_frequency
 from data.tokenizers import TOKENIZERS, WHITESPACE, words_of
 from data.vocabulary import SPECIALS, Vocabulary
 from data.word_vectors import append_vectors, load_text_vectors, passes, threads, train_word2vec
@@ -245,7 +244,8 @@ def document_weights(split, ids, stems=None):
     """
     frequency = np.zeros(ids, np.int64)
     for part in itertools.chain(split.turns.parts(BLOCK), split.responses.parts(BLOCK)):
-        frequency += document_frequency(part.owners(), part.ids if stems is None else stems[part.ids], ids)
+        part = part if stems is None else dataclasses.replace(part, ids=stems[part.ids])
+        frequency += part.document_frequency(ids)
     n = len(split.turns) + len(split.responses)
     return (np.log((1 + n) / (1 + frequency)) / np.log(1 + n)).astype(np.float32)
 

@@ -18,7 +18,7 @@ from usearch.index import Index as NearestVectors
 from base.files import UserError, atomic_directory, check_output, checksum, checksums_of, seal
 from data.corpora import CORPORA
 from data.flat_arrays import numbering
-from data.sequences import Sequences, document_frequency
+from data.sequences import Sequences
 from data.text_files import write_json
 from data.tokenizers import words_of
 from data.vocabulary import SPECIALS, Vocabulary
@@ -272,7 +272,7 @@ def save_bm25(directory, parts, words):
     """
     frequency, documents, length = np.zeros(words, np.int64), 0, 0
     for part in parts():
-        frequency += document_frequency(part.owners(), part.ids, words)
+        frequency += part.document_frequency(words)
         documents, length = documents + len(part), length + len(part.ids)
     index = bm25s.BM25()
     idf = np.log1p((documents - frequency + 0.5) / (frequency + 0.5))

@@ -11,7 +11,6 @@ import dataclasses
 import numpy as np
 import scipy.sparse
 
-from data.sequences import document_frequency
 from data.vocabulary import EOS_ID, UNK_ID
 
 
@@ -42,7 +41,7 @@ class PairEncoder:
         n, frequency = 0, np.zeros(len(vectors), np.int64)
         for part in responses():
             n += len(part)
-            frequency += document_frequency(part.owners(), part.flat(), len(vectors))
+            frequency += part.document_frequency(len(vectors))
         weights = np.log1p((n - frequency + 0.5) / (frequency + 0.5)).astype(np.float32)
         weights[[0, EOS_ID, UNK_ID]] = 0.0
         vectors = np.asarray(vectors, np.float32) - vectors[UNK_ID + 1 :].mean(axis=0)
