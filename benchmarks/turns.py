@@ -171,7 +171,7 @@ def open_training(side, path, seed):
         return task.collate(split, model.config, epochs.batch(step), 4)
 
     batches = device.batches(make_arrays, 0, sys.maxsize, task.loss_counts, training.batch_size)
-    return task, model, make_arrays, iter(batches), device.train_step(model, batches)
+    return task, model, make_arrays, batches, device.train_step(model, make_arrays(0))
 
 
 def training_block(side, path, steps, seed):

@@ -1,7 +1,4 @@
-"""Batches of examples of similar size, a pure function of the step: (seed, epoch) fix the order of an epoch.
-
-`stream_of` hands them to the framework: `tf.data` on TensorFlow, plain Python elsewhere.
-"""
+"""Batches of examples of similar size, a pure function of the step: (seed, epoch) fix the order of an epoch."""
 
 import bisect
 import collections.abc
@@ -13,38 +10,6 @@ import threading
 import numpy as np
 
 XLA_MULTIPLE = 16  # lengths are rounded up to this with XLA, which compiles each shape anew, for up to a minute
-
-
-def stream_of(make_arrays, first, last):
-    """Streams the arrays of the steps `range(first, last)`, and makes the next ones while one is computed.
-
-    `make_arrays` is a pure function of a step that returns nested dicts or tuples of NumPy arrays, whose structure,
-    ranks and dtypes are the same at every step. Several threads call it. On TensorFlow the result is a
-    `tf.data.Dataset` whose element has open sizes, elsewhere an iterator of arrays.
-    """
-    import keras  # takes seconds; preparing needs none of it
-
-    if keras.config.backend() != "tensorflow":
-        return ahead(make_arrays, range(first, last), 4)
-    import tensorflow as tf
-
-    example = make_arrays(first)
-    like, made = tf.nest.flatten(example), {first: example}
-
-    def flat(step):
-        arrays = made.pop(int(step), None)
-        return tf.nest.flatten(make_arrays(int(step)) if arrays is None else arrays)
-
-    def arrays_of(step):
-        arrays = tf.numpy_function(flat, [step], [array.dtype for array in like])
-        for array, same in zip(arrays, like, strict=True):
-            array.set_shape([None] * same.ndim)
-        return tf.nest.pack_sequence_as(example, arrays)
-
-    options = tf.data.Options()
-    options.autotune.enabled = False  # nothing to tune, and its thread sleeps ever longer, which the end waits for
-    steps = tf.data.Dataset.range(first, last)
-    return steps.map(arrays_of, num_parallel_calls=2, deterministic=True).prefetch(4).with_options(options)
 
 
 def ahead(function, inputs, threads):

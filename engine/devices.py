@@ -14,9 +14,10 @@ import numpy as np
 
 from base import runtime
 from base.files import UserError
-from data.batching import XLA_MULTIPLE, stream_of
+from data.batching import XLA_MULTIPLE, ahead
 from engine.optimizers import sum_by_row
 
+AHEAD = 4  # batches that are made while one is computed
 HOSTS = "KERAS_DISTRIBUTION_JOB_ADDRESSES"
 """Environment variable that names the hosts of a training; see docs/devices.md."""
 
@@ -61,17 +62,19 @@ class OneDevice:
         return contextlib.nullcontext()
 
     def batches(self, make_arrays, first, last, counts, batch_size):
-        """Streams `(inputs, targets)` for `train_step`, see `data.batching.stream_of`.
+        """Yields `(inputs, targets)` of the steps `range(first, last)`, and makes the next ones meanwhile.
 
-        Several devices need `counts`, see `engine.task.Task.loss_counts`, and the `batch_size` of a whole batch.
+        `make_arrays` is a pure function of a step that returns NumPy arrays; several threads call it. Several devices
+        need `counts`, see `engine.task.Task.loss_counts`, and the `batch_size` of a whole batch.
         """
-        return stream_of(make_arrays, first, last)
+        return ahead(make_arrays, range(first, last), AHEAD)
 
-    def train_step(self, model, batches):
-        """Returns a function of one of `batches` that trains a compiled model on it and returns `{"loss": value}`.
+    def train_step(self, model, example):
+        """Returns a function of a batch that trains a compiled model on it and returns `{"loss": value}`.
 
-        On TensorFlow it is one graph for batches of every size, so a resumed training computes by the same graph. With
-        `log=True` it adds `gradient_norm`, the global norm before clipping, which takes 4 % of a step; else that is 0.
+        On TensorFlow it is one graph for batches of every size, whose structure, ranks and dtypes are those of the
+        batch `example`, so a resumed training computes by the same graph. With `log=True` it adds `gradient_norm`, the
+        global norm before clipping, which takes 4 % of a step; else that is 0.
         """
         if keras.config.backend() != "tensorflow":
 
@@ -82,7 +85,9 @@ class OneDevice:
             return train_on_batch
         import tensorflow as tf
 
-        @tf.function(input_signature=[batches.element_spec, tf.TensorSpec((), bool)], jit_compile=model.jit_compile)
+        of_batch = tf.nest.map_structure(lambda array: tf.TensorSpec([None] * array.ndim, array.dtype), example)
+
+        @tf.function(input_signature=[of_batch, tf.TensorSpec((), bool)], jit_compile=model.jit_compile)
         def train_step(batch, log=False):
             inputs, targets = batch
             with tf.GradientTape() as tape:
@@ -141,7 +146,7 @@ class JaxDevices(OneDevice):
             arrays = filled_up(*make_arrays(step), counts, whole, self.count)
             return keras.tree.map_structure(lambda array: np.split(array, self.processes)[self.process], arrays)
 
-        return stream_of(padded, first, last)
+        return ahead(padded, range(first, last), AHEAD)
 
     def evaluation_model(self, build, jit):
         if not self.distribution:

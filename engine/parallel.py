@@ -3,7 +3,7 @@
 import keras
 
 from base import runtime
-from data.batching import ahead, stream_of
+from data.batching import ahead
 
 MOST = 4  # batches at once: each takes memory
 
@@ -41,17 +41,14 @@ def compile_for_all_sizes(model, inputs=None):
 def results_of(compute, make_inputs, batches, model=None, progress=iter):
     """Yields `(batch, compute(make_inputs(batch)))` for each of a list of batches, several of them computed at once.
 
-    `make_inputs` is that of `data.batching.stream_of`; `model` is as in `in_order`; `progress` wraps the list.
+    Several threads call `make_inputs`, for the next batches. `model` is as in `in_order`; `progress` wraps the list.
 
     >>> [int(total) for _, total in results_of(sum, lambda size: 7 * np.ones(size), [2, 3])]
     [14, 21]
     """
-    if not len(batches):
-        return
-    arrays = stream_of(lambda step: make_inputs(batches[step]), 0, len(batches))
-    if hasattr(arrays, "as_numpy_iterator"):
-        arrays = arrays.as_numpy_iterator()
-    yield from zip(progress(batches), in_order(compute, arrays, model), strict=True)
+    if len(batches):
+        inputs = ahead(make_inputs, batches, MOST)
+        yield from zip(progress(batches), in_order(compute, inputs, model), strict=True)
 
 
 def in_order(compute, inputs, model=None):

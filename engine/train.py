@@ -157,11 +157,11 @@ def train(task, run, dataset, devices, *, init_from=None, save_minutes=10.0):
             f"{run.path}: {model.count_params():,} parameters, steps per epoch: {epochs.steps:,}, steps between "
             f"validations: {interval:,}{f', {devices.count} devices' if devices.count > 1 else ''}"
         )
-        train_step, stream = devices.train_step(model, batches), iter(batches)
+        train_step = devices.train_step(model, make_arrays(state.step))
         while state.validated_step < total and not state.stopped:
             due, logs, started = state.next_validation(interval, total), [], time.perf_counter()
             steps = min(LOG_INTERVAL, due - state.step)
-            for number, batch in enumerate(itertools.islice(stream, steps), 1):
+            for number, batch in enumerate(itertools.islice(batches, steps), 1):
                 logs.append(train_step(batch, log=number == steps))
                 if signals:
                     break

@@ -5,12 +5,10 @@ import hashlib
 import threading
 import types
 
-import keras
 import numpy as np
 import pytest
-from helpers import on_tensorflow
 
-from data.batching import XLA_MULTIPLE, Epochs, batches_by_size, stream_of
+from data.batching import XLA_MULTIPLE, Epochs, ahead, batches_by_size
 from models.dam import DAMConfig, LexicalMatchConfig
 from tasks import TASKS
 from tasks.selection.split import SelectionSplit
@@ -52,48 +50,18 @@ def test_the_batch_of_a_step_is_the_same_whoever_asks_and_when():
         assert Epochs(make_batches, seed=4).batch(step).tolist() == whole[step]
 
 
-def arrays(step):
-    size = 2 + step % 3
-    return {"x": np.full((size, size + 1), step, "float32")}, np.arange(size)
+def test_the_next_results_are_made_by_other_threads_and_an_error_ends_them():
+    threads, found = [], []
 
+    def make(number):
+        threads.append(threading.get_ident())
+        return 60 // (5 - number)
 
-@on_tensorflow
-def test_batches_come_in_order_with_open_sizes_and_a_known_number():
-    stream = stream_of(arrays, 3, 20)
-    assert int(stream.cardinality()) == 17
-    inputs, targets = stream.element_spec
-    assert (inputs["x"].shape.as_list(), inputs["x"].dtype) == ([None, None], "float32")
-    assert (targets.shape.as_list(), targets.dtype) == ([None], "int64")
-    for step, (found, y) in enumerate(stream, start=3):
-        np.testing.assert_array_equal(found["x"], arrays(step)[0]["x"])
-        np.testing.assert_array_equal(y, arrays(step)[1])
-    assert step == 19
-
-
-@on_tensorflow
-def test_the_next_batches_are_made_by_other_threads_and_nothing_is_tuned():
-    """The thread that tunes sleeps twice as long each time, and the end of an iterator waits for it."""
-    made = []
-    stream = stream_of(lambda step: made.append((int(step), threading.get_ident())) or arrays(step), 0, 9)
-    assert stream.options().autotune.enabled is False
-    assert len(list(stream)) == 9
-    steps, threads = zip(*made, strict=True)
-    assert sorted(steps) == list(range(9))  # none twice, not even the first, which shows the structure
-    assert threading.get_ident() not in threads[1:] and len(set(threads[1:])) <= 2
-
-
-@on_tensorflow
-def test_an_error_ends_the_stream():
-    def wrong(step):
-        return arrays(step) if step < 5 else 1 / 0
-
-    with pytest.raises(Exception, match="ZeroDivisionError"):
-        list(stream_of(wrong, 0, 9))
-
-
-def test_other_backends_get_an_iterator_of_the_same(monkeypatch):
-    monkeypatch.setattr(keras.config, "backend", lambda: "jax")
-    assert list(stream_of(lambda step: 7 * step, 3, 5)) == [21, 28]
+    with pytest.raises(ZeroDivisionError):
+        for each in ahead(make, range(9), 2):
+            found.append(each)
+    assert found == [12, 15, 20, 30, 60]
+    assert threading.get_ident() not in threads and len(set(threads)) <= 2
 
 
 MADE = np.random.default_rng(11)
