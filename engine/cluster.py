@@ -1,13 +1,14 @@
-"""Ray clusters: a training on several hosts by Ray Train, and a function mapped over all machines by Ray Data.
+"""Ray clusters: a training on several hosts by Ray Train, and a function mapped over all machines.
 
 Ray is the extra `ray`: `pip install -e '.[ray]'`.
 """
 
+import collections
 import contextlib
 import importlib.util
+import itertools
 import logging
 import pathlib
-import pickle
 import tempfile
 
 from base.files import UserError
@@ -51,27 +52,24 @@ def on_cluster(flag):
     This is a generator of everything that `function(item)` yields, item after item; all of it can be pickled, and the
     function has no side effects. It raises `Lost`.
     """
-    with connected(flag, ("ray", "pyarrow"), PYTHONHASHSEED="1"):  # texts have one hash in all processes
+    with connected(flag, ["ray"], PYTHONHASHSEED="1"):  # texts have one hash in all processes
         yield _results
 
 
 def _results(function, items):
-    from ray import data
+    import ray
     from ray.exceptions import RayError
 
-    logging.getLogger("ray.data").setLevel(logging.ERROR)  # it logs every plan
-    context = data.DataContext.get_current()
-    context.enable_progress_bars = False
-    context.execution_options.preserve_order = True
+    @ray.remote(num_returns="streaming")
+    def compute(item):
+        yield from function(item)
 
-    def compute(row):
-        for result in function(pickle.loads(row["item"])):
-            yield {"result": pickle.dumps(result)}
-
-    rows = [{"item": pickle.dumps(item)} for item in items]
+    tasks = map(compute.remote, items)
+    started = collections.deque(itertools.islice(tasks, 2 * int(ray.cluster_resources()["CPU"])))
     try:
-        for row in data.from_items(rows, override_num_blocks=len(rows)).flat_map(compute).iter_rows():
-            yield pickle.loads(row["result"])
+        while started:
+            yield from map(ray.get, started.popleft())
+            started.extend(itertools.islice(tasks, 1))
     except RayError as error:
         reason = getattr(error, "cause", None) or str(error).strip().splitlines()[-1]
         raise Lost(str(reason)[:300]) from error
