@@ -50,7 +50,7 @@ def float32_policy():
 
 
 def prepared_for(task, name):
-    """A fixture: the prepared directory of a task's `helpers.write_small`; its raw files are in `raw` beside it."""
+    """A fixture: the prepared directory of a task's `helpers.prepare_small`; its raw files are in `raw` beside it."""
 
     @pytest.fixture(scope="session", name=name)
     def fixture(once):

@@ -1,9 +1,7 @@
 """engine/devices.py: several devices learn what one learns, on virtual CPU devices and processes in place of hosts."""
 
-import contextlib
 import importlib.util
 import json
-import signal
 import socket
 
 import keras
@@ -66,25 +64,6 @@ def test_a_batch_is_filled_up_with_examples_without_weight():
     np.testing.assert_allclose(weights, [10 / 6] * 3 + [0] * 4)  # the loss divides by 10, but 6 are real
 
 
-@contextlib.contextmanager
-def on_two_hosts(data, tasks, runs):
-    """The training program as two processes that share each batch, with a run each; none is left at the end."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-    hosts = {"KERAS_BACKEND": "jax", HOSTS: address, "KERAS_DISTRIBUTION_NUM_PROCESSES": "2"}
-    processes = [
-        start_process(*plan_of(data, tasks, [run]), **hosts, KERAS_DISTRIBUTION_PROCESS_ID=str(number))
-        for number, run in enumerate(runs)
-    ]
-    try:
-        yield processes
-    finally:
-        for process in processes:
-            process.kill()
-            process.communicate()
-
-
 JAX_TASKS = ["dialog", "reading_comprehension"]
 
 
@@ -112,25 +91,21 @@ def test_two_devices_of_a_host_learn_what_one_learns_also_after_an_interruption(
 
 @pytest.mark.slow
 def test_two_hosts_learn_what_one_device_learns(one_on_jax, data, tmp_path):
-    with on_two_hosts(data, JAX_TASKS, [{"path": str(tmp_path), "devices": "all"}] * 2) as processes:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    hosts = {"KERAS_BACKEND": "jax", HOSTS: address, "KERAS_DISTRIBUTION_NUM_PROCESSES": "2"}
+    plan = plan_of(data, JAX_TASKS, [{"path": str(tmp_path), "devices": "all"}])
+    processes = [start_process(*plan, **hosts, KERAS_DISTRIBUTION_PROCESS_ID=str(number)) for number in range(2)]
+    try:
         for found in map(result_of, processes):
             assert found["modules"] == ["jax"] and {run["devices"] for run in found["runs"].values()} == {2}
+    finally:
+        for process in processes:
+            process.kill()
     for task in JAX_TASKS:
         runs = [Run.open(path / task) for path in (tmp_path, one_on_jax)]
         assert_equal_states(runs[0].path, runs[1].path, atol=1e-5)
         asked = [example["instance"] for example in runs[0].examples()]
         assert len(asked) > 0
         assert_same(*(TASKS[task].predictor(run).predict(asked) for run in runs))  # on TensorFlow, as for export.py
-
-
-@pytest.mark.slow
-def test_a_host_is_killed_and_training_continues_from_the_last_save(one_on_jax, data, tmp_path):
-    run = {"path": str(tmp_path), "devices": "all"}
-    with on_two_hosts(data, ["dialog"], [run, {**run, "kill": 16}]) as (first, killed):
-        assert killed.wait() == -signal.SIGKILL
-        assert first.wait() != 0  # it misses the other one's part of a sum
-    assert Run.open(tmp_path / "dialog").history()[-1]["step"] == 14
-    with on_two_hosts(data, ["dialog"], [{**run, "resume": True}] * 2) as processes:
-        for process in processes:
-            result_of(process)
-    assert_equal_states(tmp_path / "dialog", one_on_jax / "dialog", atol=1e-5)

@@ -73,9 +73,6 @@ def test_a_training_starts_from_the_weights_of_a_run(case, tmp_path):
     facts = {"corpus": run.dataset["name"], "epochs": row["epoch"], "seconds": row["seconds"]}
     assert first == {**facts, "command": run.record["command"]}
     assert second == {**first, "epochs": begun.history()[-1]["epoch"], "seconds": begun.history()[-1]["seconds"]}
-    record = evaluate(task, begun.path, "dev", data=data, baselines=False, precision="float32")
-    assert record["epochs_before"] == [first["epochs"]]
-    assert record["minutes"] == pytest.approx((first["seconds"] + second["seconds"]) / 60, abs=1e-3)
 
 
 def test_a_new_layer_starts_fresh_and_one_too_few_is_refused(trained_reading_comprehension, tmp_path, capsys):

@@ -2,8 +2,7 @@
 
 The argument is JSON: `{"data": {task: directory}, "settings": {task: {field: value}}, "epochs": {task: 2.0},
 "learning_rate": 0.001, "runs": [{"path": directory, "devices": "all", "interrupt": 7}], "evaluate": false}`. Each run
-trains every task into `path/task`, or continues there with `"resume": true`. At step `interrupt` it gets a signal, and
-continues; at the step `kill` the process is killed.
+trains every task into `path/task`. At step `interrupt` it gets a signal, and continues.
 """
 
 import json
@@ -34,9 +33,7 @@ def train_one(plan, run, task, data):
     options = {"devices": run["devices"], "epochs": plan["epochs"].get(task, usual["epochs"])}
     settings = plan["settings"].get(task, {}) | {"learning_rate": plan.get("learning_rate", usual["learning_rate"])}
     keras.utils.clear_session()
-    if run.get("resume"):
-        trained = resume_small(task, path, **options)
-    elif "interrupt" in run:
+    if "interrupt" in run:
         try:
             with at_step(run["interrupt"], lambda: os.kill(os.getpid(), signal.SIGTERM)):
                 train_small(task, data, path, settings, **options)
@@ -45,8 +42,7 @@ def train_one(plan, run, task, data):
         keras.utils.clear_session()
         trained = resume_small(task, path, **options)
     else:
-        with at_step(run.get("kill"), lambda: os.kill(os.getpid(), signal.SIGKILL)):
-            trained = train_small(task, data, path, settings, **options)
+        trained = train_small(task, data, path, settings, **options)
     found = {"devices": trained.record["devices"], "history": trained.history()}
     if plan.get("evaluate"):
         found["metrics"] = evaluate(TASKS[task], path, "dev", precision="float32", baselines=False)["metrics"]
