@@ -4,7 +4,6 @@ A corpus becomes texts of word ids, concatenated in a file; only its distinct wo
 """
 
 import collections
-import os
 import pathlib
 
 import numpy as np
@@ -44,44 +43,33 @@ class GrowingArray:
         np.lib.format.write_array_header_1_0(self._file, header)  # has room for any length
 
 
-def read_header(file):
-    """Shape and dtype of the array in an open `.npy` file, and moves to its first item; raises anything on others."""
-    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    shape, _, dtype = readers[np.lib.format.read_magic(file)](file)
-    return shape, dtype
-
-
 class StoredArray:
     """An array of integers in a `.npy` file, read in parts, which do not count as memory as a map does."""
 
     def __init__(self, path):
         self.path = pathlib.Path(path)
         try:
-            with open(self.path, "rb") as file:
-                shape, self.dtype = read_header(file)
-                self._offset, size = file.tell(), os.fstat(file.fileno()).st_size
-            if len(shape) != 1 or self.dtype.kind not in "iu":
-                raise ValueError(f"{self.dtype} {shape}"[:60])
-            if not 0 <= shape[0] * self.dtype.itemsize <= size - self._offset:
-                raise ValueError(f"{shape[0]} numbers in {size} bytes"[:60])
+            self._map = np.load(self.path, mmap_mode="r", allow_pickle=False)
+            if self._map.ndim != 1 or self._map.dtype.kind not in "iu":
+                raise ValueError(f"{self._map.dtype} {self._map.shape}"[:60])
         except OSError as error:
             raise UserError(f"{path}: expected an array. Received: {error.strerror}") from error
         except Exception as error:  # a damaged header can make its readers raise anything
             expected = "expected an array of whole numbers in one dimension"
             raise UserError(f"{path}: {expected}. Received: {in_one_line(error)}") from error
-        self._length = shape[0]
+        self.dtype = self._map.dtype
 
     def __len__(self):
-        return self._length
+        return len(self._map)
 
     def mapped(self):
         """The array as a read-only memory map."""
-        return np.memmap(self.path, self.dtype, "r", self._offset, (self._length,)).view(np.ndarray)
+        return self._map.view(np.ndarray)
 
     def read(self, start, stop):
         """The items from `start` to `stop`, in memory."""
         count = max(0, min(stop, len(self)) - start)
-        return np.fromfile(self.path, self.dtype, count, offset=self._offset + start * self.dtype.itemsize)
+        return np.fromfile(self.path, self.dtype, count, offset=self._map.offset + start * self.dtype.itemsize)
 
     def blocks(self, size=None):
         """Yields `(start, items)` for all items in order, `size` (default: `BLOCK`) at a time."""

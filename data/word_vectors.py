@@ -11,7 +11,6 @@ import numpy as np
 
 from base.files import UserError
 from base.runtime import available_cpus
-from data.flat_arrays import read_header
 from data.text_files import in_one_line, largest_content, read_lines, readable
 from data.vocabulary import EOS_ID, PADDING_ID, SPECIALS, UNK_ID
 
@@ -215,6 +214,13 @@ def _check_sizes(path):
         for name in ("words", "vectors"):
             member = archive.getinfo(f"{name}.npy")
             with archive.open(member) as file:
-                shape, dtype = read_header(file)
+                shape, dtype = _read_header(file)
             if max(math.prod(shape) * dtype.itemsize, 1) > min(member.file_size, largest_content(path)):
                 raise ValueError(f"{name} of shape {shape!s:.60} in a file of {path.stat().st_size:,} bytes")
+
+
+def _read_header(file):
+    """Shape and dtype of the array in an open `.npy` file; raises anything on others."""
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    shape, _, dtype = readers[np.lib.format.read_magic(file)](file)
+    return shape, dtype
