@@ -10,7 +10,6 @@ import multiprocessing
 import pathlib
 import resource
 import statistics
-import sys
 import time
 
 from absl import flags
@@ -160,18 +159,19 @@ def open_training(side, path, seed):
 
     Returns task, model, a function that makes the arrays of a step, the stream of batches, and one that trains on one.
     """
-    from data.batching import Epochs
+    from data.batching import Epochs, ahead
     from engine.devices import OneDevice
+    from engine.train import AHEAD
 
     model, task, dataset, training = build(side, path, seed)
-    split, device = dataset.splits["train"], OneDevice()
+    split = dataset.splits["train"]
     epochs = Epochs(functools.partial(task.training_batches, split, model.config, training), seed)
 
     def make_arrays(step):
         return task.collate(split, model.config, epochs.batch(step), 4)
 
-    batches = device.batches(make_arrays, 0, sys.maxsize, task.loss_counts, training.batch_size)
-    return task, model, make_arrays, batches, device.train_step(model, make_arrays(0))
+    batches = ahead(make_arrays, itertools.count(), AHEAD)
+    return task, model, make_arrays, batches, OneDevice().train_step(model, make_arrays(0))
 
 
 def training_block(side, path, steps, seed):

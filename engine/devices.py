@@ -14,10 +14,9 @@ import numpy as np
 
 from base import runtime
 from base.files import UserError
-from data.batching import XLA_MULTIPLE, ahead
+from data.batching import XLA_MULTIPLE
 from engine.optimizers import sum_by_row
 
-AHEAD = 4  # batches that are made while one is computed
 HOSTS = "KERAS_DISTRIBUTION_JOB_ADDRESSES"
 """Environment variable that names the hosts of a training; see docs/devices.md."""
 
@@ -61,13 +60,12 @@ class OneDevice:
         """Context to build and train the model in."""
         return contextlib.nullcontext()
 
-    def batches(self, make_arrays, first, last, counts, batch_size):
-        """Yields `(inputs, targets)` of the steps `range(first, last)`, and makes the next ones meanwhile.
+    def part_of(self, batch, counts, batch_size):
+        """The arrays of a batch that this process computes, `(inputs, targets)` or with weights; here all of them.
 
-        `make_arrays` is a pure function of a step that returns NumPy arrays; several threads call it. Several devices
-        need `counts`, see `engine.task.Task.loss_counts`, and the `batch_size` of a whole batch.
+        Several devices need `counts`, see `engine.task.Task.loss_counts`, and the `batch_size` of a whole batch.
         """
-        return ahead(make_arrays, range(first, last), AHEAD)
+        return batch
 
     def train_step(self, model, example):
         """Returns a function of a batch that trains a compiled model on it and returns `{"loss": value}`.
@@ -139,14 +137,10 @@ class JaxDevices(OneDevice):
     def scope(self):
         return self.distribution.scope() if self.distribution else super().scope()
 
-    def batches(self, make_arrays, first, last, counts, batch_size):
+    def part_of(self, batch, counts, batch_size):
         whole = -(-batch_size // self.count) * self.count
-
-        def padded(step):
-            arrays = filled_up(*make_arrays(step), counts, whole, self.count)
-            return keras.tree.map_structure(lambda array: np.split(array, self.processes)[self.process], arrays)
-
-        return ahead(padded, range(first, last), AHEAD)
+        arrays = filled_up(*batch, counts, whole, self.count)
+        return keras.tree.map_structure(lambda array: np.split(array, self.processes)[self.process], arrays)
 
     def evaluation_model(self, build, jit):
         if not self.distribution:

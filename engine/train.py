@@ -15,7 +15,7 @@ from rich.console import Console
 
 from base.files import UserError
 from base.runtime import choose_precision
-from data.batching import Epochs
+from data.batching import Epochs, ahead
 from data.text_files import write_json
 from engine.devices import choose_xla, has_gpu, open_devices, set_precision, set_seed
 from engine.optimizers import averaged_weights
@@ -25,6 +25,7 @@ from engine.task import sample_of, training_of
 from engine.vocabularies import start_from
 from models import MODELS
 
+AHEAD = 4  # batches that are made while one is computed
 LOG_INTERVAL = 10  # steps between two looks at the loss: the device need not wait for them
 MIN_CONTEXTS = 100  # contexts of dev; on fewer the best score may be chance
 
@@ -148,9 +149,10 @@ def train(task, run, dataset, devices, *, init_from=None, save_minutes=10.0):
     _check_steps(state, epochs.steps, dataset)
 
     def make_arrays(step):
-        return task.collate(split, model.config, epochs.batch(step), length_multiple)
+        batch = task.collate(split, model.config, epochs.batch(step), length_multiple)
+        return devices.part_of(batch, task.loss_counts, training.batch_size)
 
-    batches = devices.batches(make_arrays, state.step, total, task.loss_counts, training.batch_size)
+    batches = ahead(make_arrays, range(state.step, total), AHEAD)
     saved_at, write_scalars = time.monotonic(), _scalar_writer(run.path / "tensorboard")
     with devices.scope(), signals_received() as signals, Progress(state.step, total) as progress:
         progress.line(
