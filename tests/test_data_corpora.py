@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import pytest
 from fuzzing import accepts, any_json, mutated
-from helpers import refusal, written
+from helpers import refusal, turns, written
 from hypothesis import given
 from hypothesis import strategies as st
 
 from data.corpora import babi_dialog, conversations, cornell, dailydialog, smn, squad, subtitles
-from data.corpora.babi_dialog import Fact, Turn
+from data.corpora.babi_dialog import Fact
 from data.text_files import Span, largest_content
 from data.vocabulary import Vocabulary
 from data.word_vectors import read_vectors
@@ -113,10 +113,10 @@ READERS = {
         "1 hi there\thello\n2 \t you are  welcome \n3 rome R_rating 2\n\n1 <SILENCE>\tapi_call R_cuisine west R_price\n"
         "2 api_call no result\n1 a\u2028b R_x c\tok\n1 again\tsure\n2 in  rome \tok\n",
         [
-            [Turn(1, "hi there", "hello"), Turn(2, "<SILENCE>", "you are welcome"), Fact("rome", "R_rating", "2")],
-            [Turn(5, "<SILENCE>", "api_call R_cuisine west R_price"), Fact("api_call", "no", "result")],
-            [Turn(7, "a b R_x c", "ok")],
-            [Turn(8, "again", "sure"), Turn(9, "in rome", "ok")],
+            [*turns("hi there", "hello", "<SILENCE>", "you are welcome"), ("fact", "rome R_rating 2")],
+            [*turns("<SILENCE>", "api_call R_cuisine west R_price"), ("fact", "api_call no result")],
+            turns("a b R_x c", "ok"),
+            turns("again", "sure", "in rome", "ok"),
         ],
         {
             "`number user TAB bot`, `number subject R_relation value` or `number api_call no result`": [

@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from helpers import refusal, written
+from helpers import refusal, turns, written
 
-from data.corpora.babi_dialog import SILENCE, Fact, Turn, find_tasks, move, read_dialogs, unseen_entities
+from data.corpora.babi_dialog import SILENCE, Fact, find_tasks, move, read_dialogs, unseen_entities
 from data.corpora.squad import Answer, align, read, tokenize
 
 # === Dialog bAbI ===
@@ -14,7 +14,7 @@ from data.corpora.squad import Answer, align, read, tokenize
 def test_facts_alone_are_no_dialog(tmp_path):
     path, facts = tmp_path / "trn.txt", "1 resto R_price cheap\n"
     assert refusal(read_dialogs, written(path, facts)) == f"{path}: expected dialogs. Received: no turn"
-    assert read_dialogs(written(path, f"{facts}\n1 hi\thello\n")) == [[Turn(3, "hi", "hello")]]
+    assert read_dialogs(written(path, f"{facts}\n1 hi\thello\n")) == [turns("hi", "hello")]
 
 
 SHARED = ("dialog-babi-candidates.txt", "dialog-babi-kb-all.txt")
@@ -67,7 +67,7 @@ def knowledge(**values):
     return [Fact("resto", f"R_{relation}", value) for relation, found in values.items() for value in found.split()]
 
 
-TRAIN = [[Turn(1, "thai food in rome", "ok"), Fact("resto_paris_thai", "R_location", "paris")]]
+TRAIN = [[*turns("thai food in rome", "ok"), ("fact", "resto_paris_thai R_location paris")]]
 
 
 def test_unseen_entities_pairs_in_sorted_order():
@@ -88,19 +88,19 @@ def test_move_changes_words_and_parts_of_names_at_once_and_takes_the_longest():
     pairs = {"rome": "oslo", "thai": "basque", "oslo": "rome", "thai_x": "dot"}
     dialogs = [
         [
-            Turn(4, "thai in rome", "api_call thai rome two"),
-            Fact("resto_rome_thai_2stars", "R_phone", "resto_rome_thai_2stars_phone"),
-            Turn(6, "romeo and jerome chrome", "rome, not thailand, oslo thai_x"),
+            *turns("thai in rome", "api_call thai rome two"),
+            ("fact", "resto_rome_thai_2stars R_phone resto_rome_thai_2stars_phone"),
+            *turns("romeo and jerome chrome", "rome, not thailand, oslo thai_x"),
         ],
-        [Turn(8, SILENCE, "ok")],
+        turns(SILENCE, "ok"),
     ]
     assert move(dialogs, pairs) == [
         [
-            Turn(4, "basque in oslo", "api_call basque oslo two"),
-            Fact("resto_oslo_basque_2stars", "R_phone", "resto_oslo_basque_2stars_phone"),
-            Turn(6, "romeo and jerome chrome", "oslo, not thailand, rome dot"),
+            *turns("basque in oslo", "api_call basque oslo two"),
+            ("fact", "resto_oslo_basque_2stars R_phone resto_oslo_basque_2stars_phone"),
+            *turns("romeo and jerome chrome", "oslo, not thailand, rome dot"),
         ],
-        [Turn(8, SILENCE, "ok")],
+        turns(SILENCE, "ok"),
     ]
 
 

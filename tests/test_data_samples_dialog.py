@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from data.corpora.babi_dialog import SILENCE, Fact, Turn, find_tasks, read_candidates, read_dialogs, read_knowledge
+from data.corpora.babi_dialog import SILENCE, find_tasks, read_candidates, read_dialogs, read_knowledge
 from data.samples.dialog import CANDIDATES, KNOWLEDGE, NAMES, simulate_dialogs, write_babi
 from data.samples.wording import BOT, CRAVINGS, ORDINAL_PICKS, PRICE_HINTS, RESTAURANTS, SLOTS, USER, VALUES
 from data.samples.world import BOOKING, SEARCH, restaurants, tokenize
@@ -28,7 +28,7 @@ def directory(tmp_path_factory):
 def corpus(directory):
     """The files as the corpus's reader sees them: dialogs by split, candidates and facts."""
     [task] = find_tasks(directory)
-    dialogs = {split: read_dialogs(path) for split, path in task.splits.items()}
+    dialogs = {split: read_dialogs(path, task.candidates) for split, path in task.splits.items()}
     assert {split: len(found) for split, found in dialogs.items()} == {"train": 96, "dev": 17, "test": 17}
     return dialogs, read_candidates(task.candidates), read_knowledge(task.knowledge)
 
@@ -38,12 +38,8 @@ def dialogs(corpus):
     return [dialog for split in corpus[0].values() for dialog in split]
 
 
-def responses(dialogs):
-    """Each turn, with the entries before it."""
-    for dialog in dialogs:
-        for place, entry in enumerate(dialog):
-            if isinstance(entry, Turn):
-                yield dialog[:place], entry
+def said_by(speaker, dialog):
+    return [text for by, text in dialog if by == speaker]
 
 
 def joined(value):
@@ -62,7 +58,8 @@ def test_the_reader_finds_what_was_simulated_in_tokens_separated_by_single_space
         text = (directory / name).read_bytes().decode()
         assert text.endswith("\n\n" if name in NAMES else "\n")
         assert all(LINE.fullmatch(line) for line in text.splitlines() if line or name not in NAMES)
-    read = [tuple(e.text if isinstance(e, Fact) else f"{e.user}\t{e.bot}" for e in dialog) for dialog in dialogs]
+    parts = ["".join(("\t" if by == "bot" else "\n") + text for by, text in dialog) for dialog in dialogs]
+    read = [tuple(text[1:].split("\n")) for text in parts]
     assert read == simulate_dialogs(CONVERSATIONS, SEED) and len(set(read)) == CONVERSATIONS
     assert simulate_dialogs(7, SEED) == read[:7]
     assert {sum("\t" in line for line in dialog) for dialog in simulate_dialogs(500, SEED)} == {4, 5, 6, 7, 8, 9}
@@ -71,18 +68,18 @@ def test_the_reader_finds_what_was_simulated_in_tokens_separated_by_single_space
 def test_facts_follow_a_call_and_answer_it(dialogs):
     world = {joined(place.name): place for place in restaurants(SEED)}
     for dialog in dialogs:
-        places = [place for place, entry in enumerate(dialog) if isinstance(entry, Fact)]
+        places = [place for place, (speaker, _) in enumerate(dialog) if speaker == "fact"]
         first, last = places[0], places[-1]
         assert places == list(range(first, last + 1)) and len(places) == 2 * 9
-        assert dialog[first - 1].user == dialog[last + 1].user == SILENCE
-        call = dialog[first - 1].bot.split()
-        assert call[0] == "api_call" and not dialog[last + 1].bot.startswith("api_call")
-        one, other = dialog[first:last:9]
-        assert one.subject != other.subject
-        for fact in dialog[first : last + 1]:
-            place = world[fact.subject]
-            relation = {"location": "town"}.get(fact.relation[2:], fact.relation[2:])
-            assert fact.value == joined(getattr(place, relation))
+        assert dialog[first - 2] == dialog[last + 1] == ("user", SILENCE)
+        call = dialog[first - 1][1].split()
+        assert call[0] == "api_call" and not dialog[last + 2][1].startswith("api_call")
+        facts = [text.split() for text in said_by("fact", dialog)]
+        assert facts[0][0] != facts[9][0]
+        for subject, relation, value in facts:
+            place = world[subject]
+            relation = {"location": "town"}.get(relation[2:], relation[2:])
+            assert value == joined(getattr(place, relation))
             assert [joined(getattr(place, slot)) for slot in SEARCH] == call[1:]
 
 
@@ -98,8 +95,8 @@ def test_knowledge_base_is_the_world(corpus):
 # === Candidates ===
 
 
-def test_responses_are_candidates(corpus, dialogs):
-    assert {turn.bot for _, turn in responses(dialogs)} < set(corpus[1])
+def test_candidates_are_sorted(corpus):
+    """That all responses are among them is what `read_dialogs` asks for."""
     assert corpus[1] == sorted(corpus[1]) and 400 < len(corpus[1]) < 800
 
 
@@ -137,16 +134,16 @@ def slots_in(*texts):
 
 def decide(before, user):
     """The kind of a turn and the bot's response, both read off the dialog before it."""
-    turns = [entry for entry in before if isinstance(entry, Turn)]
-    known = slots_in(*(text for turn in turns for text in (turn.user, turn.bot)))
+    users, bots = said_by("user", before), said_by("bot", before)
+    known = slots_in(*(text for speaker, text in before if speaker != "fact"))
     slots = known | slots_in(user)
     shown = collections.defaultdict(dict)
-    for fact in before:
-        if isinstance(fact, Fact):
-            shown[fact.subject][fact.relation[2:]] = fact.value
+    for text in said_by("fact", before):
+        subject, relation, value = text.split()
+        shown[subject][relation[2:]] = value
     picks = {fill(t, name=name): name for name in shown for t in USER["picks"]}
     picks |= {tokenize(t): name for name, options in zip(shown, ORDINAL_PICKS, strict=False) for t in options}
-    chosen = next((picks[text] for text in (*(turn.user for turn in turns), user) if text in picks), None)
+    chosen = next((picks[text] for text in (*users, user) if text in picks), None)
     details = {
         fill(t, place=called): (relation, name)
         for relation, options in RESTAURANTS["detail questions"].items()
@@ -170,7 +167,7 @@ def decide(before, user):
         return "recall", fill(SLOTS["recall answers"][slot][0], value=slots[slot], craving=craving)
     if user in THANKS:
         return "part", f"enjoy your meal at the {chosen} ." if chosen else "you are welcome , goodbye ."
-    if not turns and " " not in user.removesuffix(" !").removesuffix(" .").removeprefix("good "):
+    if not users and " " not in user.removesuffix(" !").removesuffix(" .").removeprefix("good "):
         return "greet", "welcome to colloquy , how can i help ?"
     missing = [slot for slot in (*SEARCH, *(BOOKING if chosen else ())) if slot not in slots]
     if chosen and not missing:
@@ -178,7 +175,7 @@ def decide(before, user):
     following = SLOTS["asks"][missing[0]][0] if missing else "Let us see."
     if user in picks:
         return "choose", fill("The {name} it is.", following, name=chosen)
-    if not turns or turns[-1].bot.startswith("welcome"):
+    if not users or bots[-1].startswith("welcome"):
         return "open", fill("Gladly.", following)
     [(slot, value)] = slots_in(user).items()
     nods = ["No trouble."] if slot in known else []
@@ -187,10 +184,12 @@ def decide(before, user):
 
 def test_responses_follow_from_the_dialog_before(dialogs):
     kinds = collections.Counter()
-    for before, turn in responses(dialogs):
-        kind, response = decide(before, turn.user)
-        assert turn.bot == response, (before, turn)
-        kinds[kind] += 1
+    for dialog in dialogs:
+        for place, (speaker, text) in enumerate(dialog):
+            if speaker == "bot":
+                kind, response = decide(dialog[: place - 1], dialog[place - 1][1])
+                assert text == response, dialog[:place]
+                kinds[kind] += 1
     assert kinds["offer"] == CONVERSATIONS < kinds["call"]
     assert min(kinds.values()) >= 5
     assert set(kinds) == set("call offer tell recall part greet book choose open correct note".split())

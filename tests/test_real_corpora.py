@@ -7,7 +7,6 @@ import pytest
 from helpers import ROOT
 
 from data.corpora import babi_dialog, conversations, cornell, dailydialog, squad, subtitles
-from data.corpora.babi_dialog import Fact, Turn
 from metrics.reading_comprehension import squad_metrics
 from tasks import TASKS
 from tasks.dialog import prepare as dialog
@@ -133,12 +132,12 @@ def test_real_dialogs_move_to_the_unseen_world():
             continue
         assert pairs == cuisines | towns
         moved = babi_dialog.move(babi_dialog.read_dialogs(task.splits["dev"]), pairs)
-        entries = [entry for dialog in moved for entry in dialog]
+        lines = [line for said in moved for line in said]
         candidates = set(babi_dialog.read_candidates(task.candidates))
-        assert {entry.bot for entry in entries if isinstance(entry, Turn)} <= candidates
-        subjects = {entry.subject for entry in entries if isinstance(entry, Fact)}
+        assert {text for speaker, text in lines if speaker == "bot"} <= candidates
+        subjects = {text.split()[0] for speaker, text in lines if speaker == "fact"}
         assert subjects <= {fact.subject for fact in facts}
-        words = {word for entry in entries for word in entry.text.split()}
+        words = {word for _, text in lines for word in text.split()}
         assert not words & pairs.keys()
 
 

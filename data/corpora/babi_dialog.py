@@ -29,22 +29,6 @@ class Fact(NamedTuple):
     relation: str
     value: str
 
-    @property
-    def text(self):
-        return " ".join(self)
-
-
-class Turn(NamedTuple):
-    """A sentence of the user, or `<SILENCE>`, and the bot's answer."""
-
-    number: int  # line of the file, from 1
-    user: str
-    bot: str
-
-    @property
-    def text(self):
-        return f"{self.user} {self.bot}"
-
 
 class Task(NamedTuple):
     """The files of one task."""
@@ -91,9 +75,12 @@ def _first(directory, *patterns):
     return files[0] if files else None
 
 
-def read_dialogs(path):
-    """Reads a dialog file: dialogs with turns, lists of `Turn` and `Fact`. White space becomes single spaces."""
-    dialogs, expected = [], 1
+def read_dialogs(path, candidates=None):
+    """Reads a dialog file: dialogs with turns, lists of `(speaker, text)`, the speakers `user`, `bot` and `fact`.
+
+    White space becomes single spaces. Each response must be in the file `candidates`; `None`: any is read.
+    """
+    dialogs, expected, known = [], 1, candidates and set(read_candidates(candidates))
     for number, line in read_lines(path, None):
         if not line.strip():
             expected = 1
@@ -105,23 +92,27 @@ def read_dialogs(path):
             dialogs.append([])
         elif int(id) != expected:
             raise bad_line(path, number, "number 1" if expected == 1 else f"number {expected} or 1", line)
-        dialogs[-1].append(_entry(path, number, rest))
+        said = _said(path, number, rest)
+        speaker, text = said[-1]
+        if known and speaker == "bot" and text not in known:
+            raise bad_line(path, number, f"a response of {candidates.name}", text)
+        dialogs[-1] += said
         expected = int(id) + 1
-    dialogs = [dialog for dialog in dialogs if any(isinstance(entry, Turn) for entry in dialog)]
+    dialogs = [said for said in dialogs if "user" in dict(said)]
     if not dialogs:
         raise UserError(f"{path}: expected dialogs. Received: no turn")
     return dialogs
 
 
-def _entry(path, number, rest):
+def _said(path, number, rest):
     fields = rest.split("\t")
     if len(fields) == 2 and fields[1].split():
         user, bot = (" ".join(field.split()) for field in fields)
-        return Turn(number, user or SILENCE, bot)
+        return [("user", user or SILENCE), ("bot", bot)]
     words = rest.split(" ")
     if len(fields) == 1 and len(words) == 3 and all(words):
         if words[1].startswith("R_") or words == ["api_call", "no", "result"]:
-            return Fact(*words)
+            return [("fact", rest)]
     raise bad_line(path, number, LINE, rest)
 
 
@@ -156,7 +147,7 @@ def unseen_entities(train, knowledge):
     Dialogs with words replaced by these pairs are in the other world, and their responses are still candidates. Empty
     if the knowledge base has too few others (task 6).
     """
-    words = {word for dialog in train for entry in dialog for word in entry.text.split()}
+    words = {word for said in train for _, text in said for word in text.split()}
     pairs = {}
     for relation in ("R_cuisine", "R_location"):
         values = sorted({fact.value for fact in knowledge if fact.relation == relation})
@@ -170,14 +161,9 @@ def unseen_entities(train, knowledge):
 def move(dialogs, pairs):
     """Dialogs with words replaced by the pairs of `unseen_entities`.
 
-    >>> move([[Turn(1, "thai in rome", "ok"), Fact("resto_rome_thai", "R_price", "cheap")]], {"rome": "hanoi"})[0]
-    [Turn(number=1, user='thai in hanoi', bot='ok'),
-     Fact(subject='resto_hanoi_thai', relation='R_price', value='cheap')]
+    >>> move([[("user", "thai in rome"), ("bot", "ok"), ("fact", "resto_rome_thai R_price cheap")]], {"rome": "hanoi"})
+    [[('user', 'thai in hanoi'), ('bot', 'ok'), ('fact', 'resto_hanoi_thai R_price cheap')]]
     """
     longest_first = sorted(pairs, key=len, reverse=True)
     part = re.compile(r"(?<![^\W_])(" + "|".join(map(re.escape, longest_first)) + r")(?![^\W_])")
-
-    def moved(field):
-        return part.sub(lambda match: pairs[match[1]], field) if isinstance(field, str) else field
-
-    return [[type(entry)(*map(moved, entry)) for entry in dialog] for dialog in dialogs]
+    return [[(by, part.sub(lambda match: pairs[match[1]], text)) for by, text in said] for said in dialogs]

@@ -26,9 +26,7 @@ import numpy as np
 from base.config import NonNegative
 from base.files import UserError, atomic_directory
 from data.corpora import CORPORA
-from data.corpora.babi_dialog import Turn
 from data.prepared import VOCABULARY, CommonSettings, print_summary, write
-from data.text_files import bad_line
 from data.vocabulary import Vocabulary
 from engine.vocabularies import Words
 from tasks.dialog.augment import augment
@@ -86,7 +84,7 @@ def _prepare_task(reader, task, settings):
         vocabulary = Words.of(settings.vocabulary_of, "dialog").vocabulary
     else:
         texts = [text for said in dialogs["train"] for _, text in said]
-        texts += candidates + [fact.text for fact in knowledge] if settings.words_of == "all" else []
+        texts += [*candidates, *map(" ".join, knowledge)] if settings.words_of == "all" else []
         vocabulary = Vocabulary.of_counts(collections.Counter(" ".join(texts).split()))
     encoded = {split: [] for split in SPLITS}
     for split, of_split in dialogs.items():
@@ -112,25 +110,13 @@ def _prepare_task(reader, task, settings):
 
 def _read_dialogs(reader, task, candidates, knowledge):
     """`{split: dialogs}` with dialogs as lists of `(speaker, text)`; `dev-oov` where the knowledge base allows it."""
-
-    def unknown(dialogs):
-        turns = (entry for dialog in dialogs for entry in dialog if isinstance(entry, Turn))
-        return next((turn for turn in turns if turn.bot not in known), None)
-
-    known, dialogs = set(candidates), {split: reader.read_dialogs(file) for split, file in task.splits.items()}
-    for split, found in dialogs.items():
-        if turn := unknown(found):
-            raise bad_line(task.splits[split], turn.number, f"a response of {task.candidates.name}", turn.bot)
+    dialogs = {split: reader.read_dialogs(file, task.candidates) for split, file in task.splits.items()}
     pairs = reader.unseen_entities(dialogs["train"], knowledge)
     if pairs and "dev" in dialogs:
         moved = reader.move(dialogs["dev"], pairs)
-        if not unknown(moved):  # else a substituted response is no candidate
+        if {text for said in moved for speaker, text in said if speaker == "bot"} <= {*candidates}:
             dialogs["dev-oov"] = moved
-    return {split: [[line for entry in each for line in _said(entry)] for each in dialogs[split]] for split in dialogs}
-
-
-def _said(entry):
-    return [("user", entry.user), ("bot", entry.bot)] if isinstance(entry, Turn) else [("fact", entry.text)]
+    return dialogs
 
 
 def encode_dialog(said, sentences):
