@@ -102,11 +102,13 @@ def writing(path):
 
 
 @contextlib.contextmanager
-def _temporary(parent, path):
-    """A fresh directory in `parent`, to write `path` in."""
-    _make(parent)
-    with writing(path), tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=parent) as directory:
-        yield pathlib.Path(directory)
+def _beside(path):
+    """Yields a path in a fresh directory beside `path`; what is made there becomes `path` if the block ends well."""
+    _make(path.parent)
+    with writing(path), tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as directory:
+        made = pathlib.Path(directory) / path.name
+        yield made
+        publish(made, path)
 
 
 @contextlib.contextmanager
@@ -118,11 +120,9 @@ def atomic_directory(path):
     path = pathlib.Path(path)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise UserError(f"{path} must not exist yet, or be an empty directory")
-    with _temporary(path.parent, path) as directory:
-        made = directory / path.name
+    with _beside(path) as made:
         made.mkdir()
         yield made
-        publish(made, path)
 
 
 @contextlib.contextmanager
@@ -134,7 +134,5 @@ def atomic_file(path, mode="w"):
     path = pathlib.Path(path)
     check_output(path)
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
-    with _temporary(path.parent, path) as directory:
-        with open(directory / path.name, mode, **text) as file:
-            yield file
-        publish(directory / path.name, path)
+    with _beside(path) as made, open(made, mode, **text) as file:
+        yield file
