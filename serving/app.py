@@ -224,8 +224,9 @@ class Body(Config, extra="ignore"):
 async def _read(request):
     """The model of a request, its instances, and whether they came by field."""
     model, body, limits = find_model(request), await read(request, Body), request.app.state.limits
-    check_count("`instances`", len(body.instances or ()), limits.instances, "items")
-    return model, body.instances or instances_of(body.inputs, limits), body.instances is None
+    instances = body.instances or instances_of(body.inputs)
+    check_count("`instances`", len(instances), limits.instances, "items")
+    return model, instances, body.instances is None
 
 
 @router.post("/v1/models/{model:model}:predict")

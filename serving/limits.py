@@ -138,14 +138,13 @@ def check_count(where, count, most, unit):
         raise RequestError(413, f"{where} may have {most:,} {unit} at most. Received: {count:,}")
 
 
-def instances_of(columns, limits):
-    """The instances of `{field: [value of each instance]}`, if there are not too many."""
+def instances_of(columns):
+    """The instances of `{field: [value of each instance]}`."""
     if len({len(column) for column in columns.values()}) > 1:
         raise RequestError(400, "the lists of `inputs` must be equally long, one item per instance")
     instances = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     if not instances:
         raise RequestError(400, "expected at least one instance")
-    check_count("`instances`", len(instances), limits.instances, "items")
     return instances
 
 

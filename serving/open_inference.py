@@ -97,7 +97,7 @@ async def infer(request: Request):
     model, asked, limits = find_model(request), await read(request, Inputs), request.app.state.limits
     schema = (await model.metadata())["instance"]["properties"]
     columns = {each.name: _values(each, _is_text(schema.get(each.name, {})), limits) for each in asked.inputs}
-    found = await while_wanted(request, model.predict(instances_of(columns, limits)))
+    found = await while_wanted(request, model.predict(instances_of(columns)))
     outputs = [tensor_of(name, [answer.get(name) for answer in found]) for name in found[0]]
     return as_json({"model_name": model.name, "model_version": model.version, "id": asked.id, "outputs": outputs})
 
