@@ -65,7 +65,7 @@ def _results(function, items):
         yield from function(item)
 
     tasks = map(compute.remote, items)
-    started = collections.deque(itertools.islice(tasks, 2 * int(ray.cluster_resources()["CPU"])))
+    started = collections.deque(itertools.islice(tasks, 2 * int(ray.cluster_resources().get("CPU", 1))))
     try:
         while started:
             yield from map(ray.get, started.popleft())
