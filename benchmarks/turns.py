@@ -10,6 +10,7 @@ import multiprocessing
 import pathlib
 import resource
 import statistics
+import sys
 import time
 
 from absl import flags
@@ -159,9 +160,8 @@ def open_training(side, path, seed):
 
     Returns task, model, a function that makes the arrays of a step, the stream of batches, and one that trains on one.
     """
-    from data.batching import Epochs, ahead
+    from data.batching import Epochs, stream_of
     from engine.devices import OneDevice
-    from engine.train import AHEAD
 
     model, task, dataset, training = build(side, path, seed)
     split = dataset.splits["train"]
@@ -170,8 +170,8 @@ def open_training(side, path, seed):
     def make_arrays(step):
         return task.collate(split, model.config, epochs.batch(step), 4)
 
-    batches = ahead(make_arrays, itertools.count(), AHEAD)
-    return task, model, make_arrays, batches, OneDevice().train_step(model, make_arrays(0))
+    batches = stream_of(make_arrays, 0, sys.maxsize)
+    return task, model, make_arrays, iter(batches), OneDevice().train_step(model, batches)
 
 
 def training_block(side, path, steps, seed):

@@ -1,4 +1,7 @@
-"""Batches of examples of similar size, a pure function of the step: (seed, epoch) fix the order of an epoch."""
+"""Batches of examples of similar size, a pure function of the step: (seed, epoch) fix the order of an epoch.
+
+`stream_of` hands them to the framework: `tf.data` on TensorFlow, plain Python elsewhere.
+"""
 
 import bisect
 import collections.abc
@@ -10,6 +13,31 @@ import threading
 import numpy as np
 
 XLA_MULTIPLE = 16  # lengths are rounded up to this with XLA, which compiles each shape anew, for up to a minute
+
+
+def stream_of(make_arrays, first, last):
+    """Streams the arrays of the steps `range(first, last)`, and makes the next ones while one is computed.
+
+    `make_arrays` is a pure function of a step that returns nested dicts or tuples of NumPy arrays, whose structure,
+    ranks and dtypes are the same at every step. Several threads call it. On TensorFlow the result is a
+    `tf.data.Dataset` whose element has open sizes, elsewhere an iterator of arrays.
+    """
+    import keras  # takes seconds; preparing needs none of it
+
+    def made():
+        return ahead(make_arrays, range(first, last), 4)
+
+    if keras.config.backend() != "tensorflow":
+        return made()
+    import tensorflow as tf
+
+    def spec_of(array):
+        return tf.TensorSpec([None] * array.ndim, array.dtype)
+
+    options = tf.data.Options()
+    options.autotune.enabled = False  # nothing to tune, and its thread sleeps ever longer, which the end waits for
+    signature = tf.nest.map_structure(spec_of, make_arrays(first))
+    return tf.data.Dataset.from_generator(made, output_signature=signature).prefetch(2).with_options(options)
 
 
 def ahead(function, inputs, threads):

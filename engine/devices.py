@@ -67,12 +67,11 @@ class OneDevice:
         """
         return batch
 
-    def train_step(self, model, example):
-        """Returns a function of a batch that trains a compiled model on it and returns `{"loss": value}`.
+    def train_step(self, model, batches):
+        """Returns a function of one of `batches` that trains a compiled model on it and returns `{"loss": value}`.
 
-        On TensorFlow it is one graph for batches of every size, whose structure, ranks and dtypes are those of the
-        batch `example`, so a resumed training computes by the same graph. With `log=True` it adds `gradient_norm`, the
-        global norm before clipping, which takes 4 % of a step; else that is 0.
+        On TensorFlow it is one graph for batches of every size, so a resumed training computes by the same graph. With
+        `log=True` it adds `gradient_norm`, the global norm before clipping, which takes 4 % of a step; else that is 0.
         """
         if keras.config.backend() != "tensorflow":
 
@@ -83,9 +82,7 @@ class OneDevice:
             return train_on_batch
         import tensorflow as tf
 
-        of_batch = tf.nest.map_structure(lambda array: tf.TensorSpec([None] * array.ndim, array.dtype), example)
-
-        @tf.function(input_signature=[of_batch, tf.TensorSpec((), bool)], jit_compile=model.jit_compile)
+        @tf.function(input_signature=[batches.element_spec, tf.TensorSpec((), bool)], jit_compile=model.jit_compile)
         def train_step(batch, log=False):
             inputs, targets = batch
             with tf.GradientTape() as tape:

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from base.files import UserError
 from base.runtime import choose_precision
-from data.batching import Epochs, ahead
+from data.batching import Epochs, stream_of
 from data.text_files import write_json
 from engine.devices import choose_xla, has_gpu, open_devices, set_precision, set_seed
 from engine.optimizers import averaged_weights
@@ -25,7 +25,6 @@ from engine.task import sample_of, training_of
 from engine.vocabularies import start_from
 from models import MODELS
 
-AHEAD = 4  # batches that are made while one is computed
 LOG_INTERVAL = 10  # steps between two looks at the loss: the device need not wait for them
 MIN_CONTEXTS = 100  # contexts of dev; on fewer the best score may be chance
 
@@ -152,18 +151,18 @@ def train(task, run, dataset, devices, *, init_from=None, save_minutes=10.0):
         batch = task.collate(split, model.config, epochs.batch(step), length_multiple)
         return devices.part_of(batch, task.loss_counts, training.batch_size)
 
-    batches = ahead(make_arrays, range(state.step, total), AHEAD)
+    batches = stream_of(make_arrays, state.step, total)
     saved_at, write_scalars = time.monotonic(), _scalar_writer(run.path / "tensorboard")
     with devices.scope(), signals_received() as signals, Progress(state.step, total) as progress:
         progress.line(
             f"{run.path}: {model.count_params():,} parameters, steps per epoch: {epochs.steps:,}, steps between "
             f"validations: {interval:,}{f', {devices.count} devices' if devices.count > 1 else ''}"
         )
-        train_step = devices.train_step(model, make_arrays(state.step))
+        train_step, stream = devices.train_step(model, batches), iter(batches)
         while state.validated_step < total and not state.stopped:
             due, logs, started = state.next_validation(interval, total), [], time.perf_counter()
             steps = min(LOG_INTERVAL, due - state.step)
-            for number, batch in enumerate(itertools.islice(batches, steps), 1):
+            for number, batch in enumerate(itertools.islice(stream, steps), 1):
                 logs.append(train_step(batch, log=number == steps))
                 if signals:
                     break

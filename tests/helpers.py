@@ -232,8 +232,8 @@ def at_step(number, action):
     """For the block, calls `action` after a step of a training, counted from 1."""
     original, count = OneDevice.train_step, itertools.count(1)
 
-    def counting(self, model, example):
-        step = original(self, model, example)
+    def counting(self, model, batches):
+        step = original(self, model, batches)
 
         def counted(batch, log=False):
             logs = step(batch, log)
