@@ -61,7 +61,7 @@ READERS = {
     "smn": Reader(
         lambda path: list(smn.read(path)),
         "1\thello there\thi\ta\u2028b\x85c\x0bd\x0ce\x1cf\rg\n0\t\tno\n",
-        [smn.Line(1, 1, ["hello there", "hi"], "a\u2028b\x85c\x0bd\x0ce\x1cf\rg"), smn.Line(2, 0, [""], "no")],
+        [smn.Line(1, ["hello there", "hi"], "a\u2028b\x85c\x0bd\x0ce\x1cf\rg"), smn.Line(0, [""], "no")],
         {
             f"{smn.FORMAT}, which has tabs": [""],
             f"{smn.FORMAT}, at least three fields": ["1\thello" + 70 * "o"],
@@ -251,14 +251,14 @@ def test_any_squad_is_read_or_refused(tmp_path_factory, content):
 def test_spans_hold_whole_contexts(tmp_path):
     """In a file with a growing conversation, lines that differ only in label or response, and no final line end."""
     path = written(tmp_path / "train.txt", "1\ta\tb\n0\ta\tc\n1\ta\tb\td\n0\ta\tb\te\n1\t\u00e9\tb\r\n1\ta\tb")
-    lines = [line[1:] for line in smn.read(path)]
+    lines = list(smn.read(path))
     found = {tuple(smn.spans(path, size)) for size in range(1, 50)}
     assert {len(parts) for parts in found} == {1, 2, 3}
     for parts in found:
         starts, stops = zip(*parts, strict=True)
         assert (*starts, 41) == (0, *stops) and {*starts} <= {0, 12, 28, 36}  # where contexts begin
         parts = [smn.read(path, lambda path, _, part=part: Span(path, *part)) for part in parts]
-        assert [line[1:] for part in parts for line in part] == lines
+        assert [line for part in parts for line in part] == lines
 
 
 def test_a_compressed_file_is_one_span(tmp_path):

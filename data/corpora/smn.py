@@ -19,7 +19,6 @@ ENDINGS = tuple(text + gz for text in ("", ".txt", ".tsv") for gz in ("", ".gz")
 class Line(NamedTuple):
     """One candidate of one context."""
 
-    number: int  # line of the file, from 1
     label: int
     turns: list[str]
     response: str
@@ -81,4 +80,4 @@ def read(path, opener=open):
             raise bad_line(path, number, f"{FORMAT}, at least three fields", line)
         if not response.encode().strip():
             raise bad_line(path, number, "a response that is not empty", line)
-        yield Line(number, int(label), turns, response)
+        yield Line(int(label), turns, response)
