@@ -1,6 +1,7 @@
 """Small models of dialog, a small world that they are about, and their equations in loops."""
 
 import functools
+import itertools
 
 import numpy as np
 import reference as ref
@@ -10,6 +11,7 @@ from reference_recurrent import log_softmax, sentence_in_loops
 from data.vocabulary import Vocabulary
 from models import MODELS
 from tasks.dialog.data import DialogSplit, World
+from tasks.dialog.prepare import encode_dialog
 
 NAMES = ("memma", "entity-memma", "memn2n", "memr", "supervised-embeddings")
 DROPPING = {"dropout": 0.5}
@@ -50,13 +52,9 @@ def world():
     return World(vocabulary, texts, [], entities)
 
 
-def encode(lists):
-    """`Sentences` of lists of ids."""
-    return world().encode([[world().vocabulary.word(id) for id in ids] for ids in lists])
-
-
-# Speakers of each dialog: 1 user, 2 bot, 3 knowledge. The first turn of two of them has no history.
-SPEAKERS = ([3, 3, 1, 2, 1, 2, 3, 1, 2, 1, 2, 1], [1, 2, 1, 2, 3, 2], [1])
+# Speakers of each dialog. The first turn of two of them has no history.
+BY = {"U": "user", "B": "bot", "K": "fact"}
+SPEAKERS = ("KKUBUBKUBUBU", "UBUBKB", "U")
 ANSWERS = ([3, 7, 12, 0, 5], [3, 9], [1])
 
 
@@ -69,27 +67,24 @@ def texts():
     return found
 
 
-def split_of(texts, speakers=SPEAKERS, encode=encode):
-    """Dialogs of some texts; turns are where the user speaks."""
-    distinct = sorted({tuple(words) for dialog in texts for words in dialog})
-    dialogs = []
-    for b, (dialog, says) in enumerate(zip(texts, speakers, strict=True)):
-        places = [m for m, speaker in enumerate(says) if speaker == 1]
-        dialogs.append(
-            {
-                "sentences": [distinct.index(tuple(words)) for words in dialog],
-                "speakers": says,
-                "times": [max(sum(place <= m for place in places) - 1, 0) for m in range(len(says))],
-                "turns": places,
-                "answers": ANSWERS[b][: len(places)],
-            }
-        )
-    return DialogSplit(encode([list(words) for words in distinct]), dialogs)
+def split_of(world, dialogs, answers=()):
+    """A split of dialogs, lists of `(speaker, text)`; without `answers` they are the responses of the bot."""
+    sentences, encoded = {}, []
+    for said, given in itertools.zip_longest(dialogs, answers):
+        coded = encode_dialog(said, sentences)
+        given = given or [world.numbers[text] for speaker, text in said if speaker == "bot"]
+        encoded.append({**coded, "answers": [*given, *[0] * (len(coded["turns"]) - len(given))]})
+    return DialogSplit(world.encode([text.split() for text in sentences]), encoded)
 
 
 @functools.cache
 def split():
-    return split_of(texts())
+    def text(ids):
+        return " ".join(map(world().vocabulary.word, ids))
+
+    spoken = zip(SPEAKERS, texts(), strict=True)
+    said = [[(BY[letter], text(ids)) for letter, ids in zip(says, each, strict=True)] for says, each in spoken]
+    return split_of(world(), said, ANSWERS)
 
 
 def batch(model, rows=(0, 1, 2), more=0):

@@ -193,8 +193,7 @@ def world():
 
 def answers_to(model, texts):
     """The logits of a conversation."""
-    speakers = [{"U": 1, "B": 2, "K": 3}[text[0]] for text in texts]
-    some = dialog_models.split_of([[text[2:].split() for text in texts]], [speakers], encode=world().encode)
+    some = dialog_models.split_of(world(), [[(dialog_models.BY[text[0]], text[2:]) for text in texts]])
     return to_numpy(model(some.collate([0], model.config.reads, len(world().entities), 1)[0]))[0]
 
 

@@ -7,14 +7,14 @@ import types
 
 import numpy as np
 import pytest
+from dialog_models import split_of
 from helpers import ROOT, ran, refusal, run_process, turns
 
 from data.vocabulary import Vocabulary
 from engine.run import Run
 from tasks import TASKS
 from tasks.dialog.action_mask import CONDITIONS, FILE, READS, ActionMask, StateTracker, learn, load_mask
-from tasks.dialog.data import DialogSplit, World, load_dataset
-from tasks.dialog.prepare import encode_dialog
+from tasks.dialog.data import World, load_dataset
 
 dialog = TASKS["dialog"]
 PLACES = {"roma": ("rome", "thai"), "siam": ("rome", "thai"), "bistro": ("paris", "french"), "chez": ("paris", "thai")}
@@ -54,15 +54,6 @@ TRAIN = [
     [*THAI, *turns("good", "booked", "phone", "it is siam_phone", "ta", "bye")],
     [*PARIS, *turns("<SILENCE>", "how about bistro", "good", "booked")],
 ]
-
-
-def split_of(world, dialogs):
-    sentences, encoded = {}, []
-    for said in dialogs:
-        answers = [world.numbers[text] for speaker, text in said if speaker == "bot"]
-        coded = encode_dialog(said, sentences)
-        encoded.append({**coded, "answers": answers + [0] * (len(coded["turns"]) - len(answers))})
-    return DialogSplit(world.encode([text.split() for text in sentences]), encoded)
 
 
 @pytest.fixture(scope="module")
