@@ -12,6 +12,7 @@ from data.corpora import smn
 from engine.evaluate import evaluate
 from engine.run import BEST, LAST, METRICS, Run
 from tasks import TASKS
+from tools import reproduce
 from tools.publish import halve
 from tools.reproduce import PUBLISHED, compare
 
@@ -92,6 +93,18 @@ def test_differences_beyond_rounding_are_an_error(capsys):
     claimed, found = {"dev": {"EM": 0.6706, "F1": 0.7664}}, {"dev": {"EM": 0.6712, "F1": 0.7664}}
     assert "1 of 2 scores differ" in refusal(compare, claimed, found)
     assert "| dev | EM | 0.6706 | 0.6712 | differs |" in capsys.readouterr().out
+
+
+def test_training_anew_repeats_each_stage_with_its_settings(monkeypatch):
+    called = []
+    monkeypatch.setattr(reproduce, "call", called.append)
+    trained = reproduce.trained(Run.open(ROOT / "pretrained" / "chat-xdailydialog"), [])
+    assert trained == "runs/reproduced/4-chat-xdailydialog"
+    assert called[2] == (
+        "train.py --workdir=runs/reproduced/3-chat-subtitles-long --seed=1 --precision=float32 "
+        "--recipe=chat-subtitles-long --epochs=2 --data=build/subtitles --init_from=runs/reproduced/2-chat-xdailydialog"
+    )
+    assert "--precision=bfloat16" in called[0]
 
 
 @pytest.mark.slow

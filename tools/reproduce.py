@@ -54,13 +54,15 @@ def trained(run, prepares):
     for command in prepares:
         if not (ROOT / re.search(r"--out=(\S+)", command)[1]).exists():
             call(command)
-    workdir, settings = None, f"--seed={run.training.seed} --precision={run.training.precision}"
+    workdir = None
     for number, stage in enumerate(run.trainings(), 1):
-        recipe, data = (re.search(rf"--{flag}=(\S+)", stage["command"])[1] for flag in ("recipe", "data"))
-        start, workdir = f"--init_from={workdir}" if workdir else "", f"runs/reproduced/{number}-{recipe}"
-        epochs = "".join(re.findall(r"--epochs=\S+", stage["command"]))
-        fresh = f"--recipe={recipe} --data={data} {settings} {epochs} {start}"
-        call(f"train.py --workdir={workdir} {'--resume' if (ROOT / workdir / LAST).exists() else fresh}")
+        given = dict(re.findall(r"--(recipe|data|epochs|precision)=(\S+)", stage["command"]))
+        flags_of = {"seed": run.training.seed, "precision": run.training.precision, **given}
+        fresh = [f"--{name}={value}" for name, value in flags_of.items()] + re.findall(r"--set=\S+", stage["command"])
+        fresh += [f"--init_from={workdir}"] if workdir else []
+        workdir = f"runs/reproduced/{number}-{given['recipe']}"
+        how = ["--resume"] if (ROOT / workdir / LAST).exists() else fresh
+        call(" ".join(["train.py", f"--workdir={workdir}", *how]))
     return workdir
 
 
