@@ -1,4 +1,7 @@
-"""`tasks.dialog.data`: batches of dialogs, the world they are about, and its files."""
+"""`tasks.dialog.data`: the world of a bot, and its files.
+
+Batches are asserted by `test_models_contract.test_matches_its_article`: models of dialogs read them, however padded.
+"""
 
 import collections
 
@@ -6,67 +9,9 @@ import numpy as np
 import pytest
 from helpers import refusal
 
-from data.sequences import Sequences
 from data.vocabulary import Vocabulary
 from models import MODELS
-from tasks.dialog.data import DialogSplit, Sentences, World, load_dataset
-
-# === Batches ===
-
-INPUTS = ["words", "typed_words", "sentences", "speakers", "times", "turns", "mentions"]
-E = 7  # entities
-PLAIN = [[11, 12, 13], [14], [15, 16, 17, 18, 19], [20, 21]]
-TYPED = [[11, 12, 13], [91], [15, 16, 92, 0, 19], [20, 21]]
-MENTIONED = [[], [1, 7], [3], []]
-DIALOGS = [
-    dict(zip(("sentences", "speakers", "times", "turns", "answers"), values, strict=True))
-    for values in (
-        ([3, 1], [1, 2], [0, 0], [0], [6]),
-        ([0, 1, 3, 3, 2, 1], [3, 1, 2, 1, 2, 3], [0, 0, 0, 1, 1, 1], [1, 3], [5, 0]),
-        ([1, 2, 0], [1, 2, 1], [0, 0, 1], [0, 2], [2, 6]),
-    )
-]
-
-
-@pytest.mark.parametrize("rows", [[0], [1], [2, 0], [0, 1, 2]])
-@pytest.mark.parametrize("multiple", [1, 4, 5])
-def test_collate_matches_loops(rows, multiple):
-    split = DialogSplit(Sentences(*map(Sequences.of, (PLAIN, TYPED, MENTIONED))), DIALOGS)
-    inputs, answers = split.collate(rows, INPUTS, E, multiple)
-    chosen = [DIALOGS[row] for row in rows]
-
-    def size(lists, multiple=multiple):
-        return next(n for n in range(max(map(len, lists)), 99) if n % multiple == 0)
-
-    B, M, T = len(rows), *(size([dialog[name] for dialog in chosen]) for name in ("sentences", "turns"))
-    distinct = {sentence for dialog in chosen for sentence in dialog["sentences"]}
-    W = size([PLAIN[sentence] for sentence in distinct])
-    shapes = {"turns": (B, T), "words": (B, M, W), "typed_words": (B, M, W), "mentions": (B, M, E)}
-    expected = {name: np.zeros(shapes.get(name, (B, M)), np.int32) for name in INPUTS if name != "sentences"}
-    expected["mentions"] = expected["mentions"].astype(np.uint8)
-    correct = np.full((B, T), -1, np.int32)
-    for b, dialog in enumerate(chosen):
-        for m, sentence in enumerate(dialog["sentences"]):
-            expected["words"][b, m, : len(PLAIN[sentence])] = PLAIN[sentence]
-            expected["typed_words"][b, m, : len(TYPED[sentence])] = TYPED[sentence]
-            for entity in MENTIONED[sentence]:
-                expected["mentions"][b, m, entity - 1] = 1
-        for name in ("speakers", "times", "turns"):
-            expected[name][b, : len(dialog[name])] = dialog[name]
-        correct[b, : len(dialog["answers"])] = dialog["answers"]
-    assert list(inputs) == INPUTS
-    S = size([[0, *distinct]], 4 * multiple)  # sentence 0 is empty
-    numbers = inputs.pop("sentences")
-    assert numbers.dtype == np.int32 and set(numbers.ravel()) - {0} == set(range(1, len(distinct) + 1))
-    for name in ("words", "typed_words"):
-        assert inputs[name].shape == (S, W) and not inputs[name][0].any()
-        inputs[name] = inputs[name][numbers]
-    for name, values in expected.items():
-        assert inputs[name].dtype == values.dtype, name
-        np.testing.assert_array_equal(inputs[name], values, err_msg=name)
-    np.testing.assert_array_equal(answers, correct)
-    assert answers.dtype == np.int32
-
+from tasks.dialog.data import World, load_dataset
 
 # === The world ===
 

@@ -53,26 +53,11 @@ def test_each_turn_is_answered_as_the_model_does_in_a_batch(trained_dialog, prep
     assert bool(predictor.explain({"history": histories[-1]})["attention"]) == (model == "memma")
 
 
-def test_a_batch_is_answered_as_each_instance_alone(predictor):
-    said = [USER, {"speaker": "bot", "text": predictor.world.candidates[3]}]
-    instances = [
-        {"history": [USER]},
-        {"history": [*said, {"speaker": "user", "text": "thai food please"}], "facts": ["prezzo R_cuisine thai"]},
-        {"history": [{"speaker": "user", "text": ""}]},
-        {"history": said},  # after the bot: silence
-    ]
-    together = predictor.predict(instances)
-    for instance, found in zip(instances, together, strict=True):
-        [alone] = predictor.predict([instance])
-        assert alone["response"] == found["response"] == found["said"][0]["text"]
-        scores = [each["score"] for each in found["best"]]
-        np.testing.assert_allclose([each["score"] for each in alone["best"]], scores, rtol=1e-4)
-        assert scores == sorted(scores, reverse=True) and sum(scores) <= 1
-        expected = found["best"][0]["text"] if scores else predictor.world.puzzled
-        assert found["response"] == expected
-    rows = predictor.explain(instances[1])["attention"][0]["rows"]
-    assert rows == ["user: hello", f"bot: {said[1]['text']}", "fact: prezzo R_cuisine thai"]
-    assert predictor.explain(instances[0])["attention"] == [] and predictor.predict([]) == []
+def test_memories_are_the_sentences_before_the_last_one_and_the_facts(predictor):
+    said = [USER, {"speaker": "bot", "text": predictor.world.candidates[3]}, {"speaker": "user", "text": "thai please"}]
+    found = predictor.explain({"history": said, "facts": ["prezzo R_cuisine thai"]})
+    assert found["attention"][0]["rows"] == ["user: hello", f"bot: {said[1]['text']}", "fact: prezzo R_cuisine thai"]
+    assert predictor.explain({"history": [USER]})["attention"] == [] and predictor.predict([]) == []
 
 
 @pytest.mark.parametrize(
