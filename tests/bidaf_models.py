@@ -5,7 +5,6 @@ import numpy as np
 from helpers import randomised, to_numpy
 from reference import cnn_in_loops, flow_in_loops, highway_in_loops, self_attention_in_loops
 from reference_recurrent import bilstm_in_loops, dynamic_in_loops, log_softmax, softmax
-from seq2seq_models import padded
 
 from models.bidaf import BiDAF, BiDAFConfig
 
@@ -41,6 +40,11 @@ def fresh(**settings):
 
 def made(**settings):
     return randomised(fresh(**settings), 1, 0.4)
+
+
+def padded(lists, more):
+    width = max(map(len, lists)) + more
+    return np.array([ids + [0] * (width - len(ids)) for ids in lists], "int32")
 
 
 def batch(model, rows=(0, 1, 2), more=0):

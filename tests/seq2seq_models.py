@@ -6,7 +6,9 @@ import numpy as np
 from helpers import randomised, to_numpy
 from reference_recurrent import decode_in_loops, encode_in_loops, float64, log_softmax
 
+from data.sequences import Sequences
 from models.seq2seq import Seq2Seq, Seq2SeqConfig
+from tasks.generation.data import GenerationSplit
 
 V, E, H = 13, 7, 22  # words, features of a word, units: halved, a prime
 BEGIN = V + 1
@@ -33,16 +35,10 @@ def made(**settings):
     return randomised(fresh(**settings), 1, 0.4)
 
 
-def padded(lists, more):
-    width = max(map(len, lists)) + more
-    return np.array([ids + [0] * (width - len(ids)) for ids in lists], "int32")
-
-
 def batch(model, rows=(0, 1, 2, 3), more=0):
-    """Inputs and targets of some pairs, with `more` padding than they need."""
-    sources, targets = zip(*(EXAMPLES[row] for row in rows), strict=True)
-    before = [[BEGIN, *target[:-1]] for target in targets]
-    return {"source": padded(sources, more), "target_in": padded(before, more)}, padded(targets, more)
+    """Inputs and targets of some pairs; with `more` their sizes are multiples of it."""
+    sources, targets = map(Sequences.of, zip(*EXAMPLES, strict=True))
+    return GenerationSplit(sources, targets, BEGIN).collate(np.array(rows), more or 1)
 
 
 def real(logits, row):

@@ -10,10 +10,9 @@ import pytest
 from helpers import refusal, written
 
 from data import pickles
-from data.sequences import Sequences
 from data.vocabulary import Vocabulary
 from tasks import TASKS
-from tasks.generation.data import GenerationSplit, TextSettings, load_dataset, read_references
+from tasks.generation.data import TextSettings, load_dataset, read_references
 from tasks.generation.prepare import Settings, prepare
 
 generation = TASKS["generation"]
@@ -122,26 +121,6 @@ def test_nothing_is_left_behind_where_it_fails(source, tmp_path):
 
 
 # === Batches ===
-
-
-@pytest.mark.parametrize(("multiple", "max_source", "max_target"), [(1, None, None), (3, 5, 2), (4, 2, 7), (1, 1, 1)])
-def test_collate_matches_loops(multiple, max_source, max_target):
-    rng = np.random.default_rng(3)
-    source, target = (
-        [[*rng.integers(2, 11, size=rng.integers(1, longest)).tolist(), EOS] for _ in range(13)] for longest in (11, 7)
-    )
-    split = GenerationSplit(Sequences.of(source), Sequences.of(target), bos=12)
-    assert len(split) == 13
-    assert split.sizes.tolist() == [[len(t), len(s)] for s, t in zip(source, target, strict=True)]
-    for rows in ([5, 0, 12], [12], [7, 7], list(range(13))):
-        inputs, targets = split.collate(np.array(rows), multiple, max_source, max_target)
-        read = [source[row][-(max_source or 99) :] for row in rows]
-        written = [target[row][: max_target or 99] for row in rows]
-        expected = read, [[12, *ids[:-1]] for ids in written], written
-        for array, lists in zip((inputs["source"], inputs["target_in"], targets), expected, strict=True):
-            width = -(-max(map(len, lists)) // multiple) * multiple
-            assert array.dtype == np.int32
-            assert array.tolist() == [ids + [0] * (width - len(ids)) for ids in lists]
 
 
 def test_a_reverse_model_reads_targets_and_writes_sources(generation_dataset, generation_model):

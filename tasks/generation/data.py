@@ -84,9 +84,9 @@ class GenerationSplit:
 
         >>> source, target = Sequences.of([[5, 6, 1]]), Sequences.of([[7, 8, 1]])
         >>> split = GenerationSplit(source, target, bos=9)
-        >>> inputs, target = split.collate([0], multiple=4, max_source=2)
+        >>> inputs, target = split.collate([0], multiple=4, max_source=2, max_target=2)
         >>> inputs["source"].tolist(), inputs["target_in"].tolist(), target.tolist()
-        ([[6, 1, 0, 0]], [[9, 7, 8, 0]], [[7, 8, 1, 0]])
+        ([[6, 1, 0, 0]], [[9, 7, 0, 0]], [[7, 8, 0, 0]])
         """
         S = self.source.width(rows, max_source, multiple)
         T = self.target.width(rows, max_target, multiple)
