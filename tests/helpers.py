@@ -30,7 +30,7 @@ from engine import chat as terminal
 from engine.devices import OneDevice, choose_xla
 from engine.run import Run
 from engine.task import Recipe
-from engine.train import resume, start
+from engine.train import start
 from models.seq2seq import Seq2Seq, Seq2SeqConfig
 from tasks import TASKS
 
@@ -200,12 +200,6 @@ def train_small(task, data, workdir, settings=None, init_from=None, devices="one
     model, usual = SMALL_RUNS[task]
     settings = {**usual, **(settings or {}), **changes}
     return start(TASKS[task], model, data, workdir, settings, init_from=init_from, devices=devices)
-
-
-def resume_small(task, workdir, devices="one", epochs=None):
-    """Continues what `train_small` began, to the epochs of `SMALL_RUNS`."""
-    epochs = epochs or SMALL_RUNS[task][1]["epochs"]
-    return resume(TASKS[task], workdir, epochs=epochs, devices=devices)
 
 
 def copy_of(run, tmp_path_factory):

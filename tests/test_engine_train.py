@@ -13,7 +13,7 @@ from unittest.mock import Mock
 import keras
 import numpy as np
 import pytest
-from helpers import SMALL_RUNS, at_step, check_same_training, refusal, resume_small, train_small, weights_of_run
+from helpers import SMALL_RUNS, at_step, check_same_training, refusal, train_small, weights_of_run
 
 from base import runtime
 from engine.devices import OneDevice
@@ -212,7 +212,7 @@ def test_resume_is_exact_after_any_step_into_any_shape(tmp_path):
         check_same_training(trained(path, targets, **settings), whole)
 
 
-def test_an_extended_run_keeps_its_validation_steps(tmp_path):
+def test_an_extended_run_keeps_its_validation_steps_and_continues_exactly(tmp_path):
     targets = np.linspace(-1, 1, 7)
     run = trained(tmp_path / "run", targets, total=9)
     assert [row["step"] for row in run.history()] == [7, 9]
@@ -220,6 +220,9 @@ def test_an_extended_run_keeps_its_validation_steps(tmp_path):
     assert [row["step"] for row in run.history()] == [7, 9, 14, 21]
     trained(run.path, targets, total=7)  # fewer than were done
     assert run.saved_state().step == 21
+    whole = trained(tmp_path / "whole", targets, total=14)
+    trained(tmp_path / "extended", targets, total=7)
+    check_same_training(trained(tmp_path / "extended", targets, total=14), whole)
 
 
 def test_a_killed_process_loses_no_more_than_was_not_saved(tmp_path, monkeypatch):
@@ -300,12 +303,6 @@ def test_the_best_weights_are_those_of_the_best_validation(task, request):
     metrics, score = TASKS[task].validate(run.load_model(), TASKS[task].dataset_of(run).splits["dev"])
     assert score == pytest.approx(SCORES[task](best), rel=1e-4)
     assert metrics == pytest.approx({metric: best[metric] for metric in metrics}, rel=1e-4, abs=1e-5)
-
-
-def test_more_epochs_continue_exactly(prepared, trained_selection, tmp_path):
-    train_small("selection", prepared, tmp_path / "run", epochs=0.5)
-    keras.utils.clear_session()
-    check_same_training(resume_small("selection", tmp_path / "run"), trained_selection)
 
 
 @pytest.mark.slow

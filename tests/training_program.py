@@ -12,9 +12,10 @@ import signal
 import sys
 
 import keras
-from helpers import SMALL_RUNS, at_step, resume_small, train_small
+from helpers import SMALL_RUNS, at_step, train_small
 
 from engine.evaluate import evaluate
+from engine.train import resume
 from tasks import TASKS
 
 
@@ -40,7 +41,7 @@ def train_one(plan, run, task, data):
         except KeyboardInterrupt as error:
             print(error, file=sys.stderr)
         keras.utils.clear_session()
-        trained = resume_small(task, path, **options)
+        trained = resume(TASKS[task], path, **options)
     else:
         trained = train_small(task, data, path, settings, **options)
     found = {"devices": trained.record["devices"], "history": trained.history()}
