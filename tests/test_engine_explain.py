@@ -1,5 +1,6 @@
 """Pictures of attention: in the terminal, as PNG and JSON, for each task by evaluate.py."""
 
+import collections
 import io
 import json
 
@@ -9,6 +10,7 @@ from helpers import TASKS_ONE_FAST, ran, run_script, script_refusal
 from matplotlib import colormaps
 from matplotlib.image import imread
 from rich.console import Console
+from scipy import ndimage
 
 from base.files import UserError
 from engine.explain import draw, explain_examples, heat_map
@@ -39,13 +41,9 @@ def test_a_picture_has_a_panel_per_map(tmp_path):
     detail = {**MAP, "group": "g"}
     wide = {**MAP, "columns": list("abcdefghij") * 3, "weights": [[0.0] * 29 + [1.0]] * 2}  # two of them have no room
     draw([wide, wide, detail, detail, {**detail, "group": "h"}], tmp_path / "five.png")
-    seen = dark(tmp_path / "five.png")
-    bands = np.split(seen, np.flatnonzero(begins(seen.any(axis=1)))[1:])  # bands of rows; dark cells in each
-    assert [int(begins(band.any(axis=0)).sum()) for band in bands] == [1, 1, 2, 1]
-
-
-def begins(seen):
-    return seen & ~np.concatenate([[False], seen[:-1]])
+    cells, _ = ndimage.label(dark(tmp_path / "five.png"))
+    tops = collections.Counter(rows.start for rows, _ in ndimage.find_objects(cells))
+    assert [tops[top] for top in sorted(tops)] == [1, 1, 2, 1]
 
 
 def test_a_picture_that_cannot_be_written_says_so(tmp_path):

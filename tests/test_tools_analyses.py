@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from helpers import ran, script_refusal
 from matplotlib.image import imread
+from scipy import ndimage
 
 from engine.run import Run
 from tasks.reading_comprehension.scoring import by_first_word
@@ -22,8 +23,7 @@ def bars(path):
     """Number of bars of a plot: runs of blue in the row of pixels above the axis."""
     picture = imread(path)[..., :3]
     blue = (picture[..., 2] > 0.6) & (picture[..., 0] < 0.2)
-    row = blue[blue.any(axis=1).nonzero()[0][-1] - 2]
-    return int((row[1:] & ~row[:-1]).sum())
+    return ndimage.label(blue[blue.any(axis=1).nonzero()[0][-1] - 2])[1]
 
 
 def test_one_run_by_groups_of_its_examples(trained_selection, trained_reading_comprehension, tmp_path):
