@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from helpers import ROOT, ran, refusal, run_process, written
+from test_architecture import FILES
 from test_data_corpora import Reader, of_paths
 
 from data.corpora import CORPORA
@@ -24,7 +25,6 @@ from engine.train import start
 from models import MODELS, ModelEntry
 from tasks import RECIPES, TASKS
 
-ROOMS = ("base", "benchmarks", "data", "engine", "layers", "metrics", "models", "serving", "tasks", "tools")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TESTS = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "tests").glob("test_*.py")}
 
@@ -118,12 +118,11 @@ def test_the_map_names_files_that_exist_and_every_file_of_the_shared_rooms():
 # === Plain English in the source ===
 
 PHRASES = r"\b(so many|of which|in turn|as of|stands|goes on|is none|has not)\b"
-SOURCE = [*ROOT.glob("*.py"), *(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))]
 
 
 def test_docstrings_begin_with_a_noun_or_a_verb_and_are_few():
     begins, lines, documented = [], collections.Counter(), collections.Counter()
-    for path in SOURCE:
+    for path in FILES:
         code = path.read_text(encoding="utf-8")
         part = "layers and models" if path.parent.name in ("layers", "models") else "elsewhere"
         lines[part] += code.count("\n")
@@ -138,7 +137,7 @@ def test_docstrings_begin_with_a_noun_or_a_verb_and_are_few():
 
 
 def test_phrases_that_nobody_else_uses_are_rare():
-    for path in SOURCE:
+    for path in FILES:
         for token in tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline):
             if token.type in (tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", None)):
                 assert not re.search(PHRASES, token.string, re.IGNORECASE), f"{path}, line {token.start[0]}"

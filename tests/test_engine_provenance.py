@@ -2,10 +2,10 @@
 
 import os
 import subprocess
-import sys
 
 import keras
 import pytest
+from helpers import ran, run_process
 
 from base.runtime import available_cpus
 from engine import provenance
@@ -57,7 +57,5 @@ def test_provenance_names_command_hardware_and_versions(monkeypatch):
 def test_a_module_is_called_by_its_name(tmp_path):
     (tmp_path / "kit").mkdir()
     (tmp_path / "kit" / "say.py").write_text("from engine.provenance import command\n\nprint(command())\n")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(provenance.ROOT)])}
-    command = [sys.executable, "-m", "kit.say", "a b"]
-    stdout = subprocess.check_output(command, cwd=tmp_path, env=environment, text=True)
-    assert stdout == "python -m kit.say 'a b'\n"
+    done = ran("-m", "kit.say", "a b", by=run_process, PYTHONPATH=f"{tmp_path}{os.pathsep}{provenance.ROOT}")
+    assert done.stdout == "python -m kit.say 'a b'\n"
