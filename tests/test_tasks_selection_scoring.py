@@ -6,6 +6,7 @@ import types
 
 import numpy as np
 import pytest
+from dam_models import batch_of
 from helpers import randomised, refusal, train_small
 from keras import ops
 
@@ -35,28 +36,19 @@ def split_in_loops(context):
     return [*turns, turn] if turn else turns
 
 
-def padded_in_loops(lists, width):
-    return [ids[-width:] + [0] * (width - len(ids[-width:])) for ids in lists]
-
-
 def collate_in_loops(contexts, candidates, max_turns, max_words, multiple):
-    """Batch of contexts (lists of turns) and candidates (lists of responses, None: none)."""
-    kept = [turns[-max_turns:] for turns in contexts]
-    candidates = [[ids or [] for ids in row] for row in candidates]
-    T = max([1, *(len(turns) for turns in kept)])
+    """Batch of contexts (lists of turns) and candidates (lists of responses)."""
 
-    def width(lists):
-        longest = max([1, *(len(ids) for ids in lists)])
-        while longest % multiple:
-            longest += 1
-        return min(longest, max_words)
+    def cut(lists):
+        return [ids[-max_words:] for ids in lists]
 
-    K = width([turn for turns in kept for turn in turns])
-    J = width([ids for row in candidates for ids in row])
-    return {
-        "turns": [padded_in_loops(turns + [[]] * (T - len(turns)), K) for turns in kept],
-        "responses": [padded_in_loops(row, J) for row in candidates],
-    }
+    def width(side):
+        longest = max([1, *(len(ids) for each in some for ids in each[side])])
+        return min(-(-longest // multiple) * multiple, max_words)
+
+    pairs = zip(contexts, candidates, strict=True)
+    some = [(cut(turns[-max_turns:]), cut(responses)) for turns, responses in pairs]
+    return batch_of(some, k=width(0), j=width(1))
 
 
 def corpus(seed, contexts=13, longest=29, share_of_eos=0.3):
@@ -102,11 +94,12 @@ def test_collate_matches_loops(max_turns, max_words, multiple):
         found = split.collate(split.context[lines], responses, max_turns, max_words, multiple)
         expected = collate_in_loops(
             [split_in_loops(c[line]) for line in lines],
-            [[r[i] if i >= 0 else None for i in row] for row in responses],
+            [[r[i] if i >= 0 else [] for i in row] for row in responses],
             *(max_turns, max_words, multiple),
         )
-        assert {name: ids.tolist() for name, ids in found.items()} == expected
-        assert all(ids.dtype == np.int32 for ids in found.values())
+        assert found.keys() == expected.keys()
+        for name, ids in found.items():
+            np.testing.assert_array_equal(ids, expected[name], strict=True)
 
 
 # === Training ===
