@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
 import keras
 import numpy as np
@@ -237,23 +237,19 @@ def at_step(number, action):
 
         return counted
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(OneDevice, "train_step", counting)
+    with patch.object(OneDevice, "train_step", counting):
         yield
 
 
-def check_same_training(run, whole, loss=1e-6):
-    """A training that was interrupted and resumed ends as one that was not: weights, optimizer, validations.
-
-    `loss` is the relative tolerance of the loss of an interval.
-    """
+def check_same_training(run, whole):
+    """A training that was interrupted and resumed ends as one that was not: weights, optimizer, validations."""
     found, expected = weights_of_run(run), weights_of_run(whole)
     assert found.keys() == expected.keys()
     for name, value in expected.items():
         np.testing.assert_array_equal(found[name], value, err_msg=name)
     for row, of_whole in zip(run.history(), whole.history(), strict=True):
         times = {name: row[name] for name in ("seconds", "steps_per_second")}
-        assert row == {**of_whole, **times, "loss": pytest.approx(of_whole["loss"], rel=loss)}
+        assert row == {**of_whole, **times, "loss": pytest.approx(of_whole["loss"], rel=1e-6)}
 
 
 @contextlib.contextmanager
@@ -271,37 +267,27 @@ def full_disk(size):
 
 
 def run_script(script, *arguments):
-    """What `python SCRIPT ARGUMENTS` does at the project's root, in this process, which has TensorFlow already.
-
-    Flags that other scripts defined here are put aside meanwhile.
-    """
-    out, err, argv, on_interrupt = io.StringIO(), io.StringIO(), sys.argv, signal.getsignal(signal.SIGINT)
-    put_aside = _without_project_flags()
-    sys.argv = [script, *map(str, arguments)]
-    code = None
+    """What `python SCRIPT ARGUMENTS` does at the project's root, in this process, which has TensorFlow already."""
+    out, err, code, on_interrupt = io.StringIO(), io.StringIO(), None, signal.getsignal(signal.SIGINT)
+    argv = [script, *map(str, arguments)]
     try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            runpy.run_path(str(ROOT / script), run_name="__main__")
+        with _flags_put_aside(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            with patch.object(sys, "argv", argv):
+                runpy.run_path(str(ROOT / script), run_name="__main__")
     except SystemExit as end:
         code = end.code
         if isinstance(code, str):  # which Python prints
             err.write(f"{code}\n")
             code = 1
     finally:
-        sys.argv = argv
         signal.signal(signal.SIGINT, on_interrupt)  # a script that was interrupted ignores another one
-        _without_project_flags()
-        flags.FLAGS.append_flag_values(put_aside)
-    return subprocess.CompletedProcess(sys.argv, code or 0, out.getvalue(), err.getvalue())
+    return subprocess.CompletedProcess(argv, code or 0, out.getvalue(), err.getvalue())
 
 
 def import_script(name):
-    """Imports the module of a script, whose flags another one may define too; they are put aside."""
-    put_aside = _without_project_flags()
-    module = importlib.import_module(name)
-    _without_project_flags()
-    flags.FLAGS.append_flag_values(put_aside)
-    return module
+    """Imports the module of a script, whose flags another one may define too."""
+    with _flags_put_aside():
+        return importlib.import_module(name)
 
 
 def run_process(*command, stdin="", **environment):
@@ -341,6 +327,17 @@ def talk_plain(chat, *lines, width=100):
     console.input = Mock(side_effect=[*lines, EOFError])
     terminal.talk(chat, console)
     return console.file.getvalue()
+
+
+@contextlib.contextmanager
+def _flags_put_aside():
+    """For the block, scripts can define flags that others defined here; afterwards there are those from before."""
+    put_aside = _without_project_flags()
+    try:
+        yield
+    finally:
+        _without_project_flags()
+        flags.FLAGS.append_flag_values(put_aside)
 
 
 def _without_project_flags():

@@ -122,8 +122,7 @@ def test_weights_with_nan_are_refused(trained_dialog, copied):
     model = trained_dialog.load_model()
     model.trainable_weights[-1].assign(np.full(model.trainable_weights[-1].shape, np.nan))
     copied.save_best(model)
-    with pytest.raises(UserError, match=r"the weights of .* have NaN or infinity"):
-        copied.load_model()
+    assert re.search("the weights of .* have NaN or infinity", refusal(copied.load_model))
 
 
 def test_hashed_words_need_no_room(trained_selection, tmp_path):

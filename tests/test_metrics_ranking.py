@@ -28,11 +28,11 @@ def in_loops(scores, labels, groups, ties):
     return {name: np.mean([row[name] for row in rows]) for name in METRICS}
 
 
-def ragged(seed, contexts=41, sizes=(1, 8), levels=4):
+def ragged(seed):
     """Contexts of 1 to 7 lines, few score levels (many ties), any number of positives."""
     rng = np.random.default_rng(seed)
-    groups = np.repeat(rng.permutation(contexts) - 3, rng.integers(*sizes, contexts))
-    return rng.integers(0, levels, len(groups)) / 7, rng.integers(0, 2, len(groups)), groups
+    groups = np.repeat(rng.permutation(41) - 3, rng.integers(1, 8, 41))
+    return rng.integers(0, 4, len(groups)) / 7, rng.integers(0, 2, len(groups)), groups
 
 
 @pytest.mark.parametrize("ties", TIES)

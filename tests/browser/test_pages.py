@@ -5,18 +5,17 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import urllib.parse
 
 import pytest
 
-from tests.browser.conftest import TABS, open_tab, opened
+from tests.browser.conftest import CHROMIUM, TABS, open_tab, opened
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.skipif(not (shutil.which("chromium") or shutil.which("chromium-browser")), reason="no Chromium here"),
+    pytest.mark.skipif(not CHROMIUM, reason="no Chromium here"),
 ]
 
 HOSTILE = [
