@@ -4,7 +4,7 @@ import ast
 import collections
 import dataclasses
 import doctest
-import importlib
+import functools
 import io
 import re
 import sys
@@ -14,7 +14,7 @@ import types
 import numpy as np
 import pytest
 import tensorflow as tf
-from helpers import ROOT, ran, refusal, run_process, written
+from helpers import ROOT, ran, refusal, run_process, run_script, written
 from test_architecture import FILES
 from test_data_corpora import Reader, of_paths
 
@@ -76,21 +76,17 @@ def commands(text):
         if (ROOT / path.replace(".py", "/__main__.py")).exists():
             path = path.replace(".py", "/__main__.py")
         if (ROOT / path).exists():
-            yield ROOT / path, re.findall(r"--(?:no)?(\w+)", arguments), dict(re.findall(r"--(\w+)=(\S+)", arguments))
+            yield path, re.findall(r"--(?:no)?(\w+)", arguments), dict(re.findall(r"--(\w+)=(\S+)", arguments))
+
+
+@functools.cache
+def flags_of(script):
+    return set(re.findall(r"(?m)^  --(?:\[no\])?(\w+)", run_script(script, "--helpfull").stdout))
 
 
 def test_commands_of_a_page_have_flags_that_exist(text):
     for script, given, values in commands(text):
-        code = script.read_text(encoding="utf-8")
-        if re.search(r"from benchmarks(\.turns import| import turns)", code):
-            code += (ROOT / "benchmarks" / "turns.py").read_text(encoding="utf-8")
-        known = set(re.findall(r'DEFINE_\w+\(\s*"(\w+)"', code))
-        for names in re.findall(r"^(?:LIMITS|TRAINING) = \((.*)\)$", code, re.MULTILINE):  # of `cli.define_settings`
-            known.update(re.findall(r'"(\w+)"', names))
-        if script.name == "prepare.py":
-            tasks = {corpus.task for corpus in CORPORA.values()}
-            known.update(*(importlib.import_module(f"tasks.{task}.prepare").Settings.model_fields for task in tasks))
-        assert set(given) <= known, f"{script.name}: {given}"
+        assert set(given) <= flags_of(script), f"{script}: {given}"
         if "recipe" in given and "..." not in values["recipe"]:
             assert set(values["recipe"].split(",")) <= set(RECIPES), values["recipe"]
         if "corpus" in given and values["corpus"] != "FORMAT":
