@@ -3,7 +3,6 @@
 import threading
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from engine import parallel
@@ -21,21 +20,6 @@ def test_results_come_in_order_whatever_takes_longest():
 
     assert parallel.batches_at_once() > 1
     assert list(parallel.in_order(compute, range(5))) == [0, 10, 20, 30, 40]
-
-
-def test_a_model_is_compiled_once_for_all_sizes():
-    given = {"a": keras.Input((None,), name="a"), "b": keras.Input((None, 3), name="b")}
-    model = keras.Model(given, keras.ops.sum(given["a"], axis=1) + keras.ops.sum(given["b"], axis=(1, 2)))
-    batches = [(2, 3, 4), (5, 3, 1), (2, 7, 1), (1, 1, 1)]
-
-    def compute(batch):
-        B, A, K = batch
-        return model.predict_on_batch({"a": np.ones((B, A), "float32"), "b": np.ones((B, K, 3), "float32")}).tolist()
-
-    for _ in range(2):
-        found = list(parallel.in_order(compute, batches, model))
-        assert found == [[A + 3.0 * K] * B for B, A, K in batches]
-        assert model.predict_function.experimental_get_tracing_count() == 1
 
 
 def test_other_backends_compute_one_batch_at_a_time(monkeypatch):
