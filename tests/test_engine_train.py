@@ -266,13 +266,6 @@ def test_a_signal_saves_and_resume_continues_exactly(prepared_dialog, tmp_path, 
     assert (run.path / ".env.local").exists() and not (run.path / f".{LAST}.x7").exists()
 
 
-def test_a_run_that_ends_before_anything_was_saved_leaves_nothing(prepared_dialog, tmp_path):
-    interrupt = Mock(side_effect=KeyboardInterrupt)  # as a second signal does
-    with at_step(3, interrupt), pytest.raises(KeyboardInterrupt, match=r"^interrupted; nothing was saved before"):
-        train_quickly(prepared_dialog, tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-
-
 def test_a_directory_that_vanishes_is_one_sentence(prepared_dialog, tmp_path):
     with at_step(3, lambda: shutil.rmtree(tmp_path / "run")):
         assert "cannot be written: No such file" in refusal(train_quickly, prepared_dialog, tmp_path / "run")
