@@ -72,12 +72,6 @@ def test_a_malformed_line_gets_an_error_and_the_others_answers(tmp_path):
         assert errors[2].startswith("line 4: expected a JSON object") and len(errors[2]) < 200
 
 
-def test_a_field_with_a_default_may_be_left_out():
-    assert Double().predict([{"text": "ab"}, {"text": "ab", "times": 3}]) == [{"text": "abab"}, {"text": "ababab"}]
-    assert Double().predict([]) == []
-    assert Double().explain({"text": "ab"}) == {"text": "abab", "attention": []}
-
-
 @pytest.mark.parametrize(
     ("source", "out", "message"),
     [

@@ -177,7 +177,6 @@ def foreign(path):
 
 SPOILT = [
     (lambda path: flip_bit(path / "saved_model.pb"), False, "was not written by export.py"),
-    (lambda path: (path / "saved_model.pb").write_bytes(b""), False, "was not written by export.py"),
     (lambda path: (path / "saved_model.pb").write_bytes(b""), True, "TensorFlow cannot load"),
     (lambda path: (path / "assets" / "more.txt").touch(), False, "was not written by export.py"),
     (unsigned, False, "was not written by export.py.*--trust_saved_models"),
