@@ -27,7 +27,6 @@ from tasks import RECIPES, TASKS
         ("dialog", {"seed": str(2**32)}, "seed: .* less than 4294967296"),
         ("dialog", {"precision": "float64"}, "precision: .*'float16'. Received: float64"),
         ("selection", {"embedding_dim": "9"}, "embedding_dim=9: .* decides embedding_dim, it is 7$"),
-        ("selection", {"embedding_dim": "many"}, "embedding_dim: .* valid integer"),
         ("selection", {"compatibility": "tf2"}, "expects paper or release"),
         ("selection", {"conv_filters": "[16]"}, r"conv_filters\.1 is missing"),
         ("selection", {"negatives": "hard"}, "negatives: .* 'file' or 'fresh'. Received: hard"),
