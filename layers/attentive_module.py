@@ -36,7 +36,7 @@ class AttentiveModule(keras.layers.Layer):
         epsilon: Added to the variance in both normalisations; the release's 1e-6.
 
     On TensorFlow, padded words of an exact query are left out of all that follows the attention, see
-    `layers.unpadding`; with `fast=False`, as XLA needs it, they are computed and set to zero.
+    `layers.unpadding`. Where the attribute `fast` is false, as XLA needs it, they are computed and set to zero.
 
     Call arguments, with leading axes that broadcast against each other:
         query: `Q`, float `(..., Q, D)`.

@@ -27,8 +27,8 @@ class BiLSTM(keras.layers.Layer):
     Args:
         units: H, in each direction.
 
-    Both directions are computed by `layers.tensorflow_kernels.bilstm` where it can; elsewhere, where XLA compiles, or
-    with `fast=False`, in Keras's own loop.
+    `layers.tensorflow_kernels.bilstm` computes both directions where it can. Elsewhere, and where the attribute `fast`
+    is false, as XLA needs it, Keras's own loop does.
 
     Call arguments:
         x: Float `(B, T, D)`.

@@ -267,7 +267,7 @@ def full_disk(size):
 
 
 def run_script(script, *arguments):
-    """What `python SCRIPT ARGUMENTS` does at the project's root, in this process, which has TensorFlow already."""
+    """Does as `python SCRIPT ARGUMENTS` at the project's root, in this process, which has TensorFlow already."""
     out, err, code, on_interrupt = io.StringIO(), io.StringIO(), None, signal.getsignal(signal.SIGINT)
     argv = [script, *map(str, arguments)]
     try:

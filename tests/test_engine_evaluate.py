@@ -128,7 +128,7 @@ def test_a_row_names_the_corpus_and_the_trainings_before_if_they_are_others(run,
 
 
 def test_seeds_are_shown_side_by_side_and_each_model_and_dataset_is_loaded_once(swept, tmp_path, capsys):
-    file, splits = tmp_path / "scores.jsonl", ["dev", "dev-oov", "test"]  # one of which the dataset lacks
+    file, splits = tmp_path / "scores.jsonl", ["dev", "dev-oov", "test"]  # the dataset has no dev-oov
     with (
         patch.object(Run, "load_model", autospec=True, side_effect=Run.load_model) as load_model,
         patch.object(dialog, "load_dataset", side_effect=dialog.load_dataset) as load_dataset,
