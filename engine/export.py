@@ -88,3 +88,12 @@ def of_shape(x, name, axes):
 
     x = tf.raw_ops.PlaceholderWithDefault(input=x, shape=tf.TensorShape(None))
     return tf.ensure_shape(x, [None] * len(axes), name=f"{name}_must_have_shape_{'_'.join(axes)}")
+
+
+def after(checks, *tensors):
+    """The tensors, computed once the `checks` of `tf.debugging` have passed: otherwise what needs them may fail first,
+    with an error that names no input."""
+    import tensorflow as tf
+
+    with tf.control_dependencies(checks):
+        return [tf.identity(each) for each in tensors]

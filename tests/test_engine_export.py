@@ -4,10 +4,13 @@ import hashlib
 import json
 import pathlib
 import shutil
+import time
 from unittest.mock import Mock
 
 import keras
+import numpy as np
 import pytest
+import tensorflow as tf
 from exported import WORDS, make_run
 
 from base.files import UserError
@@ -87,3 +90,19 @@ def test_the_printed_example_is_the_first_of_the_run(run, tmp_path, capsys):
     assert capsys.readouterr().out == "best high\n"
     assert max(map(len, printed.splitlines())) <= 120
     assert "how do i mount a usb stick?" in exporting.example(TASKS["selection"], run)  # which has none
+
+
+def test_a_check_comes_before_what_fails_without_it():
+    def late(x):
+        time.sleep(0.2)
+        return x
+
+    @tf.function(input_signature=[tf.TensorSpec([None])] * 2)
+    def added(x, y):
+        rows = tf.numpy_function(late, [tf.shape(x)], tf.int32)
+        x, y = exporting.after([tf.debugging.assert_equal(rows, tf.shape(y), "equally many")], x, y)
+        return x + y
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match="equally many"):
+        added(tf.ones(2), tf.ones(3))
+    np.testing.assert_array_equal(added(tf.ones(2), tf.ones(2)), [2, 2])

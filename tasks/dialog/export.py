@@ -11,7 +11,7 @@ import tensorflow as tf
 from data.corpora.babi_dialog import SILENCE
 from data.sequences import stack
 from data.vocabulary import WordIds
-from engine.export import archive_of, of_shape
+from engine.export import after, archive_of, of_shape
 from layers.masking import LOWEST, masked_softmax
 from tasks.dialog.predictor import BEST, SIGNS
 from tasks.dialog.prepare import SPEAKERS
@@ -100,8 +100,7 @@ class _Responder:
             same(tf.shape(history), tf.shape(speakers), "history and speakers must have one shape"),
             same(rows, B, "history, facts and candidates must have equally many rows"),
         ]
-        with tf.control_dependencies(checks):
-            history, speakers, facts = map(tf.identity, (history, speakers, facts))
+        history, speakers, facts = after(checks, history, speakers, facts)
         history, speakers = self.opened(history, speakers)
         inputs, words, ids, place = self.inputs(history, speakers, facts)
         reads = {name: inputs[name] for name in self.config.reads}
@@ -135,7 +134,10 @@ class _Responder:
     def best(self, logits, candidates, allowed):
         """The best responses and their scores, of logits and allowed candidates `(B, C)`."""
         number, count = self.numbers.lookup(candidates), len(self.texts)
-        tf.debugging.assert_equal(number >= 0, candidates != "", "candidates must be responses that the bot knows")
+        check = tf.debugging.assert_equal(
+            number >= 0, candidates != "", "candidates must be responses that the bot knows"
+        )
+        (number,) = after([check], number)
         given = tf.reduce_any(tf.one_hot(number, count, on_value=True, off_value=False), axis=1)
         free = ~tf.reduce_any(given, axis=1, keepdims=True)
         allowed = given | (allowed & free)
@@ -159,7 +161,8 @@ class _Responder:
         user, int32 `(B, M + F + 1)`."""
         user, (B, M), F = SPEAKERS["user"], tf.unstack(tf.shape(history)), tf.shape(facts)[1]
         who = self.speakers.lookup(speakers)
-        tf.debugging.assert_non_negative(who, "speakers must be user, bot, fact, or empty where filled up")
+        check = tf.debugging.assert_non_negative(who, "speakers must be user, bot, fact, or empty where filled up")
+        (who,) = after([check], who)
         who = tf.where(history == self.puzzled, 0, who)
         end = tf.reduce_max(tf.where(who > 0, tf.range(M) + 1, 0), axis=1, keepdims=True)
         asks = (tf.range(M) == end - 1) & (who == user)

@@ -6,7 +6,7 @@ Letters: B questions   T context words   J query words   N distinct tokens   L c
 import tensorflow as tf
 
 from data.vocabulary import WordIds
-from engine.export import archive_of, of_shape
+from engine.export import after, archive_of, of_shape
 from layers.masking import LOWEST, MASKED_LOGIT
 from models.bidaf import best_spans
 from tasks.reading_comprehension.data import WORD_CHARACTERS
@@ -77,10 +77,12 @@ def reading_archive(model, vocabulary, characters):
     def answer(passage, question):
         passage, question = of_shape(passage, "passage", "B"), of_shape(question, "question", "B")
         valid = tf.strings.unicode_transcode(passage, "UTF-8", "UTF-8")  # with U+FFFD for what is no UTF-8
-        tf.debugging.assert_equal(
-            valid == passage, True, "passage must be UTF-8: places in other bytes have no meaning"
-        )
-        tf.debugging.assert_equal(tf.shape(passage), tf.shape(question), "passage and question must be equally many")
+        same = tf.debugging.assert_equal
+        checks = [
+            same(valid == passage, True, "passage must be UTF-8: places in other bytes have no meaning"),
+            same(tf.shape(passage), tf.shape(question), "passage and question must be equally many"),
+        ]
+        passage, question = after(checks, passage, question)
         tokens, starts, ends = text.tokens(passage)
         query, _, _ = text.tokens(question)
         logits, penalty = model(text.inputs(tokens, query), training=False), model.config.length_penalty

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from data.tokenizers import GraphTokenizer
 from data.vocabulary import WordIds
-from engine.export import archive_of, of_shape
+from engine.export import after, archive_of, of_shape
 
 NO_SCORE = -1.0  # of a missing candidate: no sigmoid is negative
 NO_LOGIT = tf.float32.min  # finite, because JSON knows no infinity
@@ -71,7 +71,10 @@ def _logits(model, ids, split, turns, candidates):
     """The model's logits, float32 `(B, N)`, for strings `(B, T)` and `(B, N)`."""
     config = model.config
     B, N = tf.unstack(tf.shape(candidates))
-    tf.debugging.assert_equal(tf.shape(turns)[0], B, "turns and candidates or response must have equally many rows")
+    check = tf.debugging.assert_equal(
+        tf.shape(turns)[0], B, "turns and candidates or response must have equally many rows"
+    )
+    turns, candidates = after([check], turns, candidates)
     # Convolutions refuse to work on nothing: if B or N is 0, a padded one is added and removed.
     turns = tf.pad(turns, [[0, tf.maximum(1 - B, 0)], [0, 0]])
     candidates = tf.pad(candidates, [[0, tf.maximum(1 - B, 0)], [0, tf.maximum(1 - N, 0)]])
