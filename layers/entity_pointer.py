@@ -2,7 +2,7 @@
 
 Shape suffixes:
     B dialogs   T turns   M sentences   E entities   R turn distances   C candidates   K entities of a candidate
-    D features
+    D features   N conditions
 """
 
 import keras
@@ -21,13 +21,15 @@ class EntityPointer(keras.layers.Layer):
         first  = a_1 P                               an entity, by its own sentences
         passed = first P^T                           a sentence, by its entities
         score  = (a_2 + a_3 * passed) P              an entity, also by the others in its sentences
+               + (W_c h) . c                         and by the conditions `c` that it meets, 0 or 1, if there are any
 
     The second step lets a phone number be that of the restaurant that was offered last, through the fact that names
-    both. A candidate gains the sum of its entities' scores; an entity that is not mentioned scores 0. No entity has a
-    vector of its own, so one that is not in train is like any other.
+    both. A candidate gains the sum of its entities' scores; an entity that is neither mentioned nor meets a condition
+    scores 0. No entity has a vector of its own, so one that is not in train is like any other.
 
     Args:
         candidates: `(C, K)`.
+        conditions: N.
 
     Call arguments:
         state: `h`, float `(B, T, D)`.
@@ -36,6 +38,7 @@ class EntityPointer(keras.layers.Layer):
         mentions: `P`, `(B, M, E)`, 0 or 1.
         time_vectors: Float `(R, D)`.
         distances: One-hot float `(B, T, M, R)`.
+        conditions: `c`, bool `(B, T, 1 + E, N)`, see `layers.dialog_state`; `None` if N is 0.
 
     Returns:
         The gain of the logits, float `(B, T, C)`, and the entities' scores, float `(B, T, E)`.
@@ -43,16 +46,18 @@ class EntityPointer(keras.layers.Layer):
     Not from a paper: an extension, after the pointers of Mem2Seq (Madotto et al. 2018) and GLMP (Wu et al. 2019).
     """
 
-    def __init__(self, candidates, **kwargs):
+    def __init__(self, candidates, conditions=0, **kwargs):
         super().__init__(**kwargs)
-        self.candidates = tuple(candidates)
+        self.candidates, self.conditions = tuple(candidates), conditions
 
     def build(self, state_shape, *_):
         D, ids = state_shape[-1], {"dtype": "int32", "initializer": "zeros", "trainable": False}
         self.kernel_DND = self.add_weight(name="kernel", shape=(D, 3, D), initializer="glorot_uniform")
+        if self.conditions:
+            self.kernel_DN = self.add_weight(name="conditions", shape=(D, self.conditions), initializer="zeros")
         self.entity_CK = self.add_weight(name="candidate_entities", shape=self.candidates, **ids)
 
-    def call(self, state, sentences, seen, mentions, time_vectors, distances):
+    def call(self, state, sentences, seen, mentions, time_vectors, distances, conditions=None):
         dtype = state.dtype
         P_BME = ops.cast(mentions, dtype)
         h_BTND = ops.einsum("btd,dne->btne", state, self.kernel_DND)
@@ -63,4 +68,7 @@ class EntityPointer(keras.layers.Layer):
         first_BTE = ops.matmul(a_BNTM[:, 0], P_BME)
         passed_BTM = ops.einsum("bte,bme->btm", first_BTE, P_BME)
         score_BTE = ops.matmul(a_BNTM[:, 1] + a_BNTM[:, 2] * passed_BTM, P_BME)
+        if conditions is not None:
+            weight_BTN = ops.matmul(state, self.kernel_DN)
+            score_BTE = score_BTE + ops.einsum("btn,bten->bte", weight_BTN, ops.cast(conditions[:, :, 1:], dtype))
         return sum_of_rows(score_BTE, self.entity_CK), score_BTE

@@ -97,6 +97,8 @@ class DialogModel(ConfiguredModel):
         inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in config.reads}
         if "mentions" in inputs:
             inputs["mentions"] = keras.Input((None, config.entities), dtype="uint8", name="mentions")
+        if "entities" in inputs:
+            inputs["entities"] = keras.Input((None, None), dtype="int32", name="entities")
         logits, self.attention_weights = self.equations(config, inputs)
         return inputs, logits
 

@@ -13,10 +13,12 @@ another `encoding`), heads and hops.
 from typing import Literal
 
 import keras
+from keras import ops
 from pydantic import model_validator
 
 from base.config import Positive
 from layers.dialog_history import history_mask, sentence_mask
+from layers.dialog_state import CONDITIONS, READS, DialogState
 from layers.entity_pointer import EntityPointer
 from layers.memory_attention import MemoryAttention
 from layers.shortcut import Shortcut
@@ -62,11 +64,14 @@ class MEMMA(DialogModel):
         return logits_BTC, attention_weights
 
 
-def _network(c, inputs, words):
+def _network(c, inputs, words, known_BTS=None):
     """Logits, float32 `(B, T, C)`, the attention weights of each hop, `(B, H, T, M)`, the state and the memory."""
     # One matrix E for user, history and candidates (eq. 5 to 8)
     E = encoded_words(c, "bag_of_words", c.encoding, c.positions, words, c.heads)
     U_1_BTD, memory = read_history(c, E, inputs)
+    if known_BTS is not None:
+        known_BTS = ops.cast(known_BTS, U_1_BTD.dtype)
+        U_1_BTD = U_1_BTD + keras.layers.Dense(c.embedding_dim, use_bias=False, name="known")(known_BTS)
     # Hops (eq. 9 to 14)
     divisor = c.embedding_dim ** {"dimension": 1.0, "root": 0.5}[c.divisor]
     u_BTD, attention_weights = U_1_BTD, []
@@ -98,10 +103,14 @@ class EntityMEMMAConfig(MEMMAConfig):
     """Always `True`."""
     match_types: Literal[False] = False
     """Always `False`: the pointers include them."""
+    dialog_state: bool = False
+    """The query contains the state of the conversation, and the pointers read the conditions that each entity meets,
+    see `layers.dialog_state`."""
 
     @property
     def reads(self):
-        return ["typed_words", "sentences", "speakers", "times", "turns", "mentions"]
+        reads = ["typed_words", "sentences", "speakers", "times", "turns", "mentions"]
+        return reads + ["entities", "responses"] * self.dialog_state
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -123,9 +132,15 @@ class EntityMEMMA(DialogModel):
 
     @staticmethod
     def equations(c, inputs):
-        logits_BTC, attention_weights, state_BTD, memory = _network(c, inputs, c.vocabulary_size + c.types)
+        known_BTS, conditions_BTEN = None, None
+        if c.dialog_state:
+            follow = DialogState(c.types, c.entities, c.candidates[0], name="dialog_state")
+            known_BTS, conditions_BTEN = follow(**{name: inputs[name] for name in READS})
+        words = c.vocabulary_size + c.types
+        logits_BTC, attention_weights, state_BTD, memory = _network(c, inputs, words, known_BTS)
         seen_BTM = history_mask(inputs["speakers"], inputs["turns"], including_turn=True)
-        point = EntityPointer(c.candidate_entities, name="entity_pointer")
+        point = EntityPointer(c.candidate_entities, len(CONDITIONS) * c.dialog_state, name="entity_pointer")
         memory_BMD, _, time_RD, distances_BTMR = memory
-        gain_BTC, _ = point(state_BTD, memory_BMD, seen_BTM, inputs["mentions"], time_RD, distances_BTMR)
+        mentions = inputs["mentions"], time_RD, distances_BTMR
+        gain_BTC, _ = point(state_BTD, memory_BMD, seen_BTM, *mentions, conditions_BTEN)
         return logits_BTC + gain_BTC, attention_weights

@@ -9,8 +9,10 @@ from helpers import randomised
 from reference_recurrent import log_softmax, sentence_in_loops
 
 from data.vocabulary import Vocabulary
+from layers.dialog_state import FLAGS
 from models import MODELS
 from tasks.dialog.data import DialogSplit, World
+from tasks.dialog.prepare import SPEAKERS as SPOKEN_BY
 from tasks.dialog.prepare import encode_dialog
 
 NAMES = ("memma", "entity-memma", "memn2n", "memr", "supervised-embeddings")
@@ -124,6 +126,8 @@ def in_loops(model, name, row):
     c, layer, dialog = model.config, model.get_layer, split().dialogs[row]
     speakers, turns = dialog["speakers"], dialog["turns"]
     said, offered = texts()[row], candidates()
+    who = {number: name for name, number in SPOKEN_BY.items()}
+    heard = [(who[by], " ".join(map(world().vocabulary.word, ids))) for by, ids in zip(speakers, said, strict=True)]
     mentions = np.array([[e in entities_in(words) for e in range(E)] for words in said])
     if name == "entity-memma":
         said, offered = [typed(words) for words in said], [typed(words) for words in offered]
@@ -143,6 +147,9 @@ def in_loops(model, name, row):
     logits = np.zeros((len(turns), C))
     for t, place in enumerate(turns):
         u = start = x[place]
+        if getattr(c, "dialog_state", False):
+            names, met = track(world(), heard[: place + 1])
+            u = start = u + [name in names for name in (*world().types, *FLAGS)] @ layer("known").kernel.numpy()
         memory = np.array(x)
         if c.speaker and c.hops:
             memory = memory + layer("speaker").table.numpy()[speakers]
@@ -176,9 +183,44 @@ def in_loops(model, name, row):
                 bits = {type_of(e) for e in entities_in(candidates()[i]) if e in mentioned}
                 logits[t, i] += sum(u @ layer("match_types").type_YD.numpy()[y] for y in bits)
         if name == "entity-memma":
-            scores = ref.point_in_loops(u, memory, seen[t], mentions, layer("entity_pointer"))
+            conditions = np.array([[e in each for each in met] for e in range(E)]) if c.dialog_state else None
+            scores = ref.point_in_loops(u, memory, seen[t], mentions, layer("entity_pointer"), conditions)
             logits[t] += [sum(scores[e] for e in entities_in(words)) for words in candidates()]
     return logits
+
+
+def track(world, said):
+    """The names of the state after some sentences, and the entities that meet each condition, in plain loops."""
+    types = [type for _, type, _ in world.entities]
+    calls = {text for text in world.candidates if text.startswith("api_call")}
+    slots = {types[number] for text in calls for _, numbers in world.link(text.split()) for number in numbers}
+    wishes, flags, heard, found, told, offer = {}, set(), set(), set(), set(), None
+    for speaker, text in said:
+        entities = [number for _, numbers in world.link(text.split()) for number in numbers]
+        before = dict(wishes)
+        for number in entities if speaker == "user" else ():
+            if types[number] in slots and number != before.get(types[number]):
+                wishes[types[number]] = number
+        if speaker == "user":
+            flags = flags - {"silent"} | ({"silent"} if text == "<SILENCE>" else set())
+        call = speaker == "bot" and text.startswith("api_call")
+        if call or ("called" in flags and wishes != before):
+            found, told, offer = set(), set(), None
+            flags = flags - {"changed", "nothing"} | ({"called"} if call else {"changed"})
+        heard |= set(entities)
+        found |= set(entities) if speaker == "fact" else set()
+        told |= set(entities) if speaker == "bot" else set()
+        flags |= {"nothing"} if speaker == "fact" and not entities else set()
+        if speaker == "bot":
+            offer = max((number for number in entities if types[number] == "restaurant"), default=offer)
+    owned = set()
+    if offer is not None:
+        others = {value for subject, _, value in world.knowledge if subject != world.entities[offer][0]}
+        known = {value for subject, _, value in world.knowledge if subject == world.entities[offer][0]} - others
+        owned = {offer, *(number for number, (name, _, _) in enumerate(world.entities) if name in known)}
+    flags |= ({"found"} if found else set()) | ({"offered"} if offer is not None else set())
+    everything = set(range(len(types)))
+    return set(wishes) | flags, (heard, set(wishes.values()), found, everything - told, owned)
 
 
 def loss_in_loops(logits):

@@ -16,6 +16,7 @@ from layers.candidates import IdTable, MatchTypes
 from layers.char_cnn import CharacterCNN, Highway
 from layers.cross_match import CrossMatch
 from layers.dialog_history import SpeakerFeature, TimeFeature
+from layers.dialog_state import DialogState
 from layers.dynamic_attention import DynamicBiLSTM
 from layers.entity_pointer import EntityPointer
 from layers.gradients import Dense
@@ -170,12 +171,20 @@ def memory(timed, **settings):
     return case(MemoryAttention, inputs=inputs, pads=pads, divisor=3.0, **settings)
 
 
+def pointer(count=0, **inputs):
+    tables = {"entity_CK": numbers(E + 1, J, 2)}
+    return case(EntityPointer, (J, 2), count, inputs=POINTED | inputs, pads=POINTED_PADS, tables=tables)
+
+
 DISTANCES = np.eye(J, dtype="float32")[numbers(J, B, T, S)]
 SENTENCES = {"state": floats(B, T, D), "mentions": numbers(2, B, S, E).astype("uint8"), "seen": real(B, T, S)}
 POINTED = {"state": floats(B, T, D), "sentences": floats(B, S, D, seed=1), "seen": real(B, T, S)}
 POINTED |= {"mentions": SENTENCES["mentions"], "time_vectors": floats(J, D, seed=2)}
 POINTED["distances"] = DISTANCES
 POINTED_PADS = {"sentences": [1], "seen": [2], "mentions": [1], "distances": [2]}
+TALKED = {"speakers": numbers(4, B, S), "turns": numbers(S, B, T), "entities": numbers(1 + E, B, S, D, seed=1)}
+TALKED["responses"] = numbers(J + 2, B, S, seed=2) - 1
+STATE_TABLES = {"is_call_C": numbers(2, J), "slot_E": numbers(T, 1 + E), "restaurant_E": np.arange(1 + E) % 9}
 JOINED = {"output": floats(B, D), "state": floats(B, D, seed=1)}
 HISTORY = {"times": numbers(T, B, D), "turns": numbers(D, B, S)}
 SPOKEN = {"x": floats(B, S, D), "speakers": numbers(4, B, S)}
@@ -204,9 +213,9 @@ CASES = {
     "CrossMatch": cross(),
     "Dense": case(Dense, J, inputs={"x": floats(B, T, D)}, activation="tanh"),
     "DynamicBiLSTM": case(DynamicBiLSTM, T, inputs=flow().inputs, pads=flow().pads, masks=flow().masks),
-    "EntityPointer": case(
-        EntityPointer, (J, 2), inputs=POINTED, pads=POINTED_PADS, tables={"entity_CK": numbers(E + 1, J, 2)}
-    ),
+    "DialogState": case(DialogState, T, E, J, inputs=TALKED, tables=STATE_TABLES),
+    "EntityPointer": pointer(),
+    "EntityPointer, conditions": pointer(2, conditions=numbers(2, B, T, 1 + E, 2).astype(bool)),
     "Highway": case(Highway, inputs={"x": floats(B, T, D)}),
     "IdTable": case(IdTable, (J, 2), inputs={"x": floats(B)}, tables={"ids": numbers(V, J, 2)}),
     "LayerNorm": case(LayerNorm, inputs={"x": floats(B, T, D)}, epsilon=0.1),

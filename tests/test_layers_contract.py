@@ -64,7 +64,7 @@ def test_half_precision_is_near_float32(name):
             np.testing.assert_array_equal(to_numpy(weight), to_numpy(wanted))
             assert str(weight.dtype) in ("float32", "int32", "uint32")
         for found, wanted in zip(map(to_numpy, outputs), map(to_numpy, expected), strict=True):
-            assert np.abs(found - wanted).max() <= 0.08 * max(np.abs(wanted).max(), 1.0)
+            assert np.abs(found - 1.0 * wanted).max() <= 0.08 * max(np.abs(wanted).max(), 1.0)
 
 
 @pytest.mark.parametrize("garbage", (0.0, -40.0))

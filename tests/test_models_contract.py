@@ -37,7 +37,7 @@ CASES = {
     "dam": dam_models.VARIANTS,
     "seq2seq": seq2seq_models.VARIANTS,
     "memma": [{}, {"match_types": True}, *ENCODINGS, {"memory": "latest"}],
-    "entity-memma": [{}, *ENCODINGS],
+    "entity-memma": [{}, *ENCODINGS, {"dialog_state": True}],
     "memn2n": [{}, {"gated": True}, {"match_types": True}, *ENCODINGS],
     "memr": [{}, {"match_types": True}],
     "supervised-embeddings": [{}, {"match_types": True}],

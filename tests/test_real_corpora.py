@@ -7,10 +7,11 @@ import pytest
 from helpers import ROOT
 
 from data.corpora import babi_dialog, conversations, cornell, dailydialog, squad, subtitles
+from layers.dialog_state import READS
 from metrics.reading_comprehension import squad_metrics
 from tasks import TASKS
 from tasks.dialog import prepare as dialog
-from tasks.dialog.action_mask import READS, ActionMask, learn
+from tasks.dialog.action_mask import ActionMask, learn
 from tasks.dialog.scoring import baselines_and_upper_bounds
 from tasks.selection import prepare as selection
 from tasks.selection.scoring import baseline_scores, rank

@@ -1,5 +1,6 @@
 """`tasks.dialog.action_mask` against loops, by hand and on dialog bAbI; fifty conversations with the published bot."""
 
+import itertools
 import json
 import pathlib
 import re
@@ -7,13 +8,14 @@ import types
 
 import numpy as np
 import pytest
-from dialog_models import split_of
+from dialog_models import split_of, track
 from helpers import ROOT, ran, refusal, run_process, turns
 
 from data.vocabulary import Vocabulary
 from engine.run import Run
+from layers.dialog_state import CONDITIONS, FLAGS, READS
 from tasks import TASKS
-from tasks.dialog.action_mask import CONDITIONS, FILE, READS, ActionMask, StateTracker, learn, load_mask
+from tasks.dialog.action_mask import FILE, ActionMask, learn, load_mask, state_model
 from tasks.dialog.data import World, load_dataset
 
 dialog = TASKS["dialog"]
@@ -71,40 +73,6 @@ def allowed(mask, *said):
 # === States ===
 
 
-def track(world, said):
-    """The names of the state after some sentences, and the entities that meet each condition, in plain loops."""
-    types = [type for _, type, _ in world.entities]
-    calls = {text for text in world.candidates if text.startswith("api_call")}
-    slots = {types[number] for text in calls for _, numbers in world.link(text.split()) for number in numbers}
-    wishes, flags, heard, found, told, offer = {}, set(), set(), set(), set(), None
-    for speaker, text in said:
-        entities = [number for _, numbers in world.link(text.split()) for number in numbers]
-        before = dict(wishes)
-        for number in entities if speaker == "user" else ():
-            if types[number] in slots and number != before.get(types[number]):
-                wishes[types[number]] = number
-        if speaker == "user":
-            flags = flags - {"silent"} | ({"silent"} if text == "<SILENCE>" else set())
-        call = speaker == "bot" and text.startswith("api_call")
-        if call or ("called" in flags and wishes != before):
-            found, told, offer = set(), set(), None
-            flags = flags - {"changed", "nothing"} | ({"called"} if call else {"changed"})
-        heard |= set(entities)
-        found |= set(entities) if speaker == "fact" else set()
-        told |= set(entities) if speaker == "bot" else set()
-        flags |= {"nothing"} if speaker == "fact" and not entities else set()
-        if speaker == "bot":
-            offer = max((number for number in entities if types[number] == "restaurant"), default=offer)
-    owned = set()
-    if offer is not None:
-        others = {value for subject, _, value in world.knowledge if subject != world.entities[offer][0]}
-        known = {value for subject, _, value in world.knowledge if subject == world.entities[offer][0]} - others
-        owned = {offer, *(number for number, (name, _, _) in enumerate(world.entities) if name in known)}
-    flags |= ({"found"} if found else set()) | ({"offered"} if offer is not None else set())
-    everything = set(range(len(types)))
-    return set(wishes) | flags, (heard, set(wishes.values()), found, everything - told, owned)
-
-
 @pytest.mark.parametrize(
     "dialogs", [TRAIN, [[*THAI, *CHANGE], [("fact", "api_call no result"), *THAI[4:], SILENCE]], None]
 )
@@ -115,15 +83,15 @@ def test_states_and_conditions_match_loops(dialogs, prepared_dialog):
         dataset = load_dataset(prepared_dialog)
         world, dev = dataset.world, dataset.splits["dev"]
         dialogs = [[(s["speaker"], s["text"]) for s in dataset.conversation(dev, row)] for row in dev.dialogs]
-    split, tracker = split_of(world, dialogs), StateTracker(world)
+    split = split_of(world, dialogs)
     inputs, _ = split.collate(range(len(split)), READS)
-    states, met = tracker.predict_on_batch(inputs)
+    known, met = state_model(world).predict_on_batch(inputs)
     for b, said in enumerate(dialogs):
         for t, place in enumerate(split.dialogs[b]["turns"]):
             names, expected = track(world, said[: place + 1])
-            assert {name for i, name in enumerate(tracker.names) if states[b, t] >> i & 1} == names
-            for condition, found, numbers in zip(CONDITIONS, met, expected, strict=True):
-                assert set(np.flatnonzero(found[b, t, 1:])) == numbers, condition
+            assert {*itertools.compress([*world.types, *FLAGS], known[b, t])} == names
+            for condition, found, numbers in zip(CONDITIONS, met[b, t, 1:].T, expected, strict=True):
+                assert set(np.flatnonzero(found)) == numbers, condition
 
 
 # === Rules ===

@@ -153,7 +153,8 @@ def compare_export(run, path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["entity-memma", "supervised-embeddings"])
 def test_models_with_entities_and_without_attention_too(name, prepared_dialog, tmp_path):
-    settings = {"embedding_dim": 8, "epochs": 1.0} | ({"hops": 2, "heads": 2} if name == "entity-memma" else {})
+    own = {"hops": 2, "heads": 2, "dialog_state": True} if name == "entity-memma" else {}
+    settings = {"embedding_dim": 8, "epochs": 1.0, **own}
     compare_export(start(dialog, name, prepared_dialog, tmp_path / "run", settings), tmp_path / "model")
 
 

@@ -21,7 +21,17 @@ from data.prepared import FACTS, VOCABULARY, Dataset, checked, read_facts, read_
 from data.sequences import Sequences, stack
 from data.text_files import read_lines
 from data.vocabulary import Vocabulary
-from tasks.dialog.prepare import CALL, CANDIDATES, DIALOGS, ENTITIES, KNOWLEDGE, SPEAKERS, SPLITS, find_facts
+from tasks.dialog.prepare import (
+    CALL,
+    CANDIDATES,
+    DIALOGS,
+    ENTITIES,
+    KNOWLEDGE,
+    RESTAURANT,
+    SPEAKERS,
+    SPLITS,
+    find_facts,
+)
 
 FIELDS = ("sentences", "speakers", "times", "turns", "answers")
 NONE = -1  # a sentence or an answer that only pads
@@ -242,6 +252,22 @@ class World:
         return stack(members), np.array(types, np.int32), stack(candidates)
 
     @functools.cached_property
+    def state_tables(self):
+        """The tables of `layers.dialog_state.DialogState`."""
+        types, owners = [type for _, type, _ in self.entities], collections.defaultdict(set)
+        number = {name: id for id, (name, _, source) in enumerate(self.entities, 1) if source == "subjects"}
+        for subject, _, value in self.knowledge:
+            owners[value].add(number.get(subject, 0))
+        known = [owners[name] for name, _, _ in self.entities]
+        tables = (
+            [text.startswith(CALL) for text in self.candidates],
+            [0, *(self.types.index(type) + 1 if type in self.searched else 0 for type in types)],
+            [0, *(id if type == RESTAURANT else 0 for id, type in enumerate(types, 1))],
+            [0, *(min(each) if len(each) == 1 else 0 for each in known)],
+        )
+        return [np.array(table, np.int32) for table in tables]
+
+    @functools.cached_property
     def config_fields(self):
         words, (members, _, groups) = self.encoded_candidates.words, self.match_groups
         return {
@@ -262,6 +288,7 @@ class World:
             "candidate_rows": [words.owners()],
             "match_types": self.match_groups,
             "entity_pointer": [self.candidate_entities],
+            "dialog_state": self.state_tables,
         }
         for layer in model.layers:
             if layer.name in tables:

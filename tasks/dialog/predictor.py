@@ -17,7 +17,8 @@ from data.vocabulary import SPECIALS
 from engine.parallel import compile_for_all_sizes
 from engine.predictor import Predictor, Size, attention_map, in_brackets
 from engine.task import check_fields
-from tasks.dialog.action_mask import READS, load_mask
+from layers.dialog_state import READS
+from tasks.dialog.action_mask import load_mask
 from tasks.dialog.data import PHRASES, DialogSplit, World
 from tasks.dialog.prepare import encode_dialog
 

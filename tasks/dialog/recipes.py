@@ -50,6 +50,9 @@ RECIPES = {
     "babi-embeddings": _babi("Supervised embeddings", "supervised-embeddings"),
     "babi-entity-memma": _babi("Entity MEMMA", "entity-memma", {**BABI, "epochs": 16.0}),
     "babi-entity-memma-short": _babi("Entity MEMMA, 8 epochs", "entity-memma"),
+    "babi-entity-memma-state": _babi(  # ours: the best with a dialog manager that train lacks
+        "Entity MEMMA, state of the conversation, dropout 0.3, 8 epochs", "entity-memma", dialog_state=True, dropout=0.3
+    ),
     "babi-entity-memma-augmented": _babi(  # the bot that people talk to; its dataset is prepared with --augment=1
         "Entity MEMMA, augmented dialogs", "entity-memma", {**BABI, "epochs": 8.0, "validations_per_epoch": 1.0}
     ),

@@ -11,6 +11,7 @@ from keras import ops
 
 from data.batching import batches_by_size
 from engine.parallel import results_of
+from layers.dialog_state import READS
 from metrics.dialog import (
     METRICS,
     dialog_metrics,
@@ -19,7 +20,6 @@ from metrics.dialog import (
     reachable_by_types,
     tfidf_match,
 )
-from tasks.dialog.action_mask import READS
 from tasks.dialog.prepare import CALL
 
 GROUPINGS = ("kind", "template", "seen", "turns")
