@@ -77,6 +77,8 @@ class DialogState(keras.layers.Layer):
         """The state after one more sentence of each dialog: its speaker, response and entities, int `(B, 2 + K)`."""
         speaker, response, entities_BK = sentence[:, 0], sentence[:, 1], sentence[:, 2:]
         user, bot, fact = (speaker[:, None] == who for who in (USER, BOT, FACT))
+        tables = self.is_call_C, self.slot_E, self.restaurant_E
+        is_call_C, type_E, restaurant_E = map(ops.convert_to_tensor, tables)
         order_K1 = ops.arange(1, ops.shape(entities_BK)[1] + 1)[:, None]
         id_E = ops.arange(1 + self.entities)
         is_BKE = (entities_BK[:, :, None] == id_E) & (id_E > 0)  # 0 is padding
@@ -85,13 +87,13 @@ class DialogState(keras.layers.Layer):
         # The user's wish for a slot is the last value that differs, as in "rome instead of paris"
         other_BE, wished_BE = ops.where(user & ~state["wished"], place_BE, 0), state["wished"]
         for y in range(1, 1 + self.types):
-            slot_E = self.slot_E == y
+            slot_E = type_E == y
             last_B1 = ops.max(ops.where(slot_E, other_BE, 0), axis=1, keepdims=True)
             wished_BE = ops.where(ops.logical_and(slot_E, last_B1 > 0), other_BE == last_B1, wished_BE)
-        calls = bot[:, 0] & (response > 0) & (ops.take(self.is_call_C, ops.maximum(response - 1, 0)) > 0)
+        calls = bot[:, 0] & (response > 0) & (ops.take(is_call_C, ops.maximum(response - 1, 0)) > 0)
         changes = state["called"] & ops.any(wished_BE != state["wished"], axis=1)
         stays = ~(calls | changes)
-        offer_B1 = ops.max(ops.where(named_BE & bot, self.restaurant_E, 0), axis=1, keepdims=True)
+        offer_B1 = ops.max(ops.where(named_BE & bot, restaurant_E, 0), axis=1, keepdims=True)
         after = {
             "called": state["called"] | calls,
             "changed": (state["changed"] & ~calls) | changes,
