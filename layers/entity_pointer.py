@@ -38,7 +38,7 @@ class EntityPointer(keras.layers.Layer):
         mentions: `P`, `(B, M, E)`, 0 or 1.
         time_vectors: Float `(R, D)`.
         distances: One-hot float `(B, T, M, R)`.
-        conditions: `c`, bool `(B, T, 1 + E, N)`, see `layers.dialog_state`; `None` if N is 0.
+        conditions: `c`, bool `(B, T, N, 1 + E)`, see `layers.dialog_state`; `None` if N is 0.
 
     Returns:
         The gain of the logits, float `(B, T, C)`, and the entities' scores, float `(B, T, E)`.
@@ -70,5 +70,5 @@ class EntityPointer(keras.layers.Layer):
         score_BTE = ops.matmul(a_BNTM[:, 1] + a_BNTM[:, 2] * passed_BTM, P_BME)
         if conditions is not None:
             weight_BTN = ops.matmul(state, self.kernel_DN)
-            score_BTE = score_BTE + ops.einsum("btn,bten->bte", weight_BTN, ops.cast(conditions[:, :, 1:], dtype))
+            score_BTE = score_BTE + ops.einsum("btn,btne->bte", weight_BTN, ops.cast(conditions[..., 1:], dtype))
         return sum_of_rows(score_BTE, self.entity_CK), score_BTE

@@ -132,15 +132,15 @@ class EntityMEMMA(DialogModel):
 
     @staticmethod
     def equations(c, inputs):
-        known_BTS, conditions_BTEN = None, None
+        known_BTS, conditions_BTNE = None, None
         if c.dialog_state:
             follow = DialogState(c.types, c.entities, c.candidates[0], name="dialog_state")
-            known_BTS, conditions_BTEN = follow(**{name: inputs[name] for name in READS})
+            known_BTS, conditions_BTNE = follow(**{name: inputs[name] for name in READS})
         words = c.vocabulary_size + c.types
         logits_BTC, attention_weights, state_BTD, memory = _network(c, inputs, words, known_BTS)
         seen_BTM = history_mask(inputs["speakers"], inputs["turns"], including_turn=True)
         point = EntityPointer(c.candidate_entities, len(CONDITIONS) * c.dialog_state, name="entity_pointer")
         memory_BMD, _, time_RD, distances_BTMR = memory
         mentions = inputs["mentions"], time_RD, distances_BTMR
-        gain_BTC, _ = point(state_BTD, memory_BMD, seen_BTM, *mentions, conditions_BTEN)
+        gain_BTC, _ = point(state_BTD, memory_BMD, seen_BTM, *mentions, conditions_BTNE)
         return logits_BTC + gain_BTC, attention_weights

@@ -215,7 +215,7 @@ CASES = {
     "DynamicBiLSTM": case(DynamicBiLSTM, T, inputs=flow().inputs, pads=flow().pads, masks=flow().masks),
     "DialogState": case(DialogState, T, E, J, inputs=TALKED, tables=STATE_TABLES),
     "EntityPointer": pointer(),
-    "EntityPointer, conditions": pointer(2, conditions=numbers(2, B, T, 1 + E, 2).astype(bool)),
+    "EntityPointer, conditions": pointer(2, conditions=numbers(2, B, T, 2, 1 + E).astype(bool)),
     "Highway": case(Highway, inputs={"x": floats(B, T, D)}),
     "IdTable": case(IdTable, (J, 2), inputs={"x": floats(B)}, tables={"ids": numbers(V, J, 2)}),
     "LayerNorm": case(LayerNorm, inputs={"x": floats(B, T, D)}, epsilon=0.1),

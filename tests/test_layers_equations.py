@@ -76,7 +76,7 @@ def hops_in_loops(layer, b, query, sentences, mask, *times):
 
 def pointers_in_loops(layer, b, state, sentences, seen, mentions, vectors, distances, conditions=None):
     timed, met = sentences[b].astype("float64") + vectors[distances[b].argmax(axis=-1)], [None] * T
-    met = met if conditions is None else conditions[b, :, 1:]
+    met = met if conditions is None else conditions[b, :, :, 1:].swapaxes(1, 2)
     scores = [ref.point_in_loops(state[b, t], timed[t], seen[b, t], mentions[b], layer, met[t]) for t in range(T)]
     return [[sum(each[e - 1] for e in row if e) for row in layer.entity_CK.numpy()] for each in scores], scores
 

@@ -90,7 +90,7 @@ def test_states_and_conditions_match_loops(dialogs, prepared_dialog):
         for t, place in enumerate(split.dialogs[b]["turns"]):
             names, expected = track(world, said[: place + 1])
             assert {*itertools.compress([*world.types, *FLAGS], known[b, t])} == names
-            for condition, found, numbers in zip(CONDITIONS, met[b, t, 1:].T, expected, strict=True):
+            for condition, found, numbers in zip(CONDITIONS, met[b, t, :, 1:], expected, strict=True):
                 assert set(np.flatnonzero(found)) == numbers, condition
 
 

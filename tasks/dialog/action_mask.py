@@ -79,13 +79,13 @@ class ActionMask(keras.Model):
         self.continues_C = np.isin(template_C, rules.continues)
 
     def call(self, inputs):
-        known, met_BTEN = self.state_of({name: inputs[name] for name in READS})
+        known, met_BTNE = self.state_of({name: inputs[name] for name in READS})
         same = ops.cast(_bits(known)[:, :, None] == self.state_Q, "float32")
         allowed = ops.matmul(same, self.shown_QC.astype("float32")) > 0
         for n, needs_CK in enumerate(self.needs_NCK):
             for needs_C, entity_C in zip(needs_CK.T, self.entities_CK.T, strict=True):
                 if needs_C.any():
-                    allowed &= ops.take(met_BTEN[:, :, :, n], entity_C, axis=2) | ~needs_C
+                    allowed &= ops.take(met_BTNE[:, :, n], entity_C, axis=2) | ~needs_C
         return allowed
 
 
@@ -107,14 +107,14 @@ def learn(world, split, batch_size=32):
     silences, silent = np.zeros(len(templates), int), names.index("silent")
     for start in range(0, len(split), batch_size):
         inputs, answers = split.collate(range(start, min(start + batch_size, len(split))), READS)
-        known_BTS, met_BTEN = state_of.predict_on_batch(inputs)
+        known_BTS, met_BTNE = state_of.predict_on_batch(inputs)
         state_BT = np.asarray(_bits(known_BTS))
         for b, t in zip(*np.nonzero(answers >= 0), strict=True):
             answer = answers[b, t]
             states[int(state_BT[b, t])].add(int(template_C[answer]))
             for entity in entities[answer]:
                 met = conditions[template_C[answer]].setdefault(types[entity - 1], np.ones(len(CONDITIONS), bool))
-                met &= met_BTEN[b, t, entity]
+                met &= met_BTNE[b, t, :, entity]
             if t:
                 silences[template_C[answers[b, t - 1]]] += 1 if known_BTS[b, t, silent] else -1
     return Rules(
