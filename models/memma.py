@@ -4,7 +4,8 @@ Applications 2019, 28(9); and its extension to entities, EntityMEMMA.
 words -> sums of word vectors and positions -> S hops of multi-head attention over the history, joined by gated
 shortcuts -> user's vector + last hop, times every candidate's vector
 
-Shape suffixes:  B dialogs   M sentences   T turns   C candidates   D features   H heads
+Shape suffixes:  B dialogs   M sentences   T turns   C candidates   D features   H heads   R turn distances
+    E entities   N conditions   S slots and flags
 
 Not stated in the paper, and decided here: how a sentence becomes a vector (the sum of its words', as in MemN2N, or
 another `encoding`), heads and hops.
