@@ -1,5 +1,6 @@
 """`tasks.dialog.action_mask` against loops, by hand and on dialog bAbI; fifty conversations with the published bot."""
 
+import dataclasses
 import itertools
 import json
 import pathlib
@@ -109,6 +110,14 @@ def test_rules_are_those_of_train(mask):
     inputs, answers = split.collate(range(3), READS)
     real = answers >= 0
     assert np.take_along_axis(mask.predict_on_batch(inputs)[real], answers[real][:, None], axis=1).all()
+
+
+def test_a_knowledge_base_may_have_many_types(mask):
+    entities = [*ENTITIES, *((f"value{number}", f"a_type{number}", "knowledge") for number in range(40))]
+    world = dataclasses.replace(WORLD, entities=entities)
+    rules, (inputs, _) = learn(world, split_of(world, TRAIN)), split_of(world, TRAIN).collate(range(3), READS)
+    assert rules == learn(WORLD, split_of(WORLD, TRAIN))
+    np.testing.assert_array_equal(ActionMask(world, rules).predict_on_batch(inputs), mask.predict_on_batch(inputs))
 
 
 @pytest.mark.parametrize(

@@ -47,11 +47,6 @@ def state_model(world):
     return model
 
 
-def _bits(known):
-    """The slots and flags of each turn, bool `(B, T, S)`, as the bits of an int32 `(B, T)`."""
-    return sum(ops.cast(known[:, :, place], "int32") * (1 << place) for place in range(known.shape[2]))
-
-
 class ActionMask(keras.Model):
     """Finds the candidates that may follow a conversation, by `Rules`; a `LookupError` if they do not fit the world.
 
@@ -68,8 +63,10 @@ class ActionMask(keras.Model):
         for row, shown in zip(shown_QL, rules.states.values(), strict=True):
             row[shown] = True
         names, types = [*world.types, *FLAGS], [None, *(type for _, type, _ in world.entities)]
-        states = [sum(1 << names.index(name) for name in state.split()) for state in rules.states]
-        self.state_Q, self.shown_QC = np.array(states, np.int32), shown_QL[:, template_C]
+        self.shown_QC = shown_QL[:, template_C]
+        self.sign_QS = np.full((len(rules.states), len(names)), -1.0, np.float32)
+        for sign_S, state in zip(self.sign_QS, rules.states, strict=True):
+            sign_S[[names.index(name) for name in state.split()]] = 1.0
         conditions = [rules.conditions[template] if template >= 0 else {} for template in template_C]
         needed_CK = [
             [needed.get(types[entity], ()) for entity in entities]
@@ -80,7 +77,8 @@ class ActionMask(keras.Model):
 
     def call(self, inputs):
         known, met_BTNE = self.state_of({name: inputs[name] for name in READS})
-        same = ops.cast(_bits(known)[:, :, None] == self.state_Q, "float32")
+        agreement = ops.matmul(ops.where(known, 1.0, -1.0), self.sign_QS.T)
+        same = ops.cast(agreement == known.shape[2], "float32")
         allowed = ops.matmul(same, self.shown_QC.astype("float32")) > 0
         for n, needs_CK in enumerate(self.needs_NCK):
             for needs_C, entity_C in zip(needs_CK.T, self.entities_CK.T, strict=True):
@@ -108,10 +106,9 @@ def learn(world, split, batch_size=32):
     for start in range(0, len(split), batch_size):
         inputs, answers = split.collate(range(start, min(start + batch_size, len(split))), READS)
         known_BTS, met_BTNE = state_of.predict_on_batch(inputs)
-        state_BT = np.asarray(_bits(known_BTS))
         for b, t in zip(*np.nonzero(answers >= 0), strict=True):
             answer = answers[b, t]
-            states[int(state_BT[b, t])].add(int(template_C[answer]))
+            states[" ".join(itertools.compress(names, known_BTS[b, t]))].add(int(template_C[answer]))
             for entity in entities[answer]:
                 met = conditions[template_C[answer]].setdefault(types[entity - 1], np.ones(len(CONDITIONS), bool))
                 met &= met_BTNE[b, t, :, entity]
@@ -119,10 +116,7 @@ def learn(world, split, batch_size=32):
                 silences[template_C[answers[b, t - 1]]] += 1 if known_BTS[b, t, silent] else -1
     return Rules(
         templates=templates.tolist(),
-        states={
-            " ".join(name for i, name in enumerate(names) if state >> i & 1): sorted(shown)
-            for state, shown in sorted(states.items())
-        },
+        states={state: sorted(shown) for state, shown in sorted(states.items())},
         conditions=[{type: [*itertools.compress(CONDITIONS, met)] for type, met in of.items()} for of in conditions],
         continues=np.flatnonzero(silences > 0).tolist(),
     )
