@@ -19,7 +19,7 @@ $(INSTALLED): requirements.txt
 
 demo: $(INSTALLED)
 	rm -rf $(DEMO)
-	$(BIN)/python -m data.samples --task=selection --out=$(DEMO)/raw
+	$(BIN)/python -m colloquy.data.samples --task=selection --out=$(DEMO)/raw
 	$(BIN)/python prepare.py --corpus=smn --name=sample --tokenizer=terms --min_count=1 --dimension=64 \
 		--source=$(DEMO)/raw --out=$(DEMO)/prepared
 	$(BIN)/python train.py --recipe=dam-sample --data=$(DEMO)/prepared --workdir=$(DEMO)/run
@@ -27,7 +27,7 @@ demo: $(INSTALLED)
 	@printf '\nWhat next? After `source $(VENV)/bin/activate`:\n'
 	@printf '  %-16s %s\n' \
 	  'more contexts' 'python evaluate.py --run=$(DEMO)/run --split=test --examples=20' \
-	  'a conversation' 'python -m tools.build_index --run=$(DEMO)/run --corpus=smn --source=$(DEMO)/raw --out=$(DEMO)/index' \
+	  'a conversation' 'python -m colloquy.tools.build_index --run=$(DEMO)/run --corpus=smn --source=$(DEMO)/raw --out=$(DEMO)/index' \
 	  '' 'python chat.py --run=$(DEMO)/run --index=$(DEMO)/index' \
 	  'web pages' 'python serve.py --run=demo=$(DEMO)/run' \
 	  'read on' 'README.md: other models and your own data; docs/dam.md: real conversations'
@@ -35,7 +35,7 @@ demo: $(INSTALLED)
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/python -m tools.tables --check
+	$(BIN)/python -m colloquy.tools.tables --check
 
 test: lint
 	$(TEST)
@@ -56,13 +56,13 @@ fuzz: $(INSTALLED)
 	$(BIN)/python -m pytest -q -n auto -m hypothesis --hypothesis-profile=fuzz tests
 
 reproduce: $(INSTALLED)
-	$(BIN)/python -m tools.reproduce --model=$(or $(MODEL),bidaf) $(if $(TRAIN),--train) $(if $(CORPORA),--corpora=$(CORPORA))
+	$(BIN)/python -m colloquy.tools.reproduce --model=$(or $(MODEL),bidaf) $(if $(TRAIN),--train) $(if $(CORPORA),--corpora=$(CORPORA))
 
 docs: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	mkdir -p build/pdoc && cp README.md docs/index.html.jinja2 build/pdoc
 	PDOC_ALLOW_EXEC=1 $(BIN)/python -W error::UserWarning -m pdoc --docformat google --no-show-source --template-directory build/pdoc \
-		-o build/docs colloquy models layers metrics
+		-o build/docs colloquy colloquy.models colloquy.layers colloquy.metrics
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix-only .

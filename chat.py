@@ -2,37 +2,47 @@
 
 python chat.py --run=runs/memma
 python chat.py --run=runs/bidaf                         # then: /read notes.txt
-python chat.py --run=runs/dam --index=build/index       # of tools.build_index; default: RUN/index, or one of RUN/pairs
-python chat.py --run=runs/dam --candidates=answers.txt  # your own answers, one per line
-python chat.py --run=runs/chat --reverse_run=runs/back  # a reverse model chooses among replies, against dull ones
-python chat.py --run=runs/memma < lines.txt             # plain text out, each message a line
+python chat.py --run=runs/dam --index=build/index       # of tools.build_index; default: RUN/index,
+or one of RUN/pairs python chat.py --run=runs/dam --candidates=answers.txt  # your own answers, one
+per line python chat.py --run=runs/chat --reverse_run=runs/back  # a reverse model chooses among
+replies, against dull ones python chat.py --run=runs/memma < lines.txt             # plain text out,
+each message a line
 
-In a terminal, the lines that are typed are kept in ~/.colloquy_history, and come back by the arrow keys.
+In a terminal, the lines that are typed are kept in ~/.colloquy_history, and come back by the arrow
+keys.
 """
 
 from absl import flags
 
-from base import cli
-from base.files import UserError
+from colloquy.base import cli
+from colloquy.base.files import UserError
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("run", None, "Run directory that train.py made.", required=True)
-flags.DEFINE_string("index", None, "Selection: index of tools.build_index; default: RUN/index, or one of RUN/pairs.")
+flags.DEFINE_string(
+    "index", None, "Selection: index of tools.build_index; default: RUN/index, or one of RUN/pairs."
+)
 flags.DEFINE_string("candidates", None, "Selection: file of answers to rank, one per line.")
-flags.DEFINE_string("reverse_run", None, "Generation: run of a reverse model, which chooses among the replies found.")
-flags.DEFINE_float("reverse_weight", 0.5, "Weight of the reverse model's score.", lower_bound=0.0, upper_bound=1.0)
+flags.DEFINE_string(
+    "reverse_run",
+    None,
+    "Generation: run of a reverse model, which chooses among the replies found.",
+)
+flags.DEFINE_float(
+    "reverse_weight", 0.5, "Weight of the reverse model's score.", lower_bound=0.0, upper_bound=1.0
+)
 OPTIONS = {"selection": ("index", "candidates"), "generation": ("reverse_run", "reverse_weight")}
 
 
 def main():
-    from engine.chat import Terminal, talk  # TensorFlow takes seconds to load
-    from engine.run import Run
-    from tasks import TASKS
-    from tasks.dialog.chat import DialogChat
-    from tasks.generation.chat import GenerationChat
-    from tasks.reading_comprehension.chat import ReadingComprehensionChat
-    from tasks.selection.chat import SelectionChat
-    from tasks.selection.retrieval.build import index_of_run
+    from colloquy.engine.chat import Terminal, talk  # TensorFlow takes seconds to load
+    from colloquy.engine.run import Run
+    from colloquy.tasks import TASKS
+    from colloquy.tasks.dialog.chat import DialogChat
+    from colloquy.tasks.generation.chat import GenerationChat
+    from colloquy.tasks.reading_comprehension.chat import ReadingComprehensionChat
+    from colloquy.tasks.selection.chat import SelectionChat
+    from colloquy.tasks.selection.retrieval.build import index_of_run
 
     chats = {"dialog": DialogChat, "generation": GenerationChat, "selection": SelectionChat}
     chats["reading_comprehension"] = ReadingComprehensionChat
@@ -47,7 +57,9 @@ def main():
         if not options and (own := index_of_run(run.path, predictor)):
             options = {"index": own}
         if len(options) != 1:
-            raise UserError(f"{run.path} ranks answers: give --index=DIR (tools.build_index) or --candidates=FILE")
+            raise UserError(
+                f"{run.path} ranks answers: give --index=DIR (tools.build_index) or --candidates=FILE"
+            )
     if run.note:
         console.print(run.note)
     talk(chats[run.task](predictor, **options), console)

@@ -1,13 +1,14 @@
-"""Set-up of tests and doctests: environment, number of workers, names that doctests see."""
+"""Set-up of tests: environment, number of workers."""
 
 import os
 import signal
 
 import pytest
 
-from base import runtime
+from colloquy.base import runtime
 
-# Workers share the cores, so each computes on one. Scripts that run in this process leave the number as it is.
+# Workers share the cores, so each computes on one. Scripts that run in this process leave the
+# number as it is.
 runtime.prepare(threads=1 if "PYTEST_XDIST_WORKER" in os.environ else runtime.available_cpus())
 WORKER_BYTES = 3 * 2**30  # peak memory of one test worker
 
@@ -23,11 +24,3 @@ def pytest_xdist_auto_num_workers():
     """Workers of `-n auto`: one per available CPU, fewer if memory is short."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return max(1, min(runtime.available_cpus(), memory // WORKER_BYTES))
-
-
-@pytest.fixture(autouse=True)
-def names_in_doctests(doctest_namespace):
-    import keras
-    import numpy as np
-
-    doctest_namespace.update(np=np, keras=keras)

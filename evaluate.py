@@ -13,31 +13,77 @@ import sys
 
 from absl import flags
 
-from base import cli
-from base.files import UserError
-from metrics.ranking import TIES
+from colloquy.base import cli
+from colloquy.base.files import UserError
+from colloquy.metrics.ranking import TIES
 
 FLAGS = flags.FLAGS
 PRECISIONS = ["auto", "float32", "bfloat16", "float16"]
-flags.DEFINE_string("run", None, "Run directory; a quoted pattern of several; or A,B,C: an ensemble (not generation).")
-flags.DEFINE_string("predictions", None, "Instead of a run: JSON {question id: answer}, for reading comprehension.")
+flags.DEFINE_string(
+    "run",
+    None,
+    "Run directory; a quoted pattern of several; or A,B,C: an ensemble (not generation).",
+)
+flags.DEFINE_string(
+    "predictions", None, "Instead of a run: JSON {question id: answer}, for reading comprehension."
+)
 flags.DEFINE_list("split", ["dev"], "Splits to score.")
 flags.DEFINE_string("data", None, "Prepared dataset; default: the one the run was trained on.")
-flags.DEFINE_string("references", None, "Generation, instead of --data: JSON {source: [reference, ...]}.")
-flags.DEFINE_enum("ties", "loss", list(TIES), "Selection: treatment of equal scores, see metrics/ranking.py.")
-flags.DEFINE_enum("precision", "auto", PRECISIONS, "auto: the training's if the hardware computes it, else float32.")
-flags.DEFINE_enum("jit", "auto", ["auto", "on", "off"], "XLA. auto: on with a GPU or JAX, else off.")
-flags.DEFINE_string("scores_out", None, "File for the model's answers, line by line; see the task's `measure`.")
-flags.DEFINE_string("scores", None, "File to append a row to for each run and split, as results/scores.jsonl.")
-flags.DEFINE_enum("partial_batches", "keep", ["keep", "drop"], "Selection: drop scores whole batches, as the release.")
-flags.DEFINE_integer("examples", 0, "Number of examples to show as the model reads and answers them.", lower_bound=0)
-flags.DEFINE_string("decode", None, "Generation: field=value,... of models.decoding.Decoding; default: greedy search.")
-flags.DEFINE_string("reverse_run", None, "Generation: run of a reverse model, which chooses among the replies found.")
-flags.DEFINE_float("reverse_weight", 0.5, "Weight of the reverse model's score.", lower_bound=0.0, upper_bound=1.0)
-flags.DEFINE_bool("action_mask", False, "Dialog: choose only responses that the run's action mask allows.")
-flags.DEFINE_string("predict", None, "Answer the JSON lines of this file, `-`: standard input, instead of scoring.")
-flags.DEFINE_integer("explain", 0, "Number of examples of --split whose attention is shown.", lower_bound=0)
-flags.DEFINE_string("out", "-", "With --predict: file to append answers to; with --explain: directory of pictures.")
+flags.DEFINE_string(
+    "references", None, "Generation, instead of --data: JSON {source: [reference, ...]}."
+)
+flags.DEFINE_enum(
+    "ties", "loss", list(TIES), "Selection: treatment of equal scores, see metrics/ranking.py."
+)
+flags.DEFINE_enum(
+    "precision",
+    "auto",
+    PRECISIONS,
+    "auto: the training's if the hardware computes it, else float32.",
+)
+flags.DEFINE_enum(
+    "jit", "auto", ["auto", "on", "off"], "XLA. auto: on with a GPU or JAX, else off."
+)
+flags.DEFINE_string(
+    "scores_out", None, "File for the model's answers, line by line; see the task's `measure`."
+)
+flags.DEFINE_string(
+    "scores", None, "File to append a row to for each run and split, as results/scores.jsonl."
+)
+flags.DEFINE_enum(
+    "partial_batches",
+    "keep",
+    ["keep", "drop"],
+    "Selection: drop scores whole batches, as the release.",
+)
+flags.DEFINE_integer(
+    "examples", 0, "Number of examples to show as the model reads and answers them.", lower_bound=0
+)
+flags.DEFINE_string(
+    "decode",
+    None,
+    "Generation: field=value,... of models.decoding.Decoding; default: greedy search.",
+)
+flags.DEFINE_string(
+    "reverse_run",
+    None,
+    "Generation: run of a reverse model, which chooses among the replies found.",
+)
+flags.DEFINE_float(
+    "reverse_weight", 0.5, "Weight of the reverse model's score.", lower_bound=0.0, upper_bound=1.0
+)
+flags.DEFINE_bool(
+    "action_mask", False, "Dialog: choose only responses that the run's action mask allows."
+)
+flags.DEFINE_string(
+    "predict", None, "Answer the JSON lines of this file, `-`: standard input, instead of scoring."
+)
+flags.DEFINE_integer(
+    "explain", 0, "Number of examples of --split whose attention is shown.", lower_bound=0
+)
+flags.DEFINE_string(
+    "out", "-", "With --predict: file to append answers to; with --explain: directory of pictures."
+)
 flags.DEFINE_bool("attention", False, "With --predict: answers also have the attention.")
 flags.DEFINE_bool("baselines", True, "Compute the baselines too.")
 
@@ -70,13 +116,15 @@ def score():
         cli.refuse_flags((*OPTIONS, *SCORING), "--predictions")
         if not FLAGS.data or len(FLAGS.split) != 1:
             raise UserError("--predictions needs --data and one --split")
-    from engine.evaluate import evaluate_all  # TensorFlow takes seconds to load
-    from engine.parallel import share_cores
-    from tasks import TASKS
+    from colloquy.engine.evaluate import evaluate_all  # TensorFlow takes seconds to load
+    from colloquy.engine.parallel import share_cores
+    from colloquy.tasks import TASKS
 
     share_cores()
     if FLAGS.predictions:
-        TASKS["reading_comprehension"].evaluate_predictions(FLAGS.predictions, FLAGS.data, FLAGS.split[0])
+        TASKS["reading_comprehension"].evaluate_predictions(
+            FLAGS.predictions, FLAGS.data, FLAGS.split[0]
+        )
         return
     splits = ["references"] if FLAGS.references else FLAGS.split
     data = FLAGS.references or FLAGS.data
@@ -88,11 +136,13 @@ def score():
 def predict():
     others = [name for name in OPTIONS if name not in SEARCH]
     cli.refuse_flags(("split", "data", "explain", *SCORING, *others), "--predict")
-    from engine.predictor import predict_lines
-    from tasks.generation.search import parse_decoding
+    from colloquy.engine.predictor import predict_lines
+    from colloquy.tasks.generation.search import parse_decoding
 
     run, task = open_run()
-    cli.refuse_flags([name for name in SEARCH if name not in task.options], f"models of {task.name}")
+    cli.refuse_flags(
+        [name for name in SEARCH if name not in task.options], f"models of {task.name}"
+    )
     predictor = task.predictor(run)
     if FLAGS.reverse_run:
         predictor.rerank_by(FLAGS.reverse_run, FLAGS.reverse_weight)
@@ -102,7 +152,9 @@ def predict():
     print(f"{done - len(wrong):,} of {done:,} lines answered", file=sys.stderr)
     if wrong:
         more = ", ..." if len(wrong) > SHOWN else ""
-        raise UserError(f"no answer to {len(wrong):,} lines: {', '.join(map(str, wrong[:SHOWN]))}{more}")
+        raise UserError(
+            f"no answer to {len(wrong):,} lines: {', '.join(map(str, wrong[:SHOWN]))}{more}"
+        )
 
 
 def explain():
@@ -110,8 +162,8 @@ def explain():
     cli.refuse_flags((*SCORING, "attention", *OPTIONS), "--explain")
     if FLAGS.out == "-" or len(FLAGS.split) != 1:
         raise UserError("--explain needs --out=DIR and one --split")
-    from engine.chat import Terminal
-    from engine.explain import explain_examples
+    from colloquy.engine.chat import Terminal
+    from colloquy.engine.explain import explain_examples
 
     (run, task), [split] = open_run(), FLAGS.split
     dataset = task.dataset_of(run, FLAGS.data)
@@ -125,9 +177,9 @@ def open_run():
     """Opens the run and its task; models compute in float32 afterwards."""
     if not FLAGS.run:
         raise UserError("--predict and --explain need a --run")
-    from engine.devices import set_precision
-    from engine.run import Run
-    from tasks import TASKS
+    from colloquy.engine.devices import set_precision
+    from colloquy.engine.run import Run
+    from colloquy.tasks import TASKS
 
     run = Run.open(FLAGS.run)
     set_precision("float32")

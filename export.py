@@ -7,25 +7,35 @@ What its endpoints take and give: see `tasks/<task>/export.py`.
 
 from absl import flags
 
-from base import cli, runtime
+from colloquy.base import cli, runtime
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("run", None, "Run directory that train.py made.", required=True)
-flags.DEFINE_string("out", None, "Directory of the model; the export is its subdirectory --version.", required=True)
-flags.DEFINE_integer("version", 1, "Unused version number; TensorFlow Serving serves the highest.", lower_bound=0)
-flags.DEFINE_string("decode", None, "Generation: field=value,... of models.decoding.Decoding; default: greedy search.")
+flags.DEFINE_string(
+    "out", None, "Directory of the model; the export is its subdirectory --version.", required=True
+)
+flags.DEFINE_integer(
+    "version", 1, "Unused version number; TensorFlow Serving serves the highest.", lower_bound=0
+)
+flags.DEFINE_string(
+    "decode",
+    None,
+    "Generation: field=value,... of models.decoding.Decoding; default: greedy search.",
+)
 
 
 def main():
-    from engine.export import example, export  # TensorFlow takes seconds to load
-    from engine.run import Run
-    from tasks import TASKS
+    from colloquy.engine.export import example, export  # TensorFlow takes seconds to load
+    from colloquy.engine.run import Run
+    from colloquy.tasks import TASKS
 
     run = Run.open(FLAGS.run)
     task = TASKS[run.task]
     options = {} if FLAGS.decode is None else {"decode": FLAGS.decode}
     path = export(task, run, FLAGS.out, FLAGS.version, **options)
-    choices = "".join(f'os.environ.setdefault("{name}", "{value}")\n' for name, value in runtime.FASTER.items())
+    choices = "".join(
+        f'os.environ.setdefault("{name}", "{value}")\n' for name, value in runtime.FASTER.items()
+    )
     load = f"import tensorflow as tf\n\nmodel = tf.saved_model.load({str(path)!r})"
     print(f"{path}: to call it:\n\nimport os\n\n{choices}\n{load}\n{example(task, run)}")
 

@@ -10,9 +10,9 @@ import importlib
 
 from absl import flags
 
-from base import cli
-from base.config import make_config
-from data.corpora import CORPORA
+from colloquy.base import cli
+from colloquy.base.config import make_config
+from colloquy.data.corpora import CORPORA
 
 FLAGS = flags.FLAGS
 flags.DEFINE_enum("corpus", None, list(CORPORA), "Format of the files in --source.")
@@ -26,12 +26,29 @@ flags.DEFINE_bool(
 flags.mark_flags_as_required(["corpus", "source", "out"])
 
 TASKS = sorted({corpus.task for corpus in CORPORA.values()})
-MODULES = {task: importlib.import_module(f"tasks.{task}.prepare") for task in TASKS}
+MODULES = {task: importlib.import_module(f"colloquy.tasks.{task}.prepare") for task in TASKS}
 FIELDS = {task: module.Settings.model_fields for task, module in MODULES.items()}
 """`{task: fields of its settings}`; each is a flag."""
 OF_VOCABULARY = (
-    *("min_count", "dimension", "window", "negative", "sample", "word2vec_epochs", "vectors", "hashed_words"),
-    *("general_vectors", "word2vec_text", "words_of", "tokenizer", "lower", "turns", "vocabulary_size"),
+    *(
+        "min_count",
+        "dimension",
+        "window",
+        "negative",
+        "sample",
+        "word2vec_epochs",
+        "vectors",
+        "hashed_words",
+    ),
+    *(
+        "general_vectors",
+        "word2vec_text",
+        "words_of",
+        "tokenizer",
+        "lower",
+        "turns",
+        "vocabulary_size",
+    ),
     "trained_words",
 )
 """Flags that are not allowed with --vocabulary_of."""
@@ -46,7 +63,10 @@ def define_flags():
                 field = fields[name]
                 default = "" if field.default is None else f" Default: {field.default}."
                 described.setdefault(" ".join(field.description.split()) + default, []).append(task)
-        texts = [f"{', '.join(tasks)}: {text}" if tasks != TASKS else text for text, tasks in described.items()]
+        texts = [
+            f"{', '.join(tasks)}: {text}" if tasks != TASKS else text
+            for text, tasks in described.items()
+        ]
         define = flags.DEFINE_bool if field.annotation is bool else flags.DEFINE_string
         define(name, None, "\n".join(texts))
 
@@ -57,10 +77,14 @@ define_flags()
 def main():
     task = CORPORA[FLAGS.corpus].task
     if FLAGS.vocabulary_of:
-        cli.refuse_flags(OF_VOCABULARY, "--vocabulary_of, which takes these settings from the run or dataset")
+        cli.refuse_flags(
+            OF_VOCABULARY, "--vocabulary_of, which takes these settings from the run or dataset"
+        )
     others = {name for fields in FIELDS.values() for name in fields} - FIELDS[task].keys()
     others |= set() if task == "selection" else {"ray"}
-    cli.refuse_flags(sorted(others), f"--corpus={FLAGS.corpus}, whose flags are --{', --'.join(FIELDS[task])}")
+    cli.refuse_flags(
+        sorted(others), f"--corpus={FLAGS.corpus}, whose flags are --{', --'.join(FIELDS[task])}"
+    )
     given = {name: FLAGS[name].value for name in FIELDS[task] if FLAGS[name].present}
     settings = make_config(MODULES[task].Settings, given, "--")
     options = {"ray": True} if FLAGS.ray else {}

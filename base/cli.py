@@ -12,20 +12,24 @@ import sys
 
 from absl import app, flags
 
-from base import runtime
-from base.config import make_config
-from base.files import UserError
+from colloquy.base import runtime
+from colloquy.base.config import make_config
+from colloquy.base.files import UserError
 
 for _name, _mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-    if getattr(sys, _name) is None:  # closed, as by `2>&-`: else the next file takes its number, and log lines
+    # closed, as by `2>&-`: else the next file takes its number, and log lines
+    if getattr(sys, _name) is None:
         setattr(sys, _name, open(os.devnull, _mode, encoding="utf-8"))
     with contextlib.suppress(AttributeError):  # another object in its place
-        getattr(sys, _name).reconfigure(errors="replace")  # characters that the terminal lacks, bytes that are none
+        # characters that the terminal lacks, bytes that are none
+        getattr(sys, _name).reconfigure(errors="replace")
 runtime.prepare()
 
 
 def _show_error(kind, error, trace):
-    """Ends by one line at Ctrl-C while a script still imports; a second one would interrupt Python's own exit."""
+    """Ends by one line at Ctrl-C while a script still imports; a second one would interrupt
+    Python's own exit.
+    """
     if issubclass(kind, KeyboardInterrupt):
         print("interrupted", file=sys.stderr, flush=True)
         os._exit(130)
@@ -40,10 +44,13 @@ def _parse_flags(argv):
         rest = flags.FLAGS(argv)
     except flags.Error as error:
         missing = re.match(r"flag --(\w+)=None: ", str(error))
-        sys.exit(f"error: {f'--{missing[1]} is missing (--help lists all flags)' if missing else error}")
+        sys.exit(
+            f"error: {f'--{missing[1]} is missing (--help lists all flags)' if missing else error}"
+        )
     if len(rest) > 1:
         sys.exit(f"error: Only flags are taken (--help lists them). Received: {' '.join(rest[1:])}")
-    if wrong := [name for name in flags.FLAGS if (value := flags.FLAGS[name].value) != value]:  # bounds let NaN pass
+    # bounds let NaN pass
+    if wrong := [name for name in flags.FLAGS if (value := flags.FLAGS[name].value) != value]:
         sys.exit(f"error: flag --{wrong[0]} expects a number. Received: nan")
     return rest
 
@@ -51,7 +58,8 @@ def _parse_flags(argv):
 def run(main):
     """Runs a script's `main()` after its flags are parsed.
 
-    A `UserError` ends it with one line and exit code 1, Ctrl-C with one line and 130, a closed pipe silently with 1.
+    A `UserError` ends it with one line and exit code 1, Ctrl-C with one line and 130, a closed pipe
+    silently with 1.
     """
 
     def guarded(_):
@@ -85,11 +93,14 @@ def define_settings(config_class, names, defaults=False):
         field = config_class.model_fields[name]
         define = kinds.get(field.annotation, flags.DEFINE_string)
         define(name, field.default if defaults else None, " ".join(field.description.split()))
-        flags.FLAGS.register_key_flag_for_module(sys.argv[0], flags.FLAGS[name])  # so that --help shows it
+        # so that --help shows it
+        flags.FLAGS.register_key_flag_for_module(sys.argv[0], flags.FLAGS[name])
 
 
 def given_settings(config_class, names):
-    """`{name: value}` of those flags of `define_settings` that have a value; a wrong one is a `UserError`."""
+    """`{name: value}` of those flags of `define_settings` that have a value; a wrong one is a
+    `UserError`.
+    """
     given = {name: flags.FLAGS[name].value for name in names if flags.FLAGS[name].value is not None}
     make_config(config_class, given, "--")
     return given

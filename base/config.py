@@ -1,4 +1,6 @@
-"""Settings: frozen pydantic classes, whose fields' docstrings describe them, and the parser of `--set`."""
+"""Settings: frozen pydantic classes, whose fields' docstrings describe them, and the parser of
+`--set`.
+"""
 
 import contextlib
 import copy
@@ -8,7 +10,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from base.files import UserError
+from colloquy.base.files import UserError
 
 Positive = Annotated[int, Field(ge=1)]
 NonNegative = Annotated[int, Field(ge=0)]
@@ -18,8 +20,9 @@ Dropout = Annotated[float, Field(ge=0, lt=1)]
 class Config(BaseModel):
     """Base class of all settings: frozen, strict types, no unknown field, no infinity and no NaN.
 
-    The docstring under a field is its description. Limits are in its type, as `Annotated[int, Field(ge=1)]` or
-    `Literal["adam", "adadelta"]`; rules across fields are a `model_validator`. Constructors raise a `ValueError`.
+    The docstring under a field is its description. Limits are in its type, as `Annotated[int,
+    Field(ge=1)]` or `Literal["adam", "adadelta"]`; rules across fields are a `model_validator`.
+    Constructors raise a `ValueError`.
     """
 
     model_config = ConfigDict(
@@ -47,7 +50,9 @@ def with_defaults(config_class, **defaults):
         field = copy.copy(config_class.model_fields[name])
         field.default = default
         fields[name] = field.annotation, field
-    return create_model(config_class.__name__, __base__=config_class, __module__=config_class.__module__, **fields)
+    return create_model(
+        config_class.__name__, __base__=config_class, __module__=config_class.__module__, **fields
+    )
 
 
 def parse_assignments(assignments, flag="--set"):
@@ -63,12 +68,14 @@ def parse_assignments(assignments, flag="--set"):
 
 
 def make_config(config_class, settings, where="", partial=False):
-    """Builds a config from `{field: value}`; text is parsed as JSON where it is JSON, a nested field is `outer.inner`.
+    """Builds a config from `{field: value}`; text is parsed as JSON where it is JSON, a nested
+    field is `outer.inner`.
 
-    A wrong field, type or value is a `UserError`, which begins with `where`, for example a file name. With `partial`
-    fields may be missing: the others are checked alone, and the result is `None`.
+    A wrong field, type or value is a `UserError`, which begins with `where`, for example a file
+    name. With `partial` fields may be missing: the others are checked alone, and the result is
+    `None`.
 
-    >>> from models.dam import DAMConfig
+    >>> from colloquy.models.dam import DAMConfig
     >>> make_config(DAMConfig, {"vocabulary_size": 7, "levels": "2", "lexical": "no", "lexical.turns": "3"}).levels
     2
     """
@@ -79,7 +86,11 @@ def make_config(config_class, settings, where="", partial=False):
             value = _parse(value)
         outer, _, inner = name.partition(".")
         before = values.get(outer)
-        values[outer] = {**dict(before if isinstance(before, dict | Config) else {}), inner: value} if inner else value
+        values[outer] = (
+            {**dict(before if isinstance(before, dict | Config) else {}), inner: value}
+            if inner
+            else value
+        )
     try:
         return config_class.of(values)
     except ValidationError as error:
@@ -101,7 +112,9 @@ def _parse(text):
 
 
 def sentence(error, config_class=None):
-    """The first problem of a `ValidationError` of a class, in one sentence; that a field is missing comes last."""
+    """The first problem of a `ValidationError` of a class, in one sentence; that a field is missing
+    comes last.
+    """
     first = min(error.errors(), key=lambda each: each["type"] == "missing")
     name = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden" and config_class:
@@ -115,10 +128,14 @@ def sentence(error, config_class=None):
 
 
 def describe_fields(config_class, prefix=""):
-    """Texts `(name, type, default, description)` of each field that `--set` can change; "" without a default."""
+    """Texts `(name, type, default, description)` of each field that `--set` can change; "" without
+    a default.
+    """
     schema, found = config_class.model_json_schema(), []
     for name, field in config_class.model_fields.items():
-        nested = [kind for kind in _types(field) if isinstance(kind, type) and issubclass(kind, Config)]
+        nested = [
+            kind for kind in _types(field) if isinstance(kind, type) and issubclass(kind, Config)
+        ]
         kind = nested[0].__name__ if nested else _kind(schema["properties"][name])
         default = "" if field.is_required() else str(field.default)
         found.append((prefix + name, kind, default, " ".join((field.description or "").split())))

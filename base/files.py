@@ -1,4 +1,6 @@
-"""The user's error, and files that appear whole or not at all, also if the machine loses its power."""
+"""The user's error, and files that appear whole or not at all, also if the machine loses its
+power.
+"""
 
 import contextlib
 import errno
@@ -18,7 +20,9 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class UserError(Exception):
-    """An input is wrong; the message is one sentence: which file and line, what was expected, what was received."""
+    """An input is wrong; the message is one sentence: which file and line, what was expected, what
+    was received.
+    """
 
     def __init__(self, message):
         super().__init__(printable(message))
@@ -34,7 +38,9 @@ def printable(text):
 
 
 def check_output(path):
-    """Refuses, by a `UserError`, a path of a file that cannot be written, before work begins; makes its directory."""
+    """Refuses, by a `UserError`, a path of a file that cannot be written, before work begins; makes
+    its directory.
+    """
     path = pathlib.Path(path)
     if path.is_dir():
         raise UserError(f"{path} is a directory, expected a file")
@@ -57,9 +63,17 @@ def checksum(path):
 
 
 def checksums_of(directory, without=()):
-    """`{name: [checksum]}` of the files of a directory and its subdirectories, without hidden ones and some others."""
-    files = (file.relative_to(directory) for file in sorted(directory.rglob("[!.]*")) if file.is_file())
-    return {file.as_posix(): [checksum(directory / file)] for file in files if file.parts[0] not in without}
+    """`{name: [checksum]}` of the files of a directory and its subdirectories, without hidden ones
+    and some others.
+    """
+    files = (
+        file.relative_to(directory) for file in sorted(directory.rglob("[!.]*")) if file.is_file()
+    )
+    return {
+        file.as_posix(): [checksum(directory / file)]
+        for file in files
+        if file.parts[0] not in without
+    }
 
 
 def seal(directory):
@@ -70,11 +84,16 @@ def seal(directory):
 def is_sealed(directory):
     """True if no file of a directory was changed, removed or added since it was sealed."""
     file = directory / CHECKSUMS
-    return file.is_file() and file.read_bytes() == json.dumps(checksums_of(directory, [CHECKSUMS]), indent=1).encode()
+    return (
+        file.is_file()
+        and file.read_bytes() == json.dumps(checksums_of(directory, [CHECKSUMS]), indent=1).encode()
+    )
 
 
 def publish(temporary, path):
-    """Moves a finished file or directory to its place on the same file system; both are on the disk afterwards."""
+    """Moves a finished file or directory to its place on the same file system; both are on the disk
+    afterwards.
+    """
     temporary, path = pathlib.Path(temporary), pathlib.Path(path)
     for each in (*temporary.rglob("*"), temporary):
         _to_disk(each)
@@ -103,9 +122,14 @@ def writing(path):
 
 @contextlib.contextmanager
 def _beside(path):
-    """Yields a path in a fresh directory beside `path`; what is made there becomes `path` if the block ends well."""
+    """Yields a path in a fresh directory beside `path`; what is made there becomes `path` if the
+    block ends well.
+    """
     _make(path.parent)
-    with writing(path), tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as directory:
+    with (
+        writing(path),
+        tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as directory,
+    ):
         made = pathlib.Path(directory) / path.name
         yield made
         publish(made, path)
@@ -113,7 +137,8 @@ def _beside(path):
 
 @contextlib.contextmanager
 def atomic_directory(path):
-    """Yields a fresh directory to write into; it becomes `path` if the block ends well, else it vanishes.
+    """Yields a fresh directory to write into; it becomes `path` if the block ends well, else it
+    vanishes.
 
     A `UserError` if `path` exists and is not an empty directory, or cannot be written.
     """
@@ -127,7 +152,8 @@ def atomic_directory(path):
 
 @contextlib.contextmanager
 def atomic_file(path, mode="w"):
-    """Opens a file, `"w"` (UTF-8, `\\n`) or `"wb"`, that becomes `path` if the block ends well, else it vanishes.
+    """Opens a file, `"w"` (UTF-8, `\\n`) or `"wb"`, that becomes `path` if the block ends well,
+    else it vanishes.
 
     Makes its directory. A `UserError` if it cannot be written.
     """

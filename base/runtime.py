@@ -1,7 +1,8 @@
-"""Settings of TensorFlow that must be chosen before it loads: oneDNN, allocator, threads, log lines; and precision.
+"""Settings of TensorFlow that must be chosen before it loads: oneDNN, allocator, threads, log
+lines; and precision.
 
-`base.cli` and the tests' `conftest.py` call `prepare` when they are imported. The user's environment wins. Measured:
-docs/experiments.md.
+`base.cli` and the tests' `conftest.py` call `prepare` when they are imported. The user's
+environment wins. Measured: docs/experiments.md.
 """
 
 import contextlib
@@ -18,39 +19,58 @@ import re
 import sys
 import tempfile
 
-CHOSEN = "RUNTIME_CHOSEN"  # environment variable that lists the variables set by `prepare`, for child processes
+# environment variable that lists the variables set by `prepare`, for child processes
+CHOSEN = "RUNTIME_CHOSEN"
 FASTER = {
     "TF_ENABLE_ONEDNN_OPTS": "1",  # off by default on CPUs without AVX-512 VNNI
-    "TF_CPU_ALLOCATOR_USE_BFC": "true",  # malloc maps and unmaps large tensors: a page fault for every 4 KB
+    # malloc maps and unmaps large tensors: a page fault for every 4 KB
+    "TF_CPU_ALLOCATOR_USE_BFC": "true",
 }
-# `ONEDNN_MAX_CPU_ISA` names the best instructions that oneDNN may use. With these it may use AMX, AVX512_BF16.
-_AMX = ("ALL", "DEFAULT", "AVX512_CORE_AMX", "AVX512_CORE_AMX_FP16", "AVX10_1_512_AMX", "AVX10_1_512_AMX_FP16")
+# `ONEDNN_MAX_CPU_ISA` names the best instructions that oneDNN may use. With these it may use AMX,
+# AVX512_BF16.
+_AMX = (
+    "ALL",
+    "DEFAULT",
+    "AVX512_CORE_AMX",
+    "AVX512_CORE_AMX_FP16",
+    "AVX10_1_512_AMX",
+    "AVX10_1_512_AMX_FP16",
+)
 _BF16 = (*_AMX, "AVX512_CORE_BF16", "AVX512_CORE_FP16", "AVX10_1_512")
 
 
 def prepare(threads=None, environ=os.environ, operations=None):
-    """Chooses how TensorFlow computes in this process and those it starts; without effect once TensorFlow is loaded.
+    """Chooses how TensorFlow computes in this process and those it starts; without effect once
+    TensorFlow is loaded.
 
-    An operation has `threads`, by default `available_cpus`; `operations` run at once, by default as many. The
-    user's values in `environ` stay.
+    An operation has `threads`, by default `available_cpus`; `operations` run at once, by default as
+    many. The user's values in `environ` stay.
     """
     if "tensorflow" in sys.modules and environ is os.environ:
         return
-    if "MALLOC_MMAP_THRESHOLD_" not in environ:  # glibc raises it to 32 MB: arrays of many sizes leave holes
+    # glibc raises it to 32 MB: arrays of many sizes leave holes
+    if "MALLOC_MMAP_THRESHOLD_" not in environ:
         _malloc("mallopt", -3, 2**20)
     cpus = str(threads or available_cpus())
     choices = {
         **FASTER,
-        "TF_CPU_BFC_MEM_LIMIT_IN_MB": str(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20),  # not 64 GB
+        # not 64 GB
+        "TF_CPU_BFC_MEM_LIMIT_IN_MB": str(
+            os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
+        ),
         "TF_NUM_INTRAOP_THREADS": cpus,
         "TF_NUM_INTEROP_THREADS": str(operations or cpus),
-        "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "8192",  # an operation per tensor size: of the default 1,024 many are lost
+        # an operation per tensor size: of the default 1,024 many are lost
+        "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "8192",
         "TF_CPP_MIN_LOG_LEVEL": "3",  # errors are raised; TensorFlow logs missing GPUs as errors
     }
     choices = {name: value for name, value in choices.items() if given(name, environ) is None}
     environ.update(choices)
-    environ[CHOSEN] = ",".join(name for name in choices if not (threads and name.endswith("_THREADS")))
-    if given("TF_CPP_MIN_LOG_LEVEL", environ) not in ("0", "1"):  # else the user wants TensorFlow's log, Python's too
+    environ[CHOSEN] = ",".join(
+        name for name in choices if not (threads and name.endswith("_THREADS"))
+    )
+    # else the user wants TensorFlow's log, Python's too
+    if given("TF_CPP_MIN_LOG_LEVEL", environ) not in ("0", "1"):
         from absl import logging as absl_logging
 
         absl_logging.set_verbosity("error")
@@ -60,7 +80,9 @@ def prepare(threads=None, environ=os.environ, operations=None):
 
 
 def return_memory():
-    """Returns to the system what was freed: of the objects that a dataset is read by, as much as it keeps."""
+    """Returns to the system what was freed: of the objects that a dataset is read by, as much as it
+    keeps.
+    """
     _malloc("malloc_trim", 0)
 
 
@@ -78,7 +100,9 @@ def describe(environ=os.environ, cpuinfo="/proc/cpuinfo"):
     """The choices in one line."""
     threads = environ.get("TF_NUM_INTRAOP_THREADS") or str(available_cpus())
     onednn = "on" if environ.get("TF_ENABLE_ONEDNN_OPTS", "").lower() in ("1", "true") else "off"
-    allocator = "BFC" if environ.get("TF_CPU_ALLOCATOR_USE_BFC", "").lower() in ("1", "true") else "malloc"
+    allocator = (
+        "BFC" if environ.get("TF_CPU_ALLOCATOR_USE_BFC", "").lower() in ("1", "true") else "malloc"
+    )
     by = bfloat16_instructions(environ, cpuinfo)
     bfloat16 = f"in hardware ({by})" if by else "emulated"
     return f"{threads} threads, oneDNN {onednn}, {allocator} allocator, bfloat16 {bfloat16}"
@@ -100,12 +124,16 @@ class _WrappedImport(importlib.abc.MetaPathFinder):
             load = spec.loader.exec_module
             spec.loader.exec_module = lambda module: wrapper(load, module)
             if not _wrapped:  # later imports need not pass here
-                sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _WrappedImport)]
+                sys.meta_path[:] = [
+                    finder for finder in sys.meta_path if not isinstance(finder, _WrappedImport)
+                ]
         return spec
 
 
 def _load_quickly(function, *arguments):
-    """Calls a function that loads modules that stay; matplotlib and garbage collection take a third of Keras's time."""
+    """Calls a function that loads modules that stay; matplotlib and garbage collection take a third
+    of Keras's time.
+    """
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -131,7 +159,9 @@ def without(module):
 
 
 def _without_log_lines(function, *arguments):
-    """Calls a function, and drops lines such as `I0000 00:00:17... port.cc:153]` that it writes to stderr, from C++."""
+    """Calls a function, and drops lines such as `I0000 00:00:17... port.cc:153]` that it writes to
+    stderr, from C++.
+    """
     stderr = os.dup(2)
     with tempfile.TemporaryFile() as file:
         os.dup2(file.fileno(), 2)
@@ -150,11 +180,14 @@ _wrapped = {"keras": _load_quickly, "tensorflow": _load_quickly}
 
 
 def available_cpus(root="/"):
-    """CPUs that this process may use: the least of its affinity and its control groups' quotas, rounded up.
+    """CPUs that this process may use: the least of its affinity and its control groups' quotas,
+    rounded up.
 
     `root` holds `proc` and `sys`.
     """
-    found = [len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1]
+    found = [
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    ]
     for group in _control_groups(pathlib.Path(root)):
         for files in (["cpu.cfs_quota_us", "cpu.cfs_period_us"], ["cpu.max"]):
             quota = " ".join(_read(group / file) for file in files).split()
@@ -164,13 +197,19 @@ def available_cpus(root="/"):
 
 
 def _control_groups(root):
-    """The directories of each control group (version 1 or 2) above this process; in a container some do not exist."""
+    """The directories of each control group (version 1 or 2) above this process; in a container
+    some do not exist.
+    """
     for line in _read(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         if not controllers or "cpu" in controllers.split(","):
             mount = root / "sys/fs/cgroup" / controllers
             group = mount / path.lstrip("/")
-            yield from {mount, group, *(parent for parent in group.parents if mount in parent.parents)}
+            yield from {
+                mount,
+                group,
+                *(parent for parent in group.parents if mount in parent.parents),
+            }
 
 
 def _read(path):
@@ -181,7 +220,8 @@ def _read(path):
 
 
 def bfloat16_instructions(environ=os.environ, cpuinfo="/proc/cpuinfo"):
-    """The instructions that compute bfloat16: `"AMX"`, `"AVX512_BF16"`, or `None` if it is emulated.
+    """The instructions that compute bfloat16: `"AMX"`, `"AVX512_BF16"`, or `None` if it is
+    emulated.
 
     `ONEDNN_MAX_CPU_ISA` may forbid instructions.
     """
@@ -196,13 +236,18 @@ def bfloat16_instructions(environ=os.environ, cpuinfo="/proc/cpuinfo"):
 def choose_precision(asked, gains=True, gpu=False, environ=os.environ, cpuinfo="/proc/cpuinfo"):
     """The precision to compute in; warns once if the CPU would only emulate it.
 
-    `"auto"` is bfloat16 if a `gpu` or the CPU (see `bfloat16_instructions`) computes it and the model `gains` by it.
+    `"auto"` is bfloat16 if a `gpu` or the CPU (see `bfloat16_instructions`) computes it and the
+    model `gains` by it.
     """
     native = gpu or bfloat16_instructions(environ, cpuinfo) is not None
     if asked == "auto":
         return "bfloat16" if gains and native else "float32"
     if asked == "bfloat16" and not native:
-        announce("warning: this CPU emulates bfloat16, several times slower than float32; --precision=auto avoids it")
+        announce(
+            "warning: this CPU emulates bfloat16, several times slower than float32; --precision=auto avoids it"
+        )
     if asked == "float16" and not gpu:
-        announce("warning: float16 is for GPUs; a CPU emulates most of it, several times slower than float32")
+        announce(
+            "warning: float16 is for GPUs; a CPU emulates most of it, several times slower than float32"
+        )
     return asked

@@ -1,13 +1,16 @@
 """Times DAM with more and more of its optimizations, beside the release's path.
 
-python -m benchmarks.dam_speed --data=build/ubuntu-irc --out=results/benchmarks/dam_speed.json/optimizations
+python -m colloquy.benchmarks.dam_speed --data=build/ubuntu-irc
+--out=results/benchmarks/dam_speed.json/optimizations
 
-The first side is the path of the release as plain Keras layers compute it: all padding, and a context again for each
-of its candidates. Each further side has one optimization more; with word vectors moved lazily it is not quite Adam.
-Lengths are the dataset's, or full: no padding at all. Ratios are to the first side.
+The first side is the path of the release as plain Keras layers compute it: all padding, and a
+context again for each of its candidates. Each further side has one optimization more; with word
+vectors moved lazily it is not quite Adam. Lengths are the dataset's, or full: no padding at all.
+Ratios are to the first side.
 
-Training takes batches of train; ranking takes dev's contexts as evaluate.py ranks them. Batches are chosen at equal
-distances in the order of their size and made before the time counts, the same for all sides and blocks.
+Training takes batches of train; ranking takes dev's contexts as evaluate.py ranks them. Batches are
+chosen at equal distances in the order of their size and made before the time counts, the same for
+all sides and blocks.
 """
 
 import itertools
@@ -15,15 +18,21 @@ import itertools
 import numpy as np
 from absl import flags
 
-from base import cli
-from base.files import UserError
-from benchmarks.turns import alternate, build, define_flags, median, ratio, report
+from colloquy.base import cli
+from colloquy.base.files import UserError
+from colloquy.benchmarks.turns import alternate, build, define_flags, median, ratio, report
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data", None, "Prepared dataset of selection.", required=True)
-flags.DEFINE_list("sides", None, "Some of the sides, by name; the others are compared with the first.")
-flags.DEFINE_multi_enum("what", ["training", "ranking"], ["training", "ranking"], "Work to time; may be repeated.")
-flags.DEFINE_multi_enum("lengths", ["dataset", "full"], ["dataset", "full"], "Lengths; may be repeated.")
+flags.DEFINE_list(
+    "sides", None, "Some of the sides, by name; the others are compared with the first."
+)
+flags.DEFINE_multi_enum(
+    "what", ["training", "ranking"], ["training", "ranking"], "Work to time; may be repeated."
+)
+flags.DEFINE_multi_enum(
+    "lengths", ["dataset", "full"], ["dataset", "full"], "Lengths; may be repeated."
+)
 flags.DEFINE_integer("batch_size", 32, "Pairs per training step.", lower_bound=4)
 define_flags(blocks=4, steps=16)
 
@@ -40,9 +49,9 @@ SIDES = {
     "four candidates per context": (f"{LAZY},negatives=fresh,negatives_per_positive=3", "ranking"),
     "several batches at once": ("precision=bfloat16", "training"),
 }
-"""Settings of each side, and what it lacks: `layer_norm`, it has Keras's layer normalisation; `unpadding`, padded words
-of a batch are computed; `at_once`, batches are ranked one after the other; `training` or `ranking`, it has nothing new
-there and is left out."""
+"""Settings of each side, and what it lacks: `layer_norm`, it has Keras's layer normalisation;
+`unpadding`, padded words of a batch are computed; `at_once`, batches are ranked one after the
+other; `training` or `ranking`, it has nothing new there and is left out."""
 
 
 def main():
@@ -71,8 +80,8 @@ def dam_block(side, without, what, lengths, path, batch_size, steps, seed):
     """A side of `alternate`: trains or ranks, and counts pairs."""
     import keras
 
-    from engine.parallel import in_order, share_cores
-    from layers import attentive_module
+    from colloquy.engine.parallel import in_order, share_cores
+    from colloquy.layers import attentive_module
 
     several = what == "ranking" and "at_once" not in without
     if several:
@@ -84,7 +93,9 @@ def dam_block(side, without, what, lengths, path, batch_size, steps, seed):
         model.avoid_fast_paths()
     rng = np.random.default_rng(seed)
     if what == "training":
-        batches = training_arrays(task, dataset.splits["train"], model.config, training, batch_size, steps, rng)
+        batches = training_arrays(
+            task, dataset.splits["train"], model.config, training, batch_size, steps, rng
+        )
     else:
         batches = ranking_arrays(dataset.splits["dev"], model.config, lengths, steps)
     if lengths == "full":
@@ -102,7 +113,9 @@ def dam_block(side, without, what, lengths, path, batch_size, steps, seed):
 
 
 def training_arrays(task, split, config, training, batch_size, steps, rng):
-    """Arrays of a block's batches; a batch has `batch_size` pairs, whether or not they share contexts."""
+    """Arrays of a block's batches; a batch has `batch_size` pairs, whether or not they share
+    contexts.
+    """
     if training.negatives == "fresh":
         batch_size //= 1 + training.negatives_per_positive
     every = task.training_batches(split, config, training.replace(batch_size=batch_size), rng)
@@ -111,8 +124,8 @@ def training_arrays(task, split, config, training, batch_size, steps, rng):
 
 def ranking_arrays(split, config, lengths, steps):
     """Arrays of a block's batches, and which of their candidates are real."""
-    from tasks.selection.scoring import ranking_batches
-    from tasks.selection.split import inputs_of
+    from colloquy.tasks.selection.scoring import ranking_batches
+    from colloquy.tasks.selection.split import inputs_of
 
     if lengths == "dataset":
         every = ranking_batches(split, config.replace(masking="exact"))
@@ -128,16 +141,27 @@ def ranking_arrays(split, config, lengths, steps):
 
 def spread(every, split, config, steps):
     """`steps` of the batches, the costliest first, so that no core waits at the end."""
-    sizes = [split.sizes(contexts, lines, config.max_turns, config.max_words) for contexts, lines, *_ in every]
+    sizes = [
+        split.sizes(contexts, lines, config.max_turns, config.max_words)
+        for contexts, lines, *_ in every
+    ]
     order = np.argsort([size.max(axis=0).prod() for size in sizes])
-    return [every[i] for i in order[((np.arange(steps) + 0.5) / steps * len(every)).astype(int)][::-1]]
+    return [
+        every[i] for i in order[((np.arange(steps) + 0.5) / steps * len(every)).astype(int)][::-1]
+    ]
 
 
 def fill(inputs, config, rng):
     """A batch of the same number of pairs without padding."""
     B, N = inputs["responses"].shape[:2]
-    shapes = {"turns": (B, config.max_turns, config.max_words), "responses": (B, N, config.max_words)}
-    return {name: rng.integers(3, config.vocabulary_size, shape, dtype="int32") for name, shape in shapes.items()}
+    shapes = {
+        "turns": (B, config.max_turns, config.max_words),
+        "responses": (B, N, config.max_words),
+    }
+    return {
+        name: rng.integers(3, config.vocabulary_size, shape, dtype="int32")
+        for name, shape in shapes.items()
+    }
 
 
 if __name__ == "__main__":

@@ -1,13 +1,16 @@
-"""Times BiDAF and seq2seq beside the same networks written in PyTorch: training, a question, and beam search.
+"""Times BiDAF and seq2seq beside the same networks written in PyTorch: training, a question, and
+beam search.
 
-python -m benchmarks.peers --squad=build/squad --chat=build/dailydialog --torch_python=/path/to/venv/bin/python \
+python -m colloquy.benchmarks.peers --squad=build/squad --chat=build/dailydialog
+--torch_python=/path/to/venv/bin/python \
     --out=results/benchmarks/peers.json/torch
 
-`--torch_python` is a Python that has `torch` and `numpy`. There `benchmarks/peers_torch.py` computes equal batches in
-float32 with as many threads. Sizes of the layers are the defaults of the models here; the networks differ in that the
-LSTM and GRU of PyTorch have two biases. A question is one on its own, after its passage; each operation of ours has
-one core then, as in serve.py. Beam search keeps 5 replies of up to 30 words. The machine must be quiet: PyTorch's
-threads spin while they wait, and when other work leaves both on one core, each operation takes 8 ms.
+`--torch_python` is a Python that has `torch` and `numpy`. There `benchmarks/peers_torch.py`
+computes equal batches in float32 with as many threads. Sizes of the layers are the defaults of the
+models here; the networks differ in that the LSTM and GRU of PyTorch have two biases. A question is
+one on its own, after its passage; each operation of ours has one core then, as in serve.py. Beam
+search keeps 5 replies of up to 30 words. The machine must be quiet: PyTorch's threads spin while
+they wait, and when other work leaves both on one core, each operation takes 8 ms.
 """
 
 import json
@@ -19,9 +22,18 @@ import tempfile
 import numpy as np
 from absl import flags
 
-from base import cli, runtime
-from base.files import UserError
-from benchmarks.turns import Block, alternate, build, configure, define_flags, median, ratio, report
+from colloquy.base import cli, runtime
+from colloquy.base.files import UserError
+from colloquy.benchmarks.turns import (
+    Block,
+    alternate,
+    build,
+    configure,
+    define_flags,
+    median,
+    ratio,
+    report,
+)
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("squad", None, "Prepared SQuAD; without it BiDAF is left out.")
@@ -29,13 +41,25 @@ flags.DEFINE_string("chat", None, "Prepared conversations; without them seq2seq 
 flags.DEFINE_string("torch_python", None, "A Python that has torch and numpy.", required=True)
 define_flags(blocks=5, steps=3)
 NETWORKS = {
-    "bidaf": ("bidaf", {"training": 60, "question": 1}, ("words", "characters", "context", "query")),
-    "seq2seq": ("seq2seq,attention=luong_dot", {"training": 64, "beam search": 16}, ("source", "target_in")),
+    "bidaf": (
+        "bidaf",
+        {"training": 60, "question": 1},
+        ("words", "characters", "context", "query"),
+    ),
+    "seq2seq": (
+        "seq2seq,attention=luong_dot",
+        {"training": 64, "beam search": 16},
+        ("source", "target_in"),
+    ),
 }
-"""Side of `benchmarks.turns`, examples per batch for each kind of work, and inputs; the last but one is the longest."""
+"""Side of `benchmarks.turns`, examples per batch for each kind of work, and inputs; the last but
+one is the longest.
+"""
 SIZES = ("vocabulary_size", "embedding_dim", "hidden", "dropout")
 CHARACTERS = ("characters", "character_dim", "character_filters", "character_width")
-"""Fields of the configs that the networks of `benchmarks/peers_torch.py` take, and that BiDAF takes too."""
+"""Fields of the configs that the networks of `benchmarks/peers_torch.py` take, and that BiDAF takes
+too.
+"""
 
 
 def main():
@@ -44,7 +68,12 @@ def main():
     paths = {"bidaf": FLAGS.squad, "seq2seq": FLAGS.chat}
     if not any(paths.values()):
         raise UserError("expected --squad or --chat")
-    kinds = [(name, what, size) for name in NETWORKS if paths[name] for what, size in NETWORKS[name][1].items()]
+    kinds = [
+        (name, what, size)
+        for name in NETWORKS
+        if paths[name]
+        for what, size in NETWORKS[name][1].items()
+    ]
     rows = [compare(name, paths[name], what, size) for name, what, size in kinds]
     report(rows, threads=runtime.available_cpus())
 
@@ -57,44 +86,71 @@ def compare(network, path, what, size):
         theirs = torch_block, (FLAGS.torch_python, what, arrays, settings, FLAGS.steps * size)
         ours, theirs = alternate({"ours": ours, "torch": theirs}, FLAGS.blocks).values()
     row = {"side": NETWORKS[network][0], "what": what, "examples_per_batch": size}
-    row |= {"milliseconds": 1000 * size / median(ours), "torch_milliseconds": 1000 * size / median(theirs)}
+    row |= {
+        "milliseconds": 1000 * size / median(ours),
+        "torch_milliseconds": 1000 * size / median(theirs),
+    }
     row |= {"ratio": ratio(ours, theirs), "ratio_of_cpu": ratio(ours, theirs, "per_cpu_second")}
     return {**row, "gigabytes": ours[-1].gigabytes}
 
 
 def write_batches(arrays, network, path, size):
-    """Writes the batches of a comparison and returns the settings of `benchmarks/peers_torch.py`."""
+    """Writes the batches of a comparison and returns the settings of
+    `benchmarks/peers_torch.py`.
+    """
     side, _, names = NETWORKS[network]
     _, task, dataset, config, training = configure(side, path)
     rng, split = np.random.default_rng(FLAGS.seed), dataset.splits["train"]
     every = task.training_batches(split, config, training.replace(batch_size=size), rng)
-    some = (every[i] for i in rng.choice(len(every), size=min(len(every), 20 * FLAGS.steps), replace=False))
+    some = (
+        every[i]
+        for i in rng.choice(len(every), size=min(len(every), 20 * FLAGS.steps), replace=False)
+    )
     collated = (task.collate(split, config, batch, 4) for batch in some)
-    full = sorted((batch for batch in collated if len(batch[1]) == size), key=lambda batch: batch[0][names[-2]].size)
+    full = sorted(
+        (batch for batch in collated if len(batch[1]) == size),
+        key=lambda batch: batch[0][names[-2]].size,
+    )
     stored = []
     for i in range(FLAGS.steps):
         inputs, targets = full[int((i + 0.5) / FLAGS.steps * len(full))]
         stored += [*(inputs[name] for name in names), targets]
     np.savez(arrays, *stored)
-    sizes = {field: getattr(config, field) for field in (*SIZES, *(CHARACTERS if network == "bidaf" else ()))}
-    settings = {"network": network, "sizes": sizes, "rate": training.learning_rate, "clip": training.gradient_clip}
-    settings |= {"ema": getattr(training, "ema", 0), "threads": runtime.available_cpus(), "arrays": len(names) + 1}
+    sizes = {
+        field: getattr(config, field)
+        for field in (*SIZES, *(CHARACTERS if network == "bidaf" else ()))
+    }
+    settings = {
+        "network": network,
+        "sizes": sizes,
+        "rate": training.learning_rate,
+        "clip": training.gradient_clip,
+    }
+    settings |= {
+        "ema": getattr(training, "ema", 0),
+        "threads": runtime.available_cpus(),
+        "arrays": len(names) + 1,
+    }
     return json.dumps(settings)
 
 
 def our_block(what, network, path, arrays, seed):
     """A side of `alternate`: computes the batches once."""
-    from data.vocabulary import EOS_ID, UNK_ID
-    from engine.parallel import share_cores  # TensorFlow takes seconds to load
-    from models.decoding import Decoder, Decoding
-    from tasks.generation.search import columns
+    from colloquy.data.vocabulary import EOS_ID, UNK_ID
+    from colloquy.engine.parallel import share_cores  # TensorFlow takes seconds to load
+    from colloquy.models.decoding import Decoder, Decoding
+    from colloquy.tasks.generation.search import columns
 
     side, _, names = NETWORKS[network]
     if what == "question":
         share_cores()
     model, *_ = build(side, path, seed)
     decoding = Decoding(beam=5)
-    search = Decoder(model, decoding.beam, decoding.max_length, EOS_ID, UNK_ID) if what == "beam search" else None
+    search = (
+        Decoder(model, decoding.beam, decoding.max_length, EOS_ID, UNK_ID)
+        if what == "beam search"
+        else None
+    )
     with np.load(arrays) as stored:
         every = list(stored.values())
     batches = [every[i : i + len(names) + 1] for i in range(0, len(every), len(names) + 1)]
@@ -105,7 +161,9 @@ def our_block(what, network, path, arrays, seed):
             if what == "training":
                 model.train_on_batch(inputs, targets)
             elif what == "beam search":
-                search.predict_on_batch({"source": inputs["source"], **columns([decoding] * len(targets))})
+                search.predict_on_batch(
+                    {"source": inputs["source"], **columns([decoding] * len(targets))}
+                )
             else:
                 model.predict_on_batch(inputs)
         return sum(len(batch[-1]) for batch in batches)

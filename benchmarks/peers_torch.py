@@ -1,9 +1,11 @@
-"""The networks of `benchmarks.peers` in PyTorch; needs `torch` and `numpy` alone, and is started by that benchmark.
+"""The networks of `benchmarks.peers` in PyTorch; needs `torch` and `numpy` alone, and is started by
+that benchmark.
 
 python benchmarks/peers_torch.py WHAT BATCHES.npz SETTINGS.json
 
-Written as one would write them in PyTorch: `nn.LSTM` and `nn.GRU` on packed sequences, Adam with its `foreach` default,
-beam search as a loop in Python. For each line on standard input it computes the batches once and prints a line of JSON.
+Written as one would write them in PyTorch: `nn.LSTM` and `nn.GRU` on packed sequences, Adam with
+its `foreach` default, beam search as a loop in Python. For each line on standard input it computes
+the batches once and prints a line of JSON.
 """
 
 import json
@@ -64,7 +66,11 @@ class BiDAF(nn.Module):
         t_mask, j_mask = context > 0, query > 0
         H, _ = self.contextual(self.drop(x[context]), t_mask)
         U, _ = self.contextual(self.drop(x[query]), j_mask)
-        S = (H @ self.w[0])[:, :, None] + (U @ self.w[1])[:, None] + (H * self.w[2]) @ U.transpose(1, 2)
+        S = (
+            (H @ self.w[0])[:, :, None]
+            + (U @ self.w[1])[:, None]
+            + (H * self.w[2]) @ U.transpose(1, 2)
+        )
         S = S.masked_fill(~j_mask[:, None], LOWEST)
         U_tilde = S.softmax(-1) @ U
         b = S.amax(-1).masked_fill(~t_mask, LOWEST).softmax(-1)
@@ -89,7 +95,12 @@ class Seq2Seq(nn.Module):
 
     def __init__(self, sizes):
         super().__init__()
-        self.drop, H, D, V = nn.Dropout(sizes.dropout), sizes.hidden, sizes.embedding_dim, sizes.vocabulary_size
+        self.drop, H, D, V = (
+            nn.Dropout(sizes.dropout),
+            sizes.hidden,
+            sizes.embedding_dim,
+            sizes.vocabulary_size,
+        )
         self.words = nn.Embedding(V + 2, D)
         self.encoder, self.decoder = Recurrent(nn.GRU, D, H // 2), nn.GRU(D, H, batch_first=True)
         self.readout, self.logits = nn.Linear(2 * H, H, bias=False), nn.Linear(H, V + 1)
@@ -111,7 +122,9 @@ class Seq2Seq(nn.Module):
 
 def beam_search(model, source, K=5, length=30):
     """The `K` best replies to each source, without padding and unknown words, `(B, K, length)`."""
-    state, *memory = (x.repeat_interleave(K, dim) for x, dim in zip(model.encode(source), (1, 0, 0), strict=True))
+    state, *memory = (
+        x.repeat_interleave(K, dim) for x, dim in zip(model.encode(source), (1, 0, 0), strict=True)
+    )
     B, begin = len(source), model.words.num_embeddings - 1
     ids, word = torch.zeros(B, K, length, dtype=torch.long), torch.full((B, K), begin)
     score, done = torch.full((B, K), LOWEST), torch.zeros(B, K, dtype=torch.bool)
@@ -122,7 +135,9 @@ def beam_search(model, source, K=5, length=30):
         log_p[..., [0, UNKNOWN]] = LOWEST
         stays = torch.full_like(log_p, LOWEST)
         stays[..., 0] = score
-        score, best = torch.where(done[..., None], stays, score[..., None] + log_p).flatten(1).topk(K)
+        score, best = (
+            torch.where(done[..., None], stays, score[..., None] + log_p).flatten(1).topk(K)
+        )
         parent, word = best // log_p.shape[-1], best % log_p.shape[-1]
         ids, done = ids.gather(1, parent[..., None].expand_as(ids)), done.gather(1, parent)
         state = state[:, (parent + K * torch.arange(B)[:, None]).flatten()]

@@ -1,12 +1,13 @@
 """Loads a server: capacity, latencies and memory at a steady load, and the cost of REST.
 
-python -m benchmarks.serving --run=build/demo/run --seconds=600
+python -m colloquy.benchmarks.serving --run=build/demo/run --seconds=600
 
-Starts `serve.py` on a free port of this machine and ends it. First the model is called with and without the server,
-alternately: the difference is the cost of REST. Then 1, 8 and 32 clients ask without a pause: the best is the
-capacity. Then requests come at random moments, at a fraction of it. Server and clients share the cores. A latency
-counts from the moment at which the request was due, so that a server that stalls is not spared the requests which it
-kept from being sent.
+Starts `serve.py` on a free port of this machine and ends it. First the model is called with and
+without the server,
+alternately: the difference is the cost of REST. Then 1, 8 and 32 clients ask without a pause: the
+best is the capacity. Then requests come at random moments, at a fraction of it. Server and clients
+share the cores. A latency counts from the moment at which the request was due, so that a server
+that stalls is not spared the requests which it kept from being sent.
 """
 
 import collections
@@ -25,9 +26,9 @@ import numpy as np
 import urllib3
 from absl import flags
 
-from base import cli
-from base.files import UserError
-from benchmarks.turns import define_record_flags, memory, report
+from colloquy.base import cli
+from colloquy.base.files import UserError
+from colloquy.benchmarks.turns import define_record_flags, memory, report
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("run", None, "Run directory of a model.", required=True)
@@ -45,13 +46,17 @@ CONNECTIONS = 128  # half of the requests that are open at once; more of them wa
 
 def connect(port):
     """Connections to a server of this machine, kept open, which several threads share."""
-    return urllib3.HTTPConnectionPool("127.0.0.1", port, maxsize=CONNECTIONS, timeout=120, retries=False)
+    return urllib3.HTTPConnectionPool(
+        "127.0.0.1", port, maxsize=CONNECTIONS, timeout=120, retries=False
+    )
 
 
 def ask(server, body):
     """The status and the text of an answer, or the name of an error and nothing."""
     try:
-        answer = server.request("POST", "/v1/models/m:predict", body=body, headers={"Content-Type": "application/json"})
+        answer = server.request(
+            "POST", "/v1/models/m:predict", body=body, headers={"Content-Type": "application/json"}
+        )
     except urllib3.exceptions.HTTPError as error:
         return type(error).__name__, ""
     return str(answer.status), answer.data.decode()
@@ -61,7 +66,9 @@ def ask(server, body):
 
 
 def closed_loop(server, bodies, clients, seconds, rng):
-    """Requests per second if each of some `clients` sends the next one as soon as it is answered."""
+    """Requests per second if each of some `clients` sends the next one as soon as it is
+    answered.
+    """
     begin = time.perf_counter()
 
     def keep_asking(_):
@@ -77,8 +84,8 @@ def closed_loop(server, bodies, clients, seconds, rng):
 def open_loop(server, bodies, rate, seconds, rng, usage):
     """Sends requests at random moments, `rate` per second, whether or not the server answers.
 
-    `usage()` gives the server's megabytes and CPU seconds. Returns a row per minute in which requests
-    were due, and a Counter of errors.
+    `usage()` gives the server's megabytes and CPU seconds. Returns a row per minute in which
+    requests were due, and a Counter of errors.
     """
     asked, used = collections.defaultdict(list), collections.defaultdict(list)
     begin, due, sent = time.perf_counter(), 0.0, 0
@@ -101,8 +108,15 @@ def open_loop(server, bodies, rate, seconds, rng, usage):
         answers = [future.result() for future in asked[minute]]
         failed = [status for _, status in answers if status != "200"]
         milliseconds = [each for each, status in answers if status == "200"]
-        half, nearly_all = np.percentile(milliseconds or [np.nan], [50, 99], method="higher").tolist()
-        row = {"minute": minute, "requests": len(milliseconds), "p50_ms": half, "p99_ms": nearly_all}
+        half, nearly_all = np.percentile(
+            milliseconds or [np.nan], [50, 99], method="higher"
+        ).tolist()
+        row = {
+            "minute": minute,
+            "requests": len(milliseconds),
+            "p50_ms": half,
+            "p99_ms": nearly_all,
+        }
         row |= {"memory_MB": megabytes, "cpu_seconds": cpu_after - cpu, "errors": len(failed)}
         rows.append(row)
         errors.update(failed)
@@ -110,7 +124,9 @@ def open_loop(server, bodies, rate, seconds, rng, usage):
 
 
 def varied(examples, rng):
-    """An instance like some examples, of another size: a shorter conversation, fewer candidates, part of a text."""
+    """An instance like some examples, of another size: a shorter conversation, fewer candidates,
+    part of a text.
+    """
     instance = dict(rng.choice(examples)["instance"])
     for field, value in instance.items():
         if isinstance(value, list):
@@ -144,13 +160,18 @@ def serving(run):
 
 def usage_of(process):
     """Megabytes of a process, and its CPU time in seconds."""
-    times = pathlib.Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[11:13]
+    times = (
+        pathlib.Path(f"/proc/{process.pid}/stat")
+        .read_text(encoding="utf-8")
+        .rpartition(")")[2]
+        .split()[11:13]
+    )
     return memory("VmRSS", process.pid), sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
 
 
 def main():
-    from engine.run import Run  # TensorFlow takes seconds to load
-    from tasks import TASKS
+    from colloquy.engine.run import Run  # TensorFlow takes seconds to load
+    from colloquy.tasks import TASKS
 
     run, rng = Run.open(FLAGS.run), random.Random(FLAGS.seed)
     predictor, examples = TASKS[run.task].predictor(run), run.examples()
@@ -164,7 +185,11 @@ def main():
         capacity = max(per_second.values())
         rate, usage = FRACTION * capacity, lambda: usage_of(process)
         rows, errors = open_loop(server, bodies, rate, FLAGS.seconds, rng, usage)
-    found |= {"per_second_by_clients": per_second, "capacity_per_second": capacity, "rate_per_second": rate}
+    found |= {
+        "per_second_by_clients": per_second,
+        "capacity_per_second": capacity,
+        "rate_per_second": rate,
+    }
     report(rows, **found, errors=dict(errors), exit_code=process.returncode)
 
 

@@ -1,7 +1,9 @@
-"""Times the training of two models, or of one under two settings, side by side, on the same batches.
+"""Times the training of two models, or of one under two settings, side by side, on the same
+batches.
 
-python -m benchmarks.training_speed --data='build/babi/task*' --one=memma --other=memr
-python -m benchmarks.training_speed --data=build/squad --one=bidaf,precision=bfloat16 --other=bidaf,precision=float32
+python -m colloquy.benchmarks.training_speed --data='build/babi/task*' --one=memma --other=memr
+python -m colloquy.benchmarks.training_speed --data=build/squad --one=bidaf,precision=bfloat16
+--other=bidaf,precision=float32
 
 Table 2 of the MEMMA article, seconds of 200 iterations, ten times: --steps=200 --blocks=10.
 """
@@ -11,25 +13,35 @@ import pathlib
 
 from absl import flags
 
-from base import cli, runtime
-from base.files import UserError
-from benchmarks import turns
+from colloquy.base import cli, runtime
+from colloquy.base.files import UserError
+from colloquy.benchmarks import turns
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data", None, "Prepared dataset or a quoted pattern of several.", required=True)
-flags.DEFINE_string("one", None, "MODEL[,field=value...], fields as for train.py --set, or precision.", required=True)
-flags.DEFINE_string("other", None, "The model and settings that it is compared with.", required=True)
+flags.DEFINE_string(
+    "one",
+    None,
+    "MODEL[,field=value...], fields as for train.py --set, or precision.",
+    required=True,
+)
+flags.DEFINE_string(
+    "other", None, "The model and settings that it is compared with.", required=True
+)
 turns.define_flags(blocks=6, steps=10)
 
 
 def main():
-    from models import MODELS
+    from colloquy.models import MODELS
 
     unit, _ = turns.COUNTED[MODELS[turns.parse_side(FLAGS.one)[0]].task]
     paths = [path for path in sorted(glob.glob(FLAGS.data)) if pathlib.Path(path).is_dir()]
     if not paths:
         raise UserError(f"--data expects directories that prepare.py made. Received: {FLAGS.data}")
-    sides = {side.partition("=")[2] or turns.parse_side(side)[0]: side for side in (FLAGS.one, FLAGS.other)}
+    sides = {
+        side.partition("=")[2] or turns.parse_side(side)[0]: side
+        for side in (FLAGS.one, FLAGS.other)
+    }
     rows = [compare(path, sides, unit) for path in paths]
     turns.report(rows, steps=FLAGS.steps, blocks=FLAGS.blocks, runtime=runtime.describe())
 

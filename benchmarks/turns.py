@@ -1,4 +1,6 @@
-"""Comparisons of speed: sides that run alternately, each in its own process, so that its memory is its own."""
+"""Comparisons of speed: sides that run alternately, each in its own process, so that its memory is
+its own.
+"""
 
 import concurrent.futures
 import contextlib
@@ -15,9 +17,9 @@ import time
 
 from absl import flags
 
-from base.config import parse_assignments
-from base.files import UserError, atomic_file
-from metrics.tables import markdown
+from colloquy.base.config import parse_assignments
+from colloquy.base.files import UserError, atomic_file
+from colloquy.metrics.tables import markdown
 
 FLAGS = flags.FLAGS
 COUNTED = {
@@ -31,7 +33,9 @@ COUNTED = {
 
 @dataclasses.dataclass(frozen=True)
 class Block:
-    """Steps of a side that are timed together; `gigabytes` is the peak memory of its process so far."""
+    """Steps of a side that are timed together; `gigabytes` is the peak memory of its process so
+    far.
+    """
 
     examples: float
     seconds: float
@@ -53,17 +57,21 @@ def median(blocks):
 
 
 def ratio(blocks, others, field="per_second"):
-    """Speed of one side divided by another's: the median over pairs of blocks that ran side by side."""
+    """Speed of one side divided by another's: the median over pairs of blocks that ran side by
+    side.
+    """
     pairs = zip(blocks, others, strict=True)
     return statistics.median(getattr(one, field) / getattr(other, field) for one, other in pairs)
 
 
 def alternate(sides, blocks, warm_up=1):
-    """Runs one block of each side after the other, repeatedly, after `warm_up` untimed ones, which compile.
+    """Runs one block of each side after the other, repeatedly, after `warm_up` untimed ones, which
+    compile.
 
-    `sides` are `{name: (function, arguments)}`. In the side's process the function prepares its work and returns
-    another without arguments that computes a block and returns its number of examples, or a `Block` that another
-    process computed. The first must be importable, the arguments plain. Returns `{name: list of Block}`.
+    `sides` are `{name: (function, arguments)}`. In the side's process the function prepares its
+    work and returns another without arguments that computes a block and returns its number of
+    examples, or a `Block` that another process computed. The first must be importable, the
+    arguments plain. Returns `{name: list of Block}`.
     """
     pools, found = {}, {name: [] for name in sides}
     with contextlib.ExitStack() as stack:
@@ -100,11 +108,15 @@ def timed(block):
     if isinstance(found, Block):
         return found
     seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu
-    return Block(found, seconds, cpu_seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+    return Block(
+        found, seconds, cpu_seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    )
 
 
 def memory(field, process="self"):
-    """Megabytes of a process by a field of `/proc/PROCESS/status`, as `VmRSS`, `VmHWM` or `RssAnon`."""
+    """Megabytes of a process by a field of `/proc/PROCESS/status`, as `VmRSS`, `VmHWM` or
+    `RssAnon`.
+    """
     with open(f"/proc/{process}/status", encoding="ascii") as file:
         return next(int(line.split()[1]) for line in file if line.startswith(f"{field}:")) / 1024
 
@@ -118,18 +130,22 @@ def parse_side(text):
     >>> parse_side("dam,levels=2,precision=bfloat16")
     ('dam', {'levels': '2', 'precision': 'bfloat16'})
     """
-    from models import MODELS  # Keras takes seconds to load
+    from colloquy.models import MODELS  # Keras takes seconds to load
 
     name, *assignments = text.split(",")
     if name not in MODELS:
-        raise UserError(f"expected MODEL[,field=value...] with one of {', '.join(MODELS)}. Received: {text}")
+        raise UserError(
+            f"expected MODEL[,field=value...] with one of {', '.join(MODELS)}. Received: {text}"
+        )
     return name, parse_assignments(assignments, "a side")
 
 
 def configure(side, path):
-    """The row of `models.MODELS`, task, dataset, config and `Training` of a side for a prepared dataset."""
-    from models import MODELS
-    from tasks import TASKS
+    """The row of `models.MODELS`, task, dataset, config and `Training` of a side for a prepared
+    dataset.
+    """
+    from colloquy.models import MODELS
+    from colloquy.tasks import TASKS
 
     name, settings = parse_side(side)
     spec = MODELS[name]
@@ -140,17 +156,23 @@ def configure(side, path):
 
 
 def build(side, path, seed):
-    """The compiled model of a side, its task, dataset and `Training`; the seed is that of the weights."""
+    """The compiled model of a side, its task, dataset and `Training`; the seed is that of the
+    weights.
+    """
     import keras
 
-    from engine.devices import set_precision
+    from colloquy.engine.devices import set_precision
 
     spec, task, dataset, config, training = configure(side, path)
     set_precision(training.precision)
     keras.utils.set_random_seed(seed)
     model = spec.build(config)
     task.initialise(model, dataset, training)
-    model.compile(optimizer=task.optimizer(training, 10_000, config), loss=task.loss(training), jit_compile=False)
+    model.compile(
+        optimizer=task.optimizer(training, 10_000, config),
+        loss=task.loss(training),
+        jit_compile=False,
+    )
     model.optimizer.build(model.trainable_variables)
     return model, task, dataset, training
 
@@ -158,10 +180,11 @@ def build(side, path, seed):
 def open_training(side, path, seed):
     """A training like that of train.py.
 
-    Returns task, model, a function that makes the arrays of a step, the stream of batches, and one that trains on one.
+    Returns task, model, a function that makes the arrays of a step, the stream of batches, and one
+    that trains on one.
     """
-    from data.batching import Epochs, stream_of
-    from engine.devices import OneDevice
+    from colloquy.data.batching import Epochs, stream_of
+    from colloquy.engine.devices import OneDevice
 
     model, task, dataset, training = build(side, path, seed)
     split = dataset.splits["train"]
@@ -204,8 +227,12 @@ def define_flags(blocks, steps):
 
 def define_record_flags():
     flags.DEFINE_string("note", None, "Other work on the machine meanwhile, for the record.")
-    flags.DEFINE_string("out", None, "FILE.json/NAME: file of records, and the name in it of the new one.")
-    flags.register_validator("out", lambda out: out is None or out.partition(".json/")[2], "expected FILE.json/NAME")
+    flags.DEFINE_string(
+        "out", None, "FILE.json/NAME: file of records, and the name in it of the new one."
+    )
+    flags.register_validator(
+        "out", lambda out: out is None or out.partition(".json/")[2], "expected FILE.json/NAME"
+    )
 
 
 def records():
@@ -216,13 +243,24 @@ def records():
 
 
 def write_record(**measured):
-    """Writes a record to `--out`, if given: the command, the measurements to four digits, the hardware, the commit."""
-    from engine.provenance import command, hardware, revision  # TensorFlow takes seconds to load
+    """Writes a record to `--out`, if given: the command, the measurements to four digits, the
+    hardware, the commit.
+    """
+    # TensorFlow takes seconds to load
+    from colloquy.engine.provenance import command, hardware, revision
 
     if FLAGS.out:
         path, found, name = records()
-        measured = json.loads(json.dumps(measured), parse_float=lambda text: float(f"{float(text):.4g}"))
-        found[name] = {"command": command(), **measured, "note": FLAGS.note, "hardware": hardware(), **revision()}
+        measured = json.loads(
+            json.dumps(measured), parse_float=lambda text: float(f"{float(text):.4g}")
+        )
+        found[name] = {
+            "command": command(),
+            **measured,
+            "note": FLAGS.note,
+            "hardware": hardware(),
+            **revision(),
+        }
         with atomic_file(path) as file:
             json.dump(found, file, indent=1)
 

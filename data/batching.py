@@ -1,4 +1,5 @@
-"""Batches of examples of similar size, a pure function of the step: (seed, epoch) fix the order of an epoch.
+"""Batches of examples of similar size, a pure function of the step: (seed, epoch) fix the order of
+an epoch.
 
 `stream_of` hands them to the framework: `tf.data` on TensorFlow, plain Python elsewhere.
 """
@@ -12,15 +13,18 @@ import threading
 
 import numpy as np
 
-XLA_MULTIPLE = 16  # lengths are rounded up to this with XLA, which compiles each shape anew, for up to a minute
+# lengths are rounded up to this with XLA, which compiles each shape anew, for up to a minute
+XLA_MULTIPLE = 16
 
 
 def stream_of(make_arrays, first, last):
-    """Streams the arrays of the steps `range(first, last)`, and makes the next ones while one is computed.
+    """Streams the arrays of the steps `range(first, last)`, and makes the next ones while one is
+    computed.
 
-    `make_arrays` is a pure function of a step that returns nested dicts or tuples of NumPy arrays, whose structure,
-    ranks and dtypes are the same at every step. Several threads call it. On TensorFlow the result is a
-    `tf.data.Dataset` whose element has open sizes, elsewhere an iterator of arrays.
+    `make_arrays` is a pure function of a step that returns nested dicts or tuples of NumPy arrays,
+    whose structure, ranks and dtypes are the same at every step. Several threads call it. On
+    TensorFlow the result is a `tf.data.Dataset` whose element has open sizes, elsewhere an iterator
+    of arrays.
     """
     import keras  # takes seconds; preparing needs none of it
 
@@ -35,20 +39,28 @@ def stream_of(make_arrays, first, last):
         return tf.TensorSpec([None] * array.ndim, array.dtype)
 
     options = tf.data.Options()
-    options.autotune.enabled = False  # nothing to tune, and its thread sleeps ever longer, which the end waits for
+    # nothing to tune, and its thread sleeps ever longer, which the end waits for
+    options.autotune.enabled = False
     signature = tf.nest.map_structure(spec_of, make_arrays(first))
-    return tf.data.Dataset.from_generator(made, output_signature=signature).prefetch(2).with_options(options)
+    return (
+        tf.data.Dataset.from_generator(made, output_signature=signature)
+        .prefetch(2)
+        .with_options(options)
+    )
 
 
 def ahead(function, inputs, threads):
-    """Yields `function(each)` for each of some inputs, in their order, while threads compute the next ones.
+    """Yields `function(each)` for each of some inputs, in their order, while threads compute the
+    next ones.
 
     >>> list(ahead(abs, [-3, 2, -1], 2))
     [3, 2, 1]
     """
     inputs, pool = iter(inputs), concurrent.futures.ThreadPoolExecutor(threads)
     try:
-        waiting = collections.deque(pool.submit(function, each) for each in itertools.islice(inputs, threads))
+        waiting = collections.deque(
+            pool.submit(function, each) for each in itertools.islice(inputs, threads)
+        )
         while waiting:
             waiting.extend(pool.submit(function, each) for each in itertools.islice(inputs, 1))
             yield waiting.popleft().result()
@@ -57,7 +69,9 @@ def ahead(function, inputs, threads):
 
 
 def remembered(function):
-    """Caches the last two results of a function of integers that several threads call; each result is made once."""
+    """Caches the last two results of a function of integers that several threads call; each result
+    is made once.
+    """
     cached, lock = functools.lru_cache(maxsize=2)(function), threading.Lock()
 
     def call(number):
@@ -68,7 +82,8 @@ def remembered(function):
 
 
 class Batches(collections.abc.Sequence):
-    """An epoch's batches in pools of `counts` batches; `make(pool)` makes those of one when the first is asked for.
+    """An epoch's batches in pools of `counts` batches; `make(pool)` makes those of one when the
+    first is asked for.
 
     >>> batches = Batches([2, 3], lambda pool: [(pool, i) for i in range(2 + pool)])
     >>> len(batches), batches[2], batches[-1]
@@ -91,8 +106,8 @@ class Batches(collections.abc.Sequence):
 class Epochs:
     """The batch of every step of a training, whatever step it starts or resumes at.
 
-    `make_batches` takes a `numpy.random.Generator`, in epoch `e` the one seeded by `(seed, e)`, and returns a sequence
-    of one epoch's batches, always of the same length.
+    `make_batches` takes a `numpy.random.Generator`, in epoch `e` the one seeded by `(seed, e)`, and
+    returns a sequence of one epoch's batches, always of the same length.
 
     >>> epochs = Epochs(lambda rng: rng.permutation(3).tolist(), seed=1)
     >>> epochs.steps, [epochs.batch(step) for step in range(6)]
@@ -110,11 +125,13 @@ class Epochs:
 
 
 def batches_by_size(sizes, batch_size, rng=None, pool=64):
-    """Cuts examples into batches of similar size on every axis; their number depends on that of the examples alone.
+    """Cuts examples into batches of similar size on every axis; their number depends on that of the
+    examples alone.
 
-    `sizes` are int `(examples, axes)`, the costliest axis first. `pool` batches are sorted together: more leaves less
-    padding, fewer makes a more random order. Without an `rng` equal sizes stay in file order, and all examples are one
-    pool, the cheapest batches first. The result is a sequence of int arrays, the examples of each batch.
+    `sizes` are int `(examples, axes)`, the costliest axis first. `pool` batches are sorted
+    together: more leaves less padding, fewer makes a more random order. Without an `rng` equal
+    sizes stay in file order, and all examples are one pool, the cheapest batches first. The result
+    is a sequence of int arrays, the examples of each batch.
 
     >>> [batch.tolist() for batch in batches_by_size(np.array([[9], [1], [8], [2]]), 2)]
     [[1, 3], [2, 0]]
@@ -126,28 +143,39 @@ def batches_by_size(sizes, batch_size, rng=None, pool=64):
 
     def make(number):
         rows, seed = pools[number]
-        return [rows[batch] for batch in like_batches(sizes[rows], batch_size, np.random.default_rng(seed))]
+        return [
+            rows[batch]
+            for batch in like_batches(sizes[rows], batch_size, np.random.default_rng(seed))
+        ]
 
     return Batches([-(-len(rows) // batch_size) for rows, _ in pools], make)
 
 
 def random_pools(examples, batch_size, rng, pool):
-    """All examples in random order, in parts of `pool` batches: a list of int arrays, each with a seed of its own."""
+    """All examples in random order, in parts of `pool` batches: a list of int arrays, each with a
+    seed of its own.
+    """
     parts = _cut(rng.permutation(examples), pool * batch_size)
     return list(zip(parts, rng.integers(2**63, size=len(parts)).tolist(), strict=True))
 
 
 def like_batches(sizes, batch_size, rng):
-    """Cuts a pool of examples into batches of similar size on every axis, in random order, as `batches_by_size` does.
+    """Cuts a pool of examples into batches of similar size on every axis, in random order, as
+    `batches_by_size` does.
 
-    The pool is sorted by the first axis and cut in four parts of whole batches, each part by the second axis and cut in
-    four, and so on; the parts are then cut into batches, one of them maybe smaller than `batch_size`.
+    The pool is sorted by the first axis and cut in four parts of whole batches, each part by the
+    second axis and cut in four, and so on; the parts are then cut into batches, one of them maybe
+    smaller than `batch_size`.
     """
     parts = [np.arange(len(sizes))]
     for axis in range(sizes.shape[1]):
         parts = [part[np.argsort(sizes[part, axis], kind="stable")] for part in parts]
         if axis < sizes.shape[1] - 1:
-            parts = [piece for part in parts for piece in _cut(part, batch_size * -(-len(part) // (4 * batch_size)))]
+            parts = [
+                piece
+                for part in parts
+                for piece in _cut(part, batch_size * -(-len(part) // (4 * batch_size)))
+            ]
     batches = [batch for part in parts for batch in _cut(part, batch_size)]
     return [batches[i] for i in rng.permutation(len(batches))]
 
@@ -157,5 +185,7 @@ def _cut(rows, size):
 
 
 def evenly_spaced(total, count):
-    """Indices of at most `count` of `total` examples, at equal distances, the first and the last among them."""
+    """Indices of at most `count` of `total` examples, at equal distances, the first and the last
+    among them.
+    """
     return np.unique(np.linspace(0, total - 1, min(count, total)).astype(int)).tolist()

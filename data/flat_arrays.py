@@ -1,4 +1,5 @@
-"""One-dimensional arrays in `.npy` files: written while they grow, read block by block, or mapped into memory.
+"""One-dimensional arrays in `.npy` files: written while they grow, read block by block, or mapped
+into memory.
 
 A corpus becomes texts of word ids, concatenated in a file; only its distinct words are in memory.
 """
@@ -8,15 +9,17 @@ import pathlib
 
 import numpy as np
 
-from base.files import UserError
-from data.sequences import ranges
-from data.text_files import in_one_line
+from colloquy.base.files import UserError
+from colloquy.data.sequences import ranges
+from colloquy.data.text_files import in_one_line
 
 BLOCK = 2**20  # items read at once
 
 
 class GrowingArray:
-    """An array of integers that grows in a `.npy` file, complete after the `with` block; it occupies no memory."""
+    """An array of integers that grows in a `.npy` file, complete after the `with` block; it
+    occupies no memory.
+    """
 
     def __init__(self, path, dtype):
         self._dtype, self._length = np.dtype(dtype), 0
@@ -44,7 +47,9 @@ class GrowingArray:
 
 
 class StoredArray:
-    """An array of integers in a `.npy` file, read in parts, which do not count as memory as a map does."""
+    """An array of integers in a `.npy` file, read in parts, which do not count as memory as a map
+    does.
+    """
 
     def __init__(self, path):
         self.path = pathlib.Path(path)
@@ -69,7 +74,9 @@ class StoredArray:
     def read(self, start, stop):
         """The items from `start` to `stop`, in memory."""
         count = max(0, min(stop, len(self)) - start)
-        return np.fromfile(self.path, self.dtype, count, offset=self._map.offset + start * self.dtype.itemsize)
+        return np.fromfile(
+            self.path, self.dtype, count, offset=self._map.offset + start * self.dtype.itemsize
+        )
 
     def blocks(self, size=None):
         """Yields `(start, items)` for all items in order, `size` (default: `BLOCK`) at a time."""
@@ -79,7 +86,9 @@ class StoredArray:
 
 
 def flatten(numbers, starts, lengths):
-    """The ids of texts, concatenated: from a `StoredArray` of all ids those at ascending `starts`, int `(texts,)`."""
+    """The ids of texts, concatenated: from a `StoredArray` of all ids those at ascending `starts`,
+    int `(texts,)`.
+    """
     if not len(starts):
         return np.zeros(0, numbers.dtype)
     around = numbers.read(starts[0], starts[-1] + lengths[-1])

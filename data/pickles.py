@@ -1,4 +1,6 @@
-"""Pickles, the file format of DAM's release: untrusted when read, written in the release's protocol."""
+"""Pickles, the file format of DAM's release: untrusted when read, written in the release's
+protocol.
+"""
 
 import gc
 import pathlib
@@ -6,18 +8,20 @@ import pickle
 
 import numpy as np
 
-from base.files import UserError
-from data.text_files import in_one_line, readable
-from data.unpickling import Forbidden, Machine, Refused
+from colloquy.base.files import UserError
+from colloquy.data.text_files import in_one_line, readable
+from colloquy.data.unpickling import Forbidden, Machine, Refused
 
 ALLOWED = "lists, tuples, dicts, numbers, strings and NumPy arrays of numbers"
 
 
 def load(path):
-    """Reads a pickle of plain values, see `ALLOWED`, of any protocol; anything else is a `UserError`.
+    """Reads a pickle of plain values, see `ALLOWED`, of any protocol; anything else is a
+    `UserError`.
 
-    Nothing that the file names is imported or called; depth, number and size of the values are bounded by the size of
-    the file. Text of Python 2 is read as latin-1: `text.encode("latin1").decode("utf-8")` gives its characters.
+    Nothing that the file names is imported or called; depth, number and size of the values are
+    bounded by the size of the file. Text of Python 2 is read as latin-1:
+    `text.encode("latin1").decode("utf-8")` gives its characters.
     """
     path = pathlib.Path(path)
     with readable(path, "a pickle"):
@@ -32,17 +36,21 @@ def load(path):
         raise UserError(f"{path}: refused {error} in it; allowed are {ALLOWED}") from error
     except Exception as error:  # bytes that are no pickle can raise almost any
         reason = error if isinstance(error, Refused) else f"{type(error).__name__}: {error}"
-        raise UserError(f"{path}: expected a whole pickle of {ALLOWED}. Received: {in_one_line(reason)}") from error
+        raise UserError(
+            f"{path}: expected a whole pickle of {ALLOWED}. Received: {in_one_line(reason)}"
+        ) from error
     finally:
         if collecting:
             gc.enable()
 
 
 def dump(value, file):
-    """Pickles plain values, see `ALLOWED`, into a binary file by protocol 2, which Python 2 can read.
+    """Pickles plain values, see `ALLOWED`, into a binary file by protocol 2, which Python 2 can
+    read.
 
-    Arrays are written under names that every version of NumPy knows; NumPy 2 would write `numpy._core`, which NumPy 1
-    lacks. A NumPy scalar, or an array of anything but numbers, is a `TypeError`.
+    Arrays are written under names that every version of NumPy knows; NumPy 2 would write
+    `numpy._core`, which NumPy 1 lacks. A NumPy scalar, or an array of anything but numbers, is a
+    `TypeError`.
 
     >>> import io
     >>> file = io.BytesIO()

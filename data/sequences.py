@@ -28,7 +28,9 @@ class Sequences:
             raise TypeError(f"a list of lists of ids is needed. Received: {type(lists).__name__}")
         others = set(map(type, lists)) - {list, tuple, np.ndarray}
         if others:
-            raise TypeError(f"lists of ids are needed. Received: {', '.join(sorted(kind.__name__ for kind in others))}")
+            raise TypeError(
+                f"lists of ids are needed. Received: {', '.join(sorted(kind.__name__ for kind in others))}"
+            )
         lists = list(lists)  # an array makes a new object of a row each time
         objects = np.fromiter(map(id, lists), np.int64, len(lists))
         _, first, number = np.unique(objects, return_index=True, return_inverse=True)
@@ -48,7 +50,10 @@ class Sequences:
     def lists(self, index=slice(None)):
         """New lists of ids: all, or those at `index`."""
         starts, lengths = self.starts[index].tolist(), self.lengths[index].tolist()
-        return [self.ids[start : start + length].tolist() for start, length in zip(starts, lengths, strict=True)]
+        return [
+            self.ids[start : start + length].tolist()
+            for start, length in zip(starts, lengths, strict=True)
+        ]
 
     def flat(self):
         """The ids of all lists, concatenated."""
@@ -82,15 +87,21 @@ class Sequences:
             yield self.joined(np.arange(start, min(start + size, len(self)))[:, None])
 
     def equal(self, index, other):
-        """Compares the list at each element of `index` with that at the same element of `other`, bool of their shape.
+        """Compares the list at each element of `index` with that at the same element of `other`,
+        bool of their shape.
 
         >>> Sequences.of([[4, 5], [6], [4, 5], [7]]).equal(np.array([0, 1, 1]), np.array([2, 3, 0])).tolist()
         [True, False, False]
         """
         same = self.lengths[index] == self.lengths[other]
         one, two, lengths = index[same], other[same], self.lengths[index[same]]
-        differs = self.ids[ranges(self.starts[one], lengths)] != self.ids[ranges(self.starts[two], lengths)]
-        same[same] = np.bincount(np.repeat(np.arange(len(lengths)), lengths), differs, len(lengths)) == 0
+        differs = (
+            self.ids[ranges(self.starts[one], lengths)]
+            != self.ids[ranges(self.starts[two], lengths)]
+        )
+        same[same] = (
+            np.bincount(np.repeat(np.arange(len(lengths)), lengths), differs, len(lengths)) == 0
+        )
         return same
 
     def kept(self, index):
@@ -101,12 +112,15 @@ class Sequences:
         return np.where(index >= 0, self.lengths[index], 0).astype(np.int64)
 
     def width(self, index, limit=None, multiple=1):
-        """The length of the longest list at `index`, at most `limit`, at least 1, rounded up to `multiple`."""
+        """The length of the longest list at `index`, at most `limit`, at least 1, rounded up to
+        `multiple`.
+        """
         longest = self.kept(np.asarray(index)).max(initial=1)
         return round_up(int(longest if limit is None else min(longest, limit)), multiple)
 
     def padded(self, index, width, limit=None, keep="last"):
-        """The lists at `index` padded with 0, int32 of the shape of `index`, then `width`; -1 gives an empty list.
+        """The lists at `index` padded with 0, int32 of the shape of `index`, then `width`; -1 gives
+        an empty list.
 
         Of a list longer than `limit` (default: `width`) the `"first"` or the `"last"` ids are kept.
 
@@ -122,11 +136,14 @@ class Sequences:
         start = self.starts[index] + (self.lengths[index] - length if keep == "last" else 0)
         position = np.arange(width)
         real = position < length[..., None]
-        return np.where(real, self.ids[np.where(real, start[..., None] + position, 0)], 0).astype(np.int32)
+        return np.where(real, self.ids[np.where(real, start[..., None] + position, 0)], 0).astype(
+            np.int32
+        )
 
 
 def stack(lists):
-    """Lists of ids as one int32 array `(lists, longest)`, padded with 0 at the end; at least one column.
+    """Lists of ids as one int32 array `(lists, longest)`, padded with 0 at the end; at least one
+    column.
 
     Raises a `ValueError` if the array would be large and nearly all padding.
 

@@ -1,7 +1,8 @@
 """Untrusted text and JSON files: the one reader of lines, and the one of JSON.
 
-Lines end at `\\n` alone, and a `\\r` before it is dropped; U+0085, U+2028 and the like are text. A byte order mark at
-the very start is dropped. A file that ends in `.gz` is decompressed. Memory stays in proportion to the file.
+Lines end at `\\n` alone, and a `\\r` before it is dropped; U+0085, U+2028 and the like are text. A
+byte order mark at the very start is dropped. A file that ends in `.gz` is decompressed. Memory
+stays in proportion to the file.
 """
 
 import contextlib
@@ -13,17 +14,21 @@ import zlib
 
 from pydantic import TypeAdapter, ValidationError
 
-from base.config import sentence
-from base.files import UserError, atomic_file
+from colloquy.base.config import sentence
+from colloquy.base.files import UserError, atomic_file
 
 MAX_LINE = 2**20  # bytes of a line
 MAX_RATIO, FREE = 20, 2**22
-"""A compressed file may contain `MAX_RATIO` times its size, and at least 4 MiB; text is compressed 3 to 10 times."""
+"""A compressed file may contain `MAX_RATIO` times its size, and at least 4 MiB; text is compressed
+3 to 10 times.
+"""
 BOM = "\ufeff".encode()
 
 
 def bad_line(path, number, expected, received):
-    """The error for line `number`, from 1, of a file; the first 60 characters of `received` are shown."""
+    """The error for line `number`, from 1, of a file; the first 60 characters of `received` are
+    shown.
+    """
     shown = repr(received[:60]) + (" ..." if len(received) > 60 else "")
     return UserError(f"{path}, line {number}: expected {expected}. Received: {shown}")
 
@@ -41,7 +46,8 @@ def existing_directory(directory, of="a corpus"):
 
 
 def find_files(directory, patterns, of="a corpus"):
-    """The files of a directory that match some patterns, ordered by pattern, then by name; a `UserError` if none.
+    """The files of a directory that match some patterns, ordered by pattern, then by name; a
+    `UserError` if none.
 
     A file with `.gz` matches too, unless the same file without `.gz` exists.
     """
@@ -55,7 +61,8 @@ def find_files(directory, patterns, of="a corpus"):
 
 
 def read_lines(path, of="text", fallback=None, opener=open):
-    """Yields the number, from 1, and the text of each line; blank ones are empty, and left out at the end of the file.
+    """Yields the number, from 1, and the text of each line; blank ones are empty, and left out at
+    the end of the file.
 
     Args:
         of: Expected content, for the message about an empty file; `None`: it may be empty.
@@ -79,13 +86,18 @@ def read_lines(path, of="text", fallback=None, opener=open):
                 continue
             yield from ((before, "") for before in range(number - blank, number))
             blank, line = 0, line.removesuffix(b"\n").removesuffix(b"\r")
-            yield number, _decode(path, number, line.removeprefix(BOM) if number == 1 else line, fallback)
+            yield (
+                number,
+                _decode(path, number, line.removeprefix(BOM) if number == 1 else line, fallback),
+            )
     if number == blank and of:
         raise UserError(f"{path}: expected {of}. Received: an empty file")
 
 
 class Span(io.BufferedReader):
-    """The bytes from `start` to `stop` of an uncompressed file, read line by line; a line begins at both."""
+    """The bytes from `start` to `stop` of an uncompressed file, read line by line; a line begins at
+    both.
+    """
 
     def __init__(self, path, start, stop):
         super().__init__(io.FileIO(path))
@@ -130,11 +142,14 @@ def _decode(path, number, line, fallback):
 def read_json(path, kind=None):
     """Reads a JSON file, UTF-8, see `validated` for its `kind`.
 
-    Refused are also nesting deeper than Python's parser goes, numbers of thousands of digits, half a surrogate pair
-    (`"\\ud800"`), and little but brackets.
+    Refused are also nesting deeper than Python's parser goes, numbers of thousands of digits, half
+    a surrogate pair (`"\\ud800"`), and little but brackets.
     """
     path = pathlib.Path(path)
-    with readable(path, "a readable JSON file"), (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
+    with (
+        readable(path, "a readable JSON file"),
+        (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file,
+    ):
         limit = largest_content(path)
         raw = file.read(limit + 1) if path.suffix == ".gz" else file.read()
     if path.suffix == ".gz" and len(raw) > limit:
@@ -146,7 +161,9 @@ def read_json(path, kind=None):
         if b"\\u" in raw:
             json.dumps(value, ensure_ascii=False).encode()
     except RecursionError as error:
-        raise UserError(f"{path}: expected JSON in UTF-8. Received: brackets nested too deep") from error
+        raise UserError(
+            f"{path}: expected JSON in UTF-8. Received: brackets nested too deep"
+        ) from error
     except ValueError as error:
         raise UserError(f"{path}: expected JSON in UTF-8. {in_one_line(error)}") from error
     return value if kind is None else validated(path, kind, value)
@@ -159,7 +176,9 @@ def write_json(path, value):
 
 
 def validated(path, kind, value):
-    """The value of a file as a `kind`, any type that pydantic knows; a `UserError` if it is something else."""
+    """The value of a file as a `kind`, any type that pydantic knows; a `UserError` if it is
+    something else.
+    """
     try:
         return TypeAdapter(kind).validate_python(value)
     except ValidationError as error:

@@ -1,9 +1,11 @@
-"""Tokenizers: text to words and back, in Python and, for exported models, inside a TensorFlow graph. See `TOKENIZERS`.
+"""Tokenizers: text to words and back, in Python and, for exported models, inside a TensorFlow
+graph. See `TOKENIZERS`.
 
-Both apply the same patterns, in the syntax that Python's `re` and RE2 (`tf.strings.regex_replace`) share: no
-look-around, no `\\w`; characters beyond ASCII are written literally. A pattern matches every character but the space,
-so `re.findall(pattern, text)` is `re.sub(f"({pattern})", r" \\1 ", text).split(" ")` without empty strings, which a
-graph can compute. TensorFlow is imported late: scripts that just read text should start quickly.
+Both apply the same patterns, in the syntax that Python's `re` and RE2 (`tf.strings.regex_replace`)
+share: no look-around, no `\\w`; characters beyond ASCII are written literally. A pattern matches
+every character but the space, so `re.findall(pattern, text)` is `re.sub(f"({pattern})", r" \\1 ",
+text).split(" ")` without empty strings, which a graph can compute. TensorFlow is imported late:
+scripts that just read text should start quickly.
 """
 
 import dataclasses
@@ -12,26 +14,32 @@ import re
 import sys
 import unicodedata
 
-from base.files import UserError
+from colloquy.base.files import UserError
 
 # === Characters, as the inner part of a class ===
 
-SPACE = "\\x00-\x20\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"  # white space and control characters
+# white space and control characters
+SPACE = "\\x00-\x20\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 INVISIBLE = "\u00ad\u200b\u200e\u200f\u2060\ufe00-\ufe0f\ufeff"
-"""Soft hyphen, zero-width space, direction marks, word joiner, variation selectors, byte order mark."""
+"""Soft hyphen, zero-width space, direction marks, word joiner, variation selectors, byte order
+mark.
+"""
 APOSTROPHES = "`\u00b4\u02bc\u2018\u2019\u201a\u201b\u2032"
 QUOTES = "\u201c\u201d\u201e\u201f\u2033"
 HAN = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
-"""Unified ideographs with extensions A to H, compatibility ideographs, and U+3005 to U+3007 (iteration mark, closing
-mark, zero); no kana, no Hangul."""
-FULL_WIDTH = {sign: chr(ord(sign) + 0xFEE0) for sign in ",!?:;"}  # signs that NFKC makes narrow, wide after Han
+"""Unified ideographs with extensions A to H, compatibility ideographs, and U+3005 to U+3007
+(iteration mark, closing mark, zero); no kana, no Hangul."""
+# signs that NFKC makes narrow, wide after Han
+FULL_WIDTH = {sign: chr(ord(sign) + 0xFEE0) for sign in ",!?:;"}
 CJK_SIGNS = "\u3001-\u3004\u3008-\u3020\u3030\u30fb" + "".join(FULL_WIDTH.values())
 """Punctuation of Chinese and Japanese, which needs no space around it."""
 SIGNS = (
     "!-/:-@\\[-`{-~"  # ASCII
-    "\u00a1-\u00a9\u00ab-\u00b4\u00b6-\u00b9\u00bb-\u00bf\u00d7\u00f7"  # Latin-1 without its letters
+    # Latin-1 without its letters
+    "\u00a1-\u00a9\u00ab-\u00b4\u00b6-\u00b9\u00bb-\u00bf\u00d7\u00f7"
     "\u05be\u060c\u061b\u061f\u066a-\u066d\u06d4\u0964\u0965"  # Hebrew, Arabic, Devanagari
-    "\u2010-\u2027\u2030-\u205e\u20a0-\u20cf\u2100-\u2bff\u2e00-\u2e7f"  # punctuation, currencies, symbols, arrows
+    # punctuation, currencies, symbols, arrows
+    "\u2010-\u2027\u2030-\u205e\u20a0-\u20cf\u2100-\u2bff\u2e00-\u2e7f"
     "\u3001-\u3004\u3008-\u3020\u3030\u30fb\ue000-\uf8ff\ufe10-\ufe6f\uff00-\uff0f\uffe0-\uffff"
     "\U0001f000-\U0001faff"  # emoji
 )
@@ -86,8 +94,8 @@ def _replace(text, rules):
 def normalize(text, lower=True):
     """Normalizes a text for tokenizers.
 
-    Typographic apostrophes and quotes become ASCII, then NFKC applies. Invisible characters are removed. Runs of white
-    space and control characters become a space, none at the ends.
+    Typographic apostrophes and quotes become ASCII, then NFKC applies. Invisible characters are
+    removed. Runs of white space and control characters become a space, none at the ends.
 
     >>> normalize(" \u201cDon\u2019t\u201d\\t\uff2f\uff2b\u2026 ", lower=True)
     '"don\\'t" ok...'
@@ -122,9 +130,15 @@ class Tokenizer:
         try:
             import jieba
         except ImportError as error:
-            raise UserError("The tokenizer jieba needs a package: pip install -e '.[chinese]'") from error
+            raise UserError(
+                "The tokenizer jieba needs a package: pip install -e '.[chinese]'"
+            ) from error
         logging.getLogger("jieba").setLevel(logging.WARNING)  # it logs how long its dictionary took
-        return [part for token in tokens for part in (jieba.lcut(token) if re.match(f"[{HAN}]", token) else [token])]
+        return [
+            part
+            for token in tokens
+            for part in (jieba.lcut(token) if re.match(f"[{HAN}]", token) else [token])
+        ]
 
     def detokenize(self, tokens):
         """The text that a reader expects of some tokens; spaces are guessed."""
@@ -146,18 +160,23 @@ TOKENIZERS = {
     "mixed": Tokenizer(MIXED, join=JOIN + HYPHENS),
     "jieba": Tokenizer(f"[{HAN}]+|{MIXED}", join=JOIN + HYPHENS, segment=True),
 }
-"""`space`: splits at spaces. `words`: words with their inner apostrophes, numbers, `...`, `--`, and each other sign.
-`terms`: words with the signs that join their parts (`apt-get`, `kernel.org`, `2.6.8`, `__path__`), and each other sign,
-as the logs of #ubuntu are tokenized. `characters`: each character. `mixed`: as `words`, but each Han character is a
-token. `jieba`: as `mixed`, but Han characters form words.
+"""`space`: splits at spaces. `words`: words with their inner apostrophes, numbers, `...`, `--`, and
+each other sign.
+`terms`: words with the signs that join their parts (`apt-get`, `kernel.org`, `2.6.8`, `__path__`),
+and each other sign, as the logs of #ubuntu are tokenized. `characters`: each character. `mixed`: as
+`words`, but each Han character is a token. `jieba`: as `mixed`, but Han characters form words.
 """
 
 WHITESPACE = "whitespace"
-"""The tokenizer of tokenized texts, as the files of SMN and DAM: splits at ASCII white space, changes nothing else."""
+"""The tokenizer of tokenized texts, as the files of SMN and DAM: splits at ASCII white space,
+changes nothing else.
+"""
 
 
 def words_of(text, tokenizer=WHITESPACE, lower=True):
-    """The words of any text by `WHITESPACE`, which never lower-cases it, or a key of `TOKENIZERS`."""
+    """The words of any text by `WHITESPACE`, which never lower-cases it, or a key of
+    `TOKENIZERS`.
+    """
     if tokenizer == WHITESPACE:
         return [word.decode() for word in text.encode(errors="replace").split()]
     return TOKENIZERS[tokenizer].tokenize(normalize(text, lower))
@@ -166,8 +185,9 @@ def words_of(text, tokenizer=WHITESPACE, lower=True):
 class GraphTokenizer:
     """`words_of` inside a TensorFlow graph.
 
-    Differs from it: NFKC applies to single characters, so a letter and a combining accent after it stay two; TensorFlow
-    does not lower-case the 40 capitals that are new in Unicode 14. `WHITESPACE` accepts any bytes.
+    Differs from it: NFKC applies to single characters, so a letter and a combining accent after it
+    stay two; TensorFlow does not lower-case the 40 capitals that are new in Unicode 14.
+    `WHITESPACE` accepts any bytes.
     """
 
     def __init__(self, tokenizer, lower):
@@ -190,7 +210,9 @@ class GraphTokenizer:
 
         if self.tokenizer is None:
             return tf.strings.split(texts)
-        return tf.strings.split(_replace(self.normalize(texts), [(f"({self.tokenizer.pattern})", r" \1 ")]))
+        return tf.strings.split(
+            _replace(self.normalize(texts), [(f"({self.tokenizer.pattern})", r" \1 ")])
+        )
 
     def normalize(self, texts):
         """`normalize` of texts, string `(n,)`."""
@@ -199,5 +221,7 @@ class GraphTokenizer:
         characters = tf.strings.unicode_split(_replace(texts, ASCII_QUOTES), "UTF-8")
         narrow = self.tables[0].lookup(characters.flat_values)
         kept = tf.where(narrow == "", characters.flat_values, narrow)
-        texts = _replace(tf.strings.reduce_join(characters.with_flat_values(kept), axis=-1), ONE_SPACE)
+        texts = _replace(
+            tf.strings.reduce_join(characters.with_flat_values(kept), axis=-1), ONE_SPACE
+        )
         return tf.strings.lower(texts, encoding="utf-8") if self.lower else texts

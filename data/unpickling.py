@@ -1,16 +1,19 @@
-"""A pickle machine that knows numbers, texts, lists, tuples, dicts and arrays of numbers, and nothing else.
+"""A pickle machine that knows numbers, texts, lists, tuples, dicts and arrays of numbers, and
+nothing else.
 
-Python's own unpickler calls what a file names, takes states for any object, recurses as deep as a file says and sizes
-its memo by an index in the file; a list of allowed names bounds none of that. This machine executes the opcodes itself:
-it creates values of a few types, calls only the functions of `NAMES`, and checks bounds before it builds. The arguments
-of opcodes are read by Python's disassembler of pickles, `pickletools`.
+Python's own unpickler calls what a file names, takes states for any object, recurses as deep as a
+file says and sizes its memo by an index in the file; a list of allowed names bounds none of that.
+This machine executes the opcodes itself: it creates values of a few types, calls only the functions
+of `NAMES`, and checks bounds before it builds. The arguments of opcodes are read by Python's
+disassembler of pickles, `pickletools`.
 
     depth        containers within containers, `MAX_DEPTH`; marks, twice that
     memory       ten times the file and 200 MB, for the file, all values, the stack and the memo
     references   written out, at most 64 times the file, and four million values
     arrays       exactly the bytes that their shape needs, which are in the file
 
-A container that is referred to again is complete: nothing is added to it later, so nothing can contain itself.
+A container that is referred to again is complete: nothing is added to it later, so nothing can
+contain itself.
 """
 
 import codecs
@@ -29,10 +32,15 @@ import numpy as np
 MAX_DEPTH = 32  # of containers within containers, and of an array's axes
 TOO_DEEP = f"lists, tuples and dicts nested deeper than {MAX_DEPTH}"
 SLOT, PAIR, NESTED = 9, 120, 300
-"""Bytes of a place in a growing list, of a pair in a growing dict, and of the notes on a container of containers."""
-SMALL = {number: number for number in range(2**16)}  # one object for each; word ids would take 32 bytes each
+"""Bytes of a place in a growing list, of a pair in a growing dict, and of the notes on a container
+of containers.
+"""
+# one object for each; word ids would take 32 bytes each
+SMALL = {number: number for number in range(2**16)}
 INTS = re.compile(rb"((?:K.|M..|J....){1,1000}+)e", re.DOTALL)
-"""Integers up to APPENDS: nearly all of a dataset, and the only values that Python's own unpickler makes."""
+"""Integers up to APPENDS: nearly all of a dataset, and the only values that Python's own unpickler
+makes.
+"""
 TEXT_INTS = re.compile(rb"(?:aI(?:-?[1-9][0-9]{0,8}|0)\n){1,1000}+")
 """The same in protocol 0, `aI6 aI7` on lines, after the first integer."""
 
@@ -91,13 +99,23 @@ def _empty_array(*args):
 
 def _array(data, dtype, shape, order, axes=None):
     data = data.encode("latin1") if type(data) is str else data  # bytes of Python 2
-    if not (type(data) is bytes and type(dtype) is DType and type(shape) is tuple and order in ("C", "F", "K")):
+    if not (
+        type(data) is bytes
+        and type(dtype) is DType
+        and type(shape) is tuple
+        and order in ("C", "F", "K")
+    ):
         raise Refused("an array that is not made of bytes, a dtype and a shape")
     if len(shape) > MAX_DEPTH or not all(type(size) is int and 0 <= size < 2**48 for size in shape):
         raise Refused(f"an array of shape {reprlib.repr(shape)}")
     itemsize = dtype.dtype.itemsize
-    if math.prod(shape) * itemsize != len(data) or math.prod(max(size, 1) for size in shape) * itemsize >= 2**62:
-        raise Refused(f"{len(data)} bytes for an array of shape {reprlib.repr(shape)}, {dtype.dtype}")
+    if (
+        math.prod(shape) * itemsize != len(data)
+        or math.prod(max(size, 1) for size in shape) * itemsize >= 2**62
+    ):
+        raise Refused(
+            f"{len(data)} bytes for an array of shape {reprlib.repr(shape)}, {dtype.dtype}"
+        )
     array = np.frombuffer(data, dtype.dtype)
     if order != "K":
         return array.reshape(shape, order=order).copy(order="K")
@@ -114,7 +132,9 @@ def _encode(text, encoding):
 
 
 def _no_bytes(*args):
-    """The form of empty bytes that Python 3 writes by protocol 2; `bytes(10**12)` would allocate them."""
+    """The form of empty bytes that Python 3 writes by protocol 2; `bytes(10**12)` would allocate
+    them.
+    """
     if args:
         raise Refused("bytes made from something else")
     return b""
@@ -141,17 +161,26 @@ class Machine:
         self.data, self.file = data, io.BytesIO(data)
         self.stack, self.marked = [], []  # values above the last mark, the stacks below it
         self.memo = []  # values that PUT remembered; `None`: nothing
-        self.nested = {}  # id of a container of containers -> itself, its depth, its number of values when written out
-        self.fetched = set()  # ids of the lists and dicts that were fetched from the memo: these are complete
+        # id of a container of containers -> itself, its depth, its number of values when written
+        # out
+        self.nested = {}
+        # ids of the lists and dicts that were fetched from the memo: these are complete
+        self.fetched = set()
         self.referenced = 0
         self.free = 9 * len(data) + 180 * 10**6  # bytes that may still be taken
 
     def run(self):
-        """The value of the pickle; `Refused` if it has other than plain values, any exception if it is no pickle."""
+        """The value of the pickle; `Refused` if it has other than plain values, any exception if it
+        is no pickle.
+        """
         file = self.file
         while (code := file.read(1)) != b".":
             if code not in OPCODES:
-                raise Refused(f"an opcode {code!r} that plain values do not need" if code else "an end in the middle")
+                raise Refused(
+                    f"an opcode {code!r} that plain values do not need"
+                    if code
+                    else "an end in the middle"
+                )
             read, execute = OPCODES[code]
             if read:
                 execute(self, read(file))
@@ -167,7 +196,9 @@ class Machine:
         """Counts bytes of memory before they are taken."""
         self.free -= size
         if self.free < 0:
-            raise Refused(f"values that need more memory than 10 times its {len(self.data):,} bytes and 200 MB")
+            raise Refused(
+                f"values that need more memory than 10 times its {len(self.data):,} bytes and 200 MB"
+            )
 
     def make(self, value):
         if type(value) is str and not value.isascii():
@@ -273,7 +304,9 @@ class Machine:
         self.make(value)
 
     def text_int(self, number):
-        """An integer or a truth value of protocol 0, with the integers that follow in the same list."""
+        """An integer or a truth value of protocol 0, with the integers that follow in the same
+        list.
+        """
         if type(number) is int and (more := TEXT_INTS.match(self.data, self.file.tell())):
             *ints, number = number, *map(int, more[0].replace(b"aI", b"").split())
             self.extend_ints(ints, 32 * len(ints))
@@ -383,6 +416,12 @@ EFFECTS = {
 }
 """Opcodes that plain values need -> what they do with their argument, if they have one."""
 READERS = {opcode.code: opcode.arg and opcode.arg.reader for opcode in pickletools.opcodes}
-READERS["S"] = lambda file: codecs.escape_decode(pickletools.read_stringnl(file, decode=False))[0].decode("latin1")
-OPCODES = {code.encode("latin1"): (READERS[code], effect) for codes, effect in EFFECTS.items() for code in codes}
+READERS["S"] = lambda file: codecs.escape_decode(pickletools.read_stringnl(file, decode=False))[
+    0
+].decode("latin1")
+OPCODES = {
+    code.encode("latin1"): (READERS[code], effect)
+    for codes, effect in EFFECTS.items()
+    for code in codes
+}
 """Opcode -> the function that reads its argument from a file, or `None`; and its effect."""

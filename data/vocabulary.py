@@ -5,12 +5,15 @@ import functools
 import pathlib
 import re
 
-from base.files import UserError, atomic_file
-from data.text_files import read_lines, readable
+from colloquy.base.files import UserError, atomic_file
+from colloquy.data.text_files import read_lines, readable
 
 PADDING_ID, EOS_ID, UNK_ID = 0, 1, 2
-"""Ids in datasets of prepare.py; the release's vocabularies have others, see `Vocabulary.eos_id` and `unk_id`."""
-SPECIALS = ("_EOS_", "_UNK_")  # the end of a turn, and words not in the vocabulary: words 1 and 2 of prepare.py's
+"""Ids in datasets of prepare.py; the release's vocabularies have others, see `Vocabulary.eos_id`
+and `unk_id`.
+"""
+# the end of a turn, and words not in the vocabulary: words 1 and 2 of prepare.py's
+SPECIALS = ("_EOS_", "_UNK_")
 
 SPACE = re.compile("[ \t\r\v\f]+")
 
@@ -19,17 +22,25 @@ POWERS = tuple(pow(1_000_003, i, PRIME) for i in range(1, HASHED_BYTES + 1))
 
 
 def hash_of(word):
-    """Hash from 0 to 2^31 - 2: a polynomial in the first 32 bytes, which a graph can compute too."""
-    return sum(power * byte for power, byte in zip(POWERS, word.encode(errors="replace"), strict=False)) % PRIME
+    """Hash from 0 to 2^31 - 2: a polynomial in the first 32 bytes, which a graph can compute
+    too.
+    """
+    return (
+        sum(
+            power * byte for power, byte in zip(POWERS, word.encode(errors="replace"), strict=False)
+        )
+        % PRIME
+    )
 
 
 @dataclasses.dataclass(frozen=True)
 class Vocabulary:
     """Words in order: the id of a word is its position, counted from 1; id 0 is padding.
 
-    `words` are distinct, without ASCII white space, `_EOS_` among them; else a `ValueError` names word `n` as "line n".
-    To `encode` a word that is spelled like a special is unknown: the text of a user cannot end a turn. Unknown words
-    share `hashed` further ids, assigned by hash; 0: all are `_UNK_`.
+    `words` are distinct, without ASCII white space, `_EOS_` among them; else a `ValueError` names
+    word `n` as "line n". To `encode` a word that is spelled like a special is unknown: the text of
+    a user cannot end a turn. Unknown words share `hashed` further ids, assigned by hash; 0: all are
+    `_UNK_`.
 
     >>> vocabulary = Vocabulary(("_EOS_", "_UNK_", "hello", "there"))
     >>> vocabulary.encode(["hello", "you", "there", "_EOS_"])
@@ -46,7 +57,9 @@ class Vocabulary:
         seen = {}
         for id, word in enumerate(self.words, 1):
             if word.encode().split() != [word.encode()]:
-                raise ValueError(f"line {id} must be a word without white space. Received: {word!r:.60}")
+                raise ValueError(
+                    f"line {id} must be a word without white space. Received: {word!r:.60}"
+                )
             if seen.setdefault(word, id) != id:
                 raise ValueError(f"line {id} repeats line {seen[word]}. Received: {word!r:.60}")
         if "_EOS_" not in seen:
@@ -64,7 +77,8 @@ class Vocabulary:
 
     @classmethod
     def of_counts(cls, counts, min_count=1):
-        """The specials, then the words of `{word: occurrences}` with `min_count`, by falling count and code points.
+        """The specials, then the words of `{word: occurrences}` with `min_count`, by falling count
+        and code points.
 
         >>> Vocabulary.of_counts({"a": 1, "b": 2, "_EOS_": 1, "c": 1}).words
         ('_EOS_', '_UNK_', 'b', 'a', 'c')
@@ -91,7 +105,9 @@ class Vocabulary:
         if not self.hashed:
             return [ids.get(token, unknown) for token in tokens]
         first = len(self.words) + 1
-        return [ids[token] if token in ids else first + hash_of(token) % self.hashed for token in tokens]
+        return [
+            ids[token] if token in ids else first + hash_of(token) % self.hashed for token in tokens
+        ]
 
     def word(self, id):
         """The word with an id; `_UNK_` for a hashed one."""
@@ -111,15 +127,19 @@ class Vocabulary:
             return cls(tuple(text.decode().removesuffix("\n").split("\n")), hashed)
         except UnicodeDecodeError as error:
             line = error.object.count(b"\n", 0, error.start) + 1
-            raise UserError(f"{path}: line {line} must be UTF-8. Received: {error.reason}") from error
+            raise UserError(
+                f"{path}: line {line} must be UTF-8. Received: {error.reason}"
+            ) from error
         except ValueError as error:
             raise UserError(f"{path}: {error}") from error
 
     @classmethod
     def load_word2id(cls, path, eos_id):
-        """Reads `word2id` of DAM's release: words, each followed by its id, in any order, separated by white space.
+        """Reads `word2id` of DAM's release: words, each followed by its id, in any order, separated
+        by white space.
 
-        An id without a word gets one that no text contains. The file may lack `_EOS_` or spell it differently.
+        An id without a word gets one that no text contains. The file may lack `_EOS_` or spell it
+        differently.
         """
         lines = read_lines(path, "words and ids")
         tokens = ((number, token) for number, line in lines for token in SPACE.split(line) if token)
@@ -127,7 +147,9 @@ class Vocabulary:
         for number, word in tokens:
             _, id = next(tokens, (number, ""))
             if not re.fullmatch("[0-9]{1,9}", id):
-                raise UserError(f"{path}, line {number}: expected an id after {word!r:.60}. Received: {id!r:.60}")
+                raise UserError(
+                    f"{path}, line {number}: expected an id after {word!r:.60}. Received: {id!r:.60}"
+                )
             if int(id) not in (0, eos_id) and words.setdefault(int(id), word) != word:
                 known = words[int(id)]
                 raise UserError(f"{path}, line {number}: expected a new id; {id} is {known!r:.60}")

@@ -9,10 +9,10 @@ import zipfile
 
 import numpy as np
 
-from base.files import UserError
-from base.runtime import available_cpus
-from data.text_files import in_one_line, largest_content, read_lines, readable
-from data.vocabulary import EOS_ID, PADDING_ID, SPECIALS, UNK_ID
+from colloquy.base.files import UserError
+from colloquy.base.runtime import available_cpus
+from colloquy.data.text_files import in_one_line, largest_content, read_lines, readable
+from colloquy.data.vocabulary import EOS_ID, PADDING_ID, SPECIALS, UNK_ID
 
 WORDS_READ = 50_000_000
 """Words that word2vec reads, over all passes, by default."""
@@ -21,12 +21,16 @@ REPEATABLE = 10_000_000
 
 
 def passes(words):
-    """Passes of word2vec over a text of `words` words, 20 to 1; its own default of 5 suits ten million words."""
+    """Passes of word2vec over a text of `words` words, 20 to 1; its own default of 5 suits ten
+    million words.
+    """
     return min(20, max(1, WORDS_READ // max(1, words)))
 
 
 def threads(words):
-    """Threads of word2vec for a text: one, which repeats exactly, up to `REPEATABLE` words, else one per core."""
+    """Threads of word2vec for a text: one, which repeats exactly, up to `REPEATABLE` words, else
+    one per core.
+    """
     return 1 if words <= REPEATABLE else available_cpus()
 
 
@@ -42,11 +46,13 @@ def train_word2vec(
     directory=None,
     **settings,
 ):
-    """Trains vectors by gensim's CBOW, float32 `(len(vocabulary) + 1, dimension)`; with one worker they repeat exactly.
+    """Trains vectors by gensim's CBOW, float32 `(len(vocabulary) + 1, dimension)`; with one worker
+    they repeat exactly.
 
-    The `sentences`, lists of words, are read once and written to a file in `directory`, which gensim's threads read
-    without Python's lock. Unknown words are left out; `complete` makes up missing vectors. `after_epoch()` is called
-    after each pass; `settings` are others of `gensim.models.Word2Vec`, such as `window`, and `workers` if not one.
+    The `sentences`, lists of words, are read once and written to a file in `directory`, which
+    gensim's threads read without Python's lock. Unknown words are left out; `complete` makes up
+    missing vectors. `after_epoch()` is called after each pass; `settings` are others of
+    `gensim.models.Word2Vec`, such as `window`, and `workers` if not one.
     """
     logging.getLogger("gensim").setLevel(logging.WARNING)  # absl would show its messages as INFO
     from gensim.models import Word2Vec  # takes a second
@@ -56,7 +62,9 @@ def train_word2vec(
         def on_epoch_end(self, model):
             after_epoch()
 
-    with tempfile.NamedTemporaryFile("w", dir=directory, prefix=".sentences.", encoding="ascii") as file:
+    with tempfile.NamedTemporaryFile(
+        "w", dir=directory, prefix=".sentences.", encoding="ascii"
+    ) as file:
         counts, written = _write_known(sentences, vocabulary, file)
         file.flush()
         if not counts:
@@ -75,7 +83,9 @@ def train_word2vec(
 
 
 def _write_known(sentences, vocabulary, file):
-    """Writes each sentence as a line of the ids of its known words; returns the count of each id and of the lines."""
+    """Writes each sentence as a line of the ids of its known words; returns the count of each id
+    and of the lines.
+    """
     ids = {word: str(id) for id, word in enumerate(vocabulary.words, 1) if word not in SPECIALS}
     counts, written = collections.Counter(), 0
     for sentence in sentences:
@@ -88,11 +98,13 @@ def _write_known(sentences, vocabulary, file):
 
 
 def complete(found, vocabulary, dimension, seed=1):
-    """Puts vectors, `{word: vector}`, in the order of a vocabulary, float32 `(len(vocabulary) + 1, dimension)`.
+    """Puts vectors, `{word: vector}`, in the order of a vocabulary, float32 `(len(vocabulary) + 1,
+    dimension)`.
 
-    Padding is zeros. `_UNK_` and `_EOS_` are the mean of the vectors found, as in DeepPavlov's DAM (`_EOS_` only
-    separates turns, no model looks it up). Any other missing word is drawn from the normal distribution with the mean
-    and standard deviation of the vectors found; if none is found, from `N(0, 0.1)`, as in DAM's release.
+    Padding is zeros. `_UNK_` and `_EOS_` are the mean of the vectors found, as in DeepPavlov's DAM
+    (`_EOS_` only separates turns, no model looks it up). Any other missing word is drawn from the
+    normal distribution with the mean and standard deviation of the vectors found; if none is found,
+    from `N(0, 0.1)`, as in DAM's release.
     """
     vectors = np.full((len(vocabulary) + 1, dimension), np.nan, np.float32)
     for id, word in enumerate(vocabulary.words, 1):
@@ -110,23 +122,28 @@ def complete(found, vocabulary, dimension, seed=1):
 
 
 def scale_to_norm(vectors, norm):
-    """Scales each row, float `(rows, dimension)`, to the Euclidean length `norm`; rows of zeros stay."""
+    """Scales each row, float `(rows, dimension)`, to the Euclidean length `norm`; rows of zeros
+    stay.
+    """
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     return (vectors * (norm / np.where(length == 0, 1, length))).astype(vectors.dtype)
 
 
 def load_text_vectors(path, vocabulary, seed=1):
-    """Vectors of a vocabulary from a file of `read_vectors`, made `complete`, and the number of words found."""
+    """Vectors of a vocabulary from a file of `read_vectors`, made `complete`, and the number of
+    words found.
+    """
     found = _found_vectors(path, vocabulary)
     return complete(found, vocabulary, len(next(iter(found.values()))), seed), len(found)
 
 
 def append_vectors(vectors, path, vocabulary):
-    """Appends a general vector from a file to each word's vector of the corpus (Dong and Huang 2018).
+    """Appends a general vector from a file to each word's vector of the corpus (Dong and Huang
+    2018).
 
-    The file's vectors are scaled so that their average distance from their mean equals that of `vectors`, float32
-    `(len(vocabulary) + 1, dimension)` with padding in row 0. A word missing from the file gets their mean. Also
-    returns the number of words found.
+    The file's vectors are scaled so that their average distance from their mean equals that of
+    `vectors`, float32 `(len(vocabulary) + 1, dimension)` with padding in row 0. A word missing from
+    the file gets their mean. Also returns the number of words found.
     """
     found = _found_vectors(path, vocabulary)
     mean = np.mean(list(found.values()), axis=0)
@@ -148,10 +165,11 @@ def _found_vectors(path, vocabulary):
 
 
 def read_vectors(path, words=None):
-    """Reads word vectors, `{word: float32 vector}` in the file's order; of all `words`, or only these.
+    """Reads word vectors, `{word: float32 vector}` in the file's order; of all `words`, or only
+    these.
 
-    The file is text of word2vec (line 1: count and dimension) or GloVe: a word and its vector per line, separated by
-    single spaces, UTF-8. Or `.npz`: the arrays `words` and `vectors`.
+    The file is text of word2vec (line 1: count and dimension) or GloVe: a word and its vector per
+    line, separated by single spaces, UTF-8. Or `.npz`: the arrays `words` and `vectors`.
     """
     path = pathlib.Path(path)
     with readable(path, "word vectors"):
@@ -167,7 +185,9 @@ def read_vectors(path, words=None):
         dimension = dimension or len(values)
         if not values or len(values) != dimension:
             expected = f"a word and {dimension or 'its'} values"
-            raise UserError(f"{path}, line {number}: expected {expected}. Received: {len(values)} values")
+            raise UserError(
+                f"{path}, line {number}: expected {expected}. Received: {len(values)} values"
+            )
         if words is None or word in words:
             found[word] = _numbers(path, number, values)
     return found
@@ -182,7 +202,9 @@ def _numbers(path, number, values):
         reason = "a value that is not finite"
     except ValueError as error:
         reason = error
-    raise UserError(f"{path}, line {number}: expected a word and numbers. Received: {in_one_line(reason)}")
+    raise UserError(
+        f"{path}, line {number}: expected a word and numbers. Received: {in_one_line(reason)}"
+    )
 
 
 def _read_arrays(path, words):
@@ -190,14 +212,21 @@ def _read_arrays(path, words):
         _check_sizes(path)
         with np.load(path, allow_pickle=False) as arrays, np.errstate(over="ignore"):
             names, vectors = arrays["words"], arrays["vectors"].astype(np.float32)
-        if names.dtype.kind != "U" or names.ndim != 1 or vectors.ndim != 2 or len(names) != len(vectors):
+        if (
+            names.dtype.kind != "U"
+            or names.ndim != 1
+            or vectors.ndim != 2
+            or len(names) != len(vectors)
+        ):
             raise ValueError(f"{names.dtype} {names.shape}, {vectors.shape}")
         if not np.isfinite(vectors).all():
             raise ValueError("a value that is not finite")
         names = names.tolist()
         "".join(names).encode()  # no half of a surrogate pair
     except OSError as error:
-        raise UserError(f"{path}: expected word vectors. Received: {error.strerror or error}") from error
+        raise UserError(
+            f"{path}: expected word vectors. Received: {error.strerror or error}"
+        ) from error
     except MemoryError:
         raise
     except Exception as error:  # a damaged archive can make its readers raise anything
@@ -205,22 +234,35 @@ def _read_arrays(path, words):
             f"{path}: expected the arrays words and vectors, texts (n,) and finite numbers (n, dimension). "
             f"Received: {in_one_line(error)}"
         ) from error
-    return {word: vector for word, vector in zip(names, vectors, strict=True) if words is None or word in words}
+    return {
+        word: vector
+        for word, vector in zip(names, vectors, strict=True)
+        if words is None or word in words
+    }
 
 
 def _check_sizes(path):
-    """Raises a `ValueError` if the arrays of an archive are far larger than itself, before they are created."""
+    """Raises a `ValueError` if the arrays of an archive are far larger than itself, before they are
+    created.
+    """
     with zipfile.ZipFile(path) as archive:
         for name in ("words", "vectors"):
             member = archive.getinfo(f"{name}.npy")
             with archive.open(member) as file:
                 shape, dtype = _read_header(file)
-            if max(math.prod(shape) * dtype.itemsize, 1) > min(member.file_size, largest_content(path)):
-                raise ValueError(f"{name} of shape {shape!s:.60} in a file of {path.stat().st_size:,} bytes")
+            if max(math.prod(shape) * dtype.itemsize, 1) > min(
+                member.file_size, largest_content(path)
+            ):
+                raise ValueError(
+                    f"{name} of shape {shape!s:.60} in a file of {path.stat().st_size:,} bytes"
+                )
 
 
 def _read_header(file):
     """Shape and dtype of the array in an open `.npy` file; raises anything on others."""
-    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    readers = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
     shape, _, dtype = readers[np.lib.format.read_magic(file)](file)
     return shape, dtype

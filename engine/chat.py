@@ -1,4 +1,6 @@
-"""Conversations with a model: the interface of `tasks/<task>/chat.py`, and the terminal that runs it."""
+"""Conversations with a model: the interface of `tasks/<task>/chat.py`, and the terminal that runs
+it.
+"""
 
 import abc
 import contextlib
@@ -10,8 +12,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from base.files import UserError, atomic_file, printable
-from engine.explain import draw
+from colloquy.base.files import UserError, atomic_file, printable
+from colloquy.engine.explain import draw
 
 HELP = """/explain        shows the attention of the last answer; with a name, all of it as a picture: /explain a.png
 /reset          starts a new conversation
@@ -52,8 +54,13 @@ class Chat(abc.ABC):
 
     @property
     def commands(self):
-        """`{name: method}` of the commands; a method takes the text after the name, returns something to print."""
-        return {f"/{name}": getattr(self, name) for name in re.findall(r"^/(\w+)", self.HELP, re.MULTILINE)}
+        """`{name: method}` of the commands; a method takes the text after the name, returns
+        something to print.
+        """
+        return {
+            f"/{name}": getattr(self, name)
+            for name in re.findall(r"^/(\w+)", self.HELP, re.MULTILINE)
+        }
 
     def explain(self, path=""):
         """The attention of the last answer; or a PNG file of it."""
@@ -68,7 +75,9 @@ class Chat(abc.ABC):
         return f"{path} written"
 
     def explained(self, details):
-        """The last answer with its attention, see `engine.predictor.Predictor.explain`; here of the last instance."""
+        """The last answer with its attention, see `engine.predictor.Predictor.explain`; here of the
+        last instance.
+        """
         return self.predictor.explain(self.last, details)
 
     @abc.abstractmethod
@@ -83,15 +92,17 @@ class Chat(abc.ABC):
     def reply(self, text):
         """Answers a text, which may be empty. If it is interrupted, the conversation can continue.
 
-        Messages are texts, `rich.text.Text`s, `Note`s, or generators of the states of one text that is being written.
+        Messages are texts, `rich.text.Text`s, `Note`s, or generators of the states of one text that
+        is being written.
         """
 
 
 def talk(chat, console):
     """Reads lines and shows the answers of a `Chat` until `/quit` or the end of the input.
 
-    In a terminal, lines are edited, commands completed, and earlier lines, also of earlier days, come back by the arrow
-    keys. Elsewhere each line of the input and each message is printed as one line.
+    In a terminal, lines are edited, commands completed, and earlier lines, also of earlier days,
+    come back by the arrow keys. Elsewhere each line of the input and each message is printed as one
+    line.
     """
     conversation = _Conversation(chat, console)
     conversation.print(conversation.introduction)
@@ -119,7 +130,12 @@ def talk(chat, console):
 class _Conversation:
     def __init__(self, chat, console):
         self.chat, self.console, self.said = chat, console, []
-        own = {"/explain": chat.explain, "/reset": chat.reset, "/help": self.help, "/save": self.save}
+        own = {
+            "/explain": chat.explain,
+            "/reset": chat.reset,
+            "/help": self.help,
+            "/save": self.save,
+        }
         self.commands = {**chat.commands, **own}
         self.introduction = f"{chat.HELP}\n{HELP}".strip()
         self.edited = console.is_terminal and sys.stdin.isatty()
@@ -185,7 +201,9 @@ class _Conversation:
     def print(self, shown):
         if isinstance(shown, str):
             shown = Text(shown, style="dim" if isinstance(shown, Note) else "")
-        self.console.print(shown, soft_wrap=isinstance(shown, Text) and not self.console.is_terminal)
+        self.console.print(
+            shown, soft_wrap=isinstance(shown, Text) and not self.console.is_terminal
+        )
 
     def help(self, _):
         return f"{self.introduction}\n{self.chat.help()}".rstrip()

@@ -11,9 +11,9 @@ import logging
 import pathlib
 import tempfile
 
-from base.files import UserError
-from engine.run import LAST, Run
-from engine.task import sample_of
+from colloquy.base.files import UserError
+from colloquy.engine.run import LAST, Run
+from colloquy.engine.task import sample_of
 
 LOSSES = 3  # restarts without progress after which a training ends
 
@@ -24,10 +24,12 @@ class Lost(Exception):
 
 @contextlib.contextmanager
 def connected(flag, needed, log=False, **environment):
-    """Connects this process to the cluster of `RAY_ADDRESS`, or to one that it starts here; yields the module `ray`.
+    """Connects this process to the cluster of `RAY_ADDRESS`, or to one that it starts here; yields
+    the module `ray`.
 
-    The user's `flag` is in the message if a `needed` module is missing or the cluster does not answer. With `log` the
-    output of the cluster's processes appears here; they find this repository at the same path.
+    The user's `flag` is in the message if a `needed` module is missing or the cluster does not
+    answer. With `log` the output of the cluster's processes appears here; they find this repository
+    at the same path.
     """
     if any(importlib.util.find_spec(name) is None for name in needed):
         raise UserError(f"{flag} needs Ray: python -m pip install -e '.[ray]'")
@@ -49,8 +51,8 @@ def connected(flag, needed, log=False, **environment):
 def on_cluster(flag):
     """Connects to a cluster, and yields `results(function, items)`.
 
-    This is a generator of everything that `function(item)` yields, item after item; all of it can be pickled, and the
-    function has no side effects. It raises `Lost`.
+    This is a generator of everything that `function(item)` yields, item after item; all of it can
+    be pickled, and the function has no side effects. It raises `Lost`.
     """
     with connected(flag, ["ray"], PYTHONHASHSEED="1"):  # texts have one hash in all processes
         yield _results
@@ -65,7 +67,9 @@ def _results(function, items):
         yield from function(item)
 
     tasks = map(compute.remote, items)
-    started = collections.deque(itertools.islice(tasks, 2 * int(ray.cluster_resources().get("CPU", 1))))
+    started = collections.deque(
+        itertools.islice(tasks, 2 * int(ray.cluster_resources().get("CPU", 1)))
+    )
     try:
         while started:
             yield from map(ray.get, started.popleft())
@@ -78,13 +82,19 @@ def _results(function, items):
 def train_on_cluster(hosts, *, task, workdir, data=None, init_from=None, resume=False, **settings):
     """Trains as `engine.train.start` or `resume` does, on all devices of several hosts.
 
-    Every host has one process and finds files at the same paths. If a host is lost, the others are ended, and all
-    continue from the last save; a `UserError` if nothing was saved yet, or after `LOSSES` losses at the same step.
+    Every host has one process and finds files at the same paths. If a host is lost, the others are
+    ended, and all continue from the last save; a `UserError` if nothing was saved yet, or after
+    `LOSSES` losses at the same step.
     """
     if not resume:
         data = data or sample_of(task)
         settings["init_from"] = init_from and _absolute(init_from)
-    given = {"task": task, "workdir": _absolute(workdir), "data": data and _absolute(data), **settings}
+    given = {
+        "task": task,
+        "workdir": _absolute(workdir),
+        "data": data and _absolute(data),
+        **settings,
+    }
     run = Run(pathlib.Path(given["workdir"]), {})
     run.path.parent.mkdir(parents=True, exist_ok=True)
     step, losses = None, 0
@@ -92,7 +102,9 @@ def train_on_cluster(hosts, *, task, workdir, data=None, init_from=None, resume=
     with connected("--ray_hosts", ("ray", "fsspec"), log=True, **environment) as ray:
         alive = sum(node["Alive"] for node in ray.nodes())
         if alive < hosts:
-            raise UserError(f"--ray_hosts={hosts}: expected {hosts} hosts in the cluster. Received: {alive}")
+            raise UserError(
+                f"--ray_hosts={hosts}: expected {hosts} hosts in the cluster. Received: {alive}"
+            )
         gpus = int(ray.cluster_resources().get("GPU", 0)) // hosts
         while lost := _start(hosts, gpus, run.path.parent, {"resume": resume, "given": given}):
             if not (run.path / LAST).exists():
@@ -100,9 +112,15 @@ def train_on_cluster(hosts, *, task, workdir, data=None, init_from=None, resume=
             before, step = step, run.saved_state().step
             losses = losses + 1 if step == before else 1
             if losses == LOSSES:
-                raise UserError(f"{losses} times a host was lost after step {step}; --resume continues: {lost}")
+                raise UserError(
+                    f"{losses} times a host was lost after step {step}; --resume continues: {lost}"
+                )
             resume = True
-            given = {name: given[name] for name in ("task", "workdir", "data", "save_minutes") if name in given}
+            given = {
+                name: given[name]
+                for name in ("task", "workdir", "data", "save_minutes")
+                if name in given
+            }
 
 
 def _absolute(path):
@@ -120,14 +138,17 @@ def _start(hosts, gpus, directory, job):
         trainer = JaxTrainer(
             _train,
             train_loop_config=job,
-            jax_config=JaxConfig(use_gpu=True),  # else it joins nothing; if JAX_PLATFORMS is cpu, it joins CPUs
+            # else it joins nothing; if JAX_PLATFORMS is cpu, it joins CPUs
+            jax_config=JaxConfig(use_gpu=True),
             scaling_config=ScalingConfig(
                 num_workers=hosts,
                 use_gpu=gpus > 0,
                 resources_per_worker={"CPU": 1, **({"GPU": gpus} if gpus else {})},
                 placement_strategy="STRICT_SPREAD",
             ),
-            run_config=RunConfig(storage_path=storage, worker_runtime_env={"env_vars": {"JAX_PLATFORMS": platform}}),
+            run_config=RunConfig(
+                storage_path=storage, worker_runtime_env={"env_vars": {"JAX_PLATFORMS": platform}}
+            ),
         )
         try:
             trainer.fit()
@@ -141,6 +162,6 @@ def _start(hosts, gpus, directory, job):
 
 
 def _train(job):
-    from engine.train import resume, start
+    from colloquy.engine.train import resume, start
 
     (resume if job["resume"] else start)(**job["given"], devices="all")

@@ -1,6 +1,8 @@
-"""Device placement and precision: one device, or JAX data parallelism over all devices of several hosts.
+"""Device placement and precision: one device, or JAX data parallelism over all devices of several
+hosts.
 
-A batch has the same examples and its loss the same value however many devices share it, up to rounding.
+A batch has the same examples and its loss the same value however many devices share it, up to
+rounding.
 """
 
 import contextlib
@@ -12,17 +14,18 @@ import tempfile
 import keras
 import numpy as np
 
-from base import runtime
-from base.files import UserError
-from data.batching import XLA_MULTIPLE
-from engine.optimizers import sum_by_row
+from colloquy.base import runtime
+from colloquy.base.files import UserError
+from colloquy.data.batching import XLA_MULTIPLE
+from colloquy.engine.optimizers import sum_by_row
 
 HOSTS = "KERAS_DISTRIBUTION_JOB_ADDRESSES"
 """Environment variable that names the hosts of a training; see docs/devices.md."""
 
 
 def open_devices(devices):
-    """Opens the devices to train on, `one` or `all`: every GPU, else CPU device, of all hosts. Call it first of all.
+    """Opens the devices to train on, `one` or `all`: every GPU, else CPU device, of all hosts. Call
+    it first of all.
 
     A backend that cannot use them is a `UserError`.
     """
@@ -38,7 +41,9 @@ def _join_jax(devices):
     """Joins the hosts; returns whether there are several devices."""
     if devices == "one":
         if os.environ.get(HOSTS):
-            raise UserError(f"{HOSTS} names several hosts, so --devices=all is needed. Received: --devices=one")
+            raise UserError(
+                f"{HOSTS} names several hosts, so --devices=all is needed. Received: --devices=one"
+            )
         return False
     import jax
 
@@ -61,17 +66,21 @@ class OneDevice:
         return contextlib.nullcontext()
 
     def part_of(self, batch, counts, batch_size):
-        """The arrays of a batch that this process computes, `(inputs, targets)` or with weights; here all of them.
+        """The arrays of a batch that this process computes, `(inputs, targets)` or with weights;
+        here all of them.
 
-        Several devices need `counts`, see `engine.task.Task.loss_counts`, and the `batch_size` of a whole batch.
+        Several devices need `counts`, see `engine.task.Task.loss_counts`, and the `batch_size` of a
+        whole batch.
         """
         return batch
 
     def train_step(self, model, batches):
-        """Returns a function of one of `batches` that trains a compiled model on it and returns `{"loss": value}`.
+        """Returns a function of one of `batches` that trains a compiled model on it and returns
+        `{"loss": value}`.
 
-        On TensorFlow it is one graph for batches of every size, so a resumed training computes by the same graph. With
-        `log=True` it adds `gradient_norm`, the global norm before clipping, which takes 4 % of a step; else that is 0.
+        On TensorFlow it is one graph for batches of every size, so a resumed training computes by
+        the same graph. With `log=True` it adds `gradient_norm`, the global norm before clipping,
+        which takes 4 % of a step; else that is 0.
         """
         if keras.config.backend() != "tensorflow":
 
@@ -82,14 +91,21 @@ class OneDevice:
             return train_on_batch
         import tensorflow as tf
 
-        @tf.function(input_signature=[batches.element_spec, tf.TensorSpec((), bool)], jit_compile=model.jit_compile)
+        @tf.function(
+            input_signature=[batches.element_spec, tf.TensorSpec((), bool)],
+            jit_compile=model.jit_compile,
+        )
         def train_step(batch, log=False):
             inputs, targets = batch
             with tf.GradientTape() as tape:
                 loss = model.compute_loss(inputs, targets, model(inputs, training=True))
                 scaled = model.optimizer.scale_loss(loss)
             gradients = tape.gradient(scaled, model.trainable_weights)
-            norm = tf.cond(log, lambda: tf.linalg.global_norm([sum_by_row(each) for each in gradients]), lambda: 0.0)
+            norm = tf.cond(
+                log,
+                lambda: tf.linalg.global_norm([sum_by_row(each) for each in gradients]),
+                lambda: 0.0,
+            )
             norm /= model.optimizer.scale_loss(1.0)
             model.optimizer.apply(gradients, model.trainable_weights)
             return {"loss": loss, "gradient_norm": norm}
@@ -97,11 +113,15 @@ class OneDevice:
         return train_step
 
     def evaluation_model(self, build, jit):
-        """A copy of the model on one device, made by `build`, to score in its place; `None`: the model itself."""
+        """A copy of the model on one device, made by `build`, to score in its place; `None`: the
+        model itself.
+        """
 
     @contextlib.contextmanager
     def workdir(self, path, resume):
-        """The directory that this process writes into: `path`, or a copy to throw away if another host writes that."""
+        """The directory that this process writes into: `path`, or a copy to throw away if another
+        host writes that.
+        """
         if self.first:
             yield path
             return
@@ -113,10 +133,11 @@ class OneDevice:
 
 
 class JaxDevices(OneDevice):
-    """One device of JAX, or all devices of all hosts, which compute one program: `keras.distribution.DataParallel`.
+    """One device of JAX, or all devices of all hosts, which compute one program:
+    `keras.distribution.DataParallel`.
 
-    JAX compiles a step for every shape, so all batches are filled up to the same number of examples. Each process makes
-    the whole batch and computes its part.
+    JAX compiles a step for every shape, so all batches are filled up to the same number of
+    examples. Each process makes the whole batch and computes its part.
     """
 
     process, processes = 0, 1
@@ -137,7 +158,9 @@ class JaxDevices(OneDevice):
     def part_of(self, batch, counts, batch_size):
         whole = -(-batch_size // self.count) * self.count
         arrays = filled_up(*batch, counts, whole, self.count)
-        return keras.tree.map_structure(lambda array: np.split(array, self.processes)[self.process], arrays)
+        return keras.tree.map_structure(
+            lambda array: np.split(array, self.processes)[self.process], arrays
+        )
 
     def evaluation_model(self, build, jit):
         if not self.distribution:
@@ -148,10 +171,12 @@ class JaxDevices(OneDevice):
 
 
 def filled_up(inputs, targets, counts, whole, multiple):
-    """Fills a batch up with examples of padding that have no weight: the mean of the weighted losses stays the same.
+    """Fills a batch up with examples of padding that have no weight: the mean of the weighted
+    losses stays the same.
 
-    Arrays with an item for each example are filled up to `whole`, others, such as the distinct words of a batch, to a
-    multiple of `multiple`. Returns `(inputs, targets, weights)`, weights float32 `(whole,)`.
+    Arrays with an item for each example are filled up to `whole`, others, such as the distinct
+    words of a batch, to a multiple of `multiple`. Returns `(inputs, targets, weights)`, weights
+    float32 `(whole,)`.
 
     >>> _, targets, weights = filled_up(np.array([[5], [6]]), np.array([1, 0]), np.ones_like, 3, 1)
     >>> targets.tolist(), weights.tolist()
@@ -175,27 +200,37 @@ def has_gpu():
         import torch
 
         return torch.cuda.is_available()
-    return any("gpu" in device.lower() or "cuda" in device.lower() for device in keras.distribution.list_devices())
+    return any(
+        "gpu" in device.lower() or "cuda" in device.lower()
+        for device in keras.distribution.list_devices()
+    )
 
 
 def choose_xla(model, jit):
-    """Makes a model compile by XLA or not; `auto`: with a GPU, and with JAX, which would else compute op by op.
+    """Makes a model compile by XLA or not; `auto`: with a GPU, and with JAX, which would else
+    compute op by op.
 
     Returns the multiple that lengths of batches are rounded up to.
     """
-    model.jit_compile = jit == "on" or (jit == "auto" and (keras.config.backend() == "jax" or has_gpu()))
+    model.jit_compile = jit == "on" or (
+        jit == "auto" and (keras.config.backend() == "jax" or has_gpu())
+    )
     return XLA_MULTIPLE if model.jit_compile else 4
 
 
 def set_precision(precision):
-    """Makes layers built from now on compute in `float32`, `bfloat16` or `float16`, with float32 weights."""
+    """Makes layers built from now on compute in `float32`, `bfloat16` or `float16`, with float32
+    weights.
+    """
     where = f"{keras.config.backend()} on a {'GPU' if has_gpu() else 'CPU'}"
     runtime.announce(f"runtime: {runtime.describe()}; {where}, computing in {precision}")
     keras.config.set_dtype_policy("float32" if precision == "float32" else f"mixed_{precision}")
 
 
 def set_seed(seed):
-    """Seeds every random number generator, as Keras does, but without loading TensorFlow for it on other backends."""
+    """Seeds every random number generator, as Keras does, but without loading TensorFlow for it on
+    other backends.
+    """
     own = keras.config.backend() == "tensorflow"
     with contextlib.nullcontext() if own else runtime.without("tensorflow"):
         keras.utils.set_random_seed(seed)

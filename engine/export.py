@@ -5,16 +5,18 @@ import pprint
 
 import keras
 
-from base.files import UserError, atomic_directory, seal
-from engine.devices import set_precision
-from engine.run import VOCABULARY
+from colloquy.base.files import UserError, atomic_directory, seal
+from colloquy.engine.devices import set_precision
+from colloquy.engine.run import VOCABULARY
 
 
 def export(task, run, out, version=1, **options):
-    """Writes a run's best weights as the SavedModel `out/version`, which needs TensorFlow alone; returns its directory.
+    """Writes a run's best weights as the SavedModel `out/version`, which needs TensorFlow alone;
+    returns its directory.
 
-    It computes in float32 whatever the run was trained in. Its endpoints are those of `tasks/<task>/export.py`;
-    `options` are some of `task.export_options`, as `decode`. `checksums.json` has the SHA-256 of its files.
+    It computes in float32 whatever the run was trained in. Its endpoints are those of
+    `tasks/<task>/export.py`; `options` are some of `task.export_options`, as `decode`.
+    `checksums.json` has the SHA-256 of its files.
     """
     out, path = pathlib.Path(out), pathlib.Path(out) / str(version)
     if out.exists() and not out.is_dir():
@@ -26,7 +28,9 @@ def export(task, run, out, version=1, **options):
         raise UserError(f"export needs KERAS_BACKEND=tensorflow. Received: {backend}")
     for name, value in options.items():
         if name not in task.export_options:
-            raise UserError(f"--{name} is not for models of {task.name}. Received: --{name}={value}")
+            raise UserError(
+                f"--{name} is not for models of {task.name}. Received: --{name}={value}"
+            )
     if not (run.path / VOCABULARY).is_file():
         raise UserError(f"{run.path} cannot be exported: its dataset lacks {VOCABULARY}")
     set_precision("float32")
@@ -52,11 +56,15 @@ def example(task, run):
         shown = f"\n        {shown}\n    " if "\n" in shown else shown
         lines.append(f"    {name}=tf.constant({shown}),")
     name = call.partition(" ")[0]
-    return "\n".join([*lines, ")", f"print({', '.join(f'{name}[{output!r}]' for output in outputs)})", ""])
+    return "\n".join(
+        [*lines, ")", f"print({', '.join(f'{name}[{output!r}]' for output in outputs)})", ""]
+    )
 
 
 def without_cudnn(model):
-    """Makes recurrent layers of a model compute without cuDNN, whose operations cannot run on a CPU once exported."""
+    """Makes recurrent layers of a model compute without cuDNN, whose operations cannot run on a CPU
+    once exported.
+    """
     for layer in model._flatten_layers():  # Keras 3.15 has no public way to layers inside of layers
         if hasattr(layer, "use_cudnn"):
             layer.use_cudnn = False
@@ -65,8 +73,8 @@ def without_cudnn(model):
 def archive_of(endpoints, tracked):
     """A `keras.export.ExportArchive` of some models and lookup tables.
 
-    `endpoints` are `{name: (function, {input: axes})}`; the inputs are texts, of `axes` as in `of_shape`. The first
-    endpoint is `serving_default` too.
+    `endpoints` are `{name: (function, {input: axes})}`; the inputs are texts, of `axes` as in
+    `of_shape`. The first endpoint is `serving_default` too.
     """
     import tensorflow as tf
 
@@ -74,15 +82,19 @@ def archive_of(endpoints, tracked):
     for each in tracked:
         archive.track(each)
     for endpoint, (function, inputs) in endpoints.items():
-        signature = [tf.TensorSpec([None] * len(axes), tf.string, name=name) for name, axes in inputs.items()]
+        signature = [
+            tf.TensorSpec([None] * len(axes), tf.string, name=name) for name, axes in inputs.items()
+        ]
         archive.add_endpoint(endpoint, function, signature)
     return archive
 
 
 def of_shape(x, name, axes):
-    """The tensor `x`, or an error that names the input and its shape, a letter per axis: `turns_must_have_shape_B_T`.
+    """The tensor `x`, or an error that names the input and its shape, a letter per axis:
+    `turns_must_have_shape_B_T`.
 
-    A signature's function checks no shapes, and tracing relies on the signature, so the static shape is dropped first.
+    A signature's function checks no shapes, and tracing relies on the signature, so the static
+    shape is dropped first.
     """
     import tensorflow as tf
 
@@ -91,8 +103,8 @@ def of_shape(x, name, axes):
 
 
 def after(checks, *tensors):
-    """The tensors, computed once the `checks` of `tf.debugging` have passed: otherwise what needs them may fail first,
-    with an error that names no input."""
+    """The tensors, computed once the `checks` of `tf.debugging` have passed: otherwise what needs
+    them may fail first, with an error that names no input."""
     import tensorflow as tf
 
     with tf.control_dependencies(checks):

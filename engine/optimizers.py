@@ -1,4 +1,5 @@
-"""Optimizers missing from Keras: Adam for word vectors, Adam with two learning rates; linear decay, averaged weights.
+"""Optimizers missing from Keras: Adam for word vectors, Adam with two learning rates; linear decay,
+averaged weights.
 
 Shape suffixes:  V rows of a table   U distinct rows of a batch   D features
 """
@@ -24,11 +25,14 @@ def averaging(momentum):
 
 @contextlib.contextmanager
 def averaged_weights(model, evaluation_model=None):
-    """Yields the model to score, a compiled `model` or its `evaluation_model`, with averages, if any, as its weights.
+    """Yields the model to score, a compiled `model` or its `evaluation_model`, with averages, if
+    any, as its weights.
 
-    Afterwards the weights are bit by bit what they were; `keras.callbacks.SwapEMAWeights` adds and subtracts.
+    Afterwards the weights are bit by bit what they were; `keras.callbacks.SwapEMAWeights` adds and
+    subtracts.
     """
-    optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)  # of a LossScaleOptimizer
+    # of a LossScaleOptimizer
+    optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
     if evaluation_model is None and not optimizer.use_ema:
         yield model
         return
@@ -45,15 +49,18 @@ def averaged_weights(model, evaluation_model=None):
 
 def _copy(values, variables):
     for variable, value in zip(variables, values, strict=True):
-        variable.assign(np.array(value))  # JAX deletes what a step was given, so no two variables may share an array
+        # JAX deletes what a step was given, so no two variables may share an array
+        variable.assign(np.array(value))
 
 
 class LazyAdam(keras.optimizers.Adam):
-    """Adam (Kingma and Ba 2015) that moves only the rows of a table of word vectors that a batch uses.
+    """Adam (Kingma and Ba 2015) that moves only the rows of a table of word vectors that a batch
+    uses.
 
-    A gradient that is a list of rows, as `layers.word_embedding.WordEmbedding` gives it under `sparse_gradient` on
-    TensorFlow, moves these rows and their moments, each once by the sum of its gradients: the cost of a step grows with
-    the batch's words, not the vocabulary. Under plain Adam a word that no longer occurs keeps moving by its momentum.
+    A gradient that is a list of rows, as `layers.word_embedding.WordEmbedding` gives it under
+    `sparse_gradient` on TensorFlow, moves these rows and their moments, each once by the sum of its
+    gradients: the cost of a step grows with the batch's words, not the vocabulary. Under plain Adam
+    a word that no longer occurs keeps moving by its momentum.
     """
 
     def apply(self, grads, trainable_variables=None):
@@ -77,7 +84,8 @@ class LazyAdam(keras.optimizers.Adam):
             return now_UD + change_UD
 
         index = self._get_variable_index(variable)
-        m, v = self._momentums[index], self._velocities[index]  # the names that Keras 3.15 has for Adam's moments
+        # the names that Keras 3.15 has for Adam's moments
+        m, v = self._momentums[index], self._velocities[index]
         t = ops.cast(self.iterations + 1, variable.dtype)
         correction = ops.sqrt(1 - ops.power(self.beta_2, t)) / (1 - ops.power(self.beta_1, t))
         rate = ops.cast(learning_rate, variable.dtype) * correction
@@ -98,15 +106,20 @@ def sum_by_row(gradient):
 
 
 class TwoRateAdam(keras.optimizers.Adam):
-    """Adam with `decoder_rate` times the learning rate in the decoder and its output; not for shared embeddings."""
+    """Adam with `decoder_rate` times the learning rate in the decoder and its output; not for
+    shared embeddings.
+    """
 
     def __init__(self, *args, decoder_rate=1.0, **kwargs):
         super().__init__(*args, **kwargs)
         self.decoder_rate = decoder_rate
 
     def update_step(self, gradient, variable, learning_rate):
-        path = getattr(variable, "path", variable.name)  # TensorFlow's own variable has a name alone
-        rate = self.decoder_rate if {"decoder", "projection", "logits"} & set(path.split("/")) else 1.0
+        # TensorFlow's own variable has a name alone
+        path = getattr(variable, "path", variable.name)
+        rate = (
+            self.decoder_rate if {"decoder", "projection", "logits"} & set(path.split("/")) else 1.0
+        )
         super().update_step(gradient, variable, learning_rate * rate)
 
     def get_config(self):

@@ -1,9 +1,11 @@
-"""Several batches at once in evaluation: two on a core each take less time than one after the other on both."""
+"""Several batches at once in evaluation: two on a core each take less time than one after the other
+on both.
+"""
 
 import keras
 
-from base import runtime
-from data.batching import ahead
+from colloquy.base import runtime
+from colloquy.data.batching import ahead
 
 MOST = 4  # batches at once: each takes memory
 
@@ -18,17 +20,21 @@ def batches_at_once():
 
 
 def share_cores():
-    """Gives each batch its part of the cores, before TensorFlow computes; `TF_NUM_INTRAOP_THREADS` wins."""
+    """Gives each batch its part of the cores, before TensorFlow computes; `TF_NUM_INTRAOP_THREADS`
+    wins.
+    """
     if keras.config.backend() == "tensorflow" and runtime.given("TF_NUM_INTRAOP_THREADS") is None:
         import tensorflow as tf
 
-        tf.config.threading.set_intra_op_parallelism_threads(runtime.available_cpus() // batches_at_once())
+        tf.config.threading.set_intra_op_parallelism_threads(
+            runtime.available_cpus() // batches_at_once()
+        )
 
 
 def compile_for_all_sizes(model, inputs=None):
-    """Makes one graph of a model's `predict_on_batch` for inputs of every size, before the first batch: by itself
-    TensorFlow makes one for the first size, and further ones for others. `inputs` are those of a model that is not
-    functional, as `keras.KerasTensor`s."""
+    """Makes one graph of a model's `predict_on_batch` for inputs of every size, before the first
+    batch: by itself TensorFlow makes one for the first size, and further ones for others. `inputs`
+    are those of a model that is not functional, as `keras.KerasTensor`s."""
     if keras.config.backend() == "tensorflow":
         import tensorflow as tf
 
@@ -39,9 +45,11 @@ def compile_for_all_sizes(model, inputs=None):
 
 
 def results_of(compute, make_inputs, batches, model=None, progress=iter):
-    """Yields `(batch, compute(make_inputs(batch)))` for each of a list of batches, several of them computed at once.
+    """Yields `(batch, compute(make_inputs(batch)))` for each of a list of batches, several of them
+    computed at once.
 
-    Several threads call `make_inputs`, for the next batches. `model` is as in `in_order`; `progress` wraps the list.
+    Several threads call `make_inputs`, for the next batches. `model` is as in `in_order`;
+    `progress` wraps the list.
 
     >>> [int(total) for _, total in results_of(sum, lambda size: 7 * np.ones(size), [2, 3])]
     [14, 21]
@@ -52,7 +60,8 @@ def results_of(compute, make_inputs, batches, model=None, progress=iter):
 
 
 def in_order(compute, inputs, model=None):
-    """Yields `compute(each)` for each of some inputs, in their order, and computes the next ones meanwhile.
+    """Yields `compute(each)` for each of some inputs, in their order, and computes the next ones
+    meanwhile.
 
     A functional `model`, whose `predict_on_batch` it calls, is compiled first.
 

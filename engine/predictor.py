@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import ValidationError
 
-from base.config import Config, sentence
-from base.files import UserError, writing
+from colloquy.base.config import Config, sentence
+from colloquy.base.files import UserError, writing
 
 BATCH = 32  # lines that are answered together
 TOKENS = re.compile(r"\w+|[^\w\s]")
@@ -28,12 +28,15 @@ class Size(NamedTuple):
 
 
 def work_of(sizes):
-    """Cells that the model computes for instances of some `Size`s together: all rows, each padded to the longest.
+    """Cells that the model computes for instances of some `Size`s together: all rows, each padded
+    to the longest.
 
     >>> work_of([Size({}, 2, (3, 5)), Size({}, 1, (7, 1))])
     105
     """
-    return sum(size.rows for size in sizes) * math.prod(map(max, zip(*(size.shape for size in sizes), strict=True)))
+    return sum(size.rows for size in sizes) * math.prod(
+        map(max, zip(*(size.shape for size in sizes), strict=True))
+    )
 
 
 class Predictor(abc.ABC):
@@ -47,23 +50,29 @@ class Predictor(abc.ABC):
     def predict(self, instances):
         """Answers instances, dicts with the fields of `Instance`, by dicts with those of `Answer`.
 
-        In one batch where their sizes allow it. A `UserError` names a wrong instance by its number, and the field.
+        In one batch where their sizes allow it. A `UserError` names a wrong instance by its number,
+        and the field.
         """
-        valid = [self.valid(instance, f"instance {number}") for number, instance in enumerate(instances)]
+        valid = [
+            self.valid(instance, f"instance {number}") for number, instance in enumerate(instances)
+        ]
         return self.answers(valid) if valid else []
 
     def explain(self, instance, details=False):
-        """Answers one instance and adds the model's `attention`, a list of `{"title", "rows", "columns", "weights"}`.
+        """Answers one instance and adds the model's `attention`, a list of `{"title", "rows",
+        "columns", "weights"}`.
 
-        `rows` and `columns` are lists of texts, `weights` a list of rows of floats in [0, 1]. With `details`, the maps
-        of every module, head and level, each with a `group` that neighbours in a picture share; the weights of a match
-        matrix are its dot products.
+        `rows` and `columns` are lists of texts, `weights` a list of rows of floats in [0, 1]. With
+        `details`, the maps of every module, head and level, each with a `group` that neighbours in
+        a picture share; the weights of a match matrix are its dot products.
         """
         answer, maps = self.answer_with_attention(self.valid(instance, "instance 0"), details)
         return {**answer.model_dump(exclude_unset=True), "attention": maps}
 
     def valid(self, instance, where):
-        """Makes an `Instance` of a dict; `where` begins the message if it is wrong. An `Instance` stays as it is."""
+        """Makes an `Instance` of a dict; `where` begins the message if it is wrong. An `Instance`
+        stays as it is.
+        """
         try:
             valid = self.Instance.model_validate(instance)
             self.check(valid)
@@ -78,25 +87,33 @@ class Predictor(abc.ABC):
         return [answer.model_dump(exclude_unset=True) for answer in self.answer(instances)]
 
     def check(self, instance):
-        """Raises a `UserError` if an `Instance` is wrong in a way that its class cannot say; nothing here."""
+        """Raises a `UserError` if an `Instance` is wrong in a way that its class cannot say;
+        nothing here.
+        """
         return
 
     def size(self, instance):
-        """The `Size` of an `Instance`; here the product of its two longest fields, in words and signs."""
-        tokens = {name: sum(len(TOKENS.findall(text)) for text in _texts(value)) for name, value in instance}
+        """The `Size` of an `Instance`; here the product of its two longest fields, in words and
+        signs.
+        """
+        tokens = {
+            name: sum(len(TOKENS.findall(text)) for text in _texts(value))
+            for name, value in instance
+        }
         longest, second, *_ = [*sorted(tokens.values(), reverse=True), 0, 0]
         return Size(tokens, 1, (1 + longest, 1 + second))
 
     def show(self, instance):
         """Shows how the model reads and answers an `Instance`; empty by default.
 
-        Returns `(label, text)` of what it reads, without words beyond its limits and by `in_brackets`, and
-        `(score, text)` of its answers, the best first.
+        Returns `(label, text)` of what it reads, without words beyond its limits and by
+        `in_brackets`, and `(score, text)` of its answers, the best first.
         """
         return [], []
 
     def conversation(self, said, decode=""):
-        """The instance, a dict, of a conversation of `(speaker, text)`, the speakers `user` and `bot`.
+        """The instance, a dict, of a conversation of `(speaker, text)`, the speakers `user` and
+        `bot`.
 
         `decode` are settings of the search for replies, if the model takes any. Here a `UserError`.
         """
@@ -121,42 +138,64 @@ class Predictor(abc.ABC):
 
 def attention_map(title, rows, columns, weights, **group):
     """One of the maps of `Predictor.explain`; `weights` are an array `(rows, columns)`."""
-    return {"title": title, "rows": rows, "columns": columns, "weights": np.asarray(weights).tolist(), **group}
+    return {
+        "title": title,
+        "rows": rows,
+        "columns": columns,
+        "weights": np.asarray(weights).tolist(),
+        **group,
+    }
 
 
 def _texts(value):
     """All texts of a field's value, nested lists and configs included."""
     if isinstance(value, str):
         return [value]
-    parts = value if isinstance(value, list) else dict(value).values() if isinstance(value, Config) else ()
+    parts = (
+        value
+        if isinstance(value, list)
+        else dict(value).values()
+        if isinstance(value, Config)
+        else ()
+    )
     return [text for part in parts for text in _texts(part)]
 
 
 def in_brackets(words, vocabulary):
     """Words as a text, with brackets around those that a `data.vocabulary.Vocabulary` lacks."""
     ids = vocabulary.encode(words)
-    return " ".join(f"[{word}]" if id == vocabulary.unk_id else word for word, id in zip(words, ids, strict=True))
+    return " ".join(
+        f"[{word}]" if id == vocabulary.unk_id else word
+        for word, id in zip(words, ids, strict=True)
+    )
 
 
 def predict_lines(predictor, source, out, explain=False):
-    """Answers a file of instances, line by line; `-` is standard input or output. `explain` adds `attention`.
+    """Answers a file of instances, line by line; `-` is standard input or output. `explain` adds
+    `attention`.
 
-    A malformed line is answered by `{"error": one sentence}`. If `out` has lines already, those of `source` that they
-    answer are skipped: a call that was interrupted is continued. Returns the number of lines that this call did, and
-    the numbers, from 1, of those that got an error.
+    A malformed line is answered by `{"error": one sentence}`. If `out` has lines already, those of
+    `source` that they answer are skipped: a call that was interrupted is continued. Returns the
+    number of lines that this call did, and the numbers, from 1, of those that got an error.
     """
     if out != "-" and pathlib.Path(out).resolve() == pathlib.Path(source).resolve():
         raise UserError(f"{out} is the file of instances: give another one for the answers")
     done = _lines_done(out)
     answered, wrong = 0, []
-    with _opened(source, "rb", sys.stdin) as lines, writing(out), _opened(out, "ab", sys.stdout) as written:
+    with (
+        _opened(source, "rb", sys.stdin) as lines,
+        writing(out),
+        _opened(out, "ab", sys.stdout) as written,
+    ):
         if sum(1 for _ in itertools.islice(lines, done)) < done:
             raise UserError(f"{out} has {done:,} lines, more than {source}: give another file")
         numbered = enumerate(lines, done + 1)
         while chunk := list(itertools.islice(numbered, BATCH)):
             for (number, _), answer in zip(chunk, _answers(predictor, chunk, explain), strict=True):
                 wrong += [number] * ("error" in answer)
-                written.write(json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+                written.write(
+                    json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+                )
             written.flush()
             answered += len(chunk)
     return answered, wrong
@@ -168,7 +207,9 @@ def _answers(predictor, chunk, explain):
         try:
             valid[number] = predictor.valid(json.loads(line.decode("utf-8-sig")), f"line {number}")
         except (ValueError, RecursionError) as error:
-            answers[number] = {"error": f"line {number}: expected a JSON object. {str(error)[:120]}"}
+            answers[number] = {
+                "error": f"line {number}: expected a JSON object. {str(error)[:120]}"
+            }
         except UserError as error:
             answers[number] = {"error": str(error)}
     if explain:
@@ -179,7 +220,9 @@ def _answers(predictor, chunk, explain):
 
 
 def _lines_done(out):
-    """The number of whole lines of a file; cuts off half a line at its end, left by a call that was killed."""
+    """The number of whole lines of a file; cuts off half a line at its end, left by a call that was
+    killed.
+    """
     if out == "-" or not pathlib.Path(out).is_file():
         return 0
     with open(out, "rb+") as file:

@@ -1,10 +1,12 @@
-"""The JSON that a run keeps, as classes: config.json, the state, a row of the history, an example."""
+"""The JSON that a run keeps, as classes: config.json, the state, a row of the history, an
+example.
+"""
 
 from typing import Literal
 
-from base.config import Config
-from engine.task import Training
-from models import MODELS
+from colloquy.base.config import Config
+from colloquy.engine.task import Training
+from colloquy.models import MODELS
 
 
 class Facts(Config, extra="allow"):
@@ -55,7 +57,9 @@ class AnyTraining(Training, extra="allow"):
 
 
 class State(Config):
-    """The progress of a training; with the variables of model and optimizer, all that it continues from."""
+    """The progress of a training; with the variables of model and optimizer, all that it continues
+    from.
+    """
 
     step: int = 0  # steps done
     seconds: float = 0.0  # time of these steps, without validations
@@ -65,21 +69,28 @@ class State(Config):
     stopped: bool = False  # by early stopping
     validations: int = 0
     validated_step: int = 0  # step of the last validation
-    row: dict | None = None  # last row of the history, for a process killed between saving and logging
+    # last row of the history, for a process killed between saving and logging
+    row: dict | None = None
 
     def next_validation(self, interval, total):
-        """The step of the next validation: a multiple of `interval`, or the last step of `total`."""
+        """The step of the next validation: a multiple of `interval`, or the last step of
+        `total`.
+        """
         due = (self.validated_step // interval + 1) * interval
         return max(self.step, min(due, total))
 
     def after(self, losses, seconds):
         """The state after more steps with these losses."""
         return self.replace(
-            step=self.step + len(losses), losses=self.losses + sum(losses), seconds=self.seconds + seconds
+            step=self.step + len(losses),
+            losses=self.losses + sum(losses),
+            seconds=self.seconds + seconds,
         )
 
     def validated(self, row, score, improved, patience, done):
-        """The state after a validation with a score and a row of the history; early stopping if `done`, or waited."""
+        """The state after a validation with a score and a row of the history; early stopping if
+        `done`, or waited.
+        """
         waited = 0 if improved else self.waited + 1
         return self.replace(
             losses=0.0,

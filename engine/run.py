@@ -1,14 +1,14 @@
-"""A run: the directory that alone is enough to export a trained model, and with its dataset to evaluate or resume it.
+"""A run: the directory that alone is enough to export a trained model, and with its dataset to
+evaluate or resume it.
 
 config.json        model, recipe, config, training, the dataset's facts, provenance
 vocabulary.txt     if the dataset has one
 best.weights.h5    weights with the best validation score
 last.npz           weights, optimizer, random state and `State` when training was last saved
-checksums.json     SHA-256 of both files, the present ones and some before; of a published run that of every file
-history.jsonl      one line per validation
-metrics.json       results of evaluate.py, by split
-examples.json      examples of dev to try the model on
-page.json          of a published run: title and examples for the web pages, see `serving.models.Page`
+checksums.json     SHA-256 of both files, the present ones and some before; of a published run that
+of every file history.jsonl      one line per validation metrics.json       results of evaluate.py,
+by split examples.json      examples of dev to try the model on page.json          of a published
+run: title and examples for the web pages, see `serving.models.Page`
 """
 
 import contextlib
@@ -29,19 +29,35 @@ import zipfile
 
 import numpy as np
 
-from base.config import make_config
-from base.files import CHECKSUMS, UserError, atomic_file, check_output, checksum, checksums_of, publish, writing
-from data.text_files import read_json, read_lines, validated, write_json
-from data.vocabulary import Vocabulary
-from engine.records import AnyTraining, Example, Record, Result, Row, State
-from models import MODELS
+from colloquy.base.config import make_config
+from colloquy.base.files import (
+    CHECKSUMS,
+    UserError,
+    atomic_file,
+    check_output,
+    checksum,
+    checksums_of,
+    publish,
+    writing,
+)
+from colloquy.data.text_files import read_json, read_lines, validated, write_json
+from colloquy.data.vocabulary import Vocabulary
+from colloquy.engine.records import AnyTraining, Example, Record, Result, Row, State
+from colloquy.models import MODELS
 
 CONFIG, BEST, LAST = "config.json", "best.weights.h5", "last.npz"
-HISTORY, METRICS, VOCABULARY, EXAMPLES = "history.jsonl", "metrics.json", "vocabulary.txt", "examples.json"
+HISTORY, METRICS, VOCABULARY, EXAMPLES = (
+    "history.jsonl",
+    "metrics.json",
+    "vocabulary.txt",
+    "examples.json",
+)
 LOCK, CARD, PAGE = ".lock", "README.md", "page.json"
 TOY = "A toy: it knows only the invented town of the embedded sample."
 UNSEALED = (CHECKSUMS, LAST, HISTORY, METRICS, EXAMPLES, CARD, PAGE, "index")
-"""Files of a published run without a checksum: answers do not depend on them; and an index, which has its own."""
+"""Files of a published run without a checksum: answers do not depend on them; and an index, which
+has its own.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,7 +109,9 @@ class Run:
 
     @classmethod
     def create(cls, path, record, vocabulary=None):
-        """Makes the directory of a new run, a `UserError` if it is in use, and writes `config.json` and vocabulary."""
+        """Makes the directory of a new run, a `UserError` if it is in use, and writes `config.json`
+        and vocabulary.
+        """
         run = cls.prepare_directory(path)
         for file in {*run.path.iterdir()} - {run.path / LOCK}:  # what a killed process left
             if file.is_dir() and not file.is_symlink():
@@ -111,24 +129,35 @@ class Run:
 
     @classmethod
     def prepare_directory(cls, path):
-        """Makes the directory of a new run. One in use is a `UserError`, but not by a run that was never saved."""
+        """Makes the directory of a new run. One in use is a `UserError`, but not by a run that was
+        never saved.
+        """
         run = cls(pathlib.Path(path), {})
         if (run.path / CONFIG).exists() and not run.saved():
             cls.open(path)  # other programs have a config.json, too
-        elif run.path.exists() and (not run.path.is_dir() or {*run.path.iterdir()} - {run.path / LOCK}):
-            how = "--resume to continue" if (run.path / LAST).exists() else "delete it: there is nothing to continue"
+        elif run.path.exists() and (
+            not run.path.is_dir() or {*run.path.iterdir()} - {run.path / LOCK}
+        ):
+            how = (
+                "--resume to continue"
+                if (run.path / LAST).exists()
+                else "delete it: there is nothing to continue"
+            )
             raise UserError(f"{path} is in use: give another --workdir, or {how}")
         check_output(run.path / CONFIG)
         return run
 
     @classmethod
     def open(cls, path):
-        """Opens a run; one without a valid `config.json`, or whose files were altered, is a `UserError`."""
+        """Opens a run; one without a valid `config.json`, or whose files were altered, is a
+        `UserError`.
+        """
         run = cls(pathlib.Path(path), {})
         if not (run.path / CONFIG).is_file():
             raise UserError(f"{path} is not a run directory: {CONFIG} is missing")
         run.record.update(run._read(CONFIG, Record))
-        for name in run._checksums().keys() - {BEST, LAST}:  # they are large, and checked when they are read
+        # they are large, and checked when they are read
+        for name in run._checksums().keys() - {BEST, LAST}:
             run._check(name)
         return run
 
@@ -149,7 +178,9 @@ class Run:
         return (self.path / BEST).exists() or (self.path / LAST).exists()
 
     def seal(self):
-        """Writes the checksums of all files that answers depend on; `open` refuses a run that differs from them."""
+        """Writes the checksums of all files that answers depend on; `open` refuses a run that
+        differs from them.
+        """
         write_json(self.path / CHECKSUMS, checksums_of(self.path, without=UNSEALED))
 
     # === Weights and state ===
@@ -159,7 +190,9 @@ class Run:
         return self.spec.build(self.config)
 
     def load_model(self):
-        """The model of this run with its best weights, a `UserError` if they are missing, do not fit or have NaN."""
+        """The model of this run with its best weights, a `UserError` if they are missing, do not
+        fit or have NaN.
+        """
         import keras  # takes seconds to load; opening a run need not wait
 
         weights = self.path / BEST
@@ -170,9 +203,12 @@ class Run:
         sizes = {**self.config.to_json(), "hashed_words": 0}  # which have no weights of their own
         for value in keras.tree.flatten(sizes):
             if isinstance(value, int) and value > room:
-                raise UserError(f"{self.path / CONFIG}: a model of size {value:,} does not fit {BEST}")
+                raise UserError(
+                    f"{self.path / CONFIG}: a model of size {value:,} does not fit {BEST}"
+                )
         with _fitting(weights), warnings.catch_warnings():
-            warnings.simplefilter("error", UserWarning)  # Keras only warns of layers it found no weights for
+            # Keras only warns of layers it found no weights for
+            warnings.simplefilter("error", UserWarning)
             model = self.build_model()
             model.load_weights(weights)
         for weight in model.weights:
@@ -190,7 +226,9 @@ class Run:
                 raise OSError(errno.EIO, "it reads otherwise than it was written")
 
     def save(self, model, state):
-        """Writes `last.npz`: every variable of a compiled model and its optimizer, and the `State`."""
+        """Writes `last.npz`: every variable of a compiled model and its optimizer, and the
+        `State`.
+        """
         variables = {f"v/{i}": np.asarray(v) for i, v in enumerate(_variables(model))}
         with self._writing(LAST) as temporary:
             np.savez(temporary, state=json.dumps(state.to_json()), **variables)
@@ -199,7 +237,9 @@ class Run:
                     raise OSError(errno.EIO, "it reads otherwise than it was written")
 
     def restore(self, model):
-        """Loads `last.npz` into a compiled model, bit by bit, makes `history.jsonl` fit it, and returns the `State`."""
+        """Loads `last.npz` into a compiled model, bit by bit, makes `history.jsonl` fit it, and
+        returns the `State`.
+        """
         variables = _variables(model)
         with self._opened_state() as (saved, state):
             if len(saved.files) != len(variables) + 1:
@@ -207,7 +247,8 @@ class Run:
             for i, variable in enumerate(variables):
                 variable.assign(saved[f"v/{i}"])
         rows = [row for row in self.history() if row["step"] <= state.validated_step]
-        if state.row and state.row not in rows:  # a killed process may have saved it and not logged it
+        # a killed process may have saved it and not logged it
+        if state.row and state.row not in rows:
             rows.append(state.row)
         with atomic_file(self.path / HISTORY) as file:
             file.writelines(json.dumps(row) + "\n" for row in rows)
@@ -228,18 +269,25 @@ class Run:
 
     @contextlib.contextmanager
     def _writing(self, name):
-        """Yields a path to write and check, and moves it to its place `name`; if it cannot, the file before is kept.
+        """Yields a path to write and check, and moves it to its place `name`; if it cannot, the
+        file before is kept.
 
-        Its checksum is written first, beside those of the last ones: the one it replaces, and some that never came.
+        Its checksum is written first, beside those of the last ones: the one it replaces, and some
+            that never came.
         """
         temporary = self.path / f".{name}"
         try:
             yield temporary
             known = self._checksums()
-            write_json(self.path / CHECKSUMS, {**known, name: [*known.get(name, [])[-9:], checksum(temporary)]})
+            write_json(
+                self.path / CHECKSUMS,
+                {**known, name: [*known.get(name, [])[-9:], checksum(temporary)]},
+            )
             publish(temporary, self.path / name)
         except OSError as error:
-            raise UserError(f"{self.path / name} cannot be written: {error.strerror or error}") from error
+            raise UserError(
+                f"{self.path / name} cannot be written: {error.strerror or error}"
+            ) from error
         finally:
             temporary.unlink(missing_ok=True)
 
@@ -249,7 +297,9 @@ class Run:
     def _check(self, name):
         known, file = self._checksums().get(name), self.path / name
         if known and not (file.is_file() and checksum(file) in known):
-            raise UserError(f"{file} is damaged or was altered: {CHECKSUMS} does not name its SHA-256")
+            raise UserError(
+                f"{file} is damaged or was altered: {CHECKSUMS} does not name its SHA-256"
+            )
 
     # === History, examples, metrics ===
 
@@ -272,15 +322,23 @@ class Run:
         return rows
 
     def trainings(self):
-        """All trainings of its weights, in order: `{"corpus", "epochs", "seconds", "command"}`, `None` if unknown."""
+        """All trainings of its weights, in order: `{"corpus", "epochs", "seconds", "command"}`,
+        `None` if unknown.
+        """
         last = (self.history() or [{}])[-1]
-        own = {"corpus": self.dataset.get("name"), "epochs": last.get("epoch"), "seconds": last.get("seconds")}
+        own = {
+            "corpus": self.dataset.get("name"),
+            "epochs": last.get("epoch"),
+            "seconds": last.get("seconds"),
+        }
         return [*self.record.get("before", []), {**own, "command": self.record.get("command")}]
 
     def finished(self):
         """True if training ended: after all epochs, or by early stopping."""
         rows, state = self.history(), self.saved_state()
-        return bool(rows and state) and (state.stopped or rows[-1]["epoch"] >= round(self.training.epochs, 3))
+        return bool(rows and state) and (
+            state.stopped or rows[-1]["epoch"] >= round(self.training.epochs, 3)
+        )
 
     def examples(self):
         """The contents of `examples.json`; empty in a run without it."""
@@ -291,7 +349,9 @@ class Run:
         return self._read(METRICS, dict[str, Result], {})
 
     def save_metrics(self, split, result):
-        """Sets the entry of `split` in `metrics.json`; that of a published model stays as its card says."""
+        """Sets the entry of `split` in `metrics.json`; that of a published model stays as its card
+        says.
+        """
         metrics = self.metrics()
         if split not in metrics or self.dataset["path"] is not None:
             write_json(self.path / METRICS, {**metrics, split: result})
@@ -334,17 +394,27 @@ def _variables(model):
 
 @contextlib.contextmanager
 def signals_received():
-    """Yields a list that SIGINT or SIGTERM is noted in, so that training saves and ends; a second one interrupts it."""
+    """Yields a list that SIGINT or SIGTERM is noted in, so that training saves and ends; a second
+    one interrupts it.
+    """
     received = []
 
     def receive(number, _):
         if received:
             raise KeyboardInterrupt
         received.append(signal.Signals(number).name)
-        print(f"\n{received[0]}: saving after this step; a second signal ends without saving", file=sys.stderr)
+        print(
+            f"\n{received[0]}: saving after this step; a second signal ends without saving",
+            file=sys.stderr,
+        )
 
-    numbers = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
-    before = {number: signal.signal(number, receive) for number in numbers}  # no other thread gets signals
+    numbers = (
+        (signal.SIGINT, signal.SIGTERM)
+        if threading.current_thread() is threading.main_thread()
+        else ()
+    )
+    # no other thread gets signals
+    before = {number: signal.signal(number, receive) for number in numbers}
     try:
         yield received
     finally:
@@ -354,10 +424,14 @@ def signals_received():
 
 @contextlib.contextmanager
 def locked(directory):
-    """Keeps other processes, by a `UserError`, from training into a directory while the block or its process runs."""
+    """Keeps other processes, by a `UserError`, from training into a directory while the block or
+    its process runs.
+    """
     with open(directory / LOCK, "a", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise UserError(f"another process is training {directory}: wait for it, or end it") from error
+            raise UserError(
+                f"another process is training {directory}: wait for it, or end it"
+            ) from error
         yield

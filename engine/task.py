@@ -1,4 +1,5 @@
-"""The interface of a task, one kind of work; its subclasses in `tasks/<task>/task.py` are listed in `tasks.TASKS`.
+"""The interface of a task, one kind of work; its subclasses in `tasks/<task>/task.py` are listed in
+`tasks.TASKS`.
 
 prepared dataset  ->  batches  ->  loss            training
                                ->  score           which weights are kept
@@ -16,10 +17,10 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from base.config import Config, NonNegative, Positive, make_config
-from base.files import UserError, atomic_directory
-from data.batching import evenly_spaced
-from data.prepared import VOCABULARY
+from colloquy.base.config import Config, NonNegative, Positive, make_config
+from colloquy.base.files import UserError, atomic_directory
+from colloquy.data.batching import evenly_spaced
+from colloquy.data.prepared import VOCABULARY
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SAMPLES = pathlib.Path("build")
@@ -35,8 +36,8 @@ class Training(Config):
     learning_rate: Annotated[float, Field(ge=0)] = 1e-3
     """Initial learning rate."""
     precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
-    """Precision of computation; weights and losses stay float32. auto: bfloat16 where this machine computes it and the
-    model gains by it, else float32."""
+    """Precision of computation; weights and losses stay float32. auto: bfloat16 where this machine
+    computes it and the model gains by it, else float32."""
     jit: Literal["auto", "on", "off"] = "auto"
     """XLA. auto: on with a GPU or JAX, else off, where XLA is slower."""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
@@ -46,7 +47,9 @@ class Training(Config):
     validations_per_epoch: Annotated[float, Field(ge=1e-6)] = 1.0
     """Validations on dev per pass over the training examples; 0.5 is every other epoch."""
     patience: NonNegative = 0
-    """Early stopping: training ends after this many consecutive validations without improvement; 0: never."""
+    """Early stopping: training ends after this many consecutive validations without improvement; 0:
+    never.
+    """
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +80,9 @@ class Task(abc.ABC):
     release_training = {}
     """`{field: value}` of `Training` that `--set compatibility=release` sets."""
     best_score = 1.0
-    """The best score that `validate` can return; training ends there if dev is large enough to exclude chance."""
+    """The best score that `validate` can return; training ends there if dev is large enough to
+    exclude chance.
+    """
     options = ()
     """Flags of evaluate.py that `measure` takes, and no other task's."""
     groupings = ()
@@ -85,13 +90,17 @@ class Task(abc.ABC):
     headline = ()
     """Metrics that a table of several runs shows, the most important first."""
     batch_fields = ()
-    """Fields of a model's config that its batches depend on: the models of an ensemble have the same."""
+    """Fields of a model's config that its batches depend on: the models of an ensemble have the
+    same.
+    """
     load_options = ()
     """Options of `load_dataset`; a run remembers them in its dataset's facts."""
     sample_path = "prepared"
     """Path of the prepared dataset in the directory of `make_sample`."""
     export_call, export_instance = ("found = model.answer", ()), {}
-    """An assignment that calls the exported `model`, and its outputs; an instance for runs without examples."""
+    """An assignment that calls the exported `model`, and its outputs; an instance for runs without
+    examples.
+    """
     export_options = ()
     """Flags of export.py that `export_archive` takes."""
 
@@ -99,11 +108,14 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def make_sample(self, directory):
-        """Writes the embedded sample's raw files to `raw` in a directory, and prepares them into `prepared` there."""
+        """Writes the embedded sample's raw files to `raw` in a directory, and prepares them into
+        `prepared` there.
+        """
 
     @abc.abstractmethod
     def load_dataset(self, path, **options):
-        """Reads a `data.prepared.Dataset`, with some of `load_options`; one of another task is a `UserError`.
+        """Reads a `data.prepared.Dataset`, with some of `load_options`; one of another task is a
+        `UserError`.
 
         Its `splits` have lengths, empty ones included; its `vocabulary` may be `None`.
         """
@@ -115,45 +127,64 @@ class Task(abc.ABC):
             if not facts["path"]:
                 raise UserError(f"{run.path} names no dataset: give --data")
             if not pathlib.Path(facts["path"]).is_dir():
-                raise UserError(f"{run.path} was trained on {facts['path']}, which is gone: give --data")
-        remembered = {name: facts[name] for name in self.load_options if not (path and name == "name")}
+                raise UserError(
+                    f"{run.path} was trained on {facts['path']}, which is gone: give --data"
+                )
+        remembered = {
+            name: facts[name] for name in self.load_options if not (path and name == "name")
+        }
         return self.load_dataset(path or facts["path"], **remembered)
 
     def save_assets(self, dataset, path):
-        """Writes files that the model needs beside the vocabulary into a run's directory, `path`; nothing here."""
+        """Writes files that the model needs beside the vocabulary into a run's directory, `path`;
+        nothing here.
+        """
         return
 
     # === Settings ===
 
     @abc.abstractmethod
     def config_fields(self, dataset):
-        """`{field: value}` of a model's config that a dataset decides; another dataset for the model must agree."""
+        """`{field: value}` of a model's config that a dataset decides; another dataset for the
+        model must agree.
+        """
 
     def derived_fields(self, dataset):
-        """Further fields that the dataset of the training decides; those that a model's config lacks are left out."""
+        """Further fields that the dataset of the training decides; those that a model's config
+        lacks are left out.
+        """
         return {}
 
     def check_fits(self, run, dataset):
-        """Refuses, as a `UserError`, a dataset that was prepared with another vocabulary than that of a run."""
+        """Refuses, as a `UserError`, a dataset that was prepared with another vocabulary than that
+        of a run.
+        """
         check_fields(run.config, self.config_fields(dataset), dataset.path)
         words, file = dataset.vocabulary and dataset.vocabulary.words, run.path / VOCABULARY
         if words and file.is_file() and words != run.vocabulary.words:
-            raise UserError(f"{dataset.path} has other words than {run.path}: they come from different preparations")
+            raise UserError(
+                f"{dataset.path} has other words than {run.path}: they come from different preparations"
+            )
 
     def divide(self, spec, settings):
-        """Divides settings, as `--set` takes them, into those of a model's config and its `Training`; `spec` is a row
-        of `models.MODELS`. `compatibility=release` sets several. An unknown field or a wrong value is a `UserError`."""
+        """Divides settings, as `--set` takes them, into those of a model's config and its
+        `Training`; `spec` is a row of `models.MODELS`. `compatibility=release` sets several. An
+        unknown field or a wrong value is a `UserError`."""
         settings = dict(settings)
         compatibility = settings.pop("compatibility", "paper")
         known = ["paper", "release"] if spec.release_settings else ["paper"]
         if compatibility not in known:
-            raise UserError(f"--set compatibility= expects {' or '.join(known)}. Received: {compatibility!r}")
+            raise UserError(
+                f"--set compatibility= expects {' or '.join(known)}. Received: {compatibility!r}"
+            )
         if compatibility == "release":
             variant = settings.get("variant", spec.config.model_fields["variant"].default)
             settings = {**spec.release_settings(variant), **self.release_training, **settings}
         fields, training_fields = spec.config.model_fields, self.Training.model_fields
         for_training = {name: value for name, value in settings.items() if name in training_fields}
-        for_config = {name: value for name, value in settings.items() if name.partition(".")[0] in fields}
+        for_config = {
+            name: value for name, value in settings.items() if name.partition(".")[0] in fields
+        }
         if unknown := sorted(settings.keys() - {*for_training, *for_config}):
             raise UserError(
                 f"--set: no field {unknown[0]!r}. The model has {', '.join(fields)}; its training has "
@@ -163,11 +194,15 @@ class Task(abc.ABC):
         return for_config, make_config(self.Training, for_training)
 
     def configure(self, spec, dataset, divided):
-        """The config of a model for a dataset of the task, and its `Training`, by settings that `divide` divided."""
+        """The config of a model for a dataset of the task, and its `Training`, by settings that
+        `divide` divided.
+        """
         for_config, training = dict(divided[0]), divided[1]
         for name, value in {**self.config_fields(dataset), **self.derived_fields(dataset)}.items():
             if str(for_config.get(name, value)) != str(value):
-                raise UserError(f"--set {name}={for_config[name]}: {dataset.path} decides {name}, it is {value}")
+                raise UserError(
+                    f"--set {name}={for_config[name]}: {dataset.path} decides {name}, it is {value}"
+                )
             if name in spec.config.model_fields:
                 for_config[name] = value
         config = make_config(spec.config, for_config)
@@ -186,7 +221,9 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def loss(self, training):
-        """The loss: a function of targets and logits that returns float32 `(B,)`, for `keras.Model.compile`."""
+        """The loss: a function of targets and logits that returns float32 `(B,)`, for
+        `keras.Model.compile`.
+        """
 
     def loss_counts(self, targets):
         """Terms that the loss averages over in each example of a batch, `(B,)`; here 1."""
@@ -194,7 +231,8 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def training_batches(self, split, config, training, rng):
-        """Cuts one epoch of a split into batches as `collate` takes them, in an order drawn from `rng`.
+        """Cuts one epoch of a split into batches as `collate` takes them, in an order drawn from
+        `rng`.
 
         Their number is the same for every `numpy.random.Generator`.
         """
@@ -203,14 +241,19 @@ class Task(abc.ABC):
     def collate(self, split, config, batch, length_multiple):
         """Makes the arrays `(inputs, targets)` of one of the `training_batches`.
 
-        Lengths are rounded up to a multiple of `length_multiple`, or of this times a constant of the task.
+        Lengths are rounded up to a multiple of `length_multiple`, or of this times a constant of
+        the task.
         """
 
     # === Scoring ===
 
     def average(self, logits):
-        """The logits of an ensemble, whose probabilities are a mean of the models'; refused here."""
-        raise UserError(f"models of {self.name} cannot form an ensemble: give --run one run, or a pattern of several")
+        """The logits of an ensemble, whose probabilities are a mean of the models'; refused
+        here.
+        """
+        raise UserError(
+            f"models of {self.name} cannot form an ensemble: give --run one run, or a pattern of several"
+        )
 
     def contexts(self, split):
         """The number of contexts, dialogs, pairs or questions of a split."""
@@ -218,19 +261,34 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def validate(self, model, split, length_multiple=4):
-        """Scores a split during training: metrics, `{name: value}`, and the score that weights are chosen by."""
+        """Scores a split during training: metrics, `{name: value}`, and the score that weights are
+        chosen by.
+        """
 
     @abc.abstractmethod
-    def measure(self, model, dataset, split, run, baselines=True, progress=iter, length_multiple=4, **options):
-        """Scores a split, by name, for evaluate.py, with the model of a run and its dataset or another one.
+    def measure(
+        self,
+        model,
+        dataset,
+        split,
+        run,
+        baselines=True,
+        progress=iter,
+        length_multiple=4,
+        **options,
+    ):
+        """Scores a split, by name, for evaluate.py, with the model of a run and its dataset or
+        another one.
 
-        Also scores the `baselines`. `progress` wraps a list of batches, to show progress; `options` are those of
-        `options`. The result is ready for JSON: `metrics`, `counts`, and what the task adds, such as `baselines`; and
-        the model's `answers`, lines of text, which are made when they are written.
+        Also scores the `baselines`. `progress` wraps a list of batches, to show progress; `options`
+        are those of `options`. The result is ready for JSON: `metrics`, `counts`, and what the task
+        adds, such as `baselines`; and the model's `answers`, lines of text, which are made when
+        they are written.
         """
 
     def metrics_by(self, model, dataset, split, groupings, progress=iter, length_multiple=4):
-        """Scores groups of a split's examples by some of `groupings`, none here; arguments as in `measure`.
+        """Scores groups of a split's examples by some of `groupings`, none here; arguments as in
+        `measure`.
 
         The result is `{grouping: [{"group", "examples", "metrics"}]}`, in the order of a plot.
         """
@@ -243,11 +301,16 @@ class Task(abc.ABC):
     # === Use ===
 
     def examples(self, dataset, count=3, split="dev"):
-        """At most `count` examples of a split, `{"title", "instance", "expected"}`; none of a dataset without texts."""
+        """At most `count` examples of a split, `{"title", "instance", "expected"}`; none of a
+        dataset without texts.
+        """
         of_split = dataset.splits[split]
         numbers = evenly_spaced(self.contexts(of_split), count) if dataset.vocabulary else ()
         return [
-            {"title": f"{split}, {self.unit} {number + 1}", **self.example(dataset, of_split, number)}
+            {
+                "title": f"{split}, {self.unit} {number + 1}",
+                **self.example(dataset, of_split, number),
+            }
             for number in numbers
         ]
 
@@ -257,36 +320,47 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def example(self, dataset, split, number):
-        """`{"instance", "expected"}` of one of the `contexts` of a split; correct answers are texts."""
+        """`{"instance", "expected"}` of one of the `contexts` of a split; correct answers are
+        texts.
+        """
 
     @abc.abstractmethod
     def predictor(self, run):
         """The `engine.predictor.Predictor` of a run's best model; a broken run is a `UserError`."""
 
     def export_inputs(self, instance):
-        """The arguments of `export_call` for an instance: `{name: nested lists of texts}`, a batch of one."""
+        """The arguments of `export_call` for an instance: `{name: nested lists of texts}`, a batch
+        of one.
+        """
         return {name: [value] for name, value in instance.items()}
 
     @abc.abstractmethod
     def export_archive(self, run, model, vocabulary, **options):
-        """A `keras.export.ExportArchive` of a run's model, in float32: endpoints that take raw strings.
+        """A `keras.export.ExportArchive` of a run's model, in float32: endpoints that take raw
+        strings.
 
         Options are those of `export_options`; a wrong one is a `UserError`.
         """
 
 
 def training_of(task, run, **changes):
-    """The settings of a run's training, some of them changed; of a former version's further ones all must be off."""
+    """The settings of a run's training, some of them changed; of a former version's further ones
+    all must be off.
+    """
     settings, fields = run.record["training"], task.Training.model_fields
     settings = {name: value for name, value in settings.items() if value or name in fields}
     return make_config(task.Training, {**settings, **changes}, f"{run.path}: ")
 
 
 def check_fields(config, fields, path):
-    """Refuses the dataset or run at `path`, as a `UserError`, if its `fields` of a `config` differ from it."""
+    """Refuses the dataset or run at `path`, as a `UserError`, if its `fields` of a `config` differ
+    from it.
+    """
     for name, value in fields.items():
         if value and not hasattr(config, name):
-            raise UserError(f"{path} has {name} {value}, {type(config).__name__} has no such field: use another model")
+            raise UserError(
+                f"{path} has {name} {value}, {type(config).__name__} has no such field: use another model"
+            )
         if getattr(config, name, 0) != value:
             raise UserError(
                 f"{path}: the run has {name} {getattr(config, name)}, here it is {value}: "
@@ -298,7 +372,8 @@ def check_fields(config, fields, path):
 
 
 def sample_of(task):
-    """Path of the prepared sample of a task, `build/sample-TASK-HASH/...`, which is made if it does not exist yet.
+    """Path of the prepared sample of a task, `build/sample-TASK-HASH/...`, which is made if it does
+    not exist yet.
 
     Two processes may both make it; the first one to finish wins.
     """
@@ -314,7 +389,9 @@ def sample_of(task):
 
 
 def fingerprint(task):
-    """Ten hexadecimal digits: a hash of the code that makes a sample, in `data/`, `prepare.py` and `make_sample`."""
+    """Ten hexadecimal digits: a hash of the code that makes a sample, in `data/`, `prepare.py` and
+    `make_sample`.
+    """
     found = hashlib.sha256(inspect.getsource(type(task).make_sample).encode())
     files = [file for ending in ("*.py", "*.txt") for file in (ROOT / "data").rglob(ending)]
     for file in [*sorted(files), pathlib.Path(inspect.getfile(type(task))).with_name("prepare.py")]:

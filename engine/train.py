@@ -13,30 +13,42 @@ import keras
 import numpy as np
 from rich.console import Console
 
-from base.files import UserError
-from base.runtime import choose_precision
-from data.batching import Epochs, stream_of
-from data.text_files import write_json
-from engine.devices import choose_xla, has_gpu, open_devices, set_precision, set_seed
-from engine.optimizers import averaged_weights
-from engine.provenance import provenance
-from engine.run import EXAMPLES, LAST, Run, State, locked, signals_received
-from engine.task import sample_of, training_of
-from engine.vocabularies import start_from
-from models import MODELS
+from colloquy.base.files import UserError
+from colloquy.base.runtime import choose_precision
+from colloquy.data.batching import Epochs, stream_of
+from colloquy.data.text_files import write_json
+from colloquy.engine.devices import choose_xla, has_gpu, open_devices, set_precision, set_seed
+from colloquy.engine.optimizers import averaged_weights
+from colloquy.engine.provenance import provenance
+from colloquy.engine.run import EXAMPLES, LAST, Run, State, locked, signals_received
+from colloquy.engine.task import sample_of, training_of
+from colloquy.engine.vocabularies import start_from
+from colloquy.models import MODELS
 
 LOG_INTERVAL = 10  # steps between two looks at the loss: the device need not wait for them
 MIN_CONTEXTS = 100  # contexts of dev; on fewer the best score may be chance
 
 
 def start(
-    task, model, data, workdir, settings, *, recipe=None, init_from=None, devices="one", save_minutes=10.0, **options
+    task,
+    model,
+    data,
+    workdir,
+    settings,
+    *,
+    recipe=None,
+    init_from=None,
+    devices="one",
+    save_minutes=10.0,
+    **options,
 ):
-    """Trains a model, a key of `models.MODELS`, into a new run directory, and returns the `engine.run.Run`.
+    """Trains a model, a key of `models.MODELS`, into a new run directory, and returns the
+    `engine.run.Run`.
 
     Args:
         data: Directory of a prepared dataset; `None`: the embedded sample of the task.
-        settings: `{field: value}` of the model's config and of the task's `Training`, as `--set` takes them.
+        settings: `{field: value}` of the model's config and of the task's `Training`, as `--set`
+            takes them.
         recipe: Name of the recipe that the settings come from.
         init_from: A run whose weights the model starts with; `None`: fresh ones.
         devices: See `engine.devices.open_devices`.
@@ -54,7 +66,9 @@ def start(
     config, training = task.configure(spec, dataset, divided)
     set_seed(training.seed)  # joining other hosts would else draw one
     devices = open_devices(devices)
-    training = training.replace(precision=choose_precision(training.precision, spec.gains_in_bfloat16, has_gpu()))
+    training = training.replace(
+        precision=choose_precision(training.precision, spec.gains_in_bfloat16, has_gpu())
+    )
     for split in ("train", "dev"):
         if not len(dataset.splits[split]):
             raise UserError(f"{dataset.path}: training needs examples in the split {split}")
@@ -78,9 +92,11 @@ def start(
 
 
 def resume(task, workdir, *, data=None, epochs=None, devices="one", save_minutes=10.0):
-    """Continues the training of a run from its last save, under its own settings, and returns the `engine.run.Run`.
+    """Continues the training of a run from its last save, under its own settings, and returns the
+    `engine.run.Run`.
 
-    `data` is the directory of its dataset, if it has moved; `epochs` are those of the whole training, if changed.
+    `data` is the directory of its dataset, if it has moved; `epochs` are those of the whole
+    training, if changed.
     """
     stored = Run.open(workdir).training
     set_seed(stored.seed)
@@ -92,7 +108,9 @@ def resume(task, workdir, *, data=None, epochs=None, devices="one", save_minutes
         with locked(run.path), _removed_unless_saved(run):
             if run.finished() and (epochs or 0) <= stored.epochs:
                 done = run.history()[-1]["epoch"]
-                print(f"{run.path} is finished, after {done:g} epochs; --epochs=N with more continues it")
+                print(
+                    f"{run.path} is finished, after {done:g} epochs; --epochs=N with more continues it"
+                )
                 return run
             dataset = task.dataset_of(run, data)
             task.check_fits(run, dataset)
@@ -126,10 +144,12 @@ def _how_to_resume(run):
 
 
 def train(task, run, dataset, devices, *, init_from=None, save_minutes=10.0):
-    """Trains the model of a run until its epochs are over, early stopping ends it or a signal arrives.
+    """Trains the model of a run until its epochs are over, early stopping ends it or a signal
+    arrives.
 
-    A run with a saved state continues from there, with the steps that it would have had without the break. A loss that
-    is not finite is a `UserError`; a signal becomes a `KeyboardInterrupt` after the state is saved.
+    A run with a saved state continues from there, with the steps that it would have had without the
+    break. A loss that is not finite is a `UserError`; a signal becomes a `KeyboardInterrupt` after
+    the state is saved.
     """
     training = training_of(task, run)
     split, dev = dataset.splits["train"], dataset.splits["dev"]
@@ -139,7 +159,9 @@ def train(task, run, dataset, devices, *, init_from=None, save_minutes=10.0):
     with devices.scope():
         model = run.build_model()
         length_multiple = choose_xla(model, training.jit)
-        epochs = Epochs(functools.partial(task.training_batches, split, model.config, training), training.seed)
+        epochs = Epochs(
+            functools.partial(task.training_batches, split, model.config, training), training.seed
+        )
         if not epochs.steps:
             raise UserError(f"{dataset.path}: these settings leave no example of the split train")
         interval = math.ceil(epochs.steps / training.validations_per_epoch)
@@ -186,10 +208,13 @@ def train(task, run, dataset, devices, *, init_from=None, save_minutes=10.0):
                 with averaged_weights(model, evaluation_model) as averaged:
                     metrics, score = task.validate(averaged, dev, length_multiple)
                     row = _row(run, state, epochs.steps, metrics)
-                    improved = score > state.best_score or score >= task.best_score  # the last of the best scores
+                    # the last of the best scores
+                    improved = score > state.best_score or score >= task.best_score
                     if improved:
                         run.save_best(averaged)
-                done = score >= task.best_score and _is_conclusive(state, epochs.steps, task.contexts(dev))
+                done = score >= task.best_score and _is_conclusive(
+                    state, epochs.steps, task.contexts(dev)
+                )
                 state = state.validated(row, score, improved, training.patience, done)
                 run.save(model, state)
                 saved_at = time.monotonic()
@@ -204,7 +229,8 @@ def _compile(task, run, model, dataset, training, total, init_from):
     model.compile(optimizer=optimizer, loss=task.loss(training), jit_compile=model.jit_compile)
     model.optimizer.build(model.trainable_variables)
     if (run.path / LAST).exists():
-        return run.restore(model).replace(stopped=False)  # else more epochs after early stopping would do nothing
+        # else more epochs after early stopping would do nothing
+        return run.restore(model).replace(stopped=False)
     task.initialise(model, dataset, training)
     if init_from:
         start_from(init_from, model, dataset, task)
@@ -212,13 +238,19 @@ def _compile(task, run, model, dataset, training, total, init_from):
 
 
 def _check_steps(state, steps, dataset):
-    """Refuses to resume with a dataset that was changed meanwhile, as far as the number of its batches shows."""
+    """Refuses to resume with a dataset that was changed meanwhile, as far as the number of its
+    batches shows.
+    """
     if state.row and state.row["epoch"] != round(state.row["step"] / steps, 3):
-        raise UserError(f"{dataset.path} was changed: it has {steps:,} steps per epoch, before it had another number")
+        raise UserError(
+            f"{dataset.path} was changed: it has {steps:,} steps per epoch, before it had another number"
+        )
 
 
 def _is_conclusive(state, steps_per_epoch, contexts):
-    """True if the best score is no chance: after an epoch, at the third validation, on enough contexts of dev."""
+    """True if the best score is no chance: after an epoch, at the third validation, on enough
+    contexts of dev.
+    """
     return state.step >= steps_per_epoch and state.validations >= 2 and contexts >= MIN_CONTEXTS
 
 
@@ -261,7 +293,11 @@ def _row(run, state, steps_per_epoch, metrics):
 
 def _report(state, metrics):
     shown = "  ".join(f"{name} {value:.4f}" for name, value in metrics.items())
-    text = "step {step:,}  epoch {epoch:.2f}  loss {loss:.4f}  {steps_per_second:.2f} steps/s".format(**state.row)
+    text = (
+        "step {step:,}  epoch {epoch:.2f}  loss {loss:.4f}  {steps_per_second:.2f} steps/s".format(
+            **state.row
+        )
+    )
     text = f"{text}  dev: {shown}{'' if state.waited else '  (best)'}"
     if not state.stopped:
         return text
@@ -270,10 +306,14 @@ def _report(state, metrics):
 
 
 class Progress:
-    """Shows steps, loss, speed and remaining time: a moving line in a terminal, else a line every `every` seconds."""
+    """Shows steps, loss, speed and remaining time: a moving line in a terminal, else a line every
+    `every` seconds.
+    """
 
     def __init__(self, step, total, file=None, every=30.0, clock=time.monotonic):
-        self.console = Console(file=file or sys.stdout, markup=False, highlight=False, soft_wrap=True)
+        self.console = Console(
+            file=file or sys.stdout, markup=False, highlight=False, soft_wrap=True
+        )
         self.first, self.total, self.every, self.clock = step, total, every, clock
         self.started = self.shown = clock()
         self.status = self.console.status(f"step {step:,} of {total:,}")
@@ -301,7 +341,9 @@ class Progress:
 
 
 def _scalar_writer(path):
-    """A function of a step and `{name: value}` that writes them for TensorBoard; on other backends it does nothing."""
+    """A function of a step and `{name: value}` that writes them for TensorBoard; on other backends
+    it does nothing.
+    """
     if keras.config.backend() != "tensorflow":
         return lambda step, values: None
     import tensorflow as tf

@@ -1,12 +1,14 @@
-"""Vocabularies and weights of trained models and prepared datasets, for other data and other trainings."""
+"""Vocabularies and weights of trained models and prepared datasets, for other data and other
+trainings.
+"""
 
 import dataclasses
 import pathlib
 from collections.abc import Callable
 
-from base.files import UserError
-from data.prepared import FACTS, VECTORS, VOCABULARY, read_embedding, read_facts
-from data.vocabulary import Vocabulary
+from colloquy.base.files import UserError
+from colloquy.data.prepared import FACTS, VECTORS, VOCABULARY, read_embedding, read_facts
+from colloquy.data.vocabulary import Vocabulary
 
 
 @dataclasses.dataclass(frozen=True)
@@ -14,19 +16,25 @@ class Words:
     """The words of a run or a prepared dataset, for other data with the same vocabulary."""
 
     path: pathlib.Path
-    facts: dict  # all of the `dataset.json`; of a run its dataset's facts, `hashed_words` and `trained_words`
+    # all of the `dataset.json`; of a run its dataset's facts, `hashed_words` and `trained_words`
+    facts: dict
     vocabulary: Vocabulary
-    vectors: Callable  # of no arguments: the word vectors, float32 `(words + 1, dimension)`; row 0 is padding
+    # of no arguments: the word vectors, float32 `(words + 1, dimension)`; row 0 is padding
+    vectors: Callable
 
     @classmethod
     def of(cls, path, task):
-        """Opens the run or dataset that `--vocabulary_of` names; `task` is the name of the task that it must be of."""
+        """Opens the run or dataset that `--vocabulary_of` names; `task` is the name of the task
+        that it must be of.
+        """
         path = pathlib.Path(path)
         if (path / FACTS).is_file():
             facts = read_facts(path, task)
             hashed = facts.get("hashed_words", 0)
             if type(hashed) is not int or hashed < 0:
-                raise UserError(f"{path / FACTS}: expected hashed_words of at least 0. Received: {hashed!r:.60}")
+                raise UserError(
+                    f"{path / FACTS}: expected hashed_words of at least 0. Received: {hashed!r:.60}"
+                )
             vocabulary = Vocabulary.load(path / VOCABULARY, hashed)
             return cls(path, facts, vocabulary, lambda: read_embedding(path / VECTORS, vocabulary))
         run = _run_of(path, task, "vocabulary_of")
@@ -40,7 +48,8 @@ class Words:
 
 
 def start_from(path, model, dataset, task):
-    """Gives a fresh model the weights of the run at `path`, with the same words, and prints the layers missing there.
+    """Gives a fresh model the weights of the run at `path`, with the same words, and prints the
+    layers missing there.
 
     These, such as an extension, keep their fresh weights.
     """
@@ -49,11 +58,18 @@ def start_from(path, model, dataset, task):
         raise UserError(
             f"--init_from={path}: {dataset.path} has other words; prepare.py --vocabulary_of={path} gives it the run's"
         )
-    trained, weights = ({weight.path: weight for weight in each.weights} for each in (run.load_model(), model))
+    trained, weights = (
+        {weight.path: weight for weight in each.weights} for each in (run.load_model(), model)
+    )
     for name, weight in sorted(trained.items()):
-        there, here = tuple(weight.shape), tuple(weights[name].shape) if name in weights else "a model without it"
+        there, here = (
+            tuple(weight.shape),
+            tuple(weights[name].shape) if name in weights else "a model without it",
+        )
         if here != there:
-            raise UserError(f"--init_from={path}: expected {name} of shape {there}, as in the run. Received: {here}")
+            raise UserError(
+                f"--init_from={path}: expected {name} of shape {there}, as in the run. Received: {here}"
+            )
     fresh = sorted({name.partition("/")[0] for name in weights.keys() - trained.keys()})
     for name, weight in trained.items():
         if name.partition("/")[0] not in fresh:
@@ -63,7 +79,8 @@ def start_from(path, model, dataset, task):
 
 
 def _run_of(path, task, flag):
-    from engine.run import Run  # TensorFlow takes seconds to load, and most data have words of their own
+    # TensorFlow takes seconds to load, and most data have words of their own
+    from colloquy.engine.run import Run
 
     run = Run.open(path)
     if run.task != task:

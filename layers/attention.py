@@ -1,13 +1,15 @@
-"""Attention of a decoder on its encoder's memory (Bahdanau et al. 2015; Luong et al. 2015; Vaswani et al. 2017).
+"""Attention of a decoder on its encoder's memory (Bahdanau et al. 2015; Luong et al. 2015; Vaswani
+et al. 2017).
 
-Shape suffixes:  B batch   T queries   S keys   Q features of a query   D of a memory entry   A of the hidden layer
+Shape suffixes:  B batch   T queries   S keys   Q features of a query   D of a memory entry   A of
+the hidden layer
 """
 
 import keras
 from keras import ops
 
-from layers import check_choice
-from layers.masking import masked_softmax
+from colloquy.layers import check_choice
+from colloquy.layers.masking import masked_softmax
 
 SCORES = ("additive", "dot", "scaled_dot", "general")
 
@@ -23,7 +25,8 @@ class Attention(keras.layers.Layer):
         general      s . W h                     Luong et al. 2015, eq. 8
         scaled_dot   s . h / sqrt(D)             Vaswani et al. 2017, eq. 1
 
-    `W_h h` and `W h` do not depend on the query: `keys` computes them once for all steps of a decoder.
+    `W_h h` and `W h` do not depend on the query: `keys` computes them once for all steps of a
+        decoder.
 
     Args:
         score: One of `SCORES`.
@@ -47,20 +50,28 @@ class Attention(keras.layers.Layer):
     def build(self, query_shape, memory_shape, mask_shape=None, keys_shape=None):
         Q, D = query_shape[-1], memory_shape[-1]
         if self.score in ("dot", "scaled_dot") and Q != D:
-            raise ValueError(f"score={self.score!r} needs query and memory of one size. Received: {Q} and {D}")
+            raise ValueError(
+                f"score={self.score!r} needs query and memory of one size. Received: {Q} and {D}"
+            )
         if self.score == "additive":
             A = self.units or Q
             self.W_s = self.add_weight(name="W_s", shape=(Q, A), initializer="glorot_uniform")
             self.W_h = self.add_weight(name="W_h", shape=(D, A), initializer="glorot_uniform")
-            self.v = self.add_weight(name="v", shape=(A,), initializer=keras.initializers.RandomUniform(-0.1, 0.1))
+            self.v = self.add_weight(
+                name="v", shape=(A,), initializer=keras.initializers.RandomUniform(-0.1, 0.1)
+            )
         elif self.score == "general":
             self.W = self.add_weight(name="W", shape=(D, Q), initializer="glorot_uniform")
 
     def keys(self, memory):
-        """The part of the score that depends on the memory alone: float `(B, S, A)`, `(B, S, Q)` or the memory."""
+        """The part of the score that depends on the memory alone: float `(B, S, A)`, `(B, S, Q)` or
+        the memory.
+        """
         kernel = {"additive": "W_h", "general": "W"}.get(self.score)
         # Outside a call Keras does not cast weights.
-        return ops.matmul(memory, ops.cast(getattr(self, kernel), memory.dtype)) if kernel else memory
+        return (
+            ops.matmul(memory, ops.cast(getattr(self, kernel), memory.dtype)) if kernel else memory
+        )
 
     def call(self, query, memory, mask, keys=None):
         keys_BSA = self.keys(memory) if keys is None else keys
@@ -76,7 +87,8 @@ class Attention(keras.layers.Layer):
 
 
 class AttentionCell(keras.layers.Layer):
-    """A recurrent cell that attends to a memory before each step (Bahdanau et al. 2015, A.1.2; score of any kind).
+    """A recurrent cell that attends to a memory before each step (Bahdanau et al. 2015, A.1.2;
+    score of any kind).
 
         c_t = attention(s_{t-1}, h),    s_t = cell([y_{t-1}; c_t], s_{t-1})
 
@@ -87,7 +99,8 @@ class AttentionCell(keras.layers.Layer):
         s~_t = tanh(W_ys y_{t-1} + W_ss (r_t * s_{t-1}) + W_cs c_t + b_s)
         s_t = z_t * s_{t-1} + (1 - z_t) * s~_t
 
-    The memory's keys, the memory and its mask are three more states of `keras.layers.RNN`, which no step changes.
+    The memory's keys, the memory and its mask are three more states of `keras.layers.RNN`, which no
+    step changes.
 
     Args:
         cell: `keras.layers.GRUCell` or `LSTMCell`; its first state is `s`.
@@ -96,8 +109,8 @@ class AttentionCell(keras.layers.Layer):
 
     Call arguments:
         inputs: `y_{t-1}`, float `(B, E)`.
-        states: The cell's states, float `(B, Q)` each, then the memory's keys, the memory, float `(B, S, D)`, and its
-            mask `(B, S)`, 1 = real.
+        states: The cell's states, float `(B, Q)` each, then the memory's keys, the memory, float
+            `(B, S, D)`, and its mask `(B, S)`, 1 = real.
 
     Returns:
         `s_t`, float `(B, Q)`, or `[s_t; c_t]`, `(B, Q + D)`, and the list of states.

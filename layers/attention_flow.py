@@ -6,9 +6,9 @@ Shape suffixes:  B batch   T context words   J query words   D features (the pap
 import keras
 from keras import ops
 
-from layers import check_choice
-from layers.gradients import Dense
-from layers.masking import masked_max, masked_softmax
+from colloquy.layers import check_choice
+from colloquy.layers.gradients import Dense
+from colloquy.layers.masking import masked_max, masked_softmax
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -20,8 +20,8 @@ class AttentionFlow(keras.layers.Layer):
         Q2C:  b = softmax_t(max_j S_tj),    h~ = sum_t b_t h_t
         G_t = [h_t; u~_t; h_t * u~_t; h_t * h~]                  (eq. 2)
 
-    `w` has three blocks, so `S` is a sum of three products and `(B, T, J, 3D)` is never formed. The paper leaves both
-    functions open; each may be a perceptron instead:
+    `w` has three blocks, so `S` is a sum of three products and `(B, T, J, 3D)` is never formed. The
+    paper leaves both functions open; each may be a perceptron instead:
 
         S_tj = v . tanh(W [h_t; u_j; h_t * u_j] + c)             A = D / 2 units
         G_t = max(0, W_G [h_t; u~_t; h_t * u~_t; h_t * h~] + b_G)
@@ -29,7 +29,8 @@ class AttentionFlow(keras.layers.Layer):
     Args:
         c2q: `False`, the paper's ablation: `u~` is the mean of the query's words.
         q2c: `False`, the paper's ablation: `G` ends before `h * h~`.
-        start: Initial `w`: `"glorot"`, or `"dot"`, with ones in its third block. Then `S_tj` is about `h_t . u_j` at
+        start: Initial `w`: `"glorot"`, or `"dot"`, with ones in its third block. Then `S_tj` is
+            about `h_t . u_j` at
             first: words attend to similar ones from the beginning, which small data hardly teach.
         kind: Similarity, `"trilinear"` (eq. 1) or `"mlp"`, to which `start` does not apply.
         fusion: Fusion into `G`, `"concat"` (eq. 2) or `"mlp"`.
@@ -44,7 +45,9 @@ class AttentionFlow(keras.layers.Layer):
         `G`, float `(B, T, 4D)`, or `(B, T, 3D)` without Q2C.
     """
 
-    def __init__(self, c2q=True, q2c=True, start="glorot", kind="trilinear", fusion="concat", **kwargs):
+    def __init__(
+        self, c2q=True, q2c=True, start="glorot", kind="trilinear", fusion="concat", **kwargs
+    ):
         super().__init__(**kwargs)
         check_choice("start", start, ("glorot", "dot"))
         check_choice("kind", kind, ("trilinear", "mlp"))
@@ -58,14 +61,18 @@ class AttentionFlow(keras.layers.Layer):
             glorot = keras.initializers.GlorotUniform()
 
             def dot(shape, dtype=None):
-                return ops.concatenate([glorot(shape, dtype)[:2], ops.ones((1, shape[1]), dtype)], axis=0)
+                return ops.concatenate(
+                    [glorot(shape, dtype)[:2], ops.ones((1, shape[1]), dtype)], axis=0
+                )
 
             start = {"glorot": glorot, "dot": dot}[self.start]
             self.w_3D = self.add_weight(name="w", shape=(3, D), initializer=start)
         elif self.c2q or self.q2c:
             self.W_3DA = self.add_weight(name="W", shape=(3, D, A), initializer="glorot_uniform")
             self.c_A = self.add_weight(name="c", shape=(A,), initializer="zeros")
-            self.v_A = self.add_weight(name="v", shape=(A,), initializer=keras.initializers.RandomUniform(-0.1, 0.1))
+            self.v_A = self.add_weight(
+                name="v", shape=(A,), initializer=keras.initializers.RandomUniform(-0.1, 0.1)
+            )
         if self.fusion == "mlp":
             size = D * (4 if self.q2c else 3)
             self.perceptron = Dense(size, activation="relu", name="fusion", dtype=self.dtype_policy)
@@ -80,7 +87,9 @@ class AttentionFlow(keras.layers.Layer):
         else:
             real = ops.cast(query_mask, H_BTD.dtype)
             mean_BJ = real / ops.maximum(ops.sum(real, axis=1, keepdims=True), 1.0)
-            a_BTJ = ops.broadcast_to(mean_BJ[:, None, :], (*ops.shape(H_BTD)[:2], ops.shape(U_BJD)[1]))
+            a_BTJ = ops.broadcast_to(
+                mean_BJ[:, None, :], (*ops.shape(H_BTD)[:2], ops.shape(U_BJD)[1])
+            )
         U_tilde_BTD = ops.einsum("btj,bjd->btd", a_BTJ, U_BJD)
         G = [H_BTD, U_tilde_BTD, H_BTD * U_tilde_BTD]
         if self.q2c:
@@ -91,7 +100,9 @@ class AttentionFlow(keras.layers.Layer):
         return self.perceptron(G) if self.fusion == "mlp" else G
 
     def similarity(self, context, query):
-        """`S` of eq. 1, float `(B, T, J)`; its softmax over `J` is the attention of each word of the context."""
+        """`S` of eq. 1, float `(B, T, J)`; its softmax over `J` is the attention of each word of
+        the context.
+        """
         H_BTD, U_BJD = context, query
         if self.kind == "mlp":
             W_h, W_u, W_hu = (self.W_3DA[i] for i in range(3))

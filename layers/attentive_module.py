@@ -1,4 +1,5 @@
-"""The attentive module of DAM (Zhou et al. 2018, section 3.3): attention and a feed-forward net, each with a residual.
+"""The attentive module of DAM (Zhou et al. 2018, section 3.3): attention and a feed-forward net,
+each with a residual.
 
 Shape suffixes:  ... leading axes (batch, turns)   Q query words   K key words   D features
 """
@@ -8,11 +9,11 @@ import math
 import keras
 from keras import ops
 
-from layers import check_choice
-from layers.gradients import add_bias
-from layers.layer_norm import LayerNorm
-from layers.masking import masked_softmax, release_softmax
-from layers.unpadding import apply_padded, apply_unpadded
+from colloquy.layers import check_choice
+from colloquy.layers.gradients import add_bias
+from colloquy.layers.layer_norm import LayerNorm
+from colloquy.layers.masking import masked_softmax, release_softmax
+from colloquy.layers.unpadding import apply_padded, apply_unpadded
 
 MASKINGS = ("exact", "release")
 
@@ -32,11 +33,13 @@ class AttentiveModule(keras.layers.Layer):
     Args:
         masking: `"exact"`: padded keys get no weight. `"release"`: as in the original release
             (`layers.masking.release_softmax`), which needs both masks.
-        scalar_bias: `b1` and `b2` are one number each, as in the release (its operations.py:183), not vectors.
+        scalar_bias: `b1` and `b2` are one number each, as in the release (its operations.py:183),
+            not vectors.
         epsilon: Added to the variance in both normalisations; the release's 1e-6.
 
-    On TensorFlow, padded words of an exact query are left out of all that follows the attention, see
-    `layers.unpadding`. Where the attribute `fast` is false, as XLA needs it, they are computed and set to zero.
+    On TensorFlow, padded words of an exact query are left out of all that follows the attention,
+    see `layers.unpadding`. Where the attribute `fast` is false, as XLA needs it, they are computed
+    and set to zero.
 
     Call arguments, with leading axes that broadcast against each other:
         query: `Q`, float `(..., Q, D)`.
@@ -44,11 +47,12 @@ class AttentiveModule(keras.layers.Layer):
         value: `V`, float `(..., K, D)`.
         query_mask: Boolean `(..., Q)`, `True` = real.
         key_mask: Boolean `(..., K)`, `True` = real.
-        scores: `Q K^T`, float `(..., Q, K)`, if the caller has it already (DAM needs the same product three times).
+        scores: `Q K^T`, float `(..., Q, K)`, if the caller has it already (DAM needs the same
+            product three times).
 
     Returns:
-        Float `(..., Q, D)`. With exact masks the vector of a padded word, and of one that attends to padding alone, is
-        zero; without `query_mask` the latter is arbitrary but finite.
+        Float `(..., Q, D)`. With exact masks the vector of a padded word, and of one that attends
+        to padding alone, is zero; without `query_mask` the latter is arbitrary but finite.
 
     >>> AttentiveModule()(*[np.ones((2, 3, 7), "float32")] * 3).shape.as_list()
     [2, 3, 7]
@@ -92,7 +96,9 @@ class AttentiveModule(keras.layers.Layer):
         if self.masking == "release":
             return release_softmax(logits, query_mask, key_mask)
         # A word that attends to padding alone is zero in the end.
-        return masked_softmax(logits, None if key_mask is None else key_mask[..., None, :], some_real=True)
+        return masked_softmax(
+            logits, None if key_mask is None else key_mask[..., None, :], some_real=True
+        )
 
     def _feed_forward(self, x):
         """The steps after the attention: `x` is `V_att + Q`, `(..., Q, D)` or rows alone."""
@@ -107,9 +113,11 @@ class AttentiveModule(keras.layers.Layer):
 
 
 def row_products(x, y):
-    """`x y^T`, float `(..., Q, K)`: the dot product of every row of `x` with every row of `y`; leading axes broadcast.
+    """`x y^T`, float `(..., Q, K)`: the dot product of every row of `x` with every row of `y`;
+    leading axes broadcast.
 
-    As an einsum of named axes its gradient transposes nothing in memory; that needs leading axes that do not broadcast.
+    As an einsum of named axes its gradient transposes nothing in memory; that needs leading axes
+    that do not broadcast.
 
     >>> row_products(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0], [5.0, 6.0]])).numpy().tolist()
     [[11.0, 17.0]]

@@ -1,4 +1,5 @@
-"""Sentences as sums of their words' vectors (Sukhbaatar et al. 2015, section 4.1; MEMMA, equations 5 to 8).
+"""Sentences as sums of their words' vectors (Sukhbaatar et al. 2015, section 4.1; MEMMA, equations
+5 to 8).
 
 Shape suffixes:  ... leading axes   W words   D features
 """
@@ -7,9 +8,9 @@ import keras
 import numpy as np
 from keras import ops
 
-from layers import check_choice
-from layers.masking import mask_from_ids
-from layers.positions import interleaved_sinusoids, sinusoids
+from colloquy.layers import check_choice
+from colloquy.layers.masking import mask_from_ids
+from colloquy.layers.positions import interleaved_sinusoids, sinusoids
 
 STDDEV = 0.1  # of fresh word vectors, as in MemN2N
 
@@ -29,14 +30,15 @@ class BagOfWords(keras.layers.Layer):
         vocabulary_size: Words with an id, 1 to this.
         dimension: D.
         max_words: With positions, words of the longest sentence; longer ones count as that long.
-        positions: `"none"`, or the sinusoids `PE`: `"interleaved"`, those of Vaswani et al. and the article, or
-            `"halves"`, `layers.positions.sinusoids` times .1. In a sum they tell only the length of the sentence. Those
-            of the article are ten times as large as fresh word vectors.
+        positions: `"none"`, or the sinusoids `PE`: `"interleaved"`, those of Vaswani et al. and the
+            article, or `"halves"`, `layers.positions.sinusoids` times .1. In a sum they tell only
+            the length of the sentence. Those of the article are ten times as large as fresh word
+            vectors.
         trainable: `False`: frozen random word vectors.
 
     Call arguments:
-        ids: Word ids, int32 `(..., W)`, 0 = padding, which adds nothing. With `rows`, `(N,)`: the words of many
-            sentences end to end, so that none is padded.
+        ids: Word ids, int32 `(..., W)`, 0 = padding, which adds nothing. With `rows`, `(N,)`: the
+            words of many sentences end to end, so that none is padded.
         rows: The sentence of each word, int32 `(N,)`, ascending.
         count: Number of sentences, with `rows`.
 
@@ -55,17 +57,24 @@ class BagOfWords(keras.layers.Layer):
         self.positions = positions
 
     def build(self, ids_shape, rows_shape=None):
-        shape, initializer = (self.vocabulary_size + 1, self.dimension), keras.initializers.RandomNormal(stddev=STDDEV)
+        shape, initializer = (
+            (self.vocabulary_size + 1, self.dimension),
+            keras.initializers.RandomNormal(stddev=STDDEV),
+        )
         self.embeddings = self.add_weight(name="embeddings", shape=shape, initializer=initializer)
         self.real_rows = np.ones((self.vocabulary_size + 1, 1), "float32")
         self.real_rows[0] = 0.0
-        signals = {"interleaved": interleaved_sinusoids, "halves": scaled_sinusoids}.get(self.positions)
+        signals = {"interleaved": interleaved_sinusoids, "halves": scaled_sinusoids}.get(
+            self.positions
+        )
         if signals:
             signals_WD = np.pad(signals(self.max_words, self.dimension), ((1, 0), (0, 0)))
             self.signals = np.cumsum(signals_WD, axis=0)  # of sentences of 0 to max_words words
 
     def look_up(self, ids):
-        """Word vectors, zero for padding; zeroing that row of the table is cheaper than a mask over all words."""
+        """Word vectors, zero for padding; zeroing that row of the table is cheaper than a mask over
+        all words.
+        """
         return ops.take(ops.cast(self.embeddings * self.real_rows, self.compute_dtype), ids, axis=0)
 
     def call(self, ids, rows=None, count=None):
@@ -75,5 +84,9 @@ class BagOfWords(keras.layers.Layer):
         else:
             x, lengths = (ops.segment_sum(values, rows, count) for values in (words, real))
         if self.positions != "none":
-            x = x + ops.take(ops.cast(self.signals, self.compute_dtype), ops.minimum(lengths, self.max_words), axis=0)
+            x = x + ops.take(
+                ops.cast(self.signals, self.compute_dtype),
+                ops.minimum(lengths, self.max_words),
+                axis=0,
+            )
         return x

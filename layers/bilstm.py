@@ -1,19 +1,21 @@
-"""A recurrent layer that reads in both directions (Hochreiter and Schmidhuber 1997; Schuster and Paliwal 1997).
+"""A recurrent layer that reads in both directions (Hochreiter and Schmidhuber 1997; Schuster and
+Paliwal 1997).
 
 Shape suffixes:  B batch   T words   D features of the input   H units
 """
 
 import keras
 
-from layers.masking import zero_padding
-from layers.tensorflow_kernels import bilstm, has_kernels
+from colloquy.layers.masking import zero_padding
+from colloquy.layers.tensorflow_kernels import bilstm, has_kernels
 
 
 def both_directions(layer, merge="concat", **kwargs):
-    """`keras.layers.Bidirectional` with `layer` kept alive: `load_model` knows layers by their `id`.
+    """`keras.layers.Bidirectional` with `layer` kept alive: `load_model` knows layers by their
+    `id`.
 
-    Keras copies `layer` for each direction. Were it collected, the next layer could have its `id`, and a loaded model
-    would get its copy.
+    Keras copies `layer` for each direction. Were it collected, the next layer could have its `id`,
+    and a loaded model would get its copy.
     """
     both = keras.layers.Bidirectional(layer, merge, **kwargs)
     both.copied = lambda: layer  # in a function: Keras would count an attribute as a part of `both`
@@ -27,8 +29,8 @@ class BiLSTM(keras.layers.Layer):
     Args:
         units: H, in each direction.
 
-    `layers.tensorflow_kernels.bilstm` computes both directions where it can. Elsewhere, and where the attribute `fast`
-    is false, as XLA needs it, Keras's own loop does.
+    `layers.tensorflow_kernels.bilstm` computes both directions where it can. Elsewhere, and where
+    the attribute `fast` is false, as XLA needs it, Keras's own loop does.
 
     Call arguments:
         x: Float `(B, T, D)`.

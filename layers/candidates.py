@@ -1,7 +1,8 @@
 """The list of responses that a bot chooses from, and their match types.
 
 Shape suffixes:
-    B dialogs   T turns   M sentences   E entities   Y types   G groups   C candidates   W words   D features
+    B dialogs   T turns   M sentences   E entities   Y types   G groups   C candidates   W words   D
+    features
 """
 
 import keras
@@ -10,7 +11,8 @@ from keras import ops
 
 @keras.saving.register_keras_serializable("colloquy")
 class IdTable(keras.layers.Layer):
-    """A table of ids stored in the model, int32, such as the words of its candidates; set by `model.set_weights`.
+    """A table of ids stored in the model, int32, such as the words of its candidates; set by
+    `model.set_weights`.
 
     It is called with any tensor, which only makes it part of a functional model.
     """
@@ -20,30 +22,37 @@ class IdTable(keras.layers.Layer):
         self.shape = tuple(shape)
 
     def build(self, x_shape):
-        self.ids = self.add_weight(name="ids", shape=self.shape, dtype="int32", initializer="zeros", trainable=False)
+        self.ids = self.add_weight(
+            name="ids", shape=self.shape, dtype="int32", initializer="zeros", trainable=False
+        )
 
     def call(self, x):
         return ops.convert_to_tensor(self.ids)
 
 
 def sum_of_rows(values_BTN, numbers_CK):
-    """For each candidate the sum of the values of its numbers, float `(B, T, C)`; they count from 1, 0 adds nothing."""
+    """For each candidate the sum of the values of its numbers, float `(B, T, C)`; they count from
+    1, 0 adds nothing.
+    """
     B, T, N = ops.shape(values_BTN)
-    rows_NX = ops.pad(ops.transpose(ops.reshape(values_BTN, (B * T, N))), [[1, 0], [0, 0]])  # gathers whole rows
+    # gathers whole rows
+    rows_NX = ops.pad(ops.transpose(ops.reshape(values_BTN, (B * T, N))), [[1, 0], [0, 0]])
     sums_CX = ops.sum(ops.take(rows_NX, numbers_CK, axis=0), axis=1)
     return ops.reshape(ops.transpose(sums_CX), (B, T, ops.shape(numbers_CK)[0]))
 
 
 @keras.saving.register_keras_serializable("colloquy")
 class MatchTypes(keras.layers.Layer):
-    """The gain of a candidate's score from its words that occur in the conversation (Bordes et al. 2017, section 4.2).
+    """The gain of a candidate's score from its words that occur in the conversation (Bordes et al.
+    2017, section 4.2).
 
-    The learnt vector of type `t` is added to a candidate's own if one of its words is a value of `t` in the knowledge
-    base and was said or known before. No array `(B, T, C, Y)` is formed.
+    The learnt vector of type `t` is added to a candidate's own if one of its words is a value of
+    `t` in the knowledge base and was said or known before. No array `(B, T, C, Y)` is formed.
 
     Args:
         types: Y.
-        groups: `(G, members)`, shape of the groups' members; see `tasks.dialog.data.World.match_groups`.
+        groups: `(G, members)`, shape of the groups' members; see
+            `tasks.dialog.data.World.match_groups`.
         candidates: `(C, groups per candidate)`.
 
     Call arguments:
@@ -61,10 +70,14 @@ class MatchTypes(keras.layers.Layer):
 
     def build(self, state_shape, *_):
         def ids(name, shape):
-            return self.add_weight(name=name, shape=shape, dtype="int32", initializer="zeros", trainable=False)
+            return self.add_weight(
+                name=name, shape=shape, dtype="int32", initializer="zeros", trainable=False
+            )
 
         initializer = keras.initializers.RandomNormal(stddev=0.1)
-        self.type_YD = self.add_weight(name="types", shape=(self.types, state_shape[-1]), initializer=initializer)
+        self.type_YD = self.add_weight(
+            name="types", shape=(self.types, state_shape[-1]), initializer=initializer
+        )
         self.member_GN = ids("members", self.groups)
         self.type_G = ids("group_types", self.groups[:1])
         self.group_CK = ids("candidate_groups", self.candidates)

@@ -1,4 +1,5 @@
-"""Layers 1 and 2 of BiDAF: words as characters by a convolution (Kim 2014), and highways (Srivastava et al. 2015).
+"""Layers 1 and 2 of BiDAF: words as characters by a convolution (Kim 2014), and highways
+(Srivastava et al. 2015).
 
 Shape suffixes:  N words   L characters   E features of a character   F filters   D features
 """
@@ -6,8 +7,8 @@ Shape suffixes:  N words   L characters   E features of a character   F filters 
 import keras
 from keras import ops
 
-from layers.masking import mask_from_ids, zero_padding
-from layers.word_embedding import WordEmbedding
+from colloquy.layers.masking import mask_from_ids, zero_padding
+from colloquy.layers.word_embedding import WordEmbedding
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -16,8 +17,8 @@ class CharacterCNN(keras.layers.Layer):
 
         c_n = max_l relu(W [e_l; ..; e_{l + width - 1}] + b)
 
-    A window counts if it starts inside the word; after the word's end it holds zeros. So a word has the same vector
-    however far it is padded, and a word of one letter has one window.
+    A window counts if it starts inside the word; after the word's end it holds zeros. So a word has
+    the same vector however far it is padded, and a word of one letter has one window.
 
     Args:
         characters: Characters with an id, 1 to this.
@@ -35,11 +36,20 @@ class CharacterCNN(keras.layers.Layer):
 
     def __init__(self, characters, dimension=8, filters=100, width=5, dropout=0.0, **kwargs):
         super().__init__(**kwargs)
-        self.dimension, self.filters, self.width, policy = dimension, filters, width, self.dtype_policy
+        self.dimension, self.filters, self.width, policy = (
+            dimension,
+            filters,
+            width,
+            self.dtype_policy,
+        )
         start = keras.initializers.RandomNormal(stddev=0.5)
-        self.embedding = WordEmbedding(characters + 1, dimension, start, name="character_embedding", dtype=policy)
+        self.embedding = WordEmbedding(
+            characters + 1, dimension, start, name="character_embedding", dtype=policy
+        )
         self.drop = keras.layers.Dropout(dropout, name="dropout", dtype=policy)
-        self.convolution = keras.layers.Conv1D(filters, width, activation="relu", name="convolution", dtype=policy)
+        self.convolution = keras.layers.Conv1D(
+            filters, width, activation="relu", name="convolution", dtype=policy
+        )
 
     def build(self, ids_shape):
         self.embedding.build(ids_shape)
@@ -48,8 +58,10 @@ class CharacterCNN(keras.layers.Layer):
     def call(self, ids, training=None):
         mask = mask_from_ids(ids)
         e_NLE = self.drop(zero_padding(self.embedding(ids), mask[..., None]), training=training)
-        e_NLE = ops.pad(e_NLE, [[0, 0], [0, self.width - 1], [0, 0]])  # every character starts a window
-        return ops.max(zero_padding(self.convolution(e_NLE), mask[..., None]), axis=1)  # relu: 0 is the least
+        # every character starts a window
+        e_NLE = ops.pad(e_NLE, [[0, 0], [0, self.width - 1], [0, 0]])
+        # relu: 0 is the least
+        return ops.max(zero_padding(self.convolution(e_NLE), mask[..., None]), axis=1)
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -63,8 +75,12 @@ class Highway(keras.layers.Layer):
 
     def build(self, x_shape):
         D = x_shape[-1]
-        self.transform = keras.layers.Dense(D, activation="relu", name="transform", dtype=self.dtype_policy)
-        self.gate = keras.layers.Dense(D, activation="sigmoid", name="gate", dtype=self.dtype_policy)
+        self.transform = keras.layers.Dense(
+            D, activation="relu", name="transform", dtype=self.dtype_policy
+        )
+        self.gate = keras.layers.Dense(
+            D, activation="sigmoid", name="gate", dtype=self.dtype_policy
+        )
         self.transform.build(x_shape)
         self.gate.build(x_shape)
 

@@ -1,12 +1,13 @@
 """The cross-attention match of DAM (Zhou et al. 2018, section 3.5).
 
-Shape suffixes:  ... leading axes (batch, candidates, turns)   K utterance words   J response words   D features
+Shape suffixes:  ... leading axes (batch, candidates, turns)   K utterance words   J response words
+D features
 """
 
 import keras
 from keras import ops
 
-from layers.attentive_module import AttentiveModule, row_products
+from colloquy.layers.attentive_module import AttentiveModule, row_products
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -17,8 +18,8 @@ class CrossMatch(keras.layers.Layer):
         R~ = AttentiveModule(R, U, U)
         M_cross = U~ R~^T
 
-    The two modules have their own weights. Both attention scores are the same product, `U R^T` and its transpose, which
-    the caller has already, since it is DAM's self-attention match.
+    The two modules have their own weights. Both attention scores are the same product, `U R^T` and
+    its transpose, which the caller has already, since it is DAM's self-attention match.
 
     Args:
         masking, scalar_bias: See `layers.attentive_module.AttentiveModule`.
@@ -46,9 +47,13 @@ class CrossMatch(keras.layers.Layer):
 
     def call(self, utterance, response, scores, utterance_mask=None, response_mask=None):
         U, R, S = utterance, response, scores
-        U_attended = self.utterance_attends(U, R, R, query_mask=utterance_mask, key_mask=response_mask, scores=S)
+        U_attended = self.utterance_attends(
+            U, R, R, query_mask=utterance_mask, key_mask=response_mask, scores=S
+        )
         S = ops.swapaxes(S, -1, -2)
-        R_attended = self.response_attends(R, U, U, query_mask=response_mask, key_mask=utterance_mask, scores=S)
+        R_attended = self.response_attends(
+            R, U, U, query_mask=response_mask, key_mask=utterance_mask, scores=S
+        )
         return row_products(U_attended, R_attended)
 
     def compute_output_shape(self, utterance_shape, response_shape, scores_shape, **_):

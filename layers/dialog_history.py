@@ -1,6 +1,8 @@
-"""The memory of each turn of a dialog: the sentences before it, their speakers, and their distance in time.
+"""The memory of each turn of a dialog: the sentences before it, their speakers, and their distance
+in time.
 
-A batch holds whole dialogs. Every turn of a dialog sees its own part of one list of encoded sentences.
+A batch holds whole dialogs. Every turn of a dialog sees its own part of one list of encoded
+sentences.
 
 Shape suffixes:  B dialogs   M sentences   T turns   R turn distances   D features
 """
@@ -28,7 +30,8 @@ def history_mask(speakers, turns, including_turn=False):
 
 
 def sentence_mask(speakers):
-    """Marks, for each sentence, itself and the sentences before it, boolean `(B, M, M)`; `speakers` as above.
+    """Marks, for each sentence, itself and the sentences before it, boolean `(B, M, M)`; `speakers`
+    as above.
 
     >>> sentence_mask(np.array([[1, 2, 0]])).numpy().tolist()
     [[[True, False, False], [True, True, False], [True, True, False]]]
@@ -39,12 +42,14 @@ def sentence_mask(speakers):
 
 @keras.saving.register_keras_serializable("colloquy")
 class SpeakerFeature(keras.layers.Layer):
-    """Adds a learnt vector for the speaker, int `(B, M)`, to each sentence `x`, float `(B, M, D)`: the speaker word of
-    Bordes et al. (2017), section 4.2."""
+    """Adds a learnt vector for the speaker, int `(B, M)`, to each sentence `x`, float `(B, M, D)`:
+    the speaker word of Bordes et al. (2017), section 4.2."""
 
     def build(self, x_shape, speakers_shape):
         initializer = keras.initializers.RandomNormal(stddev=0.1)
-        self.table = self.add_weight(name="speakers", shape=(SPEAKERS, x_shape[-1]), initializer=initializer)
+        self.table = self.add_weight(
+            name="speakers", shape=(SPEAKERS, x_shape[-1]), initializer=initializer
+        )
 
     def call(self, x, speakers):
         # The product's gradient is dense, see `layers.word_embedding`.
@@ -54,10 +59,12 @@ class SpeakerFeature(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable("colloquy")
 class TimeFeature(keras.layers.Layer):
-    """Learnt vectors for how many turns ago a sentence was: the time word of Bordes et al. (2017), section 4.2.
+    """Learnt vectors for how many turns ago a sentence was: the time word of Bordes et al. (2017),
+    section 4.2.
 
-    The distance of a sentence depends on the turn that attends, so its vector cannot be added to the sentence once for
-    all turns; `layers.memory_attention` adds it after multiplying, with equal result.
+    The distance of a sentence depends on the turn that attends, so its vector cannot be added to
+    the sentence once for all turns; `layers.memory_attention` adds it after multiplying, with equal
+    result.
 
     Args:
         limit: R; longer distances count as `limit - 1`.
@@ -68,8 +75,8 @@ class TimeFeature(keras.layers.Layer):
         turns: Int `(B, T)`, only its shape is used: turn `t` has `t` turns before it.
 
     Returns:
-        The vectors, float `(R, D)`, and the distances one-hot, float `(B, T, M, R)`; 0 is the distance of the turn
-        itself and of anything later.
+        The vectors, float `(R, D)`, and the distances one-hot, float `(B, T, M, R)`; 0 is the
+        distance of the turn itself and of anything later.
     """
 
     def __init__(self, limit, dimension, **kwargs):
@@ -78,9 +85,13 @@ class TimeFeature(keras.layers.Layer):
 
     def build(self, times_shape, turns_shape):
         initializer = keras.initializers.RandomNormal(stddev=0.1)
-        self.table = self.add_weight(name="times", shape=(self.limit, self.dimension), initializer=initializer)
+        self.table = self.add_weight(
+            name="times", shape=(self.limit, self.dimension), initializer=initializer
+        )
 
     def call(self, times, turns):
         now = ops.cumsum(ops.ones_like(turns), axis=1) - 1
         distance = ops.clip(now[:, :, None] - times[:, None, :], 0, self.limit - 1)
-        return ops.cast(self.table, self.compute_dtype), ops.one_hot(distance, self.limit, dtype=self.compute_dtype)
+        return ops.cast(self.table, self.compute_dtype), ops.one_hot(
+            distance, self.limit, dtype=self.compute_dtype
+        )

@@ -1,8 +1,9 @@
-"""The state of a conversation about entities: what the user wants, what the bot did and what it found.
+"""The state of a conversation about entities: what the user wants, what the bot did and what it
+found.
 
 Shape suffixes:
-    B dialogs   T turns   M sentences   K entities of a sentence   E entities, counted from 1   Y types   C candidates
-    N conditions
+    B dialogs   T turns   M sentences   K entities of a sentence   E entities, counted from 1   Y
+    types   C candidates N conditions
 """
 
 import functools
@@ -14,16 +15,18 @@ READS = ("speakers", "turns", "entities", "responses")
 """Arrays of `tasks.dialog.data.DialogSplit.collate` that it takes."""
 USER, BOT, FACT = 1, 2, 3
 FLAGS = ("called", "changed", "found", "nothing", "offered", "silent")
-"""The bot has called; the user named another value since; facts, a search without result, or a restaurant that the bot
-named, since the last call or change; the user is silent."""
+"""The bot has called; the user named another value since; facts, a search without result, or a
+restaurant that the bot named, since the last call or change; the user is silent."""
 CONDITIONS = ("said", "current", "found", "new", "offered")
-"""Somebody named the entity; it is the user's last wish for its slot; since the last call or change, facts name it, or
-the bot did not; it is the restaurant that the bot named last, or known of this restaurant alone."""
+"""Somebody named the entity; it is the user's last wish for its slot; since the last call or
+change, facts name it, or the bot did not; it is the restaurant that the bot named last, or known of
+this restaurant alone."""
 
 
 @keras.saving.register_keras_serializable("colloquy")
 class DialogState(keras.layers.Layer):
-    """Follows conversations. Slots are the types of entities that calls name. Nothing in it is trained.
+    """Follows conversations. Slots are the types of entities that calls name. Nothing in it is
+    trained.
 
     Args:
         types: Y.
@@ -37,12 +40,12 @@ class DialogState(keras.layers.Layer):
         responses: The candidate that a sentence is, from 1; 0: none; -1: silence; int `(B, M)`.
 
     Returns:
-        The slots that the user has named, by type, and `FLAGS`, bool `(B, T, Y + 6)`; and the `CONDITIONS` that each
-        entity meets, bool `(B, T, N, 1 + E)`.
+        The slots that the user has named, by type, and `FLAGS`, bool `(B, T, Y + 6)`; and the
+        `CONDITIONS` that each entity meets, bool `(B, T, N, 1 + E)`.
 
-    The weights are int32 tables, set by `set_weights`. The first has 1 for each candidate that is a call, `(C,)`; the
-    others, `(1 + E,)`, have for each entity its type if that is a slot, from 1; itself if it is a restaurant; and the
-    only restaurant that has this value; 0: none.
+    The weights are int32 tables, set by `set_weights`. The first has 1 for each candidate that is a
+    call, `(C,)`; the others, `(1 + E,)`, have for each entity its type if that is a slot, from 1;
+    itself if it is a restaurant; and the only restaurant that has this value; 0: none.
 
     After the context features of Williams, Asadi and Zweig (2017), section 2.
     """
@@ -53,7 +56,9 @@ class DialogState(keras.layers.Layer):
 
     def build(self, *_):
         def table(name, size):
-            return self.add_weight(name=name, shape=(size,), dtype="int32", initializer="zeros", trainable=False)
+            return self.add_weight(
+                name=name, shape=(size,), dtype="int32", initializer="zeros", trainable=False
+            )
 
         self.is_call_C = table("calls", self.candidates)
         self.slot_E = table("slots", 1 + self.entities)
@@ -62,16 +67,31 @@ class DialogState(keras.layers.Layer):
 
     def call(self, speakers, turns, entities, responses):
         B, M = ops.shape(speakers)
-        flags, sets = ("called", "changed", "nothing", "silent"), ("wished", "offered", "said", "found", "told")
+        flags, sets = (
+            ("called", "changed", "nothing", "silent"),
+            ("wished", "offered", "said", "found", "told"),
+        )
         start = {name: ops.zeros((B,), "bool") for name in flags}
         start |= {name: ops.zeros((B, 1 + self.entities), "bool") for name in sets}
         sentences = ops.concatenate([speakers[:, :, None], responses[:, :, None], entities], axis=2)
-        slot_E, is_slot_YE = ops.convert_to_tensor(self.slot_E), self.slot_E == ops.arange(1, 1 + self.types)[:, None]
-        tables = ops.convert_to_tensor(self.is_call_C), slot_E, is_slot_YE, ops.convert_to_tensor(self.restaurant_E)
+        slot_E, is_slot_YE = (
+            ops.convert_to_tensor(self.slot_E),
+            self.slot_E == ops.arange(1, 1 + self.types)[:, None],
+        )
+        tables = (
+            ops.convert_to_tensor(self.is_call_C),
+            slot_E,
+            is_slot_YE,
+            ops.convert_to_tensor(self.restaurant_E),
+        )
         hear = functools.partial(_hear, *tables)
-        _, heard = ops.scan(hear, start, ops.transpose(sentences, (1, 0, 2)))  # Keras needs M of several arrays
+        # Keras needs M of several arrays
+        _, heard = ops.scan(hear, start, ops.transpose(sentences, (1, 0, 2)))
         places = turns * B + ops.arange(B)[:, None]
-        at = {name: ops.take(ops.reshape(x, (M * B, *x.shape[2:])), places, axis=0) for name, x in heard.items()}
+        at = {
+            name: ops.take(ops.reshape(x, (M * B, *x.shape[2:])), places, axis=0)
+            for name, x in heard.items()
+        }
         offered = at["offered"] | ops.take(at["offered"], self.owner_E, axis=2)
         conditions = [at["said"], at["wished"], at["found"], ~at["told"], offered]
         at |= {name: ops.any(at[name], axis=2) for name in ("found", "offered")}
@@ -81,12 +101,16 @@ class DialogState(keras.layers.Layer):
 
 
 def _hear(is_call_C, slot_E, is_slot_YE, restaurant_E, state, sentence):
-    """The state after one more sentence of each dialog: its speaker, response and entities, int `(B, 2 + K)`."""
+    """The state after one more sentence of each dialog: its speaker, response and entities, int
+    `(B, 2 + K)`.
+    """
     speaker, response, entities_BK = sentence[:, 0], sentence[:, 1], sentence[:, 2:]
     user, bot, fact = (speaker[:, None] == who for who in (USER, BOT, FACT))
     order_K1 = ops.arange(1, ops.shape(entities_BK)[1] + 1)[:, None]
     id_E = ops.arange(restaurant_E.shape[0])
-    place_BE = ops.max(ops.where(entities_BK[:, :, None] == id_E, order_K1, 0), axis=1) * ops.cast(id_E > 0, "int32")
+    place_BE = ops.max(ops.where(entities_BK[:, :, None] == id_E, order_K1, 0), axis=1) * ops.cast(
+        id_E > 0, "int32"
+    )
     named_BE = place_BE > 0
     # The user's wish for a slot is the last value that differs, as in "rome instead of paris"
     other_BE, wished_BE = ops.where(user & ~state["wished"], place_BE, 0), state["wished"]

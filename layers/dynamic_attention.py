@@ -6,8 +6,8 @@ Shape suffixes:  B batch   T context words   J query words   D features of both 
 import keras
 from keras import ops
 
-from layers.attention import Attention, AttentionCell
-from layers.masking import zero_padding
+from colloquy.layers.attention import Attention, AttentionCell
+from colloquy.layers.masking import zero_padding
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -17,7 +17,8 @@ class ReadingCell(AttentionCell):
         e_tj = v . tanh(W_s [h_t; s_{t-1}] + W_h u_j),   a_t = softmax(e_t),   u~_t = sum_j a_tj u_j
         s_t  = cell([h_t; u~_t; h_t * u~_t], s_{t-1})
 
-    Arguments are those of `layers.attention.AttentionCell`; the input is `h_t`, float `(B, D)`, the memory the query.
+    Arguments are those of `layers.attention.AttentionCell`; the input is `h_t`, float `(B, D)`, the
+    memory the query.
     """
 
     def call(self, inputs, states, training=None):
@@ -25,17 +26,22 @@ class ReadingCell(AttentionCell):
         asking = ops.concatenate([inputs, s], axis=-1)[:, None, :]
         u, _ = self.attention(asking, query, mask != 0, keys)
         u = u[:, 0]
-        s, own = self.cell(ops.concatenate([inputs, u, inputs * u], axis=-1), states[:-3], training=training)
+        s, own = self.cell(
+            ops.concatenate([inputs, u, inputs * u], axis=-1), states[:-3], training=training
+        )
         return s, [*own, *states[-3:]]
 
     def build_for(self, inputs_size, memory_size):
-        self.attention.build((None, None, inputs_size + self.cell.output_size), (None, None, memory_size))
+        self.attention.build(
+            (None, None, inputs_size + self.cell.output_size), (None, None, memory_size)
+        )
         self.cell.build((None, inputs_size + 2 * memory_size))
         self.built = True
 
 
 def reverse_words(x, mask):
-    """Each example's own words, float `(B, T, D)`, from the last to the first; padding stays after them.
+    """Each example's own words, float `(B, T, D)`, from the last to the first; padding stays after
+    them.
 
     >>> x = np.array([[[5.0], [6.0], [9.0]]])
     >>> keras.ops.convert_to_numpy(reverse_words(x, np.array([[True, True, False]])))[0, :, 0].tolist()
@@ -48,7 +54,8 @@ def reverse_words(x, mask):
 
 @keras.saving.register_keras_serializable("colloquy")
 class DynamicBiLSTM(keras.layers.Layer):
-    """A bidirectional LSTM that attends to a query at every word (Seo et al. 2017, section 4; Wang and Jiang 2016).
+    """A bidirectional LSTM that attends to a query at every word (Seo et al. 2017, section 4; Wang
+    and Jiang 2016).
 
     Args:
         units: H, in each direction.
@@ -68,10 +75,14 @@ class DynamicBiLSTM(keras.layers.Layer):
         self.units = units
         self.directions = []
         for name in ("forward", "backward"):
-            attention = Attention("additive", units, name=f"{name}_attention", dtype=self.dtype_policy)
+            attention = Attention(
+                "additive", units, name=f"{name}_attention", dtype=self.dtype_policy
+            )
             lstm = keras.layers.LSTMCell(units, name=f"{name}_lstm", dtype=self.dtype_policy)
             cell = ReadingCell(lstm, attention, name=f"{name}_cell", dtype=self.dtype_policy)
-            self.directions.append(keras.layers.RNN(cell, return_sequences=True, name=name, dtype=self.dtype_policy))
+            self.directions.append(
+                keras.layers.RNN(cell, return_sequences=True, name=name, dtype=self.dtype_policy)
+            )
 
     def build(self, context_shape, query_shape, *_):
         for rnn in self.directions:
@@ -81,10 +92,13 @@ class DynamicBiLSTM(keras.layers.Layer):
     def call(self, context, query, context_mask, query_mask, training=None):
         zeros = ops.zeros((ops.shape(context)[0], self.units), context.dtype)
 
-        def read(rnn, context):  # without a mask, which JAX's loop does not take beside a memory: padding comes last
+        # without a mask, which JAX's loop does not take beside a memory: padding comes last
+        def read(rnn, context):
             extra = [rnn.cell.attention.keys(query), query, ops.cast(query_mask, query.dtype)]
             return rnn(context, initial_state=[zeros, zeros, *extra], training=training)
 
         forward, backward = self.directions
         back = reverse_words(read(backward, reverse_words(context, context_mask)), context_mask)
-        return zero_padding(ops.concatenate([read(forward, context), back], axis=-1), context_mask[..., None])
+        return zero_padding(
+            ops.concatenate([read(forward, context), back], axis=-1), context_mask[..., None]
+        )

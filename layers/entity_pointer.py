@@ -1,31 +1,34 @@
 """Pointers to the entities that a conversation mentions.
 
 Shape suffixes:
-    B dialogs   T turns   M sentences   E entities   R turn distances   C candidates   K entities of a candidate
-    D features   N conditions
+    B dialogs   T turns   M sentences   E entities   R turn distances   C candidates   K entities of
+    a candidate D features   N conditions
 """
 
 import keras
 from keras import ops
 
-from layers.candidates import sum_of_rows
+from colloquy.layers.candidates import sum_of_rows
 
 
 @keras.saving.register_keras_serializable("colloquy")
 class EntityPointer(keras.layers.Layer):
     """Scores entities by the sentences that mention them, and candidates by their entities.
 
-    With `P` the 0-1 matrix of the entities that each sentence mentions, and for each turn's state `h`
+    With `P` the 0-1 matrix of the entities that each sentence mentions, and for each turn's state
+    `h`
 
         a_n(m) = (W_n h) . (x_m + time_m)            weight of sentence m, n = 1, 2, 3
         first  = a_1 P                               an entity, by its own sentences
         passed = first P^T                           a sentence, by its entities
         score  = (a_2 + a_3 * passed) P              an entity, also by the others in its sentences
-               + (W_c h) . c                         and by the conditions `c` that it meets, 0 or 1, if there are any
+               + (W_c h) . c                         and by the conditions `c` that it meets, 0 or
+               1, if there are any
 
-    The second step lets a phone number be that of the restaurant that was offered last, through the fact that names
-    both. A candidate gains the sum of its entities' scores; an entity that is neither mentioned nor meets a condition
-    scores 0. No entity has a vector of its own, so one that is not in train is like any other.
+    The second step lets a phone number be that of the restaurant that was offered last, through the
+    fact that names both. A candidate gains the sum of its entities' scores; an entity that is
+    neither mentioned nor meets a condition scores 0. No entity has a vector of its own, so one that
+    is not in train is like any other.
 
     Args:
         candidates: `(C, K)`.
@@ -43,7 +46,8 @@ class EntityPointer(keras.layers.Layer):
     Returns:
         The gain of the logits, float `(B, T, C)`, and the entities' scores, float `(B, T, E)`.
 
-    Not from a paper: an extension, after the pointers of Mem2Seq (Madotto et al. 2018) and GLMP (Wu et al. 2019).
+    Not from a paper: an extension, after the pointers of Mem2Seq (Madotto et al. 2018) and GLMP (Wu
+        et al. 2019).
     """
 
     def __init__(self, candidates, conditions=0, **kwargs):
@@ -52,9 +56,13 @@ class EntityPointer(keras.layers.Layer):
 
     def build(self, state_shape, *_):
         D, ids = state_shape[-1], {"dtype": "int32", "initializer": "zeros", "trainable": False}
-        self.kernel_DND = self.add_weight(name="kernel", shape=(D, 3, D), initializer="glorot_uniform")
+        self.kernel_DND = self.add_weight(
+            name="kernel", shape=(D, 3, D), initializer="glorot_uniform"
+        )
         if self.conditions:
-            self.kernel_DN = self.add_weight(name="conditions", shape=(D, self.conditions), initializer="zeros")
+            self.kernel_DN = self.add_weight(
+                name="conditions", shape=(D, self.conditions), initializer="zeros"
+            )
         self.entity_CK = self.add_weight(name="candidate_entities", shape=self.candidates, **ids)
 
     def call(self, state, sentences, seen, mentions, time_vectors, distances, conditions=None):
@@ -70,5 +78,7 @@ class EntityPointer(keras.layers.Layer):
         score_BTE = ops.matmul(a_BNTM[:, 1] + a_BNTM[:, 2] * passed_BTM, P_BME)
         if conditions is not None:
             weight_BTN = ops.matmul(state, self.kernel_DN)
-            score_BTE = score_BTE + ops.einsum("btn,btne->bte", weight_BTN, ops.cast(conditions[..., 1:], dtype))
+            score_BTE = score_BTE + ops.einsum(
+                "btn,btne->bte", weight_BTN, ops.cast(conditions[..., 1:], dtype)
+            )
         return sum_of_rows(score_BTE, self.entity_CK), score_BTE

@@ -11,8 +11,9 @@ def with_gradient(function):
     """`keras.ops.custom_gradient`, whose gradient each backend calls in its own way.
 
     Args:
-        function: Takes tensors, no variables (`keras.ops.copy` makes a tensor of a variable). Returns its result, one
-            tensor, and a function from the gradient of that to the gradients of its arguments: one, or a tuple.
+        function: Takes tensors, no variables (`keras.ops.copy` makes a tensor of a variable).
+            Returns its result, one tensor, and a function from the gradient of that to the
+            gradients of its arguments: one, or a tuple.
 
     Returns:
         A function from the same tensors to the result alone.
@@ -25,7 +26,9 @@ def with_gradient(function):
     @ops.custom_gradient
     def compute(*tensors):
         result, gradient = function(*tensors)
-        return result, lambda *args, upstream=None: gradient(args[0] if upstream is None else upstream)
+        return result, lambda *args, upstream=None: gradient(
+            args[0] if upstream is None else upstream
+        )
 
     return compute
 
@@ -33,7 +36,8 @@ def with_gradient(function):
 def add_bias(x, b):
     """`x + b`, float `(..., D)` and `(D,)` or `(1,)`, with the gradient of `b` as a sum.
 
-    TensorFlow's own, in bfloat16 on a CPU, adds row after row in bfloat16, so it counts no further than to 256.
+    TensorFlow's own, in bfloat16 on a CPU, adds row after row in bfloat16, so it counts no further
+    than to 256.
 
     >>> keras.ops.convert_to_numpy(add_bias(np.array([[1.0, 2.0]]), np.array([3.0, 4.0]))).tolist()
     [[4.0, 6.0]]

@@ -6,13 +6,14 @@ Shape suffixes:  ... leading axes   R rows   D features
 import keras
 from keras import ops
 
-from layers.gradients import with_gradient
-from layers.tensorflow_kernels import has_kernels, normalize_rows
+from colloquy.layers.gradients import with_gradient
+from colloquy.layers.tensorflow_kernels import has_kernels, normalize_rows
 
 
 @keras.saving.register_keras_serializable("colloquy")
 class LayerNorm(keras.layers.LayerNormalization):
-    """`keras.layers.LayerNormalization` over the last axis, with a gradient written by hand (`normalize`).
+    """`keras.layers.LayerNormalization` over the last axis, with a gradient written by hand
+    (`normalize`).
 
     From float `(..., D)` to the same shape; computed in float32, or in float64 for float64.
 
@@ -28,14 +29,16 @@ class LayerNorm(keras.layers.LayerNormalization):
 
 
 def normalize(x_RD, gamma_D, beta_D, epsilon):
-    """`y = gamma h + beta` with `h = (x - mean(x)) / sqrt(var(x) + epsilon)`, means over D; and its gradient:
+    """`y = gamma h + beta` with `h = (x - mean(x)) / sqrt(var(x) + epsilon)`, means over D; and its
+    gradient:
 
         dx = (gamma g - mean(gamma g) - h mean(gamma g h)) / sqrt(var(x) + epsilon)
         dgamma = sum(g h),    dbeta = sum(g)
 
-    where `g` is the gradient of `y`. Autodiff's gradient writes some twenty arrays of the size of `x`, this four; where
-    nothing fuses them, as on TensorFlow's CPU, that is most of the layer's time. There the forward pass is one
-    operation. Sums are matrix products, which read an array and write none of its size.
+    where `g` is the gradient of `y`. Autodiff's gradient writes some twenty arrays of the size of
+    `x`, this four; where nothing fuses them, as on TensorFlow's CPU, that is most of the layer's
+    time. There the forward pass is one operation. Sums are matrix products, which read an array and
+    write none of its size.
     """
 
     dtype = keras.backend.standardize_dtype(x_RD.dtype)
@@ -58,12 +61,22 @@ def normalize(x_RD, gamma_D, beta_D, epsilon):
 
         def gradient(g_RD):
             g_RD, (c_RD, scale_R1) = ops.cast(g_RD, wide), centered or center()
-            mean_D1, ones_1R = gamma_wide_D[:, None] / gamma_D.shape[0], ops.ones_like(scale_R1[:, 0])[None]
+            mean_D1, ones_1R = (
+                gamma_wide_D[:, None] / gamma_D.shape[0],
+                ops.ones_like(scale_R1[:, 0])[None],
+            )
             gc_RD = g_RD * c_RD
             along_h_R1 = ops.matmul(gc_RD, mean_D1) * ops.square(scale_R1)
             dx_RD = (g_RD * gamma_wide_D - ops.matmul(g_RD, mean_D1) - c_RD * along_h_R1) * scale_R1
-            dgamma_D, dbeta_D = ops.matmul(scale_R1[:, 0][None], gc_RD)[0], ops.matmul(ones_1R, g_RD)[0]
-            return ops.cast(dx_RD, dtype), ops.cast(dgamma_D, weight_dtype), ops.cast(dbeta_D, weight_dtype)
+            dgamma_D, dbeta_D = (
+                ops.matmul(scale_R1[:, 0][None], gc_RD)[0],
+                ops.matmul(ones_1R, g_RD)[0],
+            )
+            return (
+                ops.cast(dx_RD, dtype),
+                ops.cast(dgamma_D, weight_dtype),
+                ops.cast(dbeta_D, weight_dtype),
+            )
 
         return y_RD, gradient
 

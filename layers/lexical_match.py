@@ -1,7 +1,9 @@
-"""Similarity of a context and a response by their words alone: an extension of DAM, not of the paper.
+"""Similarity of a context and a response by their words alone: an extension of DAM, not of the
+paper.
 
 Shape suffixes:
-    B batch   N candidates   W words of a context   X words of a response   V words of the vocabulary
+    B batch   N candidates   W words of a context   X words of a response   V words of the
+    vocabulary
 """
 
 import keras
@@ -12,18 +14,21 @@ from keras import ops
 class LexicalMatch(keras.layers.Layer):
     """The cosine of TF-IDF vectors times a gain, added to a model's logits outside training.
 
-        logit = gain sum_{w, x: c_w = r_x} v(c_w)^2 / sqrt(sum_w v(c_w)^2  sum_x v(r_x)^2),  v(w) = idf(w)^power
+        logit = gain sum_{w, x: c_w = r_x} v(c_w)^2 / sqrt(sum_w v(c_w)^2  sum_x v(r_x)^2),  v(w) =
+        idf(w)^power
 
-    A word outside the vocabulary matches itself if it has a hashed id (`data.vocabulary.Vocabulary`): file names,
-    versions and error messages decide which answer belongs to a question, and word vectors do not contain them. In
-    training the logit is 0: a model trained beside it learns less of what it lacks (docs/dam.md). With `stems` the two
-    are compared as sets of stems: `install` and `installed` are one word, which counts once.
+    A word outside the vocabulary matches itself if it has a hashed id
+    (`data.vocabulary.Vocabulary`): file names, versions and error messages decide which answer
+    belongs to a question, and word vectors do not contain them. In training the logit is 0: a model
+    trained beside it learns less of what it lacks (docs/dam.md). With `stems` the two are compared
+    as sets of stems: `install` and `installed` are one word, which counts once.
 
     Args:
         words: V, ids that occur, 1 to this; 0 is padding.
         unknown_id: The shared id of unknown words, which matches nothing; 0 if there is no such id.
         gain, power: Of the equation; the higher the power, the more rare words count.
-        stems: Replace each id by its entry of the weight `stem`, and count each once. A fresh entry is the id itself.
+        stems: Replace each id by its entry of the weight `stem`, and count each once. A fresh entry
+            is the id itself.
 
     Call arguments:
         context: Word ids `(B, ...)`, int32, 0 = padding.
@@ -36,13 +41,26 @@ class LexicalMatch(keras.layers.Layer):
 
     def __init__(self, words, unknown_id=0, gain=16.0, power=1.0, stems=False, **kwargs):
         super().__init__(**kwargs)
-        self.words, self.unknown_id, self.gain, self.power, self.stems = words, unknown_id, gain, power, stems
+        self.words, self.unknown_id, self.gain, self.power, self.stems = (
+            words,
+            unknown_id,
+            gain,
+            power,
+            stems,
+        )
 
     def build(self, context_shape, responses_shape):
-        self.idf = self.add_weight(name="idf", shape=(self.words + 1,), initializer="ones", trainable=False)
+        self.idf = self.add_weight(
+            name="idf", shape=(self.words + 1,), initializer="ones", trainable=False
+        )
         if self.stems:
-            own = {"initializer": lambda shape, dtype: ops.arange(shape[0], dtype=dtype), "dtype": "int32"}
-            self.stem = self.add_weight(name="stem", shape=(self.words + 1,), trainable=False, **own)
+            own = {
+                "initializer": lambda shape, dtype: ops.arange(shape[0], dtype=dtype),
+                "dtype": "int32",
+            }
+            self.stem = self.add_weight(
+                name="stem", shape=(self.words + 1,), trainable=False, **own
+            )
 
     def call(self, context, responses, training=False):
         if training:

@@ -1,4 +1,5 @@
-"""The one way to mask: `True` means real, padding never counts, and a row without a real key yields zeros.
+"""The one way to mask: `True` means real, padding never counts, and a row without a real key yields
+zeros.
 
 Shape suffixes:  ... leading axes   Q queries   K keys
 """
@@ -22,9 +23,11 @@ def mask_from_ids(ids):
 
 
 def zero_padding(x, mask):
-    """Sets the padded entries of `x` to zero: `x` where `mask`, which broadcasts against it, else 0.
+    """Sets the padded entries of `x` to zero: `x` where `mask`, which broadcasts against it, else
+    0.
 
-    Unlike a product with the mask, this also removes NaN and infinity, and lets no gradient through.
+    Unlike a product with the mask, this also removes NaN and infinity, and lets no gradient
+    through.
 
     >>> keras.ops.convert_to_numpy(zero_padding(np.array([2.0, np.nan]), np.array([True, False]))).tolist()
     [2.0, 0.0]
@@ -33,9 +36,12 @@ def zero_padding(x, mask):
 
 
 def _softmax(logits):
-    """Softmax over the last axis, without Keras's warning that an axis of size 1 must be a mistake."""
+    """Softmax over the last axis, without Keras's warning that an axis of size 1 must be a
+    mistake.
+    """
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*softmax over axis")  # here it is an utterance of one word
+        # here it is an utterance of one word
+        warnings.filterwarnings("ignore", message=".*softmax over axis")
         return ops.softmax(logits, axis=-1)
 
 
@@ -45,26 +51,29 @@ def masked_softmax(logits, key_mask=None, some_real=False):
     Args:
         logits: Float `(..., Q, K)`.
         key_mask: Boolean, broadcasts against `logits`; `True` = real. `None`: every key is real.
-        some_real: `True` saves a pass over the weights where each row that counts has a real key; the weights of any
-            other are uniform.
+        some_real: `True` saves a pass over the weights where each row that counts has a real key;
+            the weights of any other are uniform.
 
     Returns:
-        Weights of the shape and dtype of `logits`. They sum to 1 over the real keys, padding gets exactly 0, and a row
-        without a real key is all zeros.
+        Weights of the shape and dtype of `logits`. They sum to 1 over the real keys, padding gets
+        exactly 0, and a row without a real key is all zeros.
 
     >>> weights = masked_softmax(np.zeros((2, 3), "float32"), np.array([[1, 1, 0], [0, 0, 0]], "bool"))
     >>> keras.ops.convert_to_numpy(weights).tolist()
     [[0.5, 0.5, 0.0], [0.0, 0.0, 0.0]]
     """
     logits = ops.convert_to_tensor(logits)
-    weights = _softmax(ops.cast(logits, "float32") if key_mask is None else masked_logits(logits, key_mask))
+    weights = _softmax(
+        ops.cast(logits, "float32") if key_mask is None else masked_logits(logits, key_mask)
+    )
     if not (key_mask is None or some_real):
         weights = zero_padding(weights, key_mask)
     return ops.cast(weights, logits.dtype)
 
 
 def masked_logits(logits, mask):
-    """Logits with -1e30 for padding, float32: a softmax then gives padding nothing, and a row of padding is not NaN.
+    """Logits with -1e30 for padding, float32: a softmax then gives padding nothing, and a row of
+    padding is not NaN.
 
     >>> keras.ops.convert_to_numpy(masked_logits(np.array([2.0, 3.0]), np.array([True, False]))).tolist()
     [2.0, -1.0000000150474662e+30]
@@ -73,7 +82,8 @@ def masked_logits(logits, mask):
 
 
 def masked_max(x, mask):
-    """The maximum over the last axis among the real entries alone, in the dtype of `x`; 0 where there are none.
+    """The maximum over the last axis among the real entries alone, in the dtype of `x`; 0 where
+    there are none.
 
     >>> x, mask = np.array([[-3.0, 5.0], [-1.0, -2.0]], "float32"), np.array([[True, False], [False, False]])
     >>> keras.ops.convert_to_numpy(masked_max(x, mask)).tolist()
@@ -87,9 +97,10 @@ def masked_max(x, mask):
 def release_softmax(logits, query_mask, key_mask):
     """The DAM release's attention softmax, for weights that were trained with it.
 
-    It replaces the logit of every (query, key) pair that is not real on both sides by `-2^32 + 1`, then takes the
-    softmax over all keys, in the dtype of `logits`, `(..., Q, K)`. So a padded query, and any query before padded keys
-    alone, attends uniformly over all positions, padding included. Source: the release's operations.py, `mask`.
+    It replaces the logit of every (query, key) pair that is not real on both sides by `-2^32 + 1`,
+    then takes the softmax over all keys, in the dtype of `logits`, `(..., Q, K)`. So a padded
+    query, and any query before padded keys alone, attends uniformly over all positions, padding
+    included. Source: the release's operations.py, `mask`.
 
     >>> weights = release_softmax(np.zeros((1, 2), "float32"), np.array([False]), np.array([True, False]))
     >>> keras.ops.convert_to_numpy(weights).tolist()
@@ -98,14 +109,17 @@ def release_softmax(logits, query_mask, key_mask):
     logits = ops.convert_to_tensor(logits)
     pair_mask = query_mask[..., :, None] & key_mask[..., None, :]
     masked = ops.full((), -(2.0**32) + 1, dtype="float32")
-    return ops.cast(_softmax(ops.where(pair_mask, ops.cast(logits, "float32"), masked)), logits.dtype)
+    return ops.cast(
+        _softmax(ops.where(pair_mask, ops.cast(logits, "float32"), masked)), logits.dtype
+    )
 
 
 def max_pool_3d(x, size, mask=None):
     """The maximum over windows of `size` cells on three axes, among the real cells alone.
 
-    Windows begin with every `size`-th cell, as with `padding="same"` where `size` divides the axes. In float16 the
-    maximum is taken in float32, since TensorFlow has no float16 kernel for it on a CPU.
+    Windows begin with every `size`-th cell, as with `padding="same"` where `size` divides the axes.
+    In float16 the maximum is taken in float32, since TensorFlow has no float16 kernel for it on a
+    CPU.
 
     Args:
         x: Float `(P, T, K, J, C)`.
@@ -113,8 +127,8 @@ def max_pool_3d(x, size, mask=None):
         mask: Boolean `(P, T, K, J)`, `True` = real. `None`: every cell is real.
 
     Returns:
-        Float `(P, t, k, j, C)`, of the dtype of `x`; a window without a real cell yields zero. With a mask also which
-        windows have one, boolean `(P, t, k, j)`.
+        Float `(P, t, k, j, C)`, of the dtype of `x`; a window without a real cell yields zero. With
+        a mask also which windows have one, boolean `(P, t, k, j)`.
     """
     dtype = keras.backend.standardize_dtype(x.dtype)
 
@@ -126,5 +140,6 @@ def max_pool_3d(x, size, mask=None):
         return pool(x)
     mask = mask[..., None]
     pooled_mask = ops.greater(pool(ops.cast(mask, dtype)), 0)
-    lowest = ops.full((), -3e4 if dtype == "float16" else MASKED_LOGIT, dtype=dtype)  # float16 ends at -65504
+    # float16 ends at -65504
+    lowest = ops.full((), -3e4 if dtype == "float16" else MASKED_LOGIT, dtype=dtype)
     return zero_padding(pool(ops.where(mask, x, lowest)), pooled_mask), pooled_mask[..., 0]

@@ -1,7 +1,9 @@
-"""The aggregation of DAM (Zhou et al. 2018, section 3.6): 3-D convolutions over the stack of match matrices.
+"""The aggregation of DAM (Zhou et al. 2018, section 3.6): 3-D convolutions over the stack of match
+matrices.
 
 Shape suffixes:
-    B batch   N candidates   P pairs (B N)   T turns   K utterance words   J response words   C, F channels
+    B batch   N candidates   P pairs (B N)   T turns   K utterance words   J response words   C, F
+    channels
 """
 
 import math
@@ -9,10 +11,10 @@ import math
 import keras
 from keras import ops
 
-from layers import check_choice
-from layers.attentive_module import MASKINGS
-from layers.gradients import add_bias
-from layers.masking import max_pool_3d, zero_padding
+from colloquy.layers import check_choice
+from colloquy.layers.attentive_module import MASKINGS
+from colloquy.layers.gradients import add_bias
+from colloquy.layers.masking import max_pool_3d, zero_padding
 
 POOL = 3  # window and stride of both poolings, on all three axes
 
@@ -32,27 +34,30 @@ class MatchAggregation(keras.layers.Layer):
 
         conv3d 3x3x3 + ELU, max-pool 3/3, conv3d 3x3x3 + ELU, max-pool 3/3, flatten, W3 f + b3
 
-    With `masking="exact"` a padded cell is absent from each pooling and zero before the second convolution, as it has
-    to be before the first; cells beyond the image count as zero features: an image gives the same score however much
-    padding surrounds it.
+    With `masking="exact"` a padded cell is absent from each pooling and zero before the second
+    convolution, as it has to be before the first; cells beyond the image count as zero features: an
+    image gives the same score however much padding surrounds it.
 
     Args:
         max_turns, max_words: The largest image; they fix the size of `W3`, 576 at 9 x 50 x 50.
         filters: Channels of the two convolutions. The release: (32, 16); Douban (16, 16).
         scale: Factor of the image; `1 / sqrt(D)` in DAM's release, the paper has none.
-        masking: `"exact"`, or `"release"`: nothing is masked, and every image must have the largest size. Images
-            without padding give the same score either way, except where a size leaves 1 over after division by 3:
-            `SAME` pooling then starts one cell before the image.
+        masking: `"exact"`, or `"release"`: nothing is masked, and every image must have the largest
+            size. Images without padding give the same score either way, except where a size leaves
+            1 over after division by 3: `SAME` pooling then starts one cell before the image.
 
     Call arguments:
-        matches: The image's channels, a list of C float `(B, N, T, K, J)`, zero in padded cells with `masking="exact"`.
+        matches: The image's channels, a list of C float `(B, N, T, K, J)`, zero in padded cells
+            with `masking="exact"`.
         cell_mask: Boolean `(B, N, T, K, J)`, `True` = real. `None`: every cell is real.
 
     Returns:
         Logits, float32 `(B, N)`.
     """
 
-    def __init__(self, max_turns=9, max_words=50, filters=(32, 16), scale=1.0, masking="exact", **kwargs):
+    def __init__(
+        self, max_turns=9, max_words=50, filters=(32, 16), scale=1.0, masking="exact", **kwargs
+    ):
         super().__init__(**kwargs)
         check_choice("masking", masking, MASKINGS)
         self.max_turns, self.max_words, self.filters = max_turns, max_words, tuple(filters)
@@ -69,33 +74,44 @@ class MatchAggregation(keras.layers.Layer):
                 activation="elu",
                 kernel_initializer=keras.initializers.RandomUniform(-0.01, 0.01),
                 name=f"conv_{i}",
-                dtype=self.dtype_policy if self.masking == "exact" else "float32",  # see `_pad_ends`
+                # see `_pad_ends`
+                dtype=self.dtype_policy if self.masking == "exact" else "float32",
             )
             convolution.build(shape)
             shape = (*shape[:-1], filters)
             self.convolutions.append(convolution)
         words = pooled_size(self.max_words)
         self.grid = (pooled_size(self.max_turns), words, words, self.filters[-1])
-        self.W3 = self.add_weight(name="W3", shape=(math.prod(self.grid), 1), initializer="orthogonal")
+        self.W3 = self.add_weight(
+            name="W3", shape=(math.prod(self.grid), 1), initializer="orthogonal"
+        )
         self.b3 = self.add_weight(name="b3", shape=(1,), initializer="zeros")
 
     def call(self, matches, cell_mask=None):
         self._check_sizes(matches[0].shape)
         B, N, *volume = ops.shape(matches[0])
         # Stacked in front and moved: much faster than at the end.
-        x = ops.transpose(ops.stack([ops.reshape(match, (-1, *volume)) for match in matches]), (1, 2, 3, 4, 0))
+        x = ops.transpose(
+            ops.stack([ops.reshape(match, (-1, *volume)) for match in matches]), (1, 2, 3, 4, 0)
+        )
         if self.masking == "release":
             x = x * self.scale
             for convolution in self.convolutions:
                 x = max_pool_3d(convolution(x), POOL)
         else:
-            mask = ops.ones_like(x[..., 0], "bool") if cell_mask is None else ops.reshape(cell_mask, (-1, *volume))
+            mask = (
+                ops.ones_like(x[..., 0], "bool")
+                if cell_mask is None
+                else ops.reshape(cell_mask, (-1, *volume))
+            )
             for convolution, scale in zip(self.convolutions, (self.scale, 1.0), strict=True):
                 # Convolutions are linear: a factor of the kernel saves one of the image.
                 x, mask = convolve_and_pool(x, mask, convolution.kernel * scale, convolution.bias)
         _, t, k, j, _ = ops.shape(x)
         W3_TKJC = ops.reshape(ops.cast(self.W3, "float32"), self.grid)[:t, :k, :j]
-        logits = ops.einsum("atkjc,tkjc->a", ops.cast(x, "float32"), W3_TKJC) + ops.cast(self.b3, "float32")
+        logits = ops.einsum("atkjc,tkjc->a", ops.cast(x, "float32"), W3_TKJC) + ops.cast(
+            self.b3, "float32"
+        )
         return ops.reshape(logits, (B, N))
 
     def _check_sizes(self, shape):
@@ -114,12 +130,13 @@ class MatchAggregation(keras.layers.Layer):
 def convolve_and_pool(x, mask, kernel, bias):
     """`max_pool(ELU(conv(x) + b))` over the real cells alone.
 
-    Bias and ELU grow with their argument, so they come after the maximum, which leaves one of 27 cells. From float
-    `(P, T, K, J, C)`, zero in padded cells, and its mask `(P, T, K, J)` to float `(P, t, k, j, F)`, zero where a window
-    has no real cell, and the mask of windows that have one.
+    Bias and ELU grow with their argument, so they come after the maximum, which leaves one of 27
+    cells. From float `(P, T, K, J, C)`, zero in padded cells, and its mask `(P, T, K, J)` to float
+    `(P, t, k, j, F)`, zero where a window has no real cell, and the mask of windows that have one.
     """
-    # The convolution's own padding is part of `_pad_ends`: with oneDNN, TensorFlow 2.21 makes one operation of a
-    # padding and a convolution after it, which forgets that the convolution is a "same" one.
+    # The convolution's own padding is part of `_pad_ends`: with oneDNN, TensorFlow 2.21 makes one
+    # operation of a padding and a convolution after it, which forgets that the convolution is a
+    # "same" one.
     x, mask = _pad_ends(x, around=1), _pad_ends(mask)
     x = ops.conv(x, ops.cast(kernel, x.dtype), padding="valid")
     x, mask = max_pool_3d(x, POOL, mask)
@@ -127,13 +144,16 @@ def convolve_and_pool(x, mask, kernel, bias):
 
 
 def _pad_ends(x, around=0):
-    """Pads `(P, T, K, J, ...)` at the ends so that pooling windows begin with the first cell and turns come in threes.
+    """Pads `(P, T, K, J, ...)` at the ends so that pooling windows begin with the first cell and
+    turns come in threes.
 
     `around` is the number of cells added on every side besides.
 
-    Windows would begin before the first cell if 1 were left over. TensorFlow 2.21's gradient of a kernel on a CPU in
-    bfloat16 is garbage where an image is two turns deep.
+    Windows would begin before the first cell if 1 were left over. TensorFlow 2.21's gradient of a
+    kernel on a CPU in bfloat16 is garbage where an image is two turns deep.
     """
     _, T, K, J = ops.shape(x)[:4]
     ends = [-T % POOL, *(2 * (n % POOL) * (2 - n % POOL) for n in (K, J))]
-    return ops.pad(x, [(0, 0), *((around, around + end) for end in ends), *[(0, 0)] * (len(x.shape) - 4)])
+    return ops.pad(
+        x, [(0, 0), *((around, around + end) for end in ends), *[(0, 0)] * (len(x.shape) - 4)]
+    )

@@ -1,13 +1,14 @@
 """Attention of every turn of a dialog over the sentences before it (MEMMA, equations 9 to 11).
 
 Shape suffixes:
-    B dialogs   T turns   M sentences   R turn distances   D features   H heads   E features of a head (D / H)
+    B dialogs   T turns   M sentences   R turn distances   D features   H heads   E features of a
+    head (D / H)
 """
 
 import keras
 from keras import ops
 
-from layers.masking import masked_softmax
+from colloquy.layers.masking import masked_softmax
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -17,8 +18,9 @@ class MemoryAttention(keras.layers.Layer):
         head_h = softmax(Q W_h^Q (K W_h^K)^T / divisor) V W_h^V          (eq. 9, 10)
         o      = [head_1; ..; head_H] W^O                                (eq. 11)
 
-    `K = V` is the memory, each sentence plus the vector of its distance in time, if times are given. Projections are
-    linear, so the times are projected by themselves, once for all sentences of equal distance.
+    `K = V` is the memory, each sentence plus the vector of its distance in time, if times are
+    given. Projections are linear, so the times are projected by themselves, once for all sentences
+    of equal distance.
 
     Args:
         heads: H, divides D. Without projections 1.
@@ -28,7 +30,8 @@ class MemoryAttention(keras.layers.Layer):
     Call arguments:
         query: Float `(B, T, D)`.
         memory: Float `(B, M, D)`.
-        mask: Boolean `(B, T, M)`, `True` where a turn may attend. A turn without any sentence before it gets zeros.
+        mask: Boolean `(B, T, M)`, `True` where a turn may attend. A turn without any sentence
+            before it gets zeros.
         time_vectors: Float `(R, D)`, or `None`.
         distances: One-hot float `(B, T, M, R)`, with `time_vectors`.
 
@@ -39,25 +42,32 @@ class MemoryAttention(keras.layers.Layer):
     def __init__(self, heads=1, projected=True, divisor=1.0, **kwargs):
         super().__init__(**kwargs)
         if heads > 1 and not projected:
-            raise ValueError(f"Several heads need projections. Received: heads={heads}, projected={projected}")
+            raise ValueError(
+                f"Several heads need projections. Received: heads={heads}, projected={projected}"
+            )
         self.heads, self.projected, self.divisor = heads, projected, divisor
         self.query_DHE = self.key_DHE = self.value_DHE = None
 
     def build(self, query_shape, memory_shape, *_):
         D, H = query_shape[-1], self.heads
         if D % H:
-            raise ValueError(f"The features must be a multiple of the heads. Received: features={D}, heads={H}")
+            raise ValueError(
+                f"The features must be a multiple of the heads. Received: features={D}, heads={H}"
+            )
         if self.projected:
             self.query_DHE, self.key_DHE, self.value_DHE = (
                 self.add_weight(name=name, shape=(D, H, D // H), initializer="glorot_uniform")
                 for name in ("query", "key", "value")
             )
-            self.output_HED = self.add_weight(name="output", shape=(H, D // H, D), initializer="glorot_uniform")
+            self.output_HED = self.add_weight(
+                name="output", shape=(H, D // H, D), initializer="glorot_uniform"
+            )
 
     def _split(self, x, kernel_DHE):
         if kernel_DHE is None:
             return x[..., None, :]
-        axes = "bm"[: len(x.shape) - 1]  # an ellipsis would make TensorFlow's einsum fifty times slower
+        # an ellipsis would make TensorFlow's einsum fifty times slower
+        axes = "bm"[: len(x.shape) - 1]
         return ops.einsum(f"{axes}d,dhe->{axes}he", x, kernel_DHE)
 
     def call(self, query, memory, mask, time_vectors=None, distances=None):
@@ -66,13 +76,17 @@ class MemoryAttention(keras.layers.Layer):
         V_BMHE = self._split(memory, self.value_DHE)
         logits_BHTM = ops.einsum("bthe,bmhe->bhtm", Q_BTHE, K_BMHE)
         if time_vectors is not None:
-            toward_BTHR = ops.einsum("bthe,rhe->bthr", Q_BTHE, self._split(time_vectors, self.key_DHE))
+            toward_BTHR = ops.einsum(
+                "bthe,rhe->bthr", Q_BTHE, self._split(time_vectors, self.key_DHE)
+            )
             logits_BHTM = logits_BHTM + ops.einsum("bthr,btmr->bhtm", toward_BTHR, distances)
         a_BHTM = masked_softmax(logits_BHTM / self.divisor, mask[:, None])
         o_BTHE = ops.einsum("bhtm,bmhe->bthe", a_BHTM, V_BMHE)
         if time_vectors is not None:
             at_BTHR = ops.einsum("bhtm,btmr->bthr", a_BHTM, distances)
-            o_BTHE = o_BTHE + ops.einsum("bthr,rhe->bthe", at_BTHR, self._split(time_vectors, self.value_DHE))
+            o_BTHE = o_BTHE + ops.einsum(
+                "bthr,rhe->bthe", at_BTHR, self._split(time_vectors, self.value_DHE)
+            )
         if self.projected:
             return ops.einsum("bthe,hed->btd", o_BTHE, self.output_HED), a_BHTM
         return o_BTHE[..., 0, :], a_BHTM

@@ -7,10 +7,10 @@ import keras
 import numpy as np
 from keras import ops
 
-from layers import check_choice
-from layers.bag_of_words import BagOfWords, scaled_sinusoids
-from layers.masking import mask_from_ids, zero_padding
-from layers.memory_attention import MemoryAttention
+from colloquy.layers import check_choice
+from colloquy.layers.bag_of_words import BagOfWords, scaled_sinusoids
+from colloquy.layers.masking import mask_from_ids, zero_padding
+from colloquy.layers.memory_attention import MemoryAttention
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -20,28 +20,41 @@ class OrderedWords(BagOfWords):
         position:   x = sum_j l_j * E[w_j],   l_jk = (1 - j/J) - (k/d) (1 - 2j/J)
         attention:  y_j = E[w_j] + PE_j,      x = sum_j (y_j + MultiHead(y, y, y)_j)
 
-    `position` is the position encoding of Sukhbaatar et al. 2015, section 4.1, for the j-th of J words and the k-th of
-    d features. In `attention` the words of a sentence attend to each other, by the multi-head attention of MEMMA's
-    equations 9 to 11; `PE` are the sinusoids of `layers.positions`, scaled as in `layers.bag_of_words`.
+    `position` is the position encoding of Sukhbaatar et al. 2015, section 4.1, for the j-th of J
+    words and the k-th of d features. In `attention` the words of a sentence attend to each other,
+    by the multi-head attention of MEMMA's equations 9 to 11; `PE` are the sinusoids of
+    `layers.positions`, scaled as in `layers.bag_of_words`.
 
     Args:
         vocabulary_size, dimension: See `BagOfWords`.
-        max_words: Words of the longest sentence; words after that have the sinusoids of the last place.
+        max_words: Words of the longest sentence; words after that have the sinusoids of the last
+            place.
         encoding: `"position"` or `"attention"`.
         heads: H, of `attention`.
         trained: `False`: frozen random word vectors; the attention is trained.
 
-    Call arguments and result are those of `BagOfWords`, with ids `(S, W)`; padding has no place. With `rows`, as for
-    candidates, sentences are plain sums.
+    Call arguments and result are those of `BagOfWords`, with ids `(S, W)`; padding has no place.
+    With `rows`, as for candidates, sentences are plain sums.
     """
 
-    def __init__(self, vocabulary_size, dimension, max_words=0, encoding="position", heads=1, trained=True, **kwargs):
+    def __init__(
+        self,
+        vocabulary_size,
+        dimension,
+        max_words=0,
+        encoding="position",
+        heads=1,
+        trained=True,
+        **kwargs,
+    ):
         super().__init__(vocabulary_size, dimension, max_words, **kwargs)
         check_choice("encoding", encoding, ("position", "attention"))
         self.encoding, self.heads, self.trained = encoding, heads, trained
         if encoding == "attention":
             divisor = (self.dimension / heads) ** 0.5
-            self.attend = MemoryAttention(heads, divisor=divisor, name="words", dtype=self.dtype_policy)
+            self.attend = MemoryAttention(
+                heads, divisor=divisor, name="words", dtype=self.dtype_policy
+            )
 
     def build(self, ids_shape, rows_shape=None):
         super().build(ids_shape, rows_shape)
@@ -55,18 +68,30 @@ class OrderedWords(BagOfWords):
         if rows is not None:
             return ops.segment_sum(words, rows, count)
         mask_SW = mask_from_ids(ids)
-        return self._positions(words, mask_SW) if self.encoding == "position" else self._attention(words, mask_SW)
+        return (
+            self._positions(words, mask_SW)
+            if self.encoding == "position"
+            else self._attention(words, mask_SW)
+        )
 
     def _positions(self, E_SWD, mask_SW):
         """`l` is one term without k and k/d times another, so no weights `(S, W, D)` are formed."""
         j_SW = ops.cumsum(ops.cast(mask_SW, "float32"), axis=1)
         part_SW = ops.cast(j_SW / ops.maximum(j_SW[:, -1:], 1.0), E_SWD.dtype)
-        k_D = ops.convert_to_tensor(np.arange(1, self.dimension + 1) / self.dimension, dtype=E_SWD.dtype)
-        return ops.einsum("sw,swd->sd", 1 - part_SW, E_SWD) - k_D * ops.einsum("sw,swd->sd", 1 - 2 * part_SW, E_SWD)
+        k_D = ops.convert_to_tensor(
+            np.arange(1, self.dimension + 1) / self.dimension, dtype=E_SWD.dtype
+        )
+        return ops.einsum("sw,swd->sd", 1 - part_SW, E_SWD) - k_D * ops.einsum(
+            "sw,swd->sd", 1 - 2 * part_SW, E_SWD
+        )
 
     def _attention(self, E_SWD, mask_SW):
-        place_SW = ops.clip(ops.cumsum(ops.cast(mask_SW, "int32"), axis=1) - 1, 0, self.max_words - 1)
-        PE_SWD = ops.take(ops.convert_to_tensor(self.places_WD, dtype=E_SWD.dtype), place_SW, axis=0)
+        place_SW = ops.clip(
+            ops.cumsum(ops.cast(mask_SW, "int32"), axis=1) - 1, 0, self.max_words - 1
+        )
+        PE_SWD = ops.take(
+            ops.convert_to_tensor(self.places_WD, dtype=E_SWD.dtype), place_SW, axis=0
+        )
         y_SWD = zero_padding(E_SWD + PE_SWD, mask_SW[..., None])
         attended_SWD, _ = self.attend(y_SWD, y_SWD, mask_SW[:, :, None] & mask_SW[:, None, :])
         return ops.sum(y_SWD + attended_SWD, axis=1)

@@ -1,4 +1,5 @@
-"""Sinusoidal positions (Vaswani et al. 2017, section 3.5), as the paper and as DAM's release add them to word vectors.
+"""Sinusoidal positions (Vaswani et al. 2017, section 3.5), as the paper and as DAM's release add
+them to word vectors.
 
 Shape suffixes:  ... leading axes   K words   D features
 """
@@ -11,14 +12,18 @@ from keras import ops
 
 
 def sinusoids(length, dimension, max_timescale):
-    """Sines and cosines of the positions at geometrically spaced wavelengths, NumPy float32 `(length, dimension)`.
+    """Sines and cosines of the positions at geometrically spaced wavelengths, NumPy float32
+    `(length, dimension)`.
 
-        signal[p] = [sin(p / s_0), .., sin(p / s_m), cos(p / s_0), .., cos(p / s_m)],  s_i = max_timescale^(i / m)
+        signal[p] = [sin(p / s_0), .., sin(p / s_m), cos(p / s_0), .., cos(p / s_m)],  s_i =
+        max_timescale^(i / m)
 
-    An odd dimension gets a last column of zeros. `max_timescale` is the longest wavelength divided by 2 pi.
+    An odd dimension gets a last column of zeros. `max_timescale` is the longest wavelength divided
+    by 2 pi.
 
     >>> sinusoids(2, 4, 10.0).round(3).tolist()
-    [[0.0, 0.0, 1.0, 1.0], [0.8410000205039978, 0.10000000149011612, 0.5400000214576721, 0.9950000047683716]]
+    [[0.0, 0.0, 1.0, 1.0], [0.8410000205039978, 0.10000000149011612, 0.5400000214576721,
+    0.9950000047683716]]
     """
     half = dimension // 2
     scales = np.exp(np.arange(half) * (math.log(max_timescale) / max(half - 1, 1)))
@@ -28,7 +33,8 @@ def sinusoids(length, dimension, max_timescale):
 
 
 def interleaved_sinusoids(length, dimension):
-    """Sines and cosines of the positions, interleaved as in Vaswani et al., NumPy float32 `(length, dimension)`.
+    """Sines and cosines of the positions, interleaved as in Vaswani et al., NumPy float32 `(length,
+    dimension)`.
 
         signal[p, 2i] = sin(p / 10000^(2i / d)),   signal[p, 2i + 1] = cos(p / 10000^(2i / d))
 
@@ -42,11 +48,13 @@ def interleaved_sinusoids(length, dimension):
 
 @keras.saving.register_keras_serializable("colloquy")
 class PositionalEncoding(keras.layers.Layer):
-    """Adds sinusoids to word vectors, each position weighted by a learnt number that starts at zero.
+    """Adds sinusoids to word vectors, each position weighted by a learnt number that starts at
+    zero.
 
         output_k = x_k + lambda_k signal_k
 
-    From float `(..., K, D)`, `K <= max_words`, to the same shape and dtype. Source: operations.py of DAM's release.
+    From float `(..., K, D)`, `K <= max_words`, to the same shape and dtype. Source: operations.py
+    of DAM's release.
 
     Args:
         max_words: Number of weights, one per position.

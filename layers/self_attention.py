@@ -6,21 +6,22 @@ Shape suffixes:  B batch   T, K words   D features
 import keras
 from keras import ops
 
-from layers.attention_flow import AttentionFlow
-from layers.gradients import Dense
-from layers.masking import masked_softmax
+from colloquy.layers.attention_flow import AttentionFlow
+from colloquy.layers.gradients import Dense
+from colloquy.layers.masking import masked_softmax
 
 
 @keras.saving.register_keras_serializable("colloquy")
 class SelfAttention(keras.layers.Layer):
     """Adds to every word of a text what it attends to among the others.
 
-        S_tk = w . [m_t; m_k; m_t * m_k]                         (BiDAF's eq. 1, of a text with itself)
-        a_t = softmax_{k != t}(S_tk),    m~_t = sum_k a_tk m_k
-        y_t = m_t + W [m_t; m~_t; m_t * m~_t] + b
+        S_tk = w . [m_t; m_k; m_t * m_k]                         (BiDAF's eq. 1, of a text with
+        itself) a_t = softmax_{k != t}(S_tk),    m~_t = sum_k a_tk m_k y_t = m_t + W [m_t; m~_t; m_t
+        * m~_t] + b
 
-    Differs from the paper, which takes the positive part of the sum's second term: here `W` starts at zero and no part
-    is taken, so the layer starts as the identity and can be put into a trained network.
+    Differs from the paper, which takes the positive part of the sum's second term: here `W` starts
+    at zero and no part is taken, so the layer starts as the identity and can be put into a trained
+    network.
 
     Call arguments:
         x: `m`, float `(B, T, D)`.
@@ -46,4 +47,6 @@ class SelfAttention(keras.layers.Layer):
         others_BTK = (t[:, None] != t) & mask[:, None, :]
         a_BTK = masked_softmax(self.match.similarity(m_BTD, m_BTD), others_BTK)
         m_tilde_BTD = ops.matmul(a_BTK, m_BTD)
-        return m_BTD + self.fusion(ops.concatenate([m_BTD, m_tilde_BTD, m_BTD * m_tilde_BTD], axis=-1))
+        return m_BTD + self.fusion(
+            ops.concatenate([m_BTD, m_tilde_BTD, m_BTD * m_tilde_BTD], axis=-1)
+        )

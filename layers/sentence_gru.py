@@ -5,9 +5,9 @@ Shape suffixes:  S sentences   W words   D features
 
 import keras
 
-from layers.bag_of_words import STDDEV
-from layers.masking import mask_from_ids
-from layers.word_embedding import WordEmbedding
+from colloquy.layers.bag_of_words import STDDEV
+from colloquy.layers.masking import mask_from_ids
+from colloquy.layers.word_embedding import WordEmbedding
 
 
 @keras.saving.register_keras_serializable("colloquy")

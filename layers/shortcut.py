@@ -2,14 +2,15 @@
 
 import keras
 
-from layers import check_choice
+from colloquy.layers import check_choice
 
 KINDS = ("gated", "identity", "none")
 
 
 @keras.saving.register_keras_serializable("colloquy")
 class Shortcut(keras.layers.Layer):
-    """Combines the output of a hop, `o`, with the state before it, `x`; float `(..., D)` both, as is the result.
+    """Combines the output of a hop, `o`, with the state before it, `x`; float `(..., D)` both, as
+    is the result.
 
         gated:     o * T(x) + x * (1 - T(x)),  T(x) = activation(W x + b)     (highway, eq. 13)
         identity:  o + x                                                      (residual, eq. 12)
@@ -17,8 +18,9 @@ class Shortcut(keras.layers.Layer):
 
     Args:
         kind: One of `KINDS`.
-        activation: Activation of the gate: MEMMA's `tanh`, which also subtracts, or a `sigmoid` as in highway networks
-            (Srivastava et al. 2015) and the gated memory network (Liu and Perez 2017, eq. 9).
+        activation: Activation of the gate: MEMMA's `tanh`, which also subtracts, or a `sigmoid` as
+            in highway networks (Srivastava et al. 2015) and the gated memory network (Liu and Perez
+            2017, eq. 9).
     """
 
     def __init__(self, kind="gated", activation="tanh", **kwargs):

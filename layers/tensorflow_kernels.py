@@ -1,4 +1,5 @@
-"""Operations of TensorFlow missing from `keras.ops`; the one file of `layers/` and `models/` that imports it.
+"""Operations of TensorFlow missing from `keras.ops`; the one file of `layers/` and `models/` that
+imports it.
 
 Shape suffixes:  B batch   T steps   D features of the input   H units   G gates, 4H   R rows
 """
@@ -7,14 +8,19 @@ import functools
 
 import keras
 
-from layers.masking import zero_padding
+from colloquy.layers.masking import zero_padding
 
 PARTS = 4  # parts of a sequence's steps, each one operation in `_states_by_operation`
 
 
 def has_kernels(dtype):
-    """True if `bilstm` and `normalize_rows` exist for a dtype and are faster: on TensorFlow without a GPU."""
-    if keras.config.backend() != "tensorflow" or keras.backend.standardize_dtype(dtype) not in ("float32", "bfloat16"):
+    """True if `bilstm` and `normalize_rows` exist for a dtype and are faster: on TensorFlow without
+    a GPU.
+    """
+    if keras.config.backend() != "tensorflow" or keras.backend.standardize_dtype(dtype) not in (
+        "float32",
+        "bfloat16",
+    ):
         return False
     import tensorflow as tf
 
@@ -24,8 +30,9 @@ def has_kernels(dtype):
 def bilstm(x_BTD, mask_BT, forward, backward, training=False):
     """`keras.layers.Bidirectional` of two LSTMs, with zeros at padding, which is at the end.
 
-    `forward` and `backward` are kernel `(D, 4H)`, recurrent kernel `(H, 4H)` and bias `(4H,)` of a `keras.layers.LSTM`.
-    The result, `(B, T, 2H)`, has the dtype of `x_BTD`, float32 or bfloat16; the input is finite also at padding.
+    `forward` and `backward` are kernel `(D, 4H)`, recurrent kernel `(H, 4H)` and bias `(4H,)` of a
+    `keras.layers.LSTM`. The result, `(B, T, 2H)`, has the dtype of `x_BTD`, float32 or bfloat16;
+    the input is finite also at padding.
     """
     import tensorflow as tf
 
@@ -38,10 +45,11 @@ def bilstm(x_BTD, mask_BT, forward, backward, training=False):
 def lstm(x_TBD, mask_TB, kernel, recurrent_kernel, bias, backwards, training):
     """One direction of `bilstm`, `(T, B, H)`; its states are float32.
 
-    A training batch takes a loop. Keras's own multiplies by the input's weights in each step, and its gradient adds to
-    theirs in each. Here such products are of all steps at once, the gradient's in the dtype of `x_TBD`. An answer takes
-    the operation `BlockLSTMV2`, the faster one for a single sequence and for several the slower one: one thread of
-    TensorFlow, which computes the large requests in `serving.models`, computes no loop.
+    A training batch takes a loop. Keras's own multiplies by the input's weights in each step, and
+    its gradient adds to theirs in each. Here such products are of all steps at once, the gradient's
+    in the dtype of `x_TBD`. An answer takes the operation `BlockLSTMV2`, the faster one for a
+    single sequence and for several the slower one: one thread of TensorFlow, which computes the
+    large requests in `serving.models`, computes no loop.
     """
     import tensorflow as tf
 
@@ -52,15 +60,24 @@ def lstm(x_TBD, mask_TB, kernel, recurrent_kernel, bias, backwards, training):
         h_TBH, *states = states_of(tf.cast(x, "float32"), mask_TB, *weights, backwards)
 
         def gradient(g):
-            d_TBG = _gate_gradients(tf.cast(g, "float32"), mask_TB, *states, tf.cast(w_h, "float32"), backwards)
+            d_TBG = _gate_gradients(
+                tf.cast(g, "float32"), mask_TB, *states, tf.cast(w_h, "float32"), backwards
+            )
             b_grad = tf.reduce_sum(d_TBG, axis=(0, 1))
             d = tf.cast(d_TBG, x.dtype)
 
             def weights_grad(y, d):  # `tensordot` would transpose them in memory
-                return tf.matmul(*(tf.reshape(each, (-1, each.shape[-1])) for each in (y, d)), transpose_a=True)
+                return tf.matmul(
+                    *(tf.reshape(each, (-1, each.shape[-1])) for each in (y, d)), transpose_a=True
+                )
 
             w_h_grad = weights_grad(tf.cast(_before(h_TBH, backwards), x.dtype), d)
-            return tf.tensordot(d, w_x, [[2], [1]]), weights_grad(x, d), w_h_grad, tf.cast(b_grad, b.dtype)
+            return (
+                tf.tensordot(d, w_x, [[2], [1]]),
+                weights_grad(x, d),
+                w_h_grad,
+                tf.cast(b_grad, b.dtype),
+            )
 
         return tf.cast(h_TBH, x.dtype), gradient
 
@@ -78,8 +95,9 @@ def _before(states_TBH, backwards):
 def _states_by_operation(x_TBD, mask_TB, w_DG, w_HG, b_G, backwards):
     """Outputs, cells, gates i, f, o and new contents of all steps, `(T, B, H)` each.
 
-    A step takes as long as reading its weights. So the words of a part of the steps, if they are few, are multiplied
-    by those of the input all at once, and each word's one-hot vector reads its product, a row of the weights.
+    A step takes as long as reading its weights. So the words of a part of the steps, if they are
+    few, are multiplied by those of the input all at once, and each word's one-hot vector reads its
+    product, a row of the weights.
     """
     import tensorflow as tf
 
@@ -136,13 +154,19 @@ def _states_by_loop(x_TBD, mask_TB, w_DG, w_HG, b_G, backwards):
         written = zip(results, (h_BH, c_BH, i, f, o, new), strict=True)
         return n + 1, h_BH, c_BH, *(result.write(t, each) for result, each in written)
 
-    start = 0, *[tf.zeros((B, H))] * 2, *(tf.TensorArray("float32", T, element_shape=(None, H)) for _ in range(6))
+    start = (
+        0,
+        *[tf.zeros((B, H))] * 2,
+        *(tf.TensorArray("float32", T, element_shape=(None, H)) for _ in range(6)),
+    )
     _, _, _, *results = tf.while_loop(lambda n, *_: n < T, step, start, parallel_iterations=1)
     return [result.stack() for result in results]
 
 
 def _gate_gradients(g_TBH, mask_TB, c_TBH, i, f, o, new, w_HG, backwards):
-    """The gradients of an LSTM's gates before their sigmoid or tanh, `(T, B, 4H)`, from the last step to the first."""
+    """The gradients of an LSTM's gates before their sigmoid or tanh, `(T, B, 4H)`, from the last
+    step to the first.
+    """
     import tensorflow as tf
 
     tanh_c, real_TB1 = tf.tanh(c_TBH), tf.cast(mask_TB, "float32")[..., None]
@@ -168,11 +192,13 @@ def _gate_gradients(g_TBH, mask_TB, c_TBH, i, f, o, new, w_HG, backwards):
 
 
 def normalize_rows(x_RD, gamma_D, beta_D, epsilon):
-    """Layer normalisation: each row less its mean, over its standard deviation, times `gamma`, plus `beta`.
+    """Layer normalisation: each row less its mean, over its standard deviation, times `gamma`, plus
+    `beta`.
 
-    Batch normalisation with the rows as channels is the form that TensorFlow's graph optimizer knows: it makes one
-    operation of these lines, oneDNN's, which computes in float32 whatever the dtype, if the number of rows is not part
-    of the graph. That takes a seventh of the time of seven operations.
+    Batch normalisation with the rows as channels is the form that TensorFlow's graph optimizer
+    knows: it makes one operation of these lines, oneDNN's, which computes in float32 whatever the
+    dtype, if the number of rows is not part of the graph. That takes a seventh of the time of seven
+    operations.
 
     The result has the dtype of `x_RD`, float32 or bfloat16.
     """
@@ -189,4 +215,6 @@ def normalize_rows(x_RD, gamma_D, beta_D, epsilon):
         data_format="NCHW",
         is_training=True,
     )
-    return tf.reshape(h, tf.shape(x_RD)) * tf.cast(gamma_D, x_RD.dtype) + tf.cast(beta_D, x_RD.dtype)
+    return tf.reshape(h, tf.shape(x_RD)) * tf.cast(gamma_D, x_RD.dtype) + tf.cast(
+        beta_D, x_RD.dtype
+    )

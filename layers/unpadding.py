@@ -6,20 +6,23 @@ Shape suffixes:  ... leading axes   P all rows   R unpadded rows   D features
 import keras
 from keras import ops
 
-from layers.gradients import with_gradient
-from layers.masking import zero_padding
+from colloquy.layers.gradients import with_gradient
+from colloquy.layers.masking import zero_padding
 
 
 def apply_padded(function, x, mask):
-    """Applies a function of single rows to `x`, float `(..., D)`, then sets the padded rows to zero."""
+    """Applies a function of single rows to `x`, float `(..., D)`, then sets the padded rows to
+    zero.
+    """
     return zero_padding(function(x), mask[..., None])
 
 
 def apply_unpadded(function, x, mask):
     """`apply_padded` without computing padding: the function gets the unpadded rows as one matrix.
 
-    The number of real rows depends on the data, which XLA cannot compile. It is rounded up to a multiple of 64 by rows
-    whose results are dropped: on a CPU TensorFlow prepares its kernels for each size, so few should occur.
+    The number of real rows depends on the data, which XLA cannot compile. It is rounded up to a
+    multiple of 64 by rows whose results are dropped: on a CPU TensorFlow prepares its kernels for
+    each size, so few should occur.
 
     >>> x, mask = np.array([[[1.0], [2.0]], [[3.0], [4.0]]]), np.array([[True, False], [True, True]])
     >>> keras.ops.convert_to_numpy(apply_unpadded(lambda rows: -rows, x, mask)).ravel().tolist()
@@ -32,7 +35,8 @@ def apply_unpadded(function, x, mask):
 
 
 def unpadding(mask, multiple=64):
-    """`unpad` and `repad` between a padded array and its unpadded rows: gathers, each the gradient of the other.
+    """`unpad` and `repad` between a padded array and its unpadded rows: gathers, each the gradient
+    of the other.
 
     Autodiff's gradient of a gather, a scatter, takes TensorFlow's CPU eight times as long.
 
@@ -41,8 +45,8 @@ def unpadding(mask, multiple=64):
         multiple: R is rounded up to it, by copies of the last real row.
 
     Returns:
-        Two functions. `unpad` takes `(..., D)` to `(R, D)`, the unpadded rows in their order. `repad` takes `(R, D)` to
-        `(..., D)`, zeros where the padding is.
+        Two functions. `unpad` takes `(..., D)` to `(R, D)`, the unpadded rows in their order.
+        `repad` takes `(R, D)` to `(..., D)`, zeros where the padding is.
 
     >>> unpad, repad = unpadding(np.array([[True, False], [False, True]]), multiple=1)
     >>> keras.ops.convert_to_numpy(unpad(np.array([[[1.0], [2.0]], [[3.0], [4.0]]]))).ravel().tolist()
@@ -73,7 +77,9 @@ def unpadding(mask, multiple=64):
 
 @keras.saving.register_keras_serializable("colloquy")
 class UnpadInTraining(keras.layers.Layer):
-    """Takes float `(..., D)` and its mask to the unpadded rows, `(R, D)`, in training on TensorFlow, else to itself."""
+    """Takes float `(..., D)` and its mask to the unpadded rows, `(R, D)`, in training on
+    TensorFlow, else to itself.
+    """
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)

@@ -11,13 +11,15 @@ from keras import ops
 class WordEmbedding(keras.layers.Embedding):
     """`keras.layers.Embedding` whose gradient is dense on every backend, unless asked otherwise.
 
-    On TensorFlow a lookup's gradient is a list of rows (`IndexedSlices`), one per occurrence of a word. Keras 3.15
-    squares these rows one by one for Adam's second moment and only then adds those of the same word: a sum of squares
-    instead of the square of the sum, so a word that occurs twice in a batch gets a wrong step. A dense gradient has one
-    row per word. It also lets Adam move words outside the batch, by their momentum, as the DAM release does.
+    On TensorFlow a lookup's gradient is a list of rows (`IndexedSlices`), one per occurrence of a
+    word. Keras 3.15 squares these rows one by one for Adam's second moment and only then adds those
+    of the same word: a sum of squares instead of the square of the sum, so a word that occurs twice
+    in a batch gets a wrong step. A dense gradient has one row per word. It also lets Adam move
+    words outside the batch, by their momentum, as the DAM release does.
 
     Args:
-        sparse_gradient: On TensorFlow the list of rows, for `engine.optimizers.LazyAdam`; elsewhere no effect.
+        sparse_gradient: On TensorFlow the list of rows, for `engine.optimizers.LazyAdam`; elsewhere
+            no effect.
         Others: See `keras.layers.Embedding`.
 
     >>> WordEmbedding(7, 3)(np.array([[1, 2]])).shape.as_list()
@@ -45,14 +47,17 @@ class ReversibleWordEmbedding(WordEmbedding):
 
     Call arguments:
         inputs: Ids, integer of any shape; with `scored`, features, float `(..., D)`.
-        scored: Number of rows, the first ones, with whose vectors the features are multiplied; 0: look up ids.
+        scored: Number of rows, the first ones, with whose vectors the features are multiplied; 0:
+            look up ids.
 
     Returns:
         Float `(..., D)`; with `scored` logits, float `(..., scored)`.
     """
 
     def call(self, inputs, scored=0):
-        if scored:  # rows are left out here: the gradient of a slice of the logits would be as large as they are
+        # rows are left out here: the gradient of a slice of the logits would be as large as they
+        # are
+        if scored:
             table_DV = ops.cast(ops.transpose(self.embeddings[:scored]), self.compute_dtype)
             return ops.matmul(ops.cast(inputs, self.compute_dtype), table_DV)
         return super().call(inputs)

@@ -2,9 +2,10 @@
 
     weight(w, text) = (occurrences of w in text) * idf(w),   idf(w) = ln((1 + n) / (1 + df(w)))
 
-`n` counts the training documents and `df(w)` those with the word `w`; a word that none of them has gets the largest
-idf, `ln(1 + n)`. Texts are lists (or padded rows) of word ids. Scores are float64, one per line, as
-`metrics.ranking.ranking_metrics` takes them. Vectors are sparse; `metrics.dialog` uses them too.
+`n` counts the training documents and `df(w)` those with the word `w`; a word that none of them has
+gets the largest idf, `ln(1 + n)`. Texts are lists (or padded rows) of word ids. Scores are float64,
+one per line, as `metrics.ranking.ranking_metrics` takes them. Vectors are sparse; `metrics.dialog`
+uses them too.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,10 +26,11 @@ def tfidf_scores(
     ignore: Iterable[int] = (),
     end_of_turn: int | None = None,
 ) -> np.ndarray:
-    """Cosine between the TF-IDF vectors of each context and its response; 0 where either lacks a counted word.
+    """Cosine between the TF-IDF vectors of each context and its response; 0 where either lacks a
+    counted word.
 
-    Document frequencies are those of `train_documents`, split at `end_of_turn`, the id that ends an utterance. Ids in
-    `ignore` are no words either.
+    Document frequencies are those of `train_documents`, split at `end_of_turn`, the id that ends an
+    utterance. Ids in `ignore` are no words either.
 
     >>> train = [[1, 2, 9, 1, 3], [1, 4]]  # three utterances, all with word 1: its idf is 0
     >>> tfidf_scores(train, [[1, 2, 9, 3], [1, 4, 0]], [[2, 1], [1, 2]], end_of_turn=9).round(3)
@@ -43,8 +45,11 @@ def tfidf_scores(
 # === TF-IDF vectors ===
 
 
-def count_words(*sides: Iterable[Sequence[int]], ignore: Iterable[int] = ()) -> list[sparse.csr_array]:
-    """Occurrences of each word in each text: for each iterable of texts a matrix `(texts, words)`, all of one width.
+def count_words(
+    *sides: Iterable[Sequence[int]], ignore: Iterable[int] = ()
+) -> list[sparse.csr_array]:
+    """Occurrences of each word in each text: for each iterable of texts a matrix `(texts, words)`,
+    all of one width.
 
     Ids in `ignore` do not count.
 
@@ -60,7 +65,9 @@ def count_words(*sides: Iterable[Sequence[int]], ignore: Iterable[int] = ()) -> 
 
 
 def inverse_frequencies(train: Iterable[sparse.csr_array], words: int) -> np.ndarray:
-    """The idf of each word, float64 `(words,)`, by counts of training documents; those without a word do not count."""
+    """The idf of each word, float64 `(words,)`, by counts of training documents; those without a
+    word do not count.
+    """
     documents, frequency = 0, np.zeros(words)
     for counts in train:
         documents += np.count_nonzero(np.diff(counts.indptr))
@@ -78,7 +85,9 @@ def unit_rows(counts: sparse.csr_array, idf: np.ndarray) -> sparse.csr_array:
 
 
 def _blocks(texts, ignore, end_of_turn=None):
-    """Yields the counts of `BLOCK` texts at a time; at `end_of_turn`, if given, a text is cut into rows."""
+    """Yields the counts of `BLOCK` texts at a time; at `end_of_turn`, if given, a text is cut into
+    rows.
+    """
     no_words, texts = np.array([PADDING, *ignore]), iter(texts)
     while block := list(islice(texts, BLOCK)):
         lengths = np.fromiter(map(len, block), np.int64, count=len(block))

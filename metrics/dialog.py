@@ -1,7 +1,8 @@
 """Dialog bAbI: correct responses and dialogs, upper bounds, and two baselines.
 
-Definitions: Bordes, Boureau and Weston, ICLR 2017 (section 4 for the baselines). Candidates are numbers into the
-corpus's candidate file, int64 `(responses,)`; texts are lists (or padded rows) of word ids, 0 is padding.
+Definitions: Bordes, Boureau and Weston, ICLR 2017 (section 4 for the baselines). Candidates are
+numbers into the corpus's candidate file, int64 `(responses,)`; texts are lists (or padded rows) of
+word ids, 0 is padding.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -9,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 from scipy import sparse
 
-from metrics.baselines import PADDING, count_words, inverse_frequencies, unit_rows
+from colloquy.metrics.baselines import PADDING, count_words, inverse_frequencies, unit_rows
 
 METRICS = ("per_response", "per_dialog")
 TIE = 1e-9  # closer cosines are equal: the same sum in another order differs by some 1e-16
@@ -17,7 +18,8 @@ BLOCK = 1 << 22  # scores in memory at a time
 
 
 def dialog_metrics(predicted, gold, dialog) -> dict[str, float]:
-    """The fractions of correct responses and of dialogs without a wrong response; `dialog` numbers each one's dialog.
+    """The fractions of correct responses and of dialogs without a wrong response; `dialog` numbers
+    each one's dialog.
 
     >>> dialog_metrics([4, 2, 7, 1], [4, 2, 7, 3], [0, 0, 5, 5])
     {'per_response': 0.75, 'per_dialog': 0.5}
@@ -32,7 +34,8 @@ def dialog_metrics(predicted, gold, dialog) -> dict[str, float]:
 
 
 def reachable_by_seen(train_gold, gold) -> np.ndarray:
-    """The responses that a model can give which only repeats training responses, bool `(responses,)`.
+    """The responses that a model can give which only repeats training responses, bool
+    `(responses,)`.
 
     Their fraction on the dev sets of tasks 1 to 6: 83.37, 99.29, 74.75, 56.67, 95.60, 88.70 %.
 
@@ -51,13 +54,14 @@ def reachable_by_types(
 ) -> np.ndarray:
     """The responses that a model with match types can give, bool `(responses,)`.
 
-    These are the responses seen in training, and those whose form was seen (their words in order, with the type in
-    place of each word that has one) and whose typed words all occur in the context, its memory or user turn. On the
-    dev sets of tasks 1 to 6: 100, 100, 74.75, 100, 99.97, 90.74 %. Several candidates of a form may fit a context: a
-    user who changes his mind names two values.
+    These are the responses seen in training, and those whose form was seen (their words in order,
+    with the type in place of each word that has one) and whose typed words all occur in the
+    context, its memory or user turn. On the dev sets of tasks 1 to 6: 100, 100, 74.75, 100, 99.97,
+    90.74 %. Several candidates of a form may fit a context: a user who changes his mind names two
+    values.
 
-    `type_of` is `{word id: type}` of the values in the knowledge base: cuisine, location, price, rating, phone,
-    address, number. Restaurants have no type in the paper.
+    `type_of` is `{word id: type}` of the values in the knowledge base: cuisine, location, price,
+    rating, phone, address, number. Restaurants have no type in the paper.
 
     >>> candidates = [[7], [8, 1], [8, 2], [8, 3]]  # "hello", "api_call rome", ".. paris", ".. london"
     >>> contexts = [set(), {9, 2}, {9}]
@@ -72,7 +76,9 @@ def reachable_by_types(
     forms = {form(candidate) for candidate in np.unique(train_gold).tolist()}
     reachable = reachable_by_seen(train_gold, gold)
     for i in np.flatnonzero(~reachable):
-        reachable[i] = form(gold[i]) in forms and type_of.keys() & candidates[gold[i]] <= set(contexts[i])
+        reachable[i] = form(gold[i]) in forms and type_of.keys() & candidates[gold[i]] <= set(
+            contexts[i]
+        )
     return reachable
 
 
@@ -84,10 +90,11 @@ def tfidf_match(
     contexts: Sequence[Sequence[int]],
     candidates: Sequence[Sequence[int]],
 ) -> np.ndarray:
-    """The candidate with the largest TF-IDF cosine (`metrics.baselines`) with each context; the lowest of equal ones.
+    """The candidate with the largest TF-IDF cosine (`metrics.baselines`) with each context; the
+    lowest of equal ones.
 
-    With the distinct training sentences as documents and history, facts and user turn as context, the dev sets of tasks
-    1 to 6 have 5.95, 14.04, 4.89, 0.00, 5.82, 1.47 % correct.
+    With the distinct training sentences as documents and history, facts and user turn as context,
+    the dev sets of tasks 1 to 6 have 5.95, 14.04, 4.89, 0.00, 5.82, 1.47 % correct.
 
     >>> tfidf_match([[1, 2], [1, 3]], [[1, 3, 3], [2, 0], [9]], [[1, 4], [2], [1, 3], [3, 1]])
     array([2, 1, 0])
@@ -100,12 +107,15 @@ def tfidf_match(
     return predicted
 
 
-def nearest_neighbour(train_inputs: Sequence[Sequence[int]], train_gold, inputs: Sequence[Sequence[int]]) -> np.ndarray:
+def nearest_neighbour(
+    train_inputs: Sequence[Sequence[int]], train_gold, inputs: Sequence[Sequence[int]]
+) -> np.ndarray:
     """The response to the training input with the largest TF-IDF cosine with each input.
 
-    Among several nearest inputs the most frequent response counts, as in the paper; among equally frequent ones, the
-    lowest candidate. An input that shares no word with any gets the most frequent response. On the last user turn the
-    dev sets of tasks 1 to 6 have 66.73, 78.98, 64.78, 56.67, 60.32, 29.02 % correct.
+    Among several nearest inputs the most frequent response counts, as in the paper; among equally
+    frequent ones, the lowest candidate. An input that shares no word with any gets the most
+    frequent response. On the last user turn the dev sets of tasks 1 to 6 have 66.73, 78.98, 64.78,
+    56.67, 60.32, 29.02 % correct.
 
     Differs from the paper: TF-IDF cosine instead of plain word overlap.
 
@@ -128,7 +138,9 @@ def nearest_neighbour(train_inputs: Sequence[Sequence[int]], train_gold, inputs:
 
 
 def _nearest(queries, keys):
-    """Yields blocks of queries, as slices, and which keys have the largest cosine with each, bool `(block, keys)`."""
+    """Yields blocks of queries, as slices, and which keys have the largest cosine with each, bool
+    `(block, keys)`.
+    """
     size = max(1, BLOCK // keys.shape[0])
     keys = keys.T.tocsr()
     for i in range(0, queries.shape[0], size):
@@ -140,5 +152,7 @@ def _nearest(queries, keys):
 def _distinct(texts):
     """The first places of the distinct bags of words, and the number of the bag of each text."""
     number = {}
-    bags = np.array([number.setdefault(tuple(sorted(text)), len(number)) for text in texts], np.int64)
+    bags = np.array(
+        [number.setdefault(tuple(sorted(text)), len(number)) for text in texts], np.int64
+    )
     return np.unique(bags, return_index=True)[1], bags

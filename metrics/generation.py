@@ -1,8 +1,9 @@
-"""Metrics of generated replies: perplexity, BLEU (Papineni et al. 2002), distinct-n (Li et al. 2016), length.
+"""Metrics of generated replies: perplexity, BLEU (Papineni et al. 2002), distinct-n (Li et al.
+2016), length.
 
-Texts are tokens separated by spaces, words or (Chinese) characters, as the dataset's tokenizer makes them; sacrebleu,
-which computes BLEU, does not tokenize again. Metrics are from 0 to 1, except perplexity and `length`, which counts
-tokens.
+Texts are tokens separated by spaces, words or (Chinese) characters, as the dataset's tokenizer
+makes them; sacrebleu, which computes BLEU, does not tokenize again. Metrics are from 0 to 1, except
+perplexity and `length`, which counts tokens.
 """
 
 import collections
@@ -10,11 +11,21 @@ import math
 import random
 from collections.abc import Iterable, Sequence
 
-METRICS = ("perplexity", "BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "distinct-1", "distinct-2", "length")
+METRICS = (
+    "perplexity",
+    "BLEU-1",
+    "BLEU-2",
+    "BLEU-3",
+    "BLEU-4",
+    "distinct-1",
+    "distinct-2",
+    "length",
+)
 
 
 def perplexity(nll: float, tokens: int) -> float:
-    """`exp` of the mean negative log-likelihood, in nats, of all tokens of a corpus, `_EOS_` included.
+    """`exp` of the mean negative log-likelihood, in nats, of all tokens of a corpus, `_EOS_`
+    included.
 
     >>> perplexity(3 * math.log(50), 3)
     50.0
@@ -26,9 +37,11 @@ def perplexity(nll: float, tokens: int) -> float:
 
 
 def bleu(replies: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, float]:
-    """Corpus BLEU-1 to BLEU-4: geometric mean of the precisions of n-grams up to that length, with brevity penalty.
+    """Corpus BLEU-1 to BLEU-4: geometric mean of the precisions of n-grams up to that length, with
+    brevity penalty.
 
-    Precisions of zero are smoothed as sacrebleu's default does (`exp`). Each reply has one or more references.
+    Precisions of zero are smoothed as sacrebleu's default does (`exp`). Each reply has one or more
+    references.
 
     >>> {name: round(value, 3) for name, value in bleu(["a b c d e"], [["a b c d f", "g h"]]).items()}
     {'BLEU-1': 0.8, 'BLEU-2': 0.775, 'BLEU-3': 0.737, 'BLEU-4': 0.669}
@@ -47,16 +60,23 @@ def bleu(replies: Sequence[str], references: Sequence[Sequence[str]]) -> dict[st
 def distinct(replies: Iterable[str], n: int) -> float:
     """Distinct n-grams of all replies divided by all their n-grams; 0 where there are none.
 
-    Differs from the paper: Li et al. 2016 divide by the number of tokens, which gives a smaller distinct-2.
+    Differs from the paper: Li et al. 2016 divide by the number of tokens, which gives a smaller
+        distinct-2.
 
     >>> distinct(["a b a", "a b"], 1), distinct(["a b a", "a b"], 2)
     (0.4, 0.6666666666666666)
     """
-    grams = [tuple(words[i : i + n]) for words in map(str.split, replies) for i in range(len(words) - n + 1)]
+    grams = [
+        tuple(words[i : i + n])
+        for words in map(str.split, replies)
+        for i in range(len(words) - n + 1)
+    ]
     return len(set(grams)) / len(grams) if grams else 0.0
 
 
-def generation_metrics(replies: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, float]:
+def generation_metrics(
+    replies: Sequence[str], references: Sequence[Sequence[str]]
+) -> dict[str, float]:
     """BLEU-1 to BLEU-4 of replies, distinct-1, distinct-2, and their mean length in tokens."""
     lengths = [len(reply.split()) for reply in replies]
     return {
@@ -67,7 +87,8 @@ def generation_metrics(replies: Sequence[str], references: Sequence[Sequence[str
 
 
 def by_source(sources: Sequence[str], targets: Sequence[str]) -> tuple[list[int], list[list[str]]]:
-    """Groups pairs of the same source: the first pair of each distinct source, and all its distinct targets.
+    """Groups pairs of the same source: the first pair of each distinct source, and all its distinct
+    targets.
 
     >>> by_source(["hi", "why ?", "hi"], ["hello", "so", "good day"])
     ([0, 1], [['hello', 'good day'], ['so']])
@@ -81,23 +102,37 @@ def by_source(sources: Sequence[str], targets: Sequence[str]) -> tuple[list[int]
 
 
 def baselines_of(
-    train: Sequence[str], sources: Sequence[str], targets: Sequence[str], seed: int = 1, several: bool = False
+    train: Sequence[str],
+    sources: Sequence[str],
+    targets: Sequence[str],
+    seed: int = 1,
+    several: bool = False,
 ) -> dict:
-    """Metrics of replies that need no model: the most frequent target of train, random ones, and those of people.
+    """Metrics of replies that need no model: the most frequent target of train, random ones, and
+    those of people.
 
-    `human` takes, for each source that occurs with several targets, the first of them as the reply and the others as
-    references. With `several`, a reply is compared with all targets of its source at once, else with each by itself.
+    `human` takes, for each source that occurs with several targets, the first of them as the reply
+    and the others as references. With `several`, a reply is compared with all targets of its source
+    at once, else with each by itself.
     """
     groups = by_source(sources, targets)[1]
     references = groups if several else [[target] for target in targets]
     found = {}
     if train:
-        most_frequent = min(collections.Counter(train).items(), key=lambda item: (-item[1], item[0]))[0]
+        most_frequent = min(
+            collections.Counter(train).items(), key=lambda item: (-item[1], item[0])
+        )[0]
         rng = random.Random(seed)
-        found[f"constant, {most_frequent:.60}"] = generation_metrics([most_frequent] * len(references), references)
-        found["random reply of train"] = generation_metrics([rng.choice(train) for _ in references], references)
+        found[f"constant, {most_frequent:.60}"] = generation_metrics(
+            [most_frequent] * len(references), references
+        )
+        found["random reply of train"] = generation_metrics(
+            [rng.choice(train) for _ in references], references
+        )
     with_others = [texts for texts in groups if len(texts) > 1]
     if with_others:
         name = f"human, {len(with_others):,} sources with several targets"
-        found[name] = generation_metrics([texts[0] for texts in with_others], [texts[1:] for texts in with_others])
+        found[name] = generation_metrics(
+            [texts[0] for texts in with_others], [texts[1:] for texts in with_others]
+        )
     return found

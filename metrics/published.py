@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from base.files import UserError
+from colloquy.base.files import UserError
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 REFERENCES = {"baselines": "baseline", "upper_bounds": "upper bound"}
@@ -11,13 +11,15 @@ REFERENCES = {"baselines": "baseline", "upper_bounds": "upper bound"}
 
 
 def scores(path=RESULTS / "scores.jsonl") -> list[dict]:
-    """The rows of a file of scores, if it exists: one per recipe, corpus, split and seed; baselines have no seed.
+    """The rows of a file of scores, if it exists: one per recipe, corpus, split and seed; baselines
+    have no seed.
 
-    Measured rows have `recipe, task, corpus, split, seed, metrics, epochs, minutes, command, commit, dirty, hardware,
-    versions, evaluation`, and where they apply `search` (of replies), `parts` (metrics of a part of the split),
-    `ensemble` (number of models), `epochs_before` (of the trainings that its weights come from), `budget` (the best
-    validation within this number of epochs), `trained_on` (another corpus) and `stale`: the reason why today's code
-    does not give these numbers.
+    Measured rows have `recipe, task, corpus, split, seed, metrics, epochs, minutes, command,
+    commit, dirty, hardware, versions, evaluation`, and where they apply `search` (of replies),
+    `parts` (metrics of a part of the split), `ensemble` (number of models), `epochs_before` (of the
+    trainings that its weights come from), `budget` (the best validation within this number of
+    epochs), `trained_on` (another corpus) and `stale`: the reason why today's code does not give
+    these numbers.
     """
     path = Path(path)
     try:
@@ -40,9 +42,10 @@ def reference_rows(record):
 def published(corpus: str | None = None) -> list[dict]:
     """The published scores on a corpus or all, in the file's order: the paper's own table first.
 
-    Rows have `task, corpus, split, model, metrics, source`; metrics from 0 to 1. Corpora are the published ones, as
-    `ubuntu-v1`, so no look-alike (`ubuntu-irc`) is compared with them. The split `test-oov` has entities that training
-    never names; rows of `test, difference` say how far one model is ahead of another.
+    Rows have `task, corpus, split, model, metrics, source`; metrics from 0 to 1. Corpora are the
+    published ones, as `ubuntu-v1`, so no look-alike (`ubuntu-irc`) is compared with them. The split
+    `test-oov` has entities that training never names; rows of `test, difference` say how far one
+    model is ahead of another.
 
     >>> [row["metrics"]["R10@1"] for row in published("ubuntu-v1") if row["model"] == "DAM"]
     [0.767]

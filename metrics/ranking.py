@@ -1,7 +1,7 @@
 """Response selection: `R_n@k`, MAP, MRR and P@1 over the candidates of each context.
 
-Definitions: Wu et al., ACL 2017 (the Douban corpus), as in Zhou et al., ACL 2018. `ties="release"` reproduces both
-scripts of the DAM release, for Ubuntu and for Douban.
+Definitions: Wu et al., ACL 2017 (the Douban corpus), as in Zhou et al., ACL 2018. `ties="release"`
+reproduces both scripts of the DAM release, for Ubuntu and for Douban.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,9 @@ TIES = ("loss", "release")
 
 @dataclass(frozen=True)
 class RankingResult:
-    """Metrics by their names in `METRICS`, and the counts of contexts: all, and the two kinds that are left out."""
+    """Metrics by their names in `METRICS`, and the counts of contexts: all, and the two kinds that
+    are left out.
+    """
 
     metrics: dict[str, float]
     counts: dict[str, int]
@@ -30,14 +32,15 @@ def ranking_metrics(scores, labels, groups, *, ties: str = "loss") -> RankingRes
         MRR:    1 / (rank of the first positive)
         P@1:    1 if the candidate of rank 1 is positive, else 0
 
-    All candidates of a context are ranked, ten or not. `R2@1` sets its first positive against its first negative in
-    file order. Contexts without a positive or without a negative are counted and left out, as Douban's authors did.
+    All candidates of a context are ranked, ten or not. `R2@1` sets its first positive against its
+    first negative in file order. Contexts without a positive or without a negative are counted and
+    left out, as Douban's authors did.
 
     Args:
         scores, labels: Float `(N,)`, and 1 for a positive response, 0 for a negative one.
         groups: Integers `(N,)`, the context of each line; the lines of a context are consecutive.
-        ties: `"loss"`: negatives rank before equal positives, so a constant score has `R10@1 = 0`. `"release"`: file
-            order, so it has `R10@1 = 1` if the positive is first.
+        ties: `"loss"`: negatives rank before equal positives, so a constant score has `R10@1 = 0`.
+            `"release"`: file order, so it has `R10@1 = 1` if the positive is first.
 
     >>> scores = [0.9, 0.1, 0.4, 0.2, 0.8, 0.5]
     >>> result = ranking_metrics(scores, [1, 0, 0, 1, 0, 0], [0, 0, 0, 1, 1, 1])
@@ -48,10 +51,16 @@ def ranking_metrics(scores, labels, groups, *, ties: str = "loss") -> RankingRes
     """
     if ties not in TIES:
         raise ValueError(f"ties: expected one of {', '.join(TIES)}. Received: {ties!r}")
-    scores, positive, groups = np.asarray(scores, np.float64), np.asarray(labels, np.int64), np.asarray(groups)
+    scores, positive, groups = (
+        np.asarray(scores, np.float64),
+        np.asarray(labels, np.int64),
+        np.asarray(groups),
+    )
     if not np.isfinite(scores).all():
         line = int(np.argmin(np.isfinite(scores)))
-        raise ValueError(f"scores: expected finite numbers. Received: {scores[line]} in line {line}, counted from 0")
+        raise ValueError(
+            f"scores: expected finite numbers. Received: {scores[line]} in line {line}, counted from 0"
+        )
     context = np.cumsum(np.diff(groups, prepend=groups[:1]) != 0)
     candidates = np.bincount(context)
     positives = np.bincount(context, weights=positive).astype(np.int64)

@@ -1,4 +1,5 @@
-"""SQuAD's exact match and F1: Rajpurkar et al. 2016, section 6.1, and the official evaluation script for version 1.1.
+"""SQuAD's exact match and F1: Rajpurkar et al. 2016, section 6.1, and the official evaluation
+script for version 1.1.
 
     text  ->  lower case, no punctuation, no articles, single spaces  ->  equal, or words in common
 
@@ -33,7 +34,8 @@ def exact_match(prediction: str, answer: str) -> float:
 
 
 def f1(prediction: str, answer: str) -> float:
-    """Harmonic mean of precision and recall of the prediction's words, each counted as often as it occurs.
+    """Harmonic mean of precision and recall of the prediction's words, each counted as often as it
+    occurs.
 
     >>> round(f1("Denver Broncos of Denver", "the Denver team"), 3)
     0.333
@@ -46,8 +48,11 @@ def f1(prediction: str, answer: str) -> float:
     return 2 * precision * recall / (precision + recall)
 
 
-def squad_metrics(predictions: Mapping[str, str], answers: Mapping[str, Sequence[str]]) -> dict[str, float]:
-    """EM and F1 of predictions: for each question the best over its reference answers, averaged over all questions.
+def squad_metrics(
+    predictions: Mapping[str, str], answers: Mapping[str, Sequence[str]]
+) -> dict[str, float]:
+    """EM and F1 of predictions: for each question the best over its reference answers, averaged
+    over all questions.
 
     Both map question ids to texts. A question without a prediction counts 0, as in the script.
 
@@ -55,7 +60,9 @@ def squad_metrics(predictions: Mapping[str, str], answers: Mapping[str, Sequence
     {'EM': 0.5, 'F1': 0.5}
     """
     if not answers or not all(answers.values()):
-        raise ValueError(f"expected questions with an answer each. Received: {len(answers)} questions")
+        raise ValueError(
+            f"expected questions with an answer each. Received: {len(answers)} questions"
+        )
     totals = dict.fromkeys(METRICS, 0.0)
     for id, references in answers.items():
         if id in predictions:

@@ -8,12 +8,14 @@ LOWER_IS_BETTER = {"perplexity"}
 
 
 def by_corpus(rows, metrics):
-    """A line per model, a column per corpus and split: mean and standard deviation over seeds, in per cent.
+    """A line per model, a column per corpus and split: mean and standard deviation over seeds, in
+    per cent.
 
-    `rows` have `recipe`, `corpus`, `split`, `metrics`, and if known `seed` and `settings`, `{field: value}`; a cell
-    shows the first of `metrics`, and the others in brackets. Returns the header and the lines, texts: the best first,
-    those without a seed last. `mean` is that of the first metric over all columns. Rows of a recipe that differ in a
-    setting have lines of their own, which name it.
+    `rows` have `recipe`, `corpus`, `split`, `metrics`, and if known `seed` and `settings`, `{field:
+    value}`; a cell shows the first of `metrics`, and the others in brackets. Returns the header and
+    the lines, texts: the best first, those without a seed last. `mean` is that of the first metric
+    over all columns. Rows of a recipe that differ in a setting have lines of their own, which name
+    it.
 
     >>> row = {"recipe": "MEMMA", "corpus": "babi-task1", "split": "dev", "seed": 1, "metrics": {"per_response": 1.0}}
     >>> other = {**row, "seed": 2, "metrics": {"per_response": 0.99}}
@@ -34,7 +36,9 @@ def by_corpus(rows, metrics):
         means = [_mean(seeds.values(), metrics[0]) for seeds in cells.values()]
         mean = None if None in means else statistics.mean(means)
         if len(columns) > 1:
-            shown.append(_shown(metrics[0], mean) if mean is not None and len(cells) == len(columns) else "")
+            shown.append(
+                _shown(metrics[0], mean) if mean is not None and len(cells) == len(columns) else ""
+            )
         counts = sorted({len(seeds) for seeds in cells.values() if None not in seeds})
         place = not counts, mean is None, mean if metrics[0] in LOWER_IS_BETTER else -(mean or 0.0)
         lines.append((place, [label, *shown, "-".join(map(str, counts))]))
@@ -42,7 +46,9 @@ def by_corpus(rows, metrics):
 
 
 def by_metric(scores, metrics):
-    """A cell per metric: its mean over dicts of metrics and the standard deviation; empty where one lacks it."""
+    """A cell per metric: its mean over dicts of metrics and the standard deviation; empty where one
+    lacks it.
+    """
     cells = []
     for metric in metrics:
         values = [found.get(metric) for found in scores]
@@ -51,12 +57,15 @@ def by_metric(scores, metrics):
         else:
             digits = 2 if max(values) > 1 else 3  # perplexity and length are no fractions
             spread = [statistics.stdev(values)] if len(values) > 1 else []
-            cells.append(" ± ".join(number(each, digits) for each in (statistics.mean(values), *spread)))
+            cells.append(
+                " ± ".join(number(each, digits) for each in (statistics.mean(values), *spread))
+            )
     return cells
 
 
 def mean_over_corpora(rows, name):
-    """The mean over corpora and splits of the mean over rows of a metric, or of a number that the rows hold.
+    """The mean over corpora and splits of the mean over rows of a metric, or of a number that the
+    rows hold.
 
     >>> row = {"corpus": "a", "split": "dev", "minutes": 1, "metrics": {}}
     >>> mean_over_corpora([row, {**row, "minutes": 3}, {**row, "corpus": "b", "minutes": 3}], "minutes")
@@ -78,23 +87,37 @@ def number(value, digits=3, sign=""):
 
 
 def markdown(header, lines):
-    """The text of a table, without columns at its end that are empty throughout; an empty cell is one space wide."""
+    """The text of a table, without columns at its end that are empty throughout; an empty cell is
+    one space wide.
+    """
     while lines and not any(line[-1] for line in lines):
         header, lines = header[:-1], [line[:-1] for line in lines]
-    shown = ["|" + "".join(f" {cell} |" if cell else " |" for cell in row) for row in (header, *lines)]
+    shown = [
+        "|" + "".join(f" {cell} |" if cell else " |" for cell in row) for row in (header, *lines)
+    ]
     return "\n".join([shown[0], f"|{'---|' * len(header)}", *shown[1:]])
 
 
 def _labels(rows):
-    """The recipe of each row, with the settings in which rows of its recipe, corpus and split differ."""
+    """The recipe of each row, with the settings in which rows of its recipe, corpus and split
+    differ.
+    """
     values = {}  # recipe, corpus, split, field: its values
     for row in rows:
         for field, value in row.get("settings", {}).items():
-            values.setdefault((row["recipe"], row["corpus"], row["split"], field), set()).add(str(value))
-    differing = {(name, field) for (name, _, _, field), texts in values.items() if len(texts) > 1 and field != "seed"}
+            values.setdefault((row["recipe"], row["corpus"], row["split"], field), set()).add(
+                str(value)
+            )
+    differing = {
+        (name, field)
+        for (name, _, _, field), texts in values.items()
+        if len(texts) > 1 and field != "seed"
+    }
     for row in rows:
         fields = sorted(field for name, field in differing if name == row["recipe"])
-        yield ", ".join([row["recipe"], *(f"{field}={row.get('settings', {}).get(field)}" for field in fields)])
+        yield ", ".join(
+            [row["recipe"], *(f"{field}={row.get('settings', {}).get(field)}" for field in fields)]
+        )
 
 
 def _mean(scores, metric):

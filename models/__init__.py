@@ -6,13 +6,16 @@ import importlib
 
 @dataclasses.dataclass(frozen=True)
 class ModelEntry:
-    """One row of `MODELS`. Its file is imported when it is needed: a wrong flag need not wait for TensorFlow."""
+    """One row of `MODELS`. Its file is imported when it is needed: a wrong flag need not wait for
+    TensorFlow.
+    """
 
     module: str  # the model's file, as a module
     name: str  # the `keras.Model` in it, which takes a config and returns logits
     task: str  # key of `tasks.TASKS`
     gains_in_bfloat16: bool = False
-    """True if it trains faster in bfloat16 where the CPU or GPU computes it, so that `--precision=auto` takes it there;
+    """True if it trains faster in bfloat16 where the CPU or GPU computes it, so that
+    `--precision=auto` takes it there;
     measured: results/benchmarks/training_speed.json/precision."""
 
     @property
@@ -27,17 +30,23 @@ class ModelEntry:
 
     @property
     def release_settings(self):
-        """Settings of `--set compatibility=release`: takes a variant, returns settings; `None` for most models."""
+        """Settings of `--set compatibility=release`: takes a variant, returns settings; `None` for
+        most models.
+        """
         return getattr(importlib.import_module(self.module), "release_settings", None)
 
 
 MODELS = {
-    "bidaf": ModelEntry("models.bidaf", "BiDAF", task="reading_comprehension"),
-    "dam": ModelEntry("models.dam", "DAM", task="selection", gains_in_bfloat16=True),
-    "memma": ModelEntry("models.memma", "MEMMA", task="dialog"),
-    "entity-memma": ModelEntry("models.memma", "EntityMEMMA", task="dialog"),
-    "memn2n": ModelEntry("models.memn2n", "MemN2N", task="dialog"),
-    "memr": ModelEntry("models.memn2n", "MEMR", task="dialog"),
-    "seq2seq": ModelEntry("models.seq2seq", "Seq2Seq", task="generation", gains_in_bfloat16=True),
-    "supervised-embeddings": ModelEntry("models.memn2n", "SupervisedEmbeddings", task="dialog"),
+    "bidaf": ModelEntry("colloquy.models.bidaf", "BiDAF", task="reading_comprehension"),
+    "dam": ModelEntry("colloquy.models.dam", "DAM", task="selection", gains_in_bfloat16=True),
+    "memma": ModelEntry("colloquy.models.memma", "MEMMA", task="dialog"),
+    "entity-memma": ModelEntry("colloquy.models.memma", "EntityMEMMA", task="dialog"),
+    "memn2n": ModelEntry("colloquy.models.memn2n", "MemN2N", task="dialog"),
+    "memr": ModelEntry("colloquy.models.memn2n", "MEMR", task="dialog"),
+    "seq2seq": ModelEntry(
+        "colloquy.models.seq2seq", "Seq2Seq", task="generation", gains_in_bfloat16=True
+    ),
+    "supervised-embeddings": ModelEntry(
+        "colloquy.models.memn2n", "SupervisedEmbeddings", task="dialog"
+    ),
 }

@@ -1,11 +1,15 @@
-"""BiDAF: Seo, Kembhavi, Farhadi and Hajishirzi, "Bidirectional Attention Flow for Machine Comprehension", ICLR 2017.
+"""BiDAF: Seo, Kembhavi, Farhadi and Hajishirzi, "Bidirectional Attention Flow for Machine
+Comprehension", ICLR 2017.
 
-characters, words -> highway -> LSTM -> attention flow G -> two LSTMs: M -> start; another LSTM -> end
+characters, words -> highway -> LSTM -> attention flow G -> two LSTMs: M -> start; another LSTM ->
+end
 
 Shape suffixes:
-    B batch   N distinct tokens of a batch   L characters   T context words   J query words   D features (the paper's d)
+    B batch   N distinct tokens of a batch   L characters   T context words   J query words   D
+    features (the paper's d)
 
-Each distinct token of a batch goes through characters, words and highway once, however often it occurs.
+Each distinct token of a batch goes through characters, words and highway once, however often it
+occurs.
 """
 
 import types
@@ -15,15 +19,15 @@ import keras
 from keras import ops
 from pydantic import Field, model_validator
 
-from base.config import Config, Dropout, NonNegative, Positive
-from layers.attention_flow import AttentionFlow
-from layers.bilstm import BiLSTM
-from layers.char_cnn import CharacterCNN, Highway
-from layers.dynamic_attention import DynamicBiLSTM
-from layers.masking import mask_from_ids, masked_logits, masked_softmax, zero_padding
-from layers.self_attention import SelfAttention
-from layers.word_embedding import WordEmbedding
-from models.configured import ConfiguredModel
+from colloquy.base.config import Config, Dropout, NonNegative, Positive
+from colloquy.layers.attention_flow import AttentionFlow
+from colloquy.layers.bilstm import BiLSTM
+from colloquy.layers.char_cnn import CharacterCNN, Highway
+from colloquy.layers.dynamic_attention import DynamicBiLSTM
+from colloquy.layers.masking import mask_from_ids, masked_logits, masked_softmax, zero_padding
+from colloquy.layers.self_attention import SelfAttention
+from colloquy.layers.word_embedding import WordEmbedding
+from colloquy.models.configured import ConfiguredModel
 
 
 class BiDAFConfig(Config):
@@ -34,16 +38,20 @@ class BiDAFConfig(Config):
     characters: Positive
     """Characters with an id, 1 to this."""
     trained_words: NonNegative = 0
-    """Number of words, the last ones, that have no vector in the file of word vectors; see `train_unknown`."""
+    """Number of words, the last ones, that have no vector in the file of word vectors; see
+    `train_unknown`.
+    """
     unknown_id: NonNegative = 2
     """Id of the unknown word."""
     embedding_dim: Positive = 100
     """Features of a word vector. Word vectors are frozen, except by the next two settings."""
     train_unknown: bool = False
-    """Train the vector of the unknown word and those of `trained_words`; `prepare.py --trained_words`."""
+    """Train the vector of the unknown word and those of `trained_words`; `prepare.py
+    --trained_words`.
+    """
     tuned_words: NonNegative = 0
-    """Number of words, the first ones (the most frequent in GloVe's files), whose vectors are trained (Chen et al.
-    2017, section 3.2); not in the paper."""
+    """Number of words, the first ones (the most frequent in GloVe's files), whose vectors are
+    trained (Chen et al. 2017, section 3.2); not in the paper."""
     hidden: Positive = 100
     """`d`, units of each LSTM in each direction."""
     character_dim: Positive = 8
@@ -53,16 +61,16 @@ class BiDAFConfig(Config):
     character_width: Positive = 5
     """Characters that a filter spans."""
     exact_match: bool = False
-    """Add to the input of the first LSTM a feature of each word: whether the other text, context or query, has it too
-    (Chen et al. 2017, section 3.2); not in the paper."""
+    """Add to the input of the first LSTM a feature of each word: whether the other text, context or
+    query, has it too (Chen et al. 2017, section 3.2); not in the paper."""
     self_attention: bool = False
-    """Between the two modelling LSTMs each context word attends to the others (Clark and Gardner 2018); not in the
-    paper."""
+    """Between the two modelling LSTMs each context word attends to the others (Clark and Gardner
+    2018); not in the paper."""
     dropout: Dropout = 0.2
     """Fraction dropped before each LSTM, before the logits and on the character vectors."""
     end_pointer: Literal["paper", "official"] = "paper"
-    """Input of the LSTM that finds the end. `paper`: `M`. `official`, as in the authors' code: `[G; M; a; M * a]`, `a`
-    the mean of `M` weighted by the probabilities of the start."""
+    """Input of the LSTM that finds the end. `paper`: `M`. `official`, as in the authors' code: `[G;
+    M; a; M * a]`, `a` the mean of `M` weighted by the probabilities of the start."""
     use_characters: bool = True
     """`False`: no character CNN, an ablation of the paper."""
     use_words: bool = True
@@ -78,19 +86,23 @@ class BiDAFConfig(Config):
     fusion: Literal["concat", "mlp"] = "concat"
     """`G` by concatenation, eq. 2, or by a perceptron on that, which the paper mentions."""
     length_penalty: Annotated[float, Field(ge=0)] = 0.0
-    """Nats subtracted from the score of an answer for each word after its first, in the search for the best span;
-    training does not use it. Not in the paper."""
+    """Nats subtracted from the score of an answer for each word after its first, in the search for
+    the best span; training does not use it. Not in the paper."""
     attention: Literal["flow", "dynamic"] = "flow"
-    """`flow`, or `dynamic`, an ablation of the paper: computed inside the first modelling LSTM from its state; `G` is
-    then `H`."""
+    """`flow`, or `dynamic`, an ablation of the paper: computed inside the first modelling LSTM from
+    its state; `G` is then `H`."""
 
     @model_validator(mode="after")
     def _check_words(self):
         if (self.train_unknown or self.tuned_words) and not self.use_words:
-            raise ValueError("train_unknown or tuned_words needs use_words=True. Received: use_words=False")
+            raise ValueError(
+                "train_unknown or tuned_words needs use_words=True. Received: use_words=False"
+            )
         tuned, words = self.tuned_words, self.vocabulary_size
         if tuned > words:
-            raise ValueError(f"tuned_words must be at most vocabulary_size={words}. Received: tuned_words={tuned}")
+            raise ValueError(
+                f"tuned_words must be at most vocabulary_size={words}. Received: tuned_words={tuned}"
+            )
         if not (self.use_characters or self.use_words):
             raise ValueError("use_characters and use_words must not both be False")
         return self
@@ -110,10 +122,11 @@ class BiDAF(ConfiguredModel):
         query: Likewise, `(B, J)`.
 
     Returns:
-        Logits of start and end, float32 `(B, 2, T)`; `masked_logits` makes those of padding, which changes no other.
+        Logits of start and end, float32 `(B, 2, T)`; `masked_logits` makes those of padding, which
+        changes no other.
 
-    Tokens are those of a batch, so `model.fit` takes batches from a generator. It would cut arrays by their first axis.
-    The loss here is that of an answer `(B, 2)`, its first and last word:
+    Tokens are those of a batch, so `model.fit` takes batches from a generator. It would cut arrays
+    by their first axis. The loss here is that of an answer `(B, 2)`, its first and last word:
 
     >>> model = BiDAF(BiDAFConfig(vocabulary_size=7, characters=5, hidden=3))
     >>> model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
@@ -130,17 +143,25 @@ class BiDAF(ConfiguredModel):
     def network(self, c):
         layers = _layers(c)
         shapes = {"words": (), "characters": (None,), "context": (None,), "query": (None,)}
-        inputs = {name: keras.Input(shape, dtype="int32", name=name) for name, shape in shapes.items()}
+        inputs = {
+            name: keras.Input(shape, dtype="int32", name=name) for name, shape in shapes.items()
+        }
         words_N, characters_NL, context_BT, query_BJ = inputs.values()
         t_mask, j_mask = mask_from_ids(context_BT), mask_from_ids(query_BJ)
         drop = layers.drop
 
         # === Layers 1 and 2: tokens; layer 3: H (B, T, 2d), U (B, J, 2d) ===
         x_ND = _token_vectors(c, layers, words_N, characters_NL)
-        X, Q = drop[0](ops.take(x_ND, context_BT, axis=0)), drop[1](ops.take(x_ND, query_BJ, axis=0))
+        X, Q = (
+            drop[0](ops.take(x_ND, context_BT, axis=0)),
+            drop[1](ops.take(x_ND, query_BJ, axis=0)),
+        )
         if c.exact_match:
             same_BTJ = _same_words(words_N, context_BT, query_BJ, c.unknown_id)
-            X, Q = _with_feature(X, ops.any(same_BTJ, axis=2)), _with_feature(Q, ops.any(same_BTJ, axis=1))
+            X, Q = (
+                _with_feature(X, ops.any(same_BTJ, axis=2)),
+                _with_feature(Q, ops.any(same_BTJ, axis=1)),
+            )
         H, U = layers.contextual(X, t_mask), layers.contextual(Q, j_mask)
 
         # === Layer 4: G (B, T, 8d); layer 5: M (B, T, 2d) ===
@@ -148,7 +169,9 @@ class BiDAF(ConfiguredModel):
             G = H
             M = layers.modelling[0](drop[2](H), U, t_mask, j_mask)
         else:
-            flow = AttentionFlow(c.c2q, c.q2c, c.similarity_start, c.similarity, c.fusion, name="attention_flow")
+            flow = AttentionFlow(
+                c.c2q, c.q2c, c.similarity_start, c.similarity, c.fusion, name="attention_flow"
+            )
             G = flow(H, U, t_mask, j_mask)
             M = layers.modelling[0](drop[2](G), t_mask)
         if c.self_attention:
@@ -160,11 +183,20 @@ class BiDAF(ConfiguredModel):
 
 def _layers(c):
     """The layers by name; in this order they draw the seeds of their weights."""
-    width, rate, modelling = c.embedding_dim, c.dropout, DynamicBiLSTM if c.attention == "dynamic" else BiLSTM
+    width, rate, modelling = (
+        c.embedding_dim,
+        c.dropout,
+        DynamicBiLSTM if c.attention == "dynamic" else BiLSTM,
+    )
     return types.SimpleNamespace(
         words=WordEmbedding(c.vocabulary_size + 1, width, trainable=False, name="word_embedding"),
         characters=CharacterCNN(
-            c.characters, c.character_dim, c.character_filters, c.character_width, rate, name="character_cnn"
+            c.characters,
+            c.character_dim,
+            c.character_filters,
+            c.character_width,
+            rate,
+            name="character_cnn",
         ),
         unknown=WordEmbedding(c.trained_words + 2, width, "zeros", name="unknown_words"),
         tuned=WordEmbedding(c.tuned_words + 1, width, "zeros", name="tuned_words"),
@@ -186,10 +218,14 @@ def _token_vectors(c, layers, words_N, characters_NL):
         if c.train_unknown:
             # Rows of the table: 0 none, 1 the unknown word, then the last words.
             after_N = words_N - (c.vocabulary_size - c.trained_words)
-            row_N = ops.where(ops.equal(words_N, c.unknown_id), 1, ops.where(after_N > 0, after_N + 1, 0))
+            row_N = ops.where(
+                ops.equal(words_N, c.unknown_id), 1, ops.where(after_N > 0, after_N + 1, 0)
+            )
             vector_ND = vector_ND + _learnt(layers.unknown, row_N)
         if c.tuned_words:
-            vector_ND = vector_ND + _learnt(layers.tuned, ops.where(words_N <= c.tuned_words, words_N, 0))
+            vector_ND = vector_ND + _learnt(
+                layers.tuned, ops.where(words_N <= c.tuned_words, words_N, 0)
+            )
         parts.append(vector_ND)
     first, second = layers.highway
     return second(first(ops.concatenate(parts, axis=-1)))
@@ -201,7 +237,9 @@ def _learnt(table, row):
 
 
 def _span_logits(c, layers, G, M, t_mask):
-    """Layer 6: `p1 = softmax(w1 [G; M])`, `p2 = softmax(w2 [G; M2])`, as logits, float32 `(B, 2, T)`."""
+    """Layer 6: `p1 = softmax(w1 [G; M])`, `p2 = softmax(w2 [G; M2])`, as logits, float32 `(B, 2,
+    T)`.
+    """
     start_BT = layers.start_logit(layers.drop[4](ops.concatenate([G, M], axis=-1)))[..., 0]
     to_end = M
     if c.end_pointer == "official":
@@ -214,7 +252,8 @@ def _span_logits(c, layers, G, M, t_mask):
 
 
 def best_spans(logits, max_length, count=1, length_penalty=0.0):
-    """The spans with the highest sum of start and end logits, which is also the highest `p1 p2`; O(L T).
+    """The spans with the highest sum of start and end logits, which is also the highest `p1 p2`;
+    O(L T).
 
         score(t, t + l) = start_t + end_{t + l} - penalty * l,   0 <= l < L
 
@@ -222,11 +261,13 @@ def best_spans(logits, max_length, count=1, length_penalty=0.0):
         logits: Float `(B, 2, T)`, `layers.masking.MASKED_LOGIT` at padding.
         max_length: L, words of the longest span.
         count: K; at most the number of spans there are.
-        length_penalty: Nats per word after the first, as if longer answers were rarer; not in the paper.
+        length_penalty: Nats per word after the first, as if longer answers were rarer; not in the
+            paper.
 
     Returns:
-        First and last words, int32 `(B, K)` each, and the scores, float32 `(B, K)`, the best first. Scores are sums of
-        logits, so they can be compared between contexts; log probabilities give log `p1 p2`.
+        First and last words, int32 `(B, K)` each, and the scores, float32 `(B, K)`, the best first.
+        Scores are sums of logits, so they can be compared between contexts; log probabilities give
+        log `p1 p2`.
 
     >>> first, last, score = best_spans(np.array([[[0.0, 3.0, 0.0], [1.0, 1.0, 2.0]]]), max_length=2)
     >>> int(first[0, 0]), int(last[0, 0]), float(score[0, 0])
@@ -236,15 +277,23 @@ def best_spans(logits, max_length, count=1, length_penalty=0.0):
     T = ops.shape(start_BT)[1]
     ends_BTL = ops.stack([ops.roll(end_BT, -l, axis=1) for l in range(max_length)], axis=2)
     inside_TL = ops.arange(T)[:, None] + ops.arange(max_length) < T  # the others were rolled round
-    score_BTL = start_BT[:, :, None] + ends_BTL - length_penalty * ops.arange(max_length, dtype="float32")
+    score_BTL = (
+        start_BT[:, :, None] + ends_BTL - length_penalty * ops.arange(max_length, dtype="float32")
+    )
     score_BTL = masked_logits(score_BTL, inside_TL)
     score_BK, place_BK = ops.top_k(ops.reshape(score_BTL, (-1, T * max_length)), count)
     first_BK = place_BK // max_length
-    return ops.cast(first_BK, "int32"), ops.cast(first_BK + place_BK % max_length, "int32"), score_BK
+    return (
+        ops.cast(first_BK, "int32"),
+        ops.cast(first_BK + place_BK % max_length, "int32"),
+        score_BK,
+    )
 
 
 def _same_words(words_N, context_BT, query_BJ, unknown):
-    """True where a context word is a query word, bool `(B, T, J)`: the same token, or the same known word."""
+    """True where a context word is a query word, bool `(B, T, J)`: the same token, or the same
+    known word.
+    """
     context_BT1, query_B1J = context_BT[:, :, None], query_BJ[:, None, :]
     t_word, j_word = ops.take(words_N, context_BT1, axis=0), ops.take(words_N, query_B1J, axis=0)
     same = ops.equal(context_BT1, query_B1J) | (ops.equal(t_word, j_word) & (t_word != unknown))

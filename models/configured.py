@@ -6,8 +6,8 @@ import keras
 class ConfiguredModel(keras.Model):
     """Base class of the models: functional Keras, built from a config.
 
-    A subclass names its `Config` and defines `network(config)`, the equations of its paper: it returns inputs and
-    outputs as `keras.Model` takes them.
+    A subclass names its `Config` and defines `network(config)`, the equations of its paper: it
+    returns inputs and outputs as `keras.Model` takes them.
 
     Args:
         config: A `Config` of the subclass.
@@ -27,7 +27,9 @@ class ConfiguredModel(keras.Model):
         self.config = config
 
     def avoid_fast_paths(self):
-        """Makes layers compute as XLA can compile them: without operations that it lacks, padding included."""
+        """Makes layers compute as XLA can compile them: without operations that it lacks, padding
+        included.
+        """
         for layer in self._flatten_layers():
             if getattr(layer, "fast", False):
                 layer.fast, layer.supports_jit = False, True

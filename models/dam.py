@@ -1,8 +1,11 @@
-"""DAM: Zhou et al., "Multi-Turn Response Selection for Chatbots with Deep Attention Matching Network", ACL 2018.
+"""DAM: Zhou et al., "Multi-Turn Response Selection for Chatbots with Deep Attention Matching
+Network", ACL 2018.
 
-turns, responses -> embedding -> L self-attention levels -> match matrices of every level -> 3-D convolutions -> logits
+turns, responses -> embedding -> L self-attention levels -> match matrices of every level -> 3-D
+convolutions -> logits
 
-One context is scored against N candidate responses at once, so it is encoded once however many there are.
+One context is scored against N candidate responses at once, so it is encoded once however many
+there are.
 
 Shape suffixes:
     B batch   N candidates   T turns   K utterance words   J response words   D features
@@ -16,22 +19,24 @@ import keras
 from keras import ops
 from pydantic import Field, model_validator
 
-from base.config import Config, Dropout, NonNegative, Positive
-from layers.attentive_module import AttentiveModule
-from layers.cross_match import CrossMatch
-from layers.lexical_match import LexicalMatch
-from layers.masking import mask_from_ids, zero_padding
-from layers.match_aggregation import MatchAggregation
-from layers.positions import PositionalEncoding
-from layers.word_embedding import WordEmbedding
-from models.configured import ConfiguredModel
+from colloquy.base.config import Config, Dropout, NonNegative, Positive
+from colloquy.layers.attentive_module import AttentiveModule
+from colloquy.layers.cross_match import CrossMatch
+from colloquy.layers.lexical_match import LexicalMatch
+from colloquy.layers.masking import mask_from_ids, zero_padding
+from colloquy.layers.match_aggregation import MatchAggregation
+from colloquy.layers.positions import PositionalEncoding
+from colloquy.layers.word_embedding import WordEmbedding
+from colloquy.models.configured import ConfiguredModel
 
 
 class LexicalMatchConfig(Config):
     """Settings of the TF-IDF cosine beside a DAM; see `layers.lexical_match.LexicalMatch`."""
 
     gain: Annotated[float, Field(gt=0)] = 16.0
-    """Factor of the cosine of context and response, which is added to the logit outside training."""
+    """Factor of the cosine of context and response, which is added to the logit outside
+    training.
+    """
     power: Annotated[float, Field(ge=0)] = 1.0
     """Power of the inverse document frequencies: the higher, the more rare words count."""
     stems: bool = False
@@ -56,7 +61,9 @@ class DAMConfig(Config):
     levels: NonNegative = 5
     """`L`, self-attention layers; the release's `stack_num`."""
     variant: Literal["full", "first", "last", "self", "cross"] = "full"
-    """Match matrices to use: `full`, all; `first` or `last`, of level 0 or L; `self` or `cross`, of that kind."""
+    """Match matrices to use: `full`, all; `first` or `last`, of level 0 or L; `self` or `cross`, of
+    that kind.
+    """
     conv_filters: tuple[Positive, Positive] = (32, 16)
     """Channels of the two convolutions; (16, 16) for Douban."""
     positional: bool = False
@@ -66,20 +73,26 @@ class DAMConfig(Config):
     train_embedding: bool = True
     """`False`: frozen word vectors."""
     lazy_embedding: bool = False
-    """Training updates only the vectors of a batch's words (`engine.optimizers.LazyAdam`; TensorFlow): faster with a
-    large vocabulary, and not quite Adam."""
+    """Training updates only the vectors of a batch's words (`engine.optimizers.LazyAdam`;
+    TensorFlow): faster with a large vocabulary, and not quite Adam."""
     masking: Literal["exact", "release"] = "exact"
-    """`exact`: padding changes nothing, so a batch can be cut to its real size. `release`: the release's masks, under
-    which padded words and empty turns count."""
+    """`exact`: padding changes nothing, so a batch can be cut to its real size. `release`: the
+    release's masks, under which padded words and empty turns count."""
     scalar_bias: bool = False
-    """The biases of each feed-forward net are single numbers, as in the release; the paper's `b1`, `b2` are vectors."""
+    """The biases of each feed-forward net are single numbers, as in the release; the paper's `b1`,
+    `b2` are vectors.
+    """
     match_divisor: Annotated[float, Field(ge=0)] = 0.0
-    """Every match is divided by this; 0: by `sqrt(embedding_dim)`. The release always divides by `sqrt(200)`, which is
-    the same at its 200 dimensions; the paper does not divide."""
+    """Every match is divided by this; 0: by `sqrt(embedding_dim)`. The release always divides by
+    `sqrt(200)`, which is the same at its 200 dimensions; the paper does not divide."""
     response_rows: bool = False
-    """The match image has the response's words before the utterance's, as in the release's `last_net` alone."""
+    """The match image has the response's words before the utterance's, as in the release's
+    `last_net` alone.
+    """
     hashed_words: Annotated[int, Field(ge=0, le=2**24)] = 0
-    """Ids after `vocabulary_size`, of unknown words by their hash; they share the vector of `unknown_id`."""
+    """Ids after `vocabulary_size`, of unknown words by their hash; they share the vector of
+    `unknown_id`.
+    """
     unknown_id: NonNegative = 0
     """Id of `_UNK_`; 0 without one."""
     lexical: LexicalMatchConfig | None = None
@@ -88,7 +101,9 @@ class DAMConfig(Config):
     @model_validator(mode="after")
     def _check_hashed_words(self):
         if self.hashed_words and not 0 < self.unknown_id <= self.vocabulary_size:
-            raise ValueError(f"hashed_words expect an unknown_id. Received: unknown_id={self.unknown_id}")
+            raise ValueError(
+                f"hashed_words expect an unknown_id. Received: unknown_id={self.unknown_id}"
+            )
         return self
 
 
@@ -110,16 +125,19 @@ class DAM(ConfiguredModel):
         config: A `DAMConfig`.
 
     Call arguments: a dict of
-        turns: Word ids `(B, T, K)`, int32, 0 = padding, oldest turn first; `T <= max_turns`, `K <= max_words`.
-        responses: Word ids `(B, N, J)`, int32, `J <= max_words`. With `masking="release"` all three must be equal.
-        context, candidates: Only with `config.lexical`: as `turns` and `responses`, of any size.
+        turns: Word ids `(B, T, K)`, int32, 0 = padding, oldest turn first; `T <= max_turns`, `K <=
+            max_words`.
+        responses: Word ids `(B, N, J)`, int32, `J <= max_words`. With `masking="release"` all three
+        must be equal. context, candidates: Only with `config.lexical`: as `turns` and `responses`,
+        of any size.
 
     Returns:
         Logits, float32 `(B, N)`: the paper's `g(c, r)` is their sigmoid.
 
-    Padding anywhere (words, turns, candidates) changes no logit, unless `masking="release"`. Symbolic, for
-    `keras.Model(model.input, ...)`: `match_matrices`, `{name: (B, N, T, K, J)}` in the order of the image's channels,
-    and `representations`, the lists `U`, `(B, 1, T, K, D)`, and `R`, `(B, N, 1, J, D)`, of all levels.
+    Padding anywhere (words, turns, candidates) changes no logit, unless `masking="release"`.
+    Symbolic, for `keras.Model(model.input, ...)`: `match_matrices`, `{name: (B, N, T, K, J)}` in
+    the order of the image's channels, and `representations`, the lists `U`, `(B, 1, T, K, D)`, and
+    `R`, `(B, N, 1, J, D)`, of all levels.
     """
 
     Config = DAMConfig
@@ -130,10 +148,16 @@ class DAM(ConfiguredModel):
         # === Layers ===
         embed = _word_vectors(c)
         kind = c.masking, c.scalar_bias
-        self_attention = [AttentiveModule(*kind, name=f"self_attention_{l}") for l in range(max(levels))]
-        cross_match = {l: CrossMatch(*kind, name=f"cross_match_{l}") for l in levels if c.variant != "self"}
+        self_attention = [
+            AttentiveModule(*kind, name=f"self_attention_{l}") for l in range(max(levels))
+        ]
+        cross_match = {
+            l: CrossMatch(*kind, name=f"cross_match_{l}") for l in levels if c.variant != "self"
+        }
         scale = 1.0 / (c.match_divisor or math.sqrt(c.embedding_dim))
-        aggregate = MatchAggregation(c.max_turns, c.max_words, c.conv_filters, scale, c.masking, name="aggregation")
+        aggregate = MatchAggregation(
+            c.max_turns, c.max_words, c.conv_filters, scale, c.masking, name="aggregation"
+        )
 
         # === Representation (section 3.4) ===
         names = ["turns", "responses"] + ["context", "candidates"] * bool(c.lexical)
@@ -151,8 +175,14 @@ class DAM(ConfiguredModel):
 
         # === Matching (section 3.5) ===
         # M_self^l = U^l R^l^T: (B, N, T, K, J)
-        M_self = {l: ops.einsum("btkd,bnjd->bntkj", ops.squeeze(U[l], 1), ops.squeeze(R[l], 2)) for l in levels}
-        matches = {f"M_cross {l}": match(U[l], R[l], M_self[l], u_mask, r_mask) for l, match in cross_match.items()}
+        M_self = {
+            l: ops.einsum("btkd,bnjd->bntkj", ops.squeeze(U[l], 1), ops.squeeze(R[l], 2))
+            for l in levels
+        }
+        matches = {
+            f"M_cross {l}": match(U[l], R[l], M_self[l], u_mask, r_mask)
+            for l, match in cross_match.items()
+        }
         if c.variant != "cross":
             matches |= {f"M_self {l}": m for l, m in M_self.items()}
 
@@ -164,8 +194,13 @@ class DAM(ConfiguredModel):
         logits = aggregate(M, M_mask)
 
         if whole:
-            ids, lexical = c.vocabulary_size + c.hashed_words, c.lexical.model_dump(include={"gain", "power", "stems"})
-            logits = logits + LexicalMatch(ids, c.unknown_id, **lexical, name="lexical_match")(*whole)
+            ids, lexical = (
+                c.vocabulary_size + c.hashed_words,
+                c.lexical.model_dump(include={"gain", "power", "stems"}),
+            )
+            logits = logits + LexicalMatch(ids, c.unknown_id, **lexical, name="lexical_match")(
+                *whole
+            )
         self.match_matrices, self.representations = matches, {"U": U, "R": R}
         return inputs, logits
 
@@ -184,7 +219,9 @@ def _word_vectors(c):
     dropout = keras.layers.Dropout(c.embedding_dropout, name="embedding_dropout")
 
     def embed(ids):
-        x = embedding(ops.where(ids > c.vocabulary_size, c.unknown_id, ids) if c.hashed_words else ids)
+        x = embedding(
+            ops.where(ids > c.vocabulary_size, c.unknown_id, ids) if c.hashed_words else ids
+        )
         x = dropout(positions(x) if c.positional else x)
         return x if c.masking == "release" else zero_padding(x, mask_from_ids(ids)[..., None])
 

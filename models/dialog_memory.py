@@ -1,4 +1,5 @@
-"""The common parts of the memory networks for dialog: inputs, the reading of the history, the candidates' scores.
+"""The common parts of the memory networks for dialog: inputs, the reading of the history, the
+candidates' scores.
 
 Shape suffixes:
     B dialogs   T turns   M sentences   W words   R turn distances   E entities   C candidates
@@ -10,18 +11,20 @@ from typing import Literal
 import keras
 from keras import ops
 
-from base.config import Config, Dropout, NonNegative, Positive
-from layers.bag_of_words import BagOfWords
-from layers.candidates import IdTable, MatchTypes
-from layers.dialog_history import SpeakerFeature, TimeFeature, history_mask
-from layers.ordered_words import OrderedWords
-from models.configured import ConfiguredModel
+from colloquy.base.config import Config, Dropout, NonNegative, Positive
+from colloquy.layers.bag_of_words import BagOfWords
+from colloquy.layers.candidates import IdTable, MatchTypes
+from colloquy.layers.dialog_history import SpeakerFeature, TimeFeature, history_mask
+from colloquy.layers.ordered_words import OrderedWords
+from colloquy.models.configured import ConfiguredModel
 
 Shape = tuple[NonNegative, NonNegative]
 
 
 class MemoryConfig(Config):
-    """Fields of every memory network for dialog; `train.py` takes the first eight from the prepared dataset."""
+    """Fields of every memory network for dialog; `train.py` takes the first eight from the prepared
+    dataset.
+    """
 
     vocabulary_size: Positive
     """Words with an id, 1 to this."""
@@ -57,8 +60,14 @@ class MemoryConfig(Config):
 
     @property
     def reads(self):
-        """The arrays of a batch that the model takes, see `tasks.dialog.data.DialogSplit.collate`."""
-        return ["words", "sentences", "speakers", "turns"] + ["times"] * self.time + ["mentions"] * self.match_types
+        """The arrays of a batch that the model takes, see
+        `tasks.dialog.data.DialogSplit.collate`.
+        """
+        return (
+            ["words", "sentences", "speakers", "turns"]
+            + ["times"] * self.time
+            + ["mentions"] * self.match_types
+        )
 
 
 class HopConfig(MemoryConfig):
@@ -72,31 +81,36 @@ class SumConfig(HopConfig):
     """Fields of a memory network whose sentences are sums over their words."""
 
     encoding: Literal["sum", "position", "attention"] = "sum"
-    """A sentence's vector: the `sum` of its word vectors; or so that the order of words counts: `position`, a sum
-    weighted by place (Sukhbaatar et al. 2015), or `attention` between its words. Candidates are sums."""
+    """A sentence's vector: the `sum` of its word vectors; or so that the order of words counts:
+    `position`, a sum weighted by place (Sukhbaatar et al. 2015), or `attention` between its words.
+    Candidates are sums."""
 
 
 class DialogModel(ConfiguredModel):
     """Scores every candidate response at every turn of dialogs.
 
-    Each model adds its `Config` and a static method `equations(config, inputs)`, from `{name: KerasTensor}` to logits
-    `(B, T, C)` and the list of the hops' attention weights.
+    Each model adds its `Config` and a static method `equations(config, inputs)`, from `{name:
+    KerasTensor}` to logits `(B, T, C)` and the list of the hops' attention weights.
 
     Args:
         config: A `Config` of the model.
 
-    Call arguments: the dict of arrays that `config.reads` names, see `tasks.dialog.data.DialogSplit.collate`.
+    Call arguments: the dict of arrays that `config.reads` names, see
+        `tasks.dialog.data.DialogSplit.collate`.
 
     Returns:
         Logits, float32 `(B, T, C)`.
 
-    `attention_weights` holds the symbolic weights of each hop, `(B, H, T, M)`, for `keras.Model(model.input, ...)`.
+    `attention_weights` holds the symbolic weights of each hop, `(B, H, T, M)`, for
+    `keras.Model(model.input, ...)`.
     """
 
     def network(self, config):
         inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in config.reads}
         if "mentions" in inputs:
-            inputs["mentions"] = keras.Input((None, config.entities), dtype="uint8", name="mentions")
+            inputs["mentions"] = keras.Input(
+                (None, config.entities), dtype="uint8", name="mentions"
+            )
         if "entities" in inputs:
             inputs["entities"] = keras.Input((None, None), dtype="int32", name="entities")
         logits, self.attention_weights = self.equations(config, inputs)
@@ -104,13 +118,17 @@ class DialogModel(ConfiguredModel):
 
 
 def encoded_words(config, name, encoding="sum", positions="none", words=None, heads=1):
-    """The layer from a sentence's words to its vector, `layers.bag_of_words` or `layers.ordered_words`.
+    """The layer from a sentence's words to its vector, `layers.bag_of_words` or
+    `layers.ordered_words`.
 
-    `positions` are the sinusoids in a sum; `words` is the number of words, `None`: those of the vocabulary.
+    `positions` are the sinusoids in a sum; `words` is the number of words, `None`: those of the
+    vocabulary.
     """
     size = words or config.vocabulary_size, config.embedding_dim
     if encoding == "sum":
-        return BagOfWords(*size, config.max_words, positions, trainable=config.train_embedding, name=name)
+        return BagOfWords(
+            *size, config.max_words, positions, trainable=config.train_embedding, name=name
+        )
     return OrderedWords(*size, config.max_words, encoding, heads, config.train_embedding, name=name)
 
 
@@ -119,33 +137,40 @@ def _dropped(config, x):
 
 
 def encode_sentences(config, encode, inputs):
-    """The sentences of all dialogs, `(B, M, D)`; `encode`, from word ids `(S, W)` to vectors `(S, D)`, encodes each
-    distinct one once."""
+    """The sentences of all dialogs, `(B, M, D)`; `encode`, from word ids `(S, W)` to vectors `(S,
+    D)`, encodes each distinct one once."""
     words = inputs["typed_words" if "typed_words" in inputs else "words"]
     return _dropped(config, ops.take(encode(words), inputs["sentences"], axis=0))
 
 
 def read_history(config, encode, inputs):
-    """The users' sentences, `(B, T, D)`, and the memory of each turn, the sentences before it with their features,
-    as the arguments of `layers.memory_attention.MemoryAttention` after the query."""
+    """The users' sentences, `(B, T, D)`, and the memory of each turn, the sentences before it with
+    their features, as the arguments of `layers.memory_attention.MemoryAttention` after the
+    query."""
     x_BMD = encode_sentences(config, encode, inputs)
     speakers, turns = inputs["speakers"], inputs["turns"]
     memory = [SpeakerFeature(name="speaker")(x_BMD, speakers) if config.speaker else x_BMD]
     memory.append(history_mask(speakers, turns))
     if config.time:
-        memory += TimeFeature(config.time_limit, config.embedding_dim, name="time")(inputs["times"], turns)
+        memory += TimeFeature(config.time_limit, config.embedding_dim, name="time")(
+            inputs["times"], turns
+        )
     return ops.take_along_axis(x_BMD, turns[:, :, None], axis=1), memory
 
 
 def score_candidates(config, state, encode, inputs):
-    """The logit of every candidate at every turn, float32 `(B, T, C)`: its vector, a sum by `encode`, times the state,
-    `(B, T, D)`, plus the gain of its match types."""
+    """The logit of every candidate at every turn, float32 `(B, T, C)`: its vector, a sum by
+    `encode`, times the state, `(B, T, D)`, plus the gain of its match types."""
     state, (count, words) = _dropped(config, state), config.candidates
-    words_N, rows_N = (IdTable((words,), name=f"candidate_{name}")(inputs["turns"]) for name in ("words", "rows"))
+    words_N, rows_N = (
+        IdTable((words,), name=f"candidate_{name}")(inputs["turns"]) for name in ("words", "rows")
+    )
     candidates_CD = encode(words_N, rows=rows_N, count=count)
     logits = ops.einsum("btd,cd->btc", state, candidates_CD)
     if config.match_types:
         seen = history_mask(inputs["speakers"], inputs["turns"], including_turn=True)
-        match = MatchTypes(config.types, config.match_groups, config.match_candidates, name="match_types")
+        match = MatchTypes(
+            config.types, config.match_groups, config.match_candidates, name="match_types"
+        )
         logits = logits + match(state, inputs["mentions"], seen)
     return ops.cast(logits, "float32")

@@ -1,14 +1,14 @@
-"""MEMMA: Ren, Yang, Kong and Zuo, "Memory Network with Multi-Head Attention for Chatbot", Computer Systems &
-Applications 2019, 28(9); and its extension to entities, EntityMEMMA.
+"""MEMMA: Ren, Yang, Kong and Zuo, "Memory Network with Multi-Head Attention for Chatbot", Computer
+Systems & Applications 2019, 28(9); and its extension to entities, EntityMEMMA.
 
-words -> sums of word vectors and positions -> S hops of multi-head attention over the history, joined by gated
-shortcuts -> user's vector + last hop, times every candidate's vector
+words -> sums of word vectors and positions -> S hops of multi-head attention over the history,
+joined by gated shortcuts -> user's vector + last hop, times every candidate's vector
 
-Shape suffixes:  B dialogs   M sentences   T turns   C candidates   D features   H heads   R turn distances
-    E entities   N conditions   S slots and flags
+Shape suffixes:  B dialogs   M sentences   T turns   C candidates   D features   H heads   R turn
+    distances E entities   N conditions   S slots and flags
 
-Not stated in the paper, and decided here: how a sentence becomes a vector (the sum of its words', as in MemN2N, or
-another `encoding`), heads and hops.
+Not stated in the paper, and decided here: how a sentence becomes a vector (the sum of its words',
+as in MemN2N, or another `encoding`), heads and hops.
 """
 
 from typing import Literal
@@ -17,21 +17,28 @@ import keras
 from keras import ops
 from pydantic import model_validator
 
-from base.config import Positive
-from layers.dialog_history import history_mask, sentence_mask
-from layers.dialog_state import CONDITIONS, READS, DialogState
-from layers.entity_pointer import EntityPointer
-from layers.memory_attention import MemoryAttention
-from layers.shortcut import Shortcut
-from models.dialog_memory import DialogModel, SumConfig, encoded_words, read_history, score_candidates
+from colloquy.base.config import Positive
+from colloquy.layers.dialog_history import history_mask, sentence_mask
+from colloquy.layers.dialog_state import CONDITIONS, READS, DialogState
+from colloquy.layers.entity_pointer import EntityPointer
+from colloquy.layers.memory_attention import MemoryAttention
+from colloquy.layers.shortcut import Shortcut
+from colloquy.models.dialog_memory import (
+    DialogModel,
+    SumConfig,
+    encoded_words,
+    read_history,
+    score_candidates,
+)
 
 
 class MEMMAConfig(SumConfig):
     """Settings of MEMMA; the defaults are the paper's where it states them. `hops` is its `S`."""
 
     positions: Literal["interleaved", "halves", "none"] = "interleaved"
-    """Sinusoids added to the word vectors: `interleaved`, the article's (eq. 6 to 8), `halves`, ours
-    (`layers.bag_of_words`), or `none`. In a sum they tell only a sentence's length; no other `encoding` reads this."""
+    """Sinusoids added to the word vectors: `interleaved`, the article's (eq. 6 to 8), `halves`,
+    ours (`layers.bag_of_words`), or `none`. In a sum they tell only a sentence's length; no other
+    `encoding` reads this."""
     heads: Positive = 4
     """`h`, divides `embedding_dim`."""
     divisor: Literal["dimension", "root"] = "dimension"
@@ -41,15 +48,18 @@ class MEMMAConfig(SumConfig):
     gate: Literal["tanh", "sigmoid"] = "tanh"
     """Activation of the gate: the article's `tanh`, or a `sigmoid` as in highway networks."""
     memory: Literal["sentences", "latest"] = "sentences"
-    """Memory of a hop: the `sentences` of the history; or, from the second hop on, the `latest` result of attention
-    over the history, one reading of the article's section 1: each sentence goes through the hop before as the user's
-    does, over the sentences up to itself, without their distances in time."""
+    """Memory of a hop: the `sentences` of the history; or, from the second hop on, the `latest`
+    result of attention over the history, one reading of the article's section 1: each sentence goes
+    through the hop before as the user's does, over the sentences up to itself, without their
+    distances in time."""
 
     @model_validator(mode="after")
     def _check_heads(self):
         heads, features = self.heads, self.embedding_dim
         if features % heads:
-            raise ValueError(f"heads must divide embedding_dim. Received: heads={heads}, embedding_dim={features}")
+            raise ValueError(
+                f"heads must divide embedding_dim. Received: heads={heads}, embedding_dim={features}"
+            )
         return self
 
 
@@ -66,13 +76,17 @@ class MEMMA(DialogModel):
 
 
 def _network(c, inputs, words, known_BTS=None):
-    """Logits, float32 `(B, T, C)`, the attention weights of each hop, `(B, H, T, M)`, the state and the memory."""
+    """Logits, float32 `(B, T, C)`, the attention weights of each hop, `(B, H, T, M)`, the state and
+    the memory.
+    """
     # One matrix E for user, history and candidates (eq. 5 to 8)
     E = encoded_words(c, "bag_of_words", c.encoding, c.positions, words, c.heads)
     U_1_BTD, memory = read_history(c, E, inputs)
     if known_BTS is not None:
         known_BTS = ops.cast(known_BTS, U_1_BTD.dtype)
-        U_1_BTD = U_1_BTD + keras.layers.Dense(c.embedding_dim, use_bias=False, name="known")(known_BTS)
+        U_1_BTD = U_1_BTD + keras.layers.Dense(c.embedding_dim, use_bias=False, name="known")(
+            known_BTS
+        )
     # Hops (eq. 9 to 14)
     divisor = c.embedding_dim ** {"dimension": 1.0, "root": 0.5}[c.divisor]
     u_BTD, attention_weights = U_1_BTD, []
@@ -105,8 +119,8 @@ class EntityMEMMAConfig(MEMMAConfig):
     match_types: Literal[False] = False
     """Always `False`: the pointers include them."""
     dialog_state: bool = False
-    """The query contains the state of the conversation, and the pointers read the conditions that each entity meets,
-    see `layers.dialog_state`."""
+    """The query contains the state of the conversation, and the pointers read the conditions that
+    each entity meets, see `layers.dialog_state`."""
 
     @property
     def reads(self):
@@ -118,15 +132,18 @@ class EntityMEMMAConfig(MEMMAConfig):
 class EntityMEMMA(DialogModel):
     """MEMMA that represents entities by their type and by the sentences that mention them.
 
-    typed words -> MEMMA -> vector times every candidate's vector + pointers to the entities that the candidate names
+    typed words -> MEMMA -> vector times every candidate's vector + pointers to the entities that
+    the candidate names
 
-    A word that is a value of an open type of the knowledge base (a place, a restaurant, a phone number) is read as its
-    type, in memories and candidates alike, so all candidates that differ by such words alone have one vector. A pointer
-    (`layers.entity_pointer`) tells those apart: the state of a turn weighs the sentences of the history, and so the
-    entities in them. No rule of the dialogs is written down: that the best rated restaurant not yet refused comes next,
-    or that the last cuisine wished for counts, is learnt.
+    A word that is a value of an open type of the knowledge base (a place, a restaurant, a phone
+    number) is read as its type, in memories and candidates alike, so all candidates that differ by
+    such words alone have one vector. A pointer (`layers.entity_pointer`) tells those apart: the
+    state of a turn weighs the sentences of the history, and so the entities in them. No rule of the
+    dialogs is written down: that the best rated restaurant not yet refused comes next, or that the
+    last cuisine wished for counts, is learnt.
 
-    Which words are entities comes from the knowledge base alone (`tasks.dialog.prepare.find_entities`).
+    Which words are entities comes from the knowledge base alone
+    (`tasks.dialog.prepare.find_entities`).
     """
 
     Config = EntityMEMMAConfig
@@ -140,7 +157,9 @@ class EntityMEMMA(DialogModel):
         words = c.vocabulary_size + c.types
         logits_BTC, attention_weights, state_BTD, memory = _network(c, inputs, words, known_BTS)
         seen_BTM = history_mask(inputs["speakers"], inputs["turns"], including_turn=True)
-        point = EntityPointer(c.candidate_entities, len(CONDITIONS) * c.dialog_state, name="entity_pointer")
+        point = EntityPointer(
+            c.candidate_entities, len(CONDITIONS) * c.dialog_state, name="entity_pointer"
+        )
         memory_BMD, _, time_RD, distances_BTMR = memory
         mentions = inputs["mentions"], time_RD, distances_BTMR
         gain_BTC, _ = point(state_BTD, memory_BMD, seen_BTM, *mentions, conditions_BTNE)

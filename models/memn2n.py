@@ -1,6 +1,7 @@
-"""The models that MEMMA is compared with: supervised embeddings and MemN2N (Bordes, Boureau and Weston, "Learning
-End-to-End Goal-Oriented Dialog", ICLR 2017, sections 4.1 and 4.2; MemN2N after Sukhbaatar et al. 2015; gated: Liu and
-Perez, "Gated End-to-End Memory Networks", EACL 2017), and the recurrent memory network MEMR.
+"""The models that MEMMA is compared with: supervised embeddings and MemN2N (Bordes, Boureau and
+Weston, "Learning End-to-End Goal-Oriented Dialog", ICLR 2017, sections 4.1 and 4.2; MemN2N after
+Sukhbaatar et al. 2015; gated: Liu and Perez, "Gated End-to-End Memory Networks", EACL 2017), and
+the recurrent memory network MEMR.
 
 words -> sums of word vectors, or a GRU -> hops over the history -> times every candidate's vector
 
@@ -12,11 +13,11 @@ from typing import Literal
 import keras
 from keras import ops
 
-from layers.dialog_history import history_mask
-from layers.memory_attention import MemoryAttention
-from layers.sentence_gru import SentenceGRU
-from layers.shortcut import Shortcut
-from models.dialog_memory import (
+from colloquy.layers.dialog_history import history_mask
+from colloquy.layers.memory_attention import MemoryAttention
+from colloquy.layers.sentence_gru import SentenceGRU
+from colloquy.layers.shortcut import Shortcut
+from colloquy.models.dialog_memory import (
     DialogModel,
     HopConfig,
     MemoryConfig,
@@ -39,10 +40,11 @@ class SupervisedEmbeddingsConfig(MemoryConfig):
 
 @keras.saving.register_keras_serializable("colloquy")
 class SupervisedEmbeddings(DialogModel):
-    """`f(x, y) = (A x) . (B y)` of the words `x` of the whole conversation: the "LTR-SEM" of the MEMMA paper.
+    """`f(x, y) = (A x) . (B y)` of the words `x` of the whole conversation: the "LTR-SEM" of the
+    MEMMA paper.
 
-    Trained by the softmax over all candidates, as the memory networks are; the paper's margin ranking loss is
-    `--set loss=margin`. It has no attention weights.
+    Trained by the softmax over all candidates, as the memory networks are; the paper's margin
+    ranking loss is `--set loss=margin`. It has no attention weights.
     """
 
     Config = SupervisedEmbeddingsConfig
@@ -71,7 +73,10 @@ class MemN2N(DialogModel):
 
     @staticmethod
     def equations(c, inputs):
-        A, W = encoded_words(c, "memory_embedding", c.encoding), encoded_words(c, "candidate_embedding")
+        A, W = (
+            encoded_words(c, "memory_embedding", c.encoding),
+            encoded_words(c, "candidate_embedding"),
+        )
         q_BTD, memory = read_history(c, A, inputs)
         q_BTD, attention_weights = _hops(c, q_BTD, memory, c.gated)
         # Response: softmax(q . W y)
@@ -84,7 +89,8 @@ class MEMRConfig(HopConfig):
 
 @keras.saving.register_keras_serializable("colloquy")
 class MEMR(DialogModel):
-    """MemN2N with a GRU (Cho et al. 2014) for the sentences of user and history; candidates stay sums of word vectors.
+    """MemN2N with a GRU (Cho et al. 2014) for the sentences of user and history; candidates stay
+    sums of word vectors.
 
     The MEMMA paper (Ren et al. 2019) gives MEMR's scores and no equations.
     """
@@ -93,7 +99,9 @@ class MEMR(DialogModel):
 
     @staticmethod
     def equations(c, inputs):
-        read = SentenceGRU(c.vocabulary_size, c.embedding_dim, c.train_embedding, name="sentence_gru")
+        read = SentenceGRU(
+            c.vocabulary_size, c.embedding_dim, c.train_embedding, name="sentence_gru"
+        )
         W = encoded_words(c, "candidate_embedding")
         q_BTD, memory = read_history(c, read, inputs)
         q_BTD, attention_weights = _hops(c, q_BTD, memory)
@@ -101,9 +109,11 @@ class MEMR(DialogModel):
 
 
 def _hops(c, q_BTD, memory, gated=False):
-    """The hops of both papers: `p_i = softmax(q . m_i)`, `o = R sum_i p_i m_i`, `q' = o + q` or the gated sum.
+    """The hops of both papers: `p_i = softmax(q . m_i)`, `o = R sum_i p_i m_i`, `q' = o + q` or the
+    gated sum.
 
-    Returns the last state, float `(B, T, D)`, and the attention weights of each hop, `(B, 1, T, M)`.
+    Returns the last state, float `(B, T, D)`, and the attention weights of each hop, `(B, 1, T,
+    M)`.
     """
     attend = MemoryAttention(projected=False, name="attention")
     R = keras.layers.Dense(c.embedding_dim, use_bias=False, name="output_projection")

@@ -1,6 +1,8 @@
-"""Seq2seq with attention: Cho et al., EMNLP 2014; Bahdanau et al., ICLR 2015; Luong et al., EMNLP 2015.
+"""Seq2seq with attention: Cho et al., EMNLP 2014; Bahdanau et al., ICLR 2015; Luong et al., EMNLP
+2015.
 
-source -> encoder: memory h, last state -> decoder, attending to h at every word -> logits of the next word
+source -> encoder: memory h, last state -> decoder, attending to h at every word -> logits of the
+next word
 
 Shape suffixes:
     B batch   S source words   T target words   E features of a word   H units   V words
@@ -11,15 +13,18 @@ from typing import Literal
 import keras
 from pydantic import model_validator
 
-from base.config import Config, Dropout, Positive
-from layers.gradients import Dense
-from layers.masking import mask_from_ids
-from layers.recurrent import RecurrentDecoder, RecurrentEncoder
-from layers.unpadding import UnpadInTraining
-from layers.word_embedding import ReversibleWordEmbedding
-from models.configured import ConfiguredModel
+from colloquy.base.config import Config, Dropout, Positive
+from colloquy.layers.gradients import Dense
+from colloquy.layers.masking import mask_from_ids
+from colloquy.layers.recurrent import RecurrentDecoder, RecurrentEncoder
+from colloquy.layers.unpadding import UnpadInTraining
+from colloquy.layers.word_embedding import ReversibleWordEmbedding
+from colloquy.models.configured import ConfiguredModel
 
-STARTS = {"uniform": keras.initializers.RandomUniform(-0.1, 0.1), "normal": keras.initializers.RandomNormal(stddev=1.0)}
+STARTS = {
+    "uniform": keras.initializers.RandomUniform(-0.1, 0.1),
+    "normal": keras.initializers.RandomNormal(stddev=1.0),
+}
 
 
 class Seq2SeqConfig(Config):
@@ -40,11 +45,12 @@ class Seq2SeqConfig(Config):
     merge: Literal["concat", "sum"] = "concat"
     """The two directions are joined by `concat`, half of `hidden` each, or `sum`, `hidden` each."""
     attention: Literal["none", "additive", "dot", "luong_dot", "general", "scaled_dot"] = "additive"
-    """`none`; before each step of the decoder, its context inside the gates: `additive` (Bahdanau) or `dot`; after
+    """`none`; before each step of the decoder, its context inside the gates: `additive` (Bahdanau)
+    or `dot`; after
     it: `luong_dot`, `general` (both Luong) or `scaled_dot`."""
     output: Literal["state", "all"] = "state"
-    """Input of the next word's logits: the decoder's `state` (Luong's attentional vector with his attention), or `all`:
-    the state, the word before and the context."""
+    """Input of the next word's logits: the decoder's `state` (Luong's attentional vector with his
+    attention), or `all`: the state, the word before and the context."""
     shared_embedding: bool = True
     """Source and target words have the same vectors."""
     tied_output: bool = False
@@ -52,16 +58,22 @@ class Seq2SeqConfig(Config):
     train_embedding: bool = True
     """`False`: frozen word vectors."""
     embedding_start: Literal["uniform", "normal"] = "uniform"
-    """Initial word vectors where the dataset has none: `uniform` in [-.1, .1], or `normal`, of standard deviation 1."""
+    """Initial word vectors where the dataset has none: `uniform` in [-.1, .1], or `normal`, of
+    standard deviation 1.
+    """
     dropout: Dropout = 0.2
     """Fraction dropped of word vectors, between layers and before the logits."""
     reverse: bool = False
-    """Writes the utterance before a reply: the model that reranks by mutual information (Li et al. 2016)."""
+    """Writes the utterance before a reply: the model that reranks by mutual information (Li et al.
+    2016).
+    """
 
     @model_validator(mode="after")
     def _check_hidden(self):
         if self.bidirectional and self.merge == "concat" and self.hidden % 2:
-            raise ValueError(f"hidden must be even to be halved by merge=concat. Received: hidden={self.hidden}")
+            raise ValueError(
+                f"hidden must be even to be halved by merge=concat. Received: hidden={self.hidden}"
+            )
         return self
 
 
@@ -74,11 +86,13 @@ class Seq2Seq(ConfiguredModel):
 
     Call arguments: a dict of
         source: Word ids, int32 `(B, S)`, 0 = padding, at the end.
-        target_in: The target one step late, int32 `(B, T)`: `config.vocabulary_size + 1`, then all but its last word.
+        target_in: The target one step late, int32 `(B, T)`: `config.vocabulary_size + 1`, then all
+            but its last word.
 
     Returns:
-        Logits of the target's words, float `(B, T, V + 1)`, by id; padding changes no other. In training on TensorFlow
-        those of the unpadded words alone, `(R, V + 1)`, see `layers.unpadding`.
+        Logits of the target's words, float `(B, T, V + 1)`, by id; padding changes no other. In
+        training on TensorFlow those of the unpadded words alone, `(R, V + 1)`, see
+        `layers.unpadding`.
     """
 
     Config = Seq2SeqConfig
@@ -90,16 +104,24 @@ class Seq2Seq(ConfiguredModel):
         def words(name):
             start = STARTS[c.embedding_start].clone()  # its own, which draws other numbers
             return ReversibleWordEmbedding(
-                rows, c.embedding_dim, embeddings_initializer=start, trainable=c.train_embedding, name=name
+                rows,
+                c.embedding_dim,
+                embeddings_initializer=start,
+                trainable=c.train_embedding,
+                name=name,
             )
 
         target_words = words("word_embedding")
         source_words = target_words if c.shared_embedding else words("source_embedding")
         size = {"cell": c.cell, "units": c.hidden, "layers": c.layers, "dropout": c.dropout}
-        encoder = RecurrentEncoder(**size, bidirectional=c.bidirectional, merge=c.merge, name="encoder")
+        encoder = RecurrentEncoder(
+            **size, bidirectional=c.bidirectional, merge=c.merge, name="encoder"
+        )
         decoder = RecurrentDecoder(**size, attention=c.attention, output=c.output, name="decoder")
         drop = keras.layers.Dropout(c.dropout, name="dropout")
-        width, name = (c.embedding_dim, "projection") if c.tied_output else (c.vocabulary_size + 1, "logits")
+        width, name = (
+            (c.embedding_dim, "projection") if c.tied_output else (c.vocabulary_size + 1, "logits")
+        )
         last = Dense(width, name=name)
 
         # === Encoder ===
@@ -122,8 +144,12 @@ class Seq2Seq(ConfiguredModel):
         return self.config.vocabulary_size + 1
 
     def encode(self, source):
-        """Reads sources, int32 `(B, S)`: the decoder's first states and the cache of its steps, lists of `(B, ...)`."""
-        words = self.get_layer("word_embedding" if self.config.shared_embedding else "source_embedding")
+        """Reads sources, int32 `(B, S)`: the decoder's first states and the cache of its steps,
+        lists of `(B, ...)`.
+        """
+        words = self.get_layer(
+            "word_embedding" if self.config.shared_embedding else "source_embedding"
+        )
         mask = mask_from_ids(source)
         memory, *states = self.get_layer("encoder")(words(source), mask)
         return states, self.get_layer("decoder").encoder_cache(memory, mask, states)
@@ -132,7 +158,8 @@ class Seq2Seq(ConfiguredModel):
         """Writes one word after those before it, int32 `(B,)`.
 
         Returns:
-            Logits, float `(B, V + 1)`, the states after it, and the attention weights `(B, S)`, or `None`.
+            Logits, float `(B, V + 1)`, the states after it, and the attention weights `(B, S)`, or
+            `None`.
         """
         embedding = self.get_layer("word_embedding")
         x, states, weights = self.get_layer("decoder").step(embedding(words), states, cache)

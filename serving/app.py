@@ -1,17 +1,20 @@
-"""The web application: TensorFlow Serving's REST dialect, KServe's and OpenAI's, metrics, health, and the pages.
+"""The web application: TensorFlow Serving's REST dialect, KServe's and OpenAI's, metrics, health,
+and the pages.
 
     GET  /v1/models                        names, tasks and titles; which are loaded
     GET  /v1/models/NAME                   state, and all that is known of a model
-    GET  /v1/models/NAME/metadata          the same as TensorFlow Serving has it, with `signature_def`
-    POST /v1/models/NAME:predict           {"instances": [{...}]} -> {"predictions": [...]}
+    GET  /v1/models/NAME/metadata          the same as TensorFlow Serving has it, with
+    `signature_def` POST /v1/models/NAME:predict           {"instances": [{...}]} -> {"predictions":
+    [...]}
                                            {"inputs": {field: [...]}} -> {"outputs": {field: [...]}}
     POST /v1/models/NAME:explain           {"instances": [{...}]} -> {"explanations": [...]}
     GET  /healthz  /metrics  /openapi.json  /docs
-    GET  /                                 the pages, or {"status": "alive"} for clients that do not accept HTML
-    /v1/chat/completions                   serving/chat_completions.py
-    /v2/...                                serving/open_inference.py
+    GET  /                                 the pages, or {"status": "alive"} for clients that do not
+    accept HTML /v1/chat/completions                   serving/chat_completions.py /v2/...
+    serving/open_inference.py
 
-`NAME` may be followed by `/versions/N` or `/labels/stable`. An error is `{"error": "one sentence"}` with its status.
+`NAME` may be followed by `/versions/N` or `/labels/stable`. An error is `{"error": "one sentence"}`
+with its status.
 """
 
 import asyncio
@@ -28,11 +31,11 @@ from pydantic import Field, model_validator
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 
-from base.config import Config
-from base.files import UserError
-from serving import chat_completions, open_inference, openapi
-from serving.batching import Batched
-from serving.limits import (
+from colloquy.base.config import Config
+from colloquy.base.files import UserError
+from colloquy.serving import chat_completions, open_inference, openapi
+from colloquy.serving.batching import Batched
+from colloquy.serving.limits import (
     Access,
     Guard,
     Limits,
@@ -56,9 +59,7 @@ HEADERS = {
     "Vary": "Accept",
 }
 """A page runs only scripts of this server, whatever text it shows."""
-DESCRIPTION = (
-    "Models that rank, read, talk and book tables. `/versions/N` or `/labels/stable` may follow a model's name."
-)
+DESCRIPTION = "Models that rank, read, talk and book tables. `/versions/N` or `/labels/stable` may follow a model's name."
 router = APIRouter()
 
 
@@ -71,10 +72,14 @@ class Metrics:
         counter, histogram = prometheus_client.Counter, prometheus_client.Histogram
         of, sizes = ["model", "verb"], {"buckets": [1, 2, 4, 8, 16, 32, 64], **options}
         self._requests = counter("requests", "Requests answered.", [*of, "status"], **options)
-        self._seconds = histogram("request_seconds", "From a request's arrival to its answer.", of, **options)
+        self._seconds = histogram(
+            "request_seconds", "From a request's arrival to its answer.", of, **options
+        )
         self._batch = histogram("batch_instances", "Instances per call of a model.", of, **sizes)
         self._compute = histogram("model_seconds", "Seconds per call of a model.", of, **options)
-        self._queue = prometheus_client.Gauge("queue_instances", "Instances that wait.", of[:1], **options)
+        self._queue = prometheus_client.Gauge(
+            "queue_instances", "Instances that wait.", of[:1], **options
+        )
 
     def answered(self, model, verb, status, seconds):
         self._requests.labels(model, verb, status).inc()
@@ -93,8 +98,8 @@ class Metrics:
 
 
 def create_app(models, limits=None, access=None):
-    """The `fastapi.FastAPI` that serves models, `{name: serving.models.Served}`, within `serving.limits.Limits` to
-    those that have `serving.limits.Access`."""
+    """The `fastapi.FastAPI` that serves models, `{name: serving.models.Served}`, within
+    `serving.limits.Limits` to those that have `serving.limits.Access`."""
     metrics = Metrics()
     prometheus_client.ProcessCollector(registry=metrics.registry)  # memory, CPU seconds, open files
     observe = {name: functools.partial(metrics.computed, name) for name in models}
@@ -117,14 +122,19 @@ def app_of(models, limits=None, access=None, metrics=None):
     handlers = {UserError: refuse, 404: refuse, 405: refuse}
     about = {"title": "Colloquy", "version": "1", "description": DESCRIPTION}
     names = {"generate_unique_id_function": lambda route: route.name}
-    app = FastAPI(**about, **names, openapi_url=None, lifespan=lifespan, exception_handlers=handlers)
+    app = FastAPI(
+        **about, **names, openapi_url=None, lifespan=lifespan, exception_handlers=handlers
+    )
     app.state.models, app.state.limits, app.state.metrics = models, limits, metrics or Metrics()
     app.state.requests, app.state.stopping = 0, False  # that are open; no more may come
     app.state.openapi, app.state.describing = None, asyncio.Lock()
     app.add_middleware(GZipMiddleware, minimum_size=2000)
     app.add_middleware(Guard, access=access)
     if access.origins:
-        allowed = {"allow_methods": ["GET", "POST"], "allow_headers": ["authorization", "content-type"]}
+        allowed = {
+            "allow_methods": ["GET", "POST"],
+            "allow_headers": ["authorization", "content-type"],
+        }
         app.add_middleware(CORSMiddleware, allow_origins=list(access.origins), **allowed)
     for each in (router, chat_completions.router, open_inference.router):
         app.include_router(each)
@@ -136,7 +146,9 @@ async def refuse(request, refusal):
     path = request.url.path
     if isinstance(refusal, HTTPException):
         messages = {404: "not found:", 405: f"{request.method} is not allowed at"}
-        refusal = RequestError(refusal.status_code, f"{messages[refusal.status_code]} {path[:200]}", refusal.headers)
+        refusal = RequestError(
+            refusal.status_code, f"{messages[refusal.status_code]} {path[:200]}", refusal.headers
+        )
     return error(refusal, path)
 
 
@@ -165,8 +177,12 @@ async def all_models(request: Request):
     """Names, tasks and titles of the models."""
     models, shown = request.app.state.models, ("task", "title", "default", "ready")
     facts = {name: model.summary().items() for name, model in models.items()}
-    rows = [_as_openai(name) | {field: value for field, value in of if field in shown} for name, of in facts.items()]
-    return {"models": list(models), "object": "list", "data": rows}  # `models` as KServe has it, `data` as OpenAI
+    rows = [
+        _as_openai(name) | {field: value for field, value in of if field in shown}
+        for name, of in facts.items()
+    ]
+    # `models` as KServe has it, `data` as OpenAI
+    return {"models": list(models), "object": "list", "data": rows}
 
 
 def _as_openai(name):
@@ -188,7 +204,10 @@ async def metadata(request: Request):
     model = find_model(request)
     found = await model.metadata()
     spec = {"name": model.name, "signature_name": "", "version": model.version}
-    return {"model_spec": spec, "metadata": {**found, "signature_def": open_inference.signatures(found)}}
+    return {
+        "model_spec": spec,
+        "metadata": {**found, "signature_def": open_inference.signatures(found)},
+    }
 
 
 @router.get("/openapi.json", include_in_schema=False)
@@ -235,7 +254,9 @@ async def predict(request: Request):
     model, instances, by_field = await _read(request)
     found = await while_wanted(request, model.predict(instances))
     if by_field:
-        return as_json({"outputs": {field: [each.get(field) for each in found] for field in found[0]}})
+        return as_json(
+            {"outputs": {field: [each.get(field) for each in found] for field in found[0]}}
+        )
     return as_json({"predictions": found})
 
 
@@ -244,7 +265,9 @@ async def explain(request: Request):
     """Answers one instance, with attention."""
     model, instances, _ = await _read(request)
     if len(instances) > 1:
-        raise RequestError(413, f"one instance is explained per request. Received: {len(instances)}")
+        raise RequestError(
+            413, f"one instance is explained per request. Received: {len(instances)}"
+        )
     return as_json({"explanations": [await while_wanted(request, model.explain(instances[0]))]})
 
 

@@ -8,9 +8,9 @@ import marshal
 import time
 from collections.abc import Callable
 
-from base.files import UserError
-from engine.predictor import work_of
-from serving.limits import LARGE_BODY, STOPPING, Limits, RequestError, check_size, lane
+from colloquy.base.files import UserError
+from colloquy.engine.predictor import work_of
+from colloquy.serving.limits import LARGE_BODY, STOPPING, Limits, RequestError, check_size, lane
 
 LARGE_QUEUE = 8  # the queue of large requests is shorter by this factor
 SMALL_BATCH = 4  # small requests share batches of up to this times `large` cells
@@ -21,17 +21,19 @@ loader = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="loader")
 class Batched:
     """A `serving.models.Served` whose concurrent requests share batches.
 
-    Small requests are computed on one thread, as a second batch at once would compete for the same cores. Large ones
-    wait in a queue of their own and are computed piece by piece on another thread, so that small ones pass them. If a
-    batch fails, its requests are computed in ever smaller ones. `observe(verb, instances, seconds)` is called after
-    each batch.
+    Small requests are computed on one thread, as a second batch at once would compete for the same
+    cores. Large ones wait in a queue of their own and are computed piece by piece on another
+    thread, so that small ones pass them. If a batch fails, its requests are computed in ever
+    smaller ones. `observe(verb, instances, seconds)` is called after each batch.
     """
 
     def __init__(self, model, limits=None, observe=lambda verb, count, seconds: None):
         self.name, self.version = model.name, model.version
         self._model, self._limits = model, limits or Limits()
         queue, batch, large = self._limits.max_queue, self._limits.max_batch, self._limits.large
-        self._small = _Queue(self._limits.batch_milliseconds / 1000, queue, batch, SMALL_BATCH * large, observe)
+        self._small = _Queue(
+            self._limits.batch_milliseconds / 1000, queue, batch, SMALL_BATCH * large, observe
+        )
         self._large = _Queue(0.0, max(1, queue // LARGE_QUEUE), batch, large, observe)
 
     @property
@@ -54,7 +56,8 @@ class Batched:
     async def predict(self, instances):
         """Answers the instances of one request; a wrong one is a `UserError`, before it waits.
 
-        A `RequestError` is 413 if they are too large, 429 if the queue has no room for them, 503 after `give_up`.
+        A `RequestError` is 413 if they are too large, 429 if the queue has no room for them, 503
+        after `give_up`.
         """
         checked = await self._checked(instances)
         return await self._ask("predict", checked, self._model.predictor.answers)
@@ -62,12 +65,14 @@ class Batched:
     async def explain(self, instance):
         """Answers one instance and adds its attention maps; raises what `predict` raises."""
         checked = await self._checked([instance])
-        [answer] = await self._ask("explain", checked, lambda each: [self._model.predictor.explain(each[0])])
+        [answer] = await self._ask(
+            "explain", checked, lambda each: [self._model.predictor.explain(each[0])]
+        )
         return answer
 
     async def talk(self, said, decode="", stream=False):
-        """Yields `(reply, answer)` to a conversation of `(speaker, text)`, by search settings `decode` if it takes any:
-        once, or with `stream` after each word. Errors as in `predict`."""
+        """Yields `(reply, answer)` to a conversation of `(speaker, text)`, by search settings
+        `decode` if it takes any: once, or with `stream` after each word. Errors as in `predict`."""
         await self._load()
         instance = await asyncio.to_thread(self._model.predictor.conversation, said, decode)
         checked, predictor = await self._checked([instance]), self._model.predictor
@@ -76,20 +81,26 @@ class Batched:
             yield predictor.reply(answer), answer
             return
         words = predictor.write(checked[0][0])  # each waits for its turn
-        while (answer := (await self._ask("chat", checked, lambda _: [next(words, None)]))[0]) is not None:
+        while (
+            answer := (await self._ask("chat", checked, lambda _: [next(words, None)]))[0]
+        ) is not None:
             yield predictor.reply(answer), answer
 
     async def _ask(self, verb, checked, compute):
         valid, sizes, queue = checked
         if queue is self._large:
             compute = self._model.by_one_thread(compute)
-        return await queue.answer(_Request(verb, valid, sizes, compute, asyncio.get_running_loop().create_future()))
+        return await queue.answer(
+            _Request(verb, valid, sizes, compute, asyncio.get_running_loop().create_future())
+        )
 
     async def _load(self):
         """Loads the model; if it is damaged, no request is to blame."""
         if not self._model.ready:
             try:
-                await asyncio.get_running_loop().run_in_executor(loader, lambda: self._model.predictor)
+                await asyncio.get_running_loop().run_in_executor(
+                    loader, lambda: self._model.predictor
+                )
             except UserError as error:
                 raise RequestError(500, str(error)) from error
 
@@ -98,7 +109,10 @@ class Batched:
         predictor = self._model.predictor
 
         def check():
-            valid = [predictor.valid(instance, f"instance {number}") for number, instance in enumerate(instances)]
+            valid = [
+                predictor.valid(instance, f"instance {number}")
+                for number, instance in enumerate(instances)
+            ]
             return valid, *check_size(map(predictor.size, valid), self._limits)
 
         is_large = len(marshal.dumps(instances)) > LARGE_BODY
@@ -122,7 +136,8 @@ class _Request:
     instances: list
     sizes: list
     compute: Callable  # answers instances; requests with the same one share batches
-    future: asyncio.Future  # done when the request is answered, its client has left or its time is over
+    # done when the request is answered, its client has left or its time is over
+    future: asyncio.Future
     arrived: float = dataclasses.field(default_factory=time.perf_counter)
 
 
@@ -130,7 +145,12 @@ class _Queue:
     """Requests that wait for one thread; `piece` is the most cells that it computes at once."""
 
     def __init__(self, seconds, max_queue, max_batch, piece, observe):
-        self._seconds, self._max_queue, self._max_batch, self._observe = seconds, max_queue, max_batch, observe
+        self._seconds, self._max_queue, self._max_batch, self._observe = (
+            seconds,
+            max_queue,
+            max_batch,
+            observe,
+        )
         self._piece, self._waiting, self._open = piece, collections.deque(), set()
         self._task = None
         self._thread = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="model")
@@ -169,7 +189,9 @@ class _Queue:
             await self._compute(self._take())
 
     def _take(self):
-        """Takes the next requests that fit into a batch, at least one; drops those that nobody waits for."""
+        """Takes the next requests that fit into a batch, at least one; drops those that nobody
+        waits for.
+        """
         batch, sizes = [], []
         while self._waiting:
             request = self._waiting[0]
@@ -188,7 +210,8 @@ class _Queue:
         try:
             answers = await self._answers(batch)
         except Exception as error:
-            if len(batch) > 1:  # the other requests shall neither fail nor wait long for the one that does
+            # the other requests shall neither fail nor wait long for the one that does
+            if len(batch) > 1:
                 half = len(batch) // 2
                 await self._compute(batch[:half])
                 await self._compute(batch[half:])
@@ -210,6 +233,8 @@ class _Queue:
             while end < len(instances) and work_of(sizes[first : end + 1]) <= self._piece:
                 end += 1
             started, piece = time.perf_counter(), instances[first:end]
-            answers += await asyncio.get_running_loop().run_in_executor(self._thread, batch[0].compute, piece)
+            answers += await asyncio.get_running_loop().run_in_executor(
+                self._thread, batch[0].compute, piece
+            )
             self._observe(batch[0].verb, len(piece), time.perf_counter() - started)
         return answers

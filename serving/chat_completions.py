@@ -1,8 +1,10 @@
 """OpenAI's chat completions, so that the usual chat windows can talk to models that reply.
 
-    POST /v1/chat/completions      {"model": NAME, "messages": [{"role": "user", "content": "Hello"}]}
+    POST /v1/chat/completions      {"model": NAME, "messages": [{"role": "user", "content":
+    "Hello"}]}
 
-With `"stream": true` the reply comes as server-sent events, `data: {...}` with its next words, at last `data: [DONE]`.
+With `"stream": true` the reply comes as server-sent events, `data: {...}` with its next words, at
+last `data: [DONE]`.
 """
 
 import asyncio
@@ -15,9 +17,9 @@ from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 
-from base.config import Config, Positive
-from base.files import UserError
-from serving.limits import as_json, error_body, find_model, read, while_wanted
+from colloquy.base.config import Config, Positive
+from colloquy.base.files import UserError
+from colloquy.serving.limits import as_json, error_body, find_model, read, while_wanted
 
 LONGEST = 100  # words of a reply at most, whatever `max_tokens` says
 SPEAKERS = {"user": "user", "assistant": "bot"}
@@ -40,7 +42,11 @@ class Message(Config, extra="ignore"):
     content: str | list[Part] | None = None
 
     def text(self):
-        return self.content if isinstance(self.content, str) else "".join(part.text for part in self.content or [])
+        return (
+            self.content
+            if isinstance(self.content, str)
+            else "".join(part.text for part in self.content or [])
+        )
 
 
 class ChatRequest(Config, extra="ignore"):
@@ -53,7 +59,9 @@ class ChatRequest(Config, extra="ignore"):
     stream: bool | None = False
     """Send the reply word by word as server-sent events."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
-    """Draw words at this temperature; 0 or nothing: the most probable words. Generation only, as the next three."""
+    """Draw words at this temperature; 0 or nothing: the most probable words. Generation only, as
+    the next three.
+    """
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     """Draw among the fewest words that together have this probability."""
     max_completion_tokens: Positive | None = None
@@ -63,22 +71,32 @@ class ChatRequest(Config, extra="ignore"):
     n: Literal[1] | None = 1
     """One reply per request."""
     decode: str = ""
-    """Not OpenAI's: the search as `:predict` takes it, `beam=5,length_penalty=1`, in place of the four above."""
+    """Not OpenAI's: the search as `:predict` takes it, `beam=5,length_penalty=1`, in place of the
+    four above.
+    """
     explain: bool = False
-    """Not OpenAI's: the last chunk, or the completion, has the answer of the model as `explanation`, of generation with
-    the attention maps of the reply."""
+    """Not OpenAI's: the last chunk, or the completion, has the answer of the model as
+    `explanation`, of generation with the attention maps of the reply."""
 
     def said(self):
         """The conversation as `(speaker, text)`."""
         if self.messages[-1].role != "user":
-            raise UserError(f"messages: expected the last one to be the user's. Received: {self.messages[-1].role}")
-        return [(SPEAKERS[each.role], each.text()) for each in self.messages if each.role in SPEAKERS]
+            raise UserError(
+                f"messages: expected the last one to be the user's. Received: {self.messages[-1].role}"
+            )
+        return [
+            (SPEAKERS[each.role], each.text()) for each in self.messages if each.role in SPEAKERS
+        ]
 
     def search(self):
         """The settings of the search as `:predict` takes them."""
         settings = {}
         if self.temperature:
-            settings |= {"sample": "true", "temperature": max(self.temperature, 0.01), "top_p": self.top_p or 1}
+            settings |= {
+                "sample": "true",
+                "temperature": max(self.temperature, 0.01),
+                "top_p": self.top_p or 1,
+            }
         if most := self.max_completion_tokens or self.max_tokens:
             settings |= {"max_length": min(most, LONGEST)}
         return self.decode or ",".join(f"{name}={value}" for name, value in settings.items())

@@ -1,10 +1,13 @@
-"""The same application on Ray Serve: replicas of each model on several machines, scaled with the load.
+"""The same application on Ray Serve: replicas of each model on several machines, scaled with the
+load.
 
-    HTTP proxy of a node  ->  Door: the application of serving.app  ->  Replica: one model, which batches its calls
-                                                          Door, Replica  ->  Counts: the metrics of all
+    HTTP proxy of a node  ->  Door: the application of serving.app  ->  Replica: one model, which
+                                                          batches its calls Door, Replica  ->
+                                                          Counts: the metrics of all
 
-A replica makes its batches by `serving.batching`, as a single process does, and not by `@serve.batch`, whose batches
-count calls instead of instances, and where one wrong request fails all others of its batch.
+A replica makes its batches by `serving.batching`, as a single process does, and not by
+`@serve.batch`, whose batches count calls instead of instances, and where one wrong request fails
+all others of its batch.
 """
 
 import asyncio
@@ -16,14 +19,16 @@ from ray import serve
 from ray.exceptions import RayActorError
 from ray.serve.exceptions import ReplicaUnavailableError
 
-from base import runtime
-from base.files import UserError
-from serving.app import Metrics, app_of
-from serving.batching import Batched
-from serving.limits import Limits, RequestError
+from colloquy.base import runtime
+from colloquy.base.files import UserError
+from colloquy.serving.app import Metrics, app_of
+from colloquy.serving.batching import Batched
+from colloquy.serving.limits import Limits, RequestError
 
 APPLICATION, COUNTS = "colloquy", "Counts"
-TRIES = 6  # attempts per request: an answer depends on nothing but its request, so another replica may be asked
+# attempts per request: an answer depends on nothing but its request, so another replica may be
+# asked
+TRIES = 6
 LOST = (RayActorError, ReplicaUnavailableError)
 
 
@@ -41,7 +46,9 @@ class Notes:
 
     def __init__(self, counts):
         self._counts, self._notes, self._sending = counts, [], None
-        self.answered, self.computed = (functools.partial(self._add, method) for method in ("answered", "computed"))
+        self.answered, self.computed = (
+            functools.partial(self._add, method) for method in ("answered", "computed")
+        )
 
     async def text(self, queued):
         """The counts of all processes for Prometheus; `queued` is of this one."""
@@ -73,7 +80,9 @@ class Replica:
         self._model = Batched(load(), limits, functools.partial(Notes(counts).computed, name))
 
     async def ask(self, method, *arguments):
-        """Returns `(answer, None)` of a method of `Batched`, or `(None, (status, message))` if it refuses."""
+        """Returns `(answer, None)` of a method of `Batched`, or `(None, (status, message))` if it
+        refuses.
+        """
         return await _caught(getattr(self._model, method)(*arguments))
 
     async def talk(self, *arguments):
@@ -93,7 +102,9 @@ async def _caught(answer):
 
 
 class Remote:
-    """A model whose replicas run in other processes, with the methods of `serving.batching.Batched`."""
+    """A model whose replicas run in other processes, with the methods of
+    `serving.batching.Batched`.
+    """
 
     def __init__(self, name):
         self.name, self.version, self.queued, self._metadata = name, "", 0, {}
@@ -118,7 +129,9 @@ class Remote:
 
     async def talk(self, said, decode="", stream=False):
         """Yields replies as `Batched.talk`; a reply that has started is not requested again."""
-        async for found, refusal in self._handle.options(stream=True).talk.remote(said, decode, stream):
+        async for found, refusal in self._handle.options(stream=True).talk.remote(
+            said, decode, stream
+        ):
             if refusal is not None:
                 raise RequestError(*refusal)
             yield found
@@ -148,15 +161,19 @@ class Remote:
 def application(loads, replicas, limits=None, access=None, doors=1):
     """The application for `serve.run`.
 
-    `loads` are `{name: zero-argument callable that returns the warm model}`, called by each replica; `replicas` are
-    `{name: (fewest, most)}`, between which Ray Serve chooses by the load, each with one CPU. `doors` are replicas of
-    the application itself.
+    `loads` are `{name: zero-argument callable that returns the warm model}`, called by each
+    replica; `replicas` are `{name: (fewest, most)}`, between which Ray Serve chooses by the load,
+    each with one CPU. `doors` are replicas of the application itself.
     """
     models, limits, free = [], limits or Limits(), {"num_cpus": 0}
     counts = serve.deployment(name=COUNTS, num_replicas=1, ray_actor_options=free)(Counts).bind()
     for name, load in loads.items():
         fewest, most = replicas[name]
-        scale = {"min_replicas": fewest, "max_replicas": most, "target_ongoing_requests": limits.max_batch / 2}
+        scale = {
+            "min_replicas": fewest,
+            "max_replicas": most,
+            "target_ongoing_requests": limits.max_batch / 2,
+        }
         deployment = serve.deployment(
             name=name,
             autoscaling_config=scale,
@@ -176,9 +193,11 @@ def application(loads, replicas, limits=None, access=None, doors=1):
 
 
 def load_warm(name, path, index=None, trusted=False):
-    """Loads a model in a replica, which has one CPU, and warms it up; see `serving.models.open_model`."""
+    """Loads a model in a replica, which has one CPU, and warms it up; see
+    `serving.models.open_model`.
+    """
     runtime.prepare(threads=1)
-    from serving.models import freeze, open_model  # TensorFlow loads here, in the replica
+    from colloquy.serving.models import freeze, open_model  # TensorFlow loads here, in the replica
 
     model = open_model(name, path, index, trusted)
     model.warm_up()
@@ -189,18 +208,27 @@ def load_warm(name, path, index=None, trusted=False):
 def from_config(config):
     """The application of a Serve config file, see `serving/manifests/rayservice.yaml`.
 
-    `{"models": {name: {"path", "index", "min_replicas", "max_replicas"}}, "doors"}`; all but paths have defaults.
+    `{"models": {name: {"path", "index", "min_replicas", "max_replicas"}}, "doors"}`; all but paths
+    have defaults.
     """
     models = config["models"]
     return application(
-        {name: functools.partial(load_warm, name, row["path"], row.get("index")) for name, row in models.items()},
-        {name: (row.get("min_replicas", 1), row.get("max_replicas", 1)) for name, row in models.items()},
+        {
+            name: functools.partial(load_warm, name, row["path"], row.get("index"))
+            for name, row in models.items()
+        },
+        {
+            name: (row.get("min_replicas", 1), row.get("max_replicas", 1))
+            for name, row in models.items()
+        },
         doors=config.get("doors", 1),
     )
 
 
 def start(app, host, port, every_node=True):
-    """Opens the application on the cluster of `RAY_ADDRESS` or one of this machine, on every node or the first one."""
+    """Opens the application on the cluster of `RAY_ADDRESS` or one of this machine, on every node
+    or the first one.
+    """
     if not ray.is_initialized():
         ray.init(log_to_driver=False, include_dashboard=False)
     where = "EveryNode" if every_node else "HeadOnly"

@@ -1,7 +1,7 @@
 """A request from its headers to its answer: who may ask, how much, and for how long.
 
-`Guard` checks the headers and counts the answers, `read` reads the body, `check_size` checks the instances,
-`while_wanted` waits for the answer.
+`Guard` checks the headers and counts the answers, `read` reads the body, `check_size` checks the
+instances, `while_wanted` waits for the answer.
 """
 
 import asyncio
@@ -23,9 +23,9 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 
-from base.config import Config, Positive, sentence
-from base.files import UserError
-from engine.predictor import work_of
+from colloquy.base.config import Config, Positive, sentence
+from colloquy.base.files import UserError
+from colloquy.engine.predictor import work_of
 
 STOPPING = "the server is stopping: ask again"
 HEALTH = ("/healthz", "/v2/health/live", "/v2/health/ready")
@@ -34,11 +34,14 @@ LABEL = "stable"  # of the only version
 CHAT = "/v1/chat/"  # where errors have the form of OpenAI's
 LARGE_BODY = 30_000  # bytes of a body from which on it is large, see `Lane`
 LANE = 16  # large bodies that may wait
-REST, LONGEST_REST = 4, 1.0  # pause after a large body: a multiple of its time, and the most seconds
+# pause after a large body: a multiple of its time, and the most seconds
+REST, LONGEST_REST = 4, 1.0
 
 
 class RequestError(UserError):
-    """A request that gets no answer but an HTTP status, 4xx or 5xx, some headers, and one sentence."""
+    """A request that gets no answer but an HTTP status, 4xx or 5xx, some headers, and one
+    sentence.
+    """
 
     def __init__(self, status, message, headers=None):
         super().__init__(message)
@@ -57,7 +60,9 @@ class Limits(Config):
     characters: Positive = 200_000
     """Characters of one text."""
     max_tokens: Positive = 20_000
-    """Tokens of a field of an instance, as the model's own tokenizer counts them; more get status 413."""
+    """Tokens of a field of an instance, as the model's own tokenizer counts them; more get status
+    413.
+    """
     instance_tokens: Positive = 30_000
     """Tokens of an instance."""
     max_work: Positive = 20_000_000
@@ -82,9 +87,11 @@ class Limits(Config):
 
 
 class Lane:
-    """One thread for the Python work of large bodies, which keeps the interpreter from small requests.
+    """One thread for the Python work of large bodies, which keeps the interpreter from small
+    requests.
 
-    Bodies are parsed and their tokens counted one after the other, during a fifth of the time at most.
+    Bodies are parsed and their tokens counted one after the other, during a fifth of the time at
+    most.
     """
 
     def __init__(self):
@@ -97,7 +104,9 @@ class Lane:
             raise RequestError(429, f"{LANE} large bodies wait already: try again later")
         self._waiting += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, self._do, function, *arguments)
+            return await asyncio.get_running_loop().run_in_executor(
+                self._thread, self._do, function, *arguments
+            )
         finally:
             self._waiting -= 1
 
@@ -118,15 +127,21 @@ lane = Lane()
 
 
 def check_size(sizes, limits):
-    """Refuses instances once their `engine.predictor.Size`s are beyond the limits; returns the sizes and their work."""
+    """Refuses instances once their `engine.predictor.Size`s are beyond the limits; returns the
+    sizes and their work.
+    """
     found, work = [], 0
     for number, size in enumerate(sizes):
         for field, count in size.tokens.items():
             check_count(f"instance {number}: `{field}`", count, limits.max_tokens, "tokens")
-        check_count(f"instance {number}", sum(size.tokens.values()), limits.instance_tokens, "tokens")
+        check_count(
+            f"instance {number}", sum(size.tokens.values()), limits.instance_tokens, "tokens"
+        )
         found.append(size)
         work = work_of(found)
-        lengths = " x ".join(f"{max(axis):,}" for axis in zip(*(size.shape for size in found), strict=True))
+        lengths = " x ".join(
+            f"{max(axis):,}" for axis in zip(*(size.shape for size in found), strict=True)
+        )
         rows = f"{sum(size.rows for size in found):,} rows of {lengths}, padded"
         check_count(f"a request ({rows})", work, limits.max_work, "cells")
     return found, work
@@ -142,14 +157,18 @@ def instances_of(columns):
     """The instances of `{field: [value of each instance]}`."""
     if len({len(column) for column in columns.values()}) > 1:
         raise RequestError(400, "the lists of `inputs` must be equally long, one item per instance")
-    instances = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    instances = [
+        dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
+    ]
     if not instances:
         raise RequestError(400, "expected at least one instance")
     return instances
 
 
 def read_value(where, text, limits):
-    """The value of a text or of bytes in JSON, if its texts, lists and nesting are within the limits."""
+    """The value of a text or of bytes in JSON, if its texts, lists and nesting are within the
+    limits.
+    """
     try:
         value = from_json(text, allow_inf_nan=False) if isinstance(text, str | bytes) else text
     except ValueError as error:
@@ -177,7 +196,9 @@ def _check(where, value, limits, depth):
 
 
 def error(refusal, path):
-    """The response to a `RequestError` or `UserError` at a path; a request that may be repeated is told when."""
+    """The response to a `RequestError` or `UserError` at a path; a request that may be repeated is
+    told when.
+    """
     status, headers = getattr(refusal, "status", 400), getattr(refusal, "headers", {})
     headers = {**headers, **({"Retry-After": "1"} if status in (429, 503) else {})}
     return JSONResponse(error_body(status, str(refusal), path), status, headers)
@@ -197,16 +218,20 @@ class Access:
     """Who may ask."""
 
     hosts: frozenset = frozenset(["*"])
-    """Names by which the server may be addressed beside IP addresses, so that no web page reaches it by a name of its
-    own that it points here (DNS rebinding); `*`: any."""
+    """Names by which the server may be addressed beside IP addresses, so that no web page reaches
+    it by a name of its own that it points here (DNS rebinding); `*`: any."""
     origins: frozenset = frozenset()
     """Origins of other servers' pages that may ask, as `https://example.org`."""
     api_key: str | None = None
-    """The key that all but /healthz need, as `Authorization: Bearer KEY` or the password of HTTP Basic."""
+    """The key that all but /healthz need, as `Authorization: Bearer KEY` or the password of HTTP
+    Basic.
+    """
 
 
 class Guard:
-    """ASGI middleware: answers requests that it refuses; counts the others, while they are open, and their answers."""
+    """ASGI middleware: answers requests that it refuses; counts the others, while they are open,
+    and their answers.
+    """
 
     def __init__(self, app, access):
         self.app, self.access = app, access
@@ -239,19 +264,27 @@ class Guard:
 
     def _check(self, scope, headers, state):
         if not self._is_known(host := headers.get("host", "")):
-            raise RequestError(421, f"{host[:100]!r} is not a name of this server: see --allowed_hosts")
+            raise RequestError(
+                421, f"{host[:100]!r} is not a name of this server: see --allowed_hosts"
+            )
         origin = headers.get("origin")
         if origin and origin not in self.access.origins and origin.partition("://")[2] != host:
-            raise RequestError(403, f"pages of {origin[:100]!r} may not send requests here: see --cors_origins")
+            raise RequestError(
+                403, f"pages of {origin[:100]!r} may not send requests here: see --cors_origins"
+            )
         if scope["path"] in HEALTH:
             return
         if state.stopping:
             raise RequestError(503, STOPPING, {"Connection": "close"})
         if self.access.api_key and not self._has_key(headers.get("authorization", "")):
-            raise RequestError(401, "expected the server's key", {"WWW-Authenticate": 'Basic realm="Colloquy"'})
+            raise RequestError(
+                401, "expected the server's key", {"WWW-Authenticate": 'Basic realm="Colloquy"'}
+            )
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         if scope["method"] == "POST" and kind != "application/json" and not kind.endswith("+json"):
-            raise RequestError(415, f"expected Content-Type: application/json. Received: {kind[:100]!r}")
+            raise RequestError(
+                415, f"expected Content-Type: application/json. Received: {kind[:100]!r}"
+            )
         if state.requests >= (most := state.limits.requests):
             raise RequestError(503, f"{most} requests are open: ask again")
 
@@ -268,7 +301,9 @@ class Guard:
                 given = base64.b64decode(given).decode("utf-8").partition(":")[2]
             except ValueError:
                 return False
-        return hmac.compare_digest(given.encode("utf-8", "replace"), self.access.api_key.encode("utf-8"))
+        return hmac.compare_digest(
+            given.encode("utf-8", "replace"), self.access.api_key.encode("utf-8")
+        )
 
 
 # === Routes ===
@@ -291,7 +326,10 @@ def find_model(request, name=None):
         raise RequestError(404, f"there is no model {name[:100]!r}; there are {', '.join(models)}")
     model, request.state.model = models[name], name
     if version not in ("", f"versions/{model.version}", f"labels/{LABEL}"):
-        raise RequestError(404, f"{name} has version {model.version} and label {LABEL} alone. Received: {version[:40]}")
+        raise RequestError(
+            404,
+            f"{name} has version {model.version} and label {LABEL} alone. Received: {version[:40]}",
+        )
     return model
 
 
@@ -300,7 +338,9 @@ def as_json(found):
     try:
         return JSONResponse(found)
     except ValueError as wrong:
-        raise RequestError(422, "the model's answer contains infinity or NaN, which JSON cannot represent") from wrong
+        raise RequestError(
+            422, "the model's answer contains infinity or NaN, which JSON cannot represent"
+        ) from wrong
 
 
 async def while_wanted(request, answer):
@@ -325,19 +365,25 @@ async def while_wanted(request, answer):
 
 
 async def read(request, kind):
-    """The body of a request, a JSON object, as a `base.config.Config`, read no further than the limit."""
+    """The body of a request, a JSON object, as a `base.config.Config`, read no further than the
+    limit.
+    """
     limits, length = request.app.state.limits, request.headers.get("content-length", "0")
     check_count("a body", int(length) if length.isdigit() else 0, limits.max_body_bytes, "bytes")
     body = bytearray()
     try:
-        async with asyncio.timeout(limits.timeout_seconds):  # slow clients must not hold a request open
+        # slow clients must not hold a request open
+        async with asyncio.timeout(limits.timeout_seconds):
             async for part in request.stream():
                 body += part
                 check_count("a body", len(body), limits.max_body_bytes, "bytes")
     except TimeoutError as late:
-        raise RequestError(408, f"the body did not arrive within {limits.timeout_seconds:g} seconds") from late
+        raise RequestError(
+            408, f"the body did not arrive within {limits.timeout_seconds:g} seconds"
+        ) from late
     except ClientDisconnect as left:
-        raise RequestError(499, "the client left before its body had arrived") from left  # for the counts alone
+        # for the counts alone
+        raise RequestError(499, "the client left before its body had arrived") from left
     if len(body) < LARGE_BODY:
         return _parse(bytes(body), kind, limits)
     return await while_wanted(request, lane.do(_parse, bytes(body), kind, limits))

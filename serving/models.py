@@ -14,38 +14,50 @@ import keras
 import numpy as np
 from pydantic import create_model
 
-from base.config import Config
-from base.files import UserError, is_sealed
-from data.text_files import read_json
-from engine import parallel
-from engine.predictor import Predictor
-from engine.records import Example
-from engine.run import CARD, CONFIG, PAGE, Run
-from tasks import TASKS
-from tasks.reading_comprehension.predictor import ReadingComprehensionPredictor
-from tasks.selection.predictor import SelectionPredictor
-from tasks.selection.retrieval.answers import AnsweringPredictor
-from tasks.selection.retrieval.build import index_of_run
+from colloquy.base.config import Config
+from colloquy.base.files import UserError, is_sealed
+from colloquy.data.text_files import read_json
+from colloquy.engine import parallel
+from colloquy.engine.predictor import Predictor
+from colloquy.engine.records import Example
+from colloquy.engine.run import CARD, CONFIG, PAGE, Run
+from colloquy.tasks import TASKS
+from colloquy.tasks.reading_comprehension.predictor import ReadingComprehensionPredictor
+from colloquy.tasks.selection.predictor import SelectionPredictor
+from colloquy.tasks.selection.retrieval.answers import AnsweringPredictor
+from colloquy.tasks.selection.retrieval.build import index_of_run
 
-RETRY = 60.0  # seconds until a model that could not be loaded is tried again: a full disk may have room
-PROGRESS = {"step", "epoch", "loss", "steps_per_second", "seconds"}  # what is no metric in `history.jsonl`
-FIRST = ("R10@1", "F1", "per_response", "perplexity")  # the metric of each task that chooses the best row of it
-ATTRIBUTES = ("knowledge", "responses", "signature", "examples")  # of some predictors, which clients get
+# seconds until a model that could not be loaded is tried again: a full disk may have room
+RETRY = 60.0
+# what is no metric in `history.jsonl`
+PROGRESS = {"step", "epoch", "loss", "steps_per_second", "seconds"}
+# the metric of each task that chooses the best row of it
+FIRST = ("R10@1", "F1", "per_response", "perplexity")
+# of some predictors, which clients get
+ATTRIBUTES = ("knowledge", "responses", "signature", "examples")
 SIGNATURES = {"rank", "answer", "reply", "respond"}  # of export.py
-DECODES = ("beam=5,length_penalty=1,block_ngrams=3", "sample=true,temperature=0.8,top_p=0.9")  # as the pages ask
+# as the pages ask
+DECODES = ("beam=5,length_penalty=1,block_ngrams=3", "sample=true,temperature=0.8,top_p=0.9")
 
 
 class Served:
     """An `engine.predictor.Predictor` under a name and a version for clients.
 
-    `load()` makes it when somebody asks for it. `facts` describe it to clients, also before that. If it cannot be
-    loaded, it is not tried again for a minute, unless a file of the directories `paths` changes.
+    `load()` makes it when somebody asks for it. `facts` describe it to clients, also before that.
+    If it cannot be loaded, it is not tried again for a minute, unless a file of the directories
+    `paths` changes.
     """
 
     loading = threading.Lock()  # one at a time
 
     def __init__(self, name, version, load, facts, *paths):
-        self.name, self.version, self._load, self._facts, self._paths = name, version, load, facts, paths
+        self.name, self.version, self._load, self._facts, self._paths = (
+            name,
+            version,
+            load,
+            facts,
+            paths,
+        )
         self.ready = False  # until it is loaded
         self._tried, self._failure, self._again = None, "", 0.0
 
@@ -59,36 +71,48 @@ class Served:
                 try:
                     vars(self)["predictor"], self.ready = self._load(), True
                 except UserError as error:
-                    self._tried, self._failure, self._again = found, str(error), time.monotonic() + RETRY
+                    self._tried, self._failure, self._again = (
+                        found,
+                        str(error),
+                        time.monotonic() + RETRY,
+                    )
         if not self.ready:
             raise UserError(self._failure)
         return vars(self)["predictor"]
 
     def by_one_thread(self, compute):
-        """`compute` for large requests: by one of TensorFlow's threads, so that small ones have the others.
+        """`compute` for large requests: by one of TensorFlow's threads, so that small ones have the
+        others.
 
         One thread cannot compute the loops of the other models.
         """
-        if not isinstance(self.predictor, (SelectionPredictor, AnsweringPredictor, ReadingComprehensionPredictor)):
+        if not isinstance(
+            self.predictor, (SelectionPredictor, AnsweringPredictor, ReadingComprehensionPredictor)
+        ):
             return compute
         import tensorflow as tf  # takes seconds to load
 
         return tf.experimental.function_executor_type("SINGLE_THREADED_EXECUTOR")(compute)
 
     def warm_up(self, pause=lambda: None):
-        """Answers and explains the examples alone, together, longer and as the pages ask, so that nothing is compiled
-        when the first client asks. An answer with NaN is a `UserError`. `pause()` is called before each."""
+        """Answers and explains the examples alone, together, longer and as the pages ask, so that
+        nothing is compiled when the first client asks. An answer with NaN is a `UserError`.
+        `pause()` is called before each."""
         predictor = self.predictor
         instances = [example["instance"] for example in self.metadata.get("examples", [])]
         instances += [_longer(instance) for instance in instances[:1]]
         if "decode" in predictor.Instance.model_fields:
-            instances += [{**instance, "decode": decode} for instance in list(instances) for decode in DECODES]
+            instances += [
+                {**instance, "decode": decode} for instance in list(instances) for decode in DECODES
+            ]
         for instance in instances:
             pause()
             try:
                 json.dumps(predictor.predict([instance]), allow_nan=False)
             except ValueError as error:
-                raise UserError(f"{self.name} answers its examples with NaN or infinity: it is damaged") from error
+                raise UserError(
+                    f"{self.name} answers its examples with NaN or infinity: it is damaged"
+                ) from error
             if not isinstance(predictor, SavedModel):
                 predictor.explain(instance)
         predictor.predict(instances)
@@ -102,13 +126,19 @@ class Served:
         """Describes the model to a client, with the JSON schemas of `instance` and `answer`."""
         kinds = {"instance": self.predictor.Instance, "answer": self.predictor.Answer}
         schemas = {name: kind.model_json_schema() for name, kind in kinds.items()}
-        facts = {name: getattr(self.predictor, name) for name in ATTRIBUTES if hasattr(self.predictor, name)}
+        facts = {
+            name: getattr(self.predictor, name)
+            for name in ATTRIBUTES
+            if hasattr(self.predictor, name)
+        }
         return {"name": self.name, "version": self.version, **self._facts, **facts, **schemas}
 
 
 @contextlib.contextmanager
 def warming(models, busy):
-    """Loads the models that are not loaded, then warms them up, on a thread, while nobody asks (`busy()`)."""
+    """Loads the models that are not loaded, then warms them up, on a thread, while nobody asks
+    (`busy()`).
+    """
     cold, stopped = [model for model in models if not model.ready], threading.Event()
 
     def pause():
@@ -138,7 +168,9 @@ def warming(models, busy):
 
 
 class SavedModel(Predictor):
-    """An exported SavedModel, `OUT/VERSION` of export.py, called by its signature, of a selection model `rank`."""
+    """An exported SavedModel, `OUT/VERSION` of export.py, called by its signature, of a selection
+    model `rank`.
+    """
 
     class Answer(Config, extra="allow"):
         """The outputs of the signature."""
@@ -152,16 +184,25 @@ class SavedModel(Predictor):
                 "trust its author, give --trust_saved_models"
             )
         try:
-            self._loaded = tf.saved_model.load(str(path))  # the signatures live as long as this does
+            # the signatures live as long as this does
+            self._loaded = tf.saved_model.load(str(path))
         except Exception as error:  # TensorFlow's and protobuf's own, of many kinds
-            raise UserError(f"TensorFlow cannot load {path} as a SavedModel: {str(error)[:200]!r}") from error
+            raise UserError(
+                f"TensorFlow cannot load {path} as a SavedModel: {str(error)[:200]!r}"
+            ) from error
         names = [name for name in self._loaded.signatures if name != "serving_default"]
         if not (trusted and names) and not set(names) & SIGNATURES:
-            raise UserError(f"{path}: expected a signature of export.py, {', '.join(sorted(SIGNATURES))}")
+            raise UserError(
+                f"{path}: expected a signature of export.py, {', '.join(sorted(SIGNATURES))}"
+            )
         self.signature = next((name for name in names if name in SIGNATURES), names[0])
         self._call = self._loaded.signatures[self.signature]
-        self._inputs = {tensor.name: tensor for tensor in self._call.structured_input_signature[1].values()}
-        fields = {name: str if len(spec.shape) == 1 else list[str] for name, spec in self._inputs.items()}
+        self._inputs = {
+            tensor.name: tensor for tensor in self._call.structured_input_signature[1].values()
+        }
+        fields = {
+            name: str if len(spec.shape) == 1 else list[str] for name, spec in self._inputs.items()
+        }
         self.Instance = create_model("Instance", __base__=Config, **fields)
         example = {name: "" if kind is str else [""] for name, kind in fields.items()}
         if self.signature == "rank":
@@ -170,7 +211,9 @@ class SavedModel(Predictor):
         self.examples = [{"title": "", "instance": example}]
 
     def answer(self, instances):
-        """Like `Predictor`'s; shorter lists of texts are padded with `""`, as the signature expects."""
+        """Like `Predictor`'s; shorter lists of texts are padded with `""`, as the signature
+        expects.
+        """
         import tensorflow as tf
 
         columns = {}
@@ -183,7 +226,10 @@ class SavedModel(Predictor):
         rows = [{name: value[i] for name, value in outputs.items()} for i in range(len(instances))]
         if self.signature == "rank":  # the candidates that were padded are last
             sizes = [len(instance.candidates) for instance in instances]
-            rows = [{name: row[name][:size] for name in row} for row, size in zip(rows, sizes, strict=True)]
+            rows = [
+                {name: row[name][:size] for name in row}
+                for row, size in zip(rows, sizes, strict=True)
+            ]
         return [self.Answer(**{name: _plain(value) for name, value in row.items()}) for row in rows]
 
     def answer_with_attention(self, instance, details):
@@ -191,29 +237,36 @@ class SavedModel(Predictor):
 
 
 def open_model(name, path, index=None, trusted=False):
-    """A `Served` of a run, or of the highest version of an exported model; a `UserError` if the path is neither.
+    """A `Served` of a run, or of the highest version of an exported model; a `UserError` if the
+    path is neither.
 
-    `index` is the directory of an index of responses for a run of selection; default: `index_of_run`, if any. An index
-    that does not fit, damaged weights and, unless it is `trusted`, a SavedModel that is not of export.py, are a
-    `UserError` when it is loaded.
+    `index` is the directory of an index of responses for a run of selection; default:
+    `index_of_run`, if any. An index that does not fit, damaged weights and, unless it is `trusted`,
+    a SavedModel that is not of export.py, are a `UserError` when it is loaded.
     """
     path = pathlib.Path(path)
     if (path / CONFIG).is_file():
         run = Run.open(path)
-        return Served(name, "1", lambda: _predictor(run, index), _facts_of(run), path, *filter(None, [index]))
+        return Served(
+            name, "1", lambda: _predictor(run, index), _facts_of(run), path, *filter(None, [index])
+        )
     if index is not None:
         raise UserError(f"{name}: an index is for a run of selection. Received: {path}")
     candidates = [path, *(path.iterdir() if path.is_dir() else [])]
     versions = [p for p in candidates if p.name.isdigit() and (p / "saved_model.pb").is_file()]
     if not versions:
-        raise UserError(f"expected DIR or NAME=DIR of a run or of an exported model. Received: {path}")
+        raise UserError(
+            f"expected DIR or NAME=DIR of a run or of an exported model. Received: {path}"
+        )
     newest = max(versions, key=lambda p: int(p.name))
     facts = {"task": None, "model": "SavedModel", "corpus": None, "scores": {}}
     return Served(name, newest.name, lambda: SavedModel(newest, trusted), facts, newest)
 
 
 def start_tensorflow():
-    """Makes TensorFlow's threads, of lower priority than those of the server, which need the cores for moments only."""
+    """Makes TensorFlow's threads, of lower priority than those of the server, which need the cores
+    for moments only.
+    """
 
     def start():
         if sys.platform == "linux":
@@ -227,13 +280,18 @@ def start_tensorflow():
 
 
 def freeze():
-    """Hides half a million loaded objects from the garbage collector, whose full collections else take 250 ms each."""
+    """Hides half a million loaded objects from the garbage collector, whose full collections else
+    take 250 ms each.
+    """
     gc.collect()
     gc.freeze()
 
 
 def _longer(instance):
-    return {name: " ".join([each] * 8) if isinstance(each, str) else each * 8 for name, each in instance.items()}
+    return {
+        name: " ".join([each] * 8) if isinstance(each, str) else each * 8
+        for name, each in instance.items()
+    }
 
 
 def _predictor(run, index):
@@ -261,14 +319,24 @@ def _facts_of(run):
     page = read_json(file, Page) if file.is_file() else Page(examples=run.examples())
     title = page.title or f"{run.model}, {run.dataset.get('name')}"
     text = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else ""
-    facts = {"task": run.task, "model": run.model, "corpus": run.dataset.get("name") or "", "note": run.note}
+    facts = {
+        "task": run.task,
+        "model": run.model,
+        "corpus": run.dataset.get("name") or "",
+        "note": run.note,
+    }
     return {**facts, "scores": _scores(run), **page.model_dump(), "title": title, "card": text}
 
 
 def _scores(run):
-    """The metrics of the splits that evaluate.py scored; if dev is not among them, those of the best validation."""
+    """The metrics of the splits that evaluate.py scored; if dev is not among them, those of the
+    best validation.
+    """
     scores = {split: record["metrics"] for split, record in run.metrics().items()}
-    rows = [{name: value for name, value in row.items() if name not in PROGRESS} for row in run.history()]
+    rows = [
+        {name: value for name, value in row.items() if name not in PROGRESS}
+        for row in run.history()
+    ]
     if rows and "dev" not in scores:
         first = next(name for name in FIRST if name in rows[0])
         scores["dev"] = (min if first == "perplexity" else max)(rows, key=lambda row: row[first])
@@ -280,7 +348,9 @@ def _padded(values):
     if isinstance(values[0], str):
         return np.array(values, object)
     longest = max(map(len, values))
-    return np.array([value + [""] * (longest - len(value)) for value in values], object).reshape(len(values), longest)
+    return np.array([value + [""] * (longest - len(value)) for value in values], object).reshape(
+        len(values), longest
+    )
 
 
 def _plain(value):

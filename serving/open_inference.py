@@ -1,12 +1,14 @@
-"""The Open Inference Protocol, "V2" of KServe and Triton, and the signatures that TensorFlow Serving shows.
+"""The Open Inference Protocol, "V2" of KServe and Triton, and the signatures that TensorFlow
+Serving shows.
 
     GET  /v2  /v2/health/live  /v2/health/ready
     GET  /v2/models/NAME  /v2/models/NAME/ready
-    POST /v2/models/NAME/infer             {"inputs": [{"name", "shape", "datatype": "BYTES", "data": [...]}]}
+    POST /v2/models/NAME/infer             {"inputs": [{"name", "shape", "datatype": "BYTES",
+    "data": [...]}]}
 
-`NAME` may be followed by `/versions/N` or `/labels/stable`. A tensor is a field of the instances, its first axis the
-instances. Texts and lists of texts are BYTES as they are; other fields, and unequal lists, are BYTES, the value of an
-instance in JSON.
+`NAME` may be followed by `/versions/N` or `/labels/stable`. A tensor is a field of the instances,
+its first axis the instances. Texts and lists of texts are BYTES as they are; other fields, and
+unequal lists, are BYTES, the value of an instance in JSON.
 """
 
 import json
@@ -18,8 +20,17 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 from pydantic import Field
 
-from base.config import Config, NonNegative
-from serving.limits import RequestError, as_json, check_count, find_model, instances_of, read, read_value, while_wanted
+from colloquy.base.config import Config, NonNegative
+from colloquy.serving.limits import (
+    RequestError,
+    as_json,
+    check_count,
+    find_model,
+    instances_of,
+    read,
+    read_value,
+    while_wanted,
+)
 
 DATATYPES = {"b": "BOOL", "i": "INT64", "f": "FP64", "U": "BYTES"}
 TYPES = {"string": "BYTES", "number": "FP64", "integer": "INT64", "boolean": "BOOL"}
@@ -79,7 +90,10 @@ async def model_metadata(request: Request):
     """Tensors of a model."""
     model = find_model(request)
     metadata = await model.metadata()
-    tensors = {"inputs": _described(metadata["instance"]), "outputs": _described(metadata["answer"])}
+    tensors = {
+        "inputs": _described(metadata["instance"]),
+        "outputs": _described(metadata["answer"]),
+    }
     return {"name": model.name, "versions": [model.version], "platform": "keras", **tensors}
 
 
@@ -94,12 +108,26 @@ async def model_ready(request: Request):
 @router.post("/v2/models/{model:model}/infer")
 async def infer(request: Request):
     """Answers instances as tensors."""
-    model, asked, limits = find_model(request), await read(request, Inputs), request.app.state.limits
+    model, asked, limits = (
+        find_model(request),
+        await read(request, Inputs),
+        request.app.state.limits,
+    )
     schema = (await model.metadata())["instance"]["properties"]
-    columns = {each.name: _values(each, _is_text(schema.get(each.name, {})), limits) for each in asked.inputs}
+    columns = {
+        each.name: _values(each, _is_text(schema.get(each.name, {})), limits)
+        for each in asked.inputs
+    }
     found = await while_wanted(request, model.predict(instances_of(columns)))
     outputs = [tensor_of(name, [answer.get(name) for answer in found]) for name in found[0]]
-    return as_json({"model_name": model.name, "model_version": model.version, "id": asked.id, "outputs": outputs})
+    return as_json(
+        {
+            "model_name": model.name,
+            "model_version": model.version,
+            "id": asked.id,
+            "outputs": outputs,
+        }
+    )
 
 
 # === Tensors ===
@@ -110,7 +138,8 @@ def _values(tensor, plain, limits):
     data, (rows, *width) = list(_flat(tensor.data)), tensor.shape
     if len(data) != math.prod(tensor.shape) or len(width) > 1:
         raise RequestError(400, f"{tensor.name[:40]}: expected the items of a shape of 1 or 2 axes")
-    check_count(f"{tensor.name[:40]}", rows, limits.instances, "instances")  # rows without items need no data
+    # rows without items need no data
+    check_count(f"{tensor.name[:40]}", rows, limits.instances, "instances")
     if tensor.datatype == "BYTES" and not plain:
         data = [read_value(f"{tensor.name[:40]}", item, limits) for item in data]
     return [data[i * width[0] : (i + 1) * width[0]] for i in range(rows)] if width else data
@@ -128,7 +157,9 @@ def tensor_of(name, values):
     except ValueError:  # lists of unequal lengths
         array = np.array(None)
     if array.dtype.kind not in DATATYPES:
-        array = np.array([json.dumps(value, ensure_ascii=False, allow_nan=False) for value in values])
+        array = np.array(
+            [json.dumps(value, ensure_ascii=False, allow_nan=False) for value in values]
+        )
     kind, data = DATATYPES[array.dtype.kind], array.ravel().tolist()
     return {"name": name, "shape": list(array.shape), "datatype": kind, "data": data}
 
@@ -138,7 +169,9 @@ def tensor_of(name, values):
 
 def _is_text(schema):
     options = [schema, *schema.get("anyOf", [])]
-    return any("string" in (each.get("type"), each.get("items", {}).get("type")) for each in options)
+    return any(
+        "string" in (each.get("type"), each.get("items", {}).get("type")) for each in options
+    )
 
 
 def _described(schema):
@@ -147,7 +180,9 @@ def _described(schema):
     for name, field in schema.get("properties", {}).items():
         inner = field.get("items", {}).get("type")
         kind = TYPES.get(inner or field.get("type"), "BYTES")
-        found.append({"name": name, "datatype": kind, "shape": [-1, -1] if inner in TYPES else [-1]})
+        found.append(
+            {"name": name, "datatype": kind, "shape": [-1, -1] if inner in TYPES else [-1]}
+        )
     return found
 
 
@@ -159,5 +194,9 @@ def signatures(metadata):
         for tensor in _described(metadata.get(field, {})):
             dims = [{"size": str(size), "name": ""} for size in tensor["shape"]]
             shape, name = {"dim": dims, "unknown_rank": False}, tensor["name"]
-            signature[side][name] = {"dtype": DTYPES[tensor["datatype"]], "tensor_shape": shape, "name": name}
+            signature[side][name] = {
+                "dtype": DTYPES[tensor["datatype"]],
+                "tensor_shape": shape,
+                "name": name,
+            }
     return {"signature_def": {"serving_default": signature}}

@@ -1,7 +1,8 @@
 """The OpenAPI document, from which clients are generated, and a page of it.
 
-Paths and their descriptions are FastAPI's; a path with a model is there for each one, with the schemas of its instances
-and answers. Each answer in it is what the application answers to the request beside it, the first example of the model.
+Paths and their descriptions are FastAPI's; a path with a model is there for each one, with the
+schemas of its instances and answers. Each answer in it is what the application answers to the
+request beside it, the first example of the model.
 """
 
 import asyncio
@@ -11,10 +12,10 @@ import http
 import json
 import re
 
-from base.files import UserError
-from serving.chat_completions import ChatRequest
-from serving.limits import CHAT, HEALTH, error_body
-from serving.open_inference import Inputs, Outputs, tensor_of
+from colloquy.base.files import UserError
+from colloquy.serving.chat_completions import ChatRequest
+from colloquy.serving.limits import CHAT, HEALTH, error_body
+from colloquy.serving.open_inference import Inputs, Outputs, tensor_of
 
 ERRORS = {
     400: "instance 0: text is missing",
@@ -30,7 +31,8 @@ ERRORS = {
     503: "512 requests are open: ask again",
     504: "no answer within 30 seconds",
 }
-LONGEST, SHOWN = 12, 3  # lists in examples of answers that are longer than the first are cut to the second
+# lists in examples of answers that are longer than the first are cut to the second
+LONGEST, SHOWN = 12, 3
 
 
 def _object(**fields):
@@ -50,7 +52,9 @@ SCHEMAS = {
     "Any": {"type": "object"},
     "Error": _object(error=TEXT),
     "OpenAIError": _object(error=_object(message=TEXT, type=TEXT)),
-    "Map": _object(title=TEXT, rows=_list(TEXT), columns=_list(TEXT), weights=_list(_list({"type": "number"}))),
+    "Map": _object(
+        title=TEXT, rows=_list(TEXT), columns=_list(TEXT), weights=_list(_list({"type": "number"}))
+    ),
 }
 
 
@@ -67,16 +71,25 @@ async def document(request):
     for kind in (ChatRequest, Inputs, Outputs):
         _add_schema(schemas, kind.__name__, kind.model_json_schema())
     said = [{"role": "user", "content": "Hello"}]
-    bodies = {"chat": ("ChatRequest", {each["name"]: {"model": each["name"], "messages": said} for each in models})}
+    bodies = {
+        "chat": (
+            "ChatRequest",
+            {each["name"]: {"model": each["name"], "messages": said} for each in models},
+        )
+    }
     for model in models:
         bodies |= _add_model(schemas, model)
     described = request.app.openapi()
-    for path, [(method, operation)] in ((path, each.items()) for path, each in described["paths"].items()):
+    for path, [(method, operation)] in (
+        (path, each.items()) for path, each in described["paths"].items()
+    ):
         for model in models if "{model}" in path else [{}]:
             place, id = path.format(model=model.get("name")), operation["operationId"]
             id = f"{id}_{_word(model)}" if model else id
             known = {"operationId": id, "summary": operation["description"]}
-            paths[place] = {method: known | await _operation(request, method, place, *bodies.get(id, ()))}
+            paths[place] = {
+                method: known | await _operation(request, method, place, *bodies.get(id, ()))
+            }
     return {**described, "paths": paths, "components": {"schemas": schemas, "responses": responses}}
 
 
@@ -93,9 +106,14 @@ def _add_schema(schemas, name, schema, prefix=""):
 
 
 def _add_model(schemas, model):
-    """Adds the schemas of a model; returns `{operation: (schema of requests, their examples, schema of answers)}`."""
+    """Adds the schemas of a model; returns `{operation: (schema of requests, their examples, schema
+    of answers)}`.
+    """
     of, answer = _word(model), model["answer"]
-    explanation = {**answer, "properties": {**answer["properties"], "attention": _list(_ref("Map"))}}
+    explanation = {
+        **answer,
+        "properties": {**answer["properties"], "attention": _list(_ref("Map"))},
+    }
     for name, one, schema in (
         ("instances", f"{of}_instance", model["instance"]),
         ("predictions", f"{of}_answer", answer),
@@ -114,8 +132,13 @@ def _add_model(schemas, model):
 
 
 async def _operation(request, method, path, body=None, asked=None, answer="Any"):
-    """The body and the responses at a path; `body` and `answer` name schemas, `asked` has bodies by name."""
-    answers = {name: await _ask(request, method, path, each) for name, each in (asked or {"first": None}).items()}
+    """The body and the responses at a path; `body` and `answer` name schemas, `asked` has bodies by
+    name.
+    """
+    answers = {
+        name: await _ask(request, method, path, each)
+        for name, each in (asked or {"first": None}).items()
+    }
     answers = {name: each for name, each in answers.items() if each is not None}
     responses = {"200": _content("The answer", answer, answers)}
     if path.startswith(CHAT):
@@ -135,7 +158,10 @@ async def _operation(request, method, path, body=None, asked=None, answer="Any")
 
 async def _ask(request, method, path, body):
     """The answer of the application, cut to a readable length; `None` if it refuses."""
-    events, sent = [{"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}], []
+    events, sent = (
+        [{"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}],
+        [],
+    )
 
     async def receive():
         return events.pop() if events else await asyncio.Event().wait()
@@ -143,7 +169,13 @@ async def _ask(request, method, path, body):
     async def send(message):
         sent.append(message)
 
-    line = {"method": method.upper(), "path": path, "raw_path": path.encode(), "query_string": b"", "headers": []}
+    line = {
+        "method": method.upper(),
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "headers": [],
+    }
     await request.app.router({**request.scope, **line, "state": {}}, receive, send)
     if sent[0]["status"] != 200:
         return None
@@ -156,13 +188,18 @@ def _content(description, schema, examples):
     kind, of = "application/json", _ref(schema)
     if any(isinstance(each, str) for each in examples.values()):
         kind, of = "text/plain", TEXT
-    shown = {"examples": {name: {"value": value} for name, value in examples.items()}} if examples else {}
+    shown = (
+        {"examples": {name: {"value": value} for name, value in examples.items()}}
+        if examples
+        else {}
+    )
     return {"description": description, "content": {kind: {"schema": of, **shown}}}
 
 
 def _cut(value):
     if isinstance(value, dict):
-        return {key: _cut(each) for key, each in value.items() if key[:1] != "$"}  # $ref, of a model's own schemas
+        # $ref, of a model's own schemas
+        return {key: _cut(each) for key, each in value.items() if key[:1] != "$"}
     if isinstance(value, list):
         return [_cut(each) for each in (value[:SHOWN] if len(value) > LONGEST else value)]
     return value[:300] + "..." if isinstance(value, str) and len(value) > 303 else value
@@ -180,16 +217,25 @@ def page(document):
         f"<p>{html.escape(document['info']['description'])}",
         "<p>For generated clients: <a href=openapi.json>openapi.json</a>. <a href=./>The pages</a>",
     ]
-    for path, [(method, operation)] in ((path, each.items()) for path, each in document["paths"].items()):
-        parts.append(f"<h2>{method.upper()} {html.escape(path)}</h2><p>{html.escape(operation['summary'])}")
+    for path, [(method, operation)] in (
+        (path, each.items()) for path, each in document["paths"].items()
+    ):
+        parts.append(
+            f"<h2>{method.upper()} {html.escape(path)}</h2><p>{html.escape(operation['summary'])}"
+        )
         for each in (operation.get("requestBody", {"content": {}}), operation["responses"]["200"]):
             for content in list(each["content"].values())[:1]:
-                parts += [_shown(example["value"]) for example in list(content.get("examples", {}).values())[:1]]
+                parts += [
+                    _shown(example["value"])
+                    for example in list(content.get("examples", {}).values())[:1]
+                ]
         parts.append(f"<p><small>Errors: {', '.join(sorted(operation['responses'])[1:])}</small>")
     for name, schema in document["components"]["schemas"].items():
         parts.append(f"<h2 id={html.escape(name)}>{html.escape(name)}</h2><dl>")
         for field, value in schema.get("properties", {}).items():
-            parts.append(f"<dt><code>{html.escape(field)}</code> {html.escape(str(value.get('type', '')))}")
+            parts.append(
+                f"<dt><code>{html.escape(field)}</code> {html.escape(str(value.get('type', '')))}"
+            )
             parts.append(f"<dd>{html.escape(value.get('description', ''))}")
         parts.append("</dl>")
     return "".join(parts)

@@ -6,16 +6,34 @@ from helpers import randomised, to_numpy
 from reference import cnn_in_loops, flow_in_loops, highway_in_loops, self_attention_in_loops
 from reference_recurrent import bilstm_in_loops, dynamic_in_loops, log_softmax, softmax
 
-from models.bidaf import BiDAF, BiDAFConfig
+from colloquy.models.bidaf import BiDAF, BiDAFConfig
 
 V, C, UNKNOWN = 11, 13, 2  # words and characters with an id, the unknown word's id
-SIZES = {"vocabulary_size": V, "characters": C, "embedding_dim": 3, "hidden": 5, "character_filters": 7}
+SIZES = {
+    "vocabulary_size": V,
+    "characters": C,
+    "embedding_dim": 3,
+    "hidden": 5,
+    "character_filters": 7,
+}
 SIZES |= {"character_dim": 2, "dropout": 0.0}
-# Tokens by number, (word, characters); 3 and 4 are one word in two spellings, 5 and 6 two unknown words.
-TOKENS = [(0, []), (7, [1, 2, 3]), (8, [4]), (9, [5, 6]), (9, [7, 8, 9, 10, 11, 12, 13, 1, 2]), (UNKNOWN, [3, 3])]
+# Tokens by number, (word, characters); 3 and 4 are one word in two spellings, 5 and 6 two unknown
+# words.
+TOKENS = [
+    (0, []),
+    (7, [1, 2, 3]),
+    (8, [4]),
+    (9, [5, 6]),
+    (9, [7, 8, 9, 10, 11, 12, 13, 1, 2]),
+    (UNKNOWN, [3, 3]),
+]
 TOKENS += [(UNKNOWN, [13, 4]), *((word, [word, 14 - word]) for word in (1, 3, 4, 5, 6, 10, 11))]
 # Contexts, queries and answers: first and last words.
-EXAMPLES = [([1, 3, 5, 6, 8, 9, 13], [4, 6, 2], (1, 2)), ([2, 4, 10], [11, 2, 7, 12, 5], (0, 0)), ([12], [12], (0, 0))]
+EXAMPLES = [
+    ([1, 3, 5, 6, 8, 9, 13], [4, 6, 2], (1, 2)),
+    ([2, 4, 10], [11, 2, 7, 12, 5], (0, 0)),
+    ([12], [12], (0, 0)),
+]
 VARIANTS = [
     {},
     {"end_pointer": "official"},
@@ -77,7 +95,12 @@ def in_loops(model, row):
             x = to_numpy(layer("word_embedding").embeddings)[word].astype("float64")
             after = word - (V - c.trained_words)
             if c.train_unknown and (word == UNKNOWN or after > 0):
-                x = x + to_numpy(layer("unknown_words").embeddings)[1 if word == UNKNOWN else after + 1]
+                x = (
+                    x
+                    + to_numpy(layer("unknown_words").embeddings)[
+                        1 if word == UNKNOWN else after + 1
+                    ]
+                )
             if word <= c.tuned_words:
                 x = x + to_numpy(layer("tuned_words").embeddings)[word]
             parts.append(x)
@@ -91,7 +114,10 @@ def in_loops(model, row):
         same = any(token == other or (word == TOKENS[other][0] != UNKNOWN) for other in others)
         return np.append(vector(token), float(same)) if c.exact_match else vector(token)
 
-    X, Q = ([flagged(token, others) for token in text] for text, others in ((context, query), (query, context)))
+    X, Q = (
+        [flagged(token, others) for token in text]
+        for text, others in ((context, query), (query, context))
+    )
     H, U = (bilstm_in_loops(np.array(x), layer("contextual")) for x in (X, Q))
     if c.attention == "dynamic":
         G, M = H, dynamic_in_loops(H, U, layer("modelling_0"))
@@ -101,7 +127,9 @@ def in_loops(model, row):
     if c.self_attention:
         M = self_attention_in_loops(M, layer("self_attention"))
     M = bilstm_in_loops(M, layer("modelling_1"))
-    w1, w2 = (to_numpy(layer(f"{name}_logit").kernel)[:, 0].astype("float64") for name in ("start", "end"))
+    w1, w2 = (
+        to_numpy(layer(f"{name}_logit").kernel)[:, 0].astype("float64") for name in ("start", "end")
+    )
     start = np.array([w1 @ np.concatenate([g, m]) for g, m in zip(G, M, strict=True)])
     to_end = M
     if c.end_pointer == "official":

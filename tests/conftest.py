@@ -1,4 +1,6 @@
-"""Shared by test files: for each task a small prepared dataset and a run trained on it. Change neither."""
+"""Shared by test files: for each task a small prepared dataset and a run trained on it. Change
+neither.
+"""
 
 import fcntl
 import os
@@ -9,10 +11,10 @@ import keras
 import pytest
 from helpers import SMALL_PATH, SMALL_RECIPE, prepare_small, random_seq2seq, run_script, train_small
 
-from engine.run import Run
-from tasks import RECIPES, TASKS
-from tasks.generation.data import load_dataset as load_generation
-from tasks.selection.retrieval.build import build, of_corpus
+from colloquy.engine.run import Run
+from colloquy.tasks import RECIPES, TASKS
+from colloquy.tasks.generation.data import load_dataset as load_generation
+from colloquy.tasks.selection.retrieval.build import build, of_corpus
 
 # `make fuzz` draws other examples each time, and many more.
 hypothesis.settings.register_profile("tests", max_examples=200, deadline=None, derandomize=True)
@@ -22,7 +24,9 @@ hypothesis.settings.load_profile("tests")
 
 @pytest.fixture(scope="session")
 def once(tmp_path_factory):
-    """`once(name, make)`: the directory of that name; the first worker that asks has `make(directory)` make it."""
+    """`once(name, make)`: the directory of that name; the first worker that asks has
+    `make(directory)` make it.
+    """
     root = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         root = root.parent  # which the workers share
@@ -50,7 +54,9 @@ def float32_policy():
 
 
 def prepared_for(task, name):
-    """A fixture: the prepared directory of a task's `helpers.prepare_small`; its raw files are in `raw` beside it."""
+    """A fixture: the prepared directory of a task's `helpers.prepare_small`; its raw files are in
+    `raw` beside it.
+    """
 
     @pytest.fixture(scope="session", name=name)
     def fixture(once):
@@ -129,10 +135,14 @@ def generation_model(generation_dataset):
 
 @pytest.fixture(scope="module")
 def sweep():
-    """`sweep(root, *flags)`: runs tools/sweep.py with the recipe `tiny`, into `runs` and `scores.jsonl` of `root`."""
+    """`sweep(root, *flags)`: runs tools/sweep.py with the recipe `tiny`, into `runs` and
+    `scores.jsonl` of `root`.
+    """
 
     def run(root, *flags):
-        return run_script("tools/sweep.py", f"--out={root / 'runs'}", f"--scores={root / 'scores.jsonl'}", *flags)
+        return run_script(
+            "tools/sweep.py", f"--out={root / 'runs'}", f"--scores={root / 'scores.jsonl'}", *flags
+        )
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(RECIPES, "tiny", SMALL_RECIPE)
@@ -141,11 +151,18 @@ def sweep():
 
 @pytest.fixture(scope="module")
 def swept(once, sweep, prepared_dialog, trained_dialog, tmp_path_factory):
-    """A copy of a sweep's directory: the runs of two seeds, the first of which was there, and their scores."""
+    """A copy of a sweep's directory: the runs of two seeds, the first of which was there, and their
+    scores.
+    """
 
     def make(root):
         shutil.copytree(trained_dialog.path, root / "runs" / "tiny-task1-1")
-        flags = "--recipe=tiny", f"--data={prepared_dialog}", "--seeds=1,2", "--split=dev,dev-oov,test"
+        flags = (
+            "--recipe=tiny",
+            f"--data={prepared_dialog}",
+            "--seeds=1,2",
+            "--split=dev,dev-oov,test",
+        )
         done = sweep(root, *flags)
         assert done.returncode == 0, done.stderr
 

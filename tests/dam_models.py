@@ -8,13 +8,25 @@ import reference as ref
 from helpers import randomised
 from reference_recurrent import sigmoid
 
-from models.dam import DAM, DAMConfig, LexicalMatchConfig, release_settings
+from colloquy.models.dam import DAM, DAMConfig, LexicalMatchConfig, release_settings
 
 B, N, T, K, J, D = 2, 3, 5, 7, 11, 13  # batch, candidates, turns, words, words, features
 L, V, FILTERS = 2, 37, (17, 19)
-SIZES = {"vocabulary_size": V, "embedding_dim": D, "max_turns": T, "max_words": J, "levels": L, "conv_filters": FILTERS}
+SIZES = {
+    "vocabulary_size": V,
+    "embedding_dim": D,
+    "max_turns": T,
+    "max_words": J,
+    "levels": L,
+    "conv_filters": FILTERS,
+}
 KINDS = typing.get_args(DAMConfig.model_fields["variant"].annotation)
-LEXICAL = {"variant": "self", "lexical": LexicalMatchConfig(gain=1.5), "hashed_words": 41, "unknown_id": 2}
+LEXICAL = {
+    "variant": "self",
+    "lexical": LexicalMatchConfig(gain=1.5),
+    "hashed_words": 41,
+    "unknown_id": 2,
+}
 VARIANTS = [*({"variant": kind} for kind in KINDS), {"positional": True}, LEXICAL]
 VARIANTS += [{"variant": "last", "scalar_bias": True, "response_rows": True}]
 RELEASE = [{"variant": kind, **release_settings(kind)} for kind in KINDS]
@@ -31,9 +43,13 @@ def words(rng, counts, ids):
 
 @functools.cache
 def examples(ids=V):
-    """Ragged `(context, candidates)`: lists of turns and of responses, lists of ids from 1 to `ids`."""
+    """Ragged `(context, candidates)`: lists of turns and of responses, lists of ids from 1 to
+    `ids`.
+    """
     rng = np.random.default_rng(0)
-    return [(words(rng, t, ids), words(rng, c, ids)) for t, c in zip(TURNS, CANDIDATES, strict=True)]
+    return [
+        (words(rng, t, ids), words(rng, c, ids)) for t, c in zip(TURNS, CANDIDATES, strict=True)
+    ]
 
 
 def examples_of(model):
@@ -46,7 +62,10 @@ def batch_of(some, turns=1, k=1, candidates=1, j=1):
     N = max([candidates, *(len(responses) for _, responses in some)])
     K = max([k, *(len(ids) for context, _ in some for ids in context)])
     J = max([j, *(len(ids) for _, responses in some for ids in responses)])
-    batch = {"turns": np.zeros((len(some), T, K), "int32"), "responses": np.zeros((len(some), N, J), "int32")}
+    batch = {
+        "turns": np.zeros((len(some), T, K), "int32"),
+        "responses": np.zeros((len(some), N, J), "int32"),
+    }
     for b, example in enumerate(some):
         for ids, lists in zip(batch.values(), example, strict=True):
             for i, one in enumerate(lists):
@@ -55,7 +74,9 @@ def batch_of(some, turns=1, k=1, candidates=1, j=1):
 
 
 def batch(model, rows=(0, 1, 2), more=0, **sizes):
-    """Inputs of some examples, and labels; `more` padding than they need, up to the model's sizes."""
+    """Inputs of some examples, and labels; `more` padding than they need, up to the model's
+    sizes.
+    """
     some = [examples_of(model)[row] for row in rows]
     if model.config.masking == "release":
         sizes = {"turns": T, "k": J, "j": J}
@@ -87,7 +108,9 @@ def real(logits, row):
 
 
 def in_loops(model, row):
-    """The logits of one example, `(N,)`. The release's masks have everything padded to the largest size."""
+    """The logits of one example, `(N,)`. The release's masks have everything padded to the largest
+    size.
+    """
     context, responses = examples_of(model)[row]
     if model.config.masking == "release":
         inputs, _ = batch(model, [row])
@@ -96,7 +119,9 @@ def in_loops(model, row):
 
 
 def _logit_in_loops(turns, response, model):
-    """The logit of one context and one response: lists of ids, under the release's masks padded with 0."""
+    """The logit of one context and one response: lists of ids, under the release's masks padded
+    with 0.
+    """
     c, layer = model.config, model.get_layer
     release = c.masking == "release"
     levels = {"first": [0], "last": [c.levels]}.get(c.variant, range(c.levels + 1))
@@ -138,7 +163,9 @@ def _logit_in_loops(turns, response, model):
     logit = ref.aggregate_in_loops(image, mask, layer("aggregation"), 1 / divisor, release)
     if not c.lexical:
         return logit
-    return logit + ref.cosine_of_words([id for ids in turns for id in ids], response, layer("lexical_match"))
+    return logit + ref.cosine_of_words(
+        [id for ids in turns for id in ids], response, layer("lexical_match")
+    )
 
 
 def loss_in_loops(logits):

@@ -8,12 +8,12 @@ import reference as ref
 from helpers import randomised
 from reference_recurrent import log_softmax, sentence_in_loops
 
-from data.vocabulary import Vocabulary
-from layers.dialog_state import FLAGS
-from models import MODELS
-from tasks.dialog.data import DialogSplit, World
-from tasks.dialog.prepare import SPEAKERS as SPOKEN_BY
-from tasks.dialog.prepare import encode_dialog
+from colloquy.data.vocabulary import Vocabulary
+from colloquy.layers.dialog_state import FLAGS
+from colloquy.models import MODELS
+from colloquy.tasks.dialog.data import DialogSplit, World
+from colloquy.tasks.dialog.prepare import SPEAKERS as SPOKEN_BY
+from colloquy.tasks.dialog.prepare import encode_dialog
 
 NAMES = ("memma", "entity-memma", "memn2n", "memr", "supervised-embeddings")
 DROPPING = {"dropout": 0.5}
@@ -22,7 +22,8 @@ V, D, R, E, C = 31, 14, 3, 11, 13  # words, features, turn distances, entities, 
 SMALL = {"embedding_dim": D, "time_limit": R}
 
 # === A small world ===
-# The last E words are the entities: the first 9 of type 0, the others of type 1. Those of type 0 are read as one.
+# The last E words are the entities: the first 9 of type 0, the others of type 1. Those of type 0
+# are read as one.
 
 
 def type_of(entity):
@@ -39,7 +40,9 @@ def typed(words):
 
 @functools.cache
 def candidates():
-    """Lists of ids: the first has one word, the next two entities of one type, the third no entity."""
+    """Lists of ids: the first has one word, the next two entities of one type, the third no
+    entity.
+    """
     rng = np.random.default_rng(11)
     some = [rng.integers(3, V + 1, rng.integers(2, 6)).tolist() for _ in range(C - 3)]
     return [[4], [V - 10, 3, V - 9], [5, 6, 7], *some]
@@ -50,7 +53,9 @@ def world():
     names = [f"word{id}" for id in range(3, V + 1)]
     vocabulary = Vocabulary(("_EOS_", "_UNK_", *names))
     texts = [" ".join(map(vocabulary.word, ids)) for ids in candidates()]
-    entities = [(name, f"type{type_of(entity)}", "knowledge") for entity, name in enumerate(names[-E:])]
+    entities = [
+        (name, f"type{type_of(entity)}", "knowledge") for entity, name in enumerate(names[-E:])
+    ]
     return World(vocabulary, texts, [], entities)
 
 
@@ -64,13 +69,17 @@ ANSWERS = ([3, 7, 12, 0, 5], [3, 9], [1])
 def texts():
     """Three dialogs of 5, 2 and 1 turns, of sentences of 1 to 7 words: lists of lists of ids."""
     rng, longest = np.random.default_rng(0), zip((8, 5, 3), SPEAKERS, strict=True)
-    found = [[rng.integers(3, V + 1, rng.integers(1, n)).tolist() for _ in says] for n, says in longest]
+    found = [
+        [rng.integers(3, V + 1, rng.integers(1, n)).tolist() for _ in says] for n, says in longest
+    ]
     found[1][1] = found[1][3] = found[0][5]  # a sentence that is said again
     return found
 
 
 def split_of(world, dialogs, answers=()):
-    """A split of dialogs, lists of `(speaker, text)`; without `answers` they are the responses of the bot."""
+    """A split of dialogs, lists of `(speaker, text)`; without `answers` they are the responses of
+    the bot.
+    """
     sentences, encoded = {}, []
     for said, given in itertools.zip_longest(dialogs, answers):
         coded = encode_dialog(said, sentences)
@@ -85,7 +94,10 @@ def split():
         return " ".join(map(world().vocabulary.word, ids))
 
     spoken = zip(SPEAKERS, texts(), strict=True)
-    said = [[(BY[letter], text(ids)) for letter, ids in zip(says, each, strict=True)] for says, each in spoken]
+    said = [
+        [(BY[letter], text(ids)) for letter, ids in zip(says, each, strict=True)]
+        for says, each in spoken
+    ]
     return split_of(world(), said, ANSWERS)
 
 
@@ -102,7 +114,9 @@ def real(logits, row):
 def config(name, **settings):
     hops = {} if name == "supervised-embeddings" else {"hops": 2}
     heads = {"heads": 2} if name.endswith("memma") else {}
-    return MODELS[name].config(**{**world().config_fields, "max_words": 7, **SMALL, **hops, **heads, **settings})
+    return MODELS[name].config(
+        **{**world().config_fields, "max_words": 7, **SMALL, **hops, **heads, **settings}
+    )
 
 
 def fresh(name, **settings):
@@ -127,13 +141,18 @@ def in_loops(model, name, row):
     speakers, turns = dialog["speakers"], dialog["turns"]
     said, offered = texts()[row], candidates()
     who = {number: name for name, number in SPOKEN_BY.items()}
-    heard = [(who[by], " ".join(map(world().vocabulary.word, ids))) for by, ids in zip(speakers, said, strict=True)]
+    heard = [
+        (who[by], " ".join(map(world().vocabulary.word, ids)))
+        for by, ids in zip(speakers, said, strict=True)
+    ]
     mentions = np.array([[e in entities_in(words) for e in range(E)] for words in said])
     if name == "entity-memma":
         said, offered = [typed(words) for words in said], [typed(words) for words in offered]
     both = layer("bag_of_words" if name.endswith("memma") else "candidate_embedding")
     candidate_vectors = [ref.sum_in_loops(words, both) for words in offered]
-    encode = {"memn2n": "memory_embedding", "supervised-embeddings": "conversation_embedding"}.get(name, "bag_of_words")
+    encode = {"memn2n": "memory_embedding", "supervised-embeddings": "conversation_embedding"}.get(
+        name, "bag_of_words"
+    )
     if name == "memr":
         x = [sentence_in_loops(words, layer("sentence_gru")) for words in said]
     elif getattr(c, "encoding", "sum") == "sum":
@@ -142,24 +161,35 @@ def in_loops(model, name, row):
         x = [ref.ordered_in_loops(words, layer(encode)) for words in said]
         if name.endswith("memma"):  # candidates are sums without positions
             candidate_vectors = [both.embeddings.numpy()[words].sum(axis=0) for words in offered]
-    before, seen = ref.seen_in_loops(speakers, turns), ref.seen_in_loops(speakers, turns, including_turn=True)
+    before, seen = (
+        ref.seen_in_loops(speakers, turns),
+        ref.seen_in_loops(speakers, turns, including_turn=True),
+    )
 
     logits = np.zeros((len(turns), C))
     for t, place in enumerate(turns):
         u = start = x[place]
         if getattr(c, "dialog_state", False):
             names, met = track(world(), heard[: place + 1])
-            u = start = u + [name in names for name in (*world().types, *FLAGS)] @ layer("known").kernel.numpy()
+            u = start = (
+                u
+                + [name in names for name in (*world().types, *FLAGS)]
+                @ layer("known").kernel.numpy()
+            )
         memory = np.array(x)
         if c.speaker and c.hops:
             memory = memory + layer("speaker").table.numpy()[speakers]
         latest, times = memory, np.zeros_like(memory)
         if c.time and c.hops:
-            times = layer("time").table.numpy()[[min(max(t - time, 0), R - 1) for time in dialog["times"]]]
+            times = layer("time").table.numpy()[
+                [min(max(t - time, 0), R - 1) for time in dialog["times"]]
+            ]
         memory = memory + times
         for hop in range(getattr(c, "hops", 0)):
             attend = layer(f"attention_{hop}" if name.endswith("memma") else "attention")
-            assert attend.divisor == (1 if not name.endswith("memma") else D if c.divisor == "dimension" else D**0.5)
+            assert attend.divisor == (
+                1 if not name.endswith("memma") else D if c.divisor == "dimension" else D**0.5
+            )
             o = ref.hop_in_loops(u[None], (latest + times)[None], before[None, t], attend)[0][0]
             if not name.endswith("memma"):
                 o = o @ layer("output_projection").kernel.numpy()
@@ -171,7 +201,9 @@ def in_loops(model, name, row):
             if getattr(c, "memory", "sentences") == "latest":
                 upto = np.tri(len(x), dtype=bool)
                 read, _ = ref.hop_in_loops(latest, np.array([latest] * len(x)), upto, attend)
-                latest = np.array([ref.join_in_loops(*each, join) for each in zip(read, latest, strict=True)])
+                latest = np.array(
+                    [ref.join_in_loops(*each, join) for each in zip(read, latest, strict=True)]
+                )
         if name.endswith("memma") and c.hops:
             u = start + u  # eq. 15
         if name == "supervised-embeddings":
@@ -183,17 +215,30 @@ def in_loops(model, name, row):
                 bits = {type_of(e) for e in entities_in(candidates()[i]) if e in mentioned}
                 logits[t, i] += sum(u @ layer("match_types").type_YD.numpy()[y] for y in bits)
         if name == "entity-memma":
-            conditions = np.array([[e in each for each in met] for e in range(E)]) if c.dialog_state else None
-            scores = ref.point_in_loops(u, memory, seen[t], mentions, layer("entity_pointer"), conditions)
+            conditions = (
+                np.array([[e in each for each in met] for e in range(E)])
+                if c.dialog_state
+                else None
+            )
+            scores = ref.point_in_loops(
+                u, memory, seen[t], mentions, layer("entity_pointer"), conditions
+            )
             logits[t] += [sum(scores[e] for e in entities_in(words)) for words in candidates()]
     return logits
 
 
 def track(world, said):
-    """The names of the state after some sentences, and the entities that meet each condition, in plain loops."""
+    """The names of the state after some sentences, and the entities that meet each condition, in
+    plain loops.
+    """
     types = [type for _, type, _ in world.entities]
     calls = {text for text in world.candidates if text.startswith("api_call")}
-    slots = {types[number] for text in calls for _, numbers in world.link(text.split()) for number in numbers}
+    slots = {
+        types[number]
+        for text in calls
+        for _, numbers in world.link(text.split())
+        for number in numbers
+    }
     wishes, flags, heard, found, told, offer = {}, set(), set(), set(), set(), None
     for speaker, text in said:
         entities = [number for _, numbers in world.link(text.split()) for number in numbers]
@@ -212,12 +257,21 @@ def track(world, said):
         told |= set(entities) if speaker == "bot" else set()
         flags |= {"nothing"} if speaker == "fact" and not entities else set()
         if speaker == "bot":
-            offer = max((number for number in entities if types[number] == "restaurant"), default=offer)
+            offer = max(
+                (number for number in entities if types[number] == "restaurant"), default=offer
+            )
     owned = set()
     if offer is not None:
-        others = {value for subject, _, value in world.knowledge if subject != world.entities[offer][0]}
-        known = {value for subject, _, value in world.knowledge if subject == world.entities[offer][0]} - others
-        owned = {offer, *(number for number, (name, _, _) in enumerate(world.entities) if name in known)}
+        others = {
+            value for subject, _, value in world.knowledge if subject != world.entities[offer][0]
+        }
+        known = {
+            value for subject, _, value in world.knowledge if subject == world.entities[offer][0]
+        } - others
+        owned = {
+            offer,
+            *(number for number, (name, _, _) in enumerate(world.entities) if name in known),
+        }
     flags |= ({"found"} if found else set()) | ({"offered"} if offer is not None else set())
     everything = set(range(len(types)))
     return set(wishes) | flags, (heard, set(wishes.values()), found, everything - told, owned)
@@ -227,5 +281,7 @@ def loss_in_loops(logits):
     """The mean over all real turns of the cross-entropy of the right candidate."""
     losses = []
     for of_dialog, answers in zip(logits, ANSWERS, strict=True):
-        losses += [-log_softmax(row)[answer] for row, answer in zip(of_dialog, answers, strict=True)]
+        losses += [
+            -log_softmax(row)[answer] for row, answer in zip(of_dialog, answers, strict=True)
+        ]
     return np.mean(losses)

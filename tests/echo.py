@@ -7,12 +7,12 @@ import threading
 
 from helpers import until
 
-from base.config import Config
-from base.files import UserError
-from engine.predictor import Predictor
-from serving.app import create_app
-from serving.models import Served
-from serving.server import Server, bind
+from colloquy.base.config import Config
+from colloquy.base.files import UserError
+from colloquy.engine.predictor import Predictor
+from colloquy.serving.app import create_app
+from colloquy.serving.models import Served
+from colloquy.serving.server import Server, bind
 
 
 class Letter(Config):
@@ -39,7 +39,9 @@ class Echo(Predictor):
         self.calls.append(len(instances))
         if any(instance.wait for instance in instances):
             self.event.wait(20)
-        return [self.Answer(length=len(instance.text), text=instance.text) for instance in instances]
+        return [
+            self.Answer(length=len(instance.text), text=instance.text) for instance in instances
+        ]
 
     def conversation(self, said, decode=""):
         return {"text": said[-1][1]}
@@ -55,7 +57,12 @@ class Echo(Predictor):
             yield {"length": len(instance.text), "text": " ".join(words[:count])}
 
     def answer_with_attention(self, instance, details):
-        letters = {"title": "letters", "rows": list(instance.text), "columns": ["x"], "weights": [[1.0]]}
+        letters = {
+            "title": "letters",
+            "rows": list(instance.text),
+            "columns": ["x"],
+            "weights": [[1.0]],
+        }
         return self.answer([instance])[0], [letters]
 
 
@@ -86,8 +93,12 @@ class Running:
 def ask(port, path, body=None):
     """Status, headers and JSON, or text, of an answer; a body is posted."""
     sent = None if body is None else json.dumps(body)
-    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
-        connection.request("POST" if sent else "GET", path, sent, {"Content-Type": "application/json"})
+    with contextlib.closing(
+        http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    ) as connection:
+        connection.request(
+            "POST" if sent else "GET", path, sent, {"Content-Type": "application/json"}
+        )
         response = connection.getresponse()
         text = response.read().decode()
         return response.status, response.headers, json.loads(text) if text.startswith("{") else text

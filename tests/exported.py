@@ -1,4 +1,6 @@
-"""Exported models: a run of a tiny model to export, and a client that has nothing of this project."""
+"""Exported models: a run of a tiny model to export, and a client that has nothing of this
+project.
+"""
 
 import os
 import pickle
@@ -7,9 +9,9 @@ import sys
 
 from helpers import ROOT, randomised
 
-from data.vocabulary import Vocabulary
-from engine.run import Run
-from models.dam import DAM, DAMConfig
+from colloquy.data.vocabulary import Vocabulary
+from colloquy.engine.run import Run
+from colloquy.models.dam import DAM, DAMConfig
 
 WORDS = ("_EOS_", "_UNK_", "a", "b", "c", "d", "e", "é", "naïve", "日本", "x\u00a0y")
 SIZES = {"vocabulary_size": 11, "embedding_dim": 5, "max_turns": 3, "max_words": 7, "levels": 1}
@@ -56,13 +58,19 @@ with open("answers.pkl", "wb") as file:
 def answers_to_a_client(directory, models, calls, printed):
     """The answers, by name, in a process of its own in `directory`, which has TensorFlow alone.
 
-    `models` are `{name: path}` of SavedModels, `calls` `{name: (model, endpoint, inputs)}`; the code in what export.py
-    `printed` runs too, and gives the answer `"example"`.
+    `models` are `{name: path}` of SavedModels, `calls` `{name: (model, endpoint, inputs)}`; the
+    code in what export.py `printed` runs too, and gives the answer `"example"`.
     """
-    (directory / "calls.pkl").write_bytes(pickle.dumps((models, calls, printed.partition("\n\n")[2])))
+    (directory / "calls.pkl").write_bytes(
+        pickle.dumps((models, calls, printed.partition("\n\n")[2]))
+    )
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     subprocess.run([sys.executable, "-I", "-c", CLIENT], cwd=directory, check=True, env=environment)
     answers = pickle.loads((directory / "answers.pkl").read_bytes())
-    ours = {path.stem for path in ROOT.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    ours = {
+        path.stem
+        for path in ROOT.iterdir()
+        if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
     assert {"layers", "models", "engine", "tasks"} <= ours and not ours & answers["modules"]
     return answers

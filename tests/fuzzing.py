@@ -1,4 +1,6 @@
-"""Hostile inputs for Hypothesis, and the promise that every reader must keep: to accept, or to refuse in one line."""
+"""Hostile inputs for Hypothesis, and the promise that every reader must keep: to accept, or to
+refuse in one line.
+"""
 
 import contextlib
 import json
@@ -9,7 +11,7 @@ import time
 import numpy as np
 from hypothesis import strategies as st
 
-from base.files import UserError
+from colloquy.base.files import UserError
 
 MEMORY = 200 * 10**6, 10
 """Memory that reading an input may take: bytes, and a multiple of its size."""
@@ -18,23 +20,93 @@ SECONDS = 20
 LONGEST = 600
 """Characters of a message."""
 TOKENS = [
-    *(b"\xff", b"\xed\xa0\x80", b"\\ud800", b"\xef\xbb\xbf", b"\0", b"\t", b"\n", b"\r\n", b"\r", b"\xc2\x85"),
-    *(b"\xe2\x80\xa8", b"\x0b", b"\x1c", b"\xc2\xa0", b"9" * 5000, b"-1", b"0", b"1", b"1e999", b"NaN", b"null"),
-    *(b"[" * 100_000, b'{"a":' * 2000, b"\t" * 3000, b" " * 3000, b'"', b"\\", b"[]", b"{}", b"_EOS_", b"\\u0000"),
-    *("\u0130\u4f60".encode(), b"__eou__", b" +++$+++ ", b"_" * 300, b"x" * (2**20 + 1), b"True", b"R_", b"api_call "),
+    *(
+        b"\xff",
+        b"\xed\xa0\x80",
+        b"\\ud800",
+        b"\xef\xbb\xbf",
+        b"\0",
+        b"\t",
+        b"\n",
+        b"\r\n",
+        b"\r",
+        b"\xc2\x85",
+    ),
+    *(
+        b"\xe2\x80\xa8",
+        b"\x0b",
+        b"\x1c",
+        b"\xc2\xa0",
+        b"9" * 5000,
+        b"-1",
+        b"0",
+        b"1",
+        b"1e999",
+        b"NaN",
+        b"null",
+    ),
+    *(
+        b"[" * 100_000,
+        b'{"a":' * 2000,
+        b"\t" * 3000,
+        b" " * 3000,
+        b'"',
+        b"\\",
+        b"[]",
+        b"{}",
+        b"_EOS_",
+        b"\\u0000",
+    ),
+    *(
+        "\u0130\u4f60".encode(),
+        b"__eou__",
+        b" +++$+++ ",
+        b"_" * 300,
+        b"x" * (2**20 + 1),
+        b"True",
+        b"R_",
+        b"api_call ",
+    ),
 ]
 """What mutations insert into texts."""
 MANY = [3, 1] * 2000
 ODD = [
-    *(0.9, 5.7, 10**400, -1, 2**40, True, None, "1", "x" * 999, b"ab", [], {}, [[]], (), float("nan"), ["a"]),
-    *({"y": []}, [1, [2]], np.ones(3), np.ones((2, 2), int), np.zeros(3, complex), "\u2028", "", MANY, [MANY] * 3000),
+    *(
+        0.9,
+        5.7,
+        10**400,
+        -1,
+        2**40,
+        True,
+        None,
+        "1",
+        "x" * 999,
+        b"ab",
+        [],
+        {},
+        [[]],
+        (),
+        float("nan"),
+        ["a"],
+    ),
+    *(
+        {"y": []},
+        [1, [2]],
+        np.ones(3),
+        np.ones((2, 2), int),
+        np.zeros(3, complex),
+        "\u2028",
+        "",
+        MANY,
+        [MANY] * 3000,
+    ),
 ]
 """What replaces parts of values."""
 
 
 def accepts(read, size):
-    """Whether `read()` accepts an input of `size` bytes; `False`: it refuses by a `UserError` of one short line. All
-    else fails."""
+    """Whether `read()` accepts an input of `size` bytes; `False`: it refuses by a `UserError` of
+    one short line. All else fails."""
     start = time.process_time()
     try:
         with limited_memory(MEMORY[0] + MEMORY[1] * size):
@@ -44,7 +116,9 @@ def accepts(read, size):
         return True
     except UserError as error:
         message = str(error)
-        assert "MemoryError" not in message and len(message) <= LONGEST and "\n" not in message, message
+        assert "MemoryError" not in message and len(message) <= LONGEST and "\n" not in message, (
+            message
+        )
         return False
     finally:
         assert time.process_time() - start < SECONDS
@@ -64,7 +138,9 @@ def limited_memory(count):
 
 @st.composite
 def mutated(draw, content, tokens=TOKENS):
-    """Some bytes with one to five of: a bit flipped, a part removed, repeated, moved or inserted, the end cut off."""
+    """Some bytes with one to five of: a bit flipped, a part removed, repeated, moved or inserted,
+    the end cut off.
+    """
     content = bytearray(content)
     for _ in range(draw(st.integers(1, 5))):
         at = draw(st.integers(0, len(content)))
@@ -90,17 +166,25 @@ def mutated(draw, content, tokens=TOKENS):
 def any_json(content):
     """Some JSON with an odd part, maybe with half of a surrogate pair, as bytes."""
     odd = st.tuples(with_an_odd_part(json.loads(content)), st.sampled_from(["\\ud800", "\\u2028"]))
-    return odd.map(lambda drawn: json.dumps(drawn[0], default=str).replace("\\u2028", drawn[1]).encode())
+    return odd.map(
+        lambda drawn: json.dumps(drawn[0], default=str).replace("\\u2028", drawn[1]).encode()
+    )
 
 
 @st.composite
 def with_an_odd_part(draw, value, top=True):
     """A value of lists, tuples and dicts with one part replaced by something else, or missing."""
-    if not isinstance(value, list | tuple | dict) or not value or (not top and draw(st.integers(0, 3)) == 0):
+    if (
+        not isinstance(value, list | tuple | dict)
+        or not value
+        or (not top and draw(st.integers(0, 3)) == 0)
+    ):
         return draw(st.sampled_from(ODD))
     keys = list(value) if isinstance(value, dict) else range(len(value))
     key, missing = draw(st.sampled_from(keys)), draw(st.integers(0, 9)) == 0
     part = [] if missing else [draw(with_an_odd_part(value[key], top=False))]
     if isinstance(value, dict):
-        return {other: value[other] for other in keys if other != key} | dict.fromkeys([key] if part else [], *part)
+        return {other: value[other] for other in keys if other != key} | dict.fromkeys(
+            [key] if part else [], *part
+        )
     return type(value)([*value[:key], *part, *value[key + 1 :]])

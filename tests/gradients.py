@@ -14,10 +14,17 @@ def gradients_of(function, inputs, upstream=None):
         upstream: Gradient of the value, an array of its shape; `None`: ones.
 
     Returns:
-        A list of NumPy arrays: the value, then the gradients; `None` for what it does not depend on, but on JAX.
+        A list of NumPy arrays: the value, then the gradients; `None` for what it does not depend
+            on, but on JAX.
     """
-    compute = {"tensorflow": _tensorflow_gradients, "jax": _jax_gradients, "torch": _torch_gradients}
-    values = [x.value if isinstance(x, keras.Variable) else keras.ops.convert_to_tensor(x) for x in inputs]
+    compute = {
+        "tensorflow": _tensorflow_gradients,
+        "jax": _jax_gradients,
+        "torch": _torch_gradients,
+    }
+    values = [
+        x.value if isinstance(x, keras.Variable) else keras.ops.convert_to_tensor(x) for x in inputs
+    ]
     value, gradients = compute[keras.config.backend()](function, inputs, values, upstream)
     return [to_numpy(value), *(None if g is None else to_numpy(g) for g in gradients)]
 
@@ -38,11 +45,15 @@ def _jax_gradients(function, inputs, values, upstream):
 
     def compute(*values):
         pairs = zip(inputs, values, strict=True)
-        with keras.StatelessScope([(x, value) for x, value in pairs if isinstance(x, keras.Variable)]):
+        with keras.StatelessScope(
+            [(x, value) for x, value in pairs if isinstance(x, keras.Variable)]
+        ):
             return function(*values)
 
     found, pull = jax.vjp(compute, *values)
-    return found, pull(keras.ops.cast(np.ones(found.shape) if upstream is None else upstream, found.dtype))
+    return found, pull(
+        keras.ops.cast(np.ones(found.shape) if upstream is None else upstream, found.dtype)
+    )
 
 
 def _torch_gradients(function, inputs, values, upstream):

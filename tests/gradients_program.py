@@ -1,7 +1,8 @@
 """Computes the loss of a batch and its gradients for every model, on the backend that Keras has.
 
-The two arguments are a JSON object `{model: directory of a prepared dataset}` and a directory: of each model its
-weights are read from `MODEL-weights.npz` there, and what is found is written to `MODEL-BACKEND.npz`.
+The two arguments are a JSON object `{model: directory of a prepared dataset}` and a directory: of
+each model its weights are read from `MODEL-weights.npz` there, and what is found is written to
+`MODEL-BACKEND.npz`.
 """
 
 import json
@@ -13,8 +14,8 @@ import numpy as np
 from gradients import gradients_of
 from helpers import SMALL_RUNS, randomised
 
-from models import MODELS
-from tasks import TASKS
+from colloquy.models import MODELS
+from colloquy.tasks import TASKS
 
 
 def small(name, data):
@@ -23,7 +24,12 @@ def small(name, data):
     task = TASKS[entry.task]
     dataset = task.load_dataset(data)
     known = entry.config.model_fields | task.Training.model_fields
-    given = {**SMALL_RUNS[entry.task][1], "bidirectional": "true", "positional": "true", "batch_size": 7}
+    given = {
+        **SMALL_RUNS[entry.task][1],
+        "bidirectional": "true",
+        "positional": "true",
+        "batch_size": 7,
+    }
     settings = {field: value for field, value in given.items() if field in known}
     config, training = task.configure(entry, dataset, task.divide(entry, settings))
     model = entry.build(config)
@@ -54,7 +60,8 @@ def main(datasets, directory):
             weights = [stored[f"arr_{number}"] for number in range(len(stored.files))]
         found = loss_and_gradients(name, data, weights)
         np.savez(
-            directory / f"{name}-{keras.config.backend()}.npz", **{k: v for k, v in found.items() if v is not None}
+            directory / f"{name}-{keras.config.backend()}.npz",
+            **{k: v for k, v in found.items() if v is not None},
         )
 
 

@@ -22,21 +22,23 @@ import numpy as np
 import pytest
 from absl import flags
 
-from base.files import UserError
-from data import pickles
-from data.samples.dialog import write_babi
-from data.samples.selection import write_smn
-from engine import chat as terminal
-from engine.devices import OneDevice, choose_xla
-from engine.run import Run
-from engine.task import Recipe
-from engine.train import start
-from models.seq2seq import Seq2Seq, Seq2SeqConfig
-from tasks import TASKS
+from colloquy.base.files import UserError
+from colloquy.data import pickles
+from colloquy.data.samples.dialog import write_babi
+from colloquy.data.samples.selection import write_smn
+from colloquy.engine import chat as terminal
+from colloquy.engine.devices import OneDevice, choose_xla
+from colloquy.engine.run import Run
+from colloquy.engine.task import Recipe
+from colloquy.engine.train import start
+from colloquy.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from colloquy.tasks import TASKS
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-TASKS_ONE_FAST = [pytest.param(task, marks=[] if task == "selection" else pytest.mark.slow) for task in TASKS]
+TASKS_ONE_FAST = [
+    pytest.param(task, marks=[] if task == "selection" else pytest.mark.slow) for task in TASKS
+]
 """Parameters: all tasks, the others than selection slow."""
 
 # === Files ===
@@ -64,7 +66,9 @@ def until(true, seconds=20):
 
 
 def flip_bit(path, place=0.5):
-    """Changes a bit of a file, at a place between its beginning, 0, and its end, 1; a second time it mends it."""
+    """Changes a bit of a file, at a place between its beginning, 0, and its end, 1; a second time
+    it mends it.
+    """
     content = bytearray(path.read_bytes())
     content[int(place * (len(content) - 1))] ^= 1
     path.write_bytes(content)
@@ -72,7 +76,11 @@ def flip_bit(path, place=0.5):
 
 def contents_of(directory):
     """`{path: bytes}` of the files in it and below."""
-    return {str(file.relative_to(directory)): file.read_bytes() for file in directory.rglob("*") if file.is_file()}
+    return {
+        str(file.relative_to(directory)): file.read_bytes()
+        for file in directory.rglob("*")
+        if file.is_file()
+    }
 
 
 def unpickled(content):
@@ -88,39 +96,60 @@ SMALL_PATH = dict.fromkeys(TASKS, "prepared") | {"dialog": "prepared/task1"}
 
 
 def prepare_small(task, root, around=contextlib.nullcontext):
-    """Writes small raw files of a task into `root / "raw"` and prepares them, which is done inside of `around()`.
+    """Writes small raw files of a task into `root / "raw"` and prepares them, which is done inside
+    of `around()`.
 
-    Selection: some hundred training lines, vectors of 7 numbers. Dialog: task 1 with 26 training dialogs of 194
-    responses, 7 dialogs each in dev and test. Generation: 69 training and 21 dev pairs on who likes what, 14 of them
-    also in train. Reading comprehension: 24 training and 6 dev questions on who lives where, vectors of 3 numbers.
+    Selection: some hundred training lines, vectors of 7 numbers. Dialog: task 1 with 26 training
+    dialogs of 194 responses, 7 dialogs each in dev and test. Generation: 69 training and 21 dev
+    pairs on who likes what, 14 of them also in train. Reading comprehension: 24 training and 6 dev
+    questions on who lives where, vectors of 3 numbers.
     """
     raw = root / "raw"
     corpus, write, settings = {
-        "selection": ("smn", lambda raw: write_smn(raw, 60, 3, held_out=11), {"dimension": 7, "word2vec_epochs": 1}),
+        "selection": (
+            "smn",
+            lambda raw: write_smn(raw, 60, 3, held_out=11),
+            {"dimension": 7, "word2vec_epochs": 1},
+        ),
         "dialog": ("babi-dialog", lambda raw: write_babi(raw, 40, 3, held_out=7), {}),
-        "generation": ("conversations", _write_generation, {"tokenizer": "words", "turns": 2, "min_count": 1}),
+        "generation": (
+            "conversations",
+            _write_generation,
+            {"tokenizer": "words", "turns": 2, "min_count": 1},
+        ),
         "reading_comprehension": ("squad", _write_reading_comprehension, {}),
     }[task]
     name = "sample" if task in ("selection", "dialog") else "small"
     write(raw)
-    module = importlib.import_module(f"tasks.{task}.prepare")
+    module = importlib.import_module(f"colloquy.tasks.{task}.prepare")
     with around():
         module.prepare(corpus, raw, root / "prepared", module.Settings(name=name, **settings))
 
 
 def splits_of_release(rng, words, eos_id, sizes, positives=1):
-    """A `data.pkl` as DAM's release has it; `sizes`: contexts and candidates. Turns of five words, responses of 4."""
+    """A `data.pkl` as DAM's release has it; `sizes`: contexts and candidates. Turns of five words,
+    responses of 4.
+    """
     splits = []
     for contexts, candidates in sizes:
-        texts = [[int(id) for _ in range(3) for id in (*rng.choice(words, 5), eos_id)] for _ in range(contexts)]
+        texts = [
+            [int(id) for _ in range(3) for id in (*rng.choice(words, 5), eos_id)]
+            for _ in range(contexts)
+        ]
         labels = [int(place < min(positives, candidates - 1)) for place in range(candidates)]
         responses = rng.choice(words, (contexts * candidates, 4)).tolist()
-        splits.append({"y": labels * contexts, "c": [text for text in texts for _ in labels], "r": responses})
+        splits.append(
+            {"y": labels * contexts, "c": [text for text in texts for _ in labels], "r": responses}
+        )
     return tuple(splits)
 
 
 def _write_generation(raw):
-    people, things, moods = ["ann", "bob", "cyd", "dee", "eve"], ["tea", "rain", "noise"], ["fine", "too loud"]
+    people, things, moods = (
+        ["ann", "bob", "cyd", "dee", "eve"],
+        ["tea", "rain", "noise"],
+        ["fine", "too loud"],
+    )
     raw.mkdir(parents=True)
     for name, numbers in (("train", range(23)), ("dev", range(23, 30))):
         lines = []
@@ -135,7 +164,10 @@ def _write_reading_comprehension(raw):
     people, places = ["Ann", "Bob", "Cyd", "Dee", "Eve"], ["Rome", "Paris", "Kyiv", "Oslo", "Bern"]
 
     def paragraph(number):
-        pairs = [(people[number % 5], places[number % 4]), (people[(number + 2) % 5], places[(number + 1) % 4])]
+        pairs = [
+            (people[number % 5], places[number % 4]),
+            (people[(number + 2) % 5], places[(number + 1) % 4]),
+        ]
         context, qas = " ".join(f"{person} lives in {place}." for person, place in pairs), []
         for person, place in pairs:
             start = context.index(f"{person} lives in {place}") + len(person) + 10
@@ -161,7 +193,12 @@ def turns(*texts):
 
 
 def _small(model, epochs, batch_size, learning_rate, **settings):
-    training = {"epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate, "precision": "float32"}
+    training = {
+        "epochs": epochs,
+        "batch_size": batch_size,
+        "learning_rate": learning_rate,
+        "precision": "float32",
+    }
     return model, {**settings, **training}
 
 
@@ -176,12 +213,30 @@ SMALL_RUNS = {
         **{"embedding_dim": "8", "heads": "2", "hops": "2", "positions": "halves"},
     ),
     "generation": _small(
-        **{"model": "seq2seq", "epochs": 1.0, "batch_size": 8, "learning_rate": 0.02, "validations_per_epoch": "2"},
+        **{
+            "model": "seq2seq",
+            "epochs": 1.0,
+            "batch_size": 8,
+            "learning_rate": 0.02,
+            "validations_per_epoch": "2",
+        },
         **{"embedding_dim": "7", "hidden": "10", "bidirectional": "false", "dropout": "0.1"},
     ),
     "reading_comprehension": _small(
-        **{"model": "bidaf", "epochs": 20.0, "batch_size": 8, "learning_rate": 0.02, "validations_per_epoch": "0.2"},
-        **{"hidden": "5", "character_filters": "7", "character_dim": "3", "dropout": "0", "ema": "0.9"},
+        **{
+            "model": "bidaf",
+            "epochs": 20.0,
+            "batch_size": 8,
+            "learning_rate": 0.02,
+            "validations_per_epoch": "0.2",
+        },
+        **{
+            "hidden": "5",
+            "character_filters": "7",
+            "character_dim": "3",
+            "dropout": "0",
+            "ema": "0.9",
+        },
     ),
 }
 """The model and the settings of the small run that conftest.py trains for each task."""
@@ -190,13 +245,17 @@ SMALL_RECIPE = Recipe(
     model="memma",
     corpus="the sample",
     config={"embedding_dim": 8, "heads": 2, "hops": 2, "positions": "halves"},
-    training={name: SMALL_RUNS["dialog"][1][name] for name in ("epochs", "batch_size", "learning_rate")},
+    training={
+        name: SMALL_RUNS["dialog"][1][name] for name in ("epochs", "batch_size", "learning_rate")
+    },
 )
 """The recipe of the small dialog run."""
 
 
 def train_small(task, data, workdir, settings=None, init_from=None, devices="one", **changes):
-    """Trains the small model of a task, named `task`; `settings` and `changes` win over those of `SMALL_RUNS`."""
+    """Trains the small model of a task, named `task`; `settings` and `changes` win over those of
+    `SMALL_RUNS`.
+    """
     model, usual = SMALL_RUNS[task]
     settings = {**usual, **(settings or {}), **changes}
     return start(TASKS[task], model, data, workdir, settings, init_from=init_from, devices=devices)
@@ -209,7 +268,9 @@ def copy_of(run, tmp_path_factory):
 
 def random_seq2seq(dataset, **settings):
     """A small model for a dataset, with random weights."""
-    config = Seq2SeqConfig(vocabulary_size=len(dataset.vocabulary), embedding_dim=7, hidden=10, **settings)
+    config = Seq2SeqConfig(
+        vocabulary_size=len(dataset.vocabulary), embedding_dim=7, hidden=10, **settings
+    )
     model = randomised(Seq2Seq(config), 1, 0.7)
     choose_xla(model, "auto")
     return model
@@ -242,7 +303,9 @@ def at_step(number, action):
 
 
 def check_same_training(run, whole):
-    """A training that was interrupted and resumed ends as one that was not: weights, optimizer, validations."""
+    """A training that was interrupted and resumed ends as one that was not: weights, optimizer,
+    validations.
+    """
     found, expected = weights_of_run(run), weights_of_run(whole)
     assert found.keys() == expected.keys()
     for name, value in expected.items():
@@ -267,8 +330,15 @@ def full_disk(size):
 
 
 def run_script(script, *arguments):
-    """Does as `python SCRIPT ARGUMENTS` at the project's root, in this process, which has TensorFlow already."""
-    out, err, code, on_interrupt = io.StringIO(), io.StringIO(), None, signal.getsignal(signal.SIGINT)
+    """Does as `python SCRIPT ARGUMENTS` at the project's root, in this process, which has
+    TensorFlow already.
+    """
+    out, err, code, on_interrupt = (
+        io.StringIO(),
+        io.StringIO(),
+        None,
+        signal.getsignal(signal.SIGINT),
+    )
     argv = [script, *map(str, arguments)]
     try:
         with _flags_put_aside(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -280,7 +350,8 @@ def run_script(script, *arguments):
             err.write(f"{code}\n")
             code = 1
     finally:
-        signal.signal(signal.SIGINT, on_interrupt)  # a script that was interrupted ignores another one
+        # a script that was interrupted ignores another one
+        signal.signal(signal.SIGINT, on_interrupt)
     return subprocess.CompletedProcess(argv, code or 0, out.getvalue(), err.getvalue())
 
 
@@ -291,7 +362,9 @@ def import_script(name):
 
 
 def run_process(*command, stdin="", **environment):
-    """`python COMMAND` in a process of its own, at the project's root; `run_script` is seconds faster."""
+    """`python COMMAND` in a process of its own, at the project's root; `run_script` is seconds
+    faster.
+    """
     process = start_process(*command, **environment)
     stdout, stderr = process.communicate(stdin)
     return subprocess.CompletedProcess(command, process.returncode, stdout, stderr)
@@ -315,10 +388,14 @@ def script_refusal(script, *flags):
 def start_process(*command, **environment):
     """`run_process`, but it does not wait: a `subprocess.Popen`."""
     command = [sys.executable, *map(str, command)]
-    paths = os.pathsep.join(filter(None, (str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH"))))
+    paths = os.pathsep.join(
+        filter(None, (str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH")))
+    )
     environment = {**os.environ, "PYTHONPATH": paths, **environment}
     pipe = subprocess.PIPE
-    return subprocess.Popen(command, cwd=ROOT, env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+    return subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True
+    )
 
 
 def talk_plain(chat, *lines, width=100):
@@ -331,7 +408,9 @@ def talk_plain(chat, *lines, width=100):
 
 @contextlib.contextmanager
 def _flags_put_aside():
-    """For the block, scripts can define flags that others defined here; afterwards there are those from before."""
+    """For the block, scripts can define flags that others defined here; afterwards there are those
+    from before.
+    """
     put_aside = _without_project_flags()
     try:
         yield
@@ -359,14 +438,20 @@ def to_numpy(x):
 
 # === Layers ===
 
-on_tensorflow = pytest.mark.skipif(keras.config.backend() != "tensorflow", reason="is about TensorFlow's graphs")
-not_on_jax = pytest.mark.skipif(keras.config.backend() == "jax", reason="needs what JAX, or Keras on it, lacks")
+on_tensorflow = pytest.mark.skipif(
+    keras.config.backend() != "tensorflow", reason="is about TensorFlow's graphs"
+)
+not_on_jax = pytest.mark.skipif(
+    keras.config.backend() == "jax", reason="needs what JAX, or Keras on it, lacks"
+)
 
 
 def randomised(layer, seed, size=None):
-    """Gives every float weight random values of the standard deviation `size`; returns the layer. Tables of ids stay.
+    """Gives every float weight random values of the standard deviation `size`; returns the layer.
+    Tables of ids stay.
 
-    Without a size it is 1 / sqrt(fan-in), with scales around 1, so that outputs vary as much as inputs.
+    Without a size it is 1 / sqrt(fan-in), with scales around 1, so that outputs vary as much as
+    inputs.
     """
     rng = np.random.default_rng(seed)
     for weight in layer.weights:

@@ -1,4 +1,6 @@
-"""Layers with call arguments, for the contract that all keep and for the tests of their equations."""
+"""Layers with call arguments, for the contract that all keep and for the tests of their
+equations.
+"""
 
 import dataclasses
 from collections.abc import Callable
@@ -7,33 +9,34 @@ import keras
 import numpy as np
 from helpers import randomised, to_numpy
 
-from layers.attention import SCORES, Attention
-from layers.attention_flow import AttentionFlow
-from layers.attentive_module import AttentiveModule
-from layers.bag_of_words import BagOfWords
-from layers.bilstm import BiLSTM
-from layers.candidates import IdTable, MatchTypes
-from layers.char_cnn import CharacterCNN, Highway
-from layers.cross_match import CrossMatch
-from layers.dialog_history import SpeakerFeature, TimeFeature
-from layers.dialog_state import DialogState
-from layers.dynamic_attention import DynamicBiLSTM
-from layers.entity_pointer import EntityPointer
-from layers.gradients import Dense
-from layers.layer_norm import LayerNorm
-from layers.lexical_match import LexicalMatch
-from layers.match_aggregation import MatchAggregation
-from layers.memory_attention import MemoryAttention
-from layers.ordered_words import OrderedWords
-from layers.positions import PositionalEncoding
-from layers.recurrent import AFTER, BEFORE, STATES, RecurrentDecoder, RecurrentEncoder
-from layers.self_attention import SelfAttention
-from layers.sentence_gru import SentenceGRU
-from layers.shortcut import KINDS, Shortcut
-from layers.word_embedding import ReversibleWordEmbedding, WordEmbedding
+from colloquy.layers.attention import SCORES, Attention
+from colloquy.layers.attention_flow import AttentionFlow
+from colloquy.layers.attentive_module import AttentiveModule
+from colloquy.layers.bag_of_words import BagOfWords
+from colloquy.layers.bilstm import BiLSTM
+from colloquy.layers.candidates import IdTable, MatchTypes
+from colloquy.layers.char_cnn import CharacterCNN, Highway
+from colloquy.layers.cross_match import CrossMatch
+from colloquy.layers.dialog_history import SpeakerFeature, TimeFeature
+from colloquy.layers.dialog_state import DialogState
+from colloquy.layers.dynamic_attention import DynamicBiLSTM
+from colloquy.layers.entity_pointer import EntityPointer
+from colloquy.layers.gradients import Dense
+from colloquy.layers.layer_norm import LayerNorm
+from colloquy.layers.lexical_match import LexicalMatch
+from colloquy.layers.match_aggregation import MatchAggregation
+from colloquy.layers.memory_attention import MemoryAttention
+from colloquy.layers.ordered_words import OrderedWords
+from colloquy.layers.positions import PositionalEncoding
+from colloquy.layers.recurrent import AFTER, BEFORE, STATES, RecurrentDecoder, RecurrentEncoder
+from colloquy.layers.self_attention import SelfAttention
+from colloquy.layers.sentence_gru import SentenceGRU
+from colloquy.layers.shortcut import KINDS, Shortcut
+from colloquy.layers.word_embedding import ReversibleWordEmbedding, WordEmbedding
 
 B, T, S, J, D, E, V = 2, 3, 5, 7, 11, 13, 17
-# batch, turns or target words, context or source words, query or response words, features, features, vocabulary
+# batch, turns or target words, context or source words, query or response words, features,
+# features, vocabulary
 
 
 def floats(*shape, seed=0):
@@ -48,7 +51,9 @@ def ids(*shape, seed=0):
 
 
 def real(*shape, short=1):
-    """A mask: along the last axis every second example lacks the last two entries, the first of them is `short`."""
+    """A mask: along the last axis every second example lacks the last two entries, the first of
+    them is `short`.
+    """
     lengths = shape[-1] - 2 * (np.arange(np.prod(shape[:-1], dtype=int)) % 2 == short)
     return (np.arange(shape[-1]) < lengths[:, None]).reshape(shape)
 
@@ -103,7 +108,9 @@ class Case:
         for name, axes in self.pads.items():
             x = found[name]
             fill = garbage if x.dtype == np.float32 else 0
-            found[name] = np.pad(x, [(0, cells * (axis in axes)) for axis in range(x.ndim)], constant_values=fill)
+            found[name] = np.pad(
+                x, [(0, cells * (axis in axes)) for axis in range(x.ndim)], constant_values=fill
+            )
         return found
 
 
@@ -117,7 +124,14 @@ def case(layer, *args, inputs, **options):
 def attention(score):
     size = E if score in ("additive", "general") else D
     inputs = {"query": floats(B, T, D), "memory": floats(B, S, size, seed=1), "mask": real(B, S)}
-    return case(Attention, score, J, inputs=inputs, pads={"memory": [1], "mask": [1]}, masks={"memory": "mask"})
+    return case(
+        Attention,
+        score,
+        J,
+        inputs=inputs,
+        pads={"memory": [1], "mask": [1]},
+        masks={"memory": "mask"},
+    )
 
 
 def flow(**settings):
@@ -125,23 +139,44 @@ def flow(**settings):
     inputs |= {"context_mask": real(B, S), "query_mask": real(B, J, short=0)}
     pads = {name: [1] for name in inputs}
     masks = {"context": "context_mask", "query": "query_mask"}
-    return case(AttentionFlow, inputs=inputs, pads=pads, masks=masks, counts="context_mask", **settings)
+    return case(
+        AttentionFlow, inputs=inputs, pads=pads, masks=masks, counts="context_mask", **settings
+    )
 
 
 def attentive(**settings):
-    inputs = {"query": floats(B, 1, S, D), "key": floats(1, T, J, D, seed=1), "value": floats(1, T, J, D, seed=2)}
+    inputs = {
+        "query": floats(B, 1, S, D),
+        "key": floats(1, T, J, D, seed=1),
+        "value": floats(1, T, J, D, seed=2),
+    }
     inputs |= {"query_mask": real(B, 1, S), "key_mask": real(T, J, short=0)[None]}
     masks = {"query": "query_mask", "key": "key_mask", "value": "key_mask"}
     exact = settings.get("masking", "exact") == "exact"
-    pads = {"query": [2], "key": [2], "value": [2], "query_mask": [2], "key_mask": [2]} if exact else {}
+    pads = (
+        {"query": [2], "key": [2], "value": [2], "query_mask": [2], "key_mask": [2]}
+        if exact
+        else {}
+    )
     return case(AttentiveModule, inputs=inputs, pads=pads, masks=masks if exact else {}, **settings)
 
 
 def cross(**settings):
-    U, R, u_mask, r_mask = floats(1, T, S, D), floats(B, 1, J, D, seed=1), real(T, S, short=0)[None], real(B, 1, J)
+    U, R, u_mask, r_mask = (
+        floats(1, T, S, D),
+        floats(B, 1, J, D, seed=1),
+        real(T, S, short=0)[None],
+        real(B, 1, J),
+    )
     inputs = {"utterance": U, "response": R, "scores": U @ np.swapaxes(R, -1, -2)}
     inputs |= {"utterance_mask": u_mask, "response_mask": r_mask}
-    pads = {"utterance": [2], "response": [2], "scores": [2, 3], "utterance_mask": [2], "response_mask": [2]}
+    pads = {
+        "utterance": [2],
+        "response": [2],
+        "scores": [2, 3],
+        "utterance_mask": [2],
+        "response_mask": [2],
+    }
     cells = u_mask[..., :, None] & r_mask[..., None, :]
     masks = {"utterance": "utterance_mask", "response": "response_mask", "scores": cells}
     return case(CrossMatch, inputs=inputs, pads=pads, masks=masks, **settings)
@@ -149,21 +184,42 @@ def cross(**settings):
 
 def aggregation(turns=2, words=S, response_words=J, **settings):
     mask = real(B, T, turns, words)[..., None] & real(B, 1, 1, 1, response_words)
-    inputs = {"matches": [floats(*mask.shape, seed=seed) * mask for seed in range(3)], "cell_mask": mask}
-    return case(MatchAggregation, turns, response_words, (5, 3), 1.5, inputs=inputs, tables={"b3": [0.3]}, **settings)
+    inputs = {
+        "matches": [floats(*mask.shape, seed=seed) * mask for seed in range(3)],
+        "cell_mask": mask,
+    }
+    return case(
+        MatchAggregation,
+        turns,
+        response_words,
+        (5, 3),
+        1.5,
+        inputs=inputs,
+        tables={"b3": [0.3]},
+        **settings,
+    )
 
 
 def decoder(attention, **settings):
     size = D if "dot" in attention else E
     count = settings.get("layers", 1) * STATES[settings.get("cell", "gru")]
     states = [floats(B, D, seed=seed) for seed in range(count)]
-    inputs = {"y": floats(B, T, E), "memory": floats(B, S, size, seed=1), "mask": real(B, S), "states": states}
+    inputs = {
+        "y": floats(B, T, E),
+        "memory": floats(B, S, size, seed=1),
+        "mask": real(B, S),
+        "states": states,
+    }
     own = {"pads": {"memory": [1], "mask": [1]}, "masks": {"memory": "mask"}}
     return case(RecurrentDecoder, inputs=inputs, units=D, attention=attention, **own, **settings)
 
 
 def memory(timed, **settings):
-    inputs = {"query": floats(B, T, 3 * D), "memory": floats(B, S, 3 * D, seed=1), "mask": real(B, T, S)}
+    inputs = {
+        "query": floats(B, T, 3 * D),
+        "memory": floats(B, S, 3 * D, seed=1),
+        "mask": real(B, T, S),
+    }
     pads = {"memory": [1], "mask": [2]}
     if timed:
         inputs |= {"time_vectors": floats(J, 3 * D, seed=2), "distances": DISTANCES}
@@ -173,27 +229,49 @@ def memory(timed, **settings):
 
 def pointer(count=0, **inputs):
     tables = {"entity_CK": numbers(E + 1, J, 2)}
-    return case(EntityPointer, (J, 2), count, inputs=POINTED | inputs, pads=POINTED_PADS, tables=tables)
+    return case(
+        EntityPointer, (J, 2), count, inputs=POINTED | inputs, pads=POINTED_PADS, tables=tables
+    )
 
 
 DISTANCES = np.eye(J, dtype="float32")[numbers(J, B, T, S)]
-SENTENCES = {"state": floats(B, T, D), "mentions": numbers(2, B, S, E).astype("uint8"), "seen": real(B, T, S)}
+SENTENCES = {
+    "state": floats(B, T, D),
+    "mentions": numbers(2, B, S, E).astype("uint8"),
+    "seen": real(B, T, S),
+}
 POINTED = {"state": floats(B, T, D), "sentences": floats(B, S, D, seed=1), "seen": real(B, T, S)}
 POINTED |= {"mentions": SENTENCES["mentions"], "time_vectors": floats(J, D, seed=2)}
 POINTED["distances"] = DISTANCES
 POINTED_PADS = {"sentences": [1], "seen": [2], "mentions": [1], "distances": [2]}
-TALKED = {"speakers": numbers(4, B, S), "turns": numbers(S, B, T), "entities": numbers(1 + E, B, S, D, seed=1)}
+TALKED = {
+    "speakers": numbers(4, B, S),
+    "turns": numbers(S, B, T),
+    "entities": numbers(1 + E, B, S, D, seed=1),
+}
 TALKED["responses"] = numbers(J + 2, B, S, seed=2) - 1
-STATE_TABLES = {"is_call_C": numbers(2, J), "slot_E": numbers(T, 1 + E), "restaurant_E": np.arange(1 + E) % 9}
+STATE_TABLES = {
+    "is_call_C": numbers(2, J),
+    "slot_E": numbers(T, 1 + E),
+    "restaurant_E": np.arange(1 + E) % 9,
+}
 JOINED = {"output": floats(B, D), "state": floats(B, D, seed=1)}
 HISTORY = {"times": numbers(T, B, D), "turns": numbers(D, B, S)}
 SPOKEN = {"x": floats(B, S, D), "speakers": numbers(4, B, S)}
 SENTENCE = {"inputs": {"ids": ids(B, S)}, "pads": {"ids": [0, 1]}}
-WORDS = {"inputs": {"x": floats(B, S, D), "mask": real(B, S)}, "pads": {"x": [1], "mask": [1]}, "masks": {"x": "mask"}}
+WORDS = {
+    "inputs": {"x": floats(B, S, D), "mask": real(B, S)},
+    "pads": {"x": [1], "mask": [1]},
+    "masks": {"x": "mask"},
+}
 LEXICAL = {"context": ids(B, T, S), "responses": ids(B, J, D, seed=1)}
 IDF = {"idf": np.linspace(0.1, 2.0, V + 1)}
 STEMS = IDF | {"stem": np.append(0, numbers(V, V) + 1)}
-MATCH_TABLES = {"member_GN": numbers(E + 1, S, 2, seed=1), "type_G": numbers(T, S), "group_CK": numbers(S + 1, J, 2)}
+MATCH_TABLES = {
+    "member_GN": numbers(E + 1, S, 2, seed=1),
+    "type_G": numbers(T, S),
+    "group_CK": numbers(S + 1, J, 2),
+}
 
 CASES = {
     **{f"Attention {score}": attention(score) for score in SCORES},
@@ -204,7 +282,9 @@ CASES = {
     "AttentiveModule, scalar bias": attentive(scalar_bias=True),
     "AttentiveModule, release": attentive(masking="release"),
     **{
-        f"BagOfWords, {kind}": case(BagOfWords, V, D, S, kind, inputs={"ids": ids(B, T, S)}, pads={"ids": [1, 2]})
+        f"BagOfWords, {kind}": case(
+            BagOfWords, V, D, S, kind, inputs={"ids": ids(B, T, S)}, pads={"ids": [1, 2]}
+        )
         for kind in ("none", "interleaved", "halves")
     },
     "BagOfWords, frozen": case(BagOfWords, V, D, S, inputs={"ids": ids(B, S)}, trainable=False),
@@ -212,31 +292,51 @@ CASES = {
     "CharacterCNN": case(CharacterCNN, V, T, J, 2, 0.3, **SENTENCE),
     "CrossMatch": cross(),
     "Dense": case(Dense, J, inputs={"x": floats(B, T, D)}, activation="tanh"),
-    "DynamicBiLSTM": case(DynamicBiLSTM, T, inputs=flow().inputs, pads=flow().pads, masks=flow().masks),
+    "DynamicBiLSTM": case(
+        DynamicBiLSTM, T, inputs=flow().inputs, pads=flow().pads, masks=flow().masks
+    ),
     "DialogState": case(DialogState, T, E, J, inputs=TALKED, tables=STATE_TABLES),
     "EntityPointer": pointer(),
     "EntityPointer, conditions": pointer(2, conditions=numbers(2, B, T, 2, 1 + E).astype(bool)),
     "Highway": case(Highway, inputs={"x": floats(B, T, D)}),
     "IdTable": case(IdTable, (J, 2), inputs={"x": floats(B)}, tables={"ids": numbers(V, J, 2)}),
     "LayerNorm": case(LayerNorm, inputs={"x": floats(B, T, D)}, epsilon=0.1),
-    "LexicalMatch": case(LexicalMatch, V, 2, 1.5, 1.7, inputs=LEXICAL, pads={x: [1, 2] for x in LEXICAL}, tables=IDF),
-    "LexicalMatch, stems": case(LexicalMatch, V, 2, stems=True, inputs=LEXICAL, pads={"context": [2]}, tables=STEMS),
+    "LexicalMatch": case(
+        LexicalMatch, V, 2, 1.5, 1.7, inputs=LEXICAL, pads={x: [1, 2] for x in LEXICAL}, tables=IDF
+    ),
+    "LexicalMatch, stems": case(
+        LexicalMatch, V, 2, stems=True, inputs=LEXICAL, pads={"context": [2]}, tables=STEMS
+    ),
     "MatchAggregation": aggregation(),
     "MatchAggregation, release": aggregation(masking="release"),
     "MatchTypes": case(
-        MatchTypes, T, (S, 2), (J, 2), inputs=SENTENCES, pads={"mentions": [1], "seen": [2]}, tables=MATCH_TABLES
+        MatchTypes,
+        T,
+        (S, 2),
+        (J, 2),
+        inputs=SENTENCES,
+        pads={"mentions": [1], "seen": [2]},
+        tables=MATCH_TABLES,
     ),
     "MemoryAttention": memory(True, heads=3),
     "MemoryAttention, plain": memory(False, projected=False),
     "OrderedWords, position": case(OrderedWords, V, D, J, **SENTENCE),
     "OrderedWords, attention": case(OrderedWords, V, 3 * D, J, "attention", 3, False, **SENTENCE),
-    "PositionalEncoding": case(PositionalEncoding, J, inputs={"x": floats(B, T, S, D)}, pads={"x": [2]}),
-    "RecurrentEncoder gru concat": case(RecurrentEncoder, "gru", 2 * D, 2, True, "concat", 0.3, **WORDS),
-    "RecurrentEncoder lstm sum": case(RecurrentEncoder, "lstm", 2 * D, 2, True, "sum", 0.3, **WORDS),
+    "PositionalEncoding": case(
+        PositionalEncoding, J, inputs={"x": floats(B, T, S, D)}, pads={"x": [2]}
+    ),
+    "RecurrentEncoder gru concat": case(
+        RecurrentEncoder, "gru", 2 * D, 2, True, "concat", 0.3, **WORDS
+    ),
+    "RecurrentEncoder lstm sum": case(
+        RecurrentEncoder, "lstm", 2 * D, 2, True, "sum", 0.3, **WORDS
+    ),
     "RecurrentEncoder, one way": case(RecurrentEncoder, "lstm", J, bidirectional=False, **WORDS),
     **{f"RecurrentDecoder {kind}": decoder(kind) for kind in ("none", *BEFORE, *AFTER)},
     "RecurrentDecoder lstm, all": decoder("additive", cell="lstm", output="all", dropout=0.3),
-    "ReversibleWordEmbedding": case(ReversibleWordEmbedding, V, D, inputs={"inputs": floats(B, T, D), "scored": V}),
+    "ReversibleWordEmbedding": case(
+        ReversibleWordEmbedding, V, D, inputs={"inputs": floats(B, T, D), "scored": V}
+    ),
     "SelfAttention": case(SelfAttention, counts="mask", **WORDS),
     "SentenceGRU": case(SentenceGRU, V, D, **SENTENCE),
     "SentenceGRU, frozen": case(SentenceGRU, V, D, False, inputs={"ids": ids(B, S)}),

@@ -1,4 +1,6 @@
-"""Slow loops over the papers' equations, one example at a time, which layers and models are compared with."""
+"""Slow loops over the papers' equations, one example at a time, which layers and models are
+compared with.
+"""
 
 import itertools
 import math
@@ -7,21 +9,28 @@ import keras
 import numpy as np
 from reference_recurrent import float64, sigmoid, softmax
 
-from layers.match_aggregation import pooled_size
+from colloquy.layers.match_aggregation import pooled_size
 
 # === DAM (Zhou et al. 2018) ===
 
 
 def signal_in_loops(length, dimension, max_timescale):
     half = dimension // 2
-    scales, signal = [max_timescale ** (i / max(half - 1, 1)) for i in range(half)], np.zeros((length, dimension))
+    scales, signal = (
+        [max_timescale ** (i / max(half - 1, 1)) for i in range(half)],
+        np.zeros((length, dimension)),
+    )
     for p in range(length):
-        signal[p, : 2 * half] = [math.sin(p / s) for s in scales] + [math.cos(p / s) for s in scales]
+        signal[p, : 2 * half] = [math.sin(p / s) for s in scales] + [
+            math.cos(p / s) for s in scales
+        ]
     return signal
 
 
 def positions_in_loops(length, d):
-    """MEMMA's equations 6 and 7, Vaswani et al. 2017, section 3.5: `pos` is the word's place, `d` is `d_model`."""
+    """MEMMA's equations 6 and 7, Vaswani et al. 2017, section 3.5: `pos` is the word's place, `d`
+    is `d_model`.
+    """
     PE = np.zeros((length, d))
     for pos, k in np.ndindex(length, d):
         angle = pos / 10000 ** (k // 2 * 2 / d)
@@ -61,7 +70,10 @@ def block_in_loops(Q, K, V, w, epsilon=1e-6, pairs=None):
 
 def cross_match_in_loops(U, R, layer, pairs=None):
     """`M_cross` of one utterance and one response, cell by cell."""
-    U_attends, R_attends = block_weights(layer.utterance_attends), block_weights(layer.response_attends)
+    U_attends, R_attends = (
+        block_weights(layer.utterance_attends),
+        block_weights(layer.response_attends),
+    )
     U_attended = block_in_loops(U, R, R, U_attends, pairs=pairs)
     R_attended = block_in_loops(R, U, U, R_attends, pairs=None if pairs is None else pairs.T)
     return np.array([[u @ r for r in R_attended] for u in U_attended]).reshape(len(U), len(R))
@@ -85,7 +97,9 @@ def max_pool_in_loops(x, mask, size):
     shape = [math.ceil(n / size) for n in x.shape[:3]]
     pooled, pooled_mask = np.zeros((*shape, x.shape[3])), np.zeros(shape, bool)
     for window in itertools.product(*map(range, shape)):
-        axes = (range(w * size, min((w + 1) * size, n)) for w, n in zip(window, x.shape, strict=False))
+        axes = (
+            range(w * size, min((w + 1) * size, n)) for w, n in zip(window, x.shape, strict=False)
+        )
         real = [x[cell] for cell in itertools.product(*axes) if mask[cell]]
         if real:
             pooled[window], pooled_mask[window] = np.max(real, axis=0), True
@@ -95,7 +109,9 @@ def max_pool_in_loops(x, mask, size):
 def same_max_pool_in_loops(x):
     """TensorFlow's `SAME` max-pool 3/3: of 2 missing cells, 1 is put in front of an axis."""
     front = [((3 * math.ceil(n / 3) - n) // 2, 0) for n in x.shape[:3]]
-    return max_pool_in_loops(np.pad(x, [*front, (0, 0)]), np.pad(np.ones(x.shape[:3], bool), front), 3)[0]
+    return max_pool_in_loops(
+        np.pad(x, [*front, (0, 0)]), np.pad(np.ones(x.shape[:3], bool), front), 3
+    )[0]
 
 
 def aggregate_in_loops(image, mask, layer, scale, release=False):
@@ -224,7 +240,9 @@ def ordered_in_loops(ids, layer):
 def seen_in_loops(speakers, turns, including_turn=False):
     """Whether each turn of one dialog remembers each sentence."""
     last = [place if including_turn else place - 1 for place in turns]
-    return np.array([[speaker != 0 and m <= each for m, speaker in enumerate(speakers)] for each in last])
+    return np.array(
+        [[speaker != 0 and m <= each for m, speaker in enumerate(speakers)] for each in last]
+    )
 
 
 def hop_in_loops(query, memories, mask, layer):
@@ -239,9 +257,13 @@ def hop_in_loops(query, memories, mask, layer):
     for t, (q, memory) in enumerate(zip(query, memories, strict=True)):
         heads = []
         for h in range(H):
-            W_Q, W_K, W_V = [kernel[:, h] for kernel in kernels] if layer.projected else [np.eye(len(q))] * 3
+            W_Q, W_K, W_V = (
+                [kernel[:, h] for kernel in kernels] if layer.projected else [np.eye(len(q))] * 3
+            )
             real = np.flatnonzero(mask[t])
-            weights[h, t, real] = softmax([(q @ W_Q) @ (memory[m] @ W_K) / layer.divisor for m in real])
+            weights[h, t, real] = softmax(
+                [(q @ W_Q) @ (memory[m] @ W_K) / layer.divisor for m in real]
+            )
             heads.append(weights[h, t] @ memory @ W_V)
         o = np.concatenate(heads)
         read.append(o @ W_O.reshape(len(o), -1) if layer.projected else o)
@@ -260,11 +282,20 @@ def join_in_loops(o, x, layer):
 
 
 def point_in_loops(h, sentences, seen, mentions, layer, conditions=None):
-    """The entities' scores at one turn; `sentences` `(M, D)` have the vectors of their times added to them."""
-    W, *of_conditions = float64(layer.kernel_DND, *([] if conditions is None else [layer.kernel_DN]))
-    a = [[(h @ W[:, n]) @ x if real else 0.0 for x, real in zip(sentences, seen, strict=True)] for n in range(3)]
+    """The entities' scores at one turn; `sentences` `(M, D)` have the vectors of their times added
+    to them.
+    """
+    W, *of_conditions = float64(
+        layer.kernel_DND, *([] if conditions is None else [layer.kernel_DN])
+    )
+    a = [
+        [(h @ W[:, n]) @ x if real else 0.0 for x, real in zip(sentences, seen, strict=True)]
+        for n in range(3)
+    ]
     M, E = mentions.shape
     first = [sum(a[0][m] for m in range(M) if mentions[m, e]) for e in range(E)]
     passed = [sum(first[e] for e in range(E) if mentions[m, e]) for m in range(M)]
-    scores = np.array([sum(a[1][m] + a[2][m] * passed[m] for m in range(M) if mentions[m, e]) for e in range(E)])
+    scores = np.array(
+        [sum(a[1][m] + a[2][m] * passed[m] for m in range(M) if mentions[m, e]) for e in range(E)]
+    )
     return scores + sum(conditions @ (h @ kernel) for kernel in of_conditions)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from layers.recurrent import AFTER, BEFORE, STATES
+from colloquy.layers.recurrent import AFTER, BEFORE, STATES
 
 
 def float64(*weights):
@@ -43,7 +43,9 @@ def gru_in_loops(x, weights, states):
 
 def gru_step_in_loops(x, weights, s):
     """As Cho et al. 2014 have it: the reset gate acts before the product."""
-    (W_z, W_r, W_s), (U_z, U_r, U_s), (b_z, b_r, b_s) = (np.split(weight, 3, axis=-1) for weight in weights)
+    (W_z, W_r, W_s), (U_z, U_r, U_s), (b_z, b_r, b_s) = (
+        np.split(weight, 3, axis=-1) for weight in weights
+    )
     z, r = sigmoid(x @ W_z + s @ U_z + b_z), sigmoid(x @ W_r + s @ U_r + b_r)
     return [z * s + (1 - z) * np.tanh(x @ W_s + (r * s) @ U_s + b_s)]
 
@@ -65,7 +67,9 @@ def lstm_in_loops(x, weights, states):
 
 RECURRENT = {"gru": gru_in_loops, "lstm": lstm_in_loops}
 STEPS = {"gru": gru_step_in_loops, "lstm": lstm_step_in_loops}
-"""A step of `AttentionCell`, from its word and context, one behind the other, its weights and its states."""
+"""A step of `AttentionCell`, from its word and context, one behind the other, its weights and its
+states.
+"""
 
 
 def bilstm_in_loops(x, layer):
@@ -79,7 +83,9 @@ def bilstm_in_loops(x, layer):
 def dynamic_in_loops(h, u, layer):
     """A `DynamicBiLSTM` over one context and query without padding."""
     forward, backward = (rnn.cell for rnn in layer.directions)
-    return np.concatenate([_ask_in_loops(h, u, forward), _ask_in_loops(h[::-1], u, backward)[::-1]], axis=1)
+    return np.concatenate(
+        [_ask_in_loops(h, u, forward), _ask_in_loops(h[::-1], u, backward)[::-1]], axis=1
+    )
 
 
 def _ask_in_loops(h, u, cell):
@@ -101,7 +107,12 @@ def sentence_in_loops(ids, layer):
     return gru_in_loops([table[id] for id in ids if id], weights, [np.zeros(table.shape[1])])[1][0]
 
 
-ATTENTION_WEIGHTS = {"additive": ("W_s", "W_h", "v"), "general": ("W",), "dot": (), "scaled_dot": ()}
+ATTENTION_WEIGHTS = {
+    "additive": ("W_s", "W_h", "v"),
+    "general": ("W",),
+    "dot": (),
+    "scaled_dot": (),
+}
 
 
 def attention_in_loops(query, memory, layer):
@@ -127,7 +138,10 @@ def encode_in_loops(x, encoder):
         if encoder.bidirectional:
             x_backward, backward = read(x[::-1], weights[3:], zeros)
             if encoder.merge == "sum":
-                x, states = x_forward + x_backward[::-1], [f + b for f, b in zip(states, backward, strict=True)]
+                x, states = (
+                    x_forward + x_backward[::-1],
+                    [f + b for f, b in zip(states, backward, strict=True)],
+                )
             else:
                 x = np.concatenate([x_forward, x_backward[::-1]], axis=1)
                 states = [np.concatenate(both) for both in zip(states, backward, strict=True)]
@@ -150,7 +164,9 @@ def decode_in_loops(y, memory, states, decoder):
             own = states[i * size : (i + 1) * size]
             if i == 0 and decoder.attention in BEFORE:  # asked for by the state before the step
                 [c], [a] = attention_in_loops(own[0][None], memory, decoder.look)
-                new = STEPS[decoder.cell](np.concatenate([x, c]), float64(*layer.cell.cell.weights), *own)
+                new = STEPS[decoder.cell](
+                    np.concatenate([x, c]), float64(*layer.cell.cell.weights), *own
+                )
             else:
                 _, new = RECURRENT[decoder.cell]([x], float64(*layer.get_weights()), own)
             states[i * size : (i + 1) * size] = new

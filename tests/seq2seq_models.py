@@ -1,4 +1,6 @@
-"""Small seq2seq models, pairs for them, and their equations in loops (Bahdanau et al. 2015; Luong et al. 2015)."""
+"""Small seq2seq models, pairs for them, and their equations in loops (Bahdanau et al. 2015; Luong
+et al. 2015).
+"""
 
 import typing
 
@@ -6,9 +8,9 @@ import numpy as np
 from helpers import randomised, to_numpy
 from reference_recurrent import decode_in_loops, encode_in_loops, float64, log_softmax
 
-from data.sequences import Sequences
-from models.seq2seq import Seq2Seq, Seq2SeqConfig
-from tasks.generation.data import GenerationSplit
+from colloquy.data.sequences import Sequences
+from colloquy.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from colloquy.tasks.generation.data import GenerationSplit
 
 V, E, H = 13, 7, 22  # words, features of a word, units: halved, a prime
 BEGIN = V + 1
@@ -24,7 +26,12 @@ VARIANTS = [
 ]
 DROPPING = {"dropout": 0.5}
 # Sources of 2 to 5 words and targets of 1 to 4, `_EOS_` (1) included.
-EXAMPLES = [([3, 4, 1], [7, 8, 1]), ([5, 1], [9, 1]), ([6, 3, 10, 5, 1], [8, 7, 9, 1]), ([4, 4, 6, 1], [1])]
+EXAMPLES = [
+    ([3, 4, 1], [7, 8, 1]),
+    ([5, 1], [9, 1]),
+    ([6, 3, 10, 5, 1], [8, 7, 9, 1]),
+    ([4, 4, 6, 1], [1]),
+]
 
 
 def fresh(**settings):
@@ -55,7 +62,9 @@ def in_loops(model, row):
     if not c.shared_embedding:
         source_words = to_numpy(layer("source_embedding").embeddings).astype("float64")
     memory, *states = encode_in_loops(source_words[source], layer("encoder"))
-    outputs, _, _ = decode_in_loops(target_words[[BEGIN, *target[:-1]]], memory, states, layer("decoder"))
+    outputs, _, _ = decode_in_loops(
+        target_words[[BEGIN, *target[:-1]]], memory, states, layer("decoder")
+    )
     W, b = float64(*layer("projection" if c.tied_output else "logits").weights)
     outputs = [output @ W + b for output in outputs]
     if c.tied_output:

@@ -10,9 +10,12 @@ import sys
 import pytest
 from helpers import ROOT, contents_of, run_process, script_refusal, start_process, until
 
-from base.files import UserError, atomic_directory, atomic_file
+from colloquy.base.files import UserError, atomic_directory, atomic_file
 
-PREPARE, TRAIN = "prepare.py --source=nowhere --out=build/never --corpus", "train.py --workdir=build/never"
+PREPARE, TRAIN = (
+    "prepare.py --source=nowhere --out=build/never --corpus",
+    "train.py --workdir=build/never",
+)
 
 
 @pytest.mark.parametrize(
@@ -20,12 +23,24 @@ PREPARE, TRAIN = "prepare.py --source=nowhere --out=build/never --corpus", "trai
     [
         ("evaluate.py --run=x --ties=win", "<loss.release>"),
         ("evaluate.py --run=pretrained/bidaf-squad", "--data"),
-        ("evaluate.py --run=pretrained/bidaf-squad --references=x.json", "--references is not for reading"),
+        (
+            "evaluate.py --run=pretrained/bidaf-squad --references=x.json",
+            "--references is not for reading",
+        ),
         ("evaluate.py --predictions=x --data=y --scores=z", "--scores is not for --predictions"),
         ("evaluate.py --predictions=x --references=y", "--references is not for --predictions"),
-        ("evaluate.py --run=x --reverse_weight=.7", "--reverse_weight is not for use without --reverse_run"),
-        ("chat.py --run=x --reverse_weight=.7", "--reverse_weight is not for use without --reverse_run"),
-        ("chat.py --run=x --reverse_run=y --reverse_weight=nan", "--reverse_weight expects a number. Received: nan"),
+        (
+            "evaluate.py --run=x --reverse_weight=.7",
+            "--reverse_weight is not for use without --reverse_run",
+        ),
+        (
+            "chat.py --run=x --reverse_weight=.7",
+            "--reverse_weight is not for use without --reverse_run",
+        ),
+        (
+            "chat.py --run=x --reverse_run=y --reverse_weight=nan",
+            "--reverse_weight expects a number. Received: nan",
+        ),
         ("chat.py --run=nowhere", "nowhere is not a run directory"),
         (f"chat.py --run={'x' * 300}", ": File name too long"),
         ("export.py --run=x", "--out is missing"),
@@ -36,11 +51,23 @@ PREPARE, TRAIN = "prepare.py --source=nowhere --out=build/never --corpus", "trai
         ("train.py --resume --workdir=x --set=levels=3", "--set is not for --resume"),
         ("train.py --resume --workdir=x --name=douban", "--name is not for --resume"),
         (f"{TRAIN} --name=douban", "--name=douban needs --data=DIR"),
-        (f"{TRAIN} --name=douban --data=x --model=memn2n", "--name is for published selection data"),
+        (
+            f"{TRAIN} --name=douban --data=x --model=memn2n",
+            "--name is for published selection data",
+        ),
         (f"{TRAIN} --recipe=dam-doubn", "dam-douban"),
-        (f"{TRAIN} --set=patience=-1 --data=nowhere", "patience: input should be greater than or equal to 0"),
-        (f"{TRAIN} --ray_hosts=2 --devices=one", "--devices is not for --ray_hosts, which takes all"),
-        ("train.py --recipe=dam-sample --model=bidaf", "--recipe=dam-sample trains dam. Received: --model=bidaf"),
+        (
+            f"{TRAIN} --set=patience=-1 --data=nowhere",
+            "patience: input should be greater than or equal to 0",
+        ),
+        (
+            f"{TRAIN} --ray_hosts=2 --devices=one",
+            "--devices is not for --ray_hosts, which takes all",
+        ),
+        (
+            "train.py --recipe=dam-sample --model=bidaf",
+            "--recipe=dam-sample trains dam. Received: --model=bidaf",
+        ),
         ("train.py --model=dam --set=levels", "--set expects field=value. Received: 'levels'"),
         (f"{PREPARE}=smn", "nowhere"),
         (f"{PREPARE}=smn --out={'x' * 300}", "xxx: File name too long"),
@@ -48,9 +75,18 @@ PREPARE, TRAIN = "prepare.py --source=nowhere --out=build/never --corpus", "trai
         (f"{PREPARE}=smn --min_count=0", "--min_count: .*greater than or equal to 1. Received: 0"),
         (f"{PREPARE}=squad --words_of=al", "'all' or 'train'"),
         (f"{PREPARE}=squad --ray", "--ray is not for --corpus=squad"),
-        (f"{PREPARE}=squad --dimension=3", "--dimension is not for .*=squad.* --vectors, --words_of, "),
-        (f"{PREPARE}=babi-dialog --min_count=3", "--min_count is not for .*=babi-dialog.* --words_of$"),
-        ("tools/import_release.py --checkpoint=x --config=Makefile --out=build/never", "expected JSON in UTF-8"),
+        (
+            f"{PREPARE}=squad --dimension=3",
+            "--dimension is not for .*=squad.* --vectors, --words_of, ",
+        ),
+        (
+            f"{PREPARE}=babi-dialog --min_count=3",
+            "--min_count is not for .*=babi-dialog.* --words_of$",
+        ),
+        (
+            "tools/import_release.py --checkpoint=x --config=Makefile --out=build/never",
+            "expected JSON in UTF-8",
+        ),
     ],
 )
 def test_a_wrong_flag_gets_one_sentence(command, expected, monkeypatch):
@@ -76,24 +112,34 @@ def test_a_benchmark_checks_its_flags_before_it_measures(program, flag, message)
 def test_a_closed_pipe_ends_a_script_without_a_traceback():
     reader, writer = os.pipe()
     os.close(reader)
-    program = [sys.executable, "-c", "from base import cli; cli.run(lambda: print(1))"]
+    program = [sys.executable, "-c", "from colloquy.base import cli; cli.run(lambda: print(1))"]
     for flag in ([], ["--help"]):
-        done = subprocess.run([*program, *flag], stdout=writer, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+        done = subprocess.run(
+            [*program, *flag], stdout=writer, stderr=subprocess.PIPE, text=True, cwd=ROOT
+        )
         assert (done.returncode, done.stderr) == (1, "")
     os.close(writer)
 
 
 def test_closed_standard_files_are_replaced_before_another_file_takes_their_numbers():
-    program = f"{sys.executable} -c 'from base import cli; cli.run(lambda: print(open(cli.__file__).fileno()))'"
+    program = f"{sys.executable} -c 'from colloquy.base import cli; cli.run(lambda: print(open(cli.__file__).fileno()))'"
     for closed, found in (("2>&-", "3\n"), ("<&- >&-", "")):
-        done = subprocess.run(f"{program} {closed}", shell=True, capture_output=True, text=True, cwd=ROOT)
+        done = subprocess.run(
+            f"{program} {closed}", shell=True, capture_output=True, text=True, cwd=ROOT
+        )
         assert (done.returncode, done.stdout, done.stderr) == (0, found, "")
 
 
 def test_characters_missing_from_a_terminal_and_invalid_bytes_are_replaced():
-    program = [sys.executable, "-c", "from base import cli; cli.run(lambda: print(input(), ascii(input()), '\u4f60'))"]
+    program = [
+        sys.executable,
+        "-c",
+        "from colloquy.base import cli; cli.run(lambda: print(input(), ascii(input()), '\u4f60'))",
+    ]
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    done = subprocess.run(program, input=b"a\n\xff\n", capture_output=True, env=environment, cwd=ROOT)
+    done = subprocess.run(
+        program, input=b"a\n\xff\n", capture_output=True, env=environment, cwd=ROOT
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"a '\\ufffd' ?\n", b"")
 
 
@@ -103,7 +149,17 @@ SCRIPTS = [
     for path in sorted((ROOT / folder).glob("*.py"))
     if "run(main)" in path.read_text(encoding="utf-8")
 ]
-SLOW = "tensorflow", "keras", "scipy.optimize", "matplotlib", "pandas", "gensim", "ray", "fastapi", "prompt_toolkit"
+SLOW = (
+    "tensorflow",
+    "keras",
+    "scipy.optimize",
+    "matplotlib",
+    "pandas",
+    "gensim",
+    "ray",
+    "fastapi",
+    "prompt_toolkit",
+)
 RUN = """
 import runpy, sys
 sys.argv = sys.argv[1:]
@@ -123,10 +179,8 @@ def test_help_does_not_wait_for_slow_packages(script):
 
 
 def test_a_second_ctrl_c_does_not_interrupt_the_exit():
-    program = "import atexit, functools, signal; from base import cli; "
-    program += (
-        "ctrl_c = functools.partial(signal.raise_signal, signal.SIGINT); atexit.register(ctrl_c); cli.run(ctrl_c)"
-    )
+    program = "import atexit, functools, signal; from colloquy.base import cli; "
+    program += "ctrl_c = functools.partial(signal.raise_signal, signal.SIGINT); atexit.register(ctrl_c); cli.run(ctrl_c)"
     done = run_process("-c", program)
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
 
@@ -153,10 +207,16 @@ def test_ctrl_c_while_preparing_leaves_one_sentence_and_nothing_else(tmp_path):
 
 def test_a_file_that_cannot_be_written_gets_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
-    for path, message in ((tmp_path, "is a directory, expected a file"), (tmp_path / "file" / "x", "cannot be made")):
+    for path, message in (
+        (tmp_path, "is a directory, expected a file"),
+        (tmp_path / "file" / "x", "cannot be made"),
+    ):
         with pytest.raises(UserError, match=message), atomic_file(path) as file:
             file.write("never")
-    with pytest.raises(UserError, match="cannot be made"), atomic_directory(tmp_path / "file" / "x"):
+    with (
+        pytest.raises(UserError, match="cannot be made"),
+        atomic_directory(tmp_path / "file" / "x"),
+    ):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
@@ -164,8 +224,13 @@ def test_a_file_that_cannot_be_written_gets_one_sentence(tmp_path):
 @pytest.mark.parametrize("failure", [None, errno.ENOSPC, errno.EIO, errno.EROFS])
 @pytest.mark.parametrize("write", [atomic_file, atomic_directory])
 def test_files_appear_whole_or_not_at_all(tmp_path, monkeypatch, write, failure):
-    """Where the block fails or a disk does, noticed only at `fsync`, the old files stay and nothing is half-written."""
-    path, old = tmp_path / "new", {"other": b"stays", **({"new": b"old"} if write is atomic_file else {})}
+    """Where the block fails or a disk does, noticed only at `fsync`, the old files stay and nothing
+    is half-written.
+    """
+    path, old = (
+        tmp_path / "new",
+        {"other": b"stays", **({"new": b"old"} if write is atomic_file else {})},
+    )
     for name, content in old.items():
         (tmp_path / name).write_bytes(content)
 
@@ -174,7 +239,9 @@ def test_files_appear_whole_or_not_at_all(tmp_path, monkeypatch, write, failure)
 
     expected = pytest.raises(RuntimeError)
     if failure:
-        expected = pytest.raises(UserError, match=f"^{path} cannot be written: {os.strerror(failure)}$")
+        expected = pytest.raises(
+            UserError, match=f"^{path} cannot be written: {os.strerror(failure)}$"
+        )
     with monkeypatch.context() as patch, expected, write(path) as made:
         patch.setattr(os, "fsync", fail if failure else os.fsync)
         made.write("half") if write is atomic_file else (made / "a").write_text("half")
@@ -182,7 +249,9 @@ def test_files_appear_whole_or_not_at_all(tmp_path, monkeypatch, write, failure)
             fail()
     assert contents_of(tmp_path) == old
     with write(path) as made:
-        made.write("new\n") if write is atomic_file else [(made / name).write_text("new\n") for name in "ab"]
+        made.write("new\n") if write is atomic_file else [
+            (made / name).write_text("new\n") for name in "ab"
+        ]
         assert contents_of(tmp_path).items() >= old.items()
     new = ["new"] if write is atomic_file else ["new/a", "new/b"]
     assert contents_of(tmp_path) == {"other": b"stays", **dict.fromkeys(new, b"new\n")}

@@ -1,4 +1,6 @@
-"""base/runtime.py: choices for machines of several kinds, which are made before TensorFlow loads."""
+"""base/runtime.py: choices for machines of several kinds, which are made before TensorFlow
+loads.
+"""
 
 import os
 import subprocess
@@ -8,11 +10,11 @@ import numpy as np
 import pytest
 from helpers import ROOT
 
-from base import runtime
-from benchmarks.turns import memory
-from engine.devices import set_precision
-from models import MODELS
-from tasks import RECIPES
+from colloquy.base import runtime
+from colloquy.benchmarks.turns import memory
+from colloquy.engine.devices import set_precision
+from colloquy.models import MODELS
+from colloquy.tasks import RECIPES
 
 EPYC_ZEN3 = "flags\t\t: fpu sse4_2 fma avx avx2"
 EPYC_ZEN5 = "flags\t\t: fpu avx2 avx512f avx512_vnni avx512_bf16"
@@ -42,9 +44,16 @@ def test_what_the_user_set_wins_also_in_a_process_that_inherits_it():
     for _ in range(2):  # the second time as in a process that this one starts
         runtime.prepare(environ=environ)
     chosen = {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPP_MIN_LOG_LEVEL": "3"}
-    chosen |= {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "8192", "TF_NUM_INTEROP_THREADS": str(runtime.available_cpus())}
+    chosen |= {
+        "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "8192",
+        "TF_NUM_INTEROP_THREADS": str(runtime.available_cpus()),
+    }
     assert environ.items() >= {"TF_ENABLE_ONEDNN_OPTS": "0", **chosen}.items()
-    for name, value in {"TF_ENABLE_ONEDNN_OPTS": "0", "TF_NUM_INTRAOP_THREADS": None, "HOME": None}.items():
+    for name, value in {
+        "TF_ENABLE_ONEDNN_OPTS": "0",
+        "TF_NUM_INTRAOP_THREADS": None,
+        "HOME": None,
+    }.items():
         assert runtime.given(name, environ) == value
     runtime.prepare(threads=7, environ=environ)
     assert environ["TF_NUM_INTRAOP_THREADS"] == environ["TF_NUM_INTEROP_THREADS"] == "7"
@@ -54,14 +63,25 @@ def test_what_the_user_set_wins_also_in_a_process_that_inherits_it():
 def test_one_line_says_what_was_chosen(cpuinfo, capsys):
     file, cpus, chosen = cpuinfo(SAPPHIRE_RAPIDS), runtime.available_cpus(), {}
     runtime.prepare(environ=chosen)
-    assert runtime.describe(chosen, file) == (f"{cpus} threads, oneDNN on, BFC allocator, bfloat16 in hardware (AMX)")
-    slow = {"TF_ENABLE_ONEDNN_OPTS": "0", "TF_CPU_ALLOCATOR_USE_BFC": "false", "TF_NUM_INTRAOP_THREADS": "5"}
+    assert runtime.describe(chosen, file) == (
+        f"{cpus} threads, oneDNN on, BFC allocator, bfloat16 in hardware (AMX)"
+    )
+    slow = {
+        "TF_ENABLE_ONEDNN_OPTS": "0",
+        "TF_CPU_ALLOCATOR_USE_BFC": "false",
+        "TF_NUM_INTRAOP_THREADS": "5",
+    }
     slow["ONEDNN_MAX_CPU_ISA"] = "AVX2"
     runtime.prepare(environ=slow)
-    assert runtime.describe(slow, file) == "5 threads, oneDNN off, malloc allocator, bfloat16 emulated"
+    assert (
+        runtime.describe(slow, file) == "5 threads, oneDNN off, malloc allocator, bfloat16 emulated"
+    )
     for _ in range(2):
         set_precision("float32")  # says it, once
-    assert capsys.readouterr() == ("", f"runtime: {runtime.describe()}; tensorflow on a CPU, computing in float32\n")
+    assert capsys.readouterr() == (
+        "",
+        f"runtime: {runtime.describe()}; tensorflow on a CPU, computing in float32\n",
+    )
 
 
 def test_freed_arrays_return_to_the_system():
@@ -72,7 +92,10 @@ def test_freed_arrays_return_to_the_system():
     assert memory("RssAnon") - before < 40
 
 
-VERSION_1 = {"cpu,cpuacct/x/cpu.cfs_quota_us": "70000\n", "cpu,cpuacct/x/cpu.cfs_period_us": "10000\n"}
+VERSION_1 = {
+    "cpu,cpuacct/x/cpu.cfs_quota_us": "70000\n",
+    "cpu,cpuacct/x/cpu.cfs_period_us": "10000\n",
+}
 """Files of control groups of version 1: seven CPUs."""
 
 
@@ -88,7 +111,9 @@ VERSION_1 = {"cpu,cpuacct/x/cpu.cfs_quota_us": "70000\n", "cpu,cpuacct/x/cpu.cfs
         ("9:name=systemd:/x\n2:cpu,cpuacct:/x\n", VERSION_1, 7),
     ],
 )
-def test_available_cpus_respects_affinity_and_control_groups(tmp_path, monkeypatch, cgroup, files, expected):
+def test_available_cpus_respects_affinity_and_control_groups(
+    tmp_path, monkeypatch, cgroup, files, expected
+):
     for path, text in {"proc/self/cgroup": cgroup, **files}.items():
         file = tmp_path / (path if path.startswith("proc") else f"sys/fs/cgroup/{path}")
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -131,7 +156,9 @@ def test_choose_precision(cpuinfo, capsys, asked, flags, gains, gpu, expected):
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize(("asked", "flags"), [("bfloat16", EPYC_ZEN3), ("float16", SAPPHIRE_RAPIDS)])
+@pytest.mark.parametrize(
+    ("asked", "flags"), [("bfloat16", EPYC_ZEN3), ("float16", SAPPHIRE_RAPIDS)]
+)
 def test_one_line_warns_of_what_is_emulated(cpuinfo, capsys, asked, flags):
     for _ in range(2):
         assert runtime.choose_precision(asked, True, False, {}, cpuinfo(flags)) == asked
@@ -160,12 +187,18 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 def run_python(program, *arguments, **environment):
     """Runs a program without the choices that this process made."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("TF_", "ONEDNN_", "RUNTIME_"))}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("TF_", "ONEDNN_", "RUNTIME_"))
+    }
     command = [sys.executable, "-c", program, *arguments]
     return subprocess.run(command, cwd=ROOT, env=kept | environment, capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("command", ["train.py --workdir=x", "serve.py --run=m=x", "benchmarks/serving.py --run=x"])
+@pytest.mark.parametrize(
+    "command", ["train.py --workdir=x", "serve.py --run=m=x", "benchmarks/serving.py --run=x"]
+)
 def test_scripts_choose_before_tensorflow_loads(command):
     result = run_python(WATCH, *command.split(), TF_CPP_MIN_LOG_LEVEL="1")
     assert (result.returncode, result.stdout) == (7, "1 true 1\n"), result.stderr
@@ -179,10 +212,15 @@ def test_tensorflow_loads_without_a_log_line_and_other_lines_stay():
 def test_keras_loads_without_matplotlib_and_leaves_collecting_garbage_on():
     program = "import base.cli, gc, sys, keras; print(gc.isenabled(), gc.get_freeze_count() > 10**5, *sys.modules)"
     enabled, frozen, *loaded = run_python(program).stdout.split()
-    assert (enabled, frozen) == ("True", "True") and not [name for name in loaded if name.startswith("matplotlib")]
+    assert (enabled, frozen) == ("True", "True") and not [
+        name for name in loaded if name.startswith("matplotlib")
+    ]
 
 
 def test_recipes_that_were_measured_pin_a_precision_that_auto_would_change():
-    gaining = {name: recipe for name, recipe in RECIPES.items() if MODELS[recipe.model].gains_in_bfloat16}
+    gaining = {
+        name: recipe for name, recipe in RECIPES.items() if MODELS[recipe.model].gains_in_bfloat16
+    }
     unpinned = {name for name, recipe in gaining.items() if "precision" not in recipe.training}
-    assert gaining and unpinned <= {"dam-ubuntu-v1", "dam-douban", "dam-ecommerce"}  # which were not measured here
+    # which were not measured here
+    assert gaining and unpinned <= {"dam-ubuntu-v1", "dam-douban", "dam-ecommerce"}

@@ -7,10 +7,12 @@ import pytest
 from echo import Running
 from helpers import import_script, ran
 
-from data.corpora.smn import read
-from serving.limits import Limits
+from colloquy.data.corpora.smn import read
+from colloquy.serving.limits import Limits
 
-benchmark, retrieval, scale = (import_script(f"benchmarks.{name}") for name in ("serving", "retrieval", "scale"))
+benchmark, retrieval, scale = (
+    import_script(f"benchmarks.{name}") for name in ("serving", "retrieval", "scale")
+)
 
 
 @pytest.fixture(scope="module")
@@ -27,20 +29,40 @@ def body(text="hello"):
 
 def test_every_request_of_a_load_is_counted(client):
     status, answer = benchmark.ask(client, body("hello"))
-    assert (status, json.loads(answer)) == ("200", {"predictions": [{"length": 5, "text": "hello"}]})
-    rates = [benchmark.closed_loop(client, [each], 16, 0.3, random.Random(1)) for each in (body(), b"{}")]
+    assert (status, json.loads(answer)) == (
+        "200",
+        {"predictions": [{"length": 5, "text": "hello"}]},
+    )
+    rates = [
+        benchmark.closed_loop(client, [each], 16, 0.3, random.Random(1)) for each in (body(), b"{}")
+    ]
     assert rates[0] > 0 == rates[1]  # the second one is refused
     usage = iter([(123, 7.0), *[(5, 9.5)] * 9]).__next__
-    [row], errors = benchmark.open_loop(client, [body(), body("x")], 250.0, 0.7, random.Random(7), usage)
+    [row], errors = benchmark.open_loop(
+        client, [body(), body("x")], 250.0, 0.7, random.Random(7), usage
+    )
     assert 101 < row["requests"] < 250 and 0 < row["p50_ms"] <= row["p99_ms"] and not errors
-    assert [row[name] for name in ("minute", "memory_MB", "cpu_seconds", "errors")] == [1, 5, 2.5, 0]
+    assert [row[name] for name in ("minute", "memory_MB", "cpu_seconds", "errors")] == [
+        1,
+        5,
+        2.5,
+        0,
+    ]
     [refused], errors = benchmark.open_loop(client, [b"{}"], 20.0, 0.5, random.Random(7), usage)
     assert refused["requests"] == 0 and refused["errors"] > 0 and set(errors) == {"400"}
 
 
 def test_requests_are_like_the_examples_in_other_sizes():
     rng = random.Random(3)
-    examples = [{"instance": {"turns": ["a", "b", "c"], "passage": "one two three four", "question": "who?"}}]
+    examples = [
+        {
+            "instance": {
+                "turns": ["a", "b", "c"],
+                "passage": "one two three four",
+                "question": "who?",
+            }
+        }
+    ]
     found = [benchmark.varied(examples, rng) for _ in range(60)]
     assert {tuple(each["turns"]) for each in found} == {("a", "b", "c"), ("b", "c"), ("c",)}
     assert {each["passage"] for each in found} == {"one two", "one two three", "one two three four"}
@@ -58,19 +80,30 @@ def test_a_corpus_has_the_sizes_asked_for(tmp_path, monkeypatch):
     assert [tuple(line.turns) for line in lines[::2]] == [tuple(line.turns) for line in lines[1::2]]
     assert len({tuple(line.turns) for line in lines}) == 23
     assert len(list(read(tmp_path / "a" / "dev.txt"))) == 1000
-    assert (tmp_path / "b" / "train.txt").read_bytes() == (tmp_path / "a" / "train.txt").read_bytes()
+    assert (tmp_path / "b" / "train.txt").read_bytes() == (
+        tmp_path / "a" / "train.txt"
+    ).read_bytes()
 
 
 def test_recall_of_true_responses_by_search(trained_selection, prepared, tmp_path):
-    flags = [f"--run={trained_selection.path}", f"--source={prepared.parent / 'raw'}", "--what=found", "--contexts=5"]
+    flags = [
+        f"--run={trained_selection.path}",
+        f"--source={prepared.parent / 'raw'}",
+        "--what=found",
+        "--contexts=5",
+    ]
     ran("benchmarks/retrieval.py", *flags, f"--out={tmp_path}/a.json/found")
     record = json.loads((tmp_path / "a.json").read_text())["found"]
     found = {row["found_by"]: row for row in record["rows"]}
     assert list(found) == ["BM25", "contexts", "vectors", "together", "model"]
-    assert found["model"]["R@100"] == found["together"]["R@100"]  # ranking changes the order of the first 32 alone
+    # ranking changes the order of the first 32 alone
+    assert found["model"]["R@100"] == found["together"]["R@100"]
     recalls = [found["model"][f"R@{k}"] for k in (1, 10, 100)]
     assert recalls == sorted(recalls) and recalls[-1] <= record["true_response_in_index"]
     # The true responses of dev are in the index without their contexts, unless train has them too.
-    train, dev = (retrieval.conversations("smn", prepared.parent / "raw", *of) for of in (("train",), ("dev", 5)))
+    train, dev = (
+        retrieval.conversations("smn", prepared.parent / "raw", *of)
+        for of in (("train",), ("dev", 5))
+    )
     in_train = {turn for turns in train for turn in turns}
     assert found["contexts"]["R@100"] <= sum(turns[-1] in in_train for turns in dev) / 5

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from helpers import on_tensorflow
 
-from data.batching import XLA_MULTIPLE, Epochs, ahead, batches_by_size, stream_of
-from models.dam import DAMConfig, LexicalMatchConfig
-from tasks import TASKS
-from tasks.selection.split import SelectionSplit
+from colloquy.data.batching import XLA_MULTIPLE, Epochs, ahead, batches_by_size, stream_of
+from colloquy.models.dam import DAMConfig, LexicalMatchConfig
+from colloquy.tasks import TASKS
+from colloquy.tasks.selection.split import SelectionSplit
 
 
 def sizes(examples, seed=0):
@@ -28,7 +28,9 @@ def test_every_example_is_in_one_batch():
 
 
 def test_number_of_batches_depends_on_the_number_of_examples_alone():
-    [count] = {len(batches_by_size(sizes(1201, seed), 7, np.random.default_rng(seed))) for seed in range(9)}
+    [count] = {
+        len(batches_by_size(sizes(1201, seed), 7, np.random.default_rng(seed))) for seed in range(9)
+    }
     assert count <= 1201 / 7 + 17  # at most one partial batch a part
 
 
@@ -70,7 +72,9 @@ def test_batches_come_in_order_with_open_sizes():
 
 @on_tensorflow
 def test_an_error_ends_the_stream_and_nothing_is_tuned():
-    """The thread that tunes sleeps twice as long each time, and the end of an iterator waits for it."""
+    """The thread that tunes sleeps twice as long each time, and the end of an iterator waits for
+    it.
+    """
     stream = stream_of(lambda step: arrays(step) if step < 5 else 1 / 0, 0, 9)
     assert stream.options().autotune.enabled is False
     with pytest.raises(Exception, match="ZeroDivisionError"):
@@ -109,7 +113,9 @@ SPLITS = {
     "selection": selection_split(),
     "dialog": types.SimpleNamespace(sizes=SIZES),
     "reading_comprehension": types.SimpleNamespace(sizes=SIZES, spans=SPANS),
-    "generation": types.SimpleNamespace(in_direction_of=lambda config: types.SimpleNamespace(sizes=SIZES)),
+    "generation": types.SimpleNamespace(
+        in_direction_of=lambda config: types.SimpleNamespace(sizes=SIZES)
+    ),
 }
 
 
@@ -129,7 +135,10 @@ def test_the_first_1000_batches_of_every_task_never_change(task, settings, expec
     task, split = TASKS[task], SPLITS[task]
     training = task.Training(batch_size=7, **settings)
     config = types.SimpleNamespace(max_turns=2, max_words=6)
-    epochs, found = Epochs(lambda rng: task.training_batches(split, config, training, rng), 5), hashlib.sha256()
+    epochs, found = (
+        Epochs(lambda rng: task.training_batches(split, config, training, rng), 5),
+        hashlib.sha256(),
+    )
     for step in range(1000):
         batch = epochs.batch(step)
         for array in batch if isinstance(batch, tuple) else [batch]:
@@ -139,8 +148,12 @@ def test_the_first_1000_batches_of_every_task_never_change(task, settings, expec
 
 def test_with_xla_which_compiles_every_shape_all_batches_of_dam_have_one():
     task, split = TASKS["selection"], SPLITS["selection"]
-    config = DAMConfig(vocabulary_size=90, max_turns=3, max_words=9, lexical=LexicalMatchConfig(turns=4, words=10))
-    batches = task.training_batches(split, config, task.Training(batch_size=7), np.random.default_rng(0))
+    config = DAMConfig(
+        vocabulary_size=90, max_turns=3, max_words=9, lexical=LexicalMatchConfig(turns=4, words=10)
+    )
+    batches = task.training_batches(
+        split, config, task.Training(batch_size=7), np.random.default_rng(0)
+    )
     inputs = [task.collate(split, config, batches[number], XLA_MULTIPLE)[0] for number in range(20)]
     shapes = {tuple(array.shape[1:] for array in arrays.values()) for arrays in inputs}
     assert shapes == {((3, 9), (1, 9), (4, 10), (1, 10))}

@@ -1,4 +1,6 @@
-"""Corpora: a contract of all readers, tried with each; then SMN's files, and conversations of several kinds."""
+"""Corpora: a contract of all readers, tried with each; then SMN's files, and conversations of
+several kinds.
+"""
 
 import ast
 import gzip
@@ -12,11 +14,19 @@ from helpers import refusal, turns, written
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.corpora import babi_dialog, conversations, cornell, dailydialog, smn, squad, subtitles
-from data.corpora.babi_dialog import Fact
-from data.text_files import Span, largest_content
-from data.vocabulary import Vocabulary
-from data.word_vectors import read_vectors
+from colloquy.data.corpora import (
+    babi_dialog,
+    conversations,
+    cornell,
+    dailydialog,
+    smn,
+    squad,
+    subtitles,
+)
+from colloquy.data.corpora.babi_dialog import Fact
+from colloquy.data.text_files import Span, largest_content
+from colloquy.data.vocabulary import Vocabulary
+from colloquy.data.word_vectors import read_vectors
 
 
 def of_paths(module):
@@ -49,7 +59,10 @@ def of_cornell(name):
     """Reads a file in the place of one of `CORNELL`, with the other one beside it."""
 
     def read(path):
-        files = [path if each == name else written(path.with_name(each), text) for each, text in CORNELL.items()]
+        files = [
+            path if each == name else written(path.with_name(each), text)
+            for each, text in CORNELL.items()
+        ]
         return cornell.read(files, "train")
 
     return read
@@ -61,7 +74,10 @@ READERS = {
     "smn": Reader(
         lambda path: list(smn.read(path)),
         "1\thello there\thi\ta\u2028b\x85c\x0bd\x0ce\x1cf\rg\n0\t\tno\n",
-        [smn.Line(1, ["hello there", "hi"], "a\u2028b\x85c\x0bd\x0ce\x1cf\rg"), smn.Line(0, [""], "no")],
+        [
+            smn.Line(1, ["hello there", "hi"], "a\u2028b\x85c\x0bd\x0ce\x1cf\rg"),
+            smn.Line(0, [""], "no"),
+        ],
         {
             f"{smn.FORMAT}, which has tabs": [""],
             f"{smn.FORMAT}, at least three fields": ["1\thello" + 70 * "o"],
@@ -74,7 +90,10 @@ READERS = {
         of_paths(conversations),
         "1\tHello !\na\tb\tc\u2028d\n",
         [["1", "Hello !"], ["a", "b", "c\u2028d"]],
-        {"utterances separated by tabs": ["alone", "", "x" * 99], "no empty utterance": ["c\t \td", "a\tb\t"]},
+        {
+            "utterances separated by tabs": ["alone", "", "x" * 99],
+            "no empty utterance": ["c\t \td", "a\tb\t"],
+        },
     ),
     "dailydialog": Reader(
         of_paths(dailydialog),
@@ -104,7 +123,12 @@ READERS = {
         CORNELL_FOUND,
         {
             "two speakers, a film and lines ['L1', ..] separated by": [
-                *("", f"{TALK}0 +++$+++ L1, L2", f"{TALK}0 +++$+++ ['L1', 5]", f"{TALK}{'9' * 5000} +++$+++ ['L1']")
+                *(
+                    "",
+                    f"{TALK}0 +++$+++ L1, L2",
+                    f"{TALK}0 +++$+++ ['L1', 5]",
+                    f"{TALK}{'9' * 5000} +++$+++ ['L1']",
+                )
             ]
         },
     ),
@@ -113,15 +137,32 @@ READERS = {
         "1 hi there\thello\n2 \t you are  welcome \n3 rome R_rating 2\n\n1 <SILENCE>\tapi_call R_cuisine west R_price\n"
         "2 api_call no result\n1 a\u2028b R_x c\tok\n1 again\tsure\n2 in  rome \tok\n",
         [
-            [*turns("hi there", "hello", "<SILENCE>", "you are welcome"), ("fact", "rome R_rating 2")],
-            [*turns("<SILENCE>", "api_call R_cuisine west R_price"), ("fact", "api_call no result")],
+            [
+                *turns("hi there", "hello", "<SILENCE>", "you are welcome"),
+                ("fact", "rome R_rating 2"),
+            ],
+            [
+                *turns("<SILENCE>", "api_call R_cuisine west R_price"),
+                ("fact", "api_call no result"),
+            ],
             turns("a b R_x c", "ok"),
             turns("again", "sure", "in rome", "ok"),
         ],
         {
             "`number user TAB bot`, `number subject R_relation value` or `number api_call no result`": [
-                *("3", "-3 hello\tthere", "9" * 5000 + " hello\tthere", "3 " + 61 * "o", "3 hello\tthere\tyou"),
-                *("3 hello\t \x0b\r", "3 resto has thai", "3 resto R_price very cheap", "3 resto R_price "),
+                *(
+                    "3",
+                    "-3 hello\tthere",
+                    "9" * 5000 + " hello\tthere",
+                    "3 " + 61 * "o",
+                    "3 hello\tthere\tyou",
+                ),
+                *(
+                    "3 hello\t \x0b\r",
+                    "3 resto has thai",
+                    "3 resto R_price very cheap",
+                    "3 resto R_price ",
+                ),
                 "3 api_call no results",
             ],
             "number 3 or 1": ["4 hello\tthere"],
@@ -163,7 +204,13 @@ def reader(request):
 
 def test_good_lines_are_read_whatever_their_ends(reader, tmp_path):
     good = reader.good
-    for content in (good, good.removesuffix("\n"), good.replace("\n", "\r\n"), "\ufeff" + good, good + "\n \r\n\t\n"):
+    for content in (
+        good,
+        good.removesuffix("\n"),
+        good.replace("\n", "\r\n"),
+        "\ufeff" + good,
+        good + "\n \r\n\t\n",
+    ):
         assert reader.read(written(tmp_path / "a.txt", content)) == reader.found
     assert reader.read(written(tmp_path / "a.txt.gz", gzip.compress(good.encode()))) == reader.found
 
@@ -189,16 +236,23 @@ def test_a_line_is_utf_8_and_not_too_long(reader, tmp_path):
     for line, expected in ((b"\xff\xe8", "UTF-8"), (b"x" * (2**20 + 1), "at most 1,048,576 bytes")):
         path = written(tmp_path / "a.txt", reader.good.encode() + line + b"\n")
         if reader.utf_8 or expected != "UTF-8":
-            assert refusal(reader.read, path).startswith(f"{path}, line {number}: expected {expected}. Received: b'")
+            assert refusal(reader.read, path).startswith(
+                f"{path}, line {number}: expected {expected}. Received: b'"
+            )
 
 
 def test_missing_empty_and_damaged_files_are_named(reader, tmp_path):
     path, directory, packed = tmp_path / "a.txt", tmp_path / "b", tmp_path / "a.txt.gz"
     directory.mkdir()
     for absent, reason in ((path, "No such file or directory"), (directory, "Is a directory")):
-        assert refusal(reader.read, absent) == f"{absent}: expected a readable text file. Received: {reason}"
+        assert (
+            refusal(reader.read, absent)
+            == f"{absent}: expected a readable text file. Received: {reason}"
+        )
     for file, content in ((path, ""), (path, "\n \n"), (packed, gzip.compress(b""))):
-        assert refusal(reader.read, written(file, content)).startswith(f"{file}: expected {reader.empty}. Received: ")
+        assert refusal(reader.read, written(file, content)).startswith(
+            f"{file}: expected {reader.empty}. Received: "
+        )
     whole = gzip.compress(reader.good.encode())
     for content in (b"no gzip", whole[:-9], whole[:20], whole[:30] + bytes(9) + whole[39:]):
         message = refusal(reader.read, written(packed, content))
@@ -229,7 +283,9 @@ def test_any_lines_are_read_or_refused(tmp_path_factory, reader, packed, data):
     path = tmp_path_factory.getbasetemp() / ("any.gz" if packed else "any")
     if packed:
         content = gzip.compress(content, 1)
-        content = data.draw(st.one_of(st.just(content), mutated(content, [b"\x1f\x8b\x08", b"\0" * 20])))
+        content = data.draw(
+            st.one_of(st.just(content), mutated(content, [b"\x1f\x8b\x08", b"\0" * 20]))
+        )
     written(path, content)
     accepts(lambda: read(path), largest_content(path))
 
@@ -249,8 +305,12 @@ def test_any_squad_is_read_or_refused(tmp_path_factory, content):
 
 
 def test_spans_hold_whole_contexts(tmp_path):
-    """In a file with a growing conversation, lines that differ only in label or response, and no final line end."""
-    path = written(tmp_path / "train.txt", "1\ta\tb\n0\ta\tc\n1\ta\tb\td\n0\ta\tb\te\n1\t\u00e9\tb\r\n1\ta\tb")
+    """In a file with a growing conversation, lines that differ only in label or response, and no
+    final line end.
+    """
+    path = written(
+        tmp_path / "train.txt", "1\ta\tb\n0\ta\tc\n1\ta\tb\td\n0\ta\tb\te\n1\t\u00e9\tb\r\n1\ta\tb"
+    )
     lines = list(smn.read(path))
     found = {tuple(smn.spans(path, size)) for size in range(1, 50)}
     assert {len(parts) for parts in found} == {1, 2, 3}
@@ -273,11 +333,15 @@ def test_find_split_takes_the_first_of_its_names(tmp_path):
     (tmp_path / "dev.txt").mkdir()
     assert smn.find_split(tmp_path, "dev") is None and smn.find_split(tmp_path, "test") is None
     looked_for = "train, train.gz, train.txt, train.txt.gz, train.tsv, train.tsv.gz"
-    assert refusal(smn.find_split, tmp_path, "train").endswith(f"expected a training file, one of {looked_for}")
+    assert refusal(smn.find_split, tmp_path, "train").endswith(
+        f"expected a training file, one of {looked_for}"
+    )
     for name in ("validation.tsv", "valid.txt.gz", "valid", "dev.tsv"):
         (tmp_path / name).touch()
         assert smn.find_split(tmp_path, "dev") == tmp_path / name
-    assert "absent: expected the directory of a corpus" in refusal(smn.find_split, tmp_path / "absent", "dev")
+    assert "absent: expected the directory of a corpus" in refusal(
+        smn.find_split, tmp_path / "absent", "dev"
+    )
 
 
 # === Conversations ===
@@ -297,8 +361,16 @@ def write(directory, files):
 
 
 def test_conversations_are_in_several_files(tmp_path):
-    packed = {"train2.txt.gz": gzip.compress(b"g\th\n"), "train1.txt.gz": gzip.compress(b"again\tagain\n")}
-    files = {"train1.txt": "Hi\tHello !\n", "toy_train.txt": "x\ty", "valid.txt": "p\tq\n", **packed}
+    packed = {
+        "train2.txt.gz": gzip.compress(b"g\th\n"),
+        "train1.txt.gz": gzip.compress(b"again\tagain\n"),
+    }
+    files = {
+        "train1.txt": "Hi\tHello !\n",
+        "toy_train.txt": "x\ty",
+        "valid.txt": "p\tq\n",
+        **packed,
+    }
     assert read(conversations, write(tmp_path, files)) == {
         "train": [["Hi", "Hello !"], ["g", "h"], ["x", "y"]],
         "dev": [["p", "q"]],
@@ -307,46 +379,76 @@ def test_conversations_are_in_several_files(tmp_path):
 
 def test_conversations_are_not_those_of_smn(tmp_path):
     path = written(tmp_path / "train.txt", "1\ta\tb\n0\ta\tc\n")
-    assert "Received: lines that all begin with 0 or 1, as labels do" in refusal(of_paths(conversations), path)
+    assert "Received: lines that all begin with 0 or 1, as labels do" in refusal(
+        of_paths(conversations), path
+    )
 
 
 @pytest.mark.parametrize(
     ("files", "train"),
     [
-        ({"train/dialogues_train.txt": "a", "dialogues_text.txt": "no", "en_train_human.txt": "no"}, ["a"]),
+        (
+            {
+                "train/dialogues_train.txt": "a",
+                "dialogues_text.txt": "no",
+                "en_train_human.txt": "no",
+            },
+            ["a"],
+        ),
         ({"dialogues_text_Zh.txt": "b"}, ["b"]),
         ({"zh_train_human.txt": "c", "dialogues_text.txt": "no"}, ["c"]),
     ],
 )
 def test_dailydialog_takes_the_first_of_its_names(tmp_path, files, train):
     files = {**files, "zh_dev_human.txt": "d"}
-    found = read(dailydialog, write(tmp_path, {name: f"{text} __eou__ z\n" for name, text in files.items()}))
+    found = read(
+        dailydialog, write(tmp_path, {name: f"{text} __eou__ z\n" for name, text in files.items()})
+    )
     assert found == {"train": [[*train, "z"]], "dev": [["d", "z"]]}
 
 
 def test_cornell_breaks_at_missing_lines_and_holds_films_out(tmp_path):
     said = {1: "One", 2: "Two", 3: "", 5: "Five", 6: "Six", 7: "Seven"}
     films = {0: [1, 2, 3], 1: [5, 6, 4, 6, 7, 5, 3, 7], 20: [5, 6], 21: [5]}
-    lines = "".join(f"L{n} +++$+++ u +++$+++ m +++$+++ A +++$+++ {text}\n" for n, text in said.items())
-    talks = "".join(f"u +++$+++ v +++$+++ m{m} +++$+++ {[f'L{n}' for n in ids]}\n" for m, ids in films.items())
-    found = read(cornell, write(tmp_path, {"movie_lines.txt": lines, "movie_conversations.txt": talks}))
+    lines = "".join(
+        f"L{n} +++$+++ u +++$+++ m +++$+++ A +++$+++ {text}\n" for n, text in said.items()
+    )
+    talks = "".join(
+        f"u +++$+++ v +++$+++ m{m} +++$+++ {[f'L{n}' for n in ids]}\n" for m, ids in films.items()
+    )
+    found = read(
+        cornell, write(tmp_path, {"movie_lines.txt": lines, "movie_conversations.txt": talks})
+    )
     assert found["train"] == [["Five", "Six"], ["Six", "Seven", "Five"]]
     assert found["dev"] == [["One", "Two"], ["Five", "Six"]]
 
 
 def test_cornell_reads_the_official_encoding(tmp_path):
-    lines = CORNELL["movie_lines.txt"].replace("It\ufffds", "I don\u2019t, Andr\u00e9").replace(" \ufffd", "")
+    lines = (
+        CORNELL["movie_lines.txt"]
+        .replace("It\ufffds", "I don\u2019t, Andr\u00e9")
+        .replace(" \ufffd", "")
+    )
     files = {**CORNELL, "movie_lines.txt": lines.encode("cp1252")}
-    assert read(cornell, write(tmp_path, files))["train"][0][0] == 'I don\u2019t, Andr\u00e9 you "Bob"?'
+    assert (
+        read(cornell, write(tmp_path, files))["train"][0][0]
+        == 'I don\u2019t, Andr\u00e9 you "Bob"?'
+    )
 
 
 def test_subtitles_hold_the_last_twentieth_of_each_file_out(tmp_path):
     blocks = [f"E\nM {number}\n" for number in range(43)]
-    found = read(subtitles, write(tmp_path, {"a.conv": "".join(blocks), "b.conv": "".join(blocks[:20])}))
+    found = read(
+        subtitles, write(tmp_path, {"a.conv": "".join(blocks), "b.conv": "".join(blocks[:20])})
+    )
     assert found["dev"] == [["41"], ["42"], ["19"]]
     assert len(found["train"]) == 41 + 19
 
 
 def test_subtitles_begin_with_a_block(tmp_path):
-    message = refusal(of_paths(subtitles), written(tmp_path / "a.conv", "M Ponce de Le\u00f3n\nE\n"))
-    assert message.endswith("a.conv, line 1: expected E, which opens a block. Received: 'M Ponce de Le\u00f3n'")
+    message = refusal(
+        of_paths(subtitles), written(tmp_path / "a.conv", "M Ponce de Le\u00f3n\nE\n")
+    )
+    assert message.endswith(
+        "a.conv, line 1: expected E, which opens a block. Received: 'M Ponce de Le\u00f3n'"
+    )

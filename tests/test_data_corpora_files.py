@@ -5,15 +5,25 @@ import json
 import pytest
 from helpers import refusal, turns, written
 
-from data.corpora.babi_dialog import SILENCE, Fact, find_tasks, move, read_dialogs, unseen_entities
-from data.corpora.squad import Answer, align, read, tokenize
+from colloquy.data.corpora.babi_dialog import (
+    SILENCE,
+    Fact,
+    find_tasks,
+    move,
+    read_dialogs,
+    unseen_entities,
+)
+from colloquy.data.corpora.squad import Answer, align, read, tokenize
 
 # === Dialog bAbI ===
 
 
 def test_facts_alone_are_no_dialog(tmp_path):
     path, facts = tmp_path / "trn.txt", "1 resto R_price cheap\n"
-    assert refusal(read_dialogs, written(path, facts)) == f"{path}: expected dialogs. Received: no turn"
+    assert (
+        refusal(read_dialogs, written(path, facts))
+        == f"{path}: expected dialogs. Received: no turn"
+    )
     assert read_dialogs(written(path, f"{facts}\n1 hi\thello\n")) == [turns("hi", "hello")]
 
 
@@ -27,14 +37,31 @@ def touch(directory, *names):
 
 
 def test_find_tasks(tmp_path):
-    """Tasks with their own candidates or shared ones, endings in either case, and files of no task."""
-    options = [f"dialog-babi-task3-options-{ending}.txt" for ending in ("trn", "dev", "tst", "tst-OOV")]
+    """Tasks with their own candidates or shared ones, endings in either case, and files of no
+    task.
+    """
+    options = [
+        f"dialog-babi-task3-options-{ending}.txt" for ending in ("trn", "dev", "tst", "tst-OOV")
+    ]
     calls = ["dialog-babi-task1-API-calls-trn.txt", "dialog-babi-task1-API-calls-tst-oov.txt"]
     own = ("dialog-babi-task1-x-candidates.txt", "dialog-babi-task1-x-kb.txt")
     dstc2 = ["dialog-babi-task6-dstc2-trn.txt", "dialog-babi-task6-dstc2-tst.txt"]
-    touch(tmp_path, *SHARED, *OWN, *options, *calls, *own, *dstc2, "README.txt", "dialog-babi-task7-more-trn.txt")
+    touch(
+        tmp_path,
+        *SHARED,
+        *OWN,
+        *options,
+        *calls,
+        *own,
+        *dstc2,
+        "README.txt",
+        "dialog-babi-task7-more-trn.txt",
+    )
     tasks = find_tasks(str(tmp_path))
-    assert [(task.number, list(task.splits), [path.name for path in task.splits.values()]) for task in tasks] == [
+    assert [
+        (task.number, list(task.splits), [path.name for path in task.splits.values()])
+        for task in tasks
+    ] == [
         (1, ["train", "test-oov"], calls),
         (3, ["train", "dev", "test", "test-oov"], options),
         (6, ["train", "test"], dstc2),
@@ -56,28 +83,43 @@ def test_a_task_needs_its_files(tmp_path, number, missing, expected):
 
 def test_find_tasks_rejects_other_directories(tmp_path):
     absent = tmp_path / "absent"
-    assert refusal(find_tasks, absent) == f"{absent}: expected the directory of dialog bAbI. Received: no directory"
+    assert (
+        refusal(find_tasks, absent)
+        == f"{absent}: expected the directory of dialog bAbI. Received: no directory"
+    )
     touch(tmp_path, *SHARED, "dialog-babi-task7-x-trn.txt")
-    assert "expected files dialog-babi-taskN-*-trn.txt. Received: none" in refusal(find_tasks, tmp_path)
+    assert "expected files dialog-babi-taskN-*-trn.txt. Received: none" in refusal(
+        find_tasks, tmp_path
+    )
     touch(tmp_path, "dialog-babi-task4-x-dev.txt", "dialog-babi-task4-x-tst.txt")
     assert "expected a training file dialog-babi-task4-*-trn.txt" in refusal(find_tasks, tmp_path)
 
 
 def knowledge(**values):
-    return [Fact("resto", f"R_{relation}", value) for relation, found in values.items() for value in found.split()]
+    return [
+        Fact("resto", f"R_{relation}", value)
+        for relation, found in values.items()
+        for value in found.split()
+    ]
 
 
 TRAIN = [[*turns("thai food in rome", "ok"), ("fact", "resto_paris_thai R_location paris")]]
 
 
 def test_unseen_entities_pairs_in_sorted_order():
-    known = knowledge(cuisine="thai greek basque", location="tokyo rome oslo paris berlin", price="cheap dear")
+    known = knowledge(
+        cuisine="thai greek basque", location="tokyo rome oslo paris berlin", price="cheap dear"
+    )
     assert unseen_entities(TRAIN, known) == {"thai": "basque", "paris": "berlin", "rome": "oslo"}
 
 
 @pytest.mark.parametrize(
     ("cuisine", "location"),
-    [("thai greek", "tokyo rome paris"), ("thai", "tokyo rome oslo paris"), ("basque greek", "tokyo oslo rome paris")],
+    [
+        ("thai greek", "tokyo rome paris"),
+        ("thai", "tokyo rome oslo paris"),
+        ("basque greek", "tokyo oslo rome paris"),
+    ],
     ids=["one town for two", "no other cuisine", "no cuisine was named"],
 )
 def test_unseen_entities_needs_as_many_others(cuisine, location):
@@ -128,13 +170,18 @@ def write(path, *paragraphs):
 def test_read_keeps_order_texts_and_answers(tmp_path):
     file = write(
         tmp_path / "a.json",
-        paragraph(item(), item("q2", "What  number ?", [(CONTEXT.index("1,000"), "1,000.5"), (0, "\uff21lpha")])),
+        paragraph(
+            item(),
+            item("q2", "What  number ?", [(CONTEXT.index("1,000"), "1,000.5"), (0, "\uff21lpha")]),
+        ),
         paragraph(item("q3", "Is it?", [(0, "So")]), context="So it is."),
     )
     questions = read(file)
     assert [question.id for question in questions] == ["q1", "q2", "q3"]
     assert questions[1].text == "What  number ?"
-    found = [[question.context[a.start : a.end] for a in question.answers] for question in questions]
+    found = [
+        [question.context[a.start : a.end] for a in question.answers] for question in questions
+    ]
     assert found == [["İbrahim"], ["1,000.5", "\uff21lpha"], ["So"]]
 
 
@@ -142,14 +189,17 @@ def test_other_starts_give_every_place_of_an_answer(tmp_path):
     context = "x y x z x"
     answers = [(0, "x"), (6, "z")]
     file = write(tmp_path / "a.json", paragraph(item(answers=answers), context=context))
-    others = written(tmp_path / "others.json", json.dumps({"q1": [{"answer": 0, "chosen": 0, "all": [0, 4, 8]}]}))
+    others = written(
+        tmp_path / "others.json", json.dumps({"q1": [{"answer": 0, "chosen": 0, "all": [0, 4, 8]}]})
+    )
     assert read(file)[0].answers == (Answer(0, 1), Answer(6, 7))
     assert read(file, others)[0].answers == (Answer(0, 1), Answer(4, 5), Answer(8, 9), Answer(6, 7))
 
 
 def test_tokens_are_at_their_offsets_in_any_script():
     tokens = [CONTEXT[start:end] for start, end in tokenize(CONTEXT)]
-    assert tokens[:3] == ["\uff21lpha", "met", "İbrahim"]  # lower-casing İ would make two characters of it
+    # lower-casing İ would make two characters of it
+    assert tokens[:3] == ["\uff21lpha", "met", "İbrahim"]
     assert "Cafe\u0301" in tokens  # a combining mark stays with its letter
     assert "1,000.5" in tokens and "שלום" in tokens and tokens[-1] == "!"
     assert "".join(tokens) == "".join(CONTEXT.split())
@@ -175,17 +225,32 @@ def of(*items, **more):
         ([], ": Input should be a valid dictionary"),
         ({"data": []}, "expected questions. Received: none"),
         ({"data": [{"title": "t"}]}, "the field data.0.paragraphs is missing"),
-        ({"data": [{"paragraphs": [{"qas": []}]}]}, "the field data.0.paragraphs.0.context is missing"),
+        (
+            {"data": [{"paragraphs": [{"qas": []}]}]},
+            "the field data.0.paragraphs.0.context is missing",
+        ),
         ({"data": [{"paragraphs": [[[[[[[[[{}] * 999]]]]]]]]}]}, "data.0.paragraphs.0: "),
         (of(context=" \n"), "data.0.paragraphs.0.context: "),
         (of(None), "data.0.paragraphs.0.qas.0: "),
         (of(item(question=" ")), "qas.0.question: "),
         (of(item("x" * 999, answers=())), "qas.0.answers: "),
         (of(item(answers=[(0, "")])), "qas.0.answers.0.text: "),
-        (of(item(answers=[(-3, "x")])), "answer_start: input should be greater than or equal to 0. Received: -3"),
-        (of(item(answers=[(10**400, "x")])), "answer_start: input should be less than 2147483648. Received: 1000"),
-        (of(item(answers=[(True, "x")])), "answer_start: input should be a valid integer. Received: True"),
-        (of(item(answers=[(9, "İbrahim")])), "question q1: expected 'İbrahim' at offset 9. Received: ' İbrahi'"),
+        (
+            of(item(answers=[(-3, "x")])),
+            "answer_start: input should be greater than or equal to 0. Received: -3",
+        ),
+        (
+            of(item(answers=[(10**400, "x")])),
+            "answer_start: input should be less than 2147483648. Received: 1000",
+        ),
+        (
+            of(item(answers=[(True, "x")])),
+            "answer_start: input should be a valid integer. Received: True",
+        ),
+        (
+            of(item(answers=[(9, "İbrahim")])),
+            "question q1: expected 'İbrahim' at offset 9. Received: ' İbrahi'",
+        ),
         (of(item(), item(question="Else?")), "question q1: expected an id that no other"),
     ],
 )

@@ -9,8 +9,8 @@ from helpers import refusal, written
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.flat_arrays import GrowingArray, StoredArray, first_occurrences
-from data.sequences import Sequences
+from colloquy.data.flat_arrays import GrowingArray, StoredArray, first_occurrences
+from colloquy.data.sequences import Sequences
 
 
 def saved(path, values, dtype="int64"):
@@ -37,7 +37,10 @@ def test_a_stored_array_is_read_in_parts(tmp_path):
     assert len(stored) == 11 and stored.dtype == np.uint16
     assert stored.read(3, 5).tolist() == [3, 4] and stored.read(9, 99).tolist() == [9, 10]
     assert stored.read(11, 12).tolist() == stored.read(99, 100).tolist() == []
-    assert [(start, block.tolist()) for start, block in stored.blocks(7)] == [(0, [*range(7)]), (7, [*range(7, 11)])]
+    assert [(start, block.tolist()) for start, block in stored.blocks(7)] == [
+        (0, [*range(7)]),
+        (7, [*range(7, 11)]),
+    ]
     assert stored.mapped().tolist() == list(range(11)) and type(stored.mapped()) is np.ndarray
     with pytest.raises(ValueError, match="read-only"):
         stored.mapped()[0] = 1
@@ -45,20 +48,32 @@ def test_a_stored_array_is_read_in_parts(tmp_path):
 
 def header(shape, dtype="<i4"):
     file = io.BytesIO()
-    np.lib.format.write_array_header_1_0(file, {"descr": dtype, "fortran_order": False, "shape": shape})
+    np.lib.format.write_array_header_1_0(
+        file, {"descr": dtype, "fortran_order": False, "shape": shape}
+    )
     return file.getvalue()
 
 
 def long_header(version):
     """A header of 20,000 bytes, about which NumPy says several lines."""
-    text = str({"descr": "<i4", "fortran_order": False, "shape": (2,)}).ljust(20_000).encode() + b"\n"
-    return b"\x93NUMPY%c\x00" % version + len(text).to_bytes(2 * version, "little") + text + bytes(8)
+    text = (
+        str({"descr": "<i4", "fortran_order": False, "shape": (2,)}).ljust(20_000).encode() + b"\n"
+    )
+    return (
+        b"\x93NUMPY%c\x00" % version + len(text).to_bytes(2 * version, "little") + text + bytes(8)
+    )
 
 
 @pytest.mark.parametrize(
     "content",
     [
-        *(b"no array", header((2,)) + bytes(7), header((2**62,)), header((-5,)), header((2, 2)) + bytes(16)),
+        *(
+            b"no array",
+            header((2,)) + bytes(7),
+            header((2**62,)),
+            header((-5,)),
+            header((2, 2)) + bytes(16),
+        ),
         *(header((2,), "|O") + bytes(16), header((), "<i4") + bytes(4), long_header(2)),
     ],
 )
@@ -83,7 +98,9 @@ def test_first_occurrences_match_a_loop(tmp_path, part):
     assert first_occurrences(saved(tmp_path / "a.npy", [])).tolist() == []
 
 
-@pytest.mark.parametrize("lists", [[[4, 5], [], [6], []], [[]], [], np.array([[4, 5], [6, 7], [4, 5]])])
+@pytest.mark.parametrize(
+    "lists", [[[4, 5], [], [6], []], [[]], [], np.array([[4, 5], [6, 7], [4, 5]])]
+)
 def test_lists_are_those_it_was_made_of(lists):
     sequences = Sequences.of(lists)
     assert sequences.lists() == [list(ids) for ids in lists]

@@ -12,7 +12,7 @@ from helpers import unpickled as load
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from data import pickles
+from colloquy.data import pickles
 
 # Written by Python 2.7.18 with NumPy 1.11.3, `cPickle.dumps(x, protocol)`, of
 # {'y': [1, 0], 'c': [(2**40, 1.5, None)], 's': set(['\xc3\xa9', u'\xe9']),
@@ -47,7 +47,14 @@ def test_load_reads_python_2(protocol):
 
 @pytest.mark.parametrize("protocol", range(6))
 def test_load_reads_every_protocol(protocol):
-    plain = [(1, -2.5, True, None), {"é": b"\xff", 2: b""}, (), 2**70, -(2**35), [0, -1, 255, 65536]]
+    plain = [
+        (1, -2.5, True, None),
+        {"é": b"\xff", 2: b""},
+        (),
+        2**70,
+        -(2**35),
+        [0, -1, 255, 65536],
+    ]
     arrays = {
         "C": np.arange(6, dtype=np.float32).reshape(2, 3),
         "F": np.asfortranarray(np.arange(6, dtype=np.int64).reshape(2, 3)),
@@ -70,13 +77,18 @@ def test_load_reads_every_protocol(protocol):
 
 KEYS = st.one_of(st.text(), st.binary(), st.integers(-(2**31), 2**31 - 1))
 VALUES = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(), st.binary()),
-    lambda inner: st.one_of(st.lists(inner), st.lists(inner).map(tuple), st.dictionaries(KEYS, inner)),
+    st.one_of(
+        st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(), st.binary()
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner), st.lists(inner).map(tuple), st.dictionaries(KEYS, inner)
+    ),
 )
 
 
 @given(VALUES, st.integers(0, 5))
-@example([list(range(2500)), [[1], [2]] * 600, [*range(1000), "a", [5]], [True, 0, False, 1]], 2)  # in several parts
+# in several parts
+@example([list(range(2500)), [[1], [2]] * 600, [*range(1000), "a", [5]], [True, 0, False, 1]], 2)
 def test_load_reads_any_plain_value(value, protocol):
     found = load(pickle.dumps(value, protocol))
     assert found == value and repr(found) == repr(value)  # True is no 1
@@ -116,7 +128,9 @@ def test_dump_writes_names_that_python_2_and_old_numpy_have():
         assert again[2:] == (b"\xff", b"")
 
 
-@pytest.mark.parametrize("value", [np.int64(3), np.array([None]), np.array(["a"]), np.zeros(2, "i4,f4")])
+@pytest.mark.parametrize(
+    "value", [np.int64(3), np.array([None]), np.array(["a"]), np.zeros(2, "i4,f4")]
+)
 def test_dump_rejects_other_than_plain_numbers(value):
     with pytest.raises(TypeError, match=r"Plain numbers .* Received: <class 'numpy\..*dtype="):
         pickles.dump([value], io.BytesIO())
@@ -124,7 +138,11 @@ def test_dump_rejects_other_than_plain_numbers(value):
 
 def test_load_rejects_missing_and_empty_files_and_directories(tmp_path):
     (tmp_path / "empty").touch()
-    for name, reason in (("absent", "No such file"), (".", "Is a directory"), ("empty", "an empty file")):
+    for name, reason in (
+        ("absent", "No such file"),
+        (".", "Is a directory"),
+        ("empty", "an empty file"),
+    ):
         assert f"expected a pickle. Received: {reason}" in refusal(pickles.load, tmp_path / name)
 
 

@@ -1,4 +1,6 @@
-"""Prepared datasets: a bad file is refused and named; what prepare.py makes of any corpus can be read again."""
+"""Prepared datasets: a bad file is refused and named; what prepare.py makes of any corpus can be
+read again.
+"""
 
 import contextlib
 import functools
@@ -17,11 +19,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_data_corpora import CORNELL, SQUAD, VECTORS
 
-from base.files import UserError
-from data import pickles
-from data.corpora import CORPORA
-from tasks import TASKS
-from tasks.dialog.data import World
+from colloquy.base.files import UserError
+from colloquy.data import pickles
+from colloquy.data.corpora import CORPORA
+from colloquy.tasks import TASKS
+from colloquy.tasks.dialog.data import World
 
 SMN = "1\ta b\tc b\td\n0\ta b\tc b\tb a\n1\tb a\td\n0\tb a\tx y\n"
 TALK = CORNELL["movie_conversations.txt"]
@@ -51,11 +53,13 @@ FILES = {
 
 
 def prepare(corpus, directory, **changed):
-    """Writes a corpus, of which some files are changed, prepares it, and gives the prepared directory."""
+    """Writes a corpus, of which some files are changed, prepares it, and gives the prepared
+    directory.
+    """
     (directory / "raw").mkdir(parents=True)
     for name, content in {**FILES[corpus], **changed}.items():
         written(directory / "raw" / name, content)
-    module = importlib.import_module(f"tasks.{CORPORA[corpus].task}.prepare")
+    module = importlib.import_module(f"colloquy.tasks.{CORPORA[corpus].task}.prepare")
     more = {} if corpus == "babi-dialog" else {"min_count": 1}
     if corpus == "smn":
         more["vectors"] = str(written(directory / "vectors.txt", VECTORS.replace("is", "a")))
@@ -132,7 +136,9 @@ def test_what_is_prepared_of_any_corpus_is_read_again(tmp_path_factory, data):
 
 
 def put(name, *keys, **value):
-    """Puts `value` somewhere into a JSON or pickle file; without one it takes away what is there."""
+    """Puts `value` somewhere into a JSON or pickle file; without one it takes away what is
+    there.
+    """
 
     def damage(path):
         binary = name.endswith(".pkl")
@@ -151,7 +157,9 @@ def put(name, *keys, **value):
 
 def whole(name, content):
     """Writes a file; what is not a text or bytes is pickled."""
-    return lambda path: written(path / name, content if isinstance(content, str | bytes) else pickle.dumps(content, 2))
+    return lambda path: written(
+        path / name, content if isinstance(content, str | bytes) else pickle.dumps(content, 2)
+    )
 
 
 def without(name):
@@ -185,11 +193,29 @@ LISTS = [
     (lists(c=[[3]]), "expected contexts of train to hold the id of _EOS_"),
 ]
 BAD_VECTORS = [
-    *([[0.0, float("nan")]], [1.0, 2.0], [["1.5"]], [[]], [[[1.0]]], [[1.0], [1.0, 2.0]], [[1e300]], [[10**400]]),
-    *([[1.0, None]], {"a": [1.0]}, pickle.dumps("text"), np.zeros((3, 2), complex), [[0.5] * 3000] * 3000),
+    *(
+        [[0.0, float("nan")]],
+        [1.0, 2.0],
+        [["1.5"]],
+        [[]],
+        [[[1.0]]],
+        [[1.0], [1.0, 2.0]],
+        [[1e300]],
+        [[10**400]],
+    ),
+    *(
+        [[1.0, None]],
+        {"a": [1.0]},
+        pickle.dumps("text"),
+        np.zeros((3, 2), complex),
+        [[0.5] * 3000] * 3000,
+    ),
 ]
 FACTS = [
-    *(("text", text, "json: text") for text in ("terms", {"tokenizer": "x"}, {"lower": 1}, {"tokenizer": 3})),
+    *(
+        ("text", text, "json: text")
+        for text in ("terms", {"tokenizer": "x"}, {"lower": 1}, {"tokenizer": 3})
+    ),
     *(("eos_id", id, "json: eos_id") for id in ("1", True, 1e400)),
     *(("eos_id", id, r"_EOS_ from 1 to \d+\. Received: ") for id in (0, 10**400)),
     ("eos_id", None, "give --eos_id"),
@@ -199,7 +225,10 @@ FACTS = [
 ]
 SELECTION = [
     *((whole("data.pkl", value), message) for value, message in LISTS),
-    *((whole("word_embedding.pkl", value), r"word_embedding\.pkl: expected") for value in BAD_VECTORS),
+    *(
+        (whole("word_embedding.pkl", value), r"word_embedding\.pkl: expected")
+        for value in BAD_VECTORS
+    ),
     *((put("dataset.json", name, value=value), message) for name, value, message in FACTS),
     *((whole("dataset.json", text), r"dataset\.json: expected") for text in ("{", "[" * 100_000)),
     (without("data.pkl"), r"data\.pkl"),
@@ -208,7 +237,11 @@ SELECTION = [
 # === Dialog ===
 
 of_dialog = functools.partial(put, "dialogs.pkl", "splits", "dev", 2)
-THREE, FIRST, SILENT = "line 2: .*three fields.*Received: ", slice(1), {"sentences": [1], "speakers": [1], "times": [0]}
+THREE, FIRST, SILENT = (
+    "line 2: .*three fields.*Received: ",
+    slice(1),
+    {"sentences": [1], "speakers": [1], "times": [0]},
+)
 WORLD = [
     ("candidates.txt", b"th\xe8re\n", r"line 1: expected UTF-8\. Received: b'th\\xe8re'"),
     ("candidates.txt", b"", "an empty file"),
@@ -235,9 +268,15 @@ DIALOGS = [
     (put("dialogs.pkl", "splits", value=[{}]), "no attribute 'get'"),
 ]
 DIALOG = [
-    *((without(name), f"{name}: .*No such file") for name in (*World.FILES, "dataset.json", "dialogs.pkl")),
+    *(
+        (without(name), f"{name}: .*No such file")
+        for name in (*World.FILES, "dataset.json", "dialogs.pkl")
+    ),
     *((whole(name, content), f"{name}(: |, ).*{message}") for name, content, message in WORLD),
-    *((damage, rf"dialogs\.pkl: expected what prepare\.py writes .*{message}") for damage, message in DIALOGS),
+    *(
+        (damage, rf"dialogs\.pkl: expected what prepare\.py writes .*{message}")
+        for damage, message in DIALOGS
+    ),
 ]
 
 # === Generation ===
@@ -277,16 +316,26 @@ READING = [
     (of_context("offsets", value=[0, 3]), "start and the end of each token"),
     (of_context("offsets", value=[0] * 19 + [99]), "must rise and end within"),
     (of_question("context", value=99), "contexts must be from 0 to"),
-    *((of_question("spans", value=value), "spans must be whole numbers within") for value in ([], [[0, 99]])),
+    *(
+        (of_question("spans", value=value), "spans must be whole numbers within")
+        for value in ([], [[0, 99]])
+    ),
     (of_question("answers", value="Rome"), "a list of texts"),
 ]
 
 # === All ===
 
-DAMAGED = {"selection": SELECTION, "dialog": DIALOG, "generation": GENERATION, "reading_comprehension": READING}
+DAMAGED = {
+    "selection": SELECTION,
+    "dialog": DIALOG,
+    "generation": GENERATION,
+    "reading_comprehension": READING,
+}
 CASES = [(task, *case) for task, cases in DAMAGED.items() for case in cases]
 OTHER = 'expected a dataset for models of {0}. Received: one for \'reading\'; the file must say "task": "{0}"'
-CASES += [(task, put("dataset.json", "task", value="reading"), OTHER.format(task)) for task in TASKS]
+CASES += [
+    (task, put("dataset.json", "task", value="reading"), OTHER.format(task)) for task in TASKS
+]
 CASES += [(task, shutil.rmtree, "is no directory") for task in TASKS]
 
 

@@ -1,4 +1,6 @@
-"""The embedded samples: the command, wording, conversations, negative responses, questions with one answer."""
+"""The embedded samples: the command, wording, conversations, negative responses, questions with one
+answer.
+"""
 
 import collections
 import functools
@@ -11,18 +13,20 @@ import numpy as np
 import pytest
 from helpers import ROOT, contents_of, run_process
 
-from data.corpora import squad
-from data.samples import wording
-from data.samples.__main__ import SAMPLES
-from data.samples.reading_comprehension import ASKED, SENTENCES, simulate_passages
-from data.samples.selection import draw_negatives, examples, smn_lines, split
-from data.samples.talk import simulate
-from data.samples.world import SEARCH, restaurants, tokenize, write_entries
-from tasks import TASKS
-from tasks.selection.prepare import Settings
+from colloquy.data.corpora import squad
+from colloquy.data.samples import wording
+from colloquy.data.samples.__main__ import SAMPLES
+from colloquy.data.samples.reading_comprehension import ASKED, SENTENCES, simulate_passages
+from colloquy.data.samples.selection import draw_negatives, examples, smn_lines, split
+from colloquy.data.samples.talk import simulate
+from colloquy.data.samples.world import SEARCH, restaurants, tokenize, write_entries
+from colloquy.tasks import TASKS
+from colloquy.tasks.selection.prepare import Settings
 
 SEED = 3
-SIZES = {task: {"count": 53, "held_out": 7} for task in SAMPLES} | {"selection": {"count": 130, "held_out": 17}}
+SIZES = {task: {"count": 53, "held_out": 7} for task in SAMPLES} | {
+    "selection": {"count": 130, "held_out": 17}
+}
 
 
 @pytest.fixture(scope="module")
@@ -56,9 +60,15 @@ def test_command_writes_the_same_in_another_process(task, written, tmp_path):
     code = f"from data.samples.__main__ import *; SAMPLES['{task}']('{tmp_path}/a', seed={SEED}, **{SIZES[task]})"
     done = run_process("-c", code, PYTHONHASHSEED="1")
     assert (done.returncode, done.stderr) == (0, "")
-    assert contents_of(tmp_path / "a") == contents_of(directory) and counts.keys() == contents_of(directory).keys()
+    assert (
+        contents_of(tmp_path / "a") == contents_of(directory)
+        and counts.keys() == contents_of(directory).keys()
+    )
     SAMPLES[task](tmp_path / "b", **SIZES[task], seed=SEED + 1)
-    assert all(text != contents_of(tmp_path / "b")[name] for name, text in contents_of(tmp_path / "a").items())
+    assert all(
+        text != contents_of(tmp_path / "b")[name]
+        for name, text in contents_of(tmp_path / "a").items()
+    )
 
 
 def test_a_failure_leaves_nothing_half_written(tmp_path):
@@ -69,8 +79,8 @@ def test_a_failure_leaves_nothing_half_written(tmp_path):
 
 def test_the_demo_prepares_the_sample_as_train_does_without_data(tmp_path, monkeypatch):
     prepare = Mock()
-    monkeypatch.setattr("tasks.selection.task.write_smn", Mock())
-    monkeypatch.setattr("tasks.selection.task.prepare", prepare)
+    monkeypatch.setattr("colloquy.tasks.selection.task.write_smn", Mock())
+    monkeypatch.setattr("colloquy.tasks.selection.task.prepare", prepare)
     TASKS["selection"].make_sample(tmp_path)
     made, defaults = prepare.call_args.args[3].to_json(), Settings().to_json()
     changed = {name: str(value) for name, value in made.items() if value != defaults[name]}
@@ -86,7 +96,10 @@ def test_sections_keys_and_options_are_read(tmp_path, monkeypatch):
     monkeypatch.setattr(wording, "TEXTS", tmp_path)
     text = "# Of no account: a / b\n\n[first]\na key: One: 1 / Two, /\n    three. / -\n\n# Nor this.\n[second]\nb: 5\n"
     (tmp_path / "some.txt").write_text(text)
-    assert wording.read("some") == {"first": {"a key": ("One: 1", "Two,", "three.", "")}, "second": {"b": ("5",)}}
+    assert wording.read("some") == {
+        "first": {"a key": ("One: 1", "Two,", "three.", "")},
+        "second": {"b": ("5",)},
+    }
     assert wording.TOPICS["hobby"]["kin"] == ("travel", "pets", "treat")
     assert wording.SCENES["weather"]["rain"]["replies"][2] == "Rubber boots would help."
 
@@ -133,8 +146,14 @@ def test_conversations_alternate_between_user_and_bot(talks, determined):
 
 
 def test_answers_follow_the_question(talks):
-    asked = {text: ("give", slot) for slot, texts in wording.SLOTS["asks"].items() for text in texts}
-    asked |= {text: ("chat", topic) for topic, found in wording.TOPICS.items() for text in found["questions"]}
+    asked = {
+        text: ("give", slot) for slot, texts in wording.SLOTS["asks"].items() for text in texts
+    }
+    asked |= {
+        text: ("chat", topic)
+        for topic, found in wording.TOPICS.items()
+        for text in found["questions"]
+    }
     answers = collections.Counter()
     for turns in talks:
         for question, answer in pairwise(turns):
@@ -150,7 +169,9 @@ def test_a_misreading_is_other_words_for_a_determined_turn(talks, determined):
         assert turn.act or not turn.misreadings
     found = [turn for turns in determined.values() for turn in turns]
     assert sum(len(turn.misreadings) >= 2 for turn in found) > 0.7 * len(found)
-    assert {kind for kind, turns in determined.items() if not any(turn.misreadings for turn in turns)} == {"point"}
+    assert {
+        kind for kind, turns in determined.items() if not any(turn.misreadings for turn in turns)
+    } == {"point"}
 
 
 # === Response selection ===
@@ -180,9 +201,12 @@ def test_negative_responses_are_misreadings_first_and_then_responses_of_other_co
 
 
 def test_the_right_response_comes_first_among_distinct_ones_of_the_split(written, talks):
-    line = re.compile(r"[01](\t[^\sA-Z]+( [^\sA-Z]+)*){2,14}\n")  # tokens separated by single spaces
+    # tokens separated by single spaces
+    line = re.compile(r"[01](\t[^\sA-Z]+( [^\sA-Z]+)*){2,14}\n")
     parts, contexts = split(talks), {}
-    assert [len(part) for part in parts.values()] == [92, 19, 19] and sum(parts.values(), ()) == talks
+    assert [len(part) for part in parts.values()] == [92, 19, 19] and sum(
+        parts.values(), ()
+    ) == talks
     for name, part in parts.items():
         lines = (written("selection")[0] / f"{name}.txt").read_bytes().decode().splitlines(True)
         assert all(map(line.fullmatch, lines))
@@ -237,7 +261,11 @@ def test_facts_are_at_their_spans_and_true(passages):
         assert len(re.findall(r"\. (?=[A-Z0-9])", passage.text)) + 1 in SENTENCES
         for fact in passage.facts:
             found = passage.text[slice(*fact.span)]
-            assert found.lower() == str(fact.value).lower() == str(getattr(fact.place, fact.relation)).lower()
+            assert (
+                found.lower()
+                == str(fact.value).lower()
+                == str(getattr(fact.place, fact.relation)).lower()
+            )
             assert not fact.name or passage.text[slice(*fact.name)] == fact.place.name
 
 
@@ -257,5 +285,7 @@ def test_a_question_has_one_right_answer_among_several(passages):
                 assert len(named) == 2 and min(named, key=told.get) == answer
             else:
                 assert str(fact.value) in text
-                assert [p for p in passage.places if getattr(p, fact.relation) == fact.value] == [fact.place]
+                assert [p for p in passage.places if getattr(p, fact.relation) == fact.value] == [
+                    fact.place
+                ]
     assert relations == set(ASKED)

@@ -1,14 +1,31 @@
-"""`data.samples.dialog`: facts and candidates of the world; an oracle reads every response off the dialog before it."""
+"""`data.samples.dialog`: facts and candidates of the world; an oracle reads every response off the
+dialog before it.
+"""
 
 import collections
 import re
 
 import pytest
 
-from data.corpora.babi_dialog import SILENCE, find_tasks, read_candidates, read_dialogs, read_knowledge
-from data.samples.dialog import CANDIDATES, KNOWLEDGE, NAMES, simulate_dialogs, write_babi
-from data.samples.wording import BOT, CRAVINGS, ORDINAL_PICKS, PRICE_HINTS, RESTAURANTS, SLOTS, USER, VALUES
-from data.samples.world import BOOKING, SEARCH, restaurants, tokenize
+from colloquy.data.corpora.babi_dialog import (
+    SILENCE,
+    find_tasks,
+    read_candidates,
+    read_dialogs,
+    read_knowledge,
+)
+from colloquy.data.samples.dialog import CANDIDATES, KNOWLEDGE, NAMES, simulate_dialogs, write_babi
+from colloquy.data.samples.wording import (
+    BOT,
+    CRAVINGS,
+    ORDINAL_PICKS,
+    PRICE_HINTS,
+    RESTAURANTS,
+    SLOTS,
+    USER,
+    VALUES,
+)
+from colloquy.data.samples.world import BOOKING, SEARCH, restaurants, tokenize
 
 CONVERSATIONS, SEED, HELD_OUT = 130, 3, 17
 TOKEN = r"[^\sA-Z]+"
@@ -29,7 +46,11 @@ def corpus(directory):
     """The files as the corpus's reader sees them: dialogs by split, candidates and facts."""
     [task] = find_tasks(directory)
     dialogs = {split: read_dialogs(path, task.candidates) for split, path in task.splits.items()}
-    assert {split: len(found) for split, found in dialogs.items()} == {"train": 96, "dev": 17, "test": 17}
+    assert {split: len(found) for split, found in dialogs.items()} == {
+        "train": 96,
+        "dev": 17,
+        "test": 17,
+    }
     return dialogs, read_candidates(task.candidates), read_knowledge(task.knowledge)
 
 
@@ -53,16 +74,27 @@ def fill(*templates, **fields):
 # === Format ===
 
 
-def test_the_reader_finds_what_was_simulated_in_tokens_separated_by_single_spaces(directory, dialogs):
+def test_the_reader_finds_what_was_simulated_in_tokens_separated_by_single_spaces(
+    directory, dialogs
+):
     for name in (*NAMES, CANDIDATES, KNOWLEDGE):
         text = (directory / name).read_bytes().decode()
         assert text.endswith("\n\n" if name in NAMES else "\n")
         assert all(LINE.fullmatch(line) for line in text.splitlines() if line or name not in NAMES)
-    parts = ["".join(("\t" if by == "bot" else "\n") + text for by, text in dialog) for dialog in dialogs]
+    parts = [
+        "".join(("\t" if by == "bot" else "\n") + text for by, text in dialog) for dialog in dialogs
+    ]
     read = [tuple(text[1:].split("\n")) for text in parts]
     assert read == simulate_dialogs(CONVERSATIONS, SEED) and len(set(read)) == CONVERSATIONS
     assert simulate_dialogs(7, SEED) == read[:7]
-    assert {sum("\t" in line for line in dialog) for dialog in simulate_dialogs(500, SEED)} == {4, 5, 6, 7, 8, 9}
+    assert {sum("\t" in line for line in dialog) for dialog in simulate_dialogs(500, SEED)} == {
+        4,
+        5,
+        6,
+        7,
+        8,
+        9,
+    }
 
 
 def test_facts_follow_a_call_and_answer_it(dialogs):
@@ -85,11 +117,26 @@ def test_facts_follow_a_call_and_answer_it(dialogs):
 
 def test_knowledge_base_is_the_world(corpus):
     facts = {
-        (joined(place.name), joined(v)) for place in restaurants(SEED) for f, v in vars(place).items() if f != "name"
+        (joined(place.name), joined(v))
+        for place in restaurants(SEED)
+        for f, v in vars(place).items()
+        if f != "name"
     }
     assert {(fact.subject, fact.value) for fact in corpus[2]} == facts
-    relations = {"cuisine", "location", "price", "dish", "chef", "rating", "since", "phone", "address"}
-    assert collections.Counter(fact.relation for fact in corpus[2]) == {f"R_{relation}": 32 for relation in relations}
+    relations = {
+        "cuisine",
+        "location",
+        "price",
+        "dish",
+        "chef",
+        "rating",
+        "since",
+        "phone",
+        "address",
+    }
+    assert collections.Counter(fact.relation for fact in corpus[2]) == {
+        f"R_{relation}": 32 for relation in relations
+    }
 
 
 # === Candidates ===
@@ -116,9 +163,15 @@ def test_candidates_know_the_whole_world(tmp_path):
 
 SAID = {joined(value): (slot, joined(value)) for slot, values in VALUES.items() for value in values}
 SAID |= {craving: ("cuisine", cuisine) for cuisine, craving in CRAVINGS.items()}
-SAID |= {tokenize(t): SAID[joined(value)] for value, options in SLOTS["gives value"].items() for t in options}
+SAID |= {
+    tokenize(t): SAID[joined(value)]
+    for value, options in SLOTS["gives value"].items()
+    for t in options
+}
 """Words, or a whole text, to the slot and value that they mean."""
-RECALLS = {tokenize(t): slot for slot, options in SLOTS["recall questions"].items() for t in options}
+RECALLS = {
+    tokenize(t): slot for slot, options in SLOTS["recall questions"].items() for t in options
+}
 THANKS = {tokenize(t) for t in USER["thanks"]}
 
 
@@ -128,7 +181,11 @@ def slots_in(*texts):
     for text in texts:
         slots |= dict([SAID[text]] if text in SAID else [])
         words = text.split()
-        slots |= dict(SAID[w] for before, w in zip(["", *words], words, strict=False) if w in SAID and before != "not")
+        slots |= dict(
+            SAID[w]
+            for before, w in zip(["", *words], words, strict=False)
+            if w in SAID and before != "not"
+        )
     return slots
 
 
@@ -142,7 +199,11 @@ def decide(before, user):
         subject, relation, value = text.split()
         shown[subject][relation[2:]] = value
     picks = {fill(t, name=name): name for name in shown for t in USER["picks"]}
-    picks |= {tokenize(t): name for name, options in zip(shown, ORDINAL_PICKS, strict=False) for t in options}
+    picks |= {
+        tokenize(t): name
+        for name, options in zip(shown, ORDINAL_PICKS, strict=False)
+        for t in options
+    }
     chosen = next((picks[text] for text in (*users, user) if text in picks), None)
     details = {
         fill(t, place=called): (relation, name)
@@ -161,12 +222,17 @@ def decide(before, user):
         return "offer", fill(*offer, **slots, name=name, other=other, craving=craving)
     if user in details:
         relation, name = details[user]
-        return "tell", fill(RESTAURANTS["detail answers"][relation][0], **shown[name] | {"name": name, "hint": hint})
+        return "tell", fill(
+            RESTAURANTS["detail answers"][relation][0], **shown[name] | {"name": name, "hint": hint}
+        )
     if user in RECALLS:
         slot = RECALLS[user]
         return "recall", fill(SLOTS["recall answers"][slot][0], value=slots[slot], craving=craving)
     if user in THANKS:
-        return "part", f"enjoy your meal at the {chosen} ." if chosen else "you are welcome , goodbye ."
+        return (
+            "part",
+            f"enjoy your meal at the {chosen} ." if chosen else "you are welcome , goodbye .",
+        )
     if not users and " " not in user.removesuffix(" !").removesuffix(" .").removeprefix("good "):
         return "greet", "welcome to colloquy , how can i help ?"
     missing = [slot for slot in (*SEARCH, *(BOOKING if chosen else ())) if slot not in slots]
@@ -179,7 +245,9 @@ def decide(before, user):
         return "open", fill("Gladly.", following)
     [(slot, value)] = slots_in(user).items()
     nods = ["No trouble."] if slot in known else []
-    return "correct" if nods else "note", fill(*nods, SLOTS["notes"][slot][0], following, value=value)
+    return "correct" if nods else "note", fill(
+        *nods, SLOTS["notes"][slot][0], following, value=value
+    )
 
 
 def test_responses_follow_from_the_dialog_before(dialogs):
@@ -192,4 +260,6 @@ def test_responses_follow_from_the_dialog_before(dialogs):
                 kinds[kind] += 1
     assert kinds["offer"] == CONVERSATIONS < kinds["call"]
     assert min(kinds.values()) >= 5
-    assert set(kinds) == set("call offer tell recall part greet book choose open correct note".split())
+    assert set(kinds) == set(
+        "call offer tell recall part greet book choose open correct note".split()
+    )

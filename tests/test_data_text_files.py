@@ -6,9 +6,9 @@ import json
 import pytest
 from helpers import refusal, written
 
-from base.files import UserError
-from data import text_files
-from data.text_files import find_files, read_json, read_lines
+from colloquy.base.files import UserError
+from colloquy.data import text_files
+from colloquy.data.text_files import find_files, read_json, read_lines
 
 
 @pytest.fixture
@@ -38,25 +38,40 @@ def test_a_bomb_is_read_no_further_than_its_size_allows(file, monkeypatch):
     monkeypatch.setattr(text_files, "MAX_RATIO", 50)
     lines = file(b"1\ta\tb\n" * 2**18, "a.txt.gz")
     read = 0
-    with pytest.raises(UserError, match=r"a\.txt\.gz: expected at most \d+,\d+ bytes when decompressed"):
+    with pytest.raises(
+        UserError, match=r"a\.txt\.gz: expected at most \d+,\d+ bytes when decompressed"
+    ):
         for _ in read_lines(lines):
             read += 1
     assert 2**16 // 6 < read < 2**17
-    assert "bytes when decompressed" in refusal(read_json, file(b"[" + b" " * 2**20 + b"]", "a.json.gz"))
+    assert "bytes when decompressed" in refusal(
+        read_json, file(b"[" + b" " * 2**20 + b"]", "a.json.gz")
+    )
     assert read_json(file(b"[" + b" " * 2**15 + b"]", "a.json.gz")) == []
 
 
 def test_find_files_prefers_what_is_unpacked(file, tmp_path):
     for name in ("b.txt", "a.txt.gz", "a.txt", "c.txt.gz", "x.tsv"):
         file("", name)
-    assert [path.name for path in find_files(tmp_path, ["x*", "*.txt"])] == ["x.tsv", "a.txt", "b.txt", "c.txt.gz"]
-    assert "expected a file y* or z.txt, also with .gz" in refusal(find_files, tmp_path, ["y*", "z.txt"])
+    assert [path.name for path in find_files(tmp_path, ["x*", "*.txt"])] == [
+        "x.tsv",
+        "a.txt",
+        "b.txt",
+        "c.txt.gz",
+    ]
+    assert "expected a file y* or z.txt, also with .gz" in refusal(
+        find_files, tmp_path, ["y*", "z.txt"]
+    )
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
 def test_read_json(file, name):
     value = {"a": [1, -2.5, None, True, "\u00e9\u2028\U0001f44d"]}
-    for text in (json.dumps(value), json.dumps(value, ensure_ascii=False), "\ufeff" + json.dumps(value)):
+    for text in (
+        json.dumps(value),
+        json.dumps(value, ensure_ascii=False),
+        "\ufeff" + json.dumps(value),
+    ):
         assert read_json(file(text, name)) == value
 
 
@@ -65,8 +80,14 @@ def test_read_json(file, name):
     [
         ('{"data": [', "expected JSON in UTF-8. Expecting value"),
         (b'{"data": "\xff"}', "expected JSON in UTF-8. 'utf-8' codec can't decode byte 0xff"),
-        ("[" * 100_000 + "]" * 100_000, "expected JSON in UTF-8. Received: brackets nested too deep"),
-        ("[" + "[]," * 2**20 + "[]]", "expected JSON with texts and numbers. Received: mostly brackets"),
+        (
+            "[" * 100_000 + "]" * 100_000,
+            "expected JSON in UTF-8. Received: brackets nested too deep",
+        ),
+        (
+            "[" + "[]," * 2**20 + "[]]",
+            "expected JSON with texts and numbers. Received: mostly brackets",
+        ),
         ('["\\ud800"]', "expected JSON in UTF-8. 'utf-8' codec can't encode character '\\ud800'"),
         ("[" + "9" * 5000 + "]", "expected JSON in UTF-8. Exceeds the limit (4300 digits)"),
     ],

@@ -1,4 +1,6 @@
-"""`data.tokenizers` and `data.vocabulary`: text to words and back, words to ids; Python and the graph agree."""
+"""`data.tokenizers` and `data.vocabulary`: text to words and back, words to ids; Python and the
+graph agree.
+"""
 
 import collections
 import re
@@ -12,10 +14,19 @@ from helpers import refusal, written
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from data.tokenizers import HAN, TOKENIZERS, WHITESPACE, GraphTokenizer, normalize, words_of
-from data.vocabulary import EOS_ID, PADDING_ID, UNK_ID, Vocabulary, WordIds
+from colloquy.data.tokenizers import (
+    HAN,
+    TOKENIZERS,
+    WHITESPACE,
+    GraphTokenizer,
+    normalize,
+    words_of,
+)
+from colloquy.data.vocabulary import EOS_ID, PADDING_ID, UNK_ID, Vocabulary, WordIds
 
-TERMS = "try apt-get ( e.g . v2.6.8-1 ) in / etc/fstab , __path__ or me@x.de : don't ! . . . 50 % a , b"
+TERMS = (
+    "try apt-get ( e.g . v2.6.8-1 ) in / etc/fstab , __path__ or me@x.de : don't ! . . . 50 % a , b"
+)
 NI_HAO = "\u4f60\u597d"  # hello
 TEXTS = [
     "I don\u2019t know \u2026 3,000.5 at 2:30pm -- (50%, $5)!",
@@ -31,7 +42,11 @@ TEXTS = [
     " \t ",
 ]
 PATTERNS = [name for name, tokenizer in TOKENIZERS.items() if not tokenizer.segment]
-GRAPHS = {(name, lower): GraphTokenizer(name, lower) for name in (WHITESPACE, *PATTERNS) for lower in (True, False)}
+GRAPHS = {
+    (name, lower): GraphTokenizer(name, lower)
+    for name in (WHITESPACE, *PATTERNS)
+    for lower in (True, False)
+}
 
 
 def tokens(name, text, lower=True):
@@ -59,7 +74,11 @@ def test_normalize(text, expected):
     [
         ("space", "Don't, \u00a0 go!", "don't, go!"),
         ("words", TEXTS[0], "i don't know ... 3,000.5 at 2:30 pm -- ( 50 % , $ 5 ) !"),
-        ("words", TEXTS[1], "the dogs ' \" well - known \" o'clock a . b x _ y 1st \u2014 5 \u00b0 c"),
+        (
+            "words",
+            TEXTS[1],
+            "the dogs ' \" well - known \" o'clock a . b x _ y 1st \u2014 5 \u00b0 c",
+        ),
         ("words", TEXTS[2], "привет , مرحبا ؟ हिन्दी । café こん 👍 🏽"),
         ("mixed", TEXTS[3], "你 好 , tom ! 今 天 3:15 见 ... ... 好 吗 ? \U00020000 々"),
         ("characters", f"A b{NI_HAO}", "a b \u4f60 \u597d"),
@@ -68,7 +87,8 @@ def test_normalize(text, expected):
 )
 def test_tokens(name, text, expected):
     assert tokens(name, text) == expected.split()
-    assert name == "characters" or tokens(name, expected) == expected.split()  # tokenized texts stay as they are
+    # tokenized texts stay as they are
+    assert name == "characters" or tokens(name, expected) == expected.split()
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -81,7 +101,12 @@ def test_no_character_is_lost(text):
 
 def test_words_of_raw_texts():
     assert words_of(" Hello\u00a0there! \t Caf\u00c9's\n") == ["Hello\u00a0there!", "Caf\u00c9's"]
-    assert words_of(" Hello\u00a0there! Caf\u00c9's", "terms") == ["hello", "there", "!", "caf\u00e9's"]
+    assert words_of(" Hello\u00a0there! Caf\u00c9's", "terms") == [
+        "hello",
+        "there",
+        "!",
+        "caf\u00e9's",
+    ]
     assert words_of("Hello!", "words", lower=False) == ["Hello", "!"]
     assert words_of("_EOS_", "words", lower=False) == ["_", "EOS", "_"]  # no special word
 
@@ -98,7 +123,10 @@ def test_words_of_raw_texts():
         ('he said " no way " and " ok "', 'he said "no way" and "ok"'),
         ("push - ups -- yes", "push-ups -- yes"),
         ("\u4f60 \u597d , tom ! \u4eca \u5929 ?", "\u4f60\u597d\uff0ctom!\u4eca\u5929\uff1f"),
-        ("\u597d \u3002 \u300a \u4e66 \u300b \u3001 i love you", "\u597d\u3002\u300a\u4e66\u300b\u3001i love you"),
+        (
+            "\u597d \u3002 \u300a \u4e66 \u300b \u3001 i love you",
+            "\u597d\u3002\u300a\u4e66\u300b\u3001i love you",
+        ),
         ("", ""),
     ],
 )
@@ -125,7 +153,12 @@ def test_detokenized_terms_have_the_same_tokens(joined, expected):
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [(name, text) for name in PATTERNS for text in TEXTS[:4] if name not in ("words", "terms") or text != TEXTS[3]],
+    [
+        (name, text)
+        for name in PATTERNS
+        for text in TEXTS[:4]
+        if name not in ("words", "terms") or text != TEXTS[3]
+    ],
 )
 def test_detokenized_text_has_the_same_tokens(name, text):
     found = tokens(name, text)
@@ -136,13 +169,17 @@ def test_detokenized_text_has_the_same_tokens(name, text):
 
 UNICODE_14 = "\u2c2f\ua7c0\ua7d0\ua7d6\ua7d8" + "".join(map(chr, range(0x10570, 0x10596)))
 """Capitals that TensorFlow's tables lack."""
-PIECES = st.sampled_from([*".,:!?'\"-_/() 1a\u2019\u201c\u2026\u4f60\u597d\u3002\u3005\u0130\u03a3", "--", "..."])
+PIECES = st.sampled_from(
+    [*".,:!?'\"-_/() 1a\u2019\u201c\u2026\u4f60\u597d\u3002\u3005\u0130\u03a3", "--", "..."]
+)
 CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters=UNICODE_14)
 
 
 def narrow_by_character(text):
     """Whether NFKC changes single characters only; the graph does not compose them."""
-    return unicodedata.normalize("NFKC", text) == "".join(unicodedata.normalize("NFKC", each) for each in text)
+    return unicodedata.normalize("NFKC", text) == "".join(
+        unicodedata.normalize("NFKC", each) for each in text
+    )
 
 
 TEXT = st.lists(st.one_of(PIECES, CHARACTERS), max_size=20).map("".join).filter(narrow_by_character)
@@ -152,7 +189,9 @@ TEXT = st.lists(st.one_of(PIECES, CHARACTERS), max_size=20).map("".join).filter(
 def test_the_graph_finds_the_same_words(texts, key):
     texts = [*texts, *TEXTS]
     found = GRAPHS[key](tf.constant(texts)).to_list()
-    assert [[word.decode() for word in words] for words in found] == [words_of(text, *key) for text in texts]
+    assert [[word.decode() for word in words] for words in found] == [
+        words_of(text, *key) for text in texts
+    ]
 
 
 @given(st.lists(TEXT, max_size=3), st.sampled_from(PATTERNS))
@@ -161,11 +200,15 @@ def test_the_graph_joins_tokens_the_same_way(texts, name):
     found = [tokens(name, text) for text in [*texts, *TEXTS]]
     padded = tf.ragged.constant(found, dtype=tf.string).to_tensor("")
     joined = TOKENIZERS[name].detokenize_in_graph(padded).numpy()
-    assert [text.decode() for text in joined] == [TOKENIZERS[name].detokenize(each) for each in found]
+    assert [text.decode() for text in joined] == [
+        TOKENIZERS[name].detokenize(each) for each in found
+    ]
 
 
 def test_white_space_takes_any_bytes():
-    assert GraphTokenizer(WHITESPACE, False)(tf.constant([b"\xffa B!"])).to_list() == [[b"\xffa", b"B!"]]
+    assert GraphTokenizer(WHITESPACE, False)(tf.constant([b"\xffa B!"])).to_list() == [
+        [b"\xffa", b"B!"]
+    ]
 
 
 def test_han_has_no_kana_and_no_punctuation():
@@ -175,8 +218,14 @@ def test_han_has_no_kana_and_no_punctuation():
 
 
 def test_jieba_is_asked_where_it_is_installed_and_named_where_it_is_missing(monkeypatch):
-    monkeypatch.setitem(sys.modules, "jieba", types.SimpleNamespace(lcut=lambda text: [text[:2], text[2:]]))
-    assert TOKENIZERS["jieba"].tokenize(f"{NI_HAO}\u4eca\u5929don't") == [NI_HAO, "\u4eca\u5929", "don't"]
+    monkeypatch.setitem(
+        sys.modules, "jieba", types.SimpleNamespace(lcut=lambda text: [text[:2], text[2:]])
+    )
+    assert TOKENIZERS["jieba"].tokenize(f"{NI_HAO}\u4eca\u5929don't") == [
+        NI_HAO,
+        "\u4eca\u5929",
+        "don't",
+    ]
     assert "cannot run inside a TensorFlow graph" in refusal(GraphTokenizer, "jieba", True)
     monkeypatch.setitem(sys.modules, "jieba", None)
     assert "needs a package: pip install -e" in refusal(TOKENIZERS["jieba"].tokenize, NI_HAO)
@@ -201,7 +250,9 @@ def test_vocabulary_saves_and_loads(tmp_path):
     assert path.read_bytes().decode() == "_EOS_\n_UNK_\n" + "".join(f"{word}\n" for word in ODD)
     assert Vocabulary.load(path) == vocabulary
     assert Vocabulary.load(written(path, path.read_bytes().removesuffix(b"\n"))) == vocabulary
-    assert "expected a vocabulary. Received: No such file" in refusal(Vocabulary.load, tmp_path / "absent")
+    assert "expected a vocabulary. Received: No such file" in refusal(
+        Vocabulary.load, tmp_path / "absent"
+    )
 
 
 def load_word2id(path):
@@ -212,11 +263,23 @@ def load_word2id(path):
     ("load", "content", "message"),
     [
         (Vocabulary.load, "_UNK_\nx\n", ": one of its words must be _EOS_. Received: none"),
-        (Vocabulary.load, f"_EOS_\n{'x' * 99} y\n", ": line 2 must be a word without white space. Received: 'x{59}$"),
+        (
+            Vocabulary.load,
+            f"_EOS_\n{'x' * 99} y\n",
+            ": line 2 must be a word without white space. Received: 'x{59}$",
+        ),
         (Vocabulary.load, "_EOS_\n_UNK_\nx\ny\nx\n", ": line 5 repeats line 3. Received: 'x'"),
-        (Vocabulary.load, "_EOS_\n_UNK_\nx\n\n", ": line 4 must be a word without white space. Received: ''"),
+        (
+            Vocabulary.load,
+            "_EOS_\n_UNK_\nx\n\n",
+            ": line 4 must be a word without white space. Received: ''",
+        ),
         (Vocabulary.load, "_EOS_\n_UNK_\nx\r\n", r": line 3 must be a word .* Received: 'x\\r'"),
-        (Vocabulary.load, b"_EOS_\n_UNK_\nx\n\xff\n", ": line 4 must be UTF-8. Received: invalid start byte"),
+        (
+            Vocabulary.load,
+            b"_EOS_\n_UNK_\nx\n\xff\n",
+            ": line 4 must be UTF-8. Received: invalid start byte",
+        ),
         (load_word2id, "", ".*expected words and ids. Received: an empty file"),
         (load_word2id, "x 1\ny\n", ".*line 2: expected an id after 'y'. Received: ''"),
         (load_word2id, "x 1\ny -1\n", ".*line 2: expected an id after 'y'. Received: '-1'"),
@@ -244,7 +307,12 @@ def test_special_words_may_have_any_id():
 
 @pytest.mark.parametrize(
     "content",
-    ["y\t4\r\nx\t1\r\n_EOS_\t3\r\n", "y\n4\nx\n1\n_EOS_\n3\n", "\ufeffx 1\n\ny 4\n_PAD_ 0", "x 1\neos 3\ny 4"],
+    [
+        "y\t4\r\nx\t1\r\n_EOS_\t3\r\n",
+        "y\n4\nx\n1\n_EOS_\n3\n",
+        "\ufeffx 1\n\ny 4\n_PAD_ 0",
+        "x 1\neos 3\ny 4",
+    ],
 )
 def test_load_word2id_reads_any_order(tmp_path, content):
     vocabulary = load_word2id(written(tmp_path / "word2id", content))
@@ -254,7 +322,8 @@ def test_load_word2id_reads_any_order(tmp_path, content):
 
 
 WORDS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), min_size=1)
-ORDERS = [("_EOS_", "_UNK_", "x", *ODD), ("x", "_UNK_", "y", "_EOS_"), ("x", "y", "_EOS_")]  # the release's, too
+# the release's, too
+ORDERS = [("_EOS_", "_UNK_", "x", *ODD), ("x", "_UNK_", "y", "_EOS_"), ("x", "y", "_EOS_")]
 
 
 @given(WORDS, st.sampled_from(ORDERS), st.sampled_from([0, 997, 2**24]))

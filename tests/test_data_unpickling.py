@@ -17,8 +17,8 @@ from helpers import unpickled as load
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data import pickles
-from data.unpickling import NAMES
+from colloquy.data import pickles
+from colloquy.data.unpickling import NAMES
 
 
 class Call:
@@ -50,22 +50,36 @@ def by_line(module, name):
     ],
 )
 def test_load_rejects_every_other_name(module, name):
-    by_stack = b"\x80\x04" + b"".join(b"\x8c%c%s" % (len(t), t.encode()) for t in (module, name)) + b"\x93."
+    by_stack = (
+        b"\x80\x04"
+        + b"".join(b"\x8c%c%s" % (len(t), t.encode()) for t in (module, name))
+        + b"\x93."
+    )
     for content in (by_line(module, name) + b".", by_stack):
         assert f"refused the name '{module}.{name}'" in refusal(load, content)
 
 
 def test_the_allowed_names_are_these():
     numpy_names = ("multiarray _reconstruct", "multiarray scalar", "numeric _frombuffer")
-    numpy_names = {f"{core}.{name}" for core in ("numpy.core", "numpy._core") for name in numpy_names}
-    others = {"_codecs encode", "builtins bytes", "__builtin__ bytes", "numpy dtype", "numpy ndarray"}
+    numpy_names = {
+        f"{core}.{name}" for core in ("numpy.core", "numpy._core") for name in numpy_names
+    }
+    others = {
+        "_codecs encode",
+        "builtins bytes",
+        "__builtin__ bytes",
+        "numpy dtype",
+        "numpy ndarray",
+    }
     assert NAMES.keys() == numpy_names | others
 
 
 @pytest.mark.parametrize("state", [b"}U\x01aK\x01s", b"N}U\x08__code__K\x01s\x86"])
 def test_load_leaves_functions_as_they_are(state):
     for name in NAMES:
-        assert "a state of something that has none" in refusal(load, by_line(*name.split()) + state + b"b.")
+        assert "a state of something that has none" in refusal(
+            load, by_line(*name.split()) + state + b"b."
+        )
 
 
 def array(dtype, shape, data):
@@ -94,12 +108,21 @@ STATED = dtype(3, "|", None, ("a",), {"a": (np.dtype("i8"), 0)}, 8, 1, 0)
         (array(FORGED, (1,), b"A" * 8), "dtype 'V8'"),
         (array(STATED, (1,), b"A" * 8), "a dtype .* in a place of its own"),
         (Call(np._core.multiarray.scalar, STATED, b"A" * 8), "a dtype .* in a place of its own"),
-        (Call(np._core.numeric._frombuffer, b"A" * 8, STATED, (1,), "C"), "a dtype .* in a place of its own"),
+        (
+            Call(np._core.numeric._frombuffer, b"A" * 8, STATED, (1,), "C"),
+            "a dtype .* in a place of its own",
+        ),
         (np.zeros(3, complex), "dtype 'c16'"),
         (array(dtype(3, "|", None, ("a",), {}, 8, 1, 0), (1,), b"A" * 8), "a structured dtype"),
-        *((array(np.dtype("f8"), shape, bytes(8)), "8 bytes for an array") for shape in ((3,), (2**40, 2**10))),
+        *(
+            (array(np.dtype("f8"), shape, bytes(8)), "8 bytes for an array")
+            for shape in ((3,), (2**40, 2**10))
+        ),
         (array(np.dtype("f8"), (1,), bytes(16)), "16 bytes for an array"),
-        *((array(np.dtype("f8"), shape, b""), "an array of shape") for shape in ((-1,), (2**62, 4), (0, 2**62))),
+        *(
+            (array(np.dtype("f8"), shape, b""), "an array of shape")
+            for shape in ((-1,), (2**62, 4), (0, 2**62))
+        ),
         (array(np.dtype("f8"), (0, 2**40, 2**40), b""), "0 bytes for an array of shape"),
     ],
 )
@@ -122,10 +145,16 @@ DOUBLING = b"".join(b"h%ch%c\x86q%c" % (i, i, i + 1) for i in range(40))
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        *((content, "refused a persistent id in it; allowed are lists") for content in (b"\x80\x02U\x01aQ.", b"Pa\n.")),
+        *(
+            (content, "refused a persistent id in it; allowed are lists")
+            for content in (b"\x80\x02U\x01aQ.", b"Pa\n.")
+        ),
         # An array's memory: filled twice, viewed and then filled, written to through a view.
         (b"]" + ARRAY + b"R" + STATE + b"b" + STATE + b"ba.", "a state of something that has none"),
-        (b"(" + ARRAY + b"Rq\x05" + STATE + b"bh\x05" + STATE + b"bt.", "a state of something that has none"),
+        (
+            b"(" + ARRAY + b"Rq\x05" + STATE + b"bh\x05" + STATE + b"bt.",
+            "a state of something that has none",
+        ),
         (BUFFER + b"(K\x00K\x07u.", "something added to what is no dict"),
         (BUFFER + b"(K\x07e.", "something added to what is no list"),
         (
@@ -138,7 +167,10 @@ DOUBLING = b"".join(b"h%ch%c\x86q%c" % (i, i, i + 1) for i in range(40))
         (FROM_BUFFER % (b"(" + b"K\x01" * 33 + b"t", b"C") + b".", "an array of shape"),
         # Containers within themselves, and within more than ever needed.
         (b"]q\x00(h\x00K\x01e.", "a list that takes more after it was referred to"),
-        (b"]q\x00" + b"]h\x00a" * 30 + b"h\x00a.", "entry|a list that takes more|no value at its end"),
+        (
+            b"]q\x00" + b"]h\x00a" * 30 + b"h\x00a.",
+            "entry|a list that takes more|no value at its end",
+        ),
         (b"}q\x00U\x01ah\x00s.", "a dict that takes more after it was referred to"),
         (b"]" * 200_000 + b"a" * 199_999 + b".", "nested deeper than 32"),
         (b"N" + b"\x85" * 200_000 + b".", "nested deeper than 32"),
@@ -155,21 +187,36 @@ DOUBLING = b"".join(b"h%ch%c\x86q%c" % (i, i, i + 1) for i in range(40))
         (b"Nr" + (2**27).to_bytes(4, "little") + b".", "more memory than 10 times its 7 bytes"),
         (b"h\x00.", "entry 0 of a memo that has none"),
         (b"Kq(" + b"2" * 9 + b"t.", "an opcode b'2'"),
-        (b"](" + b"]q\x00(" + b"K\x01" * 30_000 + b"e" + b"h\x00" * 30_000 + b"e.", "references to more than 64 times"),
+        (
+            b"](" + b"]q\x00(" + b"K\x01" * 30_000 + b"e" + b"h\x00" * 30_000 + b"e.",
+            "references to more than 64 times",
+        ),
         (b"](K\x01\x85q\x00" + DOUBLING + b"e.", "64 times"),
-        (b"](X\x40\x42\x0f\x00" + b"a" * 1_000_000 + b"q\x00" + b"h\x00" * 1_000_000 + b"e.", "more than 64 times"),
-        (b"]]q\x00]a" + (b"(" + b"K\x01" * 1000 + b"e") * 30 + b"a(" + b"h\x00" * 30_000 + b"e.", "64 times"),
+        (
+            b"](X\x40\x42\x0f\x00" + b"a" * 1_000_000 + b"q\x00" + b"h\x00" * 1_000_000 + b"e.",
+            "more than 64 times",
+        ),
+        (
+            b"]]q\x00]a" + (b"(" + b"K\x01" * 1000 + b"e") * 30 + b"a(" + b"h\x00" * 30_000 + b"e.",
+            "64 times",
+        ),
         # Numbers and texts.
         *((b"%c" % code + b"9" * 5_000 + b"\n.", "Exceeds the limit") for code in b"IL"),
         (b"](" + b"I1\na" * 9_000 + b"I1\nN.", "something added to what is no list"),
         (b"X\x03\x00\x00\x00\xed\xa0\x80.", "UnicodeEncodeError"),
         (b"V\\ud800\n.", "UnicodeEncodeError"),
         (b"X\xff\xff\xff\x7fabc.", "only 4 remain"),
-        *((b"%c\xff\xff\xff\xff\xff\xff\xff\x7fabc." % code, "only 4 remain") for code in b"\x8d\x8e\x96"),
+        *(
+            (b"%c\xff\xff\xff\xff\xff\xff\xff\x7fabc." % code, "only 4 remain")
+            for code in b"\x8d\x8e\x96"
+        ),
         (b"\x8f(K\x01\x90.", "an opcode"),
         # Calls that would allocate, or change what they are given.
         (pickle.dumps(Call(bytes, 10**15), 2), "bytes made from something else"),
-        (by_line("_codecs", "encode") + b"X\x01\x00\x00\x00aX\x05\x00\x00\x00rot13\x86R.", "bytes in encoding 'rot13'"),
+        (
+            by_line("_codecs", "encode") + b"X\x01\x00\x00\x00aX\x05\x00\x00\x00rot13\x86R.",
+            "bytes in encoding 'rot13'",
+        ),
     ],
 )
 def test_load_refuses_at_once_what_would_exhaust_or_corrupt_it(content, reason):
@@ -177,17 +224,24 @@ def test_load_refuses_at_once_what_would_exhaust_or_corrupt_it(content, reason):
     message = refusal(load, content)
     assert re.search(reason, message) and len(message) < 500
     assert time.process_time() - start < 3
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 4 * 2**20  # KiB; the memo alone would take as much
+    # KiB; the memo alone would take as much
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 4 * 2**20
 
 
 def repeated(part, start=b"](", stop=b"e."):
-    """Makes a pickle of a size from a part, in which `%d` or `%b`, four bytes, is a number of its own."""
+    """Makes a pickle of a size from a part, in which `%d` or `%b`, four bytes, is a number of its
+    own.
+    """
 
     def content(size):
-        numbers = range(70_000, 70_000 + size // len(part.replace(b"%b", b"....").replace(b"%d", b".....")))
+        numbers = range(
+            70_000, 70_000 + size // len(part.replace(b"%b", b"....").replace(b"%d", b"....."))
+        )
         if b"%" not in part:
             return start + part * len(numbers) + stop
-        parts = (part.replace(b"%b", n.to_bytes(4, "little")).replace(b"%d", b"%d" % n) for n in numbers)
+        parts = (
+            part.replace(b"%b", n.to_bytes(4, "little")).replace(b"%d", b"%d" % n) for n in numbers
+        )
         return start + b"".join(parts) + stop
 
     return content
@@ -209,15 +263,23 @@ WEIGHTY = {
     "lines of numbers": repeated(b"I%d\na", start=b"]I1\na", stop=b"."),
     "floats": repeated(b"F1\n"),
     "texts": repeated(b"\x8c\x02ab"),
-    "wide text": lambda size: b"X" + (size + 4).to_bytes(4, "little") + b"a" * size + "\U0001f600".encode() + b".",
+    "wide text": lambda size: (
+        b"X" + (size + 4).to_bytes(4, "little") + b"a" * size + "\U0001f600".encode() + b"."
+    ),
     "memo": repeated(b"N\x94"),
-    "a far entry of the memo": lambda size: b"](Nr" + size.to_bytes(4, "little") + b"N" * size + b"e.",
+    "a far entry of the memo": lambda size: (
+        b"](Nr" + size.to_bytes(4, "little") + b"N" * size + b"e."
+    ),
     "fetched lists": repeated(b"]r%bj%b"),
     "unfinished arrays": repeated(b"h\x00)R", start=NAMED_ARRAY),
     "names in tuples": repeated(b"h\x00\x85", start=NAMED_ARRAY),
-    "arrays": repeated(b"h\x00h\x01R", start=b"](" + BUFFER.replace(b"\n(", b"\nq\x00(")[:-1] + b"q\x01R"),
+    "arrays": repeated(
+        b"h\x00h\x01R", start=b"](" + BUFFER.replace(b"\n(", b"\nq\x00(")[:-1] + b"q\x01R"
+    ),
 }
-"""Pickles of a given size that would need much more memory; to read or refuse one takes at most `fuzzing.MEMORY`."""
+"""Pickles of a given size that would need much more memory; to read or refuse one takes at most
+`fuzzing.MEMORY`.
+"""
 LARGE = "None", "nested tuples", "a far entry of the memo"
 
 
@@ -246,7 +308,11 @@ CALLS = [
 ]
 SPLIT = {"y": [1, 0, 1], "c": [[5, 300, 70_000], [7]], "r": [[1, 2], [3]]}
 PLAINS = [
-    *((SPLIT, SPLIT, SPLIT), np.arange(24).reshape(2, 3, 4).transpose(1, 0, 2), [np.ones((3, 5), np.float32), SPLIT]),
+    *(
+        (SPLIT, SPLIT, SPLIT),
+        np.arange(24).reshape(2, 3, 4).transpose(1, 0, 2),
+        [np.ones((3, 5), np.float32), SPLIT],
+    ),
     *((1.5, None, True, "caf\u00e9", b"\xff"), {"a": {"b": [[1, 2], (3,)]}}, [list(range(1500))]),
 ]
 TEXT = b"X%c\x00\x00\x00%s" % (len(COMMAND), COMMAND.encode())
@@ -266,13 +332,23 @@ BY_HAND = [
 def wrapped(call):
     objects = np.array([call, None], object)
     forged = dtype(3, "|", None, ("a",), {"a": (call, 0)}, 8, 1, 0, of="V8")
-    return [call, [call], {"y": [1], "c": call}, ({"y": [call]},), {1: (call,)}, objects, array(forged, (1,), b"A" * 8)]
+    return [
+        call,
+        [call],
+        {"y": [1], "c": call},
+        ({"y": [call]},),
+        {1: (call,)},
+        objects,
+        array(forged, (1,), b"A" * 8),
+    ]
 
 
 ATTACKS = [pickle.dumps(value, p) for call in CALLS for value in wrapped(call) for p in range(6)]
 GOOD = [pickle.dumps(value, protocol) for value in PLAINS for protocol in range(6)]
 PARTS = [bytes([ord(op.code)]) for op in pickletools.opcodes]
-NAMED = [b"c%s\n%s\n" % tuple(name.encode().split()) for name in [*NAMES, "os system", "builtins exec"]]
+NAMED = [
+    b"c%s\n%s\n" % tuple(name.encode().split()) for name in [*NAMES, "os system", "builtins exec"]
+]
 BOMBS = [
     b"\xff\xff\xff\x7f",
     b"(" * 100_000,
@@ -285,10 +361,16 @@ BOMBS = [
 def soup(draw):
     """Opcodes in any order with arguments of some size."""
     size = st.sampled_from([0, 1, 3, 200])
-    lines = st.sampled_from([b"0", b"1", b"7", b"'a'", b"00", b"01", b"5L", b"1.5", b"x", b"9" * 30, b"-1"])
+    lines = st.sampled_from(
+        [b"0", b"1", b"7", b"'a'", b"00", b"01", b"5L", b"1.5", b"x", b"9" * 30, b"-1"]
+    )
     common = [op for op in pickletools.opcodes if op.code in "NK]}()aeutsq\x94\x85\x86\x87h"]
     parts = []
-    for op in draw(st.lists(st.one_of(st.sampled_from(common), st.sampled_from(pickletools.opcodes)), max_size=60)):
+    for op in draw(
+        st.lists(
+            st.one_of(st.sampled_from(common), st.sampled_from(pickletools.opcodes)), max_size=60
+        )
+    ):
         kind, argument = op.arg and op.arg.name, b""
         if kind == "stringnl_noescape_pair":
             argument = draw(st.sampled_from(NAMED))[1:]
@@ -325,7 +407,9 @@ def changed(content):
     return st.one_of(mutated(content), mutated(content, PARTS + NAMED + BOMBS))
 
 
-@given(st.one_of(soup(), *(st.sampled_from(of).flatmap(changed) for of in (GOOD, ATTACKS, BY_HAND))))
+@given(
+    st.one_of(soup(), *(st.sampled_from(of).flatmap(changed) for of in (GOOD, ATTACKS, BY_HAND)))
+)
 def test_any_file_is_read_or_refused(in_a_directory, content):
     accepts(lambda: load(content), len(content))
     assert not CANARY.exists()

@@ -9,9 +9,16 @@ import pytest
 from helpers import refusal, written
 from test_data_flat_arrays import header, long_header
 
-from data import word_vectors
-from data.vocabulary import Vocabulary
-from data.word_vectors import append_vectors, complete, load_text_vectors, read_vectors, scale_to_norm, train_word2vec
+from colloquy.data import word_vectors
+from colloquy.data.vocabulary import Vocabulary
+from colloquy.data.word_vectors import (
+    append_vectors,
+    complete,
+    load_text_vectors,
+    read_vectors,
+    scale_to_norm,
+    train_word2vec,
+)
 
 D = 7
 TOPICS = (["tea", "milk", "cup", "sugar"], ["kernel", "driver", "boot", "disk"])
@@ -44,7 +51,8 @@ def test_word2vec_repeats_exactly_for_a_seed():
     vectors = train(seed=3)
     np.testing.assert_array_equal(vectors, train(seed=3))
     for change in ({"seed": 5}, {"window": 1}, {"negative": 2}, {"sample": 1e-2}):
-        assert np.abs(vectors - train(**{"seed": 3, **change}))[3:11].max() > 0.01  # words that gensim trains
+        # words that gensim trains
+        assert np.abs(vectors - train(**{"seed": 3, **change}))[3:11].max() > 0.01
 
 
 def test_word2vec_does_not_see_words_out_of_the_vocabulary():
@@ -54,12 +62,19 @@ def test_word2vec_does_not_see_words_out_of_the_vocabulary():
 
 def test_word2vec_counts_epochs_and_leaves_no_file(tmp_path):
     seen = []
-    train(epochs=3, after_epoch=lambda: seen.append(len(list(tmp_path.iterdir()))), directory=tmp_path)
+    train(
+        epochs=3, after_epoch=lambda: seen.append(len(list(tmp_path.iterdir()))), directory=tmp_path
+    )
     assert seen == [1, 1, 1] and not list(tmp_path.iterdir())
 
 
 def test_a_large_text_has_fewer_passes_and_more_threads(monkeypatch):
-    assert [word_vectors.passes(words) for words in (0, 2_500_000, 5_000_000, 10**9)] == [20, 20, 10, 1]
+    assert [word_vectors.passes(words) for words in (0, 2_500_000, 5_000_000, 10**9)] == [
+        20,
+        20,
+        10,
+        1,
+    ]
     monkeypatch.setattr(word_vectors, "available_cpus", lambda: 3)
     assert [word_vectors.threads(words) for words in (0, 10_000_000, 10_000_001)] == [1, 1, 3]
 
@@ -76,7 +91,8 @@ def test_complete_makes_up_missing_rows():
     expected = np.random.default_rng(3).normal(known.mean(axis=0), known.std(axis=0), (5, D))
     np.testing.assert_allclose(vectors[11:], expected[3:], rtol=1e-5)
     words = Vocabulary(("_EOS_", "_UNK_", *(f"w{i}" for i in range(997))))
-    for vectors in (complete({}, words, D), train_word2vec([["rare"], []], words, dimension=D)):  # as the release
+    # as the release
+    for vectors in (complete({}, words, D), train_word2vec([["rare"], []], words, dimension=D)):
         np.testing.assert_array_equal(vectors[:3], np.zeros((3, D)))
         assert abs(vectors[3:].std() - 0.1) < 0.002 and abs(vectors[3:].mean()) < 0.003
 
@@ -124,7 +140,8 @@ def test_append_vectors_gives_each_word_a_second_one(tmp_path):
     assert found == 2 and both.dtype == np.float32 and both.shape == (len(VOCABULARY) + 1, 6)
     np.testing.assert_array_equal(both[:, :4], own)
     mean = own[1:].mean(axis=0)
-    scale = sum(np.sqrt(((row - mean) ** 2).sum()) for row in own[1:]) / len(own[1:]) / 2.0  # 2: from (1, 2) to (3, 2)
+    # 2: from (1, 2) to (3, 2)
+    scale = sum(np.sqrt(((row - mean) ** 2).sum()) for row in own[1:]) / len(own[1:]) / 2.0
     for id, word in enumerate(["padding", *VOCABULARY.words]):
         general = {"padding": [0, 0], "tea": [5, 2], "milk": [1, 2]}.get(word, [3, 2])
         np.testing.assert_allclose(both[id, 4:], np.multiply(general, scale), rtol=1e-5)
@@ -153,7 +170,10 @@ WORDS, VECTORS = np.array(["a", "\u4f60"]), np.array([[1, 2, 3], [4, 5, 6]], np.
 
 def test_read_vectors_reads_arrays(tmp_path):
     found = read_vectors(save(tmp_path / "a.npz", words=WORDS, vectors=VECTORS))
-    assert {word: vector.tolist() for word, vector in found.items()} == {"a": [1, 2, 3], "\u4f60": [4, 5, 6]}
+    assert {word: vector.tolist() for word, vector in found.items()} == {
+        "a": [1, 2, 3],
+        "\u4f60": [4, 5, 6],
+    }
     assert found["a"].dtype == np.float32
     assert list(read_vectors(tmp_path / "a.npz", {"a"})) == ["a"]
 
@@ -167,22 +187,41 @@ def test_read_vectors_reads_arrays(tmp_path):
         ({"words": WORDS, "vectors": VECTORS.astype("f8") * 1e99}, "a value that is not finite"),
         ({"words": np.array(["a", "\ud800"]), "vectors": VECTORS}, "surrogates"),
         ({"words": WORDS, "vectors": np.array([[None]])}, "Object arrays|larger|shape"),
-        ({"words": WORDS, "vectors": header((2, 10**12), "<f4")}, r"vectors of shape \(2, 10{12}\) in a file of"),
-        ({"words": header((9,), "<U100000000"), "vectors": VECTORS}, r"words of shape \(9,\) in a file of"),
-        ({"words": WORDS, "vectors": header((2**18, 16), "<f4") + bytes(2**24)}, r"vectors of shape \(262144, 16\) in"),
+        (
+            {"words": WORDS, "vectors": header((2, 10**12), "<f4")},
+            r"vectors of shape \(2, 10{12}\) in a file of",
+        ),
+        (
+            {"words": header((9,), "<U100000000"), "vectors": VECTORS},
+            r"words of shape \(9,\) in a file of",
+        ),
+        (
+            {"words": WORDS, "vectors": header((2**18, 16), "<f4") + bytes(2**24)},
+            r"vectors of shape \(262144, 16\) in",
+        ),
         ({"words": WORDS, "vectors": long_header(1)}, "Header info length .*max_header_size"),
     ],
 )
 def test_read_vectors_rejects_arrays(tmp_path, arrays, message):
     found = refusal(read_vectors, save(tmp_path / "a.npz", **arrays))
-    assert re.search(rf"a\.npz: expected the arrays words and vectors, .*Received: .*({message})", found)
+    assert re.search(
+        rf"a\.npz: expected the arrays words and vectors, .*Received: .*({message})", found
+    )
     assert "\n" not in found
 
 
 def test_read_vectors_rejects_damaged_archives(tmp_path):
     whole = save(tmp_path / "a.npz", words=WORDS, vectors=VECTORS).read_bytes()
-    for content in (b"", b"PK\x03\x04", whole[:-9], whole[:60] + bytes(30) + whole[90:], b"\x93NUMPY\x01\x00"):
+    for content in (
+        b"",
+        b"PK\x03\x04",
+        whole[:-9],
+        whole[:60] + bytes(30) + whole[90:],
+        b"\x93NUMPY\x01\x00",
+    ):
         found = refusal(read_vectors, written(tmp_path / "b.npz", content))
         assert re.search(r"b\.npz: expected the arrays words and vectors, .*Received: ", found)
     for name in ("c.npz", "c.txt"):
-        assert f"{name}: expected word vectors. Received: No such file" in refusal(read_vectors, tmp_path / name)
+        assert f"{name}: expected word vectors. Received: No such file" in refusal(
+            read_vectors, tmp_path / name
+        )

@@ -13,9 +13,9 @@ from prompt_toolkit.output import DummyOutput
 from rich.table import Table
 from rich.text import Text
 
-from base.files import UserError
-from engine import chat as terminal
-from engine.chat import Chat, Note
+from colloquy.base.files import UserError
+from colloquy.engine import chat as terminal
+from colloquy.engine.chat import Chat, Note
 
 
 class Parrot(Chat):
@@ -29,7 +29,10 @@ class Parrot(Chat):
         return "words: any"
 
     def explained(self, details):
-        return {"attention": [{"title": "all", "rows": ["a"], "columns": ["b"], "weights": [[1.0]]}] * bool(self.last)}
+        return {
+            "attention": [{"title": "all", "rows": ["a"], "columns": ["b"], "weights": [[1.0]]}]
+            * bool(self.last)
+        }
 
     def explanation(self, found):
         return found["attention"][0]["title"]
@@ -62,19 +65,36 @@ INTRODUCTION = ["/shout  shouts", *terminal.HELP.split("\n")]
     [
         (["a" * 60], [f"you: {'a' * 60}", "[60 letters]", f"bot: {'a' * 60} {'a' * 60}"]),
         (["slow"], ["you: slow", "bot: slow slow slow"]),
-        ([":smile: [bold]x"], ["you: :smile: [bold]x", "[15 letters]", "bot: :smile: [bold]x :smile: [bold]x"]),
+        (
+            [":smile: [bold]x"],
+            ["you: :smile: [bold]x", "[15 letters]", "bot: :smile: [bold]x :smile: [bold]x"],
+        ),
         ([""], ["you: ", "[0 letters]", "bot:  "]),
         (["/shout hello "], ["you: /shout hello", "HELLO"]),
-        (["/nonsense"], ["you: /nonsense", "Commands: /shout, /explain, /reset, /help, /save, /quit"]),
+        (
+            ["/nonsense"],
+            ["you: /nonsense", "Commands: /shout, /explain, /reset, /help, /save, /quit"],
+        ),
         (["/help"], ["you: /help", *INTRODUCTION, "words: any"]),
-        (["stop", "wrong"], ["you: stop", "bot: on my w", "[stopped]", "you: wrong", "[no such word]"]),
+        (
+            ["stop", "wrong"],
+            ["you: stop", "bot: on my w", "[stopped]", "you: wrong", "[no such word]"],
+        ),
     ],
 )
 def test_where_there_is_no_terminal_each_message_is_a_line(lines, shown):
     found = talk_plain(Parrot(None), *lines, width=50).split("\n")
     assert found == [*INTRODUCTION, *shown, "", ""]
     found = talk_plain(Parrot(None), *lines, "go", "/quit", "never said", width=50).split("\n")
-    assert found == [*INTRODUCTION, *shown, "you: go", "[2 letters]", "bot: go go", "you: /quit", ""]
+    assert found == [
+        *INTRODUCTION,
+        *shown,
+        "you: go",
+        "[2 letters]",
+        "bot: go go",
+        "you: /quit",
+        "",
+    ]
 
 
 def test_control_characters_of_a_model_reach_neither_the_terminal_nor_a_file(tmp_path, monkeypatch):
@@ -90,7 +110,9 @@ def test_control_characters_of_a_model_reach_neither_the_terminal_nor_a_file(tmp
     table = Table("x", title=hostile)
     table.add_row(hostile)
     console.print(table, Text("bold", style="bold"))
-    assert "\x1b[1mbold" in console.file.getvalue() and not set("\x07\x9b") & set(console.file.getvalue())
+    assert "\x1b[1mbold" in console.file.getvalue() and not set("\x07\x9b") & set(
+        console.file.getvalue()
+    )
     assert "\x1b]" not in console.file.getvalue() and "\x1b[2J" not in console.file.getvalue()
     assert str(UserError(hostile)) == "a]0;titleb[2Jc"
 
@@ -101,9 +123,15 @@ def test_the_last_answer_is_explained_in_words_or_as_a_picture(tmp_path):
     chat.last = {}
     assert "This model has no attention, or it read nothing" in talk_plain(chat, "/explain")
     chat.last = {"said": "hi"}
-    lines = talk_plain(chat, "/explain", f"/explain {file}", "/explain a.txt", "/reset", "/explain").split("\n")
-    assert {"all", f"{file} written", "[expected the name of a .png file. Received: a.txt]"} <= set(lines)
-    assert file.read_bytes().startswith(b"\x89PNG") and lines.index("Say something first.") > lines.index("all")
+    lines = talk_plain(
+        chat, "/explain", f"/explain {file}", "/explain a.txt", "/reset", "/explain"
+    ).split("\n")
+    assert {"all", f"{file} written", "[expected the name of a .png file. Received: a.txt]"} <= set(
+        lines
+    )
+    assert file.read_bytes().startswith(b"\x89PNG") and lines.index(
+        "Say something first."
+    ) > lines.index("all")
 
 
 def test_what_was_said_is_saved(tmp_path):
@@ -127,7 +155,8 @@ def typing(lines, monkeypatch, home):
 
     def prompting(session, message):
         pipe.send_text(next(left))
-        monkeypatch.setattr(session.history, "_loaded", True)  # else it may be loaded only after the first keys
+        # else it may be loaded only after the first keys
+        monkeypatch.setattr(session.history, "_loaded", True)
         session.history._loaded_strings = list(session.history.load_history_strings())
         return PROMPT(session, message)
 
@@ -135,7 +164,9 @@ def typing(lines, monkeypatch, home):
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setattr("sys.stdin", type("Terminal", (io.StringIO,), {"isatty": lambda _: True})())
     with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
-        yield terminal.Terminal(file=io.StringIO(), width=40, force_terminal=True, color_system="standard")
+        yield terminal.Terminal(
+            file=io.StringIO(), width=40, force_terminal=True, color_system="standard"
+        )
 
 
 UP, LEFT, CTRL_C, CTRL_D = "\x1b[A", "\x1b[D", "\x03", "\x04"
@@ -143,7 +174,9 @@ UP, LEFT, CTRL_C, CTRL_D = "\x1b[A", "\x1b[D", "\x03", "\x04"
 
 def test_in_a_terminal_lines_are_edited_and_come_back(monkeypatch, tmp_path):
     chat = Parrot(None)
-    with typing([f"by{LEFT}{LEFT}a \r", f"{UP}!\r", CTRL_C, "slow\r", CTRL_D], monkeypatch, tmp_path) as console:
+    with typing(
+        [f"by{LEFT}{LEFT}a \r", f"{UP}!\r", CTRL_C, "slow\r", CTRL_D], monkeypatch, tmp_path
+    ) as console:
         terminal.talk(chat, console)
     shown = console.file.getvalue()
     assert "\x1b[1;32mbot: \x1b[0m\x1b[1ma by a by\x1b[0m" in shown

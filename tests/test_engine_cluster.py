@@ -1,4 +1,6 @@
-"""engine/cluster.py: two nodes of this machine, started by Ray, prepare and learn what one process does."""
+"""engine/cluster.py: two nodes of this machine, started by Ray, prepare and learn what one process
+does.
+"""
 
 import contextlib
 import importlib.util
@@ -14,22 +16,26 @@ import pytest
 from helpers import SMALL_RUNS, contents_of, refusal, start_process
 from test_engine_devices import EPOCHS, RATE, assert_equal_states, plan_of, result_of
 
-from data.samples.selection import write_smn
-from engine.cluster import train_on_cluster
-from engine.run import LAST, Run
-from tasks.dialog.task import DialogTask
-from tasks.selection.prepare import Settings, prepare
+from colloquy.data.samples.selection import write_smn
+from colloquy.engine.cluster import train_on_cluster
+from colloquy.engine.run import LAST, Run
+from colloquy.tasks.dialog.task import DialogTask
+from colloquy.tasks.selection.prepare import Settings, prepare
 
 
 @pytest.fixture(scope="module")
 def two_nodes():
     """A Ray cluster of two nodes, on this machine, which `RAY_ADDRESS` names meanwhile."""
-    pytest.importorskip("ray.train", reason="the extra `ray` is not installed", exc_type=ImportError)
+    pytest.importorskip(
+        "ray.train", reason="the extra `ray` is not installed", exc_type=ImportError
+    )
     from ray.cloudpickle import register_pickle_by_value
     from ray.cluster_utils import Cluster
 
     register_pickle_by_value(sys.modules[__name__])  # its names travel to processes without tests/
-    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": 10**8})
+    nodes = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": 10**8}
+    )
     nodes.add_node(num_cpus=1, object_store_memory=10**8)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_ADDRESS", nodes.address)
@@ -43,7 +49,7 @@ SMALL = Settings(name="sample", dimension=7, word2vec_epochs=1)
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_two_nodes_prepare_the_same_bytes_as_one_process(two_nodes, tmp_path, monkeypatch):
-    monkeypatch.setattr("tasks.selection.ingest.SPAN", 5000)
+    monkeypatch.setattr("colloquy.tasks.selection.ingest.SPAN", 5000)
     raw = tmp_path / "raw"
     write_smn(raw, count=60, seed=3, held_out=11)
     assert (raw / "train.txt").stat().st_size > 50_000
@@ -53,7 +59,9 @@ def test_two_nodes_prepare_the_same_bytes_as_one_process(two_nodes, tmp_path, mo
     assert len(one) == 4 and two == one
     with open(raw / "train.txt", "a") as file:
         file.write("1 no tabs\n")
-    alone, together = (refusal(prepare, "smn", raw, tmp_path / "new", SMALL, ray) for ray in (False, True))
+    alone, together = (
+        refusal(prepare, "smn", raw, tmp_path / "new", SMALL, ray) for ray in (False, True)
+    )
     assert alone == together and re.search(r"train\.txt, line \d+: expected", alone)
     assert not (tmp_path / "new").exists()
 
@@ -82,9 +90,15 @@ def arguments(task, data, workdir):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_two_hosts_learn_what_one_device_learns_though_one_is_killed(two_nodes, prepared_dialog, tmp_path):
+def test_two_hosts_learn_what_one_device_learns_though_one_is_killed(
+    two_nodes, prepared_dialog, tmp_path
+):
     pytest.importorskip("jax", reason="the extra `jax` is not installed")
-    plan = plan_of({"dialog": str(prepared_dialog)}, ["dialog"], [{"path": str(tmp_path / "one"), "devices": "one"}])
+    plan = plan_of(
+        {"dialog": str(prepared_dialog)},
+        ["dialog"],
+        [{"path": str(tmp_path / "one"), "devices": "one"}],
+    )
     result_of(start_process(*plan, KERAS_BACKEND="jax"))
     task = KilledOnce(tmp_path / "killed", tmp_path / "two" / LAST)
     train_on_cluster(2, **arguments(task, prepared_dialog, tmp_path / "two"))
@@ -103,12 +117,18 @@ def test_two_hosts_learn_what_one_device_learns_though_one_is_killed(two_nodes, 
     "saves, starts, message",
     [
         ([], 1, "a host was lost before anything was saved: an error"),
-        ([7, 7, 11, 11, 11], 5, "3 times a host was lost after step 11; --resume continues: an error"),
+        (
+            [7, 7, 11, 11, 11],
+            5,
+            "3 times a host was lost after step 11; --resume continues: an error",
+        ),
     ],
 )
 def test_a_host_lost_again_and_again_ends_it(monkeypatch, tmp_path, saves, starts, message):
     cluster = types.SimpleNamespace(nodes=lambda: [{"Alive": True}] * 2, cluster_resources=dict)
-    monkeypatch.setattr("engine.cluster.connected", lambda *args, **how: contextlib.nullcontext(cluster))
+    monkeypatch.setattr(
+        "colloquy.engine.cluster.connected", lambda *args, **how: contextlib.nullcontext(cluster)
+    )
     path, resumes = tmp_path / "run", []
 
     def start(hosts, gpus, directory, job):
@@ -119,7 +139,7 @@ def test_a_host_lost_again_and_again_ends_it(monkeypatch, tmp_path, saves, start
             np.savez(path / LAST, state=json.dumps({"step": step}))
         return "an error"
 
-    monkeypatch.setattr("engine.cluster._start", start)
+    monkeypatch.setattr("colloquy.engine.cluster._start", start)
     assert refusal(train_on_cluster, 2, **arguments(DialogTask(), tmp_path, path)) == message
     assert resumes == [False, *[True] * (starts - 1)]
 

@@ -1,4 +1,6 @@
-"""engine/devices.py: several devices learn what one learns, on virtual CPU devices and processes in place of hosts."""
+"""engine/devices.py: several devices learn what one learns, on virtual CPU devices and processes in
+place of hosts.
+"""
 
 import importlib.util
 import json
@@ -10,21 +12,26 @@ import pytest
 from helpers import refusal, start_process, weights_of_run
 from test_pinned import assert_same
 
-from engine.devices import HOSTS, OneDevice, filled_up, open_devices
-from engine.run import Run
-from tasks import TASKS
+from colloquy.engine.devices import HOSTS, OneDevice, filled_up, open_devices
+from colloquy.engine.run import Run
+from colloquy.tasks import TASKS
 
 SETTINGS = {
-    "selection": {"embedding_dropout": "0", "loss": "pointwise"},  # a softmax over candidates lets a bias be anything
+    # a softmax over candidates lets a bias be anything
+    "selection": {"embedding_dropout": "0", "loss": "pointwise"},
     "generation": {"dropout": "0"},
 }
-EPOCHS = {"selection": 2.0, "dialog": 3.0, "generation": 2.25, "reading_comprehension": 7.0}  # 20 or 21 steps
-RATE = 1e-4  # Adam moves a weight by about this per step, also where its gradient is little more than rounding
+# 20 or 21 steps
+EPOCHS = {"selection": 2.0, "dialog": 3.0, "generation": 2.25, "reading_comprehension": 7.0}
+# Adam moves a weight by about this per step, also where its gradient is little more than rounding
+RATE = 1e-4
 
 
 def plan_of(data, tasks, runs):
     plan = {"settings": SETTINGS, "epochs": EPOCHS, "learning_rate": RATE, "runs": runs}
-    return "tests/training_program.py", json.dumps({**plan, "data": {task: str(data[task]) for task in tasks}})
+    return "tests/training_program.py", json.dumps(
+        {**plan, "data": {task: str(data[task]) for task in tasks}}
+    )
 
 
 def result_of(process):
@@ -43,12 +50,17 @@ def assert_equal_states(path, expected, atol):
     for name, value in wanted.items():
         size = max(np.abs(value).max(initial=0), 1e-3)
         np.testing.assert_allclose(found[name], value, rtol=0, atol=atol, err_msg=f"{path} {name}")
-        np.testing.assert_allclose(found[name] / size, value / size, rtol=0, atol=1e-3, err_msg=f"{path} {name}")
+        np.testing.assert_allclose(
+            found[name] / size, value / size, rtol=0, atol=1e-3, err_msg=f"{path} {name}"
+        )
 
 
 def test_several_devices_are_those_of_jax(monkeypatch):
     assert type(open_devices("one")) is OneDevice
-    assert refusal(open_devices, "all") == "--devices=all needs KERAS_BACKEND=jax. Received: tensorflow"
+    assert (
+        refusal(open_devices, "all")
+        == "--devices=all needs KERAS_BACKEND=jax. Received: tensorflow"
+    )
     monkeypatch.setattr(keras.config, "backend", lambda: "jax")
     monkeypatch.setenv(HOSTS, "127.0.0.1:1234,127.0.0.1:1235")
     assert refusal(open_devices, "one").endswith("--devices=all is needed. Received: --devices=one")
@@ -57,11 +69,14 @@ def test_several_devices_are_those_of_jax(monkeypatch):
 def test_a_batch_is_filled_up_with_examples_without_weight():
     inputs = {"words": np.array([4, 8, 9, 2, 6]), "context": np.array([[1, 2], [3, 0], [4, 1]])}
     targets = np.array([[1, 0], [1, 1], [0, 0]])
-    inputs, targets, weights = filled_up(inputs, targets, lambda targets: targets.sum(axis=1) + 1, whole=7, multiple=2)
+    inputs, targets, weights = filled_up(
+        inputs, targets, lambda targets: targets.sum(axis=1) + 1, whole=7, multiple=2
+    )
     assert inputs["words"].tolist() == [4, 8, 9, 2, 6, 0]
     assert inputs["context"].tolist() == [[1, 2], [3, 0], [4, 1], *[[0, 0]] * 4]
     assert targets.tolist() == [[1, 0], [1, 1], *[[0, 0]] * 5]
-    np.testing.assert_allclose(weights, [10 / 6] * 3 + [0] * 4)  # the loss divides by 10, but 6 are real
+    # the loss divides by 10, but 6 are real
+    np.testing.assert_allclose(weights, [10 / 6] * 3 + [0] * 4)
 
 
 JAX_TASKS = ["dialog", "reading_comprehension"]
@@ -79,7 +94,9 @@ def one_on_jax(data, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_two_devices_of_a_host_learn_what_one_learns_also_after_an_interruption(one_on_jax, data, tmp_path):
+def test_two_devices_of_a_host_learn_what_one_learns_also_after_an_interruption(
+    one_on_jax, data, tmp_path
+):
     plan = plan_of(data, JAX_TASKS, [{"path": str(tmp_path), "devices": "all", "interrupt": 7}])
     devices = {"KERAS_BACKEND": "jax", "XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
     found = result_of(start_process(*plan, **devices))["runs"]
@@ -96,10 +113,15 @@ def test_two_hosts_learn_what_one_device_learns(one_on_jax, data, tmp_path):
         address = f"127.0.0.1:{free.getsockname()[1]}"
     hosts = {"KERAS_BACKEND": "jax", HOSTS: address, "KERAS_DISTRIBUTION_NUM_PROCESSES": "2"}
     plan = plan_of(data, JAX_TASKS, [{"path": str(tmp_path), "devices": "all"}])
-    processes = [start_process(*plan, **hosts, KERAS_DISTRIBUTION_PROCESS_ID=str(number)) for number in range(2)]
+    processes = [
+        start_process(*plan, **hosts, KERAS_DISTRIBUTION_PROCESS_ID=str(number))
+        for number in range(2)
+    ]
     try:
         for found in map(result_of, processes):
-            assert found["modules"] == ["jax"] and {run["devices"] for run in found["runs"].values()} == {2}
+            assert found["modules"] == ["jax"] and {
+                run["devices"] for run in found["runs"].values()
+            } == {2}
     finally:
         for process in processes:
             process.kill()
@@ -108,4 +130,5 @@ def test_two_hosts_learn_what_one_device_learns(one_on_jax, data, tmp_path):
         assert_equal_states(runs[0].path, runs[1].path, atol=1e-5)
         asked = [example["instance"] for example in runs[0].examples()]
         assert len(asked) > 0
-        assert_same(*(TASKS[task].predictor(run).predict(asked) for run in runs))  # on TensorFlow, as for export.py
+        # on TensorFlow, as for export.py
+        assert_same(*(TASKS[task].predictor(run).predict(asked) for run in runs))

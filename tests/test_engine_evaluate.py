@@ -10,17 +10,17 @@ import pytest
 from helpers import ROOT, contents_of, copy_of, full_disk, refusal, train_small
 from reference_recurrent import softmax
 
-from base.files import UserError
-from engine import evaluate as evaluation
-from engine.evaluate import append_scores, ensemble, evaluate, evaluate_all, read_scores
-from engine.run import Run
-from metrics.dialog import dialog_metrics
-from metrics.ranking import ranking_metrics
-from metrics.reading_comprehension import squad_metrics
-from tasks import TASKS
-from tasks.dialog.scoring import baselines_and_upper_bounds
-from tasks.reading_comprehension.scoring import predict
-from tasks.selection.scoring import score
+from colloquy.base.files import UserError
+from colloquy.engine import evaluate as evaluation
+from colloquy.engine.evaluate import append_scores, ensemble, evaluate, evaluate_all, read_scores
+from colloquy.engine.run import Run
+from colloquy.metrics.dialog import dialog_metrics
+from colloquy.metrics.ranking import ranking_metrics
+from colloquy.metrics.reading_comprehension import squad_metrics
+from colloquy.tasks import TASKS
+from colloquy.tasks.dialog.scoring import baselines_and_upper_bounds
+from colloquy.tasks.reading_comprehension.scoring import predict
+from colloquy.tasks.selection.scoring import score
 
 dialog, selection = TASKS["dialog"], TASKS["selection"]
 
@@ -51,10 +51,14 @@ def test_a_dialog_model_is_scored_beside_baselines(run, tmp_path, capsys):
     numbers, said, correct = columns_of(tmp_path / "said.txt")
     assert correct == [candidates[answer] for answer in split.answers]
     assert list(map(int, numbers)) == [number + 1 for number in split.dialog]
-    assert record["metrics"] == dialog_metrics(list(map(candidates.index, said)), split.answers, split.dialog)
+    assert record["metrics"] == dialog_metrics(
+        list(map(candidates.index, said)), split.answers, split.dialog
+    )
     assert record["counts"] == {"dialogs": 7, "responses": 48}
     assert baselines_and_upper_bounds(dataset, "test").items() <= record.items()
-    assert json.loads((run.path / "metrics.json").read_text())["test"]["metrics"] == record["metrics"]
+    assert (
+        json.loads((run.path / "metrics.json").read_text())["test"]["metrics"] == record["metrics"]
+    )
     printed = capsys.readouterr().out
     for kind, label in (("baselines", "baseline"), ("upper_bounds", "upper bound")):
         for name, metrics in record[kind].items():
@@ -69,36 +73,59 @@ def test_a_selection_model_is_scored_on_all_lines(selection_run, tmp_path, capsy
     split = selection.load_dataset(selection_run.dataset["path"]).splits["test"]
     scores, labels = columns_of(tmp_path / "scores.txt")
     assert list(map(int, labels)) == split.label.tolist()
-    assert record["metrics"] == ranking_metrics(np.array(scores, float), split.label, split.context).metrics
+    assert (
+        record["metrics"]
+        == ranking_metrics(np.array(scores, float), split.label, split.context).metrics
+    )
     assert record["counts"]["lines"] == len(split.label) == 110
     assert record["baselines"]["constant"]["R10@1"] == 0.0
     assert "TF-IDF" in capsys.readouterr().out
 
 
-def test_the_release_drops_partial_batches_and_counts_a_constant_score_as_right(selection_run, tmp_path):
+def test_the_release_drops_partial_batches_and_counts_a_constant_score_as_right(
+    selection_run, tmp_path
+):
     options = {"ties": "release", "partial_batches": "drop", "scores_out": tmp_path / "s"}
     record = evaluate(selection, selection_run.path, "dev", **options)
     assert record["counts"]["lines"] == 90  # three batches of 32 lines are 96: nine whole contexts
-    assert record["counts"]["contexts"] == 9 and len((tmp_path / "s").read_text().splitlines()) == 90
+    assert (
+        record["counts"]["contexts"] == 9 and len((tmp_path / "s").read_text().splitlines()) == 90
+    )
     assert record["baselines"]["constant"]["R10@1"] == 1.0
 
 
 def test_texts_of_corpora_are_no_markup(run, capsys):
-    metrics = {"metrics": {"per_response": 0.5}, "baselines": {"[laughs]": {}, "[/x]": {"per_response": 0.75}}}
+    metrics = {
+        "metrics": {"per_response": 0.5},
+        "baselines": {"[laughs]": {}, "[/x]": {"per_response": 0.75}},
+    }
     record = {**metrics, "counts": {"dialogs": 1, "responses": 2}}
     evaluation.print_record("[red] run", dialog, dialog.dataset_of(run), "dev", record)
     printed = capsys.readouterr().out
-    assert "baseline: [laughs]" in printed and "baseline: [/x]" in printed and "[red] run" in printed
+    assert (
+        "baseline: [laughs]" in printed and "baseline: [/x]" in printed and "[red] run" in printed
+    )
 
 
 # === Rows ===
 
 
 def test_a_row_says_what_trained_and_what_evaluated(run, tmp_path, monkeypatch):
-    trained = {"command": "python train.py", "hardware": "3 cores", "commit": "abc", "dirty": True, "versions": {}}
+    trained = {
+        "command": "python train.py",
+        "hardware": "3 cores",
+        "commit": "abc",
+        "dirty": True,
+        "versions": {},
+    }
     here = {"command": "python evaluate.py", "commit": "def", "dirty": False}
-    monkeypatch.setattr(evaluation, "provenance", lambda: {**here, "hardware": "5 cores", "versions": {"x": "1"}})
-    other, file = Run(run.path, {**run.record, **trained, "recipe": "mine"}), tmp_path / "scores.jsonl"
+    monkeypatch.setattr(
+        evaluation, "provenance", lambda: {**here, "hardware": "5 cores", "versions": {"x": "1"}}
+    )
+    other, file = (
+        Run(run.path, {**run.record, **trained, "recipe": "mine"}),
+        tmp_path / "scores.jsonl",
+    )
     record = evaluation.Evaluation(dialog, [other]).score("dev")
     append_scores(file, record)
     row, *baselines = read_scores(file)
@@ -107,9 +134,14 @@ def test_a_row_says_what_trained_and_what_evaluated(run, tmp_path, monkeypatch):
     measured = {"metrics": record["metrics"], "epochs": 8.0, "minutes": minutes}
     assert row == {"recipe": "mine", "seed": 1, **shared, **measured, **trained, "evaluation": here}
     expected = {f"baseline: {name}": metrics for name, metrics in record["baselines"].items()}
-    expected |= {f"upper bound: {name}": metrics for name, metrics in record["upper_bounds"].items()}
-    assert baselines == [{"recipe": name, **shared, "metrics": metrics} for name, metrics in expected.items()]
-    file.write_text(file.read_text("utf-8").rstrip(), encoding="utf-8")  # an editor may leave out the last newline
+    expected |= {
+        f"upper bound: {name}": metrics for name, metrics in record["upper_bounds"].items()
+    }
+    assert baselines == [
+        {"recipe": name, **shared, "metrics": metrics} for name, metrics in expected.items()
+    ]
+    # an editor may leave out the last newline
+    file.write_text(file.read_text("utf-8").rstrip(), encoding="utf-8")
     append_scores(file, {**record, "seed": 2})
     assert [each.get("seed") for each in read_scores(file)] == [1, *[None] * len(baselines), 2]
     with full_disk(file.stat().st_size), pytest.raises(UserError, match="jsonl cannot be written"):
@@ -118,17 +150,29 @@ def test_a_row_says_what_trained_and_what_evaluated(run, tmp_path, monkeypatch):
 
 def test_a_row_names_the_corpus_and_the_trainings_before_if_they_are_others(run, capsys):
     before = [{"corpus": "first", "epochs": 3.0, "seconds": 60.0}]
-    other = Run(run.path, {**run.record, "before": before, "dataset": {**run.dataset, "name": "elsewhere"}})
+    other = Run(
+        run.path, {**run.record, "before": before, "dataset": {**run.dataset, "name": "elsewhere"}}
+    )
     own = run.metrics()
     record = evaluation.Evaluation(dialog, [other]).score("dev", baselines=False)
     assert run.metrics() == own
-    assert (record["trained_on"], record["epochs_before"], record["recipe"]) == ("elsewhere", [3.0], "memma")
+    assert (record["trained_on"], record["epochs_before"], record["recipe"]) == (
+        "elsewhere",
+        [3.0],
+        "memma",
+    )
     assert record["minutes"] == round(run.history()[-1]["seconds"] / 60 + 1, 3)
-    assert not {"baselines", "upper_bounds"} & set(record) and "baseline" not in capsys.readouterr().out
+    assert (
+        not {"baselines", "upper_bounds"} & set(record)
+        and "baseline" not in capsys.readouterr().out
+    )
 
 
-def test_seeds_are_shown_side_by_side_and_each_model_and_dataset_is_loaded_once(swept, tmp_path, capsys):
-    file, splits = tmp_path / "scores.jsonl", ["dev", "dev-oov", "test"]  # the dataset has no dev-oov
+def test_seeds_are_shown_side_by_side_and_each_model_and_dataset_is_loaded_once(
+    swept, tmp_path, capsys
+):
+    # the dataset has no dev-oov
+    file, splits = tmp_path / "scores.jsonl", ["dev", "dev-oov", "test"]
     with (
         patch.object(Run, "load_model", autospec=True, side_effect=Run.load_model) as load_model,
         patch.object(dialog, "load_dataset", side_effect=dialog.load_dataset) as load_dataset,
@@ -152,22 +196,38 @@ def test_seeds_are_shown_side_by_side_and_each_model_and_dataset_is_loaded_once(
 @pytest.mark.parametrize(
     ("runs", "splits", "options", "message"),
     [
-        ("*", ["dev-oov", "test-oov"], {}, "no dataset of .* has examples in the splits dev-oov, test-oov"),
+        (
+            "*",
+            ["dev-oov", "test-oov"],
+            {},
+            "no dataset of .* has examples in the splits dev-oov, test-oov",
+        ),
         ("*", ["valid"], {}, "--split expects one of train, dev, .*Received: valid"),
         ("*", ["dev", "test"], {"scores_out": "x"}, "--scores_out is for one run and one split"),
         ("*", ["dev"], {"scores": "."}, "is a directory, expected a file"),
-        ("*", ["dev"], {"scores": ROOT / "README.md"}, "README.md: expected a JSON object per line"),
+        (
+            "*",
+            ["dev"],
+            {"scores": ROOT / "README.md"},
+            "README.md: expected a JSON object per line",
+        ),
         ("*-1", ["dev-oov"], {}, "task1 has no examples in the split dev-oov"),
         ("*-1", ["dev"], {"ties": "loss"}, "--ties is not for dialog, which has scores_out"),
         ("*-1", ["dev"], {"scores_out": "."}, "is a directory, expected a file"),
     ],
 )
-def test_wrong_options_are_refused_before_anything_is_scored(swept, runs, splits, options, message, monkeypatch):
+def test_wrong_options_are_refused_before_anything_is_scored(
+    swept, runs, splits, options, message, monkeypatch
+):
     monkeypatch.setattr(dialog, "measure", None)
-    assert re.search(message, refusal(evaluate_all, TASKS, str(swept / "runs" / runs), splits, **options))
+    assert re.search(
+        message, refusal(evaluate_all, TASKS, str(swept / "runs" / runs), splits, **options)
+    )
 
 
-def test_references_for_runs_of_several_tasks_are_refused(trained_dialog, trained_selection, tmp_path):
+def test_references_for_runs_of_several_tasks_are_refused(
+    trained_dialog, trained_selection, tmp_path
+):
     for name, run in (("bot", trained_dialog), ("dam", trained_selection)):
         (tmp_path / name).symlink_to(run.path)
     options = {"references": "answers.json", "data": "answers.json", "baselines": False}
@@ -181,7 +241,9 @@ def test_a_dataset_with_other_candidates_or_words_is_refused(run, prepared_dialo
     *words, one, two = file.read_text("utf-8").split()
     file.write_text("\n".join([*words, two, one]), encoding="utf-8")
     message = refusal(evaluate, dialog, run.path, "dev", data=other)
-    assert re.search("other has other words than .*: they come from different preparations", message)
+    assert re.search(
+        "other has other words than .*: they come from different preparations", message
+    )
     with open(other / "candidates.txt", "a") as file:
         file.write("see you\n")
     message = refusal(evaluate, dialog, run.path, "dev", data=other)
@@ -211,25 +273,46 @@ def second(run, path):
 
 def score_together(*runs, out, **options):
     pattern = ",".join(str(run.path) for run in runs)
-    evaluate_all(TASKS, pattern, ["dev"], baselines=False, scores_out=str(out), precision="float32", **options)
+    evaluate_all(
+        TASKS,
+        pattern,
+        ["dev"],
+        baselines=False,
+        scores_out=str(out),
+        precision="float32",
+        **options,
+    )
     return out
 
 
 @pytest.mark.slow
-def test_spans_are_found_by_the_geometric_mean_of_probabilities(trained_reading_comprehension, tmp_path, capsys):
-    run, task, out = trained_reading_comprehension, TASKS["reading_comprehension"], tmp_path / "scores.jsonl"
+def test_spans_are_found_by_the_geometric_mean_of_probabilities(
+    trained_reading_comprehension, tmp_path, capsys
+):
+    run, task, out = (
+        trained_reading_comprehension,
+        TASKS["reading_comprehension"],
+        tmp_path / "scores.jsonl",
+    )
     other, before = second(run, tmp_path / "other"), contents_of(run.path)
     said = score_together(run, other, out=tmp_path / "said.json", scores=out)
     split = task.dataset_of(run).splits["dev"]
-    models, (inputs, _) = [each.load_model() for each in (run, other)], split.collate(range(len(split)))
+    models, (inputs, _) = (
+        [each.load_model() for each in (run, other)],
+        split.collate(range(len(split))),
+    )
     joint = ensemble(task, models)
     p = np.sqrt(np.prod([softmax(model.predict_on_batch(inputs)) for model in models], axis=0))
-    np.testing.assert_allclose(softmax(joint.predict_on_batch(inputs)), p / p.sum(-1, keepdims=True), atol=1e-5)
+    np.testing.assert_allclose(
+        softmax(joint.predict_on_batch(inputs)), p / p.sum(-1, keepdims=True), atol=1e-5
+    )
     spans, _ = predict(joint, split)
     expected = {id: split.answer(row, *spans[row]) for row, id in enumerate(split.ids)}
     assert json.loads(said.read_text(encoding="utf-8")) == expected
     [row] = read_scores(out)
-    assert row["metrics"] == squad_metrics(expected, dict(zip(split.ids, split.answers, strict=True)))
+    assert row["metrics"] == squad_metrics(
+        expected, dict(zip(split.ids, split.answers, strict=True))
+    )
     assert (row["recipe"], row["ensemble"], row["seed"]) == ("bidaf", 2, 1)
     assert "ensemble of 2: bidaf" in capsys.readouterr().out
     assert contents_of(run.path) == before  # no run is the ensemble, so none gets its metrics
@@ -239,24 +322,37 @@ def test_candidates_are_ranked_by_the_geometric_mean_of_odds(trained_selection, 
     run, other = trained_selection, second(trained_selection, tmp_path / "other")
     found, _ = columns_of(score_together(run, other, run, out=tmp_path / "scores"))
     split = selection.dataset_of(run).splits["dev"]
-    one, two = (score(model, split, model.config) for model in (run.load_model(), other.load_model()))
+    one, two = (
+        score(model, split, model.config) for model in (run.load_model(), other.load_model())
+    )
     assert np.abs(one - two).max() > 0.01
     odds = np.exp(2 * one.astype("float64") + two) ** (1 / 3)
     np.testing.assert_allclose(np.array(found, float), np.log(odds), atol=1e-4)
 
 
-def test_responses_are_chosen_by_the_mean_of_probabilities_though_one_reads_fewer_fields(trained_dialog, tmp_path):
+def test_responses_are_chosen_by_the_mean_of_probabilities_though_one_reads_fewer_fields(
+    trained_dialog, tmp_path
+):
     run = trained_dialog
-    typed = train_small("dialog", run.dataset["path"], tmp_path, {"match_types": "true"}, epochs=0.25)
+    typed = train_small(
+        "dialog", run.dataset["path"], tmp_path, {"match_types": "true"}, epochs=0.25
+    )
     one, two = run.load_model(), typed.load_model()
     assert one.input.keys() < two.input.keys()
     joint = ensemble(dialog, [one, two])
-    inputs, _ = dialog.dataset_of(run).splits["dev"].collate([0, 3], two.config.reads, two.config.entities)
-    p = sum(softmax(model({name: inputs[name] for name in model.input})) for model in (one, two)) / 2
+    inputs, _ = (
+        dialog.dataset_of(run).splits["dev"].collate([0, 3], two.config.reads, two.config.entities)
+    )
+    p = (
+        sum(softmax(model({name: inputs[name] for name in model.input})) for model in (one, two))
+        / 2
+    )
     np.testing.assert_allclose(np.exp(np.asarray(joint(inputs), "float64")), p, atol=1e-5)
 
 
-def test_ensembles_refuse_models_that_differ(trained_generation, trained_selection, trained_dialog, tmp_path):
+def test_ensembles_refuse_models_that_differ(
+    trained_generation, trained_selection, trained_dialog, tmp_path
+):
     width = trained_selection.config.max_words
     shorter = copy_with(trained_selection, tmp_path / "shorter", "config", max_words=width - 1)
     for runs, message in (

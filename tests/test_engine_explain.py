@@ -13,10 +13,15 @@ from matplotlib.image import imread
 from rich.console import Console
 from scipy import ndimage
 
-from engine.explain import draw, explain_examples, heat_map
-from tasks import TASKS
+from colloquy.engine.explain import draw, explain_examples, heat_map
+from colloquy.tasks import TASKS
 
-MAP = {"title": "m", "rows": ["x", "yy"], "columns": ["a", "bcd", "e"], "weights": [[0.0, 2.0, -1.0], [1.0, 0.2, 0.5]]}
+MAP = {
+    "title": "m",
+    "rows": ["x", "yy"],
+    "columns": ["a", "bcd", "e"],
+    "weights": [[0.0, 2.0, -1.0], [1.0, 0.2, 0.5]],
+}
 DARKEST = np.array(colormaps["Blues"](1.0)[:3])
 
 
@@ -39,7 +44,8 @@ def test_a_picture_has_a_panel_per_map(tmp_path):
     draw([zero], tmp_path / "none.png")
     assert dark(tmp_path / "one.png").sum() > 300 and not dark(tmp_path / "none.png").any()
     detail = {**MAP, "group": "g"}
-    wide = {**MAP, "columns": list("abcdefghij") * 3, "weights": [[0.0] * 29 + [1.0]] * 2}  # two of them have no room
+    # two of them have no room
+    wide = {**MAP, "columns": list("abcdefghij") * 3, "weights": [[0.0] * 29 + [1.0]] * 2}
     draw([wide, wide, detail, detail, {**detail, "group": "h"}], tmp_path / "five.png")
     cells, _ = ndimage.label(dark(tmp_path / "five.png"))
     tops = collections.Counter(rows.start for rows, _ in ndimage.find_objects(cells))
@@ -54,7 +60,9 @@ def test_a_picture_that_cannot_be_written_says_so(tmp_path):
 @pytest.mark.parametrize("task", TASKS_ONE_FAST)
 def test_evaluate_explains_examples(task, request, tmp_path):
     run = request.getfixturevalue(f"trained_{task}")
-    done = ran("evaluate.py", f"--run={run.path}", "--explain=2", f"--out={tmp_path}", "--split=dev")
+    done = ran(
+        "evaluate.py", f"--run={run.path}", "--explain=2", f"--out={tmp_path}", "--split=dev"
+    )
     names = [f"example-{number}.{kind}" for number in (1, 2) for kind in ("json", "png")]
     assert sorted(path.name for path in tmp_path.iterdir()) == names
     kept = json.loads((tmp_path / "example-2.json").read_text(encoding="utf-8"))
@@ -75,7 +83,10 @@ def test_predict_fails_with_the_numbers_of_the_lines_without_an_answer(trained_s
     assert done.returncode == 1 and "no answer to 2 lines: 2, 3" in done.stderr
     assert "1 of 3 lines answered" in done.stderr
     answers = [json.loads(line) for line in (tmp_path / "out").read_text().splitlines()]
-    assert "scores" in answers[0] and [each["error"].split(":")[0] for each in answers[1:]] == ["line 2", "line 3"]
+    assert "scores" in answers[0] and [each["error"].split(":")[0] for each in answers[1:]] == [
+        "line 2",
+        "line 3",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +106,12 @@ def test_what_explain_takes(trained_selection, flags, message):
 
 
 def test_a_model_without_attention_says_so(tmp_path):
-    blind, examples = Mock(**{"explain.return_value": {"attention": []}}), [{"title": "dev, x", "instance": {}}]
-    message = refusal(explain_examples, blind, examples, tmp_path / "out", Console(file=io.StringIO()))
+    blind, examples = (
+        Mock(**{"explain.return_value": {"attention": []}}),
+        [{"title": "dev, x", "instance": {}}],
+    )
+    message = refusal(
+        explain_examples, blind, examples, tmp_path / "out", Console(file=io.StringIO())
+    )
     assert message == "dev, x: this model has no attention to show"
     assert not (tmp_path / "out").exists()

@@ -13,12 +13,12 @@ import pytest
 import tensorflow as tf
 from exported import WORDS, make_run
 
-from base.files import UserError
-from data.text_files import write_json
-from data.vocabulary import Vocabulary
-from engine import export as exporting
-from engine.run import BEST, EXAMPLES, VOCABULARY, Run
-from tasks import TASKS
+from colloquy.base.files import UserError
+from colloquy.data.text_files import write_json
+from colloquy.data.vocabulary import Vocabulary
+from colloquy.engine import export as exporting
+from colloquy.engine.run import BEST, EXAMPLES, VOCABULARY, Run
+from colloquy.tasks import TASKS
 
 
 @pytest.fixture(scope="module")
@@ -38,12 +38,12 @@ def archive(fails):
 
 
 def test_export_writes_the_version_asked_for_or_nothing(run, tmp_path, monkeypatch):
-    monkeypatch.setattr("tasks.selection.export.selection_archive", archive(fails=False))
+    monkeypatch.setattr("colloquy.tasks.selection.export.selection_archive", archive(fails=False))
     assert exporting.export(TASKS["selection"], run, tmp_path, version=7) == tmp_path / "7"
     assert {p.name for p in (tmp_path / "7").iterdir()} == {"saved_model.pb", "checksums.json"}
     sums = json.loads((tmp_path / "7" / "checksums.json").read_text())
     assert sums == {"saved_model.pb": [hashlib.sha256(b"x").hexdigest()]}
-    monkeypatch.setattr("tasks.selection.export.selection_archive", archive(fails=True))
+    monkeypatch.setattr("colloquy.tasks.selection.export.selection_archive", archive(fails=True))
     with pytest.raises(OSError, match="disk full"):
         exporting.export(TASKS["selection"], run, tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == ["7"]
@@ -59,12 +59,18 @@ def small_vocabulary(run, path):
     ("spoil", "backend", "message"),
     [
         (
-            lambda _, path: [(path / "out" / name).mkdir(parents=True) for name in ("1", "9", "notes")],
+            lambda _, path: [
+                (path / "out" / name).mkdir(parents=True) for name in ("1", "9", "notes")
+            ],
             "tensorflow",
             "out/1 exists: --version=10 is free",
         ),
         (lambda _, path: (path / "out").write_text("mine"), "tensorflow", "out is no directory"),
-        (lambda run, path: Run.create(path / "run", run.record), "tensorflow", "lacks vocabulary.txt"),
+        (
+            lambda run, path: Run.create(path / "run", run.record),
+            "tensorflow",
+            "lacks vocabulary.txt",
+        ),
         (small_vocabulary, "tensorflow", f"{VOCABULARY}: expected 11 words.* Received: 10"),
         (lambda *_: None, "jax", "KERAS_BACKEND=tensorflow.* Received: jax"),
     ],
@@ -81,15 +87,23 @@ def test_export_refuses(spoil, backend, message, run, tmp_path, monkeypatch):
 
 def test_the_printed_example_is_the_first_of_the_run(run, tmp_path, capsys):
     other = Run.create(tmp_path / "run", run.record, Vocabulary(WORDS))
-    candidates = ["it's a long answer, longer than a line has room for, and then some", '"yes"', "no"]
+    candidates = [
+        "it's a long answer, longer than a line has room for, and then some",
+        '"yes"',
+        "no",
+    ]
     instance = {"turns": ["a b", "c"], "candidates": candidates}
     write_json(other.path / EXAMPLES, [{"title": "dev, context 1", "instance": instance}])
-    printed, rank = exporting.example(TASKS["selection"], other), Mock(return_value={"order": "best", "scores": "high"})
+    printed, rank = (
+        exporting.example(TASKS["selection"], other),
+        Mock(return_value={"order": "best", "scores": "high"}),
+    )
     exec(printed, {"model": Mock(rank=rank), "tf": Mock(constant=lambda value: value)})
     assert rank.call_args.kwargs == {"turns": [["a b", "c"]], "candidates": [candidates]}
     assert capsys.readouterr().out == "best high\n"
     assert max(map(len, printed.splitlines())) <= 120
-    assert "how do i mount a usb stick?" in exporting.example(TASKS["selection"], run)  # which has none
+    # which has none
+    assert "how do i mount a usb stick?" in exporting.example(TASKS["selection"], run)
 
 
 def test_a_check_comes_before_what_fails_without_it():

@@ -4,16 +4,18 @@ import keras
 import numpy as np
 import pytest
 
-from engine.optimizers import LazyAdam, TwoRateAdam
-from layers.word_embedding import WordEmbedding
-from models.dam import DAMConfig
-from tasks import TASKS
+from colloquy.engine.optimizers import LazyAdam, TwoRateAdam
+from colloquy.layers.word_embedding import WordEmbedding
+from colloquy.models.dam import DAMConfig
+from colloquy.tasks import TASKS
 
 V, D = 7, 3
 
 
 def train(optimizer, sparse, batches, weights):
-    """The table after one step per batch; the loss is the sum of squares of the batch's vectors, place by place."""
+    """The table after one step per batch; the loss is the sum of squares of the batch's vectors,
+    place by place.
+    """
     layer = WordEmbedding(V, D, sparse_gradient=sparse)
     model = keras.Sequential([keras.Input((None,), dtype="int32"), layer])
     layer.set_weights([weights])

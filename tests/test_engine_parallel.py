@@ -5,7 +5,7 @@ import threading
 import keras
 import tensorflow as tf
 
-from engine import parallel
+from colloquy.engine import parallel
 
 
 def test_results_come_in_order_whatever_takes_longest():
@@ -32,5 +32,7 @@ def test_other_backends_compute_one_batch_at_a_time(monkeypatch):
 def test_one_batch_at_a_time_on_a_gpu(monkeypatch):
     monkeypatch.setattr(parallel.runtime, "available_cpus", lambda: 4)
     assert parallel.batches_at_once() == 4
-    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind=None: ["gpu"] if kind == "GPU" else [])
+    monkeypatch.setattr(
+        tf.config, "list_physical_devices", lambda kind=None: ["gpu"] if kind == "GPU" else []
+    )
     assert parallel.batches_at_once() == 1

@@ -6,9 +6,9 @@ import os
 import pytest
 from helpers import full_disk, refusal
 
-from base.config import Config
-from base.files import UserError
-from engine.predictor import BATCH, Predictor, predict_lines
+from colloquy.base.config import Config
+from colloquy.base.files import UserError
+from colloquy.engine.predictor import BATCH, Predictor, predict_lines
 
 
 class Double(Predictor):
@@ -34,7 +34,10 @@ class Double(Predictor):
 
 
 def write(path, texts):
-    path.write_text("".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in texts), encoding="utf-8")
+    path.write_text(
+        "".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in texts),
+        encoding="utf-8",
+    )
     return path
 
 
@@ -60,7 +63,9 @@ def test_lines_are_answered_in_order_and_in_batches_and_where_it_was_killed_it_c
 
 def test_a_malformed_line_gets_an_error_and_the_others_answers(tmp_path):
     source = tmp_path / "in"
-    source.write_bytes(b'{"text": "a"}\n{"text": 3}\n\xff\n' + b"[" * 200_000 + b'\n{"text": "b"}\n')
+    source.write_bytes(
+        b'{"text": "a"}\n{"text": 3}\n\xff\n' + b"[" * 200_000 + b'\n{"text": "b"}\n'
+    )
     for explain, more in ((False, {}), (True, {"attention": []})):
         out = tmp_path / f"out-{explain}"
         assert predict_lines(Double(), source, out, explain) == (5, [2, 3, 4])

@@ -7,8 +7,8 @@ import keras
 import pytest
 from helpers import ran, run_process
 
-from base.runtime import available_cpus
-from engine import provenance
+from colloquy.base.runtime import available_cpus
+from colloquy.engine import provenance
 
 
 @pytest.fixture(autouse=True)
@@ -56,6 +56,14 @@ def test_provenance_names_command_hardware_and_versions(monkeypatch):
 
 def test_a_module_is_called_by_its_name(tmp_path):
     (tmp_path / "kit").mkdir()
-    (tmp_path / "kit" / "say.py").write_text("from engine.provenance import command\n\nprint(command())\n")
-    done = ran("-m", "kit.say", "a b", by=run_process, PYTHONPATH=f"{tmp_path}{os.pathsep}{provenance.ROOT}")
+    (tmp_path / "kit" / "say.py").write_text(
+        "from colloquy.engine.provenance import command\n\nprint(command())\n"
+    )
+    done = ran(
+        "-m",
+        "kit.say",
+        "a b",
+        by=run_process,
+        PYTHONPATH=f"{tmp_path}{os.pathsep}{provenance.ROOT}",
+    )
     assert done.stdout == "python -m kit.say 'a b'\n"

@@ -1,4 +1,6 @@
-"""engine/run.py: nothing is lost, damage is named, one process writes a run, signals end training in order."""
+"""engine/run.py: nothing is lost, damage is named, one process writes a run, signals end training
+in order.
+"""
 
 import json
 import os
@@ -10,9 +12,19 @@ import numpy as np
 import pytest
 from helpers import contents_of, flip_bit, full_disk, refusal, train_small
 
-from base.files import CHECKSUMS, UserError
-from engine.run import BEST, CONFIG, EXAMPLES, HISTORY, LAST, METRICS, Run, State, signals_received
-from tasks import TASKS
+from colloquy.base.files import CHECKSUMS, UserError
+from colloquy.engine.run import (
+    BEST,
+    CONFIG,
+    EXAMPLES,
+    HISTORY,
+    LAST,
+    METRICS,
+    Run,
+    State,
+    signals_received,
+)
+from colloquy.tasks import TASKS
 
 
 @pytest.fixture
@@ -37,7 +49,10 @@ def own(trained_dialog, tmp_path):
         ("{", "config.json: expected JSON"),
         ('{"model": "transformer"}', "config.json: model: .*'dam'.* Received: transformer"),
         ('{"model": "dam", "config": {}}', r"config\.json: .*training is missing"),
-        ('{"model": "dam", "config": {}, "training": {}, "dataset": {"name": 5, "path": null}}', "name: .*string.*5"),
+        (
+            '{"model": "dam", "config": {}, "training": {}, "dataset": {"name": 5, "path": null}}',
+            "name: .*string.*5",
+        ),
         ("[]", r"config\.json: .* dictionary"),
     ],
 )
@@ -57,10 +72,15 @@ def test_wrong_values_in_the_config_are_named(copied):
         assert re.search(f"{CONFIG}: {message}", refusal(getattr, run, part))
 
 
-@pytest.mark.parametrize(("file", "how"), [(LAST, "--resume to continue"), ("notes.txt", "nothing to continue")])
+@pytest.mark.parametrize(
+    ("file", "how"), [(LAST, "--resume to continue"), ("notes.txt", "nothing to continue")]
+)
 def test_create_refuses_a_used_directory(file, how, copied):
     (copied.path / file).touch()
-    assert re.search(f"is in use: give another --workdir, or .*{how}", refusal(Run.create, copied.path, copied.record))
+    assert re.search(
+        f"is in use: give another --workdir, or .*{how}",
+        refusal(Run.create, copied.path, copied.record),
+    )
     assert [each.name for each in copied.path.iterdir()] == [file]
 
 
@@ -70,11 +90,15 @@ def test_a_run_that_ended_before_anything_was_saved_is_replaced(copied):
     Run.create(copied.path, copied.record)
     assert not (copied.path / "candidates.txt").exists()
     (copied.path / CONFIG).write_text('{"name": "a program of the user"}')
-    assert "config.json: the field model is missing" in refusal(Run.create, copied.path, copied.record)
+    assert "config.json: the field model is missing" in refusal(
+        Run.create, copied.path, copied.record
+    )
     assert (copied.path / CONFIG).exists()
 
 
-def test_of_two_trainings_started_at_once_in_a_new_directory_one_is_refused(prepared_dialog, tmp_path, monkeypatch):
+def test_of_two_trainings_started_at_once_in_a_new_directory_one_is_refused(
+    prepared_dialog, tmp_path, monkeypatch
+):
     create, usual = Run.create, ("dialog", prepared_dialog, tmp_path / "run")
 
     def create_late(*arguments):
@@ -99,11 +123,31 @@ def test_a_run_in_a_directory_behind_a_link_leaves_it_empty(copied):
     ("file", "content", "read", "message"),
     [
         (METRICS, "[1]", Run.metrics, "metrics.json: .* dictionary"),
-        (METRICS, '{"dev": {"confidence": {"slope": "x"}, "metrics": {}}}', Run.metrics, "slope: .* number"),
-        (EXAMPLES, '[{"title": "a"}]', Run.examples, "examples.json: the field 0.instance is missing"),
-        (HISTORY, '{"step": 1, "epoch": 1.0}\n\xff\n', Run.history, "history.jsonl, line 2: expected UTF-8"),
+        (
+            METRICS,
+            '{"dev": {"confidence": {"slope": "x"}, "metrics": {}}}',
+            Run.metrics,
+            "slope: .* number",
+        ),
+        (
+            EXAMPLES,
+            '[{"title": "a"}]',
+            Run.examples,
+            "examples.json: the field 0.instance is missing",
+        ),
+        (
+            HISTORY,
+            '{"step": 1, "epoch": 1.0}\n\xff\n',
+            Run.history,
+            "history.jsonl, line 2: expected UTF-8",
+        ),
         (HISTORY, '{"step": 1}\n', Run.history, "history.jsonl: the field 0.epoch is missing"),
-        (CHECKSUMS, '{"best.weights.h5": 5}', Run.load_model, "checksums.json: best.weights.h5: .* list"),
+        (
+            CHECKSUMS,
+            '{"best.weights.h5": 5}',
+            Run.load_model,
+            "checksums.json: best.weights.h5: .* list",
+        ),
     ],
 )
 def test_wrong_files_are_named(file, content, read, message, copied):
@@ -114,8 +158,13 @@ def test_wrong_files_are_named(file, content, read, message, copied):
 
 def test_sizes_that_the_weights_have_no_room_for_are_refused(trained_dialog, copied):
     (copied.path / BEST).write_bytes((trained_dialog.path / BEST).read_bytes())
-    run = Run(copied.path, {**copied.record, "config": {**copied.record["config"], "vocabulary_size": 10**9}})
-    assert re.search(f"{CONFIG}: a model of size 1,000,000,000 does not fit {BEST}", refusal(run.load_model))
+    run = Run(
+        copied.path,
+        {**copied.record, "config": {**copied.record["config"], "vocabulary_size": 10**9}},
+    )
+    assert re.search(
+        f"{CONFIG}: a model of size 1,000,000,000 does not fit {BEST}", refusal(run.load_model)
+    )
 
 
 def test_weights_with_nan_are_refused(trained_dialog, copied):
@@ -133,14 +182,24 @@ def test_hashed_words_need_no_room(trained_selection, tmp_path):
 
 def test_a_sealed_run_is_refused_when_a_file_that_answers_depend_on_is_altered(own):
     own.seal()
-    names = {CONFIG, BEST, "vocabulary.txt", "candidates.txt", "entities.txt", "knowledge.txt", "phrases.txt"}
+    names = {
+        CONFIG,
+        BEST,
+        "vocabulary.txt",
+        "candidates.txt",
+        "entities.txt",
+        "knowledge.txt",
+        "phrases.txt",
+    }
     assert names <= json.loads((own.path / CHECKSUMS).read_text()).keys()
     Run.open(own.path).load_model()
     own.save_metrics("dev", {"metrics": {"per_response": 0.5}})
     Run.open(own.path)
     for name in names:
         flip_bit(own.path / name)
-        with pytest.raises(UserError, match=f"({name} is damaged or was altered: {CHECKSUMS}|{name}: )"):
+        with pytest.raises(
+            UserError, match=f"({name} is damaged or was altered: {CHECKSUMS}|{name}: )"
+        ):
             Run.open(own.path).load_model()
         flip_bit(own.path / name)
     (own.path / "knowledge.txt").unlink()
@@ -154,32 +213,43 @@ def test_a_sealed_run_is_refused_when_a_file_that_answers_depend_on_is_altered(o
 def test_any_damage_is_named(own, name, read):
     for place in (0, 1 / 3, 1 / 2, 1):
         flip_bit(own.path / name, place)
-        assert re.search(f"{name} is damaged.* {CHECKSUMS} does not name its SHA-256", refusal(read, own))
+        assert re.search(
+            f"{name} is damaged.* {CHECKSUMS} does not name its SHA-256", refusal(read, own)
+        )
         flip_bit(own.path / name, place)
     read(own)
 
 
 def test_weights_and_states_of_another_model_are_refused(trained_selection, copied):
-    assert "holds no weights: expected best.weights.h5, which train.py writes" in refusal(copied.load_model)
+    assert "holds no weights: expected best.weights.h5, which train.py writes" in refusal(
+        copied.load_model
+    )
     for name in (BEST, LAST):
         (copied.path / name).write_bytes((trained_selection.path / name).read_bytes())
     assert "the weights do not fit" in refusal(copied.load_model)
     model = copied.build_model()
     task = TASKS["dialog"]
     model.compile(task.optimizer(task.Training(), 7, model.config))
-    assert re.search(r"the weights do not fit config.json. \d+ variables, not \d+", refusal(copied.restore, model))
+    assert re.search(
+        r"the weights do not fit config.json. \d+ variables, not \d+",
+        refusal(copied.restore, model),
+    )
 
 
-def test_the_checksum_before_counts_until_the_new_file_is_there(trained_dialog, copied, monkeypatch):
+def test_the_checksum_before_counts_until_the_new_file_is_there(
+    trained_dialog, copied, monkeypatch
+):
     model = trained_dialog.load_model()
     copied.save_best(model)
     before = (copied.path / BEST).read_bytes()
     model.set_weights([weight + 1 for weight in model.get_weights()])
     copied.save_best(model)
     assert len(json.loads((copied.path / CHECKSUMS).read_text())[BEST]) == 2
-    (copied.path / BEST).write_bytes(before)  # as if the process had been killed between the two writes
+    # as if the process had been killed between the two writes
+    (copied.path / BEST).write_bytes(before)
     copied.load_model()
-    monkeypatch.setattr("engine.run.publish", lambda *_: os.fsync(10**6))  # fails, as on a disk that is full only then
+    # fails, as on a disk that is full only then
+    monkeypatch.setattr("colloquy.engine.run.publish", lambda *_: os.fsync(10**6))
     for _ in range(3):
         model.set_weights([weight + 1 for weight in model.get_weights()])
         assert "cannot be written" in refusal(copied.save_best, model)
@@ -191,7 +261,10 @@ def test_a_full_disk_keeps_the_last_good_files(own, name):
     model, before = own.load_model(), contents_of(own.path)
     task = TASKS["dialog"]
     model.compile(task.optimizer(task.Training(), 7))
-    with full_disk(20_000), pytest.raises(UserError, match=f"{name} cannot be written: File too large"):
+    with (
+        full_disk(20_000),
+        pytest.raises(UserError, match=f"{name} cannot be written: File too large"),
+    ):
         own.save_best(model) if name == BEST else own.save(model, State())
     assert contents_of(own.path) == before
 

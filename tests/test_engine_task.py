@@ -8,30 +8,54 @@ from unittest.mock import Mock
 import pytest
 from helpers import refusal, run_script, train_small
 
-from base.config import describe_fields
-from engine import task as tasks_module
-from engine.task import fingerprint, sample_of, training_of
-from models import MODELS
-from tasks import RECIPES, TASKS
+from colloquy.base.config import describe_fields
+from colloquy.engine import task as tasks_module
+from colloquy.engine.task import fingerprint, sample_of, training_of
+from colloquy.models import MODELS
+from colloquy.tasks import RECIPES, TASKS
 
 
 @pytest.mark.parametrize(
     ("name", "settings", "message"),
     [
-        ("dialog", {"candidates": "[3, 5]"}, r"--set candidates=\[3, 5\]: .*task1 decides candidates, it is \(477"),
-        ("dialog", {"levels": "3"}, r"no field 'levels'\. The model has .*heads.*; its training has .*loss, "),
+        (
+            "dialog",
+            {"candidates": "[3, 5]"},
+            r"--set candidates=\[3, 5\]: .*task1 decides candidates, it is \(477",
+        ),
+        (
+            "dialog",
+            {"levels": "3"},
+            r"no field 'levels'\. The model has .*heads.*; its training has .*loss, ",
+        ),
         ("dialog", {"epochs": "Infinity"}, "epochs: .* finite number"),
         ("dialog", {"epochs": "1e30"}, "epochs: .* less than or equal to 1000000"),
-        ("dialog", {"validations_per_epoch": "1e-320"}, "validations_per_epoch: .* greater than or equal to"),
+        (
+            "dialog",
+            {"validations_per_epoch": "1e-320"},
+            "validations_per_epoch: .* greater than or equal to",
+        ),
         ("dialog", {"batch_size": "0.5"}, "batch_size: .* valid integer"),
         ("dialog", {"seed": str(2**32)}, "seed: .* less than 4294967296"),
         ("dialog", {"precision": "float64"}, "precision: .*'float16'. Received: float64"),
-        ("selection", {"embedding_dim": "9"}, "embedding_dim=9: .* decides embedding_dim, it is 7$"),
+        (
+            "selection",
+            {"embedding_dim": "9"},
+            "embedding_dim=9: .* decides embedding_dim, it is 7$",
+        ),
         ("selection", {"compatibility": "tf2"}, "expects paper or release"),
         ("selection", {"conv_filters": "[16]"}, r"conv_filters\.1 is missing"),
         ("selection", {"negatives": "hard"}, "negatives: .* 'file' or 'fresh'. Received: hard"),
-        ("generation", {"vocabulary_size": "5"}, r"--set vocabulary_size=5: .* decides vocabulary_size, it is \d+"),
-        ("reading_comprehension", {"characters": "3"}, r"--set characters=3: .* decides characters"),
+        (
+            "generation",
+            {"vocabulary_size": "5"},
+            r"--set vocabulary_size=5: .* decides vocabulary_size, it is \d+",
+        ),
+        (
+            "reading_comprehension",
+            {"characters": "3"},
+            r"--set characters=3: .* decides characters",
+        ),
     ],
 )
 def test_wrong_settings_are_refused_and_leave_nothing(name, settings, message, data, tmp_path):
@@ -41,7 +65,9 @@ def test_wrong_settings_are_refused_and_leave_nothing(name, settings, message, d
 
 def test_compatibility_release_sets_what_the_release_is(prepared):
     task, settings = TASKS["selection"], {"compatibility": "release", "variant": "last"}
-    config, training = task.configure(MODELS["dam"], task.load_dataset(prepared), task.divide(MODELS["dam"], settings))
+    config, training = task.configure(
+        MODELS["dam"], task.load_dataset(prepared), task.divide(MODELS["dam"], settings)
+    )
     assert (config.masking, config.scalar_bias, config.response_rows) == ("release", True, True)
     assert training.loss_clip == 10.0
 
@@ -49,9 +75,13 @@ def test_compatibility_release_sets_what_the_release_is(prepared):
 def test_settings_of_a_former_version_are_left_out_if_they_are_off():
     settings = {"epochs": 3.0, "label_smoothing": 0.0}
     run = SimpleNamespace(path="old", record={"training": settings})
-    assert training_of(TASKS["generation"], run, seed=5) == TASKS["generation"].Training(epochs=3.0, seed=5)
+    assert training_of(TASKS["generation"], run, seed=5) == TASKS["generation"].Training(
+        epochs=3.0, seed=5
+    )
     settings["label_smoothing"] = 0.1
-    assert "old: Training has no field 'label_smoothing'" in refusal(training_of, TASKS["generation"], run)
+    assert "old: Training has no field 'label_smoothing'" in refusal(
+        training_of, TASKS["generation"], run
+    )
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -60,7 +90,9 @@ def test_train_shows_every_setting_with_its_default_and_meaning(name):
     printed = run_script("train.py", f"--model={name}", "--show_settings").stdout
     configs = spec.config, TASKS[spec.task].Training
     titles = [f"{config.__module__}.{config.__qualname__}\n" for config in configs]
-    assert printed.startswith(f"The model, {titles[0]}") and f"\nIts training, {titles[1]}" in printed
+    assert (
+        printed.startswith(f"The model, {titles[0]}") and f"\nIts training, {titles[1]}" in printed
+    )
     for config in configs:
         for name, _, default, meaning in describe_fields(config):
             shown = f"  {name}  (" if default == "" else f"  --set {name}={default}  ("
@@ -71,7 +103,9 @@ def test_recipes_have_known_settings():
     for name, recipe in RECIPES.items():
         spec = MODELS[recipe.model]
         TASKS[spec.task].Training.of(recipe.training)
-        assert {field.partition(".")[0] for field in recipe.config} <= spec.config.model_fields.keys(), name
+        assert {
+            field.partition(".")[0] for field in recipe.config
+        } <= spec.config.model_fields.keys(), name
 
 
 def small(text="x", then=lambda: None):
@@ -82,7 +116,9 @@ def small(text="x", then=lambda: None):
         (directory / "prepared" / "task1" / "file").write_text(text)
         then()
 
-    return SimpleNamespace(name="small", sample_path="prepared/task1", make_sample=Mock(side_effect=make_sample))
+    return SimpleNamespace(
+        name="small", sample_path="prepared/task1", make_sample=Mock(side_effect=make_sample)
+    )
 
 
 @pytest.fixture
@@ -91,14 +127,22 @@ def in_empty_directory(tmp_path, monkeypatch):
     monkeypatch.setattr(tasks_module, "fingerprint", lambda task: "abc")
 
 
-def test_a_sample_is_made_once_for_each_state_of_the_code(in_empty_directory, tmp_path, monkeypatch):
+def test_a_sample_is_made_once_for_each_state_of_the_code(
+    in_empty_directory, tmp_path, monkeypatch
+):
     task = small()
     found = sample_of(task)
-    assert found == pathlib.Path("build/sample-small-abc/prepared/task1") and (found / "file").read_text() == "x"
+    assert (
+        found == pathlib.Path("build/sample-small-abc/prepared/task1")
+        and (found / "file").read_text() == "x"
+    )
     assert sample_of(task) == found and task.make_sample.call_count == 1
     assert [path.name for path in (tmp_path / "build").iterdir()] == ["sample-small-abc"]
     monkeypatch.setattr(tasks_module, "fingerprint", lambda task: "def")
-    assert sample_of(task) == pathlib.Path("build/sample-small-def/prepared/task1") and task.make_sample.call_count == 2
+    assert (
+        sample_of(task) == pathlib.Path("build/sample-small-def/prepared/task1")
+        and task.make_sample.call_count == 2
+    )
 
 
 def test_of_two_that_make_it_at_once_the_first_stays(in_empty_directory, tmp_path):
@@ -116,7 +160,9 @@ def test_the_fingerprint_is_that_of_the_code(monkeypatch, tmp_path):
     for folder in ("data", "tasks"):
         (tmp_path / folder).mkdir()
     monkeypatch.setattr(tasks_module, "ROOT", tmp_path)
-    monkeypatch.setattr(tasks_module.inspect, "getfile", lambda _: str(tmp_path / "tasks" / "task.py"))
+    monkeypatch.setattr(
+        tasks_module.inspect, "getfile", lambda _: str(tmp_path / "tasks" / "task.py")
+    )
     states = set()
     for words, code in ("a", ""), ("b", ""), ("b", "1"):
         (tmp_path / "data" / "words.txt").write_text(words)

@@ -1,4 +1,6 @@
-"""engine/train.py: the loop on a model of one layer, exact resumes, small runs of every task, refusals, the display."""
+"""engine/train.py: the loop on a model of one layer, exact resumes, small runs of every task,
+refusals, the display.
+"""
 
 import dataclasses
 import io
@@ -15,14 +17,14 @@ import numpy as np
 import pytest
 from helpers import SMALL_RUNS, at_step, check_same_training, refusal, train_small, weights_of_run
 
-from base import runtime
-from engine.devices import OneDevice
-from engine.evaluate import evaluate
-from engine.run import BEST, HISTORY, LAST, Run, locked
-from engine.task import Training
-from engine.train import LOG_INTERVAL, Progress, resume, start, train
-from models import MODELS
-from tasks import TASKS
+from colloquy.base import runtime
+from colloquy.engine.devices import OneDevice
+from colloquy.engine.evaluate import evaluate
+from colloquy.engine.run import BEST, HISTORY, LAST, Run, locked
+from colloquy.engine.task import Training
+from colloquy.engine.train import LOG_INTERVAL, Progress, resume, start, train
+from colloquy.models import MODELS
+from colloquy.tasks import TASKS
 
 dialog, selection = TASKS["dialog"], TASKS["selection"]
 
@@ -31,11 +33,15 @@ dialog, selection = TASKS["dialog"], TASKS["selection"]
 
 
 class Numbers:
-    """A task of lists of numbers of different lengths; the model learns their product with a weight."""
+    """A task of lists of numbers of different lengths; the model learns their product with a
+    weight.
+    """
 
     Training, best_score = Training, 1.0
     scores, left, dev = (), (), 100
-    """Scores of the validations, default: ever better ones; those that are left; contexts of dev."""
+    """Scores of the validations, default: ever better ones; those that are left; contexts of
+    dev.
+    """
 
     def __init__(self, **values):
         vars(self).update(values)
@@ -82,7 +88,11 @@ class NumbersRun(Run):
 
 def trained(path, targets, task=None, total=None, save_minutes=10.0, **settings):
     """Trains one epoch of `targets`, or continues; returns the run."""
-    usual = {"epochs": (total or len(targets)) / len(targets), "precision": "float32", "learning_rate": 0.25}
+    usual = {
+        "epochs": (total or len(targets)) / len(targets),
+        "precision": "float32",
+        "learning_rate": 0.25,
+    }
     path.mkdir(exist_ok=True)
     run = NumbersRun(path, {"training": Training(**{**usual, **settings}).to_json()})
     dataset = types.SimpleNamespace(path="data", splits={"train": targets, "dev": "dev"})
@@ -98,18 +108,30 @@ def test_history_has_the_mean_loss_of_each_interval(tmp_path, capsys):
     task = Numbers(scores=[0.5, 0.25])
     run = trained(tmp_path / "run", targets, task, learning_rate=0.0, validations_per_epoch=2)
     rows = run.history()
-    assert [row["step"] for row in rows] == [STEPS, 2 * STEPS] and [row["epoch"] for row in rows] == [0.5, 1.0]
+    assert [row["step"] for row in rows] == [STEPS, 2 * STEPS] and [
+        row["epoch"] for row in rows
+    ] == [0.5, 1.0]
     for row, part in zip(rows, np.split(targets, 2), strict=True):
         assert row["loss"] == pytest.approx(np.mean(part**2), rel=1e-4)
     assert rows[0]["accuracy"] == 0.5 and 0 < rows[0]["seconds"] < rows[1]["seconds"]
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].endswith("run: 1 parameters, steps per epoch: 46, steps between validations: 23")
-    assert lines[1].startswith("step 23  epoch 0.50  loss ") and lines[1].endswith("dev: accuracy 0.5000  (best)")
-    assert lines[2].startswith("step 46  epoch 1.00  loss ") and lines[2].endswith("dev: accuracy 0.2500")
+    assert lines[0].endswith(
+        "run: 1 parameters, steps per epoch: 46, steps between validations: 23"
+    )
+    assert lines[1].startswith("step 23  epoch 0.50  loss ") and lines[1].endswith(
+        "dev: accuracy 0.5000  (best)"
+    )
+    assert lines[2].startswith("step 46  epoch 1.00  loss ") and lines[2].endswith(
+        "dev: accuracy 0.2500"
+    )
 
 
-def test_tensorboard_has_loss_learning_rate_and_gradient_norm_at_each_log_step(tmp_path, monkeypatch):
-    """The learning rate is inverse to the step, and too small to move the weight, as is the clipped gradient."""
+def test_tensorboard_has_loss_learning_rate_and_gradient_norm_at_each_log_step(
+    tmp_path, monkeypatch
+):
+    """The learning rate is inverse to the step, and too small to move the weight, as is the clipped
+    gradient.
+    """
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
     from tensorboard.util.tensor_util import make_ndarray
 
@@ -122,7 +144,9 @@ def test_tensorboard_has_loss_learning_rate_and_gradient_norm_at_each_log_step(t
     events = EventAccumulator(str(tmp_path / "run" / "tensorboard")).Reload()
 
     def scalars(name):
-        return {event.step: float(make_ndarray(event.tensor_proto)) for event in events.Tensors(name)}
+        return {
+            event.step: float(make_ndarray(event.tensor_proto)) for event in events.Tensors(name)
+        }
 
     found, rates, norms = map(scalars, ("loss", "learning_rate", "gradient_norm"))
     ends = [LOG_INTERVAL, 2 * LOG_INTERVAL, STEPS]
@@ -130,7 +154,8 @@ def test_tensorboard_has_loss_learning_rate_and_gradient_norm_at_each_log_step(t
     for begin, end in zip([0, *ends], ends, strict=False):
         assert found[end] == pytest.approx(np.mean(targets[begin:end] ** 2), rel=1e-4)
         assert rates[end] == pytest.approx(1e-30 / (1 + end), rel=1e-4)
-        assert norms[end] == pytest.approx(2 * abs(targets[end - 1] * noise[end - 1]), rel=1e-4)  # before clipping
+        # before clipping
+        assert norms[end] == pytest.approx(2 * abs(targets[end - 1] * noise[end - 1]), rel=1e-4)
     assert scalars("dev/accuracy") == {STEPS: 0.5}
 
 
@@ -154,8 +179,12 @@ def test_early_stopping_says_why_and_can_be_extended(tmp_path, capsys, scores, p
     assert "data was changed: it has 4 steps per epoch" in message
 
 
-@pytest.mark.parametrize(("dev", "per_epoch", "validations"), [(100, 1, 3), (100, 5, 5), (99, 1, 8)])
-def test_the_best_score_ends_training_only_where_it_is_no_chance(tmp_path, dev, per_epoch, validations):
+@pytest.mark.parametrize(
+    ("dev", "per_epoch", "validations"), [(100, 1, 3), (100, 5, 5), (99, 1, 8)]
+)
+def test_the_best_score_ends_training_only_where_it_is_no_chance(
+    tmp_path, dev, per_epoch, validations
+):
     """After three validations and one epoch; never on a small dev."""
     task = Numbers(scores=[1.0] * 40, dev=dev)
     run = trained(tmp_path / "run", np.ones(5), task, total=40, validations_per_epoch=per_epoch)
@@ -167,14 +196,18 @@ def test_a_loss_that_is_not_finite_keeps_the_last_good_state(tmp_path, wrong):
     targets = np.ones(3 * STEPS)
     targets[STEPS + 4] = wrong
     message = refusal(trained, tmp_path / "run", targets, validations_per_epoch=3, save_minutes=0.0)
-    assert f"run: the loss of step 28 is {wrong}, so training stopped; try a lower --learning_rate" in message
+    assert (
+        f"run: the loss of step 28 is {wrong}, so training stopped; try a lower --learning_rate"
+        in message
+    )
     assert re.search("train.py --resume --workdir=.*run continues from step 23$", message)
     run = Run(tmp_path / "run", {})
     assert run.saved_state().step == STEPS and [row["step"] for row in run.history()] == [STEPS]
     assert (run.path / BEST).is_file()
 
 
-LEAP = {"optimizer": lambda *_: keras.optimizers.SGD(1e39)}  # makes the weight infinite; the loss before is finite
+# makes the weight infinite; the loss before is finite
+LEAP = {"optimizer": lambda *_: keras.optimizers.SGD(1e39)}
 
 
 @pytest.mark.parametrize(
@@ -182,21 +215,31 @@ LEAP = {"optimizer": lambda *_: keras.optimizers.SGD(1e39)}  # makes the weight 
     [
         (LEAP, "weights", {"validations_per_epoch": 5}),
         (LEAP, "weights", {"save_minutes": 0.0}),
-        *(({"scores": [value]}, "metrics", {"validations_per_epoch": 5}) for value in (np.nan, np.inf)),
+        *(
+            ({"scores": [value]}, "metrics", {"validations_per_epoch": 5})
+            for value in (np.nan, np.inf)
+        ),
     ],
 )
-def test_what_is_not_finite_is_neither_scored_nor_saved(tmp_path, monkeypatch, values, wrong, settings):
-    monkeypatch.setattr("engine.train.LOG_INTERVAL", 1)
+def test_what_is_not_finite_is_neither_scored_nor_saved(
+    tmp_path, monkeypatch, values, wrong, settings
+):
+    monkeypatch.setattr("colloquy.engine.train.LOG_INTERVAL", 1)
     message = refusal(trained, tmp_path / "run", np.ones(5), Numbers(**values), **settings)
-    assert re.search(f"the {wrong} after step 1 are not finite, so .*; nothing was saved before", message)
+    assert re.search(
+        f"the {wrong} after step 1 are not finite, so .*; nothing was saved before", message
+    )
     assert not Run(tmp_path / "run", {}).saved()
 
 
 def test_a_training_is_traced_once_whatever_the_shapes(tmp_path, monkeypatch):
     traced, original = [], keras.Model.compute_loss
-    monkeypatch.setattr(keras.Model, "compute_loss", lambda self, *batch: traced.append(1) or original(self, *batch))
+    monkeypatch.setattr(
+        keras.Model, "compute_loss", lambda self, *batch: traced.append(1) or original(self, *batch)
+    )
     run = trained(tmp_path / "run", np.ones(31), validations_per_epoch=4)
-    assert len(run.history()) == 4 and len(traced) == 1  # tracing takes longer than all steps of a small run
+    # tracing takes longer than all steps of a small run
+    assert len(run.history()) == 4 and len(traced) == 1
 
 
 def test_resume_is_exact_after_any_step_into_any_shape(tmp_path):
@@ -206,7 +249,10 @@ def test_resume_is_exact_after_any_step_into_any_shape(tmp_path):
     assert [row["step"] for row in whole.history()] == [4, 8, 12, 16, 17]
     for step in (1, 4, 6, 7, 11, 16):
         path = tmp_path / str(step)
-        with at_step(step, lambda: os.kill(os.getpid(), signal.SIGTERM)), pytest.raises(KeyboardInterrupt):
+        with (
+            at_step(step, lambda: os.kill(os.getpid(), signal.SIGTERM)),
+            pytest.raises(KeyboardInterrupt),
+        ):
             trained(path, targets, **settings)
         assert Run(path, {}).saved_state().step == step
         check_same_training(trained(path, targets, **settings), whole)
@@ -226,7 +272,7 @@ def test_an_extended_run_keeps_its_validation_steps_and_continues_exactly(tmp_pa
 
 
 def test_a_killed_process_loses_no_more_than_was_not_saved(tmp_path, monkeypatch):
-    monkeypatch.setattr("engine.train.LOG_INTERVAL", 2)
+    monkeypatch.setattr("colloquy.engine.train.LOG_INTERVAL", 2)
     targets, die = np.linspace(-1, 1, 7), Mock(side_effect=MemoryError)
     whole = trained(tmp_path / "whole", targets, total=14)
     with at_step(10, die), pytest.raises(MemoryError):
@@ -246,7 +292,12 @@ def test_a_killed_process_loses_no_more_than_was_not_saved(tmp_path, monkeypatch
 
 def train_quickly(data, workdir, **settings):
     """Trains the model that compiles fastest: epochs of 7 steps."""
-    usual = {"batch_size": 4, "embedding_dim": 5, "validations_per_epoch": 1, "precision": "float32"}
+    usual = {
+        "batch_size": 4,
+        "embedding_dim": 5,
+        "validations_per_epoch": 1,
+        "precision": "float32",
+    }
     return start(dialog, "supervised-embeddings", data, workdir, {**usual, **settings})
 
 
@@ -254,7 +305,10 @@ def train_quickly(data, workdir, **settings):
 def test_a_signal_saves_and_resume_continues_exactly(prepared_dialog, tmp_path, number, step):
     whole = train_quickly(prepared_dialog, tmp_path / "whole", epochs=1.5714)
     message = rf"^interrupted; train.py --resume --workdir=.*/run continues from step {step}$"
-    with at_step(step, lambda: os.kill(os.getpid(), number)), pytest.raises(KeyboardInterrupt, match=message):
+    with (
+        at_step(step, lambda: os.kill(os.getpid(), number)),
+        pytest.raises(KeyboardInterrupt, match=message),
+    ):
         train_quickly(prepared_dialog, tmp_path / "run", epochs=1.5714)
     (tmp_path / "run" / f".{LAST}.x7").mkdir()  # what a killed process was writing in
     (tmp_path / "run" / ".env.local").touch()
@@ -268,16 +322,33 @@ def test_a_signal_saves_and_resume_continues_exactly(prepared_dialog, tmp_path, 
 
 def test_a_directory_that_vanishes_is_one_sentence(prepared_dialog, tmp_path):
     with at_step(3, lambda: shutil.rmtree(tmp_path / "run")):
-        assert "cannot be written: No such file" in refusal(train_quickly, prepared_dialog, tmp_path / "run")
+        assert "cannot be written: No such file" in refusal(
+            train_quickly, prepared_dialog, tmp_path / "run"
+        )
 
 
 @pytest.mark.parametrize("task", SMALL_RUNS)
 def test_a_run_holds_all_that_is_needed(task, request):
     run = request.getfixturevalue(f"trained_{task}")
-    names = {"config.json", "vocabulary.txt", "best.weights.h5", "last.npz", "history.jsonl", "examples.json"}
+    names = {
+        "config.json",
+        "vocabulary.txt",
+        "best.weights.h5",
+        "last.npz",
+        "history.jsonl",
+        "examples.json",
+    }
     assert names <= {file.name for file in run.path.iterdir()}
     assert list((run.path / "tensorboard").rglob("events*"))
-    assert {"command", "hardware", "commit", "dirty", "versions", "devices", "before"} <= run.record.keys()
+    assert {
+        "command",
+        "hardware",
+        "commit",
+        "dirty",
+        "versions",
+        "devices",
+        "before",
+    } <= run.record.keys()
     assert run.finished() and run.training.seed == 1
 
 
@@ -293,9 +364,13 @@ SCORES = {
 def test_the_best_weights_are_those_of_the_best_validation(task, request):
     run = request.getfixturevalue(f"trained_{task}")
     best = max(run.history(), key=SCORES[task])
-    metrics, score = TASKS[task].validate(run.load_model(), TASKS[task].dataset_of(run).splits["dev"])
+    metrics, score = TASKS[task].validate(
+        run.load_model(), TASKS[task].dataset_of(run).splits["dev"]
+    )
     assert score == pytest.approx(SCORES[task](best), rel=1e-4)
-    assert metrics == pytest.approx({metric: best[metric] for metric in metrics}, rel=1e-4, abs=1e-5)
+    assert metrics == pytest.approx(
+        {metric: best[metric] for metric in metrics}, rel=1e-4, abs=1e-5
+    )
 
 
 @pytest.mark.slow
@@ -313,7 +388,8 @@ def test_auto_precision_is_chosen_once_and_kept(prepared_dialog, tmp_path, monke
     run = train_quickly(prepared_dialog, tmp_path / "run", epochs=0.25, precision="auto")
     assert run.training.precision == "bfloat16"
     assert evaluate(dialog, run.path, baselines=False)["precision"] == "bfloat16"
-    monkeypatch.setattr(runtime, "bfloat16_instructions", lambda *_: None)  # moved to another machine
+    # moved to another machine
+    monkeypatch.setattr(runtime, "bfloat16_instructions", lambda *_: None)
     resume(dialog, run.path, epochs=0.5)
     assert Run.open(run.path).training.precision == "bfloat16"
     assert evaluate(dialog, run.path, baselines=False)["precision"] == "float32"
@@ -327,7 +403,9 @@ def test_auto_precision_is_chosen_once_and_kept(prepared_dialog, tmp_path, monke
 def test_a_finished_run_says_so(trained_dialog, capsys):
     before = (trained_dialog.path / "config.json").read_text()
     resume(dialog, trained_dialog.path)
-    assert "is finished, after 8 epochs; --epochs=N with more continues it" in capsys.readouterr().out
+    assert (
+        "is finished, after 8 epochs; --epochs=N with more continues it" in capsys.readouterr().out
+    )
     assert (trained_dialog.path / "config.json").read_text() == before
 
 
@@ -346,7 +424,9 @@ def with_path(path):
 def with_another_dataset(run):
     data = shutil.copytree(run.dataset["path"], run.path / "other")
     (data / "vocabulary.txt").unlink()
-    (data / "word_embedding.pkl").write_bytes(pickle.dumps(np.zeros((900, 7), "float32").tolist(), protocol=2))
+    (data / "word_embedding.pkl").write_bytes(
+        pickle.dumps(np.zeros((900, 7), "float32").tolist(), protocol=2)
+    )
     return {"data": data}
 
 
@@ -371,8 +451,14 @@ def test_start_refuses_datasets_that_do_not_suit(prepared, prepared_dialog, tmp_
     assert "expected a dataset for models of selection. Received: one for 'dialog'" in message
     broken = shutil.copytree(prepared, tmp_path / "broken")
     train_lines, dev, test = pickle.loads((broken / "data.pkl").read_bytes())
-    for kept, message in ([], "training needs examples in the split dev"), ([1], "dev cannot be scored: .*neg"):
-        fewer = {name: [row for row, y in zip(rows, dev["y"], strict=True) if y in kept] for name, rows in dev.items()}
+    for kept, message in (
+        ([], "training needs examples in the split dev"),
+        ([1], "dev cannot be scored: .*neg"),
+    ):
+        fewer = {
+            name: [row for row, y in zip(rows, dev["y"], strict=True) if y in kept]
+            for name, rows in dev.items()
+        }
         (broken / "data.pkl").write_bytes(pickle.dumps((train_lines, fewer, test)))
         assert re.search(message, refusal(train_small, "selection", broken, tmp_path / "run"))
         assert not (tmp_path / "run").exists()

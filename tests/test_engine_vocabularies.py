@@ -1,4 +1,6 @@
-"""`engine.vocabularies`: data prepared with the words of a run, and trainings that start from one."""
+"""`engine.vocabularies`: data prepared with the words of a run, and trainings that start from
+one.
+"""
 
 import json
 import shutil
@@ -7,13 +9,18 @@ import numpy as np
 import pytest
 from helpers import TASKS_ONE_FAST, ran, script_refusal, train_small
 
-from base.files import UserError
-from data.prepared import FACTS, VOCABULARY
-from engine.evaluate import evaluate
-from engine.run import Run
-from tasks import TASKS
+from colloquy.base.files import UserError
+from colloquy.data.prepared import FACTS, VOCABULARY
+from colloquy.engine.evaluate import evaluate
+from colloquy.engine.run import Run
+from colloquy.tasks import TASKS
 
-CORPORA = {"selection": "smn", "dialog": "babi-dialog", "generation": "conversations", "reading_comprehension": "squad"}
+CORPORA = {
+    "selection": "smn",
+    "dialog": "babi-dialog",
+    "generation": "conversations",
+    "reading_comprehension": "squad",
+}
 
 
 @pytest.fixture(params=TASKS_ONE_FAST)
@@ -27,15 +34,24 @@ def case(request, tmp_path):
 
 
 @pytest.mark.parametrize("given", ["run", "dataset"])
-def test_data_prepared_with_the_words_of_a_run_or_of_its_dataset_have_its_scores(given, case, tmp_path):
+def test_data_prepared_with_the_words_of_a_run_or_of_its_dataset_have_its_scores(
+    given, case, tmp_path
+):
     task, run, raw, data = case
     words = run.path if given == "run" else data
-    flags = {"corpus": CORPORA[task.name], "source": raw, "vocabulary_of": words, "out": tmp_path / "out"}
+    flags = {
+        "corpus": CORPORA[task.name],
+        "source": raw,
+        "vocabulary_of": words,
+        "out": tmp_path / "out",
+    }
     ran("prepare.py", *(f"--{name}={value}" for name, value in flags.items()))
     out = tmp_path / "out" / "task1" if task.name == "dialog" else tmp_path / "out"
     assert (out / VOCABULARY).read_bytes() == (run.path / VOCABULARY).read_bytes()
     how = {"baselines": False, "precision": "float32"}
-    expected, found = (evaluate(task, run.path, "dev", data=each, **how)["metrics"] for each in (data, out))
+    expected, found = (
+        evaluate(task, run.path, "dev", data=each, **how)["metrics"] for each in (data, out)
+    )
     assert found == expected
     facts = json.loads((out / "dataset.json").read_text())
     assert facts["settings"]["vocabulary_of"] == str(words)
@@ -43,7 +59,9 @@ def test_data_prepared_with_the_words_of_a_run_or_of_its_dataset_have_its_scores
 
 def refused(words, out, *flags):
     """The message of prepare.py about words of a run or dataset that it refuses."""
-    message = script_refusal("prepare.py", "--corpus=smn", f"--vocabulary_of={words}", f"--out={out}", *flags)
+    message = script_refusal(
+        "prepare.py", "--corpus=smn", f"--vocabulary_of={words}", f"--out={out}", *flags
+    )
     assert not out.exists()
     return message
 
@@ -51,7 +69,10 @@ def refused(words, out, *flags):
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"task": "dialog"}, "expected a dataset for models of selection. Received: one for 'dialog'"),
+        (
+            {"task": "dialog"},
+            "expected a dataset for models of selection. Received: one for 'dialog'",
+        ),
         ({"hashed_words": "9"}, "expected hashed_words of at least 0. Received: '9'"),
         ({"text": {"tokenizer": "no", "lower": True}}, "tokenizer: input should be"),
     ],
@@ -65,39 +86,61 @@ def test_a_dataset_that_cannot_give_its_words_is_refused(changes, reason, prepar
 
 def test_a_training_starts_from_the_weights_of_a_run(case, tmp_path):
     task, run, _, data = case
-    begun = train_small(task.name, data, tmp_path / "begun", init_from=run.path, epochs=1e-6, learning_rate=0.0)
-    for weight, other in zip(begun.load_model().get_weights(), run.load_model().get_weights(), strict=True):
+    begun = train_small(
+        task.name, data, tmp_path / "begun", init_from=run.path, epochs=1e-6, learning_rate=0.0
+    )
+    for weight, other in zip(
+        begun.load_model().get_weights(), run.load_model().get_weights(), strict=True
+    ):
         np.testing.assert_allclose(weight, other, atol=1e-6)
     [first, second] = begun.trainings()
     row = run.history()[-1]
     facts = {"corpus": run.dataset["name"], "epochs": row["epoch"], "seconds": row["seconds"]}
     assert first == {**facts, "command": run.record["command"]}
-    assert second == {**first, "epochs": begun.history()[-1]["epoch"], "seconds": begun.history()[-1]["seconds"]}
+    assert second == {
+        **first,
+        "epochs": begun.history()[-1]["epoch"],
+        "seconds": begun.history()[-1]["seconds"],
+    }
 
 
-def test_a_new_layer_starts_fresh_and_one_too_few_is_refused(trained_reading_comprehension, tmp_path, capsys):
+def test_a_new_layer_starts_fresh_and_one_too_few_is_refused(
+    trained_reading_comprehension, tmp_path, capsys
+):
     run, task = trained_reading_comprehension, TASKS["reading_comprehension"]
     data = task.dataset_of(run).path
     start = {"epochs": 1e-6, "learning_rate": 0.0}
-    grown = train_small(task.name, data, tmp_path / "grown", {"self_attention": "true"}, init_from=run.path, **start)
+    grown = train_small(
+        task.name, data, tmp_path / "grown", {"self_attention": "true"}, init_from=run.path, **start
+    )
     assert f"{run.path} lacks self_attention:" in capsys.readouterr().out
     how = {"data": data, "baselines": False, "precision": "float32"}
     scores = [evaluate(task, each.path, "dev", **how)["metrics"] for each in (run, grown)]
     assert scores[0] == scores[1]  # self-attention starts as the identity
-    with pytest.raises(UserError, match=r"expected self_attention/.*, as in the run. Received: a model without"):
+    with pytest.raises(
+        UserError, match=r"expected self_attention/.*, as in the run. Received: a model without"
+    ):
         train_small(task.name, data, tmp_path / "less", init_from=grown.path, **start)
 
 
-def test_words_of_another_task_and_flags_that_they_decide_are_refused(trained_dialog, trained_selection, tmp_path):
+def test_words_of_another_task_and_flags_that_they_decide_are_refused(
+    trained_dialog, trained_selection, tmp_path
+):
     out, source = tmp_path / "out", f"--source={tmp_path}"
-    message = f"--vocabulary_of expects a run of selection. Received: {trained_dialog.path}, of dialog"
+    message = (
+        f"--vocabulary_of expects a run of selection. Received: {trained_dialog.path}, of dialog"
+    )
     assert message in refused(trained_dialog.path, out, source)
-    assert "--min_count is not for --vocabulary_of" in refused(trained_selection.path, out, source, "--min_count=3")
+    assert "--min_count is not for --vocabulary_of" in refused(
+        trained_selection.path, out, source, "--min_count=3"
+    )
 
 
 def test_other_words_and_other_shapes_are_refused(trained_selection, prepared, tmp_path):
     with pytest.raises(UserError, match=r"expected .* of shape"):
-        train_small("selection", prepared, tmp_path / "a", {"levels": "0"}, init_from=trained_selection.path)
+        train_small(
+            "selection", prepared, tmp_path / "a", {"levels": "0"}, init_from=trained_selection.path
+        )
     other = shutil.copytree(trained_selection.path, tmp_path / "other")
     words = (other / VOCABULARY).read_text().split("\n")
     (other / VOCABULARY).write_text("\n".join([*words[:2], "no-word", *words[3:]]))

@@ -9,15 +9,15 @@ import pytest
 from helpers import to_numpy
 from layer_cases import CASES, B, D, J, S, T, V, call, outputs_of
 
-from layers.attention import Attention
-from layers.attention_flow import AttentionFlow
-from layers.attentive_module import AttentiveModule
-from layers.cross_match import CrossMatch
-from layers.match_aggregation import MatchAggregation
-from layers.memory_attention import MemoryAttention
-from layers.ordered_words import OrderedWords
-from layers.recurrent import RecurrentDecoder, RecurrentEncoder
-from layers.shortcut import Shortcut
+from colloquy.layers.attention import Attention
+from colloquy.layers.attention_flow import AttentionFlow
+from colloquy.layers.attentive_module import AttentiveModule
+from colloquy.layers.cross_match import CrossMatch
+from colloquy.layers.match_aggregation import MatchAggregation
+from colloquy.layers.memory_attention import MemoryAttention
+from colloquy.layers.ordered_words import OrderedWords
+from colloquy.layers.recurrent import RecurrentDecoder, RecurrentEncoder
+from colloquy.layers.shortcut import Shortcut
 
 PADDED = [name for name, each in CASES.items() if each.pads]
 
@@ -36,12 +36,18 @@ def as_json(config):
 @pytest.mark.parametrize("policy", ("float32", "mixed_bfloat16"))
 @pytest.mark.parametrize("name", CASES)
 def test_saves_and_loads_and_knows_its_output(name, policy):
-    """From JSON: class, arguments, dtype policy, with the weights the same outputs; shapes and dtypes of symbols."""
+    """From JSON: class, arguments, dtype policy, with the weights the same outputs; shapes and
+    dtypes of symbols.
+    """
     (layer, outputs), inputs = shared(name, policy), CASES[name].inputs
-    again = keras.saving.deserialize_keras_object(as_json(keras.saving.serialize_keras_object(layer)))
+    again = keras.saving.deserialize_keras_object(
+        as_json(keras.saving.serialize_keras_object(layer))
+    )
     assert type(again) is type(layer) and as_json(again.get_config()) == as_json(layer.get_config())
     assert again.dtype_policy.name == policy
-    policies = ([part.dtype_policy.name for part in each._flatten_layers()] for each in (again, layer))
+    policies = (
+        [part.dtype_policy.name for part in each._flatten_layers()] for each in (again, layer)
+    )
     assert len({*map(tuple, policies)}) == 1
     call(again, inputs)
     again.set_weights(layer.get_weights())
@@ -52,7 +58,9 @@ def test_saves_and_loads_and_knows_its_output(name, policy):
     )
     for found, expected in zip(keras.tree.flatten(call(layer, symbols)), outputs, strict=True):
         assert tuple(found.shape) == tuple(expected.shape)
-        assert keras.backend.standardize_dtype(found.dtype) == keras.backend.standardize_dtype(expected.dtype)
+        assert keras.backend.standardize_dtype(found.dtype) == keras.backend.standardize_dtype(
+            expected.dtype
+        )
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -70,9 +78,13 @@ def test_half_precision_is_near_float32(name):
 @pytest.mark.parametrize("garbage", (0.0, -40.0))
 @pytest.mark.parametrize("name", PADDED)
 def test_ignores_padding(name, garbage):
-    """More of it, filled with anything, changes no output that counts; what it adds is beside them."""
+    """More of it, filled with anything, changes no output that counts; what it adds is beside
+    them.
+    """
     (layer, outputs), counts = shared(name), CASES[name].inputs.get(CASES[name].counts)
-    for found, expected in zip(outputs_of(layer, CASES[name].padded(garbage)), map(to_numpy, outputs), strict=True):
+    for found, expected in zip(
+        outputs_of(layer, CASES[name].padded(garbage)), map(to_numpy, outputs), strict=True
+    ):
         found = found[tuple(slice(n) for n in expected.shape)]
         if counts is not None:
             found, expected = found[counts], expected[counts]

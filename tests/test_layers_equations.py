@@ -1,4 +1,6 @@
-"""Every layer computes its equations: its cases against loops over them, one example at a time, without padding."""
+"""Every layer computes its equations: its cases against loops over them, one example at a time,
+without padding.
+"""
 
 import itertools
 
@@ -9,19 +11,36 @@ import pytest
 import reference as ref
 import reference_recurrent as recurrent
 from helpers import to_numpy
-from layer_cases import CASES, MATCH_TABLES, B, D, E, J, S, T, V, built, case, floats, numbers, outputs_of, real
+from layer_cases import (
+    CASES,
+    MATCH_TABLES,
+    B,
+    D,
+    E,
+    J,
+    S,
+    T,
+    V,
+    built,
+    case,
+    floats,
+    numbers,
+    outputs_of,
+    real,
+)
 
-from layers.attention import Attention, AttentionCell
-from layers.attention_flow import AttentionFlow
-from layers.bag_of_words import BagOfWords
-from layers.lexical_match import LexicalMatch
-from layers.match_aggregation import pooled_size
-from layers.positions import PositionalEncoding
-from layers.recurrent import AFTER, BEFORE, STATES, RecurrentEncoder
-from layers.self_attention import SelfAttention
-from layers.shortcut import Shortcut
+from colloquy.layers.attention import Attention, AttentionCell
+from colloquy.layers.attention_flow import AttentionFlow
+from colloquy.layers.bag_of_words import BagOfWords
+from colloquy.layers.lexical_match import LexicalMatch
+from colloquy.layers.match_aggregation import pooled_size
+from colloquy.layers.positions import PositionalEncoding
+from colloquy.layers.recurrent import AFTER, BEFORE, STATES, RecurrentEncoder
+from colloquy.layers.self_attention import SelfAttention
+from colloquy.layers.shortcut import Shortcut
 
-# === The loops of each layer: from the layer, the number of an example and all inputs to that example's outputs ===
+# === The loops of each layer: from the layer, the number of an example and all inputs to that
+# example's outputs ===
 
 
 def rows(loops):
@@ -63,7 +82,12 @@ def cross_in_loops(layer, b, utterance, response, scores, u_mask, r_mask):
 def images_in_loops(layer, b, matches, mask):
     images = np.stack(matches, axis=-1)[b]
     release = layer.masking == "release"
-    return [[ref.aggregate_in_loops(image, m, layer, 1.5, release) for image, m in zip(images, mask[b], strict=True)]]
+    return [
+        [
+            ref.aggregate_in_loops(image, m, layer, 1.5, release)
+            for image, m in zip(images, mask[b], strict=True)
+        ]
+    ]
 
 
 def hops_in_loops(layer, b, query, sentences, mask, *times):
@@ -74,19 +98,30 @@ def hops_in_loops(layer, b, query, sentences, mask, *times):
     return ref.hop_in_loops(query[b], memories, mask[b], layer)
 
 
-def pointers_in_loops(layer, b, state, sentences, seen, mentions, vectors, distances, conditions=None):
+def pointers_in_loops(
+    layer, b, state, sentences, seen, mentions, vectors, distances, conditions=None
+):
     timed, met = sentences[b].astype("float64") + vectors[distances[b].argmax(axis=-1)], [None] * T
     met = met if conditions is None else conditions[b, :, :, 1:].swapaxes(1, 2)
-    scores = [ref.point_in_loops(state[b, t], timed[t], seen[b, t], mentions[b], layer, met[t]) for t in range(T)]
-    return [[sum(each[e - 1] for e in row if e) for row in layer.entity_CK.numpy()] for each in scores], scores
+    scores = [
+        ref.point_in_loops(state[b, t], timed[t], seen[b, t], mentions[b], layer, met[t])
+        for t in range(T)
+    ]
+    return [
+        [sum(each[e - 1] for e in row if e) for row in layer.entity_CK.numpy()] for each in scores
+    ], scores
 
 
 def match_types_in_loops(layer, b, state, mentions, seen):
-    """The vector of a group's type counts for a candidate if one of the group was mentioned, however often."""
+    """The vector of a group's type counts for a candidate if one of the group was mentioned,
+    however often.
+    """
     members, types, groups = MATCH_TABLES.values()
     gain = np.zeros((T, len(groups)))
     for t, (c, row) in itertools.product(range(T), enumerate(groups)):
-        said = {0} | {e + 1 for m in range(S) for e in range(E) if seen[b, t, m] and mentions[b, m, e]}
+        said = {0} | {
+            e + 1 for m in range(S) for e in range(E) if seen[b, t, m] and mentions[b, m, e]
+        }
         for group in row[row > 0] - 1:
             if set(members[group]) & said - {0}:
                 gain[t, c] += state[b, t] @ to_numpy(layer.type_YD)[types[group]]
@@ -99,14 +134,20 @@ def cosines_in_loops(layer, b, context, responses):
 
 
 LOOPS = {
-    "Attention": lambda layer, b, x, memory, mask: recurrent.attention_in_loops(x[b], memory[b][mask[b]], layer),
+    "Attention": lambda layer, b, x, memory, mask: recurrent.attention_in_loops(
+        x[b], memory[b][mask[b]], layer
+    ),
     "AttentionFlow": two_texts(ref.flow_in_loops),
     "AttentiveModule": attentive_in_loops,
     "BagOfWords": rows(ref.sum_in_loops),
     "BiLSTM": one_text(recurrent.bilstm_in_loops),
     "CharacterCNN": rows(lambda ids, layer: ref.cnn_in_loops(ids[ids > 0], layer)),
     "CrossMatch": cross_in_loops,
-    "Dense": rows(lambda x, layer: np.tanh(x @ ref.float64(*layer.weights)[0] + ref.float64(*layer.weights)[1])),
+    "Dense": rows(
+        lambda x, layer: np.tanh(
+            x @ ref.float64(*layer.weights)[0] + ref.float64(*layer.weights)[1]
+        )
+    ),
     "DynamicBiLSTM": two_texts(recurrent.dynamic_in_loops),
     "EntityPointer": pointers_in_loops,
     "Highway": rows(ref.highway_in_loops),
@@ -119,8 +160,12 @@ LOOPS = {
     "PositionalEncoding": lambda layer, b, x: [
         x[b] + layer.weight_K.numpy()[:S, None] * ref.signal_in_loops(S, D, 10.0)
     ],
-    "RecurrentEncoder": lambda layer, b, x, mask: recurrent.encode_in_loops(x[b][mask[b]].astype("float64"), layer),
-    "ReversibleWordEmbedding": lambda layer, b, x, _: [[layer.embeddings.numpy() @ row for row in x[b]]],
+    "RecurrentEncoder": lambda layer, b, x, mask: recurrent.encode_in_loops(
+        x[b][mask[b]].astype("float64"), layer
+    ),
+    "ReversibleWordEmbedding": lambda layer, b, x, _: [
+        [layer.embeddings.numpy() @ row for row in x[b]]
+    ],
     "SelfAttention": one_text(ref.self_attention_in_loops),
     "SentenceGRU": rows(recurrent.sentence_in_loops),
     "Shortcut": lambda layer, b, output, state: [ref.join_in_loops(output[b], state[b], layer)],
@@ -132,7 +177,9 @@ MORE = {
     "AttentionFlow, one way": layer_cases.flow(c2q=False),
     "CrossMatch, release": layer_cases.cross(masking="release"),
     **{  # all remainders after division by 3
-        f"MatchAggregation, release, {turns} turns": layer_cases.aggregation(turns, words, words, masking="release")
+        f"MatchAggregation, release, {turns} turns": layer_cases.aggregation(
+            turns, words, words, masking="release"
+        )
         for turns, words in ((5, 13), (2, 9), (7, 10))
     },
     "MemoryAttention, 11, untimed": layer_cases.memory(False, heads=11),
@@ -141,14 +188,21 @@ MORE = {
         f"RecurrentEncoder {cell} {layers} {merge}": case(
             RecurrentEncoder, cell, 2 * D, layers, bool(merge), merge or "sum", inputs=TEXT
         )
-        for cell, layers, merge in (("gru", 2, "sum"), ("gru", 1, ""), ("lstm", 1, "concat"), ("lstm", 2, ""))
+        for cell, layers, merge in (
+            ("gru", 2, "sum"),
+            ("gru", 1, ""),
+            ("lstm", 1, "concat"),
+            ("lstm", 2, ""),
+        )
     },
     "Shortcut gated tanh": case(Shortcut, "gated", "tanh", inputs=CASES["Shortcut gated"].inputs),
 }
 """Settings whose equations alone are compared."""
 EVERY = CASES | MORE
 NOT_HERE = ("DialogState", "IdTable", "TimeFeature", "RecurrentDecoder")
-"""The first: tests/test_tasks_dialog_action_mask.py, the last: `test_decoder_and_its_steps_match_loops`."""
+"""The first: tests/test_tasks_dialog_action_mask.py, the last:
+`test_decoder_and_its_steps_match_loops`.
+"""
 
 
 def check(layer, inputs):
@@ -157,7 +211,9 @@ def check(layer, inputs):
         expected = LOOPS[type(layer).__name__](layer, b, *inputs.values())
         for y, wanted in zip(outputs, expected, strict=False):
             found, real = y[b].copy(), tuple(map(slice, np.shape(wanted)))
-            np.testing.assert_allclose(found[real], wanted, rtol=1e-4, atol=1e-4, err_msg=f"example {b}")
+            np.testing.assert_allclose(
+                found[real], wanted, rtol=1e-4, atol=1e-4, err_msg=f"example {b}"
+            )
             assert np.ptp(wanted) > 0.01  # which says something
             if not isinstance(layer, (AttentionFlow, SelfAttention)):
                 found[real] = 0.0
@@ -172,10 +228,23 @@ def test_matches_its_equations(name):
 
 NOTHING = {
     **{f"Attention {score}": "mask" for score in ("additive", "dot", "general", "scaled_dot")},
-    **{"AttentiveModule": "query_mask", "AttentiveModule, scalar bias": "query_mask", "BiLSTM": "mask"},
-    **{"BagOfWords, none": "ids", "BagOfWords, interleaved": "ids", "CharacterCNN": "ids", "SentenceGRU": "ids"},
+    **{
+        "AttentiveModule": "query_mask",
+        "AttentiveModule, scalar bias": "query_mask",
+        "BiLSTM": "mask",
+    },
+    **{
+        "BagOfWords, none": "ids",
+        "BagOfWords, interleaved": "ids",
+        "CharacterCNN": "ids",
+        "SentenceGRU": "ids",
+    },
     **{"CrossMatch": "response_mask", "EntityPointer": "seen", "LexicalMatch": "responses"},
-    **{"LexicalMatch, stems": "context", "MatchTypes": "seen", "RecurrentEncoder gru concat": "mask"},
+    **{
+        "LexicalMatch, stems": "context",
+        "MatchTypes": "seen",
+        "RecurrentEncoder gru concat": "mask",
+    },
     **{"MemoryAttention": "mask", "MemoryAttention, plain": "mask"},
     **{"OrderedWords, attention": "ids", "OrderedWords, position": "ids"},
 }
@@ -187,7 +256,9 @@ def test_nothing_gives_zeros(name, empty):
     """And the other example what it gives anyway."""
     layer, inputs = CASES[name].build(), CASES[name].inputs
     nothing = np.concatenate([np.zeros_like(inputs[empty][:1]), inputs[empty][1:]])
-    for found, expected in zip(outputs_of(layer, inputs | {empty: nothing}), outputs_of(layer, inputs), strict=True):
+    for found, expected in zip(
+        outputs_of(layer, inputs | {empty: nothing}), outputs_of(layer, inputs), strict=True
+    ):
         assert not found[0].any() and expected[0].any()
         np.testing.assert_allclose(found[1], expected[1], atol=1e-5)
 
@@ -205,7 +276,12 @@ def test_character_cnn_takes_words_of_one_letter():
 
 def test_order_and_places_of_words():
     """Padding has no place; more words than places are taken; another order is another sentence."""
-    for name in ("OrderedWords, position", "OrderedWords, attention", "SentenceGRU", "BagOfWords, interleaved"):
+    for name in (
+        "OrderedWords, position",
+        "OrderedWords, attention",
+        "SentenceGRU",
+        "BagOfWords, interleaved",
+    ):
         layer, [ids] = built(name)
         first = ids[0].reshape(-1, S)[0]
         texts = [first, first[::-1], first * (np.arange(S) == 0), first * (np.arange(S) != 2)]
@@ -237,8 +313,13 @@ def test_how_layers_start():
 
 
 DROPPING = {"CharacterCNN": CASES["CharacterCNN"]}
-DROPPING |= {f"decoder of {n}": layer_cases.decoder("luong_dot", layers=n, dropout=0.9) for n in (1, 2)}
-DROPPING |= {f"encoder of {n}": case(RecurrentEncoder, "gru", D, n, False, dropout=0.9, inputs=TEXT) for n in (1, 2)}
+DROPPING |= {
+    f"decoder of {n}": layer_cases.decoder("luong_dot", layers=n, dropout=0.9) for n in (1, 2)
+}
+DROPPING |= {
+    f"encoder of {n}": case(RecurrentEncoder, "gru", D, n, False, dropout=0.9, inputs=TEXT)
+    for n in (1, 2)
+}
 
 
 @pytest.mark.parametrize("name", DROPPING)
@@ -246,7 +327,9 @@ def test_drops_in_training_only(name):
     """And recurrent layers only between two of them."""
     keras.utils.set_random_seed(1)
     layer, inputs = DROPPING[name].build(), list(DROPPING[name].inputs.values())
-    plain, again, *trained = (to_numpy(keras.tree.flatten(layer(*inputs, training=i > 1))[0]) for i in range(5))
+    plain, again, *trained = (
+        to_numpy(keras.tree.flatten(layer(*inputs, training=i > 1))[0]) for i in range(5)
+    )
     np.testing.assert_array_equal(again, plain)
     assert (max(np.abs(each - plain).max() for each in trained) > 0.01) == ("1" not in name)
 
@@ -258,7 +341,10 @@ DECODERS = [
     {"attention": attention, "cell": cell, "layers": layers}
     for attention, cell, layers in itertools.product(ATTENTIONS, STATES, (1, 2))
 ]
-WHOLE = [{"attention": attention, "cell": "gru", "layers": 2, "output": "all"} for attention in ATTENTIONS]
+WHOLE = [
+    {"attention": attention, "cell": "gru", "layers": 2, "output": "all"}
+    for attention in ATTENTIONS
+]
 
 
 @pytest.mark.parametrize("settings", [*DECODERS, *WHOLE], ids=str)
@@ -272,7 +358,9 @@ def test_decoder_and_its_steps_match_loops(settings):
         stepped.append(to_numpy(output))
         looks.append(weights)
     for b, n in enumerate(mask.sum(axis=1)):
-        outputs, last, weights = recurrent.decode_in_loops(y[b], memory[b, :n], [state[b] for state in states], layer)
+        outputs, last, weights = recurrent.decode_in_loops(
+            y[b], memory[b, :n], [state[b] for state in states], layer
+        )
         np.testing.assert_allclose(found[b], outputs, atol=1e-5)
         np.testing.assert_allclose(np.array(stepped)[:, b], outputs, atol=1e-5)
         for state, expected in zip(after, last, strict=True):
@@ -282,11 +370,15 @@ def test_decoder_and_its_steps_match_loops(settings):
         else:
             assert np.ptp(weights, axis=1).min() > 0.005
             padded = np.pad(weights, ((0, 0), (0, S - n)))
-            np.testing.assert_allclose(np.array([to_numpy(look)[b] for look in looks]), padded, atol=1e-5)
+            np.testing.assert_allclose(
+                np.array([to_numpy(look)[b] for look in looks]), padded, atol=1e-5
+            )
 
 
 def test_attention_cell_has_the_sizes_of_its_cell_and_context():
-    cell = AttentionCell(keras.layers.LSTMCell(D), Attention("additive", S, name="look"), True, name="first")
+    cell = AttentionCell(
+        keras.layers.LSTMCell(D), Attention("additive", S, name="look"), True, name="first"
+    )
     cell.build_for(E, D)
     assert cell.state_size == [D, D, -1, -1, -1] and cell.output_size == 2 * D
 
@@ -302,7 +394,9 @@ def test_lexical_match_is_zero_in_training_and_where_texts_share_nothing(name):
     if layer.stems:
         layer.stem.assign(np.arange(V + 1))
     for response in ([5, 6], [0, 0], [layer.unknown_id, 0]):
-        assert not to_numpy(layer(np.array([[[3, layer.unknown_id]]]), np.array([[response]]))).any()
+        assert not to_numpy(
+            layer(np.array([[[3, layer.unknown_id]]]), np.array([[response]]))
+        ).any()
 
 
 def test_a_fresh_lexical_match_has_each_word_as_its_stem_and_counts_all_alike():
@@ -310,7 +404,9 @@ def test_a_fresh_lexical_match_has_each_word_as_its_stem_and_counts_all_alike():
     context, responses = np.array([[[9, 3], [4, 0]]]), np.array([[[4, 5, 0], [0, 0, 0], [3, 8, 9]]])
     repeated = np.array([[[9, 3, 3], [4, 9, 0]]]), np.array([[[4, 5, 4], [0, 0, 0], [3, 8, 9]]])
     expected = to_numpy(plain(context, responses))
-    np.testing.assert_allclose(expected, [[16 / np.sqrt(3 * 2), 0, 16 * 2 / np.sqrt(3 * 3)]], rtol=1e-5)
+    np.testing.assert_allclose(
+        expected, [[16 / np.sqrt(3 * 2), 0, 16 * 2 / np.sqrt(3 * 3)]], rtol=1e-5
+    )
     np.testing.assert_array_equal(to_numpy(stemmed(context, responses)), expected)
     np.testing.assert_array_equal(to_numpy(stemmed(*repeated)), expected)
     assert stemmed.stem.dtype == "int32"
@@ -319,4 +415,6 @@ def test_a_fresh_lexical_match_has_each_word_as_its_stem_and_counts_all_alike():
 def test_pooled_size_counts_the_cells_of_two_poolings():
     for size in range(1, 60):
         cells = np.zeros((size, 1, 1, 1)), np.ones((size, 1, 1), bool)
-        assert pooled_size(size) == len(ref.max_pool_in_loops(*ref.max_pool_in_loops(*cells, 3), 3)[0])
+        assert pooled_size(size) == len(
+            ref.max_pool_in_loops(*ref.max_pool_in_loops(*cells, 3), 3)[0]
+        )

@@ -10,7 +10,7 @@ from gradients import gradients_of
 from helpers import to_numpy
 from reference import max_pool_in_loops
 
-from layers.masking import masked_softmax, max_pool_3d, release_softmax, zero_padding
+from colloquy.layers.masking import masked_softmax, max_pool_3d, release_softmax, zero_padding
 
 A, H, Q, K = 2, 3, 5, 7  # leading axes, queries, keys
 HALF = ("float16", "bfloat16")
@@ -75,15 +75,22 @@ def test_masked_softmax_has_finite_gradients(garbage):
     mask = np.array([[True] * K, [True] * 3 + [False] * 4, [False] * K])
     logits = np.where(mask, logits, garbage).astype("float32")
     value = np.arange(K, dtype="float32")
-    p, gradient = gradients_of(lambda x: masked_softmax(x, mask), [logits], np.broadcast_to(value, logits.shape))
+    p, gradient = gradients_of(
+        lambda x: masked_softmax(x, mask), [logits], np.broadcast_to(value, logits.shape)
+    )
     expected = p * (value - (p @ value)[:, None])  # d(p . v) / dx = p (v - p . v)
     np.testing.assert_allclose(gradient, expected, atol=1e-5)
 
 
 def test_masked_softmax_with_some_real_keeps_rows_without_a_real_key():
     rng = np.random.default_rng(0)
-    logits, mask = rng.normal(size=(2, 5, 7)).astype("float32"), np.arange(7) < np.array([[[0]], [[3]]])
-    found, whole = (to_numpy(masked_softmax(logits, mask, some_real=some)) for some in (True, False))
+    logits, mask = (
+        rng.normal(size=(2, 5, 7)).astype("float32"),
+        np.arange(7) < np.array([[[0]], [[3]]]),
+    )
+    found, whole = (
+        to_numpy(masked_softmax(logits, mask, some_real=some)) for some in (True, False)
+    )
     np.testing.assert_array_equal(found[1], whole[1])
     np.testing.assert_allclose(found[0], 1 / 7, rtol=1e-6)
     assert not whole[0].any() and not found[1, :, 3:].any()

@@ -1,4 +1,6 @@
-"""Layers in one operation, without padding or with a gradient of their own, against the plain way, also backwards."""
+"""Layers in one operation, without padding or with a gradient of their own, against the plain way,
+also backwards.
+"""
 
 import functools
 import gc
@@ -13,13 +15,13 @@ from keras import ops
 from keras.src.saving.serialization_lib import ObjectSharingScope
 from layer_cases import B, D, E, J, S, T, built, floats
 
-from layers.attentive_module import AttentiveModule
-from layers.bilstm import BiLSTM
-from layers.gradients import add_bias
-from layers.layer_norm import LayerNorm
-from layers.match_aggregation import MatchAggregation
-from layers.recurrent import RecurrentEncoder
-from models.bidaf import BiDAF, BiDAFConfig
+from colloquy.layers.attentive_module import AttentiveModule
+from colloquy.layers.bilstm import BiLSTM
+from colloquy.layers.gradients import add_bias
+from colloquy.layers.layer_norm import LayerNorm
+from colloquy.layers.match_aggregation import MatchAggregation
+from colloquy.layers.recurrent import RecurrentEncoder
+from colloquy.models.bidaf import BiDAF, BiDAFConfig
 
 
 @pytest.mark.parametrize("rows", [0, 1, 5])
@@ -27,12 +29,15 @@ from models.bidaf import BiDAF, BiDAFConfig
     ("dtype", "tolerance"),
     [
         *(("float32", 3e-6), ("mixed_bfloat16", 2e-2)),
-        *(("mixed_float16", 3e-3), pytest.param("float64", 1e-9, marks=not_on_jax)),  # these are no one operation
+        # these are no one operation
+        *(("mixed_float16", 3e-3), pytest.param("float64", 1e-9, marks=not_on_jax)),
     ],
 )
 def test_layer_norm_is_keras_own_also_backwards(dtype, tolerance, rows):
     rng, found = np.random.default_rng(1), []
-    x, upstream = keras.ops.cast(rng.normal(2.0, 3.0, (2, rows, 3, 7)), dtype.removeprefix("mixed_"))
+    x, upstream = keras.ops.cast(
+        rng.normal(2.0, 3.0, (2, rows, 3, 7)), dtype.removeprefix("mixed_")
+    )
     gamma, beta = rng.normal(size=(2, 7))
     for kind in (LayerNorm, keras.layers.LayerNormalization):
         layer = kind(epsilon=1e-3, dtype=dtype)
@@ -42,7 +47,9 @@ def test_layer_norm_is_keras_own_also_backwards(dtype, tolerance, rows):
         found.append(gradients_of(lambda x, *_, layer=layer: layer(x), inputs, upstream))
     for one, other in zip(*found, strict=True):
         assert one.shape == other.shape
-        np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance * np.abs(other).max(initial=0.0))
+        np.testing.assert_allclose(
+            one, other, rtol=tolerance, atol=tolerance * np.abs(other).max(initial=0.0)
+        )
 
 
 @pytest.mark.parametrize("biases", [1, D])
@@ -71,7 +78,9 @@ def test_bilstm_by_kernels_is_keras_own_also_backwards(rows, features, training)
     layer.build(x.shape)
     for layer.fast in (True, False):
         upstream, inputs = floats(rows, S, 2 * J, seed=9), [x, *layer.trainable_variables]
-        found.append(gradients_of(lambda x, *_: layer(x, mask, training=training), inputs, upstream))
+        found.append(
+            gradients_of(lambda x, *_: layer(x, mask, training=training), inputs, upstream)
+        )
     for one, other in zip(*found, strict=True):
         assert one.shape == other.shape and np.abs(other).max() > 0.02
         np.testing.assert_allclose(one, other, atol=1e-5)
@@ -80,8 +89,12 @@ def test_bilstm_by_kernels_is_keras_own_also_backwards(rows, features, training)
 @on_tensorflow
 @pytest.mark.parametrize("training", [False, True])
 def test_bilstm_by_kernels_rounds_in_bfloat16_and_nothing_more(training):
-    """Weights and inputs that bfloat16 holds exactly, so that only what is computed from them is rounded."""
-    x, upstream = (to_numpy(ops.cast(floats(B, S, size, seed=size), "bfloat16")) for size in (D, 2 * J))
+    """Weights and inputs that bfloat16 holds exactly, so that only what is computed from them is
+    rounded.
+    """
+    x, upstream = (
+        to_numpy(ops.cast(floats(B, S, size, seed=size), "bfloat16")) for size in (D, 2 * J)
+    )
     found = []
     for dtype in ("float32", "mixed_bfloat16"):
         layer, (_, mask) = built("BiLSTM", dtype=dtype)
@@ -109,7 +122,9 @@ def test_bilstm_is_keras_own_in_float16_and_where_xla_compiles():
 
 @pytest.mark.parametrize("layer", [BiLSTM, functools.partial(RecurrentEncoder, "gru")])
 def test_layers_of_a_model_that_is_loaded_share_no_direction(layer):
-    """Keras's `load_model` took a new layer for a collected one with the same `id`, now and then."""
+    """Keras's `load_model` took a new layer for a collected one with the same `id`, now and
+    then.
+    """
     made = []
     with ObjectSharingScope():
         for _ in range(100):
@@ -129,10 +144,15 @@ LEADING = {  # of query and key
 
 @pytest.mark.parametrize("leading", LEADING)
 def test_unpadded_words_give_what_padded_ones_give(leading):
-    """Also by gradients, and with sentences of nothing but padding; padded words are zero whatever they are given."""
+    """Also by gradients, and with sentences of nothing but padding; padded words are zero whatever
+    they are given.
+    """
     rng = np.random.default_rng(3)
     query_lead, key_lead = LEADING[leading]
-    query, key = (rng.normal(size=(*lead, n, 6)).astype("float32") for lead, n in ((query_lead, 5), (key_lead, 4)))
+    query, key = (
+        rng.normal(size=(*lead, n, 6)).astype("float32")
+        for lead, n in ((query_lead, 5), (key_lead, 4))
+    )
     query_mask = np.arange(5) < rng.integers(0, 6, (*query_lead, 1))
     query_mask[..., 0] |= not query_lead
     key_mask = np.arange(4) < rng.integers(0, 5, (*key_lead, 1))
@@ -149,7 +169,11 @@ def test_unpadded_words_give_what_padded_ones_give(leading):
     def attend(query, key, *_):
         return layer(query, key, key, query_mask, key_mask)
 
-    for unpad, upstream_of in ((True, upstream), (False, upstream), (True, upstream * real[..., None])):
+    for unpad, upstream_of in (
+        (True, upstream),
+        (False, upstream),
+        (True, upstream * real[..., None]),
+    ):
         layer.fast = unpad
         found.append(gradients_of(attend, [query, key, *layer.trainable_variables], upstream_of))
     assert 0 < real.mean() and not found[-1][0][~real].any()
@@ -163,9 +187,11 @@ def test_unpadded_words_give_what_padded_ones_give(leading):
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("turns", [1, 2, 9])
 def test_match_aggregation_in_bfloat16_has_the_gradient_of_float32(turns, compiled):
-    """TensorFlow's own gradient of a kernel is garbage for images of two turns, at either convolution.
+    """TensorFlow's own gradient of a kernel is garbage for images of two turns, at either
+    convolution.
 
-    It is off by .5 or more for every image. Rounding a maximum is off by as much for some images, not for all.
+    It is off by .5 or more for every image. Rounding a maximum is off by as much for some images,
+    not for all.
     """
     gradients = {}
     for policy in ("float32", "mixed_bfloat16"):
@@ -179,7 +205,10 @@ def test_match_aggregation_in_bfloat16_has_the_gradient_of_float32(turns, compil
                 score = tf.reduce_sum(layer(tf.unstack(image, axis=-1)) * weight)
             return tape.gradient(score, kernels)
 
-        signature = [tf.TensorSpec([None] * 5 + [J], "float32"), tf.TensorSpec([None, None], "float32")]
+        signature = [
+            tf.TensorSpec([None] * 5 + [J], "float32"),
+            tf.TensorSpec([None, None], "float32"),
+        ]
         gradients[policy] = tf.function(compute, input_signature=signature) if compiled else compute
     errors = []
     for seed in range(6):
@@ -187,6 +216,8 @@ def test_match_aggregation_in_bfloat16_has_the_gradient_of_float32(turns, compil
         image = tf.constant(rng.normal(size=(B, T, turns, D, E, J)), "float32")
         weight = tf.constant(rng.normal(size=(B, T)), "float32")
         exact, rough = (map(to_numpy, compute(image, weight)) for compute in gradients.values())
-        errors.append([np.linalg.norm(r - e) / np.linalg.norm(e) for e, r in zip(exact, rough, strict=True)])
+        errors.append(
+            [np.linalg.norm(r - e) / np.linalg.norm(e) for e, r in zip(exact, rough, strict=True)]
+        )
     assert np.isfinite(errors).all()
     assert np.max(np.min(errors, axis=0)) < 0.25

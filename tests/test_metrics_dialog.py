@@ -7,21 +7,30 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from metrics import baselines, dialog
-from metrics.baselines import tfidf_scores
-from metrics.dialog import dialog_metrics, nearest_neighbour, reachable_by_types, tfidf_match
+from colloquy.metrics import baselines, dialog
+from colloquy.metrics.baselines import tfidf_scores
+from colloquy.metrics.dialog import (
+    dialog_metrics,
+    nearest_neighbour,
+    reachable_by_types,
+    tfidf_match,
+)
 
 # === Cosines of TF-IDF ===
 
 
 def vectors_in_loops(documents, no_words=(0,)):
-    """Function of a text: its TF-IDF vector as a dict, by the document frequencies of `documents`."""
+    """Function of a text: its TF-IDF vector as a dict, by the document frequencies of
+    `documents`.
+    """
     documents = [words for words in (set(text) - {*no_words} for text in documents) if words]
     frequency = Counter(itertools.chain(*documents))
 
     def vector(text):
         counts = Counter(word for word in text if word not in no_words)
-        return {w: c * math.log((1 + len(documents)) / (1 + frequency[w])) for w, c in counts.items()}
+        return {
+            w: c * math.log((1 + len(documents)) / (1 + frequency[w])) for w, c in counts.items()
+        }
 
     return vector
 
@@ -42,13 +51,19 @@ def texts(rng, n, ids, longest):
 def test_tfidf_matches_loops(seed, options, block, monkeypatch):
     monkeypatch.setattr(baselines, "BLOCK", block)
     rng, end = np.random.default_rng(seed), options.get("end_of_turn")
-    train, contexts, responses = (texts(rng, n, ids, 13) for n, ids in ((31, 17), (53, 23), (53, 23)))
+    train, contexts, responses = (
+        texts(rng, n, ids, 13) for n, ids in ((31, 17), (53, 23), (53, 23))
+    )
     runs = [itertools.groupby(document, lambda token: token == end) for document in train]
     utterances = [list(group) for groups in runs for ends, group in groups if not ends]
     vector = vectors_in_loops(utterances, {0, end, *options.get("ignore", ())})
-    expected = [cosine_in_loops(vector(c), vector(r)) for c, r in zip(contexts, responses, strict=True)]
+    expected = [
+        cosine_in_loops(vector(c), vector(r)) for c, r in zip(contexts, responses, strict=True)
+    ]
     assert np.count_nonzero(expected) > 20
-    np.testing.assert_allclose(tfidf_scores(train, contexts, responses, **options), expected, atol=1e-12)
+    np.testing.assert_allclose(
+        tfidf_scores(train, contexts, responses, **options), expected, atol=1e-12
+    )
 
 
 def test_without_training_words_nothing_has_a_weight():
@@ -63,8 +78,11 @@ NEAR = 1e-9
 @pytest.mark.parametrize("seed", range(3))
 def test_dialog_metrics_match_loops(seed):
     rng = np.random.default_rng(seed)
-    gold, numbers = rng.integers(0, 5, 97), rng.choice([31, 2, 17, 11, 5, 23, 3], 97)  # in any order
-    predicted = np.where(np.isin(numbers, [17, 3]) | (rng.random(97) < 0.7), gold, rng.integers(0, 5, 97))
+    # in any order
+    gold, numbers = rng.integers(0, 5, 97), rng.choice([31, 2, 17, 11, 5, 23, 3], 97)
+    predicted = np.where(
+        np.isin(numbers, [17, 3]) | (rng.random(97) < 0.7), gold, rng.integers(0, 5, 97)
+    )
     wrong = Counter(d for p, g, d in zip(predicted, gold, numbers, strict=True) if p != g)
     expected = {"per_response": 1 - wrong.total() / 97, "per_dialog": 1 - len(wrong) / 7}
     assert 2 / 7 <= expected["per_dialog"] < expected["per_response"] < 1
@@ -75,7 +93,16 @@ def test_dialog_metrics_match_loops(seed):
 
 # words 1, 2, 3 are cuisines, 4 and 5 places, 6 to 9 have no type
 TYPE_OF = {1: 0, 2: 0, 3: 0, 4: 1, 5: 1}
-CANDIDATES = [[6, 7], [8, 1, 4], [8, 2, 5], [8, 4, 2], [9, 2], [8, 2, 5, 7], [0, 8, 3, 4, 0], [6, 9]]
+CANDIDATES = [
+    [6, 7],
+    [8, 1, 4],
+    [8, 2, 5],
+    [8, 4, 2],
+    [9, 2],
+    [8, 2, 5, 7],
+    [0, 8, 3, 4, 0],
+    [6, 9],
+]
 
 
 @pytest.mark.parametrize(
@@ -123,17 +150,25 @@ def test_tfidf_match_ties_do_not_depend_on_rounding():
     rng = np.random.default_rng(0)
     train, once = texts(rng, 31, 13, 7), rng.integers(1, 13, (53, 5)).tolist()
     for candidate in once:
-        assert tfidf_match(train, [candidate], [candidate * times for times in (11, 7, 5, 3, 1)]).tolist() == [0]
+        assert tfidf_match(
+            train, [candidate], [candidate * times for times in (11, 7, 5, 3, 1)]
+        ).tolist() == [0]
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_nearest_neighbour_matches_loops(seed, blocks):
     rng = np.random.default_rng(seed)
-    train, inputs, gold = texts(rng, 97, 7, 5), texts(rng, 53, 11, 7), (3 * rng.integers(5, 18, 97)).tolist()
+    train, inputs, gold = (
+        texts(rng, 97, 7, 5),
+        texts(rng, 53, 11, 7),
+        (3 * rng.integers(5, 18, 97)).tolist(),
+    )
     vector, expected = vectors_in_loops(train), []
     for text in inputs:
         scores = [cosine_in_loops(vector(text), vector(other)) for other in train]
-        votes = Counter(g for g, score in zip(gold, scores, strict=True) if score > max(scores) - NEAR)
+        votes = Counter(
+            g for g, score in zip(gold, scores, strict=True) if score > max(scores) - NEAR
+        )
         expected.append(min(votes, key=lambda g: (-votes[g], g)))
     found = nearest_neighbour(train, gold, inputs)
     assert len(set(expected)) > 7 and found.dtype == np.int64 and found.tolist() == expected

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from metrics.ranking import METRICS, TIES, ranking_metrics
+from colloquy.metrics.ranking import METRICS, TIES, ranking_metrics
 
 
 def metrics_of_order(order):
@@ -11,7 +11,12 @@ def metrics_of_order(order):
     total = sum(order)
     precisions = [sum(order[: i + 1]) / (i + 1) for i, label in enumerate(order) if label]
     hits = {f"R10@{k}": sum(order[:k]) / total for k in (1, 2, 5)}
-    return {**hits, "MAP": sum(precisions) / total, "MRR": 1 / (order.index(1) + 1), "P@1": float(order[0])}
+    return {
+        **hits,
+        "MAP": sum(precisions) / total,
+        "MRR": 1 / (order.index(1) + 1),
+        "P@1": float(order[0]),
+    }
 
 
 def in_loops(scores, labels, groups, ties):
@@ -22,7 +27,9 @@ def in_loops(scores, labels, groups, ties):
             continue
         ranked = sorted(lines, key=lambda line: (-line[0], line[1] * (ties == "loss")))
         row = metrics_of_order([label for _, label in ranked])
-        (at_p, s_p), (at_n, s_n) = (next((i, s) for i, (s, y) in enumerate(lines) if y == label) for label in (1, 0))
+        (at_p, s_p), (at_n, s_n) = (
+            next((i, s) for i, (s, y) in enumerate(lines) if y == label) for label in (1, 0)
+        )
         row["R2@1"] = float(s_p > s_n or (s_p == s_n and ties == "release" and at_p < at_n))
         rows.append(row)
     return {name: np.mean([row[name] for row in rows]) for name in METRICS}
@@ -66,10 +73,17 @@ def test_ranking_release_is_the_ubuntu_script():
 
 def test_ranking_leaves_out_and_counts_contexts_of_one_label():
     kept = [0.2, 0.4, 0.3], [1, 0, 1], [5, 5, 5]
-    scores, labels, groups = [0.9, 0.8, *kept[0], 0.7, 0.1, 0.6], [0, 0, *kept[1], 1, 1, 0], [3, 3, *kept[2], 6, 6, 8]
+    scores, labels, groups = (
+        [0.9, 0.8, *kept[0], 0.7, 0.1, 0.6],
+        [0, 0, *kept[1], 1, 1, 0],
+        [3, 3, *kept[2], 6, 6, 8],
+    )
     result = ranking_metrics(scores, labels, groups)
     assert result.counts == {"contexts": 4, "without_positive": 2, "without_negative": 1}
-    assert result.metrics == pytest.approx(in_loops(*kept, "loss")) and result.metrics == ranking_metrics(*kept).metrics
+    assert (
+        result.metrics == pytest.approx(in_loops(*kept, "loss"))
+        and result.metrics == ranking_metrics(*kept).metrics
+    )
     assert {type(value) for value in result.metrics.values()} == {float}
     assert {type(value) for value in result.counts.values()} == {int}
 

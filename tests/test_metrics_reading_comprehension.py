@@ -1,8 +1,10 @@
-"""EM and F1: normalisation rules one by one, and the official scores of real systems' predictions."""
+"""EM and F1: normalisation rules one by one, and the official scores of real systems'
+predictions.
+"""
 
 import pytest
 
-from metrics.reading_comprehension import exact_match, f1, normalize, squad_metrics
+from colloquy.metrics.reading_comprehension import exact_match, f1, normalize, squad_metrics
 
 
 @pytest.mark.parametrize(
@@ -34,13 +36,21 @@ def test_normalize(text, expected):
     ],
 )
 def test_f1_counts_each_word_as_often_as_it_occurs(prediction, answer, exact, both):
-    assert exact_match(prediction, answer) == exact and f1(prediction, answer) == pytest.approx(both)
+    assert exact_match(prediction, answer) == exact and f1(prediction, answer) == pytest.approx(
+        both
+    )
 
 
 def test_squad_metrics_take_the_best_answer_for_each_and_0_without_a_prediction():
     # The first answer has the best F1, the second is the exact match of nothing.
-    assert squad_metrics({"q": "x y"}, {"q": ["x y z", "w"]}) == {"EM": 0.0, "F1": pytest.approx(0.8)}
-    assert squad_metrics({"p": "x", "other": "y"}, {"p": ["x"], "q": ["y"]}) == {"EM": 0.5, "F1": 0.5}
+    assert squad_metrics({"q": "x y"}, {"q": ["x y z", "w"]}) == {
+        "EM": 0.0,
+        "F1": pytest.approx(0.8),
+    }
+    assert squad_metrics({"p": "x", "other": "y"}, {"p": ["x"], "q": ["y"]}) == {
+        "EM": 0.5,
+        "F1": 0.5,
+    }
     for answers in ({}, {"q": []}):
         with pytest.raises(ValueError, match=r"an answer each.* questions"):
             squad_metrics({"q": "x"}, answers)

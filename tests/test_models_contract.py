@@ -1,4 +1,6 @@
-"""Every model computes its article's equations and loss, ignores padding, learns, and keeps Keras's contract."""
+"""Every model computes its article's equations and loss, ignores padding, learns, and keeps Keras's
+contract.
+"""
 
 import functools
 import json
@@ -14,16 +16,25 @@ import seq2seq_models
 import tensorflow as tf
 from helpers import to_numpy
 
-from models import MODELS
-from models.configured import ConfiguredModel
-from tasks import TASKS
+from colloquy.models import MODELS
+from colloquy.models.configured import ConfiguredModel
+from colloquy.tasks import TASKS
 
 
 def dialog(name):
     """The cases of one model of dialog."""
-    own = {part: functools.partial(getattr(dialog_models, part), name) for part in ("fresh", "made", "config")}
-    rest = {part: getattr(dialog_models, part) for part in ("batch", "real", "loss_in_loops", "DROPPING")}
-    rest |= {"in_loops": lambda model, row: dialog_models.in_loops(model, name, row), "EXAMPLES": dialog_models.ANSWERS}
+    own = {
+        part: functools.partial(getattr(dialog_models, part), name)
+        for part in ("fresh", "made", "config")
+    }
+    rest = {
+        part: getattr(dialog_models, part)
+        for part in ("batch", "real", "loss_in_loops", "DROPPING")
+    }
+    rest |= {
+        "in_loops": lambda model, row: dialog_models.in_loops(model, name, row),
+        "EXAMPLES": dialog_models.ANSWERS,
+    }
     return types.SimpleNamespace(**own, **rest)
 
 
@@ -51,7 +62,10 @@ EQUATIONS = {
         *({"positions": "none"}, {"positions": "halves"}, {"hops": 0}, {"gate": "sigmoid"}),
         {"memory": "latest", "time": False, "shortcut": "identity", "hops": 3},
     ],
-    "entity-memma": [*CASES["entity-memma"], {"positions": "interleaved", "shortcut": "identity", "divisor": "root"}],
+    "entity-memma": [
+        *CASES["entity-memma"],
+        {"positions": "interleaved", "shortcut": "identity", "divisor": "root"},
+    ],
     "memn2n": [*CASES["memn2n"], *PLAIN, {"hops": 1}],
 }
 """Those that the equations are compared under."""
@@ -61,7 +75,9 @@ FIRST = {name: settings[:1] for name, settings in CASES.items()}
 def each(cases, others=()):
     """A decorator: all settings of each model; all but the first have the marks `others`."""
     cells = [
-        pytest.param(name, settings, id=f"{name} {settings}", marks=others if settings != of_model[0] else ())
+        pytest.param(
+            name, settings, id=f"{name} {settings}", marks=others if settings != of_model[0] else ()
+        )
         for name, of_model in cases.items()
         for settings in of_model
     ]
@@ -88,7 +104,9 @@ def gradients_of(model, name, inputs, targets):
 
 @each(EQUATIONS)
 def test_matches_its_article(name, settings):
-    """The network of each example alone, in loops over the equations, and the loss of all, however they are padded."""
+    """The network of each example alone, in loops over the equations, and the loss of all, however
+    they are padded.
+    """
     helpers = HELPERS[name]
     model = helpers.made(**settings)
     expected = [helpers.in_loops(model, row) for row in rows_of(helpers)]
@@ -97,7 +115,9 @@ def test_matches_its_article(name, settings):
         logits = model(inputs)
         for row, by_hand in enumerate(expected):
             found = helpers.real(to_numpy(logits)[row], row)
-            assert found.shape == by_hand.shape and (by_hand.size < 3 or np.ptp(by_hand, axis=-1).min() > 1e-3)
+            assert found.shape == by_hand.shape and (
+                by_hand.size < 3 or np.ptp(by_hand, axis=-1).min() > 1e-3
+            )
             np.testing.assert_allclose(found, by_hand, rtol=1e-4, atol=1e-4)
         if not more or name != "dam":  # whose labels are not padded
             loss = keras.ops.mean(loss_of(name)(targets, logits))
@@ -149,14 +169,23 @@ def test_trains_every_weight(name, settings):
             assert (np.abs(values).max(axis=1) > 1e-6).all()
 
 
-LEARNT = {name: [each for each in cases if not each.keys() & {"lexical", "memory"}] for name, cases in CASES.items()}
+LEARNT = {
+    name: [each for each in cases if not each.keys() & {"lexical", "memory"}]
+    for name, cases in CASES.items()
+}
 
 
 @each(LEARNT, others=pytest.mark.slow)
 def test_learns_one_batch(name, settings):
     helpers = HELPERS[name]
     keras.utils.set_random_seed(2)
-    smaller = {"levels": 1} if name == "dam" else {"hops": 1} if "hops" in MODELS[name].config.model_fields else {}
+    smaller = (
+        {"levels": 1}
+        if name == "dam"
+        else {"hops": 1}
+        if "hops" in MODELS[name].config.model_fields
+        else {}
+    )
     if name == "memma":  # the article's positions are ten times as large as fresh word vectors
         smaller["positions"] = "halves"
     model, optimizer = helpers.fresh(**smaller, **settings), keras.optimizers.Adam(0.02)
@@ -172,7 +201,9 @@ def test_learns_one_batch(name, settings):
     losses = []
     while not losses or (losses[-1] > 0.05 and len(losses) < 300):
         losses.append(float(step()))
-    undecided = helpers.loss_in_loops([0 * helpers.in_loops(model, row) for row in rows_of(helpers)])
+    undecided = helpers.loss_in_loops(
+        [0 * helpers.in_loops(model, row) for row in rows_of(helpers)]
+    )
     assert losses[0] == pytest.approx(undecided, abs=1.0)  # small weights
     assert losses[-1] <= 0.05
 
@@ -181,7 +212,9 @@ def test_learns_one_batch(name, settings):
 def test_frozen_word_vectors_stay(name):
     helpers = HELPERS[name]
     model, whole = helpers.fresh(train_embedding=False), helpers.fresh()
-    trained, all_of_them = ({weight.path for weight in each.trainable_weights} for each in (model, whole))
+    trained, all_of_them = (
+        {weight.path for weight in each.trainable_weights} for each in (model, whole)
+    )
     frozen = {weight.path for weight in model.weights if weight.name == "embeddings"}
     assert frozen and trained == all_of_them - frozen
 
@@ -190,7 +223,11 @@ def test_frozen_word_vectors_stay(name):
 
 
 def policies_of(model):
-    return [layer.dtype_policy.name for layer in model.layers if not isinstance(layer, keras.layers.InputLayer)]
+    return [
+        layer.dtype_policy.name
+        for layer in model.layers
+        if not isinstance(layer, keras.layers.InputLayer)
+    ]
 
 
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # Keras 3.15
@@ -209,8 +246,14 @@ def test_saves_and_loads(name, settings, policy, tmp_path):
     again = type(model).from_config(json.loads(json.dumps(model.get_config())))
     again.set_weights(model.get_weights())
     for other in (loaded, again):
-        assert type(other) is type(model) is MODELS[name].build and isinstance(other, ConfiguredModel)
-        assert other.config == model.config and other.get_config() == model.get_config() and other.name == model.name
+        assert type(other) is type(model) is MODELS[name].build and isinstance(
+            other, ConfiguredModel
+        )
+        assert (
+            other.config == model.config
+            and other.get_config() == model.get_config()
+            and other.name == model.name
+        )
         assert policies_of(other) == policies_of(model) and model.get_config()["dtype"] == policy
         np.testing.assert_array_equal(to_numpy(other(inputs)), to_numpy(model(inputs)))
     assert keras.config.dtype_policy().name == "float32"
@@ -235,7 +278,16 @@ def test_half_precision_is_near_float32(name, settings, policy):
 
 # === Configs ===
 
-SIZES = ("vocabulary_size", "embedding_dim", "hidden", "heads", "layers", "max_words", "max_turns", "characters")
+SIZES = (
+    "vocabulary_size",
+    "embedding_dim",
+    "hidden",
+    "heads",
+    "layers",
+    "max_words",
+    "max_turns",
+    "characters",
+)
 RULES = [
     ("bidaf", {"use_characters": False, "use_words": False}, "must not both be False"),
     ("bidaf", {"train_unknown": True, "use_words": False}, "needs use_words=True"),
@@ -258,7 +310,9 @@ def valid(name):
 
 @pytest.mark.parametrize("name", CASES)
 def test_config_rejects_wrong_values(name):
-    """Each field a text that is no choice and a negative number, sizes 0, dropouts 1; the message names the field."""
+    """Each field a text that is no choice and a negative number, sizes 0, dropouts 1; the message
+    names the field.
+    """
     config = valid(name)
     for field in type(config).model_fields:
         for value in ["no", -1, *[0] * (field in SIZES), *[1.0] * field.endswith("dropout")]:

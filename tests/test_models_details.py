@@ -1,4 +1,6 @@
-"""Details of single models, beside what test_models_contract.py asserts of all: sizes, limits, padding, entities."""
+"""Details of single models, beside what test_models_contract.py asserts of all: sizes, limits,
+padding, entities.
+"""
 
 import functools
 
@@ -14,20 +16,20 @@ from gradients import gradients_of
 from helpers import randomised, to_numpy, train_small
 from seq2seq_models import V
 
-from data.vocabulary import Vocabulary
-from engine.optimizers import averaged_weights
-from layers.attentive_module import AttentiveModule
-from models import MODELS
-from models.bidaf import BiDAF, BiDAFConfig
-from models.dam import DAM, DAMConfig, release_settings
-from models.seq2seq import Seq2Seq, Seq2SeqConfig
-from tasks import TASKS
-from tasks.dialog.data import World
-from tasks.generation.scoring import word_loss
-from tasks.reading_comprehension import prepare as prepare_reading
-from tasks.reading_comprehension.data import load_dataset
-from tasks.reading_comprehension.prepare import Settings
-from tasks.reading_comprehension.scoring import span_loss
+from colloquy.data.vocabulary import Vocabulary
+from colloquy.engine.optimizers import averaged_weights
+from colloquy.layers.attentive_module import AttentiveModule
+from colloquy.models import MODELS
+from colloquy.models.bidaf import BiDAF, BiDAFConfig
+from colloquy.models.dam import DAM, DAMConfig, release_settings
+from colloquy.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from colloquy.tasks import TASKS
+from colloquy.tasks.dialog.data import World
+from colloquy.tasks.generation.scoring import word_loss
+from colloquy.tasks.reading_comprehension import prepare as prepare_reading
+from colloquy.tasks.reading_comprehension.data import load_dataset
+from colloquy.tasks.reading_comprehension.prepare import Settings
+from colloquy.tasks.reading_comprehension.scoring import span_loss
 
 # === BiDAF ===
 
@@ -38,7 +40,8 @@ def test_bidaf_has_as_many_weights_as_the_official_code():
     for end_pointer, published in (("paper", 1_610_703), ("official", 2_570_703)):
         model = BiDAF(BiDAFConfig(vocabulary_size=5, characters=7, end_pointer=end_pointer))
         count = sum(int(np.prod(weight.shape)) for weight in model.trainable_variables)
-        # The published count leaves out the characters' table and has three biases that a softmax takes away again.
+        # The published count leaves out the characters' table and has three biases that a softmax
+        # takes away again.
         assert count - 8 * (7 + 1) + 3 == published
 
 
@@ -53,7 +56,9 @@ def test_words_without_a_vector_get_one_by_how_often_they_occur(prepared_reading
     prepare_reading.prepare("squad", raw, tmp_path / "most", Settings(trained_words=10**6))
     assert load_dataset(tmp_path / "most").trained_words == 0
     settings = {"train_unknown": "true", "ema": "0", "validations_per_epoch": "1"}
-    run = train_small("reading_comprehension", tmp_path / "out", tmp_path / "run", settings, epochs=1.0)
+    run = train_small(
+        "reading_comprehension", tmp_path / "out", tmp_path / "run", settings, epochs=1.0
+    )
     assert run.config.trained_words == 5
     learnt = run.load_model().get_layer("unknown_words").get_weights()[0]
     assert (np.abs(learnt[2:]).max(axis=1) > 0).all() and not learnt[0].any()
@@ -87,9 +92,14 @@ def test_dam_counts_as_many_parameters_as_the_release():
 
 @pytest.mark.parametrize("T, K, J", [(3, 6, 9), (5, 7, 11), (4, 8, 10)])
 def test_dam_predicts_batches_of_one_shape_as_it_computes_them(T, K, J):
-    """A graph for known shapes: TensorFlow joins operations in it that it leaves alone elsewhere."""
+    """A graph for known shapes: TensorFlow joins operations in it that it leaves alone
+    elsewhere.
+    """
     rng, model = np.random.default_rng(0), randomised(dam.fresh(), 1)
-    batch = {"turns": rng.integers(1, dam.V + 1, (B, T, K)), "responses": rng.integers(1, dam.V + 1, (B, N, J))}
+    batch = {
+        "turns": rng.integers(1, dam.V + 1, (B, T, K)),
+        "responses": rng.integers(1, dam.V + 1, (B, N, J)),
+    }
     np.testing.assert_allclose(model.predict_on_batch(batch), to_numpy(model(batch)), atol=1e-5)
 
 
@@ -102,7 +112,9 @@ def test_dam_rejects_long_inputs(sizes):
 def test_padding_is_computed_where_xla_compiles_and_where_the_release_counts_it():
     def fast(model):
         parts = model._flatten_layers()
-        return [(part.fast, part.supports_jit) for part in parts if isinstance(part, AttentiveModule)]
+        return [
+            (part.fast, part.supports_jit) for part in parts if isinstance(part, AttentiveModule)
+        ]
 
     model, release = dam.fresh(levels=1), dam.fresh(levels=1, masking="release")
     model.jit_compile = False
@@ -116,12 +128,17 @@ def test_padding_is_computed_where_xla_compiles_and_where_the_release_counts_it(
 
 @pytest.mark.parametrize("settings", [{}, {"tied_output": True}], ids=str)
 def test_seq2seq_leaves_padding_out_in_training(settings):
-    """The loss and all gradients are those of all logits, which a model that XLA compiles gives in training too."""
+    """The loss and all gradients are those of all logits, which a model that XLA compiles gives in
+    training too.
+    """
     model = seq2seq.made(**settings)
     inputs, targets = seq2seq.batch(model, more=3)
 
     def found(training):
-        return gradients_of(lambda *_: word_loss(targets, model(inputs, training=training)), model.trainable_variables)
+        return gradients_of(
+            lambda *_: word_loss(targets, model(inputs, training=training)),
+            model.trainable_variables,
+        )
 
     (losses, *gradients), (padded_losses, *padded_gradients) = found(True), found(False)
     np.testing.assert_allclose(losses, padded_losses, rtol=1e-5)
@@ -136,7 +153,9 @@ def tables(model):
     return [layer for layer in model.layers if layer.name.endswith("_embedding")]
 
 
-@pytest.mark.parametrize("settings", [{}, {"attention": "scaled_dot", "tied_output": True}], ids=str)
+@pytest.mark.parametrize(
+    "settings", [{}, {"attention": "scaled_dot", "tied_output": True}], ids=str
+)
 @pytest.mark.parametrize("policy", ("mixed_float16", "mixed_bfloat16"))
 def test_seq2seq_steps_are_the_call_in_half_precision(settings, policy):
     model = Seq2Seq(seq2seq.fresh(**settings).config, dtype=policy)
@@ -150,10 +169,20 @@ def test_seq2seq_steps_are_the_call_in_half_precision(settings, policy):
 
 def test_seq2seq_shares_word_vectors():
     """One table for source and target, or two, which begin with different numbers."""
-    for shared, names in ((True, ["word_embedding"]), (False, ["source_embedding", "word_embedding"])):
-        assert sorted(layer.name for layer in tables(seq2seq.made(shared_embedding=shared))) == names
+    for shared, names in (
+        (True, ["word_embedding"]),
+        (False, ["source_embedding", "word_embedding"]),
+    ):
+        assert (
+            sorted(layer.name for layer in tables(seq2seq.made(shared_embedding=shared))) == names
+        )
     for start, deviation in (("uniform", 0.1 / 3**0.5), ("normal", 1.0)):
-        settings = {"embedding_dim": 20, "hidden": 4, "shared_embedding": False, "embedding_start": start}
+        settings = {
+            "embedding_dim": 20,
+            "hidden": 4,
+            "shared_embedding": False,
+            "embedding_start": start,
+        }
         model = Seq2Seq(Seq2SeqConfig(vocabulary_size=500, **settings))
         source, target = (layer.get_weights()[0] for layer in tables(model))
         np.testing.assert_allclose([source.std(), target.std()], deviation, rtol=0.05)
@@ -164,7 +193,9 @@ def test_seq2seq_shares_word_vectors():
 # === Memory networks ===
 
 
-@pytest.mark.parametrize(("name", "heads"), [("memma", 2), ("entity-memma", 2), ("memn2n", 1), ("memr", 1)])
+@pytest.mark.parametrize(
+    ("name", "heads"), [("memma", 2), ("entity-memma", 2), ("memn2n", 1), ("memr", 1)]
+)
 def test_attention_weights_are_those_of_the_history(name, heads):
     model = dialog_models.made(name)
     inputs, _ = dialog_models.batch(model)
@@ -173,7 +204,9 @@ def test_attention_weights_are_those_of_the_history(name, heads):
     for row, dialog in enumerate(dialog_models.split().dialogs):
         for t, place in enumerate(dialog["turns"]):
             for weights in found:
-                np.testing.assert_allclose(weights[row, :, t].sum(axis=1), float(place > 0), atol=1e-5)
+                np.testing.assert_allclose(
+                    weights[row, :, t].sum(axis=1), float(place > 0), atol=1e-5
+                )
                 np.testing.assert_array_equal(weights[row, :, t, place:], 0.0)
     assert not dialog_models.made("supervised-embeddings").attention_weights
 
@@ -188,18 +221,28 @@ def world():
     texts += ["api_call cheap", "api_call expensive", "you are welcome"]
     words = "here is call api_call you are welcome hello no R_phone R_price cheap moderate expensive".split()
     # The corpus knows neither the last place nor its phone: both are unknown words.
-    return World(Vocabulary(("_EOS_", "_UNK_", *words, *places[:-1], *phones[:-1])), texts, [], entities)
+    return World(
+        Vocabulary(("_EOS_", "_UNK_", *words, *places[:-1], *phones[:-1])), texts, [], entities
+    )
 
 
 def answers_to(model, texts):
     """The logits of a conversation."""
-    some = dialog_models.split_of(world(), [[(dialog_models.BY[text[0]], text[2:]) for text in texts]])
+    some = dialog_models.split_of(
+        world(), [[(dialog_models.BY[text[0]], text[2:]) for text in texts]]
+    )
     return to_numpy(model(some.collate([0], model.config.reads, len(world().entities), 1)[0]))[0]
 
 
 CONVERSATION = [
     *("U hello", "B api_call cheap", "K place_3 R_phone phone_3", "K place_3 R_price cheap"),
-    *("K place_6 R_phone phone_6", "K place_6 R_price cheap", "U hello", "B here is place_3", "U no"),
+    *(
+        "K place_6 R_phone phone_6",
+        "K place_6 R_price cheap",
+        "U hello",
+        "B here is place_3",
+        "U no",
+    ),
     *("B here is place_6", "U hello"),
 ]
 
@@ -215,29 +258,43 @@ def both_ways(*pairs):
 @functools.cache
 def knowing(name):
     """A model with random weights that knows the world."""
-    settings = {**world().config_fields, "max_words": 16, **dialog_models.SMALL, "heads": 2, "hops": 2}
+    settings = {
+        **world().config_fields,
+        "max_words": 16,
+        **dialog_models.SMALL,
+        "heads": 2,
+        "hops": 2,
+    }
     model = randomised(MODELS[name].build(MODELS[name].config(**settings)), 4, 0.3)
     world().put_into(model)
     return model
 
 
 def changes_with(model, pairs):
-    """The logits of the conversation, and those where words have changed places, in the order of the first."""
+    """The logits of the conversation, and those where words have changed places, in the order of
+    the first.
+    """
     texts = world().candidates
     order = [texts.index(swapped(text, pairs)) for text in texts]
-    found, changed = (answers_to(model, [swapped(text, p) for text in CONVERSATION]) for p in ({}, pairs))
+    found, changed = (
+        answers_to(model, [swapped(text, p) for text in CONVERSATION]) for p in ({}, pairs)
+    )
     return found, changed[:, order]
 
 
 @pytest.mark.parametrize("other", [6, 8, 10], ids=["mentioned", "not mentioned", "unknown word"])
 def test_entity_memma_knows_no_entity_by_its_name(other):
-    """Where two restaurants change their names and phones, the logits of all candidates follow: also where one of
-    them is of no word that training knew."""
-    pairs, texts = both_ways(("place_3", f"place_{other}"), ("phone_3", f"phone_{other}")), world().candidates
+    """Where two restaurants change their names and phones, the logits of all candidates follow:
+    also where one of them is of no word that training knew."""
+    pairs, texts = (
+        both_ways(("place_3", f"place_{other}"), ("phone_3", f"phone_{other}")),
+        world().candidates,
+    )
     assert sum(swapped(text, pairs) != text for text in texts) == 4
     found, changed = changes_with(knowing("entity-memma"), pairs)
     np.testing.assert_allclose(changed, found, rtol=1e-4, atol=1e-4)
-    # It matters once one of them has been offered: the two have other scores, as other things were said of them.
+    # It matters once one of them has been offered: the two have other scores, as other things were
+    # said of them.
     places = [texts.index(f"here is place_{i}") for i in (3, other)]
     assert np.abs(found[2:, places[0]] - found[2:, places[1]]).min() > 1e-3
 
@@ -246,5 +303,7 @@ def test_values_of_closed_types_and_without_pointers_all_entities_are_words_like
     assert list(world().open_types) == ["R_name", "R_phone"]
     found, changed = changes_with(knowing("entity-memma"), both_ways(("cheap", "expensive")))
     assert np.abs(changed - found)[1:].max() > 0.01
-    found, changed = changes_with(knowing("memma"), both_ways(("place_3", "place_6"), ("phone_3", "phone_6")))
+    found, changed = changes_with(
+        knowing("memma"), both_ways(("place_3", "place_6"), ("phone_3", "phone_6"))
+    )
     assert np.abs(changed - found).max() > 0.01

@@ -1,8 +1,10 @@
-"""Behaviour seen from outside, pinned before the redesign: answers of the published models, losses of small trainings.
+"""Behaviour seen from outside, pinned before the redesign: answers of the published models, losses
+of small trainings.
 
-`tests/pinned.json` holds what commit 2c95758 answered to ten instances per model and in chats, of `bidaf-squad` and the
-two chats what their weights of 25 and 26 November did; its losses are those of the small runs of `helpers.SMALL_RUNS`
-when the redesign was done. Only commands that users see are used.
+`tests/pinned.json` holds what commit 2c95758 answered to ten instances per model and in chats, of
+`bidaf-squad` and the two chats what their weights of 25 and 26 November did; its losses are those
+of the small runs of `helpers.SMALL_RUNS` when the redesign was done. Only commands that users see
+are used.
 """
 
 import json
@@ -33,9 +35,18 @@ def assert_same(found, expected, where=""):
 @pytest.mark.slow
 @pytest.mark.parametrize("model", PINNED["answers"])
 def test_answers_of_json_lines(model, tmp_path):
-    asked, answered, rows = tmp_path / "asked.jsonl", tmp_path / "answered.jsonl", PINNED["answers"][model]
+    asked, answered, rows = (
+        tmp_path / "asked.jsonl",
+        tmp_path / "answered.jsonl",
+        PINNED["answers"][model],
+    )
     asked.write_text("".join(json.dumps(row["instance"]) + "\n" for row in rows), encoding="utf-8")
-    ran("evaluate.py", f"--run={ROOT / 'pretrained' / model}", f"--predict={asked}", f"--out={answered}")
+    ran(
+        "evaluate.py",
+        f"--run={ROOT / 'pretrained' / model}",
+        f"--predict={asked}",
+        f"--out={answered}",
+    )
     found = [json.loads(line) for line in answered.read_text(encoding="utf-8").splitlines()]
     assert_same(found, [row["answer"] for row in rows])
 
@@ -45,9 +56,19 @@ def test_answers_of_json_lines(model, tmp_path):
 def test_chats(model, tmp_path):
     """Everything that a chat prints, from the first typed line to the last."""
     (tmp_path / "passage.txt").write_text(PASSAGE, encoding="utf-8")
-    typed = [line.replace("passage.txt", f"{tmp_path}/passage.txt") for line in PINNED["chats"][model]["typed"]]
-    done = ran("chat.py", f"--run=pretrained/{model}", by=run_process, stdin="\n".join([*typed, "/quit", ""]))
-    talk = done.stdout[done.stdout.index("you: ") : done.stdout.index("you: /quit")].replace(f"{tmp_path}", "")
+    typed = [
+        line.replace("passage.txt", f"{tmp_path}/passage.txt")
+        for line in PINNED["chats"][model]["typed"]
+    ]
+    done = ran(
+        "chat.py",
+        f"--run=pretrained/{model}",
+        by=run_process,
+        stdin="\n".join([*typed, "/quit", ""]),
+    )
+    talk = done.stdout[done.stdout.index("you: ") : done.stdout.index("you: /quit")].replace(
+        f"{tmp_path}", ""
+    )
     assert [line.rstrip() for line in talk.splitlines()] == PINNED["chats"][model]["printed"]
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from helpers import ROOT
 
-from data.text_files import read_json
-from engine.run import CARD, PAGE, Run
-from serving.models import Page
-from tasks import RECIPES, TASKS
+from colloquy.data.text_files import read_json
+from colloquy.engine.run import CARD, PAGE, Run
+from colloquy.serving.models import Page
+from colloquy.tasks import RECIPES, TASKS
 
 PRETRAINED = sorted(path.parent for path in (ROOT / "pretrained").glob("*/config.json"))
 MEGABYTE = 2**20
@@ -21,7 +21,10 @@ def run(request):
 
 
 def test_a_clone_stays_small():
-    sizes = [sum(file.stat().st_size for file in path.rglob("*") if "index" not in file.parts) for path in PRETRAINED]
+    sizes = [
+        sum(file.stat().st_size for file in path.rglob("*") if "index" not in file.parts)
+        for path in PRETRAINED
+    ]
     assert max(sizes) <= 15 * MEGABYTE and sum(sizes) <= 60 * MEGABYTE
 
 
@@ -43,10 +46,14 @@ def test_a_model_answers_its_examples(run):
 
 def test_the_pages_open_with_one_model_of_each_task_and_readable_examples_of_dev():
     pages = {path: Page(**read_json(path / PAGE)) for path in PRETRAINED}
-    assert sorted(Run.open(path).task for path, page in pages.items() if page.default) == sorted(TASKS)
+    assert sorted(Run.open(path).task for path, page in pages.items() if page.default) == sorted(
+        TASKS
+    )
     for page in pages.values():
         assert page.title and all(example.source.startswith("dev, ") for example in page.examples)
-        assert "_UNK_" not in str(page.examples) and not any("dev" in example.title for example in page.examples)
+        assert "_UNK_" not in str(page.examples) and not any(
+            "dev" in example.title for example in page.examples
+        )
 
 
 def test_a_card_says_what_was_measured_and_names_no_machine(run):
@@ -55,7 +62,11 @@ def test_a_card_says_what_was_measured_and_names_no_machine(run):
     assert "licence" in card.lower() and "## Limits" in card
     for split, record in run.metrics().items():
         assert f"| {run.dataset['name']}, {split} | " in card
-        assert all(f"{value:.4f}" in card for value in record["metrics"].values() if isinstance(value, float))
+        assert all(
+            f"{value:.4f}" in card
+            for value in record["metrics"].values()
+            if isinstance(value, float)
+        )
 
 
 def test_the_commands_of_a_card_can_be_repeated(run):
@@ -65,9 +76,11 @@ def test_the_commands_of_a_card_can_be_repeated(run):
     recipes = [re.search(r"--recipe=([\w-]+)", command)[1] for command in commands]
     assert set(recipes) <= set(RECIPES) and recipes[-1] == run.record["recipe"]
     assert run.path.name not in RECIPES or run.path.name == run.record["recipe"]
-    starts = re.findall(r"--init_from=\w+/(\S+)", " ".join(commands))  # in runs/, or published since
+    # in runs/, or published since
+    starts = re.findall(r"--init_from=\w+/(\S+)", " ".join(commands))
     workdirs = re.findall(r"--workdir=runs/(\S+)", " ".join(commands[:-1]))
     assert starts == workdirs and len(starts) == len(commands) - 1
-    for data in re.findall(r"evaluate\.py .*--data=(\S+)", card):  # prepare.py makes a directory per task of bAbI
+    # prepare.py makes a directory per task of bAbI
+    for data in re.findall(r"evaluate\.py .*--data=(\S+)", card):
         task = run.dataset["name"].removeprefix("babi-") if run.task == "dialog" else ""
         assert data == f"build/data/{task}".rstrip("/")

@@ -1,4 +1,6 @@
-"""The real corpora have their known counts, scores, match types and responses; skipped where a corpus is missing."""
+"""The real corpora have their known counts, scores, match types and responses; skipped where a
+corpus is missing.
+"""
 
 import json
 
@@ -6,15 +8,15 @@ import numpy as np
 import pytest
 from helpers import ROOT
 
-from data.corpora import babi_dialog, conversations, cornell, dailydialog, squad, subtitles
-from layers.dialog_state import READS
-from metrics.reading_comprehension import squad_metrics
-from tasks import TASKS
-from tasks.dialog import prepare as dialog
-from tasks.dialog.action_mask import ActionMask, learn
-from tasks.dialog.scoring import baselines_and_upper_bounds
-from tasks.selection import prepare as selection
-from tasks.selection.scoring import baseline_scores, rank
+from colloquy.data.corpora import babi_dialog, conversations, cornell, dailydialog, squad, subtitles
+from colloquy.layers.dialog_state import READS
+from colloquy.metrics.reading_comprehension import squad_metrics
+from colloquy.tasks import TASKS
+from colloquy.tasks.dialog import prepare as dialog
+from colloquy.tasks.dialog.action_mask import ActionMask, learn
+from colloquy.tasks.dialog.scoring import baselines_and_upper_bounds
+from colloquy.tasks.selection import prepare as selection
+from colloquy.tasks.selection.scoring import baseline_scores, rank
 
 CORPORA = ROOT.parent / "shared" / "data"
 pytestmark = pytest.mark.slow
@@ -36,8 +38,14 @@ def babi(tmp_path_factory):
 
 def recorded(corpus):
     """`{name: metrics}` of the baselines and upper bounds on dev, from results/scores.jsonl."""
-    rows = map(json.loads, (ROOT / "results" / "scores.jsonl").read_text(encoding="utf-8").splitlines())
-    of_dev = (row for row in rows if (row["corpus"], row["split"]) == (corpus, "dev") and ": " in row["recipe"])
+    rows = map(
+        json.loads, (ROOT / "results" / "scores.jsonl").read_text(encoding="utf-8").splitlines()
+    )
+    of_dev = (
+        row
+        for row in rows
+        if (row["corpus"], row["split"]) == (corpus, "dev") and ": " in row["recipe"]
+    )
     return {row["recipe"].split(": ", 1)[1]: row["metrics"] for row in of_dev}
 
 
@@ -48,18 +56,30 @@ def test_dialog_babi_has_the_known_scores(babi, task, responses):
     found, expected = {}, recorded(f"babi-task{task}")
     for part in baselines_and_upper_bounds(dataset, "dev").values():
         found |= part
-    assert len(expected) == 4 and {name: pytest.approx(metrics) for name, metrics in expected.items()} == found
+    assert (
+        len(expected) == 4
+        and {name: pytest.approx(metrics) for name, metrics in expected.items()} == found
+    )
 
 
 def test_match_types_of_the_first_dialog_of_task_5(babi):
-    """The types that candidates match after some lines of the file, by `match_groups` of the whole corpus."""
+    """The types that candidates match after some lines of the file, by `match_groups` of the whole
+    corpus.
+    """
     dataset = babi(5)
     world, split = dataset.world, dataset.splits["train"]
     dialog, (members, types, groups) = split.dialogs[0], world.match_groups
-    lines = {turn - number + 1: number for number, turn in enumerate(dialog["turns"])}  # 1 a fact or a turn
+    # 1 a fact or a turn
+    lines = {turn - number + 1: number for number, turn in enumerate(dialog["turns"])}
     rows = [
         (7, "api_call italian paris six cheap", {"cuisine", "location", "price", "number"}, 354, 1),
-        (12, "api_call spanish madrid two cheap", {"cuisine", "location", "price", "number"}, 464, 8),
+        (
+            12,
+            "api_call spanish madrid two cheap",
+            {"cuisine", "location", "price", "number"},
+            464,
+            8,
+        ),
         (40, "here it is resto_madrid_cheap_spanish_1stars_phone", {"phone"}, 470, 3),
     ]
     for line, gold, matched, some, same in rows:
@@ -95,7 +115,9 @@ def test_the_real_corpora(module, directory, count, pairs):
     found = [module.read(files[split], split) for split in ("train", "dev")]
     assert tuple(map(len, found)) == count
     assert tuple(sum(len(turns) - 1 for turns in split) for split in found) == pairs
-    assert all(turn.strip() and "\n" not in turn for split in found for turns in split for turn in turns)
+    assert all(
+        turn.strip() and "\n" not in turn for split in found for turns in split for turn in turns
+    )
 
 
 def test_the_real_training_set():
@@ -115,14 +137,23 @@ def test_the_real_training_set():
 )
 def test_real_predictions_get_their_official_scores(system, em, f1):
     path = corpus("squad")
-    answers = {q.id: [q.context[a.start : a.end] for a in q.answers] for q in squad.read(path / "dev-v1.1.json")}
+    answers = {
+        q.id: [q.context[a.start : a.end] for a in q.answers]
+        for q in squad.read(path / "dev-v1.1.json")
+    }
     predictions = json.loads((path / "predictions" / f"{system}.json").read_text(encoding="utf-8"))
     found = squad_metrics(predictions, answers)
     assert {name: round(100 * value, 2) for name, value in found.items()} == {"EM": em, "F1": f1}
 
 
 def test_real_dialogs_move_to_the_unseen_world():
-    towns = {"bombay": "bangkok", "london": "beijing", "madrid": "hanoi", "paris": "seoul", "rome": "tokyo"}
+    towns = {
+        "bombay": "bangkok",
+        "london": "beijing",
+        "madrid": "hanoi",
+        "paris": "seoul",
+        "rome": "tokyo",
+    }
     cuisines = {"british": "cantonese", "french": "japanese", "indian": "korean"}
     cuisines |= {"italian": "thai", "spanish": "vietnamese"}
     for task in babi_dialog.find_tasks(corpus("babi-dialog")):
@@ -142,11 +173,18 @@ def test_real_dialogs_move_to_the_unseen_world():
         assert not words & pairs.keys()
 
 
-@pytest.mark.parametrize(("number", "templates"), [(1, 2.0), (2, 2.0), (3, 2.0), (4, 4.0), (5, 3.5)])
+@pytest.mark.parametrize(
+    ("number", "templates"), [(1, 2.0), (2, 2.0), (3, 2.0), (4, 4.0), (5, 3.5)]
+)
 def test_no_correct_response_of_dev_is_masked(babi, number, templates):
     dataset = babi(number)
-    mask, dev = ActionMask(dataset.world, learn(dataset.world, dataset.splits["train"])), dataset.splits["dev"]
-    forms = np.unique([dataset.world.template(text) for text in dataset.world.candidates], return_inverse=True)[1]
+    mask, dev = (
+        ActionMask(dataset.world, learn(dataset.world, dataset.splits["train"])),
+        dataset.splits["dev"],
+    )
+    forms = np.unique(
+        [dataset.world.template(text) for text in dataset.world.candidates], return_inverse=True
+    )[1]
     left = []
     for rows in np.array_split(np.arange(len(dev)), 40):
         inputs, answers = dev.collate(rows, READS)

@@ -22,7 +22,9 @@ def parsed(tmp_path, monkeypatch):
 
 
 def check(expected, function, *arguments):
-    """Checks that a function returns the `expected` dict, or raises a `UserError` that has the `expected` text."""
+    """Checks that a function returns the `expected` dict, or raises a `UserError` that has the
+    `expected` text.
+    """
     if isinstance(expected, dict):
         assert function(*arguments) == expected
     else:
@@ -31,7 +33,9 @@ def check(expected, function, *arguments):
 
 def test_without_flags_all_trained_models_are_served(trained_selection, tmp_path, capsys):
     assert serve.found_models() == {}
-    assert "no trained model in pretrained/ or runs/: train.py trains one" in refusal(serve.load_models)
+    assert "no trained model in pretrained/ or runs/: train.py trains one" in refusal(
+        serve.load_models
+    )
     for place in ("pretrained/dam", "runs/dam", "runs/broken", "build/demo/run"):
         shutil.copytree(trained_selection.path, tmp_path / place)
     (tmp_path / "runs" / "unfinished").mkdir()
@@ -78,7 +82,9 @@ def test_replicas_are_given_for_all_or_for_one(given, expected):
     check(expected, serve.replicas_of, given, ["a", "b"])
 
 
-def test_ray_gets_the_models_of_the_flags_and_without_it_one_reads_what_to_install(monkeypatch, tmp_path):
+def test_ray_gets_the_models_of_the_flags_and_without_it_one_reads_what_to_install(
+    monkeypatch, tmp_path
+):
     cluster = Mock()
     with flagsaver.flagsaver(run=["m=x"], trust_saved_models=True):
         monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
@@ -88,7 +94,12 @@ def test_ray_gets_the_models_of_the_flags_and_without_it_one_reads_what_to_insta
         serve.serve_on_ray(None, None)
     loads, replicas, *_ = cluster.application.call_args.args
     loads["m"]()
-    assert cluster.load_warm.call_args.args == ("m", str(tmp_path / "x"), None, True) and replicas == {"m": (1, 1)}
+    assert cluster.load_warm.call_args.args == (
+        "m",
+        str(tmp_path / "x"),
+        None,
+        True,
+    ) and replicas == {"m": (1, 1)}
     message = script_refusal("serve.py", "--run=m=x", "--ray", "--grace_seconds=70")
     assert "--grace_seconds is not for --ray" in message
 
@@ -97,7 +108,9 @@ def test_ray_gets_the_models_of_the_flags_and_without_it_one_reads_what_to_insta
 def test_an_address_in_use_is_noticed_before_models_are_loaded(host):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        message = script_refusal("serve.py", "--run=m=nowhere", f"--host={host}", f"--port={port}", "--api_key=k")
+        message = script_refusal(
+            "serve.py", "--run=m=nowhere", f"--host={host}", f"--port={port}", "--api_key=k"
+        )
     assert message.startswith(f"error: --host={host} --port={port}: ")
 
 
@@ -105,20 +118,37 @@ def test_an_address_in_use_is_noticed_before_models_are_loaded(host):
     ("given", "expected"),
     [
         ({}, (30, 65, {"localhost", "127.0.0.1", "::1"}, "")),
-        ({"timeout_seconds": 5.0, "grace_seconds": 99.0, "allowed_hosts": ["X"]}, (5, 99, {"x"}, "")),
-        ({"host": "0.0.0.0"}, (30, 65, {"localhost", socket.gethostname().lower()}, "give --api_key")),
-        ({"host": "0.0.0.0", "api_key": "k", "cors_origins": ["https://A.example/"]}, (30, 65, set(), "")),
+        (
+            {"timeout_seconds": 5.0, "grace_seconds": 99.0, "allowed_hosts": ["X"]},
+            (5, 99, {"x"}, ""),
+        ),
+        (
+            {"host": "0.0.0.0"},
+            (30, 65, {"localhost", socket.gethostname().lower()}, "give --api_key"),
+        ),
+        (
+            {"host": "0.0.0.0", "api_key": "k", "cors_origins": ["https://A.example/"]},
+            (30, 65, set(), ""),
+        ),
     ],
 )
 def test_flags_say_how_long_and_who(given, expected, monkeypatch, capsys):
     monkeypatch.delenv("COLLOQUY_API_KEY", raising=False)
     with flagsaver.flagsaver(**given):
-        limits, access, (timeout, grace, hosts, warning) = serve.limits_of_flags(), serve.access_of_flags(), expected
+        limits, access, (timeout, grace, hosts, warning) = (
+            serve.limits_of_flags(),
+            serve.access_of_flags(),
+            expected,
+        )
     assert (limits.timeout_seconds, limits.grace_seconds) == (timeout, grace)
-    assert hosts <= access.hosts and "*" not in access.hosts and access.api_key == given.get("api_key")
+    assert (
+        hosts <= access.hosts and "*" not in access.hosts and access.api_key == given.get("api_key")
+    )
     assert access.origins == {"https://a.example"} or not given.get("cors_origins")
     assert warning in capsys.readouterr().err
     monkeypatch.setenv("COLLOQUY_API_KEY", "secret")
     assert serve.access_of_flags().api_key == "secret"
     with flagsaver.flagsaver(grace_seconds=3.0):
-        assert "--grace_seconds expects at least the 60 of a request. Received: 3" in refusal(serve.limits_of_flags)
+        assert "--grace_seconds expects at least the 60 of a request. Received: 3" in refusal(
+            serve.limits_of_flags
+        )

@@ -1,4 +1,6 @@
-"""serving.batching and the queue of large bodies in `serving.limits`, with models that answer at once."""
+"""serving.batching and the queue of large bodies in `serving.limits`, with models that answer at
+once.
+"""
 
 import asyncio
 import threading
@@ -8,10 +10,10 @@ import types
 import numpy as np
 import pytest
 
-from engine.predictor import Size
-from serving import batching, limits
-from serving.batching import Batched
-from serving.limits import Limits, RequestError
+from colloquy.engine.predictor import Size
+from colloquy.serving import batching, limits
+from colloquy.serving.batching import Batched
+from colloquy.serving.limits import Limits, RequestError
 
 
 class Numbers:
@@ -62,11 +64,15 @@ async def begun(asked, true):
 
 
 async def together(batched, model, *requests):
-    """The answers to requests that come, in this order, while the model computes the batch `[0.5]`."""
+    """The answers to requests that come, in this order, while the model computes the batch
+    `[0.5]`.
+    """
     tasks, count = [await begun(batched.predict([0.5]), lambda: model.batches)], 0
     for instances in requests:
         count += len(instances)
-        tasks.append(await begun(batched.predict(instances), lambda count=count: batched.queued == count))
+        tasks.append(
+            await begun(batched.predict(instances), lambda count=count: batched.queued == count)
+        )
     model.event.set()
     _, *found = await asyncio.gather(*tasks, return_exceptions=True)
     return found
@@ -74,7 +80,9 @@ async def together(batched, model, *requests):
 
 def test_requests_that_wait_together_share_a_batch():
     model = Numbers(lambda instances: [10 * x for x in instances], held=[0.5])
-    found = batched(model, lambda batched: together(batched, model, [1, 2], [3], [4, 5, 6]), max_batch=5)
+    found = batched(
+        model, lambda batched: together(batched, model, [1, 2], [3], [4, 5, 6]), max_batch=5
+    )
     assert found == [[10, 20], [30], [40, 50, 60]]
     assert model.batches == [[0.5], [1, 2, 3], [4, 5, 6]]  # the third would not have fitted
 
@@ -100,7 +108,9 @@ def test_what_came_while_a_batch_was_computed_waits_no_longer(monkeypatch):
         await together(batched, model, [2], [3])
         return time.perf_counter() - begin
 
-    monkeypatch.setattr(batching, "asyncio", types.SimpleNamespace(**{**vars(asyncio), "sleep": sleep}))
+    monkeypatch.setattr(
+        batching, "asyncio", types.SimpleNamespace(**{**vars(asyncio), "sleep": sleep})
+    )
     lasted = batched(model, ask, batch_milliseconds=20_000.0)
     assert model.batches == [[0.5], [2, 3]] and 20 - lasted < slept[1] < 20 - 0.001
 
@@ -113,7 +123,9 @@ def test_answers_and_explanations_wait_in_one_queue_which_refuses_when_it_is_ful
         asked = asyncio.gather(first, batched.predict([1]), batched.explain(0))
         await begun(asked, lambda: batched.queued == 2)
         for refused in (batched.predict([3, 4]), batched.explain(0)):
-            with pytest.raises(RequestError, match="2 instances wait already, at most 2 may") as error:
+            with pytest.raises(
+                RequestError, match="2 instances wait already, at most 2 may"
+            ) as error:
                 await refused
         model.event.set()
         return error.value.status, await asked, await batched.predict([3, 4])
@@ -135,7 +147,9 @@ def test_closing_answers_what_waits_and_what_is_computed():
 
 
 def test_a_small_request_passes_a_large_one_which_is_computed_in_pieces_while_somebody_waits():
-    """Four instances of 50 cells are two pieces of 100; the client leaves during the first of them."""
+    """Four instances of 50 cells are two pieces of 100; the client leaves during the first of
+    them.
+    """
     model = Numbers(held=[50])
 
     async def ask(batched):
@@ -177,12 +191,18 @@ def test_large_bodies_are_read_one_by_one_with_a_pause_and_too_many_are_refused(
         return await asyncio.gather(*(lane.do(work) for _ in range(4)), return_exceptions=True)
 
     *done, refused = asyncio.run(main())
-    assert done == [None] * 3 and refused.status == 429 and min(np.diff(times)) > 0.02 * (1 + limits.REST)
+    assert (
+        done == [None] * 3
+        and refused.status == 429
+        and min(np.diff(times)) > 0.02 * (1 + limits.REST)
+    )
 
 
 def test_a_small_request_passes_large_bodies_whose_tokens_are_counted(monkeypatch):
     model = Numbers()
-    monkeypatch.setattr(model, "valid", lambda instance, _: model.event.wait(20) if instance != 3 else instance)
+    monkeypatch.setattr(
+        model, "valid", lambda instance, _: model.event.wait(20) if instance != 3 else instance
+    )
 
     async def ask(batched):
         large = [asyncio.create_task(batched.predict(["a" * limits.LARGE_BODY])) for _ in range(12)]

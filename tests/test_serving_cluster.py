@@ -1,4 +1,6 @@
-"""serving/cluster.py: Ray Serve on a cluster of two nodes of this machine, and a replica that is killed under load."""
+"""serving/cluster.py: Ray Serve on a cluster of two nodes of this machine, and a replica that is
+killed under load.
+"""
 
 import asyncio
 import concurrent.futures
@@ -14,7 +16,7 @@ import pytest
 from echo import Echo, ask, served
 from helpers import ROOT, until
 
-from serving.limits import Limits
+from colloquy.serving.limits import Limits
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
 
@@ -29,7 +31,9 @@ class SlowEcho(Echo):
 
 def make_model():
     """Called in each replica."""
-    return served(SlowEcho(), version="3", task="echo", examples=[{"title": "", "instance": {"text": "a"}}])
+    return served(
+        SlowEcho(), version="3", task="echo", examples=[{"title": "", "instance": {"text": "a"}}]
+    )
 
 
 class Service:
@@ -52,7 +56,9 @@ class Service:
 
 @pytest.fixture(scope="module")
 def cluster():
-    return pytest.importorskip("serving.cluster", reason="the extra `ray` is not installed", exc_type=ImportError)
+    return pytest.importorskip(
+        "serving.cluster", reason="the extra `ray` is not installed", exc_type=ImportError
+    )
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +66,9 @@ def service(cluster):
     import ray
     from ray.cluster_utils import Cluster
 
-    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "object_store_memory": 10**8})
+    nodes = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 2, "object_store_memory": 10**8}
+    )
     nodes.add_node(num_cpus=2, object_store_memory=10**8)
     environment = {"env_vars": {"PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "tests")))}}
     ray.init(address=nodes.address, log_to_driver=False, runtime_env=environment)
@@ -70,7 +78,8 @@ def service(cluster):
     limits = Limits(timeout_seconds=20, instances=5, max_batch=8, max_queue=64)
     app = cluster.application({"echo": make_model}, {"echo": (2, 2)}, limits, doors=2)
     try:
-        cluster.start(app, "127.0.0.1", port, every_node=False)  # two nodes of one machine cannot share a port
+        # two nodes of one machine cannot share a port
+        cluster.start(app, "127.0.0.1", port, every_node=False)
         yield Service(ray, port)
     finally:
         ray.serve.shutdown()
@@ -81,20 +90,32 @@ def service(cluster):
 @pytest.mark.slow
 def test_the_application_is_the_same_on_a_cluster(service):
     assert len(service.ray.nodes()) == 2
-    status, answer = service.ask("/v1/models/echo:predict", {"instances": [{"text": "a"}, {"text": "日本"}]})
+    status, answer = service.ask(
+        "/v1/models/echo:predict", {"instances": [{"text": "a"}, {"text": "日本"}]}
+    )
     assert (status, [each["text"] for each in answer["predictions"]]) == (200, ["a", "日本"])
     assert service.ask("/v1/models")[1]["data"][0]["task"] == "echo"
     assert service.ask("/v1/models/echo")[1]["model_version_status"][0]["version"] == "3"
     assert service.ask("/healthz") == (200, {"status": "ok", "models": ["echo"]})
-    assert service.ask("/v1/models/echo:explain", {"instances": [{"text": "b"}]})[1]["explanations"][0]["text"] == "b"
+    assert (
+        service.ask("/v1/models/echo:explain", {"instances": [{"text": "b"}]})[1]["explanations"][
+            0
+        ]["text"]
+        == "b"
+    )
     status, answer = service.ask("/v1/models/echo:predict", {"instances": [{}]})
     assert (status, answer) == (400, {"error": "instance 0: Instance: the field text is missing"})
     assert service.ask("/v1/models/echo:predict", {"instances": [{"text": "a"}] * 6})[0] == 413
     assert service.ask("/v1/models/other:predict", {"instances": [{}]})[0] == 404
     tensor = {"name": "text", "shape": [1], "datatype": "BYTES", "data": ["c"]}
     outputs = service.ask("/v2/models/echo/infer", {"inputs": [tensor]})[1]["outputs"]
-    assert outputs[1]["data"] == ["c"] and service.ask("/v2/models/echo")[1]["inputs"][0]["name"] == "text"
-    assert service.ask("/openapi.json")[1]["paths"]["/v1/models/echo:predict"]["post"]["requestBody"]["content"]
+    assert (
+        outputs[1]["data"] == ["c"]
+        and service.ask("/v2/models/echo")[1]["inputs"][0]["name"] == "text"
+    )
+    assert service.ask("/openapi.json")[1]["paths"]["/v1/models/echo:predict"]["post"][
+        "requestBody"
+    ]["content"]
 
 
 @pytest.mark.slow
@@ -105,7 +126,10 @@ def test_a_replica_replies_word_by_word(service):
 
     assert chat("one two")[1]["choices"][0]["message"]["content"] == "one two"
     *events, done, _ = chat("one two", stream=True)[1].split("\n\n")
-    deltas = [json.loads(event.removeprefix("data: "))["choices"][0]["delta"].get("content") for event in events]
+    deltas = [
+        json.loads(event.removeprefix("data: "))["choices"][0]["delta"].get("content")
+        for event in events
+    ]
     assert (deltas, done) == (["", "one", " two", None], "data: [DONE]")
     assert chat("boom", stream=True)[0] == 400 and "no boom" in chat("one boom", stream=True)[1]
 
@@ -114,10 +138,18 @@ def test_a_replica_replies_word_by_word(service):
 def test_every_application_tells_the_counts_of_all_replicas(service):
     def count(name, verb):
         lines = service.ask("/metrics")[1].splitlines()
-        return sum(float(line.split()[1]) for line in lines if line.startswith(f"colloquy_{name}{{") and verb in line)
+        return sum(
+            float(line.split()[1])
+            for line in lines
+            if line.startswith(f"colloquy_{name}{{") and verb in line
+        )
 
     def counts():
-        names = ("requests_total", "predict"), ("batch_instances_sum", "predict"), ("model_seconds_count", "explain")
+        names = (
+            ("requests_total", "predict"),
+            ("batch_instances_sum", "predict"),
+            ("model_seconds_count", "explain"),
+        )
         return [count(*name) for name in names]
 
     time.sleep(2)  # for what other tests did
@@ -133,12 +165,16 @@ def test_every_application_tells_the_counts_of_all_replicas(service):
 
 @pytest.mark.slow
 def test_a_replica_that_is_killed_under_load_loses_no_request(service):
-    """Once both replicas have answered, one is killed; each request is asked again where its status is 503."""
+    """Once both replicas have answered, one is killed; each request is asked again where its status
+    is 503.
+    """
     processes = set()
 
     def ask(number):
         for _ in range(20):
-            status, answer = service.ask("/v1/models/echo:predict", {"instances": [{"text": str(number)}]})
+            status, answer = service.ask(
+                "/v1/models/echo:predict", {"instances": [{"text": str(number)}]}
+            )
             if status == 200:
                 [found] = answer["predictions"]
                 processes.add(found["process"])
@@ -164,8 +200,12 @@ def test_a_replica_that_is_killed_under_load_loses_no_request(service):
 
 def test_a_config_file_says_what_flags_say(cluster, monkeypatch):
     found = {}
-    monkeypatch.setattr(cluster, "application", lambda *args, **more: found.update(args=args, **more))
-    cluster.from_config({"models": {"a": {"path": "/a", "index": "/i", "max_replicas": 3}, "b": {"path": "/b"}}})
+    monkeypatch.setattr(
+        cluster, "application", lambda *args, **more: found.update(args=args, **more)
+    )
+    cluster.from_config(
+        {"models": {"a": {"path": "/a", "index": "/i", "max_replicas": 3}, "b": {"path": "/b"}}}
+    )
     loads, replicas = found["args"]
     assert replicas == {"a": (1, 3), "b": (1, 1)} and found["doors"] == 1
     assert isinstance(loads["a"], functools.partial) and loads["a"].args == ("a", "/a", "/i")
@@ -174,7 +214,9 @@ def test_a_config_file_says_what_flags_say(cluster, monkeypatch):
 
 def test_notes_wait_for_counts_that_are_lost(cluster):
     lost = cluster.RayActorError()
-    counts = types.SimpleNamespace(add=types.SimpleNamespace(remote=AsyncMock(side_effect=[lost, lost, None])))
+    counts = types.SimpleNamespace(
+        add=types.SimpleNamespace(remote=AsyncMock(side_effect=[lost, lost, None]))
+    )
     counts.text = types.SimpleNamespace(remote=AsyncMock(return_value="all"))
 
     async def main():

@@ -1,4 +1,6 @@
-"""The manifests and the Dockerfile: what Kubernetes, KServe and KubeRay need is there, and agrees with the code."""
+"""The manifests and the Dockerfile: what Kubernetes, KServe and KubeRay need is there, and agrees
+with the code.
+"""
 
 import importlib
 import re
@@ -24,12 +26,21 @@ def manifest(name):
 
 def check_container(container):
     assert re.fullmatch("[a-z0-9-]+", container["name"]) and IMAGE.fullmatch(container["image"])
-    assert set(container["resources"]["limits"]) == {"cpu", "memory"} == set(container["resources"]["requests"])
-    assert container["securityContext"]["runAsNonRoot"] and not container["securityContext"]["allowPrivilegeEscalation"]
+    assert (
+        set(container["resources"]["limits"])
+        == {"cpu", "memory"}
+        == set(container["resources"]["requests"])
+    )
+    assert (
+        container["securityContext"]["runAsNonRoot"]
+        and not container["securityContext"]["allowPrivilegeEscalation"]
+    )
     assert all(isinstance(each["value"], str) for each in container.get("env", []))
     uid = container["securityContext"]["runAsUser"]
     assert f"--uid {uid} " in DOCKERFILE and f"USER {uid}\n" in DOCKERFILE
-    assert container["securityContext"]["readOnlyRootFilesystem"] and container["lifecycle"]["preStop"]
+    assert (
+        container["securityContext"]["readOnlyRootFilesystem"] and container["lifecycle"]["preStop"]
+    )
     assert container["livenessProbe"] != container["readinessProbe"]
 
 
@@ -45,9 +56,18 @@ def test_the_inference_service_has_what_kserve_needs():
     assert container["name"] == "kserve-container"  # what KServe looks for
     [port] = container["ports"]
     assert port["protocol"] == "TCP" and f"EXPOSE {port['containerPort']}\n" in DOCKERFILE
-    for probe, asked in (("startupProbe", "ready"), ("readinessProbe", "ready"), ("livenessProbe", "live")):
-        assert container[probe]["httpGet"] == {"path": f"/v2/health/{asked}", "port": port["containerPort"]}
-    assert {each["name"] for each in container["volumeMounts"]} == {each["name"] for each in predictor["volumes"]}
+    for probe, asked in (
+        ("startupProbe", "ready"),
+        ("readinessProbe", "ready"),
+        ("livenessProbe", "live"),
+    ):
+        assert container[probe]["httpGet"] == {
+            "path": f"/v2/health/{asked}",
+            "port": port["containerPort"],
+        }
+    assert {each["name"] for each in container["volumeMounts"]} == {
+        each["name"] for each in predictor["volumes"]
+    }
     assert {each["name"] for each in container["env"]} == {"STORAGE_URI"}
     run, hosts = container["args"]
     assert run == "--run=dam=/mnt/models"  # where the storage initializer puts it
@@ -59,14 +79,20 @@ def test_the_ray_service_has_what_kuberay_needs():
     assert (found["apiVersion"], found["kind"]) == ("ray.io/v1", "RayService")
     cluster = found["spec"]["rayClusterConfig"]
     [workers] = cluster["workerGroupSpecs"]
-    assert 0 < workers["minReplicas"] <= workers["replicas"] <= workers["maxReplicas"] and workers["groupName"]
+    assert (
+        0 < workers["minReplicas"] <= workers["replicas"] <= workers["maxReplicas"]
+        and workers["groupName"]
+    )
     assert cluster["headGroupSpec"]["rayStartParams"]["num-cpus"] == "0"
     for group in (cluster["headGroupSpec"], workers):
         assert all(isinstance(value, str) for value in group["rayStartParams"].values())
         [container] = group["template"]["spec"]["containers"]
         check_container(container)
         for probe in ("livenessProbe", "readinessProbe"):  # by what the image has
-            assert container[probe]["exec"]["command"][0] == "python" and container[probe]["timeoutSeconds"] > 4
+            assert (
+                container[probe]["exec"]["command"][0] == "python"
+                and container[probe]["timeoutSeconds"] > 4
+            )
         mounted = {each["name"] for each in container["volumeMounts"]}
         assert mounted == {each["name"] for each in group["template"]["spec"]["volumes"]}
 
@@ -90,13 +116,26 @@ def test_the_serve_config_is_what_the_code_takes():
 
 
 def test_the_image_has_locked_versions_of_what_requirements_allow():
-    lock = dict(line.split("==") for line in (ROOT / "serving/lock.txt").read_text().splitlines() if "==" in line)
-    names = [line for line in (ROOT / "serving/requirements.txt").read_text().splitlines() if not line.startswith("#")]
+    lock = dict(
+        line.split("==")
+        for line in (ROOT / "serving/lock.txt").read_text().splitlines()
+        if "==" in line
+    )
+    names = [
+        line
+        for line in (ROOT / "serving/requirements.txt").read_text().splitlines()
+        if not line.startswith("#")
+    ]
     allowed = map(Requirement, (ROOT / "requirements.txt").read_text().split("\n")[:-1])
     ranges = {requirement.name: requirement.specifier for requirement in allowed}
     assert all(lock[name] in ranges[name] for name in names)
-    [ray] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["ray"]
-    assert lock["ray"] in Requirement(ray).specifier and "rayVersion" not in manifest("rayservice.yaml")["spec"]
+    [ray] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]["ray"]
+    assert (
+        lock["ray"] in Requirement(ray).specifier
+        and "rayVersion" not in manifest("rayservice.yaml")["spec"]
+    )
     assert not {"gensim", "matplotlib", "pytest", "tensorboard", "sacrebleu"} & set(lock)
 
 
@@ -111,10 +150,12 @@ import sys
 for name in ("gensim", "matplotlib", "pytest", "tensorboard", "sacrebleu", "yaml", "prompt_toolkit"):
     sys.modules[name] = None
 import serve
-from serving import app, models, server
+from colloquy.serving import app, models, server
 model = models.open_model("m", {str(trained_selection.path)!r})
 model.warm_up()
 app.create_app({{"m": model}})
 """
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr

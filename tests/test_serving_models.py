@@ -13,14 +13,14 @@ from helpers import TASKS_ONE_FAST, flip_bit, ran, refusal
 from tensorflow.python.eager import context
 from walks import request_walk
 
-from base.files import UserError, seal
-from engine import parallel
-from engine.export import export
-from engine.run import Run
-from serving.app import create_app
-from serving.limits import Limits
-from serving.models import RETRY, Served, open_model, start_tensorflow
-from tasks import TASKS
+from colloquy.base.files import UserError, seal
+from colloquy.engine import parallel
+from colloquy.engine.export import export
+from colloquy.engine.run import Run
+from colloquy.serving.app import create_app
+from colloquy.serving.limits import Limits
+from colloquy.serving.models import RETRY, Served, open_model, start_tensorflow
+from colloquy.tasks import TASKS
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +48,13 @@ def test_a_run_with_an_index_finds_candidates_itself(selection_run):
         assert found["order"] == list(range(len(found["scores"])))
         assert len(found["candidates"]) == len(found["said_to"]) == len(found["scores"]) <= 20
         [again] = ask("predict", {"turns": turns, "candidates": found["candidates"]})
-        assert again["scores"] == pytest.approx(found["scores"], abs=1e-4) and "candidates" not in again
+        assert (
+            again["scores"] == pytest.approx(found["scores"], abs=1e-4)
+            and "candidates" not in again
+        )
         assert len(given["scores"]) == len(instance["candidates"])
-        assert ask("predict", {"turns": [*turns, ""]})[0]["candidates"]  # without a word in the last turn
+        # without a word in the last turn
+        assert ask("predict", {"turns": [*turns, ""]})[0]["candidates"]
         [shown] = ask("explain", {"turns": turns})
         assert shown["candidates"][0] == found["candidates"][0] and shown["attention"]
         assert ask("explain", instance)[0]["attention"][0]["title"].startswith("turn ")
@@ -66,7 +70,10 @@ def test_what_is_said_of_a_run(trained_reading_comprehension, tmp_path):
     (path / "README.md").write_bytes(b"caf\xe9")  # a note of the user's, in another encoding
     said = open_model("reader", path).metadata
     rows = trained_reading_comprehension.history()
-    assert said["scores"]["dev"]["F1"] == max(row["F1"] for row in rows) and "loss" not in said["scores"]["dev"]
+    assert (
+        said["scores"]["dev"]["F1"] == max(row["F1"] for row in rows)
+        and "loss" not in said["scores"]["dev"]
+    )
     assert (said["corpus"], said["note"]) == ("small", "")
     (path / "metrics.json").write_text(json.dumps({"test": {"metrics": {"F1": 0.75}}}))
     assert set(open_model("reader", path).metadata["scores"]) == {"dev", "test"}
@@ -88,16 +95,25 @@ def test_every_run_is_warmed_up_and_served_and_a_request_passes_at_most_ten_file
     instances = [example["instance"] for example in model.metadata["examples"]]
     assert ("knowledge" in model.metadata) == (task == "dialog")
     files = request_walk(request.getfixturevalue(f"trained_{task}").path)
-    assert {"serving/app.py", f"tasks/{task}/predictor.py"} < set(files) and len(files) <= 10, sorted(files)
+    assert {"serving/app.py", f"tasks/{task}/predictor.py"} < set(files) and len(files) <= 10, (
+        sorted(files)
+    )
     with TestClient(create_app({"m": model})) as client:
         answer = client.post("/v1/models/m:predict", json={"instances": instances})
     assert answer.status_code == 200 and len(answer.json()["predictions"]) == len(instances)
 
 
-@pytest.mark.parametrize(("task", "name"), [("selection", "_split"), ("reading_comprehension", "_read")])
-def test_one_thread_of_tensorflow_computes_a_large_request_with_equal_results(task, name, request, monkeypatch):
+@pytest.mark.parametrize(
+    ("task", "name"), [("selection", "_split"), ("reading_comprehension", "_read")]
+)
+def test_one_thread_of_tensorflow_computes_a_large_request_with_equal_results(
+    task, name, request, monkeypatch
+):
     found, run = [], request.getfixturevalue(f"trained_{task}")
-    model, instances = open_model("m", run.path), [example["instance"] for example in run.examples()]
+    model, instances = (
+        open_model("m", run.path),
+        [example["instance"] for example in run.examples()],
+    )
     assert model.predictor.predict(instances) == TASKS[task].predictor(run).predict(instances)
     before = getattr(model.predictor, name)
 
@@ -109,7 +125,9 @@ def test_one_thread_of_tensorflow_computes_a_large_request_with_equal_results(ta
     answers = []
     for limits in (Limits(), Limits(large=1)):
         with TestClient(create_app({"m": model}, limits)) as client:
-            answers.append(client.post("/v1/models/m:predict", json={"instances": instances[:1]}).json())
+            answers.append(
+                client.post("/v1/models/m:predict", json={"instances": instances[:1]}).json()
+            )
     assert set(found) == {None, "SINGLE_THREADED_EXECUTOR"} and answers[0] == answers[1]
 
 
@@ -131,7 +149,9 @@ def test_threads_of_tensorflow_have_a_lower_priority_than_their_server(monkeypat
     assert found == [os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) + 12]
 
 
-def test_a_damaged_model_is_loaded_again_after_its_files_change_or_a_minute(trained_selection, tmp_path, monkeypatch):
+def test_a_damaged_model_is_loaded_again_after_its_files_change_or_a_minute(
+    trained_selection, tmp_path, monkeypatch
+):
     run, loads = Run.open(shutil.copytree(trained_selection.path, tmp_path / "run")), []
     load = TASKS["selection"].predictor
     monkeypatch.setattr(TASKS["selection"], "predictor", lambda run: loads.append(run) or load(run))
@@ -170,7 +190,9 @@ def foreign(path):
     """A SavedModel of somebody else, whose checksums are right."""
     shutil.rmtree(path)
     module = tf.Module()
-    module.call = tf.function(lambda name: {"read": tf.io.read_file(name)}, [tf.TensorSpec((), tf.string, "name")])
+    module.call = tf.function(
+        lambda name: {"read": tf.io.read_file(name)}, [tf.TensorSpec((), tf.string, "name")]
+    )
     tf.saved_model.save(module, str(path), signatures={"call": module.call})
     seal(path)
 
@@ -184,12 +206,16 @@ SPOILT = [
 ]
 
 
-def test_an_exported_model_is_served_and_only_as_it_was_written(trained_reading_comprehension, tmp_path):
+def test_an_exported_model_is_served_and_only_as_it_was_written(
+    trained_reading_comprehension, tmp_path
+):
     path = export(TASKS["reading_comprehension"], trained_reading_comprehension, tmp_path / "model")
     model = open_model("reader", tmp_path / "model")
     model.warm_up()
     with TestClient(create_app({"reader": model})) as client:
-        body = {"instances": [{"passage": "Ann lives in Rome.", "question": "Where does Ann live?"}]}
+        body = {
+            "instances": [{"passage": "Ann lives in Rome.", "question": "Where does Ann live?"}]
+        }
         [found] = client.post("/v1/models/reader:predict", json=body).json()["predictions"]
         assert found["answer"] == found["n_best_answer"][0] and len(found["n_best_score"]) == 5
         assert client.post("/v1/models/reader:explain", json=body).status_code == 400

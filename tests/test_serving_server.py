@@ -1,4 +1,6 @@
-"""serving/server.py on a port of this machine: the end at SIGTERM, and connections that send no request."""
+"""serving/server.py on a port of this machine: the end at SIGTERM, and connections that send no
+request.
+"""
 
 import concurrent.futures
 import contextlib
@@ -12,20 +14,24 @@ import pytest
 from echo import Running, ask
 from helpers import refusal, until
 
-from serving import server as serving_server
-from serving.app import create_app
-from serving.limits import Limits
-from serving.server import Server, bind
+from colloquy.serving import server as serving_server
+from colloquy.serving.app import create_app
+from colloquy.serving.limits import Limits
+from colloquy.serving.server import Server, bind
 
 ONE_BY_ONE = Limits(timeout_seconds=20, batch_milliseconds=0.0, max_batch=1)
 
 
 def predict(running, text=""):
-    return ask(running.port, "/v1/models/echo:predict", {"instances": [{"text": text, "wait": True}]})
+    return ask(
+        running.port, "/v1/models/echo:predict", {"instances": [{"text": text, "wait": True}]}
+    )
 
 
 def test_ctrl_c_is_an_interruption_and_sigterm_a_normal_end():
-    interrupted, ended = (Server(create_app({}, Limits()), bind("127.0.0.1", 0), 1.0) for _ in range(2))
+    interrupted, ended = (
+        Server(create_app({}, Limits()), bind("127.0.0.1", 0), 1.0) for _ in range(2)
+    )
     interrupted.handle_exit(signal.SIGINT, None)
     with pytest.raises(KeyboardInterrupt):
         interrupted.open()
@@ -89,7 +95,10 @@ def test_connections_without_a_request_are_closed_and_leave_room_for_others(monk
 def test_requests_have_their_turn_between_any_two_new_connections():
     running, waiting = Running(ONE_BY_ONE), []
     [listening] = running.server.servers[0].sockets
-    assert listening.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) and sys.getswitchinterval() < 0.001
+    assert (
+        listening.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        and sys.getswitchinterval() < 0.001
+    )
     loop = running.server.servers[0].get_loop()
 
     def count():

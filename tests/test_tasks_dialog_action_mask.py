@@ -1,4 +1,6 @@
-"""`tasks.dialog.action_mask` against loops, by hand and on dialog bAbI; fifty conversations with the published bot."""
+"""`tasks.dialog.action_mask` against loops, by hand and on dialog bAbI; fifty conversations with
+the published bot.
+"""
 
 import dataclasses
 import itertools
@@ -12,15 +14,20 @@ import pytest
 from dialog_models import split_of, track
 from helpers import ROOT, ran, refusal, run_process, turns
 
-from data.vocabulary import Vocabulary
-from engine.run import Run
-from layers.dialog_state import CONDITIONS, FLAGS, READS
-from tasks import TASKS
-from tasks.dialog.action_mask import FILE, ActionMask, learn, load_mask, state_model
-from tasks.dialog.data import World, load_dataset
+from colloquy.data.vocabulary import Vocabulary
+from colloquy.engine.run import Run
+from colloquy.layers.dialog_state import CONDITIONS, FLAGS, READS
+from colloquy.tasks import TASKS
+from colloquy.tasks.dialog.action_mask import FILE, ActionMask, learn, load_mask, state_model
+from colloquy.tasks.dialog.data import World, load_dataset
 
 dialog = TASKS["dialog"]
-PLACES = {"roma": ("rome", "thai"), "siam": ("rome", "thai"), "bistro": ("paris", "french"), "chez": ("paris", "thai")}
+PLACES = {
+    "roma": ("rome", "thai"),
+    "siam": ("rome", "thai"),
+    "bistro": ("paris", "french"),
+    "chez": ("paris", "thai"),
+}
 FACTS = [
     (name, f"R_{relation}", value)
     for name, (town, food) in PLACES.items()
@@ -38,8 +45,12 @@ ENTITIES = [
     *((f"{name}_phone", "phone", "knowledge") for name in PLACES),
     *((name, "restaurant", "subjects") for name in PLACES),
 ]
-WORDS = {word for text in CANDIDATES for word in text.split()} | {word for fact in FACTS for word in fact}
-WORLD = World(Vocabulary(("_EOS_", "_UNK_", "<SILENCE>", *sorted(WORDS))), CANDIDATES, FACTS, ENTITIES)
+WORDS = {word for text in CANDIDATES for word in text.split()} | {
+    word for fact in FACTS for word in fact
+}
+WORLD = World(
+    Vocabulary(("_EOS_", "_UNK_", "<SILENCE>", *sorted(WORDS))), CANDIDATES, FACTS, ENTITIES
+)
 SILENCE = ("user", "<SILENCE>")
 
 
@@ -75,7 +86,8 @@ def allowed(mask, *said):
 
 
 @pytest.mark.parametrize(
-    "dialogs", [TRAIN, [[*THAI, *CHANGE], [("fact", "api_call no result"), *THAI[4:], SILENCE]], None]
+    "dialogs",
+    [TRAIN, [[*THAI, *CHANGE], [("fact", "api_call no result"), *THAI[4:], SILENCE]], None],
 )
 def test_states_and_conditions_match_loops(dialogs, prepared_dialog):
     """Also on the sample."""
@@ -83,7 +95,10 @@ def test_states_and_conditions_match_loops(dialogs, prepared_dialog):
     if dialogs is None:
         dataset = load_dataset(prepared_dialog)
         world, dev = dataset.world, dataset.splits["dev"]
-        dialogs = [[(s["speaker"], s["text"]) for s in dataset.conversation(dev, row)] for row in dev.dialogs]
+        dialogs = [
+            [(s["speaker"], s["text"]) for s in dataset.conversation(dev, row)]
+            for row in dev.dialogs
+        ]
     split = split_of(world, dialogs)
     inputs, _ = split.collate(range(len(split)), READS)
     known, met = state_model(world).predict_on_batch(inputs)
@@ -91,7 +106,9 @@ def test_states_and_conditions_match_loops(dialogs, prepared_dialog):
         for t, place in enumerate(split.dialogs[b]["turns"]):
             names, expected = track(world, said[: place + 1])
             assert {*itertools.compress([*world.types, *FLAGS], known[b, t])} == names
-            for condition, found, numbers in zip(CONDITIONS, met[b, t, :, 1:], expected, strict=True):
+            for condition, found, numbers in zip(
+                CONDITIONS, met[b, t, :, 1:], expected, strict=True
+            ):
                 assert set(np.flatnonzero(found)) == numbers, condition
 
 
@@ -102,22 +119,37 @@ def test_rules_are_those_of_train(mask):
     split = split_of(WORLD, TRAIN)
     rules = learn(WORLD, split)
     number = {template: place for place, template in enumerate(rules.templates)}
-    call, offered = "api_call {cuisine} {location}", ("another then", "booked", "bye", "it is {phone}")
+    call, offered = (
+        "api_call {cuisine} {location}",
+        ("another then", "booked", "bye", "it is {phone}"),
+    )
     assert [rules.templates[place] for place in rules.continues] == ["another then", call, "i look"]
-    assert rules.states["cuisine location called found offered"] == sorted(number[text] for text in offered)
+    assert rules.states["cuisine location called found offered"] == sorted(
+        number[text] for text in offered
+    )
     assert rules.conditions[number[call]]["location"] == ["said", "current", "new"]
     assert rules.conditions[number["it is {phone}"]]["phone"] == ["said", "found", "new", "offered"]
     inputs, answers = split.collate(range(3), READS)
     real = answers >= 0
-    assert np.take_along_axis(mask.predict_on_batch(inputs)[real], answers[real][:, None], axis=1).all()
+    assert np.take_along_axis(
+        mask.predict_on_batch(inputs)[real], answers[real][:, None], axis=1
+    ).all()
 
 
 def test_a_knowledge_base_may_have_many_types(mask):
-    entities = [*ENTITIES, *((f"value{number}", f"a_type{number}", "knowledge") for number in range(40))]
+    entities = [
+        *ENTITIES,
+        *((f"value{number}", f"a_type{number}", "knowledge") for number in range(40)),
+    ]
     world = dataclasses.replace(WORLD, entities=entities)
-    rules, (inputs, _) = learn(world, split_of(world, TRAIN)), split_of(world, TRAIN).collate(range(3), READS)
+    rules, (inputs, _) = (
+        learn(world, split_of(world, TRAIN)),
+        split_of(world, TRAIN).collate(range(3), READS),
+    )
     assert rules == learn(WORLD, split_of(WORLD, TRAIN))
-    np.testing.assert_array_equal(ActionMask(world, rules).predict_on_batch(inputs), mask.predict_on_batch(inputs))
+    np.testing.assert_array_equal(
+        ActionMask(world, rules).predict_on_batch(inputs), mask.predict_on_batch(inputs)
+    )
 
 
 @pytest.mark.parametrize(
@@ -127,7 +159,10 @@ def test_a_knowledge_base_may_have_many_types(mask):
         (turns("klingon"), {"hello"}),
         (turns("thai in rome"), {"i look"}),
         ([*THAI[:6], SILENCE], {"api_call thai rome"}),
-        ([*turns("in rome", "what food", "paris instead of rome thai"), SILENCE], {"api_call thai paris"}),
+        (
+            [*turns("in rome", "what food", "paris instead of rome thai"), SILENCE],
+            {"api_call thai paris"},
+        ),
         ([*THAI[:8], ("fact", "api_call no result"), SILENCE], set()),
         ([*THAI[:-2], SILENCE], {"how about roma", "how about siam"}),
         ([*THAI, SILENCE], {"how about roma"}),  # not the same again
@@ -135,7 +170,8 @@ def test_a_knowledge_base_may_have_many_types(mask):
         ([*THAI, *turns("in paris")], {"more changes", "i look"}),  # nothing to book any longer
         ([*THAI, *CHANGE], {"api_call french rome"}),
         ([*THAI, *CHANGE, ("bot", "api_call french rome"), ("user", "good")], set()),
-        ([*THAI, *turns("thai please")], {"another then", "booked", "bye", "it is siam_phone"}),  # no change
+        # no change
+        ([*THAI, *turns("thai please")], {"another then", "booked", "bye", "it is siam_phone"}),
     ],
 )
 def test_nothing_is_claimed_that_did_not_happen(mask, said, expected):
@@ -157,24 +193,37 @@ def test_a_file_that_does_not_fit_is_refused(tmp_path, edit, message):
     assert load_mask(tmp_path, WORLD) is None
     edit(rules)
     (tmp_path / FILE).write_text(json.dumps(rules))
-    assert re.search(rf"action_mask\.json: expected rules (.|\n)*{message}", refusal(load_mask, tmp_path, WORLD))
+    assert re.search(
+        rf"action_mask\.json: expected rules (.|\n)*{message}", refusal(load_mask, tmp_path, WORLD)
+    )
 
 
 def test_evaluation_chooses_under_the_mask_by_a_flag(trained_dialog, tmp_path):
-    flags = f"--run={trained_dialog.path}", "--action_mask", "--nobaselines", f"--scores={tmp_path}/x"
+    flags = (
+        f"--run={trained_dialog.path}",
+        "--action_mask",
+        "--nobaselines",
+        f"--scores={tmp_path}/x",
+    )
     ran("evaluate.py", *flags, by=run_process)
     row = json.loads((tmp_path / "x").read_text())
     assert row["search"] == "action mask"
     dataset = dialog.dataset_of(trained_dialog)
-    plain = dialog.measure(trained_dialog.load_model(), dataset, "dev", trained_dialog, baselines=False)
+    plain = dialog.measure(
+        trained_dialog.load_model(), dataset, "dev", trained_dialog, baselines=False
+    )
     assert row["metrics"]["per_response"] > plain["metrics"]["per_response"]
     other = Run.create(tmp_path / "other", trained_dialog.record)
-    assert "lacks action_mask.json" in refusal(dialog.measure, None, dataset, "dev", other, action_mask=True)
+    assert "lacks action_mask.json" in refusal(
+        dialog.measure, None, dataset, "dev", other, action_mask=True
+    )
 
 
 def test_nothing_is_said_where_the_mask_allows_nothing(trained_dialog, monkeypatch):
-    none = types.SimpleNamespace(predict_on_batch=lambda inputs: np.zeros((*inputs["turns"].shape, 1), bool))
-    monkeypatch.setattr("tasks.dialog.task.load_mask", lambda path, world: none)
+    none = types.SimpleNamespace(
+        predict_on_batch=lambda inputs: np.zeros((*inputs["turns"].shape, 1), bool)
+    )
+    monkeypatch.setattr("colloquy.tasks.dialog.task.load_mask", lambda path, world: none)
     options = {"baselines": False, "action_mask": True}
     dataset = dialog.dataset_of(trained_dialog)
     record = dialog.measure(trained_dialog.load_model(), dataset, "dev", trained_dialog, **options)
@@ -189,7 +238,8 @@ def test_nothing_is_said_where_the_mask_allows_nothing(trained_dialog, monkeypat
 def talks(request):
     """The file's name; the predictor; each conversation of the file, and all that was said in it.
 
-    The paraphrases of `tasks.dialog.augment` were written with the first file in view, the second was written after.
+    The paraphrases of `tasks.dialog.augment` were written with the first file in view, the second
+    was written after.
     """
     run = Run.open(ROOT / "pretrained" / "entity-memma-task5")
     predictor, found = dialog.predictor(run), []
@@ -210,7 +260,9 @@ def test_the_bot_never_claims_what_did_not_happen(talks):
         for place, (speaker, text) in enumerate(said):
             read = [(s, " ".join(predictor.read(t)) if s == "user" else t) for s, t in said[:place]]
             names, (_, wishes, results, new, _) = track(predictor.world, read)
-            entities = {number for _, numbers in predictor.world.link(text.split()) for number in numbers}
+            entities = {
+                number for _, numbers in predictor.world.link(text.split()) for number in numbers
+            }
             if speaker == "bot" and text.startswith("api_call"):
                 assert entities == wishes, talk
             if speaker == "bot" and text.startswith("what do you think"):
@@ -224,12 +276,18 @@ def test_the_bot_reaches_the_table_that_was_asked_for(talks):
     name, predictor, found = talks
     reached = 0
     for talk, said in found:
-        offers = [(text.split()[-1]) for speaker, text in said if text.startswith("what do you think")]
+        offers = [
+            (text.split()[-1]) for speaker, text in said if text.startswith("what do you think")
+        ]
         booked = offers[-1] if ("bot", "great let me do the reservation") in said else None
         if talk["wants"] is None or not talk["results"]:
             assert booked is None, talk
         elif booked:
-            known = {relation: value for name, relation, value in predictor.world.knowledge if name == booked}
+            known = {
+                relation: value
+                for name, relation, value in predictor.world.knowledge
+                if name == booked
+            }
             assert {slot: known[f"R_{slot}"] for slot in talk["wants"]} == talk["wants"]
             reached += 1
     assert reached >= {"booking_conversations": 40, "booking_conversations_heldout": 10}[name]

@@ -1,6 +1,7 @@
 """`tasks.dialog.data`: the world of a bot, and its files.
 
-Batches are asserted by `test_models_contract.test_matches_its_article`: models of dialogs read them, however padded.
+Batches are asserted by `test_models_contract.test_matches_its_article`: models of dialogs read
+them, however padded.
 """
 
 import collections
@@ -9,14 +10,25 @@ import numpy as np
 import pytest
 from helpers import refusal
 
-from data.vocabulary import Vocabulary
-from models import MODELS
-from tasks.dialog.data import World, load_dataset
+from colloquy.data.vocabulary import Vocabulary
+from colloquy.models import MODELS
+from colloquy.tasks.dialog.data import World, load_dataset
 
 # === The world ===
 
-CUISINES = ("thai", "greek", "basque", "asian", "asian_oriental", "north_american", "tuscan", "indian", "korean")
-PRICES = ("cheap", "moderate", "dear", "free", "low", "high", "fair", "steep")  # eight are still closed
+CUISINES = (
+    "thai",
+    "greek",
+    "basque",
+    "asian",
+    "asian_oriental",
+    "north_american",
+    "tuscan",
+    "indian",
+    "korean",
+)
+# eight are still closed
+PRICES = ("cheap", "moderate", "dear", "free", "low", "high", "fair", "steep")
 ENTITIES = [
     *((name, "cuisine", "knowledge") for name in CUISINES[:-1]),
     *((name, "price", "knowledge") for name in PRICES),
@@ -25,7 +37,11 @@ ENTITIES = [
     ("korean", "cuisine", "calls"),
 ]
 NUMBER = {name: number for number, (name, _, _) in enumerate(ENTITIES)}
-WORDS = ("_EOS_", "_UNK_", *"the cow pizza kitchen bar north american asian oriental is and ,".split())
+WORDS = (
+    "_EOS_",
+    "_UNK_",
+    *"the cow pizza kitchen bar north american asian oriental is and ,".split(),
+)
 WORDS += tuple(name for name in NUMBER if name not in WORDS)
 ID = {word: id for id, word in enumerate(WORDS, 1)}
 FACTS = [("prezzo", "R_cuisine", "thai"), ("prezzo", "R_location", "west")]
@@ -40,9 +56,17 @@ def make_world(candidates=("is", "thai"), entities=ENTITIES):
     ("entities", "types", "opened"),
     [
         (ENTITIES, ["cuisine", "price", "restaurant"], {"cuisine": 1}),
-        ([*ENTITIES, ("gratis", "price", "calls")], ["cuisine", "price", "restaurant"], {"cuisine": 1, "price": 2}),
+        (
+            [*ENTITIES, ("gratis", "price", "calls")],
+            ["cuisine", "price", "restaurant"],
+            {"cuisine": 1, "price": 2},
+        ),
         (ENTITIES[:-1], ["cuisine", "price", "restaurant"], {}),
-        ([("x", "zone", "knowledge"), ("z", "bar", "subjects"), ("y", "area", "calls")], ["zone", "area", "bar"], {}),
+        (
+            [("x", "zone", "knowledge"), ("z", "bar", "subjects"), ("y", "area", "calls")],
+            ["zone", "area", "bar"],
+            {},
+        ),
         ([], [], {}),
     ],
 )
@@ -55,12 +79,18 @@ def test_open_types_have_more_than_eight_values_and_ids_after_the_words(entities
 @pytest.mark.parametrize(
     ("sentence", "parts"),
     [
-        ("the cow pizza kitchen bar is cheap", [("the cow pizza kitchen bar", [17]), ("is", []), ("cheap", [8])]),
+        (
+            "the cow pizza kitchen bar is cheap",
+            [("the cow pizza kitchen bar", [17]), ("is", []), ("cheap", [8])],
+        ),
         ("the_cow_pizza_kitchen_bar", [("the_cow_pizza_kitchen_bar", [17])]),
         ("the cow pizza kitchen", [("the cow", [16]), ("pizza", []), ("kitchen", [])]),
         ("the the cow", [("the", []), ("the cow", [16])]),
         ("asian oriental asian", [("asian oriental", [4]), ("asian", [3])]),
-        ("asian_oriental and north american", [("asian_oriental", [4]), ("and", []), ("north american", [5])]),
+        (
+            "asian_oriental and north american",
+            [("asian_oriental", [4]), ("and", []), ("north american", [5])],
+        ),
         ("north , american", [("north", []), (",", []), ("american", [])]),
         ("korean moon", [("korean", [18]), ("moon", [])]),
         ("", []),
@@ -68,11 +98,17 @@ def test_open_types_have_more_than_eight_values_and_ids_after_the_words(entities
 )
 def test_link_takes_the_longest_entity_at_each_word(sentence, parts):
     assert (NUMBER["cheap"], NUMBER["the_cow"], NUMBER["korean"]) == (8, 16, 18)
-    assert make_world().link(sentence.split()) == [(words.split(), numbers) for words, numbers in parts]
+    assert make_world().link(sentence.split()) == [
+        (words.split(), numbers) for words, numbers in parts
+    ]
 
 
 def test_link_finds_all_entities_of_one_name():
-    entities = [("rome", "town", "knowledge"), ("rome", "restaurant", "subjects"), ("a_b", "x", "knowledge")]
+    entities = [
+        ("rome", "town", "knowledge"),
+        ("rome", "restaurant", "subjects"),
+        ("a_b", "x", "knowledge"),
+    ]
     world = make_world(entities=[*entities, ("a b", "y", "calls")])  # names as a file can have them
     assert world.link(["rome"]) == [(["rome"], [0, 1])]
     assert world.template("in rome a b") == "in {town} {x}"
@@ -83,7 +119,12 @@ def test_encode_types_what_is_open_alone():
     towns = [(f"town{i}", "town", "knowledge") for i in range(9)]
     world = make_world(entities=[*ENTITIES, *towns])
     cuisine, town = len(WORDS) + 1, len(WORDS) + 3
-    texts = "north american and cheap", "the cow moon", "asian_oriental asian , korean", "thai town3 town5"
+    texts = (
+        "north american and cheap",
+        "the cow moon",
+        "asian_oriental asian , korean",
+        "thai town3 town5",
+    )
     encoded = world.encode([text.split() for text in texts])
     assert encoded.words.lists() == [
         [ID["north"], ID["american"], ID["and"], ID["cheap"]],
@@ -92,7 +133,8 @@ def test_encode_types_what_is_open_alone():
         [ID["thai"], ID["_UNK_"], ID["_UNK_"]],
     ]
     assert encoded.typed_words.lists() == [
-        [cuisine, 0, ID["and"], ID["cheap"]],  # two words, one entity; word by word beside the plain ones
+        # two words, one entity; word by word beside the plain ones
+        [cuisine, 0, ID["and"], ID["cheap"]],
         [ID["the"], ID["cow"], ID["_UNK_"]],  # there are two restaurants: few
         [cuisine, cuisine, ID[","], cuisine],
         [cuisine, town, town],
@@ -103,13 +145,27 @@ def test_encode_types_what_is_open_alone():
         [NUMBER["asian_oriental"] + 1, NUMBER["asian"] + 1, NUMBER["korean"] + 1],
         [NUMBER["thai"] + 1, len(ENTITIES) + 4, len(ENTITIES) + 6],
     ]
-    assert encoded.typed_words.lists([1]) == make_world(["the cow moon"]).encoded_candidates.typed_words.lists()
+    assert (
+        encoded.typed_words.lists([1])
+        == make_world(["the cow moon"]).encoded_candidates.typed_words.lists()
+    )
 
 
 def test_match_groups_are_values_of_one_type_in_a_candidate():
-    candidates = ["is", "thai", "the cow is cheap", "cheap thai", "greek and thai and dear", "thai and greek", "korean"]
+    candidates = [
+        "is",
+        "thai",
+        "the cow is cheap",
+        "cheap thai",
+        "greek and thai and dear",
+        "thai and greek",
+        "korean",
+    ]
     members, types, groups = make_world(candidates).match_groups
-    group = [(int(type), tuple(m for m in row if m)) for type, row in zip(types, members.tolist(), strict=True)]
+    group = [
+        (int(type), tuple(m for m in row if m))
+        for type, row in zip(types, members.tolist(), strict=True)
+    ]
     found = [{group[g - 1] for g in row if g} for row in groups.tolist()]
     thai, greek, cheap, dear = (NUMBER[name] + 1 for name in ("thai", "greek", "cheap", "dear"))
     assert found == [
@@ -155,7 +211,9 @@ def test_put_into_gives_a_model_the_candidates(prepared_dialog, name):
         assert found == world.encoded_candidates.typed_words.lists()
         assert words.max() > len(dataset.vocabulary)  # types have ids after those of the words
         trained, table = "entity_pointer", [[*row] for row in weights["entity_pointer"][1].tolist()]
-        assert [[id for id in row if id] for row in table] == world.encoded_candidates.entities.lists()
+        assert [
+            [id for id in row if id] for row in table
+        ] == world.encoded_candidates.entities.lists()
     else:
         assert found == [world.vocabulary.encode(text.split()) for text in world.candidates]
         trained, tables = "match_types", weights["match_types"][1:]
@@ -174,7 +232,9 @@ def test_load_dataset(prepared_dialog):
     assert dataset.facts() == {"path": str(prepared_dialog.resolve()), "name": "sample-task1"}
     sizes = {"train": 26, "dev": 7, "dev-oov": 0, "test": 7, "test-oov": 0}
     assert {name: len(split) for name, split in dataset.splits.items()} == sizes
-    several = f"{prepared_dialog.parent} holds several tasks: give one of them, such as {prepared_dialog}"
+    several = (
+        f"{prepared_dialog.parent} holds several tasks: give one of them, such as {prepared_dialog}"
+    )
     assert refusal(load_dataset, prepared_dialog.parent) == several
 
 
@@ -188,7 +248,10 @@ def test_a_conversation_is_that_of_the_file(prepared_dialog):
         expected += [("user" if bot else "fact", first), *(("bot", text) for text in bot)]
         answers += bot
     found = dataset.conversation(split, split.dialogs[0])
-    known = [(speaker, [w if w in words else "_UNK_" for w in text.split()]) for speaker, text in expected]
+    known = [
+        (speaker, [w if w in words else "_UNK_" for w in text.split()])
+        for speaker, text in expected
+    ]
     assert [(each["speaker"], each["text"].split()) for each in found] == known
     assert [dataset.world.candidates[answer] for answer in split.dialogs[0]["answers"]] == answers
 
@@ -198,8 +261,14 @@ def test_phrases_are_the_most_frequent_user_sentences(prepared_dialog):
     counts = collections.Counter()
     for dialog in dataset.splits["train"].dialogs:
         said = dataset.conversation(dataset.splits["train"], dialog)
-        users = (each["text"] for each in said if each["speaker"] == "user" and each["text"] != "<SILENCE>")
+        users = (
+            each["text"]
+            for each in said
+            if each["speaker"] == "user" and each["text"] != "<SILENCE>"
+        )
         counts.update(map(dataset.world.template, users))
     phrases = dataset.phrases(5)
-    assert [counts[dataset.world.template(text)] for text in phrases] == sorted(counts.values())[:-6:-1]
+    assert [counts[dataset.world.template(text)] for text in phrases] == sorted(counts.values())[
+        :-6:-1
+    ]
     assert len(set(map(dataset.world.template, phrases))) == 5

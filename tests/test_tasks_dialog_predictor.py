@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from helpers import refusal
 
-from engine.chat import Note
-from engine.train import start
-from tasks import TASKS
-from tasks.dialog.chat import SHOWN, DialogChat
-from tasks.dialog.data import World
-from tasks.dialog.scoring import predict
+from colloquy.engine.chat import Note
+from colloquy.engine.train import start
+from colloquy.tasks import TASKS
+from colloquy.tasks.dialog.chat import SHOWN, DialogChat
+from colloquy.tasks.dialog.data import World
+from colloquy.tasks.dialog.scoring import predict
 
 dialog = TASKS["dialog"]
 USER = {"speaker": "user", "text": "hello"}
@@ -33,12 +33,16 @@ def predictor(trained_dialog):
     ],
 )
 def test_words_are_read_without_capitals_and_punctuation(predictor, text, words, unknown):
-    assert {"pancake", "hello"} <= set(predictor.world.vocabulary.words) and predictor.config.max_words == 32
+    assert {"pancake", "hello"} <= set(
+        predictor.world.vocabulary.words
+    ) and predictor.config.max_words == 32
     assert predictor.read(text) == words and predictor.unknown(words) == unknown
 
 
 @pytest.mark.parametrize("model", ["memma", "supervised-embeddings"])
-def test_each_turn_is_answered_as_the_model_does_in_a_batch(trained_dialog, prepared_dialog, tmp_path, model):
+def test_each_turn_is_answered_as_the_model_does_in_a_batch(
+    trained_dialog, prepared_dialog, tmp_path, model
+):
     run = trained_dialog
     if model != "memma":
         run = start(dialog, model, prepared_dialog, tmp_path / "run", {"epochs": 0.3})
@@ -47,16 +51,28 @@ def test_each_turn_is_answered_as_the_model_does_in_a_batch(trained_dialog, prep
     for each in split.dialogs:
         said = dataset.conversation(split, each)
         histories += [said[: turn + 1] for turn in each["turns"]]
-    found = predictor.predict([{"history": said, "candidates": predictor.world.candidates} for said in histories])
+    found = predictor.predict(
+        [{"history": said, "candidates": predictor.world.candidates} for said in histories]
+    )
     expected = predict(predictor.model, split)
-    assert [each["response"] for each in found] == [predictor.world.candidates[number] for number in expected]
+    assert [each["response"] for each in found] == [
+        predictor.world.candidates[number] for number in expected
+    ]
     assert bool(predictor.explain({"history": histories[-1]})["attention"]) == (model == "memma")
 
 
 def test_memories_are_the_sentences_before_the_last_one_and_the_facts(predictor):
-    said = [USER, {"speaker": "bot", "text": predictor.world.candidates[3]}, {"speaker": "user", "text": "thai please"}]
+    said = [
+        USER,
+        {"speaker": "bot", "text": predictor.world.candidates[3]},
+        {"speaker": "user", "text": "thai please"},
+    ]
     found = predictor.explain({"history": said, "facts": ["prezzo R_cuisine thai"]})
-    assert found["attention"][0]["rows"] == ["user: hello", f"bot: {said[1]['text']}", "fact: prezzo R_cuisine thai"]
+    assert found["attention"][0]["rows"] == [
+        "user: hello",
+        f"bot: {said[1]['text']}",
+        "fact: prezzo R_cuisine thai",
+    ]
     assert predictor.explain({"history": [USER]})["attention"] == [] and predictor.predict([]) == []
 
 
@@ -80,7 +96,9 @@ def chat(trained_dialog):
 
 
 def says(chat, monkeypatch, *answers):
-    """Lets the model prefer these candidates, one after the other, without a mask; returns the inputs that it gets."""
+    """Lets the model prefer these candidates, one after the other, without a mask; returns the
+    inputs that it gets.
+    """
     monkeypatch.setattr(chat.predictor, "mask", None)
     left = [chat.predictor.world.candidates.index(answer) for answer in answers]
     read, predict = [], chat.predictor.with_attention.predict_on_batch
@@ -100,7 +118,10 @@ def test_unknown_words_are_named_and_nothing_is_understood_where_all_are(chat):
     note, answer, *_ = chat.reply("Xyzzy PANCAKE?")
     assert note.startswith("[Unknown words: xyzzy. /help") and isinstance(note, Note)
     assert answer in chat.predictor.world.candidates
-    assert chat.said[:2] == [{"speaker": "user", "text": "Xyzzy PANCAKE?"}, {"speaker": "bot", "text": answer}]
+    assert chat.said[:2] == [
+        {"speaker": "user", "text": "Xyzzy PANCAKE?"},
+        {"speaker": "bot", "text": answer},
+    ]
     note, answer = chat.reply("Xyzzy, frobnicate !")
     assert "words: xyzzy, frobnicate." in note
     assert "did not understand" in answer and "price: cheap, fancy, modest" in answer
@@ -108,7 +129,9 @@ def test_unknown_words_are_named_and_nothing_is_understood_where_all_are(chat):
 
 
 def test_an_empty_line_is_silence(chat, monkeypatch):
-    other = next(text for text in chat.predictor.world.candidates if text.startswith("you are welcome"))
+    other = next(
+        text for text in chat.predictor.world.candidates if text.startswith("you are welcome")
+    )
     says(chat, monkeypatch, other)
     assert list(chat.reply("")) == [other]
     assert chat.said == [{"speaker": "user", "text": ""}, {"speaker": "bot", "text": other}]
@@ -135,7 +158,11 @@ def test_help_lists_values_and_phrases(chat):
 
 def test_a_call_brings_its_facts_into_memory(chat, monkeypatch):
     world = chat.predictor.world
-    has = {relation: value for name, relation, value in world.knowledge if name == world.knowledge[0][0]}
+    has = {
+        relation: value
+        for name, relation, value in world.knowledge
+        if name == world.knowledge[0][0]
+    }
     call = f"api_call {has['R_cuisine']} {has['R_location']} {has['R_price']}"
     other = next(text for text in world.candidates if text.startswith("you are welcome"))
     read = says(chat, monkeypatch, call, other)
@@ -143,22 +170,32 @@ def test_a_call_brings_its_facts_into_memory(chat, monkeypatch):
     said = f"a {has['R_price']} {has['R_cuisine']} place in {has['R_location']} ."
     assert list(chat.reply(said)) == [call, f"[{len(facts)} facts]", other]
     assert [sentence["text"] for sentence in chat.said] == [said, call, *facts, "", other]
-    assert [sentence["speaker"] for sentence in chat.said] == ["user", "bot", *["fact"] * len(facts), "user", "bot"]
+    assert [sentence["speaker"] for sentence in chat.said] == [
+        "user",
+        "bot",
+        *["fact"] * len(facts),
+        "user",
+        "bot",
+    ]
     assert read[1].speakers[0, : len(facts) + 3].tolist() == [1, 2, *[3] * len(facts), 1]
-    assert read[1].times[0, : len(facts) + 3].tolist() == [-1] * (len(facts) + 2) + [0]  # turn 0 is the one that asks
+    # turn 0 is the one that asks
+    assert read[1].times[0, : len(facts) + 3].tolist() == [-1] * (len(facts) + 2) + [0]
 
 
 def test_a_call_that_finds_nothing_is_not_made_again(chat, monkeypatch):
     monkeypatch.setattr(World, "search", lambda world, call: ["api_call no result"])
     call = next(text for text in chat.predictor.world.candidates if text.startswith("api_call"))
     says(chat, monkeypatch, *[call] * 20)
-    assert list(chat.reply("hello")) == [call, "[no result]", call]  # the second time it waits for the user
+    # the second time it waits for the user
+    assert list(chat.reply("hello")) == [call, "[no result]", call]
     assert chat.said[-1]["speaker"] == "bot"
 
 
 def test_attention_shows_the_memories_with_the_largest_weights(chat, monkeypatch):
     assert chat.explain() == "Say something first."
-    others = [text for text in chat.predictor.world.candidates if not text.startswith("api_call")][:7]
+    others = [text for text in chat.predictor.world.candidates if not text.startswith("api_call")][
+        :7
+    ]
     says(chat, monkeypatch, *others, *others[-1:] * 3)
     for _ in others:
         list(chat.reply("hello"))
@@ -166,7 +203,11 @@ def test_attention_shows_the_memories_with_the_largest_weights(chat, monkeypatch
     weights = np.array(found["attention"][0]["weights"])
     assert weights.shape == (12, 2)  # what was said before the last turn, hops
     np.testing.assert_allclose(weights.sum(axis=0), 1.0, atol=1e-5)
-    assert [each.get("group") for each in chat.explained(details=True)["attention"]] == [None, "heads", "heads"]
+    assert [each.get("group") for each in chat.explained(details=True)["attention"]] == [
+        None,
+        "heads",
+        "heads",
+    ]
     found["attention"][0]["weights"][3] = [0.75, 0.015]
     table = chat.explanation(found)
     assert [column.header for column in table.columns] == ["", "hop 1", "hop 2"]

@@ -1,4 +1,6 @@
-"""`tasks.dialog.scoring` and `task`: losses against loops, predictions, baselines, groups, what the dataset decides."""
+"""`tasks.dialog.scoring` and `task`: losses against loops, predictions, baselines, groups, what the
+dataset decides.
+"""
 
 import functools
 import types
@@ -7,15 +9,15 @@ import numpy as np
 import pytest
 from helpers import randomised, refusal
 
-from data.vocabulary import Vocabulary
-from engine.train import start
-from metrics.dialog import dialog_metrics, nearest_neighbour, tfidf_match
-from models import MODELS
-from tasks import TASKS
-from tasks.dialog import scoring
-from tasks.dialog.data import World, load_dataset
-from tasks.dialog.scoring import GROUPINGS, margin_loss, metrics_by, predict, softmax_loss
-from tasks.dialog.task import Training
+from colloquy.data.vocabulary import Vocabulary
+from colloquy.engine.train import start
+from colloquy.metrics.dialog import dialog_metrics, nearest_neighbour, tfidf_match
+from colloquy.models import MODELS
+from colloquy.tasks import TASKS
+from colloquy.tasks.dialog import scoring
+from colloquy.tasks.dialog.data import World, load_dataset
+from colloquy.tasks.dialog.scoring import GROUPINGS, margin_loss, metrics_by, predict, softmax_loss
+from colloquy.tasks.dialog.task import Training
 
 dialog = TASKS["dialog"]
 
@@ -23,7 +25,9 @@ B, T, C = 2, 3, 5
 
 
 def hinge(margin):
-    return lambda correct, f: sum(max(0.0, margin - f[correct] + f[y]) for y in range(C) if y != correct)
+    return lambda correct, f: sum(
+        max(0.0, margin - f[correct] + f[y]) for y in range(C) if y != correct
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -31,7 +35,10 @@ def hinge(margin):
     ("loss", "of_turn"),
     [
         (scoring.softmax_loss, lambda correct, f: -np.log(np.exp(f[correct]) / sum(np.exp(f)))),
-        *((functools.partial(scoring.margin_loss, margin=margin), hinge(margin)) for margin in (0.1, 1.7)),
+        *(
+            (functools.partial(scoring.margin_loss, margin=margin), hinge(margin))
+            for margin in (0.1, 1.7)
+        ),
     ],
     ids=["softmax", "margin .1", "margin 1.7"],
 )
@@ -49,7 +56,8 @@ def test_losses_match_loops(loss, of_turn, seed):
     parts = [np.mean(loss(answers[b : b + 1], logits[b : b + 1])) for b in range(B)]
     assert counts == [2, 1] and np.dot(counts, parts) / 3 == pytest.approx(expected, rel=1e-5)
     assert not np.any(loss(np.full((B, T), -1), np.ones((B, T, C), "float32")))
-    one = np.ones((B, T), "float32")  # Keras takes the axis of a single candidate away, which is always right
+    # Keras takes the axis of a single candidate away, which is always right
+    one = np.ones((B, T), "float32")
     np.testing.assert_allclose(loss(np.zeros((B, T), int), one), 0.0, atol=1e-6)
 
 
@@ -90,12 +98,19 @@ def test_predict_takes_the_best_candidate_of_each_turn(sample, batch_size):
     assert seen == [-(-7 // batch_size)]
     metrics, chosen_by = dialog.validate(model, split)
     assert metrics == dialog_metrics(expected, split.answers, split.dialog)
-    assert chosen_by == metrics["per_response"] == np.mean(expected == split.answers) < dialog.best_score
+    assert (
+        chosen_by
+        == metrics["per_response"]
+        == np.mean(expected == split.answers)
+        < dialog.best_score
+    )
 
 
 def test_metrics_are_means_over_the_managers():
     manager, dialog_of = np.array(["a", "a", "a", "a", "b"]), np.array([0, 0, 1, 1, 2])
-    split = types.SimpleNamespace(manager=manager, dialog=dialog_of, answers=np.array([4, 2, 7, 3, 5]))
+    split = types.SimpleNamespace(
+        manager=manager, dialog=dialog_of, answers=np.array([4, 2, 7, 3, 5])
+    )
     assert scoring.metrics_of(split, np.array([4, 2, 7, 1, 6])) == {
         "metrics": {"per_response": 0.375, "per_dialog": 0.25},
         "parts": {
@@ -122,7 +137,8 @@ def test_baselines_and_upper_bounds_are_those_of_the_texts(sample):
         form[answer] in forms and (types.keys() & world.candidates[answer].split()) <= set(said)
         for answer, said in zip(test.answers, contexts, strict=True)
     ]
-    sentences = {id for row in train.dialogs for id in row["sentences"]}  # those of train alone, each once
+    # those of train alone, each once
+    sentences = {id for row in train.dialogs for id in row["sentences"]}
     documents = train.sentences.words.lists(sorted(sentences))
     candidates = [world.vocabulary.encode(text.split()) for text in world.candidates]
     match = tfidf_match(documents, map(world.vocabulary.encode, contexts), candidates)
@@ -145,7 +161,13 @@ def test_baselines_and_upper_bounds_are_those_of_the_texts(sample):
 CANDIDATES = ["hello there", "api_call thai west", "api_call greek west"]
 CANDIDATES += ["the nice rest is in the west"]  # the restaurant is written with spaces
 CANDIDATES += ["the_nice_rest is in the east", "the_nice_rest is cheap , east"]
-TYPES = {"thai": "cuisine", "greek": "cuisine", "west": "location", "east": "location", "the_nice_rest": "restaurant"}
+TYPES = {
+    "thai": "cuisine",
+    "greek": "cuisine",
+    "west": "location",
+    "east": "location",
+    "the_nice_rest": "restaurant",
+}
 
 
 @pytest.fixture
@@ -154,7 +176,9 @@ def dataset():
     splits = {
         "train": types.SimpleNamespace(answers=np.array([0, 1, 4])),
         # two dialogs, of three turns and of two
-        "dev": types.SimpleNamespace(answers=np.array([0, 1, 3, 2, 5]), dialog=np.array([0, 0, 0, 1, 1])),
+        "dev": types.SimpleNamespace(
+            answers=np.array([0, 1, 3, 2, 5]), dialog=np.array([0, 0, 0, 1, 1])
+        ),
     }
     entities = [(name, type, "knowledge") for name, type in TYPES.items()]
     world = World(Vocabulary(("_EOS_", "_UNK_", *words)), CANDIDATES, [], entities)
@@ -188,12 +212,26 @@ def test_groups_say_what_is_wrong(dataset):
 
 
 def test_rare_templates_are_one_group_and_long_dialogs_another(dataset, monkeypatch):
-    monkeypatch.setattr("tasks.dialog.scoring.TEMPLATES", 1)
-    split = types.SimpleNamespace(answers=np.array([1, 2, *[0] * 25]), dialog=np.repeat([0, 1], [2, 25]))
+    monkeypatch.setattr("colloquy.tasks.dialog.scoring.TEMPLATES", 1)
+    split = types.SimpleNamespace(
+        answers=np.array([1, 2, *[0] * 25]), dialog=np.repeat([0, 1], [2, 25])
+    )
     found = metrics_by(dataset, split, split.answers, ["template", "turns"])
-    assert [(each["group"], each["examples"]) for each in found["template"]] == [("hello there", 25), ("the rest", 2)]
+    assert [(each["group"], each["examples"]) for each in found["template"]] == [
+        ("hello there", 25),
+        ("the rest", 2),
+    ]
     assert [(each["group"], each["examples"]) for each in found["turns"]] == [
-        *[("1-2", 4), ("3-4", 2), ("5-6", 2), ("7-8", 2), ("9-10", 2), ("11-15", 5), ("16-20", 5), ("21+", 5)]
+        *[
+            ("1-2", 4),
+            ("3-4", 2),
+            ("5-6", 2),
+            ("7-8", 2),
+            ("9-10", 2),
+            ("11-15", 5),
+            ("16-20", 5),
+            ("21+", 5),
+        ]
     ]
 
 
@@ -250,8 +288,13 @@ def test_learning_rate_decays_linearly_to_a_fraction(name, settings, clip, rates
 
 
 def test_loss_is_the_one_that_the_settings_name():
-    answers, logits = np.array([[2, -1]]), np.array([[[0.5, 1.0, 1.25], [9.0, 0.0, 0.0]]], "float32")
-    np.testing.assert_array_equal(dialog.loss(Training())(answers, logits), softmax_loss(answers, logits))
+    answers, logits = (
+        np.array([[2, -1]]),
+        np.array([[[0.5, 1.0, 1.25], [9.0, 0.0, 0.0]]], "float32"),
+    )
+    np.testing.assert_array_equal(
+        dialog.loss(Training())(answers, logits), softmax_loss(answers, logits)
+    )
     chosen = dialog.loss(Training(loss="margin", margin=1.7))
     np.testing.assert_array_equal(chosen(answers, logits), margin_loss(answers, logits, 1.7))
 
@@ -259,8 +302,16 @@ def test_loss_is_the_one_that_the_settings_name():
 def test_a_run_keeps_its_world(sample, tmp_path):
     dialog.save_assets(sample, tmp_path)
     assert World.load(tmp_path) == sample.world
-    assert {file.name for file in tmp_path.iterdir()} == {*World.FILES, "action_mask.json", "phrases.txt"}
+    assert {file.name for file in tmp_path.iterdir()} == {
+        *World.FILES,
+        "action_mask.json",
+        "phrases.txt",
+    }
     assert (tmp_path / "phrases.txt").read_text().splitlines() == sample.phrases()
     run = types.SimpleNamespace(dataset=sample.facts())
-    assert dialog.dataset_of(run).facts() == dialog.dataset_of(run, sample.path).facts() == sample.facts()
+    assert (
+        dialog.dataset_of(run).facts()
+        == dialog.dataset_of(run, sample.path).facts()
+        == sample.facts()
+    )
     assert "is no directory" in refusal(dialog.dataset_of, run, tmp_path / "absent")

@@ -1,4 +1,6 @@
-"""The exported generation model: its sources are prepare.py's, its replies those of the predictor and of scoring."""
+"""The exported generation model: its sources are prepare.py's, its replies those of the predictor
+and of scoring.
+"""
 
 import keras
 import numpy as np
@@ -6,18 +8,20 @@ import pytest
 import tensorflow as tf
 from helpers import refusal
 
-from data.vocabulary import EOS_ID, Vocabulary
-from engine import export as exporting
-from tasks import TASKS
-from tasks.generation.data import TextSettings
-from tasks.generation.export import GenerationText
-from tasks.generation.search import parse_decoding, reply, words_of
+from colloquy.data.vocabulary import EOS_ID, Vocabulary
+from colloquy.engine import export as exporting
+from colloquy.tasks import TASKS
+from colloquy.tasks.generation.data import TextSettings
+from colloquy.tasks.generation.export import GenerationText
+from colloquy.tasks.generation.search import parse_decoding, reply, words_of
 
 generation = TASKS["generation"]
 
 
 def text_of(words, tokenizer="words", turns=1):
-    return GenerationText(Vocabulary.of(words), TextSettings(tokenizer=tokenizer, lower=True, turns=turns))
+    return GenerationText(
+        Vocabulary.of(words), TextSettings(tokenizer=tokenizer, lower=True, turns=turns)
+    )
 
 
 def exported(run, out, decode):
@@ -26,7 +30,9 @@ def exported(run, out, decode):
 
 def test_the_last_turns_that_are_not_empty_make_the_source():
     text = text_of(["a", "b", "c"], turns=2)  # 3, 4, 5
-    found = text.source(tf.constant([["a", "", "b", "c d"], ["", "a", "", ""], ["", "", "", ""]])).numpy()
+    found = text.source(
+        tf.constant([["a", "", "b", "c d"], ["", "a", "", ""], ["", "", "", ""]])
+    ).numpy()
     assert found.tolist() == [[4, 1, 5, 2, 1], [3, 1, 0, 0, 0], [1, 0, 0, 0, 0]]
     assert text.source(tf.zeros([2, 0], tf.string)).numpy().tolist() == [[1], [1]]
 
@@ -37,7 +43,11 @@ def test_predictor_export_and_scoring_reply_the_same(trained_generation, tmp_pat
     run = trained_generation
     dataset, predictor = generation.dataset_of(run), generation.predictor(run)
     decode = "beam=3,max_length=7" + more
-    model, split, decoding = exported(run, tmp_path, decode), dataset.splits["dev"], parse_decoding(decode)
+    model, split, decoding = (
+        exported(run, tmp_path, decode),
+        dataset.splits["dev"],
+        parse_decoding(decode),
+    )
     ids, scores = reply(run.load_model(), split.source.take(np.arange(5)), decoding)
     turns = [*(text.title().split("\t") for text in split.source_texts[:5]), ["?"]]
     most = max(map(len, turns))
@@ -45,22 +55,29 @@ def test_predictor_export_and_scoring_reply_the_same(trained_generation, tmp_pat
     predictor.decoding = decoding
     answers = predictor.predict([{"turns": each} for each in turns])
     for row, answer in enumerate(answers):
-        texts, ranked = zip(*((each["text"], each["score"]) for each in answer["best"]), strict=True)
+        texts, ranked = zip(
+            *((each["text"], each["score"]) for each in answer["best"]), strict=True
+        )
         alone = model.reply(turns=tf.constant([turns[row]]))
         for of, at in ((found, row), (alone, 0)):
             assert [text.decode() for text in of["replies"][at].numpy()] == [*texts]
             np.testing.assert_allclose(of["scores"][at], ranked, rtol=1e-4)
         assert answer["response"] == texts[0]
         if row < 5:
-            assert [*texts] == [dataset.text.join(words_of(each, dataset.vocabulary)) for each in ids[row]]
+            assert [*texts] == [
+                dataset.text.join(words_of(each, dataset.vocabulary)) for each in ids[row]
+            ]
             np.testing.assert_allclose(ranked, scores[row], rtol=1e-4)
-    assert predictor.source(["_EOS_ hello", "", "you"])[1].count(EOS_ID) == 2  # what a user writes ends no turn
+    # what a user writes ends no turn
+    assert predictor.source(["_EOS_ hello", "", "you"])[1].count(EOS_ID) == 2
     assert predictor.predict([]) == []
 
 
 def test_sampling_repeats_itself(trained_generation, tmp_path):
     model = exported(trained_generation, tmp_path, "sample=true,beam=5,temperature=2,max_length=7")
-    first, second = (model.reply(turns=tf.constant([["hello"]]))["replies"].numpy().tolist() for _ in range(2))
+    first, second = (
+        model.reply(turns=tf.constant([["hello"]]))["replies"].numpy().tolist() for _ in range(2)
+    )
     assert first == second and len(set(first[0])) > 1
 
 

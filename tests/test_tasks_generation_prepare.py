@@ -1,4 +1,6 @@
-"""`tasks.generation.prepare` and `data`: from conversations to the files of a dataset, batches, files of references."""
+"""`tasks.generation.prepare` and `data`: from conversations to the files of a dataset, batches,
+files of references.
+"""
 
 import json
 import re
@@ -9,11 +11,11 @@ import numpy as np
 import pytest
 from helpers import refusal, written
 
-from data import pickles
-from data.vocabulary import Vocabulary
-from tasks import TASKS
-from tasks.generation.data import TextSettings, load_dataset, read_references
-from tasks.generation.prepare import Settings, prepare
+from colloquy.data import pickles
+from colloquy.data.vocabulary import Vocabulary
+from colloquy.tasks import TASKS
+from colloquy.tasks.generation.data import TextSettings, load_dataset, read_references
+from colloquy.tasks.generation.prepare import Settings, prepare
 
 generation = TASKS["generation"]
 TRAIN = "Hi!\tHello, Tom.\thi\na\tb c d e\ta\tb\n"
@@ -40,7 +42,11 @@ def run(source, out, **settings):
 
 def test_prepare_makes_pairs_of_neighbours(source, tmp_path):
     data, words, facts = run(source, tmp_path / "out", min_count=1)
-    assert {file.name for file in (tmp_path / "out").iterdir()} == {"pairs.pkl", "vocabulary.txt", "dataset.json"}
+    assert {file.name for file in (tmp_path / "out").iterdir()} == {
+        "pairs.pkl",
+        "vocabulary.txt",
+        "dataset.json",
+    }
     # Each utterance is counted once: `b`, `a` and `hi` twice each.
     assert words == ("a", "b", "hi", "!", ",", ".", "c", "d", "e", "hello", "tom")
     id = {word: number for number, word in enumerate(words, 3)}
@@ -52,8 +58,13 @@ def test_prepare_makes_pairs_of_neighbours(source, tmp_path):
     assert data["dev"]["source_text"] == ["hi", "hello tom", "x"]
     assert data["dev"]["target"][1] == [UNK, id["."], EOS]
     assert train["seen"] == [True] * 5
-    assert data["dev"]["seen"] == [True, False, False]  # "Hi!", "Hello, Tom." but for case and signs
-    assert (facts["name"], facts["task"], facts["corpus"]) == ("talk", "generation", "conversations")
+    # "Hi!", "Hello, Tom." but for case and signs
+    assert data["dev"]["seen"] == [True, False, False]
+    assert (facts["name"], facts["task"], facts["corpus"]) == (
+        "talk",
+        "generation",
+        "conversations",
+    )
     assert facts["settings"]["tokenizer"] == "mixed"
     assert run(source, tmp_path / "rare")[1] == ("a", "b", "hi")
     assert facts["statistics"]["vocabulary"] == 2 + len(words)
@@ -70,7 +81,13 @@ def test_prepare_makes_pairs_of_neighbours(source, tmp_path):
     }
 
 
-PAIRS = ["hi ! -> hello , tom .", "hi !\thello , tom . -> hi", "a -> b c d e", "a\tb c d e -> a", "b c d e\ta -> b"]
+PAIRS = [
+    "hi ! -> hello , tom .",
+    "hi !\thello , tom . -> hi",
+    "a -> b c d e",
+    "a\tb c d e -> a",
+    "b c d e\ta -> b",
+]
 SPACES = {"lower": False, "tokenizer": "space", "min_count": 1, "vocabulary_size": 0}
 
 
@@ -79,19 +96,32 @@ SPACES = {"lower": False, "tokenizer": "space", "min_count": 1, "vocabulary_size
     [
         (TRAIN, {"turns": 2, "min_count": 1}, PAIRS, "a b hi ! , . c d e hello tom", 0),
         (TRAIN, {"max_words": 3, "min_count": 1}, ["a -> b"], "a b", 4),
-        ("a\t\u200b\tb\tc\n", {"min_count": 1}, ["b -> c"], "b c", 2),  # an utterance without a token
+        # an utterance without a token
+        ("a\t\u200b\tb\tc\n", {"min_count": 1}, ["b -> c"], "b c", 2),
         (TRAIN, {"vocabulary_size": 2, "drop_unknown": True}, ["a -> b"], "a b", 4),
         ("Hi, b\tc\n", SPACES, ["Hi, b -> c"], "Hi, b c", 0),
-        ("你好吗\t我很好\n", {"tokenizer": "jieba", "min_count": 1}, ["你好 吗 -> 我很 好"], "你好 吗 好 我很", 0),
+        (
+            "你好吗\t我很好\n",
+            {"tokenizer": "jieba", "min_count": 1},
+            ["你好 吗 -> 我很 好"],
+            "你好 吗 好 我很",
+            0,
+        ),
     ],
 )
-def test_pairs_are_kept_or_left_out(source, tmp_path, monkeypatch, capsys, train, settings, pairs, words, left_out):
-    monkeypatch.setitem(sys.modules, "jieba", types.SimpleNamespace(lcut=lambda text: [text[:2], text[2:]]))
+def test_pairs_are_kept_or_left_out(
+    source, tmp_path, monkeypatch, capsys, train, settings, pairs, words, left_out
+):
+    monkeypatch.setitem(
+        sys.modules, "jieba", types.SimpleNamespace(lcut=lambda text: [text[:2], text[2:]])
+    )
     (source / "train.txt").write_text(train, encoding="utf-8")
     (source / "dev.txt").write_text("a\tb\tbye\tg\n")
     data, known, facts = run(source, tmp_path / "out", **settings)
     sources, targets = (data["train"][name] for name in ("source_text", "target_text"))
-    assert [f"{source} -> {target}" for source, target in zip(sources, targets, strict=True)] == pairs
+    assert [
+        f"{source} -> {target}" for source, target in zip(sources, targets, strict=True)
+    ] == pairs
     assert known == tuple(words.split())
     assert facts["statistics"]["train"]["pairs_left_out"] == left_out
     ids = [None, "_EOS_", "_UNK_", *known]
@@ -100,7 +130,9 @@ def test_pairs_are_kept_or_left_out(source, tmp_path, monkeypatch, capsys, train
         assert read == [f"{text} _EOS_".replace("\t", " _EOS_ ") for text in sources]
     if settings.get("drop_unknown"):  # in dev too
         assert data["dev"]["source_text"] == ["a"]
-    assert ("cannot be exported" in capsys.readouterr().err) == (settings.get("tokenizer") == "jieba")
+    assert ("cannot be exported" in capsys.readouterr().err) == (
+        settings.get("tokenizer") == "jieba"
+    )
 
 
 def test_vectors_are_read(source, tmp_path):
@@ -116,7 +148,9 @@ def test_nothing_is_left_behind_where_it_fails(source, tmp_path):
     too_long, absent = Settings(max_words=1), Settings(vectors=str(tmp_path / "no.txt"))
     found = refusal(prepare, "conversations", source, tmp_path / "out", too_long)
     assert re.search("talk: expected pairs for dev.* None of 1 are left", found)
-    assert "expected word vectors" in refusal(prepare, "conversations", source, tmp_path / "out", absent)
+    assert "expected word vectors" in refusal(
+        prepare, "conversations", source, tmp_path / "out", absent
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["talk"]
 
 
@@ -146,7 +180,11 @@ def test_load_dataset(generation_dataset, prepared_generation):
     assert dev.target_texts[1:3] == ["i like noise .", "noise ? noise is too loud"]
     text = {"tokenizer": "words", "lower": True, "turns": 2}
     assert dataset.vectors is None and dataset.text == TextSettings.of(text)
-    assert dataset.facts() == {"path": str(prepared_generation.resolve()), "name": "small", "text": text}
+    assert dataset.facts() == {
+        "path": str(prepared_generation.resolve()),
+        "name": "small",
+        "text": text,
+    }
     assert train.bos == len(dataset.vocabulary) + 1
     inputs, target = train.collate([1])
     words = [None, *dataset.vocabulary.words, "_BOS_"]

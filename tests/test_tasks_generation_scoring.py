@@ -1,4 +1,6 @@
-"""`tasks.generation.scoring` and `task`: loss and likelihood against loops, the optimizer, from pairs to scores."""
+"""`tasks.generation.scoring` and `task`: loss and likelihood against loops, the optimizer, from
+pairs to scores.
+"""
 
 import collections
 import dataclasses
@@ -11,18 +13,18 @@ import pytest
 from helpers import copy_of, random_seq2seq, refusal, to_numpy
 from reference_recurrent import nll_in_loops
 
-from data.vocabulary import Vocabulary
-from engine.evaluate import evaluate, evaluate_all
-from engine.run import Run
-from metrics.generation import baselines_of, generation_metrics
-from models import MODELS
-from models.decoding import Decoding
-from models.seq2seq import Seq2Seq, Seq2SeqConfig
-from tasks import TASKS
-from tasks.generation.data import TextSettings
-from tasks.generation.scoring import likelihood, nll_model, word_nll
-from tasks.generation.search import reply, words_of
-from tasks.generation.task import Training
+from colloquy.data.vocabulary import Vocabulary
+from colloquy.engine.evaluate import evaluate, evaluate_all
+from colloquy.engine.run import Run
+from colloquy.metrics.generation import baselines_of, generation_metrics
+from colloquy.models import MODELS
+from colloquy.models.decoding import Decoding
+from colloquy.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from colloquy.tasks import TASKS
+from colloquy.tasks.generation.data import TextSettings
+from colloquy.tasks.generation.scoring import likelihood, nll_model, word_nll
+from colloquy.tasks.generation.search import reply, words_of
+from colloquy.tasks.generation.task import Training
 
 generation = TASKS["generation"]
 B, T, V = 3, 5, 7  # pairs, words of a target, words
@@ -40,33 +42,44 @@ def test_loss_is_the_mean_over_words_whatever_the_padding():
     np.testing.assert_allclose(found, by_word, atol=0.01)
     compute = generation.loss(Training())
     losses = to_numpy(compute(target, logits))
-    np.testing.assert_allclose(losses, by_word.sum(axis=1) * B / 8, rtol=1e-5)  # a pair counts by its words, 8 in all
-    padded = np.pad(target, ((0, 0), (0, 2))), np.pad(logits, ((0, 0), (0, 2), (0, 0)), constant_values=9.0)
+    # a pair counts by its words, 8 in all
+    np.testing.assert_allclose(losses, by_word.sum(axis=1) * B / 8, rtol=1e-5)
+    padded = (
+        np.pad(target, ((0, 0), (0, 2))),
+        np.pad(logits, ((0, 0), (0, 2), (0, 0)), constant_values=9.0),
+    )
     np.testing.assert_allclose(to_numpy(compute(*padded)), losses, rtol=1e-5)
     assert to_numpy(compute(np.zeros((B, T), "int32"), logits)).tolist() == [0.0] * B
     assert generation.loss_counts(target).tolist() == [5, 2, 1]
 
 
-def test_the_likelihood_of_a_pair_is_the_same_in_any_batch(generation_dataset, generation_model, monkeypatch):
+def test_the_likelihood_of_a_pair_is_the_same_in_any_batch(
+    generation_dataset, generation_model, monkeypatch
+):
     split = generation_dataset.splits["dev"]
     nll = likelihood(generation_model, split)
     np.testing.assert_allclose(likelihood(generation_model, split, batch_size=5), nll, rtol=1e-4)
     for row in (0, 11, 20):
         inputs, target = split.collate([row])
         logits = to_numpy(generation_model(inputs))[0]
-        by_hand = sum(nll_in_loops(word, scores) for word, scores in zip(target[0], logits, strict=True))
+        by_hand = sum(
+            nll_in_loops(word, scores) for word, scores in zip(target[0], logits, strict=True)
+        )
         assert nll[row] == pytest.approx(by_hand, rel=1e-4)
     for _ in range(2):
         metrics, score = generation.validate(generation_model, split)
-        assert metrics == {"perplexity": pytest.approx(np.exp(nll.sum() / split.target.lengths.sum()), rel=1e-5)}
+        assert metrics == {
+            "perplexity": pytest.approx(np.exp(nll.sum() / split.target.lengths.sum()), rel=1e-5)
+        }
         assert score == pytest.approx(1 / metrics["perplexity"])
     assert nll_model(generation_model).predict_function.experimental_get_tracing_count() == 1
-    monkeypatch.setattr("tasks.generation.data.MAX_SOURCE", 3)
-    monkeypatch.setattr("tasks.generation.data.MAX_TARGET", 2)
+    monkeypatch.setattr("colloquy.tasks.generation.data.MAX_SOURCE", 3)
+    monkeypatch.setattr("colloquy.tasks.generation.data.MAX_TARGET", 2)
     inputs, target = generation.collate(split, generation_model.config, [1], 1)
-    assert inputs["source"].shape == (1, 3) and target.shape == (1, 2)  # training cuts, the likelihood does not
+    # training cuts, the likelihood does not
+    assert inputs["source"].shape == (1, 3) and target.shape == (1, 2)
     np.testing.assert_array_equal(likelihood(generation_model, split), nll)
-    monkeypatch.setattr("tasks.generation.scoring.WORDS", 11)
+    monkeypatch.setattr("colloquy.tasks.generation.scoring.WORDS", 11)
     np.testing.assert_allclose(likelihood(generation_model, split), nll, rtol=1e-5)
 
 
@@ -77,13 +90,20 @@ def test_the_decoder_moves_at_its_own_rate(rate):
     adam = generation.optimizer(Training(decoder_rate=rate, gradient_clip=0.0), 10)
     before = [variable.numpy() for variable in model.trainable_variables]
     gradients = [np.full(variable.shape, 3.0, "float32") for variable in model.trainable_variables]
-    adam.apply([keras.ops.convert_to_tensor(gradient) for gradient in gradients], model.trainable_variables)
+    adam.apply(
+        [keras.ops.convert_to_tensor(gradient) for gradient in gradients], model.trainable_variables
+    )
     moved = collections.defaultdict(set)
     for variable, start in zip(model.trainable_variables, before, strict=True):
         step = np.abs(variable.numpy() - start)
         np.testing.assert_allclose(step, step.mean(), atol=1e-6)
         moved[variable.path.split("/")[0]].add(round(float(step.mean()), 5))
-    assert moved == {"word_embedding": {0.001}, "encoder": {0.001}, "decoder": {0.001 * rate}, "logits": {0.001 * rate}}
+    assert moved == {
+        "word_embedding": {0.001},
+        "encoder": {0.001},
+        "decoder": {0.001 * rate},
+        "logits": {0.001 * rate},
+    }
 
 
 # === From prepared pairs to scores ===
@@ -135,23 +155,48 @@ def found_replies(model, split, vocabulary, decoding, rows=slice(None)):
 @pytest.mark.parametrize("reverse", (False, True))
 def test_measure_compares_replies_with_targets(generation_dataset, reverse):
     model = random_seq2seq(generation_dataset, reverse=reverse)
-    train, dev = (split.in_direction_of(model.config) for split in generation_dataset.splits.values())
-    record = generation.measure(model, generation_dataset, "dev", None, decode="beam=2,max_length=5")
+    train, dev = (
+        split.in_direction_of(model.config) for split in generation_dataset.splits.values()
+    )
+    record = generation.measure(
+        model, generation_dataset, "dev", None, decode="beam=2,max_length=5"
+    )
     sources, targets, replies = columns_of(record["answers"])
-    without_tabs = [[text.replace("\t", " / ") for text in texts] for texts in (dev.source_texts, dev.target_texts)]
+    without_tabs = [
+        [text.replace("\t", " / ") for text in texts]
+        for texts in (dev.source_texts, dev.target_texts)
+    ]
     assert [sources, targets] == without_tabs
-    assert replies == found_replies(model, dev, generation_dataset.vocabulary, Decoding(beam=2, max_length=5))
+    assert replies == found_replies(
+        model, dev, generation_dataset.vocabulary, Decoding(beam=2, max_length=5)
+    )
     assert len(set(replies)) > 2 and "_EOS_" not in " ".join(replies)
     nll, words, unseen = likelihood(model, dev), dev.target.lengths, np.arange(2, PAIRS, 3)
-    for found, rows in ((record["metrics"], range(PAIRS)), (record["parts"]["without the pairs of train"], unseen)):
-        expected = generation_metrics([replies[i] for i in rows], [[dev.target_texts[i]] for i in rows])
+    for found, rows in (
+        (record["metrics"], range(PAIRS)),
+        (record["parts"]["without the pairs of train"], unseen),
+    ):
+        expected = generation_metrics(
+            [replies[i] for i in rows], [[dev.target_texts[i]] for i in rows]
+        )
         mean = sum(nll[i] for i in rows) / sum(words[i] for i in rows)
         assert found == {"perplexity": pytest.approx(np.exp(mean), rel=1e-4), **expected}
     distinct = len(set(dev.source_texts))
-    assert record["counts"] == {"pairs": PAIRS, "unseen": 7, "sources": distinct, "words": int(words.sum())}
+    assert record["counts"] == {
+        "pairs": PAIRS,
+        "unseen": 7,
+        "sources": distinct,
+        "words": int(words.sum()),
+    }
     assert record["unit"] == "words" and record["search"] == "beam=2, max_length=5"
-    assert record["baselines"] == baselines_of(train.target_texts, dev.source_texts, dev.target_texts)
-    assert ("human, 2 sources with several targets" in record["baselines"]) == (not reverse) == (distinct == 17)
+    assert record["baselines"] == baselines_of(
+        train.target_texts, dev.source_texts, dev.target_texts
+    )
+    assert (
+        ("human, 2 sources with several targets" in record["baselines"])
+        == (not reverse)
+        == (distinct == 17)
+    )
 
 
 @pytest.fixture
@@ -161,7 +206,9 @@ def references(tmp_path):
     return path
 
 
-def test_replies_are_compared_with_all_references_of_their_source(run, references, tmp_path, capsys):
+def test_replies_are_compared_with_all_references_of_their_source(
+    run, references, tmp_path, capsys
+):
     given = {"decode": "min_length=3,max_length=7", "scores_out": tmp_path / "replies.txt"}
     record = evaluate(generation, run.path, "references", data=references, **given)
     dataset, model = generation.dataset_of(run, references), run.load_model()
@@ -176,7 +223,9 @@ def test_replies_are_compared_with_all_references_of_their_source(run, reference
     assert record["metrics"] == {"perplexity": pytest.approx(perplexity, rel=1e-4), **expected}
     assert record["counts"] == {"pairs": 6, "sources": 3, "words": words} and record["parts"] == {}
     train = generation.dataset_of(run).splits["train"].target_texts
-    assert record["baselines"] == baselines_of(train, split.source_texts, split.target_texts, several=True)
+    assert record["baselines"] == baselines_of(
+        train, split.source_texts, split.target_texts, several=True
+    )
     lines = (tmp_path / "replies.txt").read_text(encoding="utf-8").splitlines()
     assert columns_of(lines)[2][3:] == [replies[1], replies[1], replies[2]]
     printed = " ".join(capsys.readouterr().out.split())
@@ -186,26 +235,37 @@ def test_replies_are_compared_with_all_references_of_their_source(run, reference
 
 
 def test_a_run_alone_is_enough(run, references, tmp_path):
-    """Its dataset may be gone; then only people are a baseline. Each run reads the file by its own words."""
+    """Its dataset may be gone; then only people are a baseline. Each run reads the file by its own
+    words.
+    """
     record = {**run.record, "dataset": {**run.dataset, "path": str(tmp_path / "gone")}}
     model, words = run.load_model(), Vocabulary.load(run.path / "vocabulary.txt").words
     for name, order in (("a", words), ("b", [*words[:2], *words[:1:-1]])):
         Run.create(tmp_path / name, record, Vocabulary(order)).save_best(model)
     splits = [generation.dataset_of(Run.open(tmp_path / name), references).splits for name in "ab"]
-    assert splits[0].keys() == {"references"} and generation.dataset_of(run).splits.keys() == {"train", "dev"}
+    assert splits[0].keys() == {"references"} and generation.dataset_of(run).splits.keys() == {
+        "train",
+        "dev",
+    }
     assert splits[0]["references"].target.lists() != splits[1]["references"].target.lists()
     evaluate_all(TASKS, str(tmp_path / "[ab]"), ["references"], data=str(references))
-    metrics = [json.loads((tmp_path / name / "metrics.json").read_text())["references"] for name in "ab"]
+    metrics = [
+        json.loads((tmp_path / name / "metrics.json").read_text())["references"] for name in "ab"
+    ]
     assert list(metrics[0]["baselines"]) == ["human, 2 sources with several targets"]
     assert metrics[0]["metrics"]["perplexity"] != metrics[1]["metrics"]["perplexity"]
 
 
 def test_evaluate_measures_writes_and_prints(run, capsys):
     record = evaluate(generation, run.path, "dev", decode="beam=2,max_length=5")
-    assert record["metrics"]["perplexity"] == pytest.approx(min(row["perplexity"] for row in run.history()), rel=1e-4)
+    assert record["metrics"]["perplexity"] == pytest.approx(
+        min(row["perplexity"] for row in run.history()), rel=1e-4
+    )
     printed = " ".join(capsys.readouterr().out.split())
     assert "21 pairs, 7 of them not in train; beam=2" in printed and "tokenizer words" in printed
-    assert f"{record['metrics']['BLEU-2']:.4f}" in printed and "without the pairs of train" in printed
+    assert (
+        f"{record['metrics']['BLEU-2']:.4f}" in printed and "without the pairs of train" in printed
+    )
     found = refusal(evaluate, generation, run.path, "dev", ties="release")
     assert "which has scores_out, references, decode, reverse_run, reverse_weight" in found
 
@@ -218,7 +278,9 @@ def test_a_run_that_does_not_say_how_texts_are_read_is_refused(run, references):
 
 
 def test_examples_read_as_people_write():
-    split = SimpleNamespace(source_texts=["我 会 用 筷 子 。\tyes , a little ."], target_texts=["oh !"])
+    split = SimpleNamespace(
+        source_texts=["我 会 用 筷 子 。\tyes , a little ."], target_texts=["oh !"]
+    )
     text = TextSettings(tokenizer="mixed", lower=True, turns=2)
     example = generation.example(SimpleNamespace(text=text), split, 0)
     instance = {"turns": ["我会用筷子。", "yes, a little."]}

@@ -1,4 +1,6 @@
-"""`tasks.generation.search` and `chat`: replies, how they are asked for, reranked by a reverse model, and written."""
+"""`tasks.generation.search` and `chat`: replies, how they are asked for, reranked by a reverse
+model, and written.
+"""
 
 import json
 
@@ -7,13 +9,13 @@ import pytest
 from helpers import ran, random_seq2seq, refusal, to_numpy
 from reference_recurrent import nll_in_loops
 
-from data.vocabulary import Vocabulary
-from engine.run import Run
-from layers.masking import LOWEST
-from models.decoding import Decoding
-from tasks import TASKS
-from tasks.generation.chat import GenerationChat
-from tasks.generation.search import parse_decoding, reply, rerank, words_of
+from colloquy.data.vocabulary import Vocabulary
+from colloquy.engine.run import Run
+from colloquy.layers.masking import LOWEST
+from colloquy.models.decoding import Decoding
+from colloquy.tasks import TASKS
+from colloquy.tasks.generation.chat import GenerationChat
+from colloquy.tasks.generation.search import parse_decoding, reply, rerank, words_of
 
 generation = TASKS["generation"]
 
@@ -31,7 +33,11 @@ def test_replies_are_the_same_in_any_batch(generation_dataset, generation_model,
     other, _ = reply(generation_model, sources, decoding, seed=2)
     assert (other != ids).any() == decoding.sample
     words = generation_dataset.vocabulary.encode(["hello", "ann", "nobody"])
-    assert words_of(np.array([*words, 1, 0, 0]), generation_dataset.vocabulary) == ["hello", "ann", "_UNK_"]
+    assert words_of(np.array([*words, 1, 0, 0]), generation_dataset.vocabulary) == [
+        "hello",
+        "ann",
+        "_UNK_",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -43,8 +49,12 @@ def test_replies_are_the_same_in_any_batch(generation_dataset, generation_model,
     ],
 )
 def test_parse_decoding(text, message):
-    assert parse_decoding(None) == parse_decoding("") == Decoding() and parse_decoding("beam=3") == Decoding(beam=3)
-    assert parse_decoding("sample=true, beam=2,top_p=0.9, ") == Decoding(sample=True, beam=2, top_p=0.9)
+    assert parse_decoding(None) == parse_decoding("") == Decoding() and parse_decoding(
+        "beam=3"
+    ) == Decoding(beam=3)
+    assert parse_decoding("sample=true, beam=2,top_p=0.9, ") == Decoding(
+        sample=True, beam=2, top_p=0.9
+    )
     assert message in refusal(parse_decoding, text)
 
 
@@ -54,13 +64,21 @@ def test_rerank_matches_loops(generation_dataset, generation_model):
     ids, scores = reply(generation_model, sources, Decoding(beam=3, max_length=5))
     for weight in (0.0, 0.3, 1.0):
         found, ranked = rerank(reverse, sources, ids, scores, weight)
-        for source, of_source, forward, after, values in zip(sources.lists(), ids, scores, found, ranked, strict=True):
+        for source, of_source, forward, after, values in zip(
+            sources.lists(), ids, scores, found, ranked, strict=True
+        ):
             totals = []
             for words, score in zip(of_source, forward, strict=True):
                 read = [[word for word in words.tolist() if word > 1] + [1]]
                 before = [[reverse.begin_id, *source[:-1]]]
-                logits = to_numpy(reverse({"source": np.array(read, "int32"), "target_in": np.array(before, "int32")}))
-                nll = sum(nll_in_loops(word, place) for word, place in zip(source, logits[0], strict=True))
+                logits = to_numpy(
+                    reverse(
+                        {"source": np.array(read, "int32"), "target_in": np.array(before, "int32")}
+                    )
+                )
+                nll = sum(
+                    nll_in_loops(word, place) for word, place in zip(source, logits[0], strict=True)
+                )
                 totals.append((1 - weight) * score - weight * nll)
             order = np.argsort(totals)[::-1]
             np.testing.assert_array_equal(after, of_source[order])
@@ -75,21 +93,31 @@ def random_runs(trained_generation, generation_dataset, tmp_path_factory):
     for reverse in (False, True):
         model = random_seq2seq(generation_dataset, reverse=reverse)
         record = {**trained_generation.record, "config": model.config.to_json()}
-        runs.append(Run.create(tmp_path_factory.mktemp("runs") / "run", record, generation_dataset.vocabulary))
+        runs.append(
+            Run.create(
+                tmp_path_factory.mktemp("runs") / "run", record, generation_dataset.vocabulary
+            )
+        )
         runs[-1].save_best(model)
     return runs
 
 
 def test_measure_takes_the_reply_that_a_reverse_model_chooses(random_runs, generation_dataset):
     run, reverse_run = random_runs
-    model, split, vocabulary = run.load_model(), generation_dataset.splits["dev"], generation_dataset.vocabulary
+    model, split, vocabulary = (
+        run.load_model(),
+        generation_dataset.splits["dev"],
+        generation_dataset.vocabulary,
+    )
     given = {"baselines": False, "decode": "beam=3,max_length=5"}
     given |= {"reverse_run": reverse_run.path, "reverse_weight": 0.7}
     record = generation.measure(model, generation_dataset, "dev", run, **given)
     replies = [line.split("\t")[2] for line in record["answers"]]
     ids, scores = reply(model, split.source, Decoding(beam=3, max_length=5))
     chosen, _ = rerank(reverse_run.load_model(), split.source, ids, scores, 0.7)
-    forward, expected = ([" ".join(words_of(row[0], vocabulary)) for row in found] for found in (ids, chosen))
+    forward, expected = (
+        [" ".join(words_of(row[0], vocabulary)) for row in found] for found in (ids, chosen)
+    )
     assert replies == expected != forward and "baselines" not in record
     assert generation.describe(record)[0].endswith("; beam=3, max_length=5, reranked by 0.7")
 
@@ -97,8 +125,14 @@ def test_measure_takes_the_reply_that_a_reverse_model_chooses(random_runs, gener
 def test_answers_to_a_file_are_searched_for_as_asked(random_runs, tmp_path):
     run, reverse_run = random_runs
     lines = [{"turns": ["i am dee ."]}, {"turns": ["hello", "i like tea ."]}]
-    (tmp_path / "in.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    flags = [f"--reverse_run={reverse_run.path}", "--reverse_weight=1", "--decode=beam=3,min_length=2,max_length=5"]
+    (tmp_path / "in.jsonl").write_text(
+        "".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8"
+    )
+    flags = [
+        f"--reverse_run={reverse_run.path}",
+        "--reverse_weight=1",
+        "--decode=beam=3,min_length=2,max_length=5",
+    ]
     given = f"--run={run.path}", f"--predict={tmp_path}/in.jsonl", f"--out={tmp_path}/out.jsonl"
     ran("evaluate.py", *given, *flags)
     predictor, expected = generation.predictor(run), []
@@ -106,7 +140,10 @@ def test_answers_to_a_file_are_searched_for_as_asked(random_runs, tmp_path):
         choose()
         predictor.decoding = Decoding(beam=3, min_length=2, max_length=5)
         expected.append([answer["response"] for answer in predictor.predict(lines)])
-    found = [json.loads(line)["response"] for line in (tmp_path / "out.jsonl").read_text("utf-8").splitlines()]
+    found = [
+        json.loads(line)["response"]
+        for line in (tmp_path / "out.jsonl").read_text("utf-8").splitlines()
+    ]
     assert found == expected[1] != expected[0]
 
 
@@ -124,31 +161,50 @@ def test_in_a_chat_a_reverse_model_chooses_among_the_replies(random_runs, genera
         expected, _ = rerank(reverse_run.load_model(), sources, ids, scores, weight)
         for row, [best, *_] in zip(rows[:3], expected, strict=False):
             said, note = chat.reply(split.source_texts[row])
-            assert said == generation_dataset.text.join(words_of(best, generation_dataset.vocabulary))
+            assert said == generation_dataset.text.join(
+                words_of(best, generation_dataset.vocabulary)
+            )
             chat.reset()
-        assert f"log probability, times {1 - weight:g}, plus the reverse model's, times {weight:g}, and reply:" in note
+        assert (
+            f"log probability, times {1 - weight:g}, plus the reverse model's, times {weight:g}, and reply:"
+            in note
+        )
         assert (expected[:, 0] != ids[:, 0]).any() == (weight > 0)
-    assert chat.sample("0.7") and chat.predictor.decoding == Decoding(sample=True, temperature=0.7, beam=10)
+    assert chat.sample("0.7") and chat.predictor.decoding == Decoding(
+        sample=True, temperature=0.7, beam=10
+    )
     for wrong in ("2", "-1", "x", "nan", ""):
         assert chat.reverse(wrong) == f"/reverse expects a number from 0 to 1. Received: {wrong}"
 
 
-def test_a_run_that_is_no_reverse_model_of_the_same_words_is_refused(random_runs, trained_generation, tmp_path):
+def test_a_run_that_is_no_reverse_model_of_the_same_words_is_refused(
+    random_runs, trained_generation, tmp_path
+):
     run, reverse_run = random_runs
     other = Run.create(tmp_path / "run", reverse_run.record, Vocabulary.of(["other", "words"]))
     predictor = generation.predictor(trained_generation)
-    for path, message in ((other.path, "the vocabulary of the model"), (run.path, "reverse=true. Received: seq2seq")):
+    for path, message in (
+        (other.path, "the vocabulary of the model"),
+        (run.path, "reverse=true. Received: seq2seq"),
+    ):
         assert message in refusal(predictor.rerank_by, path)
 
 
 def test_where_the_search_finds_fewer_replies_than_its_beam_the_empty_ones_stay_last(
     generation_dataset, generation_model
 ):
-    reverse, sources = random_seq2seq(generation_dataset, reverse=True), generation_dataset.splits["dev"].source
+    reverse, sources = (
+        random_seq2seq(generation_dataset, reverse=True),
+        generation_dataset.splits["dev"].source,
+    )
     ids, scores = reply(generation_model, sources, Decoding(beam=80, max_length=1))
     found, ranked = rerank(reverse, sources, ids, scores, 1.0)
     there = ids.any(axis=2)
-    assert not there.all() and (np.sort(there)[:, ::-1] == there).all() and (found.any(axis=2) == there).all()
+    assert (
+        not there.all()
+        and (np.sort(there)[:, ::-1] == there).all()
+        and (found.any(axis=2) == there).all()
+    )
     assert ((ranked > LOWEST) == there).all()
 
 
@@ -181,7 +237,9 @@ def test_a_reply_is_written_word_by_word_and_remembered(chat):
     texts.close()  # it was stopped
     assert chat.said == ["hello", second]
     chat.predictor.text = chat.predictor.text.replace(turns=1)
-    assert GenerationChat(chat.predictor).HELP.startswith("The model reads what you said last, and nothing before.")
+    assert GenerationChat(chat.predictor).HELP.startswith(
+        "The model reads what you said last, and nothing before."
+    )
 
 
 def test_drawn_replies_are_written_as_they_are_drawn_at_once(trained_generation):
@@ -199,9 +257,17 @@ def test_commands_change_how_replies_are_found(chat):
     assert first == "log probability by the length penalty, and reply:" and len(lines) == 3
     assert lines[0][10:] == said and float(lines[0][:8]) <= 0
     assert chat.commands["/beam"]("1") == "greedy search" and len(list(chat.reply("hello"))) == 1
-    assert chat.commands["/sample"]("0.7") == "sampling at temperature 0.7" and len(list(chat.reply("hello"))) == 1
+    assert (
+        chat.commands["/sample"]("0.7") == "sampling at temperature 0.7"
+        and len(list(chat.reply("hello"))) == 1
+    )
     assert chat.predictor.decoding == Decoding(sample=True, temperature=0.7)
-    for command, argument in (("/beam", "x"), ("/beam", "0"), ("/sample", "0.001"), ("/sample", "warm")):
+    for command, argument in (
+        ("/beam", "x"),
+        ("/beam", "0"),
+        ("/sample", "0.001"),
+        ("/sample", "warm"),
+    ):
         assert f" to 100. Received: {argument}" in chat.commands[command](argument)
     assert "/reverse" not in chat.commands
 
@@ -211,4 +277,6 @@ def test_attention_is_shown(chat):
     for texts in chat.reply("hello you"):
         list(texts)
     lines = chat.explain().plain.splitlines()
-    assert lines[0].split()[-1] == "_EOS_" and len(lines) == 1 + len(chat.last["attention"][0]["rows"])
+    assert lines[0].split()[-1] == "_EOS_" and len(lines) == 1 + len(
+        chat.last["attention"][0]["rows"]
+    )

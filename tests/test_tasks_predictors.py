@@ -1,4 +1,6 @@
-"""Predictors of all tasks: runs keep examples that their predictors answer, what is said of a wrong instance."""
+"""Predictors of all tasks: runs keep examples that their predictors answer, what is said of a wrong
+instance.
+"""
 
 import re
 
@@ -6,12 +8,12 @@ import numpy as np
 import pytest
 from helpers import copy_of, refusal
 
-from data.text_files import write_json
-from engine.predictor import Size
-from engine.run import EXAMPLES
-from tasks import TASKS
-from tasks.generation.predictor import LONGEST
-from tasks.reading_comprehension.predictor import windows_of
+from colloquy.data.text_files import write_json
+from colloquy.engine.predictor import Size
+from colloquy.engine.run import EXAMPLES
+from colloquy.tasks import TASKS
+from colloquy.tasks.generation.predictor import LONGEST
+from colloquy.tasks.reading_comprehension.predictor import windows_of
 
 
 @pytest.fixture(scope="module")
@@ -29,10 +31,14 @@ COMPILED = {
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_a_run_keeps_examples_that_its_predictor_answers_by_one_graph_for_all_sizes(predictors, task):
+def test_a_run_keeps_examples_that_its_predictor_answers_by_one_graph_for_all_sizes(
+    predictors, task
+):
     run, predictor = predictors[task]
     examples = run.examples()
-    assert 0 < len(examples) <= 3 and all(example["title"].startswith("dev, ") for example in examples)
+    assert 0 < len(examples) <= 3 and all(
+        example["title"].startswith("dev, ") for example in examples
+    )
     instances = [example["instance"] for example in examples]
     together = predictor.predict(instances)
     for instance, answer in zip(instances, together, strict=True):
@@ -43,28 +49,45 @@ def test_a_run_keeps_examples_that_its_predictor_answers_by_one_graph_for_all_si
         assert _texts({name: explained[name] for name in answer}) == _texts(answer)
         for each in explained["attention"]:
             assert np.shape(each["weights"]) == (len(each["rows"]), len(each["columns"]))
-    traced = [model.predict_function.experimental_get_tracing_count() for model in COMPILED[task](predictor)]
+    traced = [
+        model.predict_function.experimental_get_tracing_count()
+        for model in COMPILED[task](predictor)
+    ]
     assert set(traced) == {1}
 
 
 INSTANCES = {
     "selection": {"turns": ["a b", "c", "d e f", "g"], "candidates": ["h", "i j k"]},
-    "dialog": {"history": [{"speaker": "user", "text": "a b c"}], "facts": ["d e"], "candidates": []},
-    "generation": {"turns": ["ann likes tea.", "rain"], "decode": "beam=5,max_length=7,against_empty=0.1"},
+    "dialog": {
+        "history": [{"speaker": "user", "text": "a b c"}],
+        "facts": ["d e"],
+        "candidates": [],
+    },
+    "generation": {
+        "turns": ["ann likes tea.", "rain"],
+        "decode": "beam=5,max_length=7,against_empty=0.1",
+    },
     "reading_comprehension": {"passage": "Ann lives in Rome. " * 100, "question": "Where!!!"},
 }
 
 
 def test_sizes_are_those_of_the_tokens_and_of_what_the_models_compute(predictors):
-    """The limits of the small runs: 3 turns of 5 words; windows are as long as training's passages, 400 words."""
-    found = {task: predictor.size(predictor.valid(INSTANCES[task], "")) for task, (_, predictor) in predictors.items()}
+    """The limits of the small runs: 3 turns of 5 words; windows are as long as training's passages,
+    400 words.
+    """
+    found = {
+        task: predictor.size(predictor.valid(INSTANCES[task], ""))
+        for task, (_, predictor) in predictors.items()
+    }
     window = predictors["reading_comprehension"][1].window
     windows = len(windows_of(0, 500, window, window // 4))
     assert found == {
         "selection": Size({"turns": 7, "candidates": 4}, 2, (60 + 3 * 3, 16 + 3)),
         "dialog": Size({"history": 3, "facts": 2, "candidates": 0}, 1, (3, 256 + 4 * 3)),
         "generation": Size({"turns": 5}, 2 * 5, (7, 600 + 5)),
-        "reading_comprehension": Size({"passage": 500, "question": 4}, windows, (window + 4, 100 + 4)),
+        "reading_comprehension": Size(
+            {"passage": 500, "question": 4}, windows, (window + 4, 100 + 4)
+        ),
     }
     assert windows > 1
 
@@ -77,9 +100,15 @@ def test_details_follow_the_summary(predictors, task):
     assert example["title"].startswith("train, ")
     summary = predictor.explain(example["instance"])["attention"]
     found = predictor.explain(example["instance"], details=True)["attention"]
-    assert summary and found[: len(summary)] == summary and not any("group" in each for each in summary)
+    assert (
+        summary
+        and found[: len(summary)] == summary
+        and not any("group" in each for each in summary)
+    )
     details = found[len(summary) :]
-    assert bool(details) == (task in ("selection", "dialog")) and all(each["group"] for each in details)
+    assert bool(details) == (task in ("selection", "dialog")) and all(
+        each["group"] for each in details
+    )
     for each in found:
         assert np.shape(each["weights"]) == (len(each["rows"]), len(each["columns"]))
 
@@ -88,7 +117,10 @@ def test_the_mean_over_heads_is_what_a_hop_attended_to(predictors):
     run, predictor = predictors["dialog"]
     [example] = TASKS["dialog"].examples(TASKS["dialog"].dataset_of(run), 1, "dev")
     history = example["instance"]["history"]
-    assert history[-1]["speaker"] == "user" and {each["speaker"] for each in history} >= {"user", "bot"}
+    assert history[-1]["speaker"] == "user" and {each["speaker"] for each in history} >= {
+        "user",
+        "bot",
+    }
     mean, *hops = predictor.explain(example["instance"], details=True)["attention"]
     assert [hop["title"] for hop in hops] == mean["columns"] == ["hop 1", "hop 2"]
     assert hops[0]["rows"] == [f"{each['speaker']}: {each['text']}" for each in history[:-1]]
@@ -110,7 +142,10 @@ def _texts(value):
 
 def test_each_instance_says_how_its_replies_are_found(predictors):
     _, predictor = predictors["generation"]
-    instances = [{"turns": ["i like tea"], "decode": decode} for decode in ("beam=3,max_length=5", "", "beam=2")]
+    instances = [
+        {"turns": ["i like tea"], "decode": decode}
+        for decode in ("beam=3,max_length=5", "", "beam=2")
+    ]
     assert [len(answer["best"]) for answer in predictor.predict(instances)] == [3, 1, 2]
     for decode, message in (
         ("beam=6", "instance 0, decode: beam may be 1, 2, 3, 4, 5, 10, 20. Received: 6"),
@@ -124,9 +159,12 @@ def test_each_instance_says_how_its_replies_are_found(predictors):
 
 
 @pytest.mark.parametrize("silent", [True, False])
-def test_a_bot_that_always_spoke_first_is_asked_as_if_it_had(trained_dialog, tmp_path_factory, silent):
+def test_a_bot_that_always_spoke_first_is_asked_as_if_it_had(
+    trained_dialog, tmp_path_factory, silent
+):
     run = copy_of(trained_dialog, tmp_path_factory)
-    (run.path / "action_mask.json").unlink()  # the mask allows no greeting after silence, which the sample lacks
+    # the mask allows no greeting after silence, which the sample lacks
+    (run.path / "action_mask.json").unlink()
     first = {"speaker": "user", "text": "<SILENCE>" if silent else "hello"}
     write_json(run.path / EXAMPLES, [{"title": "dev, dialog 1", "instance": {"history": [first]}}])
     predictor = TASKS["dialog"].predictor(run)
@@ -139,7 +177,11 @@ def test_a_bot_that_always_spoke_first_is_asked_as_if_it_had(trained_dialog, tmp
         assert asked == whole
     else:
         assert asked["attention"] == []
-    begun = predictor.explain({"history": [{"speaker": "bot", "text": "hello"}, hello]})["attention"]
+    begun = predictor.explain({"history": [{"speaker": "bot", "text": "hello"}, hello]})[
+        "attention"
+    ]
     assert [table["rows"] for table in begun] == [["bot: hello"]]  # the bot did speak first
     write_json(run.path / EXAMPLES, [{"title": "mine", "instance": {"history": []}}])
-    assert "run, mine: history: list should have at least 1 item" in refusal(TASKS["dialog"].predictor, run)
+    assert "run, mine: history: list should have at least 1 item" in refusal(
+        TASKS["dialog"].predictor, run
+    )

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from helpers import refusal
 
-from data.batching import XLA_MULTIPLE
-from tasks.reading_comprehension.data import load_dataset
-from tasks.reading_comprehension.prepare import Settings, prepare
+from colloquy.data.batching import XLA_MULTIPLE
+from colloquy.tasks.reading_comprehension.data import load_dataset
+from colloquy.tasks.reading_comprehension.prepare import Settings, prepare
 
 
 @pytest.fixture(scope="module")
@@ -36,9 +36,13 @@ def test_words_of_train_leaves_out_what_no_text_has(prepared_reading, dataset, t
 def test_prepare_without_word_vectors_leaves_nothing(prepared_reading, tmp_path):
     raw = shutil.copytree(prepared_reading.parent / "raw", tmp_path / "raw")
     (raw / "vectors.npz").unlink()
-    assert "a file of word vectors, *.npz" in refusal(prepare, "squad", raw, tmp_path / "out", Settings())
+    assert "a file of word vectors, *.npz" in refusal(
+        prepare, "squad", raw, tmp_path / "out", Settings()
+    )
     np.savez(raw / "vectors.npz", words=np.array(["a"]), vectors=np.array([["x"]], dtype=object))
-    assert "the arrays words and vectors" in refusal(prepare, "squad", raw, tmp_path / "out", Settings())
+    assert "the arrays words and vectors" in refusal(
+        prepare, "squad", raw, tmp_path / "out", Settings()
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["raw"]
 
 
@@ -60,12 +64,17 @@ def test_with_xla_numbers_of_answers_and_of_tokens_make_no_shape_of_their_own(da
     split = dataset.splits["train"]
     inputs, spans = split.collate([0, 1], multiple=2 * XLA_MULTIPLE)
     assert spans.shape == (2, 16, 2) and len(inputs["words"]) == 2048
-    assert [row[row >= 0].tolist() for row in spans] == [np.ravel(split.spans[row]).tolist() for row in (0, 1)]
+    assert [row[row >= 0].tolist() for row in spans] == [
+        np.ravel(split.spans[row]).tolist() for row in (0, 1)
+    ]
 
 
 @pytest.mark.parametrize(("multiple", "shapes"), [(1, [(2, 5), (2, 3)]), (16, [(2, 16), (2, 16)])])
 def test_collate_cuts_what_is_not_read_and_the_answers_behind_it(dataset, multiple, shapes):
-    inputs, spans = dataset.splits["train"].collate([0, 1], max_context=5, max_question=3, multiple=multiple)
+    inputs, spans = dataset.splits["train"].collate(
+        [0, 1], max_context=5, max_question=3, multiple=multiple
+    )
     assert [inputs[name].shape for name in ("context", "query")] == shapes
     assert [(inputs[name] != 0).sum() for name in ("context", "query")] == [10, 6]
-    assert spans.tolist() == [[[3, 3]], [[-1, -1]]]  # the second answer, at word 8, may be in the padding
+    # the second answer, at word 8, may be in the padding
+    assert spans.tolist() == [[[3, 3]], [[-1, -1]]]

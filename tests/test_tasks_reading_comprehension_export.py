@@ -1,16 +1,18 @@
-"""The exported reading comprehension model: its tokens are data.corpora.squad's, its answers the predictor's."""
+"""The exported reading comprehension model: its tokens are data.corpora.squad's, its answers the
+predictor's.
+"""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from helpers import copy_of
 
-from data.corpora.squad import tokenize
-from data.vocabulary import Vocabulary
-from engine import export as exporting
-from tasks import TASKS
-from tasks.reading_comprehension.export import ReadingText
-from tasks.reading_comprehension.scoring import predict
+from colloquy.data.corpora.squad import tokenize
+from colloquy.data.vocabulary import Vocabulary
+from colloquy.engine import export as exporting
+from colloquy.tasks import TASKS
+from colloquy.tasks.reading_comprehension.export import ReadingText
+from colloquy.tasks.reading_comprehension.scoring import predict
 
 reading = TASKS["reading_comprehension"]
 TEXTS = [
@@ -54,12 +56,29 @@ def test_tokens_are_where_the_corpus_says():
 
 
 def test_predictor_export_and_scoring_answer_the_same(run, model):
-    """Also where the question is longer than its passage; without words in either there is no answer."""
+    """Also where the question is longer than its passage; without words in either there is no
+    answer.
+    """
     split = reading.dataset_of(run).splits["dev"]
-    passages = [split.texts[number] for number in split.context] + ["Rome", TEXTS[2], "", " \n", "Ann lives."]
-    asked = [*split.question_texts, "Where in all the world does Ann live?", "Who met \u0130?", "Who?", "Who?", " "]
+    passages = [split.texts[number] for number in split.context] + [
+        "Rome",
+        TEXTS[2],
+        "",
+        " \n",
+        "Ann lives.",
+    ]
+    asked = [
+        *split.question_texts,
+        "Where in all the world does Ann live?",
+        "Who met \u0130?",
+        "Who?",
+        "Who?",
+        " ",
+    ]
     exported = ask(model, passages, asked)
-    instances = [{"passage": p, "question": q} for p, q in zip(passages[:-3], asked[:-3], strict=True)]
+    instances = [
+        {"passage": p, "question": q} for p, q in zip(passages[:-3], asked[:-3], strict=True)
+    ]
     answers = reading.predictor(run).predict(instances)
     names = ("answer", "start", "end", "score", "probability")
     for name in names:
@@ -73,7 +92,10 @@ def test_predictor_export_and_scoring_answer_the_same(run, model):
         assert answer["answer"] == passages[row][answer["start"] : answer["end"]]
         assert not exported["n_best_probability"][row, len(n_best) :].any()
     for row in (-3, -2, -1):
-        assert set(exported["n_best_answer"][row]) == {b""} and not exported["n_best_probability"][row].any()
+        assert (
+            set(exported["n_best_answer"][row]) == {b""}
+            and not exported["n_best_probability"][row].any()
+        )
         assert set(exported["n_best_start"][row]) == set(exported["n_best_end"][row]) == {-1}
     assert exported["n_best_answer"][6].tolist() == [b"Rome"] + [b""] * 4
     assert exported["probability"][6] == pytest.approx(1.0) and answers[6]["probability"] == 1.0

@@ -1,4 +1,6 @@
-"""`tasks.reading_comprehension.predictor` and `chat`: long passages, answers, attention, questions in a chat."""
+"""`tasks.reading_comprehension.predictor` and `chat`: long passages, answers, attention, questions
+in a chat.
+"""
 
 import keras
 import numpy as np
@@ -6,11 +8,11 @@ import pytest
 from helpers import refusal, talk_plain
 from reference_recurrent import softmax
 
-from data.corpora.squad import tokenize
-from tasks import TASKS
-from tasks.reading_comprehension.chat import ReadingComprehensionChat, _in_its_sentence
-from tasks.reading_comprehension.predictor import BATCH_WORDS, windows_of
-from tasks.reading_comprehension.scoring import MAX_LENGTH
+from colloquy.data.corpora.squad import tokenize
+from colloquy.tasks import TASKS
+from colloquy.tasks.reading_comprehension.chat import ReadingComprehensionChat, _in_its_sentence
+from colloquy.tasks.reading_comprehension.predictor import BATCH_WORDS, windows_of
+from colloquy.tasks.reading_comprehension.scoring import MAX_LENGTH
 
 PASSAGE, QUESTION = "Ann lives in Rome. Bob lives in Paris.", "Where does Bob live?"
 
@@ -34,7 +36,9 @@ def test_each_short_span_is_whole_in_a_window(words):
 
 
 def test_the_best_window_answers(predictor):
-    """A passage of windows: the answer is that of the window whose best span has the highest logits."""
+    """A passage of windows: the answer is that of the window whose best span has the highest
+    logits.
+    """
     filler = "in Oslo, in Kyiv? " * 211
     passage = f"{filler}{PASSAGE} {filler}"
     places = tokenize(passage)
@@ -51,7 +55,8 @@ def test_the_best_window_answers(predictor):
     assert passage[found["start"] : found["end"]] == found["answer"]
     assert 0 < found["probability"] < 1
     shown = predictor.explain({"passage": passage, "question": QUESTION})["attention"][0]
-    assert len(shown["columns"]) == predictor.window  # the window of the answer, not the whole passage
+    # the window of the answer, not the whole passage
+    assert len(shown["columns"]) == predictor.window
     assert found["answer"].split()[0] in shown["columns"]
 
 
@@ -69,7 +74,8 @@ def test_ten_thousand_words_are_read_a_batch_at_a_time(predictor, monkeypatch):
     assert found["answer"] and found["answer"] == passage[found["start"] : found["end"]]
     assert max(rows * words for rows, words in calls) <= BATCH_WORDS
     assert sum(rows * words for rows, words in calls) < 1.5 * 10_010
-    monkeypatch.setattr(predictor, "window", BATCH_WORDS + 1)  # as after training on passages of this length
+    # as after training on passages of this length
+    monkeypatch.setattr(predictor, "window", BATCH_WORDS + 1)
     assert ask(predictor, PASSAGE)["answer"]
 
 
@@ -83,15 +89,24 @@ def test_the_best_answers_share_no_word_and_attention_is_the_papers(predictor):
     assert len(taken) == len(set(taken))
     _, c2q, q2c = found["attention"]
     flow = predictor.model.get_layer("attention_flow")
-    inputs, _ = predictor._split([predictor.Instance(passage=PASSAGE, question=QUESTION)]).collate([0])
-    H_TD, U_JD = (x[0] for x in keras.Model(predictor.model.input, flow.input[:2]).predict_on_batch(inputs))
+    inputs, _ = predictor._split([predictor.Instance(passage=PASSAGE, question=QUESTION)]).collate(
+        [0]
+    )
+    H_TD, U_JD = (
+        x[0] for x in keras.Model(predictor.model.input, flow.input[:2]).predict_on_batch(inputs)
+    )
     w_h, w_u, w_hu = np.asarray(flow.w_3D)
     S_TJ = np.array([[h @ w_h + u @ w_u + (h * u) @ w_hu for u in U_JD] for h in H_TD])
 
     np.testing.assert_allclose(c2q["weights"], [softmax(row) for row in S_TJ], atol=1e-5)
     np.testing.assert_allclose(q2c["weights"], [softmax(S_TJ.max(axis=1))], atol=1e-5)
     words, asked = ([text[i:j] for i, j in tokenize(text)] for text in (PASSAGE, QUESTION))
-    assert (c2q["rows"], c2q["columns"], q2c["rows"], q2c["columns"]) == (words, asked, ["question"], words)
+    assert (c2q["rows"], c2q["columns"], q2c["rows"], q2c["columns"]) == (
+        words,
+        asked,
+        ["question"],
+        words,
+    )
 
 
 def test_words_are_needed_and_those_without_a_vector_are_counted(predictor):
@@ -112,14 +127,24 @@ def chat(predictor):
 def test_the_best_answer_of_all_paragraphs_is_shown_in_its_sentence(chat):
     text = "  Ann lives in Rome. Bob e\u0301 👍🏽 lives\n in Paris!\n\n \n\n\u05e9\u05dc\u05d5\u05dd Cyd. "
     assert chat.take(text) == "16 words in 2 paragraphs."
-    for taken, question in ((text, "Where does Bob live?"), ("Ann lives in Rome.\n\nBob in Paris.", "Where is Ann?")):
+    for taken, question in (
+        (text, "Where does Bob live?"),
+        ("Ann lives in Rome.\n\nBob in Paris.", "Where is Ann?"),
+    ):
         chat.take(taken)
-        answers = chat.predictor.predict([{"passage": each, "question": question} for each in chat.paragraphs])
+        answers = chat.predictor.predict(
+            [{"passage": each, "question": question} for each in chat.paragraphs]
+        )
         number = int(np.argmax([answer["score"] for answer in answers]))
         best, paragraph = answers[number], chat.paragraphs[number]
         shown, note, *_ = chat.reply(question)
         [span] = shown.spans
-        assert shown.plain[span.start : span.end] == best["answer"] == paragraph[best["start"] : best["end"]] != ""
+        assert (
+            shown.plain[span.start : span.end]
+            == best["answer"]
+            == paragraph[best["start"] : best["end"]]
+            != ""
+        )
         assert shown.plain in paragraph.replace("\n", " ")
         assert note == f"{best['answer']}  (score {best['score']:.1f})"
 
@@ -148,14 +173,26 @@ def test_an_answer_is_explained_and_remarked_on(chat, tmp_path, monkeypatch):
     probabilities, flow, *_ = found["attention"]
     first, last, *words = chat.explain().splitlines()
     best = int(np.argmax(probabilities["weights"][0]))
-    assert first.startswith(f"first word  {probabilities['columns'][best]} {probabilities['weights'][0][best]:.2f}, ")
-    assert last.startswith("last word   ") and [line.split()[0] for line in words] == found["answer"].split()
+    assert first.startswith(
+        f"first word  {probabilities['columns'][best]} {probabilities['weights'][0][best]:.2f}, "
+    )
+    assert (
+        last.startswith("last word   ")
+        and [line.split()[0] for line in words] == found["answer"].split()
+    )
     for line in words:
         word, weight, other = line.split()
-        row = flow["weights"][len("Cyd lives in Oslo . ".split()) * 9 + "Bob lives in Paris .".split().index(word)]
-        assert float(weight) == pytest.approx(max(row), abs=5e-3) and flow["columns"][int(np.argmax(row))] == other
+        row = flow["weights"][
+            len("Cyd lives in Oslo . ".split()) * 9 + "Bob lives in Paris .".split().index(word)
+        ]
+        assert (
+            float(weight) == pytest.approx(max(row), abs=5e-3)
+            and flow["columns"][int(np.argmax(row))] == other
+        )
     picture = tmp_path / "a.png"
-    assert chat.explain(str(picture)) == f"{picture} written" and picture.read_bytes().startswith(b"\x89PNG")
+    assert chat.explain(str(picture)) == f"{picture} written" and picture.read_bytes().startswith(
+        b"\x89PNG"
+    )
     remarked = {**found, "confidence": 0.218, "good": False, "unknown_percent": 15.4}
     monkeypatch.setattr(chat.predictor, "predict", lambda asked: [remarked] * len(asked))
     _, *notes = chat.reply("Where does Bob live?")
@@ -175,4 +212,6 @@ def test_what_the_chat_lacks_is_said(chat, tmp_path):
     printed = talk_plain(chat, f"/read {tmp_path / 'notes.txt'}", "", "Where does Ann live?")
     assert all(text in printed for text in ("5 words in 1 paragraphs.", "Ask a question.", "score"))
     chat.take("Rome")
-    assert chat.reply("Where, of all the places in this wide world, does Ann live?")[0].plain == "Rome"
+    assert (
+        chat.reply("Where, of all the places in this wide world, does Ann live?")[0].plain == "Rome"
+    )

@@ -1,4 +1,6 @@
-"""`tasks.reading_comprehension.scoring`, `confidence` and `task`: loss, spans, confidence, from a dataset to scores."""
+"""`tasks.reading_comprehension.scoring`, `confidence` and `task`: loss, spans, confidence, from a
+dataset to scores.
+"""
 
 import dataclasses
 import json
@@ -8,13 +10,19 @@ import pytest
 from helpers import copy_of, refusal
 from keras import ops
 
-from data.sequences import Sequences
-from engine.evaluate import evaluate
-from models.bidaf import best_spans
-from tasks import TASKS
-from tasks.reading_comprehension.confidence import content_words, fit_scale, measure_confidence, scale_of, shared_words
-from tasks.reading_comprehension.data import ReadingSplit, Tokens, load_dataset
-from tasks.reading_comprehension.scoring import span_loss
+from colloquy.data.sequences import Sequences
+from colloquy.engine.evaluate import evaluate
+from colloquy.models.bidaf import best_spans
+from colloquy.tasks import TASKS
+from colloquy.tasks.reading_comprehension.confidence import (
+    content_words,
+    fit_scale,
+    measure_confidence,
+    scale_of,
+    shared_words,
+)
+from colloquy.tasks.reading_comprehension.data import ReadingSplit, Tokens, load_dataset
+from colloquy.tasks.reading_comprehension.scoring import span_loss
 
 reading = TASKS["reading_comprehension"]
 
@@ -34,7 +42,10 @@ def test_span_loss_sums_over_all_places_of_an_answer():
     logits = np.random.default_rng(0).normal(size=(2, 2, 5)).astype("float32")
     spans = np.array([[[0, 1], [2, 4], [-1, -1]], [[3, 3], [-1, -1], [-1, -1]]])
     p = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
-    expected = [-np.log(p[0, 0, 0] * p[0, 1, 1] + p[0, 0, 2] * p[0, 1, 4]), -np.log(p[1, 0, 3] * p[1, 1, 3])]
+    expected = [
+        -np.log(p[0, 0, 0] * p[0, 1, 1] + p[0, 0, 2] * p[0, 1, 4]),
+        -np.log(p[1, 0, 3] * p[1, 1, 3]),
+    ]
     np.testing.assert_allclose(ops.convert_to_numpy(span_loss(spans, logits)), expected, rtol=1e-5)
 
 
@@ -44,13 +55,17 @@ def test_best_spans_finds_what_a_loop_over_all_spans_finds(length, penalty):
     B, T, K = 3, 7, 5
     logits = np.random.default_rng(length).normal(size=(B, 2, T)).astype("float32")
     logits[1, :, 4:] = -1e30  # padding
-    first, last, score = (ops.convert_to_numpy(found) for found in best_spans(logits, length, K, penalty))
+    first, last, score = (
+        ops.convert_to_numpy(found) for found in best_spans(logits, length, K, penalty)
+    )
     for b in range(B):
         places = [(i, j) for i in range(T) for j in range(i, min(T, i + length))]
         spans = [(logits[b, 0, i] + logits[b, 1, j] - penalty * (j - i), i, j) for i, j in places]
         real = [span for span in sorted(spans, reverse=True)[:K] if span[0] > -1e29]
         np.testing.assert_allclose(score[b, : len(real)], [span[0] for span in real], rtol=1e-5)
-        assert list(zip(first[b], last[b], strict=True))[: len(real)] == [(i, j) for _, i, j in real]
+        assert list(zip(first[b], last[b], strict=True))[: len(real)] == [
+            (i, j) for _, i, j in real
+        ]
 
 
 def test_a_scale_says_how_often_an_answer_is_right():
@@ -59,9 +74,16 @@ def test_a_scale_says_how_often_an_answer_is_right():
     right = rng.random(20_000) < 1 / (1 + np.exp(-(0.5 * scores + 3.0 * shared - 4.0)))
     scale = fit_scale(scores, shared, right)
     found = scale.score_weight, scale.shared_weight, scale.offset
-    assert found == (pytest.approx(0.5, abs=0.02), pytest.approx(3.0, abs=0.2), pytest.approx(-4.0, abs=0.15))
+    assert found == (
+        pytest.approx(0.5, abs=0.02),
+        pytest.approx(3.0, abs=0.2),
+        pytest.approx(-4.0, abs=0.15),
+    )
     assert scale.confidence(5.0, 0.5) == pytest.approx(0.5, abs=0.01)
-    above = [scale.confidence(*each) >= scale.threshold for each in zip(scores[right], shared[right], strict=True)]
+    above = [
+        scale.confidence(*each) >= scale.threshold
+        for each in zip(scores[right], shared[right], strict=True)
+    ]
     assert np.mean(above) == pytest.approx(0.95, abs=0.002)
 
 
@@ -75,7 +97,8 @@ def test_without_evidence_there_is_no_scale(scores, right):
 
 
 def test_shared_words_leave_out_the_most_frequent():
-    tokens = Tokens(np.array([0, 201, 3, 2, 2, 999]), np.zeros((6, 16)))  # 3 and 4 are two unknown tokens
+    # 3 and 4 are two unknown tokens
+    tokens = Tokens(np.array([0, 201, 3, 2, 2, 999]), np.zeros((6, 16)))
     question = content_words(tokens, [1, 2, 3, 3, 5])
     assert question == {201, -3, 999} and content_words(tokens, [2]) == set()
     assert shared_words(question, content_words(tokens, [1, 4])) == 1 / 3
@@ -83,7 +106,10 @@ def test_shared_words_leave_out_the_most_frequent():
 
 
 def test_evaluating_dev_gives_the_predictor_a_scale(run):
-    instance = {"passage": "Ann lives in Rome. Bob lives in Paris.", "question": "Where does Bob live?"}
+    instance = {
+        "passage": "Ann lives in Rome. Bob lives in Paris.",
+        "question": "Where does Bob live?",
+    }
     assert scale_of(run) is None
     [found] = reading.predictor(run).predict([instance])
     assert (found["confidence"], found["good"]) == (None, None)
@@ -91,10 +117,12 @@ def test_evaluating_dev_gives_the_predictor_a_scale(run):
     metrics = json.loads((run.path / "metrics.json").read_text())
     assert metrics["dev"]["confidence"] == record["confidence"]
     assert record["confidence"] is None or record["confidence"]["questions"] == 6
-    metrics["dev"]["confidence"] = {"slope": 2.0, "offset": -3.0, "threshold": 1.0}  # of an older version
+    # of an older version
+    metrics["dev"]["confidence"] = {"slope": 2.0, "offset": -3.0, "threshold": 1.0}
     (run.path / "metrics.json").write_text(json.dumps(metrics))
     assert scale_of(run) is None
-    weights = {"score_weight": 2.0, "shared_weight": 1.0, "offset": -3.0}  # every content word of the question is there
+    # every content word of the question is there
+    weights = {"score_weight": 2.0, "shared_weight": 1.0, "offset": -3.0}
     expected = 1 / (1 + np.exp(2.0 - 2.0 * found["score"]))
     for threshold, good in ((expected - 0.01, True), (expected + 0.01, False)):
         metrics["dev"]["confidence"] = {**weights, "threshold": threshold}
@@ -104,10 +132,15 @@ def test_evaluating_dev_gives_the_predictor_a_scale(run):
 
 
 def test_each_question_is_also_asked_of_a_passage_that_shares_words_but_not_the_answer(monkeypatch):
-    """Of another article; the best of three that have its answer, none of its words, and one of them."""
+    """Of another article; the best of three that have its answer, none of its words, and one of
+    them.
+    """
     words = [0, *range(201, 301)]
     tokens = Tokens(np.array(words), np.zeros((101, 16)))
-    passages, articles = [[1, 6, 7, 9], [1, 2, 3], [1, 2, 3, 8], [4], [3, 5]], np.array([1, 1, 2, 2, 3])
+    passages, articles = (
+        [[1, 6, 7, 9], [1, 2, 3], [1, 2, 3, 8], [4], [3, 5]],
+        np.array([1, 1, 2, 2, 3]),
+    )
     split = ReadingSplit(
         tokens=tokens,
         contexts=Sequences.of(passages),
@@ -125,10 +158,14 @@ def test_each_question_is_also_asked_of_a_passage_that_shares_words_but_not_the_
 
     def predict(model, examples, length_multiple):
         asked.append(examples)
-        return np.array([[3, 3]] * 4 + [[0, 0]] * 4), np.array([7.0, 9.0, 7.0, 9.0, 1.0, 2.0, 3.0, 2.0])
+        return np.array([[3, 3]] * 4 + [[0, 0]] * 4), np.array(
+            [7.0, 9.0, 7.0, 9.0, 1.0, 2.0, 3.0, 2.0]
+        )
 
-    monkeypatch.setattr("tasks.reading_comprehension.confidence.predict", predict)
-    monkeypatch.setattr(ReadingSplit, "answer", lambda self, row, first, last: "Rome" if first else "c")
+    monkeypatch.setattr("colloquy.tasks.reading_comprehension.confidence.predict", predict)
+    monkeypatch.setattr(
+        ReadingSplit, "answer", lambda self, row, first, last: "Rome" if first else "c"
+    )
     found, reliability = measure_confidence(None, split)
     [examples] = asked
     assert examples.context.tolist() == [0] * 4 + [4] * 4 and examples.ids == list("qrst") * 2
@@ -136,15 +173,21 @@ def test_each_question_is_also_asked_of_a_passage_that_shares_words_but_not_the_
     assert [row["metrics"]["right"] for row in reliability] == [0.0, 1.0]
     assert [row["group"] for row in reliability] == ["0.2", "0.8"]
     assert sum(row["examples"] for row in reliability) == 4
-    alone = dataclasses.replace(split, articles=np.zeros(5, int))  # a dataset of one article: any other passage
+    # a dataset of one article: any other passage
+    alone = dataclasses.replace(split, articles=np.zeros(5, int))
     measure_confidence(None, alone)
     assert asked[1].context.tolist() == [0] * 4 + [1] * 4
-    assert measure_confidence(None, dataclasses.replace(split, answers=[["c"], ["d"]] * 2)) == (None, [])
+    assert measure_confidence(None, dataclasses.replace(split, answers=[["c"], ["d"]] * 2)) == (
+        None,
+        [],
+    )
 
 
 def test_training_leaves_out_questions_whose_answer_is_not_read(dataset):
     training = reading.Training(max_context=5, batch_size=8)
-    batches = reading.training_batches(dataset.splits["train"], None, training, np.random.default_rng(0))
+    batches = reading.training_batches(
+        dataset.splits["train"], None, training, np.random.default_rng(0)
+    )
     rows = np.concatenate([rows for rows, _, _ in batches])
     assert sorted(rows) == list(range(0, 24, 2))  # the first of each context's two
 
@@ -154,7 +197,9 @@ def test_evaluate_measures_all_questions_and_writes_predictions(run, tmp_path, c
     predictions = json.loads((tmp_path / "predictions.json").read_text())
     dev = reading.dataset_of(run).splits["dev"]
     assert list(predictions) == dev.ids
-    right = np.mean([predictions[id] in answers for id, answers in zip(dev.ids, dev.answers, strict=True)])
+    right = np.mean(
+        [predictions[id] in answers for id, answers in zip(dev.ids, dev.answers, strict=True)]
+    )
     assert record["metrics"]["EM"] == pytest.approx(right)
     assert record["baselines"]["first words"] == {"EM": 0.0, "F1": 0.0}
     assert "first words" in capsys.readouterr().out
@@ -162,7 +207,9 @@ def test_evaluate_measures_all_questions_and_writes_predictions(run, tmp_path, c
 
 def test_a_file_of_predictions_is_scored(prepared_reading, dataset, tmp_path, capsys):
     dev = dataset.splits["dev"]
-    answers = {id: f"the {texts[0].lower()}!" for id, texts in zip(dev.ids, dev.answers, strict=True)}
+    answers = {
+        id: f"the {texts[0].lower()}!" for id, texts in zip(dev.ids, dev.answers, strict=True)
+    }
     del answers[dev.ids[0]]
     (tmp_path / "p.json").write_text(json.dumps(answers))
     record = reading.evaluate_predictions(tmp_path / "p.json", prepared_reading)
@@ -176,4 +223,6 @@ def test_a_file_of_predictions_is_scored(prepared_reading, dataset, tmp_path, ca
 def test_a_file_that_holds_no_predictions_is_refused(prepared_reading, tmp_path, text):
     (tmp_path / "p.json").write_text(text)
     for split, message in (("dev", "p.json: expected"), ("test", "no examples in the split test")):
-        assert message in refusal(reading.evaluate_predictions, tmp_path / "p.json", prepared_reading, split)
+        assert message in refusal(
+            reading.evaluate_predictions, tmp_path / "p.json", prepared_reading, split
+        )

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from helpers import refusal, written
 
-from data import pickles
-from data.samples.selection import write_smn
-from tasks.selection.data import load_dataset, path_of, read_split
-from tasks.selection.prepare import Settings, prepare
+from colloquy.data import pickles
+from colloquy.data.samples.selection import write_smn
+from colloquy.tasks.selection.data import load_dataset, path_of, read_split
+from colloquy.tasks.selection.prepare import Settings, prepare
 
 SMALL = {"name": "sample", "dimension": 5, "word2vec_epochs": 1}
 WHITESPACE = {"tokenizer": "whitespace", "lower": False}
@@ -48,7 +48,9 @@ def test_reads_what_prepare_wrote(prepared, directory):
     for name, split in dataset.splits.items():
         lines = (prepared.parent / "raw" / f"{name}.txt").read_text().splitlines()
         assert split.label.tolist() == [int(line[0]) for line in lines]
-        assert split.responses.lengths.tolist() == [len(line.split("\t")[-1].split()) for line in lines]
+        assert split.responses.lengths.tolist() == [
+            len(line.split("\t")[-1].split()) for line in lines
+        ]
     facts = {"eos_id": 1, "unk_id": 2, "hashed_words": 0, "text": WHITESPACE}
     assert dataset.facts() == {"path": str(prepared.resolve()), "name": "sample", **facts}
     file, text = directory / "dataset.json", {"tokenizer": "terms", "lower": True}
@@ -62,13 +64,19 @@ def test_reads_the_releases_files_with_and_without_words(release):
     assert dataset.vocabulary is None and len(dataset.splits["test"]) == 0
     assert dataset.splits["train"].turns.lists() == [[3], [4]]
     assert dataset.splits["dev"].responses.lists() == [[5], [6, 7]]
-    (release / "word2id").write_text("".join(f"word{id}\t{id}\n" for id in (7, 2, 4, 1, 3, 8, 5)) + "_EOS_\t9\n")
+    (release / "word2id").write_text(
+        "".join(f"word{id}\t{id}\n" for id in (7, 2, 4, 1, 3, 8, 5)) + "_EOS_\t9\n"
+    )
     vocabulary = load_dataset(release, eos_id=9).vocabulary
     assert (vocabulary.eos_id, vocabulary.unk_id, len(vocabulary)) == (9, 0, 9)
     assert vocabulary.encode(["word8", "word5", "_EOS_", "word6"]) == [8, 5, 0, 0]
-    (release / "vocabulary.txt").write_text("".join(f"word{id}\n" for id in range(1, 9)) + "_EOS_\n")
+    (release / "vocabulary.txt").write_text(
+        "".join(f"word{id}\n" for id in range(1, 9)) + "_EOS_\n"
+    )
     assert load_dataset(release, eos_id=9).vocabulary.eos_id == 9
-    assert "vocabulary.txt: expected _EOS_ to be word 4. Received: word 9" in refusal(load_dataset, release, 4)
+    assert "vocabulary.txt: expected _EOS_ to be word 4. Received: word 9" in refusal(
+        load_dataset, release, 4
+    )
 
 
 def test_one_list_many_times_is_stored_once(directory):
@@ -87,11 +95,16 @@ def test_labels_may_be_any_zeros_and_ones(directory, labels):
     contexts, responses = ([3, 1], np.array([3, 4, 1])), [(3,), np.array([4, 5], "u2")]
     write(directory / "data.pkl", ({"y": labels, "c": contexts, "r": responses},) * 3)
     found = load_dataset(directory).splits["train"]
-    assert as_lists(found) == ([[3, 1], [3, 4, 1]], [[3], [4, 5]], [1, 0]) and found.label.dtype == np.int32
+    assert (
+        as_lists(found) == ([[3, 1], [3, 4, 1]], [[3], [4, 5]], [1, 0])
+        and found.label.dtype == np.int32
+    )
 
 
 def test_what_is_missing_or_contradicts_is_named(directory):
-    assert "dataset.json says that the id of _EOS_ is 1. Received: 2" in refusal(load_dataset, directory, 2)
+    assert "dataset.json says that the id of _EOS_ is 1. Received: 2" in refusal(
+        load_dataset, directory, 2
+    )
     words = len((directory / "vocabulary.txt").read_text().splitlines())
     write(directory / "word_embedding.pkl", np.zeros((words, 7), "float32"))
     expected = f"{words} words, so word_embedding.pkl should have shape ({words + 1}, dimension)."
@@ -112,9 +125,16 @@ def corpus(tmp_path_factory):
 
 
 def test_arrays_hold_what_the_pickle_holds(corpus):
-    pickled, flat, both = (load_dataset(corpus / storage) for storage in ("pickle", "arrays", "both"))
-    assert not (corpus / "arrays" / "data.pkl").exists() and not (corpus / "pickle" / "arrays").exists()
-    assert (corpus / "both" / "data.pkl").read_bytes() == (corpus / "pickle" / "data.pkl").read_bytes()
+    pickled, flat, both = (
+        load_dataset(corpus / storage) for storage in ("pickle", "arrays", "both")
+    )
+    assert (
+        not (corpus / "arrays" / "data.pkl").exists()
+        and not (corpus / "pickle" / "arrays").exists()
+    )
+    assert (corpus / "both" / "data.pkl").read_bytes() == (
+        corpus / "pickle" / "data.pkl"
+    ).read_bytes()
     np.testing.assert_array_equal(flat.vectors, pickled.vectors)
     for name, split in pickled.splits.items():
         assert as_lists(flat.splits[name]) == as_lists(split) == as_lists(both.splits[name])
@@ -129,9 +149,11 @@ def test_arrays_hold_what_the_pickle_holds(corpus):
 def test_a_large_corpus_has_arrays_by_default(corpus, tmp_path, monkeypatch):
     lines = sum(len(split) for split in load_dataset(corpus / "pickle").splits.values())
     for limit, name in ((lines, "data.pkl"), (lines - 1, "arrays")):
-        monkeypatch.setattr("tasks.selection.prepare.PICKLED", limit)
+        monkeypatch.setattr("colloquy.tasks.selection.prepare.PICKLED", limit)
         prepare("smn", corpus / "raw", tmp_path / name, Settings(**SMALL))
-        assert {"data.pkl", "arrays"} & {file.name for file in (tmp_path / name).iterdir()} == {name}
+        assert {"data.pkl", "arrays"} & {file.name for file in (tmp_path / name).iterdir()} == {
+            name
+        }
 
 
 def put(value, at=-1):
@@ -146,7 +168,11 @@ def put(value, at=-1):
     ("name", "change", "message"),
     [
         ("ids", put(WORDS), rf"from 0 to {WORDS - 1}\. Received: {WORDS}"),
-        ("ids", lambda array: array.astype("int64"), r"expected uint16 or uint32\. Received: int64"),
+        (
+            "ids",
+            lambda array: array.astype("int64"),
+            r"expected uint16 or uint32\. Received: int64",
+        ),
         ("label", put(2), r"from 0 to 1\. Received: 2"),
         ("label", lambda array: array[1:], r"expected [0-9,]+ numbers\. Received: "),
         ("label", None, r"label\.npy: expected an array\. Received: No such file"),

@@ -11,18 +11,19 @@ from exported import WORDS, answers_to_a_client, make_run
 from helpers import ran, refusal, train_small
 from reference_recurrent import sigmoid
 
-from data.tokenizers import words_of
-from data.vocabulary import EOS_ID, Vocabulary
-from engine import export as exporting
-from engine.devices import set_precision
-from serving.models import open_model
-from tasks import TASKS
-from tasks.selection.export import NO_SCORE
-from tasks.selection.prepare import Settings, prepare
-from tasks.selection.scoring import score
-from tasks.selection.split import SelectionSplit
+from colloquy.data.tokenizers import words_of
+from colloquy.data.vocabulary import EOS_ID, Vocabulary
+from colloquy.engine import export as exporting
+from colloquy.engine.devices import set_precision
+from colloquy.serving.models import open_model
+from colloquy.tasks import TASKS
+from colloquy.tasks.selection.export import NO_SCORE
+from colloquy.tasks.selection.prepare import Settings, prepare
+from colloquy.tasks.selection.scoring import score
+from colloquy.tasks.selection.split import SelectionSplit
 
-pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # Keras 3.15
+# Keras 3.15
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 
 LINES = [  # context, response
     (["a b", "c"], "d e"),
@@ -82,9 +83,21 @@ CALLS = {
     "unknown": ("exact", "score", bytes_inputs(b"unknown")),
     "long": ("exact", "score", {k: b"e " * 20_000 + v for k, v in TAIL.items()}),
     "its end": ("exact", "score", TAIL),
-    "one axis": ("exact", "rank", {**empty(1, 2, 2), "candidates": empty(1, 2, 2)["candidates"][0]}),
-    "one axis of turns": ("exact", "score", {**inputs_of(LINES, "response"), "turns": empty(1, 2, 2)["turns"][0]}),
-    "two axes": ("exact", "score", {"turns": empty(1, 2, 2)["turns"], "response": empty(1, 2, 2)["turns"]}),
+    "one axis": (
+        "exact",
+        "rank",
+        {**empty(1, 2, 2), "candidates": empty(1, 2, 2)["candidates"][0]},
+    ),
+    "one axis of turns": (
+        "exact",
+        "score",
+        {**inputs_of(LINES, "response"), "turns": empty(1, 2, 2)["turns"][0]},
+    ),
+    "two axes": (
+        "exact",
+        "score",
+        {"turns": empty(1, 2, 2)["turns"], "response": empty(1, 2, 2)["turns"]},
+    ),
     "mismatch": ("exact", "rank", {**empty(3, 2, 2), "turns": empty(1, 2, 2)["turns"]}),
 }
 EMPTY = itertools.product(("exact", "release"), [(0, 2, 3), (2, 0, 3), (2, 3, 0), (0, 0, 0)])
@@ -94,7 +107,10 @@ CALLS |= {f"{model} {sizes}": (model, "rank", empty(*sizes)) for model, sizes in
 def split_of(lines):
     """The lines as prepare.py and `SelectionDataset` make them."""
     vocabulary = Vocabulary(WORDS)
-    contexts = [[id for turn in turns for id in [*vocabulary.encode(words_of(turn)), EOS_ID]] for turns, _ in lines]
+    contexts = [
+        [id for turn in turns for id in [*vocabulary.encode(words_of(turn)), EOS_ID]]
+        for turns, _ in lines
+    ]
     responses = [vocabulary.encode(words_of(response)) for _, response in lines]
     return SelectionSplit.of(contexts, responses, [1] * len(lines), EOS_ID)
 
@@ -138,12 +154,16 @@ def test_score_agrees_with_evaluation_in_float32(served):
 
 def test_release_masks_read_the_full_size(served):
     split = split_of(LINES + RANK_LINES)
-    inputs = split.collate(split.context, np.arange(len(split))[:, None], max_turns=3, max_words=7, cut=False)
+    inputs = split.collate(
+        split.context, np.arange(len(split))[:, None], max_turns=3, max_words=7, cut=False
+    )
     assert inputs["turns"].shape == (len(split), 3, 7)
     expected = keras.ops.convert_to_numpy(served.release_model(inputs))[:, 0]
     logits, ranked = served.answers["release"]["logit"], served.answers["release rank"]["logits"]
     np.testing.assert_allclose(logits, expected[: len(LINES)], rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(ranked[REAL], expected[len(LINES) :].reshape(2, 5)[REAL], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(
+        ranked[REAL], expected[len(LINES) :].reshape(2, 5)[REAL], rtol=1e-5, atol=1e-5
+    )
 
 
 def test_rank_scores_each_candidate_as_evaluation_does_and_tells_missing_ones_apart(served):
@@ -155,7 +175,9 @@ def test_rank_scores_each_candidate_as_evaluation_does_and_tells_missing_ones_ap
     assert (answer["logits"][~REAL] == np.finfo(np.float32).min).all()
     assert answer["order"].dtype == np.int32
     assert answer["logits"][0, 0] == answer["logits"][0, 3]  # the same text twice
-    np.testing.assert_array_equal(answer["order"], np.argsort(-answer["logits"], axis=1, kind="stable"))
+    np.testing.assert_array_equal(
+        answer["order"], np.argsort(-answer["logits"], axis=1, kind="stable")
+    )
     assert answer["order"][0, -1] == 1 and answer["order"][1, -2:].tolist() == [0, 3]
 
 
@@ -170,15 +192,23 @@ def test_the_predictor_and_the_server_answer_as_the_export_does(served):
         np.testing.assert_allclose(answer["scores"], sigmoid(logits), rtol=1e-4)
         assert answer["order"] == np.argsort(-np.array(answer["logits"]), kind="stable").tolist()
     model = open_model("dam", served.run.path.parent / "out" / "exact")
-    instances = [{"turns": ["a b", "c"], "candidates": ["d e", "b"]}, {"turns": ["c"], "candidates": ["a", "b", "e d"]}]
-    instances.append({"turns": ["a", "b", "c", ""], "candidates": ["", "d"]})  # empty texts are no padding
-    answers = model.predictor.answers([model.predictor.valid(instance, "instance") for instance in instances])
+    instances = [
+        {"turns": ["a b", "c"], "candidates": ["d e", "b"]},
+        {"turns": ["c"], "candidates": ["a", "b", "e d"]},
+    ]
+    # empty texts are no padding
+    instances.append({"turns": ["a", "b", "c", ""], "candidates": ["", "d"]})
+    answers = model.predictor.answers(
+        [model.predictor.valid(instance, "instance") for instance in instances]
+    )
     # The other instances of a batch pad neither.
     for answer, expected in zip(answers, predictor.predict(instances), strict=True):
         assert answer["order"] == expected["order"] and answer.keys() == expected.keys()
         np.testing.assert_allclose(answer["logits"], expected["logits"], atol=1e-5)
     nothing = {"turns": [], "candidates": ["a"]}
-    assert "instance: turns: a turn with text is needed" in refusal(model.predictor.valid, nothing, "instance")
+    assert "instance: turns: a turn with text is needed" in refusal(
+        model.predictor.valid, nothing, "instance"
+    )
     asked = {"turns": RANK[0][0], "candidates": ["e d"]}
     explained = predictor.explain(asked)
     assert [(shown["rows"], shown["columns"]) for shown in explained.pop("attention")] == [
@@ -194,12 +224,17 @@ def test_texts_of_any_bytes_and_length_or_none_are_read_and_other_shapes_refused
     assert answers["long"]["logit"] == answers["its end"]["logit"]
     for model in ("exact", "release"):
         for sizes in [(0, 2, 3), (2, 3, 0), (0, 0, 0)]:
-            assert {value.shape for value in answers[f"{model} {sizes}"].values()} == {(sizes[0], sizes[2])}
+            assert {value.shape for value in answers[f"{model} {sizes}"].values()} == {
+                (sizes[0], sizes[2])
+            }
         answer = answers[f"{model} (2, 0, 3)"]
         np.testing.assert_array_equal(answer["scores"], -np.ones((2, 3)))
         np.testing.assert_array_equal(answer["order"], [[0, 1, 2]] * 2)
     assert "must have equally many rows" in answers["mismatch"]
-    shapes = {"one axis": "candidates_must_have_shape_B_N", "one axis of turns": "turns_must_have_shape_B_T"}
+    shapes = {
+        "one axis": "candidates_must_have_shape_B_N",
+        "one axis of turns": "turns_must_have_shape_B_T",
+    }
     for call, name in (shapes | {"two axes": "response_must_have_shape_B"}).items():
         assert name in answers[call] and "expected shape [?" in answers[call]
 
@@ -207,14 +242,29 @@ def test_texts_of_any_bytes_and_length_or_none_are_read_and_other_shapes_refused
 @pytest.mark.slow
 def test_an_exported_model_matches_unknown_words_as_the_run_does(prepared, tmp_path):
     source, data = prepared.parent / "raw", tmp_path / "data"
-    prepare("smn", source, data, Settings(dimension=7, word2vec_epochs=1, hashed_words=101, tokenizer="terms"))
-    settings = {"max_turns": "2", "lexical.gain": "3", "lexical.turns": "4", "lexical.stems": "true"}
+    prepare(
+        "smn",
+        source,
+        data,
+        Settings(dimension=7, word2vec_epochs=1, hashed_words=101, tokenizer="terms"),
+    )
+    settings = {
+        "max_turns": "2",
+        "lexical.gain": "3",
+        "lexical.turns": "4",
+        "lexical.stems": "true",
+    }
     run = train_small("selection", data, tmp_path / "run", settings, epochs=1e-6)
-    turns = ["try /etc/Xyz.conf", "a", "b", "where is qqqq?", "c", "d"]  # four are read, two by the network
+    # four are read, two by the network
+    turns = ["try /etc/Xyz.conf", "a", "b", "where is qqqq?", "c", "d"]
     candidates = ["/etc/xyz.conf", "qqqq", "wwww qqqq", "wwww", ""]
-    [answer] = TASKS["selection"].predictor(run).predict([{"turns": turns, "candidates": candidates[:4]}])
+    [answer] = (
+        TASKS["selection"].predictor(run).predict([{"turns": turns, "candidates": candidates[:4]}])
+    )
     served = tf.saved_model.load(exporting.export(TASKS["selection"], run, tmp_path / "export"))
-    found = served.rank(turns=tf.constant([turns]), candidates=tf.constant([candidates]))["logits"].numpy()[0]
+    found = served.rank(turns=tf.constant([turns]), candidates=tf.constant([candidates]))[
+        "logits"
+    ].numpy()[0]
     np.testing.assert_allclose(found[:4], answer["logits"], atol=1e-5)
     one, other, half, none = answer["logits"]
     assert abs(one - none) < 0.5 < half - none < other - none

@@ -1,4 +1,6 @@
-"""`tasks.selection.predictor` and `chat`: maps against loops from DAM's equations, answers in a chat."""
+"""`tasks.selection.predictor` and `chat`: maps against loops from DAM's equations, answers in a
+chat.
+"""
 
 import io
 import re
@@ -9,19 +11,29 @@ from helpers import randomised, refusal, run_script
 from reference import block_in_loops, block_weights
 from reference_recurrent import softmax
 
-from engine.run import Run
-from models.dam import DAM, DAMConfig, release_settings
-from serving.models import open_model
-from tasks import TASKS
-from tasks.selection.chat import SelectionChat
-from tasks.selection.predictor import Matching
-from tasks.selection.retrieval.answers import answers_of, ranked
-from tasks.selection.retrieval.index import Hit, RetrievalIndex
+from colloquy.engine.run import Run
+from colloquy.models.dam import DAM, DAMConfig, release_settings
+from colloquy.serving.models import open_model
+from colloquy.tasks import TASKS
+from colloquy.tasks.selection.chat import SelectionChat
+from colloquy.tasks.selection.predictor import Matching
+from colloquy.tasks.selection.retrieval.answers import answers_of, ranked
+from colloquy.tasks.selection.retrieval.index import Hit, RetrievalIndex
 
 T, K, J, D, L = 2, 5, 3, 7, 2
 TURNS, RESPONSE = [["a", "b", "c", "d", "e"], ["c", "a"]], ["e", "b", "b"]
-IDS = {"turns": np.array([[[1, 2, 3, 4, 5], [3, 1, 0, 0, 0]]]), "responses": np.array([[[5, 2, 2]]])}
-SIZES = {"vocabulary_size": 5, "embedding_dim": D, "max_turns": T, "max_words": K, "levels": L, "conv_filters": (2, 3)}
+IDS = {
+    "turns": np.array([[[1, 2, 3, 4, 5], [3, 1, 0, 0, 0]]]),
+    "responses": np.array([[[5, 2, 2]]]),
+}
+SIZES = {
+    "vocabulary_size": 5,
+    "embedding_dim": D,
+    "max_turns": T,
+    "max_words": K,
+    "levels": L,
+    "conv_filters": (2, 3),
+}
 
 
 @pytest.fixture(scope="module")
@@ -40,15 +52,26 @@ def expected(model):
     table = np.asarray(model.get_layer("word_embedding").get_weights()[0])
     found = {}
     for t, words in enumerate(TURNS, 1):
-        U, R = (table[["abcde".index(word) + 1 for word in sentence]] for sentence in (words, RESPONSE))
+        U, R = (
+            table[["abcde".index(word) + 1 for word in sentence]] for sentence in (words, RESPONSE)
+        )
         for level in range(L + 1):
             match = model.get_layer(f"cross_match_{level}")
             on_response, U_ = attend(match.utterance_attends, U, R)
             on_turn, R_ = attend(match.response_attends, R, U)
-            found[f"turn {t}: M_self {level}"], found[f"turn {t}: M_cross {level}"] = U @ R.T, U_ @ R_.T
-            found[f"turn {t} on response {level}"], found[f"response on turn {t} {level}"] = on_response, on_turn
+            found[f"turn {t}: M_self {level}"], found[f"turn {t}: M_cross {level}"] = (
+                U @ R.T,
+                U_ @ R_.T,
+            )
+            found[f"turn {t} on response {level}"], found[f"response on turn {t} {level}"] = (
+                on_response,
+                on_turn,
+            )
             if level < L:
-                name, layer = f"self-attention {level + 1}", model.get_layer(f"self_attention_{level}")
+                name, layer = (
+                    f"self-attention {level + 1}",
+                    model.get_layer(f"self_attention_{level}"),
+                )
                 found[f"turn {t}: {name}"], U = attend(layer, U, U)
                 found[f"response: {name}"], R = attend(layer, R, R)
     return found
@@ -66,17 +89,29 @@ def test_maps_match_the_equations(model):
     assert words["turn 2: M_cross 1"] == words["turn 2 on response 1"] == (TURNS[1], RESPONSE)
     assert words["response on turn 1 0"] == (RESPONSE, TURNS[0])
     assert words["turn 1: self-attention 2"] == (TURNS[0], TURNS[0])
-    groups = "turn 1: matches", "turn 2: matches", "response: attention", "turn 1: attention", "turn 2: attention"
+    groups = (
+        "turn 1: matches",
+        "turn 2: matches",
+        "response: attention",
+        "turn 1: attention",
+        "turn 2: attention",
+    )
     assert tuple(dict.fromkeys(each["group"] for each in details.values())) == groups
-    matches = [[wanted[title] for title in wanted if title.startswith(f"turn {t}: M_")] for t in (1, 2)]
+    matches = [
+        [wanted[title] for title in wanted if title.startswith(f"turn {t}: M_")] for t in (1, 2)
+    ]
     means = [np.mean(each, axis=0) for each in matches]
     assert min(mean.min() for mean in means) < 0  # which become 0
     for each, mean in zip(summary.values(), means, strict=True):
-        np.testing.assert_allclose(each["weights"], np.maximum(mean, 0) / max(m.max() for m in means), atol=1e-4)
+        np.testing.assert_allclose(
+            each["weights"], np.maximum(mean, 0) / max(m.max() for m in means), atol=1e-4
+        )
     assert list(summary) == ["turn 1", "turn 2"]
     # sentences without words have no map
     ids = {"turns": np.array([[[0] * K, [3, 1, 0, 0, 0]]]), "responses": IDS["responses"]}
-    titles = [each["title"] for each in Matching(model).maps(ids, [[], TURNS[1]], RESPONSE, details=True)]
+    titles = [
+        each["title"] for each in Matching(model).maps(ids, [[], TURNS[1]], RESPONSE, details=True)
+    ]
     assert titles[0] == "turn 2" and not any("turn 1" in title for title in titles)
     nothing = {**IDS, "responses": np.zeros((1, 1, J), "int32")}
     assert Matching(model).maps(nothing, TURNS, [], details=True) == []
@@ -84,18 +119,23 @@ def test_maps_match_the_equations(model):
 
 @pytest.mark.parametrize("variant", ["first", "last"])
 def test_variants_show_the_matches_that_they_have(variant):
-    settings = release_settings(variant) if variant == "last" else {}  # its image has the response's words first
+    # its image has the response's words first
+    settings = release_settings(variant) if variant == "last" else {}
     model = randomised(DAM(DAMConfig(**SIZES, variant=variant, **settings)), seed=2)
     J_padding = [0] * (K - J) if settings else []  # the release pads all to the largest size
     ids = {**IDS, "responses": np.array([[[5, 2, 2, *J_padding]]])}
     names = {"first": ["M_cross 0", "M_self 0"], "last": [f"M_cross {L}", f"M_self {L}"]}
     maps = Matching(model).maps(ids, TURNS, RESPONSE, details=True)
     matches = [each for each in maps if ": M_" in each["title"]]
-    assert [each["title"] for each in matches] == [f"turn {t}: {name}" for t in (1, 2) for name in names[variant]]
+    assert [each["title"] for each in matches] == [
+        f"turn {t}: {name}" for t in (1, 2) for name in names[variant]
+    ]
     assert all(np.shape(each["weights"]) == (len(each["rows"]), J) for each in matches)
     if variant == "first":
         table = np.asarray(model.get_layer("word_embedding").get_weights()[0])
-        np.testing.assert_allclose(matches[3]["weights"], table[[3, 1]] @ table[[5, 2, 2]].T, atol=1e-5)
+        np.testing.assert_allclose(
+            matches[3]["weights"], table[[3, 1]] @ table[[5, 2, 2]].T, atol=1e-5
+        )
     for each in maps:
         if "attention" in each.get("group", "") and not settings:
             np.testing.assert_allclose(np.sum(each["weights"], axis=1), 1.0, atol=1e-5)
@@ -128,7 +168,10 @@ def test_a_context_is_encoded_once_for_all_its_candidates(selection_predictor, m
     selection_predictor.predict([instance])
     assert calls == [(1, (1, 31))]
     together = selection_predictor.predict([{**instance, "candidates": candidates}])[0]["logits"]
-    alone = [selection_predictor.predict([{**instance, "candidates": [text]}])[0]["logits"][0] for text in candidates]
+    alone = [
+        selection_predictor.predict([{**instance, "candidates": [text]}])[0]["logits"][0]
+        for text in candidates
+    ]
     np.testing.assert_allclose(together, alone, atol=1e-4)
 
 
@@ -140,7 +183,11 @@ def test_raw_texts_are_split_by_the_tokenizer_of_the_run(trained_selection, sele
     dataset = {**trained_selection.dataset, "text": {"tokenizer": "terms", "lower": True}}
     run = Run(trained_selection.path, {**trained_selection.record, "dataset": dataset})
     as_written = TASKS["selection"].predictor(run)
-    assert as_written.predict([raw]) == as_written.predict([instance]) == selection_predictor.predict([instance])
+    assert (
+        as_written.predict([raw])
+        == as_written.predict([instance])
+        == selection_predictor.predict([instance])
+    )
 
 
 # === Chat ===
@@ -160,7 +207,9 @@ def test_the_chat_says_the_best_answer_and_remembers_it(chat, selection_predicto
     assert said == answers_of(selection_predictor, index, [QUESTION])[0].text
     assert chat.said == [QUESTION, said]
     [then] = chat.reply("and the market ?")
-    assert then == answers_of(selection_predictor, index, [QUESTION, said, "and the market ?"])[0].text
+    assert (
+        then == answers_of(selection_predictor, index, [QUESTION, said, "and the market ?"])[0].text
+    )
     chat.reset()
     assert chat.said == [] and chat.more() == "Say something first."
     assert chat.reply("zork zork") == ["[The index has no response with these words.]"]
@@ -177,7 +226,11 @@ def test_more_shows_scores_and_sources(chat):
         assert source.strip().startswith("said to: ") and answer.context[-1] in source
         assert all(f"{search} {n}" in source for search, n in answer.places.items())
     assert len(chat.more().split("\n")) == 10
-    assert chat.more("x") == chat.more("0").replace("0", "x") == "/more expects how many answers to show. Received: x"
+    assert (
+        chat.more("x")
+        == chat.more("0").replace("0", "x")
+        == "/more expects how many answers to show. Received: x"
+    )
 
 
 def test_explain_shows_the_best_match_of_each_word(chat):
@@ -192,12 +245,20 @@ def test_own_answers_are_ranked(selection_predictor, tmp_path):
     file.write_text("yes\n\n\u3000\n  no thank you\nthe town is old\n", encoding="utf-8")
     chat = SelectionChat(selection_predictor, candidates=file)
     [said] = chat.reply(QUESTION)
-    best = ranked(selection_predictor, [QUESTION], [Hit(text) for text in ("yes", "no thank you", "the town is old")])
+    best = ranked(
+        selection_predictor,
+        [QUESTION],
+        [Hit(text) for text in ("yes", "no thank you", "the town is old")],
+    )
     assert said == best[0].text
-    assert chat.more().split("\n") == [f"{i:3}  {a.total:6.2f}  {a.text}" for i, a in enumerate(best, 1)]
+    assert chat.more().split("\n") == [
+        f"{i:3}  {a.total:6.2f}  {a.text}" for i, a in enumerate(best, 1)
+    ]
 
 
-@pytest.mark.parametrize(("content", "message"), [(None, "readable text file"), (b"\n \n", "an answer per line")])
+@pytest.mark.parametrize(
+    ("content", "message"), [(None, "readable text file"), (b"\n \n", "an answer per line")]
+)
 def test_a_file_without_answers_is_refused(selection_predictor, tmp_path, content, message):
     file = tmp_path / "answers.txt"
     if content is not None:

@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 from helpers import contents_of, ran, refusal, run_process, run_script
 
-from data import pickles
-from data.samples.selection import write_smn
-from data.vocabulary import Vocabulary
-from data.word_vectors import append_vectors, complete, train_word2vec
-from tasks.selection.data import as_texts, load_dataset
-from tasks.selection.prepare import Settings, document_weights, equal_stems, prepare
-from tasks.selection.split import SelectionSplit
+from colloquy.data import pickles
+from colloquy.data.samples.selection import write_smn
+from colloquy.data.vocabulary import Vocabulary
+from colloquy.data.word_vectors import append_vectors, complete, train_word2vec
+from colloquy.tasks.selection.data import as_texts, load_dataset
+from colloquy.tasks.selection.prepare import Settings, document_weights, equal_stems, prepare
+from colloquy.tasks.selection.split import SelectionSplit
 
 EOS = 1
 SMALL = {"min_count": 2, "dimension": 5, "window": 2, "negative": 3, "word2vec_epochs": 2}
-# The first two positives are one conversation that grows; `only` is in negative responses alone, and
-# `_EOS_` is a word like any other. Counts in distinct utterances: b 3, a 2, d 2, c 1, e 1, f 1.
+# The first two positives are one conversation that grows; `only` is in negative responses alone,
+# and `_EOS_` is a word like any other. Counts in distinct utterances: b 3, a 2, d 2, c 1, e 1, f 1.
 TRAIN = """\
 1\ta b\tc b\td
 0\ta b\tc b\tonly only
@@ -69,7 +69,9 @@ def test_no_word_is_rare_in_a_small_corpus_by_default(source, tmp_path, words, k
     (source / "train.txt").write_text(lines)
     _, _, vocabulary, facts = run(source, tmp_path / "out", min_count=None)
     assert facts["settings"]["min_count"] == kept
-    assert ("once" in vocabulary.words) == ("7" in vocabulary.words) == (kept == 1) and "often" in vocabulary.words
+    assert ("once" in vocabulary.words) == ("7" in vocabulary.words) == (
+        kept == 1
+    ) and "often" in vocabulary.words
 
 
 def test_prepare_writes_ids(source, tmp_path):
@@ -90,8 +92,13 @@ def test_prepare_writes_ids(source, tmp_path):
     }
     assert test == {"y": [], "c": [], "r": []}
     assert vectors.shape == (6, 5) and vectors.dtype == np.float32
-    assert load_dataset(tmp_path / "new" / "out").splits["train"].context_turns.tolist() == [2, 3, 1]
-    contexts, responses = dev["c"], dev["r"]  # equal contexts of consecutive lines are one object, and nothing else
+    assert load_dataset(tmp_path / "new" / "out").splits["train"].context_turns.tolist() == [
+        2,
+        3,
+        1,
+    ]
+    # equal contexts of consecutive lines are one object, and nothing else
+    contexts, responses = dev["c"], dev["r"]
     assert contexts[0] is contexts[1] is contexts[2] and contexts[4] is contexts[5]
     assert contexts[2] is not contexts[3] is not contexts[4]
     assert responses[3] == responses[4] and responses[3] is not responses[4]
@@ -110,7 +117,10 @@ def test_prepare_keeps_unknown_words_by_their_hash(source, tmp_path):
     assert known == load_dataset(tmp_path / "plain").splits["train"].responses.ids.tolist()
     assert facts["statistics"]["train"]["unknown_words"] > 0
     assert facts["statistics"]["train"] == plain["statistics"]["train"]
-    assert as_texts(dataset.splits["train"].responses, [0, 1], dataset.vocabulary) == ["d", "_UNK_ _UNK_"]
+    assert as_texts(dataset.splits["train"].responses, [0, 1], dataset.vocabulary) == [
+        "d",
+        "_UNK_ _UNK_",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -121,10 +131,17 @@ def test_prepare_keeps_unknown_words_by_their_hash(source, tmp_path):
     ],
 )
 def test_prepare_splits_raw_texts_as_told(source, tmp_path, given, texts, tokenizer, lower):
-    (source / "train.txt").write_text("1\tHello there!\tHow are YOU?\n0\tHello there!\thello, you!\n1\tyou\tyou!\n")
-    (train, _, _), _, vocabulary, facts = run(source, tmp_path / "out", tokenizer=given, lower=True, min_count=1)
+    (source / "train.txt").write_text(
+        "1\tHello there!\tHow are YOU?\n0\tHello there!\thello, you!\n1\tyou\tyou!\n"
+    )
+    (train, _, _), _, vocabulary, facts = run(
+        source, tmp_path / "out", tokenizer=given, lower=True, min_count=1
+    )
     words = ("", *vocabulary.words)
-    assert " | ".join(" ".join(words[id] for id in ids) for ids in (train["c"][0], *train["r"])) == texts
+    assert (
+        " | ".join(" ".join(words[id] for id in ids) for ids in (train["c"][0], *train["r"]))
+        == texts
+    )
     assert facts["text"] == {"tokenizer": tokenizer, "lower": lower}
 
 
@@ -132,8 +149,8 @@ def test_texts_beyond_the_cache_and_blocks_are_the_same(tmp_path, monkeypatch):
     write_smn(tmp_path / "raw", count=60, seed=3, held_out=11)
     prepare("smn", tmp_path / "raw", tmp_path / "whole", Settings(**SMALL, storage="both"))
     for name, size in (("CACHED", 3), ("BLOCK", 50), ("UTTERANCES", 7)):
-        monkeypatch.setattr(f"tasks.selection.ingest.{name}", size)
-    monkeypatch.setattr("data.flat_arrays.BLOCK", 13)
+        monkeypatch.setattr(f"colloquy.tasks.selection.ingest.{name}", size)
+    monkeypatch.setattr("colloquy.data.flat_arrays.BLOCK", 13)
     prepare("smn", tmp_path / "raw", tmp_path / "parts", Settings(**SMALL, storage="both"))
     for file in (tmp_path / "whole").rglob("*.*"):
         name = file.relative_to(tmp_path / "whole")
@@ -148,14 +165,28 @@ def test_prepare_trains_vectors_on_distinct_utterances_or_whole_conversations(so
     _, vectors, vocabulary, _ = run(source, tmp_path / "utterances", **options)
     assert vocabulary == Vocabulary.of_counts(collections.Counter(" ".join(UTTERANCES).split()))
     trained = {"dimension": 5, "window": 2, "negative": 3, "epochs": 2, "sample": 0.0, "seed": 3}
-    np.testing.assert_array_equal(vectors, train_word2vec(map(str.split, UTTERANCES), vocabulary, **trained))
+    np.testing.assert_array_equal(
+        vectors, train_word2vec(map(str.split, UTTERANCES), vocabulary, **trained)
+    )
 
-    lines = ["1\tx\ty\tz", "1\tx\ty\tw w", "1\ty\tw w\ta", "1\tz\tx", "1\ta\tb", "0\ta\tq", "1\ta\tc"]
+    lines = [
+        "1\tx\ty\tz",
+        "1\tx\ty\tw w",
+        "1\ty\tw w\ta",
+        "1\tz\tx",
+        "1\ta\tb",
+        "0\ta\tq",
+        "1\ta\tc",
+    ]
     (source / "train.txt").write_text(TRAIN + "\n".join(lines) + "\n")
     out = tmp_path / "conversations"
-    _, vectors, vocabulary, facts = run(source, out, word2vec_text="conversations", window=4, **options)
+    _, vectors, vocabulary, facts = run(
+        source, out, word2vec_text="conversations", window=4, **options
+    )
     said = ["a b c b d a e d _EOS_", "f b", "x y z w w", "y w w a", "z x", "a b c"]
-    np.testing.assert_array_equal(vectors, train_word2vec(map(str.split, said), vocabulary, **{**trained, "window": 4}))
+    np.testing.assert_array_equal(
+        vectors, train_word2vec(map(str.split, said), vocabulary, **{**trained, "window": 4})
+    )
     assert facts["settings"]["word2vec_text"] == "conversations"
     assert np.abs(run(source, tmp_path / "other", window=4, **options)[1] - vectors).max() > 1e-4
 
@@ -166,7 +197,9 @@ def test_prepare_takes_vectors_from_files(source, tmp_path, capsys):
     own, vocabulary = run(source, tmp_path / "own", seed=3)[1:3]
     capsys.readouterr()
     vectors = run(source, tmp_path / "given", vectors=str(path), seed=3)[1]
-    np.testing.assert_array_equal(vectors, complete({"a": [1, 2, 3], "d": [7, 8, 9]}, vocabulary, 3, seed=3))
+    np.testing.assert_array_equal(
+        vectors, complete({"a": [1, 2, 3], "d": [7, 8, 9]}, vocabulary, 3, seed=3)
+    )
     assert "vectors of 2 of 3 words" in capsys.readouterr().out
     _, vectors, _, facts = run(source, tmp_path / "both", general_vectors=str(path), seed=3)
     np.testing.assert_array_equal(vectors, append_vectors(own, str(path), vocabulary)[0])
@@ -176,10 +209,22 @@ def test_prepare_takes_vectors_from_files(source, tmp_path, capsys):
 
 def test_prepare_reports_facts_and_prints_a_summary(source, tmp_path, capsys):
     _, _, _, facts = run(source, tmp_path / "out")
-    assert [facts[name] for name in ("corpus", "task", "eos_id", "unk_id")] == ["smn", "selection", 1, 2]
+    assert [facts[name] for name in ("corpus", "task", "eos_id", "unk_id")] == [
+        "smn",
+        "selection",
+        1,
+        2,
+    ]
     assert facts["name"] == source.name
     assert facts["settings"] == {
-        **{"name": None, "tokenizer": "whitespace", "lower": False, "seed": 1, "candidates": 10, "storage": "auto"},
+        **{
+            "name": None,
+            "tokenizer": "whitespace",
+            "lower": False,
+            "seed": 1,
+            "candidates": 10,
+            "storage": "auto",
+        },
         **{"min_count": 2, "vocabulary_of": None, "hashed_words": 0, "vectors": None},
         **{"general_vectors": None, "word2vec_text": "utterances"},
         **{**SMALL, "sample": 1e-4, "word2vec_workers": 1},
@@ -188,16 +233,26 @@ def test_prepare_reports_facts_and_prints_a_summary(source, tmp_path, capsys):
     assert set(statistics) == {"vocabulary", "distinct_training_utterances", "train", "dev"}
     assert (statistics["vocabulary"], statistics["distinct_training_utterances"]) == (5, 6)
     assert statistics["dev"] == {
-        **{"file": "valid.gz", "lines": 6, "contexts": 3, "candidates_x_contexts": "3 x 1, 1 x 1, 2 x 1"},
+        **{
+            "file": "valid.gz",
+            "lines": 6,
+            "contexts": 3,
+            "candidates_x_contexts": "3 x 1, 1 x 1, 2 x 1",
+        },
         **{"turns_median": 1.0, "turns_95": 1.9, "words_median": 1.0, "words_95": 1.0},
         **{"contexts_over_9_turns": 0.0, "turns_over_50_words": 0.0, "unknown_words": 0.3636},
         **{"contexts_without_positive": 1, "contexts_without_negative": 1},
     }
-    decided = run(source, tmp_path / "by size", word2vec_epochs=None, word2vec_workers=None)[3]["settings"]
+    decided = run(source, tmp_path / "by size", word2vec_epochs=None, word2vec_workers=None)[3][
+        "settings"
+    ]
     assert (decided["word2vec_epochs"], decided["word2vec_workers"]) == (20, 1)
 
     error = capsys.readouterr().err
-    assert f"{source / 'valid.gz'}, line 1: expected 10 candidates" in error and "Received: 3; 3 of 3 contexts" in error
+    assert (
+        f"{source / 'valid.gz'}, line 1: expected 10 candidates" in error
+        and "Received: 3; 3 of 3 contexts" in error
+    )
     long = "b\t" * 9 + " ".join("b" * 51)
     short = "b\t" * 8 + " ".join("b" * 50)
     (source / "test").write_text(f"1\t{long}\td\n1\t{short}\td\n1\td\td\n")
@@ -206,7 +261,11 @@ def test_prepare_reports_facts_and_prints_a_summary(source, tmp_path, capsys):
     assert statistics["turns_over_50_words"] == pytest.approx(1 / 20)
     assert (statistics["turns_median"], statistics["words_median"]) == (9, 1)
     printed = capsys.readouterr()
-    assert "2 x 2, 1 x 1" in printed.out and "5 words, vectors (6, 5)" in printed.out and printed.err == ""
+    assert (
+        "2 x 2, 1 x 1" in printed.out
+        and "5 words, vectors (6, 5)" in printed.out
+        and printed.err == ""
+    )
 
 
 def fails(source, out, message):
@@ -220,7 +279,10 @@ def test_prepare_rejects_files_and_directories(source, tmp_path, capsys):
         (source / name).write_text("1\ta\tb\n1 a b\n")
         fails(source, tmp_path / "out", f"{name}, line 2: expected .* has tabs")
         (source / name).unlink()
-    for content, message in (("0\ta\tb\n", "lines with label 1. Received: none"), ("1\ta\tb\n", "that occurs 2 times")):
+    for content, message in (
+        ("0\ta\tb\n", "lines with label 1. Received: none"),
+        ("1\ta\tb\n", "that occurs 2 times"),
+    ):
         (source / "train.txt").write_text(content)
         fails(source, tmp_path / "out", f"train.txt: expected .*{message}")
     (tmp_path / "used").mkdir()
@@ -254,19 +316,31 @@ def test_script_repeats_byte_for_byte(source, tmp_path):
 
 @pytest.mark.parametrize("block", [2, 100])
 def test_document_weights_are_inverse_document_frequencies(monkeypatch, block):
-    monkeypatch.setattr("tasks.selection.prepare.BLOCK", block)
+    monkeypatch.setattr("colloquy.tasks.selection.prepare.BLOCK", block)
     contexts = [[3, 3, 4, EOS, 3, 5, EOS], [3, EOS]]  # three utterances
-    found = document_weights(SelectionSplit.of(contexts, [[4], [3, 9]], [1, 1], EOS), 11)  # and two more
+    # and two more
+    found = document_weights(SelectionSplit.of(contexts, [[4], [3, 9]], [1, 1], EOS), 11)
     frequency = {3: 4, 4: 2, 5: 1, 9: 1}
     expected = [np.log(6 / (1 + frequency.get(id, 0))) / np.log(6) for id in range(11)]
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, expected, atol=1e-6)
-    split = SelectionSplit.of([[3, EOS, 4, EOS, 5, 3, EOS]], [[4, 5]], [1], EOS)  # four utterances; 3 and 4 have a stem
+    # four utterances; 3 and 4 have a stem
+    split = SelectionSplit.of([[3, EOS, 4, EOS, 5, 3, EOS]], [[4, 5]], [1], EOS)
     found = document_weights(split, 6, stems=np.array([0, 1, 2, 3, 3, 5]))
     np.testing.assert_allclose(found[[3, 4, 5]], [0.0, 1.0, np.log(5 / 3) / np.log(5)], atol=1e-6)
 
 
 def test_words_of_one_stem_are_the_first_of_them():
-    words = ("_EOS_", "_UNK_", "installed", "/etc/fstab", "install", "installing", "drivers", "2.6.8.1", "driver")
+    words = (
+        "_EOS_",
+        "_UNK_",
+        "installed",
+        "/etc/fstab",
+        "install",
+        "installing",
+        "drivers",
+        "2.6.8.1",
+        "driver",
+    )
     found = equal_stems(Vocabulary(words, hashed=3), 1 + len(words) + 3)
     assert found.dtype == np.int32 and found.tolist() == [0, 1, 2, 3, 4, 3, 3, 7, 8, 7, 10, 11, 12]

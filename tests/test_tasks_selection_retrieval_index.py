@@ -1,4 +1,6 @@
-"""`tasks.selection.retrieval.index` and `answers`: an index on disk, its searches, answers ranked by the model."""
+"""`tasks.selection.retrieval.index` and `answers`: an index on disk, its searches, answers ranked
+by the model.
+"""
 
 import re
 import shutil
@@ -8,20 +10,20 @@ import numpy as np
 import pytest
 from helpers import flip_bit, refusal
 
-from base.files import CHECKSUMS
-from data.sequences import Sequences
-from data.tokenizers import words_of
-from data.vocabulary import Vocabulary
-from tasks.selection.retrieval import index as files
-from tasks.selection.retrieval.answers import (
+from colloquy.base.files import CHECKSUMS
+from colloquy.data.sequences import Sequences
+from colloquy.data.tokenizers import words_of
+from colloquy.data.vocabulary import Vocabulary
+from colloquy.tasks.selection.retrieval import index as files
+from colloquy.tasks.selection.retrieval.answers import (
     AnsweringPredictor,
     answers_of,
     as_written,
     candidates_of,
     without_duplicates,
 )
-from tasks.selection.retrieval.build import build, of_corpus
-from tasks.selection.retrieval.index import Hit, RetrievalIndex, best_by_words
+from colloquy.tasks.selection.retrieval.build import build, of_corpus
+from colloquy.tasks.selection.retrieval.index import Hit, RetrievalIndex, best_by_words
 
 TEXT = {"tokenizer": "terms", "lower": True}
 TOPICS = {
@@ -57,18 +59,21 @@ def index(path):
 
 
 def test_an_index_is_the_same_whatever_is_worked_on_at_once(path, tmp_path, monkeypatch):
-    monkeypatch.setattr("tasks.selection.retrieval.build.PART", 2)
+    monkeypatch.setattr("colloquy.tasks.selection.retrieval.build.PART", 2)
     build(PREDICTOR, tmp_path / "index", CONVERSATIONS, ["x"])
     for file in sorted(file.relative_to(path) for file in path.rglob("*") if file.is_file()):
         if file.name not in (files.VECTORS, files.ENCODER, CHECKSUMS):  # rounded otherwise
             assert (path / file).read_bytes() == (tmp_path / "index" / file).read_bytes(), file
-    assert sorted(p.name for p in path.iterdir()) == sorted(p.name for p in (tmp_path / "index").iterdir())
+    assert sorted(p.name for p in path.iterdir()) == sorted(
+        p.name for p in (tmp_path / "index").iterdir()
+    )
 
 
 def test_what_is_no_answer_is_left_out(index):
     stored = [index.utterance(number) for number in range(index.size)]
     assert sorted(stored) == sorted(text for turns in TOPICS.values() for text in turns)
-    assert index.config["left_out"] == 4  # a name, an unknown word, no word, a word that the corpus hides
+    # a name, an unknown word, no word, a word that the corpus hides
+    assert index.config["left_out"] == 4
     assert (index.size, index.config["pairs"], index.config["made_of"]) == (9, 9, ["x"])
 
 
@@ -89,15 +94,29 @@ def test_search_finds_by_the_words_of_contexts_and_responses(index):
 
 def test_contexts_are_ordered_by_the_likeness_of_the_last_turns(index):
     hits = {hit.text: hit for hit in index.search(["Rain!", "A dog barks, my tea is hot!"])}
-    cut = {text: set(words_of(text, **TEXT)) for text in [*hits, *(hit.context[-1] for hit in hits.values())]}
+    cut = {
+        text: set(words_of(text, **TEXT))
+        for text in [*hits, *(hit.context[-1] for hit in hits.values())]
+    }
     assert len(hits) == 9  # all that the index has
-    idf = {w: np.log(10 / (1 + sum(w in cut[text] for text in hits))) for words in cut.values() for w in words}
+    idf = {
+        w: np.log(10 / (1 + sum(w in cut[text] for text in hits)))
+        for words in cut.values()
+        for w in words
+    }
     last = set(words_of("A dog barks, my tea is hot!", **TEXT))
     for hit in hits.values():
         asked = cut[hit.context[-1]]
-        both, ours, theirs = (sum(idf.get(w, 0) ** 2 for w in words) for words in (last & asked, last, asked))
-        assert hit.question == pytest.approx(both / np.sqrt(max(ours * theirs, 1e-9)), abs=1e-6), hit
-    asked = sorted((hit for hit in hits.values() if "contexts" in hit.places), key=lambda hit: hit.places["contexts"])
+        both, ours, theirs = (
+            sum(idf.get(w, 0) ** 2 for w in words) for words in (last & asked, last, asked)
+        )
+        assert hit.question == pytest.approx(both / np.sqrt(max(ours * theirs, 1e-9)), abs=1e-6), (
+            hit
+        )
+    asked = sorted(
+        (hit for hit in hits.values() if "contexts" in hit.places),
+        key=lambda hit: hit.places["contexts"],
+    )
     assert [hit.question for hit in asked] == sorted((hit.question for hit in asked), reverse=True)
     assert len(asked) > 3 and asked[0].context[-1] == "Tea is hot!"
 
@@ -119,9 +138,13 @@ def test_search_orders_by_the_words_of_the_whole_conversation(index):
     for hit in hits:
         words = cut[hit.text]
         cosine = squares(words & context) / np.sqrt(squares(words) * squares(context))
-        [found] = index.encoder.responses(Sequences.of([VOCABULARY.encode(words_of(hit.text, **TEXT))]))
+        [found] = index.encoder.responses(
+            Sequences.of([VOCABULARY.encode(words_of(hit.text, **TEXT))])
+        )
         scores.append(cosine + files.VECTOR_WEIGHT * float(found @ vector))
-    assert scores == pytest.approx(sorted(scores, reverse=True)) and len({hit.text for hit in hits}) == len(hits)
+    assert scores == pytest.approx(sorted(scores, reverse=True)) and len(
+        {hit.text for hit in hits}
+    ) == len(hits)
     for search in files.SEARCHES:
         places = sorted(hit.places[search] for hit in hits if search in hit.places)
         assert places == list(range(1, len(places) + 1))
@@ -135,7 +158,9 @@ def test_bm25_reads_rare_words_first(index, monkeypatch):
     everything = best_by_words(index._responses, ids, 9)
     assert len(everything) == 5 and index.utterance(everything[0]) == "A dog eats bones."
     monkeypatch.setattr(files, "POSTINGS", 2)
-    assert [index.utterance(i) for i in best_by_words(index._responses, ids, 9)] == ["A dog eats bones."]
+    assert [index.utterance(i) for i in best_by_words(index._responses, ids, 9)] == [
+        "A dog eats bones."
+    ]
     monkeypatch.setattr(files, "POSTINGS", 0)  # the rarest is read in any case
     assert len(best_by_words(index._responses, ids[:1], 9)) == 3
 
@@ -143,23 +168,32 @@ def test_bm25_reads_rare_words_first(index, monkeypatch):
 @pytest.mark.parametrize("name", [files.TEXTS, files.VECTORS, files.CONFIG, CHECKSUMS, "contexts"])
 @pytest.mark.parametrize("change", ["flip", "remove"])
 def test_an_index_with_a_file_that_is_changed_or_missing_is_refused(path, tmp_path, name, change):
-    """A flipped bit of the vectors ended the process by a segmentation fault, one of other files changed answers."""
+    """A flipped bit of the vectors ended the process by a segmentation fault, one of other files
+    changed answers.
+    """
     copy = shutil.copytree(path, tmp_path / "copy")
     file = copy / name if (copy / name).is_file() else next((copy / name).iterdir())
     flip_bit(file) if change == "flip" else file.unlink()
     found = refusal(RetrievalIndex, copy, VOCABULARY)
-    assert re.search(r"expected an index .* build it again: python -m tools.build_index .*copy$", found)
+    assert re.search(
+        r"expected an index .* build it again: python -m colloquy.tools.build_index .*copy$", found
+    )
 
 
 def test_other_vocabularies_directories_and_versions_are_refused(path, tmp_path, monkeypatch):
     other = Vocabulary.of(WORDS.split()[::-1])
     assert "built for a run of another vocabulary" in refusal(RetrievalIndex, path, other)
-    assert re.search("expected an index .*python -m tools.build_index", refusal(RetrievalIndex, tmp_path, VOCABULARY))
+    assert re.search(
+        "expected an index .*python -m colloquy.tools.build_index",
+        refusal(RetrievalIndex, tmp_path, VOCABULARY),
+    )
     monkeypatch.setattr(files, "VERSION", 3)
     assert "expected an index of version 3" in refusal(RetrievalIndex, path, VOCABULARY)
 
 
-@pytest.mark.parametrize("conversations", [[["hello", "tea is hot"]], [["hello", "tea is hot"], ["who", "tea is hot"]]])
+@pytest.mark.parametrize(
+    "conversations", [[["hello", "tea is hot"]], [["hello", "tea is hot"], ["who", "tea is hot"]]]
+)
 def test_one_response_is_found_by_its_words_alone(tmp_path, conversations):
     build(PREDICTOR, tmp_path / "index", conversations)
     [hit] = RetrievalIndex(tmp_path / "index", VOCABULARY).search(["hot tea"])
@@ -168,7 +202,9 @@ def test_one_response_is_found_by_its_words_alone(tmp_path, conversations):
 
 def test_nothing_is_left_where_nothing_is_fit(tmp_path):
     for conversations in ([], [["a"]], [["hello", "?"]]):
-        assert "an index needs conversations" in refusal(build, PREDICTOR, tmp_path / "out", conversations)
+        assert "an index needs conversations" in refusal(
+            build, PREDICTOR, tmp_path / "out", conversations
+        )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -181,28 +217,46 @@ def trained_index(selection_predictor, selection_index):
     return RetrievalIndex(selection_index, selection_predictor.vocabulary)
 
 
-def test_answers_are_ordered_by_the_model_and_by_their_questions(trained_index, selection_predictor, prepared):
+def test_answers_are_ordered_by_the_model_and_by_their_questions(
+    trained_index, selection_predictor, prepared
+):
     turns = list(of_corpus("smn", prepared.parent / "raw"))[7][:-1]
     hits = candidates_of(trained_index, turns, 23)
     texts = [hit.text for hit in hits]
     [found] = selection_predictor.predict([{"turns": turns, "candidates": texts}])
     answers = answers_of(selection_predictor, trained_index, turns, 23)
     assert sorted(answer.text for answer in answers) == sorted(texts) and len(texts) > 9
-    total = {hit.text: logit + 16 * hit.question for hit, logit in zip(hits, found["logits"], strict=True)}
+    total = {
+        hit.text: logit + 16 * hit.question
+        for hit, logit in zip(hits, found["logits"], strict=True)
+    }
     assert len({hit.question for hit in hits}) > 3
     assert [answer.total for answer in answers] == sorted(total.values(), reverse=True)
     assert [answer.total for answer in answers] == [total[answer.text] for answer in answers]
-    assert {answer.text: answer.score for answer in answers} == dict(zip(texts, found["scores"], strict=True))
+    assert {answer.text: answer.score for answer in answers} == dict(
+        zip(texts, found["scores"], strict=True)
+    )
 
 
-def test_answers_of_an_index_are_ordered_and_as_people_write(selection_predictor, selection_index, monkeypatch):
-    predictor, asked = AnsweringPredictor(selection_predictor, selection_index), {"turns": ["what is the town like ?"]}
+def test_answers_of_an_index_are_ordered_and_as_people_write(
+    selection_predictor, selection_index, monkeypatch
+):
+    predictor, asked = (
+        AnsweringPredictor(selection_predictor, selection_index),
+        {"turns": ["what is the town like ?"]},
+    )
     best = answers_of(selection_predictor, predictor.index, asked["turns"])[:20]
     monkeypatch.setitem(selection_predictor.text, "tokenizer", "terms")
     [found] = predictor.predict([asked])
-    assert found["totals"] == sorted(found["totals"], reverse=True) == [answer.total for answer in best]
+    assert (
+        found["totals"]
+        == sorted(found["totals"], reverse=True)
+        == [answer.total for answer in best]
+    )
     assert found["candidates"] == [as_written(answer.text, "terms") for answer in best]
-    assert any(" ." in answer.text for answer in best) and not any(" ." in text for text in found["candidates"])
+    assert any(" ." in answer.text for answer in best) and not any(
+        " ." in text for text in found["candidates"]
+    )
     assert "logits" not in found and found["order"] == list(range(len(best)))
     assert predictor.reply(found) == found["candidates"][0]
     [nothing] = predictor.predict([{"turns": ["zork"]}])
@@ -216,19 +270,33 @@ def test_candidates_are_responses_to_the_most_similar_questions_then_the_others(
     others = [hit for hit in hits if "contexts" not in hit.places]
     assert asked == sorted(asked, reverse=True) == [hit.question for hit in hits[: len(asked)]]
     assert len(asked) > 9 and others and asked[0] > 0.3
-    assert hits == without_duplicates(hits, turns) and candidates_of(trained_index, turns, 5) == hits[:5]
+    assert (
+        hits == without_duplicates(hits, turns)
+        and candidates_of(trained_index, turns, 5) == hits[:5]
+    )
 
 
 @pytest.mark.parametrize(
     ("texts", "said", "kept"),
     [
         (
-            ["Try this kernel, it works!", "try this kernel it works", "try that", "How do I mount it??", "ok", "OK."],
+            [
+                "Try this kernel, it works!",
+                "try this kernel it works",
+                "try that",
+                "How do I mount it??",
+                "ok",
+                "OK.",
+            ],
             ["hi", "how do i mount it"],
             ["Try this kernel, it works!", "try that", "ok"],
         ),
         # 4 of 5 words are alike; 5 of 6 are, but of what is left out
-        (["a b c d", "a b c d e", "a b c d e f", "?", "!", "?"], [], ["a b c d", "a b c d e f", "?", "!"]),
+        (
+            ["a b c d", "a b c d e", "a b c d e f", "?", "!", "?"],
+            [],
+            ["a b c d", "a b c d e f", "?", "!"],
+        ),
     ],
 )
 def test_near_duplicates_and_echoes_are_left_out(texts, said, kept):

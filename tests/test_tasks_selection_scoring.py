@@ -1,4 +1,6 @@
-"""`tasks.selection.split`, `scoring` and `task`: batches and losses against loops, baselines, groups."""
+"""`tasks.selection.split`, `scoring` and `task`: batches and losses against loops, baselines,
+groups.
+"""
 
 import re
 import shutil
@@ -10,15 +12,22 @@ from dam_models import batch_of
 from helpers import randomised, refusal, train_small
 from keras import ops
 
-from data.vocabulary import Vocabulary
-from models.dam import DAM, DAMConfig
-from tasks import TASKS
-from tasks.selection import scoring
-from tasks.selection.data import load_dataset
-from tasks.selection.prepare import document_weights, equal_stems
-from tasks.selection.scoring import baseline_scores, metrics_by, pointwise_loss, ranking_batches, score, softmax_loss
-from tasks.selection.split import SelectionSplit, training_batches
-from tasks.selection.task import Training
+from colloquy.data.vocabulary import Vocabulary
+from colloquy.models.dam import DAM, DAMConfig
+from colloquy.tasks import TASKS
+from colloquy.tasks.selection import scoring
+from colloquy.tasks.selection.data import load_dataset
+from colloquy.tasks.selection.prepare import document_weights, equal_stems
+from colloquy.tasks.selection.scoring import (
+    baseline_scores,
+    metrics_by,
+    pointwise_loss,
+    ranking_batches,
+    score,
+    softmax_loss,
+)
+from colloquy.tasks.selection.split import SelectionSplit, training_batches
+from colloquy.tasks.selection.task import Training
 
 EOS = 1
 SIZES = types.SimpleNamespace(max_turns=3, max_words=4)
@@ -72,7 +81,9 @@ def test_split_of_matches_loops_and_equal_contexts_of_consecutive_lines_are_one(
     c, r, y = corpus(2)
     split = SelectionSplit.of(c, r, y, EOS)
     turns = split.turns.lists()
-    assert [turns[split.turns_of(number)] for number in split.context] == [split_in_loops(context) for context in c]
+    assert [turns[split.turns_of(number)] for number in split.context] == [
+        split_in_loops(context) for context in c
+    ]
     assert split.responses.lists() == r
     assert split.label.tolist() == y and split.label.dtype == np.int32
     split = SelectionSplit.of([[5, 1], [5, 1], [6, 1], [5, 1], [], []], [[7]] * 6, [1] * 6, EOS)
@@ -106,16 +117,25 @@ def test_collate_matches_loops(max_turns, max_words, multiple):
 
 
 def make_split(sizes=(2, 3, 2), positives=1):
-    """A context for each of `sizes`, its number of lines, of which the first `positives` are positive."""
+    """A context for each of `sizes`, its number of lines, of which the first `positives` are
+    positive.
+    """
     rng = np.random.default_rng(0)
-    texts = [[*rng.integers(3, 90, 3 + i % 3), EOS, *rng.integers(3, 90, 2), EOS] for i in range(len(sizes))]
+    texts = [
+        [*rng.integers(3, 90, 3 + i % 3), EOS, *rng.integers(3, 90, 2), EOS]
+        for i in range(len(sizes))
+    ]
     contexts = [texts[i] for i, size in enumerate(sizes) for _ in range(size)]
     responses = [rng.integers(3, 90, rng.integers(1, 6)).tolist() for _ in contexts]
-    return SelectionSplit.of(contexts, responses, [int(j < positives) for size in sizes for j in range(size)], EOS)
+    return SelectionSplit.of(
+        contexts, responses, [int(j < positives) for size in sizes for j in range(size)], EOS
+    )
 
 
 def batches_of(split, seed=1, **training):
-    return training_batches(split, SIZES, Training(batch_size=7, **training), np.random.default_rng(seed))
+    return training_batches(
+        split, SIZES, Training(batch_size=7, **training), np.random.default_rng(seed)
+    )
 
 
 def drawn(split, **options):
@@ -128,7 +148,14 @@ def drawn(split, **options):
 
 
 def test_negatives_of_the_file():
-    every_line = {(0,): (0, [1]), (1,): (0, [0]), (2,): (1, [1]), (3,): (1, [0]), (4,): (1, [0]), (5,): (2, [1])}
+    every_line = {
+        (0,): (0, [1]),
+        (1,): (0, [0]),
+        (2,): (1, [1]),
+        (3,): (1, [0]),
+        (4,): (1, [0]),
+        (5,): (2, [1]),
+    }
     assert drawn(make_split()) == {**every_line, (6,): (2, [0])}
     split = make_split(sizes=(2, 3, 2, 1))  # the last context has nothing to compare
     with_positive = {(0, 1): (0, [1, 0]), (2, 3, 4): (1, [1, 0, 0]), (5, 6): (2, [1, 0])}
@@ -143,7 +170,9 @@ def test_fresh_negatives_are_other_lines_positives_of_other_words_and_differ_by_
     assert all(line % 2 == 0 and line != lines[0] for lines in found for line in lines[1:])
     assert all(found[lines] == (lines[0] // 2, [1, 0, 0, 0]) for lines in found)
     assert drawn(split, **options) == found != drawn(split, seed=2, **options)
-    split = SelectionSplit.of([[3, EOS], [4, EOS], [5, EOS], [6, EOS]], [[7], [7], [7], [8]], [1] * 4, EOS)
+    split = SelectionSplit.of(
+        [[3, EOS], [4, EOS], [5, EOS], [6, EOS]], [[7], [7], [7], [8]], [1] * 4, EOS
+    )
     lines = np.array([0] * 50)
     found = split.draw_negatives(lines, lines[:1], 1, np.random.default_rng(0))
     assert found.tolist() == [[0]] * 50  # only line 0 is in the pool: there are no other words
@@ -162,9 +191,11 @@ def test_a_split_without_something_to_compare_is_refused(split, training, messag
     assert message in refusal(batches_of, split, **training)
 
 
-@pytest.mark.parametrize("loss, negatives", [("pointwise", "file"), ("softmax", "file"), ("softmax", "fresh")])
+@pytest.mark.parametrize(
+    "loss, negatives", [("pointwise", "file"), ("softmax", "file"), ("softmax", "fresh")]
+)
 def test_an_epoch_has_every_example_once_and_any_batch_of_it_alone(monkeypatch, loss, negatives):
-    monkeypatch.setattr("tasks.selection.split.POOL", 3)
+    monkeypatch.setattr("colloquy.tasks.selection.split.POOL", 3)
     split = make_split(sizes=(2, 3) * 19)
 
     def epoch(seed=5):
@@ -177,7 +208,9 @@ def test_an_epoch_has_every_example_once_and_any_batch_of_it_alone(monkeypatch, 
     assert len(epoch()) == len(epoch(6)) == len(every) > 3
     for at in (len(every) - 1, 0, 4):
         np.testing.assert_equal(epoch()[at], every[at])
-    assert lines.tolist() != np.concatenate([responses[:, 0] for _, responses, _ in epoch(6)]).tolist()
+    assert (
+        lines.tolist() != np.concatenate([responses[:, 0] for _, responses, _ in epoch(6)]).tolist()
+    )
 
 
 # === Losses and scores ===
@@ -187,9 +220,13 @@ def test_losses_are_those_of_the_definitions():
     labels, logits = np.array([[1.0, 0.0, 0.0]], "float32"), np.array([[0.5, -2.0, 3.0]], "float32")
     g = 1 / (1 + np.exp(-logits))
     pointwise = -np.log(np.where(labels == 1, g, 1 - g)).mean(axis=1)
-    np.testing.assert_allclose(ops.convert_to_numpy(pointwise_loss(labels, logits)), pointwise, rtol=1e-5)
+    np.testing.assert_allclose(
+        ops.convert_to_numpy(pointwise_loss(labels, logits)), pointwise, rtol=1e-5
+    )
     softmax = -np.log(np.exp(0.5) / np.exp(logits).sum())
-    np.testing.assert_allclose(ops.convert_to_numpy(softmax_loss(labels, logits)), [softmax], rtol=1e-5)
+    np.testing.assert_allclose(
+        ops.convert_to_numpy(softmax_loss(labels, logits)), [softmax], rtol=1e-5
+    )
     assert float(pointwise_loss(labels * 0, logits * 0 + 50, clip=10.0)[0]) == 10.0
 
 
@@ -198,7 +235,8 @@ def test_score_gives_every_line_what_it_gets_alone(sizes=(1, 3, 25, 2)):
     model = randomised(DAM(config), seed=5)
     split = make_split(sizes)
     scores = score(model, split, config)
-    assert scores.shape == (sum(sizes),) and np.ptp(scores) > 0.1  # lines differ, so a mix-up would show
+    # lines differ, so a mix-up would show
+    assert scores.shape == (sum(sizes),) and np.ptp(scores) > 0.1
     for line in range(len(scores)):
         alone = model(split.collate(split.context[[line]], np.array([[line]]), 3, 4))
         np.testing.assert_allclose(scores[line], ops.convert_to_numpy(alone)[0, 0], rtol=1e-5)
@@ -220,8 +258,13 @@ def test_ranking_batches_hold_each_line_once_and_like_lengths_together(masking, 
             row = row[row >= 0]
             assert (split.context[row] == context).all() and (np.diff(lengths[row]) >= 0).all()
             found.append(row.tolist())
-            largest.append((-(-split.context_turns[context] // 3), -(-min(lengths[row[-1]], 30) // 6)))
-    assert sorted(line for row in found for line in row) == list(range(len(contexts))) and len(found) == rows
+            largest.append(
+                (-(-split.context_turns[context] // 3), -(-min(lengths[row[-1]], 30) // 6))
+            )
+    assert (
+        sorted(line for row in found for line in row) == list(range(len(contexts)))
+        and len(found) == rows
+    )
     assert largest == sorted(largest)  # few turns first, then short responses
     assert ranking_batches(SelectionSplit.of([], [], [], EOS), config) == []
 
@@ -240,9 +283,13 @@ def test_baselines_know_overlap_from_chance():
 
 @pytest.fixture
 def grouped():
-    """Contexts with turns of these numbers of words, three lines each; the second has no positive."""
+    """Contexts with turns of these numbers of words, three lines each; the second has no
+    positive.
+    """
     words = [[3], [2, 7], [1, 6], [4] * 12, [60, 5, 51]]
-    contexts = [[id for words in turns for id in (*[5] * words, EOS)] for turns in words for _ in range(3)]
+    contexts = [
+        [id for words in turns for id in (*[5] * words, EOS)] for turns in words for _ in range(3)
+    ]
     return SelectionSplit.of(contexts, [[5, 6]] * 15, [1, 0, 0, 0, 0, 0, *[1, 0, 0] * 3], EOS)
 
 
@@ -261,7 +308,10 @@ def test_groups_of_contexts_are_scored_by_themselves(grouped, name, scores, monk
     assert [(each["group"], each["examples"], each["metrics"]["R10@1"]) for each in found] == scores
     given[3] = np.nan
     monkeypatch.setattr(scoring, "score", lambda *_: given)
-    dataset, model = types.SimpleNamespace(path="data", splits={"dev": grouped}), types.SimpleNamespace(config=None)
+    dataset, model = (
+        types.SimpleNamespace(path="data", splits={"dev": grouped}),
+        types.SimpleNamespace(config=None),
+    )
     found = refusal(TASKS["selection"].metrics_by, model, dataset, "dev", [name])
     assert re.search("data, dev: scores: .* Received: nan", found)
     grouped.label[:] = 0  # no group has both labels
@@ -271,11 +321,20 @@ def test_groups_of_contexts_are_scored_by_themselves(grouped, name, scores, monk
 def test_examples_are_evenly_spaced_and_name_the_correct_candidates():
     """Five contexts with two candidates each: `a b` and the context's number in words."""
     contexts = [[3, 1], [4, 2, 1, 5, 1], [6, 1], [7, 1, 7, 1], [3, 4, 1]]
-    responses, labels = [ids for n in range(5) for ids in ([3, 4], [3 + n])], [1, 0, 1, 1, 0, 0, 1, 0, 1, 0]
-    split = SelectionSplit.of([context for context in contexts for _ in range(2)], responses, labels, EOS)
-    dataset = types.SimpleNamespace(vocabulary=Vocabulary(("_EOS_", "_UNK_", *"abcde")), splits={"dev": split})
+    responses, labels = (
+        [ids for n in range(5) for ids in ([3, 4], [3 + n])],
+        [1, 0, 1, 1, 0, 0, 1, 0, 1, 0],
+    )
+    split = SelectionSplit.of(
+        [context for context in contexts for _ in range(2)], responses, labels, EOS
+    )
+    dataset = types.SimpleNamespace(
+        vocabulary=Vocabulary(("_EOS_", "_UNK_", *"abcde")), splits={"dev": split}
+    )
     found = TASKS["selection"].examples(dataset, 4)
-    assert [example["title"] for example in found] == [f"dev, context {number}" for number in (1, 2, 3, 5)]
+    assert [example["title"] for example in found] == [
+        f"dev, context {number}" for number in (1, 2, 3, 5)
+    ]
     assert found[1]["instance"] == {"turns": ["b _UNK_", "c"], "candidates": ["a b", "b"]}
     assert [example["expected"] for example in found] == [["a b"], ["a b", "b"], [], ["a b"]]
     assert len(TASKS["selection"].examples(dataset, 7)) == 5
@@ -284,8 +343,12 @@ def test_examples_are_evenly_spaced_and_name_the_correct_candidates():
 
 
 def test_a_lexical_match_gets_document_weights_and_stems(prepared, tmp_path, capsys):
-    """A model with stems starts from one without: it takes over what that has learned, but for the lexical match."""
-    first = train_small("selection", prepared, tmp_path / "first", {"levels": "0", "lexical.gain": "3"}, epochs=1e-6)
+    """A model with stems starts from one without: it takes over what that has learned, but for the
+    lexical match.
+    """
+    first = train_small(
+        "selection", prepared, tmp_path / "first", {"levels": "0", "lexical.gain": "3"}, epochs=1e-6
+    )
     settings = {"levels": "0", "lexical.gain": "3", "lexical.stems": "true"}
     options = {"init_from": first.path, "epochs": 1e-6, "learning_rate": 0.0}
     second = train_small("selection", prepared, tmp_path / "second", settings, **options)
@@ -295,14 +358,20 @@ def test_a_lexical_match_gets_document_weights_and_stems(prepared, tmp_path, cap
     stems = equal_stems(dataset.vocabulary, layer.idf.shape[0])
     assert (stems != np.arange(len(stems))).any()
     np.testing.assert_array_equal(layer.stem.numpy(), stems)
-    np.testing.assert_array_equal(layer.idf.numpy(), document_weights(dataset.splits["train"], len(stems), stems))
+    np.testing.assert_array_equal(
+        layer.idf.numpy(), document_weights(dataset.splits["train"], len(stems), stems)
+    )
     weights = plain.get_layer("lexical_match").idf.numpy()
     np.testing.assert_array_equal(weights, document_weights(dataset.splits["train"], len(stems)))
     for name in ("word_embedding", "aggregation"):
-        for weight, learned in zip(stemmed.get_layer(name).weights, plain.get_layer(name).weights, strict=True):
+        for weight, learned in zip(
+            stemmed.get_layer(name).weights, plain.get_layer(name).weights, strict=True
+        ):
             np.testing.assert_allclose(weight.numpy(), learned.numpy(), atol=1e-6)
     ids = shutil.copytree(prepared, tmp_path / "ids")
     (ids / "vocabulary.txt").unlink()
     found = refusal(train_small, "selection", ids, tmp_path / "run", settings)
-    assert re.search(r"lexical\.stems expects words, not ids alone\. .*ids has no vocabulary", found)
+    assert re.search(
+        r"lexical\.stems expects words, not ids alone\. .*ids has no vocabulary", found
+    )
     assert not (tmp_path / "run").exists()

@@ -1,4 +1,6 @@
-"""`import_release` on checkpoints with random numbers, against the logits of the release's networks."""
+"""`import_release` on checkpoints with random numbers, against the logits of the release's
+networks.
+"""
 
 import json
 import math
@@ -9,18 +11,19 @@ import pytest
 import tensorflow as tf
 from helpers import run_script, splits_of_release
 
-from base.files import UserError
-from data import pickles
-from data.vocabulary import EOS_ID, SPECIALS, UNK_ID, Vocabulary
-from engine.evaluate import evaluate
-from engine.run import VOCABULARY, Run
-from engine.train import resume
-from tasks import TASKS
-from tools.import_release import import_checkpoint
+from colloquy.base.files import UserError
+from colloquy.data import pickles
+from colloquy.data.vocabulary import EOS_ID, SPECIALS, UNK_ID, Vocabulary
+from colloquy.engine.evaluate import evaluate
+from colloquy.engine.run import VOCABULARY, Run
+from colloquy.engine.train import resume
+from colloquy.tasks import TASKS
+from colloquy.tools.import_release import import_checkpoint
 
 selection = TASKS["selection"]
 
-# The stand-in: pairwise different primes. 7 turns and 11 words let SAME pooling pad on both sides and on the right.
+# The stand-in: pairwise different primes. 7 turns and 11 words let SAME pooling pad on both sides
+# and on the right.
 L, B, D, T, K, V, FILTERS = 2, 3, 5, 7, 11, 13, (17, 19)
 STEP = 23
 VARIANTS = {"net": "full", "last_net": "last", "self_match_net": "self", "cross_match_net": "cross"}
@@ -35,7 +38,9 @@ LOGITS = {
     "self_match_net": [-1.716826, -2.114893, -1.678522],
     "cross_match_net": [0.910958, 0.837269, 0.909362],
 }
-"""Of `some_inputs`, by loops written from the release's description (commit c967326); the first two add positions."""
+"""Of `some_inputs`, by loops written from the release's description (commit c967326); the first two
+add positions.
+"""
 
 
 def compiled(run):
@@ -47,14 +52,22 @@ def compiled(run):
 
 
 def restored(run):
-    """A `compiled` model with the run's state, `{path: (weight, momentum, velocity)}` of it, and its progress."""
+    """A `compiled` model with the run's state, `{path: (weight, momentum, velocity)}` of it, and
+    its progress.
+    """
     model = compiled(run)
     progress = run.restore(model)
-    averages = {variable.path.split("/")[-1]: np.asarray(variable) for variable in model.optimizer.variables}
+    averages = {
+        variable.path.split("/")[-1]: np.asarray(variable) for variable in model.optimizer.variables
+    }
     state = {}
     for weight in model.trainable_variables:
         name = weight.path.replace("/", "_")
-        state[weight.path] = (np.asarray(weight), averages[f"{name}_momentum"], averages[f"{name}_velocity"])
+        state[weight.path] = (
+            np.asarray(weight),
+            averages[f"{name}_momentum"],
+            averages[f"{name}_velocity"],
+        )
     return model, state, progress
 
 
@@ -75,13 +88,18 @@ def release_shapes(network, positional):
             shapes |= {f"{block}/FFN_{i}/weights": (D, D), f"{block}/FFN_{i}/bias": (1,)}
     channels = {"net": 2 * (L + 1), "last_net": 2}.get(network, L + 1)
     for i, (before, after) in enumerate(((channels, FILTERS[0]), FILTERS)):
-        shapes |= {f"cnn_aggregation/filter_{i}": (3, 3, 3, before, after), f"cnn_aggregation/bias_{i}": (after,)}
+        shapes |= {
+            f"cnn_aggregation/filter_{i}": (3, 3, 3, before, after),
+            f"cnn_aggregation/bias_{i}": (after,),
+        }
     cells = 1 * 2 * 2  # 7 x 11 x 11 after two poolings
     return shapes | {"loss/weights": (cells * FILTERS[1], 1), "loss/bias": (1,)}
 
 
 def release_tensors(network="net", positional=True):
-    """A checkpoint of the release with random numbers: weights, Adam's slots, its betas' powers, the step."""
+    """A checkpoint of the release with random numbers: weights, Adam's slots, its betas' powers,
+    the step.
+    """
     rng = np.random.default_rng(1)
     tensors = {}
     for name, shape in release_shapes(network, positional).items():
@@ -99,7 +117,9 @@ def write_checkpoint(prefix, tensors):
     """Writes what `tf.compat.v1.train.Saver` does."""
     names, values = zip(*tensors.items(), strict=True)
     values = [tf.constant(value) for value in values]
-    tf.raw_ops.SaveV2(prefix=str(prefix), tensor_names=names, shape_and_slices=[""] * len(names), tensors=values)
+    tf.raw_ops.SaveV2(
+        prefix=str(prefix), tensor_names=names, shape_and_slices=[""] * len(names), tensors=values
+    )
     return prefix
 
 
@@ -118,7 +138,9 @@ def some_inputs():
     """Contexts `(B, T, K)` and a response for each, `(B, K)`."""
     rng = np.random.default_rng(2)
     turns, responses = np.zeros((B, T, K), "int32"), np.zeros((B, K), "int32")
-    rows = [(turns[b, t], count) for b, counts in enumerate(TURNS) for t, count in enumerate(counts)]
+    rows = [
+        (turns[b, t], count) for b, counts in enumerate(TURNS) for t, count in enumerate(counts)
+    ]
     for row, count in [*rows, *zip(responses, RESPONSES, strict=True)]:
         row[:count] = rng.integers(1, V + 1, count)
     return turns, responses
@@ -152,7 +174,9 @@ def test_every_variable_of_a_stand_in_has_its_place(network, tmp_path):
         ours, momentum, velocity = state[weight.path]
         np.testing.assert_array_equal(weight, ours)
         np.testing.assert_array_equal(momentum, released.tensors[f"loss/{found[weight.path]}/Adam"])
-        np.testing.assert_array_equal(velocity, released.tensors[f"loss/{found[weight.path]}/Adam_1"])
+        np.testing.assert_array_equal(
+            velocity, released.tensors[f"loss/{found[weight.path]}/Adam_1"]
+        )
 
 
 # === With a dataset ===
@@ -160,7 +184,9 @@ def test_every_variable_of_a_stand_in_has_its_place(network, tmp_path):
 
 def write_dataset(path, dimension=D):
     """A prepared dataset with as many words as the stand-in."""
-    splits = splits_of_release(np.random.default_rng(3), range(2, V + 1), EOS_ID, [(20, 2), (3, 10), (0, 10)])
+    splits = splits_of_release(
+        np.random.default_rng(3), range(2, V + 1), EOS_ID, [(20, 2), (3, 10), (0, 10)]
+    )
     path.mkdir()
     with open(path / "data.pkl", "wb") as file:
         pickles.dump(splits, file)
@@ -174,8 +200,16 @@ def write_dataset(path, dimension=D):
 
 def test_a_run_with_a_dataset_is_scored(tmp_path):
     dataset = write_dataset(tmp_path / "prepared")
-    run = import_stand_in(stand_in(tmp_path, network="self_match_net"), tmp_path / "run", data=dataset)
-    facts = {"path": str(dataset), "name": "tiny", "eos_id": EOS_ID, "unk_id": UNK_ID, "hashed_words": 0}
+    run = import_stand_in(
+        stand_in(tmp_path, network="self_match_net"), tmp_path / "run", data=dataset
+    )
+    facts = {
+        "path": str(dataset),
+        "name": "tiny",
+        "eos_id": EOS_ID,
+        "unk_id": UNK_ID,
+        "hashed_words": 0,
+    }
     assert run.dataset == {**facts, "text": {"tokenizer": "whitespace", "lower": False}}
     assert (run.path / VOCABULARY).read_text() == (dataset / "vocabulary.txt").read_text()
     evaluate(selection, run.path, "dev", scores_out=tmp_path / "scores", baselines=False)
@@ -188,7 +222,9 @@ def test_a_run_with_a_dataset_is_scored(tmp_path):
 
 
 def test_resume_continues_from_the_releases_step(tmp_path):
-    """20 steps per epoch, a validation every 2: the first is after step 24, and epoch 1.3 ends with step 26."""
+    """20 steps per epoch, a validation every 2: the first is after step 24, and epoch 1.3 ends with
+    step 26.
+    """
     dataset = write_dataset(tmp_path / "prepared")
     run = import_stand_in(stand_in(tmp_path, network="self_match_net"), tmp_path / "run")
     resume(selection, run.path, data=dataset, epochs=1.3)
@@ -229,8 +265,12 @@ def test_all_variables_that_do_not_fit_are_listed(released, tmp_path):
 
 
 def test_refuses_a_checkpoint_of_something_else(released, tmp_path):
-    other = write_checkpoint(tmp_path / "other", {**released.tensors, "word_embedding": np.zeros(3, "float32")})
-    refused(tmp_path, "not a checkpoint of the DAM release: word_embedding ", other, released.config)
+    other = write_checkpoint(
+        tmp_path / "other", {**released.tensors, "word_embedding": np.zeros(3, "float32")}
+    )
+    refused(
+        tmp_path, "not a checkpoint of the DAM release: word_embedding ", other, released.config
+    )
 
 
 @pytest.mark.parametrize(
@@ -240,7 +280,10 @@ def test_refuses_a_checkpoint_of_something_else(released, tmp_path):
         ('{"batch_size": 2, "_EOS_": 1}', "max_turn_num is missing"),
         (json.dumps({**CONF, "_EOS_": 0}), "_EOS_.*greater than or equal to 1.* 0"),
         # What the conf says and the weights do not show must still fit them.
-        (json.dumps({**CONF, "max_turn_num": 13}), r"loss/weights has shape \(76, 1\) where \(152, 1\) is expected"),
+        (
+            json.dumps({**CONF, "max_turn_num": 13}),
+            r"loss/weights has shape \(76, 1\) where \(152, 1\) is expected",
+        ),
     ],
 )
 def test_refuses_a_wrong_conf(released, tmp_path, text, match):
@@ -250,7 +293,12 @@ def test_refuses_a_wrong_conf(released, tmp_path, text, match):
 
 def test_a_run_appears_whole_or_not_at_all(released, tmp_path, monkeypatch):
     files = released.checkpoint, released.config
-    refused(tmp_path, r"nowhere: no such checkpoint; .*nowhere\.index", tmp_path / "nowhere", released.config)
+    refused(
+        tmp_path,
+        r"nowhere: no such checkpoint; .*nowhere\.index",
+        tmp_path / "nowhere",
+        released.config,
+    )
     other = write_dataset(tmp_path / "other", dimension=3)
     refused(tmp_path, f"other: the run has embedding_dim {D}, here it is 3", *files, data=other)
     (tmp_path / "run").mkdir()
@@ -266,13 +314,23 @@ def test_a_run_appears_whole_or_not_at_all(released, tmp_path, monkeypatch):
         patch.setattr(Run, "save", full)
         refused(tmp_path, "No space", *files, error=OSError)
     data = tmp_path / "model.ckpt.data-00000-of-00001"
-    for file, content in ((data, data.read_bytes()[:100]), (tmp_path / "model.ckpt.index", b"no index")):
+    for file, content in (
+        (data, data.read_bytes()[:100]),
+        (tmp_path / "model.ckpt.index", b"no index"),
+    ):
         file.write_bytes(content)
         refused(tmp_path, r"model\.ckpt: the checkpoint cannot be read\. ", *files)
 
 
 def test_script_makes_a_run(released, tmp_path):
-    arguments = [f"--checkpoint={released.checkpoint}", f"--config={released.config}", f"--out={tmp_path / 'run'}"]
+    arguments = [
+        f"--checkpoint={released.checkpoint}",
+        f"--config={released.config}",
+        f"--out={tmp_path / 'run'}",
+    ]
     result = run_script("tools/import_release.py", *arguments)
-    assert (result.returncode, result.stdout) == (0, f"{tmp_path / 'run'}: the release's checkpoint as a run\n")
+    assert (result.returncode, result.stdout) == (
+        0,
+        f"{tmp_path / 'run'}: the release's checkpoint as a run\n",
+    )
     assert Run.open(tmp_path / "run").load_model().config.levels == L

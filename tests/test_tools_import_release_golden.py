@@ -13,8 +13,8 @@ import tensorflow as tf
 from helpers import ROOT
 from test_tools_import_release import compiled
 
-from tasks import TASKS
-from tools.import_release import import_checkpoint, release_names
+from colloquy.tasks import TASKS
+from colloquy.tools.import_release import import_checkpoint, release_names
 
 selection = TASKS["selection"]
 GOLDEN = ROOT.parent / "shared" / "golden" / "dam"
@@ -28,7 +28,9 @@ def golden(request, tmp_path_factory):
     folder = GOLDEN / request.param
     if not folder.is_dir():
         pytest.skip(f"{folder} with what the release computed is not on this machine")
-    run = import_checkpoint(folder / "model.ckpt", folder / "config.json", tmp_path_factory.mktemp("golden") / "run")
+    run = import_checkpoint(
+        folder / "model.ckpt", folder / "config.json", tmp_path_factory.mktemp("golden") / "run"
+    )
     with np.load(folder / "golden.npz") as file:
         arrays = {name: file[name] for name in file.files}
     conf = json.loads((folder / "config.json").read_text())
@@ -36,7 +38,9 @@ def golden(request, tmp_path_factory):
     tensors = {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
 
     def inputs(prefix):
-        turns, response, label = (arrays[f"{prefix}/{name}"] for name in ("turns", "response", "label"))
+        turns, response, label = (
+            arrays[f"{prefix}/{name}"] for name in ("turns", "response", "label")
+        )
         return {"turns": turns, "responses": response[:, None]}, label[:, None]
 
     facts = {"name": request.param, "conf": conf, "arrays": arrays, "tensors": tensors}
@@ -52,11 +56,12 @@ def test_logits_and_loss_are_the_releases(golden):
     assert float(np.mean(loss)) == pytest.approx(float(golden.arrays["eval_loss"]), abs=1e-6)
 
 
-# Largest median distance of the weights from the release's; a step moves a weight by up to 1e-3. Adam divides each
-# gradient by its own size, so rounding shows where a tiny gradient takes another path: another of two nearly equal
-# cells wins a max pooling, or a ReLU opens. Until then (`small`: step 3, `released`: step 1) our gradients are the
-# release's to 1e-4. In `released`, changing the initial weights by 1e-7 moves ours by a median of 2.9e-6; in float64
-# they end 2.0e-7 from the release's. A wrong formula shows more: an epsilon of 1e-7 in Adam gives 1.9e-4.
+# Largest median distance of the weights from the release's; a step moves a weight by up to 1e-3.
+# Adam divides each gradient by its own size, so rounding shows where a tiny gradient takes another
+# path: another of two nearly equal cells wins a max pooling, or a ReLU opens. Until then (`small`:
+# step 3, `released`: step 1) our gradients are the release's to 1e-4. In `released`, changing the
+# initial weights by 1e-7 moves ours by a median of 2.9e-6; in float64 they end 2.0e-7 from the
+# release's. A wrong formula shows more: an epsilon of 1e-7 in Adam gives 1.9e-4.
 LARGEST_MEDIAN = {"released": 5e-6}
 
 

@@ -1,4 +1,6 @@
-"""`tools.publish`: a run to give away; `tools.reproduce`: a published model has the scores that its card claims."""
+"""`tools.publish`: a run to give away; `tools.reproduce`: a published model has the scores that its
+card claims.
+"""
 
 import json
 import re
@@ -8,13 +10,13 @@ import numpy as np
 import pytest
 from helpers import ROOT, ran, refusal, run_script
 
-from data.corpora import smn
-from engine.evaluate import evaluate
-from engine.run import BEST, LAST, METRICS, Run
-from tasks import TASKS
-from tools import reproduce
-from tools.publish import halve
-from tools.reproduce import PUBLISHED, compare
+from colloquy.data.corpora import smn
+from colloquy.engine.evaluate import evaluate
+from colloquy.engine.run import BEST, LAST, METRICS, Run
+from colloquy.tasks import TASKS
+from colloquy.tools import reproduce
+from colloquy.tools.publish import halve
+from colloquy.tools.reproduce import PUBLISHED, compare
 
 
 def publish(run, directory, *flags):
@@ -33,22 +35,35 @@ def published(trained_reading_comprehension, tmp_path_factory):
 
 
 def test_weights_are_those_of_the_run_in_half_precision(published, trained_reading_comprehension):
-    found, trained = (Run.open(path).load_model() for path in (published, trained_reading_comprehension.path))
+    found, trained = (
+        Run.open(path).load_model() for path in (published, trained_reading_comprehension.path)
+    )
     for weight, other in zip(found.get_weights(), trained.get_weights(), strict=True):
         assert weight.dtype == np.float32
         np.testing.assert_array_equal(weight, other.astype("float16").astype("float32"))
     with h5py.File(published / BEST) as file:
         assert "optimizer" not in file and "layers" in file
     assert not {LAST, "tensorboard"} & {file.name for file in published.iterdir()}
-    record, trained = json.loads((published / "config.json").read_text()), trained_reading_comprehension.record
+    record, trained = (
+        json.loads((published / "config.json").read_text()),
+        trained_reading_comprehension.record,
+    )
     assert record == {**trained, "dataset": {**trained["dataset"], "path": None}}
 
 
-@pytest.mark.parametrize(("setting", "error"), [("hidden=3", "the weights do not fit"), ("length_penalty=0.25", None)])
-def test_settings_on_which_no_weight_depends_are_given_anew(trained_reading_comprehension, tmp_path, setting, error):
+@pytest.mark.parametrize(
+    ("setting", "error"), [("hidden=3", "the weights do not fit"), ("length_penalty=0.25", None)]
+)
+def test_settings_on_which_no_weight_depends_are_given_anew(
+    trained_reading_comprehension, tmp_path, setting, error
+):
     done = publish(trained_reading_comprehension, tmp_path, f"--set={setting}")
     if error:
-        assert done.returncode == 1 and re.search(error, done.stderr) and not (tmp_path / "out").exists()
+        assert (
+            done.returncode == 1
+            and re.search(error, done.stderr)
+            and not (tmp_path / "out").exists()
+        )
     else:
         config = Run.open(tmp_path / "out").record["config"]
         assert config == {**trained_reading_comprehension.record["config"], "length_penalty": 0.25}
@@ -56,25 +71,37 @@ def test_settings_on_which_no_weight_depends_are_given_anew(trained_reading_comp
 
 def test_the_card_says_what_was_measured_from_the_file(published, prepared_reading):
     task, before = TASKS["reading_comprehension"], (published / METRICS).read_bytes()
-    record = evaluate(task, published, "dev", data=prepared_reading, precision="float32", baselines=False)
+    record = evaluate(
+        task, published, "dev", data=prepared_reading, precision="float32", baselines=False
+    )
     assert (published / METRICS).read_bytes() == before
     card = (published / "README.md").read_text()
     assert card.startswith("# A model\n")
     assert f"| bidaf, half-precision weights | {record['metrics']['EM']:.4f} |" in card
-    assert len(Run.open(published).history()) == card.split("Dev at each validation:")[1].count("\n| ") - 1
+    assert (
+        len(Run.open(published).history())
+        == card.split("Dev at each validation:")[1].count("\n| ") - 1
+    )
 
 
 def test_what_half_precision_cannot_hold_is_refused(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("layers/x", data=np.array([1.0, 7e4], "float32"))
-    assert "layers/x has values beyond half precision" in refusal(halve, tmp_path / "a.h5", tmp_path / "b.h5")
+    assert "layers/x has values beyond half precision" in refusal(
+        halve, tmp_path / "a.h5", tmp_path / "b.h5"
+    )
 
 
 def test_a_model_of_selection_has_pairs_to_answer_from(trained_selection, tmp_path):
-    (tmp_path / "train.txt").write_text("1\thi there\thello\n0\thi there\tno\n1\thi\thow are you\tfine\n")
+    (tmp_path / "train.txt").write_text(
+        "1\thi there\thello\n0\thi there\tno\n1\thi\thow are you\tfine\n"
+    )
     done = publish(trained_selection, tmp_path, f"--pairs={tmp_path / 'train.txt'}")
     assert done.returncode == 0, done.stderr
-    assert "error: absent: expected a readable" in publish(trained_selection, tmp_path, "--about=absent").stderr
+    assert (
+        "error: absent: expected a readable"
+        in publish(trained_selection, tmp_path, "--about=absent").stderr
+    )
     lines = smn.read(smn.find_split(tmp_path / "out" / "pairs", "train"))
     found = [(line.label, line.turns, line.response) for line in lines]
     assert found == [(1, ["hi there"], "hello"), (1, ["hi", "how are you"], "fine")]
@@ -84,11 +111,16 @@ def test_a_model_of_selection_has_pairs_to_answer_from(trained_selection, tmp_pa
 
 
 def test_every_published_model_has_a_name():
-    assert sorted(PUBLISHED.values()) == sorted(path.parent.name for path in ROOT.glob("pretrained/*/config.json"))
+    assert sorted(PUBLISHED.values()) == sorted(
+        path.parent.name for path in ROOT.glob("pretrained/*/config.json")
+    )
 
 
 def test_differences_beyond_rounding_are_an_error(capsys):
-    compare({"dev": {"EM": 0.67058, "perplexity": 28.4536}}, {"dev": {"EM": 0.67061, "perplexity": 28.4630}})
+    compare(
+        {"dev": {"EM": 0.67058, "perplexity": 28.4536}},
+        {"dev": {"EM": 0.67061, "perplexity": 28.4630}},
+    )
     assert "| dev | perplexity | 28.4536 | 28.4630 |\n" in capsys.readouterr().out
     claimed, found = {"dev": {"EM": 0.6706, "F1": 0.7664}}, {"dev": {"EM": 0.6712, "F1": 0.7664}}
     assert "1 of 2 scores differ" in refusal(compare, claimed, found)
@@ -108,7 +140,9 @@ def test_training_anew_repeats_each_stage_with_its_settings(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not (ROOT.parent / "shared" / "data").exists(), reason="the corpora are not here")
+@pytest.mark.skipif(
+    not (ROOT.parent / "shared" / "data").exists(), reason="the corpora are not here"
+)
 def test_a_published_model_is_reproduced():
     done = ran("tools/reproduce.py", "--model=memma")
     assert "| dev | per_response | 0.6324 | 0.6324 |\n" in done.stdout

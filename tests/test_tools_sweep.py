@@ -8,27 +8,38 @@ from unittest.mock import DEFAULT, Mock
 import pytest
 from helpers import check_same_training, script_refusal
 
-from engine.evaluate import read_scores
-from engine.run import Run
-from tasks import TASKS
+from colloquy.engine.evaluate import read_scores
+from colloquy.engine.run import Run
+from colloquy.tasks import TASKS
 
 dialog = TASKS["dialog"]
 
 
 def times(directory):
     """When each file was written last."""
-    files = (file for file in directory.rglob("*.*") if file.is_file() and file.name != "metrics.json")
+    files = (
+        file for file in directory.rglob("*.*") if file.is_file() and file.name != "metrics.json"
+    )
     return {file: file.stat().st_mtime_ns for file in files}
 
 
 def test_a_sweep_scores_what_a_dataset_has(swept):
     rows = [row for row in read_scores(swept / "scores.jsonl") if "seed" in row]
-    assert [(row["recipe"], row["corpus"], row["task"]) for row in rows] == [("tiny", "sample-task1", "dialog")] * 4
-    assert [(row["seed"], row["split"]) for row in rows] == [(1, "dev"), (1, "test"), (2, "dev"), (2, "test")]
+    assert [(row["recipe"], row["corpus"], row["task"]) for row in rows] == [
+        ("tiny", "sample-task1", "dialog")
+    ] * 4
+    assert [(row["seed"], row["split"]) for row in rows] == [
+        (1, "dev"),
+        (1, "test"),
+        (2, "dev"),
+        (2, "test"),
+    ]
     below = [row for row in read_scores(swept / "scores.jsonl") if "seed" not in row]
     assert {(row["recipe"], row["split"]) for row in below} >= {("baseline: TF-IDF match", "dev")}
     found = json.loads((swept / "runs" / "tiny-task1-2" / "metrics.json").read_text())
-    assert [found[split]["metrics"] for split in ("dev", "test")] == [row["metrics"] for row in rows[2:]]
+    assert [found[split]["metrics"] for split in ("dev", "test")] == [
+        row["metrics"] for row in rows[2:]
+    ]
     other = Run.open(swept / "runs" / "tiny-task1-2")
     assert other.training.seed == 2 and other.record["recipe"] == "tiny"
 
@@ -37,22 +48,33 @@ def test_a_second_sweep_computes_what_is_missing_alone(swept, sweep, prepared_di
     root = shutil.copytree(swept, tmp_path / "sweep")
     *lines, last = (root / "scores.jsonl").read_text().splitlines(keepends=True)
     (root / "scores.jsonl").write_text("".join(lines))
-    before, flags = times(root / "runs"), ("--recipe=tiny", f"--data={prepared_dialog}", "--seeds=1,2")
+    before, flags = (
+        times(root / "runs"),
+        ("--recipe=tiny", f"--data={prepared_dialog}", "--seeds=1,2"),
+    )
     assert sweep(root, *flags, "--split=dev,test").returncode == 0
     assert times(root / "runs") == before
     rows = read_scores(root / "scores.jsonl")
     assert len(rows) == len(lines) + 1 and rows[-1]["metrics"] == json.loads(last)["metrics"]
     shutil.rmtree(root / "runs")
     assert sweep(root, *flags, "--split=dev,dev-oov").returncode == 0
-    assert not (root / "runs").exists() and read_scores(root / "scores.jsonl") == rows  # the rows are there
+    # the rows are there
+    assert not (root / "runs").exists() and read_scores(root / "scores.jsonl") == rows
 
 
-def test_an_interrupted_sweep_continues_exactly(swept, sweep, prepared_dialog, monkeypatch, tmp_path):
+def test_an_interrupted_sweep_continues_exactly(
+    swept, sweep, prepared_dialog, monkeypatch, tmp_path
+):
     whole = Run.open(swept / "runs" / "tiny-task1-2")
-    flags, path = ("--recipe=tiny", f"--data={prepared_dialog}", "--seeds=2"), tmp_path / "runs" / "tiny-task1-2"
+    flags, path = (
+        ("--recipe=tiny", f"--data={prepared_dialog}", "--seeds=2"),
+        tmp_path / "runs" / "tiny-task1-2",
+    )
 
     def interrupted_at(validation):
-        """Sweeps until the given validation, counted from 1, which Ctrl-C interrupts; returns what is said."""
+        """Sweeps until the given validation, counted from 1, which Ctrl-C interrupts; returns what
+        is said.
+        """
         effects = [*[DEFAULT] * (validation - 1), KeyboardInterrupt]
         with monkeypatch.context() as patch:
             patch.setattr(dialog, "validate", Mock(wraps=dialog.validate, side_effect=effects))
@@ -86,16 +108,31 @@ def test_a_sweep_varies_settings(sweep, prepared_dialog, tmp_path):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--recipe=babi-memma,nothing"], "--recipe expects one of babi-memma, .*Received: nothing"),
-        (["--recipe=tiny", "--vary=levels"], "--vary expects field=value,value. Received: 'levels'"),
-        (["--recipe=tiny", "--data=absent*"], "--data expects directories that prepare.py made. .* absent"),
+        (
+            ["--recipe=babi-memma,nothing"],
+            "--recipe expects one of babi-memma, .*Received: nothing",
+        ),
+        (
+            ["--recipe=tiny", "--vary=levels"],
+            "--vary expects field=value,value. Received: 'levels'",
+        ),
+        (
+            ["--recipe=tiny", "--data=absent*"],
+            "--data expects directories that prepare.py made. .* absent",
+        ),
         (["--recipe=tiny", "--data=COPY/*"], "different names.* Received: task1"),
-        (["--recipe=tiny", "--data=COPY/other/task1"], "was trained on .*, not on .*: give another --out"),
+        (
+            ["--recipe=tiny", "--data=COPY/other/task1"],
+            "was trained on .*, not on .*: give another --out",
+        ),
     ],
 )
 def test_sweep_refuses_wrong_flags(swept, sweep, flags, message, prepared_dialog, tmp_path):
     shutil.copytree(prepared_dialog, tmp_path / "other" / "task1")
     shutil.copytree(prepared_dialog, tmp_path / "another" / "task1")
-    flags = [flag.replace("COPY/*", f"{tmp_path}/*/task1").replace("COPY", str(tmp_path)) for flag in flags]
+    flags = [
+        flag.replace("COPY/*", f"{tmp_path}/*/task1").replace("COPY", str(tmp_path))
+        for flag in flags
+    ]
     usual = f"--data={prepared_dialog}", f"--out={swept / 'runs'}", "--seeds=1"
     assert re.search(message, script_refusal("tools/sweep.py", *usual, *flags))

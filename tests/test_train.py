@@ -1,31 +1,50 @@
-"""train.py: the published corpora of DAM by name, in the release's format and in that of the text files."""
+"""train.py: the published corpora of DAM by name, in the release's format and in that of the text
+files.
+"""
 
 import pickle
 import signal
 
 import numpy as np
 import pytest
-from helpers import SMALL_RUNS, check_same_training, ran, run_process, script_refusal, splits_of_release
+from helpers import (
+    SMALL_RUNS,
+    check_same_training,
+    ran,
+    run_process,
+    script_refusal,
+    splits_of_release,
+)
 
-from base.config import make_config
-from engine.evaluate import evaluate
-from engine.run import Run
-from models.dam import DAMConfig
-from tasks import RECIPES, TASKS
-from tasks.selection.recipes import PUBLISHED_CORPORA
+from colloquy.base.config import make_config
+from colloquy.engine.evaluate import evaluate
+from colloquy.engine.run import Run
+from colloquy.models.dam import DAMConfig
+from colloquy.tasks import RECIPES, TASKS
+from colloquy.tasks.selection.recipes import PUBLISHED_CORPORA
 
-SMALL = ["--epochs=1", "--batch_size=16", "--set=levels=1", "--set=max_turns=2", "--set=max_words=3"]
+SMALL = [
+    "--epochs=1",
+    "--batch_size=16",
+    "--set=levels=1",
+    "--set=max_turns=2",
+    "--set=max_words=3",
+]
 SMALL += ["--set=validations_per_epoch=1"]
 
 
 def write_release(directory, eos_id, positives=1):
-    """A directory as the release has it: a Python 2 pickle of three splits, vectors, and `word2id` in any order."""
+    """A directory as the release has it: a Python 2 pickle of three splits, vectors, and `word2id`
+    in any order.
+    """
     rng, rows = np.random.default_rng(1), eos_id + 13
     words = [id for id in range(1, rows) if id != eos_id]
     directory.mkdir()
     splits = splits_of_release(rng, words, eos_id, [(16, 2), (5, 2), (7, 10)], positives)
     (directory / "data.pkl").write_bytes(pickle.dumps(splits, protocol=2))
-    (directory / "word_embedding.pkl").write_bytes(pickle.dumps(rng.normal(size=(rows, 3)).tolist(), protocol=2))
+    (directory / "word_embedding.pkl").write_bytes(
+        pickle.dumps(rng.normal(size=(rows, 3)).tolist(), protocol=2)
+    )
     ids = rng.permutation([*words, eos_id]).tolist()
     lines = [f"{'_EOS_' if id == eos_id else f'w{id}'}\t{id}\n" for id in ids]
     (directory / "word2id").write_text("".join(lines), encoding="utf-8")
@@ -43,9 +62,12 @@ def test_the_releases_files_train_by_name(tmp_path, capsys, name, eos_id, filter
     facts = run.dataset
     assert (facts["name"], facts["eos_id"], run.record["model"]) == (name, eos_id, "dam")
     assert run.config.conv_filters == filters and run.training.batch_size == 16
-    assert (run.path / "vocabulary.txt").read_text(encoding="utf-8").split("\n")[eos_id - 1] == "_EOS_"
+    assert (run.path / "vocabulary.txt").read_text(encoding="utf-8").split("\n")[
+        eos_id - 1
+    ] == "_EOS_"
     capsys.readouterr()
-    evaluate(TASKS["selection"], run.path, "test", baselines=False)  # evaluate.py would change TensorFlow's threads
+    # evaluate.py would change TensorFlow's threads
+    evaluate(TASKS["selection"], run.path, "test", baselines=False)
     printed = capsys.readouterr().out
     assert f"{name}, test: 7 contexts, 70 lines" in printed
     assert "published: DAM" in printed and "published: SMN_dynamic" in printed
@@ -72,11 +94,15 @@ with at_step(27, lambda: os.kill(os.getpid(), signal.SIGKILL)):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("task", ["dialog", "reading_comprehension"])
-def test_a_killed_training_resumes_to_the_scores_and_weights_of_an_unbroken_one(task, data, request, tmp_path):
+def test_a_killed_training_resumes_to_the_scores_and_weights_of_an_unbroken_one(
+    task, data, request, tmp_path
+):
     """Weights, optimizer and averages of weights; killed between two validations."""
     model, settings = SMALL_RUNS[task]
     run, flags = tmp_path / "run", [f"--set={name}={value}" for name, value in settings.items()]
-    killed = run_process("-c", KILLED, f"--model={model}", f"--data={data[task]}", f"--workdir={run}", *flags)
+    killed = run_process(
+        "-c", KILLED, f"--model={model}", f"--data={data[task]}", f"--workdir={run}", *flags
+    )
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     whole = request.getfixturevalue(f"trained_{task}")
     assert Run.open(run).saved_state().step == {"dialog": 24, "reading_comprehension": 25}[task]
@@ -85,7 +111,11 @@ def test_a_killed_training_resumes_to_the_scores_and_weights_of_an_unbroken_one(
 
 
 def test_recipes_of_the_published_corpora():
-    changed = {"ubuntu-v1": {}, "douban": {"conv_filters": (16, 16)}, "ecommerce": {"max_turns": 10}}
+    changed = {
+        "ubuntu-v1": {},
+        "douban": {"conv_filters": (16, 16)},
+        "ecommerce": {"max_turns": 10},
+    }
     assert changed.keys() == PUBLISHED_CORPORA.keys()
     for name, settings in changed.items():
         recipe = RECIPES[f"dam-{name}"]
@@ -99,5 +129,7 @@ def test_an_id_of_eos_that_the_data_lack_is_refused(tmp_path, monkeypatch):
     write_release(tmp_path / "release", 1)
     missing = "expected an id of _EOS_ from 1 to 13. Received: 28270"
     for name, message in {"ecommerce": "give --eos_id", "ubuntu-v1": missing}.items():
-        assert message in script_refusal("train.py", "--workdir=run", "--data=release", f"--name={name}")
+        assert message in script_refusal(
+            "train.py", "--workdir=run", "--data=release", f"--name={name}"
+        )
     assert not (tmp_path / "run").exists()

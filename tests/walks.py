@@ -1,8 +1,10 @@
-"""The files that a training batch passes from raw text to the loss, and a REST request from the socket to its answer.
+"""The files that a training batch passes from raw text to the loss, and a REST request from the
+socket to its answer.
 
 PYTHONPATH=. python tests/walks.py > tests/walks.txt
 
-A file counts if a function of it runs; building the model and loading a run are set-up and do not count.
+A file counts if a function of it runs; building the model and loading a run are set-up and do not
+count.
 """
 
 import contextlib
@@ -16,18 +18,20 @@ import numpy as np
 from fastapi.testclient import TestClient
 from helpers import SMALL_PATH, SMALL_RUNS, prepare_small, train_small
 
-from data.batching import Epochs
-from models import MODELS
-from serving.app import create_app
-from serving.models import open_model
-from tasks import TASKS
+from colloquy.data.batching import Epochs
+from colloquy.models import MODELS
+from colloquy.serving.app import create_app
+from colloquy.serving.models import open_model
+from colloquy.tasks import TASKS
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 @contextlib.contextmanager
 def noting(files):
-    """Adds the project's files whose functions run in the block, also in threads that it starts, to a dict."""
+    """Adds the project's files whose functions run in the block, also in threads that it starts, to
+    a dict.
+    """
 
     def note(frame, event, argument):
         path = pathlib.Path(frame.f_code.co_filename)
@@ -44,13 +48,17 @@ def noting(files):
 
 
 def batch_walk(name, directory):
-    """The files that a batch of the small dataset of a task passes, prepared in a new `directory`."""
+    """The files that a batch of the small dataset of a task passes, prepared in a new
+    `directory`.
+    """
     task, (model_name, settings) = TASKS[name], SMALL_RUNS[name]
     files = {}
     prepare_small(name, directory, lambda: noting(files))
     with noting(files):
         dataset = task.load_dataset(directory / SMALL_PATH[name])
-    config, training = task.configure(MODELS[model_name], dataset, task.divide(MODELS[model_name], settings))
+    config, training = task.configure(
+        MODELS[model_name], dataset, task.divide(MODELS[model_name], settings)
+    )
     model, split = MODELS[model_name].build(config), dataset.splits["train"]
     task.initialise(model, dataset, training)
     with noting(files):
@@ -77,7 +85,9 @@ def main():
         root = pathlib.Path(directory)
         for task in SMALL_RUNS:
             walks[f"{task}: a batch"] = batch_walk(task, root / task)
-            run = train_small(task, root / task / SMALL_PATH[task], root / f"{task}-run", epochs=0.05)
+            run = train_small(
+                task, root / task / SMALL_PATH[task], root / f"{task}-run", epochs=0.05
+            )
             walks[f"{task}: a request"] = request_walk(run.path)
     for title, files in walks.items():
         print(f"{title}, {len(files)} files", *(f"    {file}" for file in files), "", sep="\n")

@@ -1,6 +1,7 @@
 """Builds an index of (context, response) pairs, from which chat.py --index answers.
 
-python -m tools.build_index --run=runs/dam --corpus=smn --source=../shared/data/ubuntu-irc --out=build/index
+python -m colloquy.tools.build_index --run=runs/dam --corpus=smn --source=../shared/data/ubuntu-irc
+--out=build/index
 
 The training files of each corpus are used.
 """
@@ -9,26 +10,32 @@ import time
 
 from absl import flags
 
-from base import cli
-from base.files import UserError
-from data.corpora import CORPORA
+from colloquy.base import cli
+from colloquy.base.files import UserError
+from colloquy.data.corpora import CORPORA
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string("run", None, "Run directory of the model that ranks the responses.", required=True)
+flags.DEFINE_string(
+    "run", None, "Run directory of the model that ranks the responses.", required=True
+)
 flags.DEFINE_string("out", None, "Directory to write; missing or empty.", required=True)
 CONVERSATIONS = [name for name, row in CORPORA.items() if row.task in ("selection", "generation")]
-flags.DEFINE_multi_enum("corpus", [], CONVERSATIONS, "Format of --source; may be repeated, as --source.")
+flags.DEFINE_multi_enum(
+    "corpus", [], CONVERSATIONS, "Format of --source; may be repeated, as --source."
+)
 flags.DEFINE_multi_string("source", None, "Directory of a corpus.", required=True)
 
 
 def main():
     begin = time.perf_counter()
     if len(FLAGS.corpus) != len(FLAGS.source):
-        raise UserError(f"each --source needs its --corpus. Received: {len(FLAGS.corpus)} and {len(FLAGS.source)}")
+        raise UserError(
+            f"each --source needs its --corpus. Received: {len(FLAGS.corpus)} and {len(FLAGS.source)}"
+        )
     # TensorFlow takes seconds to load.
-    from engine.run import Run
-    from tasks.selection.predictor import SelectionPredictor
-    from tasks.selection.retrieval.build import build, of_corpus
+    from colloquy.engine.run import Run
+    from colloquy.tasks.selection.predictor import SelectionPredictor
+    from colloquy.tasks.selection.retrieval.build import build, of_corpus
 
     run = Run.open(FLAGS.run)
     if run.task != "selection":

@@ -1,9 +1,10 @@
 """Turns a checkpoint of DAM's original release (TensorFlow 1) into a run.
 
-    python -m tools.import_release --checkpoint=output/model.ckpt.29 --config=conf.json --out=runs/released
+    python -m colloquy.tools.import_release --checkpoint=output/model.ckpt.29 --config=conf.json
+    --out=runs/released
 
-The run has the release's weights, optimizer state and step: evaluate.py, export.py and `train.py --resume` take it.
-`--config` is the release's `conf` dict (its main.py) as JSON.
+The run has the release's weights, optimizer state and step: evaluate.py, export.py and `train.py
+--resume` take it. `--config` is the release's `conf` dict (its main.py) as JSON.
 """
 
 import pathlib
@@ -12,10 +13,10 @@ from typing import Annotated
 from absl import flags
 from pydantic import Field
 
-from base import cli
-from base.config import Config, Positive
-from base.files import UserError, atomic_directory
-from data.text_files import read_json
+from colloquy.base import cli
+from colloquy.base.config import Config, Positive
+from colloquy.base.files import UserError, atomic_directory
+from colloquy.data.text_files import read_json
 
 FLAGS = flags.FLAGS
 
@@ -43,18 +44,27 @@ def read_checkpoint(prefix):
         raise UserError(f"{prefix}: no such checkpoint; expected {prefix}.index beside its data")
     try:
         reader = tf.train.load_checkpoint(str(prefix))
-        return {name: reader.get_tensor(name) for name in sorted(reader.get_variable_to_shape_map())}
-    except (tf.errors.OpError, RuntimeError, IndexError, ValueError) as error:  # whatever the reader raises
-        raise UserError(f"{prefix}: the checkpoint cannot be read. {str(error).splitlines()[0]}") from error
+        return {
+            name: reader.get_tensor(name) for name in sorted(reader.get_variable_to_shape_map())
+        }
+    # whatever the reader raises
+    except (tf.errors.OpError, RuntimeError, IndexError, ValueError) as error:
+        raise UserError(
+            f"{prefix}: the checkpoint cannot be read. {str(error).splitlines()[0]}"
+        ) from error
 
 
 def model_config(tensors, conf):
-    """The `DAMConfig` of a checkpoint, by its variables and by a `ReleaseConf` where these do not show it."""
-    from models.dam import DAMConfig, release_settings
+    """The `DAMConfig` of a checkpoint, by its variables and by a `ReleaseConf` where these do not
+    show it.
+    """
+    from colloquy.models.dam import DAMConfig, release_settings
 
     for name, axes in ((EMBEDDING, 2), *((name, 5) for name in FILTERS)):
         if name not in tensors or tensors[name].ndim != axes:
-            raise UserError(f"not a checkpoint of the DAM release: {name} with {axes} axes is missing")
+            raise UserError(
+                f"not a checkpoint of the DAM release: {name} with {axes} axes is missing"
+            )
     levels = len({name.split("/")[0] for name in tensors if name.startswith("self_stack_")})
     channels = tensors[FILTERS[0]].shape[3]
     if any(name.startswith("u_attentd_r_") for name in tensors):
@@ -78,7 +88,9 @@ def model_config(tensors, conf):
 
 
 def release_names(config):
-    """`{path of a variable of ours: its name in the release's checkpoints}` for a `models.dam.DAMConfig`."""
+    """`{path of a variable of ours: its name in the release's checkpoints}` for a
+    `models.dam.DAMConfig`.
+    """
     L, names = config.levels, {"word_embedding/embeddings": EMBEDDING}
     if config.positional:
         names["positional/lambda"] = "positional/lambda"
@@ -96,7 +108,10 @@ def release_names(config):
         for i in (1, 2):
             names[f"{ours}/W{i}"] = f"{theirs}/FFN_{i}/weights"
             names[f"{ours}/b{i}"] = f"{theirs}/FFN_{i}/bias"
-        for norm, name in (("attention_norm", "attention_layer_norm"), ("ffn_norm", "FFN_layer_norm")):
+        for norm, name in (
+            ("attention_norm", "attention_layer_norm"),
+            ("ffn_norm", "FFN_layer_norm"),
+        ):
             names[f"{ours}/{norm}/gamma"] = f"{theirs}/{name}/scale"
             names[f"{ours}/{norm}/beta"] = f"{theirs}/{name}/bias"
     for i, filters in enumerate(FILTERS):
@@ -106,10 +121,11 @@ def release_names(config):
 
 
 def assign(model, tensors, wrong):
-    """Sets the weights of a compiled DAM, Adam's two averages of each, and the step, which is returned.
+    """Sets the weights of a compiled DAM, Adam's two averages of each, and the step, which is
+    returned.
 
-    Variables that are unknown, missing or of another shape are a `UserError`, which begins with `wrong` and lists them
-    all; the model is then unchanged.
+    Variables that are unknown, missing or of another shape are a `UserError`, which begins with
+    `wrong` and lists them all; the model is then unchanged.
     """
     model.optimizer.build(model.trainable_variables)
     slots = {variable.path.split("/")[-1]: variable for variable in model.optimizer.variables}
@@ -136,20 +152,26 @@ def assign(model, tensors, wrong):
 
 
 def import_checkpoint(checkpoint, config, out, data=None):
-    """Makes the `engine.run.Run` of a checkpoint by the script's arguments; after an error nothing is left behind."""
+    """Makes the `engine.run.Run` of a checkpoint by the script's arguments; after an error nothing
+    is left behind.
+    """
     import keras  # TensorFlow takes seconds to load
 
-    from engine.devices import set_precision
-    from engine.run import Run, State
-    from engine.task import check_fields
-    from models.dam import DAM
-    from tasks import TASKS
+    from colloquy.engine.devices import set_precision
+    from colloquy.engine.run import Run, State
+    from colloquy.engine.task import check_fields
+    from colloquy.models.dam import DAM
+    from colloquy.tasks import TASKS
 
     selection = TASKS["selection"]
     with atomic_directory(out) as directory:  # first, so that one in use is refused at once
         conf, tensors = read_json(config, ReleaseConf), read_checkpoint(checkpoint)
         settings = model_config(tensors, conf)
-        given = {"batch_size": conf.batch_size, "learning_rate": conf.learning_rate, "precision": "float32"}
+        given = {
+            "batch_size": conf.batch_size,
+            "learning_rate": conf.learning_rate,
+            "precision": "float32",
+        }
         training = selection.Training(**given, **selection.release_training)
         dataset = selection.load_dataset(data, conf.end_of_turn) if data else None
         if dataset:
@@ -166,7 +188,7 @@ def import_checkpoint(checkpoint, config, out, data=None):
             "config": settings.to_json(),
             "training": training.to_json(),
             "dataset": dataset.facts() if dataset else facts,
-            "command": f"python -m tools.import_release --checkpoint={checkpoint} --config={config}",
+            "command": f"python -m colloquy.tools.import_release --checkpoint={checkpoint} --config={config}",
             "versions": {"keras": keras.__version__, "backend": keras.config.backend()},
         }
         run = Run.create(directory, record, dataset.vocabulary if dataset else None)

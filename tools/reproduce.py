@@ -1,9 +1,12 @@
-"""Repeats the scores that a published model claims, by the commands of its card; prints claimed beside found.
+"""Repeats the scores that a published model claims, by the commands of its card; prints claimed
+beside found.
 
 make reproduce MODEL=bidaf            # evaluates pretrained/bidaf-squad
-make reproduce MODEL=bidaf TRAIN=1    # trains it anew first, in runs/reproduced; interrupted, the same call continues
+make reproduce MODEL=bidaf TRAIN=1    # trains it anew first, in runs/reproduced; interrupted, the
+same call continues
 
-Corpora are prepared from `--corpora`, nothing is downloaded. Exit code 1 if a score differs by more than rounding.
+Corpora are prepared from `--corpora`, nothing is downloaded. Exit code 1 if a score differs by more
+than rounding.
 """
 
 import pathlib
@@ -15,11 +18,11 @@ import tempfile
 
 from absl import flags
 
-from base import cli
-from base.files import UserError
-from engine.run import CARD, LAST, Run
-from metrics.published import scores
-from metrics.tables import markdown
+from colloquy.base import cli
+from colloquy.base.files import UserError
+from colloquy.engine.run import CARD, LAST, Run
+from colloquy.metrics.published import scores
+from colloquy.metrics.tables import markdown
 
 FLAGS = flags.FLAGS
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -31,7 +34,8 @@ PUBLISHED = {
     "entity-memma": "entity-memma-task5",
     "memma": "memma-task6",
 }
-ROUNDING = 5e-4  # largest difference that is rounding; relative for perplexity and length, which exceed 1
+# largest difference that is rounding; relative for perplexity and length, which exceed 1
+ROUNDING = 5e-4
 
 
 def main():
@@ -50,7 +54,9 @@ def main():
 
 
 def trained(run, prepares):
-    """Trains the stages of a published model, each from the one before, and returns the path of the last."""
+    """Trains the stages of a published model, each from the one before, and returns the path of the
+    last.
+    """
     for command in prepares:
         if not (ROOT / re.search(r"--out=(\S+)", command)[1]).exists():
             call(command)
@@ -58,7 +64,9 @@ def trained(run, prepares):
     for number, stage in enumerate(run.trainings(), 1):
         given = dict(re.findall(r"--(recipe|data|epochs|precision)=(\S+)", stage["command"]))
         flags_of = {"seed": run.training.seed, "precision": run.training.precision, **given}
-        fresh = [f"--{name}={value}" for name, value in flags_of.items()] + re.findall(r"--set=\S+", stage["command"])
+        fresh = [f"--{name}={value}" for name, value in flags_of.items()] + re.findall(
+            r"--set=\S+", stage["command"]
+        )
         fresh += [f"--init_from={workdir}"] if workdir else []
         workdir = f"runs/reproduced/{number}-{given['recipe']}"
         how = ["--resume"] if (ROOT / workdir / LAST).exists() else fresh
@@ -74,12 +82,22 @@ def call(command):
 
 
 def compare(claimed, found):
-    """Prints a table of `{split: {metric: value}}`; a `UserError` if values differ by more than `ROUNDING`."""
+    """Prints a table of `{split: {metric: value}}`; a `UserError` if values differ by more than
+    `ROUNDING`.
+    """
     lines, differ = [], 0
     for split, metrics in claimed.items():
         for name, value in metrics.items():
             same = abs(found[split][name] - value) <= ROUNDING * max(1.0, abs(value))
-            lines.append([split, name, f"{value:.4f}", f"{found[split][name]:.4f}", "" if same else "differs"])
+            lines.append(
+                [
+                    split,
+                    name,
+                    f"{value:.4f}",
+                    f"{found[split][name]:.4f}",
+                    "" if same else "differs",
+                ]
+            )
             differ += not same
     print(markdown(["split", "score", "claimed", "found", ""], lines))
     if differ:
@@ -88,6 +106,12 @@ def compare(claimed, found):
 
 if __name__ == "__main__":
     flags.DEFINE_enum("model", "bidaf", list(PUBLISHED), "Published model.")
-    flags.DEFINE_bool("train", False, "Train it anew, which takes the hours that its card says, instead of loading it.")
-    flags.DEFINE_string("corpora", "../shared/data", "Directory of the corpora, as docs/data.md names them.")
+    flags.DEFINE_bool(
+        "train",
+        False,
+        "Train it anew, which takes the hours that its card says, instead of loading it.",
+    )
+    flags.DEFINE_string(
+        "corpora", "../shared/data", "Directory of the corpora, as docs/data.md names them."
+    )
     cli.run(main)

@@ -1,10 +1,12 @@
-"""Trains and scores recipes on several datasets with several seeds; existing runs and scores are not computed again.
+"""Trains and scores recipes on several datasets with several seeds; existing runs and scores are
+not computed again.
 
-python -m tools.sweep --recipe=babi-memma,babi-memn2n --data='build/babi/task*' --seeds=1,2,3 --split=dev,dev-oov
-python -m tools.sweep --recipe=dam-ubuntu-irc-two-levels --data=build/ubuntu-irc --vary=levels=0,1,2,3,4,5
+python -m colloquy.tools.sweep --recipe=babi-memma,babi-memn2n --data='build/babi/task*'
+--seeds=1,2,3 --split=dev,dev-oov python -m colloquy.tools.sweep --recipe=dam-ubuntu-irc-two-levels
+--data=build/ubuntu-irc --vary=levels=0,1,2,3,4,5
 
-Runs are OUT/RECIPE-DATASET-SEED; a recipe that is varied is named RECIPE-FIELD-VALUE. Interrupted, the same call
-continues. `evaluate.py --run='OUT/*'` shows all of them as a table.
+Runs are OUT/RECIPE-DATASET-SEED; a recipe that is varied is named RECIPE-FIELD-VALUE. Interrupted,
+the same call continues. `evaluate.py --run='OUT/*'` shows all of them as a table.
 """
 
 import gc
@@ -15,21 +17,29 @@ import shutil
 
 from absl import flags
 
-from base import cli
-from base.files import UserError, check_output
-from metrics.published import scores
-from tasks import RECIPES
+from colloquy.base import cli
+from colloquy.base.files import UserError, check_output
+from colloquy.metrics.published import scores
+from colloquy.tasks import RECIPES
 
 FLAGS = flags.FLAGS
 flags.DEFINE_list("recipe", None, "Names of recipes, see tasks/*/recipes.py.", required=True)
-flags.DEFINE_string("data", None, "Prepared dataset, or a quoted pattern of several.", required=True)
+flags.DEFINE_string(
+    "data", None, "Prepared dataset, or a quoted pattern of several.", required=True
+)
 flags.DEFINE_multi_string(
-    "vary", [], "field=value,value: trains each recipe with each value, as by --set; may be repeated, for each pair."
+    "vary",
+    [],
+    "field=value,value: trains each recipe with each value, as by --set; may be repeated, for each pair.",
 )
 flags.DEFINE_list("seeds", ["1", "2", "3"], "Seeds, integers.")
 flags.DEFINE_list("split", ["dev"], "Splits to score; those that a dataset lacks are left out.")
 flags.DEFINE_string("out", "runs/sweep", "Directory of the runs.")
-flags.DEFINE_string("scores", None, "File to append rows to, as results/scores.jsonl; runs with all rows are skipped.")
+flags.DEFINE_string(
+    "scores",
+    None,
+    "File to append rows to, as results/scores.jsonl; runs with all rows are skipped.",
+)
 
 
 def main():
@@ -38,12 +48,16 @@ def main():
         raise UserError(f"--recipe expects one of {', '.join(RECIPES)}. Received: {unknown[0]}")
     if not all(seed.isdigit() for seed in FLAGS.seeds):
         raise UserError(f"--seeds expects numbers. Received: {','.join(FLAGS.seeds)}")
-    datasets = [pathlib.Path(path) for path in sorted(glob.glob(FLAGS.data)) if pathlib.Path(path).is_dir()]
+    datasets = [
+        pathlib.Path(path) for path in sorted(glob.glob(FLAGS.data)) if pathlib.Path(path).is_dir()
+    ]
     if not datasets:
         raise UserError(f"--data expects directories that prepare.py made. Received: {FLAGS.data}")
     names = [data.name for data in datasets]
     if len(set(names)) < len(names):
-        raise UserError(f"--data expects datasets with different names. Received: {', '.join(names)}")
+        raise UserError(
+            f"--data expects datasets with different names. Received: {', '.join(names)}"
+        )
     if FLAGS.scores:
         check_output(FLAGS.scores)
 
@@ -51,8 +65,14 @@ def main():
     for seed in FLAGS.seeds:  # the outer loop, so that every recipe has its first result soon
         for name, changes in labelled:
             label = "-".join([name, *(f"{field}-{value}" for field, value in changes.items())])
-            settings = {**RECIPES[name].config, **RECIPES[name].training, **changes, "seed": int(seed)}
-            baselines = (seed, name, changes) == (FLAGS.seeds[0], *labelled[0])  # they depend on the dataset alone
+            settings = {
+                **RECIPES[name].config,
+                **RECIPES[name].training,
+                **changes,
+                "seed": int(seed),
+            }
+            # they depend on the dataset alone
+            baselines = (seed, name, changes) == (FLAGS.seeds[0], *labelled[0])
             for data in datasets:
                 train_and_score(label, RECIPES[name].model, settings, data, baselines)
 
@@ -73,24 +93,30 @@ def varied(assignments):
 
 
 def train_and_score(label, model, settings, data, baselines):
-    """Trains a model on a dataset, unless its run is finished, and scores the splits that have no row yet.
+    """Trains a model on a dataset, unless its run is finished, and scores the splits that have no
+    row yet.
 
-    `label` is the name of the recipe, `settings` are `{field: value}` with the seed; `baselines` are scored once.
+    `label` is the name of the recipe, `settings` are `{field: value}` with the seed; `baselines`
+    are scored once.
     """
     import keras  # with TensorFlow, which takes seconds to load
 
-    from engine.evaluate import Evaluation, append_scores
-    from models import MODELS
-    from tasks import TASKS
+    from colloquy.engine.evaluate import Evaluation, append_scores
+    from colloquy.models import MODELS
+    from colloquy.tasks import TASKS
 
     task = TASKS[MODELS[model].task]
     dataset = task.load_dataset(data)
     for split in FLAGS.split:
         if split not in dataset.splits:
-            raise UserError(f"--split expects some of {', '.join(dataset.splits)}. Received: {split}")
+            raise UserError(
+                f"--split expects some of {', '.join(dataset.splits)}. Received: {split}"
+            )
     wanted = label, dataset.name, settings["seed"]
     rows = scores(FLAGS.scores) if FLAGS.scores else []
-    known = {row["split"] for row in rows if (row["recipe"], row["corpus"], row.get("seed")) == wanted}
+    known = {
+        row["split"] for row in rows if (row["recipe"], row["corpus"], row.get("seed")) == wanted
+    }
     missing = [split for split in FLAGS.split if len(dataset.splits[split]) and split not in known]
     if not missing:
         return
@@ -106,17 +132,20 @@ def train_and_score(label, model, settings, data, baselines):
 
 def trained(task, label, model, settings, data):
     """The finished run of a recipe, started or resumed if necessary."""
-    from engine.run import CONFIG, LAST, VOCABULARY, Run
-    from engine.train import resume, start
+    from colloquy.engine.run import CONFIG, LAST, VOCABULARY, Run
+    from colloquy.engine.train import resume, start
 
     path = pathlib.Path(FLAGS.out) / f"{label}-{data.name}-{settings['seed']}"
     if (path / LAST).exists():
         run = Run.open(path)
         if pathlib.Path(run.dataset["path"]) != data.resolve():
-            raise UserError(f"{path} was trained on {run.dataset['path']}, not on {data}: give another --out")
+            raise UserError(
+                f"{path} was trained on {run.dataset['path']}, not on {data}: give another --out"
+            )
         return run if run.finished() else resume(task, path)
     if (path / CONFIG).exists() or (path / VOCABULARY).exists():
-        shutil.rmtree(path)  # killed before its first validation was over, so nothing can be continued
+        # killed before its first validation was over, so nothing can be continued
+        shutil.rmtree(path)
     return start(task, model, data, path, settings, recipe=label)
 
 

@@ -1,10 +1,12 @@
 """Writes the tables and numbers of README.md and docs/ from results/ and the recipes.
 
-    python -m tools.tables            # rewrites the text between markers
-    python -m tools.tables --check    # changes nothing; exit code 1 and the pages that are out of date
+    python -m colloquy.tools.tables            # rewrites the text between markers
+    python -m colloquy.tools.tables --check    # changes nothing; exit code 1 and the pages that are
+    out of date
 
-A marker is an HTML comment `KIND: ARGUMENTS`; its text ends at the comment `end`. The functions of `KINDS` say what
-they take. Arguments are separated by spaces, and quoted where they hold some; patterns are those of a shell.
+A marker is an HTML comment `KIND: ARGUMENTS`; its text ends at the comment `end`. The functions of
+`KINDS` say what they take. Arguments are separated by spaces, and quoted where they hold some;
+patterns are those of a shell.
 """
 
 import collections
@@ -15,12 +17,19 @@ from fnmatch import fnmatchcase
 
 from absl import flags
 
-from base import cli
-from base.files import UserError
-from metrics import dialog, generation, ranking, reading_comprehension
-from metrics.published import RESULTS, published, scores
-from metrics.tables import LOWER_IS_BETTER, by_corpus, by_metric, markdown, mean_over_corpora, number
-from tasks import RECIPES
+from colloquy.base import cli
+from colloquy.base.files import UserError
+from colloquy.metrics import dialog, generation, ranking, reading_comprehension
+from colloquy.metrics.published import RESULTS, published, scores
+from colloquy.metrics.tables import (
+    LOWER_IS_BETTER,
+    by_corpus,
+    by_metric,
+    markdown,
+    mean_over_corpora,
+    number,
+)
+from colloquy.tasks import RECIPES
 
 FLAGS = flags.FLAGS
 
@@ -57,12 +66,14 @@ def write(check=False):
             if not check:
                 page.write_text(made, encoding="utf-8")
     if stale and check:
-        raise UserError(f"out of date: {', '.join(stale)}; run: python -m tools.tables")
+        raise UserError(f"out of date: {', '.join(stale)}; run: python -m colloquy.tools.tables")
     print("\n".join(stale) or "up to date")
 
 
 def render(text):
-    """The text of a page with its markers filled; a `ValueError` quotes a marker that is at fault."""
+    """The text of a page with its markers filled; a `ValueError` quotes a marker that is at
+    fault.
+    """
 
     def fill(match):
         begin, kind, arguments, end = match.groups()
@@ -83,30 +94,40 @@ def render(text):
 
 
 def select(patterns, corpus="*", split="dev"):
-    """Rows of results/scores.jsonl by patterns, and of results/published.json as `published: MODEL (SPLIT)`."""
+    """Rows of results/scores.jsonl by patterns, and of results/published.json as `published: MODEL
+    (SPLIT)`.
+    """
     ours = [row for row in scores() if fnmatchcase(row["split"], split)]
-    others = [{**row, "recipe": f"published: {row['model']} ({row['split']})"} for row in published()]
+    others = [
+        {**row, "recipe": f"published: {row['model']} ({row['split']})"} for row in published()
+    ]
     rows = [row for row in (*ours, *others) if fnmatchcase(row["corpus"], corpus)]
     return [row for row in rows if any(fnmatchcase(row["recipe"], pattern) for pattern in patterns)]
 
 
 def score_table(*recipes, corpus="*", split="dev", epochs=None, layout="scores"):
-    """A line per recipe, the best first, then baselines and published scores; a column per metric, or per bAbI task or
-    dialog manager.
+    """A line per recipe, the best first, then baselines and published scores; a column per metric,
+    or per bAbI task or dialog manager.
 
     Args:
         *recipes, corpus, split: Patterns, see `select`.
-        epochs: Shows the best validation within this number of epochs: models side by side at equal budgets.
-        layout: `recipes` lists all matching recipes, measured or not, with corpus, headline score and hardware.
+        epochs: Shows the best validation within this number of epochs: models side by side at equal
+            budgets.
+        layout: `recipes` lists all matching recipes, measured or not, with corpus, headline score
+            and hardware.
     """
     if layout == "recipes":
         names = [name for name in RECIPES if any(fnmatchcase(name, pattern) for pattern in recipes)]
         header = ["recipe", "corpus", "score", "epochs", "seeds", "training", "hardware"]
-        return markdown(header, [[f"`{name}`", RECIPES[name].corpus, *_reached(name)] for name in names])
+        return markdown(
+            header, [[f"`{name}`", RECIPES[name].corpus, *_reached(name)] for name in names]
+        )
     rows = select((*recipes, "baseline: *", "upper bound: *"), corpus, split)
     ours = [row for row in rows if "seed" in row and _has_budget(row, epochs)]
     columns = set(map(_column, ours))
-    below = [row for row in rows if "source" in row or ("seed" not in row and _column(row) in columns)]
+    below = [
+        row for row in rows if "source" in row or ("seed" not in row and _column(row) in columns)
+    ]
     if not ours + below:
         raise ValueError("no score matches")
     task, groups = (ours + below)[0]["task"], collections.defaultdict(list)
@@ -119,7 +140,8 @@ def score_table(*recipes, corpus="*", split="dev", epochs=None, layout="scores")
 
 
 def name_of(row):
-    """The title of a row's recipe, with the models of an ensemble, another corpus of the training, and the search.
+    """The title of a row's recipe, with the models of an ensemble, another corpus of the training,
+    and the search.
 
     >>> name_of({"recipe": "chat-none", "search": "beam=5"}), name_of({"recipe": "baseline: random"})
     ('Seq2seq, no attention, beam=5', '*baseline: random*')
@@ -132,27 +154,38 @@ def name_of(row):
 
 def _metric_table(groups, below, columns, best):
     lines, lower = [], best in LOWER_IS_BETTER
-    for name, rows in sorted(groups.items(), key=lambda group: mean_over_corpora(group[1], best), reverse=not lower):
+    for name, rows in sorted(
+        groups.items(), key=lambda group: mean_over_corpora(group[1], best), reverse=not lower
+    ):
         epochs = [*rows[0].get("epochs_before", []), mean_over_corpora(rows, "epochs")]
         epochs = " + ".join(f"{round(each, 2):g}" for each in epochs)
         facts = epochs, _seeds(rows), f"{mean_over_corpora(rows, 'minutes'):.0f}", _commits(rows)
         lines.append([name, *by_metric([row["metrics"] for row in rows], columns), *facts])
         for part, metrics in rows[0].get("parts", {}).items():
             lines.append([f"{name}, {part}", *by_metric([metrics], columns), "", "", "", ""])
-    lines += [[name_of(row), *by_metric([row["metrics"]], columns), "", "", "", ""] for row in below]
+    lines += [
+        [name_of(row), *by_metric([row["metrics"]], columns), "", "", "", ""] for row in below
+    ]
     return markdown(["", *columns, "epochs", "seeds", "minutes", "commit"], lines)
 
 
 def _dialog_table(groups, below):
     rows = [{**row, "recipe": name_of(row)} for rows in (*groups.values(), below) for row in rows]
-    parts = [[{"corpus": name, "metrics": of} for name, of in row.get("parts", {}).items()] or [{}] for row in rows]
+    parts = [
+        [{"corpus": name, "metrics": of} for name, of in row.get("parts", {}).items()] or [{}]
+        for row in rows
+    ]
     rows = [{**row, **part} for row, found in zip(rows, parts, strict=True) for part in found]
     header, lines = by_corpus(rows, dialog.METRICS)
-    return markdown([*header, "commit"], [[*line, _commits(groups.get(line[0], []))] for line in lines])
+    return markdown(
+        [*header, "commit"], [[*line, _commits(groups.get(line[0], []))] for line in lines]
+    )
 
 
 def _reached(recipe):
-    """Score, epochs, seeds, time and hardware of a recipe's rows on dev, or where there are none on test."""
+    """Score, epochs, seeds, time and hardware of a recipe's rows on dev, or where there are none on
+    test.
+    """
     rows = [row for row in select([recipe], split="*") if not VARIANTS & row.keys()]
     rows = [row for row in rows if row["split"] == "dev"] or rows
     if not rows:
@@ -186,7 +219,9 @@ def _seeds(rows):
 
 
 def _commits(rows):
-    """The first commit of rows whose numbers today's code does not give, and the number of others."""
+    """The first commit of rows whose numbers today's code does not give, and the number of
+    others.
+    """
     found = list(dict.fromkeys(row["commit"] for row in rows if "stale" in row))
     return f"{found[0]} and {len(found) - 1} more" if len(found) > 1 else "".join(found)
 
@@ -199,7 +234,8 @@ def row_table(path, *fields):
 
     Args:
         path: A JSON file and keys in it, as `results/benchmarks/scale.json/synthetic/rows`.
-        *fields: Names, `NAME:DIGITS` to round; empty where an object lacks one. `[mean, deviation]` is shown as such.
+        *fields: Names, `NAME:DIGITS` to round; empty where an object lacks one. `[mean, deviation]`
+            is shown as such.
     """
     columns = [re.fullmatch(r"(.*?)(?::(\d))?", field).groups() for field in fields]
     lines = [[_field(row.get(name), digits) for name, digits in columns] for row in _look_up(path)]
@@ -210,14 +246,16 @@ def value(path, corpus="*", metric=None, split="dev", minus=None, digits="3", ti
     """One number.
 
     Args:
-        path: See `row_table`, down to the number; or beside a `metric`, shown as its mean over corpora, a recipe.
-        corpus, split: Patterns.
+        path: See `row_table`, down to the number; or beside a `metric`, shown as its mean over
+        corpora, a recipe. corpus, split: Patterns.
         minus: Another recipe, whose score is subtracted.
         digits, times, sign: Decimals, a factor, and `+` for a sign in any case.
     """
 
     def score(recipe):
-        return mean_over_corpora([r for r in select([recipe], corpus, split) if not VARIANTS & r.keys()], metric)
+        return mean_over_corpora(
+            [r for r in select([recipe], corpus, split) if not VARIANTS & r.keys()], metric
+        )
 
     found = score(path) if metric else _look_up(path)
     return number((found - score(minus) if minus else found) * float(times), int(digits), sign)

@@ -1,13 +1,21 @@
 """Readers of raw corpora, one per file, see `CORPORA`.
 
-Files are UTF-8; those that end in `.gz` are decompressed. A missing, empty or malformed one is a `UserError` that names
-the file and the line.
+Files are UTF-8; those that end in `.gz` are decompressed. A missing, empty or malformed one is a
+`UserError` that names the file and the line.
 """
 
 import types
 from typing import NamedTuple
 
-from data.corpora import babi_dialog, conversations, cornell, dailydialog, smn, squad, subtitles
+from colloquy.data.corpora import (
+    babi_dialog,
+    conversations,
+    cornell,
+    dailydialog,
+    smn,
+    squad,
+    subtitles,
+)
 
 
 class Corpus(NamedTuple):
@@ -16,10 +24,10 @@ class Corpus(NamedTuple):
     task: str
     """The task whose `prepare.py` prepares it."""
     reader: types.ModuleType
-    """Reader of its files. For selection: `find_split(directory, split)`, `read(path, opener)`, `spans(path, size)`.
-    For dialog: `find_tasks`, `read_dialogs`, `read_candidates`, `read_knowledge`, `unseen_entities` and `move`.
-    For reading comprehension: `find_splits`, `read`, `tokenize` and `align`.
-    For generation: `find_splits` and `read(paths, split)`.
+    """Reader of its files. For selection: `find_split(directory, split)`, `read(path, opener)`,
+    `spans(path, size)`. For dialog: `find_tasks`, `read_dialogs`, `read_candidates`,
+    `read_knowledge`, `unseen_entities` and `move`. For reading comprehension: `find_splits`,
+    `read`, `tokenize` and `align`. For generation: `find_splits` and `read(paths, split)`.
     `TOKENIZER` names the tokenizer that suits a corpus for selection or generation."""
 
 

@@ -1,23 +1,27 @@
-r"""Dialog bAbI (Bordes, Boureau and Weston 2017): six tasks of restaurant talk, with a knowledge base and candidates.
+r"""Dialog bAbI (Bordes, Boureau and Weston 2017): six tasks of restaurant talk, with a knowledge
+base and candidates.
 
-A dialog file: `number text` per line, numbered from 1 in each dialog, a blank line after each dialog.
+A dialog file: `number text` per line, numbered from 1 in each dialog, a blank line after each
+dialog.
 
-    1 hi TAB hello what can i help you with today       a turn: user, then bot; an empty user part is `<SILENCE>`
-    2 resto_rome_cheap_thai_2stars R_rating 2           a fact
-    3 api_call no result                                a search that found nothing, also a fact
+    1 hi TAB hello what can i help you with today       a turn: user, then bot; an empty user part
+    is `<SILENCE>` 2 resto_rome_cheap_thai_2stars R_rating 2           a fact 3 api_call no result
+    a search that found nothing, also a fact
 
-A candidates file: `1 text` per line. A knowledge file: `1 subject R_relation TAB value`, or a space for the tab.
+A candidates file: `1 text` per line. A knowledge file: `1 subject R_relation TAB value`, or a space
+for the tab.
 """
 
 import pathlib
 import re
 from typing import NamedTuple
 
-from base.files import UserError
-from data.text_files import bad_line, existing_directory, read_lines
+from colloquy.base.files import UserError
+from colloquy.data.text_files import bad_line, existing_directory, read_lines
 
 SILENCE = "<SILENCE>"
-SPLITS = {"train": "trn", "dev": "dev", "test": "tst", "test-oov": "tst-OOV"}  # split -> its part of file names
+# split -> its part of file names
+SPLITS = {"train": "trn", "dev": "dev", "test": "tst", "test-oov": "tst-OOV"}
 NUMBER = re.compile("[0-9]{1,9}")
 LINE = "`number user TAB bot`, `number subject R_relation value` or `number api_call no result`"
 
@@ -42,8 +46,8 @@ class Task(NamedTuple):
 def find_tasks(directory):
     """The tasks in a directory, each with its candidates and knowledge base.
 
-    A task's own files are `dialog-babi-taskN-*candidates.txt` and `dialog-babi-taskN-*kb.txt`; tasks 1 to 5 without
-    them share `dialog-babi-candidates.txt` and `dialog-babi-kb-all.txt`.
+    A task's own files are `dialog-babi-taskN-*candidates.txt` and `dialog-babi-taskN-*kb.txt`;
+    tasks 1 to 5 without them share `dialog-babi-candidates.txt` and `dialog-babi-kb-all.txt`.
     """
     directory = existing_directory(directory, "dialog bAbI")
     tasks = [task for number in range(1, 7) if (task := _find_task(directory, number))]
@@ -62,7 +66,10 @@ def _find_task(directory, number):
     if "train" not in splits:
         raise UserError(f"{directory}: expected a training file {task}-*-trn.txt")
     files = []
-    for kind, ending, shared in (("candidates", "candidates", "candidates"), ("knowledge base", "kb", "kb-all")):
+    for kind, ending, shared in (
+        ("candidates", "candidates", "candidates"),
+        ("knowledge base", "kb", "kb-all"),
+    ):
         names = [f"{task}-*{ending}.txt", *([f"dialog-babi-{shared}.txt"] if number < 6 else [])]
         if not (file := _first(directory, *names)):
             raise UserError(f"{directory}: task {number} needs its {kind}, {' or '.join(names)}")
@@ -71,14 +78,18 @@ def _find_task(directory, number):
 
 
 def _first(directory, *patterns):
-    files = [path for pattern in patterns for path in sorted(directory.glob(pattern)) if path.is_file()]
+    files = [
+        path for pattern in patterns for path in sorted(directory.glob(pattern)) if path.is_file()
+    ]
     return files[0] if files else None
 
 
 def read_dialogs(path, candidates=None):
-    """Reads a dialog file: dialogs with turns, lists of `(speaker, text)`, the speakers `user`, `bot` and `fact`.
+    """Reads a dialog file: dialogs with turns, lists of `(speaker, text)`, the speakers `user`,
+    `bot` and `fact`.
 
-    White space becomes single spaces. Each response must be in the file `candidates`; `None`: any is read.
+    White space becomes single spaces. Each response must be in the file `candidates`; `None`: any
+    is read.
     """
     dialogs, expected, known = [], 1, candidates and set(read_candidates(candidates))
     for number, line in read_lines(path, None):
@@ -91,7 +102,9 @@ def read_dialogs(path, candidates=None):
         if int(id) == 1:
             dialogs.append([])
         elif int(id) != expected:
-            raise bad_line(path, number, "number 1" if expected == 1 else f"number {expected} or 1", line)
+            raise bad_line(
+                path, number, "number 1" if expected == 1 else f"number {expected} or 1", line
+            )
         said = _said(path, number, rest)
         speaker, text = said[-1]
         if known and speaker == "bot" and text not in known:
@@ -141,11 +154,12 @@ def read_knowledge(path):
 
 
 def unseen_entities(train, knowledge):
-    """Pairs each cuisine and place of the training dialogs with one that none of them contains: `{word: other word}`.
+    """Pairs each cuisine and place of the training dialogs with one that none of them contains:
+    `{word: other word}`.
 
-    Tasks 1 to 5 have a knowledge base of two worlds: one of the training dialogs, one of the out-of-vocabulary tests.
-    Dialogs with words replaced by these pairs are in the other world, and their responses are still candidates. Empty
-    if the knowledge base has too few others (task 6).
+    Tasks 1 to 5 have a knowledge base of two worlds: one of the training dialogs, one of the
+    out-of-vocabulary tests. Dialogs with words replaced by these pairs are in the other world, and
+    their responses are still candidates. Empty if the knowledge base has too few others (task 6).
     """
     words = {word for said in train for _, text in said for word in text.split()}
     pairs = {}
@@ -166,4 +180,7 @@ def move(dialogs, pairs):
     """
     longest_first = sorted(pairs, key=len, reverse=True)
     part = re.compile(r"(?<![^\W_])(" + "|".join(map(re.escape, longest_first)) + r")(?![^\W_])")
-    return [[(by, part.sub(lambda match: pairs[match[1]], text)) for by, text in said] for said in dialogs]
+    return [
+        [(by, part.sub(lambda match: pairs[match[1]], text)) for by, text in said]
+        for said in dialogs
+    ]

@@ -1,12 +1,13 @@
-"""A user's own conversations, and LCCC (Wang et al. 2020): one per line, its utterances separated by tabs.
+"""A user's own conversations, and LCCC (Wang et al. 2020): one per line, its utterances separated
+by tabs.
 
     UTTERANCE TAB UTTERANCE TAB ...
 
 LCCC's characters are separated by spaces, which the tokenizer of this corpus ignores.
 """
 
-from base.files import UserError
-from data.text_files import bad_line, find_files, read_lines
+from colloquy.base.files import UserError
+from colloquy.data.text_files import bad_line, find_files, read_lines
 
 TOKENIZER = "mixed"
 NAMES = {"train": ("train*", "toy_train*"), "dev": ("dev*", "valid*", "toy_valid*")}
@@ -15,14 +16,17 @@ NAMES = {"train": ("train*", "toy_train*"), "dev": ("dev*", "valid*", "toy_valid
 
 def find_splits(directory):
     """The files of a directory, `{"train": [files], "dev": [files]}`."""
-    return {split: find_files(directory, [f"{name}.txt" for name in names]) for split, names in NAMES.items()}
+    return {
+        split: find_files(directory, [f"{name}.txt" for name in names])
+        for split, names in NAMES.items()
+    }
 
 
 def read(paths, split):
     """Reads conversations, each a list of two or more utterances.
 
-    An empty utterance is refused: without it, its neighbours would answer each other. So are files whose lines all
-    begin with 0 or 1, as those of SMN do.
+    An empty utterance is refused: without it, its neighbours would answer each other. So are files
+    whose lines all begin with 0 or 1, as those of SMN do.
     """
     found = []
     for path in paths:

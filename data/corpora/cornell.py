@@ -8,7 +8,7 @@ import html
 import itertools
 import re
 
-from data.text_files import bad_line, find_files, read_lines
+from colloquy.data.text_files import bad_line, find_files, read_lines
 
 TOKENIZER = "words"
 SEPARATOR = " +++$+++ "
@@ -22,7 +22,9 @@ LOST_APOSTROPHE = re.compile("([A-Za-z])\ufffd([A-Za-z])")
 
 
 def find_splits(directory):
-    """The two files of the corpus: the same for train and dev, which `read` separates by `HELD_OUT`."""
+    """The two files of the corpus: the same for train and dev, which `read` separates by
+    `HELD_OUT`.
+    """
     files = [find_files(directory, [name])[0] for name in FILES]
     return {"train": files, "dev": files}
 
@@ -30,9 +32,9 @@ def find_splits(directory):
 def read(paths, split):
     """Reads conversations, each a list of two or more utterances.
 
-    A conversation is split where a line is missing or empty, so that every utterance answers the previous one; an
-    utterance without a neighbour is left out. Tags of emphasis are removed, and a lost character (U+FFFD) between
-    letters, as in some copies, is read as an apostrophe.
+    A conversation is split where a line is missing or empty, so that every utterance answers the
+    previous one; an utterance without a neighbour is left out. Tags of emphasis are removed, and a
+    lost character (U+FFFD) between letters, as in some copies, is read as an apostrophe.
     """
     lines_file, conversations_file = paths
     lines = {}
@@ -45,7 +47,11 @@ def read(paths, split):
     found = []
     for number, line in read_lines(conversations_file, "conversations"):
         fields = line.split(SEPARATOR)
-        if len(fields) != 4 or not CONVERSATION.fullmatch(fields[3]) or not FILM.fullmatch(fields[2]):
+        if (
+            len(fields) != 4
+            or not CONVERSATION.fullmatch(fields[3])
+            or not FILM.fullmatch(fields[2])
+        ):
             expected = "two speakers, a film and lines ['L1', ..] separated by +++$+++"
             raise bad_line(conversations_file, number, expected, line)
         if (int(fields[2][1:]) % HELD_OUT == 0) == (split == "dev"):

@@ -2,19 +2,24 @@
 
     UTTERANCE __eou__ UTTERANCE __eou__ ... __eou__
 
-One conversation per line. XDailyDialog omits the last `__eou__`, or adds labels after a tab, which are ignored; it is
-prepared with the tokenizer of its language, `mixed` for Chinese.
+One conversation per line. XDailyDialog omits the last `__eou__`, or adds labels after a tab, which
+are ignored; it is prepared with the tokenizer of its language, `mixed` for Chinese.
 """
 
 import re
 
-from data.corpora.conversations import utterances
-from data.text_files import find_files, read_lines
+from colloquy.data.corpora.conversations import utterances
+from colloquy.data.text_files import find_files, read_lines
 
 TOKENIZER = "words"
 END = "__eou__"
 NAMES = {
-    "train": ("train/dialogues_train.txt", "dialogues_train.txt", "*_train_human.txt", "dialogues_text_*.txt"),
+    "train": (
+        "train/dialogues_train.txt",
+        "dialogues_train.txt",
+        "*_train_human.txt",
+        "dialogues_text_*.txt",
+    ),
     "dev": ("validation/dialogues_validation.txt", "dialogues_validation.txt", "*_dev_human.txt"),
 }
 APOSTROPHE = "['\u2018\u2019\u2032]"
@@ -23,15 +28,17 @@ OTHER = re.compile(rf"\b(o|ma) ?{APOSTROPHE} ?(clock|am)\b", re.IGNORECASE)
 
 
 def find_splits(directory):
-    """The file of each split, `{"train": [file], "dev": [file]}`: the first of `NAMES` that exists."""
+    """The file of each split, `{"train": [file], "dev": [file]}`: the first of `NAMES` that
+    exists.
+    """
     return {split: find_files(directory, names)[:1] for split, names in NAMES.items()}
 
 
 def read(paths, split):
     r"""Reads conversations, each a list of two or more utterances.
 
-    The corpus separates apostrophes from their words, and writes `I \u2019 Ve`. They are joined here alone: elsewhere
-    an apostrophe between spaces may be a quotation mark.
+    The corpus separates apostrophes from their words, and writes `I \u2019 Ve`. They are joined
+    here alone: elsewhere an apostrophe between spaces may be a quotation mark.
     """
     found = []
     for path in paths:
@@ -39,7 +46,12 @@ def read(paths, split):
             turns = line.partition("\t")[0].split(END)
             if not turns[-1].strip():
                 turns.pop()
-            found.append([join_apostrophes(turn.strip()) for turn in utterances(path, number, line, turns, END)])
+            found.append(
+                [
+                    join_apostrophes(turn.strip())
+                    for turn in utterances(path, number, line, turns, END)
+                ]
+            )
     return found
 
 

@@ -1,18 +1,19 @@
 """The text format of SMN (Wu et al. 2017) and DAM: the Ubuntu, Douban and E-commerce corpora.
 
-One candidate per line, `label TAB utterance TAB ... TAB response`, oldest utterance first, words separated by spaces;
-lines with the same context follow each other.
+One candidate per line, `label TAB utterance TAB ... TAB response`, oldest utterance first, words
+separated by spaces; lines with the same context follow each other.
 """
 
 from typing import NamedTuple
 
-from base.files import UserError
-from data.text_files import bad_line, existing_directory, read_lines
-from data.tokenizers import WHITESPACE
+from colloquy.base.files import UserError
+from colloquy.data.text_files import bad_line, existing_directory, read_lines
+from colloquy.data.tokenizers import WHITESPACE
 
 TOKENIZER = WHITESPACE
 FORMAT = "`label TAB utterance TAB ... TAB response`"
-NAMES = {"train": ("train",), "dev": ("dev", "valid", "validation"), "test": ("test",)}  # file names without endings
+# file names without endings
+NAMES = {"train": ("train",), "dev": ("dev", "valid", "validation"), "test": ("test",)}
 ENDINGS = tuple(text + gz for text in ("", ".txt", ".tsv") for gz in ("", ".gz"))
 
 
@@ -25,8 +26,8 @@ class Line(NamedTuple):
 
 
 def find_split(directory, split):
-    """The file of a split: the first of `NAMES` with one of `ENDINGS`; `None` if it is missing. A missing train is an
-    error."""
+    """The file of a split: the first of `NAMES` with one of `ENDINGS`; `None` if it is missing. A
+    missing train is an error."""
     directory = existing_directory(directory)
     names = [name + ending for name in NAMES[split] for ending in ENDINGS]
     for name in names:
@@ -38,7 +39,8 @@ def find_split(directory, split):
 
 
 def spans(path, size):
-    """Divides a file into parts of at least `size` bytes that contain whole contexts; a compressed one is one part.
+    """Divides a file into parts of at least `size` bytes that contain whole contexts; a compressed
+    one is one part.
 
     Yields the first byte of a part and the one after its last.
     """

@@ -1,7 +1,9 @@
-"""SQuAD 1.1 (Rajpurkar et al. 2016): questions on paragraphs, each answered by a span of its paragraph.
+"""SQuAD 1.1 (Rajpurkar et al. 2016): questions on paragraphs, each answered by a span of its
+paragraph.
 
     {"data": [{"paragraphs": [{"context": TEXT, "qas": [{"id": ID, "question": TEXT,
-                                                          "answers": [{"text": TEXT, "answer_start": N}]}]}]}]}
+                                                          "answers": [{"text": TEXT, "answer_start":
+                                                          N}]}]}]}]}
 
 Texts are kept character by character: every offset counts characters of the file's text.
 """
@@ -11,8 +13,8 @@ from typing import Annotated, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from base.files import UserError
-from data.text_files import find_files, read_json
+from colloquy.base.files import UserError
+from colloquy.data.text_files import find_files, read_json
 
 MARKS = "\u0300-\u036f"  # combining ones, which are no letters to a regular expression
 TOKEN = re.compile(rf"\d+(?:[.,]\d+)*|\w[\w{MARKS}]*|[^\w\s]")
@@ -32,7 +34,9 @@ class Question(NamedTuple):
     context: str
     text: str
     answers: tuple[Answer, ...]
-    """One per reference, in the file's order; with `other_starts`, every possible place of a reference."""
+    """One per reference, in the file's order; with `other_starts`, every possible place of a
+    reference.
+    """
     article: int
     """Number of the context's article in the file, from 1."""
 
@@ -81,7 +85,9 @@ def find_splits(directory):
     """
     found = (find_files(directory, [f"{split}-*.json"], "SQuAD") for split in ("train", "dev"))
     train, dev = (min(paths, key=lambda path: "ambiguous_starts" in path.name) for paths in found)
-    others = train.with_name(train.name.removesuffix(".gz").removesuffix(".json") + ".ambiguous_starts.json")
+    others = train.with_name(
+        train.name.removesuffix(".gz").removesuffix(".json") + ".ambiguous_starts.json"
+    )
     return {"train": (train, others if others.is_file() else None), "dev": (dev, None)}
 
 
@@ -100,26 +106,34 @@ def align(offsets, answer):
     >>> align([(0, 2), (3, 8)], Answer(4, 6))
     (1, 1)
     """
-    touching = [i for i, (start, end) in enumerate(offsets) if start < answer.end and end > answer.start]
+    touching = [
+        i for i, (start, end) in enumerate(offsets) if start < answer.end and end > answer.start
+    ]
     return (touching[0], touching[-1]) if touching else None
 
 
 def read(path, other_starts=None):
     """Reads the questions of a SQuAD file, a list of `Question`.
 
-    `other_starts` is a JSON file `{id: [{"answer": number of the answer, "all": [offset, ..]}]}` with all places where
-    an answer's text may be meant, if the file's own `answer_start` is one of several guesses.
+    `other_starts` is a JSON file `{id: [{"answer": number of the answer, "all": [offset, ..]}]}`
+    with all places where an answer's text may be meant, if the file's own `answer_start` is one of
+    several guesses.
     """
     articles = read_json(path, _File).data
     others = read_json(other_starts, dict[str, list[_Starts]]) if other_starts else {}
     others = {(id, each.answer): each.all for id, entries in others.items() for each in entries}
     questions, seen = [], {}
     for number, article in enumerate(articles, 1):
-        for context, item in ((part.context, item) for part in article.paragraphs for item in part.qas):
+        for context, item in (
+            (part.context, item) for part in article.paragraphs for item in part.qas
+        ):
             place, spans = f"{path}, question {item.id:.60}", []
             said = context, item.question
-            if seen.setdefault(item.id, said) != said:  # the official file repeats 14 of its questions
-                raise UserError(f"{place}: expected an id that no other question has. Received: {item.question!r:.60}")
+            # the official file repeats 14 of its questions
+            if seen.setdefault(item.id, said) != said:
+                raise UserError(
+                    f"{place}: expected an id that no other question has. Received: {item.question!r:.60}"
+                )
             for n, answer in enumerate(item.answers):
                 for start in others.get((item.id, n), [answer.answer_start]):
                     span = Answer(start, start + len(answer.text))

@@ -3,15 +3,17 @@ r"""Subtitles of Chinese films and series, in the `.conv` format of Chinese chat
     E                a block begins: a scene
     M UTTERANCE
 
-Lines have no final punctuation and often contain spaces. No speakers are given: a line may continue the previous one.
+Lines have no final punctuation and often contain spaces. No speakers are given: a line may continue
+the previous one.
 """
 
 import re
 
-from data.text_files import bad_line, find_files, read_lines
+from colloquy.data.text_files import bad_line, find_files, read_lines
 
 TOKENIZER = "mixed"
-HELD_OUT = 20  # the last of every `HELD_OUT` blocks of a file belongs to dev, so dev has other episodes than train
+# the last of every `HELD_OUT` blocks of a file belongs to dev, so dev has other episodes than train
+HELD_OUT = 20
 STYLE = re.compile(r"\{\\[^}]*\}")  # of ASS subtitles, {\an8}
 
 
@@ -24,7 +26,8 @@ def find_splits(directory):
 def read(paths, split):
     """Reads blocks, each a list of one or more utterances.
 
-    Style codes are removed, and utterances of nothing else left out. UTF-8 mistaken for ISO 8859-2 is repaired.
+    Style codes are removed, and utterances of nothing else left out. UTF-8 mistaken for ISO 8859-2
+    is repaired.
     """
     found = []
     for path in paths:
@@ -40,7 +43,9 @@ def read(paths, split):
                 raise bad_line(path, number, expected, line)
         blocks = [[turn for turn in block if turn] for block in blocks]
         first = len(blocks) - len(blocks) // HELD_OUT
-        found.extend(block for block in (blocks[first:] if split == "dev" else blocks[:first]) if block)
+        found.extend(
+            block for block in (blocks[first:] if split == "dev" else blocks[:first]) if block
+        )
     return found
 
 

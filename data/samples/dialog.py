@@ -1,25 +1,50 @@
 """The embedded sample of dialog bAbI: simulated searches for a restaurant, written as raw files.
 
-Task 1 of a corpus in the format of `data.corpora.babi_dialog`; a value of several words is one token, `salted_spoon`.
+Task 1 of a corpus in the format of `data.corpora.babi_dialog`; a value of several words is one
+token, `salted_spoon`.
 
-The user tells wishes, the bot asks for the missing ones, calls the search in silence, sees the facts of two restaurants
-and offers them; the user asks about them, and may choose one, which the bot books. Users speak with all the words of
-`data.samples.wording`. The bot has one wording for each act, so that the earlier dialog determines every response.
+The user tells wishes, the bot asks for the missing ones, calls the search in silence, sees the
+facts of two restaurants and offers them; the user asks about them, and may choose one, which the
+bot books. Users speak with all the words of `data.samples.wording`. The bot has one wording for
+each act, so that the earlier dialog determines every response.
 """
 
 import itertools
 import random
 
-from data.corpora.babi_dialog import SILENCE
-from data.samples.wording import BOT, CRAVINGS, ORDINAL_PICKS, PRICE_HINTS, RESTAURANTS, SLOTS, USER, VALUES, wanted
-from data.samples.world import BOOKING, SEARCH, draw_wishes, other_value, restaurants, tokenize, write_entries
+from colloquy.data.corpora.babi_dialog import SILENCE
+from colloquy.data.samples.wording import (
+    BOT,
+    CRAVINGS,
+    ORDINAL_PICKS,
+    PRICE_HINTS,
+    RESTAURANTS,
+    SLOTS,
+    USER,
+    VALUES,
+    wanted,
+)
+from colloquy.data.samples.world import (
+    BOOKING,
+    SEARCH,
+    draw_wishes,
+    other_value,
+    restaurants,
+    tokenize,
+    write_entries,
+)
 
-NAMES = ("dialog-babi-task1-sample-trn.txt", "dialog-babi-task1-sample-dev.txt", "dialog-babi-task1-sample-tst.txt")
+NAMES = (
+    "dialog-babi-task1-sample-trn.txt",
+    "dialog-babi-task1-sample-dev.txt",
+    "dialog-babi-task1-sample-tst.txt",
+)
 """Files of train, dev and test."""
 CANDIDATES, KNOWLEDGE = "dialog-babi-candidates.txt", "dialog-babi-kb-all.txt"
 TURNS = range(4, 10)  # turns of a dialog
 GLADLY, LOOKING = BOT["greetings"][1], BOT["greetings"][3]
-BOOKED = "All done: {day}, {people} of you."  # with more slots, hardly any booking would occur twice
+# with more slots, hardly any booking would occur twice
+BOOKED = "All done: {day}, {people} of you."
 
 
 def _word(value):
@@ -58,7 +83,10 @@ def _facts(place):
     """A restaurant's facts, as `("salted_spoon", "R_price", "cheap")`."""
     name, *facts = vars(place).items()
     renamed = {"town": "location"}
-    return [(_word(name[1]), f"R_{renamed.get(relation, relation)}", _word(value)) for relation, value in facts]
+    return [
+        (_word(name[1]), f"R_{renamed.get(relation, relation)}", _word(value))
+        for relation, value in facts
+    ]
 
 
 class _Dialog:
@@ -94,7 +122,9 @@ class _Dialog:
         self.lines.append(f"{user}\t{bot}")
 
     def reply(self, *templates, value=None):
-        """The bot's words and its next question or, if nothing is missing, its search or booking."""
+        """The bot's words and its next question or, if nothing is missing, its search or
+        booking.
+        """
         wanted = (*SEARCH, *BOOKING) if self.chosen else SEARCH
         missing = [slot for slot in wanted if slot not in self.slots]
         if self.chosen and not missing:
@@ -102,7 +132,9 @@ class _Dialog:
         return _text(*templates, SLOTS["asks"][missing[0]][0] if missing else LOOKING, value=value)
 
     def open(self, slots):
-        self.slots = given = {slot: self.first_wishes[slot] for slot in slots if self.rng.random() < 0.55}
+        self.slots = given = {
+            slot: self.first_wishes[slot] for slot in slots if self.rng.random() < 0.55
+        }
         words = {slot: _word(value) for slot, value in given.items()}
         request = self.rng.choice(USER["search openings"]).format(wanted=wanted(words))
         greeting = "" if self.lines else self.rng.choice(USER["greetings"])
@@ -120,13 +152,17 @@ class _Dialog:
                 answer = _text(SLOTS["recall answers"][asked][0], value=self.slots[asked])
                 self.turn(_text(self.rng.choice(SLOTS["recall questions"][asked])), answer)
             value = self.slots[slot] = self.first_wishes[slot]
-            options = self.rng.choice((SLOTS["gives"][slot], SLOTS["gives value"].get(value, SLOTS["gives"][slot])))
+            options = self.rng.choice(
+                (SLOTS["gives"][slot], SLOTS["gives value"].get(value, SLOTS["gives"][slot]))
+            )
             reply = self.reply(SLOTS["notes"][slot][0], value=value)
             self.turn(_text(self.rng.choice(options), value=value), reply)
 
     def correct(self, slots):
         """The user corrects the wrong slot, if there is one; returns whether there was."""
-        wrong = [slot for slot in slots if self.slots.get(slot, self.wishes[slot]) != self.wishes[slot]]
+        wrong = [
+            slot for slot in slots if self.slots.get(slot, self.wishes[slot]) != self.wishes[slot]
+        ]
         for slot in wrong:
             old, value = self.slots[slot], self.wishes[slot]
             self.slots[slot] = value
@@ -136,10 +172,18 @@ class _Dialog:
         return bool(wrong)
 
     def ask(self, least):
-        for relation in self.rng.sample(sorted(RESTAURANTS["detail questions"]), least + self.rng.randrange(2)):
+        for relation in self.rng.sample(
+            sorted(RESTAURANTS["detail questions"]), least + self.rng.randrange(2)
+        ):
             place = self.chosen or self.rng.choice(self.found)
-            called = "the place" if self.chosen and self.rng.random() < 0.7 else f"the {_word(place.name)}"
-            question = self.rng.choice(RESTAURANTS["detail questions"][relation]).format(place=called)
+            called = (
+                "the place"
+                if self.chosen and self.rng.random() < 0.7
+                else f"the {_word(place.name)}"
+            )
+            question = self.rng.choice(RESTAURANTS["detail questions"][relation]).format(
+                place=called
+            )
             self.turn(_text(question), _answer(place, relation))
 
     def pick(self):
@@ -151,7 +195,8 @@ class _Dialog:
 
 
 def simulate_dialogs(count, seed=1):
-    """Simulates distinct dialogs in the world `restaurants(seed)`; a larger `count` gives the same dialogs first.
+    """Simulates distinct dialogs in the world `restaurants(seed)`; a larger `count` gives the same
+    dialogs first.
 
     Each is a tuple of lines without their numbers: `user TAB bot`, or a fact.
     """
@@ -164,12 +209,16 @@ def simulate_dialogs(count, seed=1):
 
 
 def _candidates(dialogs, world):
-    """All that the bot says in the dialogs, and all its calls, offers, facts and farewells; sorted."""
+    """All that the bot says in the dialogs, and all its calls, offers, facts and farewells;
+    sorted.
+    """
     texts = {line.split("\t")[1] for dialog in dialogs for line in dialog if "\t" in line}
     searches = itertools.product(*(VALUES[slot] for slot in SEARCH))
     texts |= {_call(dict(zip(SEARCH, search, strict=True))) for search in searches}
     texts |= {_offer(*_found(world, vars(place))) for place in world}
-    texts |= {_answer(place, relation) for place in world for relation in RESTAURANTS["detail answers"]}
+    texts |= {
+        _answer(place, relation) for place in world for relation in RESTAURANTS["detail answers"]
+    }
     return sorted(texts | {_parting(place) for place in (None, *world)})
 
 
@@ -178,9 +227,13 @@ def write_babi(directory, count=600, seed=1, held_out=100):
     dialogs, world, train = simulate_dialogs(count, seed), restaurants(seed), count - 2 * held_out
     parts = dialogs[:train], dialogs[train:-held_out], dialogs[-held_out:]
     files = {
-        name: ["".join(f"{n} {line}\n" for n, line in enumerate(dialog, 1)) + "\n" for dialog in part]
+        name: [
+            "".join(f"{n} {line}\n" for n, line in enumerate(dialog, 1)) + "\n" for dialog in part
+        ]
         for name, part in zip(NAMES, parts, strict=True)
     }
     files[CANDIDATES] = [f"1 {text}\n" for text in _candidates(dialogs, world)]
-    files[KNOWLEDGE] = [f"1 {name} {relation}\t{v}\n" for place in world for name, relation, v in _facts(place)]
+    files[KNOWLEDGE] = [
+        f"1 {name} {relation}\t{v}\n" for place in world for name, relation, v in _facts(place)
+    ]
     return write_entries(directory, files)

@@ -1,10 +1,10 @@
 """Simulated conversations on finding and booking a table, with small talk.
 
-A plan of two to seven steps is drawn at random. Each step is a turn of the user and one of the bot, which ends with the
-question that the next step answers.
+A plan of two to seven steps is drawn at random. Each step is a turn of the user and one of the bot,
+which ends with the question that the next step answers.
 
-    open kind          the user wants to `find` a restaurant, find one and `book` it, book a `visit` to one by name,
-                       or to `chat`
+    open kind          the user wants to `find` a restaurant, find one and `book` it, book a `visit`
+                       to one by name, or to `chat`
     give slot          answers the bot's question for a slot that the opening left out
     correct slot       gives it another value     recall slot    asks which value was given
     choose offered     settles on a restaurant, a `single` one or one of a `pair`
@@ -22,7 +22,7 @@ A turn that the context determines has an *act*, which fits there; a turn of ano
 import random
 from typing import NamedTuple
 
-from data.samples.wording import (
+from colloquy.data.samples.wording import (
     BOT,
     CRAVINGS,
     ORDINAL_PICKS,
@@ -39,7 +39,7 @@ from data.samples.wording import (
     slots_of,
     wanted,
 )
-from data.samples.world import BOOKING, SEARCH, draw_wishes, other_value, restaurants
+from colloquy.data.samples.world import BOOKING, SEARCH, draw_wishes, other_value, restaurants
 
 MAX_STEPS = 7
 
@@ -59,8 +59,8 @@ class Turn(NamedTuple):
 def simulate(count, seed=1):
     """Simulates conversations about the world `restaurants(seed)`; no two have the same words.
 
-    Each is a tuple of 4 to 14 `Turn`s of user and bot alternately; the last is the bot's. A larger `count` gives the
-    same conversations first.
+    Each is a tuple of 4 to 14 `Turn`s of user and bot alternately; the last is the bot's. A larger
+    `count` gives the same conversations first.
 
     >>> [conversation] = simulate(1, seed=3)
     >>> print(conversation[0].text, conversation[1].text, sep="\\n")
@@ -80,7 +80,9 @@ def simulate(count, seed=1):
 
 
 def draw_plan(rng):
-    """Draws the slots that the opening tells and the steps, as `[("open", "find"), ("give", "town"), ...]`."""
+    """Draws the slots that the opening tells and the steps, as `[("open", "find"), ("give",
+    "town"), ...]`.
+    """
     while True:
         told, steps = _spine(rng)
         extras = list(_extras(rng, told, steps))
@@ -102,7 +104,8 @@ def _spine(rng):
     if kind == "chat" and rng.random() < 0.6:
         told = ["guest"]
     searches, bookings = (
-        [("give", slot) for slot in rng.sample(slots, len(slots)) if slot not in told] for slots in (search, booking)
+        [("give", slot) for slot in rng.sample(slots, len(slots)) if slot not in told]
+        for slots in (search, booking)
     )
     offered = "pair" if search and rng.random() < 0.5 else "single"
     choose = [("choose", offered)] if kind == "book" or offered == "pair" else []
@@ -140,7 +143,8 @@ def _extras(rng, told, steps):
 
 
 class _Talk:
-    """A conversation on a plan. A method with the name of a step says the user's turn and the bot's.
+    """A conversation on a plan. A method with the name of a step says the user's turn and the
+    bot's.
 
     `rng` draws the conversation, `other` what is misread in it.
     """
@@ -151,7 +155,9 @@ class _Talk:
         goal = rng.choice(world)
         self.wishes = draw_wishes(rng, goal)
         corrections = [step[1] for step in self.steps if step[0] == "correct"]
-        self.first_wishes = self.wishes | {slot: other_value(rng, slot, self.wishes[slot]) for slot in corrections}
+        self.first_wishes = self.wishes | {
+            slot: other_value(rng, slot, self.wishes[slot]) for slot in corrections
+        }
         alike = [place for place in world if place != goal and not place.misses(self.wishes)]
         self.offered = [goal, *alike[:1]] if ("choose", "pair") in self.steps else [goal]
         self.named = []  # the restaurants offered; once one is settled on, that one
@@ -165,7 +171,9 @@ class _Talk:
     def conversation(self):
         if len(self.steps) < MAX_STEPS and self.rng.random() < 0.25:
             self.say(self.pick(BOT["openings"]))
-        for (step, *details), following in zip(self.steps, [*self.steps[1:], ("end",)], strict=True):
+        for (step, *details), following in zip(
+            self.steps, [*self.steps[1:], ("end",)], strict=True
+        ):
             self.following = following
             getattr(self, step)(*details)
         return tuple(self.turns)
@@ -183,7 +191,9 @@ class _Talk:
 
     def misread(self, tables, count=3, **fields):
         """Wordings of at most `count` of some tables of options, drawn and filled."""
-        return [fill(self.pick(options, misread=True), **fields) for options in self.some(tables, count)]
+        return [
+            fill(self.pick(options, misread=True), **fields) for options in self.some(tables, count)
+        ]
 
     def some(self, options, count):
         """At most `count` of the options, drawn for misreadings."""
@@ -192,10 +202,14 @@ class _Talk:
 
     def worded(self, kind, slot, value, misread=False):
         """A sentence on the value of a slot, of `SLOTS[kind]`."""
-        return fill(self.pick(SLOTS[kind][slot], SLOTS.get(f"{kind} value", {}).get(value), misread), value)
+        return fill(
+            self.pick(SLOTS[kind][slot], SLOTS.get(f"{kind} value", {}).get(value), misread), value
+        )
 
     def confused(self, kind, slot, values):
-        """Sentences as by `worded` on other slots, and on the value of this one before its correction."""
+        """Sentences as by `worded` on other slots, and on the value of this one before its
+        correction.
+        """
         found = self.some(((s, v) for s, v in values.items() if s != slot and s in SLOTS[kind]), 3)
         found += [(s, v) for s, v in self.former.items() if s == slot]
         return [self.worded(kind, s, v, misread=True) for s, v in found]
@@ -222,7 +236,11 @@ class _Talk:
     # === Steps ===
 
     def open(self, kind):
-        given, names, nods = {slot: self.first_wishes[slot] for slot in self.told}, {}, BOT["greetings"]
+        given, names, nods = (
+            {slot: self.first_wishes[slot] for slot in self.told},
+            {},
+            BOT["greetings"],
+        )
         if kind == "chat":
             request, nods = self.pick(USER["chat openings"]), BOT["chat greetings"]
         elif kind == "visit":
@@ -271,11 +289,16 @@ class _Talk:
             self.say(fill(template, place=f"the {place.name}"), ("point", place.name))
         else:
             self.say(fill(template, place="the place"))
-        answers, key = RESTAURANTS["detail answers"], {"dish": "cuisine", "price": "price"}.get(relation)
+        answers, key = (
+            RESTAURANTS["detail answers"],
+            {"dish": "cuisine", "price": "price"}.get(relation),
+        )
         plain = key in self.slots and self.rng.random() < 0.6
         template = self.pick((RESTAURANTS["plain detail answers"] if plain else answers)[relation])
         misread = [fill(template, **vars(other)) for other in self.named if other != place]
-        misread += self.misread((answers[other] for other in answers if other != relation), **vars(place))
+        misread += self.misread(
+            (answers[other] for other in answers if other != relation), **vars(place)
+        )
         self.reply(fill(template, **vars(place)), ("tell", relation, place.name), misread)
 
     def recall(self, slot):
@@ -288,7 +311,11 @@ class _Talk:
         key = self.rng.choice(sorted(scenes))
         others = TOPICS.keys() - {topic, *TOPICS[topic].get("kin", ())}
         away = (scene["says"] for other in others for scene in SCENES[other].values())
-        self.say(self.pick(scenes[key]["says"]), ("chat", topic) if self.prompted else None, self.misread(away))
+        self.say(
+            self.pick(scenes[key]["says"]),
+            ("chat", topic) if self.prompted else None,
+            self.misread(away),
+        )
         others = self.scenes | {(topic, other) for other in self.some(scenes.keys() - {key}, 2)}
         misread = self.misread(SCENES[t][other]["replies"] for t, other in others)
         self.scenes.add((topic, key))
@@ -303,10 +330,16 @@ class _Talk:
         self.say(self.pick(USER["thanks"]))
         if self.scenes and self.rng.random() < 0.5:
             topic, key = self.rng.choice(sorted(self.scenes))
-            misread = self.misread(scene["partings"] for k, scene in SCENES[topic].items() if k != key)
+            misread = self.misread(
+                scene["partings"] for k, scene in SCENES[topic].items() if k != key
+            )
             return self.reply(self.pick(SCENES[topic][key]["partings"]), ("scene", key), misread)
         known = self.slots | ({"name": self.named[0].name} if len(self.named) == 1 else {})
-        self.inform("part", [option for option in BOT["partings"] if known.keys() >= slots_of(option)], known)
+        self.inform(
+            "part",
+            [option for option in BOT["partings"] if known.keys() >= slots_of(option)],
+            known,
+        )
 
     # === Replies to slots ===
 
@@ -316,33 +349,49 @@ class _Talk:
             self.named = self.rng.sample(self.offered, len(self.offered))
             first, last = self.named[0], self.named[-1]
             fields = vars(first) | {"other": last.name, "other_dish": last.dish}
-            return self.inform("offer", BOT["offers"] if first == last else BOT["pair offers"], fields, lead)
+            return self.inform(
+                "offer", BOT["offers"] if first == last else BOT["pair offers"], fields, lead
+            )
         if self.settled and self.slots.keys() >= set(BOOKING):
-            return self.inform("book", BOT["bookings"], self.slots | {"name": self.named[0].name}, lead)
+            return self.inform(
+                "book", BOT["bookings"], self.slots | {"name": self.named[0].name}, lead
+            )
         if not given or self.rng.random() < 0.3:
             return self.reply(self.pick(nods), lead=lead)
         slot, value = self.rng.choice(sorted(given.items()))
         text = self.worded("notes", slot, value)
-        misread = self.confused("notes", slot, {s: v for s, v in self.slots.items() if s not in given})
-        self.reply(text, ("say", slot, value), misread, [("say", *item) for item in given.items()], lead)
+        misread = self.confused(
+            "notes", slot, {s: v for s, v in self.slots.items() if s not in given}
+        )
+        self.reply(
+            text, ("say", slot, value), misread, [("say", *item) for item in given.items()], lead
+        )
 
     def inform(self, act, options, fields, lead=""):
-        """Says one of the options; misreadings are wrong in a slot that it names, of an offer one searched by."""
+        """Says one of the options; misreadings are wrong in a slot that it names, of an offer one
+        searched by.
+        """
         template = self.pick(options)
         slots = slots_of(template) & ({*SEARCH} if act == "offer" else {"name", *VALUES})
         wrong = [
-            change for change in self.changes(act, slots) if any(change.get(s, fields[s]) != fields[s] for s in slots)
+            change
+            for change in self.changes(act, slots)
+            if any(change.get(s, fields[s]) != fields[s] for s in slots)
         ]
         misread = [fill(template, **fields | change) for change in wrong]
         stated = tuple((slot, fields[slot]) for slot in sorted(slots))
         self.reply(fill(template, **fields), (act, *stated) if stated else None, misread, lead=lead)
 
     def changes(self, act, slots):
-        """Wrong fields of an offer, a booking or a farewell: a former wish, the other restaurant, a wish missed."""
+        """Wrong fields of an offer, a booking or a farewell: a former wish, the other restaurant, a
+        wish missed.
+        """
         yield from ({slot: value} for slot, value in self.former.items() if slot in slots)
         yield from ({"name": place.name} for place in self.offered if "name" in slots)
         if act == "offer":
             near = [place for place in self.world if place.misses(self.slots) in (1, 2)]
             yield from map(vars, self.other.sample(near, min(3, len(near))))
         if act == "book":
-            yield from ({slot: self.other.choice(VALUES[slot])} for slot in self.some(slots - {"name"}, 3))
+            yield from (
+                {slot: self.other.choice(VALUES[slot])} for slot in self.some(slots - {"name"}, 3)
+            )

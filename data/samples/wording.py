@@ -1,13 +1,15 @@
-"""The sentences of the simulated conversations: the text files of `texts/`, every line written for this project.
+"""The sentences of the simulated conversations: the text files of `texts/`, every line written for
+this project.
 
-A file has sections of keys with the options to say them; an indented line continues the previous one:
+A file has sections of keys with the options to say them; an indented line continues the previous
+one:
 
     [asks]
     town: Which town should I look in? / In which town would you like to eat? /
         What part of the county suits you?
 
-`-` is the option to say nothing. Options are templates: `{value}` is the value of the slot in question, other braces
-name a slot or a field of the restaurant.
+`-` is the option to say nothing. Options are templates: `{value}` is the value of the slot in
+question, other braces name a slot or a field of the restaurant.
 """
 
 import pathlib
@@ -21,7 +23,9 @@ def read(name):
     """Reads `texts/NAME.txt`: section -> key -> tuple of options."""
     text = re.sub(r"#.*\n", "", (TEXTS / f"{name}.txt").read_text(encoding="utf-8"))
     sections = {}
-    for line in re.sub(r"\n\s+(?=\S)", lambda gap: " " if gap[0].endswith(" ") else "\n", text).splitlines():
+    for line in re.sub(
+        r"\n\s+(?=\S)", lambda gap: " " if gap[0].endswith(" ") else "\n", text
+    ).splitlines():
         if line.startswith("["):
             section = sections[line.strip("[]")] = {}
         elif line:
@@ -34,10 +38,14 @@ def only(table):
     return {key: option for key, (option,) in table.items()}
 
 
-WORLD, SLOTS, RESTAURANTS, PERSONA, TALK = map(read, ("world", "slots", "restaurants", "persona", "small_talk"))
+WORLD, SLOTS, RESTAURANTS, PERSONA, TALK = map(
+    read, ("world", "slots", "restaurants", "persona", "small_talk")
+)
 TOPICS = {name: section for name, section in TALK.items() if " " not in name}
 """Topic -> its `questions`, and `kin`, the topics whose scenes could be answers, too."""
-SCENES = {t: {name.split()[1]: s for name, s in TALK.items() if name.startswith(f"{t} ")} for t in TOPICS}
+SCENES = {
+    t: {name.split()[1]: s for name, s in TALK.items() if name.startswith(f"{t} ")} for t in TOPICS
+}
 """Topic -> scene -> what the user `says`, `replies` and `partings` of the bot."""
 USER, BOT = RESTAURANTS["user"], RESTAURANTS["bot"]
 
@@ -46,7 +54,8 @@ CRAVINGS, PRICE_HINTS = only(WORLD["cravings"]), only(WORLD["price hints"])
 WANT = {slot: f" {text}" for slot, text in only(SLOTS["want"]).items()}
 """Slot -> its words within the sentence that opens a conversation, see `wanted`."""
 ORDINAL_PICKS = USER["first picks"], USER["second picks"]
-IMPLIED = {"craving": "cuisine", "dish": "cuisine", "hint": "price"}  # slots that a template builds on by other words
+# slots that a template builds on by other words
+IMPLIED = {"craving": "cuisine", "dish": "cuisine", "hint": "price"}
 
 
 def slots_of(template):

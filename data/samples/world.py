@@ -5,8 +5,8 @@ import functools
 import random
 import re
 
-from base.files import atomic_directory
-from data.samples.wording import VALUES, WORLD
+from colloquy.base.files import atomic_directory
+from colloquy.data.samples.wording import VALUES, WORLD
 
 SEARCH = ("cuisine", "town", "price")  # slots that a search needs
 BOOKING = ("people", "day", "time", "guest")  # slots that a booking needs
@@ -48,7 +48,9 @@ def restaurants(seed=1, count=32):
         search = tuple(rng.choice(VALUES[slot]) for slot in SEARCH)
         kinds += [(*search, dish) for dish in rng.sample(WORLD["dishes"][search[0]], 2)]
     found = []
-    for name, kind, phone in zip(rng.sample(names, count), kinds, rng.sample(phones, count), strict=True):
+    for name, kind, phone in zip(
+        rng.sample(names, count), kinds, rng.sample(phones, count), strict=True
+    ):
         chef = f"{rng.choice(words['chef'])} {rng.choice(words['surname'])}"
         rating, since = rng.randint(5, 10), rng.randint(1960, 2019)
         address = f"{rng.randint(1, 40)} {rng.choice(words['street'])}"
@@ -77,7 +79,9 @@ def tokenize(text):
 
 
 def write_entries(directory, files):
-    """Writes text files from `{name: entries with their line ends}` into a new directory; returns their sizes."""
+    """Writes text files from `{name: entries with their line ends}` into a new directory; returns
+    their sizes.
+    """
     with atomic_directory(directory) as staging:
         for name, entries in files.items():
             (staging / name).write_text("".join(entries), "utf-8", newline="\n")

@@ -1,12 +1,13 @@
-"""Training dialogs in other words, for bots that people talk to: dialog bAbI has only a few hundred sentences.
+"""Training dialogs in other words, for bots that people talk to: dialog bAbI has only a few hundred
+sentences.
 
-A copy of a full dialog (task 5) has the same wishes, calls, restaurants and responses, but the user names slots in any
-order, several at once, changes some of them before or after restaurants were offered, and says all in other words.
-Copies depend on the seed alone.
+A copy of a full dialog (task 5) has the same wishes, calls, restaurants and responses, but the user
+names slots in any order, several at once, changes some of them before or after restaurants were
+offered, and says all in other words. Copies depend on the seed alone.
 """
 
-from data.corpora.babi_dialog import SILENCE
-from data.vocabulary import SPECIALS
+from colloquy.data.corpora.babi_dialog import SILENCE
+from colloquy.data.vocabulary import SPECIALS
 
 SLOTS = ("cuisine", "location", "number", "price")
 ASKS = (
@@ -16,9 +17,13 @@ ASKS = (
     "which price range are looking for",
 )
 GREETED, ACCEPTED = "hello what can i help you with today", "i'm on it"
-LOOKING, UPDATE = "ok let me look into some options for you", "sure is there anything else to update"
+LOOKING, UPDATE = (
+    "ok let me look into some options for you",
+    "sure is there anything else to update",
+)
 CALL, OFFER, UNK = "api_call ", "what do you think of this option: ", SPECIALS[1]
-CALL_FIRST, UNKNOWN = 0.3, 0.05  # fractions of dialogs that search before a change, and of words that are unknown
+# fractions of dialogs that search before a change, and of words that are unknown
+CALL_FIRST, UNKNOWN = 0.3, 0.05
 
 YES = "yes|ok|okay|great|perfect|good|very good|fine|wonderful|all right|sure|excellent|nice|cool|yeah|well|lovely"
 NO = "no|nope|no thanks|no thank you|hmm|hmm no|sorry|not really|well"
@@ -54,13 +59,21 @@ BEFORE = {
     "great let me do the reservation": (f"|{YES}", f"|{TAKEN}", "|||please|thanks|thank you"),
     "sure let me find an other option for you": (f"|{NO}", f"|{REFUSED}"),
     LOOKING: (f"|{NO}|ok", f"|{DONE}"),
-    "phone": (f"|{YES}|and", ASKED, "its|the|their", "phone number|phone|telephone number|number", "||please"),
+    "phone": (
+        f"|{YES}|and",
+        ASKED,
+        "its|the|their",
+        "phone number|phone|telephone number|number",
+        "||please",
+    ),
     "address": (f"|{YES}|and", ASKED, "its|the|their", "address", "||please"),
     "is there anything i can help you with": (f"|{YES}", THANKED),
     "you're welcome": ("|no|nope|no thanks|ok", f"|{PARTED}"),
     GREETED: (f"|{HELLO}", f"|||{HELP}"),
 }
-"""Response, or type of the entity in it -> parts of the user's sentence before it, each with its choices."""
+"""Response, or type of the entity in it -> parts of the user's sentence before it, each with its
+choices.
+"""
 NAMES = {
     "cuisine": "{} food|{} cuisine|with {} food|i love {} food|i feel like {} food|something {}|a {} restaurant|{}",
     "location": "in {}|{}|somewhere in {}|it should be in {}|a restaurant in {}|a place in {}",
@@ -81,7 +94,8 @@ ENDINGS = "|||instead|please|instead of {}|rather than {}|not {}"
 
 
 def augment(dialogs, search, rng):
-    """Copies the full dialogs among some: with facts, and calls that have all `SLOTS`, which those of task 6 lack.
+    """Copies the full dialogs among some: with facts, and calls that have all `SLOTS`, which those
+    of task 6 lack.
 
     Dialogs are lists of `(speaker, text)`; `search` finds the facts of an `api_call`, see
     `tasks.dialog.data.World.search`; `rng` is a `random.Random`.
@@ -90,7 +104,11 @@ def augment(dialogs, search, rng):
     def words_of_calls(said):
         return {len(text.split()) for _, text in said if text.startswith(CALL)}
 
-    full = [said for said in dialogs if "fact" in dict(said) and words_of_calls(said) == {1 + len(SLOTS)}]
+    full = [
+        said
+        for said in dialogs
+        if "fact" in dict(said) and words_of_calls(said) == {1 + len(SLOTS)}
+    ]
     return [_Copy(said, search, rng).said for said in full]
 
 
@@ -115,20 +133,26 @@ class _Copy:
 
     def turn(self, user, bot):
         kept = {SILENCE, *self.wishes.values()}
-        words = [word if word in kept or self.rng.random() >= UNKNOWN else UNK for word in user.split()]
+        words = [
+            word if word in kept or self.rng.random() >= UNKNOWN else UNK for word in user.split()
+        ]
         self.said += [("user", " ".join(words)), ("bot", bot)]
 
     def phrase(self, parts):
         """A sentence of one choice of each part, not empty."""
         while True:
-            if text := " ".join(" ".join(self.rng.choice(part.split("|")) for part in parts).split()):
+            if text := " ".join(
+                " ".join(self.rng.choice(part.split("|")) for part in parts).split()
+            ):
                 return text
 
     def name(self, slots):
         return " ".join(self.phrase([NAMES[slot]]).format(self.wishes[slot]) for slot in slots)
 
     def ask(self, wishes):
-        """The search up to the call: slots are named in any order, and the bot asks for the first that is missing."""
+        """The search up to the call: slots are named in any order, and the bot asks for the first
+        that is missing.
+        """
         self.wishes, missing = wishes, list(SLOTS)
         given = self.rng.sample(SLOTS, self.rng.randint(1, len(SLOTS)))
         opening, accepted = self.phrase([OPENINGS, "", "{}"]), False

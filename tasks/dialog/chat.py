@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 from rich.table import Table
 
-from engine.chat import Chat, Note
-from tasks.dialog.data import listed
-from tasks.dialog.prepare import NO_RESULT
+from colloquy.engine.chat import Chat, Note
+from colloquy.tasks.dialog.data import listed
+from colloquy.tasks.dialog.prepare import NO_RESULT
 
 SHOWN = 8  # memories that /explain shows
 
@@ -19,20 +19,26 @@ class DialogChat(Chat):
 
     def help(self):
         """Values that a search accepts, and frequent sentences of users."""
-        lines = [f"{type:15} {listed(values)}" for type, values in self.predictor.world.searched.items()]
+        lines = [
+            f"{type:15} {listed(values)}" for type, values in self.predictor.world.searched.items()
+        ]
         if self.predictor.phrases:
             lines += ["People say, for example:", *self.predictor.phrases]
         return "\n".join(lines)
 
     def reply(self, text):
-        """Answers a user's sentence until the bot waits for the user again; empty text is silence."""
+        """Answers a user's sentence until the bot waits for the user again; empty text is
+        silence.
+        """
         user = {"speaker": "user", "text": text}
         asked = {"history": [*self.said, user]}
         [found] = self.predictor.predict([asked])
         # Only now, so that an interrupted answer leaves nothing behind.
         self.said, self.last = [*asked["history"], *found["said"]], asked
         if found["unknown"]:
-            yield Note(f"[Unknown words: {', '.join(found['unknown'])}. /help lists some that I know.]")
+            yield Note(
+                f"[Unknown words: {', '.join(found['unknown'])}. /help lists some that I know.]"
+            )
         for speaker, said in itertools.groupby(found["said"], key=lambda each: each["speaker"]):
             texts = [each["text"] for each in said]
             if speaker == "fact":
@@ -48,7 +54,9 @@ class DialogChat(Chat):
         if len(weights) > 1 and weights.max() < 2 * even:
             most = f"{weights.min():.2f} to {weights.max():.2f} per cent"
             return f"No memory dominates: each of {len(weights)} memories has {most}."
-        table = Table("", *found["columns"], title=f"Attention, per cent; {even:.2f} each if spread evenly")
+        table = Table(
+            "", *found["columns"], title=f"Attention, per cent; {even:.2f} each if spread evenly"
+        )
         for place in sorted(np.argsort(-weights.max(axis=1), kind="stable")[:SHOWN]):
             table.add_row(found["rows"][place], *(f"{weight:.2f}" for weight in weights[place]))
         return table

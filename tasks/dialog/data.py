@@ -1,8 +1,10 @@
 """A prepared dialog dataset: the world of its bot, and batches of whole dialogs.
 
-A sentence is stored, sent and encoded once for all turns that remember it, and once for all dialogs of a batch.
+A sentence is stored, sent and encoded once for all turns that remember it, and once for all dialogs
+of a batch.
 
-Letters:  B dialogs   M sentences   S distinct sentences   W words   T turns   E entities   K entities of a sentence
+Letters:  B dialogs   M sentences   S distinct sentences   W words   T turns   E entities   K
+entities of a sentence
 """
 
 import collections
@@ -14,14 +16,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from base.files import UserError
-from data import pickles
-from data.corpora.babi_dialog import SILENCE
-from data.prepared import FACTS, VOCABULARY, Dataset, checked, read_facts, read_vocabulary
-from data.sequences import Sequences, stack
-from data.text_files import read_lines
-from data.vocabulary import Vocabulary
-from tasks.dialog.prepare import (
+from colloquy.base.files import UserError
+from colloquy.data import pickles
+from colloquy.data.corpora.babi_dialog import SILENCE
+from colloquy.data.prepared import FACTS, VOCABULARY, Dataset, checked, read_facts, read_vocabulary
+from colloquy.data.sequences import Sequences, stack
+from colloquy.data.text_files import read_lines
+from colloquy.data.vocabulary import Vocabulary
+from colloquy.tasks.dialog.prepare import (
     CALL,
     CANDIDATES,
     DIALOGS,
@@ -35,7 +37,8 @@ from tasks.dialog.prepare import (
 
 FIELDS = ("sentences", "speakers", "times", "turns", "answers")
 NONE = -1  # a sentence or an answer that only pads
-CLOSED = 8  # a type with at most 8 values has them all in any training set, so they keep their own ids
+# a type with at most 8 values has them all in any training set, so they keep their own ids
+CLOSED = 8
 MAX_PARTS = 100  # of an entity's name
 PHRASES = "phrases.txt"  # of a run: what users say
 
@@ -44,16 +47,19 @@ class Sentences(NamedTuple):
     """Encoded sentences."""
 
     words: Sequences  # word ids
-    typed_words: Sequences  # the same, but the id of its type for an entity of an open type (`World`), then zeros
+    # the same, but the id of its type for an entity of an open type (`World`), then zeros
+    typed_words: Sequences
     entities: Sequences  # entities that a sentence mentions, in its order, counted from 1
-    responses: np.ndarray | None = None  # candidates of the same words, from 1; 0: none; -1: `SILENCE`; int32 `(S,)`
+    # candidates of the same words, from 1; 0: none; -1: `SILENCE`; int32 `(S,)`
+    responses: np.ndarray | None = None
 
 
 class DialogSplit:
-    """The dialogs of a split, dicts of lists as `tasks.dialog.prepare` writes them, and their `Sentences`.
+    """The dialogs of a split, dicts of lists as `tasks.dialog.prepare` writes them, and their
+    `Sentences`.
 
-    `answers`, `dialog` and `manager` are the candidate, dialog and dialog manager of each response, `(responses,)`;
-    `sizes` are the sentences and turns of each dialog, int `(dialogs, 2)`.
+    `answers`, `dialog` and `manager` are the candidate, dialog and dialog manager of each response,
+    `(responses,)`; `sizes` are the sentences and turns of each dialog, int `(dialogs, 2)`.
     """
 
     def __init__(self, sentences, dialogs):
@@ -62,7 +68,9 @@ class DialogSplit:
         self.answers = self.fields["answers"].flat()
         self.dialog = np.repeat(np.arange(len(dialogs)), self.fields["turns"].lengths)
         self.manager = np.array([dialog.get("manager", "") for dialog in dialogs])[self.dialog]
-        self.sizes = np.stack([self.fields[name].lengths for name in ("sentences", "turns")], axis=1)
+        self.sizes = np.stack(
+            [self.fields[name].lengths for name in ("sentences", "turns")], axis=1
+        )
 
     def __len__(self):
         return len(self.dialogs)
@@ -77,12 +85,15 @@ class DialogSplit:
             length_multiple: Sizes are rounded up to it.
 
         Returns:
-            A dict of inputs, and the candidates that are the answers, int32 `(B, T)`, -1 for padding. The inputs:
-            words, typed_words: ids of the distinct sentences of the batch, int32 `(S, W)`; the first is empty.
-            sentences: numbers of these, speakers: see `SPEAKERS`, times: earlier turns; int32 `(B, M)`, 0 for padding.
+            A dict of inputs, and the candidates that are the answers, int32 `(B, T)`, -1 for
+            padding. The inputs: words, typed_words: ids of the distinct sentences of the batch,
+            int32 `(S, W)`; the first is empty.
+            sentences: numbers of these, speakers: see `SPEAKERS`, times: earlier turns; int32 `(B,
+                M)`, 0 for padding.
             turns: places of the user's sentences, int32 `(B, T)`; 0 also for padding.
             mentions: 1 where a sentence mentions an entity, uint8 `(B, M, E)`.
-            entities: of each sentence, int32 `(B, M, K)`; responses: see `Sentences`, int32 `(B, M)`.
+            entities: of each sentence, int32 `(B, M, K)`; responses: see `Sentences`, int32 `(B,
+                M)`.
         """
         rows = np.asarray(rows)
 
@@ -94,7 +105,9 @@ class DialogSplit:
 
         spoken_BM = padded("sentences", NONE)
         distinct, number = np.unique(np.append(spoken_BM, NONE), return_inverse=True)
-        distinct = np.pad(distinct, (0, -len(distinct) % (4 * length_multiple)), constant_values=NONE)
+        distinct = np.pad(
+            distinct, (0, -len(distinct) % (4 * length_multiple)), constant_values=NONE
+        )
         width = self.sentences.words.width(distinct, multiple=length_multiple)
         mentioned = self.sentences.entities
         inputs = {name: padded(name) for name in ("speakers", "times", "turns")}
@@ -118,14 +131,16 @@ class DialogSplit:
 class World:
     """Words, responses and entities that a bot knows.
 
-    A type of entities is *open* if it has more than 8 values: places, cuisines, restaurants, phone numbers. New values
-    of such a type may appear, so all its values share one id in `Sentences.typed_words`.
+    A type of entities is *open* if it has more than 8 values: places, cuisines, restaurants, phone
+    numbers. New values of such a type may appear, so all its values share one id in
+    `Sentences.typed_words`.
     """
 
     vocabulary: Vocabulary
     candidates: list[str]
     knowledge: list[tuple[str, str, str]]
-    entities: list[tuple[str, str, str]]  # `(name, type, source)` from `tasks.dialog.prepare.find_entities`
+    # `(name, type, source)` from `tasks.dialog.prepare.find_entities`
+    entities: list[tuple[str, str, str]]
 
     FILES = (VOCABULARY, CANDIDATES, KNOWLEDGE, ENTITIES)
 
@@ -146,7 +161,9 @@ class World:
     def types(self):
         """The types of entities, sorted; those of the knowledge base's values first."""
         known = {type for _, type, source in self.entities if source == "knowledge"}
-        return sorted({type for _, type, _ in self.entities}, key=lambda type: (type not in known, type))
+        return sorted(
+            {type for _, type, _ in self.entities}, key=lambda type: (type not in known, type)
+        )
 
     @functools.cached_property
     def open_types(self):
@@ -170,7 +187,9 @@ class World:
         return max(map(len, self.surfaces), default=1)
 
     def link(self, words):
-        """Splits words into pairs `(words, entities)`: the longest name at each word, or one word without entities."""
+        """Splits words into pairs `(words, entities)`: the longest name at each word, or one word
+        without entities.
+        """
         start, parts = 0, []
         while start < len(words):
             ends = range(min(start + self.longest, len(words)), start + 1, -1)
@@ -182,16 +201,22 @@ class World:
     def template(self, text):
         """A sentence with `{type}` in place of each entity."""
         parts = self.link(text.split())
-        return " ".join(f"{{{self.entities[numbers[0]][1]}}}" if numbers else part[0] for part, numbers in parts)
+        return " ".join(
+            f"{{{self.entities[numbers[0]][1]}}}" if numbers else part[0] for part, numbers in parts
+        )
 
     def search(self, response):
-        """The facts that a response finds: none unless it is an `api_call`, see `tasks.dialog.prepare.find_facts`."""
+        """The facts that a response finds: none unless it is an `api_call`, see
+        `tasks.dialog.prepare.find_facts`.
+        """
         return find_facts(self.knowledge, response) if response.startswith(CALL) else []
 
     def encode(self, sentences):
         """Encodes lists of words as `Sentences`."""
         numbers = {SILENCE: -2, **self.numbers}
-        responses = np.array([numbers.get(" ".join(words), -1) + 1 for words in sentences], np.int32)
+        responses = np.array(
+            [numbers.get(" ".join(words), -1) + 1 for words in sentences], np.int32
+        )
         linked = [*map(self.link, sentences)]
         words = [*map(self.vocabulary.encode, sentences)]
         typed_words = [[id for part in parts for id in self._typed(*part)] for parts in linked]
@@ -213,8 +238,16 @@ class World:
     def searched(self):
         """`{type: values}` that calls name, sorted."""
         lists = zip(self.candidates, self.encoded_candidates.entities.lists(), strict=True)
-        found = {self.entities[number - 1][:2] for text, each in lists if text.startswith(CALL) for number in each}
-        return {type: sorted(name for name, other in found if other == type) for type in sorted({t for _, t in found})}
+        found = {
+            self.entities[number - 1][:2]
+            for text, each in lists
+            if text.startswith(CALL)
+            for number in each
+        }
+        return {
+            type: sorted(name for name, other in found if other == type)
+            for type in sorted({t for _, t in found})
+        }
 
     @functools.cached_property
     def puzzled(self):
@@ -235,9 +268,10 @@ class World:
     def match_groups(self):
         """The match types of candidates (Bordes et al. 2017, section 4.2).
 
-        A candidate has type `t` in a context that mentions one of its entities of type `t`, which are a group.
-        Returns the entities of each group, int32 `(groups, members)`, its type, `(groups,)`, and the groups of each
-        candidate, `(C, groups per candidate)`. Entities and groups count from 1; 0 is padding.
+        A candidate has type `t` in a context that mentions one of its entities of type `t`, which
+        are a group. Returns the entities of each group, int32 `(groups, members)`, its type,
+        `(groups,)`, and the groups of each candidate, `(C, groups per candidate)`. Entities and
+        groups count from 1; 0 is padding.
         """
         groups, candidates = {}, []
         for numbers in self.encoded_candidates.entities.lists():
@@ -255,7 +289,11 @@ class World:
     def state_tables(self):
         """The tables of `layers.dialog_state.DialogState`."""
         types, owners = [type for _, type, _ in self.entities], collections.defaultdict(set)
-        number = {name: id for id, (name, _, source) in enumerate(self.entities, 1) if source == "subjects"}
+        number = {
+            name: id
+            for id, (name, _, source) in enumerate(self.entities, 1)
+            if source == "subjects"
+        }
         for subject, _, value in self.knowledge:
             owners[value].add(number.get(subject, 0))
         known = [owners[name] for name, _, _ in self.entities]
@@ -284,7 +322,9 @@ class World:
         """Sets the candidates of a model and the entities in them; its trained variables stay."""
         words, typed_words, *_ = self.encoded_candidates
         tables = {
-            "candidate_words": [(typed_words if "typed_words" in model.config.reads else words).flat()],
+            "candidate_words": [
+                (typed_words if "typed_words" in model.config.reads else words).flat()
+            ],
             "candidate_rows": [words.owners()],
             "match_types": self.match_groups,
             "entity_pointer": [self.candidate_entities],
@@ -312,13 +352,20 @@ class DialogDataset(Dataset):
     def conversation(self, split, dialog):
         """The sentences of a split's dialog, `{"speaker", "text"}` each."""
         names = {number: name for name, number in SPEAKERS.items()}
-        spoken = zip(dialog["speakers"], split.sentences.words.lists(dialog["sentences"]), strict=True)
-        return [{"speaker": names[by], "text": " ".join(map(self.vocabulary.word, ids))} for by, ids in spoken]
+        spoken = zip(
+            dialog["speakers"], split.sentences.words.lists(dialog["sentences"]), strict=True
+        )
+        return [
+            {"speaker": names[by], "text": " ".join(map(self.vocabulary.word, ids))}
+            for by, ids in spoken
+        ]
 
     def phrases(self, count=12):
         """The most frequent sentences of users in train, one for each template."""
         split, by_template = self.splits["train"], collections.defaultdict(list)
-        for said in itertools.chain.from_iterable(self.conversation(split, dialog) for dialog in split.dialogs):
+        for said in itertools.chain.from_iterable(
+            self.conversation(split, dialog) for dialog in split.dialogs
+        ):
             if said["speaker"] == "user" and said["text"] != SILENCE:
                 by_template[self.world.template(said["text"])].append(said["text"])
         return [texts[0] for texts in sorted(by_template.values(), key=len, reverse=True)[:count]]
@@ -350,7 +397,10 @@ def load_dataset(path):
 def _check(dialog, sentences, candidates):
     """Raises a ValueError where the lists of a dialog do not fit each other."""
     length, turns = len(dialog["sentences"]), len(dialog["turns"])
-    sizes, ends = (length, length, length, turns, turns), (sentences, len(SPEAKERS) + 1, length, length, candidates)
+    sizes, ends = (
+        (length, length, length, turns, turns),
+        (sentences, len(SPEAKERS) + 1, length, length, candidates),
+    )
     for name, size, end in zip(FIELDS, sizes, ends, strict=True):
         values = dialog[name]
         if not (0 < len(values) == size and 0 <= min(values) <= max(values) < end):
@@ -361,5 +411,7 @@ def _read_triples(path):
     rows = {number: tuple(line.split("\t")) for number, line in read_lines(path, None)}
     for number, row in rows.items():
         if len(row) != 3:
-            raise UserError(f"{path}, line {number}: expected three fields, separated by tabs. Received: {len(row)}")
+            raise UserError(
+                f"{path}, line {number}: expected three fields, separated by tabs. Received: {len(row)}"
+            )
     return [*rows.values()]

@@ -1,20 +1,20 @@
 """The SavedModel of a dialog model, which takes conversations as strings and returns responses.
 
-Letters:  B dialogs   M sentences of the history   F facts   N given candidates   C candidates of the bot   W words
-    S all sentences of a batch   E entities   K responses
+Letters:  B dialogs   M sentences of the history   F facts   N given candidates   C candidates of
+    the bot   W words S all sentences of a batch   E entities   K responses
 """
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from data.corpora.babi_dialog import SILENCE
-from data.sequences import stack
-from data.vocabulary import WordIds
-from engine.export import after, archive_of, of_shape
-from layers.masking import LOWEST, masked_softmax
-from tasks.dialog.predictor import BEST, SIGNS
-from tasks.dialog.prepare import SPEAKERS
+from colloquy.data.corpora.babi_dialog import SILENCE
+from colloquy.data.sequences import stack
+from colloquy.data.vocabulary import WordIds
+from colloquy.engine.export import after, archive_of, of_shape
+from colloquy.layers.masking import LOWEST, masked_softmax
+from colloquy.tasks.dialog.predictor import BEST, SIGNS
+from colloquy.tasks.dialog.prepare import SPEAKERS
 
 SPACE = r"[\x{1C}-\x{1F}\x{85}\p{Z}]+"  # white space of str.split, without ASCII's
 
@@ -22,21 +22,28 @@ SPACE = r"[\x{1C}-\x{1F}\x{85}\p{Z}]+"  # white space of str.split, without ASCI
 class DialogText:
     """The graph's version of `DialogPredictor.read` and `World.encode`.
 
-    A surface is a way to write an entity, see `World.surfaces`; they are counted from 1, and 0 means no surface.
+    A surface is a way to write an entity, see `World.surfaces`; they are counted from 1, and 0
+    means no surface.
     """
 
     def __init__(self, world, max_words):
         self.words, self.unknown = WordIds(world.vocabulary), world.vocabulary.unk_id
         self.max_words, self.longest = max_words, min(world.longest, max_words)
-        self.surfaces = _table({" ".join(words): number for number, words in enumerate(world.surfaces, 1)}, 0)
+        self.surfaces = _table(
+            {" ".join(words): number for number, words in enumerate(world.surfaces, 1)}, 0
+        )
         self.lengths = tf.constant([1, *map(len, world.surfaces)])
         found = world.surfaces.values()
-        self.entities = tf.constant(stack([[], *([number + 1 for number in numbers] for numbers in found)]))
+        self.entities = tf.constant(
+            stack([[], *([number + 1 for number in numbers] for numbers in found)])
+        )
         types = [world.entities[numbers[0]][1] for numbers in found]
         self.types = tf.constant([0, *(world.open_types.get(type, 0) for type in types)])
 
     def split(self, texts, of_user):
-        """The words of texts `(S,)`, string `(S, W)`, padded with ""; of a user as `DialogPredictor.read` has them."""
+        """The words of texts `(S,)`, string `(S, W)`, padded with ""; of a user as
+        `DialogPredictor.read` has them.
+        """
         texts = tf.strings.regex_replace(texts, SPACE, " ")
         texts = tf.where(of_user & (tf.strings.strip(texts) == ""), SILENCE, texts)
         words = tf.strings.split(texts)[:, : self.max_words]
@@ -50,14 +57,18 @@ class DialogText:
         return words.with_flat_values(read).to_tensor(shape=(None, self.max_words))
 
     def encode(self, words):
-        """The model's `words` and `typed_words`, int32 `(S, W)`, and entities counted from 1, int32 `(S, .)`."""
+        """The model's `words` and `typed_words`, int32 `(S, W)`, and entities counted from 1, int32
+        `(S, .)`.
+        """
         ids = tf.where(words == "", 0, self.words(words))
         begin, cover = self._link(words)
         typed_ids = tf.where(tf.gather(self.types, cover) > 0, tf.gather(self.types, begin), ids)
         return ids, typed_ids, tf.reshape(tf.gather(self.entities, begin), (tf.shape(words)[0], -1))
 
     def _link(self, words):
-        """The longest surface at each word, left to right: where it begins, and on all its words; int32 `(S, W)`."""
+        """The longest surface at each word, left to right: where it begins, and on all its words;
+        int32 `(S, W)`.
+        """
         longest, joined = self.surfaces.lookup(words), words
         after = tf.pad(words, [[0, 0], [0, self.longest]])
         for n in range(1, self.longest):
@@ -80,16 +91,24 @@ class _Responder:
 
     def __init__(self, predictor):
         world, self.config, self.mask = predictor.world, predictor.config, predictor.mask
-        self.text, self.with_attention = DialogText(world, self.config.max_words), predictor.with_attention
+        self.text, self.with_attention = (
+            DialogText(world, self.config.max_words),
+            predictor.with_attention,
+        )
         self.opening = predictor.opening
         self.texts, self.puzzled = tf.constant(world.candidates), world.puzzled
         self.numbers = _table(world.numbers, -1)
         self.speakers = _table({"": 0, **SPEAKERS}, -1)
         found = [world.search(text) for text in world.candidates]
-        fact_number = {text: number for number, text in enumerate({text: 0 for texts in found for text in texts}, 1)}
+        fact_number = {
+            text: number
+            for number, text in enumerate({text: 0 for texts in found for text in texts}, 1)
+        }
         self.fact_texts = tf.constant(["", *fact_number])
         self.found = tf.constant(stack([[fact_number[text] for text in texts] for texts in found]))
-        self.continues = tf.constant(self.mask.continues_C if self.mask else np.zeros(len(found), bool))
+        self.continues = tf.constant(
+            self.mask.continues_C if self.mask else np.zeros(len(found), bool)
+        )
 
     def __call__(self, history, speakers, facts, candidates):
         history, speakers = of_shape(history, "history", "BM"), of_shape(speakers, "speakers", "BM")
@@ -106,11 +125,16 @@ class _Responder:
         reads = {name: inputs[name] for name in self.config.reads}
         logits, *weights = keras.tree.flatten(self.with_attention(reads, training=False))
         allowed = self.mask(inputs)[:, 0] if self.mask else tf.ones_like(logits[:, 0], tf.bool)
-        words, ids = (tf.gather(each, inputs["turns"][:, 0], axis=1, batch_dims=1) for each in (words, ids))
+        words, ids = (
+            tf.gather(each, inputs["turns"][:, 0], axis=1, batch_dims=1) for each in (words, ids)
+        )
         is_word = tf.strings.regex_full_match(words, r".*[\pL\pN].*")
-        allowed &= tf.reduce_any(is_word & (ids > self.text.unknown), axis=1, keepdims=True)  # specials are the first
+        # specials are the first
+        allowed &= tf.reduce_any(is_word & (ids > self.text.unknown), axis=1, keepdims=True)
         attention = [tf.reduce_mean(of_hop[:, :, 0], axis=1) for of_hop in weights]
-        attention = tf.stack(attention, axis=1) if attention else tf.zeros((B, 0, tf.shape(place)[1]))
+        attention = (
+            tf.stack(attention, axis=1) if attention else tf.zeros((B, 0, tf.shape(place)[1]))
+        )
         attention = tf.gather(attention, place, axis=2, batch_dims=1)
         return {
             **self.best(logits[:, 0], candidates, allowed),
@@ -120,7 +144,9 @@ class _Responder:
         }
 
     def opened(self, history, speakers):
-        """The history after `DialogPredictor.opening`, which is padding where the user is silent or the bot began."""
+        """The history after `DialogPredictor.opening`, which is padding where the user is silent or
+        the bot began.
+        """
         if not self.opening:
             return history, speakers
         real = (speakers != "") & (history != self.puzzled)
@@ -129,7 +155,9 @@ class _Responder:
         begins = tf.reduce_any(first & (said != "") & (said != SILENCE), axis=1, keepdims=True)
         who, texts = zip(*self.opening, strict=True)
         both = (texts, history), (who, speakers)
-        return (tf.concat([tf.where(begins, [opening], ""), each], axis=1) for opening, each in both)
+        return (
+            tf.concat([tf.where(begins, [opening], ""), each], axis=1) for opening, each in both
+        )
 
     def best(self, logits, candidates, allowed):
         """The best responses and their scores, of logits and allowed candidates `(B, C)`."""
@@ -156,12 +184,15 @@ class _Responder:
         }
 
     def inputs(self, history, speakers, facts):
-        """The inputs of the model and the mask, of sentences in the order of `DialogPredictor._conversation`; their
-        words and ids `(B, M + F + 1, W)`; and the place there of each sentence of the history, each fact and a silent
-        user, int32 `(B, M + F + 1)`."""
+        """The inputs of the model and the mask, of sentences in the order of
+        `DialogPredictor._conversation`; their words and ids `(B, M + F + 1, W)`; and the place
+        there of each sentence of the history, each fact and a silent user, int32 `(B, M + F +
+        1)`."""
         user, (B, M), F = SPEAKERS["user"], tf.unstack(tf.shape(history)), tf.shape(facts)[1]
         who = self.speakers.lookup(speakers)
-        check = tf.debugging.assert_non_negative(who, "speakers must be user, bot, fact, or empty where filled up")
+        check = tf.debugging.assert_non_negative(
+            who, "speakers must be user, bot, fact, or empty where filled up"
+        )
         (who,) = after([check], who)
         who = tf.where(history == self.puzzled, 0, who)
         end = tf.reduce_max(tf.where(who > 0, tf.range(M) + 1, 0), axis=1, keepdims=True)
@@ -179,7 +210,9 @@ class _Responder:
         ids, typed_ids, entities = self.text.encode(words)
         texts = tf.strings.strip(tf.strings.reduce_join(words, axis=1, separator=" "))
         size = self.config.entities + 1
-        mentions = tf.math.bincount(entities, minlength=size, maxlength=size, axis=-1, binary_output=True)[:, 1:]
+        mentions = tf.math.bincount(
+            entities, minlength=size, maxlength=size, axis=-1, binary_output=True
+        )[:, 1:]
 
         def by_dialog(values):
             return tf.reshape(values, tf.concat([tf.shape(who), tf.shape(values)[1:]], axis=0))
@@ -189,7 +222,8 @@ class _Responder:
             "typed_words": tf.pad(typed_ids, [[1, 0], [0, 0]]),
             "sentences": tf.where(who > 0, by_dialog(tf.range(tf.size(who)) + 1), 0),
             "speakers": who,
-            "times": turns - turns[:, -1:],  # as in `DialogPredictor`, the last turn counts as turn 0
+            # as in `DialogPredictor`, the last turn counts as turn 0
+            "times": turns - turns[:, -1:],
             "turns": tf.math.count_nonzero(who, axis=1, keepdims=True, dtype=tf.int32) - 1,
             "mentions": by_dialog(tf.cast(mentions, tf.uint8)),
             "entities": by_dialog(entities),
@@ -199,25 +233,32 @@ class _Responder:
 
 
 def dialog_archive(predictor):
-    """The endpoint `respond`, also `serving_default`, of a `tasks.dialog.predictor.DialogPredictor`.
+    """The endpoint `respond`, also `serving_default`, of a
+    `tasks.dialog.predictor.DialogPredictor`.
 
-        history     string (B, M)   sentences, the oldest first, padded with ""; "" of a user is silence; if the last
-                                    sentence is not the user's, the user is silent
+        history     string (B, M)   sentences, the oldest first, padded with ""; "" of a user is
+                                    silence; if the last sentence is not the user's, the user is
+                                    silent
         speakers    string (B, M)   "user", "bot", "fact" (found by a search), or "" for padding
         facts       string (B, F)   facts found before the last sentence of the user, padded with ""
-        candidates  string (B, N)   candidates to choose from, padded with ""; without any, all of the bot's
+        candidates  string (B, N)   candidates to choose from, padded with ""; without any, all of
+        the bot's
      -> response    string (B,)     the best allowed candidate, or that the bot did not understand
         best        string (B, K)   at most five, the best first, padded with ""
         scores      float32 (B, K)  their probabilities among all candidates, or the given ones
         facts       string (B, F)   facts found by a response that is an `api_call`, padded with ""
-        continues   bool (B,)       the bot speaks again if the user is silent, with the facts in the history
-        unknown     string (B, W)   the user's last words that the model does not know, "" between them
-        history_attention float32 (B, H, M), facts_attention (B, H, F)
-                                    weights of each hop, mean over heads; H is 0 for a model without attention
+        continues   bool (B,)       the bot speaks again if the user is silent, with the facts in
+        the history unknown     string (B, W)   the user's last words that the model does not know,
+        "" between them history_attention float32 (B, H, M), facts_attention (B, H, F)
+                                    weights of each hop, mean over heads; H is 0 for a model without
+                                    attention
 
     These are the fields of its `Answer`, which also has the further responses.
     """
-    respond, inputs = _Responder(predictor), {"history": "BM", "speakers": "BM", "facts": "BF", "candidates": "BN"}
+    respond, inputs = (
+        _Responder(predictor),
+        {"history": "BM", "speakers": "BM", "facts": "BF", "candidates": "BN"},
+    )
     tables = respond.text.words.table, respond.text.surfaces, respond.numbers, respond.speakers
     return archive_of({"respond": (respond, inputs)}, [respond.with_attention, *tables])
 

@@ -1,4 +1,5 @@
-"""Dialog tasks: from a corpus's files to one prepared dataset per task, `OUT/task1`, `OUT/task2` and so on.
+"""Dialog tasks: from a corpus's files to one prepared dataset per task, `OUT/task1`, `OUT/task2`
+and so on.
 
     dialogs.pkl       {"sentences": lists of word ids, each sentence once,
                        "splits": {split: [{"sentences", "speakers", "times", "turns", "answers"}]}}
@@ -8,10 +9,11 @@
 
 and the files of `data.prepared`, without word vectors.
 
-A dialog has the numbers of its `sentences` in order, their `speakers` (1 user, 2 bot, 3 knowledge) and `times` (earlier
-turns); `turns` are the places of the user's sentences, and `answers` the numbers of the candidates that follow them.
-With --managers it also names its `manager`. The split `dev-oov` is dev moved to entities that no training dialog
-mentions (`data.corpora.babi_dialog.unseen_entities`), if the knowledge base has enough of them.
+A dialog has the numbers of its `sentences` in order, their `speakers` (1 user, 2 bot, 3 knowledge)
+and `times` (earlier turns); `turns` are the places of the user's sentences, and `answers` the
+numbers of the candidates that follow them. With --managers it also names its `manager`. The split
+`dev-oov` is dev moved to entities that no training dialog mentions
+(`data.corpora.babi_dialog.unseen_entities`), if the knowledge base has enough of them.
 """
 
 import bisect
@@ -23,15 +25,20 @@ from typing import Literal
 
 import numpy as np
 
-from base.config import NonNegative
-from base.files import UserError, atomic_directory
-from data.corpora import CORPORA
-from data.prepared import VOCABULARY, CommonSettings, print_summary, write
-from data.vocabulary import Vocabulary
-from engine.vocabularies import Words
-from tasks.dialog.augment import augment
+from colloquy.base.config import NonNegative
+from colloquy.base.files import UserError, atomic_directory
+from colloquy.data.corpora import CORPORA
+from colloquy.data.prepared import VOCABULARY, CommonSettings, print_summary, write
+from colloquy.data.vocabulary import Vocabulary
+from colloquy.engine.vocabularies import Words
+from colloquy.tasks.dialog.augment import augment
 
-DIALOGS, CANDIDATES, KNOWLEDGE, ENTITIES = "dialogs.pkl", "candidates.txt", "knowledge.txt", "entities.txt"
+DIALOGS, CANDIDATES, KNOWLEDGE, ENTITIES = (
+    "dialogs.pkl",
+    "candidates.txt",
+    "knowledge.txt",
+    "entities.txt",
+)
 SPLITS = ("train", "dev", "dev-oov", "test", "test-oov")
 SPEAKERS = {"user": 1, "bot": 2, "fact": 3}
 CALL = "api_call "
@@ -49,10 +56,12 @@ class Settings(CommonSettings):
     augment: NonNegative = 0
     """Copies of each full training dialog in other words, see tasks/dialog/augment.py."""
     managers: Literal["all", "both", *MANAGERS] = "all"
-    """Dialog managers of train and dev, found by their responses; `both`: scores of dev are means over them."""
+    """Dialog managers of train and dev, found by their responses; `both`: scores of dev are means
+    over them.
+    """
     words_of: Literal["all", "train"] = "all"
-    """Texts whose words make the vocabulary: the training dialogs; with `all` also the candidates and the knowledge
-    base, which a bot has before its first user."""
+    """Texts whose words make the vocabulary: the training dialogs; with `all` also the candidates
+    and the knowledge base, which a bot has before its first user."""
 
 
 def prepare(corpus, source, out, settings):
@@ -64,7 +73,15 @@ def prepare(corpus, source, out, settings):
             files, statistics[name] = _prepare_task(reader, task, settings)
             (directory / name).mkdir()
             corpus_name = f"{settings.name or 'babi'}-{name}"
-            write(directory / name, files, corpus, source, settings, statistics[name], name=corpus_name)
+            write(
+                directory / name,
+                files,
+                corpus,
+                source,
+                settings,
+                statistics[name],
+                name=corpus_name,
+            )
     for name, found in statistics.items():
         print(f"{name}: {found['candidates']:,} candidates, {found['vocabulary']:,} words")
         print_summary({split: found[split] for split in SPLITS if split in found})
@@ -72,14 +89,24 @@ def prepare(corpus, source, out, settings):
 
 
 def _prepare_task(reader, task, settings):
-    candidates, knowledge = reader.read_candidates(task.candidates), reader.read_knowledge(task.knowledge)
+    candidates, knowledge = (
+        reader.read_candidates(task.candidates),
+        reader.read_knowledge(task.knowledge),
+    )
     dialogs = _read_dialogs(reader, task, candidates, knowledge)
     rng, search = random.Random(1), functools.partial(find_facts, knowledge)
-    copies = [copy for _ in range(settings.augment) for copy in augment(dialogs["train"], search, rng)]
+    copies = [
+        copy for _ in range(settings.augment) for copy in augment(dialogs["train"], search, rng)
+    ]
     dialogs["train"] = [*dialogs["train"], *copies]
     numbers, sentences = {text: number for number, text in enumerate(candidates)}, {}
-    if missing := {text for copy in copies for speaker, text in copy if speaker == "bot"} - numbers.keys():
-        raise UserError(f"{task.candidates}: --augment expects the responses of dialog bAbI. Missing: {min(missing)!r}")
+    if (
+        missing := {text for copy in copies for speaker, text in copy if speaker == "bot"}
+        - numbers.keys()
+    ):
+        raise UserError(
+            f"{task.candidates}: --augment expects the responses of dialog bAbI. Missing: {min(missing)!r}"
+        )
     if settings.vocabulary_of:
         vocabulary = Words.of(settings.vocabulary_of, "dialog").vocabulary
     else:
@@ -98,7 +125,10 @@ def _prepare_task(reader, task, settings):
         templates = [" ".join(types.get(word, word) for word in text.split()) for text in responses]
         encoded = split_by_manager(encoded, templates, settings.managers)
     files = {
-        DIALOGS: {"sentences": [vocabulary.encode(text.split()) for text in sentences], "splits": encoded},
+        DIALOGS: {
+            "sentences": [vocabulary.encode(text.split()) for text in sentences],
+            "splits": encoded,
+        },
         VOCABULARY: vocabulary,
         CANDIDATES: candidates,
         KNOWLEDGE: map("\t".join, knowledge),
@@ -109,8 +139,12 @@ def _prepare_task(reader, task, settings):
 
 
 def _read_dialogs(reader, task, candidates, knowledge):
-    """`{split: dialogs}` with dialogs as lists of `(speaker, text)`; `dev-oov` where the knowledge base allows it."""
-    dialogs = {split: reader.read_dialogs(file, task.candidates) for split, file in task.splits.items()}
+    """`{split: dialogs}` with dialogs as lists of `(speaker, text)`; `dev-oov` where the knowledge
+    base allows it.
+    """
+    dialogs = {
+        split: reader.read_dialogs(file, task.candidates) for split, file in task.splits.items()
+    }
     pairs = reader.unseen_entities(dialogs["train"], knowledge)
     if pairs and "dev" in dialogs:
         moved = reader.move(dialogs["dev"], pairs)
@@ -120,7 +154,8 @@ def _read_dialogs(reader, task, candidates, knowledge):
 
 
 def encode_dialog(said, sentences):
-    """A list of `(speaker, text)` as numbers, without answers; adds new texts to `sentences`, `{text: number}`.
+    """A list of `(speaker, text)` as numbers, without answers; adds new texts to `sentences`,
+    `{text: number}`.
 
     >>> encode_dialog([("user", "hi"), ("bot", "hello"), ("user", "hi"), ("fact", "x R_y z")], {})
     {'sentences': [0, 1, 0, 2], 'speakers': [1, 2, 1, 3], 'times': [0, 0, 1, 1], 'turns': [0, 2]}
@@ -135,7 +170,9 @@ def encode_dialog(said, sentences):
 
 
 def find_facts(knowledge, call):
-    """The facts about all subjects with every value that an `api_call` names; `R_price` means any price."""
+    """The facts about all subjects with every value that an `api_call` names; `R_price` means any
+    price.
+    """
     wanted = {word for word in call.split()[1:] if not word.startswith("R_")}
     values = collections.defaultdict(set)
     for subject, _, value in knowledge:
@@ -144,32 +181,43 @@ def find_facts(knowledge, call):
 
 
 def _statistics(encoded):
-    lengths, responses = zip(*((len(dialog["sentences"]), len(dialog["turns"])) for dialog in encoded), strict=True)
-    sizes = {"sentences_mean": round(sum(lengths) / len(lengths), 1), "sentences_most": max(lengths)}
+    lengths, responses = zip(
+        *((len(dialog["sentences"]), len(dialog["turns"])) for dialog in encoded), strict=True
+    )
+    sizes = {
+        "sentences_mean": round(sum(lengths) / len(lengths), 1),
+        "sentences_most": max(lengths),
+    }
     return {"dialogs": len(encoded), "responses": sum(responses), **sizes}
 
 
 def find_entities(knowledge, candidates):
     """The entities of the world: distinct triples `(name, type, source)`, sorted within a source.
 
-    `knowledge`: the values of a relation, whose type is the relation (`R_price` gives `price`). `subjects`: subjects of
-    facts, of type `restaurant`. `calls`: words that the knowledge base lacks but an `api_call` has, with the type that
-    most other calls have in the same place (`canapes`, in the place of cuisines).
+    `knowledge`: the values of a relation, whose type is the relation (`R_price` gives `price`).
+    `subjects`: subjects of facts, of type `restaurant`. `calls`: words that the knowledge base
+    lacks but an `api_call` has, with the type that most other calls have in the same place
+    (`canapes`, in the place of cuisines).
 
-    >>> from data.corpora.babi_dialog import Fact
+    >>> from colloquy.data.corpora.babi_dialog import Fact
     >>> facts = [Fact("prezzo", "R_cuisine", "thai"), Fact("prezzo", "R_location", "west")]
     >>> find_entities(facts, ["api_call thai west", "api_call thai R_location", "api_call tuscan west", "hello"])
-    [('thai', 'cuisine', 'knowledge'), ('west', 'location', 'knowledge'), ('prezzo', 'restaurant', 'subjects'),
-     ('tuscan', 'cuisine', 'calls')]
+    [('thai', 'cuisine', 'knowledge'), ('west', 'location', 'knowledge'), ('prezzo', 'restaurant',
+     'subjects'), ('tuscan', 'cuisine', 'calls')]
     """
     pairs = sorted({(fact.relation.removeprefix("R_"), fact.value) for fact in knowledge})
     entities = [(value, type, "knowledge") for type, value in pairs]
-    entities += [(name, RESTAURANT, "subjects") for name in sorted({fact.subject for fact in knowledge})]
+    entities += [
+        (name, RESTAURANT, "subjects") for name in sorted({fact.subject for fact in knowledge})
+    ]
     type_of = {value: type for type, value in pairs}
     calls, unknown = [text.split()[1:] for text in candidates if text.startswith(CALL)], set()
-    for words in itertools.zip_longest(*calls, fillvalue="R_"):  # the words in one place of all calls
+    # the words in one place of all calls
+    for words in itertools.zip_longest(*calls, fillvalue="R_"):
         new = {word for word in words if word not in type_of and not word.startswith("R_")}
-        for type, _ in collections.Counter(type_of[word] for word in words if word in type_of).most_common(1):
+        for type, _ in collections.Counter(
+            type_of[word] for word in words if word in type_of
+        ).most_common(1):
             unknown |= {(word, type, "calls") for word in new}
     return entities + sorted(unknown)
 
@@ -178,17 +226,23 @@ def find_entities(knowledge, candidates):
 
 
 def split_by_manager(splits, templates, wanted):
-    """`{split: dialogs}` with train and dev of one manager or `both`; each of their dialogs gets its `manager`.
+    """`{split: dialogs}` with train and dev of one manager or `both`; each of their dialogs gets
+    its `manager`.
 
-    Task 6 was recorded with three managers (Henderson, Thomson and Williams 2014): train and dev have two, the smaller
-    one in dev almost alone, and test has a third. So dev gets `HELD_OUT` training dialogs of the larger manager, or
-    half of them if there are fewer. `templates` has the template of each candidate.
+    Task 6 was recorded with three managers (Henderson, Thomson and Williams 2014): train and dev
+    have two, the smaller one in dev almost alone, and test has a third. So dev gets `HELD_OUT`
+    training dialogs of the larger manager, or half of them if there are fewer. `templates` has the
+    template of each candidate.
     """
     dialogs = splits["train"] + splits["dev"]
-    managers = find_managers([{templates[answer] for answer in dialog["answers"]} for dialog in dialogs])
+    managers = find_managers(
+        [{templates[answer] for answer in dialog["answers"]} for dialog in dialogs]
+    )
     in_dev = np.arange(len(dialogs)) >= len(splits["train"])
     larger = np.flatnonzero((managers == 1) & ~in_dev)
-    in_dev[np.random.default_rng(1).choice(larger, min(HELD_OUT, len(larger) // 2), replace=False)] = True
+    in_dev[
+        np.random.default_rng(1).choice(larger, min(HELD_OUT, len(larger) // 2), replace=False)
+    ] = True
     parts = {"train": [], "dev": []}
     for dialog, manager, held_out in zip(dialogs, managers, in_dev, strict=True):
         if wanted in ("both", MANAGERS[manager]):
@@ -197,10 +251,12 @@ def split_by_manager(splits, templates, wanted):
 
 
 def find_managers(templates):
-    """Separates dialogs by a mixture of two products of Bernoulli distributions over the templates in a dialog.
+    """Separates dialogs by a mixture of two products of Bernoulli distributions over the templates
+    in a dialog.
 
-    Each dialog is the set of its responses with types in place of entities. Returns the index into `MANAGERS` of each,
-    int `(D,)`; the second has more dialogs. Shape suffixes: D dialogs, K templates, L managers, 2.
+    Each dialog is the set of its responses with types in place of entities. Returns the index into
+    `MANAGERS` of each, int `(D,)`; the second has more dialogs. Shape suffixes: D dialogs, K
+    templates, L managers, 2.
     """
     counts = collections.Counter(itertools.chain.from_iterable(templates))
     common = sorted(template for template, count in counts.items() if count >= COMMON)
@@ -212,11 +268,15 @@ def find_managers(templates):
 
 
 def _maximise(X_DK, P_DL):
-    """The log-likelihood and the posterior `(D, L)` after `STEPS` steps of expectation maximisation."""
+    """The log-likelihood and the posterior `(D, L)` after `STEPS` steps of expectation
+    maximisation.
+    """
     for _ in range(STEPS):
         size_L = P_DL.sum(axis=0)
         p_LK = (P_DL.T @ X_DK + 1) / (size_L[:, None] + 2)
-        joint_DL = X_DK @ np.log(p_LK).T + (1 - X_DK) @ np.log(1 - p_LK).T + np.log(size_L / len(X_DK))
+        joint_DL = (
+            X_DK @ np.log(p_LK).T + (1 - X_DK) @ np.log(1 - p_LK).T + np.log(size_L / len(X_DK))
+        )
         total_D = np.logaddexp(*joint_DL.T)
         P_DL = np.exp(joint_DL - total_D[:, None])
     return total_D.sum(), P_DL

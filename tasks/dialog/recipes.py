@@ -1,8 +1,9 @@
 """Recipes of the memory networks on dialog bAbI, by name; see `engine.task.Recipe`."""
 
-from engine.task import Recipe
+from colloquy.engine.task import Recipe
 
-BABI = {"epochs": 8.0, "batch_size": 8, "learning_rate": 5e-3}  # for all models, so that scores compare
+# for all models, so that scores compare
+BABI = {"epochs": 8.0, "batch_size": 8, "learning_rate": 5e-3}
 
 
 def _babi(title, model, training=BABI, **config):
@@ -43,7 +44,9 @@ RECIPES = {
     "babi-memn2n": _babi("MemN2N", "memn2n"),
     "babi-memn2n-match": _babi("MemN2N, speaker + time + match types", "memn2n", match_types=True),
     "babi-gmemn2n": _babi("Gated MemN2N", "memn2n", gated=True),
-    "babi-gmemn2n-match": _babi("Gated MemN2N, speaker + time + match types", "memn2n", gated=True, match_types=True),
+    "babi-gmemn2n-match": _babi(
+        "Gated MemN2N, speaker + time + match types", "memn2n", gated=True, match_types=True
+    ),
     "babi-memr": _babi("MEMR", "memr"),
     "babi-memr-plain": _babi("MEMR, no features", "memr", speaker=False, time=False),
     "babi-memr-match": _babi("MEMR, speaker + time + match types", "memr", match_types=True),
@@ -51,9 +54,15 @@ RECIPES = {
     "babi-entity-memma": _babi("Entity MEMMA", "entity-memma", {**BABI, "epochs": 16.0}),
     "babi-entity-memma-short": _babi("Entity MEMMA, 8 epochs", "entity-memma"),
     "babi-entity-memma-state": _babi(  # ours: the best with a dialog manager that train lacks
-        "Entity MEMMA, state of the conversation, dropout 0.3, 8 epochs", "entity-memma", dialog_state=True, dropout=0.3
+        "Entity MEMMA, state of the conversation, dropout 0.3, 8 epochs",
+        "entity-memma",
+        dialog_state=True,
+        dropout=0.3,
     ),
-    "babi-entity-memma-augmented": _babi(  # the bot that people talk to; its dataset is prepared with --augment=1
-        "Entity MEMMA, augmented dialogs", "entity-memma", {**BABI, "epochs": 8.0, "validations_per_epoch": 1.0}
+    # the bot that people talk to; its dataset is prepared with --augment=1
+    "babi-entity-memma-augmented": _babi(
+        "Entity MEMMA, augmented dialogs",
+        "entity-memma",
+        {**BABI, "epochs": 8.0, "validations_per_epoch": 1.0},
     ),
 }

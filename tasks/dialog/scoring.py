@@ -9,10 +9,10 @@ import itertools
 import numpy as np
 from keras import ops
 
-from data.batching import batches_by_size
-from engine.parallel import results_of
-from layers.dialog_state import READS
-from metrics.dialog import (
+from colloquy.data.batching import batches_by_size
+from colloquy.engine.parallel import results_of
+from colloquy.layers.dialog_state import READS
+from colloquy.metrics.dialog import (
     METRICS,
     dialog_metrics,
     nearest_neighbour,
@@ -20,17 +20,18 @@ from metrics.dialog import (
     reachable_by_types,
     tfidf_match,
 )
-from tasks.dialog.prepare import CALL
+from colloquy.tasks.dialog.prepare import CALL
 
 GROUPINGS = ("kind", "template", "seen", "turns")
-"""Groupings of responses: by the purpose, the template and the occurrence in train of the correct one; by the number of
-turns so far, this one among them."""
+"""Groupings of responses: by the purpose, the template and the occurrence in train of the correct
+one; by the number of turns so far, this one among them."""
 TEMPLATES = 12  # most frequent templates with a group of their own
 TURNS = {1: "1-2", 3: "3-4", 5: "5-6", 7: "7-8", 9: "9-10", 11: "11-15", 16: "16-20", 21: "21+"}
 
 
 def softmax_loss(answers, logits):
-    """Cross-entropy over the candidates, float32 `(B,)`, whose mean is the mean over all real turns.
+    """Cross-entropy over the candidates, float32 `(B,)`, whose mean is the mean over all real
+    turns.
 
     Args:
         answers: Int `(B, T)`, -1 for padding.
@@ -46,10 +47,13 @@ def softmax_loss(answers, logits):
 
 
 def margin_loss(answers, logits, margin):
-    """`sum_y max(0, margin - f(x, correct) + f(x, y))` over all negative `y`, averaged over the real turns."""
+    """`sum_y max(0, margin - f(x, correct) + f(x, y))` over all negative `y`, averaged over the
+    real turns.
+    """
     logits = _of_candidates(logits, answers)
     correct = ops.take_along_axis(logits, _labels(answers)[:, :, None], axis=2)
-    losses = ops.sum(ops.relu(margin - correct + logits), axis=2) - margin  # the correct one gives the margin
+    # the correct one gives the margin
+    losses = ops.sum(ops.relu(margin - correct + logits), axis=2) - margin
     return _mean_over_turns(losses, answers)
 
 
@@ -69,10 +73,11 @@ def _mean_over_turns(losses, answers):
 
 
 def predict(model, split, batch_size=32, progress=iter, length_multiple=4, mask=None):
-    """The candidate with the largest logit at each turn of a `DialogSplit`, int `(responses,)` as `split.answers`.
+    """The candidate with the largest logit at each turn of a `DialogSplit`, int `(responses,)` as
+    `split.answers`.
 
-    `progress` wraps the list of batches of `batch_size` dialogs, whose lengths are rounded up to `length_multiple`.
-    Where `mask`, an `ActionMask`, allows no candidate, the prediction is -1.
+    `progress` wraps the list of batches of `batch_size` dialogs, whose lengths are rounded up to
+    `length_multiple`. Where `mask`, an `ActionMask`, allows no candidate, the prediction is -1.
     """
     reads = model.config.reads
 
@@ -97,24 +102,35 @@ def predict(model, split, batch_size=32, progress=iter, length_multiple=4, mask=
 
 
 def metrics_of(split, predicted):
-    """The metrics of predictions, means over the split's dialog managers; and if there are several, those of each."""
+    """The metrics of predictions, means over the split's dialog managers; and if there are several,
+    those of each.
+    """
     of_manager = {f"manager: {name}": split.manager == name for name in np.unique(split.manager)}
-    parts = {n: dialog_metrics(predicted[of], split.answers[of], split.dialog[of]) for n, of in of_manager.items()}
+    parts = {
+        n: dialog_metrics(predicted[of], split.answers[of], split.dialog[of])
+        for n, of in of_manager.items()
+    }
     metrics = {name: float(np.mean([part[name] for part in parts.values()])) for name in METRICS}
     return {"metrics": metrics, **({"parts": parts} if len(parts) > 1 else {})}
 
 
 def baselines_and_upper_bounds(dataset, split):
-    """Scores of two baselines, and upper bounds of models that repeat responses of train, or also fill in types."""
+    """Scores of two baselines, and upper bounds of models that repeat responses of train, or also
+    fill in types.
+    """
     world, train, test = dataset.world, dataset.splits["train"], dataset.splits[split]
     candidates = world.encoded_candidates.words.lists()
     contexts, inputs = _contexts_and_inputs(test)
     _, train_inputs = _contexts_and_inputs(train)
     train_texts = train.sentences.words.lists(np.unique(train.fields["sentences"].flat()))
     types = {name: type for name, type, source in world.entities if source == "knowledge"}
-    type_of = {id: types[word] for id, word in enumerate(world.vocabulary.words, 1) if word in types}
+    type_of = {
+        id: types[word] for id, word in enumerate(world.vocabulary.words, 1) if word in types
+    }
     seen = reachable_by_seen(train.answers, test.answers)
-    typed = reachable_by_types(train.answers, test.answers, candidates, type_of, [*map(set, contexts)])
+    typed = reachable_by_types(
+        train.answers, test.answers, candidates, type_of, [*map(set, contexts)]
+    )
 
     def score(predicted):
         return dialog_metrics(predicted, test.answers, test.dialog)
@@ -133,7 +149,10 @@ def baselines_and_upper_bounds(dataset, split):
 
 def _contexts_and_inputs(split):
     """The word ids of the conversation up to each turn, and of its user's sentence."""
-    dialogs = ((split.sentences.words.lists(dialog["sentences"]), dialog["turns"]) for dialog in split.dialogs)
+    dialogs = (
+        (split.sentences.words.lists(dialog["sentences"]), dialog["turns"])
+        for dialog in split.dialogs
+    )
     heard = [said[: turn + 1] for said, turns in dialogs for turn in turns]
     return [[*itertools.chain.from_iterable(said)] for said in heard], [said[-1] for said in heard]
 
@@ -141,12 +160,18 @@ def _contexts_and_inputs(split):
 def metrics_by(dataset, split, predicted, groupings):
     """Scores groups of responses by some of `GROUPINGS`, see `engine.task.Task.metrics_by`.
 
-    `per_response` is the fraction of correct responses; `template` and `entities` are the fractions with the correct
-    template, or the correct entities. `predicted` are the chosen candidates of a `DialogSplit`, int `(responses,)`.
+    `per_response` is the fraction of correct responses; `template` and `entities` are the fractions
+    with the correct template, or the correct entities. `predicted` are the chosen candidates of a
+    `DialogSplit`, int `(responses,)`.
     """
     world, answers = dataset.world, split.answers
-    texts, templates = np.array(world.candidates), np.array([world.template(text) for text in world.candidates])
-    entities = np.array([str(sorted(numbers)) for numbers in world.encoded_candidates.entities.lists()])
+    texts, templates = (
+        np.array(world.candidates),
+        np.array([world.template(text) for text in world.candidates]),
+    )
+    entities = np.array(
+        [str(sorted(numbers)) for numbers in world.encoded_candidates.entities.lists()]
+    )
     parts = {"per_response": np.arange(len(texts)), "template": templates, "entities": entities}
     correct = {name: part[predicted] == part[answers] for name, part in parts.items()}
     template, seen = templates[answers], reachable_by_seen(dataset.splits["train"].answers, answers)
@@ -155,8 +180,13 @@ def metrics_by(dataset, split, predicted, groupings):
     turn = np.arange(len(answers)) - np.searchsorted(split.dialog, split.dialog) + 1
     length = np.digitize(turn, [*TURNS])
     groups = {
-        "kind": {"asks the knowledge base": calls, "names an entity": names & ~calls, "other": ~(names | calls)},
-        "template": {each: template == each for each in common} | {"the rest": ~np.isin(template, common)},
+        "kind": {
+            "asks the knowledge base": calls,
+            "names an entity": names & ~calls,
+            "other": ~(names | calls),
+        },
+        "template": {each: template == each for each in common}
+        | {"the rest": ~np.isin(template, common)},
         "seen": {"not in train": ~seen, "in train": seen},
         "turns": {label: length == number for number, label in enumerate(TURNS.values(), 1)},
     }

@@ -6,24 +6,30 @@ from typing import Annotated, Literal
 import keras
 from pydantic import Field
 
-from base.config import with_defaults
-from base.files import UserError, atomic_file
-from data.batching import batches_by_size
-from data.samples.dialog import write_babi
-from data.sequences import round_up
-from engine import task
-from engine.evaluate import mean_of_softmaxes
-from engine.optimizers import averaging, linear_decay
-from metrics.dialog import METRICS
-from tasks.dialog import scoring
-from tasks.dialog.action_mask import FILE as MASK
-from tasks.dialog.action_mask import learn, load_mask
-from tasks.dialog.data import PHRASES, World, load_dataset
-from tasks.dialog.predictor import DialogPredictor
-from tasks.dialog.prepare import Settings, prepare
+from colloquy.base.config import with_defaults
+from colloquy.base.files import UserError, atomic_file
+from colloquy.data.batching import batches_by_size
+from colloquy.data.samples.dialog import write_babi
+from colloquy.data.sequences import round_up
+from colloquy.engine import task
+from colloquy.engine.evaluate import mean_of_softmaxes
+from colloquy.engine.optimizers import averaging, linear_decay
+from colloquy.metrics.dialog import METRICS
+from colloquy.tasks.dialog import scoring
+from colloquy.tasks.dialog.action_mask import FILE as MASK
+from colloquy.tasks.dialog.action_mask import learn, load_mask
+from colloquy.tasks.dialog.data import PHRASES, World, load_dataset
+from colloquy.tasks.dialog.predictor import DialogPredictor
+from colloquy.tasks.dialog.prepare import Settings, prepare
 
 WORDS = 16  # `max_words` is a multiple of this
-DEFAULTS = {"epochs": 20.0, "batch_size": 8, "learning_rate": 2e-3, "gradient_clip": 10.0, "validations_per_epoch": 0.5}
+DEFAULTS = {
+    "epochs": 20.0,
+    "batch_size": 8,
+    "learning_rate": 2e-3,
+    "gradient_clip": 10.0,
+    "validations_per_epoch": 0.5,
+}
 
 
 class Training(with_defaults(task.Training, **DEFAULTS)):
@@ -34,7 +40,9 @@ class Training(with_defaults(task.Training, **DEFAULTS)):
     margin: Annotated[float, Field(ge=0)] = 0.1
     """Margin of the correct candidate's score over any other, for the margin loss."""
     decay: Annotated[float, Field(ge=0, le=1)] = 0.1
-    """The learning rate decays linearly to this fraction of the initial one over the epochs; 1: not at all."""
+    """The learning rate decays linearly to this fraction of the initial one over the epochs; 1: not
+    at all.
+    """
     ema: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Momentum of the moving averages of the weights, which scoring uses; 0: none."""
 
@@ -62,7 +70,10 @@ class DialogTask(task.Task):
         """The files of its world, the action mask, and the most frequent sentences of users."""
         for name in World.FILES:
             shutil.copyfile(dataset.path / name, path / name)
-        rules, phrases = learn(dataset.world, dataset.splits["train"]), (f"{each}\n" for each in dataset.phrases())
+        rules, phrases = (
+            learn(dataset.world, dataset.splits["train"]),
+            (f"{each}\n" for each in dataset.phrases()),
+        )
         for name, text in ((MASK, rules.model_dump_json()), (PHRASES, "".join(phrases))):
             with atomic_file(path / name) as file:
                 file.write(text)
@@ -72,7 +83,9 @@ class DialogTask(task.Task):
 
     def derived_fields(self, dataset):
         sentences = dataset.splits["train"].sentences, dataset.world.encoded_candidates
-        return {"max_words": round_up(max(int(each.words.lengths.max()) for each in sentences), WORDS)}
+        return {
+            "max_words": round_up(max(int(each.words.lengths.max()) for each in sentences), WORDS)
+        }
 
     def initialise(self, model, dataset, training):
         dataset.world.put_into(model)
@@ -101,16 +114,29 @@ class DialogTask(task.Task):
         metrics = scoring.metrics_of(split, predicted)["metrics"]
         return metrics, metrics["per_response"]
 
-    def measure(self, model, dataset, split, run, baselines=True, progress=iter, length_multiple=4, action_mask=False):
+    def measure(
+        self,
+        model,
+        dataset,
+        split,
+        run,
+        baselines=True,
+        progress=iter,
+        length_multiple=4,
+        action_mask=False,
+    ):
         """See `engine.task.Task.measure`.
 
-        With the option `action_mask` the model chooses only among the candidates that the run's mask allows. An answer
-        is `dialog TAB said TAB correct`, nothing said where the mask allows nothing.
+        With the option `action_mask` the model chooses only among the candidates that the run's
+        mask allows. An answer is `dialog TAB said TAB correct`, nothing said where the mask allows
+        nothing.
         """
         examples, mask = dataset.splits[split], None
         if action_mask and not (mask := load_mask(run.path, dataset.world)):
             raise UserError(f"{run.path} lacks {MASK}: it was trained by an older version")
-        predicted = scoring.predict(model, examples, progress=progress, length_multiple=length_multiple, mask=mask)
+        predicted = scoring.predict(
+            model, examples, progress=progress, length_multiple=length_multiple, mask=mask
+        )
         record = scoring.metrics_of(examples, predicted)
         record["counts"] = {"dialogs": len(examples), "responses": len(examples.answers)}
         if mask:
@@ -119,12 +145,16 @@ class DialogTask(task.Task):
             record |= scoring.baselines_and_upper_bounds(dataset, split)
         texts = [*dataset.world.candidates, ""]  # the last, -1: no candidate was allowed
         rows = zip(examples.dialog + 1, predicted, examples.answers, strict=True)
-        record["answers"] = (f"{number}\t{texts[said]}\t{texts[correct]}" for number, said, correct in rows)
+        record["answers"] = (
+            f"{number}\t{texts[said]}\t{texts[correct]}" for number, said, correct in rows
+        )
         return record
 
     def metrics_by(self, model, dataset, split, groupings, progress=iter, length_multiple=4):
         examples = dataset.splits[split]
-        predicted = scoring.predict(model, examples, progress=progress, length_multiple=length_multiple)
+        predicted = scoring.predict(
+            model, examples, progress=progress, length_multiple=length_multiple
+        )
         return scoring.metrics_by(dataset, examples, predicted, groupings)
 
     def describe(self, record):
@@ -132,20 +162,29 @@ class DialogTask(task.Task):
 
     def example_to_try(self, example):
         """The first sentence of a dialog."""
-        return {"title": example["title"], "instance": {"history": example["instance"]["history"][:1]}}
+        return {
+            "title": example["title"],
+            "instance": {"history": example["instance"]["history"][:1]},
+        }
 
     def example(self, dataset, split, number):
         """A dialog up to the last sentence of the user."""
         dialog = split.dialogs[number]
         history = dataset.conversation(split, dialog)[: dialog["turns"][-1] + 1]
-        return {"instance": {"history": history}, "expected": [dataset.world.candidates[dialog["answers"][-1]]]}
+        return {
+            "instance": {"history": history},
+            "expected": [dataset.world.candidates[dialog["answers"][-1]]],
+        }
 
     def export_inputs(self, instance):
         names = {"history": "text", "speakers": "speaker"}
-        inputs = {name: [[said[field] for said in instance["history"]]] for name, field in names.items()}
+        inputs = {
+            name: [[said[field] for said in instance["history"]]] for name, field in names.items()
+        }
         return inputs | {name: [instance.get(name) or [""]] for name in ("facts", "candidates")}
 
     def export_archive(self, run, model, vocabulary):
-        from tasks.dialog.export import dialog_archive  # needs TensorFlow, whatever Keras's backend
+        # needs TensorFlow, whatever Keras's backend
+        from colloquy.tasks.dialog.export import dialog_archive
 
         return dialog_archive(DialogPredictor(run, model))

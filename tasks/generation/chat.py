@@ -2,10 +2,10 @@
 
 import contextlib
 
-from engine.chat import Chat, Note
-from engine.explain import heat_map
-from models.decoding import Decoding
-from tasks.generation.predictor import CHOICE
+from colloquy.engine.chat import Chat, Note
+from colloquy.engine.explain import heat_map
+from colloquy.models.decoding import Decoding
+from colloquy.tasks.generation.predictor import CHOICE
 
 ONE_TURN = "The model reads what you said last, and nothing before. It learnt both sides of conversations.\n"
 SEVERAL_TURNS = """The model reads the last {turns} turns, its own replies among them. It learnt both sides of \
@@ -44,7 +44,11 @@ class GenerationChat(Chat):
         best = "\n".join(f"{each['score']:8.2f}  {each['text']}" for each in found["best"])
         penalty = " by the length penalty" if self.predictor.decoding.length_penalty else ""
         weight = self.predictor.reverse_weight
-        both = f", times {1 - weight:g}, plus the reverse model's, times {weight:g}" if self.predictor.reverse else ""
+        both = (
+            f", times {1 - weight:g}, plus the reverse model's, times {weight:g}"
+            if self.predictor.reverse
+            else ""
+        )
         yield Note(f"log probability{penalty}{both}, and reply:\n{best}")
 
     def _written(self, turns):

@@ -1,4 +1,5 @@
-"""Response generation: pairs of source and target, read from prepared files, and their batches as NumPy arrays.
+"""Response generation: pairs of source and target, read from prepared files, and their batches as
+NumPy arrays.
 
 Letters: B pairs   S source words   T target words
 """
@@ -10,13 +11,13 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from base.config import Config, Positive, make_config
-from base.files import UserError
-from data import pickles, prepared
-from data.sequences import Sequences
-from data.text_files import read_json
-from data.tokenizers import TOKENIZERS, words_of
-from data.vocabulary import EOS_ID, PADDING_ID, Vocabulary
+from colloquy.base.config import Config, Positive, make_config
+from colloquy.base.files import UserError
+from colloquy.data import pickles, prepared
+from colloquy.data.sequences import Sequences
+from colloquy.data.text_files import read_json
+from colloquy.data.tokenizers import TOKENIZERS, words_of
+from colloquy.data.vocabulary import EOS_ID, PADDING_ID, Vocabulary
 
 PAIRS = "pairs.pkl"
 SPLITS = ("train", "dev")
@@ -43,9 +44,13 @@ class TextSettings(Config):
 
 
 def text_settings(found, file):
-    """Reads `TextSettings` from the JSON object of settings in a file; a wrong or missing one is a `UserError`."""
+    """Reads `TextSettings` from the JSON object of settings in a file; a wrong or missing one is a
+    `UserError`.
+    """
     found = found if isinstance(found, dict) else {}
-    return make_config(TextSettings, {name: found.get(name) for name in TextSettings.model_fields}, f"{file}: ")
+    return make_config(
+        TextSettings, {name: found.get(name) for name in TextSettings.model_fields}, f"{file}: "
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +63,8 @@ class GenerationSplit:
     source_texts: list[str] = ()  # words separated by spaces, turns by tabs
     target_texts: list[str] = ()
     seen: np.ndarray | None = None  # True where the pair is in train too, bool `(pairs,)`
-    several: bool = False  # compare a reply with all targets of its source at once, not with each by itself
+    # compare a reply with all targets of its source at once, not with each by itself
+    several: bool = False
 
     def __len__(self):
         return len(self.source)
@@ -69,7 +75,9 @@ class GenerationSplit:
         return np.stack([self.target.lengths, self.source.lengths], axis=1)
 
     def in_direction_of(self, config):
-        """The split as a model with this config reads it: a reverse model reads targets and writes sources."""
+        """The split as a model with this config reads it: a reverse model reads targets and writes
+        sources.
+        """
         if not config.reverse:
             return self
         sides = self.target, self.source, self.bos, self.target_texts, self.source_texts
@@ -78,9 +86,9 @@ class GenerationSplit:
     def collate(self, rows, multiple=1, max_source=None, max_target=None):
         """Makes a batch of pairs for teacher forcing; `S` and `T` are rounded up to `multiple`.
 
-        Returns `({"source": (B, S), "target_in": (B, T)}, target (B, T))`, int32, padded with 0 on the right.
-        `target_in` is `target` moved right by one, after `bos`. The last `max_source` ids of a source and the first
-        `max_target` of a target are kept; `None`: all.
+        Returns `({"source": (B, S), "target_in": (B, T)}, target (B, T))`, int32, padded with 0 on
+        the right. `target_in` is `target` moved right by one, after `bos`. The last `max_source`
+        ids of a source and the first `max_target` of a target are kept; `None`: all.
 
         >>> source, target = Sequences.of([[5, 6, 1]]), Sequences.of([[7, 8, 1]])
         >>> split = GenerationSplit(source, target, bos=9)
@@ -93,7 +101,10 @@ class GenerationSplit:
         source = self.source.padded(rows, S, max_source, keep="last")
         target = self.target.padded(rows, T, max_target, keep="first")
         before = np.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=self.bos)
-        return {"source": source, "target_in": np.where(target == PADDING_ID, PADDING_ID, before)}, target
+        return {
+            "source": source,
+            "target_in": np.where(target == PADDING_ID, PADDING_ID, before),
+        }, target
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,7 +136,8 @@ def load_dataset(path):
 def encode_pairs(utterances, pairs, vocabulary):
     """Encodes pairs of utterances, lists of words, as prepared files have them, without `seen`.
 
-    Of a pair `(start, stop)` utterance `stop - 1` is the target, those from `start` to it the source.
+    Of a pair `(start, stop)` utterance `stop - 1` is the target, those from `start` to it the
+    source.
     """
     ids = [[*vocabulary.encode(words), EOS_ID] for words in utterances]
     joined = [" ".join(words) for words in utterances]
@@ -139,17 +151,28 @@ def encode_pairs(utterances, pairs, vocabulary):
 
 def _split(pairs, vocabulary):
     source, target = Sequences.of(pairs["source"]), Sequences.of(pairs["target"])
-    columns = prepared.texts(pairs["source_text"]), prepared.texts(pairs["target_text"]), pairs["seen"]
+    columns = (
+        prepared.texts(pairs["source_text"]),
+        prepared.texts(pairs["target_text"]),
+        pairs["seen"],
+    )
     if set(map(type, pairs["seen"])) - {bool}:
         raise TypeError("seen must be True or False")
     for sequences in (source, target):
         if set(map(len, columns)) != {len(sequences)}:
             raise ValueError("source, target, their texts and seen must be of one length")
-        if len(sequences.ids) and not 0 < sequences.ids.min() <= sequences.ids.max() <= len(vocabulary):
+        if len(sequences.ids) and not 0 < sequences.ids.min() <= sequences.ids.max() <= len(
+            vocabulary
+        ):
             raise ValueError(f"ids must be from 1 to {len(vocabulary)}")
-        if not sequences.lengths.all() or (sequences.ids[sequences.starts + sequences.lengths - 1] != EOS_ID).any():
+        if (
+            not sequences.lengths.all()
+            or (sequences.ids[sequences.starts + sequences.lengths - 1] != EOS_ID).any()
+        ):
             raise ValueError(f"sources and targets must end with {EOS_ID}")
-    return GenerationSplit(source, target, len(vocabulary) + 1, *columns[:2], np.array(pairs["seen"], bool))
+    return GenerationSplit(
+        source, target, len(vocabulary) + 1, *columns[:2], np.array(pairs["seen"], bool)
+    )
 
 
 def read_references(path, vocabulary, text):
@@ -157,11 +180,14 @@ def read_references(path, vocabulary, text):
 
         {"how are you ?": ["fine , thanks", "not so well"], "hello\\tgood morning": ["fine"]}
 
-    The turns of a source are separated by tabs. Each reference is a pair; the split has `several` set.
+    The turns of a source are separated by tabs. Each reference is a pair; the split has `several`
+    set.
     """
     found, utterances, pairs = read_json(path, References), [], []
     for source, references in found.items():
-        turns, targets = ([text.words(each) for each in said] for said in (source.split("\t"), references))
+        turns, targets = (
+            [text.words(each) for each in said] for said in (source.split("\t"), references)
+        )
         if not all([*turns, *targets]):
             raise UserError(f"{path}: expected texts with words for the source {source[:60]!r}")
         for target in targets:
@@ -169,4 +195,6 @@ def read_references(path, vocabulary, text):
             utterances += [*turns[-text.turns :], target]
             pairs.append((start, len(utterances)))
     encoded = encode_pairs(utterances, pairs, vocabulary)
-    return dataclasses.replace(_split({**encoded, "seen": [False] * len(pairs)}, vocabulary), several=True)
+    return dataclasses.replace(
+        _split({**encoded, "seen": [False] * len(pairs)}, vocabulary), several=True
+    )

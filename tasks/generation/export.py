@@ -5,12 +5,12 @@ Letters: B conversations   T turns   S source words   K replies   L words of a r
 
 import tensorflow as tf
 
-from data.tokenizers import TOKENIZERS, GraphTokenizer
-from data.vocabulary import EOS_ID, UNK_ID, WordIds
-from engine.export import archive_of, of_shape
-from models.decoding import decode
-from tasks.generation.data import MAX_SOURCE
-from tasks.generation.search import columns
+from colloquy.data.tokenizers import TOKENIZERS, GraphTokenizer
+from colloquy.data.vocabulary import EOS_ID, UNK_ID, WordIds
+from colloquy.engine.export import archive_of, of_shape
+from colloquy.models.decoding import decode
+from colloquy.tasks.generation.data import MAX_SOURCE
+from colloquy.tasks.generation.search import columns
 
 
 class GenerationText:
@@ -51,19 +51,26 @@ def generation_archive(model, vocabulary, text, decoding):
      -> replies     string (B, K)   as many as `decoding.beam`, the best first
         scores      float32 (B, K)  their log probability, divided by the length penalty
 
-    `vocabulary` and `text` are those of its dataset. The search runs inside the graph; sampling gives the same
-    replies to the same request.
+    `vocabulary` and `text` are those of its dataset. The search runs inside the graph; sampling
+    gives the same replies to the same request.
     """
     text = GenerationText(vocabulary, text)
 
     def reply(turns):
         source = text.source(of_shape(turns, "turns", "BT"))
         B, settings = tf.shape(source)[0], columns([decoding])
-        inputs = {"source": source, **{name: tf.repeat(value, B, axis=0) for name, value in settings.items()}}
+        inputs = {
+            "source": source,
+            **{name: tf.repeat(value, B, axis=0) for name, value in settings.items()},
+        }
         if decoding.sample:
-            inputs["noise"] = tf.random.stateless_uniform([B, decoding.beam, decoding.max_length], [1, 0])
+            inputs["noise"] = tf.random.stateless_uniform(
+                [B, decoding.beam, decoding.max_length], [1, 0]
+            )
         fixed = decoding.beam, decoding.max_length, EOS_ID, UNK_ID, decoding.against_empty > 0
         ids, scores = decode(model, inputs, *fixed)
         return {"replies": text.join(tf.gather(text.words, ids)), "scores": scores}
 
-    return archive_of({"reply": (reply, {"turns": "BT"})}, [model, text.ids.table, *text.split.tables])
+    return archive_of(
+        {"reply": (reply, {"turns": "BT"})}, [model, text.ids.table, *text.split.tables]
+    )

@@ -8,16 +8,16 @@ import keras
 import numpy as np
 from pydantic import Field
 
-from base.config import Config
-from base.files import UserError
-from data.sequences import Sequences, stack
-from data.vocabulary import EOS_ID, UNK_ID
-from engine.devices import choose_xla
-from engine.predictor import Predictor, Size, attention_map, in_brackets
-from engine.task import check_fields
-from models.decoding import Decoding, write
-from tasks.generation import search
-from tasks.generation.data import MAX_SOURCE, text_settings
+from colloquy.base.config import Config
+from colloquy.base.files import UserError
+from colloquy.data.sequences import Sequences, stack
+from colloquy.data.vocabulary import EOS_ID, UNK_ID
+from colloquy.engine.devices import choose_xla
+from colloquy.engine.predictor import Predictor, Size, attention_map, in_brackets
+from colloquy.engine.task import check_fields
+from colloquy.models.decoding import Decoding, write
+from colloquy.tasks.generation import search
+from colloquy.tasks.generation.data import MAX_SOURCE, text_settings
 
 STEP = 600  # source words that attention reads in the time that the rest of a step takes
 CHOICE = 10  # replies that a reverse model has to choose from
@@ -30,7 +30,9 @@ class Reply(Config):
 
     text: str
     score: float
-    """The number that the search ranks by, see `models.decoding.decode`; with a reverse model see `rerank`."""
+    """The number that the search ranks by, see `models.decoding.decode`; with a reverse model see
+    `rerank`.
+    """
 
 
 class GenerationPredictor(Predictor):
@@ -40,9 +42,13 @@ class GenerationPredictor(Predictor):
         """A conversation."""
 
         turns: Annotated[list[str], Field(min_length=1)]
-        """The conversation, the oldest turn first. The model reads the last ones, as many as in its training."""
+        """The conversation, the oldest turn first. The model reads the last ones, as many as in its
+        training.
+        """
         decode: Annotated[str, Field(max_length=200)] = ""
-        """Search for replies, for example `beam=5,length_penalty=1`; empty: the predictor's own way."""
+        """Search for replies, for example `beam=5,length_penalty=1`; empty: the predictor's own
+        way.
+        """
 
     class Answer(Config):
         """The reply."""
@@ -63,11 +69,16 @@ class GenerationPredictor(Predictor):
         self._decoder_of = functools.cache(functools.partial(search.decoder_of, self.model))
 
     def rerank_by(self, reverse_run, weight=0.5):
-        """Lets a reverse model, by its run directory, choose among the replies found, by default those of a beam.
+        """Lets a reverse model, by its run directory, choose among the replies found, by default
+        those of a beam.
 
-        See `tasks.generation.search.rerank`. A `UserError` if it is no reverse model of the same words.
+        See `tasks.generation.search.rerank`. A `UserError` if it is no reverse model of the same
+        words.
         """
-        self.reverse, self.reverse_weight = search.load_reverse(reverse_run, self.vocabulary), weight
+        self.reverse, self.reverse_weight = (
+            search.load_reverse(reverse_run, self.vocabulary),
+            weight,
+        )
         self.decoding = Decoding(beam=CHOICE)
 
     def check(self, instance):
@@ -75,9 +86,13 @@ class GenerationPredictor(Predictor):
             raise UserError(f"turns: expected a turn with words. Received: {instance.turns!s:.60}")
         decoding = search.parse_decoding(instance.decode, "decode")
         if decoding.beam not in BEAMS:
-            raise UserError(f"decode: beam may be {', '.join(map(str, BEAMS))}. Received: {decoding.beam}")
+            raise UserError(
+                f"decode: beam may be {', '.join(map(str, BEAMS))}. Received: {decoding.beam}"
+            )
         if decoding.max_length > LONGEST:
-            raise UserError(f"decode: max_length may be {LONGEST} at most. Received: {decoding.max_length}")
+            raise UserError(
+                f"decode: max_length may be {LONGEST} at most. Received: {decoding.max_length}"
+            )
 
     def answer(self, instances):
         asked = [(self.source(each.turns)[1], self._decoding(each)) for each in instances]
@@ -85,11 +100,15 @@ class GenerationPredictor(Predictor):
         kinds = [search.kind_of(decoding, LONGEST) for _, decoding in asked]
         for kind in {*kinds}:  # those that one compiled search serves together
             rows = [row for row, of_row in enumerate(kinds) if of_row == kind]
-            answers |= zip(rows, map(self._answer, *self._search([asked[row] for row in rows])), strict=True)
+            answers |= zip(
+                rows, map(self._answer, *self._search([asked[row] for row in rows])), strict=True
+            )
         return [answers[row] for row in range(len(instances))]
 
     def size(self, instance):
-        """Like `Predictor`'s: a row for each hypothesis, or two, whose words each attend to the source."""
+        """Like `Predictor`'s: a row for each hypothesis, or two, whose words each attend to the
+        source.
+        """
         decoding = self._decoding(instance)
         rows = decoding.beam * (2 if decoding.against_empty else 1)
         words = sum(len(self.text.words(turn)) for turn in instance.turns)
@@ -103,7 +122,9 @@ class GenerationPredictor(Predictor):
     def answer_with_attention(self, instance, details):
         words, source = self.source(instance.turns)
         [ids], [scores] = self._search([(source, self._decoding(instance))])
-        return self._answer(ids, scores), self._maps(words, ids[0], search.attention(self.model, source, ids[0]))
+        return self._answer(ids, scores), self._maps(
+            words, ids[0], search.attention(self.model, source, ids[0])
+        )
 
     def conversation(self, said, decode=""):
         return {"turns": [text for _, text in said], "decode": decode}
@@ -125,7 +146,10 @@ class GenerationPredictor(Predictor):
         for id, row in write(self.model, inputs, EOS_ID, UNK_ID):
             ids.append(id)
             weights += [] if row is None else [keras.ops.convert_to_numpy(row).tolist()]
-            yield {"response": self._text(np.array(ids)), "attention": self._maps(words, np.array(ids), weights)}
+            yield {
+                "response": self._text(np.array(ids)),
+                "attention": self._maps(words, np.array(ids), weights),
+            }
 
     def source(self, turns):
         """Words and their ids that the model reads of some turns, `_EOS_` after each turn."""
@@ -135,10 +159,14 @@ class GenerationPredictor(Predictor):
         return words[-MAX_SOURCE:], ids[-MAX_SOURCE:]
 
     def _decoding(self, instance):
-        return search.parse_decoding(instance.decode, "decode") if instance.decode else self.decoding
+        return (
+            search.parse_decoding(instance.decode, "decode") if instance.decode else self.decoding
+        )
 
     def _search(self, asked):
-        """Searches replies for sources, each with a `Decoding` of one kind; returns what `decode` does."""
+        """Searches replies for sources, each with a `Decoding` of one kind; returns what `decode`
+        does.
+        """
         decoder = self._decoder_of(*search.kind_of(asked[0][1], LONGEST))
         ids, scores = map(np.asarray, decoder.predict_on_batch(self._inputs(asked)))
         if self.reverse:
@@ -159,7 +187,10 @@ class GenerationPredictor(Predictor):
         return self.text.join(search.words_of(ids, self.vocabulary))
 
     def _answer(self, ids, scores):
-        best = [Reply(text=self._text(row), score=score) for row, score in zip(ids, scores.tolist(), strict=True)]
+        best = [
+            Reply(text=self._text(row), score=score)
+            for row, score in zip(ids, scores.tolist(), strict=True)
+        ]
         return self.Answer(response=best[0].text, best=best)
 
     def _maps(self, source, ids, weights):

@@ -1,13 +1,15 @@
-"""Response generation: from conversations to a prepared dataset of pairs, a source and the target that answers it.
+"""Response generation: from conversations to a prepared dataset of pairs, a source and the target
+that answers it.
 
-    pairs.pkl   {split: {"source": [[id]], "target": [[id]], "source_text": [text], "target_text": [text],
-                         "seen": [bool]}}
+    pairs.pkl   {split: {"source": [[id]], "target": [[id]], "source_text": [text], "target_text":
+                         [text], "seen": [bool]}}
 
 and the files of `data.prepared`, word vectors only where some were given.
 
-Each utterance but the first of a conversation is a target; its source is the last utterances before it. `source` has
-`_EOS_` after each turn, `target` at its end. Texts are normalized tokens separated by spaces, turns by tabs. `seen`
-marks pairs that are also in train, apart from case and punctuation: a model can know them by heart.
+Each utterance but the first of a conversation is a target; its source is the last utterances before
+it. `source` has `_EOS_` after each turn, `target` at its end. Texts are normalized tokens separated
+by spaces, turns by tabs. `seen` marks pairs that are also in train, apart from case and
+punctuation: a model can know them by heart.
 """
 
 import collections
@@ -20,15 +22,22 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from base.config import NonNegative, Positive
-from base.files import UserError, atomic_directory
-from data.corpora import CORPORA
-from data.prepared import VECTORS, VOCABULARY, CommonSettings, filled_min_count, print_summary, write
-from data.tokenizers import TOKENIZERS
-from data.vocabulary import EOS_ID, UNK_ID, Vocabulary
-from data.word_vectors import load_text_vectors
-from engine.vocabularies import Words
-from tasks.generation.data import PAIRS, SPLITS, TextSettings, encode_pairs, text_settings
+from colloquy.base.config import NonNegative, Positive
+from colloquy.base.files import UserError, atomic_directory
+from colloquy.data.corpora import CORPORA
+from colloquy.data.prepared import (
+    VECTORS,
+    VOCABULARY,
+    CommonSettings,
+    filled_min_count,
+    print_summary,
+    write,
+)
+from colloquy.data.tokenizers import TOKENIZERS
+from colloquy.data.vocabulary import EOS_ID, UNK_ID, Vocabulary
+from colloquy.data.word_vectors import load_text_vectors
+from colloquy.engine.vocabularies import Words
+from colloquy.tasks.generation.data import PAIRS, SPLITS, TextSettings, encode_pairs, text_settings
 
 
 class Settings(CommonSettings):
@@ -43,8 +52,8 @@ class Settings(CommonSettings):
     max_words: NonNegative = 0
     """Leaves out pairs with a turn or a target of more words; 0: none."""
     min_count: Positive | None = None
-    """Words that occur less often in the training pairs become `_UNK_`. An utterance in two pairs counts once. Default:
-    2, or 1 for fewer than 20,000 words."""
+    """Words that occur less often in the training pairs become `_UNK_`. An utterance in two pairs
+    counts once. Default: 2, or 1 for fewer than 20,000 words."""
     vocabulary_size: NonNegative = 10000
     """Number of most frequent words that are known; 0: all."""
     drop_unknown: bool = False
@@ -72,13 +81,17 @@ def prepare(corpus, source, out, settings):
     splits = {split: _Conversations(reader.read(files[split], split), text) for split in SPLITS}
     for conversations in splits.values():
         conversations.keep(lambda words: 0 < len(words) <= (settings.max_words or len(words)))
-    settings, vocabulary = (settings, given.vocabulary) if given else _vocabulary(splits["train"], settings)
+    settings, vocabulary = (
+        (settings, given.vocabulary) if given else _vocabulary(splits["train"], settings)
+    )
     known, data = set(vocabulary.words), {}
     for split, conversations in splits.items():
         if settings.drop_unknown:
             conversations.keep(known.issuperset)
         if not conversations.pairs:
-            raise UserError(f"{source}: expected pairs for {split}. None of {conversations.possible} are left")
+            raise UserError(
+                f"{source}: expected pairs for {split}. None of {conversations.possible} are left"
+            )
         data[split] = encode_pairs(conversations.utterances, conversations.pairs, vocabulary)
     seen = set(_letters(data["train"]))  # the pairs without case and punctuation
     for pairs in data.values():
@@ -88,7 +101,14 @@ def prepare(corpus, source, out, settings):
     if settings.vectors:
         files[VECTORS], _ = load_text_vectors(settings.vectors, vocabulary, settings.seed)
     with atomic_directory(out) as directory:
-        write(directory, files, corpus, source, settings, {"vocabulary": len(vocabulary), **statistics})
+        write(
+            directory,
+            files,
+            corpus,
+            source,
+            settings,
+            {"vocabulary": len(vocabulary), **statistics},
+        )
     print_summary(statistics)
     print(f"{out}: {len(vocabulary):,} words")
 
@@ -109,8 +129,8 @@ class _Conversations:
 
 
 def find_pairs(lengths, turns):
-    """Yields the pairs of conversations of some lengths, utterances numbered throughout, at most `turns` a source:
-    `(start, stop)`; utterance `stop - 1` is the target.
+    """Yields the pairs of conversations of some lengths, utterances numbered throughout, at most
+    `turns` a source: `(start, stop)`; utterance `stop - 1` is the target.
 
     >>> list(find_pairs([3, 1, 2], turns=2))
     [(0, 2), (0, 3), (4, 6)]
@@ -123,9 +143,13 @@ def find_pairs(lengths, turns):
 
 
 def _vocabulary(conversations, settings):
-    """The settings with `min_count` filled in, and the vocabulary of the utterances that are in a pair."""
+    """The settings with `min_count` filled in, and the vocabulary of the utterances that are in a
+    pair.
+    """
     used = sorted({row for start, stop in conversations.pairs for row in range(start, stop)})
-    counts = collections.Counter(itertools.chain.from_iterable(conversations.utterances[row] for row in used))
+    counts = collections.Counter(
+        itertools.chain.from_iterable(conversations.utterances[row] for row in used)
+    )
     settings = settings.replace(min_count=filled_min_count(settings.min_count, counts))
     vocabulary, size = Vocabulary.of_counts(counts, settings.min_count), settings.vocabulary_size
     return settings, Vocabulary(vocabulary.words[: 2 + size]) if size else vocabulary
@@ -138,7 +162,9 @@ def _letters(split):
 
 def _statistics(conversations, data):
     """Lengths are in words, without `_EOS_`."""
-    source, target = ([len(ids) - ids.count(EOS_ID) for ids in data[name]] for name in ("source", "target"))
+    source, target = (
+        [len(ids) - ids.count(EOS_ID) for ids in data[name]] for name in ("source", "target")
+    )
     unknown = sum(ids.count(UNK_ID) for ids in data["target"])
     return {
         "conversations": conversations.number,

@@ -9,18 +9,21 @@ import keras
 import numpy as np
 from keras import ops
 
-from data.batching import batches_by_size
-from engine.parallel import results_of
-from layers.masking import mask_from_ids, zero_padding
-from layers.unpadding import unpadding
+from colloquy.data.batching import batches_by_size
+from colloquy.engine.parallel import results_of
+from colloquy.layers.masking import mask_from_ids, zero_padding
+from colloquy.layers.unpadding import unpadding
 
-WORDS = 2048  # words of a scored batch, at most, unless one target has more: each has a logit for every known word
+# words of a scored batch, at most, unless one target has more: each has a logit for every known
+# word
+WORDS = 2048
 
 
 def word_nll(target, logits):
     """The negative log-likelihood of each word in nats, float32 `(B, T)`, 0 for padding.
 
-    `target` is int32 `(B, T)`, 0 = padding, `logits` float `(B, T, V)`, or those of the unpadded words, `(R, V)`.
+    `target` is int32 `(B, T)`, 0 = padding, `logits` float `(B, T, V)`, or those of the unpadded
+    words, `(R, V)`.
 
     >>> logits = np.log(np.array([[[0.125, 0.125, 0.75], [1.0, 1.0, 1.0]]], "float32"))
     >>> [round(float(x), 4) for x in ops.exp(-word_nll(np.array([[2, 0]]), logits))[0]]
@@ -28,10 +31,14 @@ def word_nll(target, logits):
     """
     mask, logits = mask_from_ids(target), ops.cast(logits, "float32")
     if len(logits.shape) == 3:
-        return zero_padding(ops.sparse_categorical_crossentropy(target, logits, from_logits=True), mask)
+        return zero_padding(
+            ops.sparse_categorical_crossentropy(target, logits, from_logits=True), mask
+        )
     unpad, repad = unpadding(mask)
     words_R = unpad(target[..., None])[:, 0]
-    return repad(ops.sparse_categorical_crossentropy(words_R, logits, from_logits=True)[:, None])[..., 0]
+    return repad(ops.sparse_categorical_crossentropy(words_R, logits, from_logits=True)[:, None])[
+        ..., 0
+    ]
 
 
 def word_loss(target, logits):
@@ -47,9 +54,11 @@ def word_loss(target, logits):
 
 @functools.lru_cache(maxsize=2)  # a model and its reverse; each validation compiles nothing anew
 def nll_model(model):
-    """A functional model of a dict of a model's inputs and `target`, int32 `(B, T)`, that returns the negative
-    log-likelihood of each target, float32 `(B,)`, in nats."""
-    inputs = {name: keras.Input(x.shape[1:], dtype=x.dtype, name=name) for name, x in model.input.items()}
+    """A functional model of a dict of a model's inputs and `target`, int32 `(B, T)`, that returns
+    the negative log-likelihood of each target, float32 `(B,)`, in nats."""
+    inputs = {
+        name: keras.Input(x.shape[1:], dtype=x.dtype, name=name) for name, x in model.input.items()
+    }
     target = keras.Input((None,), dtype="int32", name="target")
     nll = ops.sum(word_nll(target, model(inputs)), axis=1)
     made = keras.Model({**inputs, "target": target}, nll)
@@ -58,7 +67,9 @@ def nll_model(model):
 
 
 def likelihood(model, split, batch_size=64, length_multiple=4):
-    """The negative log-likelihood of each target of a `GenerationSplit` in nats, float32 `(pairs,)`; nothing is cut."""
+    """The negative log-likelihood of each target of a `GenerationSplit` in nats, float32
+    `(pairs,)`; nothing is cut.
+    """
 
     def inputs_of(rows):
         inputs, target = split.collate(rows, length_multiple)

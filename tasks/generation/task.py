@@ -6,18 +6,31 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from base.config import with_defaults
-from data.batching import batches_by_size
-from data.samples.__main__ import write_conversations
-from data.vocabulary import PADDING_ID
-from engine import task
-from engine.optimizers import TwoRateAdam, linear_decay
-from metrics.generation import METRICS, baselines_of, by_source, generation_metrics, perplexity
-from tasks.generation import data
-from tasks.generation.predictor import GenerationPredictor
-from tasks.generation.prepare import Settings, prepare
-from tasks.generation.scoring import likelihood, word_loss
-from tasks.generation.search import decoding_text, load_reverse, parse_decoding, reply, rerank, words_of
+from colloquy.base.config import with_defaults
+from colloquy.data.batching import batches_by_size
+from colloquy.data.samples.__main__ import write_conversations
+from colloquy.data.vocabulary import PADDING_ID
+from colloquy.engine import task
+from colloquy.engine.optimizers import TwoRateAdam, linear_decay
+from colloquy.metrics.generation import (
+    METRICS,
+    baselines_of,
+    by_source,
+    generation_metrics,
+    perplexity,
+)
+from colloquy.tasks.generation import data
+from colloquy.tasks.generation.predictor import GenerationPredictor
+from colloquy.tasks.generation.prepare import Settings, prepare
+from colloquy.tasks.generation.scoring import likelihood, word_loss
+from colloquy.tasks.generation.search import (
+    decoding_text,
+    load_reverse,
+    parse_decoding,
+    reply,
+    rerank,
+    words_of,
+)
 
 
 class Training(with_defaults(task.Training, epochs=10.0, batch_size=64)):
@@ -26,7 +39,9 @@ class Training(with_defaults(task.Training, epochs=10.0, batch_size=64)):
     decoder_rate: Annotated[float, Field(gt=0)] = 1.0
     """The decoder's learning rate as a multiple of that of the rest."""
     decay: Annotated[float, Field(ge=0, le=1)] = 0.1
-    """The learning rate decays linearly to this fraction of the initial one over the epochs; 1: not at all."""
+    """The learning rate decays linearly to this fraction of the initial one over the epochs; 1: not
+    at all.
+    """
 
 
 class GenerationTask(task.Task):
@@ -48,8 +63,9 @@ class GenerationTask(task.Task):
         prepare("conversations", raw, directory / "prepared", settings)
 
     def dataset_of(self, run, path=None):
-        """Opens a dataset as `engine.task.Task` says, or a file of references, read by the run's words and tokenizer:
-        a dataset with the split `references`, and the run's own `train` if that still exists."""
+        """Opens a dataset as `engine.task.Task` says, or a file of references, read by the run's
+        words and tokenizer: a dataset with the split `references`, and the run's own `train` if
+        that still exists."""
         if not path or not pathlib.Path(path).is_file():
             return super().dataset_of(run, path)
         facts, vocabulary = run.dataset, run.vocabulary
@@ -57,7 +73,9 @@ class GenerationTask(task.Task):
         splits = {"references": data.read_references(path, vocabulary, text)}
         if facts["path"] and pathlib.Path(facts["path"]).is_dir():
             splits["train"] = super().dataset_of(run).splits["train"]
-        return data.GenerationDataset(pathlib.Path(path), facts["name"], splits, vocabulary, None, text)
+        return data.GenerationDataset(
+            pathlib.Path(path), facts["name"], splits, vocabulary, None, text
+        )
 
     def config_fields(self, dataset):
         return {"vocabulary_size": len(dataset.vocabulary)}
@@ -69,10 +87,15 @@ class GenerationTask(task.Task):
         for layer in model.layers if dataset.vectors is not None else ():
             if layer.name in ("word_embedding", "source_embedding"):
                 [table] = layer.get_weights()
-                layer.set_weights([np.concatenate([dataset.vectors, table[len(dataset.vectors) :]])])
+                layer.set_weights(
+                    [np.concatenate([dataset.vectors, table[len(dataset.vectors) :]])]
+                )
 
     def optimizer(self, training, steps, config=None):
-        schedule, clip = linear_decay(training.learning_rate, steps, training.decay), training.gradient_clip or None
+        schedule, clip = (
+            linear_decay(training.learning_rate, steps, training.decay),
+            training.gradient_clip or None,
+        )
         return TwoRateAdam(schedule, global_clipnorm=clip, decoder_rate=training.decoder_rate)
 
     def loss(self, training):
@@ -82,11 +105,15 @@ class GenerationTask(task.Task):
         return (targets != PADDING_ID).sum(axis=1)
 
     def training_batches(self, split, config, training, rng):
-        """Batches are numbers of pairs of like size, like targets first, whose length costs most."""
+        """Batches are numbers of pairs of like size, like targets first, whose length costs
+        most.
+        """
         return batches_by_size(split.in_direction_of(config).sizes, training.batch_size, rng)
 
     def collate(self, split, config, batch, length_multiple):
-        return split.in_direction_of(config).collate(batch, length_multiple, data.MAX_SOURCE, data.MAX_TARGET)
+        return split.in_direction_of(config).collate(
+            batch, length_multiple, data.MAX_SOURCE, data.MAX_TARGET
+        )
 
     def validate(self, model, split, length_multiple=4):
         """Chooses by 1 / perplexity."""
@@ -94,15 +121,27 @@ class GenerationTask(task.Task):
         found = _perplexity(likelihood(model, split, length_multiple=length_multiple), split)
         return {"perplexity": found}, 1.0 / found
 
-    def measure(self, model, dataset, split, run, baselines=True, progress=iter, length_multiple=4, **options):
+    def measure(
+        self,
+        model,
+        dataset,
+        split,
+        run,
+        baselines=True,
+        progress=iter,
+        length_multiple=4,
+        **options,
+    ):
         """Scores a split for evaluate.py, see `engine.task.Task.measure`.
 
-        Perplexity is that of all pairs. The other metrics compare the reply to each pair's source with its target, and
-        once more without the pairs that are in train, which a model may know by heart; or, where the split has
-        `several` references, the reply to each source with all of them.
+        Perplexity is that of all pairs. The other metrics compare the reply to each pair's source
+        with its target, and once more without the pairs that are in train, which a model may know
+        by heart; or, where the split has `several` references, the reply to each source with all of
+        them.
 
-        Options: `decode`, see `tasks.generation.search.parse_decoding`; `reverse_run` and `reverse_weight`, see
-        `rerank` there. An answer is source, target and reply of a pair, separated by tabs, turns by ` / `.
+        Options: `decode`, see `tasks.generation.search.parse_decoding`; `reverse_run` and
+        `reverse_weight`, see `rerank` there. An answer is source, target and reply of a pair,
+        separated by tabs, turns by ` / `.
         """
         decoding, reverse_run = parse_decoding(options.get("decode")), options.get("reverse_run")
         search, weight = decoding_text(decoding), options.get("reverse_weight", 0.5)
@@ -110,9 +149,13 @@ class GenerationTask(task.Task):
         nll = likelihood(model, pairs, length_multiple=length_multiple)
         rows, references = by_source(pairs.source_texts, pairs.target_texts)
         sources = pairs.source.take(rows)
-        ids, scores = reply(model, sources, decoding, progress=progress, length_multiple=length_multiple)
+        ids, scores = reply(
+            model, sources, decoding, progress=progress, length_multiple=length_multiple
+        )
         if reverse_run:
-            ids, _ = rerank(load_reverse(reverse_run, dataset.vocabulary), sources, ids, scores, weight)
+            ids, _ = rerank(
+                load_reverse(reverse_run, dataset.vocabulary), sources, ids, scores, weight
+            )
             search = f"{search}, reranked by {weight:g}".removeprefix(", ")
         texts = [" ".join(words_of(best, dataset.vocabulary)) for best in ids[:, 0]]
         reply_to = dict(zip((pairs.source_texts[row] for row in rows), texts, strict=True))
@@ -127,9 +170,15 @@ class GenerationTask(task.Task):
         record = {
             "metrics": metrics_of(np.arange(len(pairs))),
             "parts": {},
-            "counts": {"pairs": len(pairs), "sources": len(rows), "words": int(pairs.target.lengths.sum())},
+            "counts": {
+                "pairs": len(pairs),
+                "sources": len(rows),
+                "words": int(pairs.target.lengths.sum()),
+            },
             "unit": dataset.text.tokenizer,
-            "answers": ("\t".join(text.replace("\t", " / ") for text in row) for row in rows_of_texts),
+            "answers": (
+                "\t".join(text.replace("\t", " / ") for text in row) for row in rows_of_texts
+            ),
         }
         if not pairs.several:
             unseen = np.flatnonzero(~pairs.seen)
@@ -141,13 +190,18 @@ class GenerationTask(task.Task):
         if baselines:
             train = dataset.splits.get("train")
             train = train.in_direction_of(model.config).target_texts if train else []
-            record["baselines"] = baselines_of(train, pairs.source_texts, pairs.target_texts, several=pairs.several)
+            record["baselines"] = baselines_of(
+                train, pairs.source_texts, pairs.target_texts, several=pairs.several
+            )
         return record
 
     def describe(self, record):
         counts, pairs = record["counts"], f"{record['counts']['pairs']:,}"
         if "unseen" in counts:
-            counted, compared = f"{pairs} pairs, {counts['unseen']:,} of them not in train", "one reference per pair"
+            counted, compared = (
+                f"{pairs} pairs, {counts['unseen']:,} of them not in train",
+                "one reference per pair",
+            )
         else:
             counted = f"{pairs} references of {counts['sources']:,} sources"
             compared = "all references of a source at once"
@@ -161,7 +215,8 @@ class GenerationTask(task.Task):
         return {"instance": {"turns": turns}, "expected": [target]}
 
     def export_archive(self, run, model, vocabulary, decode=None):
-        from tasks.generation.export import generation_archive  # needs TensorFlow, whatever Keras's backend
+        # needs TensorFlow, whatever Keras's backend
+        from colloquy.tasks.generation.export import generation_archive
 
         text = data.text_settings(run.dataset.get("text"), run.path)
         return generation_archive(model, vocabulary, text, parse_decoding(decode))

@@ -5,8 +5,8 @@ import re
 
 from rich.text import Text
 
-from data.corpora.squad import tokenize
-from engine.chat import Chat, Note
+from colloquy.data.corpora.squad import tokenize
+from colloquy.engine.chat import Chat, Note
 
 UNKNOWN = 15  # per cent of words without a vector above which a remark is shown
 # A line that begins in lower case continues the sentence of the line before.
@@ -36,7 +36,9 @@ class ReadingComprehensionChat(Chat):
         return f"{words:,} words in {len(paragraphs):,} paragraphs."
 
     def reply(self, question):
-        """The answer of the highest confidence over all paragraphs, in its sentence, and remarks on it."""
+        """The answer of the highest confidence over all paragraphs, in its sentence, and remarks on
+        it.
+        """
         if not self.paragraphs:
             return [Note("Give me a text first: /read FILE")]
         if not tokenize(question):
@@ -49,7 +51,9 @@ class ReadingComprehensionChat(Chat):
         return [_in_its_sentence(self.paragraphs[best], answers[best]), *_remarks(answers[best])]
 
     def explanation(self, found):
-        """The likeliest first and last words, and the question's word that each of the answer attended to most."""
+        """The likeliest first and last words, and the question's word that each of the answer
+        attended to most.
+        """
         probabilities, *flow = found["attention"]
         words, (start, end) = probabilities["columns"], probabilities["weights"]
         lines = []
@@ -81,6 +85,10 @@ def _remarks(found):
     sure = "" if found["confidence"] is None else f", confidence {100 * found['confidence']:.0f} %"
     yield Note(f"{found['answer']}  (score {found['score']:.1f}{sure})")
     if found["good"] is False:
-        yield Note("[The text may not answer this: on dev, 95 % of the correct answers have a higher confidence.]")
+        yield Note(
+            "[The text may not answer this: on dev, 95 % of the correct answers have a higher confidence.]"
+        )
     if found["unknown_percent"] >= UNKNOWN:
-        yield Note(f"[The model has no vector for {found['unknown_percent']:.0f} % of these words.]")
+        yield Note(
+            f"[The model has no vector for {found['unknown_percent']:.0f} % of these words.]"
+        )

@@ -1,24 +1,28 @@
 """Confidence of an answer, from 0 to 1, fitted to dev (Platt 1999).
 
-SQuAD 1.1 has an answer to every question, so a model trained on it always names one. Unanswerable questions show what a
-wrong answer looks like: each question is asked of its own passage and of a passage of another article that shares words
-with it. The scale says how probable it is that an answer is correct if both are equally frequent, from the answer's
-score and from the fraction of the question's words that the passage has.
+SQuAD 1.1 has an answer to every question, so a model trained on it always names one. Unanswerable
+questions show what a wrong answer looks like: each question is asked of its own passage and of a
+passage of another article that shares words with it. The scale says how probable it is that an
+answer is correct if both are equally frequent, from the answer's score and from the fraction of the
+question's words that the passage has.
 """
 
 import numpy as np
 import scipy.special
 
-from base.config import Config, make_config
-from data.batching import evenly_spaced
-from data.vocabulary import UNK_ID
-from engine.run import METRICS
-from metrics.reading_comprehension import exact_match
-from tasks.reading_comprehension.scoring import predict
+from colloquy.base.config import Config, make_config
+from colloquy.data.batching import evenly_spaced
+from colloquy.data.vocabulary import UNK_ID
+from colloquy.engine.run import METRICS
+from colloquy.metrics.reading_comprehension import exact_match
+from colloquy.tasks.reading_comprehension.scoring import predict
 
 QUESTIONS = 2000  # that are asked, at most
-FREQUENT = 200  # first ids of a vocabulary, its most frequent words, which say nothing of a passage's subject
-KEPT = 0.95  # of the correct answers are above the threshold, so that nine of ten are on texts of another kind too
+# first ids of a vocabulary, its most frequent words, which say nothing of a passage's subject
+FREQUENT = 200
+# of the correct answers are above the threshold, so that nine of ten are on texts of another kind
+# too
+KEPT = 0.95
 BINS = 10  # of the reliability diagram
 
 
@@ -38,11 +42,17 @@ class Scale(Config):
         >>> scale.confidence(1.5, 0.5), round(scale.confidence(2.5, 0.5), 3)
         (0.5, 0.881)
         """
-        return float(scipy.special.expit(self.score_weight * score + self.shared_weight * shared + self.offset))
+        return float(
+            scipy.special.expit(
+                self.score_weight * score + self.shared_weight * shared + self.offset
+            )
+        )
 
 
 def scale_of(run):
-    """The `Scale` of a run that was evaluated on dev, where one could be fitted; else `None`, also of an older run."""
+    """The `Scale` of a run that was evaluated on dev, where one could be fitted; else `None`, also
+    of an older run.
+    """
     found = run.metrics().get("dev", {}).get("confidence") or {}
     fitted = {name: value for name, value in found.items() if name in Scale.model_fields}
     known = len(fitted) == len(Scale.model_fields)
@@ -50,7 +60,9 @@ def scale_of(run):
 
 
 def content_words(tokens, numbers):
-    """The words of a text, numbers of `data.Tokens`, without the most frequent ones: ids, or unknown tokens below 0."""
+    """The words of a text, numbers of `data.Tokens`, without the most frequent ones: ids, or
+    unknown tokens below 0.
+    """
     numbers = np.unique(numbers)
     ids = tokens.words[numbers]
     return set(np.where(ids == UNK_ID, -numbers, ids)[(ids == UNK_ID) | (ids > FREQUENT)].tolist())
@@ -62,8 +74,8 @@ def shared_words(question, passage):
 
 
 def fit_scale(scores, shared, right):
-    """The `Scale` under which answers, correct where `right`, are most probable, from arguments of `Scale.confidence`,
-    `(N,)` all. `None` where higher scores are not more often correct."""
+    """The `Scale` under which answers, correct where `right`, are most probable, from arguments of
+    `Scale.confidence`, `(N,)` all. `None` where higher scores are not more often correct."""
     from scipy import optimize  # takes a tenth of a second, and answers need none of it
 
     right = np.asarray(right, bool)
@@ -74,22 +86,30 @@ def fit_scale(scores, shared, right):
     X = np.stack([scores, shared], axis=1).astype(np.float64)
     mean, spread = X.mean(axis=0), np.maximum(X.std(axis=0), 1e-9)
     X = np.column_stack([(X - mean) / spread, np.ones(len(X))])
-    found = optimize.minimize(lambda w: np.mean(np.logaddexp(0, X @ w) - target * (X @ w)), np.zeros(3)).x
+    found = optimize.minimize(
+        lambda w: np.mean(np.logaddexp(0, X @ w) - target * (X @ w)), np.zeros(3)
+    ).x
     if found[0] <= 0:
         return None
     threshold = float(scipy.special.expit(np.quantile((X @ found)[right], 1 - KEPT)))
     weights = found[:2] / spread
     offset = float(found[2] - weights @ mean)
-    return Scale(score_weight=float(weights[0]), shared_weight=float(weights[1]), offset=offset, threshold=threshold)
+    return Scale(
+        score_weight=float(weights[0]),
+        shared_weight=float(weights[1]),
+        offset=offset,
+        threshold=threshold,
+    )
 
 
 def measure_confidence(model, split, length_multiple=4):
     """Fits a scale to half of a split's questions, and tries it on the others.
 
-    Returns the fields of a `Scale`; `questions`, the number of those that were asked twice; and for the other half
-    `right_kept` and `wrong_refused`, the fractions of correct answers that count as good and of wrong ones that do not.
-    And the reliability on that half: the fraction of correct answers and the mean confidence of answers of like
-    confidence, as `engine.task.Task.metrics_by` has groups. `None, []` where no scale can be fitted.
+    Returns the fields of a `Scale`; `questions`, the number of those that were asked twice; and for
+    the other half `right_kept` and `wrong_refused`, the fractions of correct answers that count as
+    good and of wrong ones that do not. And the reliability on that half: the fraction of correct
+    answers and the mean confidence of answers of like confidence, as `engine.task.Task.metrics_by`
+    has groups. `None, []` where no scale can be fitted.
     """
     rows, others, shared = _asked_twice(split)
     if len(rows) < 4:
@@ -118,24 +138,32 @@ def measure_confidence(model, split, length_multiple=4):
     for number in np.unique(bins).tolist():
         of = bins == number
         metrics = {"right": float(right[of].mean()), "confidence": float(confidence[of].mean())}
-        groups.append({"group": f"{number / BINS:.1f}", "examples": int(of.sum()), "metrics": metrics})
+        groups.append(
+            {"group": f"{number / BINS:.1f}", "examples": int(of.sum()), "metrics": metrics}
+        )
     return record, groups
 
 
 def _asked_twice(split):
     """Questions, their second passages, and `shared_words` with the own and the second ones.
 
-    The second passage is that of another article which has most of the question's words and none of its answers.
+    The second passage is that of another article which has most of the question's words and none of
+    its answers.
     """
     passages = [content_words(split.tokens, numbers) for numbers in split.contexts.lists()]
     articles = split.articles if len(set(split.articles.tolist())) > 1 else np.arange(len(passages))
     found = []
     for row in evenly_spaced(len(split), QUESTIONS):
-        question, own = content_words(split.tokens, split.questions.lists([row])[0]), split.context[row]
+        question, own = (
+            content_words(split.tokens, split.questions.lists([row])[0]),
+            split.context[row],
+        )
         shares = np.array([shared_words(question, passage) for passage in passages])
         for other in np.argsort(-shares, kind="stable"):
             text = split.texts[other].lower()
-            if articles[other] != articles[own] and not any(each.lower() in text for each in split.answers[row]):
+            if articles[other] != articles[own] and not any(
+                each.lower() in text for each in split.answers[row]
+            ):
                 found.append((row, other, shares[own], shares[other]))
                 break
     rows, others, own, other = np.array(found).reshape(-1, 4).T

@@ -1,6 +1,8 @@
-"""Reading comprehension: questions on contexts, read from prepared files, and their batches as NumPy arrays.
+"""Reading comprehension: questions on contexts, read from prepared files, and their batches as
+NumPy arrays.
 
-Letters: N distinct tokens   L characters   B questions   T context words   J query words   A spans of an answer
+Letters: N distinct tokens   L characters   B questions   T context words   J query words   A spans
+of an answer
 """
 
 import dataclasses
@@ -8,11 +10,11 @@ import pathlib
 
 import numpy as np
 
-from base.files import UserError
-from data import pickles, prepared
-from data.batching import XLA_MULTIPLE
-from data.sequences import Sequences, round_up
-from data.vocabulary import Vocabulary
+from colloquy.base.files import UserError
+from colloquy.data import pickles, prepared
+from colloquy.data.batching import XLA_MULTIPLE
+from colloquy.data.sequences import Sequences, round_up
+from colloquy.data.vocabulary import Vocabulary
 
 READING, CHARACTERS = "reading.pkl", "characters.txt"
 SPLITS = ("train", "dev")
@@ -37,7 +39,9 @@ class Tokens:
         """
         words = [0, *vocabulary.encode(text.lower() for text in texts)]
         letters = Sequences.of([[], *(characters.encode(text[:WORD_CHARACTERS]) for text in texts)])
-        return cls(np.array(words, np.int32), letters.padded(np.arange(len(words)), WORD_CHARACTERS))
+        return cls(
+            np.array(words, np.int32), letters.padded(np.arange(len(words)), WORD_CHARACTERS)
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +52,8 @@ class ReadingSplit:
     contexts: Sequences  # tokens of every context of the dataset
     texts: list[str]  # their texts
     offsets: Sequences  # start and end of each of their tokens, in characters
-    articles: np.ndarray  # article of each context, int `(contexts,)`; 0 in a dataset that does not say
+    # article of each context, int `(contexts,)`; 0 in a dataset that does not say
+    articles: np.ndarray
     ids: list[str]
     context: np.ndarray  # index of each question's context, int `(questions,)`
     questions: Sequences  # their tokens
@@ -67,22 +72,29 @@ class ReadingSplit:
     def collate(self, rows, max_context=None, max_question=None, multiple=1):
         """Makes a batch of questions; sizes are rounded up to `multiple`, with XLA some to more.
 
-        Returns the dict that `models.bidaf.BiDAF` takes, and int32 `(B, A, 2)`, first and last words of the answers
-        within the words that are read, padded with -1: the first `max_context` or `max_question`; `None`: all.
+        Returns the dict that `models.bidaf.BiDAF` takes, and int32 `(B, A, 2)`, first and last
+        words of the answers within the words that are read, padded with -1: the first `max_context`
+        or `max_question`; `None`: all.
         """
 
         def first_words(sequences, numbers, limit):
-            return sequences.padded(numbers, sequences.width(numbers, limit, multiple), limit, keep="first")
+            return sequences.padded(
+                numbers, sequences.width(numbers, limit, multiple), limit, keep="first"
+            )
 
         context = first_words(self.contexts, self.context[rows], max_context)
         query = first_words(self.questions, rows, max_question)
-        distinct, number = np.unique(np.concatenate([[0], context.ravel(), query.ravel()]), return_inverse=True)
+        distinct, number = np.unique(
+            np.concatenate([[0], context.ravel(), query.ravel()]), return_inverse=True
+        )
         number = number[1:].astype(np.int32)
         tokens, answers = (2048, 16) if multiple > XLA_MULTIPLE else (16 * multiple, 1)
         distinct = np.pad(distinct, (0, round_up(len(distinct), tokens) - len(distinct)))
         read = max_context or context.shape[1]  # words; the width may be more, for it is rounded up
         spans = [[span for span in self.spans[row] if span[1] < read] for row in rows]
-        padded = np.full((len(rows), round_up(max([1, *map(len, spans)]), answers), 2), NO_SPAN, np.int32)
+        padded = np.full(
+            (len(rows), round_up(max([1, *map(len, spans)]), answers), 2), NO_SPAN, np.int32
+        )
         for row, found in enumerate(spans):
             padded[row, : len(found)] = np.array(found).reshape(-1, 2)
         inputs = {
@@ -94,10 +106,14 @@ class ReadingSplit:
         return inputs, padded
 
     def asked_of(self, rows, context):
-        """Some of the questions, each asked of another context; both arguments int `(questions,)`."""
+        """Some of the questions, each asked of another context; both arguments int
+        `(questions,)`.
+        """
         names = "ids", "answers", "spans", "question_texts"
         lists = {name: [getattr(self, name)[row] for row in rows] for name in names}
-        return dataclasses.replace(self, context=context, questions=self.questions.take(rows), **lists)
+        return dataclasses.replace(
+            self, context=context, questions=self.questions.take(rows), **lists
+        )
 
     def place(self, row, first, last):
         """Start and end, in characters, of a span of words of a question's context."""
@@ -117,14 +133,17 @@ class ReadingDataset(prepared.Dataset):
     vectors: np.ndarray  # word vectors, float32 `(vocabulary size + 1, D)`; row 0 is padding
     vocabulary: Vocabulary  # its words are lower case
     characters: Vocabulary
-    trained_words: int  # number of the vocabulary's last words whose vectors are made up and can be trained
+    # number of the vocabulary's last words whose vectors are made up and can be trained
+    trained_words: int
 
 
 def load_dataset(path):
     """Reads a prepared dataset; a missing or malformed file is a `UserError`."""
     path = pathlib.Path(path)
     facts = prepared.read_facts(path, "reading_comprehension")
-    vocabulary, characters = (prepared.read_vocabulary(path / name) for name in (prepared.VOCABULARY, CHARACTERS))
+    vocabulary, characters = (
+        prepared.read_vocabulary(path / name) for name in (prepared.VOCABULARY, CHARACTERS)
+    )
     vectors = prepared.read_embedding(path / prepared.VECTORS, vocabulary)
     data = pickles.load(path / READING)
     with prepared.checked(path / READING):
@@ -172,8 +191,18 @@ def _check(split):
         raise ValueError("offsets must be the start and the end of each token")
     for row, (places, text) in enumerate(zip(split.offsets.lists(), split.texts, strict=True)):
         if [0, *places, len(text)] != sorted([0, *places, len(text)]):
-            raise ValueError(f"offsets of context {row} must rise and end within its {len(text)} characters")
-    for id, spans, length in zip(split.ids, split.spans, split.contexts.lengths[split.context], strict=True):
+            raise ValueError(
+                f"offsets of context {row} must rise and end within its {len(text)} characters"
+            )
+    for id, spans, length in zip(
+        split.ids, split.spans, split.contexts.lengths[split.context], strict=True
+    ):
         numbers = [type(place) is int for span in spans for place in span]
-        if not numbers or not all(numbers) or not all(0 <= first <= last < length for first, last in spans):
-            raise ValueError(f"question {id:.60}: spans must be whole numbers within its {length} words")
+        if (
+            not numbers
+            or not all(numbers)
+            or not all(0 <= first <= last < length for first, last in spans)
+        ):
+            raise ValueError(
+                f"question {id:.60}: spans must be whole numbers within its {length} words"
+            )

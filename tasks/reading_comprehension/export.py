@@ -1,17 +1,19 @@
-"""The SavedModel of a reader: takes passages and questions as strings, returns answers and their places.
+"""The SavedModel of a reader: takes passages and questions as strings, returns answers and their
+places.
 
-Letters: B questions   T context words   J query words   N distinct tokens   L characters   K answers
+Letters: B questions   T context words   J query words   N distinct tokens   L characters   K
+answers
 """
 
 import tensorflow as tf
 
-from data.vocabulary import WordIds
-from engine.export import after, archive_of, of_shape
-from layers.masking import LOWEST, MASKED_LOGIT
-from models.bidaf import best_spans
-from tasks.reading_comprehension.data import WORD_CHARACTERS
-from tasks.reading_comprehension.predictor import BEST, SPANS
-from tasks.reading_comprehension.scoring import MAX_LENGTH
+from colloquy.data.vocabulary import WordIds
+from colloquy.engine.export import after, archive_of, of_shape
+from colloquy.layers.masking import LOWEST, MASKED_LOGIT
+from colloquy.models.bidaf import best_spans
+from colloquy.tasks.reading_comprehension.data import WORD_CHARACTERS
+from colloquy.tasks.reading_comprehension.predictor import BEST, SPANS
+from colloquy.tasks.reading_comprehension.scoring import MAX_LENGTH
 
 ROOM = 1 + SPANS // MAX_LENGTH  # words of the shortest context, which has that many spans
 NO_SCORE = tf.float32.min  # finite, because JSON knows no infinity
@@ -22,22 +24,27 @@ TOKEN = (
     r"|[\p{L}\p{N}_][\p{L}\p{N}_\x{0300}-\x{036F}]*"
     r"|[^\p{L}\p{N}_\s\p{Z}\x{0B}\x{1C}-\x{1F}\x{85}]"
 )
-BEGIN, END = "\x02", "\x03"  # put round each token; where a text has them, they count as another sign
+# put round each token; where a text has them, they count as another sign
+BEGIN, END = "\x02", "\x03"
 
 
 class ReadingText:
-    """Makes the model's inputs out of strings, as prepare.py and `ReadingSplit.collate` do, by the `Vocabulary` of
-    lower-case words and that of characters."""
+    """Makes the model's inputs out of strings, as prepare.py and `ReadingSplit.collate` do, by the
+    `Vocabulary` of lower-case words and that of characters."""
 
     def __init__(self, vocabulary, characters):
         self.words, self.characters = map(WordIds, (vocabulary, characters))
 
     def tokens(self, texts):
-        """The tokens of each text, string `(B,)`, and their starts and ends in characters: ragged `(B, None)`."""
+        """The tokens of each text, string `(B,)`, and their starts and ends in characters: ragged
+        `(B, None)`.
+        """
         texts = tf.strings.regex_replace(texts, f"[{BEGIN}{END}]", "\x01")
         marked = tf.strings.regex_replace(texts, TOKEN, BEGIN + r"\0" + END)
         pieces = tf.strings.split(marked, END)[:, :-1]  # text before a token, BEGIN, the token
-        tokens = tf.ragged.map_flat_values(tf.strings.regex_replace, pieces, f"(?s)^[^{BEGIN}]*{BEGIN}", "")
+        tokens = tf.ragged.map_flat_values(
+            tf.strings.regex_replace, pieces, f"(?s)^[^{BEGIN}]*{BEGIN}", ""
+        )
         lengths = tf.ragged.map_flat_values(_length, pieces) - 1
         dense = tf.cumsum(lengths.to_tensor(), axis=1)
         ends = tf.RaggedTensor.from_tensor(dense, lengths=lengths.row_lengths())
@@ -49,7 +56,9 @@ class ReadingText:
         distinct, number = tf.unique(flat)  # "" is no token, so number 0 is padding's alone
         split = tf.strings.unicode_split(distinct, "UTF-8")[:, :WORD_CHARACTERS]
         characters = tf.ragged.map_flat_values(self.characters, split)
-        words = tf.concat([[0], self.words(tf.strings.lower(distinct[1:], encoding="utf-8"))], axis=0)
+        words = tf.concat(
+            [[0], self.words(tf.strings.lower(distinct[1:], encoding="utf-8"))], axis=0
+        )
         cut = 1 + tf.size(context.flat_values)
         return {
             "words": words,
@@ -64,28 +73,39 @@ def reading_archive(model, vocabulary, characters):
 
         passage      string (B,)     UTF-8; anything else is refused
         question     string (B,)
-     -> answer       string (B,)     the best part of the passage; "" if the passage or the question has no word
-        start, end   int32 (B,)      its place in the passage, in characters; -1 for none
-        score        float32 (B,)    sum of two logits, comparable between passages; the lowest float32 for none
-        probability  float32 (B,)    `p1 p2` within the passage; 0 for none
+     -> answer       string (B,)     the best part of the passage; "" if the passage or the question
+        has no word start, end   int32 (B,)      its place in the passage, in characters; -1 for
+        none score        float32 (B,)    sum of two logits, comparable between passages; the lowest
+        float32 for none probability  float32 (B,)    `p1 p2` within the passage; 0 for none
 
-    These are the names and values of `predictor.Found`. `n_best_answer` and so on, `(B, K)`, are those of its `n_best`,
-    answers that share no word. `vocabulary` and `characters` are those of the model's words and characters.
+    These are the names and values of `predictor.Found`. `n_best_answer` and so on, `(B, K)`, are
+    those of its `n_best`, answers that share no word. `vocabulary` and `characters` are those of
+    the model's words and characters.
     """
     text = ReadingText(vocabulary, characters)
 
     def answer(passage, question):
         passage, question = of_shape(passage, "passage", "B"), of_shape(question, "question", "B")
-        valid = tf.strings.unicode_transcode(passage, "UTF-8", "UTF-8")  # with U+FFFD for what is no UTF-8
+        # with U+FFFD for what is no UTF-8
+        valid = tf.strings.unicode_transcode(passage, "UTF-8", "UTF-8")
         same = tf.debugging.assert_equal
         checks = [
-            same(valid == passage, True, "passage must be UTF-8: places in other bytes have no meaning"),
-            same(tf.shape(passage), tf.shape(question), "passage and question must be equally many"),
+            same(
+                valid == passage,
+                True,
+                "passage must be UTF-8: places in other bytes have no meaning",
+            ),
+            same(
+                tf.shape(passage), tf.shape(question), "passage and question must be equally many"
+            ),
         ]
         passage, question = after(checks, passage, question)
         tokens, starts, ends = text.tokens(passage)
         query, _, _ = text.tokens(question)
-        logits, penalty = model(text.inputs(tokens, query), training=False), model.config.length_penalty
+        logits, penalty = (
+            model(text.inputs(tokens, query), training=False),
+            model.config.length_penalty,
+        )
         first, last, score = best_apart(*best_spans(logits, MAX_LENGTH, SPANS, penalty), BEST)
         real = tf.logical_and(score > LOWEST, (query.row_lengths() > 0)[:, None])
         first, last = tf.where(real, first, 0), tf.where(real, last, 0)
@@ -109,8 +129,8 @@ def reading_archive(model, vocabulary, characters):
 
 
 def best_apart(first, last, score, count):
-    """`predictor.best_apart` in a graph: of spans `(B, N)`, the best first, `count` that share no word, `(B, count)`;
-    their scores are below `LOWEST` where there are fewer."""
+    """`predictor.best_apart` in a graph: of spans `(B, N)`, the best first, `count` that share no
+    word, `(B, count)`; their scores are below `LOWEST` where there are fewer."""
     kept = []
     for _ in range(count):
         best = tf.argmax(score, axis=1)[:, None]

@@ -1,8 +1,8 @@
 """A reading comprehension model that answers plain text.
 
-A passage longer than training reads is read in overlapping windows: time grows with its length, memory does not.
-Windows are compared by their logits, not by their probabilities, which sum to 1 in each, also in one without an answer
-(Clark and Gardner 2018, section 3).
+A passage longer than training reads is read in overlapping windows: time grows with its length,
+memory does not. Windows are compared by their logits, not by their probabilities, which sum to 1 in
+each, also in one without an answer (Clark and Gardner 2018, section 3).
 
 Letters: T passage words   W words of a window   J question words
 """
@@ -15,19 +15,19 @@ import keras
 import numpy as np
 import scipy.special
 
-from base.config import Config
-from base.files import UserError
-from data.corpora.squad import TOKEN, tokenize
-from data.sequences import Sequences
-from data.vocabulary import Vocabulary
-from engine.parallel import compile_for_all_sizes
-from engine.predictor import Predictor, Size, attention_map, in_brackets
-from engine.task import check_fields
-from layers.masking import LOWEST
-from models.bidaf import best_spans
-from tasks.reading_comprehension.confidence import content_words, scale_of, shared_words
-from tasks.reading_comprehension.data import CHARACTERS, ReadingSplit, Tokens
-from tasks.reading_comprehension.scoring import MAX_LENGTH
+from colloquy.base.config import Config
+from colloquy.base.files import UserError
+from colloquy.data.corpora.squad import TOKEN, tokenize
+from colloquy.data.sequences import Sequences
+from colloquy.data.vocabulary import Vocabulary
+from colloquy.engine.parallel import compile_for_all_sizes
+from colloquy.engine.predictor import Predictor, Size, attention_map, in_brackets
+from colloquy.engine.task import check_fields
+from colloquy.layers.masking import LOWEST
+from colloquy.models.bidaf import best_spans
+from colloquy.tasks.reading_comprehension.confidence import content_words, scale_of, shared_words
+from colloquy.tasks.reading_comprehension.data import CHARACTERS, ReadingSplit, Tokens
+from colloquy.tasks.reading_comprehension.scoring import MAX_LENGTH
 
 BATCH_WORDS = 8000  # of the windows that are read at once, padding included, unless one has more
 ENCODING = 100  # words of a question that compare in the time that encoding a word takes
@@ -43,7 +43,9 @@ class Window(NamedTuple):
 
 
 class Span(NamedTuple):
-    """A possible answer: the sum of its two logits, its first and last words in the passage, where it was found."""
+    """A possible answer: the sum of its two logits, its first and last words in the passage, where
+    it was found.
+    """
 
     score: float
     first: int
@@ -52,9 +54,11 @@ class Span(NamedTuple):
 
 
 def windows_of(row, words, size, overlap):
-    """The windows of `size` words of a passage, its index `row`; the last one ends where the passage ends.
+    """The windows of `size` words of a passage, its index `row`; the last one ends where the
+    passage ends.
 
-    Neighbours share at least `overlap` words, fewer than `size`: an answer of at most this many is whole in a window.
+    Neighbours share at least `overlap` words, fewer than `size`: an answer of at most this many is
+        whole in a window.
 
     >>> [window[1:] for window in windows_of(0, 10, size=5, overlap=2)]
     [(0, 5), (3, 8), (5, 10)]
@@ -73,7 +77,9 @@ def best_apart(spans, count):
     """
     kept = []
     for span in sorted(spans, key=lambda span: (-span.score, span.first, span.last)):
-        if len(kept) < count and all(span.last < other.first or other.last < span.first for other in kept):
+        if len(kept) < count and all(
+            span.last < other.first or other.last < span.first for other in kept
+        ):
             kept.append(span)
     return kept
 
@@ -90,8 +96,8 @@ class Found(Config):
     probability: float
     """Its probability within the passage."""
     confidence: float | None
-    """The probability that it is correct, if the passage answers every second question: fitted to dev, see
-    `tasks.reading_comprehension.confidence`. Null in a run without that scale."""
+    """The probability that it is correct, if the passage answers every second question: fitted to
+    dev, see `tasks.reading_comprehension.confidence`. Null in a run without that scale."""
 
 
 class SpanReader(keras.Model):
@@ -107,7 +113,9 @@ class SpanReader(keras.Model):
 
 
 class ReadingComprehensionPredictor(Predictor):
-    """Finds the answer to a question in a passage, with the model of a run; a broken one is a `UserError`."""
+    """Finds the answer to a question in a passage, with the model of a run; a broken one is a
+    `UserError`.
+    """
 
     class Instance(Config):
         """A question about a text."""
@@ -120,7 +128,9 @@ class ReadingComprehensionPredictor(Predictor):
         """The best answer."""
 
         good: bool | None
-        """False if 95 % of the correct answers of dev had a higher confidence. Null without that scale."""
+        """False if 95 % of the correct answers of dev had a higher confidence. Null without that
+        scale.
+        """
         n_best: list[Found]
         """The best answers that share no word; the first is this one."""
         unknown_percent: float
@@ -145,16 +155,21 @@ class ReadingComprehensionPredictor(Predictor):
         return [self._answer(asked, row, *found) for row, found in enumerate(self._read(asked))]
 
     def size(self, instance):
-        """Like `Predictor`'s: a row for each window, which is encoded and compared with the question's words."""
+        """Like `Predictor`'s: a row for each window, which is encoded and compared with the
+        question's words.
+        """
         T, J = (len(tokenize(text)) for text in (instance.passage, instance.question))
         windows = windows_of(0, T, self.window, self.window // 4)
-        return Size({"passage": T, "question": J}, len(windows), (min(T, self.window) + J, ENCODING + J))
+        return Size(
+            {"passage": T, "question": J}, len(windows), (min(T, self.window) + J, ENCODING + J)
+        )
 
     def show(self, instance):
         """Like `Predictor`'s; words in brackets are read by their letters alone."""
         [answer] = self.answer([instance])
         read = [
-            (name, in_brackets([word.lower() for word in _words(text)], self.vocabulary)) for name, text in instance
+            (name, in_brackets([word.lower() for word in _words(text)], self.vocabulary))
+            for name, text in instance
         ]
         return read, [(each.score, each.answer) for each in answer.n_best]
 
@@ -171,7 +186,8 @@ class ReadingComprehensionPredictor(Predictor):
         return self._answer(asked, 0, spans, logits), maps
 
     def _flow(self, split, words, question):
-        """Attention between the words of a window and of the question, `a` and `b` of the paper's section
+        """Attention between the words of a window and of the question, `a` and `b` of the paper's
+        section
         2.4: C2Q a row per word of the window, Q2C one for the whole question."""
         flow, (inputs, _) = self.model.get_layer("attention_flow"), split.collate([0])
         S_TJ = np.asarray(flow.similarity(*self._encoder.predict_on_batch(inputs))[0], np.float64)
@@ -189,17 +205,26 @@ class ReadingComprehensionPredictor(Predictor):
 
     def _split(self, instances):
         """Questions on passages, a context each."""
-        passages, questions = ([getattr(each, name) for each in instances] for name in ("passage", "question"))
+        passages, questions = (
+            [getattr(each, name) for each in instances] for name in ("passage", "question")
+        )
         index, count = {}, len(instances)
         contexts, asked = (
-            Sequences.of([[index.setdefault(word, len(index) + 1) for word in _words(text)] for text in texts])
+            Sequences.of(
+                [
+                    [index.setdefault(word, len(index) + 1) for word in _words(text)]
+                    for text in texts
+                ]
+            )
             for texts in (passages, questions)
         )
         return ReadingSplit(
             tokens=Tokens.of(list(index), self.vocabulary, self.characters),
             contexts=contexts,
             texts=passages,
-            offsets=Sequences.of([[place for span in tokenize(text) for place in span] for text in passages]),
+            offsets=Sequences.of(
+                [[place for span in tokenize(text) for place in span] for text in passages]
+            ),
             articles=np.zeros(count, int),
             ids=[""] * count,
             context=np.arange(count),
@@ -210,9 +235,15 @@ class ReadingComprehensionPredictor(Predictor):
         )
 
     def _read(self, asked):
-        """Reads each passage: a list of its best spans, and `{window: logits of start and end, float64 (2, W)}`."""
+        """Reads each passage: a list of its best spans, and `{window: logits of start and end,
+        float64 (2, W)}`.
+        """
         read, lengths = [([], {}) for _ in asked.texts], enumerate(asked.contexts.lengths.tolist())
-        windows = [each for row, words in lengths for each in windows_of(row, words, self.window, self.window // 4)]
+        windows = [
+            each
+            for row, words in lengths
+            for each in windows_of(row, words, self.window, self.window // 4)
+        ]
         windows.sort(key=lambda window: window.end - window.first)
         size = max(1, BATCH_WORDS // self.window)
         for batch in (windows[start : start + size] for start in range(0, len(windows), size)):
@@ -227,7 +258,8 @@ class ReadingComprehensionPredictor(Predictor):
         return read
 
     def _answer(self, asked, row, spans, logits):
-        logits_2T = np.full((2, asked.contexts.lengths[row]), LOWEST)  # where windows overlap, the highest
+        # where windows overlap, the highest
+        logits_2T = np.full((2, asked.contexts.lengths[row]), LOWEST)
         for window, logits_2W in logits.items():
             part = logits_2T[:, window.first : window.end]
             np.maximum(part, logits_2W, out=part)
@@ -236,12 +268,24 @@ class ReadingComprehensionPredictor(Predictor):
         for score, first, last, window in best_apart(spans, BEST):
             start, end = asked.place(row, first, last)
             log_p = logits_2T[0, first] + logits_2T[1, last] - log_z
-            found = {"answer": asked.texts[row][start:end], "start": start, "end": end, "score": score}
-            words = (content_words(asked.tokens, each) for each in (question, passage[window.first : window.end]))
+            found = {
+                "answer": asked.texts[row][start:end],
+                "start": start,
+                "end": end,
+                "score": score,
+            }
+            words = (
+                content_words(asked.tokens, each)
+                for each in (question, passage[window.first : window.end])
+            )
             confidence = self.scale and self.scale.confidence(score, shared_words(*words))
             n_best.append(Found(**found, probability=float(np.exp(log_p)), confidence=confidence))
         good = self.scale and n_best[0].confidence >= self.scale.threshold
-        words = [word.lower() for text in (asked.texts[row], asked.question_texts[row]) for word in _words(text)]
+        words = [
+            word.lower()
+            for text in (asked.texts[row], asked.question_texts[row])
+            for word in _words(text)
+        ]
         ids = self.vocabulary.encode(word for word in words if any(map(str.isalnum, word)))
         unknown = round(100 * ids.count(self.vocabulary.unk_id) / max(len(ids), 1), 1)
         return self.Answer(**dict(n_best[0]), good=good, n_best=n_best, unknown_percent=unknown)

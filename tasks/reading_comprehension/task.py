@@ -8,21 +8,27 @@ import keras
 import numpy as np
 from pydantic import Field
 
-from base.config import Positive, with_defaults
-from base.files import UserError
-from data.batching import batches_by_size
-from data.samples.reading_comprehension import write_squad
-from data.text_files import read_json
-from data.vocabulary import Vocabulary
-from engine import task
-from engine.evaluate import mean_of_logits, print_record
-from engine.optimizers import averaging, linear_decay
-from metrics.reading_comprehension import METRICS
-from tasks.reading_comprehension.confidence import measure_confidence
-from tasks.reading_comprehension.data import CHARACTERS, load_dataset
-from tasks.reading_comprehension.predictor import ReadingComprehensionPredictor
-from tasks.reading_comprehension.prepare import Settings, prepare
-from tasks.reading_comprehension.scoring import answers, by_first_word, predict, record_of, span_loss
+from colloquy.base.config import Positive, with_defaults
+from colloquy.base.files import UserError
+from colloquy.data.batching import batches_by_size
+from colloquy.data.samples.reading_comprehension import write_squad
+from colloquy.data.text_files import read_json
+from colloquy.data.vocabulary import Vocabulary
+from colloquy.engine import task
+from colloquy.engine.evaluate import mean_of_logits, print_record
+from colloquy.engine.optimizers import averaging, linear_decay
+from colloquy.metrics.reading_comprehension import METRICS
+from colloquy.tasks.reading_comprehension.confidence import measure_confidence
+from colloquy.tasks.reading_comprehension.data import CHARACTERS, load_dataset
+from colloquy.tasks.reading_comprehension.predictor import ReadingComprehensionPredictor
+from colloquy.tasks.reading_comprehension.prepare import Settings, prepare
+from colloquy.tasks.reading_comprehension.scoring import (
+    answers,
+    by_first_word,
+    predict,
+    record_of,
+    span_loss,
+)
 
 
 class Training(with_defaults(task.Training, epochs=12.0, batch_size=60)):
@@ -31,9 +37,13 @@ class Training(with_defaults(task.Training, epochs=12.0, batch_size=60)):
     optimizer: Literal["adam", "adadelta"] = "adam"
     """`adam`, or the paper's `adadelta`, whose learning rate there is 0.5."""
     decay: Annotated[float, Field(ge=0, le=1)] = 1.0
-    """The learning rate decays linearly to this fraction of the initial one over the epochs; 1: not at all."""
+    """The learning rate decays linearly to this fraction of the initial one over the epochs; 1: not
+    at all.
+    """
     ema: Annotated[float, Field(ge=0, lt=1)] = 0.999
-    """Decay of the moving averages of all weights, which validation and evaluation use; 0: none are kept."""
+    """Decay of the moving averages of all weights, which validation and evaluation use; 0: none are
+    kept.
+    """
     max_context: Positive = 400
     """Words of a context that training reads; a question with its answer after them is left out."""
     max_question: Positive = 30
@@ -48,7 +58,10 @@ class ReadingComprehensionTask(task.Task):
     groupings = ("question", "confidence")
     headline = METRICS
     export_call = ("found = model.answer", ("answer", "start", "score"))
-    export_instance = {"passage": "Ann lives in Rome. Bob lives in Paris.", "question": "Where does Bob live?"}
+    export_instance = {
+        "passage": "Ann lives in Rome. Bob lives in Paris.",
+        "question": "Where does Bob live?",
+    }
     load_dataset = staticmethod(load_dataset)
     average = staticmethod(mean_of_logits)
     predictor = ReadingComprehensionPredictor
@@ -62,7 +75,11 @@ class ReadingComprehensionTask(task.Task):
 
     def config_fields(self, dataset):
         rows, dimension = dataset.vectors.shape
-        return {"vocabulary_size": rows - 1, "embedding_dim": dimension, "characters": len(dataset.characters)}
+        return {
+            "vocabulary_size": rows - 1,
+            "embedding_dim": dimension,
+            "characters": len(dataset.characters),
+        }
 
     def derived_fields(self, dataset):
         return {"trained_words": dataset.trained_words}
@@ -77,7 +94,8 @@ class ReadingComprehensionTask(task.Task):
         given |= averaging(training.ema)
         if training.optimizer == "adam":
             return keras.optimizers.Adam(schedule, **given)
-        return keras.optimizers.Adadelta(schedule, epsilon=1e-8, **given)  # that of the authors' TensorFlow 1
+        # that of the authors' TensorFlow 1
+        return keras.optimizers.Adadelta(schedule, epsilon=1e-8, **given)
 
     def loss(self, training):
         return span_loss
@@ -87,7 +105,10 @@ class ReadingComprehensionTask(task.Task):
         ends = np.array([min(last for _, last in spans) for spans in split.spans])
         rows = np.flatnonzero(ends < training.max_context)
         limits = training.max_context, training.max_question
-        return [(rows[batch], *limits) for batch in batches_by_size(split.sizes[rows], training.batch_size, rng)]
+        return [
+            (rows[batch], *limits)
+            for batch in batches_by_size(split.sizes[rows], training.batch_size, rng)
+        ]
 
     def collate(self, split, config, batch, length_multiple):
         rows, max_context, max_question = batch
@@ -102,16 +123,19 @@ class ReadingComprehensionTask(task.Task):
     def measure(self, model, dataset, split, run, baselines=True, progress=iter, length_multiple=4):
         """Scores a split for evaluate.py, see `engine.task.Task.measure`.
 
-        The baseline is the first words of the context, the median length of an answer. On dev, `confidence` is the
-        scale of a predictor's scores, see `tasks.reading_comprehension.confidence`. The answers are one
-        line, `{question id: text}` as the official script reads it.
+        The baseline is the first words of the context, the median length of an answer. On dev,
+        `confidence` is the scale of a predictor's scores, see
+        `tasks.reading_comprehension.confidence`. The answers are one line, `{question id: text}` as
+        the official script reads it.
         """
         questions = dataset.splits[split]
         spans, _ = predict(model, questions, progress=progress, length_multiple=length_multiple)
         found = answers(questions, spans)
         record = record_of(questions, found) | {"answers": [json.dumps(found, ensure_ascii=False)]}
         if baselines:
-            length = int(np.median([last - first for spans in questions.spans for first, last in spans]))
+            length = int(
+                np.median([last - first for spans in questions.spans for first, last in spans])
+            )
             ends = np.minimum(length, questions.sizes[:, 0] - 1)
             first_words = answers(questions, np.stack([np.zeros_like(ends), ends], axis=1))
             record["baselines"] = {"first words": record_of(questions, first_words)["metrics"]}
@@ -120,7 +144,8 @@ class ReadingComprehensionTask(task.Task):
         return record
 
     def metrics_by(self, model, dataset, split, groupings, progress=iter, length_multiple=4):
-        """By the first word of the question, as the paper's figure of question types, or by confidence, a reliability
+        """By the first word of the question, as the paper's figure of question types, or by
+        confidence, a reliability
         diagram: see `tasks.reading_comprehension.confidence.measure_confidence`."""
         questions, found = dataset.splits[split], {}
         if "question" in groupings:
@@ -129,22 +154,30 @@ class ReadingComprehensionTask(task.Task):
         if "confidence" in groupings:
             _, found["confidence"] = measure_confidence(model, questions, length_multiple)
             if not found["confidence"]:
-                raise UserError(f"{dataset.path}: expected higher scores of correct answers in the split {split}")
+                raise UserError(
+                    f"{dataset.path}: expected higher scores of correct answers in the split {split}"
+                )
         return found
 
     def evaluate_predictions(self, path, data, split="dev"):
-        """Scores a file of answers to a prepared dataset, JSON `{question id: answer}` as the official script of SQuAD
-        reads it; prints a table and returns the record. A malformed file is a `UserError`."""
+        """Scores a file of answers to a prepared dataset, JSON `{question id: answer}` as the
+        official script of SQuAD reads it; prints a table and returns the record. A malformed file
+        is a `UserError`."""
         dataset = self.load_dataset(data)
         if not len(dataset.splits.get(split, ())):
             raise UserError(f"{dataset.path} has no examples in the split {split}")
         predictions = read_json(path)
-        if not isinstance(predictions, dict) or not all(isinstance(text, str) for text in predictions.values()):
+        if not isinstance(predictions, dict) or not all(
+            isinstance(text, str) for text in predictions.values()
+        ):
             raise UserError(f"{path}: expected an object {{question id: answer}} of texts")
         questions = dataset.splits[split]
         missing = sum(id not in predictions for id in questions.ids)
         if missing:
-            print(f"{path}: {missing:,} of {len(questions):,} questions have no answer and count 0", file=sys.stderr)
+            print(
+                f"{path}: {missing:,} of {len(questions):,} questions have no answer and count 0",
+                file=sys.stderr,
+            )
         record = record_of(questions, predictions)
         print_record(str(path), self, dataset, split, record)
         return record
@@ -154,10 +187,14 @@ class ReadingComprehensionTask(task.Task):
         return f"{counts['questions']:,} questions on {counts['contexts']:,} contexts", None
 
     def example(self, dataset, split, number):
-        instance = {"passage": split.texts[split.context[number]], "question": split.question_texts[number]}
+        instance = {
+            "passage": split.texts[split.context[number]],
+            "question": split.question_texts[number],
+        }
         return {"instance": instance, "expected": split.answers[number]}
 
     def export_archive(self, run, model, vocabulary):
-        from tasks.reading_comprehension.export import reading_archive  # needs TensorFlow, whatever Keras's backend
+        # needs TensorFlow, whatever Keras's backend
+        from colloquy.tasks.reading_comprehension.export import reading_archive
 
         return reading_archive(model, vocabulary, Vocabulary.load(run.path / CHARACTERS))

@@ -1,15 +1,19 @@
-"""A chat with a response-selection model, which answers with responses of an index, or ranks the user's own answers."""
+"""A chat with a response-selection model, which answers with responses of an index, or ranks the
+user's own answers.
+"""
 
-from data.text_files import read_lines
-from engine.chat import Chat, Note
-from tasks.selection.retrieval.answers import answers_of, as_written, ranked
-from tasks.selection.retrieval.index import Hit, RetrievalIndex
+from colloquy.data.text_files import read_lines
+from colloquy.engine.chat import Chat, Note
+from colloquy.tasks.selection.retrieval.answers import answers_of, as_written, ranked
+from colloquy.tasks.selection.retrieval.index import Hit, RetrievalIndex
 
 SHOWN = 5
 
 
 class SelectionChat(Chat):
-    """One conversation, with answers of the index in a directory, or of a UTF-8 file with one per line."""
+    """One conversation, with answers of the index in a directory, or of a UTF-8 file with one per
+    line.
+    """
 
     HELP = "/more N         shows the N best answers, the numbers that order them, and where they come from"
 
@@ -27,10 +31,14 @@ class SelectionChat(Chat):
             found = answers_of(self.predictor, self.index, turns)
         else:
             found = ranked(self.predictor, turns, self.candidates)
-        self.said, self.found, self.last = turns, found, None  # only now: it may have been interrupted
+        # only now: it may have been interrupted
+        self.said, self.found, self.last = turns, found, None
         if not found:
             return [Note("[The index has no response with these words.]")]
-        self.said, self.last = [*turns, found[0].text], {"turns": turns, "candidates": [found[0].text]}
+        self.said, self.last = (
+            [*turns, found[0].text],
+            {"turns": turns, "candidates": [found[0].text]},
+        )
         return [self._shown(found[0].text)]
 
     def more(self, argument=""):
@@ -59,7 +67,9 @@ class SelectionChat(Chat):
         for place, word in enumerate(maps[0]["columns"]):
             weight, other = max((weights[place], other) for weights, other in rows)
             lines.append(f"{word:>20}  {weight:.2f}  {other}")
-        return "\n".join([*lines, "match with the best word of the turns that are read; the best of all is 1"])
+        return "\n".join(
+            [*lines, "match with the best word of the turns that are read; the best of all is 1"]
+        )
 
     def _shown(self, text):
         """A text of the index as people write it; the user's own candidates as they are."""

@@ -1,12 +1,13 @@
 """A prepared response-selection dataset: its files, read and checked.
 
-    data.pkl   (train, dev, test), each {"y": labels, "c": contexts, "r": responses} of word ids; each turn of a context
-               is followed by the id of `_EOS_`. DAM's release can train on it.
+    data.pkl   (train, dev, test), each {"y": labels, "c": contexts, "r": responses} of word ids;
+               each turn of a context is followed by the id of `_EOS_`. DAM's release can train on
+               it.
     arrays/    The same as flat arrays, `SPLIT.NAME.npy`, which are mapped into memory:
-               ids                                 words of all turns and responses in corpus order, uint16 or uint32
-               turn_starts, turn_lengths           turns of all contexts, within `ids`
-               context_start, context_turns        first turn of each context, number of its turns
-               response_starts, response_lengths   response of each line, within `ids`
+               ids                                 words of all turns and responses in corpus order,
+               uint16 or uint32 turn_starts, turn_lengths           turns of all contexts, within
+               `ids` context_start, context_turns        first turn of each context, number of its
+               turns response_starts, response_lengths   response of each line, within `ids`
                context, label                      context of each line; 1 positive, 0 negative
 
 See `data.prepared` for the other files.
@@ -21,23 +22,41 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from base.config import Config, Positive
-from base.files import UserError
-from data import pickles
-from data.flat_arrays import StoredArray
-from data.prepared import FACTS, VECTORS, VOCABULARY, Dataset, checked, read_facts, read_vectors
-from data.sequences import Sequences
-from data.text_files import validated
-from data.tokenizers import TOKENIZERS, WHITESPACE
-from data.vocabulary import Vocabulary
-from tasks.selection.recipes import PUBLISHED_CORPORA
-from tasks.selection.split import SelectionSplit
+from colloquy.base.config import Config, Positive
+from colloquy.base.files import UserError
+from colloquy.data import pickles
+from colloquy.data.flat_arrays import StoredArray
+from colloquy.data.prepared import (
+    FACTS,
+    VECTORS,
+    VOCABULARY,
+    Dataset,
+    checked,
+    read_facts,
+    read_vectors,
+)
+from colloquy.data.sequences import Sequences
+from colloquy.data.text_files import validated
+from colloquy.data.tokenizers import TOKENIZERS, WHITESPACE
+from colloquy.data.vocabulary import Vocabulary
+from colloquy.tasks.selection.recipes import PUBLISHED_CORPORA
+from colloquy.tasks.selection.split import SelectionSplit
 
 DATA, ARRAYS, WORD2ID = "data.pkl", "arrays", "word2id"
 SPLITS = ("train", "dev", "test")
 TYPES = {
-    **{"turn_starts": "int64", "turn_lengths": "int32", "context_start": "int64", "context_turns": "int32"},
-    **{"response_starts": "int64", "response_lengths": "int32", "context": "int32", "label": "int32"},
+    **{
+        "turn_starts": "int64",
+        "turn_lengths": "int32",
+        "context_start": "int64",
+        "context_turns": "int32",
+    },
+    **{
+        "response_starts": "int64",
+        "response_lengths": "int32",
+        "context": "int32",
+        "label": "int32",
+    },
 }
 """The arrays of a split, but for `ids`."""
 LABELS = {0: 0, 1: 1, "0": 0, "1": 1}
@@ -64,7 +83,9 @@ class Facts(Config):
 
 def facts_of(found, file):
     """The `Facts` in the JSON object of a file, as a dict; a wrong one is a `UserError`."""
-    return validated(file, Facts, {name: found[name] for name in Facts.model_fields.keys() & found.keys()}).to_json()
+    return validated(
+        file, Facts, {name: found[name] for name in Facts.model_fields.keys() & found.keys()}
+    ).to_json()
 
 
 def text_settings(run):
@@ -74,7 +95,9 @@ def text_settings(run):
 
 @dataclasses.dataclass(frozen=True)
 class SelectionDataset(Dataset):
-    """A prepared directory: `splits` has `train`, `dev` and `test`, each a `SelectionSplit`; see also `Facts`."""
+    """A prepared directory: `splits` has `train`, `dev` and `test`, each a `SelectionSplit`; see
+    also `Facts`.
+    """
 
     vectors: np.ndarray  # word vectors, float32 `(vocabulary size + 1, D)`; row 0 is padding
     vocabulary: Vocabulary | None  # `None` for the release's published files, which lack one
@@ -88,10 +111,12 @@ class SelectionDataset(Dataset):
 
 
 def load_dataset(path, eos_id=None, name=None):
-    """Reads a prepared directory; a `UserError` if a file is missing or malformed, or files contradict each other.
+    """Reads a prepared directory; a `UserError` if a file is missing or malformed, or files
+    contradict each other.
 
-    `eos_id` is needed where there is no `dataset.json`; else it must agree. `name` is that of the corpus, by default of
-    `dataset.json` or the directory; that of a published corpus implies its `eos_id`.
+    `eos_id` is needed where there is no `dataset.json`; else it must agree. `name` is that of the
+    corpus, by default of `dataset.json` or the directory; that of a published corpus implies its
+    `eos_id`.
     """
     path = pathlib.Path(path)
     if not path.is_dir():
@@ -105,7 +130,9 @@ def load_dataset(path, eos_id=None, name=None):
         how = "give --eos_id, or --name=ubuntu-v1 (28270) or --name=douban (1) for the release's files"
         raise UserError(f"{path} lacks {FACTS} with the id of _EOS_: {how}")
     if None not in (stated, eos_id) and stated != eos_id:
-        raise UserError(f"{path / FACTS} says that the id of _EOS_ is {stated!r:.20}. Received: {eos_id}")
+        raise UserError(
+            f"{path / FACTS} says that the id of _EOS_ is {stated!r:.20}. Received: {eos_id}"
+        )
     eos_id = facts["eos_id"] = eos_id if stated is None else stated
     if not 0 < eos_id < len(vectors):
         wrong = f"expected an id of _EOS_ from 1 to {len(vectors) - 1}. Received: {reprlib.repr(eos_id)}"
@@ -117,10 +144,16 @@ def load_dataset(path, eos_id=None, name=None):
     else:
         data = pickles.load(path / DATA)
         if not isinstance(data, (tuple, list)) or len(data) != len(SPLITS):
-            raise UserError(f"{path / DATA}: expected a tuple (train, dev, test). Received: {type(data)}")
+            raise UserError(
+                f"{path / DATA}: expected a tuple (train, dev, test). Received: {type(data)}"
+            )
         lists = zip(SPLITS, data, strict=True)
-        splits = {name: _split_of(path / DATA, name, of_split, eos_id, words) for name, of_split in lists}
-    return SelectionDataset(path, name or found.get("name", path.name), splits, vectors, vocabulary, **facts)
+        splits = {
+            name: _split_of(path / DATA, name, of_split, eos_id, words) for name, of_split in lists
+        }
+    return SelectionDataset(
+        path, name or found.get("name", path.name), splits, vectors, vocabulary, **facts
+    )
 
 
 def _vocabulary(path, eos_id, shape):
@@ -128,11 +161,17 @@ def _vocabulary(path, eos_id, shape):
     file = next((path / name for name in (VOCABULARY, WORD2ID) if (path / name).is_file()), None)
     if file is None:
         return None
-    vocabulary = Vocabulary.load(file) if file.name == VOCABULARY else Vocabulary.load_word2id(file, eos_id)
+    vocabulary = (
+        Vocabulary.load(file) if file.name == VOCABULARY else Vocabulary.load_word2id(file, eos_id)
+    )
     if vocabulary.eos_id != eos_id:
-        raise UserError(f"{file}: expected _EOS_ to be word {eos_id}. Received: word {vocabulary.eos_id}")
+        raise UserError(
+            f"{file}: expected _EOS_ to be word {eos_id}. Received: word {vocabulary.eos_id}"
+        )
     if len(vocabulary) + 1 != shape[0]:
-        expected = f"so {VECTORS} should have shape ({len(vocabulary) + 1}, dimension). Received: {shape}"
+        expected = (
+            f"so {VECTORS} should have shape ({len(vocabulary) + 1}, dimension). Received: {shape}"
+        )
         raise UserError(f"{path}: {file.name} has {len(vocabulary)} words, {expected}")
     return vocabulary
 
@@ -148,18 +187,24 @@ def _split_of(file, name, lists, eos_id, words):
     y, c, r = lists["y"], lists["c"], lists["r"]
     with checked(file, f"lists of ids in {name}"):
         if not len(y) == len(c) == len(r):
-            raise ValueError(f"y, c and r must be equally long. Received: {len(y)}, {len(c)}, {len(r)}")
+            raise ValueError(
+                f"y, c and r must be equally long. Received: {len(y)}, {len(c)}, {len(r)}"
+            )
         labels = [LABELS.get(label) if isinstance(label, Hashable) else None for label in y]
         if None in labels:
             wrong = reprlib.repr(y[labels.index(None)])
-            raise UserError(f"{file}: expected the labels of {name} to be 0 or 1. Received: {wrong}")
+            raise UserError(
+                f"{file}: expected the labels of {name} to be 0 or 1. Received: {wrong}"
+            )
         split = SelectionSplit.of(c, r, labels, eos_id)
     for ids in (split.turns.ids, split.responses.ids):
         if len(ids) and not 0 <= ids.min() <= ids.max() < words:
             held = f"{name} holds ids from {ids.min()} to {ids.max()}"
             raise UserError(f"{file}: {held}, but {VECTORS} has rows 0 to {words - 1}")
     if len(c) and not (split.turns.ids == eos_id).any():
-        raise UserError(f"{file}: expected contexts of {name} to hold the id of _EOS_. Received: {eos_id}")
+        raise UserError(
+            f"{file}: expected contexts of {name} to hold the id of _EOS_. Received: {eos_id}"
+        )
     return split
 
 
@@ -168,7 +213,8 @@ def path_of(directory, split, name):
 
 
 def read_split(directory, split, words, ids="ids"):
-    """Maps the arrays of a split, whose `ids` are below `words`, into memory, after one pass over them.
+    """Maps the arrays of a split, whose `ids` are below `words`, into memory, after one pass over
+    them.
 
     A `UserError` if a file is missing, or arrays contradict each other.
     """
@@ -176,7 +222,9 @@ def read_split(directory, split, words, ids="ids"):
     for name, array in found.items():
         expected = [TYPES[name]] if name in TYPES else ["uint16", "uint32"]
         if array.dtype not in expected:
-            raise UserError(f"{array.path}: expected {' or '.join(expected)}. Received: {array.dtype}")
+            raise UserError(
+                f"{array.path}: expected {' or '.join(expected)}. Received: {array.dtype}"
+            )
     for name in ("response_starts", "label"):
         _check_length(found[name], found["context"])
     _check_range(found[ids], words)
@@ -186,7 +234,10 @@ def read_split(directory, split, words, ids="ids"):
     for starts, lengths, of in [*lists, ("context_start", "context_turns", "turn_starts")]:
         _check_places(found[starts], found[lengths], len(found[of]))
     arrays = {name: array.mapped() for name, array in found.items()}
-    turns, responses = (Sequences(*(arrays[name] for name in (of, starts, lengths))) for starts, lengths, of in lists)
+    turns, responses = (
+        Sequences(*(arrays[name] for name in (of, starts, lengths)))
+        for starts, lengths, of in lists
+    )
     lines = {name: arrays[name] for name in ("context_start", "context_turns", "context", "label")}
     return SelectionSplit(turns=turns, responses=responses, **lines)
 
@@ -213,7 +264,11 @@ def _check_places(starts, lengths, limit):
     _check_length(starts, lengths)
     _check_range(lengths, limit + 1)
     for place, first in starts.blocks():
-        wrong = (first < 0) | (first > limit - lengths.read(place, place + len(first)).astype(np.int64))
+        wrong = (first < 0) | (
+            first > limit - lengths.read(place, place + len(first)).astype(np.int64)
+        )
         if wrong.any():
             expected = f"lists in {limit} numbers"
-            raise UserError(f"{starts.path}: expected {expected}. Received: one that starts at {first[wrong][0]}")
+            raise UserError(
+                f"{starts.path}: expected {expected}. Received: one that starts at {first[wrong][0]}"
+            )

@@ -5,9 +5,9 @@ Letters: B batch   N candidates of a context   T turns   K words
 
 import tensorflow as tf
 
-from data.tokenizers import GraphTokenizer
-from data.vocabulary import WordIds
-from engine.export import after, archive_of, of_shape
+from colloquy.data.tokenizers import GraphTokenizer
+from colloquy.data.vocabulary import WordIds
+from colloquy.engine.export import after, archive_of, of_shape
 
 NO_SCORE = -1.0  # of a missing candidate: no sigmoid is negative
 NO_LOGIT = tf.float32.min  # finite, because JSON knows no infinity
@@ -16,14 +16,14 @@ NO_LOGIT = tf.float32.min  # finite, because JSON knows no infinity
 def selection_archive(model, vocabulary, text):
     """The endpoints of a response-selection model, a `keras.export.ExportArchive`.
 
-    Texts are split into words by the tokenizer of the run's dataset (`prepare.py --tokenizer`): most take raw text as
-    people write it; `whitespace` takes words separated by ASCII white space, written as in the run's corpus (case,
-    punctuation), and its bytes need not be UTF-8. A word that the vocabulary lacks is `_UNK_`, and so is a literal
-    `_EOS_`.
+    Texts are split into words by the tokenizer of the run's dataset (`prepare.py --tokenizer`):
+    most take raw text as people write it; `whitespace` takes words separated by ASCII white space,
+    written as in the run's corpus (case, punctuation), and its bytes need not be UTF-8. A word that
+    the vocabulary lacks is `_UNK_`, and so is a literal `_EOS_`.
 
         score (also `serving_default`)
-            turns       string (B, T)   the context, oldest turn first, filled up with "" at the end; an empty turn is
-                                        " ", or "" before another
+            turns       string (B, T)   the context, oldest turn first, filled up with "" at the
+                                        end; an empty turn is " ", or "" before another
             response    string (B,)     "" is a response without words
          -> logit       float32 (B,)
             score       float32 (B,)    its sigmoid
@@ -32,8 +32,8 @@ def selection_archive(model, vocabulary, text):
             candidates  string (B, N)   "" is no candidate; " " is a response without words
          -> logits      float32 (B, N)  the lowest float32 where there is no candidate
             scores      float32 (B, N)  -1 where there is no candidate
-            order       int32 (B, N)    the candidates' places in their row, best first; equal ones in the order given,
-                                        missing ones last
+            order       int32 (B, N)    the candidates' places in their row, best first; equal ones
+                                        in the order given, missing ones last
 
     Args:
         model: Takes `{"turns", "responses"}`, returns logits `(B, N)`; has a `config`.
@@ -84,9 +84,17 @@ def _logits(model, ids, split, turns, candidates):
         yield _ids(candidates, ids, split, max_words, full_size)
 
     full_size = config.masking == "release"  # padding counts there, so it must be complete
-    inputs = dict(zip(("turns", "responses"), ids_of(config.max_turns, config.max_words, full_size), strict=True))
+    inputs = dict(
+        zip(
+            ("turns", "responses"),
+            ids_of(config.max_turns, config.max_words, full_size),
+            strict=True,
+        )
+    )
     if lexical := getattr(config, "lexical", None):
-        inputs |= zip(("context", "candidates"), ids_of(lexical.turns, lexical.words, False), strict=True)
+        inputs |= zip(
+            ("context", "candidates"), ids_of(lexical.turns, lexical.words, False), strict=True
+        )
     return model(inputs, training=False)[:B, :N]
 
 
@@ -103,7 +111,9 @@ def _last_turns(turns, max_turns, full_size):
 
 
 def _ids(texts, ids, split, max_words, full_size):
-    """The ids of the last words of strings of any shape: int32 of that shape and an axis of words, 0 = padding."""
+    """The ids of the last words of strings of any shape: int32 of that shape and an axis of words,
+    0 = padding.
+    """
     words = split(tf.reshape(texts, [-1]))[:, -max_words:]
     found = tf.ragged.map_flat_values(ids, words).to_tensor(shape=(None, max_words))
     if not full_size:

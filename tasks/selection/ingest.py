@@ -1,6 +1,8 @@
-"""The lines of a corpus as the flat arrays of `tasks.selection.data`, with words numbered in order of appearance.
+"""The lines of a corpus as the flat arrays of `tasks.selection.data`, with words numbered in order
+of appearance.
 
-A file is read block by block. A block depends on nothing but its own lines, so other processes can read it.
+A file is read block by block. A block depends on nothing but its own lines, so other processes can
+read it.
 """
 
 import collections
@@ -10,22 +12,34 @@ import itertools
 
 import numpy as np
 
-from base.files import UserError
-from data.flat_arrays import BLOCK, GrowingArray, StoredArray, first_occurrences, flatten, numbering
-from data.text_files import Span
-from engine.cluster import Lost
-from tasks.selection.data import TYPES, path_of
+from colloquy.base.files import UserError
+from colloquy.data.flat_arrays import (
+    BLOCK,
+    GrowingArray,
+    StoredArray,
+    first_occurrences,
+    flatten,
+    numbering,
+)
+from colloquy.data.text_files import Span
+from colloquy.engine.cluster import Lost
+from colloquy.tasks.selection.data import TYPES, path_of
 
 SPOKEN = {"hash": "int64", "start": "int64", "length": "int32"}
-"""Of each utterance of the lines with label 1, those of a context once: hash of the text, place in `words`, length."""
+"""Of each utterance of the lines with label 1, those of a context once: hash of the text, place in
+`words`, length.
+"""
 NUMBERED = {"words": "uint32", **TYPES, **SPOKEN}
-"""All arrays of a split; `words` are numbers of words, in order of their first appearance in the corpus."""
+"""All arrays of a split; `words` are numbers of words, in order of their first appearance in the
+corpus.
+"""
 COUNTED_FROM = {
     **{"turn_starts": "words", "response_starts": "words", "start": "words"},
     **{"context_start": "turn_starts", "context": "context_start"},
 }
 """The array whose items each of these counts."""
-CACHED = 2**16  # texts whose words are cached: the turns of a conversation are repeated line after line
+# texts whose words are cached: the turns of a conversation are repeated line after line
+CACHED = 2**16
 SPAN = 2**25  # bytes of a file that one machine of a cluster reads at a time
 UTTERANCES = 2**16  # utterances whose words are in memory at once
 
@@ -33,8 +47,8 @@ UTTERANCES = 2**16  # utterances whose words are in memory at once
 def blocks_of(reader, file, tokenize, opener=open):
     """Reads the lines of a file in blocks of whole contexts; a malformed one is a `UserError`.
 
-    Yields `(words, arrays)`: the distinct words of a block in order of appearance, and its arrays, as if the file had
-    no other lines; `arrays["words"]` are places in `words`.
+    Yields `(words, arrays)`: the distinct words of a block in order of appearance, and its arrays,
+    as if the file had no other lines; `arrays["words"]` are places in `words`.
     """
     block = _Block(tokenize)
     for line in reader.read(file, opener):
@@ -46,14 +60,20 @@ def blocks_of(reader, file, tokenize, opener=open):
 
 
 def blocks_on_cluster(results, reader, file, tokenize):
-    """`blocks_of` by the machines of a cluster: `results` of `engine.cluster.on_cluster` of parts of the file."""
-    read_span = functools.partial(_blocks_of_span, reader=reader, file=file.resolve(), tokenize=tokenize)
+    """`blocks_of` by the machines of a cluster: `results` of `engine.cluster.on_cluster` of parts
+    of the file.
+    """
+    read_span = functools.partial(
+        _blocks_of_span, reader=reader, file=file.resolve(), tokenize=tokenize
+    )
     try:
         yield from results(read_span, reader.spans(file, SPAN))
     except Lost as error:
         for _ in reader.read(file):  # raises if a line is malformed
             pass
-        raise UserError(f"{file}: expected every machine of the Ray cluster to read it. Received: {error}") from error
+        raise UserError(
+            f"{file}: expected every machine of the Ray cluster to read it. Received: {error}"
+        ) from error
 
 
 def _blocks_of_span(span, **of):
@@ -62,11 +82,20 @@ def _blocks_of_span(span, **of):
 
 class _Block:
     def __init__(self, tokenize):
-        self.words, self.lists, self.turns, self.unspoken = numbering(), collections.defaultdict(list), None, []
-        self.numbers = functools.lru_cache(CACHED)(lambda text: [self.words[word] for word in tokenize(text)])
+        self.words, self.lists, self.turns, self.unspoken = (
+            numbering(),
+            collections.defaultdict(list),
+            None,
+            [],
+        )
+        self.numbers = functools.lru_cache(CACHED)(
+            lambda text: [self.words[word] for word in tokenize(text)]
+        )
 
     def finished(self):
-        return list(self.words), {name: np.array(self.lists[name], dtype) for name, dtype in NUMBERED.items()}
+        return list(self.words), {
+            name: np.array(self.lists[name], dtype) for name, dtype in NUMBERED.items()
+        }
 
     def add(self, line):
         lists = self.lists
@@ -93,7 +122,9 @@ class _Block:
 
 
 def write_blocks(blocks, directory, split, words):
-    """Writes the `blocks_of` a file into the arrays of a split; `words`: `data.flat_arrays.numbering` of the corpus."""
+    """Writes the `blocks_of` a file into the arrays of a split; `words`:
+    `data.flat_arrays.numbering` of the corpus.
+    """
     with contextlib.ExitStack() as stack:
         files = {
             name: stack.enter_context(GrowingArray(path_of(directory, split, name), dtype))
@@ -103,11 +134,14 @@ def write_blocks(blocks, directory, split, words):
             arrays["words"] = np.array([words[word] for word in found], np.uint32)[arrays["words"]]
             before = {name: len(file) for name, file in files.items()}
             for name, values in arrays.items():
-                files[name].write(values + before[COUNTED_FROM[name]] if name in COUNTED_FROM else values)
+                files[name].write(
+                    values + before[COUNTED_FROM[name]] if name in COUNTED_FROM else values
+                )
 
 
 def encode(directory, split, ids, unknown):
-    """Replaces the word numbers of a split by ids, and removes arrays that a prepared dataset does not have.
+    """Replaces the word numbers of a split by ids, and removes arrays that a prepared dataset does
+    not have.
 
     Returns the number of its words that are `unknown`, bool `(len(ids),)`.
     """
@@ -122,7 +156,9 @@ def encode(directory, split, ids, unknown):
 
 
 class Utterances:
-    """The distinct utterances of the training lines with label 1, in file order: an iterable of lists of words."""
+    """The distinct utterances of the training lines with label 1, in file order: an iterable of
+    lists of words.
+    """
 
     def __init__(self, directory, words):
         self._words = words
@@ -155,8 +191,8 @@ class Utterances:
 def conversations(split, words):
     """Yields the words of each conversation of a split whose ids are numbers of `words`.
 
-    A conversation is a context with its correct response. Lines are joined if a context is the previous one with its
-    response, or has another response to the same.
+    A conversation is a context with its correct response. Lines are joined if a context is the
+    previous one with its response, or has another response to the same.
     """
     spoken = []
     for line in np.flatnonzero(split.label == 1):

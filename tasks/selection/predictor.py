@@ -10,18 +10,20 @@ import keras
 import numpy as np
 from pydantic import field_validator
 
-from base.config import Config
-from base.files import UserError
-from data.tokenizers import words_of
-from engine.parallel import compile_for_all_sizes
-from engine.predictor import Predictor, Size, attention_map, in_brackets
-from engine.run import VOCABULARY
-from tasks.selection.data import text_settings
-from tasks.selection.scoring import score
-from tasks.selection.split import SelectionSplit, inputs_of
+from colloquy.base.config import Config
+from colloquy.base.files import UserError
+from colloquy.data.tokenizers import words_of
+from colloquy.engine.parallel import compile_for_all_sizes
+from colloquy.engine.predictor import Predictor, Size, attention_map, in_brackets
+from colloquy.engine.run import VOCABULARY
+from colloquy.tasks.selection.data import text_settings
+from colloquy.tasks.selection.scoring import score
+from colloquy.tasks.selection.split import SelectionSplit, inputs_of
 
 LENGTH_MULTIPLE = 4  # that lengths are rounded up to
-PART = 32  # candidates computed at once, so that small requests pass; by eights, logits are the same to the bit
+# candidates computed at once, so that small requests pass; by eights, logits are the same to the
+# bit
+PART = 32
 CONTEXT, RESPONSE = 60, 16  # words that each costs beside its own
 
 
@@ -32,7 +34,9 @@ class SelectionPredictor(Predictor):
         """A conversation and responses to it."""
 
         turns: list[str]
-        """The conversation, the oldest turn first, as people write it; at least one turn has text."""
+        """The conversation, the oldest turn first, as people write it; at least one turn has
+        text.
+        """
         candidates: list[str]
         """Responses to choose from."""
 
@@ -56,13 +60,20 @@ class SelectionPredictor(Predictor):
     def __init__(self, run):
         if not (run.path / VOCABULARY).is_file():
             raise UserError(f"{run.path} cannot answer text: its dataset had no {VOCABULARY}")
-        self.text, self.model, self.vocabulary = text_settings(run), run.load_model(), run.vocabulary
+        self.text, self.model, self.vocabulary = (
+            text_settings(run),
+            run.load_model(),
+            run.vocabulary,
+        )
         compile_for_all_sizes(self.model)
 
     def answer(self, instances):
         split, config = self._split(instances), self.model.config
-        if len(instances) == 1 and len(split):  # many candidates at once, so that their context is encoded once
-            inputs = inputs_of(split, config, np.array([0]), np.arange(len(split))[None], LENGTH_MULTIPLE)
+        # many candidates at once, so that their context is encoded once
+        if len(instances) == 1 and len(split):
+            inputs = inputs_of(
+                split, config, np.array([0]), np.arange(len(split))[None], LENGTH_MULTIPLE
+            )
             logits = [np.asarray(self.model.predict_on_batch(part))[0] for part in _parts(inputs)]
             logits = np.concatenate(logits)
         else:
@@ -81,26 +92,37 @@ class SelectionPredictor(Predictor):
         """Like `Predictor`'s: a row for each candidate, of the padded context and response."""
         config = self.model.config
         turns, candidates = (
-            [len(self._words(text)) for text in texts] for texts in (instance.turns, instance.candidates)
+            [len(self._words(text)) for text in texts]
+            for texts in (instance.turns, instance.candidates)
         )
         T, K, J = config.max_turns, config.max_words, config.max_words
         if config.masking == "exact":  # else padding is computed up to the limits
-            T, K, J = min(T, len(turns)), min(K, max(turns, default=0)), min(J, max(candidates, default=0))
+            T, K, J = (
+                min(T, len(turns)),
+                min(K, max(turns, default=0)),
+                min(J, max(candidates, default=0)),
+            )
         shape = CONTEXT + max(T * K, sum(turns)), RESPONSE + J
         return Size({"turns": sum(turns), "candidates": sum(candidates)}, len(candidates), shape)
 
     def show(self, instance):
         [answer], turns = self.answer([instance]), self._read(instance.turns)
-        read = [(f"turn {n}", in_brackets(words, self.vocabulary)) for n, words in enumerate(turns, 1)]
+        read = [
+            (f"turn {n}", in_brackets(words, self.vocabulary)) for n, words in enumerate(turns, 1)
+        ]
         return read, [(answer.logits[place], instance.candidates[place]) for place in answer.order]
 
     def answer_with_attention(self, instance, details):
-        """The maps are those of the best candidate, see `Matching.maps`; none for a model without match matrices."""
+        """The maps are those of the best candidate, see `Matching.maps`; none for a model without
+        match matrices.
+        """
         [answer] = self.answer([instance])
         if not answer.order or self._matching is None:
             return answer, []
         best = instance.replace(candidates=[instance.candidates[answer.order[0]]])
-        inputs = inputs_of(self._split([best]), self.model.config, np.array([0]), np.array([[0]]), 1)
+        inputs = inputs_of(
+            self._split([best]), self.model.config, np.array([0]), np.array([[0]]), 1
+        )
         [response] = self._read(best.candidates)
         return answer, self._matching.maps(inputs, self._read(best.turns), response, details)
 
@@ -111,7 +133,11 @@ class SelectionPredictor(Predictor):
     def _split(self, instances):
         contexts, responses, eos_id = [], [], self.vocabulary.eos_id
         for instance in instances:
-            context = [id for turn in instance.turns for id in (*self.vocabulary.encode(self._words(turn)), eos_id)]
+            context = [
+                id
+                for turn in instance.turns
+                for id in (*self.vocabulary.encode(self._words(turn)), eos_id)
+            ]
             contexts += [context] * len(instance.candidates)
             responses += [self.vocabulary.encode(self._words(text)) for text in instance.candidates]
         return SelectionSplit.of(contexts, responses, [0] * len(responses), eos_id)
@@ -130,22 +156,29 @@ class Matching:
 
     def __init__(self, model):
         self.model = model
-        self._values = keras.Model(model.input, {"M": dict(model.match_matrices), **model.representations})
+        self._values = keras.Model(
+            model.input, {"M": dict(model.match_matrices), **model.representations}
+        )
         compile_for_all_sizes(self._values)
 
     def maps(self, inputs, turns, response, details=False):
-        """The matches of one response with each turn, as `engine.predictor.Predictor.explain` returns them.
+        """The matches of one response with each turn, as `engine.predictor.Predictor.explain`
+        returns them.
 
-        The first maps, one for each turn, show the mean of the match matrices divided by its maximum; negative matches
-        are zero. With `details` every match matrix follows, then the weights of every attentive module. `turns` and
-        `response` are the words that are read.
+        The first maps, one for each turn, show the mean of the match matrices divided by its
+        maximum; negative matches are zero. With `details` every match matrix follows, then the
+        weights of every attentive module. `turns` and `response` are the words that are read.
         """
         groups = collections.defaultdict(list)
 
         def add(group, title, rows, columns, weights):
             if rows and columns:
-                weights, named = _array(weights)[: len(rows), : len(columns)], {"group": group} if group else {}
-                groups[group].append(attention_map(title, rows, columns, weights, **named))  # without padding
+                weights, named = (
+                    _array(weights)[: len(rows), : len(columns)],
+                    {"group": group} if group else {},
+                )
+                # without padding
+                groups[group].append(attention_map(title, rows, columns, weights, **named))
 
         values = self._values.predict_on_batch(inputs)
         matches = {name: _array(M)[0, 0] for name, M in values["M"].items()}
@@ -160,17 +193,28 @@ class Matching:
         return [each for group in groups.values() for each in group]
 
     def _add_attention(self, add, values, inputs, turns, response):
-        """Adds the weights of every attentive module: response and turns on themselves, then each on the other."""
+        """Adds the weights of every attentive module: response and turns on themselves, then each
+        on the other.
+        """
         u_mask = np.asarray(inputs["turns"] != 0)[:, None]  # (1, 1, T, K)
         r_mask = np.asarray(inputs["responses"] != 0)[:, :, None]  # (1, 1, 1, J)
         layers = {layer.name: layer for layer in self.model.layers}
         for l, (U, R) in enumerate(zip(values["U"], values["R"], strict=True)):
             if attend := layers.get(f"self_attention_{l}"):
-                title, Att_TKK = f"self-attention {l + 1}", attend.attention(U, U, u_mask, u_mask)[0, 0]
+                title, Att_TKK = (
+                    f"self-attention {l + 1}",
+                    attend.attention(U, U, u_mask, u_mask)[0, 0],
+                )
                 Att_JJ = attend.attention(R, R, r_mask, r_mask)[0, 0, 0]
                 add("response: attention", f"response: {title}", response, response, Att_JJ)
                 for t, words in enumerate(turns):
-                    add(f"turn {t + 1}: attention", f"turn {t + 1}: {title}", words, words, Att_TKK[t])
+                    add(
+                        f"turn {t + 1}: attention",
+                        f"turn {t + 1}: {title}",
+                        words,
+                        words,
+                        Att_TKK[t],
+                    )
             if match := layers.get(f"cross_match_{l}"):
                 Att_TKJ = match.utterance_attends.attention(U, R, u_mask, r_mask)[0, 0]
                 Att_TJK = match.response_attends.attention(R, U, r_mask, u_mask)[0, 0]
@@ -184,7 +228,10 @@ def _parts(inputs):
     """The inputs of one context in parts of at most `PART` candidates, padded alike."""
     for first in range(0, inputs["responses"].shape[1], PART):
         part = slice(first, first + PART)
-        yield {name: x[:, part] if name in ("responses", "candidates") else x for name, x in inputs.items()}
+        yield {
+            name: x[:, part] if name in ("responses", "candidates") else x
+            for name, x in inputs.items()
+        }
 
 
 def _array(x):

@@ -1,10 +1,12 @@
 """Response selection: from a corpus's text files to a prepared dataset, see `tasks.selection.data`.
 
-The corpus streams through files: memory holds its distinct words, their vectors and 1 byte for each utterance.
+The corpus streams through files: memory holds its distinct words, their vectors and 1 byte for each
+utterance.
 
-The vocabulary and the word vectors are made from the *distinct utterances* of the training lines with label 1. A
-context that grows line by line would otherwise count its first turn ten times, and `min_count` would mean nothing.
-Negative responses are positive ones elsewhere in the corpus, so they would only count words again.
+The vocabulary and the word vectors are made from the *distinct utterances* of the training lines
+with label 1. A context that grows line by line would otherwise count its first turn ten times, and
+`min_count` would mean nothing. Negative responses are positive ones elsewhere in the corpus, so
+they would only count words again.
 """
 
 import collections
@@ -20,18 +22,38 @@ import numpy as np
 from pydantic import Field
 from rich.progress import Progress
 
-from base.config import NonNegative, Positive
-from base.files import UserError, atomic_directory
-from data.corpora import CORPORA
-from data.flat_arrays import numbering
-from data.prepared import VECTORS, VOCABULARY, CommonSettings, filled_min_count, print_summary, write
-from data.tokenizers import TOKENIZERS, WHITESPACE, words_of
-from data.vocabulary import SPECIALS, Vocabulary
-from data.word_vectors import append_vectors, load_text_vectors, passes, threads, train_word2vec
-from engine.cluster import on_cluster
-from engine.vocabularies import Words
-from tasks.selection.data import ARRAYS, DATA, SPLITS, facts_of, read_split
-from tasks.selection.ingest import Utterances, blocks_of, blocks_on_cluster, conversations, encode, write_blocks
+from colloquy.base.config import NonNegative, Positive
+from colloquy.base.files import UserError, atomic_directory
+from colloquy.data.corpora import CORPORA
+from colloquy.data.flat_arrays import numbering
+from colloquy.data.prepared import (
+    VECTORS,
+    VOCABULARY,
+    CommonSettings,
+    filled_min_count,
+    print_summary,
+    write,
+)
+from colloquy.data.tokenizers import TOKENIZERS, WHITESPACE, words_of
+from colloquy.data.vocabulary import SPECIALS, Vocabulary
+from colloquy.data.word_vectors import (
+    append_vectors,
+    load_text_vectors,
+    passes,
+    threads,
+    train_word2vec,
+)
+from colloquy.engine.cluster import on_cluster
+from colloquy.engine.vocabularies import Words
+from colloquy.tasks.selection.data import ARRAYS, DATA, SPLITS, facts_of, read_split
+from colloquy.tasks.selection.ingest import (
+    Utterances,
+    blocks_of,
+    blocks_on_cluster,
+    conversations,
+    encode,
+    write_blocks,
+)
 
 PICKLED = 500_000  # most lines of a corpus that is written as `data.pkl` by default
 PAPER_TURNS, PAPER_WORDS = 9, 50  # turns of a context and words of an utterance that DAM reads
@@ -42,19 +64,24 @@ class Settings(CommonSettings):
     """Settings of preparing a corpus; the defaults are the DAM paper's where it states them."""
 
     tokenizer: Literal[WHITESPACE, *TOKENIZERS] | None = None
-    """Splits texts into words, also those that a user types later. Default: the corpus's, `whitespace` for words
-    separated by spaces. `terms` splits as the logs of #ubuntu do, so that people can write `Hello there!`."""
+    """Splits texts into words, also those that a user types later. Default: the corpus's,
+    `whitespace` for words separated by spaces. `terms` splits as the logs of #ubuntu do, so that
+    people can write `Hello there!`."""
     lower: bool = True
     """Makes texts lower case; not with the tokenizer `whitespace`."""
     min_count: Positive | None = None
-    """Words that occur less often in the training utterances become `_UNK_`. Equal utterances count once. Default: 2,
-    or 1 for fewer than 20,000 words."""
+    """Words that occur less often in the training utterances become `_UNK_`. Equal utterances count
+    once. Default: 2, or 1 for fewer than 20,000 words."""
     hashed_words: Annotated[int, Field(ge=0, le=2**24)] = 0
-    """Ids that unknown words get by their hash, for models with a lexical match; 0: none, as in DAM's release."""
+    """Ids that unknown words get by their hash, for models with a lexical match; 0: none, as in
+    DAM's release.
+    """
     dimension: Positive = 200
     """Dimension of the word vectors; a file of `vectors` has its own."""
     word2vec_text: Literal["utterances", "conversations"] = "utterances"
-    """Word2vec: text within which windows stay. With conversations, questions and answers share windows."""
+    """Word2vec: text within which windows stay. With conversations, questions and answers share
+    windows.
+    """
     window: Positive = 10
     """Word2vec: context words to each side."""
     negative: Positive = 25
@@ -64,7 +91,9 @@ class Settings(CommonSettings):
     word2vec_epochs: Positive | None = None
     """Word2vec: passes over the text. Default: 20; fewer above 2.5 million words, at least one."""
     word2vec_workers: Positive | None = None
-    """Word2vec: threads; with one, vectors repeat exactly. Default: one, or one per core above 10 million words."""
+    """Word2vec: threads; with one, vectors repeat exactly. Default: one, or one per core above 10
+    million words.
+    """
     vectors: str | None = None
     """Text file of word2vec or GloVe vectors to use instead of training them."""
     general_vectors: str | None = None
@@ -74,8 +103,8 @@ class Settings(CommonSettings):
     candidates: NonNegative = 10
     """Candidates expected per context of dev and test, else a warning; 0: any number."""
     storage: Literal["auto", "pickle", "arrays", "both"] = "auto"
-    """Files of the examples: `pickle`, data.pkl as in DAM's release; `arrays`, flat arrays that training reads from
-    disk. auto: pickle up to 500,000 lines, then arrays."""
+    """Files of the examples: `pickle`, data.pkl as in DAM's release; `arrays`, flat arrays that
+    training reads from disk. auto: pickle up to 500,000 lines, then arrays."""
 
 
 def prepare(corpus, source, out, settings, ray=False):
@@ -103,11 +132,21 @@ def prepare(corpus, source, out, settings, ray=False):
             sentences = utterances
             if settings.word2vec_text == "conversations":
                 sentences = conversations(read_split(arrays, "train", len(words), "words"), words)
-            settings, vectors = _word_vectors(sentences, counts, vocabulary, settings, directory, progress)
-        splits, statistics = _encoded(arrays, files, vocabulary, words, len(vectors), settings.candidates)
-        made = {VECTORS: vectors, VOCABULARY: vocabulary} | _stored(arrays, splits, vocabulary.eos_id, settings.storage)
+            settings, vectors = _word_vectors(
+                sentences, counts, vocabulary, settings, directory, progress
+            )
+        splits, statistics = _encoded(
+            arrays, files, vocabulary, words, len(vectors), settings.candidates
+        )
+        made = {VECTORS: vectors, VOCABULARY: vocabulary} | _stored(
+            arrays, splits, vocabulary.eos_id, settings.storage
+        )
         sizes = {"vocabulary": len(vocabulary), "distinct_training_utterances": len(utterances)}
-        ids = {"eos_id": vocabulary.eos_id, "unk_id": vocabulary.unk_id or None, "hashed_words": vocabulary.hashed}
+        ids = {
+            "eos_id": vocabulary.eos_id,
+            "unk_id": vocabulary.unk_id or None,
+            "hashed_words": vocabulary.hashed,
+        }
         write(directory, made, corpus, source, settings, {**sizes, **statistics}, **ids, text=text)
     print_summary(statistics)
     print(f"{out}: {len(vocabulary):,} words, vectors {vectors.shape}")
@@ -136,14 +175,18 @@ def _read(reader, files, text, arrays, progress, ray):
 
 
 def _vocabulary(file, utterances, settings):
-    """The settings with `min_count` filled in, the vocabulary of the training utterances, `{word: count}` of these."""
+    """The settings with `min_count` filled in, the vocabulary of the training utterances, `{word:
+    count}` of these.
+    """
     counts = utterances.counts()
     if not counts:
         raise UserError(f"{file}: expected lines with label 1. Received: none")
     settings = settings.replace(min_count=filled_min_count(settings.min_count, counts))
     vocabulary = Vocabulary.of_counts(counts, settings.min_count)
     if len(vocabulary) == len(SPECIALS):
-        raise UserError(f"{file}: expected a word that occurs {settings.min_count} times (--min_count). Received: none")
+        raise UserError(
+            f"{file}: expected a word that occurs {settings.min_count} times (--min_count). Received: none"
+        )
     return settings, dataclasses.replace(vocabulary, hashed=settings.hashed_words), counts
 
 
@@ -151,10 +194,15 @@ def _word_vectors(sentences, counts, vocabulary, settings, directory, progress):
     """The settings, with the passes and threads of word2vec filled in, and the vectors."""
     found = {}
     if settings.vectors:
-        vectors, found[settings.vectors] = load_text_vectors(settings.vectors, vocabulary, settings.seed)
+        vectors, found[settings.vectors] = load_text_vectors(
+            settings.vectors, vocabulary, settings.seed
+        )
     else:
         known = sum(counts[word] for word in vocabulary.words[len(SPECIALS) :])
-        epochs, workers = settings.word2vec_epochs or passes(known), settings.word2vec_workers or threads(known)
+        epochs, workers = (
+            settings.word2vec_epochs or passes(known),
+            settings.word2vec_workers or threads(known),
+        )
         settings = settings.replace(word2vec_epochs=epochs, word2vec_workers=workers)
         task = progress.add_task("word vectors", total=epochs)
         vectors = train_word2vec(
@@ -167,7 +215,9 @@ def _word_vectors(sentences, counts, vocabulary, settings, directory, progress):
             **settings.model_dump(include={"dimension", "window", "negative", "sample", "seed"}),
         )
     if settings.general_vectors:
-        vectors, found[settings.general_vectors] = append_vectors(vectors, settings.general_vectors, vocabulary)
+        vectors, found[settings.general_vectors] = append_vectors(
+            vectors, settings.general_vectors, vocabulary
+        )
     for file, number in found.items():
         print(f"{file}: vectors of {number:,} of {len(vocabulary) - len(SPECIALS):,} words")
     return settings, vectors
@@ -184,7 +234,9 @@ def _encoded(arrays, files, vocabulary, words, rows, candidates):
         if file:
             statistics[name] = {"file": file.name, **_statistics(split, unknown)}
             sizes = np.bincount(split.context)
-            unexpected = np.flatnonzero(sizes != candidates) if name != "train" and candidates else ()
+            unexpected = (
+                np.flatnonzero(sizes != candidates) if name != "train" and candidates else ()
+            )
             if len(unexpected):
                 line = np.searchsorted(split.context, unexpected[0]) + 1
                 expected = f"expected {candidates} candidates per context (--candidates)"
@@ -195,7 +247,8 @@ def _encoded(arrays, files, vocabulary, words, rows, candidates):
 
 
 def _stored(arrays, splits, eos_id, storage):
-    """The content of `data.pkl`, if it is to be written; removes the arrays unless they are to stay.
+    """The content of `data.pkl`, if it is to be written; removes the arrays unless they are to
+    stay.
 
     Consecutive equal contexts are one list, also in the pickle.
     """
@@ -218,7 +271,10 @@ def _statistics(split, unknown):
     Only lengths are read: what is read of a mapped array counts as memory.
     """
     turns, words = split.context_turns, split.turns.lengths
-    candidates, positive = np.bincount(split.context), np.bincount(split.context, weights=split.label)
+    candidates, positive = (
+        np.bincount(split.context),
+        np.bincount(split.context, weights=split.label),
+    )
     sizes = collections.Counter(candidates.tolist()).most_common(3)
     found = {"lines": len(split), "contexts": len(candidates)}
     for name, counts in (("turns", turns), ("words", words)):
@@ -236,7 +292,8 @@ def _statistics(split, unknown):
 
 
 def document_weights(split, ids, stems=None):
-    """Inverse document frequencies, scaled to at most 1, float32 `(ids,)`; a document is one utterance of the split.
+    """Inverse document frequencies, scaled to at most 1, float32 `(ids,)`; a document is one
+    utterance of the split.
 
         w(i) = log((1 + n) / (1 + df(i))) / log(1 + n)
 
@@ -251,7 +308,8 @@ def document_weights(split, ids, stems=None):
 
 
 def equal_stems(vocabulary, ids):
-    """For each of `ids` ids the first whose word has the same stem, int32 `(ids,)`; Porter (1980), for English.
+    """For each of `ids` ids the first whose word has the same stem, int32 `(ids,)`; Porter (1980),
+    for English.
 
     Ids without a word, padding and hashed ones, keep their own.
     """

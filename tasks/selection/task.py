@@ -11,25 +11,27 @@ import keras
 import numpy as np
 from pydantic import Field
 
-from base.config import Positive, with_defaults
-from base.files import UserError
-from data.samples.selection import write_smn
-from data.word_vectors import scale_to_norm
-from engine import task
-from engine.evaluate import mean_of_logits
-from engine.optimizers import LazyAdam, averaging
-from tasks.selection import scoring
-from tasks.selection import split as batches
-from tasks.selection.data import as_texts, load_dataset, text_settings
-from tasks.selection.predictor import SelectionPredictor
-from tasks.selection.prepare import Settings, document_weights, equal_stems, prepare
+from colloquy.base.config import Positive, with_defaults
+from colloquy.base.files import UserError
+from colloquy.data.samples.selection import write_smn
+from colloquy.data.word_vectors import scale_to_norm
+from colloquy.engine import task
+from colloquy.engine.evaluate import mean_of_logits
+from colloquy.engine.optimizers import LazyAdam, averaging
+from colloquy.tasks.selection import scoring
+from colloquy.tasks.selection import split as batches
+from colloquy.tasks.selection.data import as_texts, load_dataset, text_settings
+from colloquy.tasks.selection.predictor import SelectionPredictor
+from colloquy.tasks.selection.prepare import Settings, document_weights, equal_stems, prepare
 
 
 class Training(with_defaults(task.Training, validations_per_epoch=10.0)):
     """Settings of a selection training; the defaults are the DAM release's."""
 
     negatives: Literal["file", "fresh"] = "file"
-    """Negative responses: the file's, or drawn anew each epoch from the positive responses of other contexts."""
+    """Negative responses: the file's, or drawn anew each epoch from the positive responses of other
+    contexts.
+    """
     negatives_per_positive: Positive = 1
     """Fresh negatives per positive; with `negatives=file` the file decides."""
     loss: Literal["pointwise", "softmax"] = "pointwise"
@@ -39,14 +41,19 @@ class Training(with_defaults(task.Training, validations_per_epoch=10.0)):
     decay_steps: Positive = 400
     """Steps between two changes of the learning rate."""
     loss_clip: Annotated[float, Field(ge=0)] = 0.0
-    """The pointwise loss of a candidate is cut at this, without gradient beyond; 0: not at all; the release: 10."""
+    """The pointwise loss of a candidate is cut at this, without gradient beyond; 0: not at all; the
+    release: 10.
+    """
     gradient_clip: Annotated[float, Field(ge=0)] = 1.0
     """Gradients are clipped by value to [-this, this]; 0: not at all."""
     ema: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """Decay per step of the moving averages of the weights that are evaluated and kept; 0: the weights themselves."""
+    """Decay per step of the moving averages of the weights that are evaluated and kept; 0: the
+    weights themselves.
+    """
     vector_center: bool = False
-    """Subtracts the mean word vector from all before training (Mu and Viswanath 2018). Without it, word2vec vectors of
-    a small corpus all point one way (mean cosine 0.49 in `ubuntu-irc`), and every match looks alike."""
+    """Subtracts the mean word vector from all before training (Mu and Viswanath 2018). Without it,
+    word2vec vectors of a small corpus all point one way (mean cosine 0.49 in `ubuntu-irc`), and
+    every match looks alike."""
     vector_norm: Annotated[float, Field(ge=0)] = 0.0
     """Euclidean length of every word vector before training; 0: unchanged."""
 
@@ -80,7 +87,11 @@ class SelectionTask(task.Task):
 
     def config_fields(self, dataset):
         rows, dimension = dataset.vectors.shape
-        return {"vocabulary_size": rows - 1, "embedding_dim": dimension, "hashed_words": dataset.hashed_words}
+        return {
+            "vocabulary_size": rows - 1,
+            "embedding_dim": dimension,
+            "hashed_words": dataset.hashed_words,
+        }
 
     def derived_fields(self, dataset):
         return {"unknown_id": dataset.unk_id or 0}
@@ -100,18 +111,27 @@ class SelectionTask(task.Task):
         ids = layer.idf.shape[0]
         if layer.stems:
             if dataset.vocabulary is None:
-                raise UserError(f"lexical.stems expects words, not ids alone. {dataset.path} has no vocabulary")
+                raise UserError(
+                    f"lexical.stems expects words, not ids alone. {dataset.path} has no vocabulary"
+                )
             stems = equal_stems(dataset.vocabulary, ids)
             layer.stem.assign(stems)
         layer.idf.assign(document_weights(dataset.splits["train"], ids, stems))
 
     def optimizer(self, training, steps=None, config=None):
-        """Adam with the release's staircase schedule and `epsilon` 1e-8 as in TensorFlow 1; lazy if the model asks."""
+        """Adam with the release's staircase schedule and `epsilon` 1e-8 as in TensorFlow 1; lazy if
+        the model asks.
+        """
         schedule = keras.optimizers.schedules.ExponentialDecay(
             training.learning_rate, training.decay_steps, training.decay_rate, staircase=True
         )
         adam = LazyAdam if getattr(config, "lazy_embedding", False) else keras.optimizers.Adam
-        return adam(schedule, epsilon=1e-8, clipvalue=training.gradient_clip or None, **averaging(training.ema))
+        return adam(
+            schedule,
+            epsilon=1e-8,
+            clipvalue=training.gradient_clip or None,
+            **averaging(training.ema),
+        )
 
     def loss(self, training):
         if training.loss == "softmax":
@@ -120,7 +140,9 @@ class SelectionTask(task.Task):
 
     def collate(self, split, config, batch, length_multiple):
         contexts, responses, labels = batch
-        return batches.inputs_of(split, config, contexts, responses, length_multiple), labels.astype(np.float32)
+        return batches.inputs_of(
+            split, config, contexts, responses, length_multiple
+        ), labels.astype(np.float32)
 
     def contexts(self, split):
         return len(split.context_turns)
@@ -131,13 +153,29 @@ class SelectionTask(task.Task):
         metrics = scoring.rank("dev cannot be scored", scores, split).metrics
         return metrics, metrics["R10@1"] + metrics["R10@2"]
 
-    def measure(self, model, dataset, split, run, baselines=True, progress=iter, length_multiple=4, **options):
-        """Scores a split; see `engine.task.Task.measure`, `metrics.ranking.ranking_metrics` for `ties`, evaluate.py.
+    def measure(
+        self,
+        model,
+        dataset,
+        split,
+        run,
+        baselines=True,
+        progress=iter,
+        length_multiple=4,
+        **options,
+    ):
+        """Scores a split; see `engine.task.Task.measure`, `metrics.ranking.ranking_metrics` for
+        `ties`, evaluate.py.
 
-        An answer is `score TAB label` of a line, as DAM's release has them. With `partial_batches="drop"`, 49,996 of
-        Ubuntu's 50,000 contexts and 665 of Douban's 667 remain at a batch size of 256, as there.
+        An answer is `score TAB label` of a line, as DAM's release has them. With
+        `partial_batches="drop"`, 49,996 of Ubuntu's 50,000 contexts and 665 of Douban's 667 remain
+        at a batch size of 256, as there.
         """
-        lines, ties, kept = dataset.splits[split], options.get("ties", "loss"), options.get("partial_batches", "keep")
+        lines, ties, kept = (
+            dataset.splits[split],
+            options.get("ties", "loss"),
+            options.get("partial_batches", "keep"),
+        )
         scores = scoring.score(model, lines, model.config, progress, length_multiple)
         if kept == "drop":
             scores = scores[: scoring.whole_batches(lines.context, run.training.batch_size)]
@@ -145,25 +183,34 @@ class SelectionTask(task.Task):
         def ranked(values):
             return scoring.rank(f"{dataset.path}, {split}", values[: len(scores)], lines, ties=ties)
 
-        result, others = ranked(scores), scoring.baseline_scores(dataset, split) if baselines else {}
+        result, others = (
+            ranked(scores),
+            scoring.baseline_scores(dataset, split) if baselines else {},
+        )
         return {
             "metrics": result.metrics,
             "counts": {**result.counts, "lines": len(scores)},
             "ties": ties,
             "partial_batches": kept,
             "baselines": {name: ranked(values).metrics for name, values in others.items()},
-            "answers": (f"{score}\t{label}" for score, label in zip(scores, lines.label, strict=False)),
+            "answers": (
+                f"{score}\t{label}" for score, label in zip(scores, lines.label, strict=False)
+            ),
         }
 
     def metrics_by(self, model, dataset, split, groupings, progress=iter, length_multiple=4):
         examples = dataset.splits[split]
         scores = scoring.score(model, examples, model.config, progress, length_multiple)
-        scoring.rank(f"{dataset.path}, {split}", scores, examples)  # refuses scores that are not finite
+        # refuses scores that are not finite
+        scoring.rank(f"{dataset.path}, {split}", scores, examples)
         return {name: scoring.metrics_by(examples, scores, name) for name in groupings}
 
     def describe(self, record):
         counts = record["counts"]
-        caption, without = f"ties: {record['ties']}", (counts["without_positive"], counts["without_negative"])
+        caption, without = (
+            f"ties: {record['ties']}",
+            (counts["without_positive"], counts["without_negative"]),
+        )
         if any(without):
             caption += f"; contexts left out: {without[0]} without a positive, {without[1]} without a negative"
         return f"{counts['contexts']:,} contexts, {counts['lines']:,} lines", caption
@@ -176,6 +223,7 @@ class SelectionTask(task.Task):
         return {"instance": {"turns": turns, "candidates": candidates}, "expected": expected}
 
     def export_archive(self, run, model, vocabulary):
-        from tasks.selection.export import selection_archive  # needs TensorFlow, whatever Keras's backend
+        # needs TensorFlow, whatever Keras's backend
+        from colloquy.tasks.selection.export import selection_archive
 
         return selection_archive(model, vocabulary, text_settings(run))

@@ -8,10 +8,10 @@ import time
 import pytest
 import uvicorn
 
-from base.files import UserError
-from engine.predictor import Size
-from serving.app import create_app
-from serving.limits import Access, Limits
+from colloquy.base.files import UserError
+from colloquy.engine.predictor import Size
+from colloquy.serving.app import create_app
+from colloquy.serving.limits import Access, Limits
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -19,7 +19,8 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 class Fake:
     """A model of one task with a fixed answer; keeps the instances that it was given.
 
-    While `held` has "loading", "answer" or "attention", that is not finished; of a reply the last word is missing.
+    While `held` has "loading", "answer" or "attention", that is not finished; of a reply the last
+    word is missing.
     """
 
     version, ready = "1", True
@@ -62,10 +63,14 @@ class Fake:
         yield found
 
     def explain(self, instance):
-        """The answer and maps as the task's: of a response's words, of a passage's, of a reply's, of memories."""
+        """The answer and maps as the task's: of a response's words, of a passage's, of a reply's,
+        of memories.
+        """
         found = self.answer(instance) if self.task == "generation" else self.answers([instance])[0]
         self.wait("attention")
-        maps = {"selection": self.matches, "reading_comprehension": self.flow}.get(self.task, self.weights)
+        maps = {"selection": self.matches, "reading_comprehension": self.flow}.get(
+            self.task, self.weights
+        )
         return {**found, "attention": maps(instance, found)}
 
     def matches(self, instance, found):
@@ -77,27 +82,56 @@ class Fake:
         words, question = instance["passage"].split(), instance["question"].split()
         here = [float(word.strip(".") == found["answer"]) for word in words]
         return [
-            {"title": "probabilities", "rows": ["start", "end"], "columns": words, "weights": [here, here]},
-            {"title": "p to q", "rows": words, "columns": question, "weights": [[0.01] * len(question)] * len(words)},
+            {
+                "title": "probabilities",
+                "rows": ["start", "end"],
+                "columns": words,
+                "weights": [here, here],
+            },
+            {
+                "title": "p to q",
+                "rows": words,
+                "columns": question,
+                "weights": [[0.01] * len(question)] * len(words),
+            },
         ]
 
     def weights(self, instance, found):
         if self.task == "dialog":
             rows = [f"{each['speaker']}: {each['text']}" for each in instance["history"]]
-            return [{"title": "memories", "rows": rows, "columns": ["hop 1"], "weights": [[1 / len(rows)]] * len(rows)}]
+            return [
+                {
+                    "title": "memories",
+                    "rows": rows,
+                    "columns": ["hop 1"],
+                    "weights": [[1 / len(rows)]] * len(rows),
+                }
+            ]
         rows, columns = found["response"].split(), instance["turns"][-1].split()
-        weights = [[float(j == i % len(columns)) for j in range(len(columns))] for i in range(len(rows))]
+        weights = [
+            [float(j == i % len(columns)) for j in range(len(columns))] for i in range(len(rows))
+        ]
         return [{"title": "source", "rows": rows, "columns": columns, "weights": weights}]
 
     def summary(self):
-        return {name: value for name, value in self.metadata.items() if name in ("task", "title", "default")}
+        return {
+            name: value
+            for name, value in self.metadata.items()
+            if name in ("task", "title", "default")
+        }
 
     @property
     def metadata(self):
         self.wait("loading")
         if self.damage:
             raise UserError(self.damage)
-        facts = {"name": self.name, "version": "1", "task": self.task, "model": "fake", "corpus": "a test"}
+        facts = {
+            "name": self.name,
+            "version": "1",
+            "task": self.task,
+            "model": "fake",
+            "corpus": "a test",
+        }
         facts |= {"title": f"Title of {self.name}", "default": False, "card": CARD}
         return {**facts, "scores": {"dev": {"R10@1": 0.5}}, "examples": self.examples, **self.more}
 
@@ -106,20 +140,39 @@ def rank(instance):
     found = (
         {}
         if "candidates" in instance
-        else {"candidates": ["of the index", "too"], "said_to": [["hi"], ["oh", "so"]], "totals": [-12.0, -3.0]}
+        else {
+            "candidates": ["of the index", "too"],
+            "said_to": [["hi"], ["oh", "so"]],
+            "totals": [-12.0, -3.0],
+        }
     )
     candidates = instance.get("candidates") or found["candidates"]
     scores = [1 / (1 + len(text)) for text in candidates]
     logits = {} if found else {"logits": [-float(len(text)) for text in candidates]}
-    return {**found, **logits, "scores": scores, "order": sorted(range(len(scores)), key=lambda i: -scores[i])}
+    return {
+        **found,
+        **logits,
+        "scores": scores,
+        "order": sorted(range(len(scores)), key=lambda i: -scores[i]),
+    }
 
 
 def read(instance):
     text, word = instance["passage"], instance["question"].split()[-1].strip("?")
     start = max(text.find(word), 0)
-    answer = {"answer": word, "start": start, "end": start + len(word), "score": 0.9, "confidence": 0.75}
+    answer = {
+        "answer": word,
+        "start": start,
+        "end": start + len(word),
+        "score": 0.9,
+        "confidence": 0.75,
+    }
     doubtful = {"good": not word.startswith("x"), "unknown_percent": 12.5}
-    return {**answer, **doubtful, "n_best": [answer, {**answer, "answer": "Ann", "confidence": 0.125}]}
+    return {
+        **answer,
+        **doubtful,
+        "n_best": [answer, {**answer, "answer": "Ann", "confidence": 0.125}],
+    }
 
 
 def write(instance):
@@ -135,12 +188,22 @@ def book(instance):
         after = [("fact", "casa R_cuisine italian"), ("user", ""), ("bot", "what about casa")]
         said = [{"speaker": speaker, "text": text} for speaker, text in after]
     best = [{"text": response, "score": 0.8}, {"text": "hello", "score": 0.2}]
-    return {"response": response, "best": best, "said": [{"speaker": "bot", "text": response}, *said]}
+    return {
+        "response": response,
+        "best": best,
+        "said": [{"speaker": "bot", "text": response}, *said],
+    }
 
 
 EXAMPLES = {
-    "selection": {"turns": ["hi", "which table ?"], "candidates": ["the one at the window", "no", "perhaps"]},
-    "reading_comprehension": {"passage": "Ann lives in Rome. Bob lives in Paris.", "question": "Who lives in Paris"},
+    "selection": {
+        "turns": ["hi", "which table ?"],
+        "candidates": ["the one at the window", "no", "perhaps"],
+    },
+    "reading_comprehension": {
+        "passage": "Ann lives in Rome. Bob lives in Paris.",
+        "question": "Who lives in Paris",
+    },
 }
 SECOND = {"turns": ["is it cold ?"], "candidates": ["very cold", "yes"]}
 CARD = "# A card\n\nWhat it cannot do."
@@ -149,23 +212,41 @@ CARD = "# A card\n\nWhat it cannot do."
 @pytest.fixture
 def models():
     rank_examples = [
-        {"title": "A table", "instance": EXAMPLES["selection"], "expected": ["perhaps"], "source": "dev, context 1"},
+        {
+            "title": "A table",
+            "instance": EXAMPLES["selection"],
+            "expected": ["perhaps"],
+            "source": "dev, context 1",
+        },
         {"title": "Weather", "instance": SECOND, "expected": ["yes"]},
     ]
-    read_examples = [{"title": "Two people", "instance": EXAMPLES["reading_comprehension"], "expected": ["Paris"]}]
+    read_examples = [
+        {
+            "title": "Two people",
+            "instance": EXAMPLES["reading_comprehension"],
+            "expected": ["Paris"],
+        }
+    ]
     facts = ["la_mirabelle R_cuisine french", "casa R_cuisine italian"]
     found = [
         Fake("selection", rank, rank_examples, responses=2345),
         Fake("reading_comprehension", read, read_examples),
         Fake("generation", write, [], name="a-other-talk"),
-        Fake("generation", write, [{"title": "Tea", "instance": {"turns": ["hi", "hello", "tea ?"]}}], default=True),
+        Fake(
+            "generation",
+            write,
+            [{"title": "Tea", "instance": {"turns": ["hi", "hello", "tea ?"]}}],
+            default=True,
+        ),
         Fake("dialog", book, knowledge=facts),
     ]
     return {model.name: model for model in found}
 
 
 class Server:
-    """The app on a port of this machine, on a thread; can be stopped and started again on the same port."""
+    """The app on a port of this machine, on a thread; can be stopped and started again on the same
+    port.
+    """
 
     def __init__(self, models):
         self.models, self.port = models, 0
@@ -174,7 +255,9 @@ class Server:
     def start(self, key=None):
         """Listens again where it did; with a key it asks for it."""
         app = create_app(self.models, Limits(max_body_bytes=1_000_000), Access(api_key=key))
-        config = uvicorn.Config(app, host="127.0.0.1", port=self.port, log_level="error", lifespan="on")
+        config = uvicorn.Config(
+            app, host="127.0.0.1", port=self.port, log_level="error", lifespan="on"
+        )
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run, daemon=True)
         self.thread.start()
@@ -201,9 +284,17 @@ def server(models):
 @pytest.fixture(scope="session")
 def browser():
     playwright = pytest.importorskip("playwright.sync_api")
-    flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+    flags = [
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+    ]
     with playwright.sync_playwright() as engine:
-        chromium = engine.chromium.launch(executable_path=CHROMIUM, args=[*flags, "--disable-component-update"])
+        chromium = engine.chromium.launch(
+            executable_path=CHROMIUM, args=[*flags, "--disable-component-update"]
+        )
         yield chromium
         chromium.close()
 

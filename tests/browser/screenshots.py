@@ -1,4 +1,6 @@
-"""Takes the screenshots of docs/serving.md: python -m tests.browser.screenshots http://127.0.0.1:8501/"""
+"""Takes the screenshots of docs/serving.md: python -m tests.browser.screenshots
+http://127.0.0.1:8501/
+"""
 
 import itertools
 import pathlib
@@ -16,7 +18,9 @@ SIZES = {"wide_light": (1440, 900), "phone_dark": (390, 844)}
 def take(browser, url, task, name):
     """Opens the first example of a task, sends it and writes `TASK_NAME.png`."""
     width, height = SIZES[name]
-    page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=name.split("_")[1])
+    page = browser.new_page(
+        viewport={"width": width, "height": height}, color_scheme=name.split("_")[1]
+    )
     page.goto(f"{url}#{task}")
     panel = page.locator(f"#panel-{task}")
     panel.locator(".about:not(:empty)").wait_for(state="attached")
@@ -33,7 +37,9 @@ def take(browser, url, task, name):
 def main(url):
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     with sync_playwright() as engine:
-        browser = engine.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        browser = engine.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]
+        )
         for task, name in itertools.product(TASKS, SIZES):
             take(browser, url, task, name)
         browser.close()

@@ -1,5 +1,6 @@
-"""Each tab by mouse and keyboard, wide and narrow: examples, waiting and stopping, attention, links, copies, files, a
-server that goes and comes back, hostile text. With AXE=axe.min.js in the environment, axe looks for barriers too."""
+"""Each tab by mouse and keyboard, wide and narrow: examples, waiting and stopping, attention,
+links, copies, files, a server that goes and comes back, hostile text. With AXE=axe.min.js in the
+environment, axe looks for barriers too."""
 
 import json
 import os
@@ -46,11 +47,15 @@ def press(panel, name):
 
 
 def fields(panel, kind):
-    return panel.locator(f".give .{kind} textarea").evaluate_all("all => all.map((each) => each.value)")
+    return panel.locator(f".give .{kind} textarea").evaluate_all(
+        "all => all.map((each) => each.value)"
+    )
 
 
 def say(panel, text, reply=None):
-    """Says `text`, or what the field has, and waits until the reply is there and the next thing can be said."""
+    """Says `text`, or what the field has, and waits until the reply is there and the next thing can
+    be said.
+    """
     if text is not None:
         panel.locator("[name=text]").fill(text)
     press(panel, "Say")
@@ -149,7 +154,10 @@ def test_turns_and_candidates_are_rows_and_of_many_lines_the_first(page, ranking
     page.evaluate(DROP, [".candidate-box", "mine.txt", "one\n\n two \n"])
     ranking.get_by_label("Response 3", exact=True).wait_for(state="detached")
     rank(ranking)
-    assert models["fake-selection"].asked[0] == {"turns": ["is there a table ?"], "candidates": ["one", "two"]}
+    assert models["fake-selection"].asked[0] == {
+        "turns": ["is there a table ?"],
+        "candidates": ["one", "two"],
+    }
     assert ranking.locator(".truth").count() == 0
 
 
@@ -192,18 +200,25 @@ def test_a_chosen_response_is_explained_or_the_error_is_in_its_place(page, ranki
     assert ranked.count() == 3 and ranking.locator(".explanation section").count() == 0
 
 
-def test_the_default_model_is_first_and_one_that_cannot_be_loaded_is_not_described(page, talk, models):
+def test_the_default_model_is_first_and_one_that_cannot_be_loaded_is_not_described(
+    page, talk, models
+):
     models["a-other-talk"].damage = "it is damaged"
     unfold(talk)
     titles = talk.locator("[name=model] option").all_inner_texts()
     assert titles == ["Title of fake-generation", "Title of a-other-talk"]
     press(talk, "Model card")
-    assert page.get_by_role("dialog").locator("pre").inner_text() == "# A card\n\nWhat it cannot do."
+    assert (
+        page.get_by_role("dialog").locator("pre").inner_text() == "# A card\n\nWhat it cannot do."
+    )
     page.keyboard.press("Escape")
     assert page.get_by_role("dialog").count() == 0
     talk.locator("[name=model]").select_option("a-other-talk")
     talk.get_by_text("it is damaged").wait_for()
-    assert talk.locator(".about").inner_text() == "" and talk.get_by_role("button", name="Model card").is_hidden()
+    assert (
+        talk.locator(".about").inner_text() == ""
+        and talk.get_by_role("button", name="Model card").is_hidden()
+    )
 
 
 def test_a_model_is_loaded_once_unless_stopped_and_nothing_is_typed_meanwhile(page, models):
@@ -228,7 +243,9 @@ def test_a_model_is_loaded_once_unless_stopped_and_nothing_is_typed_meanwhile(pa
     expect(page.get_by_role("tab", name="Ask a text")).to_have_attribute("aria-selected", "true")
 
 
-def test_while_a_model_loads_another_to_compare_with_and_another_tab_can_be_chosen(page, talk, models):
+def test_while_a_model_loads_another_to_compare_with_and_another_tab_can_be_chosen(
+    page, talk, models
+):
     models["a-other-talk"].held.add("loading")
     unfold(talk)
     talk.locator("[name=model]").select_option("a-other-talk")
@@ -269,27 +286,52 @@ def test_the_answer_is_marked_and_words_are_shaded_where_they_are(reading):
     weights = reading.locator(".passage .word").evaluate_all(
         "all => all.map((each) => [each.textContent, each.style.getPropertyValue('--w')])"
     )
-    assert dict(map(tuple, weights))["Ann"] == "0.000" and weights[-2:] == [["Paris", "1.000"], [".", "1.000"]]
+    assert dict(map(tuple, weights))["Ann"] == "0.000" and weights[-2:] == [
+        ["Paris", "1.000"],
+        [".", "1.000"],
+    ]
     press(reading, "attention to lives")
-    assert reading.locator(".passage .word").first.evaluate("each => each.style.getPropertyValue('--w')") == "0.100"
+    assert (
+        reading.locator(".passage .word").first.evaluate(
+            "each => each.style.getPropertyValue('--w')"
+        )
+        == "0.100"
+    )
     assert reading.locator(".passage").inner_text() == "Ann lives in Rome. Bob lives in Paris."
     mark = ask(reading, "Who lives in Rome?", "👩 Ann lives in Rome. Bob lives in Paris.")
     assert mark.inner_text() == "Rome"  # after a character of two UTF-16 units
 
 
 def test_the_window_that_was_read_is_shaded(reading, models):
-    window = {"rows": ["start", "end"], "columns": ["Ann", "lives", "in", "Bonn"], "weights": [[0, 0, 0, 1]] * 2}
+    window = {
+        "rows": ["start", "end"],
+        "columns": ["Ann", "lives", "in", "Bonn"],
+        "weights": [[0, 0, 0, 1]] * 2,
+    }
     models["fake-reading_comprehension"].flow = lambda *_: [{"title": "probabilities", **window}]
     ask(reading, "Who lives in Bonn", "Ann lives in Rome. Ann lives in Bonn.")
     assert reading.locator(".passage .word").all_inner_texts() == window["columns"]
-    assert reading.locator(".passage > span").evaluate("each => each.firstChild.textContent") == "Ann lives in Rome. "
+    assert (
+        reading.locator(".passage > span").evaluate("each => each.firstChild.textContent")
+        == "Ann lives in Rome. "
+    )
 
 
 def test_a_uniform_map_is_pale(reading, models):
     words = "Ann lives near Rome under green hills".split()
     even, peak = [1 / len(words)] * len(words), [float(word == "Rome") for word in words]
-    maps = {"title": "probabilities", "rows": ["start", "end"], "columns": words, "weights": [peak, even]}
-    flow = {"title": "p to q", "rows": words, "columns": ["Where"], "weights": [[weight / 7] for weight in even]}
+    maps = {
+        "title": "probabilities",
+        "rows": ["start", "end"],
+        "columns": words,
+        "weights": [peak, even],
+    }
+    flow = {
+        "title": "p to q",
+        "rows": words,
+        "columns": ["Where"],
+        "weights": [[weight / 7] for weight in even],
+    }
     models["fake-reading_comprehension"].flow = lambda *_: [maps, flow]
     ask(reading, "Where is Rome", " ".join(words))
     press(reading, "attention to Where")
@@ -304,12 +346,18 @@ def test_a_doubtful_answer_is_called_so(reading):
     reading.get_by_label("Question").fill("what is xyzzy?")
     press(reading, "Ask")
     reading.get_by_text("The text may not answer this. Its best words: xyzzy").wait_for()
-    assert "Confidence 75 %" in reading.inner_text() and "does not know 12.5 % of the words" in reading.inner_text()
+    assert (
+        "Confidence 75 %" in reading.inner_text()
+        and "does not know 12.5 % of the words" in reading.inner_text()
+    )
     assert reading.locator(".ranked li").all_inner_texts() == ["75 %\nxyzzy", "13 %\nAnn"]
 
 
 def test_a_text_is_dropped_or_pasted_unless_it_would_freeze_the_page(page, reading):
-    field, most = reading.locator("[name=passage]"), "A text may have 200,000 characters at most. Received:"
+    field, most = (
+        reading.locator("[name=passage]"),
+        "A text may have 200,000 characters at most. Received:",
+    )
     length = len(field.input_value())
     page.evaluate(COPY, ["x", 200_000])
     field.press("Control+v")
@@ -320,9 +368,12 @@ def test_a_text_is_dropped_or_pasted_unless_it_would_freeze_the_page(page, readi
     assert len(field.input_value()) == length
     page.evaluate(DROP, ["[name=passage]", "notes.txt", "Eve lives in Bonn."])
     expect(reading.locator("[name=passage]")).to_have_value("Eve lives in Bonn.")
-    reading.locator("input[type=file]").set_input_files({"name": "b.txt", "mimeType": "text/plain", "buffer": b"Bob."})
+    reading.locator("input[type=file]").set_input_files(
+        {"name": "b.txt", "mimeType": "text/plain", "buffer": b"Bob."}
+    )
     expect(reading.locator("[name=passage]")).to_have_value("Bob.")
-    page.evaluate("() => { File.prototype.text = () => Promise.reject(new DOMException()); }")  # of a folder
+    # of a folder
+    page.evaluate("() => { File.prototype.text = () => Promise.reject(new DOMException()); }")
     page.evaluate(DROP, ["[name=passage]", "folder", ""])
     reading.get_by_text("This file cannot be read.").wait_for()
 
@@ -334,11 +385,23 @@ def test_talk_continues_and_starts_again(talk, models):
     assert said(talk) == ["hi", "hello"]  # the example's last turn is in the field
     say(talk, None, "you said: tea ?")
     asked = models["fake-generation"].asked
-    assert asked[-1] == {"turns": ["hi", "hello", "tea ?"], "decode": "beam=5,length_penalty=1,block_ngrams=3"}
-    assert talk.locator(".ranked li").all_inner_texts() == ["0.50\nyou said: tea ?", "-1.00\nsomething else"]
+    assert asked[-1] == {
+        "turns": ["hi", "hello", "tea ?"],
+        "decode": "beam=5,length_penalty=1,block_ngrams=3",
+    }
+    assert talk.locator(".ranked li").all_inner_texts() == [
+        "0.50\nyou said: tea ?",
+        "-1.00\nsomething else",
+    ]
     press(talk, "attention while writing said:")
-    assert talk.locator(".turns.shown li").last.get_attribute("data-who") == "you"  # on its side of the talk
-    assert talk.locator(".turns.shown .word").last.evaluate("each => each.style.getPropertyValue('--w')") == "1.000"
+    # on its side of the talk
+    assert talk.locator(".turns.shown li").last.get_attribute("data-who") == "you"
+    assert (
+        talk.locator(".turns.shown .word").last.evaluate(
+            "each => each.style.getPropertyValue('--w')"
+        )
+        == "1.000"
+    )
     unfold(talk)
     assert talk.get_by_label("Temperature").is_disabled()
     talk.get_by_label("Search").select_option("sample")
@@ -351,7 +414,8 @@ def test_talk_continues_and_starts_again(talk, models):
     talk.get_by_label("Temperature").fill("5")
     talk.locator(".settings").evaluate("fold => { fold.open = false; }")
     say(talk, "hi")
-    assert talk.get_by_label("Temperature").evaluate("field => field === document.activeElement")  # where it is wrong
+    # where it is wrong
+    assert talk.get_by_label("Temperature").evaluate("field => field === document.activeElement")
 
 
 def test_a_silent_reply_stays_in_the_talk(talk, models):
@@ -365,7 +429,9 @@ def test_a_silent_reply_stays_in_the_talk(talk, models):
     assert models["fake-generation"].asked[-1]["turns"] == ["hi", "hello", "tea ?", "", "anew"]
 
 
-def test_an_earlier_sentence_is_edited_and_the_talk_continues_from_it_unless_stopped(page, talk, models):
+def test_an_earlier_sentence_is_edited_and_the_talk_continues_from_it_unless_stopped(
+    page, talk, models
+):
     models["fake-generation"].held.add("answer")
     edit(talk, "hi", "good evening")
     talk.locator(".talk li", has_text="good evening").wait_for()
@@ -391,10 +457,17 @@ def test_an_earlier_sentence_is_edited_and_the_talk_continues_from_it_unless_sto
 
 def test_an_input_method_may_compose_with_enter(talk):
     press(talk, "Edit “hi”")
-    for composing, edits, count in (({"isComposing": True}, 1, 2), ({"keyCode": 229}, 1, 2), ({}, 0, 4)):
+    for composing, edits, count in (
+        ({"isComposing": True}, 1, 2),
+        ({"keyCode": 229}, 1, 2),
+        ({}, 0, 4),
+    ):
         talk.get_by_label("What you said").dispatch_event("keydown", {"key": "Escape", **composing})
         talk.locator("[name=text]").dispatch_event("keydown", {"key": "Enter", **composing})
-        assert (talk.get_by_label("What you said").count(), talk.locator(".talk li").count()) == (edits, count)
+        assert (talk.get_by_label("What you said").count(), talk.locator(".talk li").count()) == (
+            edits,
+            count,
+        )
 
 
 def test_a_reply_appears_word_by_word_and_the_page_waits(page, talk, models):
@@ -403,7 +476,10 @@ def test_a_reply_appears_word_by_word_and_the_page_waits(page, talk, models):
     talk.locator("[name=text]").fill("tea")
     talk.locator("[name=text]").press("Enter")
     assert talk.locator(".talk li").first.inner_text() == "tea"  # at once
-    assert talk.locator(".get").get_attribute("aria-busy") == "true" and talk.locator(".spinner").is_visible()
+    assert (
+        talk.locator(".get").get_attribute("aria-busy") == "true"
+        and talk.locator(".spinner").is_visible()
+    )
     talk.get_by_text("you said:", exact=True).wait_for()  # its last word is missing
     page.keyboard.type("and milk")  # the focus is where it was
     models["fake-generation"].held.clear()
@@ -434,7 +510,11 @@ def test_starting_again_and_another_example_stop_what_is_under_way(page, models)
 
 
 def test_a_table_is_booked_with_the_history_kept_by_the_page(booking, models):
-    for text, reply in (("hi", "turn 1: noted"), ("", "turn 3: noted"), ("search", "what about casa")):
+    for text, reply in (
+        ("hi", "turn 1: noted"),
+        ("", "turn 3: noted"),
+        ("search", "what about casa"),
+    ):
         say(booking, text, reply)
     assert "api_call italian\n1 fact found" in booking.locator(".talk").inner_text()
     assert booking.locator(".memories tbody tr").count() == 5
@@ -446,7 +526,10 @@ def test_a_table_is_booked_with_the_history_kept_by_the_page(booking, models):
     booking.get_by_label("Find").fill("italian")
     booking.get_by_label("Find").press("Enter")  # says nothing
     assert booking.locator(".facts div").all_inner_texts() == ["casa R_cuisine italian"]
-    assert models["fake-dialog"].asked[-1]["history"] == history and booking.locator(".spinner").is_hidden()
+    assert (
+        models["fake-dialog"].asked[-1]["history"] == history
+        and booking.locator(".spinner").is_hidden()
+    )
     edit(booking, "search", "wait")
     booking.locator(".talk li", has_text="turn 5: noted").wait_for()
     texts = ["hi", "turn 1: noted", "<SILENCE>", "turn 3: noted", "wait"]
@@ -455,7 +538,11 @@ def test_a_table_is_booked_with_the_history_kept_by_the_page(booking, models):
 
 
 def test_all_that_is_remembered_can_be_shown(page, booking, models):
-    maps = {"rows": [f"fact {i}" for i in range(12)], "columns": ["hop 1"], "weights": [[i / 66] for i in range(12)]}
+    maps = {
+        "rows": [f"fact {i}" for i in range(12)],
+        "columns": ["hop 1"],
+        "weights": [[i / 66] for i in range(12)],
+    }
     models["fake-dialog"].weights = lambda *_: [{"title": "memories", **maps}]
     say(booking, "hi", "turn 1: noted")
     press(booking, "Show 2 more, with smaller weights")
@@ -496,7 +583,8 @@ def test_a_link_opens_the_same_and_back_returns(page, ranking, browser, server, 
     assert fields(ranking, "candidates") == ["a bit", "yes"]
     ranking.get_by_label("Response 2", exact=True).fill("no")
     models["fake-generation"].held.add("loading")
-    page.get_by_role("tab", name="Talk").click()  # at once: while it is loaded, what was typed last is remembered
+    # at once: while it is loaded, what was typed last is remembered
+    page.get_by_role("tab", name="Talk").click()
     page.wait_for_timeout(400)
     models["fake-generation"].held.clear()
     for _ in range(2):
@@ -506,8 +594,11 @@ def test_a_link_opens_the_same_and_back_returns(page, ranking, browser, server, 
     expect(ranking.get_by_label("Response 2", exact=True)).to_have_value("no")
     with opened(browser, link) as other:
         assert fields(other.get_by_role("tabpanel"), "candidates") == ["a bit", "yes"]
-    with opened(browser, f'{server.url}#selection?model=fake-selection&example=0&input={{"turns":[null]}}') as other:
-        assert fields(other.get_by_role("tabpanel"), "turns") == ["hi", "which table ?"]  # the example
+    with opened(
+        browser, f'{server.url}#selection?model=fake-selection&example=0&input={{"turns":[null]}}'
+    ) as other:
+        # the example
+        assert fields(other.get_by_role("tabpanel"), "turns") == ["hi", "which table ?"]
 
 
 def test_back_returns_to_a_talk_with_the_reply_that_came_meanwhile(page, talk, models):
@@ -515,15 +606,23 @@ def test_back_returns_to_a_talk_with_the_reply_that_came_meanwhile(page, talk, m
     press(talk, "Say")
     open_tab(page, "Ask a text")
     models["fake-generation"].held.clear()
-    page.locator("#panel-generation .talk li", has_text="you said: tea ?").wait_for(state="attached")
+    page.locator("#panel-generation .talk li", has_text="you said: tea ?").wait_for(
+        state="attached"
+    )
     page.go_back()
     talk.locator(".explanation section").wait_for()
     assert said(talk) == ["hi", "hello", "tea ?", "you said: tea ?"]
 
 
-def test_a_reload_shows_the_silences_of_the_user_and_not_those_in_which_the_bot_continues(page, booking, models):
+def test_a_reload_shows_the_silences_of_the_user_and_not_those_in_which_the_bot_continues(
+    page, booking, models
+):
     turns = [("bot", "i'm on it"), ("user", ""), ("bot", "which food ?")]
-    answer = {"response": "i'm on it", "best": [], "said": [{"speaker": by, "text": text} for by, text in turns]}
+    answer = {
+        "response": "i'm on it",
+        "best": [],
+        "said": [{"speaker": by, "text": text} for by, text in turns],
+    }
     models["fake-dialog"].answer = lambda _: answer
     for count, text in ((3, "hi"), (6, "")):
         say(booking, text)
@@ -542,7 +641,10 @@ def test_a_request_is_copied_for_programs(page, ranking, server):
     assert "Authorization" not in str(found)
     body = json.loads(found["JSON"])
     assert body["instances"][0]["turns"] == ["hi", 'what\'s "here"?']
-    assert f"{server.url}v1/models/fake-selection:predict" in found["curl"] and r"what'\''s" in found["curl"]
+    assert (
+        f"{server.url}v1/models/fake-selection:predict" in found["curl"]
+        and r"what'\''s" in found["curl"]
+    )
     assert run_before_request(found["Python"])["body"] == body  # the literal is Python's
     ranking.get_by_label("Turn 2", exact=True).fill("long " * 2000)
     page.wait_for_url(lambda url: "input=" not in url)  # the history keeps it
@@ -563,7 +665,10 @@ def test_the_page_asks_for_the_key_once(page, ranking, server):
             assert page.evaluate("sessionStorage.length") == 0
             press(ranking, "Rank")
     ranking.locator(".explanation section").wait_for()
-    assert page.evaluate("[localStorage.length, ...Object.values(sessionStorage)]") == [0, "schlüssel"]
+    assert page.evaluate("[localStorage.length, ...Object.values(sessionStorage)]") == [
+        0,
+        "schlüssel",
+    ]
     say(open_tab(page, "Talk"), None, "you said: tea ?")
     assert page.get_by_role("dialog").count() == 0 and "schl" not in urllib.parse.unquote(page.url)
 
@@ -572,7 +677,9 @@ def test_copies_have_the_place_of_the_key(browser, server, monkeypatch):
     server.stop()
     server.start("secret")
     monkeypatch.setenv("COLLOQUY_API_KEY", "secret")
-    with opened(browser, server.url, http_credentials={"username": "", "password": "secret"}) as page:
+    with opened(
+        browser, server.url, http_credentials={"username": "", "password": "secret"}
+    ) as page:
         panel = page.get_by_role("tabpanel")
         rank(panel)  # the browser has the key
         assert page.get_by_role("dialog").count() == 0
@@ -586,7 +693,11 @@ def test_copies_have_the_place_of_the_key(browser, server, monkeypatch):
 
 def test_tabs_are_reached_by_keyboard(page):
     page.get_by_role("tab", name="Pick a response").focus()
-    for key, name in (("ArrowRight", "Ask a text"), ("End", "Book a table"), ("ArrowRight", "Pick a response")):
+    for key, name in (
+        ("ArrowRight", "Ask a text"),
+        ("End", "Book a table"),
+        ("ArrowRight", "Pick a response"),
+    ):
         page.keyboard.press(key)
         tab = page.get_by_role("tab", name=name)
         assert tab.get_attribute("aria-selected") == "true"
@@ -611,10 +722,21 @@ def test_what_comes_back_is_beside_what_one_gives_and_the_map_beside_the_ranking
     names = (".give", ".result", ".explanation")
     give, result, shown = (ranking.locator(name).bounding_box() for name in names)
     is_wide = page.viewport_size["width"] > 1000
-    assert (give["x"] + give["width"] < result["x"] and result["x"] + result["width"] < shown["x"]) == is_wide
+    assert (
+        give["x"] + give["width"] < result["x"] and result["x"] + result["width"] < shown["x"]
+    ) == is_wide
     assert not ranking.locator(".settings").evaluate("fold => fold.open")
-    assert ranking.locator("summary").first.inner_text() == "Model and settings · Title of fake-selection"
-    assert ranking.locator(".explanation .legend .word").all_inner_texts() == ["0", "0.25", "0.5", "0.75", "1"]
+    assert (
+        ranking.locator("summary").first.inner_text()
+        == "Model and settings · Title of fake-selection"
+    )
+    assert ranking.locator(".explanation .legend .word").all_inner_texts() == [
+        "0",
+        "0.25",
+        "0.5",
+        "0.75",
+        "1",
+    ]
     assert ranking.locator(".explanation .chip.faint").all_inner_texts() == ["no"]
     ranking.get_by_label("Turn 1", exact=True).fill("word " * 60)
     ranking.get_by_label("Response 1", exact=True).fill("y" * 3000)
@@ -657,14 +779,19 @@ def test_the_server_goes_during_a_reply_and_comes_back(page, talk, server, model
     talk.locator(".error", has_text="The server does not answer.").wait_for()
     press(talk, "Say")  # it is not reached
     talk.locator(".error", has_text="The server does not answer.").wait_for()
-    assert page.locator("#notice").is_visible() and talk.locator("[name=text]").input_value() == "tea ?"
+    assert (
+        page.locator("#notice").is_visible()
+        and talk.locator("[name=text]").input_value() == "tea ?"
+    )
     models["fake-generation"].held.clear()
     server.start()
     page.locator("#notice").wait_for(state="hidden")
     say(talk, None, "you said: tea ?")
 
 
-@pytest.mark.parametrize("status, words", [(502, "answered with status 502."), (200, "does not answer.")])
+@pytest.mark.parametrize(
+    "status, words", [(502, "answered with status 502."), (200, "does not answer.")]
+)
 def test_what_a_proxy_answers_is_said_in_words(page, ranking, status, words):
     page.route("**:predict", lambda route: route.fulfill(status=status, body="<html>"))
     press(ranking, "Rank")
@@ -686,4 +813,6 @@ def test_axe_finds_nothing(page, scheme):
         page.wait_for_timeout(200)
         page.evaluate(f"{pathlib.Path(os.environ['AXE']).read_text(encoding='utf-8')}; 0")
         found = page.evaluate("axe.run()")["violations"]
-        assert [(each["id"], [node["html"][:200] for node in each["nodes"]][:3]) for each in found] == [], tab
+        assert [
+            (each["id"], [node["html"][:200] for node in each["nodes"]][:3]) for each in found
+        ] == [], tab

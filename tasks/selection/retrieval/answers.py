@@ -1,4 +1,5 @@
-"""Answers by retrieval: an index finds candidates, a response-selection model ranks them (Zhou et al. 2018, section 1).
+"""Answers by retrieval: an index finds candidates, a response-selection model ranks them (Zhou et
+al. 2018, section 1).
 
 The model encodes the conversation once for all its candidates.
 """
@@ -6,21 +7,25 @@ The model encodes the conversation once for all its candidates.
 import math
 import re
 
-from base.files import UserError
-from data.tokenizers import TOKENIZERS, WHITESPACE, words_of
-from engine.predictor import Predictor
-from tasks.selection.predictor import SelectionPredictor
-from tasks.selection.retrieval.index import RetrievalIndex
+from colloquy.base.files import UserError
+from colloquy.data.tokenizers import TOKENIZERS, WHITESPACE, words_of
+from colloquy.engine.predictor import Predictor
+from colloquy.tasks.selection.predictor import SelectionPredictor
+from colloquy.tasks.selection.retrieval.index import RetrievalIndex
 
-CANDIDATES = 32  # responses that the model ranks; with 25, 50 or 100 answers are as good (docs/retrieval.md)
-QUESTION = 16.0  # weight of the questions' similarity beside the model's logit; chosen on dev, docs/retrieval.md
+# responses that the model ranks; with 25, 50 or 100 answers are as good (docs/retrieval.md)
+CANDIDATES = 32
+# weight of the questions' similarity beside the model's logit; chosen on dev, docs/retrieval.md
+QUESTION = 16.0
 ALIKE = 0.8  # texts are near-duplicates from this ratio of common words to all of their words
 SHOWN = 20  # answers of the index that a predictor lists
 TOGETHER = re.compile(
     r"\bppa : \S+ / \S+|\d+(?: : \d+)+|~ / [\w.-]+|(?<!\S)/ [\w.-]+(?: / [\w.-]+)+"
     r"|\S+ @ [\w-]+\.\w+|\* \. \w+|- - [a-z]{2}|& &|\| \|"
 )
-"""Tokens of commands, paths and addresses in the logs of #ubuntu, which people write without spaces."""
+"""Tokens of commands, paths and addresses in the logs of #ubuntu, which people write without
+spaces.
+"""
 QUOTED = ((r"< ([a-z][\w -]*) >", r"<\1>"), (r"(?<!\S)([`']) ([^`']+) \1", r"\1\2\1"))
 
 
@@ -42,12 +47,16 @@ def as_written(text, tokenizer):
 
 
 def answers_of(predictor, index, turns, count=CANDIDATES):
-    """The best `count` candidates of an index for a conversation, see `candidates_of`, as `ranked` by the model."""
+    """The best `count` candidates of an index for a conversation, see `candidates_of`, as `ranked`
+    by the model.
+    """
     return ranked(predictor, turns, candidates_of(index, turns, count))
 
 
 def candidates_of(index, turns, count=CANDIDATES):
-    """`Hit`s without near-duplicates, first the responses to turns that are most similar to the last one."""
+    """`Hit`s without near-duplicates, first the responses to turns that are most similar to the
+    last one.
+    """
     hits = sorted(index.search(turns), key=lambda hit: hit.places.get("contexts", math.inf))
     return without_duplicates(hits, turns, count)
 
@@ -56,16 +65,20 @@ def ranked(predictor, turns, hits):
     """`Hit`s with their `score` and `total`, the best first."""
     [found] = predictor.predict([{"turns": turns, "candidates": [hit.text for hit in hits]}])
     scored = zip(hits, found["scores"], found["logits"], strict=True)
-    answers = [hit._replace(score=score, total=logit + QUESTION * hit.question) for hit, score, logit in scored]
+    answers = [
+        hit._replace(score=score, total=logit + QUESTION * hit.question)
+        for hit, score, logit in scored
+    ]
     return sorted(answers, key=lambda answer: -answer.total)
 
 
 def without_duplicates(answers, said, count=None):
-    """The first `count` of some answers without near-duplicates of better ones and of the texts that were said.
+    """The first `count` of some answers without near-duplicates of better ones and of the texts
+    that were said.
 
     DAM ranks near-duplicates as high as the original.
 
-    >>> from tasks.selection.retrieval.index import Hit
+    >>> from colloquy.tasks.selection.retrieval.index import Hit
     >>> found = [Hit(text) for text in ("Use apt-get!", "use  apt-get .", "hello", "ok")]
     >>> [answer.text for answer in without_duplicates(found, ["Hello!"])]
     ['Use apt-get!', 'ok']
@@ -82,7 +95,9 @@ def without_duplicates(answers, said, count=None):
 
 
 def _word_set(text):
-    return frozenset(word for word in words_of(text, "terms") if any(map(str.isalnum, word))) or frozenset([text])
+    return frozenset(
+        word for word in words_of(text, "terms") if any(map(str.isalnum, word))
+    ) or frozenset([text])
 
 
 class AnsweringPredictor(Predictor):
@@ -99,8 +114,8 @@ class AnsweringPredictor(Predictor):
 
         logits: list[float] = []
         totals: list[float] = []
-        """The numbers that the candidates of the index are ordered by: the model's logit, plus 16 times the similarity
-        of the last turn and the one that was answered."""
+        """The numbers that the candidates of the index are ordered by: the model's logit, plus 16
+        times the similarity of the last turn and the one that was answered."""
         candidates: list[str] = []
         """The best of the index, the best first; missing if the instance has candidates."""
         said_to: list[list[str]] = []
@@ -113,7 +128,10 @@ class AnsweringPredictor(Predictor):
     def answer(self, instances):
         given = [instance for instance in instances if instance.candidates]
         answers = iter(self.predictor.answer(given) if given else [])
-        return [next(answers) if instance.candidates else self._found(instance) for instance in instances]
+        return [
+            next(answers) if instance.candidates else self._found(instance)
+            for instance in instances
+        ]
 
     def size(self, instance):
         size = self.predictor.size(instance)
@@ -145,5 +163,7 @@ class AnsweringPredictor(Predictor):
             scores=[answer.score for answer in answers],
             totals=[answer.total for answer in answers],
             order=list(range(len(answers))),
-            said_to=[[as_written(turn, tokenizer) for turn in answer.context] for answer in answers],
+            said_to=[
+                [as_written(turn, tokenizer) for turn in answer.context] for answer in answers
+            ],
         )

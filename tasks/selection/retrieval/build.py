@@ -15,26 +15,38 @@ import numpy as np
 import scipy.sparse
 from usearch.index import Index as NearestVectors
 
-from base.files import UserError, atomic_directory, check_output, checksum, checksums_of, seal
-from data.corpora import CORPORA
-from data.flat_arrays import numbering
-from data.sequences import Sequences
-from data.text_files import write_json
-from data.tokenizers import words_of
-from data.vocabulary import SPECIALS, Vocabulary
-from engine.run import BEST
-from tasks.selection.retrieval import index as files
-from tasks.selection.retrieval.encoder import PairEncoder
-from tasks.selection.retrieval.index import READ, TURNS, vocabulary_hash
+from colloquy.base.files import (
+    UserError,
+    atomic_directory,
+    check_output,
+    checksum,
+    checksums_of,
+    seal,
+)
+from colloquy.data.corpora import CORPORA
+from colloquy.data.flat_arrays import numbering
+from colloquy.data.sequences import Sequences
+from colloquy.data.text_files import write_json
+from colloquy.data.tokenizers import words_of
+from colloquy.data.vocabulary import SPECIALS, Vocabulary
+from colloquy.engine.run import BEST
+from colloquy.tasks.selection.retrieval import index as files
+from colloquy.tasks.selection.retrieval.encoder import PairEncoder
+from colloquy.tasks.selection.retrieval.index import READ, TURNS, vocabulary_hash
 
 FIT_PAIRS = 200_000  # most pairs, drawn at random, that the encoder is fitted to
-INDEX, PAIRS = "index", "pairs"  # in a run directory: its index, or conversations (`smn`) to build one from
-PLACEHOLDERS = {SPECIALS[1].lower(), "__path__", "__url__", "unconvertable"}  # words in place of removed text
+# in a run directory: its index, or conversations (`smn`) to build one from
+INDEX, PAIRS = "index", "pairs"
+# words in place of removed text
+PLACEHOLDERS = {SPECIALS[1].lower(), "__path__", "__url__", "unconvertable"}
 PART = 20_000  # texts processed at once
-FRACTION = 0.2  # a word is a name if at least this fraction of its utterances address somebody by it
+# a word is a name if at least this fraction of its utterances address somebody by it
+FRACTION = 0.2
 NAMES_ALONE = 0.5  # from this fraction on, an utterance with the name anywhere is unfit
 BOT = re.compile(r"^! \w|\B! \S+(?: \S+)? [|>] ")
-"""Commands to a bot of #ubuntu, such as `! wifi`, or to have it address somebody, as in `! info wifi | bob`."""
+"""Commands to a bot of #ubuntu, such as `! wifi`, or to have it address somebody, as in `! info
+wifi | bob`.
+"""
 SHORT = 4  # an utterance of at most this many words is unfit if the model lacks one of them
 GREETINGS = frozenset(("hi", "hello", "hey", "bye", "thanks", "thx", "welcome"))
 NO_NAMES = frozenset(
@@ -49,10 +61,11 @@ NO_NAMES = frozenset(
 
 
 def build(predictor, out, conversations, made_of=()):
-    """Writes an index for a `tasks.selection.predictor.SelectionPredictor`; returns its `config.json`.
+    """Writes an index for a `tasks.selection.predictor.SelectionPredictor`; returns its
+    `config.json`.
 
-    Conversations are lists of texts, the oldest first; responses that `unfit_of` finds are left out, a `UserError` if
-    none is left, or `out` is in use. `made_of` names their sources.
+    Conversations are lists of texts, the oldest first; responses that `unfit_of` finds are left
+    out, a `UserError` if none is left, or `out` is in use. `made_of` names their sources.
     """
     vocabulary = dataclasses.replace(predictor.vocabulary, hashed=0)  # hashed words have no vector
     vectors = predictor.model.get_layer("word_embedding").get_weights()[0]
@@ -71,17 +84,30 @@ def build(predictor, out, conversations, made_of=()):
         known = np.array([0, *vocabulary.encode(words[1:])], np.int32)
         drawn = turns[np.random.default_rng(1).permutation(len(turns))[:FIT_PAIRS]]
         pairs = store.before(drawn, READ), store.numbers[drawn, None]
-        encoder = PairEncoder.fit(*(functools.partial(parts, numbers, known) for numbers in pairs), vectors)
+        encoder = PairEncoder.fit(
+            *(functools.partial(parts, numbers, known) for numbers in pairs), vectors
+        )
         encoder.save(directory / files.ENCODER)
-        sizes = {"responses": len(responses), "pairs": len(turns), "utterances": stored, "words": len(words) - 1}
+        sizes = {
+            "responses": len(responses),
+            "pairs": len(turns),
+            "utterances": stored,
+            "words": len(words) - 1,
+        }
         left_out = len(np.unique(store.numbers[store.places > 0])) - len(responses)
         del store  # the graph of the vectors takes the most memory
         dimension = encoder.response_words.shape[1]
-        nearest = NearestVectors(ndim=dimension, metric="cos", dtype="f16", connectivity=16, expansion_add=64)
+        nearest = NearestVectors(
+            ndim=dimension, metric="cos", dtype="f16", connectivity=16, expansion_add=64
+        )
         for part in parts(responses[:, None], known):
             nearest.add(len(nearest) + np.arange(len(part)), encoder.responses(part), threads=2)
         nearest.save(directory / files.VECTORS)
-        config = {"index": files.VERSION, "vocabulary": vocabulary_hash(vocabulary), "text": predictor.text}
+        config = {
+            "index": files.VERSION,
+            "vocabulary": vocabulary_hash(vocabulary),
+            "text": predictor.text,
+        }
         config |= {**sizes, "left_out": left_out, "made_of": [*made_of]}
         write_json(directory / files.CONFIG, config)
         seal(directory)
@@ -89,20 +115,28 @@ def build(predictor, out, conversations, made_of=()):
 
 
 def index_of_run(path, predictor):
-    """The index for the run in the directory `path` of a `tasks.selection.predictor.SelectionPredictor`.
+    """The index for the run in the directory `path` of a
+    `tasks.selection.predictor.SelectionPredictor`.
 
-    That of its directory. Else it is built, once, from the run's conversations in `$XDG_CACHE_HOME/colloquy`, under a
-    name that depends on them and the model; nothing is written into the run. `None` without conversations, or where
-    nothing can be written.
+    That of its directory. Else it is built, once, from the run's conversations in
+    `$XDG_CACHE_HOME/colloquy`, under a name that depends on them and the model; nothing is written
+    into the run. `None` without conversations, or where nothing can be written.
     """
     index, pairs = path / INDEX, path / PAIRS
     if index.is_dir():
         return index
     if not pairs.is_dir():
         return None
-    made_of = [files.VERSION, vocabulary_hash(predictor.vocabulary), checksum(path / BEST), checksums_of(pairs)]
+    made_of = [
+        files.VERSION,
+        vocabulary_hash(predictor.vocabulary),
+        checksum(path / BEST),
+        checksums_of(pairs),
+    ]
     key = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
-    index = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache", "colloquy", key)
+    index = pathlib.Path(
+        os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache", "colloquy", key
+    )
     if not index.is_dir():
         try:
             check_output(index)
@@ -121,7 +155,9 @@ def index_of_run(path, predictor):
 
 
 def of_corpus(corpus, source, split="train"):
-    """Yields the conversations of a corpus as lists of texts; of selection contexts with their positive responses."""
+    """Yields the conversations of a corpus as lists of texts; of selection contexts with their
+    positive responses.
+    """
     task, reader = CORPORA[corpus]
     if task == "selection":
         lines = reader.read(reader.find_split(source, split))
@@ -147,16 +183,21 @@ class TurnStore:
         self.texts, self.numbers, self.places = list(texts), np.asarray(numbers), np.asarray(places)
 
     def before(self, turns, count):
-        """Numbers of the texts of the `count` turns before each of `turns`, int32 `(turns, count)`; -1: no turn."""
+        """Numbers of the texts of the `count` turns before each of `turns`, int32 `(turns, count)`;
+        -1: no turn.
+        """
         back = np.arange(count, 0, -1)
         there = self.places[turns, None] >= back
-        return np.where(there, self.numbers[np.where(there, turns[:, None] - back, 0)], np.int32(-1))
+        return np.where(
+            there, self.numbers[np.where(there, turns[:, None] - back, 0)], np.int32(-1)
+        )
 
     def words(self, text):
-        """Splits the distinct texts into words by `data.tokenizers.words_of` with the settings `text`.
+        """Splits the distinct texts into words by `data.tokenizers.words_of` with the settings
+        `text`.
 
-        Returns every distinct word, at the index that is its id in a `data.vocabulary.Vocabulary` of them, and the
-        words of every text, `Sequences` of ids.
+        Returns every distinct word, at the index that is its id in a `data.vocabulary.Vocabulary`
+        of them, and the words of every text, `Sequences` of ids.
         """
         ids, flat, lengths = numbering(), array.array("i"), array.array("i")
         for word in ("", *SPECIALS):
@@ -175,7 +216,8 @@ class TurnStore:
 def fit_turns(store, unfit):
     """The turns of a `TurnStore` that are responses, by the numbers of their texts, int `(pairs,)`.
 
-    Texts that are `unfit`, bool `(texts,)`, are none; of turns with equal text and equal `TURNS` turns before, one is.
+    Texts that are `unfit`, bool `(texts,)`, are none; of turns with equal text and equal `TURNS`
+    turns before, one is.
     """
     turns = np.flatnonzero((store.places > 0) & ~unfit[store.numbers])
     pairs = np.column_stack([store.before(turns, TURNS), store.numbers[turns]])
@@ -185,12 +227,14 @@ def fit_turns(store, unfit):
 
 
 def unfit_of(words, texts, known):
-    """Marks texts that are no answers, bool `(texts,)`: without words, or with a placeholder, a bot's command, a name.
+    """Marks texts that are no answers, bool `(texts,)`: without words, or with a placeholder, a
+    bot's command, a name.
 
-    An answer with a name suits one person alone, and the user is another. No list of names is needed: in conversations
-    a name appears where somebody is called, and hardly anywhere else. At the beginning of an utterance a word that the
-    model does not know is taken for a name, as in `kesroesweyth you could try dpkg`, and so it is in a short one, as in
-    `hello mernilio`. `texts` are `data.sequences.Sequences` of indices of `words`, lower-case.
+    An answer with a name suits one person alone, and the user is another. No list of names is
+    needed: in conversations a name appears where somebody is called, and hardly anywhere else. At
+    the beginning of an utterance a word that the model does not know is taken for a name, as in
+    `kesroesweyth you could try dpkg`, and so it is in a short one, as in `hello mernilio`. `texts`
+    are `data.sequences.Sequences` of indices of `words`, lower-case.
     """
 
     def utterances():
@@ -222,8 +266,9 @@ def unfit_of(words, texts, known):
 
 
 def _called(words, inside=False):
-    """The words by which an utterance may call somebody: at its beginning before a comma or a colon, at its end after a
-    comma or a greeting; `inside`: also between two commas, where an enumeration has other words."""
+    """The words by which an utterance may call somebody: at its beginning before a comma or a
+    colon, at its end after a comma or a greeting; `inside`: also between two commas, where an
+    enumeration has other words."""
     end = max((place for place, word in enumerate(words, 1) if word[:1].isalnum()), default=0)
     called = []
     if len(words) > 2 and words[1] in (",", ":"):
@@ -247,7 +292,9 @@ def _parts(texts, numbers, ids=None):
 
 
 def _save_texts(directory, store, turns, responses, contexts):
-    """Stores the responses, then all other texts that contexts need, and the pairs by these new numbers."""
+    """Stores the responses, then all other texts that contexts need, and the pairs by these new
+    numbers.
+    """
     others = np.zeros(len(store.texts), bool)
     others[contexts[contexts >= 0]] = True
     others[responses] = False
@@ -264,11 +311,13 @@ def _save_texts(directory, store, turns, responses, contexts):
 def save_bm25(directory, parts, words):
     """Writes an index that `bm25s.BM25.load` reads (Lu 2024), without the words themselves.
 
-        score(w, d) = idf(w) tf / (tf + k1 (1 - b + b |d| / mean |d|)),   idf(w) = log(1 + (N - df + 1/2) / (df + 1/2))
+        score(w, d) = idf(w) tf / (tf + k1 (1 - b + b |d| / mean |d|)),   idf(w) = log(1 + (N - df +
+        1/2) / (df + 1/2))
 
     bm25s computes the same from lists of Python numbers: fifteen times slower.
 
-    `parts()`, called twice, yields all documents as `data.sequences.Sequences.parts` does, with ids below `words`.
+    `parts()`, called twice, yields all documents as `data.sequences.Sequences.parts` does, with ids
+    below `words`.
     """
     frequency, documents, length = np.zeros(words, np.int64), 0, 0
     for part in parts():
@@ -280,10 +329,19 @@ def save_bm25(directory, parts, words):
     data, indices = np.empty(ends[-1], np.float32), np.empty(ends[-1], np.int32)
     place, first = ends - frequency, 0  # of the next entry of each word; of the next document
     for part in parts():
-        tf = scipy.sparse.csc_matrix((np.ones(len(part.ids)), (part.owners(), part.ids)), (len(part), words))
-        counts, relative = np.diff(tf.indptr), (part.lengths / max(length / documents, 1e-9))[tf.indices]
+        tf = scipy.sparse.csc_matrix(
+            (np.ones(len(part.ids)), (part.owners(), part.ids)), (len(part), words)
+        )
+        counts, relative = (
+            np.diff(tf.indptr),
+            (part.lengths / max(length / documents, 1e-9))[tf.indices],
+        )
         at = np.arange(tf.nnz) + np.repeat(place - tf.indptr[:-1], counts)
-        data[at] = np.repeat(idf, counts) * tf.data / (tf.data + index.k1 * (1 - index.b + index.b * relative))
+        data[at] = (
+            np.repeat(idf, counts)
+            * tf.data
+            / (tf.data + index.k1 * (1 - index.b + index.b * relative))
+        )
         indices[at] = first + tf.indices
         place, first = place + counts, first + len(part)
     starts = np.concatenate([[0], ends]).astype(np.int64)

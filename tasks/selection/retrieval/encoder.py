@@ -1,9 +1,11 @@
 """Cheap vectors for retrieval: those of a context and of its responses are close.
 
-text -> mean of its word vectors by inverse document frequency -> canonical correlation analysis -> unit length
+text -> mean of its word vectors by inverse document frequency -> canonical correlation analysis ->
+unit length
 
-Canonical correlation analysis (Hotelling 1936) finds the directions along which contexts and their responses vary
-together, in closed form. Each word's weighted, projected vector is stored, so that encoding is a sum.
+Canonical correlation analysis (Hotelling 1936) finds the directions along which contexts and their
+responses vary together, in closed form. Each word's weighted, projected vector is stored, so that
+encoding is a sum.
 """
 
 import dataclasses
@@ -11,7 +13,7 @@ import dataclasses
 import numpy as np
 import scipy.sparse
 
-from data.vocabulary import EOS_ID, UNK_ID
+from colloquy.data.vocabulary import EOS_ID, UNK_ID
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,9 +21,11 @@ class PairEncoder:
     """Two tables of word vectors, one for contexts and one for responses.
 
     Args:
-        context_words, response_words: Projected word vectors, float32 `(vocabulary + 1, D)`; row 0 is padding.
-        weights: Inverse document frequency of each word, float32 `(vocabulary + 1,)`; 0 for words that say nothing.
-        context_mean, response_mean: Subtracted from the weighted mean, float32 `(D,)`.
+        context_words, response_words: Projected word vectors, float32 `(vocabulary + 1, D)`; row 0
+            is padding.
+        weights: Inverse document frequency of each word, float32 `(vocabulary + 1,)`; 0 for words
+        that say nothing. context_mean, response_mean: Subtracted from the weighted mean, float32
+        `(D,)`.
     """
 
     context_words: np.ndarray
@@ -32,11 +36,12 @@ class PairEncoder:
 
     @classmethod
     def fit(cls, contexts, responses, vectors, dimension=64, ridge=0.01):
-        """Finds the directions that contexts share with their responses, scaled by the roots of their correlations.
+        """Finds the directions that contexts share with their responses, scaled by the roots of
+        their correlations.
 
-        Both are functions that return an iterator of `data.sequences.Sequences` of word ids; list `i` of both is a
-        pair. The responses are read twice. `vectors` are the model's, float `(vocabulary + 1, E)`; `ridge` is added to
-        the variances, as a fraction of their mean.
+        Both are functions that return an iterator of `data.sequences.Sequences` of word ids; list
+        `i` of both is a pair. The responses are read twice. `vectors` are the model's, float
+        `(vocabulary + 1, E)`; `ridge` is added to the variances, as a fraction of their mean.
         """
         n, frequency = 0, np.zeros(len(vectors), np.int64)
         for part in responses():
@@ -48,7 +53,9 @@ class PairEncoder:
 
         z, ZZ = 0.0, 0.0  # sums of the rows of [X, Y], and of their products
         for pair in zip(contexts(), responses(), strict=True):
-            Z = np.hstack([_weighted_mean(texts, weights) @ vectors for texts in pair]).astype(np.float64)
+            Z = np.hstack([_weighted_mean(texts, weights) @ vectors for texts in pair]).astype(
+                np.float64
+            )
             z, ZZ = z + Z.sum(axis=0), ZZ + Z.T @ Z
         x, y = np.split(z / n, 2)
         C, E = ZZ / n - np.outer(z, z) / n**2, len(x)
@@ -61,7 +68,9 @@ class PairEncoder:
         return cls(*(array.astype(np.float32) for array in arrays))
 
     def contexts(self, texts):
-        """Unit vectors of contexts, `Sequences` of word ids, float32 `(texts, D)`; zeros where no word is known."""
+        """Unit vectors of contexts, `Sequences` of word ids, float32 `(texts, D)`; zeros where no
+        word is known.
+        """
         return self._vectors(texts, self.context_words, self.context_mean)
 
     def responses(self, texts):
@@ -83,11 +92,15 @@ class PairEncoder:
 
 
 def _weighted_mean(texts, weights):
-    """A sparse matrix that maps word vectors to the weighted means of texts; zeros for a text without weight."""
+    """A sparse matrix that maps word vectors to the weighted means of texts; zeros for a text
+    without weight.
+    """
     text, word = texts.owners(), texts.flat()
     total = np.bincount(text, weights=weights[word], minlength=len(texts))
     data = weights[word] / np.maximum(total, 1e-6)[text]
-    mean = scipy.sparse.csr_matrix((data.astype(np.float32), (text, word)), (len(texts), len(weights)))
+    mean = scipy.sparse.csr_matrix(
+        (data.astype(np.float32), (text, word)), (len(texts), len(weights))
+    )
     mean.eliminate_zeros()
     return mean
 

@@ -4,15 +4,14 @@ config.json        sources, sizes, and the vocabulary that it belongs to
 checksums.json     SHA-256 of each other file
 utterances.bin     texts, UTF-8, concatenated; the distinct responses come first
 utterances.npy     start of each text, int64 `(utterances + 1,)`
-pairs.npy          int32 `(pairs, TURNS + 1)`: numbers of a context's last turns, -1: none, and of its response
-words.txt          words of the texts, for BM25
-contexts/          BM25 over the contexts of the pairs
-responses/         BM25 over the distinct responses
-responses.usearch  half-precision vectors of the distinct responses, and the graph that finds the nearest
-encoder.npz        `tasks.selection.retrieval.encoder.PairEncoder`
+pairs.npy          int32 `(pairs, TURNS + 1)`: numbers of a context's last turns, -1: none, and of
+its response words.txt          words of the texts, for BM25 contexts/          BM25 over the
+contexts of the pairs responses/         BM25 over the distinct responses responses.usearch
+half-precision vectors of the distinct responses, and the graph that finds the nearest encoder.npz
+`tasks.selection.retrieval.encoder.PairEncoder`
 
-Large files are memory-mapped. The results of three searches are sorted by the words that they share with the whole
-conversation; `Hit.places` has the order of each search.
+Large files are memory-mapped. The results of three searches are sorted by the words that they share
+with the whole conversation; `Hit.places` has the order of each search.
 """
 
 import contextlib
@@ -26,18 +25,20 @@ import bm25s
 import numpy as np
 from usearch.index import Index as NearestVectors
 
-from base.files import UserError, is_sealed
-from data.sequences import Sequences
-from data.text_files import read_json
-from data.tokenizers import words_of
-from data.vocabulary import UNK_ID, Vocabulary
-from tasks.selection.retrieval.encoder import PairEncoder
+from colloquy.base.files import UserError, is_sealed
+from colloquy.data.sequences import Sequences
+from colloquy.data.text_files import read_json
+from colloquy.data.tokenizers import words_of
+from colloquy.data.vocabulary import UNK_ID, Vocabulary
+from colloquy.tasks.selection.retrieval.encoder import PairEncoder
 
 TURNS = 2  # turns of a pair's context that are stored and searched by their words
 READ = 6  # turns of a conversation by which responses are searched
-POSTINGS = 2_000_000  # most index entries that a search by words reads, those of the rarest words first
+# most index entries that a search by words reads, those of the rarest words first
+POSTINGS = 2_000_000
 SEARCHED = 100  # most responses found by each search
-VECTOR_WEIGHT = 0.1  # weight of the cosine of the vectors beside that of the words; chosen on dev, docs/retrieval.md
+# weight of the cosine of the vectors beside that of the words; chosen on dev, docs/retrieval.md
+VECTOR_WEIGHT = 0.1
 VERSION = 2
 CONFIG, WORDS = "config.json", "words.txt"
 TEXTS, OFFSETS, PAIRS = "utterances.bin", "utterances.npy", "pairs.npy"
@@ -51,9 +52,11 @@ class Hit(NamedTuple):
     text: str
     context: list[str] = []  # the last turns of a context that it was a response to
     places: dict[str, int] = {}  # its place, from 1, in each of `SEARCHES` that found it
-    question: float = 0.0  # similarity of the words of the last turns, of the conversation and of `context`, 0 to 1
+    # similarity of the words of the last turns, of the conversation and of `context`, 0 to 1
+    question: float = 0.0
     score: float = 0.0  # the paper's `g(c, r)` by a model that ranked it, in (0, 1)
-    total: float = 0.0  # the number that it is ranked by: the model's logit, plus `answers.QUESTION` times `question`
+    # the number that it is ranked by: the model's logit, plus `answers.QUESTION` times `question`
+    total: float = 0.0
 
 
 class RetrievalIndex:
@@ -66,7 +69,9 @@ class RetrievalIndex:
         path = pathlib.Path(path)
         self.config = read_config(path)
         if self.config["vocabulary"] != vocabulary_hash(vocabulary):
-            raise UserError(f"{path} was built for a run of another vocabulary: build one with --run of this run")
+            raise UserError(
+                f"{path} was built for a run of another vocabulary: build one with --run of this run"
+            )
         self.vocabulary = dataclasses.replace(vocabulary, hashed=0)  # hashed words have no vector
         self.text, self.size = self.config["text"], self.config["responses"]
         self.words = Vocabulary.load(path / WORDS)
@@ -84,7 +89,9 @@ class RetrievalIndex:
         self._idf[: UNK_ID + 1] = 0.0
 
     def search(self, turns):
-        """The responses that may continue a conversation, texts, oldest first: distinct `Hit`s, the best first."""
+        """The responses that may continue a conversation, texts, oldest first: distinct `Hit`s, the
+        best first.
+        """
         said = self.cut(turns)
         last, read, whole = (list(itertools.chain(*said[-n:])) for n in (1, READ, len(said)))
         pair_of = {}  # the best pair of each response
@@ -94,13 +101,17 @@ class RetrievalIndex:
         found = {
             "contexts": list(pair_of)[:SEARCHED],
             "responses": best_by_words(self._responses, self.words.encode(read), SEARCHED),
-            "vectors": self._vectors.search(vector, SEARCHED).keys.astype(int).tolist() if vector.any() else [],
+            "vectors": self._vectors.search(vector, SEARCHED).keys.astype(int).tolist()
+            if vector.any()
+            else [],
         }
         responses = list(dict.fromkeys(itertools.chain(*found.values())))
         if not responses:
             return []
         first_pairs = np.searchsorted(self._responses_of_pairs, responses)
-        pairs = self._pairs[[pair_of.get(*each) for each in zip(responses, first_pairs, strict=True)]]
+        pairs = self._pairs[
+            [pair_of.get(*each) for each in zip(responses, first_pairs, strict=True)]
+        ]
         contexts = [[self.utterance(number) for number in row[:-1] if number >= 0] for row in pairs]
         texts = list(map(self.utterance, responses))
         words = self.cut(texts)
@@ -111,14 +122,18 @@ class RetrievalIndex:
         for search, of_search in found.items():
             for place, response in enumerate(of_search, 1):
                 hits[response].places[search] = place
-        scores = self.cosines(whole, words) + VECTOR_WEIGHT * (self.encoder.responses(self._ids(words)) @ vector)
+        scores = self.cosines(whole, words) + VECTOR_WEIGHT * (
+            self.encoder.responses(self._ids(words)) @ vector
+        )
         return [hits[responses[i]] for i in np.argsort(-scores, kind="stable")]
 
     def cut(self, texts):
         return [words_of(text, **self.text) for text in texts]
 
     def cosines(self, context, responses):
-        """Cosines of TF-IDF vectors without counts, of words and lists of words; 0 if the index knows no word."""
+        """Cosines of TF-IDF vectors without counts, of words and lists of words; 0 if the index
+        knows no word.
+        """
         weights = np.zeros_like(self._idf)
         ids = np.unique(np.array(self.words.encode(context), int))
         weights[ids] = self._idf[ids] ** 2
@@ -136,9 +151,11 @@ class RetrievalIndex:
 
 
 def best_by_words(index, ids, count):
-    """The numbers of at most `count` documents with the highest BM25 scores above 0, the best first.
+    """The numbers of at most `count` documents with the highest BM25 scores above 0, the best
+    first.
 
-    Frequent words say little and cost most: a search reads the rarest words first, `POSTINGS` entries in all.
+    Frequent words say little and cost most: a search reads the rarest words first, `POSTINGS`
+        entries in all.
     """
     ids, starts = np.setdiff1d(np.array(ids, np.int64), UNK_ID), index.scores["indptr"]
     size = (starts[ids + 1] - starts[ids]).astype(np.int64)
@@ -161,14 +178,16 @@ def vocabulary_hash(vocabulary):
 
 
 def read_config(path):
-    """The `config.json` of an index whose files are as they were written; usearch maps damaged ones too, and crashes.
+    """The `config.json` of an index whose files are as they were written; usearch maps damaged ones
+    too, and crashes.
 
-    A `UserError`, with the command that builds it again, if a file is not, or the index is of another version.
+    A `UserError`, with the command that builds it again, if a file is not, or the index is of
+    another version.
     """
     with contextlib.suppress(UserError, KeyError, TypeError):
         if is_sealed(path) and (config := read_json(path / CONFIG))["index"] == VERSION:
             return config
     raise UserError(
         f"{path}: expected an index of version {VERSION}, each file as it was written. Remove it and build it again: "
-        f"python -m tools.build_index --run=RUN --corpus=CORPUS --source=DIRECTORY --out={path}"
+        f"python -m colloquy.tools.build_index --run=RUN --corpus=CORPUS --source=DIRECTORY --out={path}"
     )

@@ -1,0 +1,22 @@
+"""The examples in docstrings of every module."""
+
+import doctest
+import importlib
+
+import keras
+import numpy as np
+import pytest
+from test_architecture import MODULES, floor_of
+
+NAMES = {"keras": keras, "np": np}
+IMPORTABLE = [name for name in MODULES if floor_of(name) < floor_of("colloquy.tools")]
+
+
+@pytest.mark.parametrize("name", [*IMPORTABLE, "colloquy", "colloquy.tools.tables"])
+def test_examples(name):
+    try:
+        module = importlib.import_module(name)
+    except ImportError as error:
+        pytest.skip(str(error))
+    results = doctest.testmod(module, extraglobs=NAMES, optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert results.failed == 0
