@@ -126,7 +126,9 @@ def load_part(side, prepared, seed):
         "load_seconds": time.perf_counter() - started,
         "load_cpu_seconds": time.process_time() - cpu,
     }
-    config, training = task.configure(MODELS[name], dataset, task.divide(MODELS[name], settings))
+    config, training = task.configure(
+        MODELS[name], dataset, task.split_settings(MODELS[name], settings)
+    )
     loaded, started = turns.memory("RssAnon"), time.perf_counter()
     batches = task.training_batches(
         dataset.splits["train"], config, training, np.random.default_rng((seed, 7))

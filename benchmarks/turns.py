@@ -151,7 +151,7 @@ def configure(side, path):
     spec = MODELS[name]
     task = TASKS[spec.task]
     dataset = task.load_dataset(path)
-    divided = task.divide(spec, {"precision": "float32", **settings})
+    divided = task.split_settings(spec, {"precision": "float32", **settings})
     return spec, task, dataset, *task.configure(spec, dataset, divided)
 
 

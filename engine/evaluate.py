@@ -157,20 +157,20 @@ class Evaluation:
                 lines.append(f"    expected: {' / '.join(expected)}")
             print(printable("\n".join(lines)))
 
-    def analyse(self, split, groupings):
-        """Scores groups of a split's examples by some of the task's groupings, see
-        `engine.task.Task.metrics_by`.
+    def analyse(self, split, breakdowns):
+        """Scores groups of a split's examples by some of the task's breakdowns, see
+        `engine.task.Task.metrics_by_group`.
         """
-        for name in groupings:
-            if name not in self.task.groupings:
-                known = ", ".join(self.task.groupings) or "nothing"
+        for name in breakdowns:
+            if name not in self.task.breakdowns:
+                known = ", ".join(self.task.breakdowns) or "nothing"
                 raise UserError(
                     f"examples of {self.task.name} are grouped by {known}. Received: {name}"
                 )
         self._check_split(split)
         model, length_multiple = self._model
-        return self.task.metrics_by(
-            model, self.dataset, split, groupings, _progress, length_multiple
+        return self.task.metrics_by_group(
+            model, self.dataset, split, breakdowns, _progress, length_multiple
         )
 
     def _check_split(self, split):

@@ -85,15 +85,15 @@ class Task(abc.ABC):
     """
     options = ()
     """Flags of evaluate.py that `measure` takes, and no other task's."""
-    groupings = ()
-    """Groupings of examples that `metrics_by` knows."""
+    breakdowns = ()
+    """Groupings of examples that `metrics_by_group` knows."""
     headline = ()
     """Metrics that a table of several runs shows, the most important first."""
     batch_fields = ()
     """Fields of a model's config that its batches depend on: the models of an ensemble have the
     same.
     """
-    load_options = ()
+    dataset_options = ()
     """Options of `load_dataset`; a run remembers them in its dataset's facts."""
     sample_path = "prepared"
     """Path of the prepared dataset in the directory of `make_sample`."""
@@ -114,7 +114,7 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def load_dataset(self, path, **options):
-        """Reads a `data.prepared.Dataset`, with some of `load_options`; one of another task is a
+        """Reads a `data.prepared.Dataset`, with some of `dataset_options`; one of another task is a
         `UserError`.
 
         Its `splits` have lengths, empty ones included; its `vocabulary` may be `None`.
@@ -131,7 +131,7 @@ class Task(abc.ABC):
                     f"{run.path} was trained on {facts['path']}, which is gone: give --data"
                 )
         remembered = {
-            name: facts[name] for name in self.load_options if not (path and name == "name")
+            name: facts[name] for name in self.dataset_options if not (path and name == "name")
         }
         return self.load_dataset(path or facts["path"], **remembered)
 
@@ -144,12 +144,12 @@ class Task(abc.ABC):
     # === Settings ===
 
     @abc.abstractmethod
-    def config_fields(self, dataset):
+    def required_fields(self, dataset):
         """`{field: value}` of a model's config that a dataset decides; another dataset for the
         model must agree.
         """
 
-    def derived_fields(self, dataset):
+    def optional_fields(self, dataset):
         """Further fields that the dataset of the training decides; those that a model's config
         lacks are left out.
         """
@@ -159,14 +159,14 @@ class Task(abc.ABC):
         """Refuses, as a `UserError`, a dataset that was prepared with another vocabulary than that
         of a run.
         """
-        check_fields(run.config, self.config_fields(dataset), dataset.path)
+        check_fields(run.config, self.required_fields(dataset), dataset.path)
         words, file = dataset.vocabulary and dataset.vocabulary.words, run.path / VOCABULARY
         if words and file.is_file() and words != run.vocabulary.words:
             raise UserError(
                 f"{dataset.path} has other words than {run.path}: they come from different preparations"
             )
 
-    def divide(self, spec, settings):
+    def split_settings(self, spec, settings):
         """Divides settings, as `--set` takes them, into those of a model's config and its
         `Training`; `spec` is a row of `models.MODELS`. `compatibility=release` sets several. An
         unknown field or a wrong value is a `UserError`."""
@@ -195,10 +195,13 @@ class Task(abc.ABC):
 
     def configure(self, spec, dataset, divided):
         """The config of a model for a dataset of the task, and its `Training`, by settings that
-        `divide` divided.
+        `split_settings` divided.
         """
         for_config, training = dict(divided[0]), divided[1]
-        for name, value in {**self.config_fields(dataset), **self.derived_fields(dataset)}.items():
+        for name, value in {
+            **self.required_fields(dataset),
+            **self.optional_fields(dataset),
+        }.items():
             if str(for_config.get(name, value)) != str(value):
                 raise UserError(
                     f"--set {name}={for_config[name]}: {dataset.path} decides {name}, it is {value}"
@@ -206,7 +209,7 @@ class Task(abc.ABC):
             if name in spec.config.model_fields:
                 for_config[name] = value
         config = make_config(spec.config, for_config)
-        check_fields(config, self.config_fields(dataset), dataset.path)
+        check_fields(config, self.required_fields(dataset), dataset.path)
         return config, training
 
     # === Training ===
@@ -286,8 +289,8 @@ class Task(abc.ABC):
         they are written.
         """
 
-    def metrics_by(self, model, dataset, split, groupings, progress=iter, length_multiple=4):
-        """Scores groups of a split's examples by some of `groupings`, none here; arguments as in
+    def metrics_by_group(self, model, dataset, split, breakdowns, progress=iter, length_multiple=4):
+        """Scores groups of a split's examples by some of `breakdowns`, none here; arguments as in
         `measure`.
 
         The result is `{grouping: [{"group", "examples", "metrics"}]}`, in the order of a plot.
@@ -343,7 +346,7 @@ class Task(abc.ABC):
         """
 
 
-def training_of(task, run, **changes):
+def load_training(task, run, **changes):
     """The settings of a run's training, some of them changed; of a former version's further ones
     all must be off.
     """

@@ -21,7 +21,7 @@ from colloquy.engine.devices import choose_xla, has_gpu, open_devices, set_preci
 from colloquy.engine.optimizers import averaged_weights
 from colloquy.engine.provenance import provenance
 from colloquy.engine.run import EXAMPLES, LAST, Run, State, locked, signals_received
-from colloquy.engine.task import sample_of, training_of
+from colloquy.engine.task import sample_of, load_training
 from colloquy.engine.vocabularies import start_from
 from colloquy.models import MODELS
 
@@ -57,11 +57,11 @@ def start(
     """
     spec = MODELS[model]
     options = {name: value for name, value in options.items() if value is not None}
-    for option in options.keys() - set(task.load_options):
+    for option in options.keys() - set(task.dataset_options):
         raise UserError(
             f"--{option} is for published selection data. Received: --{option}={options[option]} with {model}"
         )
-    divided = task.divide(spec, settings)  # a wrong one need not wait for the data
+    divided = task.split_settings(spec, settings)  # a wrong one need not wait for the data
     dataset = task.load_dataset(data or sample_of(task), **options)
     config, training = task.configure(spec, dataset, divided)
     set_seed(training.seed)  # joining other hosts would else draw one
@@ -114,7 +114,7 @@ def resume(task, workdir, *, data=None, epochs=None, devices="one", save_minutes
                 return run
             dataset = task.dataset_of(run, data)
             task.check_fits(run, dataset)
-            training = training_of(task, run, epochs=epochs or stored.epochs)
+            training = load_training(task, run, epochs=epochs or stored.epochs)
             resumed = [*run.record.get("resumed", []), {**provenance(), "devices": devices.count}]
             run.update({"training": training.to_json(), "resumed": resumed})
             train(task, run, dataset, devices, save_minutes=save_minutes)
@@ -151,7 +151,7 @@ def train(task, run, dataset, devices, *, init_from=None, save_minutes=10.0):
     break. A loss that is not finite is a `UserError`; a signal becomes a `KeyboardInterrupt` after
     the state is saved.
     """
-    training = training_of(task, run)
+    training = load_training(task, run)
     split, dev = dataset.splits["train"], dataset.splits["dev"]
     set_precision(training.precision)
     evaluation_model = devices.evaluation_model(run.build_model, training.jit)

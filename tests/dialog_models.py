@@ -115,7 +115,7 @@ def config(name, **settings):
     hops = {} if name == "supervised-embeddings" else {"hops": 2}
     heads = {"heads": 2} if name.endswith("memma") else {}
     return MODELS[name].config(
-        **{**world().config_fields, "max_words": 7, **SMALL, **hops, **heads, **settings}
+        **{**world().required_fields, "max_words": 7, **SMALL, **hops, **heads, **settings}
     )
 
 

@@ -10,7 +10,7 @@ from helpers import refusal, run_script, train_small
 
 from colloquy.base.config import describe_fields
 from colloquy.engine import task as tasks_module
-from colloquy.engine.task import fingerprint, sample_of, training_of
+from colloquy.engine.task import fingerprint, sample_of, load_training
 from colloquy.models import MODELS
 from colloquy.tasks import RECIPES, TASKS
 
@@ -66,7 +66,7 @@ def test_wrong_settings_are_refused_and_leave_nothing(name, settings, message, d
 def test_compatibility_release_sets_what_the_release_is(prepared):
     task, settings = TASKS["selection"], {"compatibility": "release", "variant": "last"}
     config, training = task.configure(
-        MODELS["dam"], task.load_dataset(prepared), task.divide(MODELS["dam"], settings)
+        MODELS["dam"], task.load_dataset(prepared), task.split_settings(MODELS["dam"], settings)
     )
     assert (config.masking, config.scalar_bias, config.response_rows) == ("release", True, True)
     assert training.loss_clip == 10.0
@@ -75,12 +75,12 @@ def test_compatibility_release_sets_what_the_release_is(prepared):
 def test_settings_of_a_former_version_are_left_out_if_they_are_off():
     settings = {"epochs": 3.0, "label_smoothing": 0.0}
     run = SimpleNamespace(path="old", record={"training": settings})
-    assert training_of(TASKS["generation"], run, seed=5) == TASKS["generation"].Training(
+    assert load_training(TASKS["generation"], run, seed=5) == TASKS["generation"].Training(
         epochs=3.0, seed=5
     )
     settings["label_smoothing"] = 0.1
     assert "old: Training has no field 'label_smoothing'" in refusal(
-        training_of, TASKS["generation"], run
+        load_training, TASKS["generation"], run
     )
 
 

@@ -259,7 +259,7 @@ def both_ways(*pairs):
 def knowing(name):
     """A model with random weights that knows the world."""
     settings = {
-        **world().config_fields,
+        **world().required_fields,
         "max_words": 16,
         **dialog_models.SMALL,
         "heads": 2,

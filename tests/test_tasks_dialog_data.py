@@ -200,13 +200,15 @@ def test_put_into_gives_a_model_the_candidates(prepared_dialog, name):
     dataset = load_dataset(prepared_dialog)
     world, entity_model = dataset.world, name == "entity-memma"
     settings = {"embedding_dim": 6, "heads": 2, "hops": 1, "match_types": not entity_model}
-    model = MODELS[name].build(MODELS[name].config(**world.config_fields, max_words=32, **settings))
+    model = MODELS[name].build(
+        MODELS[name].config(**world.required_fields, max_words=32, **settings)
+    )
     before = {layer.name: layer.get_weights() for layer in model.layers}
     world.put_into(model)
     weights = {layer.name: layer.get_weights() for layer in model.layers}
     [words], [rows] = weights["candidate_words"], weights["candidate_rows"]
     found = [words[rows == row].tolist() for row in range(477)]
-    assert len(words) == world.config_fields["candidates"][1]
+    assert len(words) == world.required_fields["candidates"][1]
     if entity_model:
         assert found == world.encoded_candidates.typed_words.lists()
         assert words.max() > len(dataset.vocabulary)  # types have ids after those of the words

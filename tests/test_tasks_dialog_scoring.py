@@ -16,7 +16,13 @@ from colloquy.models import MODELS
 from colloquy.tasks import TASKS
 from colloquy.tasks.dialog import scoring
 from colloquy.tasks.dialog.data import World, load_dataset
-from colloquy.tasks.dialog.scoring import GROUPINGS, margin_loss, metrics_by, predict, softmax_loss
+from colloquy.tasks.dialog.scoring import (
+    BREAKDOWNS,
+    margin_loss,
+    metrics_by_group,
+    predict,
+    softmax_loss,
+)
 from colloquy.tasks.dialog.task import Training
 
 dialog = TASKS["dialog"]
@@ -71,7 +77,9 @@ def sample(prepared_dialog):
 
 def configured(dataset, settings):
     """The config of a MEMMA for a dataset."""
-    return dialog.configure(MODELS["memma"], dataset, dialog.divide(MODELS["memma"], settings))[0]
+    return dialog.configure(
+        MODELS["memma"], dataset, dialog.split_settings(MODELS["memma"], settings)
+    )[0]
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, 32])
@@ -188,7 +196,7 @@ def dataset():
 def test_groups_say_what_is_wrong(dataset):
     # right; another cuisine; right; right wording of another call; another wording, right entities
     predicted = np.array([0, 2, 3, 1, 4])
-    found = metrics_by(dataset, dataset.splits["dev"], predicted, GROUPINGS)
+    found = metrics_by_group(dataset, dataset.splits["dev"], predicted, BREAKDOWNS)
     rows = {
         name: [(each["group"], each["examples"], *each["metrics"].values()) for each in groups]
         for name, groups in found.items()
@@ -216,7 +224,7 @@ def test_rare_templates_are_one_group_and_long_dialogs_another(dataset, monkeypa
     split = types.SimpleNamespace(
         answers=np.array([1, 2, *[0] * 25]), dialog=np.repeat([0, 1], [2, 25])
     )
-    found = metrics_by(dataset, split, split.answers, ["template", "turns"])
+    found = metrics_by_group(dataset, split, split.answers, ["template", "turns"])
     assert [(each["group"], each["examples"]) for each in found["template"]] == [
         ("hello there", 25),
         ("the rest", 2),

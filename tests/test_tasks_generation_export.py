@@ -11,7 +11,7 @@ from helpers import refusal
 from colloquy.data.vocabulary import EOS_ID, Vocabulary
 from colloquy.engine import export as exporting
 from colloquy.tasks import TASKS
-from colloquy.tasks.generation.data import TextSettings
+from colloquy.tasks.generation.data import TokenizerConfig
 from colloquy.tasks.generation.export import GenerationText
 from colloquy.tasks.generation.search import parse_decoding, reply, words_of
 
@@ -20,7 +20,7 @@ generation = TASKS["generation"]
 
 def text_of(words, tokenizer="words", turns=1):
     return GenerationText(
-        Vocabulary.of(words), TextSettings(tokenizer=tokenizer, lower=True, turns=turns)
+        Vocabulary.of(words), TokenizerConfig(tokenizer=tokenizer, lower=True, turns=turns)
     )
 
 

@@ -14,7 +14,7 @@ from helpers import refusal, written
 from colloquy.data import pickles
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.tasks import TASKS
-from colloquy.tasks.generation.data import TextSettings, load_dataset, read_references
+from colloquy.tasks.generation.data import TokenizerConfig, load_dataset, read_references
 from colloquy.tasks.generation.prepare import Settings, prepare
 
 generation = TASKS["generation"]
@@ -179,7 +179,7 @@ def test_load_dataset(generation_dataset, prepared_generation):
     assert dev.source_texts[:2] == ["i am dee .", "i am dee .\thello dee , what do you like ?"]
     assert dev.target_texts[1:3] == ["i like noise .", "noise ? noise is too loud"]
     text = {"tokenizer": "words", "lower": True, "turns": 2}
-    assert dataset.vectors is None and dataset.text == TextSettings.of(text)
+    assert dataset.vectors is None and dataset.text == TokenizerConfig.of(text)
     assert dataset.facts() == {
         "path": str(prepared_generation.resolve()),
         "name": "small",
@@ -197,7 +197,7 @@ def test_load_dataset(generation_dataset, prepared_generation):
 # === References ===
 
 
-TEXT = TextSettings(tokenizer="words", lower=True, turns=2)
+TEXT = TokenizerConfig(tokenizer="words", lower=True, turns=2)
 
 
 def test_references_are_read_as_the_run_reads_texts(tmp_path):

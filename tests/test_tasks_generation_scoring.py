@@ -21,7 +21,7 @@ from colloquy.models import MODELS
 from colloquy.models.decoding import Decoding
 from colloquy.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from colloquy.tasks import TASKS
-from colloquy.tasks.generation.data import TextSettings
+from colloquy.tasks.generation.data import TokenizerConfig
 from colloquy.tasks.generation.scoring import likelihood, nll_model, word_nll
 from colloquy.tasks.generation.search import reply, words_of
 from colloquy.tasks.generation.task import Training
@@ -128,10 +128,10 @@ def test_word_vectors_of_the_dataset_are_put_into_a_model(generation_dataset, sh
     vectors = np.random.default_rng(0).normal(size=(words + 1, 3)).astype("float32")
     given = dataclasses.replace(generation_dataset, vectors=vectors)
     spec = MODELS["seq2seq"]
-    divided = generation.divide(spec, {"hidden": 10, "shared_embedding": shared})
+    divided = generation.split_settings(spec, {"hidden": 10, "shared_embedding": shared})
     config, training = generation.configure(spec, given, divided)
     assert (config.vocabulary_size, config.embedding_dim) == (words, 3)
-    other = generation.divide(spec, {"embedding_dim": 5})
+    other = generation.split_settings(spec, {"embedding_dim": 5})
     assert "decides embedding_dim, it is 3" in refusal(generation.configure, spec, given, other)
     model = Seq2Seq(config)
     tables = [layer for layer in model.layers if layer.name.endswith("_embedding")]
@@ -281,7 +281,7 @@ def test_examples_read_as_people_write():
     split = SimpleNamespace(
         source_texts=["我 会 用 筷 子 。\tyes , a little ."], target_texts=["oh !"]
     )
-    text = TextSettings(tokenizer="mixed", lower=True, turns=2)
+    text = TokenizerConfig(tokenizer="mixed", lower=True, turns=2)
     example = generation.example(SimpleNamespace(text=text), split, 0)
     instance = {"turns": ["我会用筷子。", "yes, a little."]}
     assert example == {"instance": instance, "expected": ["oh!"]}

@@ -20,7 +20,7 @@ from colloquy.tasks.selection.data import load_dataset
 from colloquy.tasks.selection.prepare import document_weights, equal_stems
 from colloquy.tasks.selection.scoring import (
     baseline_scores,
-    metrics_by,
+    metrics_by_group,
     pointwise_loss,
     ranking_batches,
     score,
@@ -304,7 +304,7 @@ def grouped():
 def test_groups_of_contexts_are_scored_by_themselves(grouped, name, scores, monkeypatch):
     given = np.zeros(15, "float32")
     given[[0, 7, 9, 12]] = 1.0  # contexts 1, 4 and 5 are ranked right, 3 is not
-    found = metrics_by(grouped, given, name)
+    found = metrics_by_group(grouped, given, name)
     assert [(each["group"], each["examples"], each["metrics"]["R10@1"]) for each in found] == scores
     given[3] = np.nan
     monkeypatch.setattr(scoring, "score", lambda *_: given)
@@ -312,10 +312,10 @@ def test_groups_of_contexts_are_scored_by_themselves(grouped, name, scores, monk
         types.SimpleNamespace(path="data", splits={"dev": grouped}),
         types.SimpleNamespace(config=None),
     )
-    found = refusal(TASKS["selection"].metrics_by, model, dataset, "dev", [name])
+    found = refusal(TASKS["selection"].metrics_by_group, model, dataset, "dev", [name])
     assert re.search("data, dev: scores: .* Received: nan", found)
     grouped.label[:] = 0  # no group has both labels
-    assert metrics_by(grouped, given * 0, name) == []
+    assert metrics_by_group(grouped, given * 0, name) == []
 
 
 def test_examples_are_evenly_spaced_and_name_the_correct_candidates():

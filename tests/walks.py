@@ -57,7 +57,7 @@ def batch_walk(name, directory):
     with noting(files):
         dataset = task.load_dataset(directory / SMALL_PATH[name])
     config, training = task.configure(
-        MODELS[model_name], dataset, task.divide(MODELS[model_name], settings)
+        MODELS[model_name], dataset, task.split_settings(MODELS[model_name], settings)
     )
     model, split = MODELS[model_name].build(config), dataset.splits["train"]
     task.initialise(model, dataset, training)

@@ -5,7 +5,7 @@ python -m colloquy.tools.analyses --run=runs/dam --by=turns,last_turn --out=buil
 python -m colloquy.tools.analyses --run=runs/bidaf --by=question --out=build/analyses
 python -m colloquy.tools.analyses --run='runs/sweep/*' --by=levels --out=build/analyses
 
-`--by` names groupings of a split's examples (selection: turns, last_turn, words; reading
+`--by` names breakdowns of a split's examples (selection: turns, last_turn, words; reading
 comprehension: question, confidence), or settings of the runs' models or trainings, or `recipe`: the
 metrics that evaluate.py or tools.sweep measured are then averaged over the runs of a group. OUT
 gets BY.png and BY.json for each.
@@ -53,16 +53,18 @@ def main():
     task = TASKS[runs[0].task]
     if any(run.task != task.name for run in runs):
         raise UserError(f"--run expects runs of one task, {task.name} as {paths[0]}")
-    groupings = [name for name in FLAGS.by if name in task.groupings]
-    if groupings and len(runs) > 1:
+    breakdowns = [name for name in FLAGS.by if name in task.breakdowns]
+    if breakdowns and len(runs) > 1:
         raise UserError(
-            f"--by={groupings[0]} groups the examples of one run. Received: {len(runs)} runs"
+            f"--by={breakdowns[0]} groups the examples of one run. Received: {len(runs)} runs"
         )
     analyses = (
-        Evaluation(task, runs[:1], FLAGS.data).analyse(FLAGS.split, groupings) if groupings else {}
+        Evaluation(task, runs[:1], FLAGS.data).analyse(FLAGS.split, breakdowns)
+        if breakdowns
+        else {}
     )
     analyses |= {
-        name: by_setting(runs, name, FLAGS.split) for name in FLAGS.by if name not in groupings
+        name: by_setting(runs, name, FLAGS.split) for name in FLAGS.by if name not in breakdowns
     }
     for name, groups in analyses.items():
         known = list(groups[0]["metrics"])
@@ -82,7 +84,7 @@ def main():
 
 
 def by_setting(runs, field, split):
-    """Groups of runs by the value of a setting or by their recipe, as `engine.task.Task.metrics_by`
+    """Groups of runs by the value of a setting or by their recipe, as `engine.task.Task.metrics_by_group`
     returns groups.
 
     Metrics are `[mean, standard deviation]`, and `examples` counts runs.

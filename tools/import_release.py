@@ -175,7 +175,7 @@ def import_checkpoint(checkpoint, config, out, data=None):
         training = selection.Training(**given, **selection.release_training)
         dataset = selection.load_dataset(data, conf.end_of_turn) if data else None
         if dataset:
-            check_fields(settings, selection.config_fields(dataset), dataset.path)
+            check_fields(settings, selection.required_fields(dataset), dataset.path)
 
         set_precision("float32")
         model = DAM(settings)

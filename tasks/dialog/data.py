@@ -154,7 +154,7 @@ class World:
             raise UserError(f"{path / ENTITIES}: expected names of at most {MAX_PARTS} parts")
         world = cls(read_vocabulary(path / VOCABULARY), candidates, knowledge, entities)
         with checked(path / CANDIDATES, "candidates of similar lengths"):
-            _ = world.config_fields
+            _ = world.required_fields
         return world
 
     @functools.cached_property
@@ -306,7 +306,7 @@ class World:
         return [np.array(table, np.int32) for table in tables]
 
     @functools.cached_property
-    def config_fields(self):
+    def required_fields(self):
         words, (members, _, groups) = self.encoded_candidates.words, self.match_groups
         return {
             "vocabulary_size": len(self.vocabulary),

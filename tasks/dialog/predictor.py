@@ -92,7 +92,7 @@ class DialogPredictor(Predictor):
     def __init__(self, run, model=None):
         self.world, self.model = World.load(run.path), run.load_model() if model is None else model
         self.config = self.model.config
-        check_fields(self.config, self.world.config_fields, run.path)
+        check_fields(self.config, self.world.required_fields, run.path)
         self.with_attention = keras.Model(
             self.model.input, [self.model.output, *self.model.attention_weights]
         )

@@ -22,7 +22,7 @@ from colloquy.metrics.dialog import (
 )
 from colloquy.tasks.dialog.prepare import CALL
 
-GROUPINGS = ("kind", "template", "seen", "turns")
+BREAKDOWNS = ("kind", "template", "seen", "turns")
 """Groupings of responses: by the purpose, the template and the occurrence in train of the correct
 one; by the number of turns so far, this one among them."""
 TEMPLATES = 12  # most frequent templates with a group of their own
@@ -157,8 +157,8 @@ def _contexts_and_inputs(split):
     return [[*itertools.chain.from_iterable(said)] for said in heard], [said[-1] for said in heard]
 
 
-def metrics_by(dataset, split, predicted, groupings):
-    """Scores groups of responses by some of `GROUPINGS`, see `engine.task.Task.metrics_by`.
+def metrics_by_group(dataset, split, predicted, breakdowns):
+    """Scores groups of responses by some of `BREAKDOWNS`, see `engine.task.Task.metrics_by_group`.
 
     `per_response` is the fraction of correct responses; `template` and `entities` are the fractions
     with the correct template, or the correct entities. `predicted` are the chosen candidates of a
@@ -197,5 +197,5 @@ def metrics_by(dataset, split, predicted, groupings):
 
     return {
         name: [{"group": label, **scores_of(of)} for label, of in groups[name].items() if of.any()]
-        for name in groupings
+        for name in breakdowns
     }

@@ -53,7 +53,7 @@ class DialogTask(task.Task):
     name = unit = "dialog"
     Training = Training
     options = ("action_mask",)
-    groupings = scoring.GROUPINGS
+    breakdowns = scoring.BREAKDOWNS
     headline = METRICS
     sample_path = "prepared/task1"
     export_call = ("answer = model.respond", ("response", "scores"))
@@ -78,10 +78,10 @@ class DialogTask(task.Task):
             with atomic_file(path / name) as file:
                 file.write(text)
 
-    def config_fields(self, dataset):
-        return dataset.world.config_fields
+    def required_fields(self, dataset):
+        return dataset.world.required_fields
 
-    def derived_fields(self, dataset):
+    def optional_fields(self, dataset):
         sentences = dataset.splits["train"].sentences, dataset.world.encoded_candidates
         return {
             "max_words": round_up(max(int(each.words.lengths.max()) for each in sentences), WORDS)
@@ -150,12 +150,12 @@ class DialogTask(task.Task):
         )
         return record
 
-    def metrics_by(self, model, dataset, split, groupings, progress=iter, length_multiple=4):
+    def metrics_by_group(self, model, dataset, split, breakdowns, progress=iter, length_multiple=4):
         examples = dataset.splits[split]
         predicted = scoring.predict(
             model, examples, progress=progress, length_multiple=length_multiple
         )
-        return scoring.metrics_by(dataset, examples, predicted, groupings)
+        return scoring.metrics_by_group(dataset, examples, predicted, breakdowns)
 
     def describe(self, record):
         return "{dialogs:,} dialogs, {responses:,} responses".format(**record["counts"]), None

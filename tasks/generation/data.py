@@ -26,7 +26,7 @@ References = Annotated[dict[str, Annotated[list[str], Field(min_length=1)]], Fie
 """A file of references: source -> correct replies."""
 
 
-class TextSettings(Config):
+class TokenizerConfig(Config):
     """From raw strings to words: the same for a dataset, its models and their users."""
 
     tokenizer: Literal[tuple(TOKENIZERS)]
@@ -43,13 +43,15 @@ class TextSettings(Config):
         return TOKENIZERS[self.tokenizer].detokenize(words)
 
 
-def text_settings(found, file):
-    """Reads `TextSettings` from the JSON object of settings in a file; a wrong or missing one is a
+def read_tokenizer_config(found, file):
+    """Reads `TokenizerConfig` from the JSON object of settings in a file; a wrong or missing one is a
     `UserError`.
     """
     found = found if isinstance(found, dict) else {}
     return make_config(
-        TextSettings, {name: found.get(name) for name in TextSettings.model_fields}, f"{file}: "
+        TokenizerConfig,
+        {name: found.get(name) for name in TokenizerConfig.model_fields},
+        f"{file}: ",
     )
 
 
@@ -113,7 +115,7 @@ class GenerationDataset(prepared.Dataset):
 
     vocabulary: Vocabulary
     vectors: np.ndarray | None  # word vectors, float32 `(vocabulary size + 1, D)`; row 0 is padding
-    text: TextSettings
+    text: TokenizerConfig
 
     def facts(self):
         return {**super().facts(), "text": self.text.to_json()}
@@ -123,7 +125,7 @@ def load_dataset(path):
     """Reads a prepared dataset; a missing or malformed file is a `UserError`."""
     path = pathlib.Path(path)
     facts = prepared.read_facts(path, "generation")
-    text = text_settings(facts.get("settings"), path / prepared.FACTS)
+    text = read_tokenizer_config(facts.get("settings"), path / prepared.FACTS)
     vocabulary = prepared.read_vocabulary(path / prepared.VOCABULARY)
     pairs = pickles.load(path / PAIRS)
     with prepared.checked(path / PAIRS):

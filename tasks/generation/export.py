@@ -16,7 +16,7 @@ from colloquy.tasks.generation.search import columns
 class GenerationText:
     """Makes a model's sources out of strings, as prepare.py does, and strings out of its replies.
 
-    A tokenizer of `TextSettings` that cannot run inside a graph is a `UserError`.
+    A tokenizer of `TokenizerConfig` that cannot run inside a graph is a `UserError`.
     """
 
     def __init__(self, vocabulary, text):

@@ -17,7 +17,7 @@ from colloquy.engine.predictor import Predictor, Size, attention_map, in_bracket
 from colloquy.engine.task import check_fields
 from colloquy.models.decoding import Decoding, write
 from colloquy.tasks.generation import search
-from colloquy.tasks.generation.data import MAX_SOURCE, text_settings
+from colloquy.tasks.generation.data import MAX_SOURCE, read_tokenizer_config
 
 STEP = 600  # source words that attention reads in the time that the rest of a step takes
 CHOICE = 10  # replies that a reverse model has to choose from
@@ -62,7 +62,7 @@ class GenerationPredictor(Predictor):
         self.vocabulary, self.model = run.vocabulary, run.load_model()
         choose_xla(self.model, "auto")
         check_fields(self.model.config, {"vocabulary_size": len(self.vocabulary)}, run.path)
-        self.text = text_settings(run.dataset.get("text"), run.path)
+        self.text = read_tokenizer_config(run.dataset.get("text"), run.path)
         self.decoding = Decoding()  # search for replies where an instance names none
         self.reverse, self.reverse_weight = None, 0.5
         self._rng, self._drawing = np.random.default_rng(1), threading.Lock()

@@ -37,7 +37,13 @@ from colloquy.data.tokenizers import TOKENIZERS
 from colloquy.data.vocabulary import EOS_ID, UNK_ID, Vocabulary
 from colloquy.data.word_vectors import load_text_vectors
 from colloquy.engine.vocabularies import Words
-from colloquy.tasks.generation.data import PAIRS, SPLITS, TextSettings, encode_pairs, text_settings
+from colloquy.tasks.generation.data import (
+    PAIRS,
+    SPLITS,
+    TokenizerConfig,
+    encode_pairs,
+    read_tokenizer_config,
+)
 
 
 class Settings(CommonSettings):
@@ -69,10 +75,12 @@ def prepare(corpus, source, out, settings):
     reader, source = CORPORA[corpus].reader, pathlib.Path(source)
     given = Words.of(settings.vocabulary_of, "generation") if settings.vocabulary_of else None
     if given:
-        text = text_settings(given.facts.get("text", given.facts.get("settings")), given.path)
+        text = read_tokenizer_config(
+            given.facts.get("text", given.facts.get("settings")), given.path
+        )
     else:
         tokenizer = settings.tokenizer or reader.TOKENIZER
-        text = TextSettings(tokenizer=tokenizer, lower=settings.lower, turns=settings.turns)
+        text = TokenizerConfig(tokenizer=tokenizer, lower=settings.lower, turns=settings.turns)
     settings = settings.replace(**text.to_json())
     if TOKENIZERS[text.tokenizer].segment:
         reason = f"the tokenizer {text.tokenizer} cannot run inside a TensorFlow graph; mixed, by characters, can"

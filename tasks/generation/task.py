@@ -69,7 +69,7 @@ class GenerationTask(task.Task):
         if not path or not pathlib.Path(path).is_file():
             return super().dataset_of(run, path)
         facts, vocabulary = run.dataset, run.vocabulary
-        text = data.text_settings(facts.get("text"), run.path)
+        text = data.read_tokenizer_config(facts.get("text"), run.path)
         splits = {"references": data.read_references(path, vocabulary, text)}
         if facts["path"] and pathlib.Path(facts["path"]).is_dir():
             splits["train"] = super().dataset_of(run).splits["train"]
@@ -77,10 +77,10 @@ class GenerationTask(task.Task):
             pathlib.Path(path), facts["name"], splits, vocabulary, None, text
         )
 
-    def config_fields(self, dataset):
+    def required_fields(self, dataset):
         return {"vocabulary_size": len(dataset.vocabulary)}
 
-    def derived_fields(self, dataset):
+    def optional_fields(self, dataset):
         return {} if dataset.vectors is None else {"embedding_dim": dataset.vectors.shape[1]}
 
     def initialise(self, model, dataset, training):
@@ -218,7 +218,7 @@ class GenerationTask(task.Task):
         # needs TensorFlow, whatever Keras's backend
         from colloquy.tasks.generation.export import generation_archive
 
-        text = data.text_settings(run.dataset.get("text"), run.path)
+        text = data.read_tokenizer_config(run.dataset.get("text"), run.path)
         return generation_archive(model, vocabulary, text, parse_decoding(decode))
 
 

@@ -108,7 +108,7 @@ def measure_confidence(model, split, length_multiple=4):
     Returns the fields of a `Scale`; `questions`, the number of those that were asked twice; and for
     the other half `right_kept` and `wrong_refused`, the fractions of correct answers that count as
     good and of wrong ones that do not. And the reliability on that half: the fraction of correct
-    answers and the mean confidence of answers of like confidence, as `engine.task.Task.metrics_by`
+    answers and the mean confidence of answers of like confidence, as `engine.task.Task.metrics_by_group`
     has groups. `None, []` where no scale can be fitted.
     """
     rows, others, shared = _asked_twice(split)

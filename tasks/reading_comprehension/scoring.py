@@ -75,7 +75,7 @@ def record_of(split, predictions):
 
 
 def by_first_word(split, predictions):
-    """The metrics of questions by their first words, see `engine.task.Task.metrics_by`."""
+    """The metrics of questions by their first words, see `engine.task.Task.metrics_by_group`."""
     groups = {}
     for id, text, right in zip(split.ids, split.question_texts, split.answers, strict=True):
         word = re.match(r"\W*(\w*)", text.lower())[1]

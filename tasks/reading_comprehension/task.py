@@ -55,7 +55,7 @@ class ReadingComprehensionTask(task.Task):
 
     name, unit = "reading_comprehension", "question"
     Training = Training
-    groupings = ("question", "confidence")
+    breakdowns = ("question", "confidence")
     headline = METRICS
     export_call = ("found = model.answer", ("answer", "start", "score"))
     export_instance = {
@@ -73,7 +73,7 @@ class ReadingComprehensionTask(task.Task):
     def save_assets(self, dataset, path):
         dataset.characters.save(path / CHARACTERS)
 
-    def config_fields(self, dataset):
+    def required_fields(self, dataset):
         rows, dimension = dataset.vectors.shape
         return {
             "vocabulary_size": rows - 1,
@@ -81,7 +81,7 @@ class ReadingComprehensionTask(task.Task):
             "characters": len(dataset.characters),
         }
 
-    def derived_fields(self, dataset):
+    def optional_fields(self, dataset):
         return {"trained_words": dataset.trained_words}
 
     def initialise(self, model, dataset, training):
@@ -143,15 +143,15 @@ class ReadingComprehensionTask(task.Task):
             record["confidence"], _ = measure_confidence(model, questions, length_multiple)
         return record
 
-    def metrics_by(self, model, dataset, split, groupings, progress=iter, length_multiple=4):
+    def metrics_by_group(self, model, dataset, split, breakdowns, progress=iter, length_multiple=4):
         """By the first word of the question, as the paper's figure of question types, or by
         confidence, a reliability
         diagram: see `tasks.reading_comprehension.confidence.measure_confidence`."""
         questions, found = dataset.splits[split], {}
-        if "question" in groupings:
+        if "question" in breakdowns:
             spans, _ = predict(model, questions, progress=progress, length_multiple=length_multiple)
             found["question"] = by_first_word(questions, answers(questions, spans))
-        if "confidence" in groupings:
+        if "confidence" in breakdowns:
             _, found["confidence"] = measure_confidence(model, questions, length_multiple)
             if not found["confidence"]:
                 raise UserError(

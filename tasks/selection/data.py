@@ -62,7 +62,7 @@ TYPES = {
 LABELS = {0: 0, 1: 1, "0": 0, "1": 1}
 
 
-class TextSettings(Config):
+class TokenizerConfig(Config):
     """Arguments of `data.tokenizers.words_of`; the defaults suit the release's files."""
 
     tokenizer: Literal[WHITESPACE, *TOKENIZERS] = WHITESPACE
@@ -78,7 +78,7 @@ class Facts(Config):
     """The id of `_UNK_`; `None`: not known."""
     hashed_words: Annotated[int, Field(ge=0, le=2**24)] = 0
     """Ids of unknown words after those of the vocabulary, see `data.vocabulary.Vocabulary`."""
-    text: TextSettings = TextSettings()
+    text: TokenizerConfig = TokenizerConfig()
 
 
 def facts_of(found, file):
@@ -88,7 +88,7 @@ def facts_of(found, file):
     ).to_json()
 
 
-def text_settings(run):
+def read_tokenizer_config(run):
     """The settings of `data.tokenizers.words_of` that an `engine.run.Run` was trained with."""
     return facts_of(run.dataset, run.path)["text"]
 

@@ -16,7 +16,7 @@ from colloquy.data.tokenizers import words_of
 from colloquy.engine.parallel import compile_for_all_sizes
 from colloquy.engine.predictor import Predictor, Size, attention_map, in_brackets
 from colloquy.engine.run import VOCABULARY
-from colloquy.tasks.selection.data import text_settings
+from colloquy.tasks.selection.data import read_tokenizer_config
 from colloquy.tasks.selection.scoring import score
 from colloquy.tasks.selection.split import SelectionSplit, inputs_of
 
@@ -61,7 +61,7 @@ class SelectionPredictor(Predictor):
         if not (run.path / VOCABULARY).is_file():
             raise UserError(f"{run.path} cannot answer text: its dataset had no {VOCABULARY}")
         self.text, self.model, self.vocabulary = (
-            text_settings(run),
+            read_tokenizer_config(run),
             run.load_model(),
             run.vocabulary,
         )

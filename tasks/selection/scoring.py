@@ -18,7 +18,7 @@ from colloquy.tasks.selection.split import inputs_of
 # candidates of a context that are scored together; where padding does not count, half of them
 CANDIDATES = 10
 DOCUMENTS = 4096  # training lines in memory as lists at once
-GROUPINGS = {
+BREAKDOWNS = {
     "turns": tuple(range(10)),
     **dict.fromkeys(["last_turn", "words"], (5, 10, 15, 20, 30, 50)),
 }
@@ -124,11 +124,11 @@ def baseline_scores(dataset, split):
     return {"random": random, "constant": np.zeros(len(test)), "TF-IDF cosine": tfidf}
 
 
-def metrics_by(split, scores, grouping):
-    """The metrics of groups of contexts, see `engine.task.Task.metrics_by`; `grouping` is a key of
-    `GROUPINGS`.
+def metrics_by_group(split, scores, grouping):
+    """The metrics of groups of contexts, see `engine.task.Task.metrics_by_group`; `grouping` is a key of
+    `BREAKDOWNS`.
     """
-    turns, ends, found = split.context_turns, GROUPINGS[grouping], []
+    turns, ends, found = split.context_turns, BREAKDOWNS[grouping], []
     if grouping == "turns":
         sizes = turns
     elif grouping == "last_turn":

@@ -20,7 +20,7 @@ from colloquy.engine.evaluate import mean_of_logits
 from colloquy.engine.optimizers import LazyAdam, averaging
 from colloquy.tasks.selection import scoring
 from colloquy.tasks.selection import split as batches
-from colloquy.tasks.selection.data import as_texts, load_dataset, text_settings
+from colloquy.tasks.selection.data import as_texts, load_dataset, read_tokenizer_config
 from colloquy.tasks.selection.predictor import SelectionPredictor
 from colloquy.tasks.selection.prepare import Settings, document_weights, equal_stems, prepare
 
@@ -66,10 +66,10 @@ class SelectionTask(task.Task):
     release_training = {"loss_clip": 10.0}  # the other defaults are the release's already
     best_score = 2.0
     options = ("ties", "partial_batches")
-    groupings = tuple(scoring.GROUPINGS)
+    breakdowns = tuple(scoring.BREAKDOWNS)
     headline = ("R10@1", "MAP")
     batch_fields = ("max_turns", "max_words", "masking", "lexical.turns", "lexical.words")
-    load_options = ("eos_id", "name")
+    dataset_options = ("eos_id", "name")
     load_dataset = staticmethod(load_dataset)
     training_batches = staticmethod(batches.training_batches)
     average = staticmethod(mean_of_logits)
@@ -85,7 +85,7 @@ class SelectionTask(task.Task):
         settings = Settings(name="sample", min_count=1, dimension=64, tokenizer="terms")
         prepare("smn", directory / "raw", directory / "prepared", settings)
 
-    def config_fields(self, dataset):
+    def required_fields(self, dataset):
         rows, dimension = dataset.vectors.shape
         return {
             "vocabulary_size": rows - 1,
@@ -93,7 +93,7 @@ class SelectionTask(task.Task):
             "hashed_words": dataset.hashed_words,
         }
 
-    def derived_fields(self, dataset):
+    def optional_fields(self, dataset):
         return {"unknown_id": dataset.unk_id or 0}
 
     def initialise(self, model, dataset, training):
@@ -198,12 +198,12 @@ class SelectionTask(task.Task):
             ),
         }
 
-    def metrics_by(self, model, dataset, split, groupings, progress=iter, length_multiple=4):
+    def metrics_by_group(self, model, dataset, split, breakdowns, progress=iter, length_multiple=4):
         examples = dataset.splits[split]
         scores = scoring.score(model, examples, model.config, progress, length_multiple)
         # refuses scores that are not finite
         scoring.rank(f"{dataset.path}, {split}", scores, examples)
-        return {name: scoring.metrics_by(examples, scores, name) for name in groupings}
+        return {name: scoring.metrics_by_group(examples, scores, name) for name in breakdowns}
 
     def describe(self, record):
         counts = record["counts"]
@@ -226,4 +226,4 @@ class SelectionTask(task.Task):
         # needs TensorFlow, whatever Keras's backend
         from colloquy.tasks.selection.export import selection_archive
 
-        return selection_archive(model, vocabulary, text_settings(run))
+        return selection_archive(model, vocabulary, read_tokenizer_config(run))
