@@ -1,0 +1,98 @@
+"""The wheel beside a project with its own `models/`, `data/` and `metrics.py`."""
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+
+import pytest
+from helpers import ROOT, written
+
+PROGRAM = """
+import json
+
+import metrics
+from data import ROWS
+from models import MODELS
+
+import colloquy
+from colloquy.layers.attentive_module import AttentiveModule
+
+assert (metrics.NAME, ROWS, MODELS) == ("mine", [1, 2], {"mine": 1})
+reader = colloquy.load("bidaf-squad")
+[answer] = reader.predict(
+    [{"passage": "Ann lives in Rome.", "question": "Where does Ann live?"}]
+)
+facts = {
+    "answer": answer["answer"],
+    "file": colloquy.__file__,
+    "layer": AttentiveModule.__module__,
+    "pretrained": sorted(colloquy.pretrained()),
+}
+print(json.dumps(facts))
+"""
+
+
+def run_in(directory, *command, **environment):
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=directory,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def environment_with_wheel(tmp_path_factory):
+    """A virtual environment with the wheel; other packages are those that run the tests."""
+    directory = tmp_path_factory.mktemp("wheel")
+    source = directory / "source"
+    files = run_in(ROOT, "git", "ls-files", "--cached", "--others", "--exclude-standard")
+    for name in files.splitlines():
+        if (ROOT / name).is_file():
+            target = source / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.symlink_to(ROOT / name)
+
+    run_in(source, sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", "..", ".")
+    [wheel] = directory.glob("*.whl")
+    run_in(directory, sys.executable, "-m", "venv", "--without-pip", "environment")
+    python = directory / "environment" / "bin" / "python"
+    purelib = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    packages = run_in(directory, python, "-c", purelib).strip()
+    install = ["-m", "pip", "install", "--no-deps", "--target", packages]
+    run_in(directory, sys.executable, *install, wheel)
+    written(directory / "others.pth", sysconfig.get_path("purelib") + "\n")
+    (directory / "others.pth").rename(f"{packages}/others.pth")
+    return python, packages
+
+
+@pytest.mark.slow
+def test_a_project_with_rooms_of_the_same_names_predicts(environment_with_wheel, tmp_path):
+    python, packages = environment_with_wheel
+    for name, text in {
+        "models/__init__.py": "MODELS = {'mine': 1}\n",
+        "data/__init__.py": "ROWS = [1, 2]\n",
+        "metrics.py": "NAME = 'mine'\n",
+        "program.py": PROGRAM,
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        written(tmp_path / name, text)
+
+    printed = run_in(tmp_path, python, "program.py", PYTHONPATH="")
+    facts = json.loads(printed.splitlines()[-1])
+    assert facts["answer"] == "Rome"
+    assert facts["file"].startswith(packages)
+    assert facts["layer"] == "colloquy.layers.attentive_module"
+    names = {path.name for path in (ROOT / "pretrained").iterdir()}
+    assert set(facts["pretrained"]) == names
+
+
+@pytest.mark.slow
+def test_the_clone_is_importable_from_its_own_directory_alone(tmp_path):
+    program = "import colloquy.models, sys; print('keras' in sys.modules)"
+    assert run_in(ROOT, sys.executable, "-c", program).strip() == "False"
