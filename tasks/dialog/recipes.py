@@ -23,6 +23,9 @@ def _plain(change, **config):
 RECIPES = {
     "babi-memma": _memma("MEMMA"),
     "babi-memma-article": _babi("MEMMA, the article's positions", "memma"),
+    "babi-memma-article-plain": _babi(  # the network of the article's figure 5, left
+        "MEMMA, the article's positions, no features", "memma", speaker=False, time=False
+    ),
     "babi-memma-plain": _memma("MEMMA, no features", speaker=False, time=False),
     "babi-memma-plain-fixed": _plain("fixed word vectors", train_embedding=False),
     "babi-memma-plain-head": _plain("1 head", heads=1),
