@@ -16,6 +16,7 @@ from helpers import ROOT, contents_of, run_process
 from colloquy.data.corpora import squad
 from colloquy.data.samples import wording
 from colloquy.data.samples.__main__ import SAMPLES
+from colloquy.data.samples.phrases import read_phrases
 from colloquy.data.samples.reading_comprehension import ASKED, SENTENCES, simulate_passages
 from colloquy.data.samples.selection import draw_negatives, examples, smn_lines, split
 from colloquy.data.samples.talk import simulate
@@ -57,7 +58,10 @@ def passages():
 @pytest.mark.parametrize("task", SAMPLES)
 def test_command_writes_the_same_in_another_process(task, written, tmp_path):
     directory, counts = written(task)
-    code = f"from data.samples.__main__ import *; SAMPLES['{task}']('{tmp_path}/a', seed={SEED}, **{SIZES[task]})"
+    code = (
+        "from colloquy.data.samples.__main__ import SAMPLES; "
+        f"SAMPLES['{task}']('{tmp_path}/a', seed={SEED}, **{SIZES[task]})"
+    )
     done = run_process("-c", code, PYTHONHASHSEED="1")
     assert (done.returncode, done.stderr) == (0, "")
     assert (
@@ -92,16 +96,17 @@ def test_the_demo_prepares_the_sample_as_train_does_without_data(tmp_path, monke
 # === Wording and world ===
 
 
-def test_sections_keys_and_options_are_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(wording, "TEXTS", tmp_path)
-    text = "# Of no account: a / b\n\n[first]\na key: One: 1 / Two, /\n    three. / -\n\n# Nor this.\n[second]\nb: 5\n"
-    (tmp_path / "some.txt").write_text(text)
-    assert wording.read("some") == {
+def test_phrases_are_read_by_section_and_key(tmp_path):
+    file = tmp_path / "some.txt"
+    file.write_text(
+        "# A comment: a / b\n"
+        "\n[first]\na key: One: 1 / Two, /\n    three. / -\n"
+        "\n# Another.\n[second]\nb: 5\n"
+    )
+    assert read_phrases(file) == {
         "first": {"a key": ("One: 1", "Two,", "three.", "")},
         "second": {"b": ("5",)},
     }
-    assert wording.TOPICS["hobby"]["kin"] == ("travel", "pets", "treat")
-    assert wording.SCENES["weather"]["rain"]["replies"][2] == "Rubber boots would help."
 
 
 def test_restaurants_come_in_pairs():

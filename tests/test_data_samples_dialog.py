@@ -15,7 +15,7 @@ from colloquy.data.corpora.babi_dialog import (
     read_knowledge,
 )
 from colloquy.data.samples.dialog import CANDIDATES, KNOWLEDGE, NAMES, simulate_dialogs, write_babi
-from colloquy.data.samples.wording import (
+from colloquy.data.samples.phrases import (
     BOT,
     CRAVINGS,
     ORDINAL_PICKS,

@@ -5,7 +5,7 @@ token, `salted_spoon`.
 
 The user tells wishes, the bot asks for the missing ones, calls the search in silence, sees the
 facts of two restaurants and offers them; the user asks about them, and may choose one, which the
-bot books. Users speak with all the words of `data.samples.wording`. The bot has one wording for
+bot books. Users speak with all the words of `data.samples.phrases`. The bot has one wording for
 each act, so that the earlier dialog determines every response.
 """
 
@@ -13,7 +13,7 @@ import itertools
 import random
 
 from colloquy.data.corpora.babi_dialog import SILENCE
-from colloquy.data.samples.wording import (
+from colloquy.data.samples.phrases import (
     BOT,
     CRAVINGS,
     ORDINAL_PICKS,
@@ -22,7 +22,7 @@ from colloquy.data.samples.wording import (
     SLOTS,
     USER,
     VALUES,
-    wanted,
+    describe_search,
 )
 from colloquy.data.samples.world import (
     BOOKING,
@@ -136,7 +136,7 @@ class _Dialog:
             slot: self.first_wishes[slot] for slot in slots if self.rng.random() < 0.55
         }
         words = {slot: _word(value) for slot, value in given.items()}
-        request = self.rng.choice(USER["search openings"]).format(wanted=wanted(words))
+        request = self.rng.choice(USER["search openings"]).format(wanted=describe_search(words))
         greeting = "" if self.lines else self.rng.choice(USER["greetings"])
         introduction = self.rng.choice(USER["introductions"]) if "guest" in given else ""
         self.turn(_text(greeting, introduction, request, **given), self.reply(GLADLY))

@@ -15,7 +15,7 @@ import numpy as np
 
 from colloquy.base.files import atomic_directory
 from colloquy.data.corpora.squad import tokenize
-from colloquy.data.samples.wording import only, read
+from colloquy.data.samples.phrases import TEMPLATES, read_phrases, single_options
 from colloquy.data.samples.world import Restaurant, restaurants
 
 FILES = {"train": "train-v1.1.json", "dev": "dev-v1.1.json"}
@@ -23,11 +23,11 @@ VECTORS, DIMENSION = "vectors.npz", 50
 QUESTIONS, SENTENCES = 4, range(2, 7)  # of a passage
 RELATIONS = {2: 3, 3: 2}  # restaurants in a passage -> least facts about each
 
-PASSAGES = read("passages")
+PASSAGES = read_phrases(TEMPLATES / "passages.txt")
 TOLD, ASIDES = PASSAGES["prose"]["told"], PASSAGES["prose"]["asides"]
 ASKED = PASSAGES["asked"]  # relation -> questions for its value
 # relation -> the end of "Which restaurant ...?" for the one that has a value
-SOUGHT = only(PASSAGES["sought"])
+SOUGHT = single_options(PASSAGES["sought"])
 WHICH, OLDER = PASSAGES["choice"]["which"], PASSAGES["choice"]["older"]
 
 

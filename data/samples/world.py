@@ -6,7 +6,7 @@ import random
 import re
 
 from colloquy.base.files import atomic_directory
-from colloquy.data.samples.wording import VALUES, WORLD
+from colloquy.data.samples.phrases import VALUES, WORLD
 
 SEARCH = ("cuisine", "town", "price")  # slots that a search needs
 BOOKING = ("people", "day", "time", "guest")  # slots that a booking needs
