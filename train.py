@@ -2,33 +2,35 @@
 
 python train.py --model=dam --data=build/ubuntu-irc --workdir=runs/dam
 python train.py --recipe=dam-ubuntu-irc-two-levels --data=build/ubuntu-irc --workdir=runs/dam
-python train.py --name=douban --data=DIR --workdir=runs/douban   # the published corpus, as its
-release has it python train.py --model=dam --show_settings
+python train.py --name=douban --data=DIR --workdir=runs/douban   # as DAM's release has it
+python train.py --model=dam --show_settings
 """
 
 import difflib
-import functools
 
 from absl import flags
 
 from colloquy.base import cli
-from colloquy.base.config import describe_fields, parse_assignments
+from colloquy.base.config import describe_fields, parse_assignments, parse_value
 from colloquy.base.files import UserError
 from colloquy.engine.task import Training
 from colloquy.models import MODELS
 from colloquy.tasks import RECIPES
 from colloquy.tasks.selection.recipes import PUBLISHED_CORPORA
 
+
+def list_recipes():
+    """Returns a line per model, with the names of its recipes."""
+    names_by_model = {model: [] for model in MODELS}
+    for name, recipe in RECIPES.items():
+        names_by_model[recipe.model].append(name)
+    return "\n".join(f"{model}: {', '.join(names)}" for model, names in names_by_model.items())
+
+
 FLAGS = flags.FLAGS
 flags.DEFINE_enum("model", "dam", list(MODELS), "Model to train.")
 flags.DEFINE_string(
-    "recipe",
-    None,
-    "Settings by name; other flags win. By model:\n"
-    + "\n".join(
-        f"{model}: {', '.join(n for n, r in RECIPES.items() if r.model == model)}"
-        for model in MODELS
-    ),
+    "recipe", None, "Settings by name; other flags win. By model:\n" + list_recipes()
 )
 flags.DEFINE_string(
     "data", None, "Directory of prepare.py; default: the embedded sample, by recipe MODEL-sample."
@@ -37,8 +39,8 @@ flags.DEFINE_enum(
     "name",
     None,
     list(PUBLISHED_CORPORA),
-    "The published corpus in --data, as its release's data.pkl or as prepare.py wrote it: scores are shown beside the "
-    "published ones. Without --recipe and --model, dam-NAME is trained.",
+    "The published corpus in --data, as its release's data.pkl or as prepare.py wrote it: scores "
+    "are shown beside the published ones. Without --recipe and --model, dam-NAME is trained.",
 )
 flags.DEFINE_integer("eos_id", None, "For a published data.pkl: its `_EOS_` id (28270 for Ubuntu).")
 flags.DEFINE_string("workdir", None, "Run directory to make; default: runs/MODEL.")
@@ -71,7 +73,8 @@ flags.DEFINE_enum(
 flags.DEFINE_integer(
     "ray_hosts",
     None,
-    "Train with JAX on all devices of this many hosts of the Ray cluster RAY_ADDRESS; see docs/devices.md.",
+    "Train with JAX on all devices of this many hosts of the Ray cluster RAY_ADDRESS; see "
+    "docs/devices.md.",
     lower_bound=1,
 )
 
@@ -80,88 +83,113 @@ def main():
     if FLAGS.resume:
         others = (*TRAINING[1:], "model", "recipe", "name", "set", "eos_id", "init_from")
         cli.refuse_flags(others, "--resume, which keeps to the run's own settings")
-    settings, recipe = choose_settings()
-    workdir = FLAGS.workdir or f"runs/{FLAGS.model}"
+    recipe_name = choose_recipe()
+    model = RECIPES[recipe_name].model if recipe_name else FLAGS.model
+    workdir = FLAGS.workdir or f"runs/{model}"
+    settings, changes = merge_settings(recipe_name)
 
+    # TensorFlow takes seconds to load; a wrong flag need not wait.
     from colloquy.engine.cluster import train_on_cluster
     from colloquy.engine.run import Run
-
-    # TensorFlow takes seconds to load; a wrong flag need not wait
     from colloquy.engine.train import resume, start
     from colloquy.tasks import TASKS
 
     if FLAGS.show_settings:
-        show_settings(MODELS[FLAGS.model], TASKS)
+        show_settings(MODELS[model], TASKS)
         return
+
+    if FLAGS.resume:
+        arguments = {"task": TASKS[Run.open(workdir).task], "epochs": FLAGS.epochs}
+    else:
+        arguments = {
+            "task": TASKS[MODELS[model].task],
+            "model": model,
+            "settings": settings,
+            "recipe": describe_recipe(recipe_name, changes),
+            "name": choose_corpus_name(recipe_name),
+            "eos_id": FLAGS.eos_id,
+            "init_from": FLAGS.init_from,
+        }
+    arguments.update(workdir=workdir, data=FLAGS.data, save_minutes=FLAGS.save_minutes)
+
     if FLAGS.ray_hosts:
         cli.refuse_flags(["devices"], "--ray_hosts, which takes all")
-        train = functools.partial(train_on_cluster, FLAGS.ray_hosts, resume=FLAGS.resume)
+        train_on_cluster(FLAGS.ray_hosts, resume=FLAGS.resume, **arguments)
+    elif FLAGS.resume:
+        resume(devices=FLAGS.devices, **arguments)
     else:
-        train = functools.partial(resume if FLAGS.resume else start, devices=FLAGS.devices)
-    if FLAGS.resume:
-        given = {"task": TASKS[Run.open(workdir).task], "epochs": FLAGS.epochs}
-    else:
-        given = {
-            "task": TASKS[MODELS[FLAGS.model].task],
-            "model": FLAGS.model,
-            "settings": settings,
-            "recipe": recipe,
-        }
-        given |= {name: FLAGS[name].value for name in ("name", "eos_id", "init_from")}
-    train(**given, workdir=workdir, data=FLAGS.data, save_minutes=FLAGS.save_minutes)
+        start(devices=FLAGS.devices, **arguments)
 
 
-def choose_settings():
-    """Chooses recipe, model and name of the corpus by each other.
-
-    Returns `{field: value}` of the recipe, of flags and of --set, the last wins; and the recipe's
-    name, with changes.
-    """
+def choose_recipe():
+    """Returns the name of the recipe to train, or `None` for the defaults of --model."""
+    has_model = FLAGS["model"].present
     if FLAGS.name and not FLAGS.data:
         raise UserError(f"--name={FLAGS.name} needs --data=DIR, which holds that corpus")
-    if FLAGS.name and not (FLAGS.recipe or FLAGS["model"].present):
-        FLAGS.recipe = f"dam-{FLAGS.name}"
-    if not (FLAGS.data or FLAGS.recipe or FLAGS.resume) and f"{FLAGS.model}-sample" in RECIPES:
-        FLAGS.recipe = f"{FLAGS.model}-sample"
-    settings = {}
-    if FLAGS.recipe:
-        if FLAGS.recipe not in RECIPES:
-            near = (
-                ", ".join(difflib.get_close_matches(FLAGS.recipe, RECIPES)) or "--help lists them"
-            )
-            raise UserError(f"--recipe={FLAGS.recipe} is not a recipe. Did you mean: {near}?")
-        recipe = RECIPES[FLAGS.recipe]
-        if FLAGS["model"].present and FLAGS.model != recipe.model:
-            raise UserError(
-                f"--recipe={FLAGS.recipe} trains {recipe.model}. Received: --model={FLAGS.model}"
-            )
-        FLAGS.model = recipe.model
-        settings = {**recipe.config, **recipe.training}
-        if recipe.corpus in PUBLISHED_CORPORA and FLAGS.data and not FLAGS.name:
-            FLAGS.name = recipe.corpus
-    given = cli.given_settings(Training, TRAINING)
-    given |= parse_assignments(FLAGS.set)
-    differing = {
-        name: value for name, value in given.items() if str(settings.get(name)) != str(value)
-    }
-    changed = [f"{name}={value}" for name, value in differing.items() if name != "seed"]
-    recipe = (
-        f"{FLAGS.recipe} with {', '.join(changed)}" if FLAGS.recipe and changed else FLAGS.recipe
-    )
-    return {**settings, **given}, recipe
+    if FLAGS.recipe is None:
+        if FLAGS.name and not has_model:
+            return f"dam-{FLAGS.name}"
+        sample_recipe = f"{FLAGS.model}-sample"
+        has_no_data = not FLAGS.data and not FLAGS.resume
+        return sample_recipe if has_no_data and sample_recipe in RECIPES else None
+
+    if FLAGS.recipe not in RECIPES:
+        similar = difflib.get_close_matches(FLAGS.recipe, RECIPES)
+        hint = ", ".join(similar) or "--help lists them"
+        raise UserError(f"--recipe={FLAGS.recipe} is not a recipe. Did you mean: {hint}?")
+    model = RECIPES[FLAGS.recipe].model
+    if has_model and FLAGS.model != model:
+        raise UserError(f"--recipe={FLAGS.recipe} trains {model}. Received: --model={FLAGS.model}")
+    return FLAGS.recipe
+
+
+def merge_settings(recipe_name):
+    """Merges the settings of a recipe with those of the flags, which win, and of --set, the last.
+
+    Returns:
+        `{field: value}` of all settings.
+        `{field: value}` of the flags that differ from the recipe.
+    """
+    settings = RECIPES[recipe_name].settings() if recipe_name else {}
+    flag_settings = {**cli.given_settings(Training, TRAINING), **parse_assignments(FLAGS.set)}
+    changes = {}
+    for name, value in flag_settings.items():
+        parsed = parse_value(value) if isinstance(value, str) else value
+        if name not in settings or settings[name] != parsed:
+            changes[name] = value
+    return {**settings, **flag_settings}, changes
+
+
+def describe_recipe(name, changes):
+    """Returns the name of a recipe with its changes, but for the seed; `None` without a recipe."""
+    shown = [f"{field}={value}" for field, value in changes.items() if field != "seed"]
+    if name and shown:
+        return f"{name} with {', '.join(shown)}"
+    return name
+
+
+def choose_corpus_name(recipe_name):
+    """Returns the name of the published corpus in --data, or `None`."""
+    if FLAGS.name or not recipe_name or not FLAGS.data:
+        return FLAGS.name
+    corpus = RECIPES[recipe_name].corpus
+    return corpus if corpus in PUBLISHED_CORPORA else None
 
 
 def show_settings(spec, tasks):
     """Prints every field of --set, with its default and its meaning."""
-    for title, config in (("The model", spec.config), ("Its training", tasks[spec.task].Training)):
-        print(f"{title}, {config.__module__}.{config.__qualname__}\n")
-        for name, kind, default, meaning in describe_fields(config):
-            print(
-                f"  --set {name}={default}  ({kind})"
-                if default
-                else f"  {name}  ({kind}, the dataset decides)"
-            )
-            print(f"      {meaning}\n" if meaning else "")
+    show_fields("The model", spec.config)
+    show_fields("Its training", tasks[spec.task].Training)
+
+
+def show_fields(title, config):
+    print(f"{title}, {config.__module__}.{config.__qualname__}\n")
+    for name, kind, default, meaning in describe_fields(config):
+        if default:
+            print(f"  --set {name}={default}  ({kind})")
+        else:
+            print(f"  {name}  ({kind}, the dataset decides)")
+        print(f"      {meaning}\n" if meaning else "")
 
 
 if __name__ == "__main__":

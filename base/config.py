@@ -34,9 +34,14 @@ class Config(BaseModel):
         """Builds a config from a dict as JSON has it, where tuples are lists."""
         return cls.model_validate_json(json.dumps(values, default=Config.to_json))
 
+    def explicit_fields(self):
+        """Returns `{field: value}` of the fields that were set, not left at their defaults."""
+        names = [name for name in type(self).model_fields if name in self.model_fields_set]
+        return {name: getattr(self, name) for name in names}
+
     def replace(self, **changes):
         """Returns a copy with some fields changed, validated."""
-        return type(self).model_validate({**dict(self), **changes})
+        return type(self).model_validate({**self.explicit_fields(), **changes})
 
     def to_json(self):
         """Returns a dict ready for JSON, which `of` takes."""
@@ -83,7 +88,7 @@ def make_config(config_class, settings, where="", partial=False):
     for name, value in settings.items():
         field = config_class.model_fields.get(name)
         if isinstance(value, str) and not (field and str in _types(field)):
-            value = _parse(value)
+            value = parse_value(value)
         outer, _, inner = name.partition(".")
         before = values.get(outer)
         values[outer] = (
@@ -103,8 +108,8 @@ def _types(field):
     return field.annotation, *typing.get_args(field.annotation)
 
 
-def _parse(text):
-    """The JSON value of a text, a number such as `.5`, or the text itself."""
+def parse_value(text):
+    """Returns the JSON value of a text, a number such as `.5`, or the text itself."""
     for parse in (json.loads, float):
         with contextlib.suppress(ValueError, RecursionError):
             return parse({"True": "true", "False": "false", "None": "null"}.get(text, text))

@@ -42,9 +42,7 @@ key = operator.itemgetter("lines", "vectors")  # what identifies a row
 
 
 def main():
-    side = ",".join(
-        [RECIPE.model, *(f"{k}={v}" for k, v in {**RECIPE.config, **RECIPE.training}.items())]
-    )
+    side = ",".join([RECIPE.model, *(f"{k}={v}" for k, v in RECIPE.settings().items())])
     for lines in map(int, FLAGS.lines):
         row = {"lines": lines, "vectors": "read" if FLAGS.vectors else "trained"}
         with tempfile.TemporaryDirectory(prefix="scale.", dir=FLAGS.scratch) as scratch:
@@ -126,9 +124,8 @@ def load_part(side, prepared, seed):
         "load_seconds": time.perf_counter() - started,
         "load_cpu_seconds": time.process_time() - cpu,
     }
-    config, training = task.configure(
-        MODELS[name], dataset, task.split_settings(MODELS[name], settings)
-    )
+    model_settings, training = task.split_settings(MODELS[name], settings)
+    config = task.build_config(MODELS[name], dataset, model_settings)
     loaded, started = turns.memory("RssAnon"), time.perf_counter()
     batches = task.training_batches(
         dataset.splits["train"], config, training, np.random.default_rng((seed, 7))

@@ -151,8 +151,10 @@ def configure(side, path):
     spec = MODELS[name]
     task = TASKS[spec.task]
     dataset = task.load_dataset(path)
-    divided = task.split_settings(spec, {"precision": "float32", **settings})
-    return spec, task, dataset, *task.configure(spec, dataset, divided)
+    settings = {"precision": "float32", **settings}
+    model_settings, training = task.split_settings(spec, settings)
+    config = task.build_config(spec, dataset, model_settings)
+    return spec, task, dataset, config, training
 
 
 def build(side, path, seed):

@@ -64,8 +64,12 @@ class Recipe:
     """Prepared dataset that it was made for."""
     config: dict
     """Fields of the model's config, as `--set` takes them."""
-    training: dict
-    """Fields of the task's `Training`; flags of train.py win."""
+    training: Training
+    """Settings of its training, of the task's class."""
+
+    def settings(self):
+        """Returns `{field: value}` of the config and of the training, as `--set` takes them."""
+        return {**self.config, **self.training.explicit_fields()}
 
 
 class Task(abc.ABC):
@@ -167,9 +171,39 @@ class Task(abc.ABC):
             )
 
     def split_settings(self, spec, settings):
-        """Divides settings, as `--set` takes them, into those of a model's config and its
-        `Training`; `spec` is a row of `models.MODELS`. `compatibility=release` sets several. An
-        unknown field or a wrong value is a `UserError`."""
+        """Splits settings of `--set` into those of the model and those of its training.
+
+        Args:
+            spec: A row of `models.MODELS`.
+            settings: `{field: value}`; `compatibility=release` sets several fields.
+
+        Returns:
+            `{field: value}` of the model's config, without what the dataset decides.
+            The `Training`.
+
+        Raises:
+            UserError: A field is unknown, or a value is wrong.
+        """
+        config_fields = spec.config.model_fields
+        training_fields = self.Training.model_fields
+        model_settings = {}
+        training_settings = {}
+        for name, value in self._add_release_settings(spec, settings).items():
+            outer_name = name.partition(".")[0]  # `lexical` of `lexical.gain`
+            if outer_name in config_fields:
+                model_settings[name] = value
+            elif name in training_fields:
+                training_settings[name] = value
+            else:
+                raise UserError(
+                    f"--set: no field {name!r}. The model has {', '.join(config_fields)}; "
+                    f"its training has {', '.join(training_fields)}"
+                )
+        make_config(spec.config, model_settings, partial=True)  # refuses wrong values
+        return model_settings, make_config(self.Training, training_settings)
+
+    def _add_release_settings(self, spec, settings):
+        """Adds what `compatibility=release` sets; the other settings win."""
         settings = dict(settings)
         compatibility = settings.pop("compatibility", "paper")
         known = ["paper", "release"] if spec.release_settings else ["paper"]
@@ -177,40 +211,39 @@ class Task(abc.ABC):
             raise UserError(
                 f"--set compatibility= expects {' or '.join(known)}. Received: {compatibility!r}"
             )
-        if compatibility == "release":
-            variant = settings.get("variant", spec.config.model_fields["variant"].default)
-            settings = {**spec.release_settings(variant), **self.release_training, **settings}
-        fields, training_fields = spec.config.model_fields, self.Training.model_fields
-        for_training = {name: value for name, value in settings.items() if name in training_fields}
-        for_config = {
-            name: value for name, value in settings.items() if name.partition(".")[0] in fields
-        }
-        if unknown := sorted(settings.keys() - {*for_training, *for_config}):
-            raise UserError(
-                f"--set: no field {unknown[0]!r}. The model has {', '.join(fields)}; its training has "
-                f"{', '.join(training_fields)}"
-            )
-        make_config(spec.config, for_config, partial=True)  # what the dataset decides is missing
-        return for_config, make_config(self.Training, for_training)
+        if compatibility == "paper":
+            return settings
+        default_variant = spec.config.model_fields["variant"].default
+        variant = settings.get("variant", default_variant)
+        return {**spec.release_settings(variant), **self.release_training, **settings}
 
-    def configure(self, spec, dataset, divided):
-        """The config of a model for a dataset of the task, and its `Training`, by settings that
-        `split_settings` divided.
+    def build_config(self, spec, dataset, model_settings):
+        """Builds the config of a model for a dataset.
+
+        Args:
+            spec: A row of `models.MODELS`.
+            dataset: A dataset of the task.
+            model_settings: `{field: value}`, as `split_settings` returns them.
+
+        Raises:
+            UserError: A setting contradicts the dataset, or the model does not fit it.
         """
-        for_config, training = dict(divided[0]), divided[1]
-        for name, value in {
-            **self.required_fields(dataset),
-            **self.optional_fields(dataset),
-        }.items():
-            if str(for_config.get(name, value)) != str(value):
+        required_fields = self.required_fields(dataset)
+        decided_fields = {**required_fields, **self.optional_fields(dataset)}
+        for name, value in decided_fields.items():
+            if str(model_settings.get(name, value)) != str(value):
                 raise UserError(
-                    f"--set {name}={for_config[name]}: {dataset.path} decides {name}, it is {value}"
+                    f"--set {name}={model_settings[name]}: "
+                    f"{dataset.path} decides {name}, it is {value}"
                 )
-            if name in spec.config.model_fields:
-                for_config[name] = value
-        config = make_config(spec.config, for_config)
-        check_fields(config, self.required_fields(dataset), dataset.path)
-        return config, training
+
+        known_fields = spec.config.model_fields
+        from_dataset = {
+            name: decided_fields[name] for name in decided_fields if name in known_fields
+        }
+        config = make_config(spec.config, {**model_settings, **from_dataset})
+        check_fields(config, required_fields, dataset.path)
+        return config
 
     # === Training ===
 

@@ -21,7 +21,7 @@ from colloquy.engine.devices import choose_xla, has_gpu, open_devices, set_preci
 from colloquy.engine.optimizers import averaged_weights
 from colloquy.engine.provenance import provenance
 from colloquy.engine.run import EXAMPLES, LAST, Run, State, locked, signals_received
-from colloquy.engine.task import sample_of, load_training
+from colloquy.engine.task import load_training, sample_of
 from colloquy.engine.vocabularies import start_from
 from colloquy.models import MODELS
 
@@ -61,9 +61,10 @@ def start(
         raise UserError(
             f"--{option} is for published selection data. Received: --{option}={options[option]} with {model}"
         )
-    divided = task.split_settings(spec, settings)  # a wrong one need not wait for the data
+    # Before the data are read: a wrong setting need not wait for them.
+    model_settings, training = task.split_settings(spec, settings)
     dataset = task.load_dataset(data or sample_of(task), **options)
-    config, training = task.configure(spec, dataset, divided)
+    config = task.build_config(spec, dataset, model_settings)
     set_seed(training.seed)  # joining other hosts would else draw one
     devices = open_devices(devices)
     training = training.replace(

@@ -31,7 +31,8 @@ def small(name, data):
         "batch_size": 7,
     }
     settings = {field: value for field, value in given.items() if field in known}
-    config, training = task.configure(entry, dataset, task.split_settings(entry, settings))
+    model_settings, training = task.split_settings(entry, settings)
+    config = task.build_config(entry, dataset, model_settings)
     model = entry.build(config)
     split = dataset.splits["train"]
     batch = task.training_batches(split, config, training, np.random.default_rng(1))[0]

@@ -33,6 +33,7 @@ from colloquy.engine.task import Recipe
 from colloquy.engine.train import start
 from colloquy.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from colloquy.tasks import TASKS
+from colloquy.tasks.dialog.training import Training as DialogTraining
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -245,9 +246,9 @@ SMALL_RECIPE = Recipe(
     model="memma",
     corpus="the sample",
     config={"embedding_dim": 8, "heads": 2, "hops": 2, "positions": "halves"},
-    training={
-        name: SMALL_RUNS["dialog"][1][name] for name in ("epochs", "batch_size", "learning_rate")
-    },
+    training=DialogTraining.of(
+        {name: SMALL_RUNS["dialog"][1][name] for name in ("epochs", "batch_size", "learning_rate")}
+    ),
 )
 """The recipe of the small dialog run."""
 

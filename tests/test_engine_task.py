@@ -10,7 +10,7 @@ from helpers import refusal, run_script, train_small
 
 from colloquy.base.config import describe_fields
 from colloquy.engine import task as tasks_module
-from colloquy.engine.task import fingerprint, sample_of, load_training
+from colloquy.engine.task import fingerprint, load_training, sample_of
 from colloquy.models import MODELS
 from colloquy.tasks import RECIPES, TASKS
 
@@ -64,10 +64,11 @@ def test_wrong_settings_are_refused_and_leave_nothing(name, settings, message, d
 
 
 def test_compatibility_release_sets_what_the_release_is(prepared):
-    task, settings = TASKS["selection"], {"compatibility": "release", "variant": "last"}
-    config, training = task.configure(
-        MODELS["dam"], task.load_dataset(prepared), task.split_settings(MODELS["dam"], settings)
-    )
+    task = TASKS["selection"]
+    spec = MODELS["dam"]
+    settings = {"compatibility": "release", "variant": "last"}
+    model_settings, training = task.split_settings(spec, settings)
+    config = task.build_config(spec, task.load_dataset(prepared), model_settings)
     assert (config.masking, config.scalar_bias, config.response_rows) == ("release", True, True)
     assert training.loss_clip == 10.0
 
@@ -102,10 +103,9 @@ def test_train_shows_every_setting_with_its_default_and_meaning(name):
 def test_recipes_have_known_settings():
     for name, recipe in RECIPES.items():
         spec = MODELS[recipe.model]
-        TASKS[spec.task].Training.of(recipe.training)
-        assert {
-            field.partition(".")[0] for field in recipe.config
-        } <= spec.config.model_fields.keys(), name
+        model_settings, training = TASKS[spec.task].split_settings(spec, recipe.settings())
+        assert model_settings == recipe.config, name
+        assert training == recipe.training, name
 
 
 def small(text="x", then=lambda: None):

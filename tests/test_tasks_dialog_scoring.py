@@ -23,7 +23,7 @@ from colloquy.tasks.dialog.scoring import (
     predict,
     softmax_loss,
 )
-from colloquy.tasks.dialog.task import Training
+from colloquy.tasks.dialog.training import Training
 
 dialog = TASKS["dialog"]
 
@@ -77,9 +77,8 @@ def sample(prepared_dialog):
 
 def configured(dataset, settings):
     """The config of a MEMMA for a dataset."""
-    return dialog.configure(
-        MODELS["memma"], dataset, dialog.split_settings(MODELS["memma"], settings)
-    )[0]
+    model_settings, _ = dialog.split_settings(MODELS["memma"], settings)
+    return dialog.build_config(MODELS["memma"], dataset, model_settings)
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, 32])

@@ -24,7 +24,7 @@ from colloquy.tasks import TASKS
 from colloquy.tasks.generation.data import TokenizerConfig
 from colloquy.tasks.generation.scoring import likelihood, nll_model, word_nll
 from colloquy.tasks.generation.search import reply, words_of
-from colloquy.tasks.generation.task import Training
+from colloquy.tasks.generation.training import Training
 
 generation = TASKS["generation"]
 B, T, V = 3, 5, 7  # pairs, words of a target, words
@@ -128,11 +128,12 @@ def test_word_vectors_of_the_dataset_are_put_into_a_model(generation_dataset, sh
     vectors = np.random.default_rng(0).normal(size=(words + 1, 3)).astype("float32")
     given = dataclasses.replace(generation_dataset, vectors=vectors)
     spec = MODELS["seq2seq"]
-    divided = generation.split_settings(spec, {"hidden": 10, "shared_embedding": shared})
-    config, training = generation.configure(spec, given, divided)
+    settings = {"hidden": 10, "shared_embedding": shared}
+    model_settings, training = generation.split_settings(spec, settings)
+    config = generation.build_config(spec, given, model_settings)
     assert (config.vocabulary_size, config.embedding_dim) == (words, 3)
-    other = generation.split_settings(spec, {"embedding_dim": 5})
-    assert "decides embedding_dim, it is 3" in refusal(generation.configure, spec, given, other)
+    message = refusal(generation.build_config, spec, given, {"embedding_dim": 5})
+    assert "decides embedding_dim, it is 3" in message
     model = Seq2Seq(config)
     tables = [layer for layer in model.layers if layer.name.endswith("_embedding")]
     begins = [layer.get_weights()[0][-1] for layer in tables]

@@ -27,7 +27,7 @@ from colloquy.tasks.selection.scoring import (
     softmax_loss,
 )
 from colloquy.tasks.selection.split import SelectionSplit, training_batches
-from colloquy.tasks.selection.task import Training
+from colloquy.tasks.selection.training import Training
 
 EOS = 1
 SIZES = types.SimpleNamespace(max_turns=3, max_words=4)

@@ -123,7 +123,7 @@ def test_every_row_says_how_to_get_it_again():
         recipe = RECIPES[found["recipe"]]
         assert (
             MODELS[recipe.model].task == found["task"]
-            and found["epochs"] <= recipe.training["epochs"] + 0.01
+            and found["epochs"] <= recipe.training.epochs + 0.01
         )
         assert found["command"].startswith(
             f"python train.py --recipe={found['recipe']} --seed={found['seed']}"

@@ -56,10 +56,10 @@ def batch_walk(name, directory):
     prepare_small(name, directory, lambda: noting(files))
     with noting(files):
         dataset = task.load_dataset(directory / SMALL_PATH[name])
-    config, training = task.configure(
-        MODELS[model_name], dataset, task.split_settings(MODELS[model_name], settings)
-    )
-    model, split = MODELS[model_name].build(config), dataset.splits["train"]
+    spec = MODELS[model_name]
+    model_settings, training = task.split_settings(spec, settings)
+    config = task.build_config(spec, dataset, model_settings)
+    model, split = spec.build(config), dataset.splits["train"]
     task.initialise(model, dataset, training)
     with noting(files):
         epochs = Epochs(lambda rng: task.training_batches(split, config, training, rng), seed=1)

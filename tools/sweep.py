@@ -65,12 +65,7 @@ def main():
     for seed in FLAGS.seeds:  # the outer loop, so that every recipe has its first result soon
         for name, changes in labelled:
             label = "-".join([name, *(f"{field}-{value}" for field, value in changes.items())])
-            settings = {
-                **RECIPES[name].config,
-                **RECIPES[name].training,
-                **changes,
-                "seed": int(seed),
-            }
+            settings = {**RECIPES[name].settings(), **changes, "seed": int(seed)}
             # they depend on the dataset alone
             baselines = (seed, name, changes) == (FLAGS.seeds[0], *labelled[0])
             for data in datasets:

@@ -193,7 +193,7 @@ def _reached(recipe):
     metrics, corpora = HEADLINES[rows[0]["task"]], len(set(map(_column, rows)))
     cells = by_metric([{metric: mean_over_corpora(rows, metric) for metric in metrics}], metrics)
     shown = ", ".join(f"{metric} {cell}" for metric, cell in zip(metrics, cells, strict=True))
-    trained, planned = max(row["epochs"] for row in rows), RECIPES[recipe].training["epochs"]
+    trained, planned = max(row["epochs"] for row in rows), RECIPES[recipe].training.epochs
     minutes = mean_over_corpora(rows, "minutes")
     return [
         f"{rows[0]['split']} {shown}" + f", mean of {corpora} tasks" * (corpora > 1),

@@ -1,71 +1,219 @@
 """Recipes of the memory networks on dialog bAbI, by name; see `engine.task.Recipe`."""
 
 from colloquy.engine.task import Recipe
+from colloquy.tasks.dialog.training import Training
 
-# for all models, so that scores compare
-BABI = {"epochs": 8.0, "batch_size": 8, "learning_rate": 5e-3}
-
-
-def _babi(title, model, training=BABI, **config):
-    return Recipe(title, model, "dialog bAbI, each task", config, training)
-
-
-def _memma(title, training=BABI, **config):
-    """MEMMA with our positions."""
-    return _babi(title, "memma", training, positions="halves", **config)
-
-
-def _plain(change, **config):
-    """MEMMA without features and with one change each, to explain its distance from MEMR."""
-    return _memma(f"MEMMA, no features, {change}", speaker=False, time=False, **config)
-
+CORPUS = "dialog bAbI, each task"
+# The same for all models, so that scores compare.
+BABI = Training(epochs=8.0, batch_size=8, learning_rate=0.005)
 
 RECIPES = {
-    "babi-memma": _memma("MEMMA"),
-    "babi-memma-article": _babi("MEMMA, the article's positions", "memma"),
-    "babi-memma-article-plain": _babi(  # the network of the article's figure 5, left
-        "MEMMA, the article's positions, no features", "memma", speaker=False, time=False
+    "babi-memma": Recipe(
+        title="MEMMA",
+        model="memma",
+        corpus=CORPUS,
+        config={"positions": "halves"},
+        training=BABI,
     ),
-    "babi-memma-plain": _memma("MEMMA, no features", speaker=False, time=False),
-    "babi-memma-plain-fixed": _plain("fixed word vectors", train_embedding=False),
-    "babi-memma-plain-head": _plain("1 head", heads=1),
-    "babi-memma-plain-identity": _plain("identity shortcut", shortcut="identity"),
-    "babi-memma-plain-latest": _plain("latest memory", memory="latest"),
-    "babi-memma-plain-sigmoid": _plain("sigmoid gate", gate="sigmoid"),
-    "babi-memma-speaker": _memma("MEMMA, speaker", time=False),
-    "babi-memma-time": _memma("MEMMA, time", speaker=False),
-    "babi-memma-match": _memma("MEMMA, speaker + time + match types", match_types=True),
-    "babi-memma-fixed": _memma("MEMMA, fixed word vectors", train_embedding=False),
-    "babi-memma-identity": _memma("MEMMA, identity shortcut", shortcut="identity"),
-    "babi-memma-position": _memma("MEMMA, weighted by position", encoding="position"),
-    "babi-memma-attention": _memma("MEMMA, attention between words", encoding="attention"),
-    "babi-memma-regularised": _memma(  # ours: the best on task 6
-        "MEMMA, identity shortcut, divisor root, dropout 0.3, averaged weights",
-        {**BABI, "epochs": 20.0, "ema": 0.99, "validations_per_epoch": 1.0},
-        **{"shortcut": "identity", "divisor": "root", "dropout": 0.3},
+    "babi-memma-article": Recipe(
+        title="MEMMA, the article's positions",
+        model="memma",
+        corpus=CORPUS,
+        config={},
+        training=BABI,
     ),
-    "babi-memn2n": _babi("MemN2N", "memn2n"),
-    "babi-memn2n-match": _babi("MemN2N, speaker + time + match types", "memn2n", match_types=True),
-    "babi-gmemn2n": _babi("Gated MemN2N", "memn2n", gated=True),
-    "babi-gmemn2n-match": _babi(
-        "Gated MemN2N, speaker + time + match types", "memn2n", gated=True, match_types=True
+    # The network of the article's figure 5, left.
+    "babi-memma-article-plain": Recipe(
+        title="MEMMA, the article's positions, no features",
+        model="memma",
+        corpus=CORPUS,
+        config={"speaker": False, "time": False},
+        training=BABI,
     ),
-    "babi-memr": _babi("MEMR", "memr"),
-    "babi-memr-plain": _babi("MEMR, no features", "memr", speaker=False, time=False),
-    "babi-memr-match": _babi("MEMR, speaker + time + match types", "memr", match_types=True),
-    "babi-embeddings": _babi("Supervised embeddings", "supervised-embeddings"),
-    "babi-entity-memma": _babi("Entity MEMMA", "entity-memma", {**BABI, "epochs": 16.0}),
-    "babi-entity-memma-short": _babi("Entity MEMMA, 8 epochs", "entity-memma"),
-    "babi-entity-memma-state": _babi(  # ours: the best with a dialog manager that train lacks
-        "Entity MEMMA, state of the conversation, dropout 0.3, 8 epochs",
-        "entity-memma",
-        dialog_state=True,
-        dropout=0.3,
+    "babi-memma-plain": Recipe(
+        title="MEMMA, no features",
+        model="memma",
+        corpus=CORPUS,
+        config={"positions": "halves", "speaker": False, "time": False},
+        training=BABI,
     ),
-    # the bot that people talk to; its dataset is prepared with --augment=1
-    "babi-entity-memma-augmented": _babi(
-        "Entity MEMMA, augmented dialogs",
-        "entity-memma",
-        {**BABI, "epochs": 8.0, "validations_per_epoch": 1.0},
+    # MEMMA without features and with one change each, to explain its distance from MEMR.
+    "babi-memma-plain-fixed": Recipe(
+        title="MEMMA, no features, fixed word vectors",
+        model="memma",
+        corpus=CORPUS,
+        config={"positions": "halves", "speaker": False, "time": False, "train_embedding": False},
+        training=BABI,
+    ),
+    "babi-memma-plain-head": Recipe(
+        title="MEMMA, no features, 1 head",
+        model="memma",
+        corpus=CORPUS,
+        config={"positions": "halves", "speaker": False, "time": False, "heads": 1},
+        training=BABI,
+    ),
+    "babi-memma-plain-identity": Recipe(
+        title="MEMMA, no features, identity shortcut",
+        model="memma",
+        corpus=CORPUS,
+        config={"positions": "halves", "speaker": False, "time": False, "shortcut": "identity"},
+        training=BABI,
+    ),
+    "babi-memma-plain-latest": Recipe(
+        title="MEMMA, no features, latest memory",
+        model="memma",
+        corpus=CORPUS,
+        config={"positions": "halves", "speaker": False, "time": False, "memory": "latest"},
+        training=BABI,
+    ),
+    "babi-memma-plain-sigmoid": Recipe(
+        title="MEMMA, no features, sigmoid gate",
+        model="memma",
+        corpus=CORPUS,
+        config={"positions": "halves", "speaker": False, "time": False, "gate": "sigmoid"},
+        training=BABI,
+    ),
+    "babi-memma-speaker": Recipe(
+        title="MEMMA, speaker",
+        model="memma",
+        corpus=CORPUS,
+        config={"positions": "halves", "time": False},
+        training=BABI,
+    ),
+    "babi-memma-time": Recipe(
+        title="MEMMA, time",
+        model="memma",
+        corpus=CORPUS,
+        config={"positions": "halves", "speaker": False},
+        training=BABI,
+    ),
+    "babi-memma-match": Recipe(
+        title="MEMMA, speaker + time + match types",
+        model="memma",
+        corpus=CORPUS,
+        config={"positions": "halves", "match_types": True},
+        training=BABI,
+    ),
+    "babi-memma-fixed": Recipe(
+        title="MEMMA, fixed word vectors",
+        model="memma",
+        corpus=CORPUS,
+        config={"positions": "halves", "train_embedding": False},
+        training=BABI,
+    ),
+    "babi-memma-identity": Recipe(
+        title="MEMMA, identity shortcut",
+        model="memma",
+        corpus=CORPUS,
+        config={"positions": "halves", "shortcut": "identity"},
+        training=BABI,
+    ),
+    "babi-memma-position": Recipe(
+        title="MEMMA, weighted by position",
+        model="memma",
+        corpus=CORPUS,
+        config={"positions": "halves", "encoding": "position"},
+        training=BABI,
+    ),
+    "babi-memma-attention": Recipe(
+        title="MEMMA, attention between words",
+        model="memma",
+        corpus=CORPUS,
+        config={"positions": "halves", "encoding": "attention"},
+        training=BABI,
+    ),
+    # Ours: the best on task 6.
+    "babi-memma-regularised": Recipe(
+        title="MEMMA, identity shortcut, divisor root, dropout 0.3, averaged weights",
+        model="memma",
+        corpus=CORPUS,
+        config={"positions": "halves", "shortcut": "identity", "divisor": "root", "dropout": 0.3},
+        training=BABI.replace(epochs=20.0, ema=0.99, validations_per_epoch=1.0),
+    ),
+    "babi-memn2n": Recipe(
+        title="MemN2N",
+        model="memn2n",
+        corpus=CORPUS,
+        config={},
+        training=BABI,
+    ),
+    "babi-memn2n-match": Recipe(
+        title="MemN2N, speaker + time + match types",
+        model="memn2n",
+        corpus=CORPUS,
+        config={"match_types": True},
+        training=BABI,
+    ),
+    "babi-gmemn2n": Recipe(
+        title="Gated MemN2N",
+        model="memn2n",
+        corpus=CORPUS,
+        config={"gated": True},
+        training=BABI,
+    ),
+    "babi-gmemn2n-match": Recipe(
+        title="Gated MemN2N, speaker + time + match types",
+        model="memn2n",
+        corpus=CORPUS,
+        config={"gated": True, "match_types": True},
+        training=BABI,
+    ),
+    "babi-memr": Recipe(
+        title="MEMR",
+        model="memr",
+        corpus=CORPUS,
+        config={},
+        training=BABI,
+    ),
+    "babi-memr-plain": Recipe(
+        title="MEMR, no features",
+        model="memr",
+        corpus=CORPUS,
+        config={"speaker": False, "time": False},
+        training=BABI,
+    ),
+    "babi-memr-match": Recipe(
+        title="MEMR, speaker + time + match types",
+        model="memr",
+        corpus=CORPUS,
+        config={"match_types": True},
+        training=BABI,
+    ),
+    "babi-embeddings": Recipe(
+        title="Supervised embeddings",
+        model="supervised-embeddings",
+        corpus=CORPUS,
+        config={},
+        training=BABI,
+    ),
+    "babi-entity-memma": Recipe(
+        title="Entity MEMMA",
+        model="entity-memma",
+        corpus=CORPUS,
+        config={},
+        training=BABI.replace(epochs=16.0),
+    ),
+    "babi-entity-memma-short": Recipe(
+        title="Entity MEMMA, 8 epochs",
+        model="entity-memma",
+        corpus=CORPUS,
+        config={},
+        training=BABI,
+    ),
+    # Ours: the best with a dialog manager that train lacks.
+    "babi-entity-memma-state": Recipe(
+        title="Entity MEMMA, state of the conversation, dropout 0.3, 8 epochs",
+        model="entity-memma",
+        corpus=CORPUS,
+        config={"dialog_state": True, "dropout": 0.3},
+        training=BABI,
+    ),
+    # The bot that people talk to. Its dataset is prepared with --augment=1.
+    "babi-entity-memma-augmented": Recipe(
+        title="Entity MEMMA, augmented dialogs",
+        model="entity-memma",
+        corpus=CORPUS,
+        config={},
+        training=BABI.replace(validations_per_epoch=1.0),
     ),
 }

@@ -1,99 +1,175 @@
 """Recipes of seq2seq, by name; see `engine.task.Recipe`."""
 
 from colloquy.engine.task import Recipe
+from colloquy.tasks.generation.training import Training
 
 THREE_TURNS = "dailydialog, prepared with --turns=3"
-NINE_WORDS = "cornell, prepared with --max_words=9 --min_count=3 --vocabulary_size=0 --drop_unknown"
-OTHER_WORDS = "cornell, prepared with --vocabulary_of of dailydialog, three turns"
-XDAILYDIALOG = "xdailydialog, prepared with --vocabulary_of of a run of the one above"
+# A GRU chatbot; the rows for the article differ in attention and output alone.
 CHAT = {"attention": "luong_dot", "tied_output": True, "dropout": 0.3}
-"""A GRU chatbot; the rows for the article differ in attention and output alone."""
 LARGE = {**CHAT, "hidden": 512}
-LARGER = {**LARGE, "dropout": 0.4}
-SMALL = {"embedding_dim": 128, "hidden": 128}
-TUTORIAL = {
-    "attention": "luong_dot",
-    "dropout": 0.1,
-    "layers": 2,
-    "merge": "sum",
-    "embedding_start": "normal",
-}
-TUTORIAL |= {"embedding_dim": 500, "hidden": 500}
-
-TRAINING = {"epochs": 8.0, "batch_size": 64, "learning_rate": 1e-3, "precision": "float32"}
-TWO_EPOCHS = {**TRAINING, "epochs": 2.0, "validations_per_epoch": 2}
-SAMPLE = {**TRAINING, "epochs": 6.0, "learning_rate": 3e-3}
-LARGE_TRAINING = {**TRAINING, "precision": "bfloat16", "decay": 0.05}
-FIRST = {**LARGE_TRAINING, "epochs": 1.5, "decay": 0.5, "validations_per_epoch": 0.666}
-CHINESE = {**LARGE_TRAINING, "epochs": 5.0, "precision": "float32"}
-SHORT = {**TRAINING, "epochs": 1.0, "precision": "bfloat16"}
-"""One epoch of DailyDialog: compares attentions, and the additions of `chat-dailydialog`, at a
-small equal budget.
-"""
-SUBTITLES = {**SHORT, "validations_per_epoch": 2}  # one epoch of subtitles: compares tokenizers
-TUTORIAL_TRAINING = {
-    **TRAINING,
-    "epochs": 6.61,
-    "validations_per_epoch": 6.05,
-    "learning_rate": 1e-4,
-}
-TUTORIAL_TRAINING |= {"decoder_rate": 5.0, "decay": 1.0, "gradient_clip": 50.0}
-
-
-def _chat(title, corpus="dailydialog", training=TRAINING, config=CHAT, **changes):
-    return Recipe(f"Seq2seq, {title}", "seq2seq", corpus, {**config, **changes}, training)
-
-
-def _dot(title, *settings, **changes):
-    return _chat(f"Luong's dot attention{title}", *settings, **changes)
-
-
-def _short(title, corpus="dailydialog", **changes):
-    return _chat(f"{title}, 1 epoch", corpus, SHORT, **changes)
-
+TRAINING = Training(epochs=8.0, batch_size=64, learning_rate=1e-3, precision="float32")
+# Compares attentions, and the additions of `chat-dailydialog`, at a small equal budget.
+ONE_EPOCH = TRAINING.replace(epochs=1.0, precision="bfloat16")
+LARGE_TRAINING = TRAINING.replace(precision="bfloat16", decay=0.05)
 
 RECIPES = {
-    "chat-additive": _chat("additive attention", attention="additive"),
-    "chat-dot": _dot(""),  # the article's own is `chat-short-dot`
-    # Larger, three turns of context, starts from the next; ours.
-    "chat-dailydialog": _dot(
-        ", 512 units, pre-trained, 3 turns", "dailydialog", LARGE_TRAINING, LARGER
+    "chat-additive": Recipe(
+        title="Seq2seq, additive attention",
+        model="seq2seq",
+        corpus="dailydialog",
+        config={**CHAT, "attention": "additive"},
+        training=TRAINING,
+    ),
+    # The article's own attention is `chat-short-dot`.
+    "chat-dot": Recipe(
+        title="Seq2seq, Luong's dot attention",
+        model="seq2seq",
+        corpus="dailydialog",
+        config=CHAT,
+        training=TRAINING,
+    ),
+    # Ours: larger, three turns of context; starts from `chat-cornell-first`.
+    "chat-dailydialog": Recipe(
+        title="Seq2seq, Luong's dot attention, 512 units, pre-trained, 3 turns",
+        model="seq2seq",
+        corpus="dailydialog",
+        config={**LARGE, "dropout": 0.4},
+        training=LARGE_TRAINING,
     ),
     # Pre-trains the one above.
-    "chat-cornell-first": _dot(
-        ", 512 units, 3 turns, Cornell", OTHER_WORDS, FIRST, LARGE, dropout=0.2
+    "chat-cornell-first": Recipe(
+        title="Seq2seq, Luong's dot attention, 512 units, 3 turns, Cornell",
+        model="seq2seq",
+        corpus="cornell, prepared with --vocabulary_of of dailydialog, three turns",
+        config={**LARGE, "dropout": 0.2},
+        training=ONE_EPOCH.replace(epochs=1.5, decay=0.5, validations_per_epoch=0.666),
     ),
-    "chat-none": _chat("no attention", attention="none"),
-    "chat-short": _short("Luong's dot attention"),
-    "chat-short-dot": _short("dot attention", attention="dot"),  # the article's own
-    "chat-short-dot-all": _short("dot attention, output from all", attention="dot", output="all"),
-    # for `--reverse_run`
-    "chat-short-reverse": _short("Luong's dot attention, reverse", reverse=True),
-    "chat-short-turns": _short("Luong's dot attention, 3 turns", THREE_TURNS),
-    "chat-short-units": _short(
-        "Luong's dot attention, 512 units, 3 turns", THREE_TURNS, config=LARGER
+    "chat-none": Recipe(
+        title="Seq2seq, no attention",
+        model="seq2seq",
+        corpus="dailydialog",
+        config={**CHAT, "attention": "none"},
+        training=TRAINING,
+    ),
+    "chat-short": Recipe(
+        title="Seq2seq, Luong's dot attention, 1 epoch",
+        model="seq2seq",
+        corpus="dailydialog",
+        config=CHAT,
+        training=ONE_EPOCH,
+    ),
+    # The article's own attention.
+    "chat-short-dot": Recipe(
+        title="Seq2seq, dot attention, 1 epoch",
+        model="seq2seq",
+        corpus="dailydialog",
+        config={**CHAT, "attention": "dot"},
+        training=ONE_EPOCH,
+    ),
+    "chat-short-dot-all": Recipe(
+        title="Seq2seq, dot attention, output from all, 1 epoch",
+        model="seq2seq",
+        corpus="dailydialog",
+        config={**CHAT, "attention": "dot", "output": "all"},
+        training=ONE_EPOCH,
+    ),
+    # For `--reverse_run`.
+    "chat-short-reverse": Recipe(
+        title="Seq2seq, Luong's dot attention, reverse, 1 epoch",
+        model="seq2seq",
+        corpus="dailydialog",
+        config={**CHAT, "reverse": True},
+        training=ONE_EPOCH,
+    ),
+    "chat-short-turns": Recipe(
+        title="Seq2seq, Luong's dot attention, 3 turns, 1 epoch",
+        model="seq2seq",
+        corpus=THREE_TURNS,
+        config=CHAT,
+        training=ONE_EPOCH,
+    ),
+    "chat-short-units": Recipe(
+        title="Seq2seq, Luong's dot attention, 512 units, 3 turns, 1 epoch",
+        model="seq2seq",
+        corpus=THREE_TURNS,
+        config={**LARGE, "dropout": 0.4},
+        training=ONE_EPOCH,
     ),
     # Starts from `chat-cornell-first`.
-    "chat-short-pretrained": _short(
-        "Luong's dot attention, 512 units, pre-trained, 3 turns", THREE_TURNS, config=LARGER
+    "chat-short-pretrained": Recipe(
+        title="Seq2seq, Luong's dot attention, 512 units, pre-trained, 3 turns, 1 epoch",
+        model="seq2seq",
+        corpus=THREE_TURNS,
+        config={**LARGE, "dropout": 0.4},
+        training=ONE_EPOCH,
     ),
-    # the PyTorch tutorial's, 4,000 steps
-    "chat-cornell": _dot(", 500 units", NINE_WORDS, TUTORIAL_TRAINING, TUTORIAL),
-    "chat-subtitles": _dot(", subtitles", "subtitles", TWO_EPOCHS, dropout=0.2),
-    # Larger, three turns of context, more epochs; ours.
-    "chat-subtitles-long": _dot(
-        ", 512 units, 3 turns",
-        "subtitles, prepared with --turns=3",
-        {**LARGE_TRAINING, "epochs": 3.0},
-        LARGE,
+    # As the PyTorch tutorial, 4,000 steps.
+    "chat-cornell": Recipe(
+        title="Seq2seq, Luong's dot attention, 500 units",
+        model="seq2seq",
+        corpus="cornell, prepared with --max_words=9 --min_count=3 --vocabulary_size=0 "
+        "--drop_unknown",
+        config={
+            "attention": "luong_dot",
+            "dropout": 0.1,
+            "layers": 2,
+            "merge": "sum",
+            "embedding_start": "normal",
+            "embedding_dim": 500,
+            "hidden": 500,
+        },
+        training=TRAINING.replace(
+            epochs=6.61,
+            learning_rate=1e-4,
+            validations_per_epoch=6.05,
+            decoder_rate=5.0,
+            decay=1.0,
+            gradient_clip=50.0,
+        ),
     ),
-    "chat-subtitles-characters": _dot(", characters", "subtitles", SUBTITLES, dropout=0.2),
-    "chat-subtitles-words": _dot(
-        ", words", "subtitles, prepared with --tokenizer=jieba", SUBTITLES, dropout=0.2
+    "chat-subtitles": Recipe(
+        title="Seq2seq, Luong's dot attention, subtitles",
+        model="seq2seq",
+        corpus="subtitles",
+        config={**CHAT, "dropout": 0.2},
+        training=TRAINING.replace(epochs=2.0, validations_per_epoch=2.0),
+    ),
+    # Ours: larger, three turns of context, more epochs.
+    "chat-subtitles-long": Recipe(
+        title="Seq2seq, Luong's dot attention, 512 units, 3 turns",
+        model="seq2seq",
+        corpus="subtitles, prepared with --turns=3",
+        config=LARGE,
+        training=LARGE_TRAINING.replace(epochs=3.0),
+    ),
+    # One epoch of subtitles, to compare tokenizers.
+    "chat-subtitles-characters": Recipe(
+        title="Seq2seq, Luong's dot attention, characters",
+        model="seq2seq",
+        corpus="subtitles",
+        config={**CHAT, "dropout": 0.2},
+        training=ONE_EPOCH.replace(validations_per_epoch=2.0),
+    ),
+    "chat-subtitles-words": Recipe(
+        title="Seq2seq, Luong's dot attention, words",
+        model="seq2seq",
+        corpus="subtitles, prepared with --tokenizer=jieba",
+        config={**CHAT, "dropout": 0.2},
+        training=ONE_EPOCH.replace(validations_per_epoch=2.0),
     ),
     # Everyday talk in Chinese; starts from `chat-subtitles-long`.
-    "chat-xdailydialog": _dot(
-        ", 512 units, pre-trained, 3 turns, Chinese", XDAILYDIALOG, CHINESE, LARGER
+    "chat-xdailydialog": Recipe(
+        title="Seq2seq, Luong's dot attention, 512 units, pre-trained, 3 turns, Chinese",
+        model="seq2seq",
+        corpus="xdailydialog, prepared with --vocabulary_of of a run of the one above",
+        config={**LARGE, "dropout": 0.4},
+        training=TRAINING.replace(epochs=5.0, decay=0.05),
     ),
-    "seq2seq-sample": _chat("additive attention, 128 units", "the embedded sample", SAMPLE, SMALL),
+    "seq2seq-sample": Recipe(
+        title="Seq2seq, additive attention, 128 units",
+        model="seq2seq",
+        corpus="the embedded sample",
+        config={"embedding_dim": 128, "hidden": 128},
+        training=TRAINING.replace(epochs=6.0, learning_rate=3e-3),
+    ),
 }

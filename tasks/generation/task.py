@@ -1,12 +1,9 @@
 """Response generation: data, training, scoring and use of its models."""
 
 import pathlib
-from typing import Annotated
 
 import numpy as np
-from pydantic import Field
 
-from colloquy.base.config import with_defaults
 from colloquy.data.batching import batches_by_size
 from colloquy.data.samples.__main__ import write_conversations
 from colloquy.data.vocabulary import PADDING_ID
@@ -31,17 +28,7 @@ from colloquy.tasks.generation.search import (
     rerank,
     words_of,
 )
-
-
-class Training(with_defaults(task.Training, epochs=10.0, batch_size=64)):
-    """Settings of a generation training."""
-
-    decoder_rate: Annotated[float, Field(gt=0)] = 1.0
-    """The decoder's learning rate as a multiple of that of the rest."""
-    decay: Annotated[float, Field(ge=0, le=1)] = 0.1
-    """The learning rate decays linearly to this fraction of the initial one over the epochs; 1: not
-    at all.
-    """
+from colloquy.tasks.generation.training import Training
 
 
 class GenerationTask(task.Task):

@@ -5,13 +5,10 @@ Letters: B batch   N candidates of a context
 
 import functools
 import itertools
-from typing import Annotated, Literal
 
 import keras
 import numpy as np
-from pydantic import Field
 
-from colloquy.base.config import Positive, with_defaults
 from colloquy.base.files import UserError
 from colloquy.data.samples.selection import write_smn
 from colloquy.data.word_vectors import scale_to_norm
@@ -23,39 +20,7 @@ from colloquy.tasks.selection import split as batches
 from colloquy.tasks.selection.data import as_texts, load_dataset, read_tokenizer_config
 from colloquy.tasks.selection.predictor import SelectionPredictor
 from colloquy.tasks.selection.prepare import Settings, document_weights, equal_stems, prepare
-
-
-class Training(with_defaults(task.Training, validations_per_epoch=10.0)):
-    """Settings of a selection training; the defaults are the DAM release's."""
-
-    negatives: Literal["file", "fresh"] = "file"
-    """Negative responses: the file's, or drawn anew each epoch from the positive responses of other
-    contexts.
-    """
-    negatives_per_positive: Positive = 1
-    """Fresh negatives per positive; with `negatives=file` the file decides."""
-    loss: Literal["pointwise", "softmax"] = "pointwise"
-    """See `tasks.selection.scoring`."""
-    decay_rate: Annotated[float, Field(gt=0, le=1)] = 0.9
-    """The learning rate is multiplied by this every `decay_steps` steps (staircase)."""
-    decay_steps: Positive = 400
-    """Steps between two changes of the learning rate."""
-    loss_clip: Annotated[float, Field(ge=0)] = 0.0
-    """The pointwise loss of a candidate is cut at this, without gradient beyond; 0: not at all; the
-    release: 10.
-    """
-    gradient_clip: Annotated[float, Field(ge=0)] = 1.0
-    """Gradients are clipped by value to [-this, this]; 0: not at all."""
-    ema: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """Decay per step of the moving averages of the weights that are evaluated and kept; 0: the
-    weights themselves.
-    """
-    vector_center: bool = False
-    """Subtracts the mean word vector from all before training (Mu and Viswanath 2018). Without it,
-    word2vec vectors of a small corpus all point one way (mean cosine 0.49 in `ubuntu-irc`), and
-    every match looks alike."""
-    vector_norm: Annotated[float, Field(ge=0)] = 0.0
-    """Euclidean length of every word vector before training; 0: unchanged."""
+from colloquy.tasks.selection.training import Training
 
 
 class SelectionTask(task.Task):

@@ -1,0 +1,27 @@
+"""Settings of a reading comprehension training."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from colloquy.base.config import Positive, with_defaults
+from colloquy.engine import task
+
+
+class Training(with_defaults(task.Training, epochs=12.0, batch_size=60)):
+    """Settings of a training; the defaults are the paper's, with Adam's usual learning rate."""
+
+    optimizer: Literal["adam", "adadelta"] = "adam"
+    """`adam`, or the paper's `adadelta`, whose learning rate there is 0.5."""
+    decay: Annotated[float, Field(ge=0, le=1)] = 1.0
+    """The learning rate decays linearly to this fraction of the initial one over the epochs; 1: not
+    at all.
+    """
+    ema: Annotated[float, Field(ge=0, lt=1)] = 0.999
+    """Decay of the moving averages of all weights, which validation and evaluation use; 0: none are
+    kept.
+    """
+    max_context: Positive = 400
+    """Words of a context that training reads; a question with its answer after them is left out."""
+    max_question: Positive = 30
+    """Words of a question that training reads."""
