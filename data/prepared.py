@@ -27,7 +27,7 @@ from colloquy.data.corpora import CORPORA
 from colloquy.data.text_files import in_one_line, read_json, write_json
 from colloquy.data.vocabulary import SPECIALS, Vocabulary
 
-FACTS, VOCABULARY, VECTORS = "dataset.json", "vocabulary.txt", "word_embedding.pkl"
+METADATA, VOCABULARY, VECTORS = "dataset.json", "vocabulary.txt", "word_embedding.pkl"
 SMALL_TEXT = 20_000
 """Training texts with fewer words keep every word by default."""
 
@@ -57,8 +57,8 @@ def write(directory, files, corpus, source, settings, statistics, *, name=None, 
     source directory.
     """
     name = name or settings.name or pathlib.Path(source).resolve().name
-    facts = {"name": name, "corpus": corpus, "task": CORPORA[corpus].task, **more}
-    facts |= {"settings": settings.to_json(), "statistics": statistics}
+    metadata = {"name": name, "corpus": corpus, "task": CORPORA[corpus].task, **more}
+    metadata |= {"settings": settings.to_json(), "statistics": statistics}
     for file, content in files.items():
         if isinstance(content, Vocabulary):
             content.save(directory / file)
@@ -68,7 +68,7 @@ def write(directory, files, corpus, source, settings, statistics, *, name=None, 
         else:
             with open(directory / file, "w", encoding="utf-8", newline="\n") as out:
                 out.writelines(f"{line}\n" for line in content)
-    write_json(directory / FACTS, facts)
+    write_json(directory / METADATA, metadata)
 
 
 def print_summary(statistics):
@@ -94,8 +94,8 @@ class Dataset:
     splits: dict
     """`{name: examples}`; an absent split has none."""
 
-    def facts(self):
-        """Facts that a run keeps, ready for JSON."""
+    def metadata(self):
+        """Metadata that a run keeps, ready for JSON."""
         return {"path": str(self.path.resolve()), "name": self.name}
 
 
@@ -127,21 +127,21 @@ def texts(values):
     return values
 
 
-def read_facts(path, task):
-    """Reads the facts of a prepared dataset of a task, a dict with at least `name`, the corpus."""
+def read_metadata(path, task):
+    """Reads the metadata of a prepared dataset of a task, a dict with at least `name`, the corpus."""
     path = pathlib.Path(path)
     if not path.is_dir():
         raise UserError(f"{path} is no directory; prepare.py makes one")
-    facts = read_json(path / FACTS)
-    found = facts.get("task") if isinstance(facts, dict) else None
+    metadata = read_json(path / METADATA)
+    found = metadata.get("task") if isinstance(metadata, dict) else None
     if found != task:
         wrong = f"expected a dataset for models of {task}. Received: one for {found!r:.60}"
-        raise UserError(f'{path / FACTS}: {wrong}; the file must say "task": "{task}"')
-    if not isinstance(facts.setdefault("name", path.resolve().name), str):
+        raise UserError(f'{path / METADATA}: {wrong}; the file must say "task": "{task}"')
+    if not isinstance(metadata.setdefault("name", path.resolve().name), str):
         raise UserError(
-            f"{path / FACTS}: expected name to be a text. Received: {type(facts['name']).__name__}"
+            f"{path / METADATA}: expected name to be a text. Received: {type(metadata['name']).__name__}"
         )
-    return facts
+    return metadata
 
 
 def read_vocabulary(file):

@@ -267,9 +267,10 @@ def evaluate_all(
         rows = [
             row for each in records if each["task"] == name for row in (each, *reference_rows(each))
         ]
-        header, lines = by_corpus(rows, tasks[name].headline)
+        header, lines = by_corpus(rows, tasks[name].summary_metrics)
         table = Table(
-            *header, title=f"{name}: {', '.join(tasks[name].headline)}; mean ± deviation over seeds"
+            *header,
+            title=f"{name}: {', '.join(tasks[name].summary_metrics)}; mean ± deviation over seeds",
         )
         for line in lines:
             table.add_row(*line)

@@ -70,11 +70,11 @@ def without_cudnn(model):
             layer.use_cudnn = False
 
 
-def archive_of(endpoints, tracked):
+def build_archive(endpoints, tracked):
     """A `keras.export.ExportArchive` of some models and lookup tables.
 
     `endpoints` are `{name: (function, {input: axes})}`; the inputs are texts, of `axes` as in
-    `of_shape`. The first endpoint is `serving_default` too.
+    `ensure_shape`. The first endpoint is `serving_default` too.
     """
     import tensorflow as tf
 
@@ -89,7 +89,7 @@ def archive_of(endpoints, tracked):
     return archive
 
 
-def of_shape(x, name, axes):
+def ensure_shape(x, name, axes):
     """The tensor `x`, or an error that names the input and its shape, a letter per axis:
     `turns_must_have_shape_B_T`.
 
@@ -102,7 +102,7 @@ def of_shape(x, name, axes):
     return tf.ensure_shape(x, [None] * len(axes), name=f"{name}_must_have_shape_{'_'.join(axes)}")
 
 
-def after(checks, *tensors):
+def require(checks, *tensors):
     """The tensors, computed once the `checks` of `tf.debugging` have passed: otherwise what needs
     them may fail first, with an error that names no input."""
     import tensorflow as tf

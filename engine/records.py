@@ -9,8 +9,8 @@ from colloquy.engine.task import Training
 from colloquy.models import MODELS
 
 
-class Facts(Config, extra="allow"):
-    """Facts of a dataset; a task adds its own."""
+class Metadata(Config, extra="allow"):
+    """Metadata of a dataset; a task adds its own."""
 
     path: str | None
     name: str
@@ -19,14 +19,14 @@ class Facts(Config, extra="allow"):
     text: dict = {}
 
 
-class Record(Config, extra="allow"):
+class RunRecord(Config, extra="allow"):
     """The contents of `config.json`."""
 
     model: Literal[tuple(MODELS)]
     recipe: str | None = None
     config: dict
     training: dict
-    dataset: Facts
+    dataset: Metadata
     before: list[dict] = []
     resumed: list[dict] = []
 
@@ -38,14 +38,14 @@ class Example(Config, extra="allow"):
     instance: dict
 
 
-class Result(Config, extra="allow"):
+class SplitMetrics(Config, extra="allow"):
     """Metrics of a split, from evaluate.py."""
 
     metrics: dict
     confidence: dict[str, float] | None = None
 
 
-class Row(Config, extra="allow"):
+class HistoryRow(Config, extra="allow"):
     """A line of the history; metrics beside it."""
 
     step: int
@@ -56,7 +56,7 @@ class AnyTraining(Training, extra="allow"):
     """Settings of a training of any task."""
 
 
-class State(Config):
+class TrainState(Config):
     """The progress of a training; with the variables of model and optimizer, all that it continues
     from.
     """

@@ -1,10 +1,10 @@
 """A run: the directory that alone is enough to export a trained model, and with its dataset to
 evaluate or resume it.
 
-config.json        model, recipe, config, training, the dataset's facts, provenance
+config.json        model, recipe, config, training, the dataset's metadata, provenance
 vocabulary.txt     if the dataset has one
 best.weights.h5    weights with the best validation score
-last.npz           weights, optimizer, random state and `State` when training was last saved
+last.npz           weights, optimizer, random state and `TrainState` when training was last saved
 checksums.json     SHA-256 of both files, the present ones and some before; of a published run that
 of every file history.jsonl      one line per validation metrics.json       results of evaluate.py,
 by split examples.json      examples of dev to try the model on page.json          of a published
@@ -42,7 +42,14 @@ from colloquy.base.files import (
 )
 from colloquy.data.text_files import read_json, read_lines, validated, write_json
 from colloquy.data.vocabulary import Vocabulary
-from colloquy.engine.records import AnyTraining, Example, Record, Result, Row, State
+from colloquy.engine.records import (
+    AnyTraining,
+    Example,
+    HistoryRow,
+    RunRecord,
+    SplitMetrics,
+    TrainState,
+)
 from colloquy.models import MODELS
 
 CONFIG, BEST, LAST = "config.json", "best.weights.h5", "last.npz"
@@ -94,7 +101,7 @@ class Run:
 
     @property
     def dataset(self):
-        """Facts of the dataset that it was trained on."""
+        """Metadata of the dataset that it was trained on."""
         return self.record["dataset"]
 
     @property
@@ -155,7 +162,7 @@ class Run:
         run = cls(pathlib.Path(path), {})
         if not (run.path / CONFIG).is_file():
             raise UserError(f"{path} is not a run directory: {CONFIG} is missing")
-        run.record.update(run._read(CONFIG, Record))
+        run.record.update(run._read(CONFIG, RunRecord))
         # they are large, and checked when they are read
         for name in run._checksums().keys() - {BEST, LAST}:
             run._check(name)
@@ -227,7 +234,7 @@ class Run:
 
     def save(self, model, state):
         """Writes `last.npz`: every variable of a compiled model and its optimizer, and the
-        `State`.
+        `TrainState`.
         """
         variables = {f"v/{i}": np.asarray(v) for i, v in enumerate(_variables(model))}
         with self._writing(LAST) as temporary:
@@ -238,7 +245,7 @@ class Run:
 
     def restore(self, model):
         """Loads `last.npz` into a compiled model, bit by bit, makes `history.jsonl` fit it, and
-        returns the `State`.
+        returns the `TrainState`.
         """
         variables = _variables(model)
         with self._opened_state() as (saved, state):
@@ -255,7 +262,7 @@ class Run:
         return state
 
     def saved_state(self):
-        """The `State` in `last.npz`; `None` if nothing was saved."""
+        """The `TrainState` in `last.npz`; `None` if nothing was saved."""
         if not (self.path / LAST).is_file():
             return None
         with self._opened_state() as (_, state):
@@ -265,7 +272,7 @@ class Run:
     def _opened_state(self):
         self._check(LAST)
         with _fitting(self.path / LAST), np.load(self.path / LAST, allow_pickle=False) as saved:
-            yield saved, State.of(json.loads(str(saved["state"])))
+            yield saved, TrainState.of(json.loads(str(saved["state"])))
 
     @contextlib.contextmanager
     def _writing(self, name):
@@ -318,7 +325,7 @@ class Run:
                 rows.append(json.loads(line))
             except (ValueError, RecursionError):
                 break
-        validated(file, list[Row], rows)
+        validated(file, list[HistoryRow], rows)
         return rows
 
     def trainings(self):
@@ -346,7 +353,7 @@ class Run:
 
     def metrics(self):
         """The contents of `metrics.json`, `{split: result}`; empty in a run without it."""
-        return self._read(METRICS, dict[str, Result], {})
+        return self._read(METRICS, dict[str, SplitMetrics], {})
 
     def save_metrics(self, split, result):
         """Sets the entry of `split` in `metrics.json`; that of a published model stays as its card

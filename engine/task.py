@@ -77,13 +77,13 @@ class Task(abc.ABC):
 
     name = ""
     """Key of `tasks.TASKS`; `models.MODELS` and prepared datasets name their task by it."""
-    unit = ""
-    """One of the `contexts` of a split, in titles: context, dialog, pair or question."""
+    example_unit = ""
+    """One example of a split, in titles: context, dialog, pair or question."""
     Training = Training
     """The task's subclass of `engine.task.Training`."""
     release_training = {}
     """`{field: value}` of `Training` that `--set compatibility=release` sets."""
-    best_score = 1.0
+    max_score = 1.0
     """The best score that `validate` can return; training ends there if dev is large enough to
     exclude chance.
     """
@@ -91,14 +91,14 @@ class Task(abc.ABC):
     """Flags of evaluate.py that `measure` takes, and no other task's."""
     breakdowns = ()
     """Groupings of examples that `metrics_by_group` knows."""
-    headline = ()
+    summary_metrics = ()
     """Metrics that a table of several runs shows, the most important first."""
     batch_fields = ()
     """Fields of a model's config that its batches depend on: the models of an ensemble have the
     same.
     """
     dataset_options = ()
-    """Options of `load_dataset`; a run remembers them in its dataset's facts."""
+    """Options of `load_dataset`; a run remembers them in its dataset's metadata."""
     sample_path = "prepared"
     """Path of the prepared dataset in the directory of `make_sample`."""
     export_call, export_instance = ("found = model.answer", ()), {}
@@ -126,18 +126,18 @@ class Task(abc.ABC):
 
     def dataset_of(self, run, path=None):
         """Opens the dataset that a run was trained on, or the one at `path` in its place."""
-        facts = run.dataset
+        metadata = run.dataset
         if not path:
-            if not facts["path"]:
+            if not metadata["path"]:
                 raise UserError(f"{run.path} names no dataset: give --data")
-            if not pathlib.Path(facts["path"]).is_dir():
+            if not pathlib.Path(metadata["path"]).is_dir():
                 raise UserError(
-                    f"{run.path} was trained on {facts['path']}, which is gone: give --data"
+                    f"{run.path} was trained on {metadata['path']}, which is gone: give --data"
                 )
         remembered = {
-            name: facts[name] for name in self.dataset_options if not (path and name == "name")
+            name: metadata[name] for name in self.dataset_options if not (path and name == "name")
         }
-        return self.load_dataset(path or facts["path"], **remembered)
+        return self.load_dataset(path or metadata["path"], **remembered)
 
     def save_assets(self, dataset, path):
         """Writes files that the model needs beside the vocabulary into a run's directory, `path`;
@@ -291,7 +291,7 @@ class Task(abc.ABC):
             f"models of {self.name} cannot form an ensemble: give --run one run, or a pattern of several"
         )
 
-    def contexts(self, split):
+    def num_examples(self, split):
         """The number of contexts, dialogs, pairs or questions of a split."""
         return len(split)
 
@@ -341,10 +341,10 @@ class Task(abc.ABC):
         dataset without texts.
         """
         of_split = dataset.splits[split]
-        numbers = evenly_spaced(self.contexts(of_split), count) if dataset.vocabulary else ()
+        numbers = evenly_spaced(self.num_examples(of_split), count) if dataset.vocabulary else ()
         return [
             {
-                "title": f"{split}, {self.unit} {number + 1}",
+                "title": f"{split}, {self.example_unit} {number + 1}",
                 **self.example(dataset, of_split, number),
             }
             for number in numbers
@@ -356,7 +356,7 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def example(self, dataset, split, number):
-        """`{"instance", "expected"}` of one of the `contexts` of a split; correct answers are
+        """`{"instance", "expected"}` of an example of a split; correct answers are
         texts.
         """
 

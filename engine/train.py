@@ -20,7 +20,7 @@ from colloquy.data.text_files import write_json
 from colloquy.engine.devices import choose_xla, has_gpu, open_devices, set_precision, set_seed
 from colloquy.engine.optimizers import averaged_weights
 from colloquy.engine.provenance import provenance
-from colloquy.engine.run import EXAMPLES, LAST, Run, State, locked, signals_received
+from colloquy.engine.run import EXAMPLES, LAST, Run, TrainState, locked, signals_received
 from colloquy.engine.task import load_training, sample_of
 from colloquy.engine.vocabularies import start_from
 from colloquy.models import MODELS
@@ -78,7 +78,7 @@ def start(
         "recipe": recipe,
         "config": config.to_json(),
         "training": training.to_json(),
-        "dataset": dataset.facts(),
+        "dataset": dataset.metadata(),
         "before": Run.open(init_from).trainings() if init_from else [],
         **provenance(),
         "devices": devices.count,
@@ -210,11 +210,11 @@ def train(task, run, dataset, devices, *, init_from=None, save_minutes=10.0):
                     metrics, score = task.validate(averaged, dev, length_multiple)
                     row = _row(run, state, epochs.steps, metrics)
                     # the last of the best scores
-                    improved = score > state.best_score or score >= task.best_score
+                    improved = score > state.best_score or score >= task.max_score
                     if improved:
                         run.save_best(averaged)
-                done = score >= task.best_score and _is_conclusive(
-                    state, epochs.steps, task.contexts(dev)
+                done = score >= task.max_score and _is_conclusive(
+                    state, epochs.steps, task.num_examples(dev)
                 )
                 state = state.validated(row, score, improved, training.patience, done)
                 run.save(model, state)
@@ -225,7 +225,7 @@ def train(task, run, dataset, devices, *, init_from=None, save_minutes=10.0):
 
 
 def _compile(task, run, model, dataset, training, total, init_from):
-    """Compiles a model and sets its weights; returns the `State` to start from."""
+    """Compiles a model and sets its weights; returns the `TrainState` to start from."""
     optimizer = task.optimizer(training, total, model.config)
     model.compile(optimizer=optimizer, loss=task.loss(training), jit_compile=model.jit_compile)
     model.optimizer.build(model.trainable_variables)
@@ -235,7 +235,7 @@ def _compile(task, run, model, dataset, training, total, init_from):
     task.initialise(model, dataset, training)
     if init_from:
         start_from(init_from, model, dataset, task)
-    return State()
+    return TrainState()
 
 
 def _check_steps(state, steps, dataset):

@@ -7,7 +7,7 @@ import pathlib
 from collections.abc import Callable
 
 from colloquy.base.files import UserError
-from colloquy.data.prepared import FACTS, VECTORS, VOCABULARY, read_embedding, read_facts
+from colloquy.data.prepared import METADATA, VECTORS, VOCABULARY, read_embedding, read_metadata
 from colloquy.data.vocabulary import Vocabulary
 
 
@@ -16,8 +16,8 @@ class Words:
     """The words of a run or a prepared dataset, for other data with the same vocabulary."""
 
     path: pathlib.Path
-    # all of the `dataset.json`; of a run its dataset's facts, `hashed_words` and `trained_words`
-    facts: dict
+    # all of the `dataset.json`; of a run its dataset's metadata, `hashed_words` and `trained_words`
+    metadata: dict
     vocabulary: Vocabulary
     # of no arguments: the word vectors, float32 `(words + 1, dimension)`; row 0 is padding
     vectors: Callable
@@ -28,15 +28,17 @@ class Words:
         that it must be of.
         """
         path = pathlib.Path(path)
-        if (path / FACTS).is_file():
-            facts = read_facts(path, task)
-            hashed = facts.get("hashed_words", 0)
+        if (path / METADATA).is_file():
+            metadata = read_metadata(path, task)
+            hashed = metadata.get("hashed_words", 0)
             if type(hashed) is not int or hashed < 0:
                 raise UserError(
-                    f"{path / FACTS}: expected hashed_words of at least 0. Received: {hashed!r:.60}"
+                    f"{path / METADATA}: expected hashed_words of at least 0. Received: {hashed!r:.60}"
                 )
             vocabulary = Vocabulary.load(path / VOCABULARY, hashed)
-            return cls(path, facts, vocabulary, lambda: read_embedding(path / VECTORS, vocabulary))
+            return cls(
+                path, metadata, vocabulary, lambda: read_embedding(path / VECTORS, vocabulary)
+            )
         run = _run_of(path, task, "vocabulary_of")
         sizes = {name: getattr(run.config, name, 0) for name in ("hashed_words", "trained_words")}
 

@@ -114,7 +114,9 @@ def test_a_check_comes_before_what_fails_without_it():
     @tf.function(input_signature=[tf.TensorSpec([None])] * 2)
     def added(x, y):
         rows = tf.numpy_function(late, [tf.shape(x)], tf.int32)
-        x, y = exporting.after([tf.debugging.assert_equal(rows, tf.shape(y), "equally many")], x, y)
+        x, y = exporting.require(
+            [tf.debugging.assert_equal(rows, tf.shape(y), "equally many")], x, y
+        )
         return x + y
 
     with pytest.raises(tf.errors.InvalidArgumentError, match="equally many"):

@@ -21,7 +21,7 @@ from colloquy.engine.run import (
     LAST,
     METRICS,
     Run,
-    State,
+    TrainState,
     signals_received,
 )
 from colloquy.tasks import TASKS
@@ -265,7 +265,7 @@ def test_a_full_disk_keeps_the_last_good_files(own, name):
         full_disk(20_000),
         pytest.raises(UserError, match=f"{name} cannot be written: File too large"),
     ):
-        own.save_best(model) if name == BEST else own.save(model, State())
+        own.save_best(model) if name == BEST else own.save(model, TrainState())
     assert contents_of(own.path) == before
 
 

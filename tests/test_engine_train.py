@@ -37,7 +37,7 @@ class Numbers:
     weight.
     """
 
-    Training, best_score = Training, 1.0
+    Training, max_score = Training, 1.0
     scores, left, dev = (), (), 100
     """Scores of the validations, default: ever better ones; those that are left; contexts of
     dev.
@@ -58,7 +58,7 @@ class Numbers:
     def loss_counts(self, targets):
         return np.ones(len(targets))
 
-    def contexts(self, split):
+    def num_examples(self, split):
         return self.dev
 
     def training_batches(self, split, config, training, rng):

@@ -10,7 +10,7 @@ import pytest
 from helpers import TASKS_ONE_FAST, ran, script_refusal, train_small
 
 from colloquy.base.files import UserError
-from colloquy.data.prepared import FACTS, VOCABULARY
+from colloquy.data.prepared import METADATA, VOCABULARY
 from colloquy.engine.evaluate import evaluate
 from colloquy.engine.run import Run
 from colloquy.tasks import TASKS
@@ -53,8 +53,8 @@ def test_data_prepared_with_the_words_of_a_run_or_of_its_dataset_have_its_scores
         evaluate(task, run.path, "dev", data=each, **how)["metrics"] for each in (data, out)
     )
     assert found == expected
-    facts = json.loads((out / "dataset.json").read_text())
-    assert facts["settings"]["vocabulary_of"] == str(words)
+    metadata = json.loads((out / "dataset.json").read_text())
+    assert metadata["settings"]["vocabulary_of"] == str(words)
 
 
 def refused(words, out, *flags):
@@ -79,8 +79,8 @@ def refused(words, out, *flags):
 )
 def test_a_dataset_that_cannot_give_its_words_is_refused(changes, reason, prepared, tmp_path):
     other = shutil.copytree(prepared, tmp_path / "other")
-    facts = json.loads((other / FACTS).read_text())
-    (other / FACTS).write_text(json.dumps(facts | changes))
+    metadata = json.loads((other / METADATA).read_text())
+    (other / METADATA).write_text(json.dumps(metadata | changes))
     assert reason in refused(other, tmp_path / "out", f"--source={prepared.parent / 'raw'}")
 
 
@@ -95,8 +95,8 @@ def test_a_training_starts_from_the_weights_of_a_run(case, tmp_path):
         np.testing.assert_allclose(weight, other, atol=1e-6)
     [first, second] = begun.trainings()
     row = run.history()[-1]
-    facts = {"corpus": run.dataset["name"], "epochs": row["epoch"], "seconds": row["seconds"]}
-    assert first == {**facts, "command": run.record["command"]}
+    metadata = {"corpus": run.dataset["name"], "epochs": row["epoch"], "seconds": row["seconds"]}
+    assert first == {**metadata, "command": run.record["command"]}
     assert second == {
         **first,
         "epochs": begun.history()[-1]["epoch"],

@@ -109,7 +109,7 @@ def test_predict_takes_the_best_candidate_of_each_turn(sample, batch_size):
         chosen_by
         == metrics["per_response"]
         == np.mean(expected == split.answers)
-        < dialog.best_score
+        < dialog.max_score
     )
 
 
@@ -315,10 +315,10 @@ def test_a_run_keeps_its_world(sample, tmp_path):
         "phrases.txt",
     }
     assert (tmp_path / "phrases.txt").read_text().splitlines() == sample.phrases()
-    run = types.SimpleNamespace(dataset=sample.facts())
+    run = types.SimpleNamespace(dataset=sample.metadata())
     assert (
-        dialog.dataset_of(run).facts()
-        == dialog.dataset_of(run, sample.path).facts()
-        == sample.facts()
+        dialog.dataset_of(run).metadata()
+        == dialog.dataset_of(run, sample.path).metadata()
+        == sample.metadata()
     )
     assert "is no directory" in refusal(dialog.dataset_of, run, tmp_path / "absent")

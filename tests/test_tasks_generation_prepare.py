@@ -180,7 +180,7 @@ def test_load_dataset(generation_dataset, prepared_generation):
     assert dev.target_texts[1:3] == ["i like noise .", "noise ? noise is too loud"]
     text = {"tokenizer": "words", "lower": True, "turns": 2}
     assert dataset.vectors is None and dataset.text == TokenizerConfig.of(text)
-    assert dataset.facts() == {
+    assert dataset.metadata() == {
         "path": str(prepared_generation.resolve()),
         "name": "small",
         "text": text,

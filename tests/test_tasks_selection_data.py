@@ -52,7 +52,7 @@ def test_reads_what_prepare_wrote(prepared, directory):
             len(line.split("\t")[-1].split()) for line in lines
         ]
     facts = {"eos_id": 1, "unk_id": 2, "hashed_words": 0, "text": WHITESPACE}
-    assert dataset.facts() == {"path": str(prepared.resolve()), "name": "sample", **facts}
+    assert dataset.metadata() == {"path": str(prepared.resolve()), "name": "sample", **facts}
     file, text = directory / "dataset.json", {"tokenizer": "terms", "lower": True}
     written(file, json.dumps({**json.loads(file.read_text()), "text": text}))
     assert load_dataset(directory, eos_id=1).text == text

@@ -68,7 +68,7 @@ def main():
     }
     for name, groups in analyses.items():
         known = list(groups[0]["metrics"])
-        metric = next(each for each in (*task.headline, *known) if each in known)
+        metric = next(each for each in (*task.summary_metrics, *known) if each in known)
         label = "group" if name in known else name
         rows = [{label: each["group"], "n": each["examples"], **each["metrics"]} for each in groups]
         path = pathlib.Path(FLAGS.out) / f"{name}.json"

@@ -158,7 +158,7 @@ def import_checkpoint(checkpoint, config, out, data=None):
     import keras  # TensorFlow takes seconds to load
 
     from colloquy.engine.devices import set_precision
-    from colloquy.engine.run import Run, State
+    from colloquy.engine.run import Run, TrainState
     from colloquy.engine.task import check_fields
     from colloquy.models.dam import DAM
     from colloquy.tasks import TASKS
@@ -187,13 +187,13 @@ def import_checkpoint(checkpoint, config, out, data=None):
             "recipe": None,
             "config": settings.to_json(),
             "training": training.to_json(),
-            "dataset": dataset.facts() if dataset else facts,
+            "dataset": dataset.metadata() if dataset else facts,
             "command": f"python -m colloquy.tools.import_release --checkpoint={checkpoint} --config={config}",
             "versions": {"keras": keras.__version__, "backend": keras.config.backend()},
         }
         run = Run.create(directory, record, dataset.vocabulary if dataset else None)
         run.save_best(model)
-        run.save(model, State(step=step, validated_step=step))
+        run.save(model, TrainState(step=step, validated_step=step))
     return Run.open(out)
 
 

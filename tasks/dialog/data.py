@@ -19,7 +19,14 @@ import numpy as np
 from colloquy.base.files import UserError
 from colloquy.data import pickles
 from colloquy.data.corpora.babi_dialog import SILENCE
-from colloquy.data.prepared import FACTS, VOCABULARY, Dataset, checked, read_facts, read_vocabulary
+from colloquy.data.prepared import (
+    METADATA,
+    VOCABULARY,
+    Dataset,
+    checked,
+    read_metadata,
+    read_vocabulary,
+)
 from colloquy.data.sequences import Sequences, stack
 from colloquy.data.text_files import read_lines
 from colloquy.data.vocabulary import Vocabulary
@@ -380,9 +387,9 @@ def listed(values, most=24):
 def load_dataset(path):
     """Reads a prepared dataset; missing, malformed or contradictory files are a `UserError`."""
     path = pathlib.Path(path)
-    if not (path / FACTS).is_file() and (path / "task1" / FACTS).is_file():
+    if not (path / METADATA).is_file() and (path / "task1" / METADATA).is_file():
         raise UserError(f"{path} holds several tasks: give one of them, such as {path / 'task1'}")
-    facts = read_facts(path, "dialog")
+    metadata = read_metadata(path, "dialog")
     world, data = World.load(path), pickles.load(path / DIALOGS)
     with checked(path / DIALOGS, "what prepare.py writes for these words and candidates"):
         words = dict(enumerate(world.vocabulary.words, 1))
@@ -391,7 +398,7 @@ def load_dataset(path):
         splits = {name: DialogSplit(sentences, data["splits"].get(name, [])) for name in SPLITS}
         for dialog in itertools.chain.from_iterable(split.dialogs for split in splits.values()):
             _check(dialog, len(ids), len(world.candidates))
-    return DialogDataset(path, facts["name"], splits, world)
+    return DialogDataset(path, metadata["name"], splits, world)
 
 
 def _check(dialog, sentences, candidates):

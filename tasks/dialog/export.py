@@ -11,7 +11,7 @@ import tensorflow as tf
 from colloquy.data.corpora.babi_dialog import SILENCE
 from colloquy.data.sequences import stack
 from colloquy.data.vocabulary import WordIds
-from colloquy.engine.export import after, archive_of, of_shape
+from colloquy.engine.export import build_archive, ensure_shape, require
 from colloquy.layers.masking import LOWEST, masked_softmax
 from colloquy.tasks.dialog.predictor import BEST, SIGNS
 from colloquy.tasks.dialog.prepare import SPEAKERS
@@ -111,15 +111,21 @@ class _Responder:
         )
 
     def __call__(self, history, speakers, facts, candidates):
-        history, speakers = of_shape(history, "history", "BM"), of_shape(speakers, "speakers", "BM")
-        facts, candidates = of_shape(facts, "facts", "BF"), of_shape(candidates, "candidates", "BN")
+        history, speakers = (
+            ensure_shape(history, "history", "BM"),
+            ensure_shape(speakers, "speakers", "BM"),
+        )
+        facts, candidates = (
+            ensure_shape(facts, "facts", "BF"),
+            ensure_shape(candidates, "candidates", "BN"),
+        )
         (B, M), F = tf.unstack(tf.shape(history)), tf.shape(facts)[1]
         rows, same = [tf.shape(facts)[0], tf.shape(candidates)[0]], tf.debugging.assert_equal
         checks = [
             same(tf.shape(history), tf.shape(speakers), "history and speakers must have one shape"),
             same(rows, B, "history, facts and candidates must have equally many rows"),
         ]
-        history, speakers, facts = after(checks, history, speakers, facts)
+        history, speakers, facts = require(checks, history, speakers, facts)
         history, speakers = self.opened(history, speakers)
         inputs, words, ids, place = self.inputs(history, speakers, facts)
         reads = {name: inputs[name] for name in self.config.reads}
@@ -165,7 +171,7 @@ class _Responder:
         check = tf.debugging.assert_equal(
             number >= 0, candidates != "", "candidates must be responses that the bot knows"
         )
-        (number,) = after([check], number)
+        (number,) = require([check], number)
         given = tf.reduce_any(tf.one_hot(number, count, on_value=True, off_value=False), axis=1)
         free = ~tf.reduce_any(given, axis=1, keepdims=True)
         allowed = given | (allowed & free)
@@ -193,7 +199,7 @@ class _Responder:
         check = tf.debugging.assert_non_negative(
             who, "speakers must be user, bot, fact, or empty where filled up"
         )
-        (who,) = after([check], who)
+        (who,) = require([check], who)
         who = tf.where(history == self.puzzled, 0, who)
         end = tf.reduce_max(tf.where(who > 0, tf.range(M) + 1, 0), axis=1, keepdims=True)
         asks = (tf.range(M) == end - 1) & (who == user)
@@ -260,7 +266,7 @@ def dialog_archive(predictor):
         {"history": "BM", "speakers": "BM", "facts": "BF", "candidates": "BN"},
     )
     tables = respond.text.words.table, respond.text.surfaces, respond.numbers, respond.speakers
-    return archive_of({"respond": (respond, inputs)}, [respond.with_attention, *tables])
+    return build_archive({"respond": (respond, inputs)}, [respond.with_attention, *tables])
 
 
 def _table(numbers, default):

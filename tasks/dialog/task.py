@@ -26,11 +26,11 @@ WORDS = 16  # `max_words` is a multiple of this
 class DialogTask(task.Task):
     """Dialog with a list of responses."""
 
-    name = unit = "dialog"
+    name = example_unit = "dialog"
     Training = Training
     options = ("action_mask",)
     breakdowns = scoring.BREAKDOWNS
-    headline = METRICS
+    summary_metrics = METRICS
     sample_path = "prepared/task1"
     export_call = ("answer = model.respond", ("response", "scores"))
     export_instance = {"history": [{"speaker": "user", "text": "hello"}]}

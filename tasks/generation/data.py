@@ -117,22 +117,22 @@ class GenerationDataset(prepared.Dataset):
     vectors: np.ndarray | None  # word vectors, float32 `(vocabulary size + 1, D)`; row 0 is padding
     text: TokenizerConfig
 
-    def facts(self):
-        return {**super().facts(), "text": self.text.to_json()}
+    def metadata(self):
+        return {**super().metadata(), "text": self.text.to_json()}
 
 
 def load_dataset(path):
     """Reads a prepared dataset; a missing or malformed file is a `UserError`."""
     path = pathlib.Path(path)
-    facts = prepared.read_facts(path, "generation")
-    text = read_tokenizer_config(facts.get("settings"), path / prepared.FACTS)
+    metadata = prepared.read_metadata(path, "generation")
+    text = read_tokenizer_config(metadata.get("settings"), path / prepared.METADATA)
     vocabulary = prepared.read_vocabulary(path / prepared.VOCABULARY)
     pairs = pickles.load(path / PAIRS)
     with prepared.checked(path / PAIRS):
         splits = {name: _split(pairs[name], vocabulary) for name in SPLITS}
     file = path / prepared.VECTORS
     vectors = prepared.read_embedding(file, vocabulary) if file.exists() else None
-    return GenerationDataset(path, facts["name"], splits, vocabulary, vectors, text)
+    return GenerationDataset(path, metadata["name"], splits, vocabulary, vectors, text)
 
 
 def encode_pairs(utterances, pairs, vocabulary):

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from colloquy.data.tokenizers import TOKENIZERS, GraphTokenizer
 from colloquy.data.vocabulary import EOS_ID, UNK_ID, WordIds
-from colloquy.engine.export import archive_of, of_shape
+from colloquy.engine.export import build_archive, ensure_shape
 from colloquy.models.decoding import decode
 from colloquy.tasks.generation.data import MAX_SOURCE
 from colloquy.tasks.generation.search import columns
@@ -57,7 +57,7 @@ def generation_archive(model, vocabulary, text, decoding):
     text = GenerationText(vocabulary, text)
 
     def reply(turns):
-        source = text.source(of_shape(turns, "turns", "BT"))
+        source = text.source(ensure_shape(turns, "turns", "BT"))
         B, settings = tf.shape(source)[0], columns([decoding])
         inputs = {
             "source": source,
@@ -71,6 +71,6 @@ def generation_archive(model, vocabulary, text, decoding):
         ids, scores = decode(model, inputs, *fixed)
         return {"replies": text.join(tf.gather(text.words, ids)), "scores": scores}
 
-    return archive_of(
+    return build_archive(
         {"reply": (reply, {"turns": "BT"})}, [model, text.ids.table, *text.split.tables]
     )

@@ -76,7 +76,7 @@ def prepare(corpus, source, out, settings):
     given = Words.of(settings.vocabulary_of, "generation") if settings.vocabulary_of else None
     if given:
         text = read_tokenizer_config(
-            given.facts.get("text", given.facts.get("settings")), given.path
+            given.metadata.get("text", given.metadata.get("settings")), given.path
         )
     else:
         tokenizer = settings.tokenizer or reader.TOKENIZER

@@ -34,10 +34,10 @@ from colloquy.tasks.generation.training import Training
 class GenerationTask(task.Task):
     """Response generation."""
 
-    name, unit = "generation", "pair"
+    name, example_unit = "generation", "pair"
     Training = Training
     options = ("references", "decode", "reverse_run", "reverse_weight")
-    headline = METRICS
+    summary_metrics = METRICS
     export_options = ("decode",)
     export_call = ("found = model.reply", ("replies", "scores"))
     export_instance = {"turns": ["hello there"]}
@@ -55,13 +55,13 @@ class GenerationTask(task.Task):
         that still exists."""
         if not path or not pathlib.Path(path).is_file():
             return super().dataset_of(run, path)
-        facts, vocabulary = run.dataset, run.vocabulary
-        text = data.read_tokenizer_config(facts.get("text"), run.path)
+        metadata, vocabulary = run.dataset, run.vocabulary
+        text = data.read_tokenizer_config(metadata.get("text"), run.path)
         splits = {"references": data.read_references(path, vocabulary, text)}
-        if facts["path"] and pathlib.Path(facts["path"]).is_dir():
+        if metadata["path"] and pathlib.Path(metadata["path"]).is_dir():
             splits["train"] = super().dataset_of(run).splits["train"]
         return data.GenerationDataset(
-            pathlib.Path(path), facts["name"], splits, vocabulary, None, text
+            pathlib.Path(path), metadata["name"], splits, vocabulary, None, text
         )
 
     def required_fields(self, dataset):

@@ -140,7 +140,7 @@ class ReadingDataset(prepared.Dataset):
 def load_dataset(path):
     """Reads a prepared dataset; a missing or malformed file is a `UserError`."""
     path = pathlib.Path(path)
-    facts = prepared.read_facts(path, "reading_comprehension")
+    metadata = prepared.read_metadata(path, "reading_comprehension")
     vocabulary, characters = (
         prepared.read_vocabulary(path / name) for name in (prepared.VOCABULARY, CHARACTERS)
     )
@@ -148,11 +148,11 @@ def load_dataset(path):
     data = pickles.load(path / READING)
     with prepared.checked(path / READING):
         splits = _splits(data, vocabulary, characters)
-    trained = facts.get("trained_words", 0)
+    trained = metadata.get("trained_words", 0)
     if type(trained) is not int or not 0 <= trained < len(vocabulary):
         wrong = f"expected trained_words below {len(vocabulary)}. Received: {trained!r:.60}"
-        raise UserError(f"{path / prepared.FACTS}: {wrong}")
-    return ReadingDataset(path, facts["name"], splits, vectors, vocabulary, characters, trained)
+        raise UserError(f"{path / prepared.METADATA}: {wrong}")
+    return ReadingDataset(path, metadata["name"], splits, vectors, vocabulary, characters, trained)
 
 
 def _splits(data, vocabulary, characters):

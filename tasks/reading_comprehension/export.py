@@ -8,7 +8,7 @@ answers
 import tensorflow as tf
 
 from colloquy.data.vocabulary import WordIds
-from colloquy.engine.export import after, archive_of, of_shape
+from colloquy.engine.export import build_archive, ensure_shape, require
 from colloquy.layers.masking import LOWEST, MASKED_LOGIT
 from colloquy.models.bidaf import best_spans
 from colloquy.tasks.reading_comprehension.data import WORD_CHARACTERS
@@ -85,7 +85,10 @@ def reading_archive(model, vocabulary, characters):
     text = ReadingText(vocabulary, characters)
 
     def answer(passage, question):
-        passage, question = of_shape(passage, "passage", "B"), of_shape(question, "question", "B")
+        passage, question = (
+            ensure_shape(passage, "passage", "B"),
+            ensure_shape(question, "question", "B"),
+        )
         # with U+FFFD for what is no UTF-8
         valid = tf.strings.unicode_transcode(passage, "UTF-8", "UTF-8")
         same = tf.debugging.assert_equal
@@ -99,7 +102,7 @@ def reading_archive(model, vocabulary, characters):
                 tf.shape(passage), tf.shape(question), "passage and question must be equally many"
             ),
         ]
-        passage, question = after(checks, passage, question)
+        passage, question = require(checks, passage, question)
         tokens, starts, ends = text.tokens(passage)
         query, _, _ = text.tokens(question)
         logits, penalty = (
@@ -125,7 +128,7 @@ def reading_archive(model, vocabulary, characters):
         return best | {f"n_best_{name}": value for name, value in n_best.items()}
 
     inputs = {"passage": "B", "question": "B"}
-    return archive_of({"answer": (answer, inputs)}, [text.words.table, text.characters.table])
+    return build_archive({"answer": (answer, inputs)}, [text.words.table, text.characters.table])
 
 
 def best_apart(first, last, score, count):

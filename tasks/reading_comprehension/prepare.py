@@ -78,7 +78,7 @@ def prepare(corpus, source, out, settings):
                 )
         if given:
             vocabulary, characters = given.vocabulary, Vocabulary.load(given.path / CHARACTERS)
-            table, trained = given.vectors(), given.facts.get("trained_words", 0)
+            table, trained = given.vectors(), given.metadata.get("trained_words", 0)
         else:
             vocabulary, table, trained = _vocabulary(source, words, tokens, vectors, settings)
             characters = Vocabulary.of(

@@ -32,10 +32,10 @@ from colloquy.tasks.reading_comprehension.training import Training
 class ReadingComprehensionTask(task.Task):
     """Reading comprehension."""
 
-    name, unit = "reading_comprehension", "question"
+    name, example_unit = "reading_comprehension", "question"
     Training = Training
     breakdowns = ("question", "confidence")
-    headline = METRICS
+    summary_metrics = METRICS
     export_call = ("found = model.answer", ("answer", "start", "score"))
     export_instance = {
         "passage": "Ann lives in Rome. Bob lives in Paris.",

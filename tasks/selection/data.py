@@ -27,12 +27,12 @@ from colloquy.base.files import UserError
 from colloquy.data import pickles
 from colloquy.data.flat_arrays import StoredArray
 from colloquy.data.prepared import (
-    FACTS,
+    METADATA,
     VECTORS,
     VOCABULARY,
     Dataset,
     checked,
-    read_facts,
+    read_metadata,
     read_vectors,
 )
 from colloquy.data.sequences import Sequences
@@ -69,8 +69,8 @@ class TokenizerConfig(Config):
     lower: bool = False
 
 
-class Facts(Config):
-    """Facts of a prepared directory that runs on it keep."""
+class Metadata(Config):
+    """Metadata of a prepared directory that runs on it keep."""
 
     eos_id: int | None = None
     """The id of `_EOS_`."""
@@ -81,22 +81,22 @@ class Facts(Config):
     text: TokenizerConfig = TokenizerConfig()
 
 
-def facts_of(found, file):
-    """The `Facts` in the JSON object of a file, as a dict; a wrong one is a `UserError`."""
+def check_metadata(found, file):
+    """The `Metadata` in the JSON object of a file, as a dict; a wrong one is a `UserError`."""
     return validated(
-        file, Facts, {name: found[name] for name in Facts.model_fields.keys() & found.keys()}
+        file, Metadata, {name: found[name] for name in Metadata.model_fields.keys() & found.keys()}
     ).to_json()
 
 
 def read_tokenizer_config(run):
     """The settings of `data.tokenizers.words_of` that an `engine.run.Run` was trained with."""
-    return facts_of(run.dataset, run.path)["text"]
+    return check_metadata(run.dataset, run.path)["text"]
 
 
 @dataclasses.dataclass(frozen=True)
 class SelectionDataset(Dataset):
     """A prepared directory: `splits` has `train`, `dev` and `test`, each a `SelectionSplit`; see
-    also `Facts`.
+    also `Metadata`.
     """
 
     vectors: np.ndarray  # word vectors, float32 `(vocabulary size + 1, D)`; row 0 is padding
@@ -106,8 +106,11 @@ class SelectionDataset(Dataset):
     hashed_words: int
     text: dict
 
-    def facts(self):
-        return {**super().facts(), **{name: getattr(self, name) for name in Facts.model_fields}}
+    def metadata(self):
+        return {
+            **super().metadata(),
+            **{name: getattr(self, name) for name in Metadata.model_fields},
+        }
 
 
 def load_dataset(path, eos_id=None, name=None):
@@ -121,24 +124,24 @@ def load_dataset(path, eos_id=None, name=None):
     path = pathlib.Path(path)
     if not path.is_dir():
         raise UserError(f"{path} is no directory; prepare.py makes one")
-    found = read_facts(path, "selection") if (path / FACTS).is_file() else {}
-    facts, vectors = facts_of(found, path / FACTS), read_vectors(path / VECTORS)
+    found = read_metadata(path, "selection") if (path / METADATA).is_file() else {}
+    metadata, vectors = check_metadata(found, path / METADATA), read_vectors(path / VECTORS)
     if not found and eos_id is None:
         eos_id = PUBLISHED_CORPORA.get(name)
-    stated = facts["eos_id"]
+    stated = metadata["eos_id"]
     if stated is None and eos_id is None:
         how = "give --eos_id, or --name=ubuntu-v1 (28270) or --name=douban (1) for the release's files"
-        raise UserError(f"{path} lacks {FACTS} with the id of _EOS_: {how}")
+        raise UserError(f"{path} lacks {METADATA} with the id of _EOS_: {how}")
     if None not in (stated, eos_id) and stated != eos_id:
         raise UserError(
-            f"{path / FACTS} says that the id of _EOS_ is {stated!r:.20}. Received: {eos_id}"
+            f"{path / METADATA} says that the id of _EOS_ is {stated!r:.20}. Received: {eos_id}"
         )
-    eos_id = facts["eos_id"] = eos_id if stated is None else stated
+    eos_id = metadata["eos_id"] = eos_id if stated is None else stated
     if not 0 < eos_id < len(vectors):
         wrong = f"expected an id of _EOS_ from 1 to {len(vectors) - 1}. Received: {reprlib.repr(eos_id)}"
         raise UserError(f"{path}: {wrong}")
     vocabulary = _vocabulary(path, eos_id, vectors.shape)
-    words = len(vectors) + facts["hashed_words"]
+    words = len(vectors) + metadata["hashed_words"]
     if (path / ARRAYS).is_dir():
         splits = {split: read_split(path / ARRAYS, split, words) for split in SPLITS}
     else:
@@ -152,7 +155,7 @@ def load_dataset(path, eos_id=None, name=None):
             name: _split_of(path / DATA, name, of_split, eos_id, words) for name, of_split in lists
         }
     return SelectionDataset(
-        path, name or found.get("name", path.name), splits, vectors, vocabulary, **facts
+        path, name or found.get("name", path.name), splits, vectors, vocabulary, **metadata
     )
 
 

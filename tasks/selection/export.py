@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from colloquy.data.tokenizers import GraphTokenizer
 from colloquy.data.vocabulary import WordIds
-from colloquy.engine.export import after, archive_of, of_shape
+from colloquy.engine.export import build_archive, ensure_shape, require
 
 NO_SCORE = -1.0  # of a missing candidate: no sigmoid is negative
 NO_LOGIT = tf.float32.min  # finite, because JSON knows no infinity
@@ -43,14 +43,14 @@ def selection_archive(model, vocabulary, text):
     ids, split = WordIds(vocabulary), GraphTokenizer(**text)
 
     def logits_of(turns, candidates):
-        return _logits(model, ids, split, of_shape(turns, "turns", "BT"), candidates)
+        return _logits(model, ids, split, ensure_shape(turns, "turns", "BT"), candidates)
 
     def score(turns, response):
-        logit = logits_of(turns, of_shape(response, "response", "B")[:, None])[:, 0]
+        logit = logits_of(turns, ensure_shape(response, "response", "B")[:, None])[:, 0]
         return {"score": tf.sigmoid(logit), "logit": logit}
 
     def rank(turns, candidates):
-        candidates = of_shape(candidates, "candidates", "BN")
+        candidates = ensure_shape(candidates, "candidates", "BN")
         logits = logits_of(turns, candidates)
         real = tf.not_equal(candidates, "")
         ranked = tf.where(real, logits, NO_LOGIT)
@@ -64,7 +64,7 @@ def selection_archive(model, vocabulary, text):
         "score": (score, {"turns": "BT", "response": "B"}),
         "rank": (rank, {"turns": "BT", "candidates": "BN"}),
     }
-    return archive_of(endpoints, [ids.table, *split.tables])
+    return build_archive(endpoints, [ids.table, *split.tables])
 
 
 def _logits(model, ids, split, turns, candidates):
@@ -74,7 +74,7 @@ def _logits(model, ids, split, turns, candidates):
     check = tf.debugging.assert_equal(
         tf.shape(turns)[0], B, "turns and candidates or response must have equally many rows"
     )
-    turns, candidates = after([check], turns, candidates)
+    turns, candidates = require([check], turns, candidates)
     # Convolutions refuse to work on nothing: if B or N is 0, a padded one is added and removed.
     turns = tf.pad(turns, [[0, tf.maximum(1 - B, 0)], [0, 0]])
     candidates = tf.pad(candidates, [[0, tf.maximum(1 - B, 0)], [0, tf.maximum(1 - N, 0)]])

@@ -45,7 +45,7 @@ from colloquy.data.word_vectors import (
 )
 from colloquy.engine.cluster import on_cluster
 from colloquy.engine.vocabularies import Words
-from colloquy.tasks.selection.data import ARRAYS, DATA, SPLITS, facts_of, read_split
+from colloquy.tasks.selection.data import ARRAYS, DATA, SPLITS, check_metadata, read_split
 from colloquy.tasks.selection.ingest import (
     Utterances,
     blocks_of,
@@ -115,7 +115,7 @@ def prepare(corpus, source, out, settings, ray=False):
     reader = CORPORA[corpus].reader
     given = Words.of(settings.vocabulary_of, "selection") if settings.vocabulary_of else None
     if given:
-        text = facts_of(given.facts, given.path)["text"]
+        text = check_metadata(given.metadata, given.path)["text"]
     else:
         tokenizer = settings.tokenizer or reader.TOKENIZER
         text = {"tokenizer": tokenizer, "lower": settings.lower and tokenizer != WHITESPACE}

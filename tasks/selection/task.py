@@ -26,13 +26,13 @@ from colloquy.tasks.selection.training import Training
 class SelectionTask(task.Task):
     """Response selection."""
 
-    name, unit = "selection", "context"
+    name, example_unit = "selection", "context"
     Training = Training
     release_training = {"loss_clip": 10.0}  # the other defaults are the release's already
-    best_score = 2.0
+    max_score = 2.0
     options = ("ties", "partial_batches")
     breakdowns = tuple(scoring.BREAKDOWNS)
-    headline = ("R10@1", "MAP")
+    summary_metrics = ("R10@1", "MAP")
     batch_fields = ("max_turns", "max_words", "masking", "lexical.turns", "lexical.words")
     dataset_options = ("eos_id", "name")
     load_dataset = staticmethod(load_dataset)
@@ -109,7 +109,7 @@ class SelectionTask(task.Task):
             split, config, contexts, responses, length_multiple
         ), labels.astype(np.float32)
 
-    def contexts(self, split):
+    def num_examples(self, split):
         return len(split.context_turns)
 
     def validate(self, model, split, length_multiple=4):
