@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import pathlib
+import random
 import resource
 import runpy
 import shutil
@@ -25,7 +26,6 @@ from absl import flags
 from colloquy.base.files import UserError
 from colloquy.data import pickles
 from colloquy.data.samples.dialog import write_babi
-from colloquy.data.samples.selection import write_smn
 from colloquy.engine import chat as terminal
 from colloquy.engine.devices import OneDevice, choose_xla
 from colloquy.engine.run import Run
@@ -109,7 +109,7 @@ def prepare_small(task, root, around=contextlib.nullcontext):
     corpus, write, settings = {
         "selection": (
             "smn",
-            lambda raw: write_smn(raw, 60, 3, held_out=11),
+            write_smn,
             {"dimension": 7, "word2vec_epochs": 1},
         ),
         "dialog": ("babi-dialog", lambda raw: write_babi(raw, 40, 3, held_out=7), {}),
@@ -125,6 +125,56 @@ def prepare_small(task, root, around=contextlib.nullcontext):
     module = importlib.import_module(f"colloquy.tasks.{task}.prepare")
     with around():
         module.prepare(corpus, raw, root / "prepared", module.Settings(name=name, **settings))
+
+
+TOPICS = {
+    "food": "soup soups bread salt lunch kitchen spoon plate".split(),
+    "music": "song guitar band drum concert stage melody tune".split(),
+    "travel": "town market station luggage map hotel border beach".split(),
+    "garden": "rose tree spade seed lawn hedge apple soil".split(),
+    "weather": "rain cloud storm sun wind snow fog umbrella".split(),
+    "office": "desk printer meeting boss coffee email report deadline".split(),
+}
+TURNS = (
+    "what is the {} like , and the {} ?",
+    "tell me about the {} and the {} .",
+    "the {} is far from the {} .",
+    "do you like the {} or the {} ?",
+)
+
+
+def write_smn(directory, conversations=84, seed=3, held_out=11):
+    """Writes `train.txt`, `dev.txt` and `test.txt` in the format of `data.corpora.smn`.
+
+    A conversation keeps to one topic. Each turn after its first is a response: with three negative
+    ones of other topics in train, and with nine in dev and test, which have `held_out` contexts.
+    """
+    rng = random.Random(f"smn {seed}")
+    sizes = {"train": conversations, "dev": held_out, "test": held_out}
+    directory.mkdir(parents=True)
+    for split, size in sizes.items():
+        lines = []
+        for _ in range(size):
+            topic = rng.choice(sorted(TOPICS))
+            turns = [_draw_turn(rng, topic) for _ in range(rng.randint(3, 6))]
+            lengths = range(1, len(turns)) if split == "train" else [len(turns) - 1]
+            for length in lengths:
+                lines += _smn_lines(rng, topic, turns[: length + 1], 3 if split == "train" else 9)
+        (directory / f"{split}.txt").write_text("".join(lines), encoding="utf-8")
+
+
+def _draw_turn(rng, topic):
+    return rng.choice(TURNS).format(*rng.sample(TOPICS[topic], 2))
+
+
+def _smn_lines(rng, topic, turns, negatives):
+    """The lines of one context: the last of `turns` is its positive response."""
+    context = "\t".join(turns[:-1])
+    other_topics = sorted(TOPICS.keys() - {topic})
+    lines = [f"1\t{context}\t{turns[-1]}\n"]
+    for _ in range(negatives):
+        lines.append(f"0\t{context}\t{_draw_turn(rng, rng.choice(other_topics))}\n")
+    return lines
 
 
 def splits_of_release(rng, words, eos_id, sizes, positives=1):

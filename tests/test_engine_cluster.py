@@ -13,10 +13,9 @@ import types
 
 import numpy as np
 import pytest
-from helpers import SMALL_RUNS, contents_of, refusal, start_process
+from helpers import SMALL_RUNS, contents_of, refusal, start_process, write_smn
 from test_engine_devices import EPOCHS, RATE, assert_equal_states, plan_of, result_of
 
-from colloquy.data.samples.selection import write_smn
 from colloquy.engine.cluster import train_on_cluster
 from colloquy.engine.run import LAST, Run
 from colloquy.tasks.dialog.task import DialogTask
@@ -51,7 +50,7 @@ SMALL = Settings(name="sample", dimension=7, word2vec_epochs=1)
 def test_two_nodes_prepare_the_same_bytes_as_one_process(two_nodes, tmp_path, monkeypatch):
     monkeypatch.setattr("colloquy.tasks.selection.ingest.SPAN", 5000)
     raw = tmp_path / "raw"
-    write_smn(raw, count=60, seed=3, held_out=11)
+    write_smn(raw)
     assert (raw / "train.txt").stat().st_size > 50_000
     for out, ray in (("one", False), ("two", True)):
         prepare("smn", raw, tmp_path / out, SMALL, ray=ray)
@@ -145,7 +144,7 @@ def test_a_host_lost_again_and_again_ends_it(monkeypatch, tmp_path, saves, start
 
 
 def test_without_ray_it_says_what_to_install(monkeypatch, tmp_path):
-    write_smn(tmp_path / "raw", count=60, seed=3, held_out=11)
+    write_smn(tmp_path / "raw")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     training = refusal(train_on_cluster, 2, **arguments(DialogTask(), tmp_path, tmp_path / "run"))
     assert training == "--ray_hosts needs Ray: python -m pip install -e '.[ray]'"

@@ -7,10 +7,9 @@ import shutil
 
 import numpy as np
 import pytest
-from helpers import refusal, written
+from helpers import refusal, write_smn, written
 
 from colloquy.data import pickles
-from colloquy.data.samples.selection import write_smn
 from colloquy.tasks.selection.data import load_dataset, path_of, read_split
 from colloquy.tasks.selection.prepare import Settings, prepare
 
@@ -118,7 +117,7 @@ def test_what_is_missing_or_contradicts_is_named(directory):
 def corpus(tmp_path_factory):
     """A corpus prepared as a pickle, as arrays, and as both."""
     root = tmp_path_factory.mktemp("corpus")
-    write_smn(root / "raw", count=60, seed=3, held_out=11)
+    write_smn(root / "raw")
     for storage in ("pickle", "arrays", "both"):
         prepare("smn", root / "raw", root / storage, Settings(**SMALL, storage=storage))
     return root
@@ -182,7 +181,7 @@ def put(value, at=-1):
         ("turn_starts", put(2**63 - 1), r"starts at 9223372036854775807"),
         ("turn_lengths", put(1000), r"turn_starts.npy: expected lists in \d+ numbers"),
         ("response_lengths", put(-1, 3), r"Received: -1"),
-        ("context_turns", put(1000), r"context_start.npy: expected lists in \d+ numbers"),
+        ("context_turns", put(100), r"context_start.npy: expected lists in \d+ numbers"),
     ],
 )
 def test_arrays_that_lack_or_contradict_one_are_refused(corpus, tmp_path, name, change, message):

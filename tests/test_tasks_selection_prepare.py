@@ -8,10 +8,9 @@ import re
 
 import numpy as np
 import pytest
-from helpers import contents_of, ran, refusal, run_process, run_script
+from helpers import contents_of, ran, refusal, run_process, run_script, write_smn
 
 from colloquy.data import pickles
-from colloquy.data.samples.selection import write_smn
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.data.word_vectors import append_vectors, complete, train_word2vec
 from colloquy.tasks.selection.data import as_texts, load_dataset
@@ -146,7 +145,7 @@ def test_prepare_splits_raw_texts_as_told(source, tmp_path, given, texts, tokeni
 
 
 def test_texts_beyond_the_cache_and_blocks_are_the_same(tmp_path, monkeypatch):
-    write_smn(tmp_path / "raw", count=60, seed=3, held_out=11)
+    write_smn(tmp_path / "raw")
     prepare("smn", tmp_path / "raw", tmp_path / "whole", Settings(**SMALL, storage="both"))
     for name, size in (("CACHED", 3), ("BLOCK", 50), ("UTTERANCES", 7)):
         monkeypatch.setattr(f"colloquy.tasks.selection.ingest.{name}", size)
