@@ -1,18 +1,16 @@
-"""The benchmarks: loads, corpora of any size, and recall of retrieval."""
+"""The benchmarks: loads, and corpora of any size."""
 
 import json
 import random
 
 import pytest
 from echo import Running
-from helpers import import_script, ran
+from helpers import import_script
 
 from colloquy.data.corpora.smn import read
 from colloquy.serving.limits import Limits
 
-benchmark, retrieval, scale = (
-    import_script(f"benchmarks.{name}") for name in ("serving", "retrieval", "scale")
-)
+benchmark, scale = (import_script(f"benchmarks.{name}") for name in ("serving", "scale"))
 
 
 @pytest.fixture(scope="module")
@@ -83,27 +81,3 @@ def test_a_corpus_has_the_sizes_asked_for(tmp_path, monkeypatch):
     assert (tmp_path / "b" / "train.txt").read_bytes() == (
         tmp_path / "a" / "train.txt"
     ).read_bytes()
-
-
-def test_recall_of_true_responses_by_search(trained_selection, prepared, tmp_path):
-    flags = [
-        f"--run={trained_selection.path}",
-        f"--source={prepared.parent / 'raw'}",
-        "--what=found",
-        "--contexts=5",
-    ]
-    ran("benchmarks/retrieval.py", *flags, f"--out={tmp_path}/a.json/found")
-    record = json.loads((tmp_path / "a.json").read_text())["found"]
-    found = {row["found_by"]: row for row in record["rows"]}
-    assert list(found) == ["BM25", "contexts", "vectors", "together", "model"]
-    # ranking changes the order of the first 32 alone
-    assert found["model"]["R@100"] == found["together"]["R@100"]
-    recalls = [found["model"][f"R@{k}"] for k in (1, 10, 100)]
-    assert recalls == sorted(recalls) and recalls[-1] <= record["true_response_in_index"]
-    # The true responses of dev are in the index without their contexts, unless train has them too.
-    train, dev = (
-        retrieval.conversations("smn", prepared.parent / "raw", *of)
-        for of in (("train",), ("dev", 5))
-    )
-    in_train = {turn for turns in train for turn in turns}
-    assert found["contexts"]["R@100"] <= sum(turns[-1] in in_train for turns in dev) / 5

@@ -224,7 +224,7 @@ def test_more_shows_scores_and_sources(chat):
         answer = chat.found[place]
         assert line == f"{place + 1:3}  {answer.total:6.2f}  {answer.text}"
         assert source.strip().startswith("said to: ") and answer.context[-1] in source
-        assert all(f"{search} {n}" in source for search, n in answer.places.items())
+        assert all(f"{search} {n}" in source for search, n in answer.ranks.items())
     assert len(chat.more().split("\n")) == 10
     assert (
         chat.more("x")

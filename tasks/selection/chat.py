@@ -51,7 +51,7 @@ class SelectionChat(Chat):
             lines.append(f"{place:3}  {answer.total:6.2f}  {self._shown(answer.text)}")
             if answer.context:
                 context = " / ".join(map(self._shown, answer.context))
-                found_by = ", ".join(f"{search} {place}" for search, place in answer.places.items())
+                found_by = ", ".join(f"{search} {place}" for search, place in answer.ranks.items())
                 lines.append(f"            said to: {context}  [{found_by}]")
         return "\n".join(lines)
 

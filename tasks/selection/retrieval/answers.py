@@ -1,5 +1,4 @@
-"""Answers by retrieval: an index finds candidates, a response-selection model ranks them (Zhou et
-al. 2018, section 1).
+"""Answers by retrieval: an index finds candidates, a model ranks them (Zhou et al. 2018, 1).
 
 The model encodes the conversation once for all its candidates.
 """
@@ -11,97 +10,117 @@ from colloquy.base.files import UserError
 from colloquy.data.tokenizers import TOKENIZERS, WHITESPACE, words_of
 from colloquy.engine.predictor import Predictor
 from colloquy.tasks.selection.predictor import SelectionPredictor
+from colloquy.tasks.selection.retrieval.build import is_word
 from colloquy.tasks.selection.retrieval.index import RetrievalIndex
 
-# responses that the model ranks; with 25, 50 or 100 answers are as good (docs/retrieval.md)
+# Responses that the model ranks; with 25, 50 or 100 answers are as good (docs/retrieval.md).
 CANDIDATES = 32
-# weight of the questions' similarity beside the model's logit; chosen on dev, docs/retrieval.md
-QUESTION = 16.0
-ALIKE = 0.8  # texts are near-duplicates from this ratio of common words to all of their words
-SHOWN = 20  # answers of the index that a predictor lists
-TOGETHER = re.compile(
+# Weight of the questions' similarity beside the model's logit; chosen on dev, docs/retrieval.md.
+QUESTION_WEIGHT = 16.0
+# Texts are near-duplicates from this fraction of common words among all their words.
+DUPLICATE_FRACTION = 0.8
+# Answers of the index that a predictor lists.
+SHOWN = 20
+# Tokens of commands, paths and addresses in the logs of #ubuntu; people write no spaces in them.
+JOINED_TOKENS = re.compile(
     r"\bppa : \S+ / \S+|\d+(?: : \d+)+|~ / [\w.-]+|(?<!\S)/ [\w.-]+(?: / [\w.-]+)+"
     r"|\S+ @ [\w-]+\.\w+|\* \. \w+|- - [a-z]{2}|& &|\| \|"
 )
-"""Tokens of commands, paths and addresses in the logs of #ubuntu, which people write without
-spaces.
-"""
-QUOTED = ((r"< ([a-z][\w -]*) >", r"<\1>"), (r"(?<!\S)([`']) ([^`']+) \1", r"\1\2\1"))
+QUOTES = (
+    (r"< ([a-z][\w -]*) >", r"<\1>"),
+    (r"(?<!\S)([`']) ([^`']+) \1", r"\1\2\1"),
+)
 
 
 def as_written(text, tokenizer):
     """A text of an index as people write it, without the spaces between its tokens.
 
-    >>> as_written("sudo add-apt-repository ppa : ondrej / php5 & & kill - 9 < pid of process > !", "terms")
-    'sudo add-apt-repository ppa:ondrej/php5 && kill -9 <pid of process>!'
-    >>> as_written("try ' dpkg - - configure - a ' , and mail me @ ubuntu.com from / etc / fstab", "terms")
-    "try 'dpkg --configure -a', and mail me@ubuntu.com from /etc/fstab"
+    >>> as_written("sudo add-apt-repository ppa : ondrej / php5 & & kill - 9 !", "terms")
+    'sudo add-apt-repository ppa:ondrej/php5 && kill -9!'
+    >>> as_written("try ' dpkg - - configure - a ' , and mail me @ ubuntu.com", "terms")
+    "try 'dpkg --configure -a', and mail me@ubuntu.com"
     """
     if tokenizer == WHITESPACE:
         return text
-    text = TOGETHER.sub(lambda match: match[0].replace(" ", ""), " ".join(text.split()))
+    text = " ".join(text.split())
+    text = JOINED_TOKENS.sub(lambda match: match[0].replace(" ", ""), text)
     text = TOKENIZERS[tokenizer].detokenize(text.split())
-    for pattern, replacement in QUOTED:
+    for pattern, replacement in QUOTES:
         text = re.sub(pattern, replacement, text)
     return text
 
 
 def answers_of(predictor, index, turns, count=CANDIDATES):
-    """The best `count` candidates of an index for a conversation, see `candidates_of`, as `ranked`
-    by the model.
-    """
-    return ranked(predictor, turns, candidates_of(index, turns, count))
+    """The best `count` candidates of an index for a conversation, `ranked` by the model."""
+    candidates = candidates_of(index, turns, count)
+    return ranked(predictor, turns, candidates)
 
 
 def candidates_of(index, turns, count=CANDIDATES):
-    """`Hit`s without near-duplicates, first the responses to turns that are most similar to the
-    last one.
+    """`Hit`s without near-duplicates.
+
+    The first are responses to turns that share words with the last turn, the most similar turns
+    first. The others follow in the order of `RetrievalIndex.search`.
     """
-    hits = sorted(index.search(turns), key=lambda hit: hit.places.get("contexts", math.inf))
+
+    def question_order(hit):
+        return -hit.question if "contexts" in hit.ranks else math.inf
+
+    hits = sorted(index.search(turns), key=question_order)
     return without_duplicates(hits, turns, count)
 
 
 def ranked(predictor, turns, hits):
     """`Hit`s with their `score` and `total`, the best first."""
-    [found] = predictor.predict([{"turns": turns, "candidates": [hit.text for hit in hits]}])
-    scored = zip(hits, found["scores"], found["logits"], strict=True)
-    answers = [
-        hit._replace(score=score, total=logit + QUESTION * hit.question)
-        for hit, score, logit in scored
-    ]
+    candidates = [hit.text for hit in hits]
+    [prediction] = predictor.predict([{"turns": turns, "candidates": candidates}])
+    answers = []
+    for hit, score, logit in zip(hits, prediction["scores"], prediction["logits"], strict=True):
+        total = logit + QUESTION_WEIGHT * hit.question
+        answers.append(hit._replace(score=score, total=total))
     return sorted(answers, key=lambda answer: -answer.total)
 
 
 def without_duplicates(answers, said, count=None):
-    """The first `count` of some answers without near-duplicates of better ones and of the texts
-    that were said.
+    """Drops near-duplicates of better answers and of texts that were said.
 
-    DAM ranks near-duplicates as high as the original.
+    The model ranks a near-duplicate as high as the original.
+
+    Args:
+        answers: `Hit`s, the best first.
+        said: Texts of the conversation.
+        count: Number of answers to return; `None`: all.
 
     >>> from colloquy.tasks.selection.retrieval.index import Hit
-    >>> found = [Hit(text) for text in ("Use apt-get!", "use  apt-get .", "hello", "ok")]
-    >>> [answer.text for answer in without_duplicates(found, ["Hello!"])]
+    >>> hits = [Hit(text) for text in ("Use apt-get!", "use  apt-get .", "hello", "ok")]
+    >>> [answer.text for answer in without_duplicates(hits, ["Hello!"])]
     ['Use apt-get!', 'ok']
     """
-    taken, kept = [_word_set(text) for text in said], []
+    taken = [_distinct_words(text) for text in said]
+    kept = []
     for answer in answers:
-        words = _word_set(answer.text)
-        if not any(len(words & other) >= ALIKE * len(words | other) for other in taken):
-            taken.append(words)
-            kept.append(answer)
         if len(kept) == count:
             break
+        words = _distinct_words(answer.text)
+        if any(_are_near_duplicates(words, other) for other in taken):
+            continue
+        taken.append(words)
+        kept.append(answer)
     return kept
 
 
-def _word_set(text):
-    return frozenset(
-        word for word in words_of(text, "terms") if any(map(str.isalnum, word))
-    ) or frozenset([text])
+def _are_near_duplicates(words, others):
+    return len(words & others) >= DUPLICATE_FRACTION * len(words | others)
+
+
+def _distinct_words(text):
+    """The words of a text without punctuation; the text itself if it has no others."""
+    words = {token for token in words_of(text, "terms") if is_word(token)}
+    return words or {text}
 
 
 class AnsweringPredictor(Predictor):
-    """Ranks candidate responses to a conversation: given ones, or those that an index finds."""
+    """Ranks the candidate responses of an instance, or those that an index finds."""
 
     class Instance(SelectionPredictor.Instance):
         """A conversation, and responses to it if there are any."""
@@ -122,23 +141,28 @@ class AnsweringPredictor(Predictor):
         """For each of them the turns that it was once a response to."""
 
     def __init__(self, predictor, index):
-        self.predictor, self.index = predictor, RetrievalIndex(index, predictor.vocabulary)
+        self.predictor = predictor
+        self.index = RetrievalIndex(index, predictor.vocabulary)
         self.responses = self.index.size
 
     def answer(self, instances):
-        given = [instance for instance in instances if instance.candidates]
-        answers = iter(self.predictor.answer(given) if given else [])
-        return [
-            next(answers) if instance.candidates else self._found(instance)
-            for instance in instances
-        ]
+        with_candidates = [instance for instance in instances if instance.candidates]
+        ranked_answers = iter(self.predictor.answer(with_candidates) if with_candidates else [])
+        answers = []
+        for instance in instances:
+            if instance.candidates:
+                answers.append(next(ranked_answers))
+            else:
+                answers.append(self._answer_from_index(instance))
+        return answers
 
     def size(self, instance):
         size = self.predictor.size(instance)
         if instance.candidates:
             return size
-        words = self.predictor.model.config.max_words
-        return size._replace(rows=CANDIDATES, shape=(size.shape[0], size.shape[1] + words))
+        rows, columns = size.shape
+        columns += self.predictor.model.config.max_words
+        return size._replace(rows=CANDIDATES, shape=(rows, columns))
 
     def conversation(self, said, decode=""):
         return {"turns": [text for _, text in said]}
@@ -151,19 +175,21 @@ class AnsweringPredictor(Predictor):
     def answer_with_attention(self, instance, details):
         if instance.candidates:
             return self.predictor.answer_with_attention(instance, details)
-        found = self._found(instance)
-        best = instance.replace(candidates=found.candidates[:1])
-        return found, self.predictor.answer_with_attention(best, details)[1]
+        answer = self._answer_from_index(instance)
+        best = instance.replace(candidates=answer.candidates[:1])
+        _, attention = self.predictor.answer_with_attention(best, details)
+        return answer, attention
 
-    def _found(self, instance):
+    def _answer_from_index(self, instance):
         answers = answers_of(self.predictor, self.index, instance.turns)[:SHOWN]
         tokenizer = self.predictor.text["tokenizer"]
+        said_to = []
+        for answer in answers:
+            said_to.append([as_written(turn, tokenizer) for turn in answer.context])
         return self.Answer(
             candidates=[as_written(answer.text, tokenizer) for answer in answers],
             scores=[answer.score for answer in answers],
             totals=[answer.total for answer in answers],
             order=list(range(len(answers))),
-            said_to=[
-                [as_written(turn, tokenizer) for turn in answer.context] for answer in answers
-            ],
+            said_to=said_to,
         )
