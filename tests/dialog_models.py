@@ -1,4 +1,4 @@
-"""Small models of dialog, a small world that they are about, and their equations in loops."""
+"""Small models of dialog, a small domain that they are about, and their equations in loops."""
 
 import functools
 import itertools
@@ -11,7 +11,7 @@ from reference_recurrent import log_softmax, sentence_in_loops
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.layers.dialog_state import FLAGS
 from colloquy.models import MODELS
-from colloquy.tasks.dialog.data import DialogSplit, World
+from colloquy.tasks.dialog.data import DialogSplit, Domain
 from colloquy.tasks.dialog.prepare import SPEAKERS as SPOKEN_BY
 from colloquy.tasks.dialog.prepare import encode_dialog
 
@@ -21,7 +21,7 @@ DROPPING = {"dropout": 0.5}
 V, D, R, E, C = 31, 14, 3, 11, 13  # words, features, turn distances, entities, candidates
 SMALL = {"embedding_dim": D, "time_limit": R}
 
-# === A small world ===
+# === A small domain ===
 # The last E words are the entities: the first 9 of type 0, the others of type 1. Those of type 0
 # are read as one.
 
@@ -49,14 +49,14 @@ def candidates():
 
 
 @functools.cache
-def world():
+def domain():
     names = [f"word{id}" for id in range(3, V + 1)]
     vocabulary = Vocabulary(("_EOS_", "_UNK_", *names))
     texts = [" ".join(map(vocabulary.word, ids)) for ids in candidates()]
     entities = [
         (name, f"type{type_of(entity)}", "knowledge") for entity, name in enumerate(names[-E:])
     ]
-    return World(vocabulary, texts, [], entities)
+    return Domain(vocabulary, texts, [], entities)
 
 
 # Speakers of each dialog. The first turn of two of them has no history.
@@ -76,29 +76,29 @@ def texts():
     return found
 
 
-def split_of(world, dialogs, answers=()):
+def split_of(domain, dialogs, answers=()):
     """A split of dialogs, lists of `(speaker, text)`; without `answers` they are the responses of
     the bot.
     """
     sentences, encoded = {}, []
     for said, given in itertools.zip_longest(dialogs, answers):
         coded = encode_dialog(said, sentences)
-        given = given or [world.numbers[text] for speaker, text in said if speaker == "bot"]
+        given = given or [domain.numbers[text] for speaker, text in said if speaker == "bot"]
         encoded.append({**coded, "answers": [*given, *[0] * (len(coded["turns"]) - len(given))]})
-    return DialogSplit(world.encode([text.split() for text in sentences]), encoded)
+    return DialogSplit(domain.encode([text.split() for text in sentences]), encoded)
 
 
 @functools.cache
 def split():
     def text(ids):
-        return " ".join(map(world().vocabulary.word, ids))
+        return " ".join(map(domain().vocabulary.word, ids))
 
     spoken = zip(SPEAKERS, texts(), strict=True)
     said = [
         [(BY[letter], text(ids)) for letter, ids in zip(says, each, strict=True)]
         for says, each in spoken
     ]
-    return split_of(world(), said, ANSWERS)
+    return split_of(domain(), said, ANSWERS)
 
 
 def batch(model, rows=(0, 1, 2), more=0):
@@ -115,14 +115,14 @@ def config(name, **settings):
     hops = {} if name == "supervised-embeddings" else {"hops": 2}
     heads = {"heads": 2} if name.endswith("memma") else {}
     return MODELS[name].config(
-        **{**world().required_fields, "max_words": 7, **SMALL, **hops, **heads, **settings}
+        **{**domain().required_fields, "max_words": 7, **SMALL, **hops, **heads, **settings}
     )
 
 
 def fresh(name, **settings):
     """A model as it starts, with the candidates."""
     model = MODELS[name].build(config(name, **settings))
-    world().put_into(model)
+    domain().put_into(model)
     return model
 
 
@@ -142,7 +142,7 @@ def in_loops(model, name, row):
     said, offered = texts()[row], candidates()
     who = {number: name for name, number in SPOKEN_BY.items()}
     heard = [
-        (who[by], " ".join(map(world().vocabulary.word, ids)))
+        (who[by], " ".join(map(domain().vocabulary.word, ids)))
         for by, ids in zip(speakers, said, strict=True)
     ]
     mentions = np.array([[e in entities_in(words) for e in range(E)] for words in said])
@@ -170,10 +170,10 @@ def in_loops(model, name, row):
     for t, place in enumerate(turns):
         u = start = x[place]
         if getattr(c, "dialog_state", False):
-            names, met = track(world(), heard[: place + 1])
+            names, met = track(domain(), heard[: place + 1])
             u = start = (
                 u
-                + [name in names for name in (*world().types, *FLAGS)]
+                + [name in names for name in (*domain().types, *FLAGS)]
                 @ layer("known").kernel.numpy()
             )
         memory = np.array(x)
@@ -227,21 +227,21 @@ def in_loops(model, name, row):
     return logits
 
 
-def track(world, said):
+def track(domain, said):
     """The names of the state after some sentences, and the entities that meet each condition, in
     plain loops.
     """
-    types = [type for _, type, _ in world.entities]
-    calls = {text for text in world.candidates if text.startswith("api_call")}
+    types = [type for _, type, _ in domain.entities]
+    calls = {text for text in domain.candidates if text.startswith("api_call")}
     slots = {
         types[number]
         for text in calls
-        for _, numbers in world.link(text.split())
+        for _, numbers in domain.link(text.split())
         for number in numbers
     }
     wishes, flags, heard, found, told, offer = {}, set(), set(), set(), set(), None
     for speaker, text in said:
-        entities = [number for _, numbers in world.link(text.split()) for number in numbers]
+        entities = [number for _, numbers in domain.link(text.split()) for number in numbers]
         before = dict(wishes)
         for number in entities if speaker == "user" else ():
             if types[number] in slots and number != before.get(types[number]):
@@ -263,14 +263,14 @@ def track(world, said):
     owned = set()
     if offer is not None:
         others = {
-            value for subject, _, value in world.knowledge if subject != world.entities[offer][0]
+            value for subject, _, value in domain.knowledge if subject != domain.entities[offer][0]
         }
         known = {
-            value for subject, _, value in world.knowledge if subject == world.entities[offer][0]
+            value for subject, _, value in domain.knowledge if subject == domain.entities[offer][0]
         } - others
         owned = {
             offer,
-            *(number for number, (name, _, _) in enumerate(world.entities) if name in known),
+            *(number for number, (name, _, _) in enumerate(domain.entities) if name in known),
         }
     flags |= ({"found"} if found else set()) | ({"offered"} if offer is not None else set())
     everything = set(range(len(types)))

@@ -23,7 +23,7 @@ from colloquy.base.files import UserError
 from colloquy.data import pickles
 from colloquy.data.corpora import CORPORA
 from colloquy.tasks import TASKS
-from colloquy.tasks.dialog.data import World
+from colloquy.tasks.dialog.data import Domain
 
 SMN = "1\ta b\tc b\td\n0\ta b\tc b\tb a\n1\tb a\td\n0\tb a\tx y\n"
 TALK = CORNELL["movie_conversations.txt"]
@@ -242,7 +242,7 @@ THREE, FIRST, SILENT = (
     slice(1),
     {"sentences": [1], "speakers": [1], "times": [0]},
 )
-WORLD = [
+DOMAIN = [
     ("candidates.txt", b"th\xe8re\n", r"line 1: expected UTF-8\. Received: b'th\\xe8re'"),
     ("candidates.txt", b"", "an empty file"),
     ("candidates.txt", b"ok\n" * 2**10 + b"pancake " * 2**17, "similar lengths"),
@@ -270,9 +270,9 @@ DIALOGS = [
 DIALOG = [
     *(
         (without(name), f"{name}: .*No such file")
-        for name in (*World.FILES, "dataset.json", "dialogs.pkl")
+        for name in (*Domain.FILES, "dataset.json", "dialogs.pkl")
     ),
-    *((whole(name, content), f"{name}(: |, ).*{message}") for name, content, message in WORLD),
+    *((whole(name, content), f"{name}(: |, ).*{message}") for name, content, message in DOMAIN),
     *(
         (damage, rf"dialogs\.pkl: expected what prepare\.py writes .*{message}")
         for damage, message in DIALOGS

@@ -47,7 +47,7 @@ def columns_of(path):
 def test_a_dialog_model_is_scored_beside_baselines(run, tmp_path, capsys):
     record = evaluate(dialog, run.path, "test", scores_out=tmp_path / "said.txt")
     dataset = dialog.dataset_of(run)
-    split, candidates = dataset.splits["test"], dataset.world.candidates
+    split, candidates = dataset.splits["test"], dataset.domain.candidates
     numbers, said, correct = columns_of(tmp_path / "said.txt")
     assert correct == [candidates[answer] for answer in split.answers]
     assert list(map(int, numbers)) == [number + 1 for number in split.dialog]

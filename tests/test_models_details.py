@@ -24,7 +24,7 @@ from colloquy.models.bidaf import BiDAF, BiDAFConfig
 from colloquy.models.dam import DAM, DAMConfig, release_settings
 from colloquy.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from colloquy.tasks import TASKS
-from colloquy.tasks.dialog.data import World
+from colloquy.tasks.dialog.data import Domain
 from colloquy.tasks.generation.scoring import word_loss
 from colloquy.tasks.reading_comprehension import prepare as prepare_reading
 from colloquy.tasks.reading_comprehension.data import load_dataset
@@ -212,7 +212,7 @@ def test_attention_weights_are_those_of_the_history(name, heads):
 
 
 @functools.cache
-def world():
+def domain():
     """Restaurants with phones, types of more than 8 values, and three prices: a closed type."""
     places, phones = ([f"{name}_{i}" for i in range(11)] for name in ("place", "phone"))
     names = {"R_name": places, "R_phone": phones, "R_price": ["cheap", "moderate", "expensive"]}
@@ -221,7 +221,7 @@ def world():
     texts += ["api_call cheap", "api_call expensive", "you are welcome"]
     words = "here is call api_call you are welcome hello no R_phone R_price cheap moderate expensive".split()
     # The corpus knows neither the last place nor its phone: both are unknown words.
-    return World(
+    return Domain(
         Vocabulary(("_EOS_", "_UNK_", *words, *places[:-1], *phones[:-1])), texts, [], entities
     )
 
@@ -229,9 +229,9 @@ def world():
 def answers_to(model, texts):
     """The logits of a conversation."""
     some = dialog_models.split_of(
-        world(), [[(dialog_models.BY[text[0]], text[2:]) for text in texts]]
+        domain(), [[(dialog_models.BY[text[0]], text[2:]) for text in texts]]
     )
-    return to_numpy(model(some.collate([0], model.config.reads, len(world().entities), 1)[0]))[0]
+    return to_numpy(model(some.collate([0], model.config.reads, len(domain().entities), 1)[0]))[0]
 
 
 CONVERSATION = [
@@ -257,16 +257,16 @@ def both_ways(*pairs):
 
 @functools.cache
 def knowing(name):
-    """A model with random weights that knows the world."""
+    """A model with random weights that knows the domain."""
     settings = {
-        **world().required_fields,
+        **domain().required_fields,
         "max_words": 16,
         **dialog_models.SMALL,
         "heads": 2,
         "hops": 2,
     }
     model = randomised(MODELS[name].build(MODELS[name].config(**settings)), 4, 0.3)
-    world().put_into(model)
+    domain().put_into(model)
     return model
 
 
@@ -274,7 +274,7 @@ def changes_with(model, pairs):
     """The logits of the conversation, and those where words have changed places, in the order of
     the first.
     """
-    texts = world().candidates
+    texts = domain().candidates
     order = [texts.index(swapped(text, pairs)) for text in texts]
     found, changed = (
         answers_to(model, [swapped(text, p) for text in CONVERSATION]) for p in ({}, pairs)
@@ -288,7 +288,7 @@ def test_entity_memma_knows_no_entity_by_its_name(other):
     also where one of them is of no word that training knew."""
     pairs, texts = (
         both_ways(("place_3", f"place_{other}"), ("phone_3", f"phone_{other}")),
-        world().candidates,
+        domain().candidates,
     )
     assert sum(swapped(text, pairs) != text for text in texts) == 4
     found, changed = changes_with(knowing("entity-memma"), pairs)
@@ -300,7 +300,7 @@ def test_entity_memma_knows_no_entity_by_its_name(other):
 
 
 def test_values_of_closed_types_and_without_pointers_all_entities_are_words_like_others():
-    assert list(world().open_types) == ["R_name", "R_phone"]
+    assert list(domain().open_types) == ["R_name", "R_phone"]
     found, changed = changes_with(knowing("entity-memma"), both_ways(("cheap", "expensive")))
     assert np.abs(changed - found)[1:].max() > 0.01
     found, changed = changes_with(

@@ -67,8 +67,8 @@ def test_match_types_of_the_first_dialog_of_task_5(babi):
     corpus.
     """
     dataset = babi(5)
-    world, split = dataset.world, dataset.splits["train"]
-    dialog, (members, types, groups) = split.dialogs[0], world.match_groups
+    domain, split = dataset.domain, dataset.splits["train"]
+    dialog, (members, types, groups) = split.dialogs[0], domain.match_groups
     # 1 a fact or a turn
     lines = {turn - number + 1: number for number, turn in enumerate(dialog["turns"])}
     rows = [
@@ -86,8 +86,8 @@ def test_match_types_of_the_first_dialog_of_task_5(babi):
         turn, answer = (dialog[name][lines[line]] for name in ("turns", "answers"))
         context = set().union(*split.sentences.entities.lists(dialog["sentences"][: turn + 1]))
         here = [bool(context & set(group)) for group in members]
-        found = [{world.types[types[g - 1]] for g in row if g and here[g - 1]} for row in groups]
-        assert (world.candidates[answer], found[answer]) == (gold, matched)
+        found = [{domain.types[types[g - 1]] for g in row if g and here[g - 1]} for row in groups]
+        assert (domain.candidates[answer], found[answer]) == (gold, matched)
         assert (sum(map(bool, found)), found.count(matched)) == (some, same)
 
 
@@ -179,11 +179,11 @@ def test_real_dialogs_move_to_the_unseen_world():
 def test_no_correct_response_of_dev_is_masked(babi, number, templates):
     dataset = babi(number)
     mask, dev = (
-        ActionMask(dataset.world, learn(dataset.world, dataset.splits["train"])),
+        ActionMask(dataset.domain, learn(dataset.domain, dataset.splits["train"])),
         dataset.splits["dev"],
     )
     forms = np.unique(
-        [dataset.world.template(text) for text in dataset.world.candidates], return_inverse=True
+        [dataset.domain.template(text) for text in dataset.domain.candidates], return_inverse=True
     )[1]
     left = []
     for rows in np.array_split(np.arange(len(dev)), 40):

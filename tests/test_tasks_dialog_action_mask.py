@@ -19,7 +19,7 @@ from colloquy.engine.run import Run
 from colloquy.layers.dialog_state import CONDITIONS, FLAGS, READS
 from colloquy.tasks import TASKS
 from colloquy.tasks.dialog.action_mask import FILE, ActionMask, learn, load_mask, state_model
-from colloquy.tasks.dialog.data import World, load_dataset
+from colloquy.tasks.dialog.data import Domain, load_dataset
 
 dialog = TASKS["dialog"]
 PLACES = {
@@ -48,7 +48,7 @@ ENTITIES = [
 WORDS = {word for text in CANDIDATES for word in text.split()} | {
     word for fact in FACTS for word in fact
 }
-WORLD = World(
+DOMAIN = Domain(
     Vocabulary(("_EOS_", "_UNK_", "<SILENCE>", *sorted(WORDS))), CANDIDATES, FACTS, ENTITIES
 )
 SILENCE = ("user", "<SILENCE>")
@@ -72,12 +72,12 @@ TRAIN = [
 
 @pytest.fixture(scope="module")
 def mask():
-    return ActionMask(WORLD, learn(WORLD, split_of(WORLD, TRAIN), batch_size=2))
+    return ActionMask(DOMAIN, learn(DOMAIN, split_of(DOMAIN, TRAIN), batch_size=2))
 
 
 def allowed(mask, *said):
     """The candidates at the last turn."""
-    inputs, answers = split_of(WORLD, [list(said)]).collate([0], READS)
+    inputs, answers = split_of(DOMAIN, [list(said)]).collate([0], READS)
     last = int(np.count_nonzero(answers[0] >= 0)) - 1
     return {CANDIDATES[number] for number in np.flatnonzero(mask.predict_on_batch(inputs)[0, last])}
 
@@ -91,21 +91,21 @@ def allowed(mask, *said):
 )
 def test_states_and_conditions_match_loops(dialogs, prepared_dialog):
     """Also on the sample."""
-    world = WORLD
+    domain = DOMAIN
     if dialogs is None:
         dataset = load_dataset(prepared_dialog)
-        world, dev = dataset.world, dataset.splits["dev"]
+        domain, dev = dataset.domain, dataset.splits["dev"]
         dialogs = [
             [(s["speaker"], s["text"]) for s in dataset.conversation(dev, row)]
             for row in dev.dialogs
         ]
-    split = split_of(world, dialogs)
+    split = split_of(domain, dialogs)
     inputs, _ = split.collate(range(len(split)), READS)
-    known, met = state_model(world).predict_on_batch(inputs)
+    known, met = state_model(domain).predict_on_batch(inputs)
     for b, said in enumerate(dialogs):
         for t, place in enumerate(split.dialogs[b]["turns"]):
-            names, expected = track(world, said[: place + 1])
-            assert {*itertools.compress([*world.types, *FLAGS], known[b, t])} == names
+            names, expected = track(domain, said[: place + 1])
+            assert {*itertools.compress([*domain.types, *FLAGS], known[b, t])} == names
             for condition, found, numbers in zip(
                 CONDITIONS, met[b, t, :, 1:], expected, strict=True
             ):
@@ -116,8 +116,8 @@ def test_states_and_conditions_match_loops(dialogs, prepared_dialog):
 
 
 def test_rules_are_those_of_train(mask):
-    split = split_of(WORLD, TRAIN)
-    rules = learn(WORLD, split)
+    split = split_of(DOMAIN, TRAIN)
+    rules = learn(DOMAIN, split)
     number = {template: place for place, template in enumerate(rules.templates)}
     call, offered = (
         "api_call {cuisine} {location}",
@@ -141,14 +141,14 @@ def test_a_knowledge_base_may_have_many_types(mask):
         *ENTITIES,
         *((f"value{number}", f"a_type{number}", "knowledge") for number in range(40)),
     ]
-    world = dataclasses.replace(WORLD, entities=entities)
+    domain = dataclasses.replace(DOMAIN, entities=entities)
     rules, (inputs, _) = (
-        learn(world, split_of(world, TRAIN)),
-        split_of(world, TRAIN).collate(range(3), READS),
+        learn(domain, split_of(domain, TRAIN)),
+        split_of(domain, TRAIN).collate(range(3), READS),
     )
-    assert rules == learn(WORLD, split_of(WORLD, TRAIN))
+    assert rules == learn(DOMAIN, split_of(DOMAIN, TRAIN))
     np.testing.assert_array_equal(
-        ActionMask(world, rules).predict_on_batch(inputs), mask.predict_on_batch(inputs)
+        ActionMask(domain, rules).predict_on_batch(inputs), mask.predict_on_batch(inputs)
     )
 
 
@@ -189,12 +189,12 @@ def test_nothing_is_claimed_that_did_not_happen(mask, said, expected):
     ],
 )
 def test_a_file_that_does_not_fit_is_refused(tmp_path, edit, message):
-    rules = json.loads(learn(WORLD, split_of(WORLD, TRAIN)).model_dump_json())
-    assert load_mask(tmp_path, WORLD) is None
+    rules = json.loads(learn(DOMAIN, split_of(DOMAIN, TRAIN)).model_dump_json())
+    assert load_mask(tmp_path, DOMAIN) is None
     edit(rules)
     (tmp_path / FILE).write_text(json.dumps(rules))
     assert re.search(
-        rf"action_mask\.json: expected rules (.|\n)*{message}", refusal(load_mask, tmp_path, WORLD)
+        rf"action_mask\.json: expected rules (.|\n)*{message}", refusal(load_mask, tmp_path, DOMAIN)
     )
 
 
@@ -223,7 +223,7 @@ def test_nothing_is_said_where_the_mask_allows_nothing(trained_dialog, monkeypat
     none = types.SimpleNamespace(
         predict_on_batch=lambda inputs: np.zeros((*inputs["turns"].shape, 1), bool)
     )
-    monkeypatch.setattr("colloquy.tasks.dialog.task.load_mask", lambda path, world: none)
+    monkeypatch.setattr("colloquy.tasks.dialog.task.load_mask", lambda path, domain: none)
     options = {"baselines": False, "action_mask": True}
     dataset = dialog.dataset_of(trained_dialog)
     record = dialog.measure(trained_dialog.load_model(), dataset, "dev", trained_dialog, **options)
@@ -259,9 +259,9 @@ def test_the_bot_never_claims_what_did_not_happen(talks):
     for talk, said in found:
         for place, (speaker, text) in enumerate(said):
             read = [(s, " ".join(predictor.read(t)) if s == "user" else t) for s, t in said[:place]]
-            names, (_, wishes, results, new, _) = track(predictor.world, read)
+            names, (_, wishes, results, new, _) = track(predictor.domain, read)
             entities = {
-                number for _, numbers in predictor.world.link(text.split()) for number in numbers
+                number for _, numbers in predictor.domain.link(text.split()) for number in numbers
             }
             if speaker == "bot" and text.startswith("api_call"):
                 assert entities == wishes, talk
@@ -285,7 +285,7 @@ def test_the_bot_reaches_the_table_that_was_asked_for(talks):
         elif booked:
             known = {
                 relation: value
-                for name, relation, value in predictor.world.knowledge
+                for name, relation, value in predictor.domain.knowledge
                 if name == booked
             }
             assert {slot: known[f"R_{slot}"] for slot in talk["wants"]} == talk["wants"]

@@ -1,4 +1,4 @@
-"""`tasks.dialog.data`: the world of a bot, and its files.
+"""`tasks.dialog.data`: the domain of a bot, and its files.
 
 Batches are asserted by `test_models_contract.test_matches_its_article`: models of dialogs read
 them, however padded.
@@ -12,9 +12,9 @@ from helpers import refusal
 
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.models import MODELS
-from colloquy.tasks.dialog.data import World, load_dataset
+from colloquy.tasks.dialog.data import Domain, load_dataset
 
-# === The world ===
+# === The domain ===
 
 CUISINES = (
     "thai",
@@ -48,8 +48,8 @@ FACTS = [("prezzo", "R_cuisine", "thai"), ("prezzo", "R_location", "west")]
 FACTS += [("zizzi", "R_cuisine", "thai"), ("zizzi", "R_location", "east")]
 
 
-def make_world(candidates=("is", "thai"), entities=ENTITIES):
-    return World(Vocabulary(WORDS), list(candidates), FACTS, list(entities))
+def make_domain(candidates=("is", "thai"), entities=ENTITIES):
+    return Domain(Vocabulary(WORDS), list(candidates), FACTS, list(entities))
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,9 @@ def make_world(candidates=("is", "thai"), entities=ENTITIES):
     ],
 )
 def test_open_types_have_more_than_eight_values_and_ids_after_the_words(entities, types, opened):
-    world = make_world(entities=entities)
-    assert world.types == types
-    assert world.open_types == {type: len(WORDS) + number for type, number in opened.items()}
+    domain = make_domain(entities=entities)
+    assert domain.types == types
+    assert domain.open_types == {type: len(WORDS) + number for type, number in opened.items()}
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_open_types_have_more_than_eight_values_and_ids_after_the_words(entities
 )
 def test_link_takes_the_longest_entity_at_each_word(sentence, parts):
     assert (NUMBER["cheap"], NUMBER["the_cow"], NUMBER["korean"]) == (8, 16, 18)
-    assert make_world().link(sentence.split()) == [
+    assert make_domain().link(sentence.split()) == [
         (words.split(), numbers) for words, numbers in parts
     ]
 
@@ -109,15 +109,17 @@ def test_link_finds_all_entities_of_one_name():
         ("rome", "restaurant", "subjects"),
         ("a_b", "x", "knowledge"),
     ]
-    world = make_world(entities=[*entities, ("a b", "y", "calls")])  # names as a file can have them
-    assert world.link(["rome"]) == [(["rome"], [0, 1])]
-    assert world.template("in rome a b") == "in {town} {x}"
-    assert make_world(entities=[]).link(["thai"]) == [(["thai"], [])]
+    domain = make_domain(
+        entities=[*entities, ("a b", "y", "calls")]
+    )  # names as a file can have them
+    assert domain.link(["rome"]) == [(["rome"], [0, 1])]
+    assert domain.template("in rome a b") == "in {town} {x}"
+    assert make_domain(entities=[]).link(["thai"]) == [(["thai"], [])]
 
 
 def test_encode_types_what_is_open_alone():
     towns = [(f"town{i}", "town", "knowledge") for i in range(9)]
-    world = make_world(entities=[*ENTITIES, *towns])
+    domain = make_domain(entities=[*ENTITIES, *towns])
     cuisine, town = len(WORDS) + 1, len(WORDS) + 3
     texts = (
         "north american and cheap",
@@ -125,7 +127,7 @@ def test_encode_types_what_is_open_alone():
         "asian_oriental asian , korean",
         "thai town3 town5",
     )
-    encoded = world.encode([text.split() for text in texts])
+    encoded = domain.encode([text.split() for text in texts])
     assert encoded.words.lists() == [
         [ID["north"], ID["american"], ID["and"], ID["cheap"]],
         [ID["the"], ID["cow"], ID["_UNK_"]],
@@ -147,7 +149,7 @@ def test_encode_types_what_is_open_alone():
     ]
     assert (
         encoded.typed_words.lists([1])
-        == make_world(["the cow moon"]).encoded_candidates.typed_words.lists()
+        == make_domain(["the cow moon"]).encoded_candidates.typed_words.lists()
     )
 
 
@@ -161,7 +163,7 @@ def test_match_groups_are_values_of_one_type_in_a_candidate():
         "thai and greek",
         "korean",
     ]
-    members, types, groups = make_world(candidates).match_groups
+    members, types, groups = make_domain(candidates).match_groups
     group = [
         (int(type), tuple(m for m in row if m))
         for type, row in zip(types, members.tolist(), strict=True)
@@ -179,7 +181,11 @@ def test_match_groups_are_values_of_one_type_in_a_candidate():
     ]
     assert members.shape == (4, 2) and types.shape == (4,)  # each group once
     assert {array.dtype for array in (members, types, groups)} == {np.dtype("int32")}
-    assert [array.shape for array in make_world(entities=[]).match_groups] == [(0, 1), (0,), (2, 1)]
+    assert [array.shape for array in make_domain(entities=[]).match_groups] == [
+        (0, 1),
+        (0,),
+        (2, 1),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -192,35 +198,35 @@ def test_match_groups_are_values_of_one_type_in_a_candidate():
     ],
 )
 def test_search_gives_all_facts_of_what_has_every_value(call, found):
-    assert make_world().search(call) == [" ".join(fact) for fact in found]
+    assert make_domain().search(call) == [" ".join(fact) for fact in found]
 
 
 @pytest.mark.parametrize("name", ["memma", "entity-memma"])
 def test_put_into_gives_a_model_the_candidates(prepared_dialog, name):
     dataset = load_dataset(prepared_dialog)
-    world, entity_model = dataset.world, name == "entity-memma"
+    domain, entity_model = dataset.domain, name == "entity-memma"
     settings = {"embedding_dim": 6, "heads": 2, "hops": 1, "match_types": not entity_model}
     model = MODELS[name].build(
-        MODELS[name].config(**world.required_fields, max_words=32, **settings)
+        MODELS[name].config(**domain.required_fields, max_words=32, **settings)
     )
     before = {layer.name: layer.get_weights() for layer in model.layers}
-    world.put_into(model)
+    domain.put_into(model)
     weights = {layer.name: layer.get_weights() for layer in model.layers}
     [words], [rows] = weights["candidate_words"], weights["candidate_rows"]
     found = [words[rows == row].tolist() for row in range(477)]
-    assert len(words) == world.required_fields["candidates"][1]
+    assert len(words) == domain.required_fields["candidates"][1]
     if entity_model:
-        assert found == world.encoded_candidates.typed_words.lists()
+        assert found == domain.encoded_candidates.typed_words.lists()
         assert words.max() > len(dataset.vocabulary)  # types have ids after those of the words
         trained, table = "entity_pointer", [[*row] for row in weights["entity_pointer"][1].tolist()]
         assert [
             [id for id in row if id] for row in table
-        ] == world.encoded_candidates.entities.lists()
+        ] == domain.encoded_candidates.entities.lists()
     else:
-        assert found == [world.vocabulary.encode(text.split()) for text in world.candidates]
+        assert found == [domain.vocabulary.encode(text.split()) for text in domain.candidates]
         trained, tables = "match_types", weights["match_types"][1:]
         assert len(tables[0]) > 100 and tables[2].max() == len(tables[0])
-        for table, expected in zip(tables, world.match_groups, strict=True):
+        for table, expected in zip(tables, domain.match_groups, strict=True):
             np.testing.assert_array_equal(table, expected)
     np.testing.assert_array_equal(weights[trained][0], before[trained][0])  # what was trained stays
 
@@ -230,8 +236,8 @@ def test_put_into_gives_a_model_the_candidates(prepared_dialog, name):
 
 def test_load_dataset(prepared_dialog):
     dataset = load_dataset(str(prepared_dialog))
-    assert dataset.name == "sample-task1" and dataset.vocabulary is dataset.world.vocabulary
-    assert dataset.metadata() == {"path": str(prepared_dialog.resolve()), "name": "sample-task1"}
+    assert dataset.name == "sample-task1" and dataset.vocabulary is dataset.domain.vocabulary
+    assert dataset.facts() == {"path": str(prepared_dialog.resolve()), "name": "sample-task1"}
     sizes = {"train": 26, "dev": 7, "dev-oov": 0, "test": 7, "test-oov": 0}
     assert {name: len(split) for name, split in dataset.splits.items()} == sizes
     several = (
@@ -255,7 +261,7 @@ def test_a_conversation_is_that_of_the_file(prepared_dialog):
         for speaker, text in expected
     ]
     assert [(each["speaker"], each["text"].split()) for each in found] == known
-    assert [dataset.world.candidates[answer] for answer in split.dialogs[0]["answers"]] == answers
+    assert [dataset.domain.candidates[answer] for answer in split.dialogs[0]["answers"]] == answers
 
 
 def test_phrases_are_the_most_frequent_user_sentences(prepared_dialog):
@@ -268,9 +274,9 @@ def test_phrases_are_the_most_frequent_user_sentences(prepared_dialog):
             for each in said
             if each["speaker"] == "user" and each["text"] != "<SILENCE>"
         )
-        counts.update(map(dataset.world.template, users))
+        counts.update(map(dataset.domain.template, users))
     phrases = dataset.phrases(5)
-    assert [counts[dataset.world.template(text)] for text in phrases] == sorted(counts.values())[
+    assert [counts[dataset.domain.template(text)] for text in phrases] == sorted(counts.values())[
         :-6:-1
     ]
-    assert len(set(map(dataset.world.template, phrases))) == 5
+    assert len(set(map(dataset.domain.template, phrases))) == 5

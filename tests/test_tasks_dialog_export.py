@@ -17,7 +17,7 @@ from colloquy.engine.run import EXAMPLES
 from colloquy.engine.train import start
 from colloquy.serving.models import open_model
 from colloquy.tasks import TASKS
-from colloquy.tasks.dialog.data import World
+from colloquy.tasks.dialog.data import Domain
 from colloquy.tasks.dialog.export import DialogText
 from colloquy.tasks.dialog.predictor import DialogPredictor
 
@@ -77,8 +77,8 @@ def test_the_model_that_export_loaded_and_freed_of_cudnn_is_exported(trained_dia
 
 @pytest.mark.parametrize("max_words", [5, 11])
 def test_sentences_become_what_the_predictor_makes_of_them(max_words):
-    world = World(Vocabulary(WORDS), ["hello"], [], ENTITIES)
-    text, reader = DialogText(world, max_words), object.__new__(DialogPredictor)  # without a run
+    domain = Domain(Vocabulary(WORDS), ["hello"], [], ENTITIES)
+    text, reader = DialogText(domain, max_words), object.__new__(DialogPredictor)  # without a run
     reader.config, reader._known = types.SimpleNamespace(max_words=max_words), set(WORDS[2:])
     for of_user in (True, False):
         words = text.split(tf.constant(SENTENCES), tf.fill((len(SENTENCES),), of_user))
@@ -87,7 +87,7 @@ def test_sentences_become_what_the_predictor_makes_of_them(max_words):
         ]
         assert [[word.decode() for word in row if word] for row in words.numpy()] == expected
         ids, typed, entities = (part.numpy() for part in text.encode(words))
-        encoded = world.encode(expected)
+        encoded = domain.encode(expected)
         for found, plain in ((ids, encoded.words), (typed, encoded.typed_words)):
             np.testing.assert_array_equal(found, plain.padded(range(len(SENTENCES)), max_words))
         assert [set(row) - {0} for row in entities] == [
@@ -100,38 +100,38 @@ def test_sentences_become_what_the_predictor_makes_of_them(max_words):
 
 def instances_of(run):
     """The conversations of dev in front of each answer, and some that people may write."""
-    dataset, world, found = dialog.dataset_of(run), World.load(run.path), []
+    dataset, domain, found = dialog.dataset_of(run), Domain.load(run.path), []
     split = dataset.splits["dev"]
     for each in split.dialogs[:3]:
         said = dataset.conversation(split, each)
         found += [{"history": said[: turn + 1]} for turn in each["turns"]]
     said = [
         {"speaker": "user", "text": "Hello, XYZZY!"},
-        {"speaker": "bot", "text": world.candidates[5]},
+        {"speaker": "bot", "text": domain.candidates[5]},
     ]
     pizza = {"speaker": "user", "text": "a  Pizza place in Pellwick, please, cheap."}
-    call = next(text for text in world.candidates if text.startswith("api_call pizza pellwick"))
+    call = next(text for text in domain.candidates if text.startswith("api_call pizza pellwick"))
     called = [pizza, {"speaker": "bot", "text": call}]
     found += [
         # after the bot: silence
-        {"history": said, "facts": [" ".join(fact) for fact in world.knowledge[:3]]},
+        {"history": said, "facts": [" ".join(fact) for fact in domain.knowledge[:3]]},
         {
             "history": [*said, {"speaker": "user", "text": "a  Pizza place, please."}],
             "facts": FACTS,
         },
         # the mask allows an offer only if the facts come after
-        {"history": called, "facts": world.search(call)},
-        {"history": [*called, {"speaker": "user", "text": ""}], "facts": world.search(call)},
+        {"history": called, "facts": domain.search(call)},
+        {"history": [*called, {"speaker": "user", "text": ""}], "facts": domain.search(call)},
         {
             "history": [
                 pizza,
-                {"speaker": "bot", "text": world.puzzled},
+                {"speaker": "bot", "text": domain.fallback_response},
                 {"speaker": "user", "text": "cheap !"},
             ]
         },
         {"history": [{"speaker": "user", "text": "XYZZY !"}]},
         {"history": [pizza], "facts": [""]},  # an empty fact counts as none
-        {"history": [{"speaker": "user", "text": ""}], "candidates": world.candidates[7:10]},
+        {"history": [{"speaker": "user", "text": ""}], "candidates": domain.candidates[7:10]},
     ]
     return found
 

@@ -11,7 +11,7 @@ from colloquy.engine.chat import Note
 from colloquy.engine.train import start
 from colloquy.tasks import TASKS
 from colloquy.tasks.dialog.chat import SHOWN, DialogChat
-from colloquy.tasks.dialog.data import World
+from colloquy.tasks.dialog.data import Domain
 from colloquy.tasks.dialog.scoring import predict
 
 dialog = TASKS["dialog"]
@@ -34,7 +34,7 @@ def predictor(trained_dialog):
 )
 def test_words_are_read_without_capitals_and_punctuation(predictor, text, words, unknown):
     assert {"pancake", "hello"} <= set(
-        predictor.world.vocabulary.words
+        predictor.domain.vocabulary.words
     ) and predictor.config.max_words == 32
     assert predictor.read(text) == words and predictor.unknown(words) == unknown
 
@@ -52,11 +52,11 @@ def test_each_turn_is_answered_as_the_model_does_in_a_batch(
         said = dataset.conversation(split, each)
         histories += [said[: turn + 1] for turn in each["turns"]]
     found = predictor.predict(
-        [{"history": said, "candidates": predictor.world.candidates} for said in histories]
+        [{"history": said, "candidates": predictor.domain.candidates} for said in histories]
     )
     expected = predict(predictor.model, split)
     assert [each["response"] for each in found] == [
-        predictor.world.candidates[number] for number in expected
+        predictor.domain.candidates[number] for number in expected
     ]
     assert bool(predictor.explain({"history": histories[-1]})["attention"]) == (model == "memma")
 
@@ -64,7 +64,7 @@ def test_each_turn_is_answered_as_the_model_does_in_a_batch(
 def test_memories_are_the_sentences_before_the_last_one_and_the_facts(predictor):
     said = [
         USER,
-        {"speaker": "bot", "text": predictor.world.candidates[3]},
+        {"speaker": "bot", "text": predictor.domain.candidates[3]},
         {"speaker": "user", "text": "thai please"},
     ]
     found = predictor.explain({"history": said, "facts": ["prezzo R_cuisine thai"]})
@@ -100,7 +100,7 @@ def says(chat, monkeypatch, *answers):
     inputs that it gets.
     """
     monkeypatch.setattr(chat.predictor, "mask", None)
-    left = [chat.predictor.world.candidates.index(answer) for answer in answers]
+    left = [chat.predictor.domain.candidates.index(answer) for answer in answers]
     read, predict = [], chat.predictor.with_attention.predict_on_batch
 
     def preferring(inputs):
@@ -117,7 +117,7 @@ def says(chat, monkeypatch, *answers):
 def test_unknown_words_are_named_and_nothing_is_understood_where_all_are(chat):
     note, answer, *_ = chat.reply("Xyzzy PANCAKE?")
     assert note.startswith("[Unknown words: xyzzy. /help") and isinstance(note, Note)
-    assert answer in chat.predictor.world.candidates
+    assert answer in chat.predictor.domain.candidates
     assert chat.said[:2] == [
         {"speaker": "user", "text": "Xyzzy PANCAKE?"},
         {"speaker": "bot", "text": answer},
@@ -130,7 +130,7 @@ def test_unknown_words_are_named_and_nothing_is_understood_where_all_are(chat):
 
 def test_an_empty_line_is_silence(chat, monkeypatch):
     other = next(
-        text for text in chat.predictor.world.candidates if text.startswith("you are welcome")
+        text for text in chat.predictor.domain.candidates if text.startswith("you are welcome")
     )
     says(chat, monkeypatch, other)
     assert list(chat.reply("")) == [other]
@@ -157,16 +157,16 @@ def test_help_lists_values_and_phrases(chat):
 
 
 def test_a_call_brings_its_facts_into_memory(chat, monkeypatch):
-    world = chat.predictor.world
+    domain = chat.predictor.domain
     has = {
         relation: value
-        for name, relation, value in world.knowledge
-        if name == world.knowledge[0][0]
+        for name, relation, value in domain.knowledge
+        if name == domain.knowledge[0][0]
     }
     call = f"api_call {has['R_cuisine']} {has['R_location']} {has['R_price']}"
-    other = next(text for text in world.candidates if text.startswith("you are welcome"))
+    other = next(text for text in domain.candidates if text.startswith("you are welcome"))
     read = says(chat, monkeypatch, call, other)
-    facts = world.search(call)
+    facts = domain.search(call)
     said = f"a {has['R_price']} {has['R_cuisine']} place in {has['R_location']} ."
     assert list(chat.reply(said)) == [call, f"[{len(facts)} facts]", other]
     assert [sentence["text"] for sentence in chat.said] == [said, call, *facts, "", other]
@@ -183,8 +183,8 @@ def test_a_call_brings_its_facts_into_memory(chat, monkeypatch):
 
 
 def test_a_call_that_finds_nothing_is_not_made_again(chat, monkeypatch):
-    monkeypatch.setattr(World, "search", lambda world, call: ["api_call no result"])
-    call = next(text for text in chat.predictor.world.candidates if text.startswith("api_call"))
+    monkeypatch.setattr(Domain, "search", lambda domain, call: ["api_call no result"])
+    call = next(text for text in chat.predictor.domain.candidates if text.startswith("api_call"))
     says(chat, monkeypatch, *[call] * 20)
     # the second time it waits for the user
     assert list(chat.reply("hello")) == [call, "[no result]", call]
@@ -193,7 +193,7 @@ def test_a_call_that_finds_nothing_is_not_made_again(chat, monkeypatch):
 
 def test_attention_shows_the_memories_with_the_largest_weights(chat, monkeypatch):
     assert chat.explain() == "Say something first."
-    others = [text for text in chat.predictor.world.candidates if not text.startswith("api_call")][
+    others = [text for text in chat.predictor.domain.candidates if not text.startswith("api_call")][
         :7
     ]
     says(chat, monkeypatch, *others, *others[-1:] * 3)

@@ -146,13 +146,13 @@ def test_prepare_writes_the_world(source, tmp_path):
     value = "thai\x85\u2028\x0b\x1cfood"  # odd characters are read again
     edit(source / "dialog-babi-kb-all.txt", "R_cuisine\tgreek", f"R_cuisine\t{value}")
     run(source, tmp_path / "out")
-    world = load_dataset(tmp_path / "out" / "task1").world
-    assert world.candidates == FILES["dialog-babi-candidates.txt"].replace("1 ", "").splitlines()
+    domain = load_dataset(tmp_path / "out" / "task1").domain
+    assert domain.candidates == FILES["dialog-babi-candidates.txt"].replace("1 ", "").splitlines()
     facts = (source / "dialog-babi-kb-all.txt").read_text().replace("\t", " ")[:-1].split("\n")
-    assert [" ".join(fact) for fact in world.knowledge] == [
+    assert [" ".join(fact) for fact in domain.knowledge] == [
         fact.removeprefix("1 ") for fact in facts
     ]
-    assert world.entities == [
+    assert domain.entities == [
         *((name, "cuisine", "knowledge") for name in ("basque", "thai", value)),
         *((name, "location", "knowledge") for name in ("oslo", "rome")),
         *(

@@ -15,7 +15,7 @@ from colloquy.metrics.dialog import dialog_metrics, nearest_neighbour, tfidf_mat
 from colloquy.models import MODELS
 from colloquy.tasks import TASKS
 from colloquy.tasks.dialog import scoring
-from colloquy.tasks.dialog.data import World, load_dataset
+from colloquy.tasks.dialog.data import Domain, load_dataset
 from colloquy.tasks.dialog.scoring import (
     BREAKDOWNS,
     margin_loss,
@@ -86,7 +86,7 @@ def test_predict_takes_the_best_candidate_of_each_turn(sample, batch_size):
     split = sample.splits["dev"]
     settings = {"embedding_dim": 6, "heads": 2, "hops": 1, "match_types": True, "positions": "none"}
     model = MODELS["memma"].build(configured(sample, settings))
-    sample.world.put_into(model)
+    sample.domain.put_into(model)
     randomised(model, 5, 0.7)
     expected = []
     for row, sentences in enumerate(split.dialogs):
@@ -128,9 +128,9 @@ def test_metrics_are_means_over_the_managers():
 
 
 def test_baselines_and_upper_bounds_are_those_of_the_texts(sample):
-    world, train, test = sample.world, sample.splits["train"], sample.splits["test"]
-    types = {name: f"{{{type}}}" for name, type, source in world.entities if source == "knowledge"}
-    form = [" ".join(types.get(word, word) for word in text.split()) for text in world.candidates]
+    domain, train, test = sample.domain, sample.splits["train"], sample.splits["test"]
+    types = {name: f"{{{type}}}" for name, type, source in domain.entities if source == "knowledge"}
+    form = [" ".join(types.get(word, word) for word in text.split()) for text in domain.candidates]
     forms, contexts, inputs = {form[answer] for answer in train.answers}, [], []
     for split in (train, test):
         for row in split.dialogs:
@@ -141,14 +141,14 @@ def test_baselines_and_upper_bounds_are_those_of_the_texts(sample):
     contexts = contexts[first:]
     seen = np.isin(test.answers, train.answers)
     typed = [
-        form[answer] in forms and (types.keys() & world.candidates[answer].split()) <= set(said)
+        form[answer] in forms and (types.keys() & domain.candidates[answer].split()) <= set(said)
         for answer, said in zip(test.answers, contexts, strict=True)
     ]
     # those of train alone, each once
     sentences = {id for row in train.dialogs for id in row["sentences"]}
     documents = train.sentences.words.lists(sorted(sentences))
-    candidates = [world.vocabulary.encode(text.split()) for text in world.candidates]
-    match = tfidf_match(documents, map(world.vocabulary.encode, contexts), candidates)
+    candidates = [domain.vocabulary.encode(text.split()) for text in domain.candidates]
+    match = tfidf_match(documents, map(domain.vocabulary.encode, contexts), candidates)
     expected = {
         "TF-IDF match": match,
         "nearest neighbour": nearest_neighbour(inputs[:first], train.answers, inputs[first:]),
@@ -188,8 +188,8 @@ def dataset():
         ),
     }
     entities = [(name, type, "knowledge") for name, type in TYPES.items()]
-    world = World(Vocabulary(("_EOS_", "_UNK_", *words)), CANDIDATES, [], entities)
-    return types.SimpleNamespace(splits=splits, world=world)
+    domain = Domain(Vocabulary(("_EOS_", "_UNK_", *words)), CANDIDATES, [], entities)
+    return types.SimpleNamespace(splits=splits, domain=domain)
 
 
 def test_groups_say_what_is_wrong(dataset):
@@ -247,18 +247,18 @@ def test_rare_templates_are_one_group_and_long_dialogs_another(dataset, monkeypa
 
 def test_the_dataset_decides_sizes(sample):
     config = configured(sample, {"hops": "2"})
-    world = sample.world
-    words = [len(text.split()) for text in world.candidates]
+    domain = sample.domain
+    words = [len(text.split()) for text in domain.candidates]
     longest = max(*words, *sample.splits["train"].sentences.words.lengths)
     expected = {
         "hops": 2,
-        "vocabulary_size": len(world.vocabulary.words),
+        "vocabulary_size": len(domain.vocabulary.words),
         "candidates": (477, sum(words)),
-        "entities": len(world.entities),
-        "types": len({type for _, type, _ in world.entities}),
-        "candidate_entities": (477, max(map(len, world.encoded_candidates.entities.lists()))),
-        "match_groups": world.match_groups[0].shape,
-        "match_candidates": world.match_groups[2].shape,
+        "entities": len(domain.entities),
+        "types": len({type for _, type, _ in domain.entities}),
+        "candidate_entities": (477, max(map(len, domain.encoded_candidates.entities.lists()))),
+        "match_groups": domain.match_groups[0].shape,
+        "match_candidates": domain.match_groups[2].shape,
         "max_words": 32,  # the next multiple of 16
     }
     assert {name: getattr(config, name) for name in expected} == expected and 16 < longest <= 32
@@ -308,9 +308,9 @@ def test_loss_is_the_one_that_the_settings_name():
 
 def test_a_run_keeps_its_world(sample, tmp_path):
     dialog.save_assets(sample, tmp_path)
-    assert World.load(tmp_path) == sample.world
+    assert Domain.load(tmp_path) == sample.domain
     assert {file.name for file in tmp_path.iterdir()} == {
-        *World.FILES,
+        *Domain.FILES,
         "action_mask.json",
         "phrases.txt",
     }

@@ -41,37 +41,39 @@ class Rules(Config):
     """Templates after which users are mostly silent."""
 
 
-def state_model(world):
-    """`layers.dialog_state.DialogState` of a `tasks.dialog.data.World`, from a dict of the arrays
+def state_model(domain):
+    """`layers.dialog_state.DialogState` of a `tasks.dialog.data.Domain`, from a dict of the arrays
     `READS`.
     """
     shapes = {name: (None, None) if name == "entities" else (None,) for name in READS}
     inputs = {name: keras.Input(shape, dtype="int32", name=name) for name, shape in shapes.items()}
-    state = DialogState(len(world.types), len(world.entities), len(world.candidates))
+    state = DialogState(len(domain.types), len(domain.entities), len(domain.candidates))
     model = keras.Model(inputs, state(**inputs))
-    state.set_weights(world.state_tables)
+    state.set_weights(domain.state_tables)
     return model
 
 
 class ActionMask(keras.Model):
     """Finds the candidates that may follow a conversation, by `Rules`; a `LookupError` if they do
-    not fit the world.
+    not fit the domain.
 
     From a dict of the arrays `READS`, returns the candidates that may be given at each turn, bool
     `(B, T, C)`.
     """
 
-    def __init__(self, world, rules):
+    def __init__(self, domain, rules):
         super().__init__()
-        self.state_of = state_model(world)
-        self.entities_CK = world.candidate_entities
+        self.state_of = state_model(domain)
+        self.entities_CK = domain.candidate_entities
         numbers = {template: number for number, template in enumerate(rules.templates)}
-        template_C = np.array([numbers.get(world.template(text), -1) for text in world.candidates])
+        template_C = np.array(
+            [numbers.get(domain.template(text), -1) for text in domain.candidates]
+        )
         # the last: templates that train lacks
         shown_QL = np.zeros((len(rules.states), len(numbers) + 1), bool)
         for row, shown in zip(shown_QL, rules.states.values(), strict=True):
             row[shown] = True
-        names, types = [*world.types, *FLAGS], [None, *(type for _, type, _ in world.entities)]
+        names, types = [*domain.types, *FLAGS], [None, *(type for _, type, _ in domain.entities)]
         self.shown_QC = shown_QL[:, template_C]
         self.sign_QS = np.full((len(rules.states), len(names)), -1.0, np.float32)
         for sign_S, state in zip(self.sign_QS, rules.states, strict=True):
@@ -100,23 +102,23 @@ class ActionMask(keras.Model):
         return allowed
 
 
-def load_mask(path, world):
-    """The `ActionMask` of a run, `None` if it has none; a file that does not fit the world is a
+def load_mask(path, domain):
+    """The `ActionMask` of a run, `None` if it has none; a file that does not fit the domain is a
     `UserError`.
     """
     file = path / FILE
     if not file.is_file():
         return None
     with checked(file, "rules that training learnt for this run"):
-        return ActionMask(world, Rules.model_validate(read_json(file)))
+        return ActionMask(domain, Rules.model_validate(read_json(file)))
 
 
-def learn(world, split, batch_size=32):
+def learn(domain, split, batch_size=32):
     """Learns the `Rules` from a `tasks.dialog.data.DialogSplit`, train."""
-    state_of, entities = state_model(world), world.encoded_candidates.entities.lists()
-    names, types = [*world.types, *FLAGS], [type for _, type, _ in world.entities]
+    state_of, entities = state_model(domain), domain.encoded_candidates.entities.lists()
+    names, types = [*domain.types, *FLAGS], [type for _, type, _ in domain.entities]
     templates, template_C = np.unique(
-        [world.template(text) for text in world.candidates], return_inverse=True
+        [domain.template(text) for text in domain.candidates], return_inverse=True
     )
     states, conditions = collections.defaultdict(set), [{} for _ in templates]
     silences, silent = np.zeros(len(templates), int), names.index("silent")

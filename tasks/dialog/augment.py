@@ -98,7 +98,7 @@ def augment(dialogs, search, rng):
     of task 6 lack.
 
     Dialogs are lists of `(speaker, text)`; `search` finds the facts of an `api_call`, see
-    `tasks.dialog.data.World.search`; `rng` is a `random.Random`.
+    `tasks.dialog.data.Domain.search`; `rng` is a `random.Random`.
     """
 
     def words_of_calls(said):

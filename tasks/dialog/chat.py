@@ -20,7 +20,8 @@ class DialogChat(Chat):
     def help(self):
         """Values that a search accepts, and frequent sentences of users."""
         lines = [
-            f"{type:15} {listed(values)}" for type, values in self.predictor.world.searched.items()
+            f"{type:15} {listed(values)}"
+            for type, values in self.predictor.domain.slot_values.items()
         ]
         if self.predictor.phrases:
             lines += ["People say, for example:", *self.predictor.phrases]

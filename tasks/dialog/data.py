@@ -1,4 +1,4 @@
-"""A prepared dialog dataset: the world of its bot, and batches of whole dialogs.
+"""A prepared dialog dataset: the domain of its bot, and batches of whole dialogs.
 
 A sentence is stored, sent and encoded once for all turns that remember it, and once for all dialogs
 of a batch.
@@ -54,7 +54,7 @@ class Sentences(NamedTuple):
     """Encoded sentences."""
 
     words: Sequences  # word ids
-    # the same, but the id of its type for an entity of an open type (`World`), then zeros
+    # the same, but the id of its type for an entity of an open type (`Domain`), then zeros
     typed_words: Sequences
     entities: Sequences  # entities that a sentence mentions, in its order, counted from 1
     # candidates of the same words, from 1; 0: none; -1: `SILENCE`; int32 `(S,)`
@@ -88,7 +88,7 @@ class DialogSplit:
         Args:
             rows: Numbers of dialogs, int `(B,)`.
             names: Inputs to make.
-            entities: Number of entities in the world, E.
+            entities: Number of entities in the domain, E.
             length_multiple: Sizes are rounded up to it.
 
         Returns:
@@ -131,11 +131,11 @@ class DialogSplit:
         return {name: inputs[name] for name in names}, padded("answers", NONE)
 
 
-# === The world ===
+# === The domain ===
 
 
 @dataclasses.dataclass(frozen=True)
-class World:
+class Domain:
     """Words, responses and entities that a bot knows.
 
     A type of entities is *open* if it has more than 8 values: places, cuisines, restaurants, phone
@@ -159,10 +159,10 @@ class World:
         knowledge, entities = (_read_triples(path / name) for name in (KNOWLEDGE, ENTITIES))
         if any(name.count("_") > MAX_PARTS for name, _, _ in entities):
             raise UserError(f"{path / ENTITIES}: expected names of at most {MAX_PARTS} parts")
-        world = cls(read_vocabulary(path / VOCABULARY), candidates, knowledge, entities)
+        domain = cls(read_vocabulary(path / VOCABULARY), candidates, knowledge, entities)
         with checked(path / CANDIDATES, "candidates of similar lengths"):
-            _ = world.required_fields
-        return world
+            _ = domain.required_fields
+        return domain
 
     @functools.cached_property
     def types(self):
@@ -180,18 +180,18 @@ class World:
         return {type: id for id, type in ids if counts[type] > CLOSED}
 
     @functools.cached_property
-    def surfaces(self):
+    def surface_forms(self):
         """`{words: numbers of entities}`: each name as one word and with spaces for `_`."""
-        surfaces = {}
+        surface_forms = {}
         for number, (name, _, _) in enumerate(self.entities):
             for words in {(name,), tuple(name.split("_"))}:
-                surfaces.setdefault(words, []).append(number)
-        return surfaces
+                surface_forms.setdefault(words, []).append(number)
+        return surface_forms
 
     @functools.cached_property
     def longest(self):
         """Words of the longest name."""
-        return max(map(len, self.surfaces), default=1)
+        return max(map(len, self.surface_forms), default=1)
 
     def link(self, words):
         """Splits words into pairs `(words, entities)`: the longest name at each word, or one word
@@ -200,8 +200,10 @@ class World:
         start, parts = 0, []
         while start < len(words):
             ends = range(min(start + self.longest, len(words)), start + 1, -1)
-            end = next((end for end in ends if tuple(words[start:end]) in self.surfaces), start + 1)
-            parts.append((words[start:end], self.surfaces.get(tuple(words[start:end]), [])))
+            end = next(
+                (end for end in ends if tuple(words[start:end]) in self.surface_forms), start + 1
+            )
+            parts.append((words[start:end], self.surface_forms.get(tuple(words[start:end]), [])))
             start = end
         return parts
 
@@ -242,7 +244,7 @@ class World:
         return {text: number for number, text in enumerate(self.candidates)}
 
     @functools.cached_property
-    def searched(self):
+    def slot_values(self):
         """`{type: values}` that calls name, sorted."""
         lists = zip(self.candidates, self.encoded_candidates.entities.lists(), strict=True)
         found = {
@@ -257,9 +259,9 @@ class World:
         }
 
     @functools.cached_property
-    def puzzled(self):
+    def fallback_response(self):
         """The response if no candidate is allowed."""
-        known = "; ".join(f"{type}: {listed(values)}" for type, values in self.searched.items())
+        known = "; ".join(f"{type}: {listed(values)}" for type, values in self.slot_values.items())
         return f"sorry, i did not understand, or found nothing. i know {known}"
 
     @functools.cached_property
@@ -306,7 +308,7 @@ class World:
         known = [owners[name] for name, _, _ in self.entities]
         tables = (
             [text.startswith(CALL) for text in self.candidates],
-            [0, *(self.types.index(type) + 1 if type in self.searched else 0 for type in types)],
+            [0, *(self.types.index(type) + 1 if type in self.slot_values else 0 for type in types)],
             [0, *(id if type == RESTAURANT else 0 for id, type in enumerate(types, 1))],
             [0, *(min(each) if len(each) == 1 else 0 for each in known)],
         )
@@ -350,11 +352,11 @@ class World:
 class DialogDataset(Dataset):
     """A prepared directory with a `DialogSplit` for each of `tasks.dialog.prepare.SPLITS`."""
 
-    world: World
+    domain: Domain
 
     @property
     def vocabulary(self):
-        return self.world.vocabulary
+        return self.domain.vocabulary
 
     def conversation(self, split, dialog):
         """The sentences of a split's dialog, `{"speaker", "text"}` each."""
@@ -374,7 +376,7 @@ class DialogDataset(Dataset):
             self.conversation(split, dialog) for dialog in split.dialogs
         ):
             if said["speaker"] == "user" and said["text"] != SILENCE:
-                by_template[self.world.template(said["text"])].append(said["text"])
+                by_template[self.domain.template(said["text"])].append(said["text"])
         return [texts[0] for texts in sorted(by_template.values(), key=len, reverse=True)[:count]]
 
 
@@ -389,16 +391,16 @@ def load_dataset(path):
     path = pathlib.Path(path)
     if not (path / METADATA).is_file() and (path / "task1" / METADATA).is_file():
         raise UserError(f"{path} holds several tasks: give one of them, such as {path / 'task1'}")
-    metadata = read_metadata(path, "dialog")
-    world, data = World.load(path), pickles.load(path / DIALOGS)
+    facts = read_facts(path, "dialog")
+    domain, data = Domain.load(path), pickles.load(path / DIALOGS)
     with checked(path / DIALOGS, "what prepare.py writes for these words and candidates"):
-        words = dict(enumerate(world.vocabulary.words, 1))
+        words = dict(enumerate(domain.vocabulary.words, 1))
         ids = Sequences.of(data["sentences"]).lists()
-        sentences = world.encode([[words[id] for id in sentence] for sentence in ids])
+        sentences = domain.encode([[words[id] for id in sentence] for sentence in ids])
         splits = {name: DialogSplit(sentences, data["splits"].get(name, [])) for name in SPLITS}
         for dialog in itertools.chain.from_iterable(split.dialogs for split in splits.values()):
-            _check(dialog, len(ids), len(world.candidates))
-    return DialogDataset(path, metadata["name"], splits, world)
+            _check(dialog, len(ids), len(domain.candidates))
+    return DialogDataset(path, facts["name"], splits, domain)
 
 
 def _check(dialog, sentences, candidates):

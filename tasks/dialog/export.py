@@ -20,25 +20,25 @@ SPACE = r"[\x{1C}-\x{1F}\x{85}\p{Z}]+"  # white space of str.split, without ASCI
 
 
 class DialogText:
-    """The graph's version of `DialogPredictor.read` and `World.encode`.
+    """The graph's version of `DialogPredictor.read` and `Domain.encode`.
 
-    A surface is a way to write an entity, see `World.surfaces`; they are counted from 1, and 0
+    A surface is a way to write an entity, see `Domain.surface_forms`; they are counted from 1, and 0
     means no surface.
     """
 
-    def __init__(self, world, max_words):
-        self.words, self.unknown = WordIds(world.vocabulary), world.vocabulary.unk_id
-        self.max_words, self.longest = max_words, min(world.longest, max_words)
-        self.surfaces = _table(
-            {" ".join(words): number for number, words in enumerate(world.surfaces, 1)}, 0
+    def __init__(self, domain, max_words):
+        self.words, self.unknown = WordIds(domain.vocabulary), domain.vocabulary.unk_id
+        self.max_words, self.longest = max_words, min(domain.longest, max_words)
+        self.surface_forms = _table(
+            {" ".join(words): number for number, words in enumerate(domain.surface_forms, 1)}, 0
         )
-        self.lengths = tf.constant([1, *map(len, world.surfaces)])
-        found = world.surfaces.values()
+        self.lengths = tf.constant([1, *map(len, domain.surface_forms)])
+        found = domain.surface_forms.values()
         self.entities = tf.constant(
             stack([[], *([number + 1 for number in numbers] for numbers in found)])
         )
-        types = [world.entities[numbers[0]][1] for numbers in found]
-        self.types = tf.constant([0, *(world.open_types.get(type, 0) for type in types)])
+        types = [domain.entities[numbers[0]][1] for numbers in found]
+        self.types = tf.constant([0, *(domain.open_types.get(type, 0) for type in types)])
 
     def split(self, texts, of_user):
         """The words of texts `(S,)`, string `(S, W)`, padded with ""; of a user as
@@ -69,11 +69,11 @@ class DialogText:
         """The longest surface at each word, left to right: where it begins, and on all its words;
         int32 `(S, W)`.
         """
-        longest, joined = self.surfaces.lookup(words), words
+        longest, joined = self.surface_forms.lookup(words), words
         after = tf.pad(words, [[0, 0], [0, self.longest]])
         for n in range(1, self.longest):
             joined = tf.strings.join([joined, after[:, n : n + self.max_words]], " ")
-            longer = self.surfaces.lookup(joined)
+            longer = self.surface_forms.lookup(joined)
             longest = tf.where(longer > 0, longer, longest)
         left = cover = tf.zeros_like(longest[:, 0])
         begins, covers = [], []
@@ -90,16 +90,19 @@ class _Responder:
     """The endpoint `respond`, see `dialog_archive`."""
 
     def __init__(self, predictor):
-        world, self.config, self.mask = predictor.world, predictor.config, predictor.mask
+        domain, self.config, self.mask = predictor.domain, predictor.config, predictor.mask
         self.text, self.with_attention = (
-            DialogText(world, self.config.max_words),
+            DialogText(domain, self.config.max_words),
             predictor.with_attention,
         )
         self.opening = predictor.opening
-        self.texts, self.puzzled = tf.constant(world.candidates), world.puzzled
-        self.numbers = _table(world.numbers, -1)
+        self.texts, self.fallback_response = (
+            tf.constant(domain.candidates),
+            domain.fallback_response,
+        )
+        self.numbers = _table(domain.numbers, -1)
         self.speakers = _table({"": 0, **SPEAKERS}, -1)
-        found = [world.search(text) for text in world.candidates]
+        found = [domain.search(text) for text in domain.candidates]
         fact_number = {
             text: number
             for number, text in enumerate({text: 0 for texts in found for text in texts}, 1)
@@ -155,7 +158,7 @@ class _Responder:
         """
         if not self.opening:
             return history, speakers
-        real = (speakers != "") & (history != self.puzzled)
+        real = (speakers != "") & (history != self.fallback_response)
         first = real & (tf.cumsum(tf.cast(real, tf.int32), axis=1) == 1) & (speakers == "user")
         said = tf.strings.strip(tf.strings.regex_replace(history, SPACE, " "))
         begins = tf.reduce_any(first & (said != "") & (said != SILENCE), axis=1, keepdims=True)
@@ -182,7 +185,7 @@ class _Responder:
         scores = tf.gather(masked_softmax(logits, given | free), best, batch_dims=1)
         facts = tf.gather(self.fact_texts, tf.gather(self.found, first))
         return {
-            "response": tf.where(answered, texts[:, 0], self.puzzled),
+            "response": tf.where(answered, texts[:, 0], self.fallback_response),
             "best": texts,
             "scores": tf.where(real, scores, 0.0),
             "facts": tf.where(answered[:, None], facts, ""),
@@ -199,8 +202,8 @@ class _Responder:
         check = tf.debugging.assert_non_negative(
             who, "speakers must be user, bot, fact, or empty where filled up"
         )
-        (who,) = require([check], who)
-        who = tf.where(history == self.puzzled, 0, who)
+        (who,) = after([check], who)
+        who = tf.where(history == self.fallback_response, 0, who)
         end = tf.reduce_max(tf.where(who > 0, tf.range(M) + 1, 0), axis=1, keepdims=True)
         asks = (tf.range(M) == end - 1) & (who == user)
         silent = tf.where(tf.reduce_any(asks, axis=1, keepdims=True), 0, user)
@@ -265,8 +268,8 @@ def dialog_archive(predictor):
         _Responder(predictor),
         {"history": "BM", "speakers": "BM", "facts": "BF", "candidates": "BN"},
     )
-    tables = respond.text.words.table, respond.text.surfaces, respond.numbers, respond.speakers
-    return build_archive({"respond": (respond, inputs)}, [respond.with_attention, *tables])
+    tables = respond.text.words.table, respond.text.surface_forms, respond.numbers, respond.speakers
+    return archive_of({"respond": (respond, inputs)}, [respond.with_attention, *tables])
 
 
 def _table(numbers, default):

@@ -19,7 +19,7 @@ from colloquy.engine.predictor import Predictor, Size, attention_map, in_bracket
 from colloquy.engine.task import check_fields
 from colloquy.layers.dialog_state import READS
 from colloquy.tasks.dialog.action_mask import load_mask
-from colloquy.tasks.dialog.data import PHRASES, DialogSplit, World
+from colloquy.tasks.dialog.data import PHRASES, DialogSplit, Domain
 from colloquy.tasks.dialog.prepare import encode_dialog
 
 SIGNS = ".,;:!?\"'"  # punctuation around words
@@ -90,19 +90,22 @@ class DialogPredictor(Predictor):
         responses. They belong to the history of the next request."""
 
     def __init__(self, run, model=None):
-        self.world, self.model = World.load(run.path), run.load_model() if model is None else model
+        self.domain, self.model = (
+            Domain.load(run.path),
+            run.load_model() if model is None else model,
+        )
         self.config = self.model.config
-        check_fields(self.config, self.world.required_fields, run.path)
+        check_fields(self.config, self.domain.required_fields, run.path)
         self.with_attention = keras.Model(
             self.model.input, [self.model.output, *self.model.attention_weights]
         )
         if model is None:  # an export calls that of its model as a part of its own graph
             compile_for_all_sizes(self.with_attention)
-        self.mask = load_mask(run.path, self.world)
+        self.mask = load_mask(run.path, self.domain)
         phrases = run.path / PHRASES
-        self.knowledge = [" ".join(fact) for fact in self.world.knowledge]  # for the pages
+        self.knowledge = [" ".join(fact) for fact in self.domain.knowledge]  # for the pages
         self.phrases = [line for _, line in read_lines(phrases, None)] if phrases.is_file() else []
-        self._known = {SILENCE, *self.world.vocabulary.words} - set(SPECIALS)
+        self._known = {SILENCE, *self.domain.vocabulary.words} - set(SPECIALS)
         examples = [
             self.valid(each["instance"], f"{run.path}, {each['title']}") for each in run.examples()
         ]
@@ -138,7 +141,7 @@ class DialogPredictor(Predictor):
 
     def check(self, instance):
         for text in instance.candidates:
-            if text not in self.world.numbers:
+            if text not in self.domain.numbers:
                 raise UserError(
                     f"candidates: expected those that the bot knows. Received: {text!r}"
                 )
@@ -157,7 +160,7 @@ class DialogPredictor(Predictor):
     def show(self, instance):
         [[turn, *_]] = self._talk([instance])
         read = [
-            (speaker, in_brackets(text.split(), self.world.vocabulary))
+            (speaker, in_brackets(text.split(), self.domain.vocabulary))
             for speaker, text in turn.said
         ]
         return read, [(each.score, each.text) for each in turn.best]
@@ -175,7 +178,7 @@ class DialogPredictor(Predictor):
         for (speaker, text), (following, _) in itertools.pairwise([*lines, ("user", "")]):
             history.append((speaker, text))
             if speaker == following == "bot":
-                history += [*(("fact", fact) for fact in self.world.search(text)), ("user", "")]
+                history += [*(("fact", fact) for fact in self.domain.search(text)), ("user", "")]
         return {"history": [{"speaker": speaker, "text": text} for speaker, text in history]}
 
     def reply(self, answer):
@@ -240,20 +243,20 @@ class DialogPredictor(Predictor):
         ):
             return False
         return bool(
-            turn.facts or (self.mask and self.mask.continues_C[self.world.numbers[turn.response]])
+            turn.facts or (self.mask and self.mask.continues_C[self.domain.numbers[turn.response]])
         )
 
     def _turns(self, conversations, candidates):
         """The next `Turn` of each conversation; those without `candidates` choose from all that the
         mask allows.
         """
-        world, sentences, dialogs = self.world, {}, []
+        domain, sentences, dialogs = self.domain, {}, []
         for said in conversations:
             coded = encode_dialog(said, sentences)
             # the only turn is turn 0
             times = [time - coded["times"][-1] for time in coded["times"]]
             dialogs.append({**coded, "times": times, "turns": [len(said) - 1], "answers": [0]})
-        split = DialogSplit(world.encode([text.split() for text in sentences]), dialogs)
+        split = DialogSplit(domain.encode([text.split() for text in sentences]), dialogs)
         inputs, _ = split.collate(
             range(len(dialogs)), {*self.config.reads, *READS}, self.config.entities
         )
@@ -269,7 +272,7 @@ class DialogPredictor(Predictor):
         found = []
         for row, (said, given) in enumerate(zip(conversations, candidates, strict=True)):
             pool_C = np.isin(
-                np.arange(len(world.candidates)), [world.numbers[text] for text in given]
+                np.arange(len(domain.candidates)), [domain.numbers[text] for text in given]
             ) | (not given)
             scores_C = softmax(np.where(pool_C, logits[row, 0].astype(np.float64), -np.inf))
             understood = any(
@@ -278,10 +281,10 @@ class DialogPredictor(Predictor):
             may_C = pool_C if given else allowed[row] & understood
             order = np.argsort(-logits[row, 0], kind="stable")
             order = order[may_C[order]][:BEST]
-            best = [Candidate(text=world.candidates[i], score=float(scores_C[i])) for i in order]
-            response = best[0].text if best else world.puzzled
+            best = [Candidate(text=domain.candidates[i], score=float(scores_C[i])) for i in order]
+            response = best[0].text if best else domain.fallback_response
             weights = np.array([weights[row, :, 0, : len(said) - 1] for weights in hops])
-            found.append(Turn(list(said), best, response, world.search(response), weights))
+            found.append(Turn(list(said), best, response, domain.search(response), weights))
         return found
 
     def _conversation(self, instance):
@@ -289,7 +292,7 @@ class DialogPredictor(Predictor):
         said = [
             (each.speaker, each.text)
             for each in instance.history
-            if each.text != self.world.puzzled
+            if each.text != self.domain.fallback_response
         ]
         if said and said[0][0] == "user" and self.read(said[0][1]) != [SILENCE]:
             said = [*self.opening, *said]

@@ -192,7 +192,7 @@ def _statistics(encoded):
 
 
 def find_entities(knowledge, candidates):
-    """The entities of the world: distinct triples `(name, type, source)`, sorted within a source.
+    """The entities of the domain: distinct triples `(name, type, source)`, sorted within a source.
 
     `knowledge`: the values of a relation, whose type is the relation (`R_price` gives `price`).
     `subjects`: subjects of facts, of type `restaurant`. `calls`: words that the knowledge base

@@ -118,14 +118,14 @@ def baselines_and_upper_bounds(dataset, split):
     """Scores of two baselines, and upper bounds of models that repeat responses of train, or also
     fill in types.
     """
-    world, train, test = dataset.world, dataset.splits["train"], dataset.splits[split]
-    candidates = world.encoded_candidates.words.lists()
+    domain, train, test = dataset.domain, dataset.splits["train"], dataset.splits[split]
+    candidates = domain.encoded_candidates.words.lists()
     contexts, inputs = _contexts_and_inputs(test)
     _, train_inputs = _contexts_and_inputs(train)
     train_texts = train.sentences.words.lists(np.unique(train.fields["sentences"].flat()))
-    types = {name: type for name, type, source in world.entities if source == "knowledge"}
+    types = {name: type for name, type, source in domain.entities if source == "knowledge"}
     type_of = {
-        id: types[word] for id, word in enumerate(world.vocabulary.words, 1) if word in types
+        id: types[word] for id, word in enumerate(domain.vocabulary.words, 1) if word in types
     }
     seen = reachable_by_seen(train.answers, test.answers)
     typed = reachable_by_types(
@@ -164,13 +164,13 @@ def metrics_by_group(dataset, split, predicted, breakdowns):
     with the correct template, or the correct entities. `predicted` are the chosen candidates of a
     `DialogSplit`, int `(responses,)`.
     """
-    world, answers = dataset.world, split.answers
+    domain, answers = dataset.domain, split.answers
     texts, templates = (
-        np.array(world.candidates),
-        np.array([world.template(text) for text in world.candidates]),
+        np.array(domain.candidates),
+        np.array([domain.template(text) for text in domain.candidates]),
     )
     entities = np.array(
-        [str(sorted(numbers)) for numbers in world.encoded_candidates.entities.lists()]
+        [str(sorted(numbers)) for numbers in domain.encoded_candidates.entities.lists()]
     )
     parts = {"per_response": np.arange(len(texts)), "template": templates, "entities": entities}
     correct = {name: part[predicted] == part[answers] for name, part in parts.items()}

@@ -15,7 +15,7 @@ from colloquy.metrics.dialog import METRICS
 from colloquy.tasks.dialog import scoring
 from colloquy.tasks.dialog.action_mask import FILE as MASK
 from colloquy.tasks.dialog.action_mask import learn, load_mask
-from colloquy.tasks.dialog.data import PHRASES, World, load_dataset
+from colloquy.tasks.dialog.data import PHRASES, Domain, load_dataset
 from colloquy.tasks.dialog.predictor import DialogPredictor
 from colloquy.tasks.dialog.prepare import Settings, prepare
 from colloquy.tasks.dialog.training import Training
@@ -43,11 +43,11 @@ class DialogTask(task.Task):
         prepare("babi-dialog", directory / "raw", directory / "prepared", Settings(name="sample"))
 
     def save_assets(self, dataset, path):
-        """The files of its world, the action mask, and the most frequent sentences of users."""
-        for name in World.FILES:
+        """The files of its domain, the action mask, and the most frequent sentences of users."""
+        for name in Domain.FILES:
             shutil.copyfile(dataset.path / name, path / name)
         rules, phrases = (
-            learn(dataset.world, dataset.splits["train"]),
+            learn(dataset.domain, dataset.splits["train"]),
             (f"{each}\n" for each in dataset.phrases()),
         )
         for name, text in ((MASK, rules.model_dump_json()), (PHRASES, "".join(phrases))):
@@ -55,16 +55,16 @@ class DialogTask(task.Task):
                 file.write(text)
 
     def required_fields(self, dataset):
-        return dataset.world.required_fields
+        return dataset.domain.required_fields
 
     def optional_fields(self, dataset):
-        sentences = dataset.splits["train"].sentences, dataset.world.encoded_candidates
+        sentences = dataset.splits["train"].sentences, dataset.domain.encoded_candidates
         return {
             "max_words": round_up(max(int(each.words.lengths.max()) for each in sentences), WORDS)
         }
 
     def initialise(self, model, dataset, training):
-        dataset.world.put_into(model)
+        dataset.domain.put_into(model)
 
     def optimizer(self, training, steps, config=None):
         schedule = linear_decay(training.learning_rate, steps, training.decay)
@@ -108,7 +108,7 @@ class DialogTask(task.Task):
         nothing.
         """
         examples, mask = dataset.splits[split], None
-        if action_mask and not (mask := load_mask(run.path, dataset.world)):
+        if action_mask and not (mask := load_mask(run.path, dataset.domain)):
             raise UserError(f"{run.path} lacks {MASK}: it was trained by an older version")
         predicted = scoring.predict(
             model, examples, progress=progress, length_multiple=length_multiple, mask=mask
@@ -119,7 +119,7 @@ class DialogTask(task.Task):
             record["search"] = "action mask"
         if baselines:
             record |= scoring.baselines_and_upper_bounds(dataset, split)
-        texts = [*dataset.world.candidates, ""]  # the last, -1: no candidate was allowed
+        texts = [*dataset.domain.candidates, ""]  # the last, -1: no candidate was allowed
         rows = zip(examples.dialog + 1, predicted, examples.answers, strict=True)
         record["answers"] = (
             f"{number}\t{texts[said]}\t{texts[correct]}" for number, said, correct in rows
@@ -149,7 +149,7 @@ class DialogTask(task.Task):
         history = dataset.conversation(split, dialog)[: dialog["turns"][-1] + 1]
         return {
             "instance": {"history": history},
-            "expected": [dataset.world.candidates[dialog["answers"][-1]]],
+            "expected": [dataset.domain.candidates[dialog["answers"][-1]]],
         }
 
     def export_inputs(self, instance):
