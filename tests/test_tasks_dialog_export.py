@@ -1,6 +1,4 @@
-"""The exported dialog model: it reads sentences as the predictor does, and its answers are those of
-the run.
-"""
+"""The exported dialog model: it reads sentences as the predictor does, and answers as the run."""
 
 import types
 
@@ -8,47 +6,26 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from exported import answers_to_a_client
-from helpers import copy_of, ran
+from helpers import ran
 
-from colloquy.data.text_files import write_json
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine import export as exporting
-from colloquy.engine.run import EXAMPLES
 from colloquy.engine.train import start
-from colloquy.serving.models import open_model
 from colloquy.tasks import TASKS
 from colloquy.tasks.dialog.data import Domain
 from colloquy.tasks.dialog.export import DialogText
 from colloquy.tasks.dialog.predictor import DialogPredictor
 
 dialog = TASKS["dialog"]
-FACTS = ["red_lamp R_cuisine pizza", "red_lamp R_location pellwick"]
-WORDS = (
-    "_EOS_",
-    "_UNK_",
-    "<SILENCE>",
-    "Hello",
-    "hello",
-    "red",
-    "lamp",
-    "red_lamp",
-    "in",
-    "west",
-    "west_end",
-    "!",
-)
-ENTITIES = [
-    *((f"w{n}", "location", "knowledge") for n in range(9)),  # an open type
-    *(
-        ("west", "location", "knowledge"),
-        ("west_end_pier", "location", "knowledge"),
-        ("west_end", "location", "calls"),
-    ),
-    *(
-        ("cheap", "price", "knowledge"),
-        ("red_lamp", "restaurant", "subjects"),
-        ("lamp", "dish", "knowledge"),
-    ),
+WORDS = "_EOS_ _UNK_ <SILENCE> Hello hello red lamp red_lamp in west west_end !".split()
+ENTITIES = [(f"w{number}", "location", "knowledge") for number in range(9)]  # an open type
+ENTITIES += [
+    ("west", "location", "knowledge"),
+    ("west_end_pier", "location", "knowledge"),
+    ("west_end", "location", "calls"),
+    ("cheap", "price", "knowledge"),
+    ("red_lamp", "restaurant", "subjects"),
+    ("lamp", "dish", "knowledge"),
 ]
 SENTENCES = [
     "hello in the west end pier west",
@@ -63,217 +40,159 @@ SENTENCES = [
 ]
 
 
-def test_the_model_that_export_loaded_and_freed_of_cudnn_is_exported(trained_dialog, monkeypatch):
-    model = trained_dialog.load_model()
-    monkeypatch.setattr("colloquy.engine.run.Run.load_model", None)  # a second one cannot be loaded
-    predictor = DialogPredictor(trained_dialog, model)
-    # nothing is compiled
-    assert predictor.model is model and predictor.with_attention.predict_function is None
-    assert (
-        "respond"
-        in dialog.export_archive(trained_dialog, model, trained_dialog.vocabulary)._endpoint_names
-    )
-
-
+# 5 words are fewer than some sentences have.
 @pytest.mark.parametrize("max_words", [5, 11])
-def test_sentences_become_what_the_predictor_makes_of_them(max_words):
-    domain = Domain(Vocabulary(WORDS), ["hello"], [], ENTITIES)
-    text, reader = DialogText(domain, max_words), object.__new__(DialogPredictor)  # without a run
-    reader.config, reader._known = types.SimpleNamespace(max_words=max_words), set(WORDS[2:])
-    for of_user in (True, False):
-        words = text.split(tf.constant(SENTENCES), tf.fill((len(SENTENCES),), of_user))
-        expected = [
-            reader.read(each) if of_user else each.split()[:max_words] for each in SENTENCES
-        ]
-        assert [[word.decode() for word in row if word] for row in words.numpy()] == expected
-        ids, typed, entities = (part.numpy() for part in text.encode(words))
-        encoded = domain.encode(expected)
-        for found, plain in ((ids, encoded.words), (typed, encoded.typed_words)):
-            np.testing.assert_array_equal(found, plain.padded(range(len(SENTENCES)), max_words))
-        assert [set(row) - {0} for row in entities] == [
-            set(row) for row in encoded.entities.lists()
-        ]
+@pytest.mark.parametrize("is_user", [True, False])
+def test_sentences_become_what_the_predictor_makes_of_them(max_words, is_user):
+    domain = Domain(Vocabulary(tuple(WORDS)), ["hello"], [], ENTITIES)
+    text = DialogText(domain, max_words)
+    expected = [sentence.split()[:max_words] for sentence in SENTENCES]
+    if is_user:
+        config = types.SimpleNamespace(max_words=max_words)
+        reader = types.SimpleNamespace(config=config, _known=set(WORDS[2:]))
+        expected = [DialogPredictor.read(reader, sentence) for sentence in SENTENCES]
+
+    words = text.split(tf.constant(SENTENCES), tf.fill((len(SENTENCES),), is_user))
+    for row, expected_words in zip(words.numpy(), expected, strict=True):
+        assert [word.decode() for word in row if word] == expected_words
+
+    ids, typed_ids, entities = text.encode(words)
+    encoded = domain.encode(expected)
+    rows = range(len(SENTENCES))
+    np.testing.assert_array_equal(ids, encoded.words.padded(rows, max_words))
+    np.testing.assert_array_equal(typed_ids, encoded.typed_words.padded(rows, max_words))
+    for row, expected_entities in zip(entities.numpy(), encoded.entities.lists(), strict=True):
+        assert set(row) - {0} == set(expected_entities)
 
 
-# === Models ===
+# === Answers ===
 
 
-def instances_of(run):
-    """The conversations of dev in front of each answer, and some that people may write."""
-    dataset, domain, found = dialog.dataset_of(run), Domain.load(run.path), []
+def histories_of(run):
+    """Conversations of dev up to each answer, and some that people may write."""
+    dataset = dialog.dataset_of(run)
     split = dataset.splits["dev"]
-    for each in split.dialogs[:3]:
-        said = dataset.conversation(split, each)
-        found += [{"history": said[: turn + 1]} for turn in each["turns"]]
-    said = [
-        {"speaker": "user", "text": "Hello, XYZZY!"},
-        {"speaker": "bot", "text": domain.candidates[5]},
-    ]
-    pizza = {"speaker": "user", "text": "a  Pizza place in Pellwick, please, cheap."}
+    histories = []
+    for encoded in split.dialogs[:3]:
+        conversation = dataset.conversation(split, encoded)
+        histories += [conversation[: turn + 1] for turn in encoded["turns"]]
+
+    domain = dataset.domain
     call = next(text for text in domain.candidates if text.startswith("api_call pizza pellwick"))
+    pizza = {"speaker": "user", "text": "a  Pizza place in Pellwick, please, cheap."}
     called = [pizza, {"speaker": "bot", "text": call}]
-    found += [
-        # after the bot: silence
-        {"history": said, "facts": [" ".join(fact) for fact in domain.knowledge[:3]]},
-        {
-            "history": [*said, {"speaker": "user", "text": "a  Pizza place, please."}],
-            "facts": FACTS,
-        },
-        # the mask allows an offer only if the facts come after
-        {"history": called, "facts": domain.search(call)},
-        {"history": [*called, {"speaker": "user", "text": ""}], "facts": domain.search(call)},
-        {
-            "history": [
-                pizza,
-                {"speaker": "bot", "text": domain.fallback_response},
-                {"speaker": "user", "text": "cheap !"},
-            ]
-        },
-        {"history": [{"speaker": "user", "text": "XYZZY !"}]},
-        {"history": [pizza], "facts": [""]},  # an empty fact counts as none
-        {"history": [{"speaker": "user", "text": ""}], "candidates": domain.candidates[7:10]},
+    facts = [{"speaker": "fact", "text": text} for text in domain.search(call)]
+    silence = {"speaker": "user", "text": ""}
+    return [
+        *histories,
+        called,
+        [*called, *facts],
+        [*called, *facts, silence],
+        [{"speaker": "user", "text": "Hello, XYZZY!"}],
+        [{"speaker": "user", "text": "XYZZY !"}],
+        [silence],
     ]
-    return found
 
 
-def arrays_of(run):
-    """The same as the arrays of the endpoint, filled up with ""."""
-    rows = [dialog.export_inputs(instance) for instance in instances_of(run)]
-    arrays = {}
-    for name in rows[0]:
-        width = max(len(row[name][0]) for row in rows)
-        arrays[name] = np.array(
-            [row[name][0] + [""] * (width - len(row[name][0])) for row in rows], object
-        )
-    return arrays
+def inputs_of(histories):
+    """The inputs of the endpoint, padded with ""."""
+    longest = max(len(history) for history in histories)
+    inputs = {"history": [], "speakers": []}
+    for history in histories:
+        padding = [""] * (longest - len(history))
+        row = dialog.export_inputs({"history": history})
+        for name, texts in inputs.items():
+            texts.append(row[name][0] + padding)
+    return inputs
 
 
-def compare(run, answer):
-    """The predictor's answers beside those of the export."""
-    instances, predictor = instances_of(run), dialog.predictor(run)
-    for row, found in enumerate(predictor.predict(instances)):
-        assert answer["response"][row].decode() == found["response"]
-        for name in ("facts", "unknown"):
-            assert [text.decode() for text in answer[name][row] if text] == found[name]
-        assert answer["continues"][row] == (len(found["said"]) > 1)
-        texts = [text.decode() for text in answer["best"][row]]
-        assert texts == [each["text"] for each in found["best"]] + [""] * (5 - len(found["best"]))
-        scores = [each["score"] for each in found["best"]]
+def assert_answers_as_the_run(run, histories, outputs):
+    predictor = dialog.predictor(run)
+    answers = predictor.predict([{"history": history} for history in histories])
+    assert [answer["response"] for answer in answers].count(predictor.domain.fallback_response)
+    assert any(outputs["api_call"])
+    for row, answer in enumerate(answers):
+        best = [candidate["text"] for candidate in answer["best"]]
+        scores = [candidate["score"] for candidate in answer["best"]]
+        response = outputs["response"][row].decode()
+        is_call = response.startswith("api_call")
+        assert response == (best[0] if best else "")
+        assert outputs["api_call"][row].decode() == (response if is_call else "")
+        padding = 5 - len(best)
+        assert [text.decode() for text in outputs["best"][row]] == best + [""] * padding
         np.testing.assert_allclose(
-            answer["scores"][row], scores + [0.0] * (5 - len(scores)), rtol=1e-3, atol=1e-6
+            outputs["scores"][row], scores + [0.0] * padding, rtol=1e-3, atol=1e-6
         )
-    waits = np.flatnonzero(~answer["continues"]).tolist()  # else explain shows a later response
-    for row in {*waits[:3], *waits[-4:]}:
-        shown = predictor.explain(instances[row])["attention"]
-        said, facts = instances[row]["history"], instances[row].get("facts", [])
-        before = len(said) - (said[-1]["speaker"] == "user")
-        parts = (
-            answer["history_attention"][row, :, :before],
-            answer["facts_attention"][row, :, : len(facts)],
-        )
-        if shown:
-            found = np.concatenate(parts, axis=1).T
-            # without what the bot did not understand; the map also has an opening
-            found = found[found.any(axis=1)]
-            weights = np.array(shown[0]["weights"])
-            weights = weights[len(weights) - len(found) :]
-            np.testing.assert_allclose(found, weights, rtol=1e-3, atol=1e-6)
-        elif before + len(facts):
-            assert answer["history_attention"].shape[1] == 0
-        assert not answer["history_attention"][row, :, before:].any()
 
 
 def test_an_exported_run_answers_as_it_does_in_a_process_without_this_project(
     trained_dialog, tmp_path
 ):
     done = ran("export.py", f"--run={trained_dialog.path}", f"--out={tmp_path}/model")
-    calls = {
-        name: ("model", name, arrays_of(trained_dialog)) for name in ("respond", "serving_default")
-    }
+    histories = histories_of(trained_dialog)
+    inputs = {name: np.array(rows, object) for name, rows in inputs_of(histories).items()}
+    calls = {name: ("model", name, inputs) for name in ("respond", "serving_default")}
     answers = answers_to_a_client(tmp_path, {"model": f"{tmp_path}/model/1"}, calls, done.stdout)
-    compare(trained_dialog, answers["respond"])
-    open_model("bot", tmp_path / "model").warm_up()  # with empty texts
+    assert_answers_as_the_run(trained_dialog, histories, answers["respond"])
     np.testing.assert_array_equal(
         answers["serving_default"]["scores"], answers["respond"]["scores"]
     )
     [first, *_] = trained_dialog.examples()
-    found = dialog.predictor(trained_dialog).predict([first["instance"]])
-    assert answers["example"]["response"][0].decode() == found[0]["response"]
-
-
-def compare_export(run, path):
-    """Exports a run and compares its answers; returns the exported model."""
-    model = tf.saved_model.load(str(exporting.export(dialog, run, path)))
-    inputs = {name: tf.constant(texts, tf.string) for name, texts in arrays_of(run).items()}
-    compare(run, {name: value.numpy() for name, value in model.respond(**inputs).items()})
-    return model
+    [answer] = dialog.predictor(trained_dialog).predict([first["instance"]])
+    assert answers["example"]["response"][0].decode() == answer["response"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["entity-memma", "supervised-embeddings"])
-def test_models_with_entities_and_without_attention_too(name, prepared_dialog, tmp_path):
-    own = {"hops": 2, "heads": 2, "dialog_state": True} if name == "entity-memma" else {}
-    settings = {"embedding_dim": 8, "epochs": 1.0, **own}
-    compare_export(
-        start(dialog, name, prepared_dialog, tmp_path / "run", settings), tmp_path / "model"
-    )
-
-
-def test_a_bot_that_always_spoke_first_is_asked_as_if_it_had(
-    trained_dialog, tmp_path_factory, tmp_path
-):
-    run = copy_of(trained_dialog, tmp_path_factory)
-    # it allows no greeting after silence, which the sample lacks
-    (run.path / "action_mask.json").unlink()
-    first = {"speaker": "user", "text": "<SILENCE>"}
-    write_json(run.path / EXAMPLES, [{"title": "dev, dialog 1", "instance": {"history": [first]}}])
-    assert dialog.predictor(run).opening
-    model = compare_export(run, tmp_path / "model")
-    nothing = model.respond(**{name: tf.zeros([2, 0], tf.string) for name in arrays_of(run)})
-    assert nothing["response"].shape == (2,) and nothing["history_attention"].shape == (2, 2, 0)
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("entity-memma", {"hops": 2, "heads": 2, "dialog_state": True}),
+        ("supervised-embeddings", {}),
+    ],
+)
+def test_models_with_entities_and_without_attention_too(name, settings, prepared_dialog, tmp_path):
+    settings = {"embedding_dim": 8, "epochs": 1.0, **settings}
+    run = start(dialog, name, prepared_dialog, tmp_path / "run", settings)
+    model = tf.saved_model.load(str(exporting.export(dialog, run, tmp_path / "model")))
+    histories = histories_of(run)
+    inputs = {name: tf.constant(rows) for name, rows in inputs_of(histories).items()}
+    outputs = {name: value.numpy() for name, value in model.respond(**inputs).items()}
+    assert_answers_as_the_run(run, histories, outputs)
 
 
 # === Refusals ===
 
 
 @pytest.fixture(scope="module")
-def model(trained_dialog, tmp_path_factory):
+def respond(trained_dialog, tmp_path_factory):
     path = exporting.export(dialog, trained_dialog, tmp_path_factory.mktemp("exported") / "model")
-    return tf.saved_model.load(str(path)).signatures["respond"]
+    signature = tf.saved_model.load(str(path)).signatures["respond"]
+    return lambda **inputs: signature(**{n: tf.constant(v) for n, v in inputs.items()})
 
 
 @pytest.mark.parametrize(
-    ("changed", "message"),
+    ("history", "speakers", "message"),
     [
-        ({"speakers": [["cat"]]}, "speakers must be user, bot, fact"),
-        ({"speakers": [["user", "bot"]]}, "history and speakers must have one shape"),
-        ({"facts": [["a"], ["b"]]}, "equally many rows"),
-        ({"candidates": [["no such"]]}, "candidates must be responses that the bot knows"),
-        ({"history": ["hello"]}, "history_must_have_shape_B_M"),
+        ([["hello"]], [["cat"]], "speakers must be user, bot, fact"),
+        ([["hello"]], [["user", "bot"]], "history and speakers must have one shape"),
+        (["hello"], [["user"]], "history_must_have_shape_B_M"),
     ],
 )
-def test_what_is_wrong_is_said(model, changed, message):
-    inputs = {
-        "history": [["hello"]],
-        "speakers": [["user"]],
-        "facts": [[""]],
-        "candidates": [[""]],
-        **changed,
-    }
+def test_what_is_wrong_is_said(respond, history, speakers, message):
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
-        model(**{name: tf.constant(value) for name, value in inputs.items()})
+        respond(history=history, speakers=speakers)
 
 
-def test_bytes_that_are_no_utf_8_are_unknown_words(model):
-    def ask(word):
-        inputs = {
-            "history": b"hello " + word,
-            "speakers": "user",
-            "facts": b"a " + word,
-            "candidates": "",
-        }
-        return model(**{name: tf.constant([[text]]) for name, text in inputs.items()})
-
-    hostile, unknown = ask(b"\xff\xfe\xe2"), ask(b"xyzzy")
+def test_bytes_that_are_no_utf_8_are_unknown_words(respond):
+    speakers = [["fact", "user"]]
+    hostile = respond(history=[[b"a \xff\xfe\xe2", b"hello \xff\xfe\xe2"]], speakers=speakers)
+    unknown = respond(history=[[b"a xyzzy", b"hello xyzzy"]], speakers=speakers)
     np.testing.assert_array_equal(hostile["scores"], unknown["scores"])
     np.testing.assert_array_equal(hostile["best"], unknown["best"])
+
+
+def test_an_empty_history_is_silence(respond):
+    empty = tf.zeros([2, 0], tf.string)
+    outputs = respond(history=empty, speakers=empty)
+    silence = respond(history=[[""]], speakers=[["user"]])
+    np.testing.assert_allclose(outputs["scores"][1], silence["scores"][0], rtol=1e-5)

@@ -1,277 +1,287 @@
-"""The SavedModel of a dialog model, which takes conversations as strings and returns responses.
+"""The SavedModel of a dialog model: it takes conversations as strings and returns responses.
 
-Letters:  B dialogs   M sentences of the history   F facts   N given candidates   C candidates of
-    the bot   W words S all sentences of a batch   E entities   K responses
+Who calls it owns the database: looks up an `api_call` and appends the facts to the history.
+
+Shape suffixes:
+    B dialogs   M sentences of a history   S sentences of a batch   W words   E entities
+    C candidates   K best candidates
 """
 
-import keras
-import numpy as np
 import tensorflow as tf
 
 from colloquy.data.corpora.babi_dialog import SILENCE
 from colloquy.data.sequences import stack
 from colloquy.data.vocabulary import WordIds
-from colloquy.engine.export import build_archive, ensure_shape, require
-from colloquy.layers.masking import LOWEST, masked_softmax
+from colloquy.engine.export import after, archive_of, of_shape
+from colloquy.layers.masking import LOWEST
 from colloquy.tasks.dialog.predictor import BEST, SIGNS
-from colloquy.tasks.dialog.prepare import SPEAKERS
+from colloquy.tasks.dialog.prepare import CALL, SPEAKERS
 
 SPACE = r"[\x{1C}-\x{1F}\x{85}\p{Z}]+"  # white space of str.split, without ASCII's
+USER = SPEAKERS["user"]
 
 
-class DialogText:
-    """The graph's version of `DialogPredictor.read` and `Domain.encode`.
+def dialog_archive(predictor):
+    """Builds the archive of a `tasks.dialog.predictor.DialogPredictor`.
 
-    A surface is a way to write an entity, see `Domain.surface_forms`; they are counted from 1, and 0
-    means no surface.
+    Its endpoint `respond`, also `serving_default`:
+
+        history     string (B, M)   sentences, the oldest first; "" of a user is silence
+        speakers    string (B, M)   "user", "bot", "fact" (what a search found), or "" for padding
+     -> response    string (B,)     the best candidate that the action mask allows; "" if there is
+                                    none: the bot did not understand
+        api_call    string (B,)     the response if it is a search, otherwise ""
+        best        string (B, K)   at most five allowed candidates, the best first, then ""
+        scores      float32 (B, K)  their probabilities among all candidates
+
+    If the last sentence is not the user's, the user is silent. Where the bot always speaks first,
+    as in task 6, a history begins with the user's silence and the bot's greeting.
     """
-
-    def __init__(self, domain, max_words):
-        self.words, self.unknown = WordIds(domain.vocabulary), domain.vocabulary.unk_id
-        self.max_words, self.longest = max_words, min(domain.longest, max_words)
-        self.surface_forms = _table(
-            {" ".join(words): number for number, words in enumerate(domain.surface_forms, 1)}, 0
-        )
-        self.lengths = tf.constant([1, *map(len, domain.surface_forms)])
-        found = domain.surface_forms.values()
-        self.entities = tf.constant(
-            stack([[], *([number + 1 for number in numbers] for numbers in found)])
-        )
-        types = [domain.entities[numbers[0]][1] for numbers in found]
-        self.types = tf.constant([0, *(domain.open_types.get(type, 0) for type in types)])
-
-    def split(self, texts, of_user):
-        """The words of texts `(S,)`, string `(S, W)`, padded with ""; of a user as
-        `DialogPredictor.read` has them.
-        """
-        texts = tf.strings.regex_replace(texts, SPACE, " ")
-        texts = tf.where(of_user & (tf.strings.strip(texts) == ""), SILENCE, texts)
-        words = tf.strings.split(texts)[:, : self.max_words]
-        plain = words.flat_values
-        lower = tf.strings.lower(plain, encoding="utf-8")
-        bare = tf.strings.regex_replace(lower, f"^[{SIGNS}]+|[{SIGNS}]+$", "")
-        read = tf.where(bare == "", plain, bare)
-        for form in (bare, lower, plain):
-            read = tf.where(self.words(form) != self.unknown, form, read)
-        read = tf.where(tf.repeat(of_user, words.row_lengths()), read, plain)
-        return words.with_flat_values(read).to_tensor(shape=(None, self.max_words))
-
-    def encode(self, words):
-        """The model's `words` and `typed_words`, int32 `(S, W)`, and entities counted from 1, int32
-        `(S, .)`.
-        """
-        ids = tf.where(words == "", 0, self.words(words))
-        begin, cover = self._link(words)
-        typed_ids = tf.where(tf.gather(self.types, cover) > 0, tf.gather(self.types, begin), ids)
-        return ids, typed_ids, tf.reshape(tf.gather(self.entities, begin), (tf.shape(words)[0], -1))
-
-    def _link(self, words):
-        """The longest surface at each word, left to right: where it begins, and on all its words;
-        int32 `(S, W)`.
-        """
-        longest, joined = self.surface_forms.lookup(words), words
-        after = tf.pad(words, [[0, 0], [0, self.longest]])
-        for n in range(1, self.longest):
-            joined = tf.strings.join([joined, after[:, n : n + self.max_words]], " ")
-            longer = self.surface_forms.lookup(joined)
-            longest = tf.where(longer > 0, longer, longest)
-        left = cover = tf.zeros_like(longest[:, 0])
-        begins, covers = [], []
-        for surface in tf.unstack(longest, self.max_words, axis=1):
-            free = left == 0
-            cover = tf.where(free, surface, cover)
-            left = tf.where(free, tf.gather(self.lengths, surface), left) - 1
-            begins.append(tf.where(free, surface, 0))
-            covers.append(cover)
-        return tf.stack(begins, axis=1), tf.stack(covers, axis=1)
+    respond = _Responder(predictor)
+    tables = [
+        respond.text.ids_of_words.table,
+        respond.text.surface_forms,
+        respond.numbers,
+        respond.speaker_numbers,
+    ]
+    endpoints = {"respond": (respond, {"history": "BM", "speakers": "BM"})}
+    return archive_of(endpoints, [respond.model, *tables])
 
 
 class _Responder:
     """The endpoint `respond`, see `dialog_archive`."""
 
     def __init__(self, predictor):
-        domain, self.config, self.mask = predictor.domain, predictor.config, predictor.mask
-        self.text, self.with_attention = (
-            DialogText(domain, self.config.max_words),
-            predictor.with_attention,
-        )
-        self.opening = predictor.opening
-        self.texts, self.fallback_response = (
-            tf.constant(domain.candidates),
-            domain.fallback_response,
-        )
-        self.numbers = _table(domain.numbers, -1)
-        self.speakers = _table({"": 0, **SPEAKERS}, -1)
-        found = [domain.search(text) for text in domain.candidates]
-        fact_number = {
-            text: number
-            for number, text in enumerate({text: 0 for texts in found for text in texts}, 1)
-        }
-        self.fact_texts = tf.constant(["", *fact_number])
-        self.found = tf.constant(stack([[fact_number[text] for text in texts] for texts in found]))
-        self.continues = tf.constant(
-            self.mask.continues_C if self.mask else np.zeros(len(found), bool)
-        )
+        domain = predictor.domain
+        self.model = predictor.model
+        self.mask = predictor.mask
+        self.config = predictor.config
+        self.text = DialogText(domain, self.config.max_words)
+        self.candidates = tf.constant(domain.candidates)
+        self.numbers = _lookup_table(domain.numbers, default=-1)
+        self.speaker_numbers = _lookup_table({"": 0, **SPEAKERS}, default=-1)
 
-    def __call__(self, history, speakers, facts, candidates):
-        history, speakers = (
-            ensure_shape(history, "history", "BM"),
-            ensure_shape(speakers, "speakers", "BM"),
+    def __call__(self, history, speakers):
+        history_BM, speakers_BM = self._checked(history, speakers)
+        history_BM, speakers_BM, turn_B1 = _append_silence(history_BM, speakers_BM)
+        words_SW = self.text.split(
+            tf.reshape(history_BM, [-1]), tf.reshape(speakers_BM == USER, [-1])
         )
-        facts, candidates = (
-            ensure_shape(facts, "facts", "BF"),
-            ensure_shape(candidates, "candidates", "BN"),
-        )
-        (B, M), F = tf.unstack(tf.shape(history)), tf.shape(facts)[1]
-        rows, same = [tf.shape(facts)[0], tf.shape(candidates)[0]], tf.debugging.assert_equal
-        checks = [
-            same(tf.shape(history), tf.shape(speakers), "history and speakers must have one shape"),
-            same(rows, B, "history, facts and candidates must have equally many rows"),
-        ]
-        history, speakers, facts = require(checks, history, speakers, facts)
-        history, speakers = self.opened(history, speakers)
-        inputs, words, ids, place = self.inputs(history, speakers, facts)
+        inputs = self._encode(words_SW, speakers_BM, turn_B1)
+
         reads = {name: inputs[name] for name in self.config.reads}
-        logits, *weights = keras.tree.flatten(self.with_attention(reads, training=False))
-        allowed = self.mask(inputs)[:, 0] if self.mask else tf.ones_like(logits[:, 0], tf.bool)
-        words, ids = (
-            tf.gather(each, inputs["turns"][:, 0], axis=1, batch_dims=1) for each in (words, ids)
-        )
-        is_word = tf.strings.regex_full_match(words, r".*[\pL\pN].*")
-        # specials are the first
-        allowed &= tf.reduce_any(is_word & (ids > self.text.unknown), axis=1, keepdims=True)
-        attention = [tf.reduce_mean(of_hop[:, :, 0], axis=1) for of_hop in weights]
-        attention = (
-            tf.stack(attention, axis=1) if attention else tf.zeros((B, 0, tf.shape(place)[1]))
-        )
-        attention = tf.gather(attention, place, axis=2, batch_dims=1)
-        return {
-            **self.best(logits[:, 0], candidates, allowed),
-            "unknown": tf.where(is_word & (ids == self.text.unknown), words, ""),
-            "history_attention": attention[:, :, -M - F - 1 : -F - 1],
-            "facts_attention": attention[:, :, -F - 1 : -1],
-        }
+        logits_BC = self.model(reads, training=False)[:, 0]
+        # A user's words that are all unknown ask for nothing.
+        is_known_SW = self.text.is_known(words_SW)
+        is_known_BM = tf.reshape(tf.reduce_any(is_known_SW, axis=1), tf.shape(history_BM))
+        allowed_BC = tf.gather(is_known_BM, turn_B1, axis=1, batch_dims=1)
+        if self.mask:
+            allowed_BC &= self.mask(inputs)[:, 0]
+        return self._best(logits_BC, allowed_BC)
 
-    def opened(self, history, speakers):
-        """The history after `DialogPredictor.opening`, which is padding where the user is silent or
-        the bot began.
-        """
-        if not self.opening:
-            return history, speakers
-        real = (speakers != "") & (history != self.fallback_response)
-        first = real & (tf.cumsum(tf.cast(real, tf.int32), axis=1) == 1) & (speakers == "user")
-        said = tf.strings.strip(tf.strings.regex_replace(history, SPACE, " "))
-        begins = tf.reduce_any(first & (said != "") & (said != SILENCE), axis=1, keepdims=True)
-        who, texts = zip(*self.opening, strict=True)
-        both = (texts, history), (who, speakers)
-        return (
-            tf.concat([tf.where(begins, [opening], ""), each], axis=1) for opening, each in both
+    def _checked(self, history, speakers):
+        """Returns the history and the numbers of its speakers, both `(B, M)`."""
+        history_BM = of_shape(history, "history", "BM")
+        speakers_BM = of_shape(speakers, "speakers", "BM")
+        same_shape = tf.debugging.assert_equal(
+            tf.shape(history_BM),
+            tf.shape(speakers_BM),
+            "history and speakers must have one shape",
         )
+        history_BM, speakers_BM = after([same_shape], history_BM, speakers_BM)
 
-    def best(self, logits, candidates, allowed):
-        """The best responses and their scores, of logits and allowed candidates `(B, C)`."""
-        number, count = self.numbers.lookup(candidates), len(self.texts)
-        check = tf.debugging.assert_equal(
-            number >= 0, candidates != "", "candidates must be responses that the bot knows"
+        speakers_BM = self.speaker_numbers.lookup(speakers_BM)
+        known_speakers = tf.debugging.assert_non_negative(
+            speakers_BM, "speakers must be user, bot, fact, or empty for padding"
         )
-        (number,) = require([check], number)
-        given = tf.reduce_any(tf.one_hot(number, count, on_value=True, off_value=False), axis=1)
-        free = ~tf.reduce_any(given, axis=1, keepdims=True)
-        allowed = given | (allowed & free)
-        _, best = tf.math.top_k(tf.where(allowed, logits, LOWEST), min(BEST, count))
-        real = tf.gather(allowed, best, batch_dims=1)
-        answered, first = real[:, 0], best[:, 0]
-        texts = tf.where(real, tf.gather(self.texts, best), "")
-        scores = tf.gather(masked_softmax(logits, given | free), best, batch_dims=1)
-        facts = tf.gather(self.fact_texts, tf.gather(self.found, first))
-        return {
-            "response": tf.where(answered, texts[:, 0], self.fallback_response),
-            "best": texts,
-            "scores": tf.where(real, scores, 0.0),
-            "facts": tf.where(answered[:, None], facts, ""),
-            "continues": answered & (tf.gather(self.continues, first) | (facts[:, 0] != "")),
-        }
+        return after([known_speakers], history_BM, speakers_BM)
 
-    def inputs(self, history, speakers, facts):
-        """The inputs of the model and the mask, of sentences in the order of
-        `DialogPredictor._conversation`; their words and ids `(B, M + F + 1, W)`; and the place
-        there of each sentence of the history, each fact and a silent user, int32 `(B, M + F +
-        1)`."""
-        user, (B, M), F = SPEAKERS["user"], tf.unstack(tf.shape(history)), tf.shape(facts)[1]
-        who = self.speakers.lookup(speakers)
-        check = tf.debugging.assert_non_negative(
-            who, "speakers must be user, bot, fact, or empty where filled up"
-        )
-        (who,) = after([check], who)
-        who = tf.where(history == self.fallback_response, 0, who)
-        end = tf.reduce_max(tf.where(who > 0, tf.range(M) + 1, 0), axis=1, keepdims=True)
-        asks = (tf.range(M) == end - 1) & (who == user)
-        silent = tf.where(tf.reduce_any(asks, axis=1, keepdims=True), 0, user)
-        who = tf.concat([who, tf.where(facts != "", SPEAKERS["fact"], 0), silent], axis=1)
-        # Facts come before the last sentence of the user, padding comes last
-        late = tf.where(who == 0, 2, tf.cast(tf.pad(asks, [[0, 0], [0, F + 1]]), tf.int32))
-        order = tf.argsort(late, axis=1, stable=True)
-        said = tf.concat([history, facts, tf.fill((B, 1), "")], axis=1)
-        who, said = (tf.gather(each, order, axis=1, batch_dims=1) for each in (who, said))
-        turns = tf.maximum(tf.cumsum(tf.cast(who == user, tf.int32), axis=1), 1)
-
-        words = self.text.split(tf.reshape(said, [-1]), tf.reshape(who == user, [-1]))
-        ids, typed_ids, entities = self.text.encode(words)
-        texts = tf.strings.strip(tf.strings.reduce_join(words, axis=1, separator=" "))
-        size = self.config.entities + 1
-        mentions = tf.math.bincount(
-            entities, minlength=size, maxlength=size, axis=-1, binary_output=True
+    def _encode(self, words_SW, speakers_BM, turn_B1):
+        """Makes the inputs of the model and of the mask, as `DialogSplit.collate` does."""
+        ids_SW, typed_ids_SW, entities_SE = self.text.encode(words_SW)
+        texts_S = tf.strings.strip(tf.strings.reduce_join(words_SW, axis=1, separator=" "))
+        responses_S = tf.where(texts_S == SILENCE, -1, self.numbers.lookup(texts_S) + 1)
+        mentions_SE = tf.math.bincount(
+            entities_SE,
+            minlength=1 + self.config.entities,
+            maxlength=1 + self.config.entities,
+            axis=-1,
+            binary_output=True,
         )[:, 1:]
+        numbers_BM = tf.reshape(tf.range(tf.size(speakers_BM)), tf.shape(speakers_BM))
+        turns_BM = tf.cumsum(tf.cast(speakers_BM == USER, tf.int32), axis=1)
+        turns_BM = tf.maximum(turns_BM, 1)
+        asking_turn_B1 = tf.gather(turns_BM, turn_B1, axis=1, batch_dims=1)
 
-        def by_dialog(values):
-            return tf.reshape(values, tf.concat([tf.shape(who), tf.shape(values)[1:]], axis=0))
+        def by_dialog(values_S):
+            shape = tf.concat([tf.shape(speakers_BM), tf.shape(values_S)[1:]], axis=0)
+            return tf.reshape(values_S, shape)
 
-        inputs = {
-            "words": tf.pad(ids, [[1, 0], [0, 0]]),  # number 0 is the empty sentence
-            "typed_words": tf.pad(typed_ids, [[1, 0], [0, 0]]),
-            "sentences": tf.where(who > 0, by_dialog(tf.range(tf.size(who)) + 1), 0),
-            "speakers": who,
-            # as in `DialogPredictor`, the last turn counts as turn 0
-            "times": turns - turns[:, -1:],
-            "turns": tf.math.count_nonzero(who, axis=1, keepdims=True, dtype=tf.int32) - 1,
-            "mentions": by_dialog(tf.cast(mentions, tf.uint8)),
-            "entities": by_dialog(entities),
-            "responses": by_dialog(tf.where(texts == SILENCE, -1, self.numbers.lookup(texts) + 1)),
+        return {
+            # Sentence 0 is empty.
+            "words": tf.pad(ids_SW, [[1, 0], [0, 0]]),
+            "typed_words": tf.pad(typed_ids_SW, [[1, 0], [0, 0]]),
+            "sentences": tf.where(speakers_BM > 0, numbers_BM + 1, 0),
+            "speakers": speakers_BM,
+            # The turn that asks is the only one of the batch, so it counts as turn 0.
+            "times": turns_BM - asking_turn_B1,
+            "turns": turn_B1,
+            "mentions": by_dialog(tf.cast(mentions_SE, tf.uint8)),
+            "entities": by_dialog(entities_SE),
+            "responses": by_dialog(responses_S),
         }
-        return inputs, by_dialog(words), by_dialog(ids), tf.argsort(order, axis=1)
+
+    def _best(self, logits_BC, allowed_BC):
+        """Returns the outputs of the endpoint."""
+        K = min(BEST, len(self.candidates))
+        _, best_BK = tf.math.top_k(tf.where(allowed_BC, logits_BC, LOWEST), K)
+        is_allowed_BK = tf.gather(allowed_BC, best_BK, batch_dims=1)
+        texts_BK = tf.where(is_allowed_BK, tf.gather(self.candidates, best_BK), "")
+        scores_BK = tf.gather(tf.nn.softmax(logits_BC), best_BK, batch_dims=1)
+        response_B = texts_BK[:, 0]
+        is_call_B = tf.strings.regex_full_match(response_B, f"{CALL}.*")
+        return {
+            "response": response_B,
+            "api_call": tf.where(is_call_B, response_B, ""),
+            "best": texts_BK,
+            "scores": tf.where(is_allowed_BK, scores_BK, 0.0),
+        }
 
 
-def dialog_archive(predictor):
-    """The endpoint `respond`, also `serving_default`, of a
-    `tasks.dialog.predictor.DialogPredictor`.
+def _append_silence(history_BM, speakers_BM):
+    """Appends a silent user where the last sentence is not the user's, and padding elsewhere.
 
-        history     string (B, M)   sentences, the oldest first, padded with ""; "" of a user is
-                                    silence; if the last sentence is not the user's, the user is
-                                    silent
-        speakers    string (B, M)   "user", "bot", "fact" (found by a search), or "" for padding
-        facts       string (B, F)   facts found before the last sentence of the user, padded with ""
-        candidates  string (B, N)   candidates to choose from, padded with ""; without any, all of
-        the bot's
-     -> response    string (B,)     the best allowed candidate, or that the bot did not understand
-        best        string (B, K)   at most five, the best first, padded with ""
-        scores      float32 (B, K)  their probabilities among all candidates, or the given ones
-        facts       string (B, F)   facts found by a response that is an `api_call`, padded with ""
-        continues   bool (B,)       the bot speaks again if the user is silent, with the facts in
-        the history unknown     string (B, W)   the user's last words that the model does not know,
-        "" between them history_attention float32 (B, H, M), facts_attention (B, H, F)
-                                    weights of each hop, mean over heads; H is 0 for a model without
-                                    attention
-
-    These are the fields of its `Answer`, which also has the further responses.
+    Returns:
+        The sentences and their speakers, `(B, M + 1)`.
+        The place of the user's last sentence, int32 `(B, 1)`.
     """
-    respond, inputs = (
-        _Responder(predictor),
-        {"history": "BM", "speakers": "BM", "facts": "BF", "candidates": "BN"},
+    M = tf.shape(speakers_BM)[1]
+    place_BM = tf.where(speakers_BM > 0, tf.range(M), -1)
+    last_B1 = tf.reduce_max(place_BM, axis=1, keepdims=True)
+    is_last_BM = tf.range(M) == last_B1
+    is_asked_B1 = tf.reduce_any(is_last_BM & (speakers_BM == USER), axis=1, keepdims=True)
+    silent_B1 = tf.where(is_asked_B1, 0, USER)
+    turn_B1 = tf.where(is_asked_B1, last_B1, M)
+    return (
+        tf.pad(history_BM, [[0, 0], [0, 1]], constant_values=""),
+        tf.concat([speakers_BM, silent_B1], axis=1),
+        turn_B1,
     )
-    tables = respond.text.words.table, respond.text.surface_forms, respond.numbers, respond.speakers
-    return archive_of({"respond": (respond, inputs)}, [respond.with_attention, *tables])
 
 
-def _table(numbers, default):
-    keys, values = tf.constant([*numbers], tf.string), tf.constant([*numbers.values()], tf.int32)
+# === Text ===
+
+
+class DialogText:
+    """Reads sentences in a graph, as `DialogPredictor.read` and `Domain.encode` do in Python.
+
+    Surface forms (`Domain.surface_forms`) are counted from 1; 0 means none.
+    """
+
+    def __init__(self, domain, max_words):
+        self.ids_of_words = WordIds(domain.vocabulary)
+        self.unknown_id = domain.vocabulary.unk_id
+        self.max_words = max_words
+        self.longest = min(domain.longest, max_words)
+
+        # The tables begin with surface form 0.
+        numbers = {}
+        lengths = [1]
+        entities = [[]]
+        type_ids = [0]
+        for number, (words, forms) in enumerate(domain.surface_forms.items(), 1):
+            numbers[" ".join(words)] = number
+            lengths.append(len(words))
+            entities.append([entity + 1 for entity in forms])
+            _, entity_type, _ = domain.entities[forms[0]]
+            type_ids.append(domain.open_types.get(entity_type, 0))
+        self.surface_forms = _lookup_table(numbers, default=0)
+        self.lengths = tf.constant(lengths)
+        self.entities = tf.constant(stack(entities))
+        self.type_ids = tf.constant(type_ids)
+
+    def split(self, texts_S, is_user_S):
+        """Splits texts into words, string `(S, W)`, padded with "".
+
+        A user's empty text is silence. A user's word is taken as it is, without capitals or also
+        without punctuation: the first of these that the model knows.
+        """
+        texts_S = tf.strings.regex_replace(texts_S, SPACE, " ")
+        is_empty_S = tf.strings.strip(texts_S) == ""
+        texts_S = tf.where(is_user_S & is_empty_S, SILENCE, texts_S)
+        ragged = tf.strings.split(texts_S)[:, : self.max_words]
+
+        plain = ragged.flat_values
+        lower = tf.strings.lower(plain, encoding="utf-8")
+        bare = tf.strings.regex_replace(lower, f"^[{SIGNS}]+|[{SIGNS}]+$", "")
+        read = tf.where(bare == "", plain, bare)
+        # The last one that is known wins.
+        for form in (bare, lower, plain):
+            read = tf.where(self._has_id(form), form, read)
+        read = tf.where(tf.repeat(is_user_S, ragged.row_lengths()), read, plain)
+        return ragged.with_flat_values(read).to_tensor(shape=(None, self.max_words))
+
+    def _has_id(self, words):
+        return self.ids_of_words(words) != self.unknown_id
+
+    def is_known(self, words_SW):
+        """Marks words that the model knows, without punctuation and padding, bool `(S, W)`."""
+        is_word_SW = tf.strings.regex_full_match(words_SW, r".*[\pL\pN].*")
+        # The vocabulary begins with special words, the last of them the unknown one.
+        return is_word_SW & (self.ids_of_words(words_SW) > self.unknown_id)
+
+    def encode(self, words_SW):
+        """Encodes words as `Domain.encode` does.
+
+        Returns:
+            The model's `words`, int32 `(S, W)`.
+            The model's `typed_words`, int32 `(S, W)`.
+            The entities of each sentence, counted from 1, int32 `(S, .)`, 0 = padding.
+        """
+        ids_SW = tf.where(words_SW == "", 0, self.ids_of_words(words_SW))
+        begin_SW, cover_SW = self._link(words_SW)
+        # An entity of an open type is the type's id and zeros for its other words.
+        is_typed_SW = tf.gather(self.type_ids, cover_SW) > 0
+        typed_ids_SW = tf.where(is_typed_SW, tf.gather(self.type_ids, begin_SW), ids_SW)
+        entities_SWE = tf.gather(self.entities, begin_SW)
+        return ids_SW, typed_ids_SW, tf.reshape(entities_SWE, (tf.shape(words_SW)[0], -1))
+
+    def _link(self, words_SW):
+        """Links the longest surface form at each word, left to right, as `Domain.link` does.
+
+        Returns:
+            Each surface form at its first word, int32 `(S, W)`.
+            Each surface form at all its words, int32 `(S, W)`.
+        """
+        longest_SW = self._longest_forms(words_SW)
+        remaining_S = tf.zeros_like(longest_SW[:, 0])  # words of the form that are still to come
+        cover_S = remaining_S
+        begins = []
+        covers = []
+        for form_S in tf.unstack(longest_SW, self.max_words, axis=1):
+            is_free_S = remaining_S == 0
+            cover_S = tf.where(is_free_S, form_S, cover_S)
+            length_S = tf.where(is_free_S, tf.gather(self.lengths, form_S), remaining_S)
+            remaining_S = length_S - 1
+            begins.append(tf.where(is_free_S, form_S, 0))
+            covers.append(cover_S)
+        return tf.stack(begins, axis=1), tf.stack(covers, axis=1)
+
+    def _longest_forms(self, words_SW):
+        """Finds the longest surface form that begins at each word, int32 `(S, W)`."""
+        following_SW = tf.pad(words_SW, [[0, 0], [0, self.longest]])
+        joined_SW = words_SW
+        longest_SW = self.surface_forms.lookup(words_SW)
+        for distance in range(1, self.longest):
+            next_SW = following_SW[:, distance : distance + self.max_words]
+            joined_SW = tf.strings.join([joined_SW, next_SW], " ")
+            form_SW = self.surface_forms.lookup(joined_SW)
+            longest_SW = tf.where(form_SW > 0, form_SW, longest_SW)
+        return longest_SW
+
+
+def _lookup_table(numbers, default):
+    """Makes a table in the graph from `{text: number}`."""
+    keys = tf.constant(list(numbers), tf.string)
+    values = tf.constant(list(numbers.values()), tf.int32)
     return tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(keys, values), default)

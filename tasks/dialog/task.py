@@ -32,7 +32,7 @@ class DialogTask(task.Task):
     breakdowns = scoring.BREAKDOWNS
     summary_metrics = METRICS
     sample_path = "prepared/task1"
-    export_call = ("answer = model.respond", ("response", "scores"))
+    export_call = ("answer = model.respond", ("response", "api_call", "scores"))
     export_instance = {"history": [{"speaker": "user", "text": "hello"}]}
     load_dataset = staticmethod(load_dataset)
     average = staticmethod(mean_of_softmaxes)
@@ -153,11 +153,9 @@ class DialogTask(task.Task):
         }
 
     def export_inputs(self, instance):
-        names = {"history": "text", "speakers": "speaker"}
-        inputs = {
-            name: [[said[field] for said in instance["history"]]] for name, field in names.items()
-        }
-        return inputs | {name: [instance.get(name) or [""]] for name in ("facts", "candidates")}
+        texts = [sentence["text"] for sentence in instance["history"]]
+        speakers = [sentence["speaker"] for sentence in instance["history"]]
+        return {"history": [texts], "speakers": [speakers]}
 
     def export_archive(self, run, model, vocabulary):
         # needs TensorFlow, whatever Keras's backend
