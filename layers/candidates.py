@@ -52,7 +52,7 @@ class MatchTypes(keras.layers.Layer):
     Args:
         types: Y.
         groups: `(G, members)`, shape of the groups' members; see
-            `tasks.dialog.data.Domain.match_groups`.
+            `tasks.dialog.domain.Domain.match_groups`.
         candidates: `(C, groups per candidate)`.
 
     Call arguments:

@@ -12,7 +12,7 @@ import keras
 from keras import ops
 
 READS = ("speakers", "turns", "entities", "responses")
-"""Arrays of `tasks.dialog.data.DialogSplit.collate` that it takes."""
+"""Arrays of `tasks.dialog.split.DialogSplit.collate` that it takes."""
 USER, BOT, FACT = 1, 2, 3
 FLAGS = ("called", "changed", "found", "nothing", "offered", "silent")
 """The bot has called; the user named another value since; facts, a search without result, or a

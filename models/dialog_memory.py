@@ -61,7 +61,7 @@ class MemoryConfig(Config):
     @property
     def reads(self):
         """The arrays of a batch that the model takes, see
-        `tasks.dialog.data.DialogSplit.collate`.
+        `tasks.dialog.split.DialogSplit.collate`.
         """
         return (
             ["words", "sentences", "speakers", "turns"]
@@ -96,7 +96,7 @@ class DialogModel(ConfiguredModel):
         config: A `Config` of the model.
 
     Call arguments: the dict of arrays that `config.reads` names, see
-        `tasks.dialog.data.DialogSplit.collate`.
+        `tasks.dialog.split.DialogSplit.collate`.
 
     Returns:
         Logits, float32 `(B, T, C)`.

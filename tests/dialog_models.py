@@ -11,9 +11,9 @@ from reference_recurrent import log_softmax, sentence_in_loops
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.layers.dialog_state import FLAGS
 from colloquy.models import MODELS
-from colloquy.tasks.dialog.data import DialogSplit, Domain
-from colloquy.tasks.dialog.prepare import SPEAKERS as SPOKEN_BY
-from colloquy.tasks.dialog.prepare import encode_dialog
+from colloquy.tasks.dialog.domain import Domain
+from colloquy.tasks.dialog.split import SPEAKERS as SPOKEN_BY
+from colloquy.tasks.dialog.split import DialogSplit, encode_dialog
 
 NAMES = ("memma", "entity-memma", "memn2n", "memr", "supervised-embeddings")
 DROPPING = {"dropout": 0.5}
@@ -83,7 +83,9 @@ def split_of(domain, dialogs, answers=()):
     sentences, encoded = {}, []
     for said, given in itertools.zip_longest(dialogs, answers):
         coded = encode_dialog(said, sentences)
-        given = given or [domain.numbers[text] for speaker, text in said if speaker == "bot"]
+        given = given or [
+            domain.candidate_numbers[text] for speaker, text in said if speaker == "bot"
+        ]
         encoded.append({**coded, "answers": [*given, *[0] * (len(coded["turns"]) - len(given))]})
     return DialogSplit(domain.encode([text.split() for text in sentences]), encoded)
 

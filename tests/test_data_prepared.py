@@ -23,7 +23,7 @@ from colloquy.base.files import UserError
 from colloquy.data import pickles
 from colloquy.data.corpora import CORPORA
 from colloquy.tasks import TASKS
-from colloquy.tasks.dialog.data import Domain
+from colloquy.tasks.dialog.domain import Domain
 
 SMN = "1\ta b\tc b\td\n0\ta b\tc b\tb a\n1\tb a\td\n0\tb a\tx y\n"
 TALK = CORNELL["movie_conversations.txt"]

@@ -24,7 +24,7 @@ from colloquy.models.bidaf import BiDAF, BiDAFConfig
 from colloquy.models.dam import DAM, DAMConfig, release_settings
 from colloquy.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from colloquy.tasks import TASKS
-from colloquy.tasks.dialog.data import Domain
+from colloquy.tasks.dialog.domain import Domain
 from colloquy.tasks.generation.scoring import word_loss
 from colloquy.tasks.reading_comprehension import prepare as prepare_reading
 from colloquy.tasks.reading_comprehension.data import load_dataset

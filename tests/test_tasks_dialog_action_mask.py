@@ -19,7 +19,8 @@ from colloquy.engine.run import Run
 from colloquy.layers.dialog_state import CONDITIONS, FLAGS, READS
 from colloquy.tasks import TASKS
 from colloquy.tasks.dialog.action_mask import FILE, ActionMask, learn, load_mask, state_model
-from colloquy.tasks.dialog.data import Domain, load_dataset
+from colloquy.tasks.dialog.data import load_dataset
+from colloquy.tasks.dialog.domain import Domain
 
 dialog = TASKS["dialog"]
 PLACES = {

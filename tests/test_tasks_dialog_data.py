@@ -12,7 +12,8 @@ from helpers import refusal
 
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.models import MODELS
-from colloquy.tasks.dialog.data import Domain, load_dataset
+from colloquy.tasks.dialog.data import load_dataset
+from colloquy.tasks.dialog.domain import Domain
 
 # === The domain ===
 
@@ -198,7 +199,8 @@ def test_match_groups_are_values_of_one_type_in_a_candidate():
     ],
 )
 def test_search_gives_all_facts_of_what_has_every_value(call, found):
-    assert make_domain().search(call) == [" ".join(fact) for fact in found]
+    assert make_domain([call]).search(call) == [" ".join(fact) for fact in found]
+    assert make_domain().search(call) == []  # no candidate
 
 
 @pytest.mark.parametrize("name", ["memma", "entity-memma"])

@@ -12,7 +12,7 @@ from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine import export as exporting
 from colloquy.engine.train import start
 from colloquy.tasks import TASKS
-from colloquy.tasks.dialog.data import Domain
+from colloquy.tasks.dialog.domain import Domain
 from colloquy.tasks.dialog.export import DialogText
 from colloquy.tasks.dialog.predictor import DialogPredictor
 

@@ -11,7 +11,7 @@ from colloquy.engine.chat import Note
 from colloquy.engine.train import start
 from colloquy.tasks import TASKS
 from colloquy.tasks.dialog.chat import SHOWN, DialogChat
-from colloquy.tasks.dialog.data import Domain
+from colloquy.tasks.dialog.domain import Domain
 from colloquy.tasks.dialog.scoring import predict
 
 dialog = TASKS["dialog"]
@@ -85,6 +85,24 @@ def test_memories_are_the_sentences_before_the_last_one_and_the_facts(predictor)
 )
 def test_a_wrong_instance_is_refused(predictor, instance, message):
     assert re.search(message, refusal(predictor.predict, [instance]))
+
+
+def test_a_call_that_is_no_candidate_finds_nothing(predictor):
+    said = [("user", "hello"), ("bot", "api_call R_\napi_call pizza nowhere cheap"), ("user", "hi")]
+    speakers = [sentence["speaker"] for sentence in predictor.conversation(said)["history"]]
+    assert speakers == ["user", "bot", "user", "bot", "user"]
+
+
+def test_facts_of_a_conversation_are_limited(predictor, monkeypatch):
+    monkeypatch.setattr("colloquy.tasks.dialog.predictor.MAX_FACTS", 40)
+    candidates = predictor.domain.candidates
+    calls = [text for text in candidates if text.startswith("api_call")]
+    bot = ("bot", "\n".join(calls))
+    message = "history: expected at most 40 facts. Received: 4"
+    assert message in refusal(predictor.conversation, [("user", "hello"), bot])
+    facts = [{"speaker": "fact", "text": "prezzo R_cuisine thai"}] * 30
+    instance = {"history": [*facts, USER], "facts": ["prezzo R_cuisine thai"] * 11}
+    assert f"instance 0, {message}1" in refusal(predictor.predict, [instance])
 
 
 # === Chat ===

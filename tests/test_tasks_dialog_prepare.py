@@ -14,9 +14,18 @@ from helpers import contents_of, ran, refusal, run_process, run_script, turns
 from colloquy.data import pickles
 from colloquy.data.corpora.babi_dialog import Fact
 from colloquy.data.vocabulary import Vocabulary
-from colloquy.tasks.dialog.augment import ACCEPTED, ASKS, GREETED, LOOKING, SLOTS, UPDATE, augment
+from colloquy.tasks.dialog.augment import (
+    ACCEPTED,
+    GREETED,
+    LOOKING,
+    QUESTIONS,
+    SLOTS,
+    UPDATE,
+    augment,
+)
 from colloquy.tasks.dialog.data import load_dataset
-from colloquy.tasks.dialog.prepare import Settings, find_entities, prepare, split_by_manager
+from colloquy.tasks.dialog.managers import split_by_manager
+from colloquy.tasks.dialog.prepare import Settings, find_entities, prepare
 
 # Known in training: thai and rome; greek, basque and oslo are not, so that dev can move to basque
 # and oslo. Only the candidates have `bye`, only the knowledge base `greek`, only dev `please`.
@@ -233,8 +242,8 @@ def test_prepare_makes_a_dataset_a_task(source, tmp_path):
 
 
 def test_managers_are_told_apart_by_their_templates(monkeypatch):
-    monkeypatch.setattr("colloquy.tasks.dialog.prepare.COMMON", 5)
-    monkeypatch.setattr("colloquy.tasks.dialog.prepare.HELD_OUT", 7)
+    monkeypatch.setattr("colloquy.tasks.dialog.managers.COMMON", 5)
+    monkeypatch.setattr("colloquy.tasks.dialog.managers.HELD_OUT", 7)
     templates = [
         "hello",
         "there is no {cuisine} place",
@@ -387,7 +396,10 @@ def test_script_repeats_byte_for_byte(source, tmp_path):
         file.writelines(
             f"1 resto_rome_thai R_{relation}\trome\n" for relation in ("type", "of", "any", "name")
         )
-    call, responses = "api_call thai rome two cheap", (GREETED, ACCEPTED, *ASKS, LOOKING)
+    call, responses = (
+        "api_call thai rome two cheap",
+        (GREETED, ACCEPTED, *QUESTIONS.values(), LOOKING),
+    )
     with open(source / "dialog-babi-candidates.txt", "a") as file:
         file.writelines(f"1 {text}\n" for text in ("api_call thai moon", call, *responses))
     # a full dialog, to be copied in other words
@@ -434,7 +446,14 @@ FULL = [
         "hello", "hello what can i help you with today", "i'd like thai food in rome", "i'm on it"
     ),
     *turns(
-        SILENCE, ASKS[2], "six", ASKS[3], "cheap", LOOKING, SILENCE, "api_call thai rome six cheap"
+        SILENCE,
+        QUESTIONS["number"],
+        "six",
+        QUESTIONS["price"],
+        "cheap",
+        LOOKING,
+        SILENCE,
+        "api_call thai rome six cheap",
     ),
     *turns("for two", UPDATE, "no", LOOKING, SILENCE, "api_call thai rome two cheap"),
     *(("fact", fact) for fact in FACTS),
@@ -492,8 +511,8 @@ def test_the_bot_asks_for_the_first_slot_that_is_missing():
         for speaker, text in copy[: copy.index(("bot", LOOKING))]:
             if speaker == "user":
                 named |= {values[word] for word in text.split() if word in values}
-            elif text in ASKS:
-                assert ASKS.index(text) == min(
+            elif text in QUESTIONS.values():
+                assert list(QUESTIONS.values()).index(text) == min(
                     place for place, slot in enumerate(SLOTS) if slot not in named
                 )
 

@@ -15,7 +15,8 @@ from colloquy.metrics.dialog import dialog_metrics, nearest_neighbour, tfidf_mat
 from colloquy.models import MODELS
 from colloquy.tasks import TASKS
 from colloquy.tasks.dialog import scoring
-from colloquy.tasks.dialog.data import Domain, load_dataset
+from colloquy.tasks.dialog.data import load_dataset
+from colloquy.tasks.dialog.domain import Domain
 from colloquy.tasks.dialog.scoring import (
     BREAKDOWNS,
     margin_loss,

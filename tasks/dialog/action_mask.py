@@ -6,12 +6,12 @@ entities, is allowed in the states in which train has it, and its entities must 
 that they always meet in train. A state consists of the slots that the user has named and of
 `FLAGS`.
 
-Shape suffixes:  B dialogs   T turns   M sentences   K entities of a sentence or candidate   S slots
-    C candidates E entities, counted from 1   Q states   N conditions
+Shape suffixes:
+    B dialogs   T turns   M sentences   K entities of a sentence or candidate   S slots and flags
+    C candidates   E entities, counted from 1   Q states   L templates   N conditions
 """
 
 import collections
-import itertools
 from typing import Literal
 
 import keras
@@ -42,69 +42,108 @@ class Rules(Config):
 
 
 def state_model(domain):
-    """`layers.dialog_state.DialogState` of a `tasks.dialog.data.Domain`, from a dict of the arrays
-    `READS`.
+    """Makes the `layers.dialog_state.DialogState` of a `tasks.dialog.domain.Domain`.
+
+    The model takes a dict of the arrays `READS`.
     """
-    shapes = {name: (None, None) if name == "entities" else (None,) for name in READS}
-    inputs = {name: keras.Input(shape, dtype="int32", name=name) for name, shape in shapes.items()}
+    inputs = {}
+    for name in READS:
+        shape = (None, None) if name == "entities" else (None,)
+        inputs[name] = keras.Input(shape, dtype="int32", name=name)
     state = DialogState(len(domain.types), len(domain.entities), len(domain.candidates))
     model = keras.Model(inputs, state(**inputs))
     state.set_weights(domain.state_tables)
     return model
 
 
+# === Masking ===
+
+
 class ActionMask(keras.Model):
-    """Finds the candidates that may follow a conversation, by `Rules`; a `LookupError` if they do
-    not fit the domain.
+    """Finds the candidates that may follow a conversation, by `Rules`.
 
     From a dict of the arrays `READS`, returns the candidates that may be given at each turn, bool
     `(B, T, C)`.
+
+    Raises:
+        LookupError: The rules do not fit the domain.
     """
 
     def __init__(self, domain, rules):
         super().__init__()
         self.state_of = state_model(domain)
         self.entities_CK = domain.candidate_entities
-        numbers = {template: number for number, template in enumerate(rules.templates)}
-        template_C = np.array(
-            [numbers.get(domain.template(text), -1) for text in domain.candidates]
-        )
-        # the last: templates that train lacks
-        shown_QL = np.zeros((len(rules.states), len(numbers) + 1), bool)
-        for row, shown in zip(shown_QL, rules.states.values(), strict=True):
-            row[shown] = True
-        names, types = [*domain.types, *FLAGS], [None, *(type for _, type, _ in domain.entities)]
-        self.shown_QC = shown_QL[:, template_C]
-        self.sign_QS = np.full((len(rules.states), len(names)), -1.0, np.float32)
-        for sign_S, state in zip(self.sign_QS, rules.states, strict=True):
-            sign_S[[names.index(name) for name in state.split()]] = 1.0
-        conditions = [
-            rules.conditions[template] if template >= 0 else {} for template in template_C
-        ]
-        needed_CK = [
-            [needed.get(types[entity], ()) for entity in entities]
-            for needed, entities in zip(conditions, self.entities_CK, strict=True)
-        ]
-        self.needs_NCK = np.array(
-            [[[name in each for each in row] for row in needed_CK] for name in CONDITIONS]
-        )
+
+        template_numbers = {template: number for number, template in enumerate(rules.templates)}
+        template_C = []
+        for text in domain.candidates:
+            # -1: a template that train lacks
+            template_C.append(template_numbers.get(domain.template(text), -1))
+        template_C = np.array(template_C)
+
+        self.sign_QS = _sign_states(rules.states, [*domain.types, *FLAGS])
+        self.shown_QC = _mark_templates(rules.states, len(rules.templates))[:, template_C]
+        self.needs_NCK = _mark_conditions(domain, rules.conditions, template_C)
         self.continues_C = np.isin(template_C, rules.continues)
 
     def call(self, inputs):
-        known, met_BTNE = self.state_of({name: inputs[name] for name in READS})
-        agreement = ops.matmul(ops.where(known, 1.0, -1.0), self.sign_QS.T)
-        same = ops.cast(agreement == known.shape[2], "float32")
-        allowed = ops.matmul(same, self.shown_QC.astype("float32")) > 0
-        for n, needs_CK in enumerate(self.needs_NCK):
-            for needs_C, entity_C in zip(needs_CK.T, self.entities_CK.T, strict=True):
+        known_BTS, met_BTNE = self.state_of({name: inputs[name] for name in READS})
+        # A state is that of a rule if all its signs agree.
+        agreement_BTQ = ops.matmul(ops.where(known_BTS, 1.0, -1.0), self.sign_QS.T)
+        is_state_BTQ = ops.cast(agreement_BTQ == known_BTS.shape[2], "float32")
+        allowed_BTC = ops.matmul(is_state_BTQ, self.shown_QC.astype("float32")) > 0
+
+        # Loops over conditions and places of entities: (B, T, N, C, K) would be large.
+        for n in range(len(CONDITIONS)):
+            for k in range(self.entities_CK.shape[1]):
+                needs_C = self.needs_NCK[n, :, k]
                 if needs_C.any():
-                    allowed &= ops.take(met_BTNE[:, :, n], entity_C, axis=2) | ~needs_C
-        return allowed
+                    met_BTC = ops.take(met_BTNE[:, :, n], self.entities_CK[:, k], axis=2)
+                    allowed_BTC &= met_BTC | ~needs_C
+        return allowed_BTC
+
+
+def _sign_states(states, names):
+    """Returns 1 where a rule's state has a slot or flag, -1 elsewhere, float32 `(Q, S)`."""
+    sign_QS = np.full((len(states), len(names)), -1.0, np.float32)
+    for q, state in enumerate(states):
+        for name in state.split():
+            sign_QS[q, names.index(name)] = 1.0
+    return sign_QS
+
+
+def _mark_templates(states, count):
+    """Marks the templates that train shows in each state, bool `(Q, L + 1)`.
+
+    The last column is for templates that train lacks.
+    """
+    shown_QL = np.zeros((len(states), count + 1), bool)
+    for q, templates in enumerate(states.values()):
+        shown_QL[q, templates] = True
+    return shown_QL
+
+
+def _mark_conditions(domain, conditions, template_C):
+    """Marks the conditions that each entity of a candidate must meet, bool `(N, C, K)`."""
+    C, K = domain.candidate_entities.shape
+    needs_NCK = np.zeros((len(CONDITIONS), C, K), bool)
+    for c, entities in enumerate(domain.candidate_entities):
+        if template_C[c] < 0:
+            continue
+        conditions_by_type = conditions[template_C[c]]
+        for k, number in enumerate(entities):
+            if number == 0:
+                continue
+            _, entity_type, _ = domain.entities[number - 1]
+            for condition in conditions_by_type.get(entity_type, ()):
+                needs_NCK[CONDITIONS.index(condition), c, k] = True
+    return needs_NCK
 
 
 def load_mask(path, domain):
-    """The `ActionMask` of a run, `None` if it has none; a file that does not fit the domain is a
-    `UserError`.
+    """Loads the `ActionMask` of a run, `None` if it has none.
+
+    A file that does not fit the domain is a `UserError`.
     """
     file = path / FILE
     if not file.is_file():
@@ -113,36 +152,71 @@ def load_mask(path, domain):
         return ActionMask(domain, Rules.model_validate(read_json(file)))
 
 
+# === Learning ===
+
+
 def learn(domain, split, batch_size=32):
-    """Learns the `Rules` from a `tasks.dialog.data.DialogSplit`, train."""
-    state_of, entities = state_model(domain), domain.encoded_candidates.entities.lists()
-    names, types = [*domain.types, *FLAGS], [type for _, type, _ in domain.entities]
-    templates, template_C = np.unique(
-        [domain.template(text) for text in domain.candidates], return_inverse=True
-    )
-    states, conditions = collections.defaultdict(set), [{} for _ in templates]
-    silences, silent = np.zeros(len(templates), int), names.index("silent")
+    """Learns the `Rules` from a `tasks.dialog.split.DialogSplit`, train."""
+    follow = state_model(domain)
+    learner = _Learner(domain)
     for start in range(0, len(split), batch_size):
-        inputs, answers = split.collate(range(start, min(start + batch_size, len(split))), READS)
-        known_BTS, met_BTNE = state_of.predict_on_batch(inputs)
-        for b, t in zip(*np.nonzero(answers >= 0), strict=True):
-            answer = answers[b, t]
-            states[" ".join(itertools.compress(names, known_BTS[b, t]))].add(
-                int(template_C[answer])
-            )
-            for entity in entities[answer]:
-                met = conditions[template_C[answer]].setdefault(
-                    types[entity - 1], np.ones(len(CONDITIONS), bool)
-                )
-                met &= met_BTNE[b, t, :, entity]
-            if t:
-                silences[template_C[answers[b, t - 1]]] += 1 if known_BTS[b, t, silent] else -1
-    return Rules(
-        templates=templates.tolist(),
-        states={state: sorted(shown) for state, shown in sorted(states.items())},
-        conditions=[
-            {type: [*itertools.compress(CONDITIONS, met)] for type, met in of.items()}
-            for of in conditions
-        ],
-        continues=np.flatnonzero(silences > 0).tolist(),
-    )
+        rows = range(start, min(start + batch_size, len(split)))
+        inputs, answers_BT = split.collate(rows, READS)
+        known_BTS, met_BTNE = follow.predict_on_batch(inputs)
+        for b, answers_T in enumerate(answers_BT):
+            num_turns = int((answers_T >= 0).sum())
+            learner.add_dialog(answers_T[:num_turns], known_BTS[b], met_BTNE[b])
+    return learner.rules()
+
+
+class _Learner:
+    """Collects what `Rules` say, dialog by dialog."""
+
+    def __init__(self, domain):
+        templates = [domain.template(text) for text in domain.candidates]
+        self.templates, self.template_C = np.unique(templates, return_inverse=True)
+        self.entities_of_candidates = domain.encoded_candidates.entities.lists()
+        self.entity_types = [entity_type for _, entity_type, _ in domain.entities]
+        self.names = np.array([*domain.types, *FLAGS])
+        self.silent = len(domain.types) + FLAGS.index("silent")
+        self.templates_by_state = collections.defaultdict(set)
+        # For each template: type -> the conditions that its entities have met so far, bool (N,).
+        self.conditions = [{} for _ in self.templates]
+        # For each template: how much more often users were silent after it than not.
+        self.silences = np.zeros(len(self.templates), int)
+
+    def add_dialog(self, answers_T, known_TS, met_TNE):
+        """Adds the answers of a dialog, its states and the conditions that entities meet."""
+        for t, answer in enumerate(answers_T):
+            template = int(self.template_C[answer])
+            state = " ".join(self.names[known_TS[t]])
+            self.templates_by_state[state].add(template)
+            self._add_conditions(template, self.entities_of_candidates[answer], met_TNE[t])
+            if t > 0:
+                former_template = self.template_C[answers_T[t - 1]]
+                self.silences[former_template] += 1 if known_TS[t, self.silent] else -1
+
+    def _add_conditions(self, template, entities, met_NE):
+        conditions_by_type = self.conditions[template]
+        for entity in entities:
+            entity_type = self.entity_types[entity - 1]
+            always = np.ones(len(CONDITIONS), bool)
+            conditions_by_type.setdefault(entity_type, always)
+            conditions_by_type[entity_type] &= met_NE[:, entity]
+
+    def rules(self):
+        states = {}
+        for state in sorted(self.templates_by_state):
+            states[state] = sorted(self.templates_by_state[state])
+        conditions = []
+        for met_by_type in self.conditions:
+            names_by_type = {}
+            for entity_type, met_N in met_by_type.items():
+                names_by_type[entity_type] = np.array(CONDITIONS)[met_N].tolist()
+            conditions.append(names_by_type)
+        return Rules(
+            templates=self.templates.tolist(),
+            states=states,
+            conditions=conditions,
+            continues=np.flatnonzero(self.silences > 0).tolist(),
+        )

@@ -15,7 +15,8 @@ from colloquy.data.vocabulary import WordIds
 from colloquy.engine.export import after, archive_of, of_shape
 from colloquy.layers.masking import LOWEST
 from colloquy.tasks.dialog.predictor import BEST, SIGNS
-from colloquy.tasks.dialog.prepare import CALL, SPEAKERS
+from colloquy.tasks.dialog.prepare import CALL
+from colloquy.tasks.dialog.split import SPEAKERS
 
 SPACE = r"[\x{1C}-\x{1F}\x{85}\p{Z}]+"  # white space of str.split, without ASCII's
 USER = SPEAKERS["user"]
@@ -58,7 +59,7 @@ class _Responder:
         self.config = predictor.config
         self.text = DialogText(domain, self.config.max_words)
         self.candidates = tf.constant(domain.candidates)
-        self.numbers = _lookup_table(domain.numbers, default=-1)
+        self.numbers = _lookup_table(domain.candidate_numbers, default=-1)
         self.speaker_numbers = _lookup_table({"": 0, **SPEAKERS}, default=-1)
 
     def __call__(self, history, speakers):
@@ -182,7 +183,7 @@ class DialogText:
         self.ids_of_words = WordIds(domain.vocabulary)
         self.unknown_id = domain.vocabulary.unk_id
         self.max_words = max_words
-        self.longest = min(domain.longest, max_words)
+        self.longest = min(domain.longest_name, max_words)
 
         # The tables begin with surface form 0.
         numbers = {}

@@ -19,13 +19,15 @@ from colloquy.engine.predictor import Predictor, Size, attention_map, in_bracket
 from colloquy.engine.task import check_fields
 from colloquy.layers.dialog_state import READS
 from colloquy.tasks.dialog.action_mask import load_mask
-from colloquy.tasks.dialog.data import PHRASES, DialogSplit, Domain
-from colloquy.tasks.dialog.prepare import encode_dialog
+from colloquy.tasks.dialog.data import PHRASES
+from colloquy.tasks.dialog.domain import Domain
+from colloquy.tasks.dialog.split import DialogSplit, encode_dialog
 
 SIGNS = ".,;:!?\"'"  # punctuation around words
 SENTENCE = 256  # cells of a sentence beside its words
 BEST = 5  # candidates in an answer
 RESPONSES = 8  # at most, until the user speaks again
+MAX_FACTS = 5_000  # of a conversation; the longest of dialog bAbI has fewer than 812
 
 
 class Sentence(Config):
@@ -48,12 +50,15 @@ class Candidate(Config):
 class Turn(NamedTuple):
     """One response of the bot."""
 
-    said: list  # `(speaker, text)` of the conversation before it
-    best: list  # the best candidates
+    conversation: list
+    """`(speaker, text)` of the sentences before it."""
+    best: list
+    """The best candidates."""
     response: str
-    facts: list  # facts that the response finds
-    # attention weights of each hop and head to the sentences before the last, `(H, h, M)`
+    facts: list
+    """Facts that the response finds."""
     weights: np.ndarray
+    """Attention weights of each hop and head to the sentences before the last, `(H, h, M)`."""
 
 
 class DialogPredictor(Predictor):
@@ -90,221 +95,295 @@ class DialogPredictor(Predictor):
         responses. They belong to the history of the next request."""
 
     def __init__(self, run, model=None):
-        self.domain, self.model = (
-            Domain.load(run.path),
-            run.load_model() if model is None else model,
-        )
+        self.domain = Domain.load(run.path)
+        self.model = run.load_model() if model is None else model
         self.config = self.model.config
         check_fields(self.config, self.domain.required_fields, run.path)
-        self.with_attention = keras.Model(
-            self.model.input, [self.model.output, *self.model.attention_weights]
-        )
-        if model is None:  # an export calls that of its model as a part of its own graph
+        outputs = [self.model.output, *self.model.attention_weights]
+        self.with_attention = keras.Model(self.model.input, outputs)
+        # An export calls its model as a part of its own graph.
+        if model is None:
             compile_for_all_sizes(self.with_attention)
         self.mask = load_mask(run.path, self.domain)
-        phrases = run.path / PHRASES
         self.knowledge = [" ".join(fact) for fact in self.domain.knowledge]  # for the pages
-        self.phrases = [line for _, line in read_lines(phrases, None)] if phrases.is_file() else []
+        self.phrases = []
+        if (run.path / PHRASES).is_file():
+            self.phrases = [line for _, line in read_lines(run.path / PHRASES, None)]
         self._known = {SILENCE, *self.domain.vocabulary.words} - set(SPECIALS)
-        examples = [
-            self.valid(each["instance"], f"{run.path}, {each['title']}") for each in run.examples()
-        ]
-        self._firsts = {example.history[0].text for example in examples}
+        self._first_texts = set()
+        for example in run.examples():
+            instance = self.valid(example["instance"], f"{run.path}, {example['title']}")
+            self._first_texts.add(instance.history[0].text)
 
-    @functools.cached_property
-    def opening(self):
-        """Sentences before a history that the user begins, if in the dataset the bot always
-        begins.
-        """
-        if self._firsts != {SILENCE}:
-            return []
-        [greeting] = self._turns([[("user", SILENCE)]], [[]])
-        return [("user", ""), ("bot", greeting.response)] if greeting.best else []
+    # === Words ===
 
     def read(self, text):
         """Splits a user's text into at most `max_words` words; an empty text is silence.
 
-        A word is taken as it is, without capitals or without punctuation: the first of these that
-            the model knows.
+        A word is taken as it is, without capitals or also without punctuation: the first of these
+        that the model knows.
         """
-        words = text.split()[: self.config.max_words]
-        forms = [(word, word.lower(), word.lower().strip(SIGNS)) for word in words]
-        read = [
-            next((form for form in each if form in self._known), each[2] or each[0])
-            for each in forms
-        ]
-        return read or [SILENCE]
+        words = [self._read_word(word) for word in text.split()[: self.config.max_words]]
+        return words or [SILENCE]
+
+    def _read_word(self, word):
+        lower = word.lower()
+        bare = lower.strip(SIGNS)
+        for form in (word, lower, bare):
+            if form in self._known:
+                return form
+        return bare or word
 
     def unknown(self, words):
         """The words from `read` that the model does not know, without punctuation."""
-        return [word for word in words if word not in self._known and any(map(str.isalnum, word))]
+        return [word for word in words if word not in self._known and has_letter(word)]
+
+    # === Predictions ===
 
     def check(self, instance):
         for text in instance.candidates:
-            if text not in self.domain.numbers:
+            if text not in self.domain.candidate_numbers:
                 raise UserError(
                     f"candidates: expected those that the bot knows. Received: {text!r}"
                 )
+        facts = [sentence for sentence in instance.history if sentence.speaker == "fact"]
+        check_facts(len(facts) + len(instance.facts))
 
     def answer(self, instances):
-        return [*map(self._answer, self._talk(instances))]
-
-    def size(self, instance):
-        """Like `Predictor`'s: one row of all sentences before the response."""
-        texts = {**dict(instance), "history": [sentence.text for sentence in instance.history]}
-        words = {name: [len(text.split()) for text in each] for name, each in texts.items()}
-        longest = min(self.config.max_words, max(1, *words["history"], *words["facts"]))
-        shape = 1 + len(instance.history) + len(instance.facts), SENTENCE + 4 * longest
-        return Size({name: sum(counts) for name, counts in words.items()}, 1, shape)
-
-    def show(self, instance):
-        [[turn, *_]] = self._talk([instance])
-        read = [
-            (speaker, in_brackets(text.split(), self.domain.vocabulary))
-            for speaker, text in turn.said
-        ]
-        return read, [(each.score, each.text) for each in turn.best]
-
-    def conversation(self, said, decode=""):
-        """Like `Predictor`'s; each line of the bot is a response, after which it continued with
-        what a search found.
-        """
-        lines = [
-            (by, line)
-            for by, text in said
-            for line in (text.splitlines() if by == "bot" else [text])
-        ]
-        history = []
-        for (speaker, text), (following, _) in itertools.pairwise([*lines, ("user", "")]):
-            history.append((speaker, text))
-            if speaker == following == "bot":
-                history += [*(("fact", fact) for fact in self.domain.search(text)), ("user", "")]
-        return {"history": [{"speaker": speaker, "text": text} for speaker, text in history]}
-
-    def reply(self, answer):
-        return "\n".join(each["text"] for each in answer["said"] if each["speaker"] == "bot")
+        return [self._answer(turns) for turns in self._talk(instances)]
 
     def answer_with_attention(self, instance, details):
         """See `Predictor.answer_with_attention`, of the last response; the details are the weights
         of each head.
         """
         [turns] = self._talk([instance])
-        answer, said, weights = self._answer(turns), turns[-1].said, turns[-1].weights
-        if not weights.size:
+        answer = self._answer(turns)
+        weights_HhM = turns[-1].weights
+        if not weights_HhM.size:
             return answer, []
-        hops = [f"hop {hop + 1}" for hop in range(len(weights))]
-        heads = [f"head {head + 1}" for head in range(weights.shape[1])]
-        rows = [f"{speaker}: {text}" for speaker, text in said[:-1]]
-        maps = [attention_map("memories", rows, hops, weights.mean(axis=1).T)]
-        for hop, of_hop_HM in zip(hops, weights if details else [], strict=False):
-            maps.append(attention_map(hop, rows, heads, of_hop_HM.T, group="heads"))
+        hops = [f"hop {hop + 1}" for hop in range(weights_HhM.shape[0])]
+        heads = [f"head {head + 1}" for head in range(weights_HhM.shape[1])]
+        memories = [f"{speaker}: {text}" for speaker, text in turns[-1].conversation[:-1]]
+        maps = [attention_map("memories", memories, hops, weights_HhM.mean(axis=1).T)]
+        if details:
+            for hop, weights_hM in zip(hops, weights_HhM, strict=True):
+                maps.append(attention_map(hop, memories, heads, weights_hM.T, group="heads"))
         return answer, maps
+
+    def size(self, instance):
+        """Like `Predictor`'s: one row of all sentences before the response."""
+        history = [sentence.text for sentence in instance.history]
+        words = {}
+        for name, texts in {**dict(instance), "history": history}.items():
+            words[name] = [len(text.split()) for text in texts]
+        longest = min(self.config.max_words, max(1, *words["history"], *words["facts"]))
+        num_sentences = 1 + len(instance.history) + len(instance.facts)
+        tokens = {name: sum(counts) for name, counts in words.items()}
+        return Size(tokens, 1, (num_sentences, SENTENCE + 4 * longest))
+
+    def show(self, instance):
+        [[turn, *_]] = self._talk([instance])
+        vocabulary = self.domain.vocabulary
+        read = []
+        for speaker, text in turn.conversation:
+            read.append((speaker, in_brackets(text.split(), vocabulary)))
+        return read, [(candidate.score, candidate.text) for candidate in turn.best]
+
+    # === Conversations of users and assistants ===
+
+    def conversation(self, said, decode=""):
+        """Like `Predictor`'s.
+
+        Each line of the bot is a response. After one that another follows, the bot continued with
+        what its search found.
+        """
+        lines = []
+        for speaker, text in said:
+            texts = text.splitlines() if speaker == "bot" else [text]
+            lines += [(speaker, line) for line in texts]
+
+        history = []
+        num_facts = 0
+        for (speaker, text), (next_speaker, _) in itertools.pairwise([*lines, ("user", "")]):
+            history.append({"speaker": speaker, "text": text})
+            if speaker == next_speaker == "bot":
+                facts = self.domain.search(text)
+                num_facts += len(facts)
+                check_facts(num_facts)
+                history += [{"speaker": "fact", "text": fact} for fact in facts]
+                history.append({"speaker": "user", "text": ""})
+        return {"history": history}
+
+    def reply(self, answer):
+        responses = [turn["text"] for turn in answer["said"] if turn["speaker"] == "bot"]
+        return "\n".join(responses)
+
+    # === Turns ===
+
+    @functools.cached_property
+    def opening(self):
+        """Sentences before a history that the user begins, if in the dataset the bot always
+        begins.
+        """
+        if self._first_texts != {SILENCE}:
+            return []
+        [greeting] = self._next_turns([[("user", SILENCE)]], [[]])
+        return [("user", ""), ("bot", greeting.response)] if greeting.best else []
 
     def _answer(self, turns):
         first, last = turns[0], turns[-1]
-        said = [*last.said, ("bot", last.response)][len(first.said) :]
+        conversation = [*last.conversation, ("bot", last.response)]
+        said = []
+        for speaker, text in conversation[len(first.conversation) :]:
+            is_silence = speaker == "user" and text == SILENCE
+            said.append(Sentence(speaker=speaker, text="" if is_silence else text))
+        _, asked = first.conversation[-1]
         return self.Answer(
             response=first.response,
             best=first.best,
             facts=first.facts,
-            unknown=self.unknown(first.said[-1][1].split()),
-            said=[
-                Sentence(speaker=by, text="" if (by, text) == ("user", SILENCE) else text)
-                for by, text in said
-            ],
+            unknown=self.unknown(asked.split()),
+            said=said,
         )
 
     def _talk(self, instances):
         """The `Turn`s of each instance: one, and more while the bot continues by itself."""
-        conversations, talks = [*map(self._conversation, instances)], [[] for _ in instances]
+        conversations = [self._conversation(instance) for instance in instances]
+        talks = [[] for _ in instances]
         waiting = range(len(instances))
         while waiting:
-            found = self._turns(
+            turns = self._next_turns(
                 [conversations[i] for i in waiting], [instances[i].candidates for i in waiting]
             )
-            for i, turn in zip(waiting, found, strict=True):
+            continuing = []
+            for i, turn in zip(waiting, turns, strict=True):
                 talks[i].append(turn)
-                facts = (("fact", text) for text in turn.facts)
+                facts = [("fact", text) for text in turn.facts]
                 conversations[i] += [("bot", turn.response), *facts, ("user", SILENCE)]
-            waiting = [
-                i for i in waiting if not instances[i].candidates and self._continues(talks[i])
-            ]
+                if not instances[i].candidates and self._continues(talks[i]):
+                    continuing.append(i)
+            waiting = continuing
         return talks
-
-    def _continues(self, turns):
-        """True if the bot speaks again: after a search, and after responses to which users of train
-        are silent.
-        """
-        *before, turn = turns
-        if (
-            not turn.best
-            or len(turns) == RESPONSES
-            or turn.response in [each.response for each in before]
-        ):
-            return False
-        return bool(
-            turn.facts or (self.mask and self.mask.continues_C[self.domain.numbers[turn.response]])
-        )
-
-    def _turns(self, conversations, candidates):
-        """The next `Turn` of each conversation; those without `candidates` choose from all that the
-        mask allows.
-        """
-        domain, sentences, dialogs = self.domain, {}, []
-        for said in conversations:
-            coded = encode_dialog(said, sentences)
-            # the only turn is turn 0
-            times = [time - coded["times"][-1] for time in coded["times"]]
-            dialogs.append({**coded, "times": times, "turns": [len(said) - 1], "answers": [0]})
-        split = DialogSplit(domain.encode([text.split() for text in sentences]), dialogs)
-        inputs, _ = split.collate(
-            range(len(dialogs)), {*self.config.reads, *READS}, self.config.entities
-        )
-        reads = {name: inputs[name] for name in self.config.reads}
-        logits, *hops = map(
-            np.asarray, keras.tree.flatten(self.with_attention.predict_on_batch(reads))
-        )
-        allowed = (
-            self.mask.predict_on_batch(inputs)[:, 0]
-            if self.mask
-            else np.ones(logits[:, 0].shape, bool)
-        )
-        found = []
-        for row, (said, given) in enumerate(zip(conversations, candidates, strict=True)):
-            pool_C = np.isin(
-                np.arange(len(domain.candidates)), [domain.numbers[text] for text in given]
-            ) | (not given)
-            scores_C = softmax(np.where(pool_C, logits[row, 0].astype(np.float64), -np.inf))
-            understood = any(
-                word in self._known and any(map(str.isalnum, word)) for word in said[-1][1].split()
-            )
-            may_C = pool_C if given else allowed[row] & understood
-            order = np.argsort(-logits[row, 0], kind="stable")
-            order = order[may_C[order]][:BEST]
-            best = [Candidate(text=domain.candidates[i], score=float(scores_C[i])) for i in order]
-            response = best[0].text if best else domain.fallback_response
-            weights = np.array([weights[row, :, 0, : len(said) - 1] for weights in hops])
-            found.append(Turn(list(said), best, response, domain.search(response), weights))
-        return found
 
     def _conversation(self, instance):
         """The sentences and facts as `(speaker, text)`; the last sentence is the user's."""
-        said = [
-            (each.speaker, each.text)
-            for each in instance.history
-            if each.text != self.domain.fallback_response
-        ]
+        said = []
+        for sentence in instance.history:
+            if sentence.text != self.domain.fallback_response:
+                said.append((sentence.speaker, sentence.text))
         if said and said[0][0] == "user" and self.read(said[0][1]) != [SILENCE]:
             said = [*self.opening, *said]
         if not said or said[-1][0] != "user":
             said.append(("user", ""))
         said[-1:-1] = [("fact", text) for text in instance.facts if text]
-        return [
-            (
-                speaker,
-                " ".join(
-                    self.read(text) if speaker == "user" else text.split()[: self.config.max_words]
-                ),
+
+        conversation = []
+        for speaker, text in said:
+            words = text.split()[: self.config.max_words]
+            if speaker == "user":
+                words = self.read(text)
+            conversation.append((speaker, " ".join(words)))
+        return conversation
+
+    def _continues(self, turns):
+        """True if the bot speaks again: after a search, and after responses to which users of train
+        are silent.
+        """
+        *former_turns, turn = turns
+        if not turn.best or len(turns) == RESPONSES:
+            return False
+        if turn.response in [former.response for former in former_turns]:
+            return False
+        if turn.facts:
+            return True
+        if self.mask is None:
+            return False
+        return bool(self.mask.continues_C[self.domain.candidate_numbers[turn.response]])
+
+    def _next_turns(self, conversations, candidates):
+        """The next `Turn` of each conversation.
+
+        Those with `candidates` choose among these, the others among all that the mask allows.
+        """
+        logits_BC, allowed_BC, hops = self._compute(conversations)
+        turns = []
+        for b, conversation in enumerate(conversations):
+            is_choice_C = self._mark_candidates(candidates[b])
+            is_allowed_C = is_choice_C
+            if not candidates[b]:
+                _, asked = conversation[-1]
+                is_allowed_C = allowed_BC[b] & self._understands(asked)
+            best = self._best_candidates(logits_BC[b], is_choice_C, is_allowed_C)
+            response = best[0].text if best else self.domain.fallback_response
+            num_memories = len(conversation) - 1
+            turns.append(
+                Turn(
+                    conversation=list(conversation),
+                    best=best,
+                    response=response,
+                    facts=self.domain.search(response),
+                    weights=np.array([hop_BhTM[b, :, 0, :num_memories] for hop_BhTM in hops]),
+                )
             )
-            for speaker, text in said
-        ]
+        return turns
+
+    def _compute(self, conversations):
+        """Computes the last turn of each conversation.
+
+        Returns:
+            The logits of the candidates, `(B, C)`.
+            The candidates that the mask allows, bool `(B, C)`.
+            The attention weights of each hop, `(B, h, 1, M)`.
+        """
+        sentences = {}
+        dialogs = []
+        for conversation in conversations:
+            dialog = encode_dialog(conversation, sentences)
+            last_time = dialog["times"][-1]
+            # The only turn of the batch is turn 0.
+            dialog["times"] = [time - last_time for time in dialog["times"]]
+            dialog["turns"] = [len(conversation) - 1]
+            dialog["answers"] = [0]
+            dialogs.append(dialog)
+        encoded = self.domain.encode([text.split() for text in sentences])
+        names = {*self.config.reads, *READS}
+        inputs, _ = DialogSplit(encoded, dialogs).collate(
+            range(len(dialogs)), names, self.config.entities
+        )
+
+        reads = {name: inputs[name] for name in self.config.reads}
+        outputs = keras.tree.flatten(self.with_attention.predict_on_batch(reads))
+        logits_BTC, *hops = [np.asarray(output) for output in outputs]
+        logits_BC = logits_BTC[:, 0]
+        allowed_BC = np.ones(logits_BC.shape, bool)
+        if self.mask:
+            allowed_BC = self.mask.predict_on_batch(inputs)[:, 0]
+        return logits_BC, allowed_BC, hops
+
+    def _mark_candidates(self, texts):
+        """Marks the candidates of an instance, bool `(C,)`; all if it has none."""
+        marks_C = np.full(len(self.domain.candidates), not texts)
+        for text in texts:
+            marks_C[self.domain.candidate_numbers[text]] = True
+        return marks_C
+
+    def _understands(self, text):
+        return any(word in self._known and has_letter(word) for word in text.split())
+
+    def _best_candidates(self, logits_C, is_choice_C, is_allowed_C):
+        """The best of the allowed candidates; their probabilities are those among the choices."""
+        scores_C = softmax(np.where(is_choice_C, logits_C.astype(np.float64), -np.inf))
+        order = np.argsort(-logits_C, kind="stable")
+        best = order[is_allowed_C[order]][:BEST]
+        candidates = self.domain.candidates
+        return [Candidate(text=candidates[c], score=float(scores_C[c])) for c in best]
+
+
+def has_letter(word):
+    """True if a word has a letter or a digit."""
+    return any(character.isalnum() for character in word)
+
+
+def check_facts(count):
+    if count > MAX_FACTS:
+        raise UserError(f"history: expected at most {MAX_FACTS:,} facts. Received: {count:,}")

@@ -4,7 +4,6 @@ Letters: B dialogs   T turns   C candidates
 """
 
 import collections
-import itertools
 
 import numpy as np
 from keras import ops
@@ -29,107 +28,143 @@ TEMPLATES = 12  # most frequent templates with a group of their own
 TURNS = {1: "1-2", 3: "3-4", 5: "5-6", 7: "7-8", 9: "9-10", 11: "11-15", 16: "16-20", 21: "21+"}
 
 
-def softmax_loss(answers, logits):
-    """Cross-entropy over the candidates, float32 `(B,)`, whose mean is the mean over all real
-    turns.
+# === Losses ===
+
+
+def softmax_loss(answers_BT, logits_BTC):
+    """Cross-entropy over the candidates.
 
     Args:
-        answers: Int `(B, T)`, -1 for padding.
-        logits: Float `(B, T, C)`.
+        answers_BT: Int `(B, T)`, -1 for padding.
+        logits_BTC: Float `(B, T, C)`.
+
+    Returns:
+        The losses of dialogs, float32 `(B,)`; their mean is the mean over all real turns.
 
     >>> loss = softmax_loss(np.array([[1, -1]]), np.log([[[1.0, 3.0], [9.0, 9.0]]]))
     >>> round(float(ops.exp(-loss[0])), 3)
     0.75
     """
-    logits = ops.cast(_of_candidates(logits, answers), "float32")
-    losses = ops.sparse_categorical_crossentropy(_labels(answers), logits, from_logits=True)
-    return _mean_over_turns(losses, answers)
+    logits_BTC = ops.cast(_restore_candidates(logits_BTC, answers_BT), "float32")
+    losses_BT = ops.sparse_categorical_crossentropy(
+        _labels(answers_BT), logits_BTC, from_logits=True
+    )
+    return _mean_over_turns(losses_BT, answers_BT)
 
 
-def margin_loss(answers, logits, margin):
-    """`sum_y max(0, margin - f(x, correct) + f(x, y))` over all negative `y`, averaged over the
-    real turns.
+def margin_loss(answers_BT, logits_BTC, margin):
+    """`sum_y max(0, margin - f(x, correct) + f(x, y))` over all negative `y`.
+
+    Arguments and result are those of `softmax_loss`.
     """
-    logits = _of_candidates(logits, answers)
-    correct = ops.take_along_axis(logits, _labels(answers)[:, :, None], axis=2)
-    # the correct one gives the margin
-    losses = ops.sum(ops.relu(margin - correct + logits), axis=2) - margin
-    return _mean_over_turns(losses, answers)
+    logits_BTC = _restore_candidates(logits_BTC, answers_BT)
+    correct_BT1 = ops.take_along_axis(logits_BTC, _labels(answers_BT)[:, :, None], axis=2)
+    # The sum is over all candidates: the correct one adds the margin.
+    losses_BT = ops.sum(ops.relu(margin - correct_BT1 + logits_BTC), axis=2) - margin
+    return _mean_over_turns(losses_BT, answers_BT)
 
 
-def _of_candidates(logits, answers):
-    """Logits with their axis of candidates, which Keras takes from those of a single one."""
-    return ops.reshape(logits, (*ops.shape(answers), -1))
+def _restore_candidates(logits, answers_BT):
+    """Restores the axis of candidates, which Keras drops if there is only one."""
+    return ops.reshape(logits, (*ops.shape(answers_BT), -1))
 
 
-def _labels(answers):
-    return ops.maximum(ops.cast(answers, "int32"), 0)
+def _labels(answers_BT):
+    return ops.maximum(ops.cast(answers_BT, "int32"), 0)
 
 
-def _mean_over_turns(losses, answers):
-    real = ops.cast(answers >= 0, "float32")
-    dialogs = ops.cast(ops.shape(real)[0], "float32")
-    return ops.sum(losses * real, axis=1) * dialogs / ops.maximum(ops.sum(real), 1.0)
+def _mean_over_turns(losses_BT, answers_BT):
+    real_BT = ops.cast(answers_BT >= 0, "float32")
+    num_dialogs = ops.cast(ops.shape(real_BT)[0], "float32")
+    loss_B = ops.sum(losses_BT * real_BT, axis=1)
+    return loss_B * num_dialogs / ops.maximum(ops.sum(real_BT), 1.0)
+
+
+# === Predictions ===
 
 
 def predict(model, split, batch_size=32, progress=iter, length_multiple=4, mask=None):
-    """The candidate with the largest logit at each turn of a `DialogSplit`, int `(responses,)` as
-    `split.answers`.
+    """Predicts the candidate with the largest logit at each turn.
 
-    `progress` wraps the list of batches of `batch_size` dialogs, whose lengths are rounded up to
-    `length_multiple`. Where `mask`, an `ActionMask`, allows no candidate, the prediction is -1.
+    Args:
+        model: A dialog model.
+        split: A `DialogSplit`.
+        batch_size: Dialogs per batch.
+        progress: Wraps the list of batches.
+        length_multiple: Sizes of a batch are rounded up to it.
+        mask: An `ActionMask`; where it allows no candidate, the prediction is -1.
+
+    Returns:
+        The candidates, int `(responses,)` as `split.answers`.
     """
     reads = model.config.reads
 
-    def arrays_of(rows):
+    def make_arrays(rows):
         return split.collate(rows, {*reads, *READS}, model.config.entities, length_multiple)
 
-    def best_of(arrays):
-        inputs, answers = arrays
-        logits = np.asarray(model.predict_on_batch({name: inputs[name] for name in reads}))
+    def predict_batch(arrays):
+        inputs, answers_BT = arrays
+        is_real_BT = answers_BT >= 0
+        logits_BTC = model.predict_on_batch({name: inputs[name] for name in reads})
+        logits_BTC = np.asarray(logits_BTC)
         if mask is None:
-            return answers >= 0, np.argmax(logits, axis=2)
-        allowed = mask.predict_on_batch({name: inputs[name] for name in READS})
-        best = np.argmax(np.where(allowed, logits, -np.inf), axis=2)
-        return answers >= 0, np.where(allowed.any(axis=2), best, -1)
+            return is_real_BT, np.argmax(logits_BTC, axis=2)
+        allowed_BTC = mask.predict_on_batch({name: inputs[name] for name in READS})
+        best_BT = np.argmax(np.where(allowed_BTC, logits_BTC, -np.inf), axis=2)
+        return is_real_BT, np.where(allowed_BTC.any(axis=2), best_BT, -1)
 
-    chosen = np.zeros_like(split.answers)
+    predicted = np.zeros_like(split.answers)
     batches = batches_by_size(split.sizes, batch_size)
-    for rows, (real, best) in results_of(best_of, arrays_of, batches, model, progress):
-        for row, real_T, best_T in zip(rows, real, best, strict=True):
-            chosen[split.dialog == row] = best_T[real_T]
-    return chosen
+    results = results_of(predict_batch, make_arrays, batches, model, progress)
+    for rows, (is_real_BT, best_BT) in results:
+        for row, is_real_T, best_T in zip(rows, is_real_BT, best_BT, strict=True):
+            predicted[split.dialog == row] = best_T[is_real_T]
+    return predicted
 
 
 def metrics_of(split, predicted):
-    """The metrics of predictions, means over the split's dialog managers; and if there are several,
-    those of each.
+    """Scores predictions: means over the split's dialog managers.
+
+    Returns:
+        `{"metrics": {name: mean}}`; if there are several managers, also `"parts"`, those of each.
     """
-    of_manager = {f"manager: {name}": split.manager == name for name in np.unique(split.manager)}
-    parts = {
-        n: dialog_metrics(predicted[of], split.answers[of], split.dialog[of])
-        for n, of in of_manager.items()
-    }
-    metrics = {name: float(np.mean([part[name] for part in parts.values()])) for name in METRICS}
-    return {"metrics": metrics, **({"parts": parts} if len(parts) > 1 else {})}
+    parts = {}
+    for manager in np.unique(split.manager):
+        is_of_manager = split.manager == manager
+        parts[f"manager: {manager}"] = dialog_metrics(
+            predicted[is_of_manager], split.answers[is_of_manager], split.dialog[is_of_manager]
+        )
+    metrics = {}
+    for name in METRICS:
+        metrics[name] = float(np.mean([part[name] for part in parts.values()]))
+    if len(parts) > 1:
+        return {"metrics": metrics, "parts": parts}
+    return {"metrics": metrics}
+
+
+# === Baselines and upper bounds ===
 
 
 def baselines_and_upper_bounds(dataset, split):
-    """Scores of two baselines, and upper bounds of models that repeat responses of train, or also
-    fill in types.
+    """Scores two baselines, and upper bounds of models that repeat responses of train, or also fill
+    in types.
     """
-    domain, train, test = dataset.domain, dataset.splits["train"], dataset.splits[split]
+    domain = dataset.domain
+    train = dataset.splits["train"]
+    test = dataset.splits[split]
     candidates = domain.encoded_candidates.words.lists()
     contexts, inputs = _contexts_and_inputs(test)
     _, train_inputs = _contexts_and_inputs(train)
-    train_texts = train.sentences.words.lists(np.unique(train.fields["sentences"].flat()))
-    types = {name: type for name, type, source in domain.entities if source == "knowledge"}
-    type_of = {
-        id: types[word] for id, word in enumerate(domain.vocabulary.words, 1) if word in types
-    }
-    seen = reachable_by_seen(train.answers, test.answers)
-    typed = reachable_by_types(
-        train.answers, test.answers, candidates, type_of, [*map(set, contexts)]
+    train_sentences = np.unique(train.fields["sentences"].flat())
+    train_texts = train.sentences.words.lists(train_sentences)
+
+    is_seen = reachable_by_seen(train.answers, test.answers)
+    is_typed = reachable_by_types(
+        train.answers,
+        test.answers,
+        candidates,
+        _type_of_ids(domain),
+        [set(context) for context in contexts],
     )
 
     def score(predicted):
@@ -141,61 +176,112 @@ def baselines_and_upper_bounds(dataset, split):
             "nearest neighbour": score(nearest_neighbour(train_inputs, train.answers, inputs)),
         },
         "upper_bounds": {
-            "seen responses": score(np.where(seen, test.answers, -1)),
-            "match types": score(np.where(typed, test.answers, -1)),
+            "seen responses": score(np.where(is_seen, test.answers, -1)),
+            "match types": score(np.where(is_typed, test.answers, -1)),
         },
     }
+
+
+def _type_of_ids(domain):
+    """`{word id: type}` of the knowledge base's values."""
+    type_of_value = {}
+    for name, entity_type, source in domain.entities:
+        if source == "knowledge":
+            type_of_value[name] = entity_type
+    type_of_ids = {}
+    for word_id, word in enumerate(domain.vocabulary.words, 1):
+        if word in type_of_value:
+            type_of_ids[word_id] = type_of_value[word]
+    return type_of_ids
 
 
 def _contexts_and_inputs(split):
     """The word ids of the conversation up to each turn, and of its user's sentence."""
-    dialogs = (
-        (split.sentences.words.lists(dialog["sentences"]), dialog["turns"])
-        for dialog in split.dialogs
-    )
-    heard = [said[: turn + 1] for said, turns in dialogs for turn in turns]
-    return [[*itertools.chain.from_iterable(said)] for said in heard], [said[-1] for said in heard]
+    contexts = []
+    inputs = []
+    for dialog in split.dialogs:
+        sentences = split.sentences.words.lists(dialog["sentences"])
+        for turn in dialog["turns"]:
+            context = []
+            for sentence in sentences[: turn + 1]:
+                context += sentence
+            contexts.append(context)
+            inputs.append(sentences[turn])
+    return contexts, inputs
+
+
+# === Groups of responses ===
 
 
 def metrics_by_group(dataset, split, predicted, breakdowns):
-    """Scores groups of responses by some of `BREAKDOWNS`, see `engine.task.Task.metrics_by_group`.
+    """Scores groups of responses, see `engine.task.Task.metrics_by_group`.
 
     `per_response` is the fraction of correct responses; `template` and `entities` are the fractions
-    with the correct template, or the correct entities. `predicted` are the chosen candidates of a
-    `DialogSplit`, int `(responses,)`.
+    with the correct template, or the correct entities.
+
+    Args:
+        dataset: A `DialogDataset`.
+        split: A `DialogSplit` of it.
+        predicted: The chosen candidates, int `(responses,)`.
+        breakdowns: Some of `BREAKDOWNS`.
     """
-    domain, answers = dataset.domain, split.answers
-    texts, templates = (
-        np.array(domain.candidates),
-        np.array([domain.template(text) for text in domain.candidates]),
-    )
-    entities = np.array(
-        [str(sorted(numbers)) for numbers in domain.encoded_candidates.entities.lists()]
-    )
-    parts = {"per_response": np.arange(len(texts)), "template": templates, "entities": entities}
-    correct = {name: part[predicted] == part[answers] for name, part in parts.items()}
-    template, seen = templates[answers], reachable_by_seen(dataset.splits["train"].answers, answers)
-    common = [each for each, _ in collections.Counter(template.tolist()).most_common(TEMPLATES)]
-    calls, names = np.char.startswith(template, CALL), template != texts[answers]
-    turn = np.arange(len(answers)) - np.searchsorted(split.dialog, split.dialog) + 1
-    length = np.digitize(turn, [*TURNS])
+    domain = dataset.domain
+    answers = split.answers
+    templates_C = np.array([domain.template(text) for text in domain.candidates])
+    entities = domain.encoded_candidates.entities.lists()
+    entities_C = np.array([str(sorted(numbers)) for numbers in entities])
+    is_correct = {
+        "per_response": predicted == answers,
+        "template": templates_C[predicted] == templates_C[answers],
+        "entities": entities_C[predicted] == entities_C[answers],
+    }
+
     groups = {
-        "kind": {
-            "asks the knowledge base": calls,
-            "names an entity": names & ~calls,
-            "other": ~(names | calls),
-        },
-        "template": {each: template == each for each in common}
-        | {"the rest": ~np.isin(template, common)},
-        "seen": {"not in train": ~seen, "in train": seen},
-        "turns": {label: length == number for number, label in enumerate(TURNS.values(), 1)},
+        "kind": _group_by_kind(domain, templates_C, answers),
+        "template": _group_by_template(templates_C[answers]),
+        "seen": _group_by_seen(dataset.splits["train"].answers, answers),
+        "turns": _group_by_turns(split.dialog),
     }
+    rows_by_breakdown = {}
+    for breakdown in breakdowns:
+        rows = []
+        for label, is_member in groups[breakdown].items():
+            if is_member.any():
+                metrics = {
+                    name: float(right[is_member].mean()) for name, right in is_correct.items()
+                }
+                rows.append({"group": label, "examples": int(is_member.sum()), "metrics": metrics})
+        rows_by_breakdown[breakdown] = rows
+    return rows_by_breakdown
 
-    def scores_of(of):
-        metrics = {name: float(right[of].mean()) for name, right in correct.items()}
-        return {"examples": int(of.sum()), "metrics": metrics}
 
+def _group_by_kind(domain, templates_C, answers):
+    is_call = np.char.startswith(templates_C[answers], CALL)
+    names_entity = templates_C[answers] != np.array(domain.candidates)[answers]
     return {
-        name: [{"group": label, **scores_of(of)} for label, of in groups[name].items() if of.any()]
-        for name in breakdowns
+        "asks the knowledge base": is_call,
+        "names an entity": names_entity & ~is_call,
+        "other": ~(names_entity | is_call),
     }
+
+
+def _group_by_template(templates):
+    counts = collections.Counter(templates.tolist())
+    groups = {}
+    for template, _ in counts.most_common(TEMPLATES):
+        groups[template] = templates == template
+    groups["the rest"] = ~np.isin(templates, list(groups))
+    return groups
+
+
+def _group_by_seen(train_answers, answers):
+    is_seen = reachable_by_seen(train_answers, answers)
+    return {"not in train": ~is_seen, "in train": is_seen}
+
+
+def _group_by_turns(dialog):
+    """Groups responses by their number in the dialog, from 1."""
+    first_of_dialog = np.searchsorted(dialog, dialog)
+    number = np.arange(len(dialog)) - first_of_dialog + 1
+    group = np.digitize(number, list(TURNS))
+    return {label: group == place for place, label in enumerate(TURNS.values(), 1)}

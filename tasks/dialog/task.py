@@ -15,7 +15,8 @@ from colloquy.metrics.dialog import METRICS
 from colloquy.tasks.dialog import scoring
 from colloquy.tasks.dialog.action_mask import FILE as MASK
 from colloquy.tasks.dialog.action_mask import learn, load_mask
-from colloquy.tasks.dialog.data import PHRASES, Domain, load_dataset
+from colloquy.tasks.dialog.data import PHRASES, load_dataset
+from colloquy.tasks.dialog.domain import Domain
 from colloquy.tasks.dialog.predictor import DialogPredictor
 from colloquy.tasks.dialog.prepare import Settings, prepare
 from colloquy.tasks.dialog.training import Training
@@ -46,22 +47,20 @@ class DialogTask(task.Task):
         """The files of its domain, the action mask, and the most frequent sentences of users."""
         for name in Domain.FILES:
             shutil.copyfile(dataset.path / name, path / name)
-        rules, phrases = (
-            learn(dataset.domain, dataset.splits["train"]),
-            (f"{each}\n" for each in dataset.phrases()),
-        )
-        for name, text in ((MASK, rules.model_dump_json()), (PHRASES, "".join(phrases))):
-            with atomic_file(path / name) as file:
-                file.write(text)
+        rules = learn(dataset.domain, dataset.splits["train"])
+        with atomic_file(path / MASK) as file:
+            file.write(rules.model_dump_json())
+        with atomic_file(path / PHRASES) as file:
+            file.writelines(f"{phrase}\n" for phrase in dataset.phrases())
 
     def required_fields(self, dataset):
         return dataset.domain.required_fields
 
     def optional_fields(self, dataset):
-        sentences = dataset.splits["train"].sentences, dataset.domain.encoded_candidates
-        return {
-            "max_words": round_up(max(int(each.words.lengths.max()) for each in sentences), WORDS)
-        }
+        longest_sentence = dataset.splits["train"].sentences.words.lengths.max()
+        longest_candidate = dataset.domain.encoded_candidates.words.lengths.max()
+        longest = max(int(longest_sentence), int(longest_candidate))
+        return {"max_words": round_up(longest, WORDS)}
 
     def initialise(self, model, dataset, training):
         dataset.domain.put_into(model)
@@ -104,12 +103,14 @@ class DialogTask(task.Task):
         """See `engine.task.Task.measure`.
 
         With the option `action_mask` the model chooses only among the candidates that the run's
-        mask allows. An answer is `dialog TAB said TAB correct`, nothing said where the mask allows
-        nothing.
+        mask allows.
         """
-        examples, mask = dataset.splits[split], None
-        if action_mask and not (mask := load_mask(run.path, dataset.domain)):
-            raise UserError(f"{run.path} lacks {MASK}: it was trained by an older version")
+        examples = dataset.splits[split]
+        mask = None
+        if action_mask:
+            mask = load_mask(run.path, dataset.domain)
+            if mask is None:
+                raise UserError(f"{run.path} lacks {MASK}: it was trained by an older version")
         predicted = scoring.predict(
             model, examples, progress=progress, length_multiple=length_multiple, mask=mask
         )
@@ -118,12 +119,8 @@ class DialogTask(task.Task):
         if mask:
             record["search"] = "action mask"
         if baselines:
-            record |= scoring.baselines_and_upper_bounds(dataset, split)
-        texts = [*dataset.domain.candidates, ""]  # the last, -1: no candidate was allowed
-        rows = zip(examples.dialog + 1, predicted, examples.answers, strict=True)
-        record["answers"] = (
-            f"{number}\t{texts[said]}\t{texts[correct]}" for number, said, correct in rows
-        )
+            record.update(scoring.baselines_and_upper_bounds(dataset, split))
+        record["answers"] = _answer_lines(dataset.domain, examples, predicted)
         return record
 
     def metrics_by_group(self, model, dataset, split, breakdowns, progress=iter, length_multiple=4):
@@ -134,14 +131,13 @@ class DialogTask(task.Task):
         return scoring.metrics_by_group(dataset, examples, predicted, breakdowns)
 
     def describe(self, record):
-        return "{dialogs:,} dialogs, {responses:,} responses".format(**record["counts"]), None
+        counts = record["counts"]
+        return f"{counts['dialogs']:,} dialogs, {counts['responses']:,} responses", None
 
     def example_to_try(self, example):
         """The first sentence of a dialog."""
-        return {
-            "title": example["title"],
-            "instance": {"history": example["instance"]["history"][:1]},
-        }
+        history = example["instance"]["history"][:1]
+        return {"title": example["title"], "instance": {"history": history}}
 
     def example(self, dataset, split, number):
         """A dialog up to the last sentence of the user."""
@@ -162,3 +158,10 @@ class DialogTask(task.Task):
         from colloquy.tasks.dialog.export import dialog_archive
 
         return dialog_archive(DialogPredictor(run, model))
+
+
+def _answer_lines(domain, split, predicted):
+    """Yields `dialog TAB predicted TAB correct`; predicted is empty if the mask allows nothing."""
+    texts = [*domain.candidates, ""]  # -1, the last: no candidate was allowed
+    for dialog, answer, correct in zip(split.dialog, predicted, split.answers, strict=True):
+        yield f"{dialog + 1}\t{texts[answer]}\t{texts[correct]}"

@@ -1,0 +1,345 @@
+"""What a bot knows: words, responses, a knowledge base and its entities."""
+
+import collections
+import dataclasses
+import functools
+import pathlib
+
+import numpy as np
+
+from colloquy.base.files import UserError
+from colloquy.data.corpora.babi_dialog import SILENCE
+from colloquy.data.prepared import VOCABULARY, checked, read_vocabulary
+from colloquy.data.sequences import Sequences, stack
+from colloquy.data.text_files import read_lines
+from colloquy.data.vocabulary import Vocabulary
+from colloquy.tasks.dialog.prepare import (
+    CALL,
+    CANDIDATES,
+    ENTITIES,
+    KNOWLEDGE,
+    RESTAURANT,
+    find_facts,
+)
+from colloquy.tasks.dialog.split import Sentences
+
+# Any training set has all values of a type with at most so few, so they keep their own ids.
+MAX_CLOSED_VALUES = 8
+MAX_NAME_PARTS = 100
+
+
+@dataclasses.dataclass(frozen=True)
+class Domain:
+    """Words, responses and entities that a bot knows.
+
+    A type of entities is *open* if it has more than 8 values: places, cuisines, restaurants, phone
+    numbers. New values of such a type may appear, so all its values share one id in
+    `Sentences.typed_words`.
+    """
+
+    vocabulary: Vocabulary
+    candidates: list[str]
+    knowledge: list[tuple[str, str, str]]
+    entities: list[tuple[str, str, str]]
+    """`(name, type, source)` from `tasks.dialog.prepare.find_entities`."""
+
+    FILES = (VOCABULARY, CANDIDATES, KNOWLEDGE, ENTITIES)
+
+    @classmethod
+    def load(cls, path):
+        """Reads a prepared dataset or a run; a missing or malformed file is a `UserError`."""
+        path = pathlib.Path(path)
+        entities = _read_triples(path / ENTITIES)
+        for name, _, _ in entities:
+            if name.count("_") > MAX_NAME_PARTS:
+                raise UserError(
+                    f"{path / ENTITIES}: expected names of at most {MAX_NAME_PARTS} parts"
+                )
+        domain = cls(
+            vocabulary=read_vocabulary(path / VOCABULARY),
+            candidates=[line for _, line in read_lines(path / CANDIDATES, "candidates")],
+            knowledge=_read_triples(path / KNOWLEDGE),
+            entities=entities,
+        )
+        with checked(path / CANDIDATES, "candidates of similar lengths"):
+            _ = domain.required_fields
+        return domain
+
+    # === Entities in texts ===
+
+    @functools.cached_property
+    def types(self):
+        """The types of entities, sorted; those of the knowledge base's values first."""
+        from_knowledge = set()
+        others = set()
+        for _, entity_type, source in self.entities:
+            types = from_knowledge if source == "knowledge" else others
+            types.add(entity_type)
+        return sorted(from_knowledge) + sorted(others - from_knowledge)
+
+    @functools.cached_property
+    def open_types(self):
+        """`{type: id}` of the open types, with ids after those of the words."""
+        counts = collections.Counter(entity_type for _, entity_type, _ in self.entities)
+        ids = {}
+        for type_id, entity_type in enumerate(self.types, len(self.vocabulary) + 1):
+            if counts[entity_type] > MAX_CLOSED_VALUES:
+                ids[entity_type] = type_id
+        return ids
+
+    @functools.cached_property
+    def surface_forms(self):
+        """`{words: numbers of entities}`: each name as one word and with spaces for `_`."""
+        numbers_by_form = {}
+        for number, (name, _, _) in enumerate(self.entities):
+            forms = [(name,)]
+            if "_" in name:
+                forms.append(tuple(name.split("_")))
+            for form in forms:
+                numbers_by_form.setdefault(form, []).append(number)
+        return numbers_by_form
+
+    @functools.cached_property
+    def longest_name(self):
+        """Number of words of the longest name."""
+        return max((len(form) for form in self.surface_forms), default=1)
+
+    def link(self, words):
+        """Splits words into pairs `(words, entities)`.
+
+        The longest name at each word is a pair; a word that begins no name is one without entities.
+        """
+        pairs = []
+        start = 0
+        while start < len(words):
+            end = self._end_of_name(words, start)
+            name = words[start:end]
+            pairs.append((name, self.surface_forms.get(tuple(name), [])))
+            start = end
+        return pairs
+
+    def _end_of_name(self, words, start):
+        """Finds where the longest name at `start` ends; after one word if there is none."""
+        last = min(start + self.longest_name, len(words))
+        for end in range(last, start + 1, -1):
+            if tuple(words[start:end]) in self.surface_forms:
+                return end
+        return start + 1
+
+    def template(self, text):
+        """A sentence with `{type}` in place of each entity."""
+        parts = []
+        for words, numbers in self.link(text.split()):
+            if numbers:
+                _, entity_type, _ = self.entities[numbers[0]]
+                parts.append(f"{{{entity_type}}}")
+            else:
+                parts += words
+        return " ".join(parts)
+
+    def encode(self, sentences):
+        """Encodes lists of words as `Sentences`."""
+        words = []
+        typed_words = []
+        entities = []
+        responses = []
+        for sentence in sentences:
+            typed_ids = []
+            numbers_from_1 = []
+            for name, numbers in self.link(sentence):
+                typed_ids += self._encode_typed(name, numbers)
+                numbers_from_1 += [number + 1 for number in numbers]
+            words.append(self.vocabulary.encode(sentence))
+            typed_words.append(typed_ids)
+            entities.append(numbers_from_1)
+            responses.append(self._encode_response(" ".join(sentence)))
+        return Sentences(
+            words=Sequences.of(words),
+            typed_words=Sequences.of(typed_words),
+            entities=Sequences.of(entities),
+            responses=np.array(responses, np.int32),
+        )
+
+    def _encode_typed(self, words, numbers):
+        if numbers:
+            _, entity_type, _ = self.entities[numbers[0]]
+            if entity_type in self.open_types:
+                return [self.open_types[entity_type]] + [0] * (len(words) - 1)
+        return self.vocabulary.encode(words)
+
+    def _encode_response(self, text):
+        if text in self.candidate_numbers:
+            return self.candidate_numbers[text] + 1
+        return -1 if text == SILENCE else 0
+
+    # === Candidates and searches ===
+
+    @functools.cached_property
+    def candidate_numbers(self):
+        """`{candidate: its number}`."""
+        return {text: number for number, text in enumerate(self.candidates)}
+
+    @functools.cached_property
+    def encoded_candidates(self):
+        return self.encode([text.split() for text in self.candidates])
+
+    def search(self, response):
+        """Finds the facts that a response searches for: none unless it is a candidate and a call.
+
+        See `tasks.dialog.prepare.find_facts`.
+        """
+        if response.startswith(CALL) and response in self.candidate_numbers:
+            return find_facts(self.knowledge, response)
+        return []
+
+    @functools.cached_property
+    def slot_values(self):
+        """`{type: values}` that calls name, sorted."""
+        entities_of_candidates = self.encoded_candidates.entities.lists()
+        values_by_type = collections.defaultdict(set)
+        for candidate, numbers in zip(self.candidates, entities_of_candidates, strict=True):
+            if not candidate.startswith(CALL):
+                continue
+            for number in numbers:
+                name, entity_type, _ = self.entities[number - 1]
+                values_by_type[entity_type].add(name)
+        sorted_types = sorted(values_by_type)
+        return {entity_type: sorted(values_by_type[entity_type]) for entity_type in sorted_types}
+
+    @functools.cached_property
+    def fallback_response(self):
+        """The response if no candidate is allowed."""
+        slots = [f"{slot}: {shorten(values)}" for slot, values in self.slot_values.items()]
+        return f"sorry, i did not understand, or found nothing. i know {'; '.join(slots)}"
+
+    # === Tables of models ===
+
+    @functools.cached_property
+    def candidate_entities(self):
+        """The entities of each candidate, counted from 1, padded with 0, int32 `(C, K)`."""
+        return stack(self.encoded_candidates.entities.lists())
+
+    @functools.cached_property
+    def match_groups(self):
+        """The match types of candidates (Bordes et al. 2017, section 4.2).
+
+        A candidate has type `t` in a context that mentions one of its entities of type `t`. These
+        entities are a group. Entities and groups count from 1; 0 is padding.
+
+        Returns:
+            The entities of each group, int32 `(groups, members)`.
+            The type of each group, int32 `(groups,)`.
+            The groups of each candidate, int32 `(C, groups per candidate)`.
+        """
+        group_numbers = {}
+        groups_of_candidates = []
+        for entities in self.encoded_candidates.entities.lists():
+            groups = []
+            for group in self._group_by_type(entities):
+                number = group_numbers.setdefault(group, len(group_numbers) + 1)
+                groups.append(number)
+            groups_of_candidates.append(groups)
+        types = [type_number for type_number, _ in group_numbers]
+        members = [entities for _, entities in group_numbers]
+        return stack(members), np.array(types, np.int32), stack(groups_of_candidates)
+
+    def _group_by_type(self, numbers):
+        """Groups values of the knowledge base, sorted pairs `(type, entities)`."""
+        entities_by_type = collections.defaultdict(set)
+        for number in numbers:
+            _, entity_type, source = self.entities[number - 1]
+            if source == "knowledge":
+                entities_by_type[self.types.index(entity_type)].add(number)
+        return [
+            (number, tuple(sorted(entities_by_type[number]))) for number in sorted(entities_by_type)
+        ]
+
+    @functools.cached_property
+    def state_tables(self):
+        """The weights of `layers.dialog_state.DialogState`, four int32 arrays."""
+        is_call = [candidate.startswith(CALL) for candidate in self.candidates]
+
+        # The other tables begin with entity 0, the padding.
+        slots = [0]
+        restaurants = [0]
+        owners = [0]
+        owners_by_value = self._group_owners()
+        for number, (name, entity_type, _) in enumerate(self.entities, 1):
+            is_slot = entity_type in self.slot_values
+            is_restaurant = entity_type == RESTAURANT
+            entity_owners = owners_by_value[name]
+            slots.append(self.types.index(entity_type) + 1 if is_slot else 0)
+            restaurants.append(number if is_restaurant else 0)
+            owners.append(min(entity_owners) if len(entity_owners) == 1 else 0)
+        return [np.array(table, np.int32) for table in (is_call, slots, restaurants, owners)]
+
+    def _group_owners(self):
+        """Groups the restaurants of the knowledge base by value; 0: one that is no entity."""
+        number_of_restaurant = {}
+        for number, (name, _, source) in enumerate(self.entities, 1):
+            if source == "subjects":
+                number_of_restaurant[name] = number
+
+        owners_by_value = collections.defaultdict(set)
+        for restaurant, _, value in self.knowledge:
+            owner = number_of_restaurant.get(restaurant, 0)
+            owners_by_value[value].add(owner)
+        return owners_by_value
+
+    @functools.cached_property
+    def required_fields(self):
+        """The fields of a model's config that the domain decides."""
+        words = self.encoded_candidates.words
+        members, _, groups = self.match_groups
+        return {
+            "vocabulary_size": len(self.vocabulary),
+            "candidates": (len(words), int(words.lengths.sum())),
+            "entities": len(self.entities),
+            "types": len(self.types),
+            "candidate_entities": self.candidate_entities.shape,
+            "match_groups": members.shape,
+            "match_candidates": groups.shape,
+        }
+
+    def put_into(self, model):
+        """Sets the candidates of a model and the entities in them; its trained variables stay."""
+        words = self.encoded_candidates.words
+        read_words = words
+        if "typed_words" in model.config.reads:
+            read_words = self.encoded_candidates.typed_words
+        tables = {
+            "candidate_words": [read_words.flat()],
+            "candidate_rows": [words.owners()],
+            "match_types": self.match_groups,
+            "entity_pointer": [self.candidate_entities],
+            "dialog_state": self.state_tables,
+        }
+        for layer in model.layers:
+            if layer.name in tables:
+                trained = [np.asarray(variable) for variable in layer.trainable_variables]
+                layer.set_weights([*trained, *tables[layer.name]])
+
+
+def shorten(values, most=24):
+    """Lists the first values in a text.
+
+    >>> shorten(["thai", "greek", "basque"], most=2)
+    'thai, greek and 1 more'
+    """
+    text = ", ".join(values[:most])
+    if len(values) > most:
+        text += f" and {len(values) - most} more"
+    return text
+
+
+def _read_triples(path):
+    triples = []
+    for number, line in read_lines(path, None):
+        fields = tuple(line.split("\t"))
+        if len(fields) != 3:
+            raise UserError(
+                f"{path}, line {number}: expected three fields, separated by tabs. "
+                f"Received: {len(fields)}"
+            )
+        triples.append(fields)
+    return triples
