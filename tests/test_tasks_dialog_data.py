@@ -239,7 +239,7 @@ def test_put_into_gives_a_model_the_candidates(prepared_dialog, name):
 def test_load_dataset(prepared_dialog):
     dataset = load_dataset(str(prepared_dialog))
     assert dataset.name == "sample-task1" and dataset.vocabulary is dataset.domain.vocabulary
-    assert dataset.facts() == {"path": str(prepared_dialog.resolve()), "name": "sample-task1"}
+    assert dataset.metadata() == {"path": str(prepared_dialog.resolve()), "name": "sample-task1"}
     sizes = {"train": 26, "dev": 7, "dev-oov": 0, "test": 7, "test-oov": 0}
     assert {name: len(split) for name, split in dataset.splits.items()} == sizes
     several = (

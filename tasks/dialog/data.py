@@ -7,7 +7,7 @@ import pathlib
 from colloquy.base.files import UserError
 from colloquy.data import pickles
 from colloquy.data.corpora.babi_dialog import SILENCE
-from colloquy.data.prepared import FACTS, Dataset, checked, read_facts
+from colloquy.data.prepared import METADATA, Dataset, checked, read_metadata
 from colloquy.data.sequences import Sequences
 from colloquy.tasks.dialog.domain import Domain
 from colloquy.tasks.dialog.prepare import DIALOGS, SPLITS
@@ -54,7 +54,7 @@ def load_dataset(path):
     path = pathlib.Path(path)
     if not (path / METADATA).is_file() and (path / "task1" / METADATA).is_file():
         raise UserError(f"{path} holds several tasks: give one of them, such as {path / 'task1'}")
-    facts = read_facts(path, "dialog")
+    metadata = read_metadata(path, "dialog")
     domain = Domain.load(path)
     data = pickles.load(path / DIALOGS)
     with checked(path / DIALOGS, "what prepare.py writes for these words and candidates"):
@@ -65,7 +65,7 @@ def load_dataset(path):
             splits[name] = DialogSplit(sentences, dialogs)
             for dialog in dialogs:
                 _check(dialog, len(data["sentences"]), len(domain.candidates))
-    return DialogDataset(path, facts["name"], splits, domain)
+    return DialogDataset(path, metadata["name"], splits, domain)
 
 
 def _encode_sentences(sentences, domain):

@@ -12,7 +12,7 @@ import tensorflow as tf
 from colloquy.data.corpora.babi_dialog import SILENCE
 from colloquy.data.sequences import stack
 from colloquy.data.vocabulary import WordIds
-from colloquy.engine.export import after, archive_of, of_shape
+from colloquy.engine.export import build_archive, ensure_shape, require
 from colloquy.layers.masking import LOWEST
 from colloquy.tasks.dialog.predictor import BEST, SIGNS
 from colloquy.tasks.dialog.prepare import CALL
@@ -46,7 +46,7 @@ def dialog_archive(predictor):
         respond.speaker_numbers,
     ]
     endpoints = {"respond": (respond, {"history": "BM", "speakers": "BM"})}
-    return archive_of(endpoints, [respond.model, *tables])
+    return build_archive(endpoints, [respond.model, *tables])
 
 
 class _Responder:
@@ -82,20 +82,20 @@ class _Responder:
 
     def _checked(self, history, speakers):
         """Returns the history and the numbers of its speakers, both `(B, M)`."""
-        history_BM = of_shape(history, "history", "BM")
-        speakers_BM = of_shape(speakers, "speakers", "BM")
+        history_BM = ensure_shape(history, "history", "BM")
+        speakers_BM = ensure_shape(speakers, "speakers", "BM")
         same_shape = tf.debugging.assert_equal(
             tf.shape(history_BM),
             tf.shape(speakers_BM),
             "history and speakers must have one shape",
         )
-        history_BM, speakers_BM = after([same_shape], history_BM, speakers_BM)
+        history_BM, speakers_BM = require([same_shape], history_BM, speakers_BM)
 
         speakers_BM = self.speaker_numbers.lookup(speakers_BM)
         known_speakers = tf.debugging.assert_non_negative(
             speakers_BM, "speakers must be user, bot, fact, or empty for padding"
         )
-        return after([known_speakers], history_BM, speakers_BM)
+        return require([known_speakers], history_BM, speakers_BM)
 
     def _encode(self, words_SW, speakers_BM, turn_B1):
         """Makes the inputs of the model and of the mask, as `DialogSplit.collate` does."""
