@@ -185,7 +185,7 @@ def open_training(side, path, seed):
     Returns task, model, a function that makes the arrays of a step, the stream of batches, and one
     that trains on one.
     """
-    from colloquy.data.batching import Epochs, stream_of
+    from colloquy.data.batching import Epochs, stream_batches
     from colloquy.engine.devices import OneDevice
 
     model, task, dataset, training = build(side, path, seed)
@@ -195,7 +195,7 @@ def open_training(side, path, seed):
     def make_arrays(step):
         return task.collate(split, model.config, epochs.batch(step), 4)
 
-    batches = stream_of(make_arrays, 0, sys.maxsize)
+    batches = stream_batches(make_arrays, 0, sys.maxsize)
     return task, model, make_arrays, iter(batches), OneDevice().train_step(model, batches)
 
 

@@ -1,10 +1,11 @@
 """Batches of examples of similar size, a pure function of the step: (seed, epoch) fix the order of
 an epoch.
 
-`stream_of` hands them to the framework: `tf.data` on TensorFlow, plain Python elsewhere.
+`stream_batches` hands them to the framework: `tf.data` on TensorFlow, plain Python elsewhere.
 """
 
 import bisect
+import collections
 import collections.abc
 import concurrent.futures
 import functools
@@ -13,56 +14,83 @@ import threading
 
 import numpy as np
 
-# lengths are rounded up to this with XLA, which compiles each shape anew, for up to a minute
+# With XLA, lengths are rounded up to this: it compiles each shape anew, for up to a minute.
 XLA_MULTIPLE = 16
+THREADS = 2  # batches that are made at once
+PREFETCHED = 4  # finished batches that wait
 
 
-def stream_of(make_arrays, first, last):
-    """Streams the arrays of the steps `range(first, last)`, and makes the next ones while one is
-    computed.
+def stream_batches(make_batch, first_step, last_step):
+    """Streams the batches of the steps `range(first_step, last_step)`, and makes the next ones
+    while one is computed.
 
-    `make_arrays` is a pure function of a step that returns nested dicts or tuples of NumPy arrays,
-    whose structure, ranks and dtypes are the same at every step. Several threads call it. On
-    TensorFlow the result is a `tf.data.Dataset` whose element has open sizes, elsewhere an iterator
-    of arrays.
+    Args:
+        make_batch: A pure function of a step that returns nested dicts or tuples of NumPy arrays.
+            Their structure, ranks and dtypes are the same at every step. Several threads call it.
+
+    Returns:
+        On TensorFlow a `tf.data.Dataset` whose elements have open sizes, elsewhere an iterator of
+        NumPy arrays.
     """
     import keras  # takes seconds; preparing needs none of it
 
-    def made():
-        return ahead(make_arrays, range(first, last), 4)
+    if keras.config.backend() == "tensorflow":
+        return _stream_from_tensorflow(make_batch, first_step, last_step)
+    return ahead(make_batch, range(first_step, last_step), THREADS)
 
-    if keras.config.backend() != "tensorflow":
-        return made()
+
+def _stream_from_tensorflow(make_batch, first_step, last_step):
     import tensorflow as tf
 
-    def spec_of(array):
-        return tf.TensorSpec([None] * array.ndim, array.dtype)
+    structure = make_batch(first_step)
+    arrays = tf.nest.flatten(structure)
+    dtypes = [array.dtype for array in arrays]
+
+    def make_arrays(step):
+        return tf.nest.flatten(make_batch(int(step)))
+
+    def make_tensors(step):
+        tensors = tf.numpy_function(make_arrays, [step], dtypes)
+        for tensor, array in zip(tensors, arrays, strict=True):
+            tensor.set_shape([None] * array.ndim)
+        return tf.nest.pack_sequence_as(structure, tensors)
 
     options = tf.data.Options()
-    # nothing to tune, and its thread sleeps ever longer, which the end waits for
+    # There is nothing to tune. The tuning thread sleeps longer each time, and closing the stream
+    # waits for it.
     options.autotune.enabled = False
-    signature = tf.nest.map_structure(spec_of, make_arrays(first))
     return (
-        tf.data.Dataset.from_generator(made, output_signature=signature)
-        .prefetch(2)
+        tf.data.Dataset.range(first_step, last_step)
+        .map(make_tensors, num_parallel_calls=THREADS, deterministic=True)
+        .prefetch(PREFETCHED)
         .with_options(options)
     )
 
 
+def stream_arrays(make_batch, count):
+    """Iterates over the NumPy arrays of the batches `range(count)`, by `stream_batches`."""
+    stream = stream_batches(make_batch, 0, count)
+    if hasattr(stream, "as_numpy_iterator"):
+        return stream.as_numpy_iterator()
+    return stream
+
+
 def ahead(function, inputs, threads):
-    """Yields `function(each)` for each of some inputs, in their order, while threads compute the
-    next ones.
+    """Yields `function(x)` for each of some inputs, in their order, while threads compute the next
+    ones.
 
     >>> list(ahead(abs, [-3, 2, -1], 2))
     [3, 2, 1]
     """
-    inputs, pool = iter(inputs), concurrent.futures.ThreadPoolExecutor(threads)
+    inputs = iter(inputs)
+    pool = concurrent.futures.ThreadPoolExecutor(threads)
+    waiting = collections.deque()
     try:
-        waiting = collections.deque(
-            pool.submit(function, each) for each in itertools.islice(inputs, threads)
-        )
+        for x in itertools.islice(inputs, threads):
+            waiting.append(pool.submit(function, x))
         while waiting:
-            waiting.extend(pool.submit(function, each) for each in itertools.islice(inputs, 1))
+            for x in itertools.islice(inputs, 1):
+                waiting.append(pool.submit(function, x))
             yield waiting.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
@@ -72,7 +100,8 @@ def remembered(function):
     """Caches the last two results of a function of integers that several threads call; each result
     is made once.
     """
-    cached, lock = functools.lru_cache(maxsize=2)(function), threading.Lock()
+    cached = functools.lru_cache(maxsize=2)(function)
+    lock = threading.Lock()
 
     def call(number):
         with lock:
@@ -138,17 +167,17 @@ def batches_by_size(sizes, batch_size, rng=None, pool=64):
     """
     sizes = np.asarray(sizes)
     if rng is None:
-        return _cut(np.lexsort(sizes.T[::-1]), batch_size)
+        order = np.lexsort(sizes.T[::-1])  # sorts by its last key first
+        return _cut(order, batch_size)
     pools = random_pools(len(sizes), batch_size, rng, pool)
 
     def make(number):
         rows, seed = pools[number]
-        return [
-            rows[batch]
-            for batch in like_batches(sizes[rows], batch_size, np.random.default_rng(seed))
-        ]
+        batches = like_batches(sizes[rows], batch_size, np.random.default_rng(seed))
+        return [rows[batch] for batch in batches]
 
-    return Batches([-(-len(rows) // batch_size) for rows, _ in pools], make)
+    counts = [_count_batches(len(rows), batch_size) for rows, _ in pools]
+    return Batches(counts, make)
 
 
 def random_pools(examples, batch_size, rng, pool):
@@ -168,16 +197,27 @@ def like_batches(sizes, batch_size, rng):
     smaller than `batch_size`.
     """
     parts = [np.arange(len(sizes))]
-    for axis in range(sizes.shape[1]):
-        parts = [part[np.argsort(sizes[part, axis], kind="stable")] for part in parts]
-        if axis < sizes.shape[1] - 1:
-            parts = [
-                piece
-                for part in parts
-                for piece in _cut(part, batch_size * -(-len(part) // (4 * batch_size)))
-            ]
-    batches = [batch for part in parts for batch in _cut(part, batch_size)]
+    last_axis = sizes.shape[1] - 1
+    for axis in range(last_axis):
+        quarters = []
+        for part in parts:
+            quarter_size = batch_size * _count_batches(len(part), 4 * batch_size)
+            quarters += _cut(_sort(part, sizes[:, axis]), quarter_size)
+        parts = quarters
+
+    batches = []
+    for part in parts:
+        batches += _cut(_sort(part, sizes[:, last_axis]), batch_size)
     return [batches[i] for i in rng.permutation(len(batches))]
+
+
+def _sort(rows, sizes):
+    """Sorts examples by their size; equal ones keep their order."""
+    return rows[np.argsort(sizes[rows], kind="stable")]
+
+
+def _count_batches(examples, batch_size):
+    return -(-examples // batch_size)  # rounded up
 
 
 def _cut(rows, size):
@@ -185,7 +225,5 @@ def _cut(rows, size):
 
 
 def evenly_spaced(total, count):
-    """Indices of at most `count` of `total` examples, at equal distances, the first and the last
-    among them.
-    """
+    """Indices of at most `count` of `total` examples, at equal distances, with first and last."""
     return np.unique(np.linspace(0, total - 1, min(count, total)).astype(int)).tolist()

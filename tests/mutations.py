@@ -149,8 +149,8 @@ MUTATIONS = [
     ),
     (
         "engine/train.py",
-        "> state.best_score",
-        "< state.best_score",
+        "> self.state.best_score",
+        "< self.state.best_score",
         "engine_train.py -k the_best_weights and dialog",
     ),
     (

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from helpers import on_tensorflow
 
-from colloquy.data.batching import XLA_MULTIPLE, Epochs, ahead, batches_by_size, stream_of
+from colloquy.data.batching import XLA_MULTIPLE, Epochs, ahead, batches_by_size, stream_batches
 from colloquy.models.dam import DAMConfig, LexicalMatchConfig
 from colloquy.tasks import TASKS
 from colloquy.tasks.selection.split import SelectionSplit
@@ -60,7 +60,7 @@ def arrays(step):
 
 @on_tensorflow
 def test_batches_come_in_order_with_open_sizes():
-    stream = stream_of(arrays, 3, 20)
+    stream = stream_batches(arrays, 3, 20)
     inputs, targets = stream.element_spec
     assert (inputs["x"].shape.as_list(), inputs["x"].dtype) == ([None, None], "float32")
     assert (targets.shape.as_list(), targets.dtype) == ([None], "int64")
@@ -75,7 +75,7 @@ def test_an_error_ends_the_stream_and_nothing_is_tuned():
     """The thread that tunes sleeps twice as long each time, and the end of an iterator waits for
     it.
     """
-    stream = stream_of(lambda step: arrays(step) if step < 5 else 1 / 0, 0, 9)
+    stream = stream_batches(lambda step: arrays(step) if step < 5 else 1 / 0, 0, 9)
     assert stream.options().autotune.enabled is False
     with pytest.raises(Exception, match="ZeroDivisionError"):
         list(stream)

@@ -20,9 +20,10 @@ from helpers import SMALL_RUNS, at_step, check_same_training, refusal, train_sma
 from colloquy.base import runtime
 from colloquy.engine.devices import OneDevice
 from colloquy.engine.evaluate import evaluate
+from colloquy.engine.progress import Progress
 from colloquy.engine.run import BEST, HISTORY, LAST, Run, locked
 from colloquy.engine.task import Training
-from colloquy.engine.train import LOG_INTERVAL, Progress, resume, start, train
+from colloquy.engine.train import LOG_INTERVAL, resume, start, train
 from colloquy.models import MODELS
 from colloquy.tasks import TASKS
 
@@ -176,7 +177,7 @@ def test_early_stopping_says_why_and_can_be_extended(tmp_path, capsys, scores, p
     trained(run.path, targets, Numbers(), total=60, **settings)
     assert len(run.history()) > len(scores)
     message = refusal(trained, run.path, targets[:4], Numbers(), total=80, **settings)
-    assert "data was changed: it has 4 steps per epoch" in message
+    assert "it now gives 4 steps per epoch, which does not match epoch" in message
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,71 @@
+"""The display of a training: lines in the terminal, scalars for TensorBoard."""
+
+import datetime
+import sys
+import time
+
+import keras
+from rich.console import Console
+
+
+class Progress:
+    """Shows steps, loss, speed and remaining time.
+
+    In a terminal it is a moving line, elsewhere a line every `every` seconds.
+    """
+
+    def __init__(self, step, total, file=None, every=30.0, clock=time.monotonic):
+        self.console = Console(
+            file=file or sys.stdout, markup=False, highlight=False, soft_wrap=True
+        )
+        self.first_step = step
+        self.total = total
+        self.every = every
+        self.clock = clock
+        self.started_at = clock()
+        self.printed_at = self.started_at
+        self.status = self.console.status(f"step {step:,} of {total:,}")
+
+    def __enter__(self):
+        self.status.start()
+        return self
+
+    def __exit__(self, *_):
+        self.status.stop()
+
+    def update(self, step, loss):
+        """Shows the steps done, over the whole training, and the latest loss."""
+        seconds = max(self.clock() - self.started_at, 1e-6)
+        speed = (step - self.first_step) / seconds
+        left = datetime.timedelta(seconds=round((self.total - step) / speed))
+        text = f"step {step:,} of {self.total:,}  loss {loss:.4f}  {speed:.2f} steps/s  {left} left"
+        self.status.update(text)
+        is_due = self.clock() - self.printed_at >= self.every
+        if is_due and not self.console.is_terminal:
+            self.line(text)
+
+    def line(self, text):
+        """Prints a line that stays."""
+        self.console.print(text)
+        self.console.file.flush()
+        self.printed_at = self.clock()
+
+
+def open_scalars(path):
+    """Returns a function of a step and `{name: value}` that writes them for TensorBoard.
+
+    On other backends than TensorFlow it does nothing.
+    """
+    if keras.config.backend() != "tensorflow":
+        return lambda step, values: None
+    import tensorflow as tf
+
+    writer = tf.summary.create_file_writer(str(path))
+
+    def write_scalars(step, values):
+        with writer.as_default(step=step):
+            for name, value in values.items():
+                tf.summary.scalar(name, value)
+        writer.flush()
+
+    return write_scalars
