@@ -1,56 +1,312 @@
-"""Pickles, the file format of DAM's release: untrusted when read, written in the release's
-protocol.
+"""Pickles, the file format of DAM's release: read as untrusted files, written for Python 2 too.
+
+Python's own unpickler, the one written in Python, does the reading. It is restricted to the opcodes
+that plain values need, and to constructors of this file that stand for NumPy's. Nothing that a
+file names is imported or called. Memory is not bounded: a small file can describe large values.
 """
 
 import gc
+import io
+import math
 import pathlib
 import pickle
+import re
+import struct
+import types
 
 import numpy as np
 
 from colloquy.base.files import UserError
 from colloquy.data.text_files import in_one_line, readable
-from colloquy.data.unpickling import Forbidden, Machine, Refused
 
-ALLOWED = "lists, tuples, dicts, numbers, strings and NumPy arrays of numbers"
+EXPECTED = "expected a whole pickle of lists, dicts, numbers, texts and arrays"
+MAX_DEPTH = 32
+"""Containers within containers."""
+
+SMALL_INTEGERS = list(range(2**16))
+"""One object for each: word ids would take 32 bytes wherever they occur."""
+CONTAINERS = {list, tuple, dict}
+SCALARS = {np.dtype(code).type for code in "?bhilqBHILQefdg"}
+PLAIN = {type(None), bool, int, float, str, bytes, np.ndarray} | CONTAINERS | SCALARS
 
 
 def load(path):
-    """Reads a pickle of plain values, see `ALLOWED`, of any protocol; anything else is a
-    `UserError`.
+    """Reads a pickle of plain values of any protocol.
 
-    Nothing that the file names is imported or called; depth, number and size of the values are
-    bounded by the size of the file. Text of Python 2 is read as latin-1:
-    `text.encode("latin1").decode("utf-8")` gives its characters.
+    Text of Python 2 is read as latin-1: `text.encode("latin1").decode("utf-8")` gives its
+    characters.
+
+    Raises:
+        UserError: The file is missing, incomplete, or has anything but lists, tuples, dicts,
+            numbers, texts, bytes and arrays of numbers.
     """
     path = pathlib.Path(path)
     with readable(path, "a pickle"):
-        data = path.read_bytes()
-    if not data:
+        content = path.read_bytes()
+    if not content:
         raise UserError(f"{path}: expected a pickle. Received: an empty file")
-    collecting = gc.isenabled()
-    gc.disable()  # else it would look through millions of lists again and again
+
+    # The garbage collector would look through millions of lists again and again.
+    is_collecting = gc.isenabled()
+    gc.disable()
     try:
-        return Machine(data).run()
-    except Forbidden as error:
-        raise UserError(f"{path}: refused {error} in it; allowed are {ALLOWED}") from error
-    except Exception as error:  # bytes that are no pickle can raise almost any
-        reason = error if isinstance(error, Refused) else f"{type(error).__name__}: {error}"
-        raise UserError(
-            f"{path}: expected a whole pickle of {ALLOWED}. Received: {in_one_line(reason)}"
-        ) from error
+        value = _Unpickler(io.BytesIO(content), encoding="latin1").load()
+        _require_plain(value, max_items=64 * len(content) + 2**20)
+    except pickle.UnpicklingError as error:
+        raise UserError(f"{path}: {EXPECTED}. Received: {in_one_line(error)}") from error
+    except Exception as error:  # damaged bytes can raise almost any exception
+        reason = in_one_line(f"{type(error).__name__}: {error}")
+        raise UserError(f"{path}: {EXPECTED}. Received: {reason}") from error
     finally:
-        if collecting:
+        if is_collecting:
             gc.enable()
+    return value
+
+
+def _require_plain(value, max_items):
+    """Refuses a value that has other types in it, is nested too deep, or refers to itself.
+
+    A list is counted wherever it is referred to: a file of a few hundred bytes can describe a list
+    of lists that no program could go through.
+    """
+    num_items = 0
+    level = [[value]]
+    for _ in range(1 + MAX_DEPTH):
+        next_level = []
+        for container in level:
+            items = container
+            if type(container) is dict:
+                items = [*container.keys(), *container.values()]
+            num_items += len(items)
+            if num_items > max_items:
+                raise pickle.UnpicklingError("references to more than 64 times what it holds")
+
+            item_types = set(map(type, items))
+            if not item_types <= PLAIN:
+                raise pickle.UnpicklingError("a name or a dtype in the place of a value")
+            if str in item_types:
+                texts = [item for item in items if type(item) is str]
+                "".join(texts).encode()  # raises for half of a surrogate pair
+            if not item_types.isdisjoint(CONTAINERS):
+                next_level.extend(item for item in items if type(item) in CONTAINERS)
+        if not next_level:
+            return
+        level = next_level
+    raise pickle.UnpicklingError(f"lists, tuples and dicts nested deeper than {MAX_DEPTH}")
+
+
+# === Stand-ins for NumPy's constructors ===
+
+
+class DType:
+    """The dtype of a number. Its state in a pickle sets the byte order."""
+
+    def __init__(self, name, align=False, copy=False):
+        if type(name) is not str or not re.fullmatch("[biuf][0-9]{1,2}", name):
+            raise pickle.UnpicklingError("an array of anything but numbers")
+        self.dtype = np.dtype(name)
+
+    def set_state(self, state):
+        """Sets the byte order; `state` is `(version, order, None, None, None, ...)`."""
+        _, order, *structure = state[:5]
+        if order not in ("<", ">", "=", "|") or structure != [None, None, None]:
+            raise pickle.UnpicklingError("a structured dtype")
+        self.dtype = self.dtype.newbyteorder(order)
+
+
+def _new_dtype(*args):
+    return DType(*args)
+
+
+def _empty_array(*args):
+    """For `ndarray((0,), "b")` and `_reconstruct(ndarray, (0,), "b")`."""
+    return np.zeros(0, np.int8)
+
+
+def _fill_array(array, state):
+    """Fills an empty array; `state` is `(version, shape, dtype, is_fortran, data)`."""
+    _, shape, dtype, is_fortran, data = state
+    data = _check_array(data, dtype, shape)
+    array.__setstate__((1, shape, dtype.dtype, bool(is_fortran), data))
+
+
+def _array_from_buffer(data, dtype, shape, order, axes=None):
+    """For `_frombuffer`, protocol 5. With order `"K"`, `axes` are the axes of the result."""
+    data = _check_array(data, dtype, shape)
+    array = np.frombuffer(data, dtype.dtype)
+    if order == "K":
+        array = array.reshape(shape).transpose(axes)
+    else:
+        array = array.reshape(shape, order=order)
+    return array.copy(order="K")
+
+
+def _scalar(dtype, data):
+    data = _check_array(data, dtype, shape=())
+    return np.frombuffer(data, dtype.dtype)[0]
+
+
+def _check_array(data, dtype, shape):
+    """Returns the bytes of an array, which must be exactly those that its shape needs."""
+    if type(data) is str:  # bytes of Python 2
+        data = data.encode("latin1")
+    if type(data) is not bytes or type(dtype) is not DType or type(shape) is not tuple:
+        raise pickle.UnpicklingError("an array that is not made of bytes, a dtype and a shape")
+    if not all(type(size) is int and 0 <= size < 2**31 for size in shape):
+        raise pickle.UnpicklingError("an array with sizes that are not 32-bit integers")
+    if math.prod(shape) * dtype.dtype.itemsize != len(data):
+        raise pickle.UnpicklingError(f"{len(data)} bytes for an array of another size")
+    return data
+
+
+def _encode(text, encoding):
+    """For bytes as Python 3 writes them in protocol 2."""
+    if type(text) is not str or encoding != "latin1":
+        raise pickle.UnpicklingError("bytes in an encoding other than latin1")
+    return text.encode("latin1")
+
+
+def _empty_bytes():
+    """For empty bytes as Python 3 writes them in protocol 2; `bytes(10**12)` would be large."""
+    return b""
+
+
+CONSTRUCTORS = {
+    "_codecs.encode": _encode,
+    "builtins.bytes": _empty_bytes,
+    "__builtin__.bytes": _empty_bytes,
+    "numpy.dtype": _new_dtype,
+    "numpy.ndarray": _empty_array,
+    "numpy.core.multiarray._reconstruct": _empty_array,
+    "numpy._core.multiarray._reconstruct": _empty_array,
+    "numpy.core.multiarray.scalar": _scalar,
+    "numpy._core.multiarray.scalar": _scalar,
+    "numpy.core.numeric._frombuffer": _array_from_buffer,
+    "numpy._core.numeric._frombuffer": _array_from_buffer,
+}
+"""Names in files -> what is called instead."""
+
+
+# === The unpickler ===
+
+INHERITED_OPCODES = [
+    *(pickle.PROTO, pickle.FRAME, pickle.MARK),
+    *(pickle.NONE, pickle.NEWTRUE, pickle.NEWFALSE, pickle.FLOAT, pickle.BINFLOAT),
+    *(pickle.INT, pickle.BININT, pickle.BININT1, pickle.LONG, pickle.LONG1, pickle.LONG4),
+    *(pickle.STRING, pickle.BINSTRING, pickle.SHORT_BINSTRING),  # text or bytes of Python 2
+    *(pickle.UNICODE, pickle.BINUNICODE, pickle.SHORT_BINUNICODE, pickle.BINUNICODE8),
+    *(pickle.BINBYTES, pickle.SHORT_BINBYTES, pickle.BINBYTES8),
+    *(pickle.EMPTY_LIST, pickle.LIST, pickle.APPEND, pickle.APPENDS, pickle.EMPTY_DICT),
+    *(pickle.EMPTY_TUPLE, pickle.TUPLE, pickle.TUPLE1, pickle.TUPLE2, pickle.TUPLE3),
+    *(pickle.BINPUT, pickle.LONG_BINPUT, pickle.MEMOIZE),
+    *(pickle.GET, pickle.BINGET, pickle.LONG_BINGET),
+    *(pickle.GLOBAL, pickle.STACK_GLOBAL),
+]
+"""Opcodes that do here what they do in Python's unpickler."""
+
+
+class _Unpickler(pickle._Unpickler):
+    """Python's unpickler without anything that plain values do not need."""
+
+    def load_binint2(self):
+        low, high = self.read(2)
+        self.append(SMALL_INTEGERS[low + 256 * high])
+
+    def find_class(self, module, name):
+        full_name = f"{module}.{name}"
+        if full_name not in CONSTRUCTORS:
+            raise pickle.UnpicklingError(f"the name {full_name[:100]!r}")
+        return CONSTRUCTORS[full_name]
+
+    def load_reduce(self):
+        arguments = self.stack.pop()
+        constructor = self.stack.pop()
+        # The only functions on the stack are those of `find_class`.
+        if type(constructor) is not types.FunctionType or type(arguments) is not tuple:
+            raise pickle.UnpicklingError("a call of something else than a constructor")
+        self.append(constructor(*arguments))
+
+    def load_build(self):
+        state = self.stack.pop()
+        instance = self.stack[-1]
+        if type(state) is not tuple:
+            raise pickle.UnpicklingError("a state that is not a tuple")
+        if type(instance) is DType:
+            instance.set_state(state)
+        elif type(instance) is np.ndarray:
+            _fill_array(instance, state)
+        else:
+            raise pickle.UnpicklingError("a state of something else than an array or a dtype")
+
+    def load_setitem(self):
+        value = self.stack.pop()
+        key = self.stack.pop()
+        self._update([key, value])
+
+    def load_setitems(self):
+        self._update(self.pop_mark())
+
+    def load_dict(self):
+        items = self.pop_mark()
+        self.append({})
+        self._update(items)
+
+    def _update(self, items):
+        target = self.stack[-1]
+        if type(target) is not dict:
+            raise pickle.UnpicklingError("a key of something else than a dict")
+        keys = items[::2]
+        for key in keys:
+            # Other keys can be chosen to have equal hashes, which makes dicts slow.
+            is_integer = type(key) is int and -(2**31) <= key < 2**31
+            if not is_integer and type(key) not in (str, bytes):
+                raise pickle.UnpicklingError("a key that is not text, bytes or a 32-bit integer")
+        target.update(zip(keys, items[1::2], strict=True))
+
+    def load_put(self):
+        index = int(self.readline())
+        if not 0 <= index < 2**32:
+            raise pickle.UnpicklingError("an entry of the memo that is not a 32-bit integer")
+        self.memo[index] = self.stack[-1]
+
+    def load_bytearray8(self):
+        """Protocol 5 writes the content of an array so."""
+        (size,) = struct.unpack("<Q", self.read(8))
+        self.append(self.read(size))
+
+    def load_stop(self):
+        if len(self.stack) != 1 or self.metastack:
+            raise pickle.UnpicklingError("something else than one value")
+        super().load_stop()
+
+    def refuse_opcode(self):
+        raise pickle.UnpicklingError("an opcode that plain values do not need")
+
+    dispatch = dict.fromkeys(range(256), refuse_opcode)
+    for opcode in INHERITED_OPCODES:
+        dispatch[opcode[0]] = pickle._Unpickler.dispatch[opcode[0]]
+    dispatch[pickle.BININT2[0]] = load_binint2
+    dispatch[pickle.REDUCE[0]] = load_reduce
+    dispatch[pickle.BUILD[0]] = load_build
+    dispatch[pickle.SETITEM[0]] = load_setitem
+    dispatch[pickle.SETITEMS[0]] = load_setitems
+    dispatch[pickle.DICT[0]] = load_dict
+    dispatch[pickle.PUT[0]] = load_put
+    dispatch[pickle.BYTEARRAY8[0]] = load_bytearray8
+    dispatch[pickle.STOP[0]] = load_stop
+
+
+# === Writing ===
 
 
 def dump(value, file):
-    """Pickles plain values, see `ALLOWED`, into a binary file by protocol 2, which Python 2 can
-    read.
+    """Pickles plain values into a binary file by protocol 2, which Python 2 can read.
 
     Arrays are written under names that every version of NumPy knows; NumPy 2 would write
-    `numpy._core`, which NumPy 1 lacks. A NumPy scalar, or an array of anything but numbers, is a
-    `TypeError`.
+    `numpy._core`, which NumPy 1 lacks.
+
+    Raises:
+        TypeError: A NumPy scalar, or an array of anything but numbers.
 
     >>> import io
     >>> file = io.BytesIO()
@@ -63,10 +319,12 @@ def dump(value, file):
 
 class _Pickler(pickle.Pickler):
     def reducer_override(self, value):
-        if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
-            return np.ndarray, ((0,), "b"), value.__reduce__()[2]
-        if isinstance(value, np.ndarray | np.generic):
+        if not isinstance(value, np.ndarray | np.generic):
+            return NotImplemented
+        if isinstance(value, np.generic) or value.dtype.kind not in "biufc":
             raise TypeError(
-                f"Plain numbers or arrays of numbers are needed. Received: {type(value)}, dtype={value.dtype}"
+                "Plain numbers or arrays of numbers are needed. "
+                f"Received: {type(value)}, dtype={value.dtype}"
             )
-        return NotImplemented
+        state = value.__reduce__()[2]
+        return np.ndarray, ((0,), "b"), state

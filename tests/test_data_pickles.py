@@ -1,17 +1,21 @@
-"""`data.pickles`: what it reads and writes."""
+"""`data.pickles`: the values it reads and writes, and forged files that it refuses."""
 
 import gc
 import io
+import os
 import pickle
 import pickletools
+import random
+import time
 
 import numpy as np
 import pytest
-from helpers import refusal
+from helpers import refusal, run_process
 from helpers import unpickled as load
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from colloquy.base.files import UserError
 from colloquy.data import pickles
 
 # Written by Python 2.7.18 with NumPy 1.11.3, `cPickle.dumps(x, protocol)`, of
@@ -150,4 +154,252 @@ def test_load_rejects_missing_and_empty_files_and_directories(tmp_path):
 def test_load_rejects_a_file_cut_off_anywhere(protocol):
     content = pickle.dumps([{"y": [1, 300]}, np.arange(3), np.float32(2)], protocol)
     for end in range(1, len(content)):
-        assert "data.pkl: expected a whole pickle of lists" in refusal(load, content[:end])
+        assert f"data.pkl: {pickles.EXPECTED}. Received: " in refusal(load, content[:end])
+
+
+# === Forged files ===
+
+
+class Call:
+    """Pickles as the call of a function, then a state."""
+
+    def __init__(self, function, *args, state=None):
+        self.function = function
+        self.args = args
+        self.state = state
+
+    def __reduce__(self):
+        if self.state is None:
+            return self.function, self.args
+        return self.function, self.args, self.state
+
+
+def array(dtype, shape, data):
+    """The pickle of an array; its dtype is any pickled object."""
+    reconstruct = np._core.multiarray._reconstruct
+    return Call(reconstruct, np.ndarray, (0,), b"b", state=(1, shape, dtype, False, data))
+
+
+def dtype(*state, name="i8"):
+    """The pickle of a dtype with a state."""
+    return Call(np.dtype, name, False, True, state=state)
+
+
+# Eight bytes that are declared an object: reading the array would crash Python.
+OBJECT = dtype(3, "|", None, ("a",), {"a": (np.dtype("O"), 0)}, 8, 1, 0, name="V8")
+# The dtype of a number that turns into a structured one.
+STRUCTURED = dtype(3, "|", None, ("a",), {"a": (np.dtype("i8"), 0)}, 8, 1, 0)
+
+
+@pytest.mark.parametrize("protocol", [2, 4, 5])
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.array([None, "text"]),
+        np.array(["text"]),
+        np.zeros(3, complex),
+        array(OBJECT, (1,), b"A" * 8),
+        array(STRUCTURED, (1,), b"A" * 8),
+        array(np.dtype("f8"), (3,), bytes(8)),
+        array(np.dtype("f8"), (2**40, 2**10), bytes(8)),
+        array(np.dtype("f8"), (-1,), b""),
+        array(np.dtype("f8"), (0, 2**40, 2**40), b""),
+        array(np.dtype("f8"), "a", b""),
+        array("f8", (1,), bytes(8)),
+        Call(np._core.multiarray.scalar, STRUCTURED, b"A" * 8),
+        Call(np._core.numeric._frombuffer, b"A" * 8, STRUCTURED, (1,), "C"),
+        Call(bytes, 10**15),
+    ],
+)
+def test_load_rejects_arrays_of_other_than_numbers_or_of_another_size(protocol, value):
+    message = refusal(load, pickle.dumps([value], protocol))
+    assert f"{pickles.EXPECTED}. Received: " in message and len(message) < 500
+
+
+ARRAY = b"cnumpy\nndarray\n(K\x00\x85U\x01bt"  # and its arguments: R makes it, b fills it
+DTYPE = b"cnumpy\ndtype\nU\x02i8\x85R(K\x03U\x01<NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
+NESTED_KEY = b"\x86".join([b"q%ch%c" % (i, i) for i in range(41)])
+EQUAL_HASHES = [(i * (2**61 - 1)).to_bytes(9, "little") for i in range(99)]
+DOUBLING = b"".join(b"h%ch%c\x86q%c" % (i, i, i + 1) for i in range(40))
+TEXT = b"X\x04\x00\x00\x00true"  # a command
+FORGED = {
+    "global": (b"\x80\x02cbuiltins\neval\n.", "the name 'builtins.eval'"),
+    "call": (b"cos\nsystem\n" + TEXT + b"\x85R.", "the name 'os.system'"),
+    "stack global": (
+        b"\x80\x04\x8c\x05posix\x8c\x06system\x93" + TEXT + b"\x85R.",
+        "the name 'posix.system'",
+    ),
+    "dotted name": (b"\x80\x04\x8c\x05numpy\x8c\x0endarray.tofile\x93.", "the name"),
+    "name of a module": (b"cnumpy.core.multiarray\n_reconstruct.__class__\n.", "the name"),
+    "name of ours": (b"ccolloquy.data.pickles\n_empty_array\n.", "the name"),
+    "name that is no text": (b"\x80\x04K\x01K\x02\x93.", "STACK_GLOBAL requires str"),
+    "call of a value": (b"U\x01aK\x01\x85R.", "a call of something else"),
+    "call without a tuple": (b"cnumpy\ndtype\nU\x02i8R.", "a call of something else"),
+    "INST": (b"(S'true'\nios\nsystem\n.", "an opcode"),
+    "OBJ": (b"(cnumpy\ndtype\n" + TEXT + b"o.", "an opcode"),
+    "NEWOBJ": (b"cnumpy\ndtype\n" + TEXT + b"\x85\x81.", "an opcode"),
+    "NEWOBJ_EX": (b"cnumpy\ndtype\n" + TEXT + b"\x85}\x92.", "an opcode"),
+    "extension": (b"\x82\x01.", "an opcode"),
+    "persistent id": (b"Pa\n.", "an opcode"),
+    "binary persistent id": (b"U\x01aQ.", "an opcode"),
+    "set": (b"\x8f(K\x01\x90.", "an opcode"),
+    "buffer": (b"\x97.", "an opcode"),
+    "state of a list": (b"]}U\x0c__setstate__" + TEXT + b"sb.", "a state that is not a tuple"),
+    "state of a name": (b"cnumpy\ndtype\nN}U\x08__code__K\x01s\x86b.", "a state of something"),
+    "state in a state": (ARRAY + b"R(K\x01K\x01\x85]}" + b"b\x89U\x01atb.", "a state that is not"),
+    "array without bytes": (ARRAY + b"R(K\x01K\x01\x85" + DTYPE + b"\x89]tb.", "an array that is"),
+    "item of an array": (ARRAY + b"RK\x00K\x07s.", "a key of something else than a dict"),
+    "items of a list": (b"]K\x00a(K\x00K\x07u.", "a key of something else than a dict"),
+    "list of a name": (b"cnumpy\ndtype\n(K\x07e.", "AttributeError"),
+    "name as value": (b"](cnumpy\ndtype\ne.", "a name or a dtype in the place of a value"),
+    "dtype as value": (b"}U\x01a" + DTYPE + b"s.", "a name or a dtype in the place of a value"),
+    "name in the end": (b"cnumpy\ndtype\n.", "a name or a dtype in the place of a value"),
+    "nested key": (b"}K\x01" + NESTED_KEY + b"\x86K\x01s.", "a key that is not text"),
+    "nested key of DICT": (b"(K\x01\x85K\x01d.", "a key that is not text"),
+    "equal hashes": (b"}(" + b"".join(b"\x8a\x09%bN" % x for x in EQUAL_HASHES) + b"u.", "a key"),
+    "equal hashes in the memo": (b"Np%d\n." % 2**61, "an entry of the memo"),
+    "key without a value": (b"}(K\x01u.", "ValueError"),
+    "memo that is empty": (b"h\x00.", "Memo value not found at index 0"),
+    "list in itself": (b"]q\x00(h\x00K\x01e.", "nested deeper than 32"),
+    "deep list": (b"]" * 200_000 + b"a" * 199_999 + b".", "nested deeper than 32"),
+    "deep tuple": (b"N" + b"\x85" * 200_000 + b".", "nested deeper than 32"),
+    "doubled tuples": (b"](K\x01\x85q\x00" + DOUBLING + b"e.", "more than 64 times|deeper than 32"),
+    "marks": (b"(" * 200_000 + b".", "something else than one value"),
+    "two values": (b"K\x01K\x02.", "something else than one value"),
+    "open mark": (b"(K\x01.", "something else than one value"),
+    "digits": (b"I" + b"9" * 5_000 + b"\n.", "Exceeds the limit"),
+    "half a surrogate pair": (b"X\x03\x00\x00\x00\xed\xa0\x80.", "UnicodeEncodeError"),
+    "long text": (b"X\xff\xff\xff\x7fabc.", "EOFError"),
+    "long array": (b"\x96\xff\xff\xff\xff\xff\xff\xff\x7fabc.", "EOFError"),
+    "encoding": (b"c_codecs\nencode\nU\x01aU\x05rot13\x86R.", "bytes in an encoding"),
+    "bytes": (b"cbuiltins\nbytes\nJ\xff\xff\xff\x7f\x85R.", "TypeError"),
+}
+"""Name -> a file, and what its error says."""
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_load_refuses_a_forged_file_at_once(name):
+    content, reason = FORGED[name]
+    start = time.process_time()
+    with pytest.raises(UserError, match=reason) as error:
+        load(content)
+    assert len(str(error.value)) < 500
+    assert time.process_time() - start < 3
+
+
+def attacks():
+    """Pickles that call a function, in many places and protocols."""
+    command = "touch canary"
+    calls = [
+        Call(os.system, command),
+        Call(eval, "open('canary', 'w').close()"),
+        Call(exec, "open('canary', 'w').close()"),
+    ]
+    contents = []
+    for call in calls:
+        forged_dtype = dtype(3, "|", None, ("a",), {"a": (call, 0)}, 8, 1, 0, name="V8")
+        places = [
+            call,
+            [call],
+            {"y": [1], "c": call},
+            {1: (call,)},
+            np.array([call, None], object),
+            array(forged_dtype, (1,), b"A" * 8),
+        ]
+        for place in places:
+            contents.extend(pickle.dumps(place, protocol) for protocol in range(6))
+    return contents
+
+
+def test_the_attacks_are_attacks(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for content in attacks()[::36]:
+        pickle.loads(content)
+        os.remove("canary")
+
+
+def test_no_attack_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for content in attacks():
+        assert refusal(load, content)
+    assert not os.path.exists("canary")
+
+
+def damaged(rng, contents):
+    """A file of some, with one to five bits flipped, parts moved, repeated or cut off."""
+    content = bytearray(rng.choice(contents))
+    for _ in range(rng.randint(1, 5)):
+        place = rng.randrange(len(content) + 1)
+        part = content[place : place + rng.choice([1, 1, 2, 5, 20, 200])]
+        match rng.randrange(6):
+            case 0 if part:
+                content[place] ^= 1 << rng.randrange(8)
+            case 1:
+                del content[place : place + len(part)]
+            case 2:
+                content[place:place] = part * rng.choice([1, 2, 50])
+            case 3:
+                opcode = rng.choice(pickletools.opcodes)
+                content[place:place] = opcode.code.encode("latin1")
+            case 4:
+                donor = rng.choice(contents)
+                start = rng.randrange(len(donor))
+                content[place:place] = donor[start : start + rng.choice([5, 20, 200])]
+            case 5:
+                del content[place:]
+    return bytes(content)
+
+
+def read_damaged_files(count, seed):
+    """Reads damaged files; returns the number of those that were accepted."""
+    split = {"y": [1, 0, 1], "c": [[5, 300, 70_000], [7]], "r": [[1, 2], [3]]}
+    values = [
+        (split, split, split),
+        np.arange(24).reshape(2, 3, 4).transpose(1, 0, 2),
+        [np.ones((3, 5), np.float32), split],
+        [1.5, None, True, "caf\u00e9", b"\xff", np.float32(2.5)],
+        {"a": {"b": [[1, 2], (3,)]}},
+        [list(range(1500))],
+    ]
+    whole = [pickle.dumps(value, protocol) for value in values for protocol in range(6)]
+    contents = 5 * whole
+    contents += attacks()
+    contents += [content for content, _ in FORGED.values() if len(content) < 1000]
+    rng = random.Random(seed)
+    num_accepted = 0
+    for _ in range(count):
+        content = damaged(rng, contents)
+        start = time.process_time()
+        try:
+            str(load(content))
+            num_accepted += 1
+        except UserError as error:
+            assert len(str(error)) < 600, error
+        assert time.process_time() - start < 5, content
+    return num_accepted
+
+
+def forbid_calls(event, args):
+    """An audit hook that ends the process if it runs a command or code."""
+    if event in ("os.system", "subprocess.Popen", "exec", "os.exec", "os.posix_spawn"):
+        os.write(2, f"{event} was called\n".encode())
+        os._exit(3)
+
+
+def test_damaged_files_are_read_or_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert 0 < read_damaged_files(300, seed=2) < 150
+    assert not os.path.exists("canary")
+
+
+@pytest.mark.slow
+def test_12_000_damaged_files_run_nothing_and_crash_nothing(tmp_path):
+    code = (
+        f"import os, sys; sys.path.insert(0, {os.path.dirname(__file__)!r}); "
+        f"import test_data_pickles as test; os.chdir({str(tmp_path)!r}); "
+        "sys.addaudithook(test.forbid_calls); print(test.read_damaged_files(12_000, seed=1))"
+    )
+    process = run_process("-W", "ignore", "-c", code)
+    assert process.returncode == 0, process.stderr
+    assert 50 < int(process.stdout) < 6_000
+    assert not (tmp_path / "canary").exists()
