@@ -9,7 +9,8 @@ import json
 import os
 import pathlib
 import re
-import tempfile
+import secrets
+import shutil
 
 NOT_WRITABLE = {
     *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EFBIG),
@@ -126,13 +127,16 @@ def _beside(path):
     block ends well.
     """
     _make(path.parent)
-    with (
-        writing(path),
-        tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as directory,
-    ):
-        made = pathlib.Path(directory) / path.name
-        yield made
-        publish(made, path)
+    # Named before it is made: an interrupt just after that finds it, too.
+    directory = path.parent / f".{path.name}.{secrets.token_hex(8)}"
+    try:
+        with writing(path):
+            directory.mkdir(mode=0o700)
+            made = directory / path.name
+            yield made
+            publish(made, path)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 @contextlib.contextmanager

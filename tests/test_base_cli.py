@@ -266,3 +266,17 @@ def test_a_directory_that_others_use_is_kept(tmp_path):
         (tmp_path / "out").mkdir()
         (tmp_path / "out" / "theirs").touch()
     assert contents_of(tmp_path) == {"theirs": b"", "out/theirs": b""}
+
+
+@pytest.mark.parametrize("write", [atomic_file, atomic_directory])
+def test_an_interrupt_just_after_a_directory_is_made_leaves_nothing(write, tmp_path, monkeypatch):
+    make = os.mkdir
+
+    def make_and_interrupt(*arguments, **options):
+        make(*arguments, **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "mkdir", make_and_interrupt)
+    with pytest.raises(KeyboardInterrupt), write(tmp_path / "out"):
+        pass
+    assert list(tmp_path.iterdir()) == []
