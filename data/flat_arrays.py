@@ -1,5 +1,4 @@
-"""One-dimensional arrays in `.npy` files: written while they grow, read block by block, or mapped
-into memory.
+"""One-dimensional arrays in `.npy` files: written while they grow, read in blocks, or mapped.
 
 A corpus becomes texts of word ids, concatenated in a file; only its distinct words are in memory.
 """
@@ -17,12 +16,14 @@ BLOCK = 2**20  # items read at once
 
 
 class GrowingArray:
-    """An array of integers that grows in a `.npy` file, complete after the `with` block; it
-    occupies no memory.
+    """An array of integers that grows in a `.npy` file and occupies no memory.
+
+    The file is complete after the `with` block.
     """
 
     def __init__(self, path, dtype):
-        self._dtype, self._length = np.dtype(dtype), 0
+        self._dtype = np.dtype(dtype)
+        self._length = 0
         self._file = open(path, "wb")
         self._write_header()
 
@@ -47,21 +48,14 @@ class GrowingArray:
 
 
 class StoredArray:
-    """An array of integers in a `.npy` file, read in parts, which do not count as memory as a map
-    does.
+    """An array of integers in a `.npy` file, read in parts.
+
+    What is read does not count as memory of the process for long, as pages of a map do.
     """
 
     def __init__(self, path):
         self.path = pathlib.Path(path)
-        try:
-            self._map = np.load(self.path, mmap_mode="r", allow_pickle=False)
-            if self._map.ndim != 1 or self._map.dtype.kind not in "iu":
-                raise ValueError(f"{self._map.dtype} {self._map.shape}"[:60])
-        except OSError as error:
-            raise UserError(f"{path}: expected an array. Received: {error.strerror}") from error
-        except Exception as error:  # a damaged header can make its readers raise anything
-            expected = "expected an array of whole numbers in one dimension"
-            raise UserError(f"{path}: {expected}. Received: {in_one_line(error)}") from error
+        self._map = _open_map(self.path)
         self.dtype = self._map.dtype
 
     def __len__(self):
@@ -74,9 +68,8 @@ class StoredArray:
     def read(self, start, stop):
         """The items from `start` to `stop`, in memory."""
         count = max(0, min(stop, len(self)) - start)
-        return np.fromfile(
-            self.path, self.dtype, count, offset=self._map.offset + start * self.dtype.itemsize
-        )
+        offset = self._map.offset + start * self.dtype.itemsize
+        return np.fromfile(self.path, self.dtype, count, offset=offset)
 
     def blocks(self, size=None):
         """Yields `(start, items)` for all items in order, `size` (default: `BLOCK`) at a time."""
@@ -85,31 +78,44 @@ class StoredArray:
             yield start, self.read(start, start + size)
 
 
-def flatten(numbers, starts, lengths):
-    """The ids of texts, concatenated: from a `StoredArray` of all ids those at ascending `starts`,
-    int `(texts,)`.
-    """
+def _open_map(path):
+    try:
+        mapped = np.load(path, mmap_mode="r", allow_pickle=False)
+        if mapped.ndim != 1 or mapped.dtype.kind not in "iu":
+            raise ValueError(f"{mapped.dtype} {mapped.shape}"[:60])
+        return mapped
+    except OSError as error:
+        raise UserError(f"{path}: expected an array. Received: {error.strerror}") from error
+    except Exception as error:  # a damaged header can make its readers raise anything
+        expected = "expected an array of whole numbers in one dimension"
+        raise UserError(f"{path}: {expected}. Received: {in_one_line(error)}") from error
+
+
+def flatten(ids, starts, lengths):
+    """Concatenates texts of a `StoredArray` of ids; `starts`, int `(texts,)`, ascend."""
     if not len(starts):
-        return np.zeros(0, numbers.dtype)
-    around = numbers.read(starts[0], starts[-1] + lengths[-1])
-    return around[ranges(starts - starts[0], lengths)]
+        return np.zeros(0, ids.dtype)
+    block = ids.read(starts[0], starts[-1] + lengths[-1])
+    return block[ranges(starts - starts[0], lengths)]
 
 
 def first_occurrences(hashes, part=2**22):
-    """Marks the items that did not occur before, bool `(len(hashes),)`.
+    """Marks the items of a `StoredArray` that did not occur before, bool `(len(hashes),)`.
 
-    About `part` of the evenly distributed values, a `StoredArray`, are sorted at once.
+    The evenly distributed values are sorted in parts of about `part`.
     """
-    first, parts = np.zeros(len(hashes), bool), -(-len(hashes) // part)
-    for number in range(parts):
-        places, values = [], []
+    is_first = np.zeros(len(hashes), bool)
+    num_parts = -(-len(hashes) // part)
+    for number in range(num_parts):
+        positions = []
+        values = []
         for start, block in hashes.blocks():
-            here = np.flatnonzero(block % parts == number)
-            places.append(start + here)
-            values.append(block[here])
-        found = np.unique(np.concatenate(values), return_index=True)[1]
-        first[np.concatenate(places)[found]] = True
-    return first
+            in_part = np.flatnonzero(block % num_parts == number)
+            positions.append(start + in_part)
+            values.append(block[in_part])
+        _, first = np.unique(np.concatenate(values), return_index=True)
+        is_first[np.concatenate(positions)[first]] = True
+    return is_first
 
 
 def numbering():

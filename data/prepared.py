@@ -27,7 +27,9 @@ from colloquy.data.corpora import CORPORA
 from colloquy.data.text_files import in_one_line, read_json, write_json
 from colloquy.data.vocabulary import SPECIALS, Vocabulary
 
-METADATA, VOCABULARY, VECTORS = "dataset.json", "vocabulary.txt", "word_embedding.pkl"
+METADATA = "dataset.json"
+VOCABULARY = "vocabulary.txt"
+VECTORS = "word_embedding.pkl"
 SMALL_TEXT = 20_000
 """Training texts with fewer words keep every word by default."""
 
@@ -43,22 +45,34 @@ class CommonSettings(Config):
 
 
 def filled_min_count(min_count, counts):
-    """`--min_count`, or its default: 2, but 1 for a training text of fewer than `SMALL_TEXT` words,
-    `{word: count}`.
+    """`--min_count`, or its default for a training text with these `{word: count}`.
+
+    The default is 2, but 1 for a text of fewer than `SMALL_TEXT` words.
     """
-    return min_count or (1 if sum(counts.values()) < SMALL_TEXT else 2)
+    if min_count:
+        return min_count
+    num_words = sum(counts.values())
+    return 1 if num_words < SMALL_TEXT else 2
 
 
 def write(directory, files, corpus, source, settings, statistics, *, name=None, **more):
-    """Writes a prepared dataset into an empty directory; `statistics` and `more` are JSON values.
+    """Writes a prepared dataset into an empty directory.
 
-    `files` are `{name: content}`: a `Vocabulary`; a plain value if the name ends in `.pkl`; else
-    lines of text. `name` is that of the corpus in tables; `None`: that of the settings, else of the
-    source directory.
+    Args:
+        files: `{name: content}`: a `Vocabulary`; a plain value if the name ends in `.pkl`; else
+            lines of text.
+        statistics: A JSON value, as `more`.
+        name: Name of the corpus in tables; `None`: that of the settings, else of the source
+            directory.
     """
-    name = name or settings.name or pathlib.Path(source).resolve().name
-    metadata = {"name": name, "corpus": corpus, "task": CORPORA[corpus].task, **more}
-    metadata |= {"settings": settings.to_json(), "statistics": statistics}
+    metadata = {
+        "name": name or settings.name or pathlib.Path(source).resolve().name,
+        "corpus": corpus,
+        "task": CORPORA[corpus].task,
+        **more,
+        "settings": settings.to_json(),
+        "statistics": statistics,
+    }
     for file, content in files.items():
         if isinstance(content, Vocabulary):
             content.save(directory / file)
@@ -67,21 +81,32 @@ def write(directory, files, corpus, source, settings, statistics, *, name=None, 
                 pickles.dump(content, out)
         else:
             with open(directory / file, "w", encoding="utf-8", newline="\n") as out:
-                out.writelines(f"{line}\n" for line in content)
+                for line in content:
+                    out.write(f"{line}\n")
     write_json(directory / METADATA, metadata)
 
 
 def print_summary(statistics):
-    """Prints a table of a dataset's statistics, `{split: {name: number or text}}`; docs/data.md
-    explains its rows.
-    """
+    """Prints the statistics of a dataset, `{split: {name: number or text}}`, see docs/data.md."""
     table = Table("", *statistics)
-    for name in next(iter(statistics.values())):
-        values = (found[name] for found in statistics.values())
-        label = re.sub("_(?=(95|mean|median|most)$)", ", ", name).replace("_", " ")
-        label = label.replace(" 95", " 95th percentile").replace(" most", " maximum")
-        table.add_row(label, *(v if isinstance(v, str) else f"{v:,}" for v in values))
+    first_split = next(iter(statistics.values()))
+    for name in first_split:
+        cells = []
+        for values in statistics.values():
+            value = values[name]
+            cells.append(value if isinstance(value, str) else f"{value:,}")
+        table.add_row(_label(name), *cells)
     rich.print(table)
+
+
+def _label(name):
+    """The words of a statistic.
+
+    >>> _label("words_of_reply_95")
+    'words of reply, 95th percentile'
+    """
+    label = re.sub("_(?=(95|mean|median|most)$)", ", ", name).replace("_", " ")
+    return label.replace(" 95", " 95th percentile").replace(" most", " maximum")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,20 +129,11 @@ def checked(file, expected="what prepare.py writes"):
     """Turns errors caused by a value of a wrong type into a `UserError` that names its file."""
     try:
         yield
-    except (
-        TypeError,
-        ValueError,
-        LookupError,
-        AttributeError,
-        OverflowError,
-        RecursionError,
-    ) as error:
-        reason = (
-            f"{type(error).__name__}: {error}"
-            if isinstance(error, LookupError | AttributeError)
-            else error
-        )
-        raise UserError(f"{file}: expected {expected}. {in_one_line(reason)}") from error
+    except (LookupError, AttributeError) as error:
+        reason = in_one_line(f"{type(error).__name__}: {error}")
+        raise UserError(f"{file}: expected {expected}. {reason}") from error
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise UserError(f"{file}: expected {expected}. {in_one_line(error)}") from error
 
 
 def texts(values):
@@ -128,65 +144,67 @@ def texts(values):
 
 
 def read_metadata(path, task):
-    """Reads the metadata of a prepared dataset of a task, a dict with at least `name`, the corpus."""
+    """Reads the metadata of a prepared dataset of a task, a dict with at least `name`."""
     path = pathlib.Path(path)
     if not path.is_dir():
         raise UserError(f"{path} is no directory; prepare.py makes one")
-    metadata = read_json(path / METADATA)
-    found = metadata.get("task") if isinstance(metadata, dict) else None
-    if found != task:
-        wrong = f"expected a dataset for models of {task}. Received: one for {found!r:.60}"
-        raise UserError(f'{path / METADATA}: {wrong}; the file must say "task": "{task}"')
-    if not isinstance(metadata.setdefault("name", path.resolve().name), str):
+    file = path / METADATA
+    metadata = read_json(file)
+    file_task = metadata.get("task") if isinstance(metadata, dict) else None
+    if file_task != task:
         raise UserError(
-            f"{path / METADATA}: expected name to be a text. Received: {type(metadata['name']).__name__}"
+            f"{file}: expected a dataset for models of {task}. "
+            f'Received: one for {file_task!r:.60}; the file must say "task": "{task}"'
         )
+    name = metadata.setdefault("name", path.resolve().name)
+    if not isinstance(name, str):
+        raise UserError(f"{file}: expected name to be a text. Received: {type(name).__name__}")
     return metadata
 
 
 def read_vocabulary(file):
-    """Reads a vocabulary that prepare.py wrote; a `UserError` if it does not begin with the
-    specials.
-    """
+    """Reads a vocabulary that prepare.py wrote, which begins with the specials."""
     vocabulary = Vocabulary.load(file)
     if vocabulary.words[: len(SPECIALS)] != SPECIALS:
-        raise UserError(
-            f"{file}: lines 1 and 2 must be {SPECIALS}. Received: {vocabulary.words[:2]}"[:300]
-        )
+        received = f"{vocabulary.words[:2]}"[:200]
+        raise UserError(f"{file}: lines 1 and 2 must be {SPECIALS}. Received: {received}")
     return vocabulary
 
 
 def read_embedding(file, vocabulary):
-    """Reads the word vectors of a vocabulary, float32 `(len(vocabulary) + 1, dimension)`; row 0 is
-    padding.
+    """Reads the word vectors of a vocabulary, float32 `(len(vocabulary) + 1, dimension)`.
+
+    Row 0 is padding.
     """
     vectors = read_vectors(file)
-    if len(vectors) != len(vocabulary) + 1:
-        raise UserError(
-            f"{file}: expected shape ({len(vocabulary) + 1}, dimension). Received: {vectors.shape}"
-        )
+    size = len(vocabulary) + 1
+    if len(vectors) != size:
+        raise UserError(f"{file}: expected shape ({size}, dimension). Received: {vectors.shape}")
     return vectors
 
 
 def read_vectors(file):
-    """Reads word vectors, float32 `(words, dimension)`, from a pickle of an array or of lists of
-    finite numbers.
-    """
+    """Reads word vectors, float32 `(words, dimension)`: a pickled array or lists of numbers."""
     file = pathlib.Path(file)
     value = pickles.load(file)
     with checked(file, "rows of numbers"), np.errstate(over="ignore"):
         if not isinstance(value, np.ndarray):
-            if (
-                4 * len(value) * len(value[0] if len(value) else ())
-                > 4 * file.stat().st_size + 2**26
-            ):
-                raise ValueError("rows that are one and the same")
-            value = np.asarray(value)
+            value = _array_of_lists(value, file.stat().st_size)
         if value.dtype.kind not in "biuf":
             raise ValueError(f"Received: {value.dtype}")
         vectors = np.asarray(value, np.float32)
     if vectors.ndim != 2 or not vectors.size or not np.isfinite(vectors).all():
         raise UserError(
-            f"{file}: expected a finite array (vocabulary + 1, dimension). Received: shape {vectors.shape}"
+            f"{file}: expected a finite array (vocabulary + 1, dimension). "
+            f"Received: shape {vectors.shape}"
         )
     return vectors
+
+
+def _array_of_lists(rows, file_size):
+    """Makes an array of lists, unless one list that is repeated would make it huge."""
+    dimension = len(rows[0]) if len(rows) else 0
+    num_bytes = 4 * len(rows) * dimension
+    if num_bytes > 4 * file_size + 2**26:
+        raise ValueError("rows that are one and the same")
+    return np.asarray(rows)

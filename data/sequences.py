@@ -26,22 +26,23 @@ class Sequences:
         """
         if not isinstance(lists, list | tuple | np.ndarray):
             raise TypeError(f"a list of lists of ids is needed. Received: {type(lists).__name__}")
-        others = set(map(type, lists)) - {list, tuple, np.ndarray}
-        if others:
-            raise TypeError(
-                f"lists of ids are needed. Received: {', '.join(sorted(kind.__name__ for kind in others))}"
-            )
+        other_types = set(map(type, lists)) - {list, tuple, np.ndarray}
+        if other_types:
+            names = sorted(other_type.__name__ for other_type in other_types)
+            raise TypeError(f"lists of ids are needed. Received: {', '.join(names)}")
+
         lists = list(lists)  # an array makes a new object of a row each time
         objects = np.fromiter(map(id, lists), np.int64, len(lists))
         _, first, number = np.unique(objects, return_index=True, return_inverse=True)
         if len(first) < len(lists):
+            # Store each object once, in the order of its first occurrence.
             order = np.argsort(first)
             distinct = cls.of([lists[i] for i in first[order]])
-            number = np.argsort(order)[number]
-            return cls(distinct.ids, distinct.starts[number], distinct.lengths[number])
+            return distinct.take(np.argsort(order)[number])
+
         lengths = np.fromiter(map(len, lists), np.int64, len(lists))
-        flat = array.array("i", itertools.chain.from_iterable(lists))
-        return cls(np.array(flat, np.int32), np.cumsum(lengths) - lengths, lengths)
+        ids = array.array("i", itertools.chain.from_iterable(lists))
+        return cls(np.array(ids, np.int32), np.cumsum(lengths) - lengths, lengths)
 
     def take(self, index):
         """The lists at `index`, an int array or a slice, as `Sequences` that share the ids."""
@@ -49,11 +50,10 @@ class Sequences:
 
     def lists(self, index=slice(None)):
         """New lists of ids: all, or those at `index`."""
-        starts, lengths = self.starts[index].tolist(), self.lengths[index].tolist()
-        return [
-            self.ids[start : start + length].tolist()
-            for start, length in zip(starts, lengths, strict=True)
-        ]
+        starts = self.starts[index]
+        stops = starts + self.lengths[index]
+        spans = zip(starts.tolist(), stops.tolist(), strict=True)
+        return [self.ids[start:stop].tolist() for start, stop in spans]
 
     def flat(self):
         """The ids of all lists, concatenated."""
@@ -69,7 +69,9 @@ class Sequences:
         >>> Sequences.of([[2, 2, 1], [2]]).document_frequency(4).tolist()
         [0, 1, 2, 0]
         """
-        return np.bincount(np.unique(self.owners() * size + self.flat()) % size, minlength=size)
+        # One number for each pair of a list and an id: repetitions within a list count once.
+        pairs = np.unique(self.owners() * size + self.flat())
+        return np.bincount(pairs % size, minlength=size)
 
     def joined(self, numbers):
         """Concatenates the lists in each row of `numbers`, int `(results, lists)`; -1 is no list.
@@ -78,31 +80,33 @@ class Sequences:
         [[7, 8, 9, 4, 5], [6]]
         """
         lengths = np.where(numbers >= 0, self.lengths[numbers], 0)
-        source, total = ranges(self.starts[numbers.ravel()], lengths.ravel()), lengths.sum(axis=1)
+        source = ranges(self.starts[numbers.ravel()], lengths.ravel())
+        total = lengths.sum(axis=1)
         return Sequences(self.ids[source], np.cumsum(total) - total, total)
 
     def parts(self, size):
         """Yields all lists in order as `Sequences` of at most `size` lists."""
         for start in range(0, len(self), size):
-            yield self.joined(np.arange(start, min(start + size, len(self)))[:, None])
+            numbers = np.arange(start, min(start + size, len(self)))
+            yield self.joined(numbers[:, None])
 
     def equal(self, index, other):
-        """Compares the list at each element of `index` with that at the same element of `other`,
-        bool of their shape.
+        """Compares pairs of lists: bool of the shape of `index` and `other`.
 
-        >>> Sequences.of([[4, 5], [6], [4, 5], [7]]).equal(np.array([0, 1, 1]), np.array([2, 3, 0])).tolist()
+        >>> sequences = Sequences.of([[4, 5], [6], [4, 5], [7]])
+        >>> sequences.equal(np.array([0, 1, 1]), np.array([2, 3, 0])).tolist()
         [True, False, False]
         """
-        same = self.lengths[index] == self.lengths[other]
-        one, two, lengths = index[same], other[same], self.lengths[index[same]]
-        differs = (
-            self.ids[ranges(self.starts[one], lengths)]
-            != self.ids[ranges(self.starts[two], lengths)]
-        )
-        same[same] = (
-            np.bincount(np.repeat(np.arange(len(lengths)), lengths), differs, len(lengths)) == 0
-        )
-        return same
+        is_equal = self.lengths[index] == self.lengths[other]
+        index = index[is_equal]
+        other = other[is_equal]
+        lengths = self.lengths[index]
+        ids = self.ids[ranges(self.starts[index], lengths)]
+        other_ids = self.ids[ranges(self.starts[other], lengths)]
+        pair = np.repeat(np.arange(len(lengths)), lengths)
+        differences = np.bincount(pair, ids != other_ids, len(lengths))
+        is_equal[is_equal] = differences == 0
+        return is_equal
 
     def kept(self, index):
         """The lengths of the lists at `index`, int64 of the same shape; 0 where it is -1."""
@@ -112,11 +116,11 @@ class Sequences:
         return np.where(index >= 0, self.lengths[index], 0).astype(np.int64)
 
     def width(self, index, limit=None, multiple=1):
-        """The length of the longest list at `index`, at most `limit`, at least 1, rounded up to
-        `multiple`.
-        """
-        longest = self.kept(np.asarray(index)).max(initial=1)
-        return round_up(int(longest if limit is None else min(longest, limit)), multiple)
+        """Length of the longest list at `index`: 1 to `limit`, rounded up to `multiple`."""
+        longest = int(self.kept(index).max(initial=1))
+        if limit is not None:
+            longest = min(longest, limit)
+        return round_up(longest, multiple)
 
     def padded(self, index, width, limit=None, keep="last"):
         """The lists at `index` padded with 0, int32 of the shape of `index`, then `width`; -1 gives
@@ -132,13 +136,15 @@ class Sequences:
         index = np.asarray(index)
         if not len(self.ids):
             return np.zeros((*index.shape, width), np.int32)
-        length = np.minimum(self.kept(index), width if limit is None else min(width, limit))
-        start = self.starts[index] + (self.lengths[index] - length if keep == "last" else 0)
+        limit = width if limit is None else min(width, limit)
+        length = np.minimum(self.kept(index), limit)
+        start = self.starts[index]
+        if keep == "last":
+            start = start + self.lengths[index] - length
         position = np.arange(width)
-        real = position < length[..., None]
-        return np.where(real, self.ids[np.where(real, start[..., None] + position, 0)], 0).astype(
-            np.int32
-        )
+        is_real = position < length[..., None]
+        source = np.where(is_real, start[..., None] + position, 0)
+        return np.where(is_real, self.ids[source], 0).astype(np.int32)
 
 
 def stack(lists):
@@ -150,11 +156,12 @@ def stack(lists):
     >>> stack([[5], [], [7, 8]]).tolist()
     [[5, 0], [0, 0], [7, 8]]
     """
-    sequences, every = Sequences.of(lists), np.arange(len(lists))
-    width = sequences.width(every)
+    sequences = Sequences.of(lists)
+    numbers = np.arange(len(lists))
+    width = sequences.width(numbers)
     if len(lists) * width > 2**24 + 64 * sequences.lengths.sum():
         raise ValueError(f"{len(lists):,} lists, one of length {width:,}, would be mostly padding")
-    return sequences.padded(every, width)
+    return sequences.padded(numbers, width)
 
 
 def round_up(n, multiple):

@@ -1,4 +1,4 @@
-"""Untrusted text and JSON files: the one reader of lines, and the one of JSON.
+"""Readers of lines and of JSON from untrusted files.
 
 Lines end at `\\n` alone, and a `\\r` before it is dropped; U+0085, U+2028 and the like are text. A
 byte order mark at the very start is dropped. A file that ends in `.gz` is decompressed. Memory
@@ -18,18 +18,20 @@ from colloquy.base.config import sentence
 from colloquy.base.files import UserError, atomic_file
 
 MAX_LINE = 2**20  # bytes of a line
-MAX_RATIO, FREE = 20, 2**22
-"""A compressed file may contain `MAX_RATIO` times its size, and at least 4 MiB; text is compressed
-3 to 10 times.
+MAX_RATIO = 20
+MIN_CONTENT = 2**22
+"""A compressed file may contain `MAX_RATIO` times its size, or `MIN_CONTENT` bytes.
+
+Text is compressed 3 to 10 times.
 """
 BOM = "\ufeff".encode()
 
 
 def bad_line(path, number, expected, received):
-    """The error for line `number`, from 1, of a file; the first 60 characters of `received` are
-    shown.
-    """
-    shown = repr(received[:60]) + (" ..." if len(received) > 60 else "")
+    """The error for line `number`, from 1, of a file, with the start of what was received."""
+    shown = repr(received[:60])
+    if len(received) > 60:
+        shown += " ..."
     return UserError(f"{path}, line {number}: expected {expected}. Received: {shown}")
 
 
@@ -46,23 +48,25 @@ def existing_directory(directory, of="a corpus"):
 
 
 def find_files(directory, patterns, of="a corpus"):
-    """The files of a directory that match some patterns, ordered by pattern, then by name; a
-    `UserError` if none.
+    """The files of a directory that match one of some patterns, ordered by pattern, then by name.
 
     A file with `.gz` matches too, unless the same file without `.gz` exists.
     """
-    directory, found = existing_directory(directory, of), {}  # without `.gz` -> file
+    directory = existing_directory(directory, of)
+    paths_by_name = {}  # the key lacks `.gz`
     for pattern in patterns:
-        for path in [*sorted(directory.glob(pattern)), *sorted(directory.glob(f"{pattern}.gz"))]:
-            found.setdefault(str(path).removesuffix(".gz"), path)
-    if not found:
+        paths = sorted(directory.glob(pattern)) + sorted(directory.glob(f"{pattern}.gz"))
+        for path in paths:
+            paths_by_name.setdefault(str(path).removesuffix(".gz"), path)
+    if not paths_by_name:
         raise UserError(f"{directory}: expected a file {' or '.join(patterns)}, also with .gz")
-    return list(found.values())
+    return list(paths_by_name.values())
 
 
 def read_lines(path, of="text", fallback=None, opener=open):
-    """Yields the number, from 1, and the text of each line; blank ones are empty, and left out at
-    the end of the file.
+    """Yields the number, from 1, and the text of each line.
+
+    Blank lines are empty, and left out at the end of the file.
 
     Args:
         of: Expected content, for the message about an empty file; `None`: it may be empty.
@@ -70,34 +74,40 @@ def read_lines(path, of="text", fallback=None, opener=open):
         opener: Called with `path` and `"rb"`; `rich.progress.Progress.open` shows the progress.
     """
     path = pathlib.Path(path)
-    number, blank, limit = 0, 0, None
+    num_lines = 0
+    last_text = 0  # number of the last line that is not blank
     with readable(path, "a readable text file"), opener(path, "rb") as raw:
-        lines = gzip.open(raw) if path.suffix == ".gz" else raw
-        while line := lines.readline(MAX_LINE + 1):
-            number += 1
-            if len(line) > MAX_LINE:
-                raise bad_line(path, number, f"at most {MAX_LINE:,} bytes", line)
-            if lines is not raw and number % 1000 == 1:
-                limit = limit or largest_content(path)
-                if lines.tell() > limit:
-                    raise _too_large(path, limit)
+        for line in _raw_lines(path, raw):
+            num_lines += 1
             if not line.strip():
-                blank += 1
                 continue
-            yield from ((before, "") for before in range(number - blank, number))
-            blank, line = 0, line.removesuffix(b"\n").removesuffix(b"\r")
-            yield (
-                number,
-                _decode(path, number, line.removeprefix(BOM) if number == 1 else line, fallback),
-            )
-    if number == blank and of:
+            for blank in range(last_text + 1, num_lines):
+                yield blank, ""
+            last_text = num_lines
+            if num_lines == 1:
+                line = line.removeprefix(BOM)
+            yield num_lines, _decode(path, num_lines, line, fallback)
+    if not last_text and of:
         raise UserError(f"{path}: expected {of}. Received: an empty file")
 
 
+def _raw_lines(path, raw):
+    """Yields the bytes of each line of an open file, without its end."""
+    is_compressed = path.suffix == ".gz"
+    lines = gzip.open(raw) if is_compressed else raw
+    limit = largest_content(path) if is_compressed else None
+    number = 0
+    while line := lines.readline(MAX_LINE + 1):
+        number += 1
+        if len(line) > MAX_LINE:
+            raise bad_line(path, number, f"at most {MAX_LINE:,} bytes", line)
+        if is_compressed and number % 1000 == 1 and lines.tell() > limit:
+            raise _too_large(path, limit)
+        yield line.removesuffix(b"\n").removesuffix(b"\r")
+
+
 class Span(io.BufferedReader):
-    """The bytes from `start` to `stop` of an uncompressed file, read line by line; a line begins at
-    both.
-    """
+    """The bytes from `start` to `stop` of an uncompressed file; a line begins at both."""
 
     def __init__(self, path, start, stop):
         super().__init__(io.FileIO(path))
@@ -112,7 +122,7 @@ class Span(io.BufferedReader):
 
 def largest_content(path):
     """Most bytes that a compressed file may contain."""
-    return max(FREE, MAX_RATIO * path.stat().st_size)
+    return max(MIN_CONTENT, MAX_RATIO * path.stat().st_size)
 
 
 @contextlib.contextmanager
@@ -140,33 +150,41 @@ def _decode(path, number, line, fallback):
 
 
 def read_json(path, kind=None):
-    """Reads a JSON file, UTF-8, see `validated` for its `kind`.
+    """Reads a JSON file, UTF-8; `kind` is a type for `validated`.
 
-    Refused are also nesting deeper than Python's parser goes, numbers of thousands of digits, half
-    a surrogate pair (`"\\ud800"`), and little but brackets.
+    It also refuses nesting deeper than Python's parser goes, numbers of thousands of digits, half
+    of a surrogate pair (`"\\ud800"`), and little but brackets.
     """
     path = pathlib.Path(path)
-    with (
-        readable(path, "a readable JSON file"),
-        (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file,
-    ):
-        limit = largest_content(path)
-        raw = file.read(limit + 1) if path.suffix == ".gz" else file.read()
-    if path.suffix == ".gz" and len(raw) > limit:
-        raise _too_large(path, limit)
-    if raw.count(b"[") + raw.count(b"{") > len(raw) // 8 + 2**19:
+    content = _read_content(path)
+    max_brackets = len(content) // 8 + 2**19
+    if content.count(b"[") + content.count(b"{") > max_brackets:
         raise UserError(f"{path}: expected JSON with texts and numbers. Received: mostly brackets")
     try:
-        value = json.loads(raw.decode("utf-8-sig"))
-        if b"\\u" in raw:
-            json.dumps(value, ensure_ascii=False).encode()
+        value = json.loads(content.decode("utf-8-sig"))
+        if b"\\u" in content:
+            json.dumps(value, ensure_ascii=False).encode()  # raises for half of a surrogate pair
     except RecursionError as error:
-        raise UserError(
-            f"{path}: expected JSON in UTF-8. Received: brackets nested too deep"
-        ) from error
+        reason = "brackets nested too deep"
+        raise UserError(f"{path}: expected JSON in UTF-8. Received: {reason}") from error
     except ValueError as error:
         raise UserError(f"{path}: expected JSON in UTF-8. {in_one_line(error)}") from error
-    return value if kind is None else validated(path, kind, value)
+    if kind is None:
+        return value
+    return validated(path, kind, value)
+
+
+def _read_content(path):
+    """The bytes of a file, decompressed if its name ends in `.gz`."""
+    with readable(path, "a readable JSON file"):
+        if path.suffix != ".gz":
+            return path.read_bytes()
+        limit = largest_content(path)
+        with gzip.open(path, "rb") as file:
+            content = file.read(limit + 1)
+    if len(content) > limit:
+        raise _too_large(path, limit)
+    return content
 
 
 def write_json(path, value):
@@ -176,9 +194,7 @@ def write_json(path, value):
 
 
 def validated(path, kind, value):
-    """The value of a file as a `kind`, any type that pydantic knows; a `UserError` if it is
-    something else.
-    """
+    """Returns the value of a file as a `kind`, any type that pydantic knows, or refuses it."""
     try:
         return TypeAdapter(kind).validate_python(value)
     except ValidationError as error:

@@ -65,8 +65,12 @@ MIXED = _pattern(f"[^ {SIGNS}{HAN}]")
 ASCII_QUOTES = ((f"[{APOSTROPHES}]", "'"), (f"[{QUOTES}]", '"'))
 ONE_SPACE = ((f"[{INVISIBLE}]", ""), (f"[{SPACE}]+", " "), ("^ | $", ""))
 
-JOIN = (  # of tokens separated by spaces
-    *((f"([{HAN}]) {re.escape(sign)}", rf"\1{wide}") for sign, wide in FULL_WIDTH.items()),
+WIDE_AFTER_HAN = [
+    (f"([{HAN}]) {re.escape(sign)}", rf"\1{wide}") for sign, wide in FULL_WIDTH.items()
+]
+# For tokens separated by spaces.
+JOIN = (
+    *WIDE_AFTER_HAN,
     (f"([{HAN}{CJK_SIGNS}]) ", r"\1"),
     (f" ([{HAN}{CJK_SIGNS}])", r"\1"),
     (r" ([.,!?;:%)\]}])", r"\1"),
@@ -134,11 +138,13 @@ class Tokenizer:
                 "The tokenizer jieba needs a package: pip install -e '.[chinese]'"
             ) from error
         logging.getLogger("jieba").setLevel(logging.WARNING)  # it logs how long its dictionary took
-        return [
-            part
-            for token in tokens
-            for part in (jieba.lcut(token) if re.match(f"[{HAN}]", token) else [token])
-        ]
+        words = []
+        for token in tokens:
+            if re.match(f"[{HAN}]", token):
+                words.extend(jieba.lcut(token))
+            else:
+                words.append(token)
+        return words
 
     def detokenize(self, tokens):
         """The text that a reader expects of some tokens; spaces are guessed."""
@@ -160,23 +166,26 @@ TOKENIZERS = {
     "mixed": Tokenizer(MIXED, join=JOIN + HYPHENS),
     "jieba": Tokenizer(f"[{HAN}]+|{MIXED}", join=JOIN + HYPHENS, segment=True),
 }
-"""`space`: splits at spaces. `words`: words with their inner apostrophes, numbers, `...`, `--`, and
-each other sign.
-`terms`: words with the signs that join their parts (`apt-get`, `kernel.org`, `2.6.8`, `__path__`),
-and each other sign, as the logs of #ubuntu are tokenized. `characters`: each character. `mixed`: as
-`words`, but each Han character is a token. `jieba`: as `mixed`, but Han characters form words.
+"""Name -> tokenizer:
+
+- `space` splits at spaces.
+- `words`: words with their inner apostrophes, numbers, `...`, `--`, and each other sign.
+- `terms`: words with the signs that join their parts (`apt-get`, `kernel.org`, `2.6.8`,
+  `__path__`), and each other sign, as the logs of #ubuntu are tokenized.
+- `characters`: each character.
+- `mixed`: as `words`, but each Han character is a token.
+- `jieba`: as `mixed`, but Han characters form words.
 """
 
 WHITESPACE = "whitespace"
-"""The tokenizer of tokenized texts, as the files of SMN and DAM: splits at ASCII white space,
-changes nothing else.
+"""The tokenizer of texts that are tokenized, as the files of SMN and DAM.
+
+It splits at ASCII white space and changes nothing else.
 """
 
 
 def words_of(text, tokenizer=WHITESPACE, lower=True):
-    """The words of any text by `WHITESPACE`, which never lower-cases it, or a key of
-    `TOKENIZERS`.
-    """
+    """The words of any text by a key of `TOKENIZERS`, or by `WHITESPACE`, which keeps capitals."""
     if tokenizer == WHITESPACE:
         return [word.decode() for word in text.encode(errors="replace").split()]
     return TOKENIZERS[tokenizer].tokenize(normalize(text, lower))
@@ -191,7 +200,8 @@ class GraphTokenizer:
     """
 
     def __init__(self, tokenizer, lower):
-        self.tokenizer, self.lower = TOKENIZERS.get(tokenizer), lower
+        self.tokenizer = TOKENIZERS.get(tokenizer)
+        self.lower = lower
         self.tables = []  # lookup tables that an exported model must track
         if tokenizer == WHITESPACE:
             return
@@ -199,9 +209,10 @@ class GraphTokenizer:
             raise UserError(f"the tokenizer {tokenizer} cannot run inside a TensorFlow graph")
         import tensorflow as tf
 
-        narrow = {c: unicodedata.normalize("NFKC", c) for c in map(chr, range(sys.maxunicode + 1))}
-        narrow = {c: text for c, text in narrow.items() if c != text}
-        initializer = tf.lookup.KeyValueTensorInitializer(list(narrow), list(narrow.values()))
+        normal_forms = _normal_forms()
+        initializer = tf.lookup.KeyValueTensorInitializer(
+            keys=list(normal_forms), values=list(normal_forms.values())
+        )
         self.tables.append(tf.lookup.StaticHashTable(initializer, default_value=""))
 
     def __call__(self, texts):
@@ -210,18 +221,30 @@ class GraphTokenizer:
 
         if self.tokenizer is None:
             return tf.strings.split(texts)
-        return tf.strings.split(
-            _replace(self.normalize(texts), [(f"({self.tokenizer.pattern})", r" \1 ")])
-        )
+        spaced = _replace(self.normalize(texts), [(f"({self.tokenizer.pattern})", r" \1 ")])
+        return tf.strings.split(spaced)
 
     def normalize(self, texts):
         """`normalize` of texts, string `(n,)`."""
         import tensorflow as tf
 
         characters = tf.strings.unicode_split(_replace(texts, ASCII_QUOTES), "UTF-8")
-        narrow = self.tables[0].lookup(characters.flat_values)
-        kept = tf.where(narrow == "", characters.flat_values, narrow)
-        texts = _replace(
-            tf.strings.reduce_join(characters.with_flat_values(kept), axis=-1), ONE_SPACE
-        )
-        return tf.strings.lower(texts, encoding="utf-8") if self.lower else texts
+        flat = characters.flat_values
+        normal_forms = self.tables[0].lookup(flat)
+        normalized = tf.where(normal_forms == "", flat, normal_forms)
+        texts = tf.strings.reduce_join(characters.with_flat_values(normalized), axis=-1)
+        texts = _replace(texts, ONE_SPACE)
+        if self.lower:
+            texts = tf.strings.lower(texts, encoding="utf-8")
+        return texts
+
+
+def _normal_forms():
+    """NFKC of every character that it changes."""
+    normal_forms = {}
+    for code in range(sys.maxunicode + 1):
+        character = chr(code)
+        normal_form = unicodedata.normalize("NFKC", character)
+        if normal_form != character:
+            normal_forms[character] = normal_form
+    return normal_forms

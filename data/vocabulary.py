@@ -8,29 +8,35 @@ import re
 from colloquy.base.files import UserError, atomic_file
 from colloquy.data.text_files import read_lines, readable
 
-PADDING_ID, EOS_ID, UNK_ID = 0, 1, 2
-"""Ids in datasets of prepare.py; the release's vocabularies have others, see `Vocabulary.eos_id`
-and `unk_id`.
-"""
-# the end of a turn, and words not in the vocabulary: words 1 and 2 of prepare.py's
+# Ids in datasets of prepare.py. The release's vocabularies have others, see `Vocabulary.eos_id`.
+PADDING_ID = 0
+EOS_ID = 1
+UNK_ID = 2
 SPECIALS = ("_EOS_", "_UNK_")
+"""The end of a turn, and words that are not in the vocabulary: words 1 and 2 of prepare.py's."""
 
 SPACE = re.compile("[ \t\r\v\f]+")
 
-HASHED_BYTES, PRIME = 32, 2**31 - 1
+HASHED_BYTES = 32
+PRIME = 2**31 - 1
 POWERS = tuple(pow(1_000_003, i, PRIME) for i in range(1, HASHED_BYTES + 1))
 
 
 def hash_of(word):
-    """Hash from 0 to 2^31 - 2: a polynomial in the first 32 bytes, which a graph can compute
-    too.
+    """Hash from 0 to 2^31 - 2: a polynomial in the first 32 bytes.
+
+    A TensorFlow graph can compute it too, see `WordIds`.
     """
-    return (
-        sum(
-            power * byte for power, byte in zip(POWERS, word.encode(errors="replace"), strict=False)
-        )
-        % PRIME
-    )
+    first_bytes = word.encode(errors="replace")[:HASHED_BYTES]
+    total = 0
+    for power, byte in zip(POWERS, first_bytes, strict=False):
+        total += power * byte
+    return total % PRIME
+
+
+def is_word(text):
+    """Whether a text is not empty and has no ASCII white space."""
+    return text.encode().split() == [text.encode()]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +62,7 @@ class Vocabulary:
         object.__setattr__(self, "words", tuple(self.words))
         seen = {}
         for id, word in enumerate(self.words, 1):
-            if word.encode().split() != [word.encode()]:
+            if not is_word(word):
                 raise ValueError(
                     f"line {id} must be a word without white space. Received: {word!r:.60}"
                 )
@@ -73,24 +79,32 @@ class Vocabulary:
     @functools.cached_property
     def unk_id(self):
         """The id of `_UNK_`; 0, padding, which models skip, if the vocabulary lacks it."""
-        return self.words.index("_UNK_") + 1 if "_UNK_" in self.words else PADDING_ID
+        if "_UNK_" not in self.words:
+            return PADDING_ID
+        return self.words.index("_UNK_") + 1
 
     @classmethod
     def of_counts(cls, counts, min_count=1):
-        """The specials, then the words of `{word: occurrences}` with `min_count`, by falling count
-        and code points.
+        """The specials, then the words that occur `min_count` times or more.
+
+        The words of `counts`, `{word: occurrences}`, are ordered by falling count, then by code
+        points.
 
         >>> Vocabulary.of_counts({"a": 1, "b": 2, "_EOS_": 1, "c": 1}).words
         ('_EOS_', '_UNK_', 'b', 'a', 'c')
         """
-        words = [word for word, n in counts.items() if n >= min_count and word not in SPECIALS]
-        return cls((*SPECIALS, *sorted(words, key=lambda word: (-counts[word], word))))
+        words = []
+        for word, count in counts.items():
+            if count >= min_count and word not in SPECIALS:
+                words.append(word)
+        words.sort(key=lambda word: (-counts[word], word))
+        return cls((*SPECIALS, *words))
 
     @classmethod
     def of(cls, words):
         """The specials, then words in order, without repetitions and words with white space."""
-        kept = (word for word in dict.fromkeys(words) if word.encode().split() == [word.encode()])
-        return cls((*SPECIALS, *(word for word in kept if word not in SPECIALS)))
+        distinct = dict.fromkeys([*SPECIALS, *words])
+        return cls(tuple(word for word in distinct if is_word(word)))
 
     @functools.cached_property
     def _ids(self):
@@ -101,17 +115,24 @@ class Vocabulary:
 
     def encode(self, tokens):
         """The ids of some words; unknown ones have `unk_id` or a hashed id."""
-        ids, unknown = self._ids, self.unk_id
+        ids = self._ids
         if not self.hashed:
+            unknown = self.unk_id
             return [ids.get(token, unknown) for token in tokens]
-        first = len(self.words) + 1
-        return [
-            ids[token] if token in ids else first + hash_of(token) % self.hashed for token in tokens
-        ]
+        first_hashed = len(self.words) + 1
+        encoded = []
+        for token in tokens:
+            if token in ids:
+                encoded.append(ids[token])
+            else:
+                encoded.append(first_hashed + hash_of(token) % self.hashed)
+        return encoded
 
     def word(self, id):
         """The word with an id; `_UNK_` for a hashed one."""
-        return self.words[id - 1] if id <= len(self.words) else self.words[self.unk_id - 1]
+        if id > len(self.words):
+            id = self.unk_id
+        return self.words[id - 1]
 
     def save(self, path):
         """Writes one word per line, UTF-8: line `n` is the word with id `n`."""
@@ -135,30 +156,43 @@ class Vocabulary:
 
     @classmethod
     def load_word2id(cls, path, eos_id):
-        """Reads `word2id` of DAM's release: words, each followed by its id, in any order, separated
-        by white space.
+        """Reads `word2id` of DAM's release: words, each followed by its id.
 
-        An id without a word gets one that no text contains. The file may lack `_EOS_` or spell it
-        differently.
+        Both are separated by any white space, in any order of the ids. An id without a word gets
+        one that no text contains. The file may lack `_EOS_` or spell it differently.
         """
-        lines = read_lines(path, "words and ids")
-        tokens = ((number, token) for number, line in lines for token in SPACE.split(line) if token)
-        words = {eos_id: "_EOS_"}
-        for number, word in tokens:
-            _, id = next(tokens, (number, ""))
+        words_by_id = {eos_id: "_EOS_"}
+        tokens = _numbered_tokens(path)
+        for line, word in tokens:
+            _, id = next(tokens, (line, ""))
             if not re.fullmatch("[0-9]{1,9}", id):
                 raise UserError(
-                    f"{path}, line {number}: expected an id after {word!r:.60}. Received: {id!r:.60}"
+                    f"{path}, line {line}: expected an id after {word!r:.60}. Received: {id!r:.60}"
                 )
-            if int(id) not in (0, eos_id) and words.setdefault(int(id), word) != word:
-                known = words[int(id)]
-                raise UserError(f"{path}, line {number}: expected a new id; {id} is {known!r:.60}")
-        if max(words) > 2 * len(words) + eos_id:
-            raise UserError(f"{path}: expected ids of {len(words):,} words. Received: {max(words)}")
+            id = int(id)
+            if id in (PADDING_ID, eos_id):
+                continue
+            known_word = words_by_id.setdefault(id, word)
+            if known_word != word:
+                raise UserError(
+                    f"{path}, line {line}: expected a new id; {id} is {known_word!r:.60}"
+                )
+
+        size = max(words_by_id)
+        if size > 2 * len(words_by_id) + eos_id:
+            raise UserError(f"{path}: expected ids of {len(words_by_id):,} words. Received: {size}")
         try:
-            return cls(tuple(words.get(id, f"_{id}_") for id in range(1, max(words) + 1)))
+            return cls(tuple(words_by_id.get(id, f"_{id}_") for id in range(1, size + 1)))
         except ValueError as error:
             raise UserError(f"{path}: {str(error).replace('line', 'id')}") from error
+
+
+def _numbered_tokens(path):
+    """Yields the number of the line and the text of each token between white space."""
+    for number, line in read_lines(path, "words and ids"):
+        for token in SPACE.split(line):
+            if token:
+                yield number, token
 
 
 class WordIds:
@@ -167,9 +201,12 @@ class WordIds:
     def __init__(self, vocabulary):
         import tensorflow as tf
 
-        words = {word: id for id, word in enumerate(vocabulary.words, 1) if id != vocabulary.eos_id}
-        values = tf.constant(list(words.values()), tf.int32)
-        initializer = tf.lookup.KeyValueTensorInitializer(tf.constant(list(words)), values)
+        # A text that contains `_EOS_` does not end a turn.
+        ids = {word: id for id, word in enumerate(vocabulary.words, 1)}
+        del ids["_EOS_"]
+        initializer = tf.lookup.KeyValueTensorInitializer(
+            keys=tf.constant(list(ids)), values=tf.constant(list(ids.values()), tf.int32)
+        )
         self.table = tf.lookup.StaticHashTable(initializer, vocabulary.unk_id)
         self._vocabulary = vocabulary
 
@@ -177,10 +214,14 @@ class WordIds:
         """The ids of words, string of any shape, `(n,)` if some are hashed: int32."""
         import tensorflow as tf
 
-        ids, vocabulary = self.table.lookup(words), self._vocabulary
+        vocabulary = self._vocabulary
+        ids = self.table.lookup(words)
         if not vocabulary.hashed:
             return ids
-        bytes_NH = tf.cast(tf.io.decode_raw(words, tf.uint8, fixed_length=HASHED_BYTES), tf.int64)
-        hashes = tf.reduce_sum(bytes_NH * tf.constant(POWERS, tf.int64), axis=-1) % PRIME
-        hashed = len(vocabulary) + 1 + tf.cast(hashes % vocabulary.hashed, tf.int32)
-        return tf.where(ids == vocabulary.unk_id, hashed, ids)
+        # As `hash_of`.
+        bytes_NH = tf.io.decode_raw(words, tf.uint8, fixed_length=HASHED_BYTES)
+        powers_H = tf.constant(POWERS, tf.int64)
+        hash_N = tf.reduce_sum(tf.cast(bytes_NH, tf.int64) * powers_H, axis=-1) % PRIME
+        first_hashed = len(vocabulary) + 1
+        hashed_N = first_hashed + tf.cast(hash_N % vocabulary.hashed, tf.int32)
+        return tf.where(ids == vocabulary.unk_id, hashed_N, ids)

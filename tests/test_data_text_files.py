@@ -34,7 +34,7 @@ def test_read_lines(file, name, content, lines):
 
 
 def test_a_bomb_is_read_no_further_than_its_size_allows(file, monkeypatch):
-    monkeypatch.setattr(text_files, "FREE", 2**16)
+    monkeypatch.setattr(text_files, "MIN_CONTENT", 2**16)
     monkeypatch.setattr(text_files, "MAX_RATIO", 50)
     lines = file(b"1\ta\tb\n" * 2**18, "a.txt.gz")
     read = 0

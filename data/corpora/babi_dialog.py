@@ -1,15 +1,15 @@
-r"""Dialog bAbI (Bordes, Boureau and Weston 2017): six tasks of restaurant talk, with a knowledge
-base and candidates.
+r"""Dialog bAbI (Bordes, Boureau and Weston 2017): six tasks of restaurant talk.
 
-A dialog file: `number text` per line, numbered from 1 in each dialog, a blank line after each
-dialog.
+A dialog file has `number text` on each line, numbered from 1 in each dialog, and a blank line after
+each dialog:
 
-    1 hi TAB hello what can i help you with today       a turn: user, then bot; an empty user part
-    is `<SILENCE>` 2 resto_rome_cheap_thai_2stars R_rating 2           a fact 3 api_call no result
-    a search that found nothing, also a fact
+    1 hi TAB hello what can i help you with today          a turn: user, then bot
+    2 <SILENCE> TAB any preference on a type of cuisine    the user says nothing, or an empty part
+    3 resto_rome_cheap_thai_2stars R_rating 2              a fact
+    4 api_call no result                                   also a fact: a search found nothing
 
-A candidates file: `1 text` per line. A knowledge file: `1 subject R_relation TAB value`, or a space
-for the tab.
+A candidates file has `1 text` on each line. A knowledge file has `1 subject R_relation TAB value`,
+or a space for the tab.
 """
 
 import pathlib
@@ -50,82 +50,112 @@ def find_tasks(directory):
     tasks 1 to 5 without them share `dialog-babi-candidates.txt` and `dialog-babi-kb-all.txt`.
     """
     directory = existing_directory(directory, "dialog bAbI")
-    tasks = [task for number in range(1, 7) if (task := _find_task(directory, number))]
+    tasks = []
+    for number in range(1, 7):
+        task = _find_task(directory, number)
+        if task:
+            tasks.append(task)
     if not tasks:
         raise UserError(f"{directory}: expected files dialog-babi-taskN-*-trn.txt. Received: none")
     return tasks
 
 
 def _find_task(directory, number):
-    task, splits = f"dialog-babi-task{number}", {}
+    """The files of a task; `None` if there are none."""
+    task = f"dialog-babi-task{number}"
+    splits = {}
     for split, ending in SPLITS.items():
-        if file := _first(directory, f"{task}-*-{ending}.txt", f"{task}-*-{ending.lower()}.txt"):
+        file = _first(directory, [f"{task}-*-{ending}.txt", f"{task}-*-{ending.lower()}.txt"])
+        if file:
             splits[split] = file
     if not splits:
         return None
     if "train" not in splits:
         raise UserError(f"{directory}: expected a training file {task}-*-trn.txt")
-    files = []
-    for kind, ending, shared in (
-        ("candidates", "candidates", "candidates"),
-        ("knowledge base", "kb", "kb-all"),
-    ):
-        names = [f"{task}-*{ending}.txt", *([f"dialog-babi-{shared}.txt"] if number < 6 else [])]
-        if not (file := _first(directory, *names)):
-            raise UserError(f"{directory}: task {number} needs its {kind}, {' or '.join(names)}")
-        files.append(file)
-    return Task(number, splits, *files)
+
+    candidates = [f"{task}-*candidates.txt"]
+    knowledge = [f"{task}-*kb.txt"]
+    if number < 6:
+        candidates.append("dialog-babi-candidates.txt")
+        knowledge.append("dialog-babi-kb-all.txt")
+    return Task(
+        number=number,
+        splits=splits,
+        candidates=_require_first(directory, candidates, f"task {number} needs its candidates"),
+        knowledge=_require_first(directory, knowledge, f"task {number} needs its knowledge base"),
+    )
 
 
-def _first(directory, *patterns):
-    files = [
-        path for pattern in patterns for path in sorted(directory.glob(pattern)) if path.is_file()
-    ]
-    return files[0] if files else None
+def _first(directory, patterns):
+    """The first file that matches one of the patterns, in their order; or `None`."""
+    for pattern in patterns:
+        for path in sorted(directory.glob(pattern)):
+            if path.is_file():
+                return path
+    return None
+
+
+def _require_first(directory, patterns, need):
+    path = _first(directory, patterns)
+    if path is None:
+        raise UserError(f"{directory}: {need}, {' or '.join(patterns)}")
+    return path
 
 
 def read_dialogs(path, candidates=None):
-    """Reads a dialog file: dialogs with turns, lists of `(speaker, text)`, the speakers `user`,
-    `bot` and `fact`.
+    """Reads a dialog file: dialogs with turns.
 
-    White space becomes single spaces. Each response must be in the file `candidates`; `None`: any
-    is read.
+    White space becomes single spaces.
+
+    Args:
+        candidates: A candidates file, which must have each response; `None`: any response is read.
+
+    Returns:
+        Dialogs, lists of `(speaker, text)`, where the speakers are `user`, `bot` and `fact`.
     """
-    dialogs, expected, known = [], 1, candidates and set(read_candidates(candidates))
+    known_responses = set(read_candidates(candidates)) if candidates else None
+    dialogs = []
+    expected_id = 1
     for number, line in read_lines(path, None):
         if not line.strip():
-            expected = 1
+            expected_id = 1
             continue
         id, space, rest = line.partition(" ")
-        if not (NUMBER.fullmatch(id) and space):
+        if not NUMBER.fullmatch(id) or not space:
             raise bad_line(path, number, LINE, line)
-        if int(id) == 1:
+        id = int(id)
+        if id == 1:
             dialogs.append([])
-        elif int(id) != expected:
-            raise bad_line(
-                path, number, "number 1" if expected == 1 else f"number {expected} or 1", line
-            )
-        said = _said(path, number, rest)
-        speaker, text = said[-1]
-        if known and speaker == "bot" and text not in known:
+        elif id != expected_id:
+            expected = "number 1" if expected_id == 1 else f"number {expected_id} or 1"
+            raise bad_line(path, number, expected, line)
+
+        utterances = _parse_utterances(path, number, rest)
+        speaker, text = utterances[-1]
+        if known_responses and speaker == "bot" and text not in known_responses:
             raise bad_line(path, number, f"a response of {candidates.name}", text)
-        dialogs[-1] += said
-        expected = int(id) + 1
-    dialogs = [said for said in dialogs if "user" in dict(said)]
+        dialogs[-1].extend(utterances)
+        expected_id = id + 1
+
+    dialogs = [dialog for dialog in dialogs if "user" in dict(dialog)]
     if not dialogs:
         raise UserError(f"{path}: expected dialogs. Received: no turn")
     return dialogs
 
 
-def _said(path, number, rest):
+def _parse_utterances(path, number, rest):
+    """A turn as `[("user", text), ("bot", text)]`, or a fact as `[("fact", text)]`."""
     fields = rest.split("\t")
     if len(fields) == 2 and fields[1].split():
-        user, bot = (" ".join(field.split()) for field in fields)
+        user = " ".join(fields[0].split())
+        bot = " ".join(fields[1].split())
         return [("user", user or SILENCE), ("bot", bot)]
     words = rest.split(" ")
-    if len(fields) == 1 and len(words) == 3 and all(words):
-        if words[1].startswith("R_") or words == ["api_call", "no", "result"]:
-            return [("fact", rest)]
+    is_fact = words == ["api_call", "no", "result"]
+    if len(words) == 3 and all(words):
+        is_fact = is_fact or words[1].startswith("R_")
+    if len(fields) == 1 and is_fact:
+        return [("fact", rest)]
     raise bad_line(path, number, LINE, rest)
 
 
@@ -154,18 +184,25 @@ def read_knowledge(path):
 
 
 def unseen_entities(train, knowledge):
-    """Pairs each cuisine and place of the training dialogs with one that none of them contains:
-    `{word: other word}`.
+    """Pairs each cuisine and place of the training dialogs with one that none of them contains.
 
     Tasks 1 to 5 have a knowledge base of two worlds: one of the training dialogs, one of the
     out-of-vocabulary tests. Dialogs with words replaced by these pairs are in the other world, and
-    their responses are still candidates. Empty if the knowledge base has too few others (task 6).
+    their responses are still candidates.
+
+    Returns:
+        `{word: other word}`. It is empty if the knowledge base has too few others (task 6).
     """
-    words = {word for said in train for _, text in said for word in text.split()}
+    words = set()
+    for dialog in train:
+        for _, text in dialog:
+            words.update(text.split())
+
     pairs = {}
     for relation in ("R_cuisine", "R_location"):
         values = sorted({fact.value for fact in knowledge if fact.relation == relation})
-        seen, unseen = [v for v in values if v in words], [v for v in values if v not in words]
+        seen = [value for value in values if value in words]
+        unseen = [value for value in values if value not in words]
         if not seen or len(unseen) < len(seen):
             return {}
         pairs.update(zip(seen, unseen[: len(seen)], strict=True))
@@ -175,12 +212,19 @@ def unseen_entities(train, knowledge):
 def move(dialogs, pairs):
     """Dialogs with words replaced by the pairs of `unseen_entities`.
 
-    >>> move([[("user", "thai in rome"), ("bot", "ok"), ("fact", "resto_rome_thai R_price cheap")]], {"rome": "hanoi"})
-    [[('user', 'thai in hanoi'), ('bot', 'ok'), ('fact', 'resto_hanoi_thai R_price cheap')]]
+    >>> dialog = [("user", "thai in rome"), ("fact", "resto_rome_thai R_price cheap")]
+    >>> move([dialog], {"rome": "hanoi"})
+    [[('user', 'thai in hanoi'), ('fact', 'resto_hanoi_thai R_price cheap')]]
     """
+    # A value may be the start of another: the longest one matches.
     longest_first = sorted(pairs, key=len, reverse=True)
-    part = re.compile(r"(?<![^\W_])(" + "|".join(map(re.escape, longest_first)) + r")(?![^\W_])")
-    return [
-        [(by, part.sub(lambda match: pairs[match[1]], text)) for by, text in said]
-        for said in dialogs
-    ]
+    values = "|".join(re.escape(value) for value in longest_first)
+    pattern = re.compile(rf"(?<![^\W_])({values})(?![^\W_])")
+
+    moved = []
+    for dialog in dialogs:
+        utterances = []
+        for speaker, text in dialog:
+            utterances.append((speaker, pattern.sub(lambda match: pairs[match[1]], text)))
+        moved.append(utterances)
+    return moved

@@ -1,9 +1,9 @@
-"""A user's own conversations, and LCCC (Wang et al. 2020): one per line, its utterances separated
-by tabs.
+"""A user's own conversations, and LCCC (Wang et al. 2020).
 
     UTTERANCE TAB UTTERANCE TAB ...
 
-LCCC's characters are separated by spaces, which the tokenizer of this corpus ignores.
+One conversation per line. LCCC's characters are separated by spaces, which the tokenizer of this
+corpus ignores.
 """
 
 from colloquy.base.files import UserError
@@ -16,10 +16,10 @@ NAMES = {"train": ("train*", "toy_train*"), "dev": ("dev*", "valid*", "toy_valid
 
 def find_splits(directory):
     """The files of a directory, `{"train": [files], "dev": [files]}`."""
-    return {
-        split: find_files(directory, [f"{name}.txt" for name in names])
-        for split, names in NAMES.items()
-    }
+    splits = {}
+    for split, names in NAMES.items():
+        splits[split] = find_files(directory, [f"{name}.txt" for name in names])
+    return splits
 
 
 def read(paths, split):
@@ -28,21 +28,23 @@ def read(paths, split):
     An empty utterance is refused: without it, its neighbours would answer each other. So are files
     whose lines all begin with 0 or 1, as those of SMN do.
     """
-    found = []
+    conversations = []
     for path in paths:
-        first = len(found)
+        first_turns = set()
         for number, line in read_lines(path, "conversations"):
-            found.append(utterances(path, number, line, line.split("\t"), "tabs"))
-        if all(turns[0] in ("0", "1") for turns in found[first:]):
+            turns = line.split("\t")
+            require_utterances(path, number, line, turns, "tabs")
+            first_turns.add(turns[0])
+            conversations.append(turns)
+        if first_turns <= {"0", "1"}:
             received = "lines that all begin with 0 or 1, as labels do: a file for --corpus=smn"
             raise UserError(f"{path}: expected utterances. Received: {received}")
-    return found
+    return conversations
 
 
-def utterances(path, number, line, turns, separator):
-    """The turns of a line, checked to be two or more and none of them empty."""
+def require_utterances(path, number, line, turns, separator):
+    """Refuses a line with fewer than two turns, or with an empty one."""
     if len(turns) < 2:
         raise bad_line(path, number, f"utterances separated by {separator}", line)
     if not all(turn.strip() for turn in turns):
         raise bad_line(path, number, "no empty utterance", line)
-    return turns

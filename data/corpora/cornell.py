@@ -22,9 +22,7 @@ LOST_APOSTROPHE = re.compile("([A-Za-z])\ufffd([A-Za-z])")
 
 
 def find_splits(directory):
-    """The two files of the corpus: the same for train and dev, which `read` separates by
-    `HELD_OUT`.
-    """
+    """The two files of the corpus: the same for both splits, which `read` separates."""
     files = [find_files(directory, [name])[0] for name in FILES]
     return {"train": files, "dev": files}
 
@@ -37,14 +35,8 @@ def read(paths, split):
     lost character (U+FFFD) between letters, as in some copies, is read as an apostrophe.
     """
     lines_file, conversations_file = paths
-    lines = {}
-    for number, line in read_lines(lines_file, "conversations", FALLBACK):
-        fields = line.split(SEPARATOR, 4)
-        if len(fields) != 5:
-            raise bad_line(lines_file, number, "5 fields separated by +++$+++", line)
-        text = LOST_APOSTROPHE.sub(r"\1'\2", html.unescape(TAG.sub("", fields[4])))
-        lines[fields[0]] = text.replace("\ufffd", " ").strip()
-    found = []
+    lines = _read_lines(lines_file)
+    conversations = []
     for number, line in read_lines(conversations_file, "conversations"):
         fields = line.split(SEPARATOR)
         if (
@@ -54,9 +46,25 @@ def read(paths, split):
         ):
             expected = "two speakers, a film and lines ['L1', ..] separated by +++$+++"
             raise bad_line(conversations_file, number, expected, line)
-        if (int(fields[2][1:]) % HELD_OUT == 0) == (split == "dev"):
-            found.extend(_unbroken([lines.get(id) for id in re.findall(r"L\d+", fields[3])]))
-    return found
+        film = int(fields[2].removeprefix("m"))
+        film_split = "dev" if film % HELD_OUT == 0 else "train"
+        if film_split == split:
+            turns = [lines.get(id) for id in re.findall(r"L\d+", fields[3])]
+            conversations.extend(_unbroken(turns))
+    return conversations
+
+
+def _read_lines(path):
+    """Reads the file of lines: `{"L49": text}`."""
+    lines = {}
+    for number, line in read_lines(path, "conversations", FALLBACK):
+        fields = line.split(SEPARATOR, 4)
+        if len(fields) != 5:
+            raise bad_line(path, number, "5 fields separated by +++$+++", line)
+        text = html.unescape(TAG.sub("", fields[4]))
+        text = LOST_APOSTROPHE.sub(r"\1'\2", text)
+        lines[fields[0]] = text.replace("\ufffd", " ").strip()
+    return lines
 
 
 def _unbroken(turns):
@@ -65,5 +73,9 @@ def _unbroken(turns):
     >>> _unbroken(["a", "b", None, "c", "", "d", "e", "f"])
     [['a', 'b'], ['d', 'e', 'f']]
     """
-    runs = [list(run) for spoken, run in itertools.groupby(turns, bool) if spoken]
-    return [run for run in runs if len(run) > 1]
+    runs = []
+    for is_spoken, run in itertools.groupby(turns, bool):
+        run = list(run)
+        if is_spoken and len(run) > 1:
+            runs.append(run)
+    return runs

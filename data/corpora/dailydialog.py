@@ -8,7 +8,7 @@ are ignored; it is prepared with the tokenizer of its language, `mixed` for Chin
 
 import re
 
-from colloquy.data.corpora.conversations import utterances
+from colloquy.data.corpora.conversations import require_utterances
 from colloquy.data.text_files import find_files, read_lines
 
 TOKENIZER = "words"
@@ -28,9 +28,7 @@ OTHER = re.compile(rf"\b(o|ma) ?{APOSTROPHE} ?(clock|am)\b", re.IGNORECASE)
 
 
 def find_splits(directory):
-    """The file of each split, `{"train": [file], "dev": [file]}`: the first of `NAMES` that
-    exists.
-    """
+    """The files of a directory, `{"train": [file], "dev": [file]}`: the first of `NAMES`."""
     return {split: find_files(directory, names)[:1] for split, names in NAMES.items()}
 
 
@@ -40,26 +38,23 @@ def read(paths, split):
     The corpus separates apostrophes from their words, and writes `I \u2019 Ve`. They are joined
     here alone: elsewhere an apostrophe between spaces may be a quotation mark.
     """
-    found = []
+    conversations = []
     for path in paths:
         for number, line in read_lines(path, "conversations"):
             turns = line.partition("\t")[0].split(END)
             if not turns[-1].strip():
                 turns.pop()
-            found.append(
-                [
-                    join_apostrophes(turn.strip())
-                    for turn in utterances(path, number, line, turns, END)
-                ]
-            )
-    return found
+            turns = [turn.strip() for turn in turns]
+            require_utterances(path, number, line, turns, END)
+            conversations.append([join_apostrophes(turn) for turn in turns])
+    return conversations
 
 
 def join_apostrophes(text):
     """Joins `s`, `t`, `m`, `d`, `ll`, `re`, `ve`, `o'clock` and `ma'am` with their apostrophes.
 
-    >>> join_apostrophes("I \u2019 Ve said , don ' t say \u2018 Tom' s at six o \u2019 clock \u2019 .")
-    "I've said , don't say \u2018 Tom's at six o'clock \u2019 ."
+    >>> join_apostrophes("I \u2019 Ve said , don ' t say \u2018 Tom' s at six o \u2019 clock .")
+    "I've said , don't say \u2018 Tom's at six o'clock ."
     """
     text = CLITIC.sub(lambda match: f"{match[1]}'{match[2].lower()}", text)
     return OTHER.sub(r"\1'\2", text)

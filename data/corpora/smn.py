@@ -14,7 +14,7 @@ TOKENIZER = WHITESPACE
 FORMAT = "`label TAB utterance TAB ... TAB response`"
 # file names without endings
 NAMES = {"train": ("train",), "dev": ("dev", "valid", "validation"), "test": ("test",)}
-ENDINGS = tuple(text + gz for text in ("", ".txt", ".tsv") for gz in ("", ".gz"))
+ENDINGS = ("", ".gz", ".txt", ".txt.gz", ".tsv", ".tsv.gz")
 
 
 class Line(NamedTuple):
@@ -26,8 +26,10 @@ class Line(NamedTuple):
 
 
 def find_split(directory, split):
-    """The file of a split: the first of `NAMES` with one of `ENDINGS`; `None` if it is missing. A
-    missing train is an error."""
+    """The file of a split: the first of `NAMES` with one of `ENDINGS`.
+
+    It is `None` if dev or test is missing; a missing train is a `UserError`.
+    """
     directory = existing_directory(directory)
     names = [name + ending for name in NAMES[split] for ending in ENDINGS]
     for name in names:
@@ -39,14 +41,20 @@ def find_split(directory, split):
 
 
 def spans(path, size):
-    """Divides a file into parts of at least `size` bytes that contain whole contexts; a compressed
-    one is one part.
+    """Divides a file into parts of at least `size` bytes that contain whole contexts.
 
-    Yields the first byte of a part and the one after its last.
+    A compressed file is one part.
+
+    Yields:
+        The first byte of a part and the one after its last.
     """
-    start, length = 0, path.stat().st_size
+    start = 0
+    length = path.stat().st_size
+    if path.suffix == ".gz":
+        yield start, length
+        return
     with open(path, "rb") as file:
-        while path.suffix != ".gz" and start + size < length:
+        while start + size < length:
             file.seek(start + size)
             file.readline()  # the rest of a line
             stop = _next_context(file)
@@ -58,15 +66,21 @@ def spans(path, size):
 
 def _next_context(file):
     """The place of the next context, or the end, in a file that is at the beginning of a line."""
-    last, place = _context(file.readline()), file.tell()
-    while (line := file.readline()) and _context(line) in (None, last):
+    last_context = _context(file.readline())
+    place = file.tell()
+    while line := file.readline():
+        context = _context(line)
+        if context is not None and context != last_context:
+            return place
         place = file.tell()
     return place
 
 
 def _context(line):
     """The turns of a line of bytes; `None` for one that cannot begin a part."""
-    return line[1 : line.rindex(b"\t")] if line[:2] in (b"0\t", b"1\t") else None
+    if not line.startswith((b"0\t", b"1\t")):
+        return None
+    return line[1 : line.rindex(b"\t")]
 
 
 def read(path, opener=open):

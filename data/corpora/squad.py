@@ -1,9 +1,9 @@
-"""SQuAD 1.1 (Rajpurkar et al. 2016): questions on paragraphs, each answered by a span of its
-paragraph.
+"""SQuAD 1.1 (Rajpurkar et al. 2016): questions on paragraphs, answered by spans of them.
 
-    {"data": [{"paragraphs": [{"context": TEXT, "qas": [{"id": ID, "question": TEXT,
-                                                          "answers": [{"text": TEXT, "answer_start":
-                                                          N}]}]}]}]}
+    {"data": [{"paragraphs": [{
+        "context": TEXT,
+        "qas": [{"id": ID, "question": TEXT, "answers": [{"text": TEXT, "answer_start": N}]}]
+    }]}]}
 
 Texts are kept character by character: every offset counts characters of the file's text.
 """
@@ -83,18 +83,26 @@ def find_splits(directory):
 
     Only `train-*.json` may have other starts, in `train-*.ambiguous_starts.json`.
     """
-    found = (find_files(directory, [f"{split}-*.json"], "SQuAD") for split in ("train", "dev"))
-    train, dev = (min(paths, key=lambda path: "ambiguous_starts" in path.name) for paths in found)
-    others = train.with_name(
-        train.name.removesuffix(".gz").removesuffix(".json") + ".ambiguous_starts.json"
-    )
-    return {"train": (train, others if others.is_file() else None), "dev": (dev, None)}
+    train = _find_questions(directory, "train-*.json")
+    dev = _find_questions(directory, "dev-*.json")
+    stem = train.name.removesuffix(".gz").removesuffix(".json")
+    other_starts = train.with_name(f"{stem}.ambiguous_starts.json")
+    if not other_starts.is_file():
+        other_starts = None
+    return {"train": (train, other_starts), "dev": (dev, None)}
+
+
+def _find_questions(directory, pattern):
+    """The first file of a pattern; one of other starts only if there is nothing else."""
+    paths = find_files(directory, [pattern], "SQuAD")
+    return min(paths, key=lambda path: "ambiguous_starts" in path.name)
 
 
 def tokenize(text):
     """The tokens of a text as `(start, end)`: numbers, words, and single signs.
 
-    >>> [text[i:j] for text in ["It's 3,000.5 m²!"] for i, j in tokenize(text)]
+    >>> text = "It's 3,000.5 m²!"
+    >>> [text[start:end] for start, end in tokenize(text)]
     ['It', "'", 's', '3,000.5', 'm²', '!']
     """
     return [match.span() for match in TOKEN.finditer(text)]
@@ -106,10 +114,13 @@ def align(offsets, answer):
     >>> align([(0, 2), (3, 8)], Answer(4, 6))
     (1, 1)
     """
-    touching = [
-        i for i, (start, end) in enumerate(offsets) if start < answer.end and end > answer.start
-    ]
-    return (touching[0], touching[-1]) if touching else None
+    touching = []
+    for token, (start, end) in enumerate(offsets):
+        if start < answer.end and end > answer.start:
+            touching.append(token)
+    if not touching:
+        return None
+    return touching[0], touching[-1]
 
 
 def read(path, other_starts=None):
@@ -120,28 +131,55 @@ def read(path, other_starts=None):
     several guesses.
     """
     articles = read_json(path, _File).data
-    others = read_json(other_starts, dict[str, list[_Starts]]) if other_starts else {}
-    others = {(id, each.answer): each.all for id, entries in others.items() for each in entries}
-    questions, seen = [], {}
-    for number, article in enumerate(articles, 1):
-        for context, item in (
-            (part.context, item) for part in article.paragraphs for item in part.qas
-        ):
-            place, spans = f"{path}, question {item.id:.60}", []
-            said = context, item.question
-            # the official file repeats 14 of its questions
-            if seen.setdefault(item.id, said) != said:
-                raise UserError(
-                    f"{place}: expected an id that no other question has. Received: {item.question!r:.60}"
+    starts_by_answer = _read_other_starts(other_starts) if other_starts else {}
+    questions = []
+    seen = {}
+    for article_number, article in enumerate(articles, 1):
+        for paragraph in article.paragraphs:
+            for item in paragraph.qas:
+                place = f"{path}, question {item.id:.60}"
+                # The official file repeats 14 of its questions.
+                texts = paragraph.context, item.question
+                if seen.setdefault(item.id, texts) != texts:
+                    raise UserError(
+                        f"{place}: expected an id that no other question has. "
+                        f"Received: {item.question!r:.60}"
+                    )
+                answers = _locate_answers(place, paragraph.context, item, starts_by_answer)
+                question = Question(
+                    id=item.id,
+                    context=paragraph.context,
+                    text=item.question,
+                    answers=answers,
+                    article=article_number,
                 )
-            for n, answer in enumerate(item.answers):
-                for start in others.get((item.id, n), [answer.answer_start]):
-                    span = Answer(start, start + len(answer.text))
-                    if (found := context[span.start : span.end]) != answer.text:
-                        wrong = f"{answer.text!r:.60} at offset {start}. Received: {found!r:.60}"
-                        raise UserError(f"{place}: expected {wrong}")
-                    spans.append(span)
-            questions.append(Question(item.id, context, item.question, tuple(spans), number))
+                questions.append(question)
     if not questions:
         raise UserError(f"{path}: expected questions. Received: none")
     return questions
+
+
+def _read_other_starts(path):
+    """Reads the possible offsets of answers, `{(id, number of the answer): offsets}`."""
+    starts_by_answer = {}
+    for id, entries in read_json(path, dict[str, list[_Starts]]).items():
+        for entry in entries:
+            starts_by_answer[id, entry.answer] = entry.all
+    return starts_by_answer
+
+
+def _locate_answers(place, context, item, starts_by_answer):
+    """The spans of a question's answers, which must have the answers' texts."""
+    spans = []
+    for number, answer in enumerate(item.answers):
+        starts = starts_by_answer.get((item.id, number), [answer.answer_start])
+        for start in starts:
+            end = start + len(answer.text)
+            received = context[start:end]
+            if received != answer.text:
+                raise UserError(
+                    f"{place}: expected {answer.text!r:.60} at offset {start}. "
+                    f"Received: {received!r:.60}"
+                )
+            spans.append(Answer(start, end))
+    return tuple(spans)

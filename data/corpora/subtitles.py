@@ -29,30 +29,37 @@ def read(paths, split):
     Style codes are removed, and utterances of nothing else left out. UTF-8 mistaken for ISO 8859-2
     is repaired.
     """
-    found = []
+    conversations = []
     for path in paths:
-        blocks = []
-        for number, line in read_lines(path, "conversations"):
-            kind, _, text = line.partition(" ")
-            if line.strip() == "E":
-                blocks.append([])
-            elif kind == "M" and blocks:
-                blocks[-1].append(STYLE.sub("", _repair(text)).strip())
-            else:
-                expected = "E or M and an utterance" if blocks else "E, which opens a block"
-                raise bad_line(path, number, expected, line)
-        blocks = [[turn for turn in block if turn] for block in blocks]
-        first = len(blocks) - len(blocks) // HELD_OUT
-        found.extend(
-            block for block in (blocks[first:] if split == "dev" else blocks[:first]) if block
-        )
-    return found
+        blocks = _read_blocks(path)
+        first_of_dev = len(blocks) - len(blocks) // HELD_OUT
+        blocks = blocks[first_of_dev:] if split == "dev" else blocks[:first_of_dev]
+        conversations.extend(block for block in blocks if block)
+    return conversations
+
+
+def _read_blocks(path):
+    """Reads the blocks of a file; some may be empty."""
+    blocks = []
+    for number, line in read_lines(path, "conversations"):
+        mark, _, text = line.partition(" ")
+        if line.strip() == "E":
+            blocks.append([])
+        elif mark == "M" and blocks:
+            text = STYLE.sub("", _repair(text)).strip()
+            if text:
+                blocks[-1].append(text)
+        else:
+            expected = "E or M and an utterance" if blocks else "E, which opens a block"
+            raise bad_line(path, number, expected, line)
+    return blocks
 
 
 def _repair(text):
     r"""Repairs UTF-8 that was mistaken for ISO 8859-2.
 
-    >>> _repair("\u4f60\u597d".encode().decode("iso-8859-2")) == _repair("\u4f60\u597d") == "\u4f60\u597d"
+    >>> text = "\u4f60\u597d"
+    >>> _repair(text.encode().decode("iso-8859-2")) == _repair(text) == text
     True
     """
     try:
