@@ -9,8 +9,10 @@ from colloquy.data.tokenizers import GraphTokenizer
 from colloquy.data.vocabulary import WordIds
 from colloquy.engine.export import build_archive, ensure_shape, require
 
-NO_SCORE = -1.0  # of a missing candidate: no sigmoid is negative
-NO_LOGIT = tf.float32.min  # finite, because JSON knows no infinity
+# Score of a missing candidate: no sigmoid is negative.
+NO_SCORE = -1.0
+# Its logit, finite because JSON knows no infinity.
+NO_LOGIT = tf.float32.min
 
 
 def selection_archive(model, vocabulary, text):
@@ -22,7 +24,7 @@ def selection_archive(model, vocabulary, text):
     the vocabulary lacks is `_UNK_`, and so is a literal `_EOS_`.
 
         score (also `serving_default`)
-            turns       string (B, T)   the context, oldest turn first, filled up with "" at the
+            turns       string (B, T)   the context, oldest turn first, padded with "" at the
                                         end; an empty turn is " ", or "" before another
             response    string (B,)     "" is a response without words
          -> logit       float32 (B,)
@@ -40,22 +42,23 @@ def selection_archive(model, vocabulary, text):
         vocabulary: `data.vocabulary.Vocabulary` that its ids come from.
         text: `tokenizer` and `lower` of `data.tokenizers.GraphTokenizer`.
     """
-    ids, split = WordIds(vocabulary), GraphTokenizer(**text)
-
-    def logits_of(turns, candidates):
-        return _logits(model, ids, split, ensure_shape(turns, "turns", "BT"), candidates)
+    word_ids = WordIds(vocabulary)
+    split_words = GraphTokenizer(**text)
 
     def score(turns, response):
-        logit = logits_of(turns, ensure_shape(response, "response", "B")[:, None])[:, 0]
+        turns = ensure_shape(turns, "turns", "BT")
+        candidates = ensure_shape(response, "response", "B")[:, None]
+        logit = _logits(model, word_ids, split_words, turns, candidates)[:, 0]
         return {"score": tf.sigmoid(logit), "logit": logit}
 
     def rank(turns, candidates):
         candidates = ensure_shape(candidates, "candidates", "BN")
-        logits = logits_of(turns, candidates)
-        real = tf.not_equal(candidates, "")
-        ranked = tf.where(real, logits, NO_LOGIT)
+        turns = ensure_shape(turns, "turns", "BT")
+        logits = _logits(model, word_ids, split_words, turns, candidates)
+        is_candidate = tf.not_equal(candidates, "")
+        ranked = tf.where(is_candidate, logits, NO_LOGIT)
         return {
-            "scores": tf.where(real, tf.sigmoid(logits), NO_SCORE),
+            "scores": tf.where(is_candidate, tf.sigmoid(logits), NO_SCORE),
             "logits": ranked,
             "order": tf.argsort(ranked, direction="DESCENDING", stable=True),
         }
@@ -64,58 +67,67 @@ def selection_archive(model, vocabulary, text):
         "score": (score, {"turns": "BT", "response": "B"}),
         "rank": (rank, {"turns": "BT", "candidates": "BN"}),
     }
-    return build_archive(endpoints, [ids.table, *split.tables])
+    return build_archive(endpoints, [word_ids.table, *split_words.tables])
 
 
-def _logits(model, ids, split, turns, candidates):
+def _logits(model, word_ids, split_words, turns, candidates):
     """The model's logits, float32 `(B, N)`, for strings `(B, T)` and `(B, N)`."""
-    config = model.config
     B, N = tf.unstack(tf.shape(candidates))
-    check = tf.debugging.assert_equal(
+    has_equal_rows = tf.debugging.assert_equal(
         tf.shape(turns)[0], B, "turns and candidates or response must have equally many rows"
     )
-    turns, candidates = require([check], turns, candidates)
+    turns, candidates = require([has_equal_rows], turns, candidates)
+
     # Convolutions refuse to work on nothing: if B or N is 0, a padded one is added and removed.
-    turns = tf.pad(turns, [[0, tf.maximum(1 - B, 0)], [0, 0]])
-    candidates = tf.pad(candidates, [[0, tf.maximum(1 - B, 0)], [0, tf.maximum(1 - N, 0)]])
+    missing_rows = tf.maximum(1 - B, 0)
+    missing_candidates = tf.maximum(1 - N, 0)
+    turns = tf.pad(turns, [[0, missing_rows], [0, 0]])
+    candidates = tf.pad(candidates, [[0, missing_rows], [0, missing_candidates]])
 
-    def ids_of(max_turns, max_words, full_size):
-        yield _ids(_last_turns(turns, max_turns, full_size), ids, split, max_words, full_size)
-        yield _ids(candidates, ids, split, max_words, full_size)
+    def encode(texts, max_words, full_size=False):
+        return _ids(texts, word_ids, split_words, max_words, full_size)
 
+    config = model.config
     full_size = config.masking == "release"  # padding counts there, so it must be complete
-    inputs = dict(
-        zip(
-            ("turns", "responses"),
-            ids_of(config.max_turns, config.max_words, full_size),
-            strict=True,
-        )
-    )
-    if lexical := getattr(config, "lexical", None):
-        inputs |= zip(
-            ("context", "candidates"), ids_of(lexical.turns, lexical.words, False), strict=True
-        )
+    read_turns = _last_turns(turns, config.max_turns, full_size)
+    inputs = {
+        "turns": encode(read_turns, config.max_words, full_size),
+        "responses": encode(candidates, config.max_words, full_size),
+    }
+    lexical = getattr(config, "lexical", None)
+    if lexical is not None:
+        matched_turns = _last_turns(turns, lexical.turns, full_size=False)
+        inputs["context"] = encode(matched_turns, lexical.words)
+        inputs["candidates"] = encode(candidates, lexical.words)
     return model(inputs, training=False)[:B, :N]
 
 
 def _last_turns(turns, max_turns, full_size):
-    """The last turns of each context of strings `(B, T)`, filled up with "" at the end."""
-    T = tf.shape(turns)[1]
-    ends = tf.where(tf.not_equal(turns, ""), tf.range(T) + 1, 0)
-    count = tf.reduce_max(ends, axis=1, keepdims=True)  # negative where T is 0: none is kept
-    kept = tf.minimum(count, max_turns)
-    turn = tf.range(max_turns if full_size else tf.maximum(tf.reduce_max(kept), 1))
-    index = tf.where(turn < kept, count - kept + turn, T)
-    turns = tf.concat([turns, tf.fill([tf.shape(turns)[0], 1], "")], axis=1)  # "" at place T
-    return tf.gather(turns, index, batch_dims=1)
+    """The last turns of each context of strings `(B, T)`, padded with "" at the end."""
+    B, T = tf.unstack(tf.shape(turns))
+    ends_BT = tf.where(tf.not_equal(turns, ""), tf.range(T) + 1, 0)
+    count_B1 = tf.reduce_max(ends_BT, axis=1, keepdims=True)  # negative where T is 0: none is kept
+    kept_B1 = tf.minimum(count_B1, max_turns)
+    width = max_turns if full_size else tf.maximum(tf.reduce_max(kept_B1), 1)
+    turn = tf.range(width)
+    index = tf.where(turn < kept_B1, count_B1 - kept_B1 + turn, T)
+    padded = tf.concat([turns, tf.fill([B, 1], "")], axis=1)  # "" at place T
+    return tf.gather(padded, index, batch_dims=1)
 
 
-def _ids(texts, ids, split, max_words, full_size):
-    """The ids of the last words of strings of any shape: int32 of that shape and an axis of words,
-    0 = padding.
+def _ids(texts, word_ids, split_words, max_words, full_size):
+    """The ids of the last words of strings.
+
+    Args:
+        texts: String tensor of any shape.
+        full_size: Pad to `max_words`, not to the longest text.
+
+    Returns:
+        Int32, of the shape of `texts` and an axis of words; 0 = padding.
     """
-    words = split(tf.reshape(texts, [-1]))[:, -max_words:]
-    found = tf.ragged.map_flat_values(ids, words).to_tensor(shape=(None, max_words))
+    words = split_words(tf.reshape(texts, [-1]))[:, -max_words:]
+    ids = tf.ragged.map_flat_values(word_ids, words).to_tensor(shape=(None, max_words))
     if not full_size:
-        found = found[:, : tf.maximum(tf.reduce_max(words.row_lengths()), 1)]
-    return tf.reshape(found, tf.concat([tf.shape(texts), tf.shape(found)[1:]], axis=0))
+        longest = tf.reduce_max(words.row_lengths())
+        ids = ids[:, : tf.maximum(longest, 1)]
+    return tf.reshape(ids, tf.concat([tf.shape(texts), tf.shape(ids)[1:]], axis=0))

@@ -20,11 +20,13 @@ from colloquy.tasks.selection.data import read_tokenizer_config
 from colloquy.tasks.selection.scoring import score
 from colloquy.tasks.selection.split import SelectionSplit, inputs_of
 
-LENGTH_MULTIPLE = 4  # that lengths are rounded up to
-# candidates computed at once, so that small requests pass; by eights, logits are the same to the
-# bit
-PART = 32
-CONTEXT, RESPONSE = 60, 16  # words that each costs beside its own
+# Lengths are rounded up to multiples of this.
+LENGTH_MULTIPLE = 4
+# Candidates computed at once, so that small requests pass; by eights, logits are the same to the
+# bit.
+CANDIDATES_AT_ONCE = 32
+# Words that a context and a response cost beside their own.
+CONTEXT_OVERHEAD, RESPONSE_OVERHEAD = 60, 16
 
 
 class SelectionPredictor(Predictor):
@@ -34,16 +36,14 @@ class SelectionPredictor(Predictor):
         """A conversation and responses to it."""
 
         turns: list[str]
-        """The conversation, the oldest turn first, as people write it; at least one turn has
-        text.
-        """
+        """The conversation, the oldest turn first, as people write it; at least one has text."""
         candidates: list[str]
         """Responses to choose from."""
 
         @field_validator("turns")
         @classmethod
         def _has_text(cls, turns):
-            if not any(map(str.strip, turns)):
+            if not any(turn.strip() for turn in turns):
                 raise ValueError("a turn with text is needed")
             return turns
 
@@ -60,87 +60,102 @@ class SelectionPredictor(Predictor):
     def __init__(self, run):
         if not (run.path / VOCABULARY).is_file():
             raise UserError(f"{run.path} cannot answer text: its dataset had no {VOCABULARY}")
-        self.text, self.model, self.vocabulary = (
-            read_tokenizer_config(run),
-            run.load_model(),
-            run.vocabulary,
-        )
+        self.text = read_tokenizer_config(run)
+        self.model = run.load_model()
+        self.vocabulary = run.vocabulary
         compile_for_all_sizes(self.model)
 
     def answer(self, instances):
-        split, config = self._split(instances), self.model.config
-        # many candidates at once, so that their context is encoded once
+        split = self._split(instances)
         if len(instances) == 1 and len(split):
-            inputs = inputs_of(
-                split, config, np.array([0]), np.arange(len(split))[None], LENGTH_MULTIPLE
-            )
-            logits = [np.asarray(self.model.predict_on_batch(part))[0] for part in _parts(inputs)]
-            logits = np.concatenate(logits)
+            logits = self._logits_of_one_context(split)
         else:
-            logits = score(self.model, split, config, length_multiple=LENGTH_MULTIPLE)
-        ends = np.cumsum([len(instance.candidates) for instance in instances])
-        return [
-            self.Answer(
-                scores=(1 / (1 + np.exp(-of_instance.astype(np.float64)))).tolist(),
-                logits=of_instance.tolist(),
-                order=np.argsort(-of_instance, kind="stable").tolist(),
-            )
-            for of_instance in np.split(logits, ends[:-1])
-        ]
+            logits = score(self.model, split, self.model.config, length_multiple=LENGTH_MULTIPLE)
+
+        answers = []
+        start = 0
+        for instance in instances:
+            end = start + len(instance.candidates)
+            answers.append(self._answer(logits[start:end]))
+            start = end
+        return answers
+
+    def _answer(self, logits):
+        scores = 1 / (1 + np.exp(-logits.astype(np.float64)))
+        order = np.argsort(-logits, kind="stable")
+        return self.Answer(scores=scores.tolist(), logits=logits.tolist(), order=order.tolist())
+
+    def _logits_of_one_context(self, split):
+        """Encodes the context once for up to `CANDIDATES_AT_ONCE` candidates, padded alike."""
+        lines = np.arange(len(split))[None]
+        inputs = inputs_of(split, self.model.config, np.array([0]), lines, LENGTH_MULTIPLE)
+        logits = []
+        for start in range(0, len(split), CANDIDATES_AT_ONCE):
+            part = {}
+            for name, ids in inputs.items():
+                of_candidates = name in ("responses", "candidates")
+                part[name] = ids[:, start : start + CANDIDATES_AT_ONCE] if of_candidates else ids
+            logits.append(np.asarray(self.model.predict_on_batch(part))[0])
+        return np.concatenate(logits)
 
     def size(self, instance):
         """Like `Predictor`'s: a row for each candidate, of the padded context and response."""
+        turns = [len(self._words(turn)) for turn in instance.turns]
+        candidates = [len(self._words(candidate)) for candidate in instance.candidates]
         config = self.model.config
-        turns, candidates = (
-            [len(self._words(text)) for text in texts]
-            for texts in (instance.turns, instance.candidates)
-        )
         T, K, J = config.max_turns, config.max_words, config.max_words
         if config.masking == "exact":  # else padding is computed up to the limits
-            T, K, J = (
-                min(T, len(turns)),
-                min(K, max(turns, default=0)),
-                min(J, max(candidates, default=0)),
-            )
-        shape = CONTEXT + max(T * K, sum(turns)), RESPONSE + J
-        return Size({"turns": sum(turns), "candidates": sum(candidates)}, len(candidates), shape)
+            T = min(T, len(turns))
+            K = min(K, max(turns, default=0))
+            J = min(J, max(candidates, default=0))
+        return Size(
+            tokens={"turns": sum(turns), "candidates": sum(candidates)},
+            rows=len(candidates),
+            shape=(CONTEXT_OVERHEAD + max(T * K, sum(turns)), RESPONSE_OVERHEAD + J),
+        )
 
     def show(self, instance):
-        [answer], turns = self.answer([instance]), self._read(instance.turns)
-        read = [
-            (f"turn {n}", in_brackets(words, self.vocabulary)) for n, words in enumerate(turns, 1)
-        ]
-        return read, [(answer.logits[place], instance.candidates[place]) for place in answer.order]
+        [answer] = self.answer([instance])
+        read = []
+        for number, words in enumerate(self._read(instance.turns), 1):
+            read.append((f"turn {number}", in_brackets(words, self.vocabulary)))
+        ranked = [(answer.logits[place], instance.candidates[place]) for place in answer.order]
+        return read, ranked
 
     def answer_with_attention(self, instance, details):
-        """The maps are those of the best candidate, see `Matching.maps`; none for a model without
-        match matrices.
+        """The maps are those of the best candidate, see `Matching.maps`.
+
+        A model without match matrices has none.
         """
         [answer] = self.answer([instance])
         if not answer.order or self._matching is None:
             return answer, []
-        best = instance.replace(candidates=[instance.candidates[answer.order[0]]])
-        inputs = inputs_of(
-            self._split([best]), self.model.config, np.array([0]), np.array([[0]]), 1
-        )
-        [response] = self._read(best.candidates)
-        return answer, self._matching.maps(inputs, self._read(best.turns), response, details)
+        best_candidate = instance.candidates[answer.order[0]]
+        split = self._split([instance.replace(candidates=[best_candidate])])
+        inputs = inputs_of(split, self.model.config, np.array([0]), np.array([[0]]), 1)
+        turns = self._read(instance.turns)
+        [response] = self._read([best_candidate])
+        return answer, self._matching.maps(inputs, turns, response, details)
 
     @functools.cached_property
     def _matching(self):
         return Matching(self.model) if hasattr(self.model, "match_matrices") else None
 
     def _split(self, instances):
-        contexts, responses, eos_id = [], [], self.vocabulary.eos_id
+        """A `SelectionSplit` with a line for each candidate of each instance."""
+        eos_id = self.vocabulary.eos_id
+        contexts = []
+        responses = []
         for instance in instances:
-            context = [
-                id
-                for turn in instance.turns
-                for id in (*self.vocabulary.encode(self._words(turn)), eos_id)
-            ]
-            contexts += [context] * len(instance.candidates)
-            responses += [self.vocabulary.encode(self._words(text)) for text in instance.candidates]
-        return SelectionSplit.of(contexts, responses, [0] * len(responses), eos_id)
+            context = []
+            for turn in instance.turns:
+                context += self.vocabulary.encode(self._words(turn))
+                context.append(eos_id)
+            for candidate in instance.candidates:
+                contexts.append(context)
+                responses.append(self.vocabulary.encode(self._words(candidate)))
+        labels = [0] * len(responses)
+        return SelectionSplit.of(contexts, responses, labels, eos_id)
 
     def _words(self, text):
         return words_of(text, **self.text)
@@ -156,82 +171,87 @@ class Matching:
 
     def __init__(self, model):
         self.model = model
-        self._values = keras.Model(
-            model.input, {"M": dict(model.match_matrices), **model.representations}
-        )
+        outputs = {"M": dict(model.match_matrices), **model.representations}
+        self._values = keras.Model(model.input, outputs)
         compile_for_all_sizes(self._values)
 
     def maps(self, inputs, turns, response, details=False):
-        """The matches of one response with each turn, as `engine.predictor.Predictor.explain`
-        returns them.
+        """The matches of one response with each turn, see `engine.predictor.Predictor.explain`.
 
         The first maps, one for each turn, show the mean of the match matrices divided by its
-        maximum; negative matches are zero. With `details` every match matrix follows, then the
-        weights of every attentive module. `turns` and `response` are the words that are read.
+        maximum; negative matches are zero.
+
+        Args:
+            inputs: The model's, of one context and one response.
+            turns: The words that are read of each turn.
+            response: The words that are read of the response.
+            details: Add every match matrix, then the weights of every attentive module.
         """
-        groups = collections.defaultdict(list)
-
-        def add(group, title, rows, columns, weights):
-            if rows and columns:
-                weights, named = (
-                    _array(weights)[: len(rows), : len(columns)],
-                    {"group": group} if group else {},
-                )
-                # without padding
-                groups[group].append(attention_map(title, rows, columns, weights, **named))
-
         values = self._values.predict_on_batch(inputs)
         matches = {name: _array(M)[0, 0] for name, M in values["M"].items()}
-        M_TKJ = np.maximum(np.mean(list(matches.values()), axis=0), 0.0)
-        M_TKJ /= max(M_TKJ.max(), 1e-9)
-        for t, words in enumerate(turns):
-            add("", f"turn {t + 1}", words, response, M_TKJ[t])
-            for name, M in matches.items() if details else ():
-                add(f"turn {t + 1}: matches", f"turn {t + 1}: {name}", words, response, M[t])
-        if details and response:
-            self._add_attention(add, values, inputs, turns, response)
-        return [each for group in groups.values() for each in group]
+        mean_TKJ = np.maximum(np.mean(list(matches.values()), axis=0), 0.0)
+        mean_TKJ /= max(mean_TKJ.max(), 1e-9)
 
-    def _add_attention(self, add, values, inputs, turns, response):
-        """Adds the weights of every attentive module: response and turns on themselves, then each
-        on the other.
+        maps = Maps()
+        for t, words in enumerate(turns):
+            maps.add("", f"turn {t + 1}", words, response, mean_TKJ[t])
+            if details:
+                group = f"turn {t + 1}: matches"
+                for name, M_TKJ in matches.items():
+                    maps.add(group, f"turn {t + 1}: {name}", words, response, M_TKJ[t])
+        if details and response:
+            self._add_attention(maps, values, inputs, turns, response)
+        return maps.in_groups()
+
+    def _add_attention(self, maps, values, inputs, turns, response):
+        """Adds the weights of every attentive module.
+
+        Response and turns attend to themselves, then each to the other.
         """
         u_mask = np.asarray(inputs["turns"] != 0)[:, None]  # (1, 1, T, K)
         r_mask = np.asarray(inputs["responses"] != 0)[:, :, None]  # (1, 1, 1, J)
         layers = {layer.name: layer for layer in self.model.layers}
-        for l, (U, R) in enumerate(zip(values["U"], values["R"], strict=True)):
-            if attend := layers.get(f"self_attention_{l}"):
-                title, Att_TKK = (
-                    f"self-attention {l + 1}",
-                    attend.attention(U, U, u_mask, u_mask)[0, 0],
-                )
-                Att_JJ = attend.attention(R, R, r_mask, r_mask)[0, 0, 0]
-                add("response: attention", f"response: {title}", response, response, Att_JJ)
+        for level, (U, R) in enumerate(zip(values["U"], values["R"], strict=True)):
+            attends = layers.get(f"self_attention_{level}")
+            if attends is not None:
+                title = f"self-attention {level + 1}"
+                Att_JJ = attends.attention(R, R, r_mask, r_mask)[0, 0, 0]
+                maps.add("response: attention", f"response: {title}", response, response, Att_JJ)
+                Att_TKK = attends.attention(U, U, u_mask, u_mask)[0, 0]
                 for t, words in enumerate(turns):
-                    add(
-                        f"turn {t + 1}: attention",
-                        f"turn {t + 1}: {title}",
-                        words,
-                        words,
-                        Att_TKK[t],
-                    )
-            if match := layers.get(f"cross_match_{l}"):
+                    group = f"turn {t + 1}: attention"
+                    maps.add(group, f"turn {t + 1}: {title}", words, words, Att_TKK[t])
+
+            match = layers.get(f"cross_match_{level}")
+            if match is not None:
                 Att_TKJ = match.utterance_attends.attention(U, R, u_mask, r_mask)[0, 0]
                 Att_TJK = match.response_attends.attention(R, U, r_mask, u_mask)[0, 0]
                 for t, words in enumerate(turns):
                     group = f"turn {t + 1}: attention"
-                    add(group, f"turn {t + 1} on response {l}", words, response, Att_TKJ[t])
-                    add(group, f"response on turn {t + 1} {l}", response, words, Att_TJK[t])
+                    on_response = f"turn {t + 1} on response {level}"
+                    on_turn = f"response on turn {t + 1} {level}"
+                    maps.add(group, on_response, words, response, Att_TKJ[t])
+                    maps.add(group, on_turn, response, words, Att_TJK[t])
 
 
-def _parts(inputs):
-    """The inputs of one context in parts of at most `PART` candidates, padded alike."""
-    for first in range(0, inputs["responses"].shape[1], PART):
-        part = slice(first, first + PART)
-        yield {
-            name: x[:, part] if name in ("responses", "candidates") else x
-            for name, x in inputs.items()
-        }
+class Maps:
+    """Attention maps, collected by group."""
+
+    def __init__(self):
+        self.maps_by_group = collections.defaultdict(list)
+
+    def add(self, group, title, rows, columns, weights):
+        """Adds a map without its padding, unless it has no words; group "": none."""
+        if not rows or not columns:
+            return
+        weights = _array(weights)[: len(rows), : len(columns)]
+        group_field = {"group": group} if group else {}
+        shown = attention_map(title, rows, columns, weights, **group_field)
+        self.maps_by_group[group].append(shown)
+
+    def in_groups(self):
+        """All maps, those of a group together."""
+        return [shown for maps in self.maps_by_group.values() for shown in maps]
 
 
 def _array(x):

@@ -3,8 +3,6 @@
 Letters: B batch   N candidates of a context   T turns   K utterance words   J response words
 """
 
-import contextlib
-
 import numpy as np
 from keras import ops
 
@@ -15,82 +13,101 @@ from colloquy.metrics.baselines import tfidf_scores
 from colloquy.metrics.ranking import ranking_metrics
 from colloquy.tasks.selection.split import inputs_of
 
-# candidates of a context that are scored together; where padding does not count, half of them
-CANDIDATES = 10
-DOCUMENTS = 4096  # training lines in memory as lists at once
+# Candidates of a context that are scored together.
+CANDIDATES_AT_ONCE = 10
+# Training lines in memory as lists at once.
+DOCUMENTS_AT_ONCE = 4096
+# Upper limits of the groups of contexts in section 5 of the paper: by number of turns, words of the
+# last turn, mean words of a turn. A last group has all above.
 BREAKDOWNS = {
     "turns": tuple(range(10)),
-    **dict.fromkeys(["last_turn", "words"], (5, 10, 15, 20, 30, 50)),
+    "last_turn": (5, 10, 15, 20, 30, 50),
+    "words": (5, 10, 15, 20, 30, 50),
 }
-"""Upper limits of the groups of contexts in section 5 of the paper: by turns, words of the last
-turn, mean words of a turn. A last group has all above."""
 
 
 def pointwise_loss(labels, logits, clip=0.0):
-    """The paper's loss: `-log p(y | c, r)`, averaged over the candidates of a context, float32
-    `(B,)`.
+    """The paper's loss: `-log p(y | c, r)`, averaged over the candidates of a context.
 
     Args:
-        labels, logits: Float `(B, N)`; labels are 1 for a positive, 0 for a negative.
+        labels: Float `(B, N)`, 1 for a positive, 0 for a negative.
+        logits: Float `(B, N)`.
         clip: The loss of a candidate is cut at this, and has no gradient beyond; 0: not at all.
+
+    Returns:
+        Float32 `(B,)`.
 
     >>> float(pointwise_loss(np.array([[1.0, 0.0]]), np.array([[0.0, 20.0]]), clip=10.0)[0])
     5.346573590279973
     """
-    loss = ops.binary_crossentropy(labels, logits, from_logits=True)
-    return ops.mean(ops.minimum(loss, clip) if clip else loss, axis=-1)
+    loss_BN = ops.binary_crossentropy(labels, logits, from_logits=True)
+    if clip:
+        loss_BN = ops.minimum(loss_BN, clip)
+    return ops.mean(loss_BN, axis=-1)
 
 
 def softmax_loss(labels, logits):
-    """Cross-entropy over the candidates of a context, float32 `(B,)`; arguments as in
-    `pointwise_loss`.
-    """
+    """Cross-entropy over the candidates of a context, float32 `(B,)`; see `pointwise_loss`."""
     return ops.categorical_crossentropy(labels, logits, from_logits=True)
 
 
 def score(model, split, config, progress=iter, length_multiple=4):
     """The model's logit for every line of a `SelectionSplit`, float32 `(lines,)`, in file order."""
-    scores = np.zeros(len(split), np.float32)
 
     def make_inputs(batch):
-        return inputs_of(split, config, *batch, length_multiple)
+        contexts, lines = batch
+        return inputs_of(split, config, contexts, lines, length_multiple)
 
+    scores = np.zeros(len(split), np.float32)
     batches = ranking_batches(split, config)
-    for (_, lines), logits in results_of(
-        model.predict_on_batch, make_inputs, batches, model, progress
-    ):
-        scores[lines[lines >= 0]] = np.asarray(logits)[lines >= 0]
+    results = results_of(model.predict_on_batch, make_inputs, batches, model, progress)
+    for (_, lines_BN), logits_BN in results:
+        is_candidate_BN = lines_BN >= 0
+        scores[lines_BN[is_candidate_BN]] = np.asarray(logits_BN)[is_candidate_BN]
     return scores
 
 
 def ranking_batches(split, config, pairs=40):
     """Cuts a split into batches of contexts with at most `pairs` candidates in all, each line once.
 
-    Unless padding counts, a batch costs as much as its longest utterance and response. So the
+    A batch costs as much as its longest utterance and response, unless padding counts. So the
     shorter half of ten candidates is scored apart from the longer one, and contexts of similar size
-    share a batch: three quarters of the cells of batches in file order. Returns `(contexts (B,),
-    lines (B, N))`, few turns first; line -1: no candidate.
+    share a batch: three quarters of the cells of batches in file order.
+
+    Returns:
+        A list of `(contexts (B,), lines (B, N))`, few turns first; line -1: no candidate.
     """
     if not len(split):
         return []
-    most = CANDIDATES // 2 if config.masking == "exact" else CANDIDATES
-    order = np.lexsort((split.responses.lengths, split.context))
-    of_contexts = np.split(order, np.flatnonzero(np.diff(split.context[order])) + 1)
-    lines = (
-        stack([row[i : i + most] + 1 for row in of_contexts for i in range(0, len(row), most)]) - 1
-    )
-    contexts = split.context[lines[:, 0]]
-    T, K, J = split.sizes(contexts, lines, config.max_turns, config.max_words).T
-    order = np.lexsort([round_up(K, 6), round_up(J, 6), round_up(T, 3)])  # as they are padded
-    size = max(1, pairs // lines.shape[1])
-    return [
-        (contexts[batch], lines[batch]) for batch in np.split(order, range(size, len(order), size))
-    ]
+    padding_counts = config.masking != "exact"
+    candidates = CANDIDATES_AT_ONCE if padding_counts else CANDIDATES_AT_ONCE // 2
+
+    # Each row has candidates of one context, of similar lengths.
+    by_length = np.lexsort((split.responses.lengths, split.context))
+    is_last_of_context = np.diff(split.context[by_length]) != 0
+    rows = []
+    for lines in np.split(by_length, np.flatnonzero(is_last_of_context) + 1):
+        for start in range(0, len(lines), candidates):
+            rows.append(lines[start : start + candidates])
+    lines_RN = stack([row + 1 for row in rows]) - 1  # `stack` pads with 0
+
+    # Rows that are padded to the same size are neighbours.
+    contexts_R = split.context[lines_RN[:, 0]]
+    T, K, J = split.sizes(contexts_R, lines_RN, config.max_turns, config.max_words).T
+    order = np.lexsort([round_up(K, 6), round_up(J, 6), round_up(T, 3)])
+    batch_size = max(1, pairs // lines_RN.shape[1])
+    batches = []
+    for start in range(0, len(order), batch_size):
+        batch = order[start : start + batch_size]
+        batches.append((contexts_R[batch], lines_RN[batch]))
+    return batches
 
 
 def rank(where, scores, split, **options):
-    """`metrics.ranking.ranking_metrics` of the first `len(scores)` lines of a split, or a
-    `UserError` about `where`.
+    """`metrics.ranking.ranking_metrics` of the first `len(scores)` lines of a split.
+
+    Raises:
+        UserError: The scores cannot be ranked; the message begins with `where`.
     """
     lines = slice(len(scores))
     try:
@@ -106,49 +123,90 @@ def whole_batches(context, batch_size):
     [499960, 6650]
     """
     kept = len(context) // batch_size * batch_size
-    return kept if kept == len(context) else int(np.searchsorted(context, context[kept]))
+    if kept == len(context):
+        return kept
+    return int(np.searchsorted(context, context[kept]))
 
 
 def baseline_scores(dataset, split):
-    """Scores of the three baselines on a split: `{name: (lines,)}`; a constant wins nothing by
-    `ties="loss"`.
+    """Scores of the three baselines on a split, `{name: (lines,)}`.
+
+    A constant wins nothing by `ties="loss"`.
     """
-    train, test, eos_id = dataset.splits["train"], dataset.splits[split], dataset.eos_id
+    train = dataset.splits["train"]
+    evaluated = dataset.splits[split]
+    contexts, responses = evaluated.texts(np.arange(len(evaluated)), dataset.eos_id)
+    tfidf = tfidf_scores(
+        _training_documents(train, dataset.eos_id),
+        contexts,
+        responses,
+        ignore=[] if dataset.unk_id is None else [dataset.unk_id],
+        end_of_turn=dataset.eos_id,
+    )
+    return {
+        "random": np.random.default_rng(0).random(len(evaluated)),
+        "constant": np.zeros(len(evaluated)),
+        "TF-IDF cosine": tfidf,
+    }
+
+
+def _training_documents(train, eos_id):
+    """Yields the contexts and responses of the positive lines, lists of ids."""
     positives = np.flatnonzero(train.label == 1)
-    parts = (positives[start : start + DOCUMENTS] for start in range(0, len(positives), DOCUMENTS))
-    documents = (text for part in parts for texts in train.texts(part, eos_id) for text in texts)
-    contexts, responses = test.texts(np.arange(len(test)), eos_id)
-    ignore = [] if dataset.unk_id is None else [dataset.unk_id]
-    tfidf = tfidf_scores(documents, contexts, responses, ignore=ignore, end_of_turn=eos_id)
-    random = np.random.default_rng(0).random(len(test))
-    return {"random": random, "constant": np.zeros(len(test)), "TF-IDF cosine": tfidf}
+    for start in range(0, len(positives), DOCUMENTS_AT_ONCE):
+        lines = positives[start : start + DOCUMENTS_AT_ONCE]
+        contexts, responses = train.texts(lines, eos_id)
+        yield from contexts
+        yield from responses
 
 
 def metrics_by_group(split, scores, grouping):
-    """The metrics of groups of contexts, see `engine.task.Task.metrics_by_group`; `grouping` is a key of
-    `BREAKDOWNS`.
+    """The metrics of groups of contexts, see `engine.task.Task.metrics_by_group`.
+
+    Args:
+        split: `SelectionSplit`.
+        scores: Float `(lines,)`.
+        grouping: A key of `BREAKDOWNS`.
     """
-    turns, ends, found = split.context_turns, BREAKDOWNS[grouping], []
-    if grouping == "turns":
-        sizes = turns
-    elif grouping == "last_turn":
-        sizes = split.turns.kept(np.where(turns > 0, split.context_start + turns - 1, -1))
-    else:
-        words = np.bincount(
-            np.repeat(np.arange(len(turns)), turns), split.turns.lengths, len(turns)
-        )
-        sizes = words / np.maximum(turns, 1)
-    group = np.searchsorted(ends, sizes)[split.context]
-    names = [
-        f"{low}-{high}" if low < high else f"{low}"
-        for low, high in zip((0, *np.add(ends, 1)), ends, strict=False)
-    ]
-    for number, name in enumerate([*names, f"{ends[-1] + 1}+"]):
-        lines = group == number
-        with contextlib.suppress(ValueError):  # none of its contexts has both labels
+    upper_limits = BREAKDOWNS[grouping]
+    sizes = _context_sizes(split, grouping)
+    group_of_line = np.searchsorted(upper_limits, sizes)[split.context]
+
+    rows = []
+    for group, name in enumerate(_group_names(upper_limits)):
+        lines = group_of_line == group
+        try:
             result = ranking_metrics(scores[lines], split.label[lines], split.context[lines])
-            contexts, *left_out = result.counts.values()
-            found.append(
-                {"group": name, "examples": contexts - sum(left_out), "metrics": result.metrics}
-            )
-    return found
+        except ValueError:  # no context of the group has both labels
+            continue
+        contexts, *left_out = result.counts.values()
+        examples = contexts - sum(left_out)
+        rows.append({"group": name, "examples": examples, "metrics": result.metrics})
+    return rows
+
+
+def _context_sizes(split, grouping):
+    """What contexts are grouped by, `(contexts,)`; see `BREAKDOWNS`."""
+    turns = split.context_turns
+    if grouping == "turns":
+        return turns
+    if grouping == "last_turn":
+        last_turn = np.where(turns > 0, split.context_start + turns - 1, -1)
+        return split.turns.kept(last_turn)
+    context_of_turn = np.repeat(np.arange(len(turns)), turns)
+    words = np.bincount(context_of_turn, weights=split.turns.lengths, minlength=len(turns))
+    return words / np.maximum(turns, 1)
+
+
+def _group_names(upper_limits):
+    """Names of the groups up to each limit, and above the last.
+
+    >>> _group_names((0, 1, 5))
+    ['0', '1', '2-5', '6+']
+    """
+    names = []
+    low = 0
+    for high in upper_limits:
+        names.append(f"{low}-{high}" if low < high else f"{low}")
+        low = high + 1
+    return [*names, f"{low}+"]
