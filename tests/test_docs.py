@@ -38,13 +38,20 @@ def text(page):
     return re.sub(r"(?m)^    .*$", "", text) if page.name == "experiments.md" else text
 
 
+def path_of_program(name):
+    """The path of a script, or of a module that `python -m` runs: `colloquy.tools.tables`."""
+    if not name.startswith("colloquy."):
+        return name
+    path = name.removeprefix("colloquy.").replace(".", "/")
+    return f"{path}/__main__.py" if (ROOT / path).is_dir() else f"{path}.py"
+
+
 def test_the_tests_and_files_that_a_page_names_exist(text):
     for name in re.findall(r"`(test_\w+)`", text):
         assert name in TESTS or any(f"def {name}(" in code for code in TESTS.values()), name
     named = re.findall(r"`((?:[a-z_]+/)+[\w.]+\.(?:py|json|md))`", text)
     for name in re.findall(r"python (?:-m )?([\w.]+)", text):
-        module = name.removeprefix("colloquy.")
-        named.append(f"{module.replace('.', '/')}.py" if module != name else name)
+        named.append(path_of_program(name))
     for name in named:
         written_here = f"```python\n# {name}\n" in text
         assert (
@@ -75,10 +82,7 @@ def commands(text):
     for script, arguments in re.findall(
         r"python ((?:-m )?[\w.]+)([^\n`|#]*)", text.replace("\\\n    ", "")
     ):
-        module = script.removeprefix("-m ").removeprefix("colloquy.")
-        path = script if script.endswith(".py") else module.replace(".", "/") + ".py"
-        if (ROOT / path.replace(".py", "/__main__.py")).exists():
-            path = path.replace(".py", "/__main__.py")
+        path = path_of_program(script.removeprefix("-m "))
         if (ROOT / path).exists():
             yield (
                 path,
@@ -181,7 +185,7 @@ def test_the_model_to_follow_is_trained_scored_and_exported(bag_match, prepared,
 
 def test_a_model_without_hashed_words_refuses_a_dataset_with_them(bag_match, prepared):
     dataset = dataclasses.replace(TASKS["selection"].load_dataset(prepared), hashed_words=7)
-    message = refusal(TASKS["selection"].configure, MODELS["bag-match"], dataset, ({}, None))
+    message = refusal(TASKS["selection"].build_config, MODELS["bag-match"], dataset, {})
     assert "hashed_words 7, BagMatchConfig" in message
 
 
@@ -209,6 +213,9 @@ def test_the_metric_to_follow_is_what_its_doctest_says():
     "name", ["colloquy.benchmarks.turns", "colloquy.tools.difference", "colloquy.tools.sweep"]
 )
 def test_doctests_of_scripts_which_have_the_same_flags(name):
-    program = f"import doctest, numpy as np, {name} as module; print(*doctest.testmod(module, extraglobs={{'np': np}}))"
+    program = (
+        f"import doctest, numpy as np, {name} as module; "
+        "print(*doctest.testmod(module, extraglobs={'np': np}))"
+    )
     failed, attempted = map(int, ran("-c", program, by=run_process).stdout.split())
     assert failed == 0 < attempted
