@@ -13,7 +13,7 @@ import tempfile
 
 from colloquy.base.files import UserError
 from colloquy.engine.run import LAST, Run
-from colloquy.engine.task import sample_of
+from colloquy.engine.sample import prepare_sample
 
 LOSSES = 3  # restarts without progress after which a training ends
 
@@ -24,21 +24,32 @@ class Lost(Exception):
 
 @contextlib.contextmanager
 def connected(flag, needed, log=False, **environment):
-    """Connects this process to the cluster of `RAY_ADDRESS`, or to one that it starts here; yields
-    the module `ray`.
+    """Connects this process to the cluster of `RAY_ADDRESS`, or to one that it starts here.
 
-    The user's `flag` is in the message if a `needed` module is missing or the cluster does not
-    answer. With `log` the output of the cluster's processes appears here; they find this repository
-    at the same path.
+    Yields the module `ray`. The cluster's processes find this repository at the same path.
+
+    Args:
+        flag: The user's flag, for messages.
+        needed: Modules that must be installed.
+        log: Shows the output of the cluster's processes.
+        environment: Environment variables of these processes.
+
+    Raises:
+        UserError: A module is missing, or the cluster does not answer.
     """
-    if any(importlib.util.find_spec(name) is None for name in needed):
-        raise UserError(f"{flag} needs Ray: python -m pip install -e '.[ray]'")
+    for name in needed:
+        if importlib.util.find_spec(name) is None:
+            raise UserError(f"{flag} needs Ray: python -m pip install -e '.[ray]'")
     import ray
 
     root = str(pathlib.Path(__file__).resolve().parent.parent)
-    quiet = {"log_to_driver": log, "include_dashboard": False, "logging_level": logging.WARNING}
     try:
-        ray.init(**quiet, runtime_env={"env_vars": {"PYTHONPATH": root, **environment}})
+        ray.init(
+            log_to_driver=log,
+            include_dashboard=False,
+            logging_level=logging.WARNING,
+            runtime_env={"env_vars": {"PYTHONPATH": root, **environment}},
+        )
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise UserError(f"{flag}: the Ray cluster does not answer: {str(error)[:200]}") from error
     try:
@@ -66,14 +77,17 @@ def _results(function, items):
     def compute(item):
         yield from function(item)
 
-    tasks = map(compute.remote, items)
-    started = collections.deque(
-        itertools.islice(tasks, 2 * int(ray.cluster_resources().get("CPU", 1)))
-    )
+    cpus = int(ray.cluster_resources().get("CPU", 1))
+    waiting = iter(items)
+    started = collections.deque()
+    for item in itertools.islice(waiting, 2 * cpus):
+        started.append(compute.remote(item))
     try:
         while started:
-            yield from map(ray.get, started.popleft())
-            started.extend(itertools.islice(tasks, 1))
+            for result in started.popleft():
+                yield ray.get(result)
+            for item in itertools.islice(waiting, 1):
+                started.append(compute.remote(item))
     except RayError as error:
         reason = getattr(error, "cause", None) or str(error).strip().splitlines()[-1]
         raise Lost(str(reason)[:300]) from error
@@ -83,21 +97,21 @@ def train_on_cluster(hosts, *, task, workdir, data=None, init_from=None, resume=
     """Trains as `engine.train.start` or `resume` does, on all devices of several hosts.
 
     Every host has one process and finds files at the same paths. If a host is lost, the others are
-    ended, and all continue from the last save; a `UserError` if nothing was saved yet, or after
-    `LOSSES` losses at the same step.
+    ended, and all continue from the last save.
+
+    Raises:
+        UserError: A host was lost before anything was saved, or `LOSSES` times at the same step.
     """
+    run = Run(pathlib.Path(_absolute(workdir)), {})
+    arguments = {**settings, "task": task, "workdir": str(run.path)}
     if not resume:
-        data = data or sample_of(task)
-        settings["init_from"] = init_from and _absolute(init_from)
-    given = {
-        "task": task,
-        "workdir": _absolute(workdir),
-        "data": data and _absolute(data),
-        **settings,
-    }
-    run = Run(pathlib.Path(given["workdir"]), {})
+        data = data or prepare_sample(task)
+        arguments["init_from"] = _absolute(init_from)
+    arguments["data"] = _absolute(data)
     run.path.parent.mkdir(parents=True, exist_ok=True)
-    step, losses = None, 0
+
+    last_step = None
+    losses = 0
     environment = {"KERAS_BACKEND": "jax", "RAY_TRAIN_V2_ENABLED": "1"}
     with connected("--ray_hosts", ("ray", "fsspec"), log=True, **environment) as ray:
         alive = sum(node["Alive"] for node in ray.nodes())
@@ -106,25 +120,33 @@ def train_on_cluster(hosts, *, task, workdir, data=None, init_from=None, resume=
                 f"--ray_hosts={hosts}: expected {hosts} hosts in the cluster. Received: {alive}"
             )
         gpus = int(ray.cluster_resources().get("GPU", 0)) // hosts
-        while lost := _start(hosts, gpus, run.path.parent, {"resume": resume, "given": given}):
+        while True:
+            job = {"resume": resume, "arguments": arguments}
+            reason = _start(hosts, gpus, run.path.parent, job)
+            if reason is None:
+                return
             if not (run.path / LAST).exists():
-                raise UserError(f"a host was lost before anything was saved: {lost}")
-            before, step = step, run.saved_state().step
-            losses = losses + 1 if step == before else 1
+                raise UserError(f"a host was lost before anything was saved: {reason}")
+            step = run.saved_state().step
+            losses = losses + 1 if step == last_step else 1
+            last_step = step
             if losses == LOSSES:
                 raise UserError(
-                    f"{losses} times a host was lost after step {step}; --resume continues: {lost}"
+                    f"{losses} times a host was lost after step {step}; --resume continues: "
+                    f"{reason}"
                 )
             resume = True
-            given = {
-                name: given[name]
-                for name in ("task", "workdir", "data", "save_minutes")
-                if name in given
-            }
+            arguments = _resume_arguments(arguments)
+
+
+def _resume_arguments(arguments):
+    """Returns those of the arguments of `engine.train.start` that `resume` takes."""
+    names = ("task", "workdir", "data", "save_minutes")
+    return {name: arguments[name] for name in names if name in arguments}
 
 
 def _absolute(path):
-    return str(pathlib.Path(path).resolve())
+    return str(pathlib.Path(path).resolve()) if path else None
 
 
 def _start(hosts, gpus, directory, job):
@@ -134,20 +156,24 @@ def _start(hosts, gpus, directory, job):
     from ray.train.v2.jax import JaxConfig, JaxTrainer
 
     platform = "cuda" if gpus else "cpu"
+    resources = {"CPU": 1}
+    if gpus:
+        resources["GPU"] = gpus
     with tempfile.TemporaryDirectory(dir=directory, prefix=".ray.") as storage:
         trainer = JaxTrainer(
             _train,
             train_loop_config=job,
-            # else it joins nothing; if JAX_PLATFORMS is cpu, it joins CPUs
+            # Without this it joins nothing; if JAX_PLATFORMS is cpu, it joins CPUs.
             jax_config=JaxConfig(use_gpu=True),
             scaling_config=ScalingConfig(
                 num_workers=hosts,
                 use_gpu=gpus > 0,
-                resources_per_worker={"CPU": 1, **({"GPU": gpus} if gpus else {})},
+                resources_per_worker=resources,
                 placement_strategy="STRICT_SPREAD",
             ),
             run_config=RunConfig(
-                storage_path=storage, worker_runtime_env={"env_vars": {"JAX_PLATFORMS": platform}}
+                storage_path=storage,
+                worker_runtime_env={"env_vars": {"JAX_PLATFORMS": platform}},
             ),
         )
         try:
@@ -164,4 +190,5 @@ def _start(hosts, gpus, directory, job):
 def _train(job):
     from colloquy.engine.train import resume, start
 
-    (resume if job["resume"] else start)(**job["given"], devices="all")
+    train = resume if job["resume"] else start
+    train(**job["arguments"], devices="all")

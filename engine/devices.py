@@ -1,5 +1,4 @@
-"""Device placement and precision: one device, or JAX data parallelism over all devices of several
-hosts.
+"""Device placement and precision: one device, or JAX data parallelism over several.
 
 A batch has the same examples and its loss the same value however many devices share it, up to
 rounding.
@@ -24,10 +23,13 @@ HOSTS = "KERAS_DISTRIBUTION_JOB_ADDRESSES"
 
 
 def open_devices(devices):
-    """Opens the devices to train on, `one` or `all`: every GPU, else CPU device, of all hosts. Call
-    it first of all.
+    """Opens the devices to train on. Call it first of all.
 
-    A backend that cannot use them is a `UserError`.
+    Args:
+        devices: `one`, or `all`: every GPU, else CPU device, of all hosts.
+
+    Raises:
+        UserError: The backend cannot use them.
     """
     backend = keras.config.backend()
     if backend == "jax":
@@ -66,61 +68,45 @@ class OneDevice:
         return contextlib.nullcontext()
 
     def part_of(self, batch, counts, batch_size):
-        """The arrays of a batch that this process computes, `(inputs, targets)` or with weights;
-        here all of them.
+        """The arrays of a batch that this process computes; here all of them.
 
-        Several devices need `counts`, see `engine.task.Task.loss_counts`, and the `batch_size` of a
-        whole batch.
+        Args:
+            batch: `(inputs, targets)`.
+            counts: `engine.task.Task.loss_counts`, which several devices need.
+            batch_size: That of a whole batch.
+
+        Returns:
+            `(inputs, targets)`; with weights if there are several devices.
         """
         return batch
 
     def train_step(self, model, batches):
-        """Returns a function of one of `batches` that trains a compiled model on it and returns
-        `{"loss": value}`.
+        """Returns a function that trains a compiled model on one of `batches`.
 
-        On TensorFlow it is one graph for batches of every size, so a resumed training computes by
-        the same graph. With `log=True` it adds `gradient_norm`, the global norm before clipping,
-        which takes 4 % of a step; else that is 0.
+        It returns `{"loss": value}`. On TensorFlow, `log=True` adds `gradient_norm`, the global
+        norm before clipping, which takes 4 % of a step; without it that is 0.
         """
-        if keras.config.backend() != "tensorflow":
+        if keras.config.backend() == "tensorflow":
+            return _tensorflow_train_step(model, batches.element_spec)
 
-            def train_on_batch(batch, log=False):
-                model.reset_metrics()  # else the loss is a mean over steps
-                return {"loss": model.train_on_batch(*batch)}
+        def train_on_batch(batch, log=False):
+            model.reset_metrics()  # else the loss is a mean over steps
+            return {"loss": model.train_on_batch(*batch)}
 
-            return train_on_batch
-        import tensorflow as tf
-
-        @tf.function(
-            input_signature=[batches.element_spec, tf.TensorSpec((), bool)],
-            jit_compile=model.jit_compile,
-        )
-        def train_step(batch, log=False):
-            inputs, targets = batch
-            with tf.GradientTape() as tape:
-                loss = model.compute_loss(inputs, targets, model(inputs, training=True))
-                scaled = model.optimizer.scale_loss(loss)
-            gradients = tape.gradient(scaled, model.trainable_weights)
-            norm = tf.cond(
-                log,
-                lambda: tf.linalg.global_norm([sum_by_row(each) for each in gradients]),
-                lambda: 0.0,
-            )
-            norm /= model.optimizer.scale_loss(1.0)
-            model.optimizer.apply(gradients, model.trainable_weights)
-            return {"loss": loss, "gradient_norm": norm}
-
-        return train_step
+        return train_on_batch
 
     def evaluation_model(self, build, jit):
-        """A copy of the model on one device, made by `build`, to score in its place; `None`: the
-        model itself.
+        """A copy of the model on one device, made by `build`, to score in its place.
+
+        `None`: the model itself is scored.
         """
+        return None
 
     @contextlib.contextmanager
     def workdir(self, path, resume):
-        """The directory that this process writes into: `path`, or a copy to throw away if another
-        host writes that.
+        """The directory that this process writes into.
+
+        It is `path`, or a copy to throw away if another host writes that.
         """
         if self.first:
             yield path
@@ -132,15 +118,42 @@ class OneDevice:
             yield copy
 
 
-class JaxDevices(OneDevice):
-    """One device of JAX, or all devices of all hosts, which compute one program:
-    `keras.distribution.DataParallel`.
+def _tensorflow_train_step(model, batch_spec):
+    """Makes one graph for batches of every size, so a resumed training computes by the same one."""
+    import tensorflow as tf
 
-    JAX compiles a step for every shape, so all batches are filled up to the same number of
-    examples. Each process makes the whole batch and computes its part.
+    signature = [batch_spec, tf.TensorSpec((), bool)]
+
+    @tf.function(input_signature=signature, jit_compile=model.jit_compile)
+    def train_step(batch, log=False):
+        inputs, targets = batch
+        with tf.GradientTape() as tape:
+            logits = model(inputs, training=True)
+            loss = model.compute_loss(inputs, targets, logits)
+            scaled_loss = model.optimizer.scale_loss(loss)
+        gradients = tape.gradient(scaled_loss, model.trainable_weights)
+
+        def global_norm():
+            return tf.linalg.global_norm([sum_by_row(gradient) for gradient in gradients])
+
+        norm = tf.cond(log, global_norm, lambda: 0.0)
+        norm /= model.optimizer.scale_loss(1.0)
+        model.optimizer.apply(gradients, model.trainable_weights)
+        return {"loss": loss, "gradient_norm": norm}
+
+    return train_step
+
+
+class JaxDevices(OneDevice):
+    """One device of JAX, or all devices of all hosts, which compute one program.
+
+    The program is that of `keras.distribution.DataParallel`. JAX compiles a step for every shape,
+    so all batches are padded to the same number of examples. Each process makes the whole batch and
+    computes its part.
     """
 
-    process, processes = 0, 1
+    process = 0
+    processes = 1
 
     def __init__(self, several):
         self.distribution = None
@@ -156,11 +169,14 @@ class JaxDevices(OneDevice):
         return self.distribution.scope() if self.distribution else super().scope()
 
     def part_of(self, batch, counts, batch_size):
-        whole = -(-batch_size // self.count) * self.count
-        arrays = filled_up(*batch, counts, whole, self.count)
-        return keras.tree.map_structure(
-            lambda array: np.split(array, self.processes)[self.process], arrays
-        )
+        inputs, targets = batch
+        padded_size = _round_up(batch_size, self.count)
+        arrays = pad_batch(inputs, targets, counts, padded_size, self.count)
+
+        def own_part(array):
+            return np.split(array, self.processes)[self.process]
+
+        return keras.tree.map_structure(own_part, arrays)
 
     def evaluation_model(self, build, jit):
         if not self.distribution:
@@ -170,28 +186,48 @@ class JaxDevices(OneDevice):
         return model
 
 
-def filled_up(inputs, targets, counts, whole, multiple):
-    """Fills a batch up with examples of padding that have no weight: the mean of the weighted
-    losses stays the same.
+def pad_batch(inputs, targets, counts, padded_size, multiple):
+    """Pads a batch with examples that have no weight: the mean of the weighted losses stays equal.
 
-    Arrays with an item for each example are filled up to `whole`, others, such as the distinct
-    words of a batch, to a multiple of `multiple`. Returns `(inputs, targets, weights)`, weights
-    float32 `(whole,)`.
+    Args:
+        inputs: Nested arrays.
+        targets: Array `(B, ...)`.
+        counts: See `engine.task.Task.loss_counts`.
+        padded_size: Size of arrays with an item for each example.
+        multiple: Sizes of other arrays, such as the distinct words of a batch, become multiples.
 
-    >>> _, targets, weights = filled_up(np.array([[5], [6]]), np.array([1, 0]), np.ones_like, 3, 1)
+    Returns:
+        `(inputs, targets, weights)`, weights float32 `(padded_size,)`.
+
+    >>> _, targets, weights = pad_batch(np.array([[5], [6]]), np.array([1, 0]), np.ones_like, 3, 1)
     >>> targets.tolist(), weights.tolist()
     ([1, 0, 0], [1.5, 1.5, 0.0])
     """
     size = len(targets)
 
-    def fill(array):
-        length = whole if len(array) == size else -(-len(array) // multiple) * multiple
-        return np.pad(array, [(0, length - len(array))] + [(0, 0)] * (array.ndim - 1))
+    def pad(array):
+        if len(array) == size:
+            length = padded_size
+        else:
+            length = _round_up(len(array), multiple)
+        return _pad_first_axis(array, length)
 
-    filled = fill(targets)
-    weights = np.zeros(len(filled), np.float32)
-    weights[:size] = counts(filled).sum() / max(counts(targets).sum(), 1.0)
-    return keras.tree.map_structure(fill, inputs), filled, weights
+    padded_targets = pad(targets)
+    terms = counts(targets).sum()
+    padded_terms = counts(padded_targets).sum()
+    weights = np.zeros(len(padded_targets), np.float32)
+    weights[:size] = padded_terms / max(terms, 1.0)
+    return keras.tree.map_structure(pad, inputs), padded_targets, weights
+
+
+def _pad_first_axis(array, length):
+    padding = [(0, 0)] * array.ndim
+    padding[0] = (0, length - len(array))
+    return np.pad(array, padding)
+
+
+def _round_up(number, multiple):
+    return -(-number // multiple) * multiple
 
 
 def has_gpu():
@@ -200,37 +236,48 @@ def has_gpu():
         import torch
 
         return torch.cuda.is_available()
-    return any(
-        "gpu" in device.lower() or "cuda" in device.lower()
-        for device in keras.distribution.list_devices()
-    )
+    for device in keras.distribution.list_devices():
+        name = device.lower()
+        if "gpu" in name or "cuda" in name:
+            return True
+    return False
 
 
 def choose_xla(model, jit):
-    """Makes a model compile by XLA or not; `auto`: with a GPU, and with JAX, which would else
-    compute op by op.
+    """Makes a model compile by XLA or not.
 
-    Returns the multiple that lengths of batches are rounded up to.
+    Args:
+        jit: `on`, `off`, or `auto`: with a GPU, and with JAX, which would else compute op by op.
+
+    Returns:
+        The multiple that lengths of batches are rounded up to.
     """
-    model.jit_compile = jit == "on" or (
-        jit == "auto" and (keras.config.backend() == "jax" or has_gpu())
-    )
+    if jit == "auto":
+        model.jit_compile = keras.config.backend() == "jax" or has_gpu()
+    else:
+        model.jit_compile = jit == "on"
     return XLA_MULTIPLE if model.jit_compile else 4
 
 
 def set_precision(precision):
-    """Makes layers built from now on compute in `float32`, `bfloat16` or `float16`, with float32
-    weights.
+    """Makes layers built from now on compute in `float32`, `bfloat16` or `float16`.
+
+    Their weights stay float32.
     """
-    where = f"{keras.config.backend()} on a {'GPU' if has_gpu() else 'CPU'}"
+    device = "GPU" if has_gpu() else "CPU"
+    where = f"{keras.config.backend()} on a {device}"
     runtime.announce(f"runtime: {runtime.describe()}; {where}, computing in {precision}")
-    keras.config.set_dtype_policy("float32" if precision == "float32" else f"mixed_{precision}")
+    policy = "float32" if precision == "float32" else f"mixed_{precision}"
+    keras.config.set_dtype_policy(policy)
 
 
 def set_seed(seed):
-    """Seeds every random number generator, as Keras does, but without loading TensorFlow for it on
-    other backends.
+    """Seeds every random number generator, as Keras does.
+
+    Other backends do not load TensorFlow for it.
     """
-    own = keras.config.backend() == "tensorflow"
-    with contextlib.nullcontext() if own else runtime.without("tensorflow"):
+    hides_tensorflow = contextlib.nullcontext()
+    if keras.config.backend() != "tensorflow":
+        hides_tensorflow = runtime.without("tensorflow")
+    with hides_tensorflow:
         keras.utils.set_random_seed(seed)

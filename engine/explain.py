@@ -1,5 +1,6 @@
-"""Pictures of attention: in the terminal, as PNG and as JSON; the maps are those of
-`Predictor.explain`.
+"""Pictures of attention: in the terminal, as PNG and as JSON.
+
+A map is one of `Predictor.explain`.
 """
 
 import pathlib
@@ -18,10 +19,17 @@ CJK_FONTS = (
     "WenQuanYi Zen Hei",
     "SimHei",
 )
-TICK_SIZE, LABEL = 7, 28  # points; characters of a label that are shown
-CHARACTER, ROW, COLUMN, TITLE = 0.6 * TICK_SIZE / 72, 0.2, 0.32, 0.35  # inches
-WIDTH = 20  # inches of a line of maps without a group
-DPI, LARGEST = 100, 30_000  # dots per inch, and the most that a side of a picture may have
+TICK_SIZE = 7  # points
+LABEL_LENGTH = 28  # characters of a label that are shown
+DOTS_PER_INCH = 100
+MAX_DOTS = 30_000  # of a side of a picture
+
+# Inches.
+CHARACTER_WIDTH = 0.6 * TICK_SIZE / 72
+ROW_HEIGHT = 0.2
+COLUMN_WIDTH = 0.32
+TITLE_HEIGHT = 0.35
+LINE_WIDTH = 20  # of a line of maps without a group
 
 
 def explain_examples(predictor, examples, out, console):
@@ -38,122 +46,160 @@ def explain_examples(predictor, examples, out, console):
         write_json(file, {**example, "answer": answer})
         draw(answer["attention"], file.with_suffix(".png"), example["title"])
         console.print(f"\n{example['title']}", style="bold")
-        for each in answer["attention"]:
-            if "group" not in each:
-                console.print(f"\n{each['title']}")
-                console.print(heat_map(each), soft_wrap=True)
+        for attention in answer["attention"]:
+            if "group" not in attention:
+                console.print(f"\n{attention['title']}")
+                console.print(heat_map(attention), soft_wrap=True)
 
 
-def heat_map(each):
+def heat_map(attention):
     """A map as a `rich.text.Text`: the larger a weight, the darker; below 0 it is empty.
 
-    >>> print(heat_map({"rows": ["yes", "no"], "columns": ["a", "bc"], "weights": [[0.0, 1.0], [0.5, 0.5]]}).plain)
+    >>> weights = [[0.0, 1.0], [0.5, 0.5]]
+    >>> print(heat_map({"rows": ["yes", "no"], "columns": ["a", "bc"], "weights": weights}).plain)
         a bc
     yes   @@
      no + ++
     """
-    width = max(map(len, each["rows"]))
-    largest = max(max(row) for row in each["weights"])
-    text = Text(" ".join([" " * width, *each["columns"]]))
-    for name, row in zip(each["rows"], each["weights"], strict=True):
-        text.append(f"\n{name.rjust(width)}")
-        for column, weight in zip(each["columns"], row, strict=True):
+    rows = attention["rows"]
+    columns = attention["columns"]
+    width = max(len(row) for row in rows)
+    largest = _largest(attention["weights"])
+    text = Text(" ".join([" " * width, *columns]))
+    for row, weights in zip(rows, attention["weights"], strict=True):
+        text.append(f"\n{row.rjust(width)}")
+        for column, weight in zip(columns, weights, strict=True):
             fraction = max(weight, 0.0) / largest if largest > 0 else 0.0
-            shade = SHADES[min(round(fraction * len(SHADES)), len(SHADES) - 1)]
-            light = round(255 * (1 - fraction))
             text.append(" ")
-            text.append(
-                shade * len(column),
-                style=f"#000000 on rgb({light},{light},255)" if fraction else "",
-            )
+            text.append(_shade(fraction) * len(column), style=_style(fraction))
     return text
 
 
+def _largest(weights):
+    return max(max(row) for row in weights)
+
+
+def _shade(fraction):
+    """The character of a weight, as a fraction of the largest one."""
+    number = round(fraction * len(SHADES))
+    return SHADES[min(number, len(SHADES) - 1)]
+
+
+def _style(fraction):
+    """Black on blue: the larger the fraction, the darker."""
+    if not fraction:
+        return ""
+    light = round(255 * (1 - fraction))
+    return f"#000000 on rgb({light},{light},255)"
+
+
 def draw(maps, path, title=""):
-    """Writes maps as a PNG picture, those of one `group` in one line, in fonts that have the words'
-    characters.
+    """Writes maps as a PNG picture, those of one `group` in one line.
+
+    The fonts are those that have the words' characters.
     """
     if pathlib.Path(path).suffix != ".png":
         raise UserError(f"expected the name of a .png file. Received: {path}")
     from matplotlib import font_manager, rc_context  # takes a second
     from matplotlib.figure import Figure
 
-    installed = {font.name for font in font_manager.fontManager.ttflist}
-    families = [name for name in CJK_FONTS if name in installed]
-    lines = _lines([_Panel(each) for each in maps])
-    width = max(sum(panel.width for panel in line) for line in lines)
+    lines = _arrange([_Panel(attention) for attention in maps])
+    width = max(_total_width(line) for line in lines)
     heights = [max(panel.height for panel in line) for line in lines]
     top = sum(heights)
     height = top + 0.5
+    dots_per_inch = min(DOTS_PER_INCH, int(MAX_DOTS / max(width, height)))
+
+    installed = {font.name for font in font_manager.fontManager.ttflist}
+    families = [name for name in CJK_FONTS if name in installed]
     fonts = {
         "font.family": [*families, "DejaVu Sans"],
         "font.size": TICK_SIZE,
         "axes.titlesize": TICK_SIZE + 1,
     }
     with rc_context(fonts):
-        figure = Figure(figsize=(width, height), dpi=min(DPI, int(LARGEST / max(width, height))))
+        figure = Figure(figsize=(width, height), dpi=dots_per_inch)
         figure.suptitle(title, y=1 - 0.1 / height, va="top", size=TICK_SIZE + 3)
-        for line, below in zip(lines, heights, strict=True):
+        for line, line_height in zip(lines, heights, strict=True):
             left = 0.0
             for panel in line:
                 panel.draw(figure, left, top)
                 left += panel.width
-            top -= below
+            top -= line_height
         with atomic_file(path, "wb") as file, warnings.catch_warnings():
-            # a character that no installed font has becomes a box
+            # A character that no installed font has becomes a box.
             warnings.filterwarnings("ignore", "Glyph")
             figure.savefig(file, format="png")
 
 
-def _lines(panels):
-    """The panels of each line: as many without a group as have room, then a line per group."""
+def _arrange(panels):
+    """Puts panels in lines: as many without a group as have room, then a line per group."""
     lines = []
     for panel in panels:
-        last = lines[-1] if lines else []
-        fits = panel.group is not None or sum(other.width for other in [*last, panel]) <= WIDTH
-        if last and last[-1].group == panel.group and fits:
-            last.append(panel)
+        if lines and _fits(lines[-1], panel):
+            lines[-1].append(panel)
         else:
             lines.append([panel])
     return lines
 
 
+def _fits(line, panel):
+    if line[-1].group != panel.group:
+        return False
+    return panel.group is not None or _total_width([*line, panel]) <= LINE_WIDTH
+
+
+def _total_width(line):
+    return sum(panel.width for panel in line)
+
+
 class _Panel:
     """A map with its labels; sizes are in inches."""
 
-    def __init__(self, each):
-        self.title, self.group, self.weights = each["title"], each.get("group"), each["weights"]
-        rows, columns = each["rows"], each["columns"]
-        # turned: a passage goes from left to right
-        if len(rows) > 2 * len(columns) and max(map(len, rows)) <= LABEL:
-            rows, columns, self.weights = columns, rows, list(zip(*self.weights, strict=True))
-        self.rows, self.columns = (
-            [label[:LABEL] for label in labels] for labels in (rows, columns)
-        )
-        self.left, bottom = (
-            0.2 + CHARACTER * max(map(len, labels)) for labels in (self.rows, self.columns)
-        )
-        self.width = self.left + max(COLUMN * len(columns), 0.06 * len(self.title)) + 0.2
-        self.height = TITLE + ROW * len(rows) + bottom
+    def __init__(self, attention):
+        rows = attention["rows"]
+        columns = attention["columns"]
+        self.title = attention["title"]
+        self.group = attention.get("group")
+        self.weights = attention["weights"]
+        # Much longer than wide, it is turned: a passage goes from left to right.
+        is_long = len(rows) > 2 * len(columns)
+        if is_long and max(len(row) for row in rows) <= LABEL_LENGTH:
+            rows, columns = columns, rows
+            self.weights = list(zip(*self.weights, strict=True))
+        self.rows = [row[:LABEL_LENGTH] for row in rows]
+        self.columns = [column[:LABEL_LENGTH] for column in columns]
+
+        self.left = _label_length(self.rows)
+        map_width = max(COLUMN_WIDTH * len(columns), 0.06 * len(self.title))
+        self.width = self.left + map_width + 0.2
+        self.height = TITLE_HEIGHT + ROW_HEIGHT * len(rows) + _label_length(self.columns)
 
     def draw(self, figure, left, top):
-        """Draws the panel, its upper left corner `left` and `top` inches from the lower left one of
-        the figure.
+        """Draws the panel.
+
+        Its upper left corner is `left` and `top` inches from the lower left one of the figure.
         """
-        width, height = figure.get_size_inches()
-        C, R = COLUMN * len(self.columns), ROW * len(self.rows)
-        axes = figure.add_axes(
-            ((left + self.left) / width, (top - TITLE - R) / height, C / width, R / height)
+        figure_width, figure_height = figure.get_size_inches()
+        width = COLUMN_WIDTH * len(self.columns)
+        height = ROW_HEIGHT * len(self.rows)
+        bottom = top - TITLE_HEIGHT - height
+        rectangle = (
+            (left + self.left) / figure_width,
+            bottom / figure_height,
+            width / figure_width,
+            height / figure_height,
         )
-        largest = max(max(row) for row in self.weights)
-        axes.imshow(
-            self.weights,
-            cmap="Blues",
-            vmin=0.0,
-            vmax=largest if largest > 0 else 1.0,
-            aspect="auto",
-        )
+        axes = figure.add_axes(rectangle)
+        largest = _largest(self.weights)
+        darkest = largest if largest > 0 else 1.0
+        axes.imshow(self.weights, cmap="Blues", vmin=0.0, vmax=darkest, aspect="auto")
         axes.set_title(f"{self.title} (at most {largest:.2f})", loc="left")
         axes.set_xticks(range(len(self.columns)), self.columns, rotation=90)
         axes.set_yticks(range(len(self.rows)), self.rows)
         axes.tick_params(length=0)
+
+
+def _label_length(labels):
+    """Inches that the longest of some labels takes, with a margin."""
+    return 0.2 + CHARACTER_WIDTH * max(len(label) for label in labels)

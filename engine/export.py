@@ -11,33 +11,29 @@ from colloquy.engine.run import VOCABULARY
 
 
 def export(task, run, out, version=1, **options):
-    """Writes a run's best weights as the SavedModel `out/version`, which needs TensorFlow alone;
-    returns its directory.
+    """Writes a run's best weights as the SavedModel `out/version`, which needs TensorFlow alone.
 
     It computes in float32 whatever the run was trained in. Its endpoints are those of
-    `tasks/<task>/export.py`; `options` are some of `task.export_options`, as `decode`.
-    `checksums.json` has the SHA-256 of its files.
+    `tasks/<task>/export.py`. `checksums.json` has the SHA-256 of its files.
+
+    Args:
+        options: Some of `task.export_options`, as `decode`.
+
+    Returns:
+        Its directory.
     """
-    out, path = pathlib.Path(out), pathlib.Path(out) / str(version)
-    if out.exists() and not out.is_dir():
-        raise UserError(f"{out} is no directory")
-    if path.exists():
-        used = [int(p.name) for p in out.iterdir() if p.name.isascii() and p.name.isdigit()]
-        raise UserError(f"{path} exists: --version={max(used) + 1} is free")
-    if (backend := keras.config.backend()) != "tensorflow":
-        raise UserError(f"export needs KERAS_BACKEND=tensorflow. Received: {backend}")
-    for name, value in options.items():
-        if name not in task.export_options:
-            raise UserError(
-                f"--{name} is not for models of {task.name}. Received: --{name}={value}"
-            )
-    if not (run.path / VOCABULARY).is_file():
-        raise UserError(f"{run.path} cannot be exported: its dataset lacks {VOCABULARY}")
+    path = pathlib.Path(out) / str(version)
+    _check_directory(path)
+    _check_exportable(task, run, options)
+
     set_precision("float32")
-    model, vocabulary = run.load_model(), run.vocabulary
+    model = run.load_model()
+    vocabulary = run.vocabulary
     if len(vocabulary) != model.config.vocabulary_size:
-        expected = f"expected {model.config.vocabulary_size} words, as the model has"
-        raise UserError(f"{run.path / VOCABULARY}: {expected}. Received: {len(vocabulary)}")
+        raise UserError(
+            f"{run.path / VOCABULARY}: expected {model.config.vocabulary_size} words, as the model "
+            f"has. Received: {len(vocabulary)}"
+        )
     without_cudnn(model)
     archive = task.export_archive(run, model, vocabulary, **options)
     with atomic_directory(path) as directory:
@@ -46,19 +42,47 @@ def export(task, run, out, version=1, **options):
     return path
 
 
+def _check_directory(path):
+    """Refuses a version that exists."""
+    out = path.parent
+    if out.exists() and not out.is_dir():
+        raise UserError(f"{out} is no directory")
+    if path.exists():
+        names = [file.name for file in out.iterdir()]
+        used = [int(name) for name in names if name.isascii() and name.isdigit()]
+        raise UserError(f"{path} exists: --version={max(used) + 1} is free")
+
+
+def _check_exportable(task, run, options):
+    backend = keras.config.backend()
+    if backend != "tensorflow":
+        raise UserError(f"export needs KERAS_BACKEND=tensorflow. Received: {backend}")
+    for name, value in options.items():
+        if name not in task.export_options:
+            raise UserError(
+                f"--{name} is not for models of {task.name}. Received: --{name}={value}"
+            )
+    if not (run.path / VOCABULARY).is_file():
+        raise UserError(f"{run.path} cannot be exported: its dataset lacks {VOCABULARY}")
+
+
 def example(task, run):
     """Python lines that call the exported `model` with an example of the run."""
-    instance = next((example["instance"] for example in run.examples()), task.export_instance)
+    examples = run.examples()
+    instance = examples[0]["instance"] if examples else task.export_instance
     call, outputs = task.export_call
     lines = [f"{call}("]
     for name, value in task.export_inputs(instance).items():
-        shown = pprint.pformat(value, width=100).replace("\n", "\n        ")
-        shown = f"\n        {shown}\n    " if "\n" in shown else shown
-        lines.append(f"    {name}=tf.constant({shown}),")
-    name = call.partition(" ")[0]
-    return "\n".join(
-        [*lines, ")", f"print({', '.join(f'{name}[{output!r}]' for output in outputs)})", ""]
-    )
+        text = pprint.pformat(value, width=100)
+        if "\n" in text:
+            indented = text.replace("\n", "\n        ")
+            text = f"\n        {indented}\n    "
+        lines.append(f"    {name}=tf.constant({text}),")
+    lines.append(")")
+    result = call.partition(" ")[0]
+    shown = ", ".join(f"{result}[{output!r}]" for output in outputs)
+    lines.append(f"print({shown})")
+    return "\n".join(lines) + "\n"
 
 
 def without_cudnn(model):
@@ -71,41 +95,46 @@ def without_cudnn(model):
 
 
 def build_archive(endpoints, tracked):
-    """A `keras.export.ExportArchive` of some models and lookup tables.
+    """Builds a `keras.export.ExportArchive` of some models and lookup tables.
 
-    `endpoints` are `{name: (function, {input: axes})}`; the inputs are texts, of `axes` as in
-    `ensure_shape`. The first endpoint is `serving_default` too.
+    Args:
+        endpoints: `{name: (function, {input: axes})}`; the inputs are texts, of `axes` as in
+            `ensure_shape`. The first endpoint is `serving_default` too.
+        tracked: The models and tables.
     """
     import tensorflow as tf
 
     archive = keras.export.ExportArchive()
-    for each in tracked:
-        archive.track(each)
+    for resource in tracked:
+        archive.track(resource)
     for endpoint, (function, inputs) in endpoints.items():
-        signature = [
-            tf.TensorSpec([None] * len(axes), tf.string, name=name) for name, axes in inputs.items()
-        ]
+        signature = []
+        for name, axes in inputs.items():
+            signature.append(tf.TensorSpec([None] * len(axes), tf.string, name=name))
         archive.add_endpoint(endpoint, function, signature)
     return archive
 
 
 def ensure_shape(x, name, axes):
-    """The tensor `x`, or an error that names the input and its shape, a letter per axis:
-    `turns_must_have_shape_B_T`.
+    """Checks the shape of a tensor, a letter per axis, and returns it.
 
-    A signature's function checks no shapes, and tracing relies on the signature, so the static
-    shape is dropped first.
+    The error names the input and its shape: `turns_must_have_shape_B_T`. A signature's function
+    checks no shapes, and tracing relies on the signature, so the static shape is dropped first.
     """
     import tensorflow as tf
 
-    x = tf.raw_ops.PlaceholderWithDefault(input=x, shape=tf.TensorShape(None))
-    return tf.ensure_shape(x, [None] * len(axes), name=f"{name}_must_have_shape_{'_'.join(axes)}")
+    any_shape = tf.TensorShape(None)
+    x = tf.raw_ops.PlaceholderWithDefault(input=x, shape=any_shape)
+    message = f"{name}_must_have_shape_{'_'.join(axes)}"
+    return tf.ensure_shape(x, [None] * len(axes), name=message)
 
 
 def require(checks, *tensors):
-    """The tensors, computed once the `checks` of `tf.debugging` have passed: otherwise what needs
-    them may fail first, with an error that names no input."""
+    """Returns the tensors, computed once the `checks` of `tf.debugging` have passed.
+
+    Otherwise what needs them may fail first, with an error that names no input.
+    """
     import tensorflow as tf
 
     with tf.control_dependencies(checks):
-        return [tf.identity(each) for each in tensors]
+        return [tf.identity(tensor) for tensor in tensors]

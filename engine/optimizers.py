@@ -1,5 +1,4 @@
-"""Optimizers missing from Keras: Adam for word vectors, Adam with two learning rates; linear decay,
-averaged weights.
+"""Optimizers missing from Keras, linear decay, averaged weights.
 
 Shape suffixes:  V rows of a table   U distinct rows of a batch   D features
 """
@@ -25,13 +24,12 @@ def averaging(momentum):
 
 @contextlib.contextmanager
 def averaged_weights(model, evaluation_model=None):
-    """Yields the model to score, a compiled `model` or its `evaluation_model`, with averages, if
-    any, as its weights.
+    """Yields the model to score, with averages, if any, as its weights.
 
-    Afterwards the weights are bit by bit what they were; `keras.callbacks.SwapEMAWeights` adds and
-    subtracts.
+    It is a compiled `model`, or its `evaluation_model`. Afterwards the weights are bit by bit what
+    they were; `keras.callbacks.SwapEMAWeights` adds and subtracts.
     """
-    # of a LossScaleOptimizer
+    # A LossScaleOptimizer has the one that keeps the averages.
     optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
     if evaluation_model is None and not optimizer.use_ema:
         yield model
@@ -49,7 +47,7 @@ def averaged_weights(model, evaluation_model=None):
 
 def _copy(values, variables):
     for variable, value in zip(variables, values, strict=True):
-        # JAX deletes what a step was given, so no two variables may share an array
+        # JAX deletes what a step was given, so no two variables may share an array.
         variable.assign(np.array(value))
 
 
@@ -73,7 +71,8 @@ class LazyAdam(keras.optimizers.Adam):
             return
         import tensorflow as tf  # no other backend has gradients of rows
 
-        rows_U, g_UD = gradient.indices, ops.cast(gradient.values, variable.dtype)
+        rows_U = gradient.indices
+        g_UD = ops.cast(gradient.values, variable.dtype)
 
         def move(table, change):
             """Adds `change` of some rows to these rows; returns their new values."""
@@ -83,19 +82,20 @@ class LazyAdam(keras.optimizers.Adam):
             self.assign_add(table, tf.IndexedSlices(change_UD, rows_U))
             return now_UD + change_UD
 
+        # Adam's moments, by the names that Keras 3.15 has for them.
         index = self._get_variable_index(variable)
-        # the names that Keras 3.15 has for Adam's moments
-        m, v = self._momentums[index], self._velocities[index]
+        m_UD = move(self._momentums[index], lambda m: (g_UD - m) * (1 - self.beta_1))
+        v_UD = move(self._velocities[index], lambda v: (ops.square(g_UD) - v) * (1 - self.beta_2))
+
         t = ops.cast(self.iterations + 1, variable.dtype)
-        correction = ops.sqrt(1 - ops.power(self.beta_2, t)) / (1 - ops.power(self.beta_1, t))
-        rate = ops.cast(learning_rate, variable.dtype) * correction
-        m_UD = move(m, lambda m: (g_UD - m) * (1 - self.beta_1))
-        v_UD = move(v, lambda v: (ops.square(g_UD) - v) * (1 - self.beta_2))
+        bias_1 = 1 - ops.power(self.beta_1, t)
+        bias_2 = 1 - ops.power(self.beta_2, t)
+        rate = ops.cast(learning_rate, variable.dtype) * (ops.sqrt(bias_2) / bias_1)
         move(variable, lambda _: -rate * m_UD / (ops.sqrt(v_UD) + self.epsilon))
 
 
 def sum_by_row(gradient):
-    """A list of rows with each row once, as the sum of its gradients; another gradient as it is."""
+    """A list of rows with each row once, as the sum of its gradients; other gradients unchanged."""
     if not hasattr(gradient, "indices"):
         return gradient
     import tensorflow as tf
@@ -106,8 +106,9 @@ def sum_by_row(gradient):
 
 
 class TwoRateAdam(keras.optimizers.Adam):
-    """Adam with `decoder_rate` times the learning rate in the decoder and its output; not for
-    shared embeddings.
+    """Adam with `decoder_rate` times the learning rate in the decoder and its output.
+
+    It is not for shared embeddings.
     """
 
     def __init__(self, *args, decoder_rate=1.0, **kwargs):
@@ -115,12 +116,11 @@ class TwoRateAdam(keras.optimizers.Adam):
         self.decoder_rate = decoder_rate
 
     def update_step(self, gradient, variable, learning_rate):
-        # TensorFlow's own variable has a name alone
-        path = getattr(variable, "path", variable.name)
-        rate = (
-            self.decoder_rate if {"decoder", "projection", "logits"} & set(path.split("/")) else 1.0
-        )
-        super().update_step(gradient, variable, learning_rate * rate)
+        path = getattr(variable, "path", variable.name)  # TensorFlow's own variable has no path
+        layers = path.split("/")
+        if "decoder" in layers or "projection" in layers or "logits" in layers:
+            learning_rate = learning_rate * self.decoder_rate
+        super().update_step(gradient, variable, learning_rate)
 
     def get_config(self):
         return {**super().get_config(), "decoder_rate": self.decoder_rate}

@@ -1,6 +1,4 @@
-"""The JSON that a run keeps, as classes: config.json, the state, a row of the history, an
-example.
-"""
+"""The JSON that a run keeps, as classes."""
 
 from typing import Literal
 
@@ -57,25 +55,32 @@ class AnyTraining(Training, extra="allow"):
 
 
 class TrainState(Config):
-    """The progress of a training; with the variables of model and optimizer, all that it continues
-    from.
+    """The progress of a training.
+
+    With the variables of model and optimizer, it is all that a training continues from.
     """
 
-    step: int = 0  # steps done
-    seconds: float = 0.0  # time of these steps, without validations
-    losses: float = 0.0  # sum of the losses since the last validation
+    step: int = 0
+    """Steps done."""
+    seconds: float = 0.0
+    """Time of these steps, without validations."""
+    losses: float = 0.0
+    """Sum of the losses since the last validation."""
     best_score: float = -1.0
-    waited: int = 0  # validations since the best score
-    stopped: bool = False  # by early stopping
+    """Best score of a validation so far."""
+    waited: int = 0
+    """Validations since the best score."""
+    stopped: bool = False
+    """True after early stopping."""
     validations: int = 0
-    validated_step: int = 0  # step of the last validation
-    # last row of the history, for a process killed between saving and logging
+    """Validations done."""
+    validated_step: int = 0
+    """Step of the last validation."""
     row: dict | None = None
+    """Last row of the history, for a process killed between saving and logging."""
 
     def next_validation(self, interval, total):
-        """The step of the next validation: a multiple of `interval`, or the last step of
-        `total`.
-        """
+        """The step of the next validation: a multiple of `interval`, or the last step, `total`."""
         due = (self.validated_step // interval + 1) * interval
         return max(self.step, min(due, total))
 
@@ -88,15 +93,22 @@ class TrainState(Config):
         )
 
     def validated(self, row, score, improved, patience, done):
-        """The state after a validation with a score and a row of the history; early stopping if
-        `done`, or waited.
+        """The state after a validation.
+
+        Args:
+            row: A row of the history.
+            score: Its score.
+            improved: True if it is kept as the best one.
+            patience: Validations without improvement after which training stops; 0: never.
+            done: True if the best possible score is reached.
         """
         waited = 0 if improved else self.waited + 1
+        ran_out_of_patience = 0 < patience <= waited
         return self.replace(
             losses=0.0,
             best_score=max(float(score), self.best_score),
             waited=waited,
-            stopped=bool(done or 0 < patience <= waited),
+            stopped=bool(done or ran_out_of_patience),
             validations=self.validations + 1,
             validated_step=self.step,
             row=row,

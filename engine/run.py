@@ -6,24 +6,23 @@ vocabulary.txt     if the dataset has one
 best.weights.h5    weights with the best validation score
 last.npz           weights, optimizer, random state and `TrainState` when training was last saved
 checksums.json     SHA-256 of both files, the present ones and some before; of a published run that
-of every file history.jsonl      one line per validation metrics.json       results of evaluate.py,
-by split examples.json      examples of dev to try the model on page.json          of a published
-run: title and examples for the web pages, see `serving.models.Page`
+                   of every file
+history.jsonl      one line per validation
+metrics.json       results of evaluate.py, by split
+examples.json      examples of dev to try the model on
+page.json          of a published run: title and examples for the web pages, see
+                   `serving.models.Page`
 """
 
 import contextlib
 import dataclasses
 import errno
-import fcntl
 import hashlib
 import io
 import json
 import os
 import pathlib
 import shutil
-import signal
-import sys
-import threading
 import warnings
 import zipfile
 
@@ -42,6 +41,7 @@ from colloquy.base.files import (
 )
 from colloquy.data.text_files import read_json, read_lines, validated, write_json
 from colloquy.data.vocabulary import Vocabulary
+from colloquy.engine.interrupts import LOCK
 from colloquy.engine.records import (
     AnyTraining,
     Example,
@@ -52,18 +52,18 @@ from colloquy.engine.records import (
 )
 from colloquy.models import MODELS
 
-CONFIG, BEST, LAST = "config.json", "best.weights.h5", "last.npz"
-HISTORY, METRICS, VOCABULARY, EXAMPLES = (
-    "history.jsonl",
-    "metrics.json",
-    "vocabulary.txt",
-    "examples.json",
-)
-LOCK, CARD, PAGE = ".lock", "README.md", "page.json"
+CONFIG = "config.json"
+BEST = "best.weights.h5"
+LAST = "last.npz"
+HISTORY = "history.jsonl"
+METRICS = "metrics.json"
+VOCABULARY = "vocabulary.txt"
+EXAMPLES = "examples.json"
+CARD = "README.md"
+PAGE = "page.json"
 TOY = "A toy: it knows only the invented town of the embedded sample."
 UNSEALED = (CHECKSUMS, LAST, HISTORY, METRICS, EXAMPLES, CARD, PAGE, "index")
-"""Files of a published run without a checksum: answers do not depend on them; and an index, which
-has its own.
+"""Files of a published run without a checksum: answers do not depend on them. An index has its own.
 """
 
 
@@ -116,11 +116,13 @@ class Run:
 
     @classmethod
     def create(cls, path, record, vocabulary=None):
-        """Makes the directory of a new run, a `UserError` if it is in use, and writes `config.json`
-        and vocabulary.
+        """Makes the directory of a new run, and writes `config.json` and vocabulary.
+
+        Raises:
+            UserError: The directory is in use.
         """
         run = cls.prepare_directory(path)
-        for file in {*run.path.iterdir()} - {run.path / LOCK}:  # what a killed process left
+        for file in run._files():  # what a killed process left
             if file.is_dir() and not file.is_symlink():
                 shutil.rmtree(file)
             else:
@@ -136,36 +138,40 @@ class Run:
 
     @classmethod
     def prepare_directory(cls, path):
-        """Makes the directory of a new run. One in use is a `UserError`, but not by a run that was
-        never saved.
+        """Makes the directory of a new run.
+
+        Raises:
+            UserError: The directory is in use, but not by a run that was never saved.
         """
         run = cls(pathlib.Path(path), {})
         if (run.path / CONFIG).exists() and not run.saved():
             cls.open(path)  # other programs have a config.json, too
-        elif run.path.exists() and (
-            not run.path.is_dir() or {*run.path.iterdir()} - {run.path / LOCK}
-        ):
-            how = (
-                "--resume to continue"
-                if (run.path / LAST).exists()
-                else "delete it: there is nothing to continue"
-            )
-            raise UserError(f"{path} is in use: give another --workdir, or {how}")
+        elif run.path.exists() and (not run.path.is_dir() or run._files()):
+            advice = "delete it: there is nothing to continue"
+            if (run.path / LAST).exists():
+                advice = "--resume to continue"
+            raise UserError(f"{path} is in use: give another --workdir, or {advice}")
         check_output(run.path / CONFIG)
         return run
 
+    def _files(self):
+        """Lists what is in the directory, without the lock."""
+        return [file for file in self.path.iterdir() if file.name != LOCK]
+
     @classmethod
     def open(cls, path):
-        """Opens a run; one without a valid `config.json`, or whose files were altered, is a
-        `UserError`.
+        """Opens a run.
+
+        Raises:
+            UserError: It has no valid `config.json`, or its files were altered.
         """
         run = cls(pathlib.Path(path), {})
         if not (run.path / CONFIG).is_file():
             raise UserError(f"{path} is not a run directory: {CONFIG} is missing")
         run.record.update(run._read(CONFIG, RunRecord))
-        # they are large, and checked when they are read
-        for name in run._checksums().keys() - {BEST, LAST}:
-            run._check(name)
+        for name in run._checksums():
+            if name not in (BEST, LAST):  # they are large, and checked when they are read
+                run._check(name)
         return run
 
     def remove(self):
@@ -185,9 +191,7 @@ class Run:
         return (self.path / BEST).exists() or (self.path / LAST).exists()
 
     def seal(self):
-        """Writes the checksums of all files that answers depend on; `open` refuses a run that
-        differs from them.
-        """
+        """Writes the checksums of all files that answers depend on; `open` compares them."""
         write_json(self.path / CHECKSUMS, checksums_of(self.path, without=UNSEALED))
 
     # === Weights and state ===
@@ -197,24 +201,18 @@ class Run:
         return self.spec.build(self.config)
 
     def load_model(self):
-        """The model of this run with its best weights, a `UserError` if they are missing, do not
-        fit or have NaN.
-        """
-        import keras  # takes seconds to load; opening a run need not wait
+        """The model of this run with its best weights.
 
+        Raises:
+            UserError: The weights are missing, do not fit or have NaN.
+        """
         weights = self.path / BEST
         if not weights.is_file():
             raise UserError(f"{self.path} holds no weights: expected {BEST}, which train.py writes")
         self._check(BEST)
-        room = max(weights.stat().st_size, 2**20)
-        sizes = {**self.config.to_json(), "hashed_words": 0}  # which have no weights of their own
-        for value in keras.tree.flatten(sizes):
-            if isinstance(value, int) and value > room:
-                raise UserError(
-                    f"{self.path / CONFIG}: a model of size {value:,} does not fit {BEST}"
-                )
+        self._check_sizes()
         with _fitting(weights), warnings.catch_warnings():
-            # Keras only warns of layers it found no weights for
+            # Keras only warns of layers it found no weights for.
             warnings.simplefilter("error", UserWarning)
             model = self.build_model()
             model.load_weights(weights)
@@ -223,42 +221,62 @@ class Run:
                 raise UserError(f"{self.path}: the weights of {weight.path} have NaN or infinity")
         return model
 
+    def _check_sizes(self):
+        """Refuses a config whose model would take more memory than its weights can fill."""
+        import keras  # takes seconds to load; opening a run need not wait
+
+        largest = max((self.path / BEST).stat().st_size, 2**20)
+        sizes = {**self.config.to_json(), "hashed_words": 0}  # which have no weights of their own
+        for value in keras.tree.flatten(sizes):
+            if isinstance(value, int) and value > largest:
+                raise UserError(
+                    f"{self.path / CONFIG}: a model of size {value:,} does not fit {BEST}"
+                )
+
     def save_best(self, model):
         """Writes `best.weights.h5`, from memory: on a full disk HDF5 would end the process."""
         content = _WeightsInMemory()
         model.save_weights(content)
+        expected = hashlib.sha256(content.getbuffer()).hexdigest()
         with self._writing(BEST) as temporary:
             temporary.write_bytes(content.getbuffer())
-            if checksum(temporary) != hashlib.sha256(content.getbuffer()).hexdigest():
+            if checksum(temporary) != expected:
                 raise OSError(errno.EIO, "it reads otherwise than it was written")
 
     def save(self, model, state):
         """Writes `last.npz`: every variable of a compiled model and its optimizer, and the
         `TrainState`.
         """
-        variables = {f"v/{i}": np.asarray(v) for i, v in enumerate(_variables(model))}
+        arrays = {}
+        for number, variable in enumerate(_variables(model)):
+            arrays[f"v/{number}"] = np.asarray(variable)
         with self._writing(LAST) as temporary:
-            np.savez(temporary, state=json.dumps(state.to_json()), **variables)
+            np.savez(temporary, state=json.dumps(state.to_json()), **arrays)
             with zipfile.ZipFile(temporary) as written:
                 if written.testzip() is not None:
                     raise OSError(errno.EIO, "it reads otherwise than it was written")
 
     def restore(self, model):
-        """Loads `last.npz` into a compiled model, bit by bit, makes `history.jsonl` fit it, and
-        returns the `TrainState`.
+        """Loads `last.npz` into a compiled model, bit by bit, and makes `history.jsonl` fit it.
+
+        Returns:
+            The `TrainState`.
         """
         variables = _variables(model)
         with self._opened_state() as (saved, state):
-            if len(saved.files) != len(variables) + 1:
-                raise ValueError(f"{len(saved.files) - 1} variables, not {len(variables)}")
-            for i, variable in enumerate(variables):
-                variable.assign(saved[f"v/{i}"])
+            saved_variables = len(saved.files) - 1
+            if saved_variables != len(variables):
+                raise ValueError(f"{saved_variables} variables, not {len(variables)}")
+            for number, variable in enumerate(variables):
+                variable.assign(saved[f"v/{number}"])
+
         rows = [row for row in self.history() if row["step"] <= state.validated_step]
-        # a killed process may have saved it and not logged it
+        # A killed process may have saved the last row and not logged it.
         if state.row and state.row not in rows:
             rows.append(state.row)
         with atomic_file(self.path / HISTORY) as file:
-            file.writelines(json.dumps(row) + "\n" for row in rows)
+            for row in rows:
+                file.write(json.dumps(row) + "\n")
         return state
 
     def saved_state(self):
@@ -270,26 +288,28 @@ class Run:
 
     @contextlib.contextmanager
     def _opened_state(self):
+        """Yields the arrays of `last.npz` and the `TrainState`."""
+        file = self.path / LAST
         self._check(LAST)
-        with _fitting(self.path / LAST), np.load(self.path / LAST, allow_pickle=False) as saved:
-            yield saved, TrainState.of(json.loads(str(saved["state"])))
+        with _fitting(file), np.load(file, allow_pickle=False) as saved:
+            state = json.loads(str(saved["state"]))
+            yield saved, TrainState.of(state)
 
     @contextlib.contextmanager
     def _writing(self, name):
-        """Yields a path to write and check, and moves it to its place `name`; if it cannot, the
-        file before is kept.
+        """Yields a path to write and check, and moves it to its place `name`.
 
-        Its checksum is written first, beside those of the last ones: the one it replaces, and some
-            that never came.
+        If it cannot be moved, the file before is kept. The new checksum is recorded before the file
+        is replaced. The last ten are kept, so the file matches one of them even if the process dies
+        in between.
         """
         temporary = self.path / f".{name}"
         try:
             yield temporary
-            known = self._checksums()
-            write_json(
-                self.path / CHECKSUMS,
-                {**known, name: [*known.get(name, [])[-9:], checksum(temporary)]},
-            )
+            checksums = self._checksums()
+            last_ones = checksums.get(name, [])[-9:]
+            checksums[name] = [*last_ones, checksum(temporary)]
+            write_json(self.path / CHECKSUMS, checksums)
             publish(temporary, self.path / name)
         except OSError as error:
             raise UserError(
@@ -302,8 +322,12 @@ class Run:
         return self._read(CHECKSUMS, dict[str, list[str]], {})
 
     def _check(self, name):
-        known, file = self._checksums().get(name), self.path / name
-        if known and not (file.is_file() and checksum(file) in known):
+        """Refuses a file that matches none of its checksums."""
+        checksums = self._checksums().get(name)
+        if not checksums:
+            return
+        file = self.path / name
+        if not file.is_file() or checksum(file) not in checksums:
             raise UserError(
                 f"{file} is damaged or was altered: {CHECKSUMS} does not name its SHA-256"
             )
@@ -319,8 +343,11 @@ class Run:
 
     def history(self):
         """The rows of `history.jsonl`, up to the first that a killed process left unfinished."""
-        file, rows = self.path / HISTORY, []
-        for _, line in read_lines(file, None) if file.exists() else ():
+        file = self.path / HISTORY
+        if not file.exists():
+            return []
+        rows = []
+        for _, line in read_lines(file, None):
             try:
                 rows.append(json.loads(line))
             except (ValueError, RecursionError):
@@ -329,23 +356,27 @@ class Run:
         return rows
 
     def trainings(self):
-        """All trainings of its weights, in order: `{"corpus", "epochs", "seconds", "command"}`,
-        `None` if unknown.
+        """All trainings of its weights, in order: `{"corpus", "epochs", "seconds", "command"}`.
+
+        A value is `None` if it is unknown.
         """
-        last = (self.history() or [{}])[-1]
-        own = {
+        rows = self.history()
+        last_row = rows[-1] if rows else {}
+        own_training = {
             "corpus": self.dataset.get("name"),
-            "epochs": last.get("epoch"),
-            "seconds": last.get("seconds"),
+            "epochs": last_row.get("epoch"),
+            "seconds": last_row.get("seconds"),
+            "command": self.record.get("command"),
         }
-        return [*self.record.get("before", []), {**own, "command": self.record.get("command")}]
+        return [*self.record.get("before", []), own_training]
 
     def finished(self):
         """True if training ended: after all epochs, or by early stopping."""
-        rows, state = self.history(), self.saved_state()
-        return bool(rows and state) and (
-            state.stopped or rows[-1]["epoch"] >= round(self.training.epochs, 3)
-        )
+        rows = self.history()
+        state = self.saved_state()
+        if not rows or not state:
+            return False
+        return state.stopped or rows[-1]["epoch"] >= round(self.training.epochs, 3)
 
     def examples(self):
         """The contents of `examples.json`; empty in a run without it."""
@@ -356,20 +387,22 @@ class Run:
         return self._read(METRICS, dict[str, SplitMetrics], {})
 
     def save_metrics(self, split, result):
-        """Sets the entry of `split` in `metrics.json`; that of a published model stays as its card
-        says.
+        """Sets the entry of `split` in `metrics.json`.
+
+        That of a published model, which has no dataset's path, stays as its card says.
         """
         metrics = self.metrics()
-        if split not in metrics or self.dataset["path"] is not None:
+        is_published = self.dataset["path"] is None
+        if split not in metrics or not is_published:
             write_json(self.path / METRICS, {**metrics, split: result})
 
-    def _read(self, name, kind, default=None):
-        """The contents of a JSON file, which are of a `kind`; `default` without it."""
+    def _read(self, name, expected_type, default=None):
+        """The contents of a JSON file, which are of a type; `default` without it."""
         file = self.path / name
         if not file.exists():
             return default
         value = read_json(file)
-        validated(file, kind, value)
+        validated(file, expected_type, value)
         return value
 
 
@@ -397,48 +430,3 @@ def _variables(model):
     if not model.optimizer.built:
         model.optimizer.build(model.trainable_variables)
     return [*model.variables, *model.optimizer.variables]
-
-
-@contextlib.contextmanager
-def signals_received():
-    """Yields a list that SIGINT or SIGTERM is noted in, so that training saves and ends; a second
-    one interrupts it.
-    """
-    received = []
-
-    def receive(number, _):
-        if received:
-            raise KeyboardInterrupt
-        received.append(signal.Signals(number).name)
-        print(
-            f"\n{received[0]}: saving after this step; a second signal ends without saving",
-            file=sys.stderr,
-        )
-
-    numbers = (
-        (signal.SIGINT, signal.SIGTERM)
-        if threading.current_thread() is threading.main_thread()
-        else ()
-    )
-    # no other thread gets signals
-    before = {number: signal.signal(number, receive) for number in numbers}
-    try:
-        yield received
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-@contextlib.contextmanager
-def locked(directory):
-    """Keeps other processes, by a `UserError`, from training into a directory while the block or
-    its process runs.
-    """
-    with open(directory / LOCK, "a", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise UserError(
-                f"another process is training {directory}: wait for it, or end it"
-            ) from error
-        yield

@@ -9,8 +9,6 @@ prepared dataset  ->  batches  ->  loss            training
 
 import abc
 import dataclasses
-import hashlib
-import inspect
 import pathlib
 from typing import Annotated, Literal
 
@@ -18,12 +16,9 @@ import numpy as np
 from pydantic import Field
 
 from colloquy.base.config import Config, NonNegative, Positive, make_config
-from colloquy.base.files import UserError, atomic_directory
+from colloquy.base.files import UserError
 from colloquy.data.batching import evenly_spaced
 from colloquy.data.prepared import VOCABULARY
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-SAMPLES = pathlib.Path("build")
 
 
 class Training(Config):
@@ -47,9 +42,8 @@ class Training(Config):
     validations_per_epoch: Annotated[float, Field(ge=1e-6)] = 1.0
     """Validations on dev per pass over the training examples; 0.5 is every other epoch."""
     patience: NonNegative = 0
-    """Early stopping: training ends after this many consecutive validations without improvement; 0:
-    never.
-    """
+    """Early stopping: training ends after this many consecutive validations without improvement.
+    0: never."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,9 +78,8 @@ class Task(abc.ABC):
     release_training = {}
     """`{field: value}` of `Training` that `--set compatibility=release` sets."""
     max_score = 1.0
-    """The best score that `validate` can return; training ends there if dev is large enough to
-    exclude chance.
-    """
+    """The best possible score of `validate`. Training ends there if dev is large enough to exclude
+    chance."""
     options = ()
     """Flags of evaluate.py that `measure` takes, and no other task's."""
     breakdowns = ()
@@ -94,17 +87,15 @@ class Task(abc.ABC):
     summary_metrics = ()
     """Metrics that a table of several runs shows, the most important first."""
     batch_fields = ()
-    """Fields of a model's config that its batches depend on: the models of an ensemble have the
-    same.
-    """
+    """Fields of a model's config that its batches depend on; they are equal in an ensemble."""
     dataset_options = ()
     """Options of `load_dataset`; a run remembers them in its dataset's metadata."""
     sample_path = "prepared"
     """Path of the prepared dataset in the directory of `make_sample`."""
-    export_call, export_instance = ("found = model.answer", ()), {}
-    """An assignment that calls the exported `model`, and its outputs; an instance for runs without
-    examples.
-    """
+    export_call = ("found = model.answer", ())
+    """An assignment that calls the exported `model`, and its outputs."""
+    export_instance = {}
+    """An instance to call it with, for runs without examples."""
     export_options = ()
     """Flags of export.py that `export_archive` takes."""
 
@@ -112,62 +103,61 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def make_sample(self, directory):
-        """Writes the embedded sample's raw files to `raw` in a directory, and prepares them into
-        `prepared` there.
+        """Writes the embedded sample's raw files to `directory/raw`, and prepares them into
+        `directory/prepared`.
         """
 
     @abc.abstractmethod
     def load_dataset(self, path, **options):
-        """Reads a `data.prepared.Dataset`, with some of `dataset_options`; one of another task is a
-        `UserError`.
+        """Reads a `data.prepared.Dataset`, with some of `dataset_options`.
 
         Its `splits` have lengths, empty ones included; its `vocabulary` may be `None`.
+
+        Raises:
+            UserError: It is a dataset of another task.
         """
 
     def dataset_of(self, run, path=None):
         """Opens the dataset that a run was trained on, or the one at `path` in its place."""
         metadata = run.dataset
-        if not path:
-            if not metadata["path"]:
-                raise UserError(f"{run.path} names no dataset: give --data")
-            if not pathlib.Path(metadata["path"]).is_dir():
-                raise UserError(
-                    f"{run.path} was trained on {metadata['path']}, which is gone: give --data"
-                )
-        remembered = {
-            name: metadata[name] for name in self.dataset_options if not (path and name == "name")
-        }
-        return self.load_dataset(path or metadata["path"], **remembered)
+        options = {name: metadata[name] for name in self.dataset_options}
+        if path:
+            options.pop("name", None)  # of another dataset
+            return self.load_dataset(path, **options)
+        if not metadata["path"]:
+            raise UserError(f"{run.path} names no dataset: give --data")
+        if not pathlib.Path(metadata["path"]).is_dir():
+            raise UserError(
+                f"{run.path} was trained on {metadata['path']}, which is gone: give --data"
+            )
+        return self.load_dataset(metadata["path"], **options)
 
     def save_assets(self, dataset, path):
-        """Writes files that the model needs beside the vocabulary into a run's directory, `path`;
-        nothing here.
-        """
+        """Writes files that the model needs, beside the vocabulary, into a run's directory."""
         return
 
     # === Settings ===
 
     @abc.abstractmethod
     def required_fields(self, dataset):
-        """`{field: value}` of a model's config that a dataset decides; another dataset for the
-        model must agree.
+        """`{field: value}` of a model's config that a dataset decides.
+
+        Another dataset for the model must agree.
         """
 
     def optional_fields(self, dataset):
-        """Further fields that the dataset of the training decides; those that a model's config
-        lacks are left out.
-        """
+        """Further fields that the dataset of the training decides, if a model's config has them."""
         return {}
 
     def check_fits(self, run, dataset):
-        """Refuses, as a `UserError`, a dataset that was prepared with another vocabulary than that
-        of a run.
-        """
+        """Refuses, as a `UserError`, a dataset with another vocabulary than that of a run."""
         check_fields(run.config, self.required_fields(dataset), dataset.path)
-        words, file = dataset.vocabulary and dataset.vocabulary.words, run.path / VOCABULARY
-        if words and file.is_file() and words != run.vocabulary.words:
+        if dataset.vocabulary is None or not (run.path / VOCABULARY).is_file():
+            return
+        if dataset.vocabulary.words != run.vocabulary.words:
             raise UserError(
-                f"{dataset.path} has other words than {run.path}: they come from different preparations"
+                f"{dataset.path} has other words than {run.path}: "
+                "they come from different preparations"
             )
 
     def split_settings(self, spec, settings):
@@ -237,11 +227,11 @@ class Task(abc.ABC):
                     f"{dataset.path} decides {name}, it is {value}"
                 )
 
-        known_fields = spec.config.model_fields
-        from_dataset = {
-            name: decided_fields[name] for name in decided_fields if name in known_fields
-        }
-        config = make_config(spec.config, {**model_settings, **from_dataset})
+        settings = dict(model_settings)
+        for name, value in decided_fields.items():
+            if name in spec.config.model_fields:
+                settings[name] = value
+        config = make_config(spec.config, settings)
         check_fields(config, required_fields, dataset.path)
         return config
 
@@ -257,9 +247,7 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def loss(self, training):
-        """The loss: a function of targets and logits that returns float32 `(B,)`, for
-        `keras.Model.compile`.
-        """
+        """The loss for `keras.Model.compile`: a function of targets and logits, float32 `(B,)`."""
 
     def loss_counts(self, targets):
         """Terms that the loss averages over in each example of a batch, `(B,)`; here 1."""
@@ -267,8 +255,7 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def training_batches(self, split, config, training, rng):
-        """Cuts one epoch of a split into batches as `collate` takes them, in an order drawn from
-        `rng`.
+        """Cuts one epoch of a split into batches for `collate`, in an order drawn from `rng`.
 
         Their number is the same for every `numpy.random.Generator`.
         """
@@ -284,11 +271,10 @@ class Task(abc.ABC):
     # === Scoring ===
 
     def average(self, logits):
-        """The logits of an ensemble, whose probabilities are a mean of the models'; refused
-        here.
-        """
+        """Logits of an ensemble, whose probabilities are a mean of the models'; refused here."""
         raise UserError(
-            f"models of {self.name} cannot form an ensemble: give --run one run, or a pattern of several"
+            f"models of {self.name} cannot form an ensemble: "
+            "give --run one run, or a pattern of several"
         )
 
     def num_examples(self, split):
@@ -297,8 +283,11 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def validate(self, model, split, length_multiple=4):
-        """Scores a split during training: metrics, `{name: value}`, and the score that weights are
-        chosen by.
+        """Scores a split during training.
+
+        Returns:
+            Metrics, `{name: value}`.
+            The score that weights are chosen by.
         """
 
     @abc.abstractmethod
@@ -313,20 +302,28 @@ class Task(abc.ABC):
         length_multiple=4,
         **options,
     ):
-        """Scores a split, by name, for evaluate.py, with the model of a run and its dataset or
-        another one.
+        """Scores a split for evaluate.py.
 
-        Also scores the `baselines`. `progress` wraps a list of batches, to show progress; `options`
-        are those of `options`. The result is ready for JSON: `metrics`, `counts`, and what the task
-        adds, such as `baselines`; and the model's `answers`, lines of text, which are made when
-        they are written.
+        Args:
+            model: The model of a run, or an ensemble.
+            dataset: That of the run, or another one.
+            split: A name of `dataset.splits`.
+            run: The run, the first one of an ensemble.
+            baselines: Scores baselines, too.
+            progress: Wraps a list of batches, to show progress.
+            length_multiple: See `collate`.
+            options: Some of `Task.options`.
+
+        Returns:
+            A dict ready for JSON: `metrics`, `counts`, and what the task adds, such as `baselines`.
+            It also has the model's `answers`, lines of text, which are made when they are written.
         """
 
     def metrics_by_group(self, model, dataset, split, breakdowns, progress=iter, length_multiple=4):
-        """Scores groups of a split's examples by some of `breakdowns`, none here; arguments as in
-        `measure`.
+        """Scores groups of a split's examples by some of `breakdowns`; see also `measure`.
 
-        The result is `{grouping: [{"group", "examples", "metrics"}]}`, in the order of a plot.
+        Returns:
+            `{grouping: [{"group", "examples", "metrics"}]}`, in the order of a plot.
         """
         return {}
 
@@ -337,18 +334,18 @@ class Task(abc.ABC):
     # === Use ===
 
     def examples(self, dataset, count=3, split="dev"):
-        """At most `count` examples of a split, `{"title", "instance", "expected"}`; none of a
-        dataset without texts.
+        """At most `count` examples of a split, `{"title", "instance", "expected"}`.
+
+        A dataset without texts has none.
         """
-        of_split = dataset.splits[split]
-        numbers = evenly_spaced(self.num_examples(of_split), count) if dataset.vocabulary else ()
-        return [
-            {
-                "title": f"{split}, {self.example_unit} {number + 1}",
-                **self.example(dataset, of_split, number),
-            }
-            for number in numbers
-        ]
+        if not dataset.vocabulary:
+            return []
+        examples = []
+        for number in evenly_spaced(self.num_examples(dataset.splits[split]), count):
+            example = self.example(dataset, dataset.splits[split], number)
+            title = f"{split}, {self.example_unit} {number + 1}"
+            examples.append({"title": title, **example})
+        return examples
 
     def example_to_try(self, example):
         """The part of an example that a run keeps for people to try; here all."""
@@ -356,80 +353,54 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def example(self, dataset, split, number):
-        """`{"instance", "expected"}` of an example of a split; correct answers are
-        texts.
-        """
+        """`{"instance", "expected"}` of an example of a split; correct answers are texts."""
 
     @abc.abstractmethod
     def predictor(self, run):
         """The `engine.predictor.Predictor` of a run's best model; a broken run is a `UserError`."""
 
     def export_inputs(self, instance):
-        """The arguments of `export_call` for an instance: `{name: nested lists of texts}`, a batch
-        of one.
-        """
+        """The arguments of `export_call` for a batch of one: `{name: nested lists of texts}`."""
         return {name: [value] for name, value in instance.items()}
 
     @abc.abstractmethod
     def export_archive(self, run, model, vocabulary, **options):
-        """A `keras.export.ExportArchive` of a run's model, in float32: endpoints that take raw
-        strings.
+        """A `keras.export.ExportArchive` of a run's float32 model: endpoints take raw strings.
 
         Options are those of `export_options`; a wrong one is a `UserError`.
         """
 
 
 def load_training(task, run, **changes):
-    """The settings of a run's training, some of them changed; of a former version's further ones
-    all must be off.
+    """Returns the settings that a run was trained with, with `changes` applied.
+
+    A setting that this version no longer has is dropped if it was off; otherwise it is a
+    `UserError`.
     """
-    settings, fields = run.record["training"], task.Training.model_fields
-    settings = {name: value for name, value in settings.items() if value or name in fields}
-    return make_config(task.Training, {**settings, **changes}, f"{run.path}: ")
+    settings = {}
+    for name, value in run.record["training"].items():
+        is_off = not value
+        if name in task.Training.model_fields or not is_off:
+            settings[name] = value
+    return make_config(task.Training, {**settings, **changes}, where=f"{run.path}: ")
 
 
 def check_fields(config, fields, path):
-    """Refuses the dataset or run at `path`, as a `UserError`, if its `fields` of a `config` differ
-    from it.
+    """Refuses a dataset or run, as a `UserError`, if it does not fit a model's config.
+
+    Args:
+        fields: `{field: value}` that the dataset or run decides.
+        path: Its path.
     """
     for name, value in fields.items():
         if value and not hasattr(config, name):
             raise UserError(
-                f"{path} has {name} {value}, {type(config).__name__} has no such field: use another model"
+                f"{path} has {name} {value}, {type(config).__name__} has no such field: "
+                "use another model"
             )
-        if getattr(config, name, 0) != value:
+        expected = getattr(config, name, 0)
+        if value != expected:
             raise UserError(
-                f"{path}: the run has {name} {getattr(config, name)}, here it is {value}: "
+                f"{path}: the run has {name} {expected}, here it is {value}: "
                 "they come from different preparations"
             )
-
-
-# === The embedded sample ===
-
-
-def sample_of(task):
-    """Path of the prepared sample of a task, `build/sample-TASK-HASH/...`, which is made if it does
-    not exist yet.
-
-    Two processes may both make it; the first one to finish wins.
-    """
-    directory = SAMPLES / f"sample-{task.name}-{fingerprint(task)}"
-    if not directory.is_dir():
-        try:
-            with atomic_directory(directory) as temporary:
-                task.make_sample(temporary)
-        except (OSError, UserError):
-            if not directory.is_dir():  # else another process was faster
-                raise
-    return directory / task.sample_path
-
-
-def fingerprint(task):
-    """Ten hexadecimal digits: a hash of the code that makes a sample, in `data/`, `prepare.py` and
-    `make_sample`.
-    """
-    found = hashlib.sha256(inspect.getsource(type(task).make_sample).encode())
-    files = [file for ending in ("*.py", "*.txt") for file in (ROOT / "data").rglob(ending)]
-    for file in [*sorted(files), pathlib.Path(inspect.getfile(type(task))).with_name("prepare.py")]:
-        found.update(file.relative_to(ROOT).as_posix().encode() + b"\0" + file.read_bytes())
-    return found.hexdigest()[:10]

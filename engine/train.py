@@ -14,11 +14,14 @@ from colloquy.base.runtime import choose_precision
 from colloquy.data.batching import Epochs, stream_batches
 from colloquy.data.text_files import write_json
 from colloquy.engine.devices import choose_xla, has_gpu, open_devices, set_precision, set_seed
+from colloquy.engine.interrupts import locked, signals_received
 from colloquy.engine.optimizers import averaged_weights
 from colloquy.engine.progress import Progress, open_scalars
 from colloquy.engine.provenance import provenance
-from colloquy.engine.run import EXAMPLES, LAST, Run, TrainState, locked, signals_received
-from colloquy.engine.task import load_training, sample_of
+from colloquy.engine.records import TrainState
+from colloquy.engine.run import EXAMPLES, LAST, Run
+from colloquy.engine.sample import prepare_sample
+from colloquy.engine.task import load_training
 from colloquy.engine.vocabularies import start_from
 from colloquy.models import MODELS
 
@@ -67,7 +70,7 @@ def start(
             )
     # Before the data are read: a wrong setting need not wait for them.
     model_settings, training = task.split_settings(spec, settings)
-    dataset = task.load_dataset(data or sample_of(task), **options)
+    dataset = task.load_dataset(data or prepare_sample(task), **options)
     config = task.build_config(spec, dataset, model_settings)
 
     set_seed(training.seed)  # joining other hosts would else draw one

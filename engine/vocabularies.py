@@ -1,6 +1,4 @@
-"""Vocabularies and weights of trained models and prepared datasets, for other data and other
-trainings.
-"""
+"""Vocabularies and weights of trained models and prepared datasets, for other trainings."""
 
 import dataclasses
 import pathlib
@@ -16,72 +14,90 @@ class Words:
     """The words of a run or a prepared dataset, for other data with the same vocabulary."""
 
     path: pathlib.Path
-    # all of the `dataset.json`; of a run its dataset's metadata, `hashed_words` and `trained_words`
     metadata: dict
+    """All of `dataset.json`; of a run its dataset's, with `hashed_words` and `trained_words`."""
     vocabulary: Vocabulary
-    # of no arguments: the word vectors, float32 `(words + 1, dimension)`; row 0 is padding
     vectors: Callable
+    """Reads the word vectors, float32 `(words + 1, dimension)`; row 0 is padding."""
 
     @classmethod
     def of(cls, path, task):
-        """Opens the run or dataset that `--vocabulary_of` names; `task` is the name of the task
-        that it must be of.
+        """Opens the run or dataset that `--vocabulary_of` names.
+
+        Raises:
+            UserError: It is not of the task with the name `task`.
         """
         path = pathlib.Path(path)
         if (path / METADATA).is_file():
-            metadata = read_metadata(path, task)
-            hashed = metadata.get("hashed_words", 0)
-            if type(hashed) is not int or hashed < 0:
-                raise UserError(
-                    f"{path / METADATA}: expected hashed_words of at least 0. Received: {hashed!r:.60}"
-                )
-            vocabulary = Vocabulary.load(path / VOCABULARY, hashed)
-            return cls(
-                path, metadata, vocabulary, lambda: read_embedding(path / VECTORS, vocabulary)
+            return cls._of_dataset(path, task)
+        return cls._of_run(path, task)
+
+    @classmethod
+    def _of_dataset(cls, path, task):
+        metadata = read_metadata(path, task)
+        hashed = metadata.get("hashed_words", 0)
+        if type(hashed) is not int or hashed < 0:
+            raise UserError(
+                f"{path / METADATA}: expected hashed_words of at least 0. Received: {hashed!r:.60}"
             )
-        run = _run_of(path, task, "vocabulary_of")
-        sizes = {name: getattr(run.config, name, 0) for name in ("hashed_words", "trained_words")}
+        vocabulary = Vocabulary.load(path / VOCABULARY, hashed)
+
+        def vectors():
+            return read_embedding(path / VECTORS, vocabulary)
+
+        return cls(path, metadata, vocabulary, vectors)
+
+    @classmethod
+    def _of_run(cls, path, task):
+        run = _open_run(path, task, "vocabulary_of")
+        metadata = dict(run.dataset)
+        for name in ("hashed_words", "trained_words"):
+            metadata[name] = getattr(run.config, name, 0)
 
         def vectors():
             [table] = run.load_model().get_layer("word_embedding").get_weights()
             return table
 
-        return cls(path, {**run.dataset, **sizes}, run.vocabulary, vectors)
+        return cls(path, metadata, run.vocabulary, vectors)
 
 
 def start_from(path, model, dataset, task):
-    """Gives a fresh model the weights of the run at `path`, with the same words, and prints the
-    layers missing there.
+    """Gives a fresh model the weights of the run at `path`, which has the same words.
 
-    These, such as an extension, keep their fresh weights.
+    Layers missing there, such as an extension, keep their fresh weights; they are printed.
     """
-    run = _run_of(path, task.name, "init_from")
+    run = _open_run(path, task.name, "init_from")
     if dataset.vocabulary is None or dataset.vocabulary.words != run.vocabulary.words:
         raise UserError(
-            f"--init_from={path}: {dataset.path} has other words; prepare.py --vocabulary_of={path} gives it the run's"
+            f"--init_from={path}: {dataset.path} has other words; "
+            f"prepare.py --vocabulary_of={path} gives it the run's"
         )
-    trained, weights = (
-        {weight.path: weight for weight in each.weights} for each in (run.load_model(), model)
-    )
-    for name, weight in sorted(trained.items()):
-        there, here = (
-            tuple(weight.shape),
-            tuple(weights[name].shape) if name in weights else "a model without it",
-        )
-        if here != there:
+    trained = {weight.path: weight for weight in run.load_model().weights}
+    weights = {weight.path: weight for weight in model.weights}
+    for name in sorted(trained):
+        expected = tuple(trained[name].shape)
+        received = tuple(weights[name].shape) if name in weights else "a model without it"
+        if received != expected:
             raise UserError(
-                f"--init_from={path}: expected {name} of shape {there}, as in the run. Received: {here}"
+                f"--init_from={path}: expected {name} of shape {expected}, as in the run. "
+                f"Received: {received}"
             )
-    fresh = sorted({name.partition("/")[0] for name in weights.keys() - trained.keys()})
+
+    fresh_layers = {_layer(name) for name in weights if name not in trained}
     for name, weight in trained.items():
-        if name.partition("/")[0] not in fresh:
+        if _layer(name) not in fresh_layers:
             weights[name].assign(weight)
-    if fresh:
-        print(f"{path} lacks {', '.join(fresh)}: these start from fresh weights")
+    if fresh_layers:
+        names = ", ".join(sorted(fresh_layers))
+        print(f"{path} lacks {names}: these start from fresh weights")
 
 
-def _run_of(path, task, flag):
-    # TensorFlow takes seconds to load, and most data have words of their own
+def _layer(weight_path):
+    return weight_path.partition("/")[0]
+
+
+def _open_run(path, task, flag):
+    # TensorFlow takes seconds to load, and most data have words of their own.
     from colloquy.engine.run import Run
 
     run = Run.open(path)

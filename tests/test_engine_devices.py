@@ -12,7 +12,7 @@ import pytest
 from helpers import refusal, start_process, weights_of_run
 from test_pinned import assert_same
 
-from colloquy.engine.devices import HOSTS, OneDevice, filled_up, open_devices
+from colloquy.engine.devices import HOSTS, OneDevice, open_devices, pad_batch
 from colloquy.engine.run import Run
 from colloquy.tasks import TASKS
 
@@ -66,10 +66,10 @@ def test_several_devices_are_those_of_jax(monkeypatch):
     assert refusal(open_devices, "one").endswith("--devices=all is needed. Received: --devices=one")
 
 
-def test_a_batch_is_filled_up_with_examples_without_weight():
+def test_a_batch_is_padded_with_examples_without_weight():
     inputs = {"words": np.array([4, 8, 9, 2, 6]), "context": np.array([[1, 2], [3, 0], [4, 1]])}
     targets = np.array([[1, 0], [1, 1], [0, 0]])
-    inputs, targets, weights = filled_up(
+    inputs, targets, weights = pad_batch(
         inputs, targets, lambda targets: targets.sum(axis=1) + 1, whole=7, multiple=2
     )
     assert inputs["words"].tolist() == [4, 8, 9, 2, 6, 0]

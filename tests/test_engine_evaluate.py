@@ -12,7 +12,8 @@ from reference_recurrent import softmax
 
 from colloquy.base.files import UserError
 from colloquy.engine import evaluate as evaluation
-from colloquy.engine.evaluate import append_scores, ensemble, evaluate, evaluate_all, read_scores
+from colloquy.engine.ensembles import ensemble
+from colloquy.engine.evaluate import append_scores, evaluate, evaluate_all, read_scores
 from colloquy.engine.run import Run
 from colloquy.metrics.dialog import dialog_metrics
 from colloquy.metrics.ranking import ranking_metrics

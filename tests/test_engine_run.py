@@ -13,6 +13,8 @@ import pytest
 from helpers import contents_of, flip_bit, full_disk, refusal, train_small
 
 from colloquy.base.files import CHECKSUMS, UserError
+from colloquy.engine.interrupts import signals_received
+from colloquy.engine.records import TrainState
 from colloquy.engine.run import (
     BEST,
     CONFIG,
@@ -21,8 +23,6 @@ from colloquy.engine.run import (
     LAST,
     METRICS,
     Run,
-    TrainState,
-    signals_received,
 )
 from colloquy.tasks import TASKS
 

@@ -9,8 +9,9 @@ import pytest
 from helpers import refusal, run_script, train_small
 
 from colloquy.base.config import describe_fields
-from colloquy.engine import task as tasks_module
-from colloquy.engine.task import fingerprint, load_training, sample_of
+from colloquy.engine import sample
+from colloquy.engine.sample import fingerprint, prepare_sample
+from colloquy.engine.task import load_training
 from colloquy.models import MODELS
 from colloquy.tasks import RECIPES, TASKS
 
@@ -124,31 +125,31 @@ def small(text="x", then=lambda: None):
 @pytest.fixture
 def in_empty_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(tasks_module, "fingerprint", lambda task: "abc")
+    monkeypatch.setattr(sample, "fingerprint", lambda task: "abc")
 
 
 def test_a_sample_is_made_once_for_each_state_of_the_code(
     in_empty_directory, tmp_path, monkeypatch
 ):
     task = small()
-    found = sample_of(task)
+    found = prepare_sample(task)
     assert (
         found == pathlib.Path("build/sample-small-abc/prepared/task1")
         and (found / "file").read_text() == "x"
     )
-    assert sample_of(task) == found and task.make_sample.call_count == 1
+    assert prepare_sample(task) == found and task.make_sample.call_count == 1
     assert [path.name for path in (tmp_path / "build").iterdir()] == ["sample-small-abc"]
-    monkeypatch.setattr(tasks_module, "fingerprint", lambda task: "def")
+    monkeypatch.setattr(sample, "fingerprint", lambda task: "def")
     assert (
-        sample_of(task) == pathlib.Path("build/sample-small-def/prepared/task1")
+        prepare_sample(task) == pathlib.Path("build/sample-small-def/prepared/task1")
         and task.make_sample.call_count == 2
     )
 
 
 def test_of_two_that_make_it_at_once_the_first_stays(in_empty_directory, tmp_path):
     first = small()
-    second = small("late", then=lambda: sample_of(first))  # another process is faster
-    assert (sample_of(second) / "file").read_text() == "x"
+    second = small("late", then=lambda: prepare_sample(first))  # another process is faster
+    assert (prepare_sample(second) / "file").read_text() == "x"
     assert first.make_sample.call_count == second.make_sample.call_count == 1
     assert [path.name for path in (tmp_path / "build").iterdir()] == ["sample-small-abc"]
 
@@ -159,10 +160,8 @@ def test_the_fingerprint_is_that_of_the_code(monkeypatch, tmp_path):
     assert found["dialog"] == fingerprint(TASKS["dialog"])
     for folder in ("data", "tasks"):
         (tmp_path / folder).mkdir()
-    monkeypatch.setattr(tasks_module, "ROOT", tmp_path)
-    monkeypatch.setattr(
-        tasks_module.inspect, "getfile", lambda _: str(tmp_path / "tasks" / "task.py")
-    )
+    monkeypatch.setattr(sample, "ROOT", tmp_path)
+    monkeypatch.setattr(sample.inspect, "getfile", lambda _: str(tmp_path / "tasks" / "task.py"))
     states = set()
     for words, code in ("a", ""), ("b", ""), ("b", "1"):
         (tmp_path / "data" / "words.txt").write_text(words)

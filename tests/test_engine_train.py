@@ -20,8 +20,9 @@ from helpers import SMALL_RUNS, at_step, check_same_training, refusal, train_sma
 from colloquy.base import runtime
 from colloquy.engine.devices import OneDevice
 from colloquy.engine.evaluate import evaluate
+from colloquy.engine.interrupts import locked
 from colloquy.engine.progress import Progress
-from colloquy.engine.run import BEST, HISTORY, LAST, Run, locked
+from colloquy.engine.run import BEST, HISTORY, LAST, Run
 from colloquy.engine.task import Training
 from colloquy.engine.train import LOG_INTERVAL, resume, start, train
 from colloquy.models import MODELS

@@ -158,7 +158,8 @@ def import_checkpoint(checkpoint, config, out, data=None):
     import keras  # TensorFlow takes seconds to load
 
     from colloquy.engine.devices import set_precision
-    from colloquy.engine.run import Run, TrainState
+    from colloquy.engine.records import TrainState
+    from colloquy.engine.run import Run
     from colloquy.engine.task import check_fields
     from colloquy.models.dam import DAM
     from colloquy.tasks import TASKS

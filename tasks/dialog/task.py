@@ -9,7 +9,7 @@ from colloquy.data.batching import batches_by_size
 from colloquy.data.samples.dialog import write_babi
 from colloquy.data.sequences import round_up
 from colloquy.engine import task
-from colloquy.engine.evaluate import mean_of_softmaxes
+from colloquy.engine.ensembles import mean_of_softmaxes
 from colloquy.engine.optimizers import averaging, linear_decay
 from colloquy.metrics.dialog import METRICS
 from colloquy.tasks.dialog import scoring

@@ -12,7 +12,8 @@ from colloquy.data.samples.reading_comprehension import write_squad
 from colloquy.data.text_files import read_json
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine import task
-from colloquy.engine.evaluate import mean_of_logits, print_record
+from colloquy.engine.ensembles import mean_of_logits
+from colloquy.engine.evaluate import print_record
 from colloquy.engine.optimizers import averaging, linear_decay
 from colloquy.metrics.reading_comprehension import METRICS
 from colloquy.tasks.reading_comprehension.confidence import measure_confidence

@@ -13,7 +13,7 @@ from colloquy.base.files import UserError
 from colloquy.data.samples.selection import write_smn
 from colloquy.data.word_vectors import scale_to_norm
 from colloquy.engine import task
-from colloquy.engine.evaluate import mean_of_logits
+from colloquy.engine.ensembles import mean_of_logits
 from colloquy.engine.optimizers import LazyAdam, averaging
 from colloquy.tasks.selection import scoring
 from colloquy.tasks.selection import split as batches

@@ -1,0 +1,55 @@
+"""Handles signals and locks the directory of a training."""
+
+import contextlib
+import fcntl
+import signal
+import sys
+import threading
+
+from colloquy.base.files import UserError
+
+LOCK = ".lock"
+
+
+@contextlib.contextmanager
+def signals_received():
+    """Yields a list that SIGINT or SIGTERM is noted in, so that training saves and ends.
+
+    A second signal interrupts at once.
+    """
+    received = []
+
+    def receive(number, _):
+        if received:
+            raise KeyboardInterrupt
+        received.append(signal.Signals(number).name)
+        print(
+            f"\n{received[0]}: saving after this step; a second signal ends without saving",
+            file=sys.stderr,
+        )
+
+    handlers_before = {}
+    if threading.current_thread() is threading.main_thread():  # no other thread gets signals
+        for number in (signal.SIGINT, signal.SIGTERM):
+            handlers_before[number] = signal.signal(number, receive)
+    try:
+        yield received
+    finally:
+        for number, handler in handlers_before.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def locked(directory):
+    """Keeps other processes, by a `UserError`, from training into a directory.
+
+    The lock ends with the block, or with its process.
+    """
+    with open(directory / LOCK, "a", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UserError(
+                f"another process is training {directory}: wait for it, or end it"
+            ) from error
+        yield
