@@ -132,7 +132,7 @@ def test_a_host_lost_again_and_again_ends_it(monkeypatch, tmp_path, saves, start
 
     def start(hosts, gpus, directory, job):
         resumes.append(job["resume"])
-        assert ("model" in job["given"]) == (not job["resume"])
+        assert ("model" in job["arguments"]) == (not job["resume"])
         for step in saves[len(resumes) - 1 : len(resumes)]:
             path.mkdir(exist_ok=True)
             np.savez(path / LAST, state=json.dumps({"step": step}))

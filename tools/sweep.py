@@ -1,9 +1,10 @@
-"""Trains and scores recipes on several datasets with several seeds; existing runs and scores are
+r"""Trains and scores recipes on several datasets with several seeds; existing runs and scores are
 not computed again.
 
-python -m colloquy.tools.sweep --recipe=babi-memma,babi-memn2n --data='build/babi/task*'
---seeds=1,2,3 --split=dev,dev-oov python -m colloquy.tools.sweep --recipe=dam-ubuntu-irc-two-levels
---data=build/ubuntu-irc --vary=levels=0,1,2,3,4,5
+python -m colloquy.tools.sweep --recipe=babi-memma,babi-memn2n --data='build/babi/task*' \
+    --seeds=1,2,3 --split=dev,dev-oov
+python -m colloquy.tools.sweep --recipe=dam-ubuntu-irc-two-levels --data=build/ubuntu-irc \
+    --vary=levels=0,1,2,3,4,5
 
 Runs are OUT/RECIPE-DATASET-SEED; a recipe that is varied is named RECIPE-FIELD-VALUE. Interrupted,
 the same call continues. `evaluate.py --run='OUT/*'` shows all of them as a table.
@@ -30,7 +31,8 @@ flags.DEFINE_string(
 flags.DEFINE_multi_string(
     "vary",
     [],
-    "field=value,value: trains each recipe with each value, as by --set; may be repeated, for each pair.",
+    "field=value,value: trains each recipe with each value, as by --set; may be repeated, for each "
+    "pair.",
 )
 flags.DEFINE_list("seeds", ["1", "2", "3"], "Seeds, integers.")
 flags.DEFINE_list("split", ["dev"], "Splits to score; those that a dataset lacks are left out.")
@@ -43,14 +45,35 @@ flags.DEFINE_string(
 
 
 def main():
-    unknown = [name for name in FLAGS.recipe if name not in RECIPES]
-    if unknown:
-        raise UserError(f"--recipe expects one of {', '.join(RECIPES)}. Received: {unknown[0]}")
+    for name in FLAGS.recipe:
+        if name not in RECIPES:
+            raise UserError(f"--recipe expects one of {', '.join(RECIPES)}. Received: {name}")
     if not all(seed.isdigit() for seed in FLAGS.seeds):
         raise UserError(f"--seeds expects numbers. Received: {','.join(FLAGS.seeds)}")
-    datasets = [
-        pathlib.Path(path) for path in sorted(glob.glob(FLAGS.data)) if pathlib.Path(path).is_dir()
-    ]
+    datasets = find_datasets()
+    if FLAGS.scores:
+        check_output(FLAGS.scores)
+
+    variants = list(itertools.product(FLAGS.recipe, combine_values(FLAGS.vary)))
+    first_variant = (FLAGS.seeds[0], *variants[0])
+    for seed in FLAGS.seeds:  # the outer loop, so that every recipe has its first result soon
+        for name, changes in variants:
+            parts = [name]
+            for field, value in changes.items():
+                parts.append(f"{field}-{value}")
+            settings = {**RECIPES[name].settings(), **changes, "seed": int(seed)}
+            # Baselines depend on the dataset alone, and are scored once.
+            with_baselines = (seed, name, changes) == first_variant
+            for data in datasets:
+                train_and_score(
+                    "-".join(parts), RECIPES[name].model, settings, data, with_baselines
+                )
+
+
+def find_datasets():
+    """Returns the paths of the datasets of --data, whose names must differ."""
+    paths = [pathlib.Path(path) for path in sorted(glob.glob(FLAGS.data))]
+    datasets = [path for path in paths if path.is_dir()]
     if not datasets:
         raise UserError(f"--data expects directories that prepare.py made. Received: {FLAGS.data}")
     names = [data.name for data in datasets]
@@ -58,24 +81,13 @@ def main():
         raise UserError(
             f"--data expects datasets with different names. Received: {', '.join(names)}"
         )
-    if FLAGS.scores:
-        check_output(FLAGS.scores)
-
-    labelled = list(itertools.product(FLAGS.recipe, varied(FLAGS.vary)))
-    for seed in FLAGS.seeds:  # the outer loop, so that every recipe has its first result soon
-        for name, changes in labelled:
-            label = "-".join([name, *(f"{field}-{value}" for field, value in changes.items())])
-            settings = {**RECIPES[name].settings(), **changes, "seed": int(seed)}
-            # they depend on the dataset alone
-            baselines = (seed, name, changes) == (FLAGS.seeds[0], *labelled[0])
-            for data in datasets:
-                train_and_score(label, RECIPES[name].model, settings, data, baselines)
+    return datasets
 
 
-def varied(assignments):
+def combine_values(assignments):
     """Combines the values of some fields, given as `field=value,value`.
 
-    >>> varied(["levels=0,1", "variant=self"])
+    >>> combine_values(["levels=0,1", "variant=self"])
     [{'levels': '0', 'variant': 'self'}, {'levels': '1', 'variant': 'self'}]
     """
     fields = []
@@ -88,11 +100,14 @@ def varied(assignments):
 
 
 def train_and_score(label, model, settings, data, baselines):
-    """Trains a model on a dataset, unless its run is finished, and scores the splits that have no
-    row yet.
+    """Trains a model on a dataset, unless its run is finished, and scores the splits without a row.
 
-    `label` is the name of the recipe, `settings` are `{field: value}` with the seed; `baselines`
-    are scored once.
+    Args:
+        label: Name of the recipe.
+        model: Key of `models.MODELS`.
+        settings: `{field: value}`, with the seed.
+        data: Path of the dataset.
+        baselines: Scores baselines, too.
     """
     import keras  # with TensorFlow, which takes seconds to load
 
@@ -102,22 +117,12 @@ def train_and_score(label, model, settings, data, baselines):
 
     task = TASKS[MODELS[model].task]
     dataset = task.load_dataset(data)
-    for split in FLAGS.split:
-        if split not in dataset.splits:
-            raise UserError(
-                f"--split expects some of {', '.join(dataset.splits)}. Received: {split}"
-            )
-    wanted = label, dataset.name, settings["seed"]
-    rows = scores(FLAGS.scores) if FLAGS.scores else []
-    known = {
-        row["split"] for row in rows if (row["recipe"], row["corpus"], row.get("seed")) == wanted
-    }
-    missing = [split for split in FLAGS.split if len(dataset.splits[split]) and split not in known]
-    if not missing:
+    splits = find_missing_splits(label, dataset, settings["seed"])
+    if not splits:
         return
-    run = trained(task, label, model, settings, data)
+    run = train(task, label, model, settings, data)
     evaluation = Evaluation(task, [run], data, datasets={str(data.resolve()): dataset})
-    for split in missing:
+    for split in splits:
         record = evaluation.score(split, baselines=baselines)
         if FLAGS.scores:
             append_scores(FLAGS.scores, {**record, "recipe": label})
@@ -125,8 +130,25 @@ def train_and_score(label, model, settings, data, baselines):
     gc.collect()
 
 
-def trained(task, label, model, settings, data):
-    """The finished run of a recipe, started or resumed if necessary."""
+def find_missing_splits(label, dataset, seed):
+    """Returns those of --split that have examples and no row in --scores yet."""
+    scored_splits = set()
+    for row in scores(FLAGS.scores) if FLAGS.scores else []:
+        if (row["recipe"], row["corpus"], row.get("seed")) == (label, dataset.name, seed):
+            scored_splits.add(row["split"])
+    missing = []
+    for split in FLAGS.split:
+        if split not in dataset.splits:
+            raise UserError(
+                f"--split expects some of {', '.join(dataset.splits)}. Received: {split}"
+            )
+        if len(dataset.splits[split]) and split not in scored_splits:
+            missing.append(split)
+    return missing
+
+
+def train(task, label, model, settings, data):
+    """Returns the finished run of a recipe, started or resumed if necessary."""
     from colloquy.engine.run import CONFIG, LAST, VOCABULARY, Run
     from colloquy.engine.train import resume, start
 
@@ -139,7 +161,7 @@ def trained(task, label, model, settings, data):
             )
         return run if run.finished() else resume(task, path)
     if (path / CONFIG).exists() or (path / VOCABULARY).exists():
-        # killed before its first validation was over, so nothing can be continued
+        # Killed before its first validation was over, so nothing can be continued.
         shutil.rmtree(path)
     return start(task, model, data, path, settings, recipe=label)
 
