@@ -53,9 +53,9 @@ class Predictor(abc.ABC):
         In one batch where their sizes allow it. A `UserError` names a wrong instance by its number,
         and the field.
         """
-        valid = [
-            self.valid(instance, f"instance {number}") for number, instance in enumerate(instances)
-        ]
+        valid = []
+        for number, instance in enumerate(instances):
+            valid.append(self.valid(instance, f"instance {number}"))
         return self.answers(valid) if valid else []
 
     def explain(self, instance, details=False):
@@ -151,87 +151,113 @@ def _texts(value):
     """All texts of a field's value, nested lists and configs included."""
     if isinstance(value, str):
         return [value]
-    parts = (
-        value
-        if isinstance(value, list)
-        else dict(value).values()
-        if isinstance(value, Config)
-        else ()
-    )
-    return [text for part in parts for text in _texts(part)]
+    if isinstance(value, Config):
+        parts = dict(value).values()
+    elif isinstance(value, list):
+        parts = value
+    else:
+        parts = ()
+    texts = []
+    for part in parts:
+        texts += _texts(part)
+    return texts
 
 
 def in_brackets(words, vocabulary):
     """Words as a text, with brackets around those that a `data.vocabulary.Vocabulary` lacks."""
-    ids = vocabulary.encode(words)
-    return " ".join(
-        f"[{word}]" if id == vocabulary.unk_id else word
-        for word, id in zip(words, ids, strict=True)
-    )
+    shown = []
+    for word, id in zip(words, vocabulary.encode(words), strict=True):
+        shown.append(f"[{word}]" if id == vocabulary.unk_id else word)
+    return " ".join(shown)
+
+
+# === JSON lines ===
 
 
 def predict_lines(predictor, source, out, explain=False):
-    """Answers a file of instances, line by line; `-` is standard input or output. `explain` adds
-    `attention`.
+    """Answers a file of instances, line by line; `-` is standard input or output.
 
     A malformed line is answered by `{"error": one sentence}`. If `out` has lines already, those of
-    `source` that they answer are skipped: a call that was interrupted is continued. Returns the
-    number of lines that this call did, and the numbers, from 1, of those that got an error.
+    `source` that they answer are skipped: a call that was interrupted is continued.
+
+    Args:
+        explain: Adds `attention` to the answers.
+
+    Returns:
+        The number of lines that this call answered.
+        The numbers, from 1, of those that got an error.
     """
     if out != "-" and pathlib.Path(out).resolve() == pathlib.Path(source).resolve():
         raise UserError(f"{out} is the file of instances: give another one for the answers")
-    done = _lines_done(out)
-    answered, wrong = 0, []
+    done = _count_lines(out)
+    answered = 0
+    wrong = []
     with (
         _opened(source, "rb", sys.stdin) as lines,
         writing(out),
         _opened(out, "ab", sys.stdout) as written,
     ):
-        if sum(1 for _ in itertools.islice(lines, done)) < done:
+        skipped = sum(1 for _ in itertools.islice(lines, done))
+        if skipped < done:
             raise UserError(f"{out} has {done:,} lines, more than {source}: give another file")
-        numbered = enumerate(lines, done + 1)
-        while chunk := list(itertools.islice(numbered, BATCH)):
-            for (number, _), answer in zip(chunk, _answers(predictor, chunk, explain), strict=True):
-                wrong += [number] * ("error" in answer)
-                written.write(
-                    json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
-                )
+        numbered_lines = enumerate(lines, done + 1)
+        while True:
+            chunk = list(itertools.islice(numbered_lines, BATCH))
+            if not chunk:
+                break
+            for number, answer in _answer_lines(predictor, chunk, explain):
+                if "error" in answer:
+                    wrong.append(number)
+                text = json.dumps(answer, ensure_ascii=False)
+                written.write(text.encode("utf-8", "replace") + b"\n")
             written.flush()
             answered += len(chunk)
     return answered, wrong
 
 
-def _answers(predictor, chunk, explain):
-    answers, valid = {}, {}
-    for number, line in chunk:
+def _answer_lines(predictor, numbered_lines, explain):
+    """Returns `(number, answer)` of some lines; the answer to a wrong one is `{"error"}`."""
+    answers = {}
+    instances = {}
+    for number, line in numbered_lines:
         try:
-            valid[number] = predictor.valid(json.loads(line.decode("utf-8-sig")), f"line {number}")
-        except (ValueError, RecursionError) as error:
-            answers[number] = {
-                "error": f"line {number}: expected a JSON object. {str(error)[:120]}"
-            }
+            instances[number] = _read_line(predictor, number, line)
         except UserError as error:
             answers[number] = {"error": str(error)}
     if explain:
-        answers |= {number: predictor.explain(instance) for number, instance in valid.items()}
-    elif valid:
-        answers |= zip(valid, predictor.answers(list(valid.values())), strict=True)
-    return [answers[number] for number, _ in chunk]
+        for number, instance in instances.items():
+            answers[number] = predictor.explain(instance)
+    elif instances:
+        found = predictor.answers(list(instances.values()))
+        answers.update(zip(instances, found, strict=True))
+    return [(number, answers[number]) for number, _ in numbered_lines]
 
 
-def _lines_done(out):
-    """The number of whole lines of a file; cuts off half a line at its end, left by a call that was
-    killed.
+def _read_line(predictor, number, line):
+    try:
+        value = json.loads(line.decode("utf-8-sig"))
+        return predictor.valid(value, f"line {number}")
+    except (ValueError, RecursionError) as error:
+        reason = str(error)[:120]
+        raise UserError(f"line {number}: expected a JSON object. {reason}") from error
+
+
+def _count_lines(out):
+    """Counts the whole lines of a file of answers.
+
+    Half a line at its end, left by a call that was killed, is cut off.
     """
     if out == "-" or not pathlib.Path(out).is_file():
         return 0
+    lines = 0
+    end = 0
     with open(out, "rb+") as file:
-        done = end = 0
         for line in file:
             if line.endswith(b"\n"):
-                done, end = done + 1, end + len(line)
+                lines += 1
+                end += len(line)
         file.truncate(end)
-    return done
+    return lines
 
 
 def _opened(path, mode, standard):
