@@ -40,31 +40,44 @@ NAMES = (
     "dialog-babi-task1-sample-tst.txt",
 )
 """Files of train, dev and test."""
-CANDIDATES, KNOWLEDGE = "dialog-babi-candidates.txt", "dialog-babi-kb-all.txt"
-TURNS = range(4, 10)  # turns of a dialog
-GLADLY, LOOKING = BOT["greetings"][1], BOT["greetings"][3]
-# with more slots, hardly any booking would occur twice
+CANDIDATES = "dialog-babi-candidates.txt"
+KNOWLEDGE = "dialog-babi-kb-all.txt"
+NUM_TURNS = range(4, 10)
+"""Turns of a dialog."""
+
+GLADLY = BOT["greetings"][1]
+LOOKING = BOT["greetings"][3]
+# With more slots, hardly any booking would occur twice.
 BOOKED = "All done: {day}, {people} of you."
 
 
-def _word(value):
+# === What is said ===
+
+
+def _token(value):
+    """The value of a slot as one token."""
     return "_".join(str(value).lower().split())
 
 
 def _text(*templates, value=None, **fields):
-    craving = fields.get("cuisine", value)
-    words = {key: _word(field) for key, field in fields.items()} | {"value": _word(value)}
-    words["craving"] = CRAVINGS.get(craving, _word(craving))
-    return tokenize(" ".join(templates).format(**words, hint=PRICE_HINTS.get(fields.get("price"))))
+    """Joins templates and fills them with tokens: of a slot's value, and of fields by name."""
+    cuisine = fields.get("cuisine", value)
+    tokens = {name: _token(field) for name, field in fields.items()}
+    tokens["value"] = _token(value)
+    tokens["craving"] = CRAVINGS.get(cuisine, _token(cuisine))
+    tokens["hint"] = PRICE_HINTS.get(fields.get("price"))
+    return tokenize(" ".join(templates).format(**tokens))
 
 
 def _call(slots):
-    return " ".join(["api_call", *(_word(slots[slot]) for slot in SEARCH)])
+    values = [_token(slots[slot]) for slot in SEARCH]
+    return " ".join(["api_call", *values])
 
 
-def _found(world, slots):
+def _search(world, slots):
     """The first two restaurants that match."""
-    return [place for place in world if not place.misses(slots)][:2]
+    matches = [place for place in world if not place.misses(slots)]
+    return matches[:2]
 
 
 def _offer(first, last):
@@ -76,164 +89,223 @@ def _answer(place, relation):
 
 
 def _parting(place):
-    return _text(BOT["partings"][0], name=place.name) if place else _text(BOT["partings"][-1])
+    if place is None:
+        return _text(BOT["partings"][-1])
+    return _text(BOT["partings"][0], name=place.name)
 
 
 def _facts(place):
     """A restaurant's facts, as `("salted_spoon", "R_price", "cheap")`."""
-    name, *facts = vars(place).items()
-    renamed = {"town": "location"}
-    return [
-        (_word(name[1]), f"R_{renamed.get(relation, relation)}", _word(value))
-        for relation, value in facts
-    ]
+    facts = []
+    for relation, value in vars(place).items():
+        if relation == "name":
+            continue
+        if relation == "town":
+            relation = "location"
+        facts.append((_token(place.name), f"R_{relation}", _token(value)))
+    return facts
+
+
+# === A dialog ===
 
 
 class _Dialog:
+    """One dialog; `simulate` draws it step by step, in the order of its lines."""
+
     def __init__(self, rng, world):
         self.rng = rng
+        self.world = world
+        self.lines = []
         self.wishes = draw_wishes(rng, rng.choice(world))
-        self.first_wishes = dict(self.wishes)  # another value where a correction follows
+        self.slots = {}  # what the user has told
+        self.offered = []
+        self.chosen = None
+
+        # What the user tells first: another value where a correction follows.
+        self.first_wishes = dict(self.wishes)
         if rng.random() < 0.5:
             slot = rng.choice(list(SLOTS["corrections"]))
             self.first_wishes[slot] = other_value(rng, slot, self.wishes[slot])
-        self.slots, self.chosen, self.lines = {}, None, []
-        books = rng.random() < 0.6
-        if rng.random() < 0.25:
-            self.turn(_text(rng.choice(USER["greetings"][:-1])), _text(BOT["openings"][0]))
-        self.open((*SEARCH, *BOOKING) if books else SEARCH)
-        self.answer(SEARCH)
-        self.turn(SILENCE, _call(self.slots))
-        if self.correct(SEARCH):
-            self.turn(SILENCE, _call(self.slots))
-        self.found = _found(world, self.slots)
-        self.lines += [" ".join(fact) for place in self.found for fact in _facts(place)]
-        self.turn(SILENCE, _offer(*self.found))
-        self.ask(0 if books else 1)
-        if books:
-            self.pick()
-            self.ask(0)
-            self.answer(BOOKING)
-            self.correct(BOOKING)
-        if rng.random() < 0.7:
-            self.turn(_text(rng.choice(USER["thanks"])), _parting(self.chosen))
 
-    def turn(self, user, bot):
+    def simulate(self):
+        has_booking = self.rng.random() < 0.6
+        if self.rng.random() < 0.25:
+            greeting = self.rng.choice(USER["greetings"][:-1])
+            self.add_turn(_text(greeting), _text(BOT["openings"][0]))
+        self.open((*SEARCH, *BOOKING) if has_booking else SEARCH)
+        self.give(SEARCH)
+        self.add_turn(SILENCE, _call(self.slots))
+        if self.correct(SEARCH):
+            self.add_turn(SILENCE, _call(self.slots))
+
+        self.offered = _search(self.world, self.slots)
+        for place in self.offered:
+            for fact in _facts(place):
+                self.lines.append(" ".join(fact))
+        self.add_turn(SILENCE, _offer(*self.offered))
+        self.ask(0 if has_booking else 1)
+        if has_booking:
+            self.choose()
+            self.ask(0)
+            self.give(BOOKING)
+            self.correct(BOOKING)
+        if self.rng.random() < 0.7:
+            self.add_turn(_text(self.rng.choice(USER["thanks"])), _parting(self.chosen))
+
+    def add_turn(self, user, bot):
         self.lines.append(f"{user}\t{bot}")
 
     def reply(self, *templates, value=None):
-        """The bot's words and its next question or, if nothing is missing, its search or
-        booking.
-        """
-        wanted = (*SEARCH, *BOOKING) if self.chosen else SEARCH
-        missing = [slot for slot in wanted if slot not in self.slots]
-        if self.chosen and not missing:
+        """The bot's words, then its next question; its search or booking if nothing is missing."""
+        needed = (*SEARCH, *BOOKING) if self.chosen else SEARCH
+        missing = [slot for slot in needed if slot not in self.slots]
+        if missing:
+            question = SLOTS["asks"][missing[0]][0]
+            return _text(*templates, question, value=value)
+        if self.chosen:
             return _text(BOOKED, **self.slots)
-        return _text(*templates, SLOTS["asks"][missing[0]][0] if missing else LOOKING, value=value)
+        return _text(*templates, LOOKING, value=value)
 
     def open(self, slots):
-        self.slots = given = {
-            slot: self.first_wishes[slot] for slot in slots if self.rng.random() < 0.55
-        }
-        words = {slot: _word(value) for slot, value in given.items()}
-        request = self.rng.choice(USER["search openings"]).format(wanted=describe_search(words))
-        greeting = "" if self.lines else self.rng.choice(USER["greetings"])
-        introduction = self.rng.choice(USER["introductions"]) if "guest" in given else ""
-        self.turn(_text(greeting, introduction, request, **given), self.reply(GLADLY))
+        """The user greets and tells some of the slots."""
+        for slot in slots:
+            if self.rng.random() < 0.55:
+                self.slots[slot] = self.first_wishes[slot]
+        tokens = {slot: _token(value) for slot, value in self.slots.items()}
+        opening = self.rng.choice(USER["search openings"])
+        request = opening.format(wanted=describe_search(tokens))
 
-    def answer(self, slots):
+        greeting = ""
+        if not self.lines:
+            greeting = self.rng.choice(USER["greetings"])
+        introduction = ""
+        if "guest" in self.slots:
+            introduction = self.rng.choice(USER["introductions"])
+        self.add_turn(_text(greeting, introduction, request, **self.slots), self.reply(GLADLY))
+
+    def give(self, slots):
         """The user answers the bot's questions, or first corrects a slot or asks for one."""
-        for slot in [slot for slot in slots if slot not in self.slots]:
+        missing = [slot for slot in slots if slot not in self.slots]
+        for slot in missing:
             if self.rng.random() < 0.4:
                 self.correct(slots)
-            known = [slot for slot in self.slots if slot in SLOTS["recall questions"]]
-            if known and self.rng.random() < 0.12:
-                asked = self.rng.choice(known)
-                answer = _text(SLOTS["recall answers"][asked][0], value=self.slots[asked])
-                self.turn(_text(self.rng.choice(SLOTS["recall questions"][asked])), answer)
-            value = self.slots[slot] = self.first_wishes[slot]
-            options = self.rng.choice(
-                (SLOTS["gives"][slot], SLOTS["gives value"].get(value, SLOTS["gives"][slot]))
-            )
+            self.recall()
+            value = self.first_wishes[slot]
+            self.slots[slot] = value
+            general = SLOTS["gives"][slot]
+            specific = SLOTS["gives value"].get(value, general)
+            template = self.rng.choice(self.rng.choice((general, specific)))
             reply = self.reply(SLOTS["notes"][slot][0], value=value)
-            self.turn(_text(self.rng.choice(options), value=value), reply)
+            self.add_turn(_text(template, value=value), reply)
+
+    def recall(self):
+        """The user may ask which value was given before."""
+        known = [slot for slot in self.slots if slot in SLOTS["recall questions"]]
+        if not known or self.rng.random() >= 0.12:
+            return
+        slot = self.rng.choice(known)
+        answer = _text(SLOTS["recall answers"][slot][0], value=self.slots[slot])
+        question = self.rng.choice(SLOTS["recall questions"][slot])
+        self.add_turn(_text(question), answer)
 
     def correct(self, slots):
         """The user corrects the wrong slot, if there is one; returns whether there was."""
-        wrong = [
-            slot for slot in slots if self.slots.get(slot, self.wishes[slot]) != self.wishes[slot]
-        ]
+        wrong = []
+        for slot in slots:
+            if slot in self.slots and self.slots[slot] != self.wishes[slot]:
+                wrong.append(slot)
         for slot in wrong:
-            old, value = self.slots[slot], self.wishes[slot]
+            old = self.slots[slot]
+            value = self.wishes[slot]
             self.slots[slot] = value
             template = self.rng.choice(SLOTS["corrections"][slot])
             reply = self.reply(SLOTS["nods"]["correction"][0], SLOTS["notes"][slot][0], value=value)
-            self.turn(_text(template, value=value, old=CRAVINGS.get(old, old)), reply)
+            self.add_turn(_text(template, value=value, old=CRAVINGS.get(old, old)), reply)
         return bool(wrong)
 
     def ask(self, least):
-        for relation in self.rng.sample(
-            sorted(RESTAURANTS["detail questions"]), least + self.rng.randrange(2)
-        ):
-            place = self.chosen or self.rng.choice(self.found)
-            called = (
-                "the place"
-                if self.chosen and self.rng.random() < 0.7
-                else f"the {_word(place.name)}"
-            )
-            question = self.rng.choice(RESTAURANTS["detail questions"][relation]).format(
-                place=called
-            )
-            self.turn(_text(question), _answer(place, relation))
+        """The user asks for `least` facts about the restaurants, or one more."""
+        relations = sorted(RESTAURANTS["detail questions"])
+        count = least + self.rng.randrange(2)
+        for relation in self.rng.sample(relations, count):
+            place = self.chosen or self.rng.choice(self.offered)
+            if self.chosen and self.rng.random() < 0.7:
+                name = "the place"
+            else:
+                name = f"the {_token(place.name)}"
+            template = self.rng.choice(RESTAURANTS["detail questions"][relation])
+            self.add_turn(_text(template.format(place=name)), _answer(place, relation))
 
-    def pick(self):
+    def choose(self):
+        """The user chooses one of the two restaurants, by name or by order."""
         number = self.rng.randrange(2)
-        self.chosen = self.found[number]
-        options = USER["picks"] if self.rng.random() < 0.6 else ORDINAL_PICKS[number]
+        self.chosen = self.offered[number]
+        templates = USER["picks"] if self.rng.random() < 0.6 else ORDINAL_PICKS[number]
+        template = self.rng.choice(templates)
         reply = self.reply(SLOTS["notes"]["name"][0], value=self.chosen.name)
-        self.turn(_text(self.rng.choice(options), name=self.chosen.name), reply)
+        self.add_turn(_text(template, name=self.chosen.name), reply)
+
+
+# === The corpus ===
 
 
 def simulate_dialogs(count, seed=1):
-    """Simulates distinct dialogs in the world `restaurants(seed)`; a larger `count` gives the same
-    dialogs first.
+    """Simulates distinct dialogs in the world `restaurants(seed)`.
 
-    Each is a tuple of lines without their numbers: `user TAB bot`, or a fact.
+    A larger `count` gives the same dialogs first.
+
+    Returns:
+        Dialogs, tuples of lines without their numbers: `user TAB bot`, or a fact.
     """
-    rng, world, found = random.Random(f"dialogs {seed}"), restaurants(seed), {}
-    while len(found) < count:
-        lines = tuple(_Dialog(rng, world).lines)
-        if sum("\t" in line for line in lines) in TURNS:
-            found[lines] = None
-    return list(found)
+    rng = random.Random(f"dialogs {seed}")
+    world = restaurants(seed)
+    dialogs = {}  # as an ordered set
+    while len(dialogs) < count:
+        dialog = _Dialog(rng, world)
+        dialog.simulate()
+        num_turns = sum("\t" in line for line in dialog.lines)
+        if num_turns in NUM_TURNS:
+            dialogs[tuple(dialog.lines)] = None
+    return list(dialogs)
 
 
 def _candidates(dialogs, world):
-    """All that the bot says in the dialogs, and all its calls, offers, facts and farewells;
-    sorted.
-    """
-    texts = {line.split("\t")[1] for dialog in dialogs for line in dialog if "\t" in line}
-    searches = itertools.product(*(VALUES[slot] for slot in SEARCH))
-    texts |= {_call(dict(zip(SEARCH, search, strict=True))) for search in searches}
-    texts |= {_offer(*_found(world, vars(place))) for place in world}
-    texts |= {
-        _answer(place, relation) for place in world for relation in RESTAURANTS["detail answers"]
-    }
-    return sorted(texts | {_parting(place) for place in (None, *world)})
+    """All that the bot says in the dialogs, and all its calls, offers, facts and farewells."""
+    candidates = {_parting(None)}
+    for dialog in dialogs:
+        for line in dialog:
+            _, is_turn, response = line.partition("\t")
+            if is_turn:
+                candidates.add(response)
+    for values in itertools.product(*(VALUES[slot] for slot in SEARCH)):
+        candidates.add(_call(dict(zip(SEARCH, values, strict=True))))
+    for place in world:
+        candidates.add(_offer(*_search(world, vars(place))))
+        candidates.add(_parting(place))
+        for relation in RESTAURANTS["detail answers"]:
+            candidates.add(_answer(place, relation))
+    return sorted(candidates)
 
 
 def write_babi(directory, count=600, seed=1, held_out=100):
     """Writes the files `NAMES`, `CANDIDATES` and `KNOWLEDGE`."""
-    dialogs, world, train = simulate_dialogs(count, seed), restaurants(seed), count - 2 * held_out
-    parts = dialogs[:train], dialogs[train:-held_out], dialogs[-held_out:]
-    files = {
-        name: [
-            "".join(f"{n} {line}\n" for n, line in enumerate(dialog, 1)) + "\n" for dialog in part
-        ]
-        for name, part in zip(NAMES, parts, strict=True)
-    }
+    dialogs = simulate_dialogs(count, seed)
+    world = restaurants(seed)
+    num_train = count - 2 * held_out
+    splits = [dialogs[:num_train], dialogs[num_train:-held_out], dialogs[-held_out:]]
+
+    files = {}
+    for name, split in zip(NAMES, splits, strict=True):
+        files[name] = [_numbered(dialog) for dialog in split]
     files[CANDIDATES] = [f"1 {text}\n" for text in _candidates(dialogs, world)]
-    files[KNOWLEDGE] = [
-        f"1 {name} {relation}\t{v}\n" for place in world for name, relation, v in _facts(place)
-    ]
+    files[KNOWLEDGE] = []
+    for place in world:
+        for name, relation, value in _facts(place):
+            files[KNOWLEDGE].append(f"1 {name} {relation}\t{value}\n")
     return write_entries(directory, files)
+
+
+def _numbered(dialog):
+    """A dialog as it is written: numbered lines, then a blank one."""
+    lines = [f"{number} {line}\n" for number, line in enumerate(dialog, 1)]
+    return "".join(lines) + "\n"

@@ -41,27 +41,47 @@ def restaurants(seed=1, count=32):
     """
     rng = random.Random(f"restaurants {seed}")
     words = WORLD["names"]
-    names = [f"{a} {b}".title() for a in words["adjective"] for b in words["noun"]]
+    names = []
+    for adjective in words["adjective"]:
+        for noun in words["noun"]:
+            names.append(f"{adjective} {noun}".title())
     phones = [f"555-01{number:02}" for number in range(100)]
-    kinds = []
+
+    searches_and_dishes = []
     for _ in range(count // 2):
         search = tuple(rng.choice(VALUES[slot]) for slot in SEARCH)
-        kinds += [(*search, dish) for dish in rng.sample(WORLD["dishes"][search[0]], 2)]
-    found = []
-    for name, kind, phone in zip(
-        rng.sample(names, count), kinds, rng.sample(phones, count), strict=True
-    ):
-        chef = f"{rng.choice(words['chef'])} {rng.choice(words['surname'])}"
-        rating, since = rng.randint(5, 10), rng.randint(1960, 2019)
-        address = f"{rng.randint(1, 40)} {rng.choice(words['street'])}"
-        found.append(Restaurant(name, *kind, chef, rating, since, phone, address))
-    return tuple(found)
+        cuisine = search[0]
+        for dish in rng.sample(WORLD["dishes"][cuisine], 2):
+            searches_and_dishes.append((*search, dish))
+    names = rng.sample(names, count)
+    phones = rng.sample(phones, count)
+
+    world = []
+    for name, search_and_dish, phone in zip(names, searches_and_dishes, phones, strict=True):
+        cuisine, town, price, dish = search_and_dish
+        # Arguments are drawn in this order.
+        restaurant = Restaurant(
+            name=name,
+            cuisine=cuisine,
+            town=town,
+            price=price,
+            dish=dish,
+            chef=f"{rng.choice(words['chef'])} {rng.choice(words['surname'])}",
+            rating=rng.randint(5, 10),
+            since=rng.randint(1960, 2019),
+            phone=phone,
+            address=f"{rng.randint(1, 40)} {rng.choice(words['street'])}",
+        )
+        world.append(restaurant)
+    return tuple(world)
 
 
 def draw_wishes(rng, goal):
-    """A value for each slot; a search by them finds the restaurant `goal`."""
+    """Draws a value for each slot; a search by them finds the restaurant `goal`."""
     wishes = {slot: rng.choice(values) for slot, values in VALUES.items()}
-    return wishes | {slot: getattr(goal, slot) for slot in SEARCH}
+    for slot in SEARCH:
+        wishes[slot] = getattr(goal, slot)
+    return wishes
 
 
 def other_value(rng, slot, value):
@@ -79,8 +99,13 @@ def tokenize(text):
 
 
 def write_entries(directory, files):
-    """Writes text files from `{name: entries with their line ends}` into a new directory; returns
-    their sizes.
+    """Writes text files into a new directory.
+
+    Args:
+        files: `{name: entries}`; entries are texts with their line ends.
+
+    Returns:
+        The number of entries in each file.
     """
     with atomic_directory(directory) as staging:
         for name, entries in files.items():
