@@ -9,18 +9,14 @@ import re
 from itertools import pairwise
 from unittest.mock import Mock
 
-import numpy as np
 import pytest
 from helpers import ROOT, contents_of, run_process
 
-from colloquy.data.corpora import squad
 from colloquy.data.samples import wording
 from colloquy.data.samples.__main__ import SAMPLES
-from colloquy.data.samples.phrases import read_phrases
-from colloquy.data.samples.reading_comprehension import ASKED, SENTENCES, simulate_passages
 from colloquy.data.samples.selection import draw_negatives, examples, smn_lines, split
 from colloquy.data.samples.talk import simulate
-from colloquy.data.samples.world import SEARCH, restaurants, tokenize, write_entries
+from colloquy.data.samples.world import tokenize, write_entries
 from colloquy.tasks import TASKS
 from colloquy.tasks.selection.prepare import Settings
 
@@ -45,11 +41,6 @@ def written(tmp_path_factory):
 @pytest.fixture(scope="module")
 def talks():
     return simulate(130, SEED)
-
-
-@pytest.fixture(scope="module")
-def passages():
-    return simulate_passages(53, SEED)
 
 
 # === The command ===
@@ -91,32 +82,6 @@ def test_the_demo_prepares_the_sample_as_train_does_without_data(tmp_path, monke
     [command] = re.findall(r"prepare\.py ((?:.*\\\n)*.*)", (ROOT / "Makefile").read_text())
     paths = {"source": "$(DEMO)/raw", "out": "$(DEMO)/prepared"}
     assert dict(re.findall(r"--(\w+)=(\S+)", command)) == {"corpus": "smn", **paths, **changed}
-
-
-# === Wording and world ===
-
-
-def test_phrases_are_read_by_section_and_key(tmp_path):
-    file = tmp_path / "some.txt"
-    file.write_text(
-        "# A comment: a / b\n"
-        "\n[first]\na key: One: 1 / Two, /\n    three. / -\n"
-        "\n# Another.\n[second]\nb: 5\n"
-    )
-    assert read_phrases(file) == {
-        "first": {"a key": ("One: 1", "Two,", "three.", "")},
-        "second": {"b": ("5",)},
-    }
-
-
-def test_restaurants_come_in_pairs():
-    world = restaurants(seed=2, count=100)
-    assert len({place.name for place in world}) == len({place.phone for place in world}) == 100
-    for first, second in zip(world[::2], world[1::2], strict=True):
-        assert [getattr(first, s) for s in SEARCH] == [getattr(second, s) for s in SEARCH]
-        assert first.misses(vars(second)) == 0 and first.dish != second.dish
-        assert first.misses({**vars(second), "town": "elsewhere", "price": "none"}) == 2
-    assert restaurants(seed=3, count=100) != world
 
 
 # === Conversations ===
@@ -238,59 +203,3 @@ def test_shared_words_find_some_responses_and_not_most(talks):
         shared = [len(words & set(r.split())) / len(set(r.split())) for r in responses]
         hits.append(shared[0] > max(shared[1:]))
     assert 0.25 < sum(hits) / len(hits) < 0.5  # by chance a quarter
-
-
-# === Reading comprehension ===
-
-
-def test_the_files_are_squad_with_a_vector_for_every_word_of_train(written):
-    directory, _ = written("reading_comprehension")
-    files, said = squad.find_splits(directory), set()
-    for name, count in (("train", 46), ("dev", 7)):
-        questions = squad.read(*files[name])
-        assert len(questions) == len({question.id for question in questions}) == 4 * count
-        for question in questions:
-            offsets = squad.tokenize(question.context)
-            first, last = squad.align(offsets, *question.answers)
-            assert (offsets[first][0], offsets[last][1]) == tuple(*question.answers)  # whole tokens
-            for text in (question.context, question.text) if name == "train" else ():
-                said |= {text[i:j].lower() for i, j in squad.tokenize(text)}
-    with np.load(directory / "vectors.npz", allow_pickle=False) as arrays:
-        words, vectors = arrays["words"].tolist(), arrays["vectors"]
-    assert words == sorted(said) and vectors.shape == (len(words), 50)
-    assert abs(vectors.mean()) < 0.02 and abs(vectors.std() - 1) < 0.02
-
-
-def test_facts_are_at_their_spans_and_true(passages):
-    for passage in passages:
-        assert len(re.findall(r"\. (?=[A-Z0-9])", passage.text)) + 1 in SENTENCES
-        for fact in passage.facts:
-            found = passage.text[slice(*fact.span)]
-            assert (
-                found.lower()
-                == str(fact.value).lower()
-                == str(getattr(fact.place, fact.relation)).lower()
-            )
-            assert not fact.name or passage.text[slice(*fact.name)] == fact.place.name
-
-
-def test_a_question_has_one_right_answer_among_several(passages):
-    relations = set()
-    for passage in passages:
-        assert len(passage.questions) == 4
-        for text, fact, (start, end) in passage.questions:
-            answer = passage.text[start:end]
-            relations.add(fact.relation)
-            if answer != fact.place.name:  # a value of this restaurant, one of several of its kind
-                assert fact.place.name in text and answer.lower() == str(fact.value).lower()
-                assert len({f.value for f in passage.facts if f.relation == fact.relation}) > 1
-            elif "first" in text or "older" in text:
-                told = {f.place.name: f.value for f in passage.facts if f.relation == "since"}
-                named = [name for name in told if f"the {name}" in text]
-                assert len(named) == 2 and min(named, key=told.get) == answer
-            else:
-                assert str(fact.value) in text
-                assert [p for p in passage.places if getattr(p, fact.relation) == fact.value] == [
-                    fact.place
-                ]
-    assert relations == set(ASKED)
