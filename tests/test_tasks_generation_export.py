@@ -1,6 +1,4 @@
-"""The exported generation model: its sources are prepare.py's, its replies those of the predictor
-and of scoring.
-"""
+"""The exported generation model replies as the predictor and evaluate.py do."""
 
 import keras
 import numpy as np
@@ -19,9 +17,8 @@ generation = TASKS["generation"]
 
 
 def text_of(words, tokenizer="words", turns=1):
-    return GenerationText(
-        Vocabulary.of(words), TokenizerConfig(tokenizer=tokenizer, lower=True, turns=turns)
-    )
+    config = TokenizerConfig(tokenizer=tokenizer, lower=True, turns=turns)
+    return GenerationText(Vocabulary.of(words), config)
 
 
 def exported(run, out, decode):
@@ -30,54 +27,54 @@ def exported(run, out, decode):
 
 def test_the_last_turns_that_are_not_empty_make_the_source():
     text = text_of(["a", "b", "c"], turns=2)  # 3, 4, 5
-    found = text.source(
-        tf.constant([["a", "", "b", "c d"], ["", "a", "", ""], ["", "", "", ""]])
-    ).numpy()
-    assert found.tolist() == [[4, 1, 5, 2, 1], [3, 1, 0, 0, 0], [1, 0, 0, 0, 0]]
+    turns = tf.constant([["a", "", "b", "c d"], ["", "a", "", ""], ["", "", "", ""]])
+    source = text.source(turns).numpy().tolist()
+    assert source == [[4, 1, 5, 2, 1], [3, 1, 0, 0, 0], [1, 0, 0, 0, 0]]
     assert text.source(tf.zeros([2, 0], tf.string)).numpy().tolist() == [[1], [1]]
 
 
 @pytest.mark.parametrize("more", ["", ",against_empty=0.3"])
 def test_predictor_export_and_scoring_reply_the_same(trained_generation, tmp_path, more):
     """Whatever else is in the batch."""
-    run = trained_generation
-    dataset, predictor = generation.dataset_of(run), generation.predictor(run)
     decode = "beam=3,max_length=7" + more
-    model, split, decoding = (
-        exported(run, tmp_path, decode),
-        dataset.splits["dev"],
-        parse_decoding(decode),
-    )
-    ids, scores = reply(run.load_model(), split.source.take(np.arange(5)), decoding)
-    turns = [*(text.title().split("\t") for text in split.source_texts[:5]), ["?"]]
-    most = max(map(len, turns))
-    found = model.reply(turns=tf.constant([[""] * (most - len(each)) + each for each in turns]))
-    predictor.decoding = decoding
+    model = exported(trained_generation, tmp_path, decode)
+    predictor = generation.predictor(trained_generation)
+    predictor.decoding = parse_decoding(decode)
+    dataset = generation.dataset_of(trained_generation)
+    split = dataset.splits["dev"]
+    sources = split.source.take(np.arange(5))
+    ids, scores = reply(trained_generation.load_model(), sources, predictor.decoding)
+
+    turns = [text.title().split("\t") for text in split.source_texts[:5]]
     answers = predictor.predict([{"turns": each} for each in turns])
+    padded = [[""] * (2 - len(each)) + each for each in turns]
+    together = model.reply(turns=tf.constant(padded))
     for row, answer in enumerate(answers):
-        texts, ranked = zip(
-            *((each["text"], each["score"]) for each in answer["best"]), strict=True
-        )
-        alone = model.reply(turns=tf.constant([turns[row]]))
-        for of, at in ((found, row), (alone, 0)):
-            assert [text.decode() for text in of["replies"][at].numpy()] == [*texts]
-            np.testing.assert_allclose(of["scores"][at], ranked, rtol=1e-4)
+        texts = [best["text"] for best in answer["best"]]
+        ranked = [best["score"] for best in answer["best"]]
         assert answer["response"] == texts[0]
-        if row < 5:
-            assert [*texts] == [
-                dataset.text.join(words_of(each, dataset.vocabulary)) for each in ids[row]
-            ]
-            np.testing.assert_allclose(ranked, scores[row], rtol=1e-4)
-    # what a user writes ends no turn
-    assert predictor.source(["_EOS_ hello", "", "you"])[1].count(EOS_ID) == 2
+        words = [words_of(each, dataset.vocabulary) for each in ids[row]]
+        assert texts == [dataset.text.join(each) for each in words]
+        np.testing.assert_allclose(ranked, scores[row], rtol=1e-4)
+
+        alone = model.reply(turns=tf.constant([turns[row]]))
+        for served, place in ((together, row), (alone, 0)):
+            assert [text.decode() for text in served["replies"][place].numpy()] == texts
+            np.testing.assert_allclose(served["scores"][place], ranked, rtol=1e-4)
+
+
+def test_a_word_of_a_user_ends_no_turn(trained_generation):
+    predictor = generation.predictor(trained_generation)
+    _, ids = predictor.source(["_EOS_ hello", "", "you"])
+    assert ids.count(EOS_ID) == 2
     assert predictor.predict([]) == []
 
 
 def test_sampling_repeats_itself(trained_generation, tmp_path):
     model = exported(trained_generation, tmp_path, "sample=true,beam=5,temperature=2,max_length=7")
-    first, second = (
-        model.reply(turns=tf.constant([["hello"]]))["replies"].numpy().tolist() for _ in range(2)
-    )
+    turns = tf.constant([["hello"]])
+    first = model.reply(turns=turns)["replies"].numpy().tolist()
+    second = model.reply(turns=turns)["replies"].numpy().tolist()
     assert first == second and len(set(first[0])) > 1
 
 

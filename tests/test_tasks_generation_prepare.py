@@ -1,6 +1,4 @@
-"""`tasks.generation.prepare` and `data`: from conversations to the files of a dataset, batches,
-files of references.
-"""
+"""`tasks.generation.prepare` and `data`: prepared pairs, batches, files of references."""
 
 import json
 import re
@@ -12,6 +10,7 @@ import pytest
 from helpers import refusal, written
 
 from colloquy.data import pickles
+from colloquy.data.corpora import CORPORA
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.tasks import TASKS
 from colloquy.tasks.generation.data import TokenizerConfig, load_dataset, read_references
@@ -33,42 +32,37 @@ def source(tmp_path):
     return directory
 
 
-def run(source, out, **settings):
-    """Prepares it: the pairs, the vocabulary's words without specials, the facts."""
+def prepare_small(source, out, **settings):
+    """Returns the pairs, the vocabulary's words without specials, the metadata."""
     prepare("conversations", source, out, Settings(**{"min_count": 2, **settings}))
     words = Vocabulary.load(out / "vocabulary.txt").words[2:]
-    return pickles.load(out / "pairs.pkl"), words, json.loads((out / "dataset.json").read_text())
+    metadata = json.loads((out / "dataset.json").read_text())
+    return pickles.load(out / "pairs.pkl"), words, metadata
 
 
 def test_prepare_makes_pairs_of_neighbours(source, tmp_path):
-    data, words, facts = run(source, tmp_path / "out", min_count=1)
-    assert {file.name for file in (tmp_path / "out").iterdir()} == {
-        "pairs.pkl",
-        "vocabulary.txt",
-        "dataset.json",
-    }
+    data, words, metadata = prepare_small(source, tmp_path / "out", min_count=1)
+    names = {file.name for file in (tmp_path / "out").iterdir()}
+    assert names == {"pairs.pkl", "vocabulary.txt", "dataset.json"}
     # Each utterance is counted once: `b`, `a` and `hi` twice each.
     assert words == ("a", "b", "hi", "!", ",", ".", "c", "d", "e", "hello", "tom")
+
     id = {word: number for number, word in enumerate(words, 3)}
-    train = data["train"]
+    train, dev = data["train"], data["dev"]
     assert train["source_text"] == ["hi !", "hello , tom .", "a", "b c d e", "a"]
     assert train["target_text"] == ["hello , tom .", "hi", "b c d e", "a", "b"]
     assert train["source"][0] == [id["hi"], id["!"], EOS]
     assert train["target"][2] == [id["b"], id["c"], id["d"], id["e"], EOS]
-    assert data["dev"]["source_text"] == ["hi", "hello tom", "x"]
-    assert data["dev"]["target"][1] == [UNK, id["."], EOS]
+    assert dev["source_text"] == ["hi", "hello tom", "x"]
+    assert dev["target"][1] == [UNK, id["."], EOS]
     assert train["seen"] == [True] * 5
     # "Hi!", "Hello, Tom." but for case and signs
-    assert data["dev"]["seen"] == [True, False, False]
-    assert (facts["name"], facts["task"], facts["corpus"]) == (
-        "talk",
-        "generation",
-        "conversations",
-    )
-    assert facts["settings"]["tokenizer"] == "mixed"
-    assert run(source, tmp_path / "rare")[1] == ("a", "b", "hi")
-    assert facts["statistics"]["vocabulary"] == 2 + len(words)
-    assert facts["statistics"]["dev"] == {
+    assert dev["seen"] == [True, False, False]
+
+    assert metadata["name"] == "talk" and metadata["task"] == "generation"
+    assert metadata["settings"]["tokenizer"] == "mixed"
+    assert metadata["statistics"]["vocabulary"] == 2 + len(words)
+    assert metadata["statistics"]["dev"] == {
         "conversations": 2,
         "pairs": 3,
         "pairs_left_out": 0,
@@ -89,6 +83,7 @@ PAIRS = [
     "b c d e\ta -> b",
 ]
 SPACES = {"lower": False, "tokenizer": "space", "min_count": 1, "vocabulary_size": 0}
+JIEBA = {"tokenizer": "jieba", "min_count": 1}
 
 
 @pytest.mark.parametrize(
@@ -100,44 +95,55 @@ SPACES = {"lower": False, "tokenizer": "space", "min_count": 1, "vocabulary_size
         ("a\t\u200b\tb\tc\n", {"min_count": 1}, ["b -> c"], "b c", 2),
         (TRAIN, {"vocabulary_size": 2, "drop_unknown": True}, ["a -> b"], "a b", 4),
         ("Hi, b\tc\n", SPACES, ["Hi, b -> c"], "Hi, b c", 0),
-        (
-            "你好吗\t我很好\n",
-            {"tokenizer": "jieba", "min_count": 1},
-            ["你好 吗 -> 我很 好"],
-            "你好 吗 好 我很",
-            0,
-        ),
+        ("你好吗\t我很好\n", JIEBA, ["你好 吗 -> 我很 好"], "你好 吗 好 我很", 0),
     ],
 )
 def test_pairs_are_kept_or_left_out(
     source, tmp_path, monkeypatch, capsys, train, settings, pairs, words, left_out
 ):
-    monkeypatch.setitem(
-        sys.modules, "jieba", types.SimpleNamespace(lcut=lambda text: [text[:2], text[2:]])
-    )
+    jieba = types.SimpleNamespace(lcut=lambda text: [text[:2], text[2:]])
+    monkeypatch.setitem(sys.modules, "jieba", jieba)
     (source / "train.txt").write_text(train, encoding="utf-8")
     (source / "dev.txt").write_text("a\tb\tbye\tg\n")
-    data, known, facts = run(source, tmp_path / "out", **settings)
-    sources, targets = (data["train"][name] for name in ("source_text", "target_text"))
-    assert [
-        f"{source} -> {target}" for source, target in zip(sources, targets, strict=True)
-    ] == pairs
-    assert known == tuple(words.split())
-    assert facts["statistics"]["train"]["pairs_left_out"] == left_out
-    ids = [None, "_EOS_", "_UNK_", *known]
-    read = [" ".join(ids[id] for id in source) for source in data["train"]["source"]]
-    if settings.get("min_count") == 1:
-        assert read == [f"{text} _EOS_".replace("\t", " _EOS_ ") for text in sources]
+    data, known_words, metadata = prepare_small(source, tmp_path / "out", **settings)
+    shown = []
+    for source_text, target_text in zip(
+        data["train"]["source_text"], data["train"]["target_text"], strict=True
+    ):
+        shown.append(f"{source_text} -> {target_text}")
+    assert shown == pairs
+    assert known_words == tuple(words.split())
+    assert metadata["statistics"]["train"]["pairs_left_out"] == left_out
     if settings.get("drop_unknown"):  # in dev too
         assert data["dev"]["source_text"] == ["a"]
-    assert ("cannot be exported" in capsys.readouterr().err) == (
-        settings.get("tokenizer") == "jieba"
+    is_warned = "cannot be exported" in capsys.readouterr().err
+    assert is_warned == (settings.get("tokenizer") == "jieba")
+
+
+def test_every_turn_of_a_source_ends_with_eos(source, tmp_path):
+    data, words, _ = prepare_small(source, tmp_path / "out", turns=2, min_count=1)
+    vocabulary = [None, "_EOS_", "_UNK_", *words]
+    read = " ".join(vocabulary[id] for id in data["train"]["source"][1])
+    assert read == "hi ! _EOS_ hello , tom . _EOS_"
+
+
+def test_splits_are_those_of_the_reader(tmp_path, monkeypatch):
+    """A reader may find its files itself and have a test split."""
+    conversations = {"train": [["a", "b"]], "dev": [["b", "a"]], "test": [["a", "a", "b"]]}
+    reader = types.SimpleNamespace(
+        TOKENIZER="words",
+        find_splits=lambda source: {split: [split] for split in conversations},
+        read=lambda paths, split: conversations[split],
     )
+    monkeypatch.setitem(CORPORA, "conversations", CORPORA["conversations"]._replace(reader=reader))
+    prepare("conversations", tmp_path, tmp_path / "out", Settings(min_count=1))
+    splits = load_dataset(tmp_path / "out").splits
+    assert {name: len(split) for name, split in splits.items()} == {"train": 1, "dev": 1, "test": 2}
 
 
 def test_vectors_are_read(source, tmp_path):
     (tmp_path / "vectors.txt").write_text("a 1 2 3\nhi 4 5 6\nother 7 8 9\n")
-    run(source, tmp_path / "out", vectors=str(tmp_path / "vectors.txt"))
+    prepare_small(source, tmp_path / "out", vectors=str(tmp_path / "vectors.txt"))
     vectors = load_dataset(tmp_path / "out").vectors
     assert vectors.shape == (6, 3) and vectors.dtype == np.float32
     assert vectors[[0, 3, 5]].tolist() == [[0, 0, 0], [1, 2, 3], [4, 5, 6]]  # padding, a, hi
@@ -145,51 +151,47 @@ def test_vectors_are_read(source, tmp_path):
 
 def test_nothing_is_left_behind_where_it_fails(source, tmp_path):
     (source / "dev.txt").write_text("a b\tc\n")
-    too_long, absent = Settings(max_words=1), Settings(vectors=str(tmp_path / "no.txt"))
-    found = refusal(prepare, "conversations", source, tmp_path / "out", too_long)
-    assert re.search("talk: expected pairs for dev.* None of 1 are left", found)
-    assert "expected word vectors" in refusal(
-        prepare, "conversations", source, tmp_path / "out", absent
-    )
+    out = tmp_path / "out"
+    message = refusal(prepare, "conversations", source, out, Settings(max_words=1))
+    assert re.search("talk: expected pairs for dev.* None of 1 are left", message)
+    absent = Settings(vectors=str(tmp_path / "no.txt"))
+    assert "expected word vectors" in refusal(prepare, "conversations", source, out, absent)
     assert [path.name for path in tmp_path.iterdir()] == ["talk"]
 
 
-# === Batches ===
+# === Prepared files and batches ===
 
 
 def test_a_reverse_model_reads_targets_and_writes_sources(generation_dataset, generation_model):
     split, rows = generation_dataset.splits["dev"], np.array([2, 0, 5])
-    reverse = generation_model.config.replace(reverse=True)
-    inputs, target = generation.collate(split, reverse, rows, 1)
-    expected, other = generation.collate(split, generation_model.config, rows, 1)
-    np.testing.assert_array_equal(inputs["source"], other)
-    np.testing.assert_array_equal(target, expected["source"])
+    config = generation_model.config
+    inputs, target = generation.collate(split, config.replace(reverse=True), rows, 1)
+    forward_inputs, forward_target = generation.collate(split, config, rows, 1)
+    np.testing.assert_array_equal(inputs["source"], forward_target)
+    np.testing.assert_array_equal(target, forward_inputs["source"])
     assert (inputs["target_in"][:, 0] == split.bos).all()
     np.testing.assert_array_equal(inputs["target_in"][0, 1:], target[0, :-1])
-    turned = split.in_direction_of(reverse)
-    assert (turned.source_texts, turned.target_texts) == (split.target_texts, split.source_texts)
-
-
-# === Prepared files ===
+    reverse = split.in_direction_of(config.replace(reverse=True))
+    assert reverse.source_texts == split.target_texts
+    assert reverse.target_texts == split.source_texts
 
 
 def test_load_dataset(generation_dataset, prepared_generation):
-    dataset, train, dev = generation_dataset, *generation_dataset.splits.values()
+    train, dev = generation_dataset.splits["train"], generation_dataset.splits["dev"]
     assert (len(train), len(dev), int(dev.seen.sum())) == (69, 21, 14)
     assert dev.source_texts[:2] == ["i am dee .", "i am dee .\thello dee , what do you like ?"]
     assert dev.target_texts[1:3] == ["i like noise .", "noise ? noise is too loud"]
     text = {"tokenizer": "words", "lower": True, "turns": 2}
-    assert dataset.vectors is None and dataset.text == TokenizerConfig.of(text)
-    assert dataset.metadata() == {
-        "path": str(prepared_generation.resolve()),
-        "name": "small",
-        "text": text,
-    }
-    assert train.bos == len(dataset.vocabulary) + 1
+    assert generation_dataset.vectors is None
+    assert generation_dataset.text == TokenizerConfig.of(text)
+    path = str(prepared_generation.resolve())
+    assert generation_dataset.metadata() == {"path": path, "name": "small", "text": text}
+
+    words = [None, *generation_dataset.vocabulary.words, "_BOS_"]
+    assert train.bos == len(words) - 1
     inputs, target = train.collate([1])
-    words = [None, *dataset.vocabulary.words, "_BOS_"]
-    read = [words[id] for id in inputs["source"][0]]
-    assert read == [*"i am ann . _EOS_ hello ann , what do you like ? _EOS_".split()]
+    read = " ".join(words[id] for id in inputs["source"][0])
+    assert read == "i am ann . _EOS_ hello ann , what do you like ? _EOS_"
     assert [words[id] for id in inputs["target_in"][0]] == ["_BOS_", "i", "like", "tea", "."]
     assert [words[id] for id in target[0]] == ["i", "like", "tea", ".", "_EOS_"]
 
@@ -201,18 +203,19 @@ TEXT = TokenizerConfig(tokenizer="words", lower=True, turns=2)
 
 
 def test_references_are_read_as_the_run_reads_texts(tmp_path):
-    found = {
+    references = {
         "I am Dee.": ["hello dee , what do you like ?", "Hello!", "i like tea ."],
         "x\tI am Ann.\tHello ann, what do you like?": ["I like rain.", "i like noise ."],
         "i like zebras .": ["tea is fine"],
     }
-    (tmp_path / "references.json").write_text(json.dumps(found), encoding="utf-8")
+    (tmp_path / "references.json").write_text(json.dumps(references), encoding="utf-8")
     vocabulary = Vocabulary.of(["i", "am", "dee", ".", "hello", "!"])  # 3 to 8
     split = read_references(tmp_path / "references.json", vocabulary, TEXT)
-    assert split.source.lists()[0] == split.source.lists()[2] == [3, 4, 5, 6, 1]
+    sources, targets = split.source.lists(), split.target.lists()
+    assert sources[0] == sources[2] == [3, 4, 5, 6, 1]
     assert split.source_texts[3] == "i am ann .\thello ann , what do you like ?"
-    assert split.target.lists()[1] == [7, 8, 1] and split.target_texts[1] == "hello !"
-    assert split.source.lists()[5] == [3, 2, 2, 6, 1]  # _UNK_
+    assert targets[1] == [7, 8, 1] and split.target_texts[1] == "hello !"
+    assert sources[5] == [3, 2, 2, 6, 1]  # _UNK_
     assert len(split) == 6 and split.bos == 9 and split.several and not split.seen.any()
 
 
@@ -223,10 +226,9 @@ def test_references_are_read_as_the_run_reads_texts(tmp_path):
         ('{"hi": []}', "hi: list should have at least 1 item"),
         ('{"hi": ["you", 3]}', "hi.1: input should be a valid string. Received: 3"),
         ('{"hi\\t": ["you"]}', r"texts with words for the source 'hi\t'"),
-        ("{", "expected JSON in UTF-8"),
     ],
 )
 def test_a_file_of_no_references_is_refused(tmp_path, content, message):
     path = written(tmp_path / "references.json", content)
-    found = refusal(read_references, path, Vocabulary.of(["hi"]), TEXT)
-    assert message in found and str(path) in found
+    error = refusal(read_references, path, Vocabulary.of(["hi"]), TEXT)
+    assert message in error and str(path) in error

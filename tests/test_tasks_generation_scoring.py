@@ -1,6 +1,4 @@
-"""`tasks.generation.scoring` and `task`: loss and likelihood against loops, the optimizer, from
-pairs to scores.
-"""
+"""`tasks.generation.scoring` and `task`: loss and likelihood against loops, measured replies."""
 
 import collections
 import dataclasses
@@ -32,25 +30,27 @@ B, T, V = 3, 5, 7  # pairs, words of a target, words
 
 def test_loss_is_the_mean_over_words_whatever_the_padding():
     rng = np.random.default_rng(0)
-    target = rng.integers(1, V, (B, T)) * (np.arange(T) < np.array([5, 2, 1])[:, None])
-    target, logits = target.astype("int32"), rng.normal(size=(B, T, V)).astype("float32")
-    by_word = np.zeros((B, T))
+    lengths = np.array([5, 2, 1])
+    is_word = np.arange(T) < lengths[:, None]
+    target = (rng.integers(1, V, (B, T)) * is_word).astype("int32")
+    logits = rng.normal(size=(B, T, V)).astype("float32")
+    nll_by_word = np.zeros((B, T))
     for place in zip(*target.nonzero(), strict=True):
-        by_word[place] = nll_in_loops(target[place], logits[place])
-    found = to_numpy(word_nll(target, logits.astype("float16")))
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, by_word, atol=0.01)
-    compute = generation.loss(Training())
-    losses = to_numpy(compute(target, logits))
+        nll_by_word[place] = nll_in_loops(target[place], logits[place])
+
+    half = to_numpy(word_nll(target, logits.astype("float16")))
+    assert half.dtype == np.float32
+    np.testing.assert_allclose(half, nll_by_word, atol=0.01)
+
+    loss = generation.loss(Training())
+    losses = to_numpy(loss(target, logits))
     # a pair counts by its words, 8 in all
-    np.testing.assert_allclose(losses, by_word.sum(axis=1) * B / 8, rtol=1e-5)
-    padded = (
-        np.pad(target, ((0, 0), (0, 2))),
-        np.pad(logits, ((0, 0), (0, 2), (0, 0)), constant_values=9.0),
-    )
-    np.testing.assert_allclose(to_numpy(compute(*padded)), losses, rtol=1e-5)
-    assert to_numpy(compute(np.zeros((B, T), "int32"), logits)).tolist() == [0.0] * B
-    assert generation.loss_counts(target).tolist() == [5, 2, 1]
+    np.testing.assert_allclose(losses, nll_by_word.sum(axis=1) * B / 8, rtol=1e-5)
+    padded_target = np.pad(target, ((0, 0), (0, 2)))
+    padded_logits = np.pad(logits, ((0, 0), (0, 2), (0, 0)), constant_values=9.0)
+    np.testing.assert_allclose(to_numpy(loss(padded_target, padded_logits)), losses, rtol=1e-5)
+    assert to_numpy(loss(np.zeros((B, T), "int32"), logits)).tolist() == [0.0] * B
+    assert generation.loss_counts(target).tolist() == lengths.tolist()
 
 
 def test_the_likelihood_of_a_pair_is_the_same_in_any_batch(
@@ -62,25 +62,33 @@ def test_the_likelihood_of_a_pair_is_the_same_in_any_batch(
     for row in (0, 11, 20):
         inputs, target = split.collate([row])
         logits = to_numpy(generation_model(inputs))[0]
-        by_hand = sum(
-            nll_in_loops(word, scores) for word, scores in zip(target[0], logits, strict=True)
-        )
-        assert nll[row] == pytest.approx(by_hand, rel=1e-4)
+        by_word = [nll_in_loops(word, x) for word, x in zip(target[0], logits, strict=True)]
+        assert nll[row] == pytest.approx(sum(by_word), rel=1e-4)
+    monkeypatch.setattr("colloquy.tasks.generation.scoring.WORDS_AT_ONCE", 11)
+    np.testing.assert_allclose(likelihood(generation_model, split), nll, rtol=1e-5)
+
+
+def test_validation_is_by_perplexity_and_compiles_once(generation_dataset, generation_model):
+    split = generation_dataset.splits["dev"]
+    nll = likelihood(generation_model, split)
+    perplexity = np.exp(nll.sum() / split.target.lengths.sum())
     for _ in range(2):
         metrics, score = generation.validate(generation_model, split)
-        assert metrics == {
-            "perplexity": pytest.approx(np.exp(nll.sum() / split.target.lengths.sum()), rel=1e-5)
-        }
+        assert metrics == {"perplexity": pytest.approx(perplexity, rel=1e-5)}
         assert score == pytest.approx(1 / metrics["perplexity"])
     assert nll_model(generation_model).predict_function.experimental_get_tracing_count() == 1
+
+
+def test_training_cuts_pairs_and_the_likelihood_does_not(
+    generation_dataset, generation_model, monkeypatch
+):
+    split = generation_dataset.splits["dev"]
+    nll = likelihood(generation_model, split)
     monkeypatch.setattr("colloquy.tasks.generation.data.MAX_SOURCE", 3)
     monkeypatch.setattr("colloquy.tasks.generation.data.MAX_TARGET", 2)
     inputs, target = generation.collate(split, generation_model.config, [1], 1)
-    # training cuts, the likelihood does not
     assert inputs["source"].shape == (1, 3) and target.shape == (1, 2)
     np.testing.assert_array_equal(likelihood(generation_model, split), nll)
-    monkeypatch.setattr("colloquy.tasks.generation.scoring.WORDS", 11)
-    np.testing.assert_allclose(likelihood(generation_model, split), nll, rtol=1e-5)
 
 
 @pytest.mark.parametrize("rate", (1.0, 5.0))
@@ -144,60 +152,48 @@ def test_word_vectors_of_the_dataset_are_put_into_a_model(generation_dataset, sh
 
 
 def columns_of(answers):
+    """Sources, targets and replies of answers."""
     rows = [line.split("\t") for line in answers]
     return [list(column) for column in zip(*rows, strict=True)]
 
 
-def found_replies(model, split, vocabulary, decoding, rows=slice(None)):
-    ids, _ = reply(model, split.source.take(rows), decoding)
-    return [" ".join(words_of(row[0], vocabulary)) for row in ids]
+def replies_to(model, sources, vocabulary, decoding):
+    ids, _ = reply(model, sources, decoding)
+    return [" ".join(words_of(best, vocabulary)) for best in ids[:, 0]]
 
 
 @pytest.mark.parametrize("reverse", (False, True))
 def test_measure_compares_replies_with_targets(generation_dataset, reverse):
     model = random_seq2seq(generation_dataset, reverse=reverse)
-    train, dev = (
-        split.in_direction_of(model.config) for split in generation_dataset.splits.values()
-    )
-    record = generation.measure(
-        model, generation_dataset, "dev", None, decode="beam=2,max_length=5"
-    )
+    train = generation_dataset.splits["train"].in_direction_of(model.config)
+    dev = generation_dataset.splits["dev"].in_direction_of(model.config)
+    decode = "beam=2,max_length=5"
+    record = generation.measure(model, generation_dataset, "dev", None, decode=decode)
+
     sources, targets, replies = columns_of(record["answers"])
-    without_tabs = [
-        [text.replace("\t", " / ") for text in texts]
-        for texts in (dev.source_texts, dev.target_texts)
-    ]
-    assert [sources, targets] == without_tabs
-    assert replies == found_replies(
-        model, dev, generation_dataset.vocabulary, Decoding(beam=2, max_length=5)
-    )
-    assert len(set(replies)) > 2 and "_EOS_" not in " ".join(replies)
-    nll, words, unseen = likelihood(model, dev), dev.target.lengths, np.arange(2, PAIRS, 3)
-    for found, rows in (
-        (record["metrics"], range(PAIRS)),
+    assert sources == [text.replace("\t", " / ") for text in dev.source_texts]
+    assert targets == [text.replace("\t", " / ") for text in dev.target_texts]
+    decoding = Decoding(beam=2, max_length=5)
+    assert replies == replies_to(model, dev.source, generation_dataset.vocabulary, decoding)
+    assert len(set(replies)) > 2
+
+    nll, words = likelihood(model, dev), dev.target.lengths
+    unseen = np.arange(2, PAIRS, 3)
+    for metrics, rows in (
+        (record["metrics"], np.arange(PAIRS)),
         (record["parts"]["without the pairs of train"], unseen),
     ):
-        expected = generation_metrics(
-            [replies[i] for i in rows], [[dev.target_texts[i]] for i in rows]
-        )
-        mean = sum(nll[i] for i in rows) / sum(words[i] for i in rows)
-        assert found == {"perplexity": pytest.approx(np.exp(mean), rel=1e-4), **expected}
+        references = [[dev.target_texts[i]] for i in rows]
+        expected = generation_metrics([replies[i] for i in rows], references)
+        perplexity = np.exp(nll[rows].sum() / words[rows].sum())
+        assert metrics == {"perplexity": pytest.approx(perplexity, rel=1e-4), **expected}
     distinct = len(set(dev.source_texts))
-    assert record["counts"] == {
-        "pairs": PAIRS,
-        "unseen": 7,
-        "sources": distinct,
-        "words": int(words.sum()),
-    }
+    counts = {"pairs": PAIRS, "unseen": 7, "sources": distinct, "words": int(words.sum())}
+    assert record["counts"] == counts
     assert record["unit"] == "words" and record["search"] == "beam=2, max_length=5"
-    assert record["baselines"] == baselines_of(
-        train.target_texts, dev.source_texts, dev.target_texts
-    )
-    assert (
-        ("human, 2 sources with several targets" in record["baselines"])
-        == (not reverse)
-        == (distinct == 17)
-    )
+    baselines = baselines_of(train.target_texts, dev.source_texts, dev.target_texts)
+    assert record["baselines"] == baselines
+    assert ("human, 2 sources with several targets" in baselines) == (not reverse)
 
 
 @pytest.fixture
@@ -210,78 +206,78 @@ def references(tmp_path):
 def test_replies_are_compared_with_all_references_of_their_source(
     run, references, tmp_path, capsys
 ):
-    given = {"decode": "min_length=3,max_length=7", "scores_out": tmp_path / "replies.txt"}
-    record = evaluate(generation, run.path, "references", data=references, **given)
+    record = evaluate(
+        generation,
+        run.path,
+        "references",
+        data=references,
+        decode="min_length=3,max_length=7",
+        scores_out=tmp_path / "replies.txt",
+    )
     dataset, model = generation.dataset_of(run, references), run.load_model()
     split = dataset.splits["references"]
+    sources = split.source.take(np.array([0, 3, 5]))
     decoding = Decoding(min_length=3, max_length=7)
-    replies = found_replies(model, split, dataset.vocabulary, decoding, np.array([0, 3, 5]))
+    replies = replies_to(model, sources, dataset.vocabulary, decoding)
     groups = [split.target_texts[:3], split.target_texts[3:5], split.target_texts[5:]]
     expected = generation_metrics(replies, groups)
-    assert expected != generation_metrics(replies, [group[:1] for group in groups])
     words = int(split.target.lengths.sum())
     perplexity = np.exp(likelihood(model, split).sum() / words)
     assert record["metrics"] == {"perplexity": pytest.approx(perplexity, rel=1e-4), **expected}
-    assert record["counts"] == {"pairs": 6, "sources": 3, "words": words} and record["parts"] == {}
+    assert record["counts"] == {"pairs": 6, "sources": 3, "words": words}
+    assert record["parts"] == {}
     train = generation.dataset_of(run).splits["train"].target_texts
-    assert record["baselines"] == baselines_of(
-        train, split.source_texts, split.target_texts, several=True
-    )
+    baselines = baselines_of(train, split.source_texts, split.target_texts, several=True)
+    assert record["baselines"] == baselines
+
     lines = (tmp_path / "replies.txt").read_text(encoding="utf-8").splitlines()
     assert columns_of(lines)[2][3:] == [replies[1], replies[1], replies[2]]
     printed = " ".join(capsys.readouterr().out.split())
     assert "6 references of 3 sources; max_length=7, min_length=3" in printed
-    assert "all references of a source at once" in printed
     assert "references" in json.loads((run.path / "metrics.json").read_text())
 
 
 def test_a_run_alone_is_enough(run, references, tmp_path):
-    """Its dataset may be gone; then only people are a baseline. Each run reads the file by its own
-    words.
-    """
+    """Its dataset may be gone. Each run reads the references by its own words."""
     record = {**run.record, "dataset": {**run.dataset, "path": str(tmp_path / "gone")}}
-    model, words = run.load_model(), Vocabulary.load(run.path / "vocabulary.txt").words
+    words = run.vocabulary.words
+    datasets = []
     for name, order in (("a", words), ("b", [*words[:2], *words[:1:-1]])):
-        Run.create(tmp_path / name, record, Vocabulary(order)).save_best(model)
-    splits = [generation.dataset_of(Run.open(tmp_path / name), references).splits for name in "ab"]
-    assert splits[0].keys() == {"references"} and generation.dataset_of(run).splits.keys() == {
-        "train",
-        "dev",
-    }
-    assert splits[0]["references"].target.lists() != splits[1]["references"].target.lists()
+        other = Run.create(tmp_path / name, record, Vocabulary(order))
+        other.save_best(run.load_model())
+        datasets.append(generation.dataset_of(other, references))
+    assert datasets[0].splits.keys() == {"references"}
+    targets = [dataset.splits["references"].target.lists() for dataset in datasets]
+    assert targets[0] != targets[1]
+
     evaluate_all(TASKS, str(tmp_path / "[ab]"), ["references"], data=str(references))
-    metrics = [
-        json.loads((tmp_path / name / "metrics.json").read_text())["references"] for name in "ab"
-    ]
-    assert list(metrics[0]["baselines"]) == ["human, 2 sources with several targets"]
-    assert metrics[0]["metrics"]["perplexity"] != metrics[1]["metrics"]["perplexity"]
+    scores = json.loads((tmp_path / "a" / "metrics.json").read_text())["references"]
+    assert list(scores["baselines"]) == ["human, 2 sources with several targets"]
 
 
 def test_evaluate_measures_writes_and_prints(run, capsys):
     record = evaluate(generation, run.path, "dev", decode="beam=2,max_length=5")
-    assert record["metrics"]["perplexity"] == pytest.approx(
-        min(row["perplexity"] for row in run.history()), rel=1e-4
-    )
+    best = min(row["perplexity"] for row in run.history())
+    assert record["metrics"]["perplexity"] == pytest.approx(best, rel=1e-4)
     printed = " ".join(capsys.readouterr().out.split())
-    assert "21 pairs, 7 of them not in train; beam=2" in printed and "tokenizer words" in printed
-    assert (
-        f"{record['metrics']['BLEU-2']:.4f}" in printed and "without the pairs of train" in printed
-    )
-    found = refusal(evaluate, generation, run.path, "dev", ties="release")
-    assert "which has scores_out, references, decode, reverse_run, reverse_weight" in found
+    assert "21 pairs, 7 of them not in train; beam=2" in printed
+    assert f"{record['metrics']['BLEU-2']:.4f}" in printed
+    assert "without the pairs of train" in printed
+    message = refusal(evaluate, generation, run.path, "dev", ties="release")
+    assert "which has scores_out, references, decode, reverse_run, reverse_weight" in message
 
 
 def test_a_run_that_does_not_say_how_texts_are_read_is_refused(run, references):
     other = Run(run.path, {**run.record, "dataset": {**run.dataset, "text": {"lower": True}}})
-    predict, export = generation.predictor, lambda run: generation.export_archive(run, None, None)
-    for use in (predict, export, lambda run: generation.dataset_of(run, references)):
-        assert f"{run.path}: tokenizer: " in refusal(use, other)
+    message = f"{run.path}: tokenizer: "
+    assert message in refusal(generation.predictor, other)
+    assert message in refusal(generation.export_archive, other, None, None)
+    assert message in refusal(generation.dataset_of, other, references)
 
 
 def test_examples_read_as_people_write():
-    split = SimpleNamespace(
-        source_texts=["我 会 用 筷 子 。\tyes , a little ."], target_texts=["oh !"]
-    )
+    source_texts = ["我 会 用 筷 子 。\tyes , a little ."]
+    split = SimpleNamespace(source_texts=source_texts, target_texts=["oh !"])
     text = TokenizerConfig(tokenizer="mixed", lower=True, turns=2)
     example = generation.example(SimpleNamespace(text=text), split, 0)
     instance = {"turns": ["我会用筷子。", "yes, a little."]}

@@ -3,12 +3,11 @@
 import itertools
 import types
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from exported import WORDS, answers_to_a_client, make_run
-from helpers import ran, refusal, train_small
+from helpers import ran, refusal, to_numpy, train_small
 from reference_recurrent import sigmoid
 
 from colloquy.data.tokenizers import words_of
@@ -50,7 +49,7 @@ REAL = np.array([[text != "" for text in candidates] for _, candidates in RANK])
 
 
 def filled(rows):
-    """Rows of texts as one array of bytes, filled up with "" at the end."""
+    """Rows of texts as one array of bytes, padded with "" at the end."""
     width = max(len(row) for row in rows)
     texts = [[text.encode() for text in row] + [b""] * (width - len(row)) for row in rows]
     return np.array(texts, object)
@@ -72,46 +71,43 @@ def bytes_inputs(word):
     return {"turns": turns, "response": np.array([b"c " + word], object)}
 
 
+SCORED = inputs_of(LINES, "response")
+RANKED = inputs_of(RANK, "candidates")
+SMALL = empty(1, 2, 2)
 TAIL = {name: texts * 7 for name, texts in bytes_inputs(b" d ").items()}
-CALLS = {
-    "score": ("exact", "score", inputs_of(LINES, "response")),
-    "default": ("exact", "serving_default", inputs_of(LINES, "response")),
-    "rank": ("exact", "rank", inputs_of(RANK, "candidates")),
-    "release": ("release", "score", inputs_of(LINES, "response")),
-    "release rank": ("release", "rank", inputs_of(RANK, "candidates")),
+LONG = {name: b"e " * 20_000 + texts for name, texts in TAIL.items()}
+CALLS = {  # model, endpoint, inputs
+    "score": ("exact", "score", SCORED),
+    "default": ("exact", "serving_default", SCORED),
+    "rank": ("exact", "rank", RANKED),
+    "release": ("release", "score", SCORED),
+    "release rank": ("release", "rank", RANKED),
     "not UTF-8": ("exact", "score", bytes_inputs(b"\xffa\xe2")),
     "unknown": ("exact", "score", bytes_inputs(b"unknown")),
-    "long": ("exact", "score", {k: b"e " * 20_000 + v for k, v in TAIL.items()}),
+    "long": ("exact", "score", LONG),
     "its end": ("exact", "score", TAIL),
-    "one axis": (
-        "exact",
-        "rank",
-        {**empty(1, 2, 2), "candidates": empty(1, 2, 2)["candidates"][0]},
-    ),
-    "one axis of turns": (
-        "exact",
-        "score",
-        {**inputs_of(LINES, "response"), "turns": empty(1, 2, 2)["turns"][0]},
-    ),
-    "two axes": (
-        "exact",
-        "score",
-        {"turns": empty(1, 2, 2)["turns"], "response": empty(1, 2, 2)["turns"]},
-    ),
-    "mismatch": ("exact", "rank", {**empty(3, 2, 2), "turns": empty(1, 2, 2)["turns"]}),
+    "one axis": ("exact", "rank", {**SMALL, "candidates": SMALL["candidates"][0]}),
+    "one axis of turns": ("exact", "score", {**SCORED, "turns": SMALL["turns"][0]}),
+    "two axes": ("exact", "score", {"turns": SMALL["turns"], "response": SMALL["turns"]}),
+    "mismatch": ("exact", "rank", {**empty(3, 2, 2), "turns": SMALL["turns"]}),
 }
-EMPTY = itertools.product(("exact", "release"), [(0, 2, 3), (2, 0, 3), (2, 3, 0), (0, 0, 0)])
-CALLS |= {f"{model} {sizes}": (model, "rank", empty(*sizes)) for model, sizes in EMPTY}
+for model_name, sizes in itertools.product(
+    ("exact", "release"), [(0, 2, 3), (2, 0, 3), (2, 3, 0), (0, 0, 0)]
+):
+    CALLS[f"{model_name} {sizes}"] = (model_name, "rank", empty(*sizes))
 
 
 def split_of(lines):
     """The lines as prepare.py and `SelectionDataset` make them."""
     vocabulary = Vocabulary(WORDS)
-    contexts = [
-        [id for turn in turns for id in [*vocabulary.encode(words_of(turn)), EOS_ID]]
-        for turns, _ in lines
-    ]
-    responses = [vocabulary.encode(words_of(response)) for _, response in lines]
+    contexts = []
+    responses = []
+    for turns, response in lines:
+        context = []
+        for turn in turns:
+            context += [*vocabulary.encode(words_of(turn)), EOS_ID]
+        contexts.append(context)
+        responses.append(vocabulary.encode(words_of(response)))
     return SelectionSplit.of(contexts, responses, [1] * len(lines), EOS_ID)
 
 
@@ -154,68 +150,76 @@ def test_score_agrees_with_evaluation_in_float32(served):
 
 def test_release_masks_read_the_full_size(served):
     split = split_of(LINES + RANK_LINES)
-    inputs = split.collate(
-        split.context, np.arange(len(split))[:, None], max_turns=3, max_words=7, cut=False
-    )
+    responses = np.arange(len(split))[:, None]
+    inputs = split.collate(split.context, responses, max_turns=3, max_words=7, cut=False)
     assert inputs["turns"].shape == (len(split), 3, 7)
-    expected = keras.ops.convert_to_numpy(served.release_model(inputs))[:, 0]
-    logits, ranked = served.answers["release"]["logit"], served.answers["release rank"]["logits"]
-    np.testing.assert_allclose(logits, expected[: len(LINES)], rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(
-        ranked[REAL], expected[len(LINES) :].reshape(2, 5)[REAL], rtol=1e-5, atol=1e-5
-    )
+    expected = to_numpy(served.release_model(inputs))[:, 0]
+    scored, ranked = expected[: len(LINES)], expected[len(LINES) :].reshape(2, 5)
+    logits = served.answers["release"]["logit"]
+    np.testing.assert_allclose(logits, scored, rtol=1e-5, atol=1e-5)
+    logits = served.answers["release rank"]["logits"]
+    np.testing.assert_allclose(logits[REAL], ranked[REAL], rtol=1e-5, atol=1e-5)
 
 
 def test_rank_scores_each_candidate_as_evaluation_does_and_tells_missing_ones_apart(served):
-    answer, expected = served.answers["rank"], served.expected[len(LINES) :].reshape(2, 5)
-    assert set(answer) == {"scores", "logits", "order"} and (~REAL).sum() == 3
-    np.testing.assert_allclose(answer["logits"][REAL], expected[REAL], rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(answer["scores"][REAL], sigmoid(expected)[REAL], rtol=1e-4)
-    assert (answer["scores"][~REAL] == NO_SCORE).all() and NO_SCORE == -1
-    assert (answer["logits"][~REAL] == np.finfo(np.float32).min).all()
-    assert answer["order"].dtype == np.int32
-    assert answer["logits"][0, 0] == answer["logits"][0, 3]  # the same text twice
-    np.testing.assert_array_equal(
-        answer["order"], np.argsort(-answer["logits"], axis=1, kind="stable")
-    )
-    assert answer["order"][0, -1] == 1 and answer["order"][1, -2:].tolist() == [0, 3]
+    answer = served.answers["rank"]
+    logits, scores, order = answer["logits"], answer["scores"], answer["order"]
+    expected = served.expected[len(LINES) :].reshape(2, 5)
+    np.testing.assert_allclose(logits[REAL], expected[REAL], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(scores[REAL], sigmoid(expected)[REAL], rtol=1e-4)
+
+    assert (~REAL).sum() == 3
+    assert (scores[~REAL] == NO_SCORE).all() and NO_SCORE == -1
+    assert (logits[~REAL] == np.finfo(np.float32).min).all()
+    assert logits[0, 0] == logits[0, 3]  # the same text twice
+    assert order.dtype == np.int32
+    np.testing.assert_array_equal(order, np.argsort(-logits, axis=1, kind="stable"))
+    assert order[0, -1] == 1 and order[1, -2:].tolist() == [0, 3]
 
 
-def test_the_predictor_and_the_server_answer_as_the_export_does(served):
+def test_the_predictor_answers_as_the_export_does(served):
     predictor = TASKS["selection"].predictor(served.run)
     instances = [{"turns": context, "candidates": candidates} for context, candidates in RANK]
     instances.insert(1, {"turns": ["c"], "candidates": []})
-    found = predictor.predict(instances)
-    assert found[1] == {"scores": [], "logits": [], "order": []}
-    for answer, logits in zip(found[::2], served.expected[len(LINES) :].reshape(2, 5), strict=True):
+    first, nothing, last = predictor.predict(instances)
+    assert nothing == {"scores": [], "logits": [], "order": []}
+    expected = served.expected[len(LINES) :].reshape(2, 5)
+    for answer, logits in zip((first, last), expected, strict=True):
         np.testing.assert_allclose(answer["logits"], logits, rtol=1e-5, atol=1e-5)
         np.testing.assert_allclose(answer["scores"], sigmoid(logits), rtol=1e-4)
-        assert answer["order"] == np.argsort(-np.array(answer["logits"]), kind="stable").tolist()
-    model = open_model("dam", served.run.path.parent / "out" / "exact")
-    instances = [
-        {"turns": ["a b", "c"], "candidates": ["d e", "b"]},
-        {"turns": ["c"], "candidates": ["a", "b", "e d"]},
-    ]
-    # empty texts are no padding
-    instances.append({"turns": ["a", "b", "c", ""], "candidates": ["", "d"]})
-    answers = model.predictor.answers(
-        [model.predictor.valid(instance, "instance") for instance in instances]
-    )
-    # The other instances of a batch pad neither.
-    for answer, expected in zip(answers, predictor.predict(instances), strict=True):
-        assert answer["order"] == expected["order"] and answer.keys() == expected.keys()
-        np.testing.assert_allclose(answer["logits"], expected["logits"], atol=1e-5)
-    nothing = {"turns": [], "candidates": ["a"]}
-    assert "instance: turns: a turn with text is needed" in refusal(
-        model.predictor.valid, nothing, "instance"
-    )
-    asked = {"turns": RANK[0][0], "candidates": ["e d"]}
-    explained = predictor.explain(asked)
-    assert [(shown["rows"], shown["columns"]) for shown in explained.pop("attention")] == [
+        order = np.argsort(-np.array(answer["logits"]), kind="stable").tolist()
+        assert answer["order"] == order
+
+
+def test_the_best_candidate_is_explained(served):
+    predictor = TASKS["selection"].predictor(served.run)
+    instance = {"turns": RANK[0][0], "candidates": ["e d"]}
+    answer = predictor.explain(instance)
+    assert [(shown["rows"], shown["columns"]) for shown in answer.pop("attention")] == [
         (["c"], ["e", "d"]),
         (["d", "e"], ["e", "d"]),  # of the three turns that are read the first is empty
     ]
-    assert [explained] == predictor.predict([asked]) and predictor.predict([]) == []
+    assert predictor.predict([instance]) == [answer] and predictor.predict([]) == []
+
+
+def test_the_server_answers_as_the_export_does(served):
+    predictor = TASKS["selection"].predictor(served.run)
+    instances = [
+        {"turns": ["a b", "c"], "candidates": ["d e", "b"]},
+        {"turns": ["c"], "candidates": ["a", "b", "e d"]},
+        # empty texts are no padding
+        {"turns": ["a", "b", "c", ""], "candidates": ["", "d"]},
+    ]
+    model = open_model("dam", served.run.path.parent / "out" / "exact")
+    valid = [model.predictor.valid(instance, "instance") for instance in instances]
+    # The other instances of a batch pad neither.
+    expected = predictor.predict(instances)
+    for answer, other in zip(model.predictor.answers(valid), expected, strict=True):
+        assert answer["order"] == other["order"] and answer.keys() == other.keys()
+        np.testing.assert_allclose(answer["logits"], other["logits"], atol=1e-5)
+    nothing = {"turns": [], "candidates": ["a"]}
+    message = refusal(model.predictor.valid, nothing, "instance")
+    assert "instance: turns: a turn with text is needed" in message
 
 
 def test_texts_of_any_bytes_and_length_or_none_are_read_and_other_shapes_refused(served):
@@ -241,30 +245,25 @@ def test_texts_of_any_bytes_and_length_or_none_are_read_and_other_shapes_refused
 
 @pytest.mark.slow
 def test_an_exported_model_matches_unknown_words_as_the_run_does(prepared, tmp_path):
-    source, data = prepared.parent / "raw", tmp_path / "data"
-    prepare(
-        "smn",
-        source,
-        data,
-        Settings(dimension=7, word2vec_epochs=1, hashed_words=101, tokenizer="terms"),
-    )
-    settings = {
+    data = tmp_path / "data"
+    settings = Settings(dimension=7, word2vec_epochs=1, hashed_words=101, tokenizer="terms")
+    prepare("smn", prepared.parent / "raw", data, settings)
+    config = {
         "max_turns": "2",
         "lexical.gain": "3",
         "lexical.turns": "4",
         "lexical.stems": "true",
     }
-    run = train_small("selection", data, tmp_path / "run", settings, epochs=1e-6)
+    run = train_small("selection", data, tmp_path / "run", config, epochs=1e-6)
     # four are read, two by the network
     turns = ["try /etc/Xyz.conf", "a", "b", "where is qqqq?", "c", "d"]
-    candidates = ["/etc/xyz.conf", "qqqq", "wwww qqqq", "wwww", ""]
-    [answer] = (
-        TASKS["selection"].predictor(run).predict([{"turns": turns, "candidates": candidates[:4]}])
-    )
-    served = tf.saved_model.load(exporting.export(TASKS["selection"], run, tmp_path / "export"))
-    found = served.rank(turns=tf.constant([turns]), candidates=tf.constant([candidates]))[
-        "logits"
-    ].numpy()[0]
-    np.testing.assert_allclose(found[:4], answer["logits"], atol=1e-5)
+    candidates = ["/etc/xyz.conf", "qqqq", "wwww qqqq", "wwww"]
+    predictor = TASKS["selection"].predictor(run)
+    [answer] = predictor.predict([{"turns": turns, "candidates": candidates}])
+
+    path = exporting.export(TASKS["selection"], run, tmp_path / "export")
+    model = tf.saved_model.load(path)
+    served = model.rank(turns=tf.constant([turns]), candidates=tf.constant([[*candidates, ""]]))
+    np.testing.assert_allclose(served["logits"][0, :4], answer["logits"], atol=1e-5)
     one, other, half, none = answer["logits"]
     assert abs(one - none) < 0.5 < half - none < other - none

@@ -1,6 +1,4 @@
-"""`tasks.selection.predictor` and `chat`: maps against loops from DAM's equations, answers in a
-chat.
-"""
+"""`tasks.selection.predictor` and `chat`: maps by DAM's equations, answers in a chat."""
 
 import io
 import re
@@ -47,71 +45,73 @@ def attend(layer, Q, K):
     return Att, block_in_loops(Q, K, K, block_weights(layer))
 
 
-def expected(model):
-    """`{title: matrix}` of all detailed maps, turn by turn, word by word."""
+def word_vectors(model, words):
     table = np.asarray(model.get_layer("word_embedding").get_weights()[0])
-    found = {}
+    return table[["abcde".index(word) + 1 for word in words]]
+
+
+def expected_maps(model):
+    """`{title: matrix}` of all detailed maps, turn by turn, word by word."""
+    maps = {}
     for t, words in enumerate(TURNS, 1):
-        U, R = (
-            table[["abcde".index(word) + 1 for word in sentence]] for sentence in (words, RESPONSE)
-        )
+        U = word_vectors(model, words)
+        R = word_vectors(model, RESPONSE)
         for level in range(L + 1):
             match = model.get_layer(f"cross_match_{level}")
-            on_response, U_ = attend(match.utterance_attends, U, R)
-            on_turn, R_ = attend(match.response_attends, R, U)
-            found[f"turn {t}: M_self {level}"], found[f"turn {t}: M_cross {level}"] = (
-                U @ R.T,
-                U_ @ R_.T,
-            )
-            found[f"turn {t} on response {level}"], found[f"response on turn {t} {level}"] = (
-                on_response,
-                on_turn,
-            )
+            on_response, attended_U = attend(match.utterance_attends, U, R)
+            on_turn, attended_R = attend(match.response_attends, R, U)
+            maps[f"turn {t}: M_self {level}"] = U @ R.T
+            maps[f"turn {t}: M_cross {level}"] = attended_U @ attended_R.T
+            maps[f"turn {t} on response {level}"] = on_response
+            maps[f"response on turn {t} {level}"] = on_turn
             if level < L:
-                name, layer = (
-                    f"self-attention {level + 1}",
-                    model.get_layer(f"self_attention_{level}"),
-                )
-                found[f"turn {t}: {name}"], U = attend(layer, U, U)
-                found[f"response: {name}"], R = attend(layer, R, R)
-    return found
+                name = f"self-attention {level + 1}"
+                layer = model.get_layer(f"self_attention_{level}")
+                maps[f"turn {t}: {name}"], U = attend(layer, U, U)
+                maps[f"response: {name}"], R = attend(layer, R, R)
+    return maps
 
 
-def test_maps_match_the_equations(model):
-    summary, details = {}, {}
-    for each in Matching(model).maps(IDS, TURNS, RESPONSE, details=True):
-        (details if "group" in each else summary)[each["title"]] = each
-    wanted = expected(model)
-    assert details.keys() == wanted.keys()
-    for title, each in details.items():
-        np.testing.assert_allclose(each["weights"], wanted[title], atol=1e-4, err_msg=title)
-    words = {title: (each["rows"], each["columns"]) for title, each in details.items()}
+def test_detailed_maps_match_the_equations(model):
+    maps = Matching(model).maps(IDS, TURNS, RESPONSE, details=True)
+    details = {shown["title"]: shown for shown in maps if "group" in shown}
+    expected = expected_maps(model)
+    assert details.keys() == expected.keys()
+    for title, shown in details.items():
+        np.testing.assert_allclose(shown["weights"], expected[title], atol=1e-4, err_msg=title)
+
+    words = {title: (shown["rows"], shown["columns"]) for title, shown in details.items()}
     assert words["turn 2: M_cross 1"] == words["turn 2 on response 1"] == (TURNS[1], RESPONSE)
     assert words["response on turn 1 0"] == (RESPONSE, TURNS[0])
     assert words["turn 1: self-attention 2"] == (TURNS[0], TURNS[0])
-    groups = (
+    groups = list(dict.fromkeys(shown["group"] for shown in details.values()))
+    assert groups == [
         "turn 1: matches",
         "turn 2: matches",
         "response: attention",
         "turn 1: attention",
         "turn 2: attention",
-    )
-    assert tuple(dict.fromkeys(each["group"] for each in details.values())) == groups
-    matches = [
-        [wanted[title] for title in wanted if title.startswith(f"turn {t}: M_")] for t in (1, 2)
     ]
-    means = [np.mean(each, axis=0) for each in matches]
+
+
+def test_the_first_maps_are_means_of_the_matches(model):
+    expected = expected_maps(model)
+    means = []
+    for t in (1, 2):
+        matches = [M for title, M in expected.items() if title.startswith(f"turn {t}: M_")]
+        means.append(np.mean(matches, axis=0))
     assert min(mean.min() for mean in means) < 0  # which become 0
-    for each, mean in zip(summary.values(), means, strict=True):
-        np.testing.assert_allclose(
-            each["weights"], np.maximum(mean, 0) / max(m.max() for m in means), atol=1e-4
-        )
-    assert list(summary) == ["turn 1", "turn 2"]
-    # sentences without words have no map
+    largest = max(mean.max() for mean in means)
+    maps = Matching(model).maps(IDS, TURNS, RESPONSE)
+    assert [shown["title"] for shown in maps] == ["turn 1", "turn 2"]
+    for shown, mean in zip(maps, means, strict=True):
+        np.testing.assert_allclose(shown["weights"], np.maximum(mean, 0) / largest, atol=1e-4)
+
+
+def test_sentences_without_words_have_no_map(model):
     ids = {"turns": np.array([[[0] * K, [3, 1, 0, 0, 0]]]), "responses": IDS["responses"]}
-    titles = [
-        each["title"] for each in Matching(model).maps(ids, [[], TURNS[1]], RESPONSE, details=True)
-    ]
+    maps = Matching(model).maps(ids, [[], TURNS[1]], RESPONSE, details=True)
+    titles = [shown["title"] for shown in maps]
     assert titles[0] == "turn 2" and not any("turn 1" in title for title in titles)
     nothing = {**IDS, "responses": np.zeros((1, 1, J), "int32")}
     assert Matching(model).maps(nothing, TURNS, [], details=True) == []
@@ -126,68 +126,60 @@ def test_variants_show_the_matches_that_they_have(variant):
     ids = {**IDS, "responses": np.array([[[5, 2, 2, *J_padding]]])}
     names = {"first": ["M_cross 0", "M_self 0"], "last": [f"M_cross {L}", f"M_self {L}"]}
     maps = Matching(model).maps(ids, TURNS, RESPONSE, details=True)
-    matches = [each for each in maps if ": M_" in each["title"]]
-    assert [each["title"] for each in matches] == [
-        f"turn {t}: {name}" for t in (1, 2) for name in names[variant]
-    ]
-    assert all(np.shape(each["weights"]) == (len(each["rows"]), J) for each in matches)
+    matches = [shown for shown in maps if ": M_" in shown["title"]]
+    titles = [f"turn {t}: {name}" for t in (1, 2) for name in names[variant]]
+    assert [shown["title"] for shown in matches] == titles
+    assert all(np.shape(shown["weights"]) == (len(shown["rows"]), J) for shown in matches)
     if variant == "first":
-        table = np.asarray(model.get_layer("word_embedding").get_weights()[0])
-        np.testing.assert_allclose(
-            matches[3]["weights"], table[[3, 1]] @ table[[5, 2, 2]].T, atol=1e-5
-        )
-    for each in maps:
-        if "attention" in each.get("group", "") and not settings:
-            np.testing.assert_allclose(np.sum(each["weights"], axis=1), 1.0, atol=1e-5)
+        M = word_vectors(model, TURNS[1]) @ word_vectors(model, RESPONSE).T
+        np.testing.assert_allclose(matches[3]["weights"], M, atol=1e-5)
 
 
 def test_the_best_candidate_is_explained_by_its_words(selection_predictor):
     words = selection_predictor.vocabulary.words[2:9]
-    turns, candidate = [" ".join(words[:3]), "", " ".join(words[3:5])], " ".join(words[4:6])
-    maps = selection_predictor.explain({"turns": turns, "candidates": [candidate]})["attention"]
-    assert [(each["title"], each["rows"], each["columns"]) for each in maps] == [
+    turns = [" ".join(words[:3]), "", " ".join(words[3:5])]
+    candidate = " ".join(words[4:6])
+    answer = selection_predictor.explain({"turns": turns, "candidates": [candidate]})
+    maps = answer["attention"]
+    assert [(shown["title"], shown["rows"], shown["columns"]) for shown in maps] == [
         ("turn 1", list(words[:3]), list(words[4:6])),
         ("turn 3", list(words[3:5]), list(words[4:6])),
     ]
     for candidates in (["", candidate], [candidate, ""]):
-        explained = selection_predictor.explain({"turns": turns, "candidates": candidates})
-        assert explained["attention"] == (maps if candidates[explained["order"][0]] else [])
+        answer = selection_predictor.explain({"turns": turns, "candidates": candidates})
+        is_candidate_best = candidates[answer["order"][0]] == candidate
+        assert answer["attention"] == (maps if is_candidate_best else [])
 
 
 def test_a_context_is_encoded_once_for_all_its_candidates(selection_predictor, monkeypatch):
-    calls, predict = [], selection_predictor.model.predict_on_batch
+    calls = []
+    predict = selection_predictor.model.predict_on_batch
 
     def counting(inputs):
         calls.append((inputs["turns"].shape[0], inputs["responses"].shape[:2]))
         return predict(inputs)
 
     words = selection_predictor.vocabulary.words
+    turns = [" ".join(words[5:9])]
     candidates = [" ".join(words[i : i + 1 + i % 7]) for i in range(3, 40)]
-    instance = {"turns": [" ".join(words[5:9])], "candidates": ["hello"] * 31}
     monkeypatch.setattr(selection_predictor.model, "predict_on_batch", counting)
-    selection_predictor.predict([instance])
-    assert calls == [(1, (1, 31))]
-    together = selection_predictor.predict([{**instance, "candidates": candidates}])[0]["logits"]
-    alone = [
-        selection_predictor.predict([{**instance, "candidates": [text]}])[0]["logits"][0]
-        for text in candidates
-    ]
-    np.testing.assert_allclose(together, alone, atol=1e-4)
+    [together] = selection_predictor.predict([{"turns": turns, "candidates": candidates}])
+    assert calls == [(1, (1, 32)), (1, (1, 5))]
+    for candidate, logit in zip(candidates, together["logits"], strict=True):
+        [alone] = selection_predictor.predict([{"turns": turns, "candidates": [candidate]}])
+        assert alone["logits"] == pytest.approx([logit], abs=1e-4)
 
 
 def test_raw_texts_are_split_by_the_tokenizer_of_the_run(trained_selection, selection_predictor):
-    instance = {"turns": ["hello there !"], "candidates": ["what is it , then ?"]}
+    split = {"turns": ["hello there !"], "candidates": ["what is it , then ?"]}
     raw = {"turns": ["Hello there!"], "candidates": ["What is it, then?"]}
     # The tests' data are split at white space.
-    assert selection_predictor.predict([raw]) != selection_predictor.predict([instance])
+    expected = selection_predictor.predict([split])
+    assert selection_predictor.predict([raw]) != expected
     dataset = {**trained_selection.dataset, "text": {"tokenizer": "terms", "lower": True}}
     run = Run(trained_selection.path, {**trained_selection.record, "dataset": dataset})
-    as_written = TASKS["selection"].predictor(run)
-    assert (
-        as_written.predict([raw])
-        == as_written.predict([instance])
-        == selection_predictor.predict([instance])
-    )
+    predictor = TASKS["selection"].predictor(run)
+    assert predictor.predict([raw]) == predictor.predict([split]) == expected
 
 
 # === Chat ===
@@ -203,13 +195,13 @@ def chat(selection_predictor, selection_index):
 def test_the_chat_says_the_best_answer_and_remembers_it(chat, selection_predictor, selection_index):
     index = RetrievalIndex(selection_index, selection_predictor.vocabulary)
     assert chat.reply("  ") == [] and chat.said == []
-    [said] = chat.reply(QUESTION)
-    assert said == answers_of(selection_predictor, index, [QUESTION])[0].text
-    assert chat.said == [QUESTION, said]
-    [then] = chat.reply("and the market ?")
-    assert (
-        then == answers_of(selection_predictor, index, [QUESTION, said, "and the market ?"])[0].text
-    )
+    [first] = chat.reply(QUESTION)
+    assert first == answers_of(selection_predictor, index, [QUESTION])[0].text
+    assert chat.said == [QUESTION, first]
+    [second] = chat.reply("and the market ?")
+    turns = [QUESTION, first, "and the market ?"]
+    assert second == answers_of(selection_predictor, index, turns)[0].text
+
     chat.reset()
     assert chat.said == [] and chat.more() == "Say something first."
     assert chat.reply("zork zork") == ["[The index has no response with these words.]"]
@@ -220,17 +212,15 @@ def test_more_shows_scores_and_sources(chat):
     chat.reply(QUESTION)
     lines = chat.more("3").split("\n")
     assert len(lines) == 6
-    for place, (line, source) in enumerate(zip(lines[::2], lines[1::2], strict=True)):
-        answer = chat.found[place]
-        assert line == f"{place + 1:3}  {answer.total:6.2f}  {answer.text}"
+    for number, answer in enumerate(chat.found[:3], 1):
+        line, source = lines[2 * number - 2 : 2 * number]
+        assert line == f"{number:3}  {answer.total:6.2f}  {answer.text}"
         assert source.strip().startswith("said to: ") and answer.context[-1] in source
-        assert all(f"{search} {n}" in source for search, n in answer.ranks.items())
+        assert all(f"{search} {rank}" in source for search, rank in answer.ranks.items())
     assert len(chat.more().split("\n")) == 10
-    assert (
-        chat.more("x")
-        == chat.more("0").replace("0", "x")
-        == "/more expects how many answers to show. Received: x"
-    )
+    for wrong in ("x", "0"):
+        expected = f"/more expects how many answers to show. Received: {wrong}"
+        assert chat.more(wrong) == expected
 
 
 def test_explain_shows_the_best_match_of_each_word(chat):
@@ -245,15 +235,11 @@ def test_own_answers_are_ranked(selection_predictor, tmp_path):
     file.write_text("yes\n\n\u3000\n  no thank you\nthe town is old\n", encoding="utf-8")
     chat = SelectionChat(selection_predictor, candidates=file)
     [said] = chat.reply(QUESTION)
-    best = ranked(
-        selection_predictor,
-        [QUESTION],
-        [Hit(text) for text in ("yes", "no thank you", "the town is old")],
-    )
+    hits = [Hit("yes"), Hit("no thank you"), Hit("the town is old")]
+    best = ranked(selection_predictor, [QUESTION], hits)
     assert said == best[0].text
-    assert chat.more().split("\n") == [
-        f"{i:3}  {a.total:6.2f}  {a.text}" for i, a in enumerate(best, 1)
-    ]
+    lines = [f"{i:3}  {answer.total:6.2f}  {answer.text}" for i, answer in enumerate(best, 1)]
+    assert chat.more().split("\n") == lines
 
 
 @pytest.mark.parametrize(
@@ -263,8 +249,8 @@ def test_a_file_without_answers_is_refused(selection_predictor, tmp_path, conten
     file = tmp_path / "answers.txt"
     if content is not None:
         file.write_bytes(content)
-    found = refusal(SelectionChat, selection_predictor, None, file)
-    assert re.search(rf"answers.txt.*: expected .*{message}", found)
+    error = refusal(SelectionChat, selection_predictor, None, file)
+    assert re.search(rf"answers.txt.*: expected .*{message}", error)
 
 
 def test_script_answers_from_an_index(trained_selection, selection_index, monkeypatch):

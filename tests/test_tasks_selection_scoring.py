@@ -1,6 +1,4 @@
-"""`tasks.selection.split`, `scoring` and `task`: batches and losses against loops, baselines,
-groups.
-"""
+"""`tasks.selection.split`, `scoring` and `task`: batches, losses, baselines, groups."""
 
 import re
 import shutil
@@ -9,8 +7,7 @@ import types
 import numpy as np
 import pytest
 from dam_models import batch_of
-from helpers import randomised, refusal, train_small
-from keras import ops
+from helpers import randomised, refusal, to_numpy, train_small
 
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.models.dam import DAM, DAMConfig
@@ -217,16 +214,13 @@ def test_an_epoch_has_every_example_once_and_any_batch_of_it_alone(monkeypatch, 
 
 
 def test_losses_are_those_of_the_definitions():
-    labels, logits = np.array([[1.0, 0.0, 0.0]], "float32"), np.array([[0.5, -2.0, 3.0]], "float32")
+    labels = np.array([[1.0, 0.0, 0.0]], "float32")
+    logits = np.array([[0.5, -2.0, 3.0]], "float32")
     g = 1 / (1 + np.exp(-logits))
     pointwise = -np.log(np.where(labels == 1, g, 1 - g)).mean(axis=1)
-    np.testing.assert_allclose(
-        ops.convert_to_numpy(pointwise_loss(labels, logits)), pointwise, rtol=1e-5
-    )
+    np.testing.assert_allclose(to_numpy(pointwise_loss(labels, logits)), pointwise, rtol=1e-5)
     softmax = -np.log(np.exp(0.5) / np.exp(logits).sum())
-    np.testing.assert_allclose(
-        ops.convert_to_numpy(softmax_loss(labels, logits)), [softmax], rtol=1e-5
-    )
+    np.testing.assert_allclose(to_numpy(softmax_loss(labels, logits)), [softmax], rtol=1e-5)
     assert float(pointwise_loss(labels * 0, logits * 0 + 50, clip=10.0)[0]) == 10.0
 
 
@@ -239,39 +233,49 @@ def test_score_gives_every_line_what_it_gets_alone(sizes=(1, 3, 25, 2)):
     assert scores.shape == (sum(sizes),) and np.ptp(scores) > 0.1
     for line in range(len(scores)):
         alone = model(split.collate(split.context[[line]], np.array([[line]]), 3, 4))
-        np.testing.assert_allclose(scores[line], ops.convert_to_numpy(alone)[0, 0], rtol=1e-5)
+        np.testing.assert_allclose(scores[line], to_numpy(alone)[0, 0], rtol=1e-5)
 
 
-@pytest.mark.parametrize("masking, rows", [("exact", 12), ("release", 8)])
+@pytest.mark.parametrize("masking, rows, candidates", [("exact", 12, 5), ("release", 8, 10)])
 @pytest.mark.parametrize("pairs", [1, 8, 80])
-def test_ranking_batches_hold_each_line_once_and_like_lengths_together(masking, rows, pairs):
-    sizes = (10, 1, 3, 25, 2, 10)
-    contexts = [[10 + i, EOS] * (1 + i) for i, size in enumerate(sizes) for _ in range(size)]
+def test_ranking_batches_hold_each_line_once_and_like_lengths_together(
+    masking, rows, candidates, pairs
+):
+    contexts = []
+    for turns, lines in enumerate((10, 1, 3, 25, 2, 10), 1):
+        contexts += [[10 + turns, EOS] * turns] * lines
     lengths = np.random.default_rng(0).integers(1, 40, len(contexts))
-    split = SelectionSplit.of(contexts, [[7] * n for n in lengths], [1] * len(contexts), EOS)
+    responses = [[7] * length for length in lengths]
+    split = SelectionSplit.of(contexts, responses, [1] * len(contexts), EOS)
     config = types.SimpleNamespace(max_turns=6, max_words=30, masking=masking)
-    batches, most = ranking_batches(split, config, pairs), 5 if masking == "exact" else 10
-    found, largest = [], []
-    for chosen, lines in batches:
-        assert 0 < len(chosen) == len(lines) <= max(1, pairs // most) and lines.shape[1] == most
-        for context, row in zip(chosen, lines, strict=True):
+
+    scored = []
+    padded_sizes = []
+    for numbers, lines in ranking_batches(split, config, pairs):
+        assert 0 < len(numbers) == len(lines) <= max(1, pairs // candidates)
+        assert lines.shape[1] == candidates
+        for context, row in zip(numbers, lines, strict=True):
             row = row[row >= 0]
-            assert (split.context[row] == context).all() and (np.diff(lengths[row]) >= 0).all()
-            found.append(row.tolist())
-            largest.append(
-                (-(-split.context_turns[context] // 3), -(-min(lengths[row[-1]], 30) // 6))
-            )
-    assert (
-        sorted(line for row in found for line in row) == list(range(len(contexts)))
-        and len(found) == rows
-    )
-    assert largest == sorted(largest)  # few turns first, then short responses
-    assert ranking_batches(SelectionSplit.of([], [], [], EOS), config) == []
+            assert (split.context[row] == context).all()
+            assert (np.diff(lengths[row]) >= 0).all()
+            scored.append(row.tolist())
+            longest = min(lengths[row[-1]], 30)
+            padded_sizes.append((-(-split.context_turns[context] // 3), -(-longest // 6)))
+    assert sorted(line for row in scored for line in row) == list(range(len(contexts)))
+    assert len(scored) == rows
+    assert padded_sizes == sorted(padded_sizes)  # few turns first, then short responses
+
+
+def test_no_lines_have_no_batches():
+    assert ranking_batches(SelectionSplit.of([], [], [], EOS), SIZES) == []
 
 
 def test_baselines_know_overlap_from_chance():
-    contexts = [[10 + i, 50, EOS] for i in range(30) for _ in range(2)]
-    responses = [[10 + i, 60] if right else [40, 60] for i in range(30) for right in (1, 0)]
+    contexts = []
+    responses = []
+    for i in range(30):
+        contexts += [[10 + i, 50, EOS]] * 2
+        responses += [[10 + i, 60], [40, 60]]
     split = SelectionSplit.of(contexts, responses, [1, 0] * 30, EOS)
     dataset = types.SimpleNamespace(splits={"train": split, "dev": split}, eos_id=EOS, unk_id=2)
     baselines = baseline_scores(dataset, "dev")
@@ -283,60 +287,62 @@ def test_baselines_know_overlap_from_chance():
 
 @pytest.fixture
 def grouped():
-    """Contexts with turns of these numbers of words, three lines each; the second has no
-    positive.
-    """
-    words = [[3], [2, 7], [1, 6], [4] * 12, [60, 5, 51]]
-    contexts = [
-        [id for words in turns for id in (*[5] * words, EOS)] for turns in words for _ in range(3)
-    ]
-    return SelectionSplit.of(contexts, [[5, 6]] * 15, [1, 0, 0, 0, 0, 0, *[1, 0, 0] * 3], EOS)
+    """Contexts with these numbers of words, three lines each; the second has no positive."""
+    contexts = []
+    for lengths in [[3], [2, 7], [1, 6], [4] * 12, [60, 5, 51]]:
+        context = []
+        for length in lengths:
+            context += [*[5] * length, EOS]
+        contexts += [context] * 3
+    labels = [1, 0, 0, 0, 0, 0, *[1, 0, 0] * 3]
+    return SelectionSplit.of(contexts, [[5, 6]] * 15, labels, EOS)
 
 
 @pytest.mark.parametrize(
-    ("name", "scores"),
+    ("name", "expected"),
     [
         ("turns", [("1", 1, 1.0), ("2", 1, 0.0), ("3", 1, 1.0), ("10+", 1, 1.0)]),
         ("last_turn", [("0-5", 2, 1.0), ("6-10", 1, 0.0), ("51+", 1, 1.0)]),
         ("words", [("0-5", 3, 2 / 3), ("31-50", 1, 1.0)]),
     ],
 )
-def test_groups_of_contexts_are_scored_by_themselves(grouped, name, scores, monkeypatch):
-    given = np.zeros(15, "float32")
-    given[[0, 7, 9, 12]] = 1.0  # contexts 1, 4 and 5 are ranked right, 3 is not
-    found = metrics_by_group(grouped, given, name)
-    assert [(each["group"], each["examples"], each["metrics"]["R10@1"]) for each in found] == scores
-    given[3] = np.nan
-    monkeypatch.setattr(scoring, "score", lambda *_: given)
-    dataset, model = (
-        types.SimpleNamespace(path="data", splits={"dev": grouped}),
-        types.SimpleNamespace(config=None),
-    )
-    found = refusal(TASKS["selection"].metrics_by_group, model, dataset, "dev", [name])
-    assert re.search("data, dev: scores: .* Received: nan", found)
+def test_groups_of_contexts_are_scored_by_themselves(grouped, name, expected):
+    scores = np.zeros(15, "float32")
+    scores[[0, 7, 9, 12]] = 1.0  # contexts 1, 4 and 5 are ranked right, 3 is not
+    rows = []
+    for row in metrics_by_group(grouped, scores, name):
+        rows.append((row["group"], row["examples"], row["metrics"]["R10@1"]))
+    assert rows == expected
     grouped.label[:] = 0  # no group has both labels
-    assert metrics_by_group(grouped, given * 0, name) == []
+    assert metrics_by_group(grouped, scores, name) == []
+
+
+def test_scores_that_are_no_numbers_are_refused(grouped, monkeypatch):
+    monkeypatch.setattr(scoring, "score", lambda *_: np.full(15, np.nan, "float32"))
+    dataset = types.SimpleNamespace(path="data", splits={"dev": grouped})
+    model = types.SimpleNamespace(config=None)
+    message = refusal(TASKS["selection"].metrics_by_group, model, dataset, "dev", ["turns"])
+    assert re.search("data, dev: scores: .* Received: nan", message)
 
 
 def test_examples_are_evenly_spaced_and_name_the_correct_candidates():
     """Five contexts with two candidates each: `a b` and the context's number in words."""
-    contexts = [[3, 1], [4, 2, 1, 5, 1], [6, 1], [7, 1, 7, 1], [3, 4, 1]]
-    responses, labels = (
-        [ids for n in range(5) for ids in ([3, 4], [3 + n])],
-        [1, 0, 1, 1, 0, 0, 1, 0, 1, 0],
-    )
-    split = SelectionSplit.of(
-        [context for context in contexts for _ in range(2)], responses, labels, EOS
-    )
+    contexts = []
+    responses = []
+    for number, context in enumerate([[3, 1], [4, 2, 1, 5, 1], [6, 1], [7, 1, 7, 1], [3, 4, 1]]):
+        contexts += [context] * 2
+        responses += [[3, 4], [3 + number]]
+    labels = [1, 0, 1, 1, 0, 0, 1, 0, 1, 0]
     dataset = types.SimpleNamespace(
-        vocabulary=Vocabulary(("_EOS_", "_UNK_", *"abcde")), splits={"dev": split}
+        vocabulary=Vocabulary(("_EOS_", "_UNK_", *"abcde")),
+        splits={"dev": SelectionSplit.of(contexts, responses, labels, EOS)},
     )
-    found = TASKS["selection"].examples(dataset, 4)
-    assert [example["title"] for example in found] == [
-        f"dev, context {number}" for number in (1, 2, 3, 5)
-    ]
-    assert found[1]["instance"] == {"turns": ["b _UNK_", "c"], "candidates": ["a b", "b"]}
-    assert [example["expected"] for example in found] == [["a b"], ["a b", "b"], [], ["a b"]]
+    examples = TASKS["selection"].examples(dataset, 4)
+    titles = [f"dev, context {number}" for number in (1, 2, 3, 5)]
+    assert [example["title"] for example in examples] == titles
+    assert examples[1]["instance"] == {"turns": ["b _UNK_", "c"], "candidates": ["a b", "b"]}
+    expected = [["a b"], ["a b", "b"], [], ["a b"]]
+    assert [example["expected"] for example in examples] == expected
     assert len(TASKS["selection"].examples(dataset, 7)) == 5
     dataset.vocabulary = None
     assert TASKS["selection"].examples(dataset, 3) == []

@@ -1,5 +1,4 @@
-"""Response generation: pairs of source and target, read from prepared files, and their batches as
-NumPy arrays.
+"""Pairs of source and target, read from prepared files, and their batches as NumPy arrays.
 
 Letters: B pairs   S source words   T target words
 """
@@ -20,8 +19,10 @@ from colloquy.data.tokenizers import TOKENIZERS, words_of
 from colloquy.data.vocabulary import EOS_ID, PADDING_ID, Vocabulary
 
 PAIRS = "pairs.pkl"
+# Splits that a dataset must have.
 SPLITS = ("train", "dev")
-MAX_SOURCE, MAX_TARGET = 60, 50  # ids that a model reads and writes
+# Most ids that a model reads and writes.
+MAX_SOURCE, MAX_TARGET = 60, 50
 References = Annotated[dict[str, Annotated[list[str], Field(min_length=1)]], Field(min_length=1)]
 """A file of references: source -> correct replies."""
 
@@ -43,29 +44,33 @@ class TokenizerConfig(Config):
         return TOKENIZERS[self.tokenizer].detokenize(words)
 
 
-def read_tokenizer_config(found, file):
-    """Reads `TokenizerConfig` from the JSON object of settings in a file; a wrong or missing one is a
-    `UserError`.
+def read_tokenizer_config(settings, file):
+    """Reads a `TokenizerConfig` from the JSON object of settings in a file.
+
+    A wrong or missing one is a `UserError`.
     """
-    found = found if isinstance(found, dict) else {}
-    return make_config(
-        TokenizerConfig,
-        {name: found.get(name) for name in TokenizerConfig.model_fields},
-        f"{file}: ",
-    )
+    if not isinstance(settings, dict):
+        settings = {}
+    fields = {name: settings.get(name) for name in TokenizerConfig.model_fields}
+    return make_config(TokenizerConfig, fields, f"{file}: ")
 
 
 @dataclasses.dataclass(frozen=True)
 class GenerationSplit:
     """The pairs of a split."""
 
-    source: Sequences  # word ids of the turns before, `_EOS_` after each
-    target: Sequences  # word ids of the replies, `_EOS_` at the end
-    bos: int  # the id before the first word of a target: the one after those of the vocabulary
-    source_texts: list[str] = ()  # words separated by spaces, turns by tabs
+    # Word ids of the turns before, `_EOS_` after each.
+    source: Sequences
+    # Word ids of the replies, `_EOS_` at the end.
+    target: Sequences
+    # The id before the first word of a target: the one after those of the vocabulary.
+    bos: int
+    # Words separated by spaces, turns by tabs.
+    source_texts: list[str] = ()
     target_texts: list[str] = ()
-    seen: np.ndarray | None = None  # True where the pair is in train too, bool `(pairs,)`
-    # compare a reply with all targets of its source at once, not with each by itself
+    # True where the pair is in train too, bool `(pairs,)`.
+    seen: np.ndarray | None = None
+    # A reply is compared with all targets of its source at once, not with each by itself.
     several: bool = False
 
     def __len__(self):
@@ -77,20 +82,32 @@ class GenerationSplit:
         return np.stack([self.target.lengths, self.source.lengths], axis=1)
 
     def in_direction_of(self, config):
-        """The split as a model with this config reads it: a reverse model reads targets and writes
-        sources.
+        """The split as a model with this config reads it.
+
+        A reverse model reads targets and writes sources.
         """
         if not config.reverse:
             return self
-        sides = self.target, self.source, self.bos, self.target_texts, self.source_texts
-        return GenerationSplit(*sides, self.seen, self.several)
+        return dataclasses.replace(
+            self,
+            source=self.target,
+            target=self.source,
+            source_texts=self.target_texts,
+            target_texts=self.source_texts,
+        )
 
     def collate(self, rows, multiple=1, max_source=None, max_target=None):
-        """Makes a batch of pairs for teacher forcing; `S` and `T` are rounded up to `multiple`.
+        """Makes a batch of pairs for teacher forcing.
 
-        Returns `({"source": (B, S), "target_in": (B, T)}, target (B, T))`, int32, padded with 0 on
-        the right. `target_in` is `target` moved right by one, after `bos`. The last `max_source`
-        ids of a source and the first `max_target` of a target are kept; `None`: all.
+        Args:
+            rows: Numbers of pairs, int `(B,)`.
+            multiple: `S` and `T` are multiples of it.
+            max_source: Keep the last `max_source` ids of a source; `None`: all.
+            max_target: Keep the first `max_target` ids of a target; `None`: all.
+
+        Returns:
+            `({"source": (B, S), "target_in": (B, T)}, target (B, T))`, int32, padded with 0 on the
+            right. `target_in` is `target` moved right by one, after `bos`.
 
         >>> source, target = Sequences.of([[5, 6, 1]]), Sequences.of([[7, 8, 1]])
         >>> split = GenerationSplit(source, target, bos=9)
@@ -100,13 +117,11 @@ class GenerationSplit:
         """
         S = self.source.width(rows, max_source, multiple)
         T = self.target.width(rows, max_target, multiple)
-        source = self.source.padded(rows, S, max_source, keep="last")
-        target = self.target.padded(rows, T, max_target, keep="first")
-        before = np.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=self.bos)
-        return {
-            "source": source,
-            "target_in": np.where(target == PADDING_ID, PADDING_ID, before),
-        }, target
+        source_BS = self.source.padded(rows, S, max_source, keep="last")
+        target_BT = self.target.padded(rows, T, max_target, keep="first")
+        before_BT = np.pad(target_BT[:, :-1], ((0, 0), (1, 0)), constant_values=self.bos)
+        target_in_BT = np.where(target_BT == PADDING_ID, PADDING_ID, before_BT)
+        return {"source": source_BS, "target_in": target_in_BT}, target_BT
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,7 +129,8 @@ class GenerationDataset(prepared.Dataset):
     """A prepared dataset: `splits` of `GenerationSplit`."""
 
     vocabulary: Vocabulary
-    vectors: np.ndarray | None  # word vectors, float32 `(vocabulary size + 1, D)`; row 0 is padding
+    # Word vectors, float32 `(vocabulary size + 1, D)`; row 0 is padding.
+    vectors: np.ndarray | None
     text: TokenizerConfig
 
     def metadata(self):
@@ -128,68 +144,84 @@ def load_dataset(path):
     text = read_tokenizer_config(metadata.get("settings"), path / prepared.METADATA)
     vocabulary = prepared.read_vocabulary(path / prepared.VOCABULARY)
     pairs = pickles.load(path / PAIRS)
+    splits = {}
     with prepared.checked(path / PAIRS):
-        splits = {name: _split(pairs[name], vocabulary) for name in SPLITS}
-    file = path / prepared.VECTORS
-    vectors = prepared.read_embedding(file, vocabulary) if file.exists() else None
+        for name in (*SPLITS, *sorted(set(pairs) - set(SPLITS))):
+            splits[name] = _split(pairs[name], vocabulary)
+    vectors = None
+    vectors_file = path / prepared.VECTORS
+    if vectors_file.exists():
+        vectors = prepared.read_embedding(vectors_file, vocabulary)
     return GenerationDataset(path, metadata["name"], splits, vocabulary, vectors, text)
 
 
 def encode_pairs(utterances, pairs, vocabulary):
-    """Encodes pairs of utterances, lists of words, as prepared files have them, without `seen`.
+    """Encodes pairs of utterances as prepared files have them, without `seen`.
 
-    Of a pair `(start, stop)` utterance `stop - 1` is the target, those from `start` to it the
-    source.
+    Args:
+        utterances: Lists of words.
+        pairs: `(start, stop)`: utterance `stop - 1` is the target, those before it the source.
+        vocabulary: `data.vocabulary.Vocabulary`.
     """
-    ids = [[*vocabulary.encode(words), EOS_ID] for words in utterances]
-    joined = [" ".join(words) for words in utterances]
-    return {
-        "source": [[id for turn in ids[start : stop - 1] for id in turn] for start, stop in pairs],
-        "target": [ids[stop - 1] for _, stop in pairs],
-        "source_text": ["\t".join(joined[start : stop - 1]) for start, stop in pairs],
-        "target_text": [joined[stop - 1] for _, stop in pairs],
-    }
+    ids_of_utterances = [[*vocabulary.encode(words), EOS_ID] for words in utterances]
+    texts = [" ".join(words) for words in utterances]
+    encoded = {"source": [], "target": [], "source_text": [], "target_text": []}
+    for start, stop in pairs:
+        target = stop - 1
+        source_ids = [id for ids in ids_of_utterances[start:target] for id in ids]
+        encoded["source"].append(source_ids)
+        encoded["target"].append(ids_of_utterances[target])
+        encoded["source_text"].append("\t".join(texts[start:target]))
+        encoded["target_text"].append(texts[target])
+    return encoded
 
 
 def _split(pairs, vocabulary):
-    source, target = Sequences.of(pairs["source"]), Sequences.of(pairs["target"])
-    columns = (
-        prepared.texts(pairs["source_text"]),
-        prepared.texts(pairs["target_text"]),
-        pairs["seen"],
-    )
-    if set(map(type, pairs["seen"])) - {bool}:
+    """Checks the pairs of a split and makes a `GenerationSplit` of them."""
+    source = Sequences.of(pairs["source"])
+    target = Sequences.of(pairs["target"])
+    source_texts = prepared.texts(pairs["source_text"])
+    target_texts = prepared.texts(pairs["target_text"])
+    seen = pairs["seen"]
+    if any(type(value) is not bool for value in seen):
         raise TypeError("seen must be True or False")
+    lengths = {len(column) for column in (source, target, source_texts, target_texts, seen)}
+    if len(lengths) > 1:
+        raise ValueError("source, target, their texts and seen must be of one length")
     for sequences in (source, target):
-        if set(map(len, columns)) != {len(sequences)}:
-            raise ValueError("source, target, their texts and seen must be of one length")
-        if len(sequences.ids) and not 0 < sequences.ids.min() <= sequences.ids.max() <= len(
-            vocabulary
-        ):
-            raise ValueError(f"ids must be from 1 to {len(vocabulary)}")
-        if (
-            not sequences.lengths.all()
-            or (sequences.ids[sequences.starts + sequences.lengths - 1] != EOS_ID).any()
-        ):
-            raise ValueError(f"sources and targets must end with {EOS_ID}")
+        _check_ids(sequences, vocabulary)
     return GenerationSplit(
-        source, target, len(vocabulary) + 1, *columns[:2], np.array(pairs["seen"], bool)
+        source=source,
+        target=target,
+        bos=len(vocabulary) + 1,
+        source_texts=source_texts,
+        target_texts=target_texts,
+        seen=np.array(seen, bool),
     )
+
+
+def _check_ids(sequences, vocabulary):
+    """Raises a `ValueError` unless all ids are known and `_EOS_` ends each list."""
+    ids = sequences.ids
+    if len(ids) and not 0 < ids.min() <= ids.max() <= len(vocabulary):
+        raise ValueError(f"ids must be from 1 to {len(vocabulary)}")
+    last = sequences.starts + sequences.lengths - 1
+    if not sequences.lengths.all() or (ids[last] != EOS_ID).any():
+        raise ValueError(f"sources and targets must end with {EOS_ID}")
 
 
 def read_references(path, vocabulary, text):
-    """Reads sources with several references each.
+    """Reads sources with several references each; each reference is a pair.
 
         {"how are you ?": ["fine , thanks", "not so well"], "hello\\tgood morning": ["fine"]}
 
-    The turns of a source are separated by tabs. Each reference is a pair; the split has `several`
-    set.
+    The turns of a source are separated by tabs. The split has `several` set.
     """
-    found, utterances, pairs = read_json(path, References), [], []
-    for source, references in found.items():
-        turns, targets = (
-            [text.words(each) for each in said] for said in (source.split("\t"), references)
-        )
+    utterances = []
+    pairs = []
+    for source, references in read_json(path, References).items():
+        turns = [text.words(turn) for turn in source.split("\t")]
+        targets = [text.words(reference) for reference in references]
         if not all([*turns, *targets]):
             raise UserError(f"{path}: expected texts with words for the source {source[:60]!r}")
         for target in targets:
@@ -197,6 +229,5 @@ def read_references(path, vocabulary, text):
             utterances += [*turns[-text.turns :], target]
             pairs.append((start, len(utterances)))
     encoded = encode_pairs(utterances, pairs, vocabulary)
-    return dataclasses.replace(
-        _split({**encoded, "seen": [False] * len(pairs)}, vocabulary), several=True
-    )
+    split = _split({**encoded, "seen": [False] * len(pairs)}, vocabulary)
+    return dataclasses.replace(split, several=True)

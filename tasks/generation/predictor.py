@@ -1,8 +1,9 @@
 """A generation model that answers plain text."""
 
+import collections
 import functools
 import threading
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import keras
 import numpy as np
@@ -19,10 +20,14 @@ from colloquy.models.decoding import Decoding, write
 from colloquy.tasks.generation import search
 from colloquy.tasks.generation.data import MAX_SOURCE, read_tokenizer_config
 
-STEP = 600  # source words that attention reads in the time that the rest of a step takes
-CHOICE = 10  # replies that a reverse model has to choose from
-BEAMS, LONGEST = (1, 2, 3, 4, 5, 10, 20), 100
-"""Beams that an instance may ask for, each compiled separately, and the most words of a reply."""
+# Source words that attention reads in the time that the rest of a step takes.
+STEP = 600
+# Replies that a reverse model chooses from.
+CHOICE = 10
+# Beams that an instance may ask for, each compiled separately.
+BEAMS = (1, 2, 3, 4, 5, 10, 20)
+# Most words of a reply.
+LONGEST = 100
 
 
 class Reply(Config):
@@ -30,9 +35,7 @@ class Reply(Config):
 
     text: str
     score: float
-    """The number that the search ranks by, see `models.decoding.decode`; with a reverse model see
-    `rerank`.
-    """
+    """What the search ranks by: see `models.decoding.decode`, with a reverse model `rerank`."""
 
 
 class GenerationPredictor(Predictor):
@@ -42,13 +45,9 @@ class GenerationPredictor(Predictor):
         """A conversation."""
 
         turns: Annotated[list[str], Field(min_length=1)]
-        """The conversation, the oldest turn first. The model reads the last ones, as many as in its
-        training.
-        """
+        """The conversation, the oldest turn first; the model reads the last ones."""
         decode: Annotated[str, Field(max_length=200)] = ""
-        """Search for replies, for example `beam=5,length_penalty=1`; empty: the predictor's own
-        way.
-        """
+        """Search for replies, as `beam=5,length_penalty=1`; empty: the predictor's own way."""
 
     class Answer(Config):
         """The reply."""
@@ -59,72 +58,85 @@ class GenerationPredictor(Predictor):
         """`decoding.beam` replies, the best first."""
 
     def __init__(self, run):
-        self.vocabulary, self.model = run.vocabulary, run.load_model()
+        self.vocabulary = run.vocabulary
+        self.model = run.load_model()
         choose_xla(self.model, "auto")
         check_fields(self.model.config, {"vocabulary_size": len(self.vocabulary)}, run.path)
         self.text = read_tokenizer_config(run.dataset.get("text"), run.path)
-        self.decoding = Decoding()  # search for replies where an instance names none
-        self.reverse, self.reverse_weight = None, 0.5
-        self._rng, self._drawing = np.random.default_rng(1), threading.Lock()
+        # Search for replies where an instance names none.
+        self.decoding = Decoding()
+        self.reverse = None
+        self.reverse_weight = 0.5
+        self._rng = np.random.default_rng(1)
+        self._rng_lock = threading.Lock()
         self._decoder_of = functools.cache(functools.partial(search.decoder_of, self.model))
 
     def rerank_by(self, reverse_run, weight=0.5):
-        """Lets a reverse model, by its run directory, choose among the replies found, by default
-        those of a beam.
+        """Lets a reverse model choose among the replies found, by default those of a beam.
 
-        See `tasks.generation.search.rerank`. A `UserError` if it is no reverse model of the same
-        words.
+        See `tasks.generation.search.rerank`.
+
+        Args:
+            reverse_run: Its run directory.
+            weight: Weight of its scores.
+
+        Raises:
+            UserError: It is no reverse model of the same words.
         """
-        self.reverse, self.reverse_weight = (
-            search.load_reverse(reverse_run, self.vocabulary),
-            weight,
-        )
+        self.reverse = search.load_reverse(reverse_run, self.vocabulary)
+        self.reverse_weight = weight
         self.decoding = Decoding(beam=CHOICE)
 
     def check(self, instance):
-        if not any(map(self.text.words, instance.turns)):
+        if not any(self.text.words(turn) for turn in instance.turns):
             raise UserError(f"turns: expected a turn with words. Received: {instance.turns!s:.60}")
         decoding = search.parse_decoding(instance.decode, "decode")
         if decoding.beam not in BEAMS:
-            raise UserError(
-                f"decode: beam may be {', '.join(map(str, BEAMS))}. Received: {decoding.beam}"
-            )
+            beams = ", ".join(str(beam) for beam in BEAMS)
+            raise UserError(f"decode: beam may be {beams}. Received: {decoding.beam}")
         if decoding.max_length > LONGEST:
             raise UserError(
                 f"decode: max_length may be {LONGEST} at most. Received: {decoding.max_length}"
             )
 
     def answer(self, instances):
-        asked = [(self.source(each.turns)[1], self._decoding(each)) for each in instances]
+        requests = [self._request(instance) for instance in instances]
+
+        # Requests of one kind are served by one compiled search.
+        numbers_by_kind = collections.defaultdict(list)
+        for number, request in enumerate(requests):
+            kind = search.kind_of(request.decoding, LONGEST)
+            numbers_by_kind[kind].append(number)
+
         answers = {}
-        kinds = [search.kind_of(decoding, LONGEST) for _, decoding in asked]
-        for kind in {*kinds}:  # those that one compiled search serves together
-            rows = [row for row, of_row in enumerate(kinds) if of_row == kind]
-            answers |= zip(
-                rows, map(self._answer, *self._search([asked[row] for row in rows])), strict=True
-            )
-        return [answers[row] for row in range(len(instances))]
+        for numbers in numbers_by_kind.values():
+            ids, scores = self._search([requests[number] for number in numbers])
+            for row, number in enumerate(numbers):
+                answers[number] = self._answer(ids[row], scores[row])
+        return [answers[number] for number in range(len(instances))]
 
     def size(self, instance):
-        """Like `Predictor`'s: a row for each hypothesis, or two, whose words each attend to the
-        source.
+        """Like `Predictor`'s: a row for each hypothesis, whose words each attend to the source.
+
+        Against an empty source there are two rows.
         """
         decoding = self._decoding(instance)
         rows = decoding.beam * (2 if decoding.against_empty else 1)
         words = sum(len(self.text.words(turn)) for turn in instance.turns)
-        return Size({"turns": words}, rows, (decoding.max_length, STEP + min(words, MAX_SOURCE)))
+        shape = decoding.max_length, STEP + min(words, MAX_SOURCE)
+        return Size({"turns": words}, rows, shape)
 
     def show(self, instance):
         [answer] = self.answer([instance])
-        read = in_brackets(self.source(instance.turns)[0], self.vocabulary)
-        return [("source", read)], [(each.score, each.text) for each in answer.best]
+        source = in_brackets(self.source(instance.turns)[0], self.vocabulary)
+        replies = [(reply.score, reply.text) for reply in answer.best]
+        return [("source", source)], replies
 
     def answer_with_attention(self, instance, details):
-        words, source = self.source(instance.turns)
-        [ids], [scores] = self._search([(source, self._decoding(instance))])
-        return self._answer(ids, scores), self._maps(
-            words, ids[0], search.attention(self.model, source, ids[0])
-        )
+        request = self._request(instance)
+        [ids], [scores] = self._search([request])
+        weights = search.attention(self.model, request.source, ids[0])
+        return self._answer(ids, scores), self._maps(request.words, ids[0], weights)
 
     def conversation(self, said, decode=""):
         return {"turns": [text for _, text in said], "decode": decode}
@@ -133,67 +145,88 @@ class GenerationPredictor(Predictor):
         return answer["response"]
 
     def write(self, instance):
-        """Writes the reply word by word if the search keeps one hypothesis, else at once.
+        """Writes the reply word by word if the search keeps one hypothesis, otherwise at once.
 
         Yields `{"response", "attention"}` as `explain`, for the words written so far.
         """
-        decoding = self._decoding(instance)
-        if decoding.beam > 1 or self.reverse:
+        request = self._request(instance)
+        if request.decoding.beam > 1 or self.reverse:
             yield self.explain(instance)
             return
-        words, source = self.source(instance.turns)
-        inputs, ids, weights = self._inputs([(source, decoding)]), [], []
-        for id, row in write(self.model, inputs, EOS_ID, UNK_ID):
+        ids = []
+        weights = []
+        for id, weights_of_word in write(self.model, self._inputs([request]), EOS_ID, UNK_ID):
             ids.append(id)
-            weights += [] if row is None else [keras.ops.convert_to_numpy(row).tolist()]
+            if weights_of_word is not None:
+                weights.append(keras.ops.convert_to_numpy(weights_of_word).tolist())
             yield {
                 "response": self._text(np.array(ids)),
-                "attention": self._maps(words, np.array(ids), weights),
+                "attention": self._maps(request.words, np.array(ids), weights),
             }
 
     def source(self, turns):
         """Words and their ids that the model reads of some turns, `_EOS_` after each turn."""
-        said = [words for words in map(self.text.words, turns) if words][-self.text.turns :] or [[]]
-        words = [word for words in said for word in (*words, "_EOS_")]
-        ids = [id for words in said for id in (*self.vocabulary.encode(words), EOS_ID)]
+        words_of_turns = [self.text.words(turn) for turn in turns]
+        said = [words for words in words_of_turns if words][-self.text.turns :]
+        words = []
+        ids = []
+        for words_of_turn in said or [[]]:
+            words += [*words_of_turn, "_EOS_"]
+            ids += [*self.vocabulary.encode(words_of_turn), EOS_ID]
         return words[-MAX_SOURCE:], ids[-MAX_SOURCE:]
 
+    def _request(self, instance):
+        words, source = self.source(instance.turns)
+        return _Request(words, source, self._decoding(instance))
+
     def _decoding(self, instance):
-        return (
-            search.parse_decoding(instance.decode, "decode") if instance.decode else self.decoding
-        )
+        if not instance.decode:
+            return self.decoding
+        return search.parse_decoding(instance.decode, "decode")
 
-    def _search(self, asked):
-        """Searches replies for sources, each with a `Decoding` of one kind; returns what `decode`
-        does.
-        """
-        decoder = self._decoder_of(*search.kind_of(asked[0][1], LONGEST))
-        ids, scores = map(np.asarray, decoder.predict_on_batch(self._inputs(asked)))
-        if self.reverse:
-            sources = Sequences.of([source for source, _ in asked])
-            return search.rerank(self.reverse, sources, ids, scores, self.reverse_weight)
-        return ids, scores
+    def _search(self, requests):
+        """Searches replies to requests of one kind; returns what `models.decoding.decode` does."""
+        decoder = self._decoder_of(*search.kind_of(requests[0].decoding, LONGEST))
+        ids, scores = decoder.predict_on_batch(self._inputs(requests))
+        ids, scores = np.asarray(ids), np.asarray(scores)
+        if self.reverse is None:
+            return ids, scores
+        sources = Sequences.of([request.source for request in requests])
+        return search.rerank(self.reverse, sources, ids, scores, self.reverse_weight)
 
-    def _inputs(self, asked):
-        sources, decodings = zip(*asked, strict=True)
-        inputs = {"source": stack(sources), **search.columns(decodings)}
-        beam, room, sample, _ = search.kind_of(decodings[0], LONGEST)
+    def _inputs(self, requests):
+        inputs = {
+            "source": stack([request.source for request in requests]),
+            **search.columns([request.decoding for request in requests]),
+        }
+        beam, reply_length, sample, _ = search.kind_of(requests[0].decoding, LONGEST)
         if sample:
-            with self._drawing:
-                inputs["noise"] = self._rng.random((len(sources), beam, room), np.float32)
+            shape = len(requests), beam, reply_length
+            with self._rng_lock:
+                inputs["noise"] = self._rng.random(shape, np.float32)
         return inputs
 
     def _text(self, ids):
         return self.text.join(search.words_of(ids, self.vocabulary))
 
     def _answer(self, ids, scores):
-        best = [
-            Reply(text=self._text(row), score=score)
-            for row, score in zip(ids, scores.tolist(), strict=True)
-        ]
+        best = []
+        for reply, score in zip(ids, scores.tolist(), strict=True):
+            best.append(Reply(text=self._text(reply), score=score))
         return self.Answer(response=best[0].text, best=best)
 
-    def _maps(self, source, ids, weights):
+    def _maps(self, source_words, ids, weights):
+        """The map of attention over the source, if the model has attention."""
+        if not weights:
+            return []
         rows = search.words_of(ids, self.vocabulary)
         rows += ["_EOS_"] * (len(weights) - len(rows))
-        return [attention_map("source", rows, source, weights)] if weights else []
+        return [attention_map("source", rows, source_words, weights)]
+
+
+class _Request(NamedTuple):
+    """What the model reads of an instance, and how its reply is searched."""
+
+    words: list[str]
+    source: list[int]
+    decoding: Decoding

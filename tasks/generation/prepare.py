@@ -1,10 +1,9 @@
-"""Response generation: from conversations to a prepared dataset of pairs, a source and the target
-that answers it.
+"""Prepares conversations for response generation: pairs of a source and the target that answers it.
 
     pairs.pkl   {split: {"source": [[id]], "target": [[id]], "source_text": [text], "target_text":
                          [text], "seen": [bool]}}
 
-and the files of `data.prepared`, word vectors only where some were given.
+and the files of `data.prepared`, word vectors only if some were given.
 
 Each utterance but the first of a conversation is a target; its source is the last utterances before
 it. `source` has `_EOS_` after each turn, `target` at its end. Texts are normalized tokens separated
@@ -13,7 +12,6 @@ punctuation: a model can know them by heart.
 """
 
 import collections
-import itertools
 import pathlib
 import re
 import sys
@@ -34,16 +32,17 @@ from colloquy.data.prepared import (
     write,
 )
 from colloquy.data.tokenizers import TOKENIZERS
-from colloquy.data.vocabulary import EOS_ID, UNK_ID, Vocabulary
+from colloquy.data.vocabulary import EOS_ID, SPECIALS, UNK_ID, Vocabulary
 from colloquy.data.word_vectors import load_text_vectors
 from colloquy.engine.vocabularies import Words
 from colloquy.tasks.generation.data import (
     PAIRS,
-    SPLITS,
     TokenizerConfig,
     encode_pairs,
     read_tokenizer_config,
 )
+
+NO_LETTERS = re.compile(r"[\W_]+")
 
 
 class Settings(CommonSettings):
@@ -71,74 +70,101 @@ class Settings(CommonSettings):
 
 
 def prepare(corpus, source, out, settings):
-    """Prepares a corpus for response generation, see `data.prepared`."""
-    reader, source = CORPORA[corpus].reader, pathlib.Path(source)
+    """Prepares a corpus for response generation, see `data.prepared`.
+
+    Args:
+        corpus: Key of `data.corpora.CORPORA`.
+        source: Directory of its files; `None` if its reader finds them.
+        out: Directory to write; missing or empty.
+        settings: `Settings`.
+    """
+    reader = CORPORA[corpus].reader
+    source = source and pathlib.Path(source)
     given = Words.of(settings.vocabulary_of, "generation") if settings.vocabulary_of else None
-    if given:
-        text = read_tokenizer_config(
-            given.metadata.get("text", given.metadata.get("settings")), given.path
-        )
-    else:
-        tokenizer = settings.tokenizer or reader.TOKENIZER
-        text = TokenizerConfig(tokenizer=tokenizer, lower=settings.lower, turns=settings.turns)
+    text = _choose_tokenizer(settings, reader, given)
     settings = settings.replace(**text.to_json())
     if TOKENIZERS[text.tokenizer].segment:
-        reason = f"the tokenizer {text.tokenizer} cannot run inside a TensorFlow graph; mixed, by characters, can"
-        print(f"warning: models of {out} cannot be exported: {reason}", file=sys.stderr)
-    files = reader.find_splits(source)
-    splits = {split: _Conversations(reader.read(files[split], split), text) for split in SPLITS}
+        print(
+            f"warning: models of {out} cannot be exported: the tokenizer {text.tokenizer} cannot "
+            "run inside a TensorFlow graph; mixed, by characters, can",
+            file=sys.stderr,
+        )
+
+    splits = {}
+    for split, paths in reader.find_splits(source).items():
+        splits[split] = _Conversations(reader.read(paths, split), text)
     for conversations in splits.values():
-        conversations.keep(lambda words: 0 < len(words) <= (settings.max_words or len(words)))
-    settings, vocabulary = (
-        (settings, given.vocabulary) if given else _vocabulary(splits["train"], settings)
-    )
-    known, data = set(vocabulary.words), {}
-    for split, conversations in splits.items():
-        if settings.drop_unknown:
-            conversations.keep(known.issuperset)
-        if not conversations.pairs:
-            raise UserError(
-                f"{source}: expected pairs for {split}. None of {conversations.possible} are left"
-            )
-        data[split] = encode_pairs(conversations.utterances, conversations.pairs, vocabulary)
-    seen = set(_letters(data["train"]))  # the pairs without case and punctuation
-    for pairs in data.values():
-        pairs["seen"] = [pair in seen for pair in _letters(pairs)]
-    statistics = {split: _statistics(splits[split], data[split]) for split in SPLITS}
-    files = {PAIRS: data, VOCABULARY: vocabulary}
+        conversations.drop_pairs(lambda words: not words)
+        if settings.max_words:
+            conversations.drop_pairs(lambda words: len(words) > settings.max_words)
+
+    if given:
+        vocabulary = given.vocabulary
+    else:
+        settings, vocabulary = _vocabulary(splits["train"], settings)
+    if settings.drop_unknown:
+        known_words = set(vocabulary.words)
+        for conversations in splits.values():
+            conversations.drop_pairs(lambda words: not known_words.issuperset(words))
+
+    encoded_splits = _encode_splits(splits, vocabulary, source)
+    statistics = {}
+    for split, encoded in encoded_splits.items():
+        statistics[split] = _statistics(splits[split], encoded)
+    files = {PAIRS: encoded_splits, VOCABULARY: vocabulary}
     if settings.vectors:
         files[VECTORS], _ = load_text_vectors(settings.vectors, vocabulary, settings.seed)
+    sizes = {"vocabulary": len(vocabulary), **statistics}
     with atomic_directory(out) as directory:
-        write(
-            directory,
-            files,
-            corpus,
-            source,
-            settings,
-            {"vocabulary": len(vocabulary), **statistics},
-        )
+        write(directory, files, corpus, source, settings, sizes)
     print_summary(statistics)
     print(f"{out}: {len(vocabulary):,} words")
 
 
+def _choose_tokenizer(settings, reader, given):
+    """The `TokenizerConfig` of a given vocabulary, of the settings, or of the corpus."""
+    if given:
+        fields = given.metadata.get("text", given.metadata.get("settings"))
+        return read_tokenizer_config(fields, given.path)
+    return TokenizerConfig(
+        tokenizer=settings.tokenizer or reader.TOKENIZER,
+        lower=settings.lower,
+        turns=settings.turns,
+    )
+
+
 class _Conversations:
-    """The conversations of a split as utterances, lists of words, and pairs of these."""
+    """The conversations of a split.
+
+    Attributes:
+        number: Number of conversations.
+        utterances: Words of all utterances.
+        pairs: See `find_pairs`.
+        possible: Number of pairs before some were dropped.
+    """
 
     def __init__(self, conversations, text):
         self.number = len(conversations)
         self.utterances = [text.words(turn) for turns in conversations for turn in turns]
-        self.pairs = list(find_pairs(map(len, conversations), text.turns))
+        lengths = [len(turns) for turns in conversations]
+        self.pairs = list(find_pairs(lengths, text.turns))
         self.possible = len(self.pairs)
 
-    def keep(self, fits):
-        """Leaves out pairs with an utterance that does not fit: a function of its words."""
-        fitting = list(map(fits, self.utterances))
-        self.pairs = [(start, stop) for start, stop in self.pairs if all(fitting[start:stop])]
+    def drop_pairs(self, is_unfit):
+        """Drops pairs with an utterance whose words are unfit."""
+        unfit = [is_unfit(words) for words in self.utterances]
+        self.pairs = [(start, stop) for start, stop in self.pairs if not any(unfit[start:stop])]
 
 
 def find_pairs(lengths, turns):
-    """Yields the pairs of conversations of some lengths, utterances numbered throughout, at most
-    `turns` a source: `(start, stop)`; utterance `stop - 1` is the target.
+    """Pairs the utterances of conversations, numbered throughout.
+
+    Args:
+        lengths: Number of utterances of each conversation.
+        turns: Most utterances of a source.
+
+    Yields:
+        `(start, stop)`: utterance `stop - 1` is the target, those before it the source.
 
     >>> list(find_pairs([3, 1, 2], turns=2))
     [(0, 2), (0, 3), (4, 6)]
@@ -151,29 +177,50 @@ def find_pairs(lengths, turns):
 
 
 def _vocabulary(conversations, settings):
-    """The settings with `min_count` filled in, and the vocabulary of the utterances that are in a
-    pair.
-    """
-    used = sorted({row for start, stop in conversations.pairs for row in range(start, stop)})
-    counts = collections.Counter(
-        itertools.chain.from_iterable(conversations.utterances[row] for row in used)
-    )
+    """The settings with `min_count` decided, and the vocabulary of the utterances in a pair."""
+    used = set()
+    for start, stop in conversations.pairs:
+        used.update(range(start, stop))
+    counts = collections.Counter()
+    for number in sorted(used):
+        counts.update(conversations.utterances[number])
+
     settings = settings.replace(min_count=filled_min_count(settings.min_count, counts))
-    vocabulary, size = Vocabulary.of_counts(counts, settings.min_count), settings.vocabulary_size
-    return settings, Vocabulary(vocabulary.words[: 2 + size]) if size else vocabulary
+    vocabulary = Vocabulary.of_counts(counts, settings.min_count)
+    if settings.vocabulary_size:
+        size = len(SPECIALS) + settings.vocabulary_size
+        vocabulary = Vocabulary(vocabulary.words[:size])
+    return settings, vocabulary
 
 
-def _letters(split):
-    texts = zip(split["source_text"], split["target_text"], strict=True)
-    return [tuple(re.sub(r"[\W_]+", "", text.lower()) for text in pair) for pair in texts]
+def _encode_splits(splits, vocabulary, source):
+    """The content of `PAIRS`."""
+    encoded_splits = {}
+    for split, conversations in splits.items():
+        if not conversations.pairs:
+            raise UserError(
+                f"{source}: expected pairs for {split}. None of {conversations.possible} are left"
+            )
+        encoded_splits[split] = encode_pairs(
+            conversations.utterances, conversations.pairs, vocabulary
+        )
+    seen = set(_letters(encoded_splits["train"]))
+    for encoded in encoded_splits.values():
+        encoded["seen"] = [pair in seen for pair in _letters(encoded)]
+    return encoded_splits
 
 
-def _statistics(conversations, data):
+def _letters(encoded):
+    """Yields the source and target of each pair without case and punctuation."""
+    for source, target in zip(encoded["source_text"], encoded["target_text"], strict=True):
+        yield NO_LETTERS.sub("", source.lower()), NO_LETTERS.sub("", target.lower())
+
+
+def _statistics(conversations, encoded):
     """Lengths are in words, without `_EOS_`."""
-    source, target = (
-        [len(ids) - ids.count(EOS_ID) for ids in data[name]] for name in ("source", "target")
-    )
-    unknown = sum(ids.count(UNK_ID) for ids in data["target"])
+    source = [len(ids) - ids.count(EOS_ID) for ids in encoded["source"]]
+    target = [len(ids) - ids.count(EOS_ID) for ids in encoded["target"]]
+    unknown = sum(ids.count(UNK_ID) for ids in encoded["target"])
     return {
         "conversations": conversations.number,
         "pairs": len(conversations.pairs),
@@ -183,5 +230,5 @@ def _statistics(conversations, data):
         "target_words_95": round(float(np.percentile(target, 95)), 2),
         "target_words_most": max(target),
         "unknown_fraction_of_target": round(unknown / sum(target), 4),
-        "pairs_in_train": sum(data["seen"]),
+        "pairs_in_train": sum(encoded["seen"]),
     }

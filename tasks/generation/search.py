@@ -28,80 +28,109 @@ def columns(decodings):
     >>> columns([Decoding(min_length=5), Decoding()])["min_length"].tolist()
     [[5], [0]]
     """
-    return {
-        name: np.array([[getattr(d, name)] for d in decodings], dtype)
-        for name, dtype in INPUTS.items()
-    }
+    inputs = {}
+    for name, dtype in INPUTS.items():
+        inputs[name] = np.array([[getattr(decoding, name)] for decoding in decodings], dtype)
+    return inputs
 
 
 def reply(model, sources, decoding, batch_size=64, seed=1, progress=iter, length_multiple=4):
-    """Writes replies to `R` sources, `data.sequences.Sequences`; `seed` is that of sampling.
+    """Writes replies to `R` sources.
 
-    Returns ids, int32 `(R, K, L)`, the best reply first, and the scores that they are ranked by,
-    float32 `(R, K)`. Lengths of sources are rounded up to `length_multiple`; `progress` wraps the
-    list of batches.
+    Args:
+        model: `models.seq2seq.Seq2Seq`.
+        sources: `data.sequences.Sequences` of ids.
+        decoding: `Decoding`, the same for all sources.
+        batch_size: Sources that are searched together.
+        seed: Seed of sampling.
+        progress: Wraps the list of batches.
+        length_multiple: Lengths of sources are rounded up to multiples of it.
+
+    Returns:
+        Ids, int32 `(R, K, L)`, the best reply first.
+        The scores that they are ranked by, float32 `(R, K)`.
     """
     shape = len(sources), decoding.beam, decoding.max_length
-    ids, scores = np.zeros(shape, np.int32), np.zeros(shape[:2], np.float32)
-    noise = np.random.default_rng(seed).random(shape, np.float32) if decoding.sample else None
-    decoder = decoder_of(model, *kind_of(decoding))
+    ids_RKL = np.zeros(shape, np.int32)
+    scores_RK = np.zeros(shape[:2], np.float32)
+    noise_RKL = None
+    if decoding.sample:
+        noise_RKL = np.random.default_rng(seed).random(shape, np.float32)
 
-    def inputs_of(rows):
-        source = sources.padded(rows, sources.width(rows, MAX_SOURCE, length_multiple), MAX_SOURCE)
+    def make_inputs(rows):
+        width = sources.width(rows, MAX_SOURCE, length_multiple)
+        source = sources.padded(rows, width, MAX_SOURCE)
         inputs = {"source": source, **columns([decoding] * len(rows))}
-        return inputs if noise is None else {**inputs, "noise": noise[rows]}
+        if noise_RKL is not None:
+            inputs["noise"] = noise_RKL[rows]
+        return inputs
 
+    decoder = decoder_of(model, *kind_of(decoding))
     batches = batches_by_size(sources.lengths[:, None], batch_size)
-    for rows, found in results_of(decoder.predict_on_batch, inputs_of, batches, progress=progress):
-        ids[rows], scores[rows] = found
-    return ids, scores
+    results = results_of(decoder.predict_on_batch, make_inputs, batches, progress=progress)
+    for rows, (ids, scores) in results:
+        ids_RKL[rows] = ids
+        scores_RK[rows] = scores
+    return ids_RKL, scores_RK
 
 
-def kind_of(decoding, room=0):
-    """The kind of a compiled search: beam, room for a reply, whether it samples, whether against an
-    empty source.
+def kind_of(decoding, reply_length=0):
+    """What is fixed when a search is compiled.
+
+    Returns:
+        Beam, words of the longest reply, whether it samples, whether against an empty source.
     """
-    return (
-        decoding.beam,
-        max(room, decoding.max_length),
-        decoding.sample,
-        decoding.against_empty > 0,
-    )
+    reply_length = max(reply_length, decoding.max_length)
+    return decoding.beam, reply_length, decoding.sample, decoding.against_empty > 0
 
 
-def decoder_of(model, beam, room, sample, against):
+def decoder_of(model, beam, reply_length, sample, against):
     """A compiled `models.decoding.Decoder` of one kind, see `kind_of`; by XLA if the model is."""
-    decoder = Decoder(model, beam, room, EOS_ID, UNK_ID, against)
+    decoder = Decoder(model, beam, reply_length, EOS_ID, UNK_ID, against)
     decoder.jit_compile = model.jit_compile
     inputs = {name: KerasTensor((None, 1), dtype) for name, dtype in INPUTS.items()}
     inputs["source"] = KerasTensor((None, None), "int32")
     if sample:
-        inputs["noise"] = KerasTensor((None, beam, room), "float32")
+        inputs["noise"] = KerasTensor((None, beam, reply_length), "float32")
     compile_for_all_sizes(decoder, inputs)
     return decoder
 
 
 def rerank(reverse, sources, ids, scores, weight=0.5):
-    """Sorts replies by `(1 - weight) log p(reply | source) + weight log p(source | reply)` (Li et
-    al. 2016, eq. 13, "MMI-bidi"): replies that would answer anything come last. The first term is
-    the score of `reply`.
+    """Sorts replies by `(1 - weight) log p(reply | source) + weight log p(source | reply)`.
 
-    `reverse` is a model trained with `reverse=true`; the others are the sources of `reply` and its
-    result. Returns the ids in the new order, and the sums above.
+    This is eq. 13 of Li et al. 2016, "MMI-bidi": replies that would answer anything come last. The
+    first term is the score of `reply`.
+
+    Args:
+        reverse: A model trained with `reverse=true`.
+        sources: Sources of `reply`.
+        ids: Int32 `(R, K, L)`, as `reply` returns them.
+        scores: Float32 `(R, K)`, as `reply` returns them.
+        weight: Weight of the reverse model.
+
+    Returns:
+        The ids in the new order, and the sums above.
     """
-    R, K, _ = ids.shape
-    replies = [
-        [*each[(each != PADDING_ID) & (each != EOS_ID)], EOS_ID] for each in ids.reshape(R * K, -1)
-    ]
+    R, K, L = ids.shape
+    replies = []
+    for row in ids.reshape(R * K, L):
+        words = row[(row != PADDING_ID) & (row != EOS_ID)]
+        replies.append([*words, EOS_ID])
+    source_of_reply = np.repeat(np.arange(R), K)
     pairs = GenerationSplit(
-        Sequences.of(replies), sources.take(np.repeat(np.arange(R), K)), reverse.begin_id
+        source=Sequences.of(replies),
+        target=sources.take(source_of_reply),
+        bos=reverse.begin_id,
     )
-    sums = (1 - weight) * scores - weight * likelihood(reverse, pairs).reshape(R, K)
-    scores = np.where(scores > LOWEST, sums, LOWEST)  # where the search found fewer than K
-    order = np.argsort(-scores, axis=1, kind="stable")
-    return np.take_along_axis(ids, order[..., None], axis=1), np.take_along_axis(
-        scores, order, axis=1
-    )
+    reverse_nll_RK = likelihood(reverse, pairs).reshape(R, K)
+    sums_RK = (1 - weight) * scores - weight * reverse_nll_RK
+    is_found_RK = scores > LOWEST  # the search may have found fewer than K
+    sums_RK = np.where(is_found_RK, sums_RK, LOWEST)
+
+    order_RK = np.argsort(-sums_RK, axis=1, kind="stable")
+    ids = np.take_along_axis(ids, order_RK[..., None], axis=1)
+    return ids, np.take_along_axis(sums_RK, order_RK, axis=1)
 
 
 def load_reverse(path, vocabulary):
@@ -113,7 +142,8 @@ def load_reverse(path, vocabulary):
         )
     if run.vocabulary.words != vocabulary.words:
         raise UserError(
-            f"{path}: expected the vocabulary of the model that writes the replies. Received: another"
+            f"{path}: expected the vocabulary of the model that writes the replies. "
+            "Received: another"
         )
     model = run.load_model()
     choose_xla(model, "auto")
@@ -121,14 +151,23 @@ def load_reverse(path, vocabulary):
 
 
 def attention(model, source, ids):
-    """Attention over a source, a list of ids, at each word of a reply, int `(L,)`: rows of floats,
-    `_EOS_` included; empty for a model without attention."""
+    """Attention over a source at each word of a reply, `_EOS_` included.
+
+    Args:
+        model: `models.seq2seq.Seq2Seq`.
+        source: A list of ids.
+        ids: The reply, int `(L,)`.
+
+    Returns:
+        Rows of floats; none for a model without attention.
+    """
     words = ids[ids != PADDING_ID].tolist()
     states, cache = model.encode(np.array([source], np.int32))
     rows = []
-    for before in [model.begin_id, *words[:-1]]:
-        _, states, weights = model.step(np.array([before], np.int32), states, cache)
-        rows += [] if weights is None else ops.convert_to_numpy(weights).tolist()
+    for previous_word in [model.begin_id, *words[:-1]]:
+        _, states, weights = model.step(np.array([previous_word], np.int32), states, cache)
+        if weights is not None:
+            rows += ops.convert_to_numpy(weights).tolist()
     return rows
 
 
@@ -139,10 +178,13 @@ def words_of(ids, vocabulary):
 
 @functools.lru_cache(maxsize=64)
 def parse_decoding(text, name="--decode"):
-    """Makes a `Decoding` of `field=value,...`; a `UserError` on anything else, which calls it
-    `name`.
+    """Makes a `Decoding` of `field=value,...`.
+
+    Raises:
+        UserError: It is anything else. The message calls it `name`.
     """
-    assignments = [part.strip() for part in (text or "").split(",") if part.strip()]
+    parts = [part.strip() for part in (text or "").split(",")]
+    assignments = [part for part in parts if part]
     return make_config(Decoding, parse_assignments(assignments, name), f"{name}: ")
 
 
@@ -152,7 +194,9 @@ def decoding_text(decoding):
     >>> decoding_text(parse_decoding("beam=5,block_ngrams=3")), decoding_text(Decoding())
     ('beam=5, block_ngrams=3', '')
     """
-    default = Decoding()
-    return ", ".join(
-        f"{name}={value}" for name, value in decoding if value != getattr(default, name)
-    )
+    greedy = Decoding()
+    changes = []
+    for name, value in decoding:
+        if value != getattr(greedy, name):
+            changes.append(f"{name}={value}")
+    return ", ".join(changes)

@@ -50,18 +50,25 @@ class GenerationTask(task.Task):
         prepare("conversations", raw, directory / "prepared", settings)
 
     def dataset_of(self, run, path=None):
-        """Opens a dataset as `engine.task.Task` says, or a file of references, read by the run's
-        words and tokenizer: a dataset with the split `references`, and the run's own `train` if
-        that still exists."""
+        """Opens a dataset as `engine.task.Task` says, or a file of references.
+
+        References are read by the run's words and tokenizer: a dataset with the split `references`,
+        and the run's own `train` if that still exists.
+        """
         if not path or not pathlib.Path(path).is_file():
             return super().dataset_of(run, path)
-        metadata, vocabulary = run.dataset, run.vocabulary
+        metadata = run.dataset
         text = data.read_tokenizer_config(metadata.get("text"), run.path)
-        splits = {"references": data.read_references(path, vocabulary, text)}
+        splits = {"references": data.read_references(path, run.vocabulary, text)}
         if metadata["path"] and pathlib.Path(metadata["path"]).is_dir():
             splits["train"] = super().dataset_of(run).splits["train"]
         return data.GenerationDataset(
-            pathlib.Path(path), metadata["name"], splits, vocabulary, None, text
+            path=pathlib.Path(path),
+            name=metadata["name"],
+            splits=splits,
+            vocabulary=run.vocabulary,
+            vectors=None,
+            text=text,
         )
 
     def required_fields(self, dataset):
@@ -71,12 +78,13 @@ class GenerationTask(task.Task):
         return {} if dataset.vectors is None else {"embedding_dim": dataset.vectors.shape[1]}
 
     def initialise(self, model, dataset, training):
-        for layer in model.layers if dataset.vectors is not None else ():
+        if dataset.vectors is None:
+            return
+        for layer in model.layers:
             if layer.name in ("word_embedding", "source_embedding"):
                 [table] = layer.get_weights()
-                layer.set_weights(
-                    [np.concatenate([dataset.vectors, table[len(dataset.vectors) :]])]
-                )
+                further_rows = table[len(dataset.vectors) :]
+                layer.set_weights([np.concatenate([dataset.vectors, further_rows])])
 
     def optimizer(self, training, steps, config=None):
         schedule, clip = (
@@ -92,21 +100,20 @@ class GenerationTask(task.Task):
         return (targets != PADDING_ID).sum(axis=1)
 
     def training_batches(self, split, config, training, rng):
-        """Batches are numbers of pairs of like size, like targets first, whose length costs
-        most.
-        """
-        return batches_by_size(split.in_direction_of(config).sizes, training.batch_size, rng)
+        """Batches are numbers of pairs of like size: of targets first, whose length costs most."""
+        sizes = split.in_direction_of(config).sizes
+        return batches_by_size(sizes, training.batch_size, rng)
 
     def collate(self, split, config, batch, length_multiple):
-        return split.in_direction_of(config).collate(
-            batch, length_multiple, data.MAX_SOURCE, data.MAX_TARGET
-        )
+        pairs = split.in_direction_of(config)
+        return pairs.collate(batch, length_multiple, data.MAX_SOURCE, data.MAX_TARGET)
 
     def validate(self, model, split, length_multiple=4):
         """Chooses by 1 / perplexity."""
-        split = split.in_direction_of(model.config)
-        found = _perplexity(likelihood(model, split, length_multiple=length_multiple), split)
-        return {"perplexity": found}, 1.0 / found
+        pairs = split.in_direction_of(model.config)
+        nll = likelihood(model, pairs, length_multiple=length_multiple)
+        value = _perplexity(nll, pairs)
+        return {"perplexity": value}, 1.0 / value
 
     def measure(
         self,
@@ -130,28 +137,36 @@ class GenerationTask(task.Task):
         `reverse_weight`, see `rerank` there. An answer is source, target and reply of a pair,
         separated by tabs, turns by ` / `.
         """
-        decoding, reverse_run = parse_decoding(options.get("decode")), options.get("reverse_run")
-        search, weight = decoding_text(decoding), options.get("reverse_weight", 0.5)
+        decoding = parse_decoding(options.get("decode"))
+        reverse_run = options.get("reverse_run")
+        reverse_weight = options.get("reverse_weight", 0.5)
         pairs = dataset.splits[split].in_direction_of(model.config)
         nll = likelihood(model, pairs, length_multiple=length_multiple)
+
+        # Each source gets one reply, however many targets it has.
         rows, references = by_source(pairs.source_texts, pairs.target_texts)
-        sources = pairs.source.take(rows)
         ids, scores = reply(
-            model, sources, decoding, progress=progress, length_multiple=length_multiple
+            model,
+            pairs.source.take(rows),
+            decoding,
+            progress=progress,
+            length_multiple=length_multiple,
         )
         if reverse_run:
-            ids, _ = rerank(
-                load_reverse(reverse_run, dataset.vocabulary), sources, ids, scores, weight
-            )
-            search = f"{search}, reranked by {weight:g}".removeprefix(", ")
-        texts = [" ".join(words_of(best, dataset.vocabulary)) for best in ids[:, 0]]
-        reply_to = dict(zip((pairs.source_texts[row] for row in rows), texts, strict=True))
-        replies = [reply_to[source] for source in pairs.source_texts]
-        rows_of_texts = zip(pairs.source_texts, pairs.target_texts, replies, strict=True)
+            reverse = load_reverse(reverse_run, dataset.vocabulary)
+            ids, _ = rerank(reverse, pairs.source.take(rows), ids, scores, reverse_weight)
+        replies_to_sources = [" ".join(words_of(best, dataset.vocabulary)) for best in ids[:, 0]]
+        sources = [pairs.source_texts[row] for row in rows]
+        reply_by_source = dict(zip(sources, replies_to_sources, strict=True))
+        replies = [reply_by_source[source] for source in pairs.source_texts]
 
         def metrics_of(chosen):
-            compared = [replies[i] for i in chosen], [[pairs.target_texts[i]] for i in chosen]
-            metrics = generation_metrics(*((texts, references) if pairs.several else compared))
+            if pairs.several:
+                metrics = generation_metrics(replies_to_sources, references)
+            else:
+                metrics = generation_metrics(
+                    [replies[i] for i in chosen], [[pairs.target_texts[i]] for i in chosen]
+                )
             return {"perplexity": _perplexity(nll, pairs, chosen), **metrics}
 
         record = {
@@ -163,46 +178,45 @@ class GenerationTask(task.Task):
                 "words": int(pairs.target.lengths.sum()),
             },
             "unit": dataset.text.tokenizer,
-            "answers": (
-                "\t".join(text.replace("\t", " / ") for text in row) for row in rows_of_texts
-            ),
+            "answers": _answer_lines(pairs, replies),
         }
         if not pairs.several:
             unseen = np.flatnonzero(~pairs.seen)
             record["counts"]["unseen"] = len(unseen)
             if 0 < len(unseen) < len(pairs):
                 record["parts"]["without the pairs of train"] = metrics_of(unseen)
+        search = decoding_text(decoding)
+        if reverse_run:
+            search = f"{search}, reranked by {reverse_weight:g}".removeprefix(", ")
         if search:
             record["search"] = search
         if baselines:
-            train = dataset.splits.get("train")
-            train = train.in_direction_of(model.config).target_texts if train else []
-            record["baselines"] = baselines_of(
-                train, pairs.source_texts, pairs.target_texts, several=pairs.several
-            )
+            record["baselines"] = _baselines(dataset, pairs, model.config)
         return record
 
     def describe(self, record):
-        counts, pairs = record["counts"], f"{record['counts']['pairs']:,}"
+        counts = record["counts"]
+        pairs = f"{counts['pairs']:,}"
         if "unseen" in counts:
-            counted, compared = (
-                f"{pairs} pairs, {counts['unseen']:,} of them not in train",
-                "one reference per pair",
-            )
+            counted = f"{pairs} pairs, {counts['unseen']:,} of them not in train"
+            compared = "one reference per pair"
         else:
             counted = f"{pairs} references of {counts['sources']:,} sources"
             compared = "all references of a source at once"
-        unit = f"Perplexity is per token of the tokenizer {record['unit']}, the end of a target included"
-        caption = f"{unit}; BLEU by sacrebleu on these tokens, {compared}."
-        return f"{counted}; {record.get('search', 'greedy search')}", caption
+        search = record.get("search", "greedy search")
+        caption = (
+            f"Perplexity is per token of the tokenizer {record['unit']}, the end of a target "
+            f"included; BLEU by sacrebleu on these tokens, {compared}."
+        )
+        return f"{counted}; {search}", caption
 
     def example(self, dataset, split, number):
-        said = *split.source_texts[number].split("\t"), split.target_texts[number]
-        *turns, target = (dataset.text.join(turn.split(" ")) for turn in said)
+        texts = [*split.source_texts[number].split("\t"), split.target_texts[number]]
+        *turns, target = [dataset.text.join(text.split(" ")) for text in texts]
         return {"instance": {"turns": turns}, "expected": [target]}
 
     def export_archive(self, run, model, vocabulary, decode=None):
-        # needs TensorFlow, whatever Keras's backend
+        # It needs TensorFlow, whatever Keras's backend.
         from colloquy.tasks.generation.export import generation_archive
 
         text = data.read_tokenizer_config(run.dataset.get("text"), run.path)
@@ -210,4 +224,22 @@ class GenerationTask(task.Task):
 
 
 def _perplexity(nll, split, rows=slice(None)):
-    return perplexity(float(nll[rows].sum(dtype=np.float64)), int(split.target.lengths[rows].sum()))
+    total = float(nll[rows].sum(dtype=np.float64))
+    words = int(split.target.lengths[rows].sum())
+    return perplexity(total, words)
+
+
+def _baselines(dataset, pairs, config):
+    """Scores of the baselines, which know the targets of train if the dataset has them."""
+    train_targets = []
+    if "train" in dataset.splits:
+        train_targets = dataset.splits["train"].in_direction_of(config).target_texts
+    return baselines_of(
+        train_targets, pairs.source_texts, pairs.target_texts, several=pairs.several
+    )
+
+
+def _answer_lines(pairs, replies):
+    """Yields source, target and reply of each pair, separated by tabs, turns by ` / `."""
+    for texts in zip(pairs.source_texts, pairs.target_texts, replies, strict=True):
+        yield "\t".join(text.replace("\t", " / ") for text in texts)
