@@ -1,6 +1,4 @@
-"""`tasks.dialog.scoring` and `task`: losses against loops, predictions, baselines, groups, what the
-dataset decides.
-"""
+"""`tasks.dialog.scoring` and `task`: losses against loops, predictions, baselines, groups."""
 
 import functools
 import types
@@ -10,7 +8,6 @@ import pytest
 from helpers import randomised, refusal
 
 from colloquy.data.vocabulary import Vocabulary
-from colloquy.engine.train import start
 from colloquy.metrics.dialog import dialog_metrics, nearest_neighbour, tfidf_match
 from colloquy.models import MODELS
 from colloquy.tasks import TASKS
@@ -30,42 +27,66 @@ dialog = TASKS["dialog"]
 
 B, T, C = 2, 3, 5
 
+# === Losses ===
 
-def hinge(margin):
-    return lambda correct, f: sum(
-        max(0.0, margin - f[correct] + f[y]) for y in range(C) if y != correct
-    )
+
+def cross_entropy(correct, logits_C):
+    return -np.log(np.exp(logits_C[correct]) / sum(np.exp(logits_C)))
+
+
+def hinge(margin, correct, logits_C):
+    loss = 0.0
+    for c in range(C):
+        if c != correct:
+            loss += max(0.0, margin - logits_C[correct] + logits_C[c])
+    return loss
 
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
-    ("loss", "of_turn"),
+    ("loss", "loss_of_turn"),
     [
-        (scoring.softmax_loss, lambda correct, f: -np.log(np.exp(f[correct]) / sum(np.exp(f)))),
-        *(
-            (functools.partial(scoring.margin_loss, margin=margin), hinge(margin))
-            for margin in (0.1, 1.7)
-        ),
+        (softmax_loss, cross_entropy),
+        (functools.partial(margin_loss, margin=0.1), functools.partial(hinge, 0.1)),
+        (functools.partial(margin_loss, margin=1.7), functools.partial(hinge, 1.7)),
     ],
     ids=["softmax", "margin .1", "margin 1.7"],
 )
-def test_losses_match_loops(loss, of_turn, seed):
+def test_losses_match_loops(loss, loss_of_turn, seed):
     """Of three real turns; the logits of padded ones would weigh most."""
     rng = np.random.default_rng(seed)
-    answers, logits = rng.integers(0, C, (B, T)), rng.normal(0.0, 2.0, (B, T, C)).astype("float32")
+    answers = rng.integers(0, C, (B, T))
+    logits = rng.normal(0.0, 2.0, (B, T, C)).astype("float32")
     answers[0, 2] = answers[1, 1] = answers[1, 2] = -1
     logits[answers < 0] *= 50
-    turns = [(b, t) for b in range(B) for t in range(T) if answers[b, t] >= 0]
-    expected = sum(of_turn(answers[turn], logits[turn].astype("float64")) for turn in turns) / 3
+    turns = [(0, 0), (0, 1), (1, 0)]
+    losses = [loss_of_turn(answers[turn], logits[turn].astype("float64")) for turn in turns]
+    expected = sum(losses) / 3
     assert float(np.mean(loss(answers, logits))) == pytest.approx(expected, rel=1e-5)
+
     # The parts of a batch weigh as many as they have real turns.
-    counts = [int(dialog.loss_counts(part).sum()) for part in np.split(answers, B)]
-    parts = [np.mean(loss(answers[b : b + 1], logits[b : b + 1])) for b in range(B)]
-    assert counts == [2, 1] and np.dot(counts, parts) / 3 == pytest.approx(expected, rel=1e-5)
-    assert not np.any(loss(np.full((B, T), -1), np.ones((B, T, C), "float32")))
-    # Keras takes the axis of a single candidate away, which is always right
-    one = np.ones((B, T), "float32")
-    np.testing.assert_allclose(loss(np.zeros((B, T), int), one), 0.0, atol=1e-6)
+    counts = dialog.loss_counts(answers)
+    parts = [float(np.mean(loss(answers[b : b + 1], logits[b : b + 1]))) for b in range(B)]
+    assert counts.tolist() == [2, 1]
+    assert np.dot(counts, parts) / 3 == pytest.approx(expected, rel=1e-5)
+
+
+def test_losses_of_padding_and_of_a_single_candidate_are_zero():
+    padding = np.full((B, T), -1)
+    # Keras takes the axis of a single candidate away, which is always right.
+    single = np.ones((B, T), "float32")
+    for loss in (softmax_loss, functools.partial(margin_loss, margin=1.7)):
+        assert not np.any(loss(padding, np.ones((B, T, C), "float32")))
+        np.testing.assert_allclose(loss(np.zeros((B, T), int), single), 0.0, atol=1e-6)
+
+
+def test_loss_is_the_one_that_the_settings_name():
+    answers = np.array([[2, -1]])
+    logits = np.array([[[0.5, 1.0, 1.25], [9.0, 0.0, 0.0]]], "float32")
+    softmax = dialog.loss(Training())
+    np.testing.assert_array_equal(softmax(answers, logits), softmax_loss(answers, logits))
+    margin = dialog.loss(Training(loss="margin", margin=1.7))
+    np.testing.assert_array_equal(margin(answers, logits), margin_loss(answers, logits, 1.7))
 
 
 # === Predictions ===
@@ -76,7 +97,7 @@ def sample(prepared_dialog):
     return load_dataset(prepared_dialog)
 
 
-def configured(dataset, settings):
+def build_config(dataset, settings):
     """The config of a MEMMA for a dataset."""
     model_settings, _ = dialog.split_settings(MODELS["memma"], settings)
     return dialog.build_config(MODELS["memma"], dataset, model_settings)
@@ -86,38 +107,33 @@ def configured(dataset, settings):
 def test_predict_takes_the_best_candidate_of_each_turn(sample, batch_size):
     split = sample.splits["dev"]
     settings = {"embedding_dim": 6, "heads": 2, "hops": 1, "match_types": True, "positions": "none"}
-    model = MODELS["memma"].build(configured(sample, settings))
+    model = MODELS["memma"].build(build_config(sample, settings))
     sample.domain.put_into(model)
     randomised(model, 5, 0.7)
     expected = []
-    for row, sentences in enumerate(split.dialogs):
+    for row in range(len(split)):
         inputs, _ = split.collate([row], model.config.reads, model.config.entities, 1)
-        logits = np.asarray(model(inputs))
-        assert logits.shape == (1, len(sentences["turns"]), 477)
-        expected += np.argmax(logits[0], axis=1).tolist()
+        expected += np.argmax(model(inputs)[0], axis=1).tolist()
     assert len(set(expected)) > 20  # turns differ, so a mix-up would show
-    seen = []
+
+    num_batches = []
 
     def progress(batches):
-        seen.append(len(batches))
+        num_batches.append(len(batches))
         return batches
 
     assert predict(model, split, batch_size, progress).tolist() == expected
-    assert seen == [-(-7 // batch_size)]
-    metrics, chosen_by = dialog.validate(model, split)
+    assert num_batches == [-(-7 // batch_size)]
+    metrics, score = dialog.validate(model, split)
     assert metrics == dialog_metrics(expected, split.answers, split.dialog)
-    assert (
-        chosen_by
-        == metrics["per_response"]
-        == np.mean(expected == split.answers)
-        < dialog.max_score
-    )
+    assert score == metrics["per_response"] == np.mean(expected == split.answers)
 
 
 def test_metrics_are_means_over_the_managers():
-    manager, dialog_of = np.array(["a", "a", "a", "a", "b"]), np.array([0, 0, 1, 1, 2])
     split = types.SimpleNamespace(
-        manager=manager, dialog=dialog_of, answers=np.array([4, 2, 7, 3, 5])
+        manager=np.array(["a", "a", "a", "a", "b"]),
+        dialog=np.array([0, 0, 1, 1, 2]),
+        answers=np.array([4, 2, 7, 3, 5]),
     )
     assert scoring.metrics_of(split, np.array([4, 2, 7, 1, 6])) == {
         "metrics": {"per_response": 0.375, "per_dialog": 0.25},
@@ -128,79 +144,93 @@ def test_metrics_are_means_over_the_managers():
     }
 
 
+def contexts_and_inputs(dataset, split):
+    """The words up to each turn, and the ids of its user's sentence."""
+    contexts = []
+    inputs = []
+    for row in split.dialogs:
+        texts = [sentence["text"] for sentence in dataset.conversation(split, row)]
+        for turn in row["turns"]:
+            contexts.append(" ".join(texts[: turn + 1]).split())
+            inputs.append(dataset.vocabulary.encode(texts[turn].split()))
+    return contexts, inputs
+
+
 def test_baselines_and_upper_bounds_are_those_of_the_texts(sample):
-    domain, train, test = sample.domain, sample.splits["train"], sample.splits["test"]
-    types = {name: f"{{{type}}}" for name, type, source in domain.entities if source == "knowledge"}
-    form = [" ".join(types.get(word, word) for word in text.split()) for text in domain.candidates]
-    forms, contexts, inputs = {form[answer] for answer in train.answers}, [], []
-    for split in (train, test):
-        for row in split.dialogs:
-            texts = [each["text"] for each in sample.conversation(split, row)]
-            contexts += [" ".join(texts[: turn + 1]).split() for turn in row["turns"]]
-            inputs += [sample.vocabulary.encode(texts[turn].split()) for turn in row["turns"]]
-    first = len(train.answers)
-    contexts = contexts[first:]
-    seen = np.isin(test.answers, train.answers)
-    typed = [
-        form[answer] in forms and (types.keys() & domain.candidates[answer].split()) <= set(said)
-        for answer, said in zip(test.answers, contexts, strict=True)
-    ]
-    # those of train alone, each once
-    sentences = {id for row in train.dialogs for id in row["sentences"]}
-    documents = train.sentences.words.lists(sorted(sentences))
-    candidates = [domain.vocabulary.encode(text.split()) for text in domain.candidates]
-    match = tfidf_match(documents, map(domain.vocabulary.encode, contexts), candidates)
-    expected = {
-        "TF-IDF match": match,
-        "nearest neighbour": nearest_neighbour(inputs[:first], train.answers, inputs[first:]),
-        "seen responses": np.where(seen, test.answers, -1),
-        "match types": np.where(seen | typed, test.answers, -1),
+    domain = sample.domain
+    train = sample.splits["train"]
+    test = sample.splits["test"]
+    _, train_inputs = contexts_and_inputs(sample, train)
+    contexts, inputs = contexts_and_inputs(sample, test)
+
+    # Reachable: a response of train, or its form with values that the context mentions.
+    type_of = {name: f"{{{t}}}" for name, t, source in domain.entities if source == "knowledge"}
+    forms = []
+    for text in domain.candidates:
+        forms.append(" ".join(type_of.get(word, word) for word in text.split()))
+    train_forms = {forms[answer] for answer in train.answers}
+    is_seen = np.isin(test.answers, train.answers)
+    is_typed = is_seen.copy()
+    for place, (answer, context) in enumerate(zip(test.answers, contexts, strict=True)):
+        values = type_of.keys() & domain.candidates[answer].split()
+        if forms[answer] in train_forms and values <= set(context):
+            is_typed[place] = True
+    assert 0 < sum(is_seen) < sum(is_typed) < len(is_seen)
+
+    documents = train.sentences.words.lists(np.unique(train.fields["sentences"].flat()))
+    candidates = domain.encoded_candidates.words.lists()
+    encoded_contexts = [domain.vocabulary.encode(context) for context in contexts]
+    match = tfidf_match(documents, encoded_contexts, candidates)
+    neighbour = nearest_neighbour(train_inputs, train.answers, inputs)
+
+    def score(predicted):
+        return dialog_metrics(predicted, test.answers, test.dialog)
+
+    assert scoring.baselines_and_upper_bounds(sample, "test") == {
+        "baselines": {"TF-IDF match": score(match), "nearest neighbour": score(neighbour)},
+        "upper_bounds": {
+            "seen responses": score(np.where(is_seen, test.answers, -1)),
+            "match types": score(np.where(is_typed, test.answers, -1)),
+        },
     }
-    assert 0 < sum(seen) < sum(seen | typed) < len(seen)
-    found = scoring.baselines_and_upper_bounds(sample, "test")
-    assert list(found) == ["baselines", "upper_bounds"]
-    for name, scores in (found["baselines"] | found["upper_bounds"]).items():
-        assert scores == dialog_metrics(expected.pop(name), test.answers, test.dialog), name
-    assert not expected
 
 
 # === Groups of responses ===
 
-CANDIDATES = ["hello there", "api_call thai west", "api_call greek west"]
-CANDIDATES += ["the nice rest is in the west"]  # the restaurant is written with spaces
-CANDIDATES += ["the_nice_rest is in the east", "the_nice_rest is cheap , east"]
-TYPES = {
-    "thai": "cuisine",
-    "greek": "cuisine",
-    "west": "location",
-    "east": "location",
-    "the_nice_rest": "restaurant",
-}
+CANDIDATES = [
+    "hello there",
+    "api_call thai west",
+    "api_call greek west",
+    "the nice rest is in the west",  # the restaurant is written with spaces
+    "the_nice_rest is in the east",
+    "the_nice_rest is cheap , east",
+]
+ENTITIES = [
+    ("thai", "cuisine", "knowledge"),
+    ("greek", "cuisine", "knowledge"),
+    ("west", "location", "knowledge"),
+    ("east", "location", "knowledge"),
+    ("the_nice_rest", "restaurant", "knowledge"),
+]
 
 
 @pytest.fixture
 def dataset():
-    words = sorted({word for candidate in CANDIDATES for word in candidate.split()})
-    splits = {
-        "train": types.SimpleNamespace(answers=np.array([0, 1, 4])),
-        # two dialogs, of three turns and of two
-        "dev": types.SimpleNamespace(
-            answers=np.array([0, 1, 3, 2, 5]), dialog=np.array([0, 0, 0, 1, 1])
-        ),
-    }
-    entities = [(name, type, "knowledge") for name, type in TYPES.items()]
-    domain = Domain(Vocabulary(("_EOS_", "_UNK_", *words)), CANDIDATES, [], entities)
-    return types.SimpleNamespace(splits=splits, domain=domain)
+    words = sorted(set(" ".join(CANDIDATES).split()))
+    train = types.SimpleNamespace(answers=np.array([0, 1, 4]))
+    # Two dialogs, of three turns and of two.
+    dev = types.SimpleNamespace(answers=np.array([0, 1, 3, 2, 5]), dialog=np.array([0, 0, 0, 1, 1]))
+    domain = Domain(Vocabulary(("_EOS_", "_UNK_", *words)), CANDIDATES, [], ENTITIES)
+    return types.SimpleNamespace(splits={"train": train, "dev": dev}, domain=domain)
 
 
 def test_groups_say_what_is_wrong(dataset):
     # right; another cuisine; right; right wording of another call; another wording, right entities
     predicted = np.array([0, 2, 3, 1, 4])
     found = metrics_by_group(dataset, dataset.splits["dev"], predicted, BREAKDOWNS)
-    rows = {
-        name: [(each["group"], each["examples"], *each["metrics"].values()) for each in groups]
-        for name, groups in found.items()
-    }
+    rows = {}
+    for name, groups in found.items():
+        rows[name] = [(row["group"], row["examples"], *row["metrics"].values()) for row in groups]
     assert list(found["kind"][0]["metrics"]) == ["per_response", "template", "entities"]
     assert rows == {
         "kind": [
@@ -225,54 +255,37 @@ def test_rare_templates_are_one_group_and_long_dialogs_another(dataset, monkeypa
         answers=np.array([1, 2, *[0] * 25]), dialog=np.repeat([0, 1], [2, 25])
     )
     found = metrics_by_group(dataset, split, split.answers, ["template", "turns"])
-    assert [(each["group"], each["examples"]) for each in found["template"]] == [
-        ("hello there", 25),
-        ("the rest", 2),
-    ]
-    assert [(each["group"], each["examples"]) for each in found["turns"]] == [
-        *[
-            ("1-2", 4),
-            ("3-4", 2),
-            ("5-6", 2),
-            ("7-8", 2),
-            ("9-10", 2),
-            ("11-15", 5),
-            ("16-20", 5),
-            ("21+", 5),
-        ]
-    ]
+    sizes = {row["group"]: row["examples"] for row in found["template"] + found["turns"]}
+    assert sizes == {
+        "hello there": 25,
+        "the rest": 2,
+        "1-2": 4,
+        "3-4": 2,
+        "5-6": 2,
+        "7-8": 2,
+        "9-10": 2,
+        "11-15": 5,
+        "16-20": 5,
+        "21+": 5,
+    }
 
 
 # === The task ===
 
 
 def test_the_dataset_decides_sizes(sample):
-    config = configured(sample, {"hops": "2"})
+    config = build_config(sample, {"hops": "2"})
     domain = sample.domain
-    words = [len(text.split()) for text in domain.candidates]
-    longest = max(*words, *sample.splits["train"].sentences.words.lengths)
-    expected = {
-        "hops": 2,
-        "vocabulary_size": len(domain.vocabulary.words),
-        "candidates": (477, sum(words)),
-        "entities": len(domain.entities),
-        "types": len({type for _, type, _ in domain.entities}),
-        "candidate_entities": (477, max(map(len, domain.encoded_candidates.entities.lists()))),
-        "match_groups": domain.match_groups[0].shape,
-        "match_candidates": domain.match_groups[2].shape,
-        "max_words": 32,  # the next multiple of 16
-    }
-    assert {name: getattr(config, name) for name in expected} == expected and 16 < longest <= 32
-    for name, value in list(expected.items())[1:]:
+    expected = {**domain.required_fields, "max_words": 32}  # the next multiple of 16
+    assert {name: getattr(config, name) for name in expected} == expected
+    assert config.hops == 2
+    assert config.candidates == (477, len(" ".join(domain.candidates).split()))
+    assert 16 < sample.splits["train"].sentences.words.lengths.max() <= 32
+    for name, value in expected.items():
         other = "3" if isinstance(value, int) else "[3, 3]"
-        found = refusal(configured, sample, {name: other})
-        assert found.startswith(f"--set {name}={other}: ") and f" decides {name}" in found
-
-
-def test_training_takes_no_eos_id(prepared_dialog, tmp_path):
-    found = refusal(start, dialog, "memma", prepared_dialog, tmp_path / "run", {}, eos_id=7)
-    assert "--eos_id=7 with memma" in found
-    assert not list(tmp_path.iterdir())
+        message = refusal(build_config, sample, {name: other})
+        assert message.startswith(f"--set {name}={other}: ")
+        assert f" decides {name}" in message
 
 
 @pytest.mark.parametrize("name", ["dialog", "generation"])
@@ -284,42 +297,26 @@ def test_training_takes_no_eos_id(prepared_dialog, tmp_path):
     ],
 )
 def test_learning_rate_decays_linearly_to_a_fraction(name, settings, clip, rates):
-    optimizer = TASKS[name].optimizer(TASKS[name].Training(learning_rate=0.08, **settings), 40)
-    assert optimizer.global_clipnorm == clip and not optimizer.use_ema
-    found = []
-    for step in (0, 10, 20, 40, 70):
+    training = TASKS[name].Training(learning_rate=0.08, **settings)
+    optimizer = TASKS[name].optimizer(training, 40)
+    assert optimizer.global_clipnorm == clip
+    for step, rate in zip((0, 10, 20, 40, 70), rates, strict=True):
         optimizer.iterations.assign(step)
-        found.append(float(optimizer.learning_rate))
-    assert found == pytest.approx(rates, rel=1e-5)
+        assert float(optimizer.learning_rate) == pytest.approx(rate, rel=1e-5)
+
+
+def test_weights_are_averaged_if_the_settings_say_so():
+    assert not dialog.optimizer(Training(), 40).use_ema
     averaged = dialog.optimizer(Training(ema=0.75), 40)
     assert averaged.use_ema and averaged.ema_momentum == 0.75
 
 
-def test_loss_is_the_one_that_the_settings_name():
-    answers, logits = (
-        np.array([[2, -1]]),
-        np.array([[[0.5, 1.0, 1.25], [9.0, 0.0, 0.0]]], "float32"),
-    )
-    np.testing.assert_array_equal(
-        dialog.loss(Training())(answers, logits), softmax_loss(answers, logits)
-    )
-    chosen = dialog.loss(Training(loss="margin", margin=1.7))
-    np.testing.assert_array_equal(chosen(answers, logits), margin_loss(answers, logits, 1.7))
-
-
-def test_a_run_keeps_its_world(sample, tmp_path):
+def test_a_run_keeps_its_domain(sample, tmp_path):
     dialog.save_assets(sample, tmp_path)
+    files = {file.name for file in tmp_path.iterdir()}
+    assert files == {*Domain.FILES, "action_mask.json", "phrases.txt"}
     assert Domain.load(tmp_path) == sample.domain
-    assert {file.name for file in tmp_path.iterdir()} == {
-        *Domain.FILES,
-        "action_mask.json",
-        "phrases.txt",
-    }
     assert (tmp_path / "phrases.txt").read_text().splitlines() == sample.phrases()
     run = types.SimpleNamespace(dataset=sample.metadata())
-    assert (
-        dialog.dataset_of(run).metadata()
-        == dialog.dataset_of(run, sample.path).metadata()
-        == sample.metadata()
-    )
+    assert dialog.dataset_of(run).metadata() == sample.metadata()
     assert "is no directory" in refusal(dialog.dataset_of, run, tmp_path / "absent")
