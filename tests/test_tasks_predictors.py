@@ -1,8 +1,4 @@
-"""Predictors of all tasks: runs keep examples that their predictors answer, what is said of a wrong
-instance.
-"""
-
-import re
+"""Predictors of all tasks: runs keep examples that their predictors answer."""
 
 import numpy as np
 import pytest
@@ -17,171 +13,177 @@ from colloquy.tasks.reading_comprehension.predictor import windows_of
 
 
 @pytest.fixture(scope="module")
-def predictors(request):
-    runs = {name: request.getfixturevalue(f"trained_{name}") for name in TASKS}
-    return {name: (run, TASKS[name].predictor(run)) for name, run in runs.items()}
+def runs(request):
+    return {name: request.getfixturevalue(f"trained_{name}") for name in TASKS}
 
 
-COMPILED = {
-    "selection": lambda each: (each.model, each._matching._values),
-    "dialog": lambda each: (each.with_attention,),
-    "generation": lambda each: (each._decoder_of(1, LONGEST, False, False),),
-    "reading_comprehension": lambda each: (each._reader, each._encoder),
-}
+@pytest.fixture(scope="module")
+def predictors(runs):
+    return {name: TASKS[name].predictor(run) for name, run in runs.items()}
+
+
+def compiled_models(task, predictor):
+    if task == "selection":
+        return [predictor.model, predictor._matching._values]
+    if task == "dialog":
+        return [predictor.with_attention]
+    if task == "generation":
+        return [predictor._decoder_of(1, LONGEST, False, False)]
+    return [predictor._reader, predictor._encoder]
+
+
+def without_numbers(value):
+    """The value with types in place of numbers, whose last digits may differ between batches."""
+    if isinstance(value, dict):
+        return {name: without_numbers(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [without_numbers(part) for part in value]
+    return value if isinstance(value, str) else type(value)
+
+
+def assert_shapes_fit(maps):
+    for attention in maps:
+        shape = len(attention["rows"]), len(attention["columns"])
+        assert np.shape(attention["weights"]) == shape
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_a_run_keeps_examples_that_its_predictor_answers_by_one_graph_for_all_sizes(
-    predictors, task
+    runs, predictors, task
 ):
-    run, predictor = predictors[task]
-    examples = run.examples()
-    assert 0 < len(examples) <= 3 and all(
-        example["title"].startswith("dev, ") for example in examples
-    )
+    predictor = predictors[task]
+    examples = runs[task].examples()
+    assert 0 < len(examples) <= 3
     instances = [example["instance"] for example in examples]
-    together = predictor.predict(instances)
-    for instance, answer in zip(instances, together, strict=True):
+    for example, answer in zip(examples, predictor.predict(instances), strict=True):
+        assert example["title"].startswith("dev, ")
+        instance = example["instance"]
         assert set(instance) <= set(predictor.Instance.model_fields)
         [alone] = predictor.predict([instance])
-        assert alone.keys() == answer.keys() and _texts(alone) == _texts(answer)
+        assert without_numbers(alone) == without_numbers(answer)
         explained = predictor.explain(instance)
-        assert _texts({name: explained[name] for name in answer}) == _texts(answer)
-        for each in explained["attention"]:
-            assert np.shape(each["weights"]) == (len(each["rows"]), len(each["columns"]))
-    traced = [
-        model.predict_function.experimental_get_tracing_count()
-        for model in COMPILED[task](predictor)
-    ]
-    assert set(traced) == {1}
-
-
-INSTANCES = {
-    "selection": {"turns": ["a b", "c", "d e f", "g"], "candidates": ["h", "i j k"]},
-    "dialog": {
-        "history": [{"speaker": "user", "text": "a b c"}],
-        "facts": ["d e"],
-        "candidates": [],
-    },
-    "generation": {
-        "turns": ["ann likes tea.", "rain"],
-        "decode": "beam=5,max_length=7,against_empty=0.1",
-    },
-    "reading_comprehension": {"passage": "Ann lives in Rome. " * 100, "question": "Where!!!"},
-}
+        assert_shapes_fit(explained.pop("attention"))
+        assert without_numbers(explained) == without_numbers(answer)
+    for model in compiled_models(task, predictor):
+        assert model.predict_function.experimental_get_tracing_count() == 1
 
 
 def test_sizes_are_those_of_the_tokens_and_of_what_the_models_compute(predictors):
     """The limits of the small runs: 3 turns of 5 words; windows are as long as training's passages,
     400 words.
     """
-    found = {
-        task: predictor.size(predictor.valid(INSTANCES[task], ""))
-        for task, (_, predictor) in predictors.items()
+    window = predictors["reading_comprehension"].window
+    num_windows = len(windows_of(0, 500, window, window // 4))
+    assert num_windows > 1
+    instances = {
+        "selection": {"turns": ["a b", "c", "d e f", "g"], "candidates": ["h", "i j k"]},
+        "dialog": {"history": [{"speaker": "user", "text": "a b c"}], "facts": ["d e"]},
+        "generation": {
+            "turns": ["ann likes tea.", "rain"],
+            "decode": "beam=5,max_length=7,against_empty=0.1",
+        },
+        "reading_comprehension": {"passage": "Ann lives in Rome. " * 100, "question": "Where!!!"},
     }
-    window = predictors["reading_comprehension"][1].window
-    windows = len(windows_of(0, 500, window, window // 4))
-    assert found == {
+    sizes = {
         "selection": Size({"turns": 7, "candidates": 4}, 2, (60 + 3 * 3, 16 + 3)),
         "dialog": Size({"history": 3, "facts": 2, "candidates": 0}, 1, (3, 256 + 4 * 3)),
         "generation": Size({"turns": 5}, 2 * 5, (7, 600 + 5)),
         "reading_comprehension": Size(
-            {"passage": 500, "question": 4}, windows, (window + 4, 100 + 4)
+            {"passage": 500, "question": 4}, num_windows, (window + 4, 100 + 4)
         ),
     }
-    assert windows > 1
+    for task, predictor in predictors.items():
+        instance = predictor.valid(instances[task], "")
+        assert predictor.size(instance) == sizes[task], task
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_details_follow_the_summary(predictors, task):
-    run, predictor = predictors[task]
-    dataset = TASKS[task].dataset_of(run)
+def test_details_follow_the_summary(runs, predictors, task):
+    dataset = TASKS[task].dataset_of(runs[task])
     [example] = TASKS[task].examples(dataset, 1, "train")
     assert example["title"].startswith("train, ")
-    summary = predictor.explain(example["instance"])["attention"]
-    found = predictor.explain(example["instance"], details=True)["attention"]
-    assert (
-        summary
-        and found[: len(summary)] == summary
-        and not any("group" in each for each in summary)
-    )
-    details = found[len(summary) :]
-    assert bool(details) == (task in ("selection", "dialog")) and all(
-        each["group"] for each in details
-    )
-    for each in found:
-        assert np.shape(each["weights"]) == (len(each["rows"]), len(each["columns"]))
+    summary = predictors[task].explain(example["instance"])["attention"]
+    maps = predictors[task].explain(example["instance"], details=True)["attention"]
+    assert summary and maps[: len(summary)] == summary
+    assert not any("group" in attention for attention in summary)
+    details = maps[len(summary) :]
+    assert bool(details) == (task in ("selection", "dialog"))
+    assert all(attention["group"] for attention in details)
+    assert_shapes_fit(maps)
 
 
-def test_the_mean_over_heads_is_what_a_hop_attended_to(predictors):
-    run, predictor = predictors["dialog"]
-    [example] = TASKS["dialog"].examples(TASKS["dialog"].dataset_of(run), 1, "dev")
+def test_the_mean_over_heads_is_what_a_hop_attended_to(runs, predictors):
+    dataset = TASKS["dialog"].dataset_of(runs["dialog"])
+    [example] = TASKS["dialog"].examples(dataset, 1, "dev")
     history = example["instance"]["history"]
-    assert history[-1]["speaker"] == "user" and {each["speaker"] for each in history} >= {
-        "user",
-        "bot",
-    }
-    mean, *hops = predictor.explain(example["instance"], details=True)["attention"]
+    explained = predictors["dialog"].explain(example["instance"], details=True)
+    mean, *hops = explained["attention"]
     assert [hop["title"] for hop in hops] == mean["columns"] == ["hop 1", "hop 2"]
-    assert hops[0]["rows"] == [f"{each['speaker']}: {each['text']}" for each in history[:-1]]
+    memories = [f"{sentence['speaker']}: {sentence['text']}" for sentence in history[:-1]]
+    assert hops[0]["rows"] == memories
     assert hops[0]["columns"] == ["head 1", "head 2"]
-    by_hop = np.array([hop["weights"] for hop in hops])  # (hops, memories, heads)
-    np.testing.assert_allclose(by_hop.sum(axis=1), 1.0, atol=1e-5)
-    np.testing.assert_allclose(by_hop.mean(axis=2).T, mean["weights"], atol=1e-6)
-    assert np.ptp(by_hop, axis=2).max() > 1e-4  # heads differ
-
-
-def _texts(value):
-    """The value without numbers, which may differ in their last digits between batches."""
-    if isinstance(value, dict):
-        return {name: _texts(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_texts(each) for each in value]
-    return value if isinstance(value, str) else type(value)
+    weights = np.array([hop["weights"] for hop in hops])  # (hops, memories, heads)
+    np.testing.assert_allclose(weights.sum(axis=1), 1.0, atol=1e-5)
+    np.testing.assert_allclose(weights.mean(axis=2).T, mean["weights"], atol=1e-6)
+    assert np.ptp(weights, axis=2).max() > 1e-4  # heads differ
 
 
 def test_each_instance_says_how_its_replies_are_found(predictors):
-    _, predictor = predictors["generation"]
-    instances = [
-        {"turns": ["i like tea"], "decode": decode}
-        for decode in ("beam=3,max_length=5", "", "beam=2")
-    ]
+    predictor = predictors["generation"]
+    instances = []
+    for decode in ("beam=3,max_length=5", "", "beam=2"):
+        instances.append({"turns": ["i like tea"], "decode": decode})
     assert [len(answer["best"]) for answer in predictor.predict(instances)] == [3, 1, 2]
-    for decode, message in (
+
+
+@pytest.mark.parametrize(
+    ("decode", "message"),
+    [
         ("beam=6", "instance 0, decode: beam may be 1, 2, 3, 4, 5, 10, 20. Received: 6"),
         ("max_length=101", "decode: max_length may be 100 at most. Received: 101"),
         ("beam=" + "[" * 190, "decode: beam: input should be a valid integer"),
         ("temperature=nan", "decode: temperature: input should be a finite number"),
-    ):
-        assert message in refusal(predictor.predict, [{"turns": ["hi"], "decode": decode}])
-    for turns in ([], [""], [" ", "\u200b"]):
-        assert re.search("instance 0.* turns: ", refusal(predictor.predict, [{"turns": turns}]))
+    ],
+)
+def test_wrong_settings_of_a_search_are_refused(predictors, decode, message):
+    instance = {"turns": ["hi"], "decode": decode}
+    assert message in refusal(predictors["generation"].predict, [instance])
 
 
-@pytest.mark.parametrize("silent", [True, False])
-def test_a_bot_that_always_spoke_first_is_asked_as_if_it_had(
-    trained_dialog, tmp_path_factory, silent
-):
+@pytest.mark.parametrize("turns", [[], [""], [" ", "\u200b"]])
+def test_a_reply_needs_a_turn(predictors, turns):
+    message = refusal(predictors["generation"].predict, [{"turns": turns}])
+    assert "instance 0" in message and " turns: " in message
+
+
+@pytest.fixture
+def bot_that_begins(trained_dialog, tmp_path_factory):
+    """A run whose dialogs begin with a sentence, by default the user's silence."""
     run = copy_of(trained_dialog, tmp_path_factory)
-    # the mask allows no greeting after silence, which the sample lacks
+    # The mask allows no greeting after silence, which the sample lacks.
     (run.path / "action_mask.json").unlink()
-    first = {"speaker": "user", "text": "<SILENCE>" if silent else "hello"}
-    write_json(run.path / EXAMPLES, [{"title": "dev, dialog 1", "instance": {"history": [first]}}])
-    predictor = TASKS["dialog"].predictor(run)
-    silence, hello = {"speaker": "user", "text": ""}, {"speaker": "user", "text": "hello"}
+
+    def make(first="<SILENCE>"):
+        history = [{"speaker": "user", "text": first}]
+        write_json(run.path / EXAMPLES, [{"title": "mine", "instance": {"history": history}}])
+        return TASKS["dialog"].predictor(run)
+
+    return make
+
+
+def test_a_bot_that_always_spoke_first_is_asked_as_if_it_had(bot_that_begins):
+    predictor = bot_that_begins()
+    silence = {"speaker": "user", "text": ""}
+    hello = {"speaker": "user", "text": "hello"}
     [greeting] = predictor.predict([{"history": [silence]}])
-    said = [silence, {"speaker": "bot", "text": greeting["response"]}, hello]
-    asked = predictor.explain({"history": [hello]})
-    whole = predictor.explain({"history": said})
-    if silent:
-        assert asked == whole
-    else:
-        assert asked["attention"] == []
-    begun = predictor.explain({"history": [{"speaker": "bot", "text": "hello"}, hello]})[
-        "attention"
-    ]
-    assert [table["rows"] for table in begun] == [["bot: hello"]]  # the bot did speak first
-    write_json(run.path / EXAMPLES, [{"title": "mine", "instance": {"history": []}}])
-    assert "run, mine: history: list should have at least 1 item" in refusal(
-        TASKS["dialog"].predictor, run
-    )
+    history = [silence, {"speaker": "bot", "text": greeting["response"]}, hello]
+    assert predictor.explain({"history": [hello]}) == predictor.explain({"history": history})
+    # The bot did speak first.
+    begun = predictor.explain({"history": [{"speaker": "bot", "text": "hello"}, hello]})
+    assert [attention["rows"] for attention in begun["attention"]] == [["bot: hello"]]
+
+
+def test_a_bot_that_users_spoke_to_first_gets_no_opening(bot_that_begins):
+    predictor = bot_that_begins(first="hello")
+    explained = predictor.explain({"history": [{"speaker": "user", "text": "hello"}]})
+    assert explained["attention"] == []

@@ -96,7 +96,9 @@ def _maximise(X_DK, P_DL):
         size_L = P_DL.sum(axis=0)
         p_LK = (P_DL.T @ X_DK + 1) / (size_L[:, None] + 2)
         prior_L = np.log(size_L / len(X_DK))
-        joint_DL = X_DK @ np.log(p_LK).T + (1 - X_DK) @ np.log(1 - p_LK).T + prior_L
+        present_DL = X_DK @ np.log(p_LK).T
+        absent_DL = (1 - X_DK) @ np.log(1 - p_LK).T
+        joint_DL = present_DL + absent_DL + prior_L
         total_D = np.logaddexp(*joint_DL.T)
         P_DL = np.exp(joint_DL - total_D[:, None])
     return total_D.sum(), P_DL

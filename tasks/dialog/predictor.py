@@ -172,13 +172,12 @@ class DialogPredictor(Predictor):
 
     def size(self, instance):
         """Like `Predictor`'s: one row of all sentences before the response."""
-        history = [sentence.text for sentence in instance.history]
-        words = {}
-        for name, texts in {**dict(instance), "history": history}.items():
-            words[name] = [len(text.split()) for text in texts]
-        longest = min(self.config.max_words, max(1, *words["history"], *words["facts"]))
-        num_sentences = 1 + len(instance.history) + len(instance.facts)
-        tokens = {name: sum(counts) for name, counts in words.items()}
+        history = _count_words(sentence.text for sentence in instance.history)
+        facts = _count_words(instance.facts)
+        candidates = _count_words(instance.candidates)
+        tokens = {"history": sum(history), "facts": sum(facts), "candidates": sum(candidates)}
+        longest = min(self.config.max_words, max(1, *history, *facts))
+        num_sentences = 1 + len(history) + len(facts)
         return Size(tokens, 1, (num_sentences, SENTENCE + 4 * longest))
 
     def show(self, instance):
@@ -253,7 +252,8 @@ class DialogPredictor(Predictor):
         waiting = range(len(instances))
         while waiting:
             turns = self._next_turns(
-                [conversations[i] for i in waiting], [instances[i].candidates for i in waiting]
+                conversations=[conversations[i] for i in waiting],
+                candidates=[instances[i].candidates for i in waiting],
             )
             continuing = []
             for i, turn in zip(waiting, turns, strict=True):
@@ -316,15 +316,15 @@ class DialogPredictor(Predictor):
             best = self._best_candidates(logits_BC[b], is_choice_C, is_allowed_C)
             response = best[0].text if best else self.domain.fallback_response
             num_memories = len(conversation) - 1
-            turns.append(
-                Turn(
-                    conversation=list(conversation),
-                    best=best,
-                    response=response,
-                    facts=self.domain.search(response),
-                    weights=np.array([hop_BhTM[b, :, 0, :num_memories] for hop_BhTM in hops]),
-                )
+            weights_HhM = [hop_BhTM[b, :, 0, :num_memories] for hop_BhTM in hops]
+            turn = Turn(
+                conversation=list(conversation),
+                best=best,
+                response=response,
+                facts=self.domain.search(response),
+                weights=np.array(weights_HhM),
             )
+            turns.append(turn)
         return turns
 
     def _compute(self, conversations):
@@ -382,6 +382,10 @@ class DialogPredictor(Predictor):
 def has_letter(word):
     """True if a word has a letter or a digit."""
     return any(character.isalnum() for character in word)
+
+
+def _count_words(texts):
+    return [len(text.split()) for text in texts]
 
 
 def check_facts(count):

@@ -245,11 +245,19 @@ def find_entities(knowledge, candidates):
     prezzo restaurant subjects
     tuscan cuisine calls
     """
-    typed_values = sorted({(fact.relation.removeprefix("R_"), fact.value) for fact in knowledge})
-    subjects = sorted({fact.subject for fact in knowledge})
-    entities = [(value, value_type, "knowledge") for value_type, value in typed_values]
-    entities += [(subject, RESTAURANT, "subjects") for subject in subjects]
-    type_of_value = {value: value_type for value_type, value in typed_values}
+    typed_values = set()
+    subjects = set()
+    for fact in knowledge:
+        typed_values.add((fact.relation.removeprefix("R_"), fact.value))
+        subjects.add(fact.subject)
+
+    entities = []
+    type_of_value = {}
+    for value_type, value in sorted(typed_values):
+        entities.append((value, value_type, "knowledge"))
+        type_of_value[value] = value_type
+    for subject in sorted(subjects):
+        entities.append((subject, RESTAURANT, "subjects"))
     calls = [text.split()[1:] for text in candidates if text.startswith(CALL)]
     return entities + _find_unknown_values(calls, type_of_value)
 
