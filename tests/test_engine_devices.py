@@ -1,6 +1,4 @@
-"""engine/devices.py: several devices learn what one learns, on virtual CPU devices and processes in
-place of hosts.
-"""
+"""engine/devices.py: several devices learn what one learns; processes stand for hosts."""
 
 import importlib.util
 import json
@@ -57,10 +55,8 @@ def assert_equal_states(path, expected, atol):
 
 def test_several_devices_are_those_of_jax(monkeypatch):
     assert type(open_devices("one")) is OneDevice
-    assert (
-        refusal(open_devices, "all")
-        == "--devices=all needs KERAS_BACKEND=jax. Received: tensorflow"
-    )
+    message = "--devices=all needs KERAS_BACKEND=jax. Received: tensorflow"
+    assert refusal(open_devices, "all") == message
     monkeypatch.setattr(keras.config, "backend", lambda: "jax")
     monkeypatch.setenv(HOSTS, "127.0.0.1:1234,127.0.0.1:1235")
     assert refusal(open_devices, "one").endswith("--devices=all is needed. Received: --devices=one")
@@ -70,7 +66,7 @@ def test_a_batch_is_padded_with_examples_without_weight():
     inputs = {"words": np.array([4, 8, 9, 2, 6]), "context": np.array([[1, 2], [3, 0], [4, 1]])}
     targets = np.array([[1, 0], [1, 1], [0, 0]])
     inputs, targets, weights = pad_batch(
-        inputs, targets, lambda targets: targets.sum(axis=1) + 1, whole=7, multiple=2
+        inputs, targets, lambda targets: targets.sum(axis=1) + 1, padded_size=7, multiple=2
     )
     assert inputs["words"].tolist() == [4, 8, 9, 2, 6, 0]
     assert inputs["context"].tolist() == [[1, 2], [3, 0], [4, 1], *[[0, 0]] * 4]
