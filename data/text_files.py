@@ -40,19 +40,19 @@ def in_one_line(error, length=200):
     return " ".join(str(error).split())[:length]
 
 
-def existing_directory(directory, of="a corpus"):
+def existing_directory(directory, corpus="a corpus"):
     directory = pathlib.Path(directory)
     if not directory.is_dir():
-        raise UserError(f"{directory}: expected the directory of {of}. Received: no directory")
+        raise UserError(f"{directory}: expected the directory of {corpus}. Received: no directory")
     return directory
 
 
-def find_files(directory, patterns, of="a corpus"):
+def find_files(directory, patterns, corpus="a corpus"):
     """The files of a directory that match one of some patterns, ordered by pattern, then by name.
 
     A file with `.gz` matches too, unless the same file without `.gz` exists.
     """
-    directory = existing_directory(directory, of)
+    directory = existing_directory(directory, corpus)
     paths_by_name = {}  # the key lacks `.gz`
     for pattern in patterns:
         paths = sorted(directory.glob(pattern)) + sorted(directory.glob(f"{pattern}.gz"))
@@ -63,13 +63,13 @@ def find_files(directory, patterns, of="a corpus"):
     return list(paths_by_name.values())
 
 
-def read_lines(path, of="text", fallback=None, opener=open):
+def read_lines(path, expected="text", fallback=None, opener=open):
     """Yields the number, from 1, and the text of each line.
 
     Blank lines are empty, and left out at the end of the file.
 
     Args:
-        of: Expected content, for the message about an empty file; `None`: it may be empty.
+        expected: Expected content, for the message about an empty file; `None`: it may be empty.
         fallback: The encoding of lines that are not UTF-8; `None`: they are refused.
         opener: Called with `path` and `"rb"`; `rich.progress.Progress.open` shows the progress.
     """
@@ -87,8 +87,8 @@ def read_lines(path, of="text", fallback=None, opener=open):
             if num_lines == 1:
                 line = line.removeprefix(BOM)
             yield num_lines, _decode(path, num_lines, line, fallback)
-    if not last_text and of:
-        raise UserError(f"{path}: expected {of}. Received: an empty file")
+    if not last_text and expected:
+        raise UserError(f"{path}: expected {expected}. Received: an empty file")
 
 
 def _raw_lines(path, raw):
@@ -149,8 +149,8 @@ def _decode(path, number, line, fallback):
         raise bad_line(path, number, "UTF-8", around) from error
 
 
-def read_json(path, kind=None):
-    """Reads a JSON file, UTF-8; `kind` is a type for `validated`.
+def read_json(path, value_type=None):
+    """Reads a JSON file, UTF-8; `value_type` is a type for `validated`.
 
     It also refuses nesting deeper than Python's parser goes, numbers of thousands of digits, half
     of a surrogate pair (`"\\ud800"`), and little but brackets.
@@ -169,9 +169,9 @@ def read_json(path, kind=None):
         raise UserError(f"{path}: expected JSON in UTF-8. Received: {reason}") from error
     except ValueError as error:
         raise UserError(f"{path}: expected JSON in UTF-8. {in_one_line(error)}") from error
-    if kind is None:
+    if value_type is None:
         return value
-    return validated(path, kind, value)
+    return validated(path, value_type, value)
 
 
 def _read_content(path):
@@ -193,9 +193,9 @@ def write_json(path, value):
         json.dump(value, file, indent=1, ensure_ascii=False)
 
 
-def validated(path, kind, value):
-    """Returns the value of a file as a `kind`, any type that pydantic knows, or refuses it."""
+def validated(path, value_type, value):
+    """Returns the value of a file as a `value_type`, any type that pydantic knows."""
     try:
-        return TypeAdapter(kind).validate_python(value)
+        return TypeAdapter(value_type).validate_python(value)
     except ValidationError as error:
         raise UserError(f"{path}: {sentence(error)}") from error

@@ -48,7 +48,8 @@ class Reader(NamedTuple):
 
 CORNELL = {
     "movie_lines.txt": (
-        "L1 +++$+++ u0 +++$+++ m1 +++$+++ ANN +++$+++ It\ufffds <u>you</u> \ufffd &quot;Bob&quot;?\n"
+        "L1 +++$+++ u0 +++$+++ m1 +++$+++ ANN +++$+++ "
+        "It\ufffds <u>you</u> \ufffd &quot;Bob&quot;?\n"
         "L2 +++$+++ u1 +++$+++ m1 +++$+++ BOB +++$+++ Yes +++$+++ me.\n"
     ),
     "movie_conversations.txt": "u0 +++$+++ u1 +++$+++ m1 +++$+++ ['L1', 'L2']\n",
@@ -97,7 +98,8 @@ READERS = {
     ),
     "dailydialog": Reader(
         of_paths(dailydialog),
-        "Say , Jim ! __eou__ I \u2019 Ve a pen . __eou__\nthe ' New ' __eou__b __eou__ ma ' am\t1\t2 1\t0 0\n",
+        "Say , Jim ! __eou__ I \u2019 Ve a pen . __eou__\n"
+        "the ' New ' __eou__b __eou__ ma ' am\t1\t2 1\t0 0\n",
         [["Say , Jim !", "I've a pen ."], ["the ' New '", "b", "ma'am"]],
         {
             "utterances separated by __eou__": ["no end", "one __eou__", ""],
@@ -106,7 +108,8 @@ READERS = {
     ),
     "subtitles": Reader(
         of_paths(subtitles),
-        f"E\nM {{\\an8}}one  two\nM {{\\an8}}{{\\fs16}}\nM {'你好'.encode().decode('iso-8859-2')}\nE\nE\nM M\n",
+        "E\nM {\\an8}one  two\nM {\\an8}{\\fs16}\n"
+        f"M {'你好'.encode().decode('iso-8859-2')}\nE\nE\nM M\n",
         [["one  two", "你好"], ["M"]],
         {"E or M and an utterance": ["b c", "Ma", ""]},
     ),
@@ -123,18 +126,17 @@ READERS = {
         CORNELL_FOUND,
         {
             "two speakers, a film and lines ['L1', ..] separated by": [
-                *(
-                    "",
-                    f"{TALK}0 +++$+++ L1, L2",
-                    f"{TALK}0 +++$+++ ['L1', 5]",
-                    f"{TALK}{'9' * 5000} +++$+++ ['L1']",
-                )
+                "",
+                f"{TALK}0 +++$+++ L1, L2",
+                f"{TALK}0 +++$+++ ['L1', 5]",
+                f"{TALK}{'9' * 5000} +++$+++ ['L1']",
             ]
         },
     ),
     "babi dialogs": Reader(
         babi_dialog.read_dialogs,
-        "1 hi there\thello\n2 \t you are  welcome \n3 rome R_rating 2\n\n1 <SILENCE>\tapi_call R_cuisine west R_price\n"
+        "1 hi there\thello\n2 \t you are  welcome \n3 rome R_rating 2\n\n"
+        "1 <SILENCE>\tapi_call R_cuisine west R_price\n"
         "2 api_call no result\n1 a\u2028b R_x c\tok\n1 again\tsure\n2 in  rome \tok\n",
         [
             [
@@ -149,20 +151,16 @@ READERS = {
             turns("again", "sure", "in rome", "ok"),
         ],
         {
-            "`number user TAB bot`, `number subject R_relation value` or `number api_call no result`": [
-                *(
-                    "3",
-                    "-3 hello\tthere",
-                    "9" * 5000 + " hello\tthere",
-                    "3 " + 61 * "o",
-                    "3 hello\tthere\tyou",
-                ),
-                *(
-                    "3 hello\t \x0b\r",
-                    "3 resto has thai",
-                    "3 resto R_price very cheap",
-                    "3 resto R_price ",
-                ),
+            babi_dialog.LINE: [
+                "3",
+                "-3 hello\tthere",
+                "9" * 5000 + " hello\tthere",
+                "3 " + 61 * "o",
+                "3 hello\tthere\tyou",
+                "3 hello\t \x0b\r",
+                "3 resto has thai",
+                "3 resto R_price very cheap",
+                "3 resto R_price ",
                 "3 api_call no results",
             ],
             "number 3 or 1": ["4 hello\tthere"],

@@ -67,14 +67,14 @@ def long_header(version):
 @pytest.mark.parametrize(
     "content",
     [
-        *(
-            b"no array",
-            header((2,)) + bytes(7),
-            header((2**62,)),
-            header((-5,)),
-            header((2, 2)) + bytes(16),
-        ),
-        *(header((2,), "|O") + bytes(16), header((), "<i4") + bytes(4), long_header(2)),
+        b"no array",
+        header((2,)) + bytes(7),
+        header((2**62,)),
+        header((-5,)),
+        header((2, 2)) + bytes(16),
+        header((2,), "|O") + bytes(16),
+        header((), "<i4") + bytes(4),
+        long_header(2),
     ],
 )
 def test_other_files_are_refused(tmp_path, content):

@@ -30,11 +30,14 @@ TALK = CORNELL["movie_conversations.txt"]
 FILES = {
     "smn": {"train.txt": SMN, "dev.txt": SMN, "test.txt": SMN},
     "babi-dialog": {
-        "dialog-babi-task1-x-trn.txt": "1 hi\thello\n2 thai\tapi_call thai rome\n3 shop R_cuisine thai\n\n"
-        "1 rome\thello\n",
+        "dialog-babi-task1-x-trn.txt": (
+            "1 hi\thello\n2 thai\tapi_call thai rome\n3 shop R_cuisine thai\n\n1 rome\thello\n"
+        ),
         "dialog-babi-task1-x-dev.txt": "1 hi\thello\n2 rome\tapi_call thai rome\n",
         "dialog-babi-candidates.txt": "1 hello\n1 api_call thai rome\n1 api_call basque oslo\n",
-        "dialog-babi-kb-all.txt": "1 shop R_cuisine\tthai\n1 shop R_location\trome\n1 bar_x R_cuisine basque\n",
+        "dialog-babi-kb-all.txt": (
+            "1 shop R_cuisine\tthai\n1 shop R_location\trome\n1 bar_x R_cuisine basque\n"
+        ),
     },
     "squad": {
         **dict.fromkeys(("train-v1.1.json", "dev-v1.1.json"), SQUAD),
@@ -193,23 +196,19 @@ LISTS = [
     (lists(c=[[3]]), "expected contexts of train to hold the id of _EOS_"),
 ]
 BAD_VECTORS = [
-    *(
-        [[0.0, float("nan")]],
-        [1.0, 2.0],
-        [["1.5"]],
-        [[]],
-        [[[1.0]]],
-        [[1.0], [1.0, 2.0]],
-        [[1e300]],
-        [[10**400]],
-    ),
-    *(
-        [[1.0, None]],
-        {"a": [1.0]},
-        pickle.dumps("text"),
-        np.zeros((3, 2), complex),
-        [[0.5] * 3000] * 3000,
-    ),
+    [[0.0, float("nan")]],
+    [1.0, 2.0],
+    [["1.5"]],
+    [[]],
+    [[[1.0]]],
+    [[1.0], [1.0, 2.0]],
+    [[1e300]],
+    [[10**400]],
+    [[1.0, None]],
+    {"a": [1.0]},
+    pickle.dumps("text"),
+    np.zeros((3, 2), complex),
+    [[0.5] * 3000] * 3000,
 ]
 FACTS = [
     *(
@@ -237,11 +236,9 @@ SELECTION = [
 # === Dialog ===
 
 of_dialog = functools.partial(put, "dialogs.pkl", "splits", "dev", 2)
-THREE, FIRST, SILENT = (
-    "line 2: .*three fields.*Received: ",
-    slice(1),
-    {"sentences": [1], "speakers": [1], "times": [0]},
-)
+THREE = "line 2: .*three fields.*Received: "
+FIRST = slice(1)
+SILENT = {"sentences": [1], "speakers": [1], "times": [0]}
 DOMAIN = [
     ("candidates.txt", b"th\xe8re\n", r"line 1: expected UTF-8\. Received: b'th\\xe8re'"),
     ("candidates.txt", b"", "an empty file"),
@@ -331,12 +328,15 @@ DAMAGED = {
     "generation": GENERATION,
     "reading_comprehension": READING,
 }
-CASES = [(task, *case) for task, cases in DAMAGED.items() for case in cases]
-OTHER = 'expected a dataset for models of {0}. Received: one for \'reading\'; the file must say "task": "{0}"'
-CASES += [
-    (task, put("dataset.json", "task", value="reading"), OTHER.format(task)) for task in TASKS
-]
-CASES += [(task, shutil.rmtree, "is no directory") for task in TASKS]
+CASES = []
+for damaged_task, damaged_cases in DAMAGED.items():
+    other = (
+        f"expected a dataset for models of {damaged_task}. Received: one for 'reading'; "
+        f'the file must say "task": "{damaged_task}"'
+    )
+    CASES += [(damaged_task, *case) for case in damaged_cases]
+    CASES.append((damaged_task, put("dataset.json", "task", value="reading"), other))
+    CASES.append((damaged_task, shutil.rmtree, "is no directory"))
 
 
 @pytest.mark.parametrize(("task", "damage", "message"), CASES)

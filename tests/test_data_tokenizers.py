@@ -32,9 +32,11 @@ TEXTS = [
     "I don\u2019t know \u2026 3,000.5 at 2:30pm -- (50%, $5)!",
     "the dogs' \"well-known\" o'clock a.b x_y 1st \u2014 5\u00b0C",
     "привет, مرحبا؟ हिन्दी। café こん 👍🏽",
-    f"{NI_HAO}\uff0cTom\uff01\u4eca\u5929 3:15 \u89c1\u2026\u2026\u597d\u5417\uff1f \U00020000\u3005",
+    f"{NI_HAO}\uff0cTom\uff01\u4eca\u5929 3:15 \u89c1\u2026\u2026\u597d\u5417\uff1f "
+    "\U00020000\u3005",
     "try apt-get (e.g. v2.6.8-1) in /etc/fstab, __path__ or me@x.de: don't!... 50% a,b",
-    "\ufb01ne \u2026 \u00a0 x\u200by \u1e9b \u00c9T\u00c9 \u0130 \u039f\u0394\u039f\u03a3 \U0001f44d\U0001f3fd",
+    "\ufb01ne \u2026 \u00a0 x\u200by \u1e9b \u00c9T\u00c9 \u0130 \u039f\u0394\u039f\u03a3 "
+    "\U0001f44d\U0001f3fd",
     "_EOS_ a _UNK_ <script>alert('x')</script>",
     "\x00\x1f a\tb\r\nc\u2028d",
     "...",

@@ -81,20 +81,26 @@ def test_a_large_text_has_fewer_passes_and_more_threads(monkeypatch):
 
 def test_complete_makes_up_missing_rows():
     rng = np.random.default_rng(2)
-    found = {word: rng.normal(size=D) for word in (*TOPICS[0], *TOPICS[1])}
-    found |= {"_EOS_": np.ones(D), "_UNK_": np.ones(D), "rare": np.ones(D)}
-    vectors = complete(found, VOCABULARY, D, seed=3)
-    known = np.array([found[word] for word in VOCABULARY.words[2:10]], np.float32)
+    vectors_by_word = {word: rng.normal(size=D) for word in (*TOPICS[0], *TOPICS[1])}
+    for word in ("_EOS_", "_UNK_", "rare"):
+        vectors_by_word[word] = np.ones(D)
+    vectors = complete(vectors_by_word, VOCABULARY, D, seed=3)
+
+    known = np.array([vectors_by_word[word] for word in VOCABULARY.words[2:10]], np.float32)
+    mean = known.mean(axis=0)
     np.testing.assert_array_equal(vectors[0], np.zeros(D))
-    np.testing.assert_allclose(vectors[1:3], np.tile(known.mean(axis=0), (2, 1)), rtol=1e-6)
+    np.testing.assert_allclose(vectors[1:3], np.tile(mean, (2, 1)), rtol=1e-6)
     np.testing.assert_array_equal(vectors[3:11], known)
-    expected = np.random.default_rng(3).normal(known.mean(axis=0), known.std(axis=0), (5, D))
-    np.testing.assert_allclose(vectors[11:], expected[3:], rtol=1e-5)
+    drawn = np.random.default_rng(3).normal(mean, known.std(axis=0), (5, D))
+    np.testing.assert_allclose(vectors[11:], drawn[3:], rtol=1e-5)
+
+
+def test_complete_without_any_vector_is_as_in_the_release():
     words = Vocabulary(("_EOS_", "_UNK_", *(f"w{i}" for i in range(997))))
-    # as the release
     for vectors in (complete({}, words, D), train_word2vec([["rare"], []], words, dimension=D)):
         np.testing.assert_array_equal(vectors[:3], np.zeros((3, D)))
-        assert abs(vectors[3:].std() - 0.1) < 0.002 and abs(vectors[3:].mean()) < 0.003
+        assert abs(vectors[3:].std() - 0.1) < 0.002
+        assert abs(vectors[3:].mean()) < 0.003
 
 
 def test_scale_to_norm():
@@ -134,21 +140,32 @@ def test_load_text_vectors_rejects_bad_files(tmp_path, text, message):
 
 
 def test_append_vectors_gives_each_word_a_second_one(tmp_path):
-    (tmp_path / "general.txt").write_text("milk 1 2\nelsewhere 100 100\ntea 5 2\n_UNK_ 9 9\n")
+    file = tmp_path / "general.txt"
+    file.write_text("milk 1 2\nelsewhere 100 100\ntea 5 2\n_UNK_ 9 9\n")
     own = np.random.default_rng(5).normal(2.0, 3.0, (len(VOCABULARY) + 1, 4)).astype(np.float32)
-    both, found = append_vectors(own, tmp_path / "general.txt", VOCABULARY)
-    assert found == 2 and both.dtype == np.float32 and both.shape == (len(VOCABULARY) + 1, 6)
+    both, count = append_vectors(own, file, VOCABULARY)
+    assert count == 2
+    assert both.dtype == np.float32
+    assert both.shape == (len(VOCABULARY) + 1, 6)
     np.testing.assert_array_equal(both[:, :4], own)
-    mean = own[1:].mean(axis=0)
-    # 2: from (1, 2) to (3, 2)
-    scale = sum(np.sqrt(((row - mean) ** 2).sum()) for row in own[1:]) / len(own[1:]) / 2.0
-    for id, word in enumerate(["padding", *VOCABULARY.words]):
-        general = {"padding": [0, 0], "tea": [5, 2], "milk": [1, 2]}.get(word, [3, 2])
-        np.testing.assert_allclose(both[id, 4:], np.multiply(general, scale), rtol=1e-5)
 
-    (tmp_path / "general.txt").write_text("tea 5 2\n")  # one word keeps its length
-    both, found = append_vectors(own, tmp_path / "general.txt", VOCABULARY)
-    assert found == 1 and both[1:, 4:].tolist() == [[5, 2]] * len(VOCABULARY)
+    # The file's vectors have a distance of 2 from their mean, (3, 2).
+    mean = own[1:].mean(axis=0)
+    distances = [np.sqrt(((row - mean) ** 2).sum()) for row in own[1:]]
+    scale = np.mean(distances) / 2.0
+    general = {"padding": [0, 0], "tea": [5, 2], "milk": [1, 2]}
+    for id, word in enumerate(["padding", *VOCABULARY.words]):
+        expected = np.multiply(general.get(word, [3, 2]), scale)
+        np.testing.assert_allclose(both[id, 4:], expected, rtol=1e-5)
+
+
+def test_append_vectors_keeps_the_length_of_a_single_vector(tmp_path):
+    file = tmp_path / "general.txt"
+    file.write_text("tea 5 2\n")
+    own = np.ones((len(VOCABULARY) + 1, 4), np.float32)
+    both, count = append_vectors(own, file, VOCABULARY)
+    assert count == 1
+    assert both[1:, 4:].tolist() == [[5, 2]] * len(VOCABULARY)
 
 
 # === Archives ===
