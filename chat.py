@@ -14,7 +14,7 @@ keys.
 
 from absl import flags
 
-from colloquy.base import cli
+from colloquy.base import cli, runtime
 from colloquy.base.files import UserError
 
 FLAGS = flags.FLAGS
@@ -35,7 +35,9 @@ OPTIONS = {"selection": ("index", "candidates"), "generation": ("reverse_run", "
 
 
 def main():
-    from colloquy.engine.chat import Terminal, talk  # TensorFlow takes seconds to load
+    runtime.import_keras()
+
+    from colloquy.engine.chat import Terminal, talk
     from colloquy.engine.run import Run
     from colloquy.tasks import TASKS
     from colloquy.tasks.dialog.chat import DialogChat

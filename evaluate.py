@@ -13,7 +13,7 @@ import sys
 
 from absl import flags
 
-from colloquy.base import cli
+from colloquy.base import cli, runtime
 from colloquy.base.files import UserError
 from colloquy.metrics.ranking import TIES
 
@@ -116,7 +116,9 @@ def score():
         cli.refuse_flags((*OPTIONS, *SCORING), "--predictions")
         if not FLAGS.data or len(FLAGS.split) != 1:
             raise UserError("--predictions needs --data and one --split")
-    from colloquy.engine.evaluate import evaluate_all  # TensorFlow takes seconds to load
+    runtime.import_keras()
+
+    from colloquy.engine.evaluate import evaluate_all
     from colloquy.engine.parallel import share_cores
     from colloquy.tasks import TASKS
 
@@ -136,6 +138,8 @@ def score():
 def predict():
     others = [name for name in OPTIONS if name not in SEARCH]
     cli.refuse_flags(("split", "data", "explain", *SCORING, *others), "--predict")
+    runtime.import_keras()
+
     from colloquy.engine.predictor import predict_lines
     from colloquy.tasks.generation.search import parse_decoding
 
@@ -162,6 +166,8 @@ def explain():
     cli.refuse_flags((*SCORING, "attention", *OPTIONS), "--explain")
     if FLAGS.out == "-" or len(FLAGS.split) != 1:
         raise UserError("--explain needs --out=DIR and one --split")
+    runtime.import_keras()
+
     from colloquy.engine.chat import Terminal
     from colloquy.engine.explain import explain_examples
 

@@ -25,7 +25,9 @@ flags.DEFINE_string(
 
 
 def main():
-    from colloquy.engine.export import example, export  # TensorFlow takes seconds to load
+    runtime.import_keras()
+
+    from colloquy.engine.export import example, export
     from colloquy.engine.run import Run
     from colloquy.tasks import TASKS
 

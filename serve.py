@@ -136,7 +136,8 @@ def load_models():
     loaded.
     """
     chosen = chosen_models()
-    # TensorFlow takes seconds to load
+    runtime.import_keras()
+
     from colloquy.serving.models import freeze, open_model, start_tensorflow
 
     start_tensorflow()

@@ -10,7 +10,7 @@ import difflib
 
 from absl import flags
 
-from colloquy.base import cli
+from colloquy.base import cli, runtime
 from colloquy.base.config import describe_fields, parse_assignments, parse_value
 from colloquy.base.files import UserError
 from colloquy.engine.task import Training
@@ -89,6 +89,8 @@ def main():
     settings, changes = merge_settings(recipe_name)
 
     # TensorFlow takes seconds to load; a wrong flag need not wait.
+    runtime.import_keras()
+
     from colloquy.engine.cluster import train_on_cluster
     from colloquy.engine.run import Run
     from colloquy.engine.train import resume, start

@@ -16,43 +16,28 @@ from colloquy.base import runtime
 from colloquy.base.config import make_config
 from colloquy.base.files import UserError
 
-for _name, _mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-    # closed, as by `2>&-`: else the next file takes its number, and log lines
-    if getattr(sys, _name) is None:
-        setattr(sys, _name, open(os.devnull, _mode, encoding="utf-8"))
-    with contextlib.suppress(AttributeError):  # another object in its place
-        # characters that the terminal lacks, bytes that are none
-        getattr(sys, _name).reconfigure(errors="replace")
-runtime.prepare()
+
+def _prepare_standard_files():
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        # A closed file, as by `2>&-`: else the next file takes its number, and log lines.
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))
+        # Characters that the terminal lacks, and invalid bytes, are replaced.
+        with contextlib.suppress(AttributeError):  # another object in its place
+            getattr(sys, name).reconfigure(errors="replace")
 
 
-def _show_error(kind, error, trace):
-    """Ends by one line at Ctrl-C while a script still imports; a second one would interrupt
-    Python's own exit.
-    """
-    if issubclass(kind, KeyboardInterrupt):
+def _show_error(error_class, error, trace):
+    """Ends with one line at Ctrl-C during imports."""
+    if issubclass(error_class, KeyboardInterrupt):
         print("interrupted", file=sys.stderr, flush=True)
-        os._exit(130)
-    sys.__excepthook__(kind, error, trace)
+        os._exit(130)  # a second Ctrl-C would interrupt Python's own exit
+    sys.__excepthook__(error_class, error, trace)
 
 
+_prepare_standard_files()
+runtime.prepare()
 sys.excepthook = _show_error
-
-
-def _parse_flags(argv):
-    try:
-        rest = flags.FLAGS(argv)
-    except flags.Error as error:
-        missing = re.match(r"flag --(\w+)=None: ", str(error))
-        sys.exit(
-            f"error: {f'--{missing[1]} is missing (--help lists all flags)' if missing else error}"
-        )
-    if len(rest) > 1:
-        sys.exit(f"error: Only flags are taken (--help lists them). Received: {' '.join(rest[1:])}")
-    # bounds let NaN pass
-    if wrong := [name for name in flags.FLAGS if (value := flags.FLAGS[name].value) != value]:
-        sys.exit(f"error: flag --{wrong[0]} expects a number. Received: nan")
-    return rest
 
 
 def run(main):
@@ -68,7 +53,8 @@ def run(main):
         except UserError as error:
             sys.exit(f"error: {error}")
         except OSError as error:
-            if error.errno != errno.ENAMETOOLONG:  # which whatever looks for a file raises
+            # Any look at a file raises this one for a path that is too long.
+            if error.errno != errno.ENAMETOOLONG:
                 raise
             sys.exit(f"error: {error.filename}: {error.strerror}")
         except KeyboardInterrupt as error:
@@ -86,24 +72,52 @@ def run(main):
         sys.exit(1)
 
 
+def _parse_flags(argv):
+    try:
+        rest = flags.FLAGS(argv)
+    except flags.Error as error:
+        missing = re.match(r"flag --(\w+)=None: ", str(error))
+        if missing:
+            sys.exit(f"error: --{missing[1]} is missing (--help lists all flags)")
+        sys.exit(f"error: {error}")
+    if len(rest) > 1:
+        sys.exit(f"error: Only flags are taken (--help lists them). Received: {' '.join(rest[1:])}")
+    for name in flags.FLAGS:
+        value = flags.FLAGS[name].value
+        if value != value:  # NaN, which passes the bounds of flags
+            sys.exit(f"error: flag --{name} expects a number. Received: nan")
+    return rest
+
+
 def define_settings(config_class, names, defaults=False):
     """Defines a flag for some fields of a `base.config.Config`, with their `defaults` or `None`."""
-    kinds = {int: flags.DEFINE_integer, float: flags.DEFINE_float, bool: flags.DEFINE_bool}
+    define_by_type = {
+        int: flags.DEFINE_integer,
+        float: flags.DEFINE_float,
+        bool: flags.DEFINE_bool,
+    }
     for name in names:
         field = config_class.model_fields[name]
-        define = kinds.get(field.annotation, flags.DEFINE_string)
-        define(name, field.default if defaults else None, " ".join(field.description.split()))
-        # so that --help shows it
+        define = define_by_type.get(field.annotation, flags.DEFINE_string)
+        description = " ".join(field.description.split())
+        define(name, field.default if defaults else None, description)
+        # Otherwise the script's --help does not show it.
         flags.FLAGS.register_key_flag_for_module(sys.argv[0], flags.FLAGS[name])
 
 
 def given_settings(config_class, names):
-    """`{name: value}` of those flags of `define_settings` that have a value; a wrong one is a
-    `UserError`.
+    """Returns `{name: value}` of the flags of `define_settings` that have a value.
+
+    Raises:
+        UserError: A value is wrong.
     """
-    given = {name: flags.FLAGS[name].value for name in names if flags.FLAGS[name].value is not None}
-    make_config(config_class, given, "--")
-    return given
+    settings = {}
+    for name in names:
+        value = flags.FLAGS[name].value
+        if value is not None:
+            settings[name] = value
+    make_config(config_class, settings, "--")
+    return settings
 
 
 def refuse_flags(names, beside):

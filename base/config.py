@@ -1,6 +1,4 @@
-"""Settings: frozen pydantic classes, whose fields' docstrings describe them, and the parser of
-`--set`.
-"""
+"""Settings: frozen pydantic classes, and the parser of `--set`."""
 
 import contextlib
 import copy
@@ -49,7 +47,7 @@ class Config(BaseModel):
 
 
 def with_defaults(config_class, **defaults):
-    """A config class with other defaults of some fields, to be a base class."""
+    """Returns a config class with other defaults of some fields, to be a base class."""
     fields = {}
     for name, default in defaults.items():
         field = copy.copy(config_class.model_fields[name])
@@ -66,40 +64,52 @@ def parse_assignments(assignments, flag="--set"):
     >>> parse_assignments(["levels=2", "variant=cross"])
     {'levels': '2', 'variant': 'cross'}
     """
+    values = {}
     for assignment in assignments:
-        if "=" not in assignment:
+        name, equals, value = assignment.partition("=")
+        if not equals:
             raise UserError(f"{flag} expects field=value. Received: {assignment!r}")
-    return dict(assignment.split("=", 1) for assignment in assignments)
+        values[name] = value
+    return values
 
 
 def make_config(config_class, settings, where="", partial=False):
-    """Builds a config from `{field: value}`; text is parsed as JSON where it is JSON, a nested
-    field is `outer.inner`.
+    """Builds a config from `{field: value}`.
 
-    A wrong field, type or value is a `UserError`, which begins with `where`, for example a file
-    name. With `partial` fields may be missing: the others are checked alone, and the result is
-    `None`.
+    Args:
+        config_class: A subclass of `Config`.
+        settings: Values by field. Text is parsed as JSON where it is JSON, and a nested field is
+            `outer.inner`.
+        where: Beginning of the message of a `UserError`, for example a file name.
+        partial: Whether fields may be missing. The others are checked, and the result is `None`.
+
+    Raises:
+        UserError: A field is unknown, or a value is wrong.
 
     >>> from colloquy.models.dam import DAMConfig
-    >>> make_config(DAMConfig, {"vocabulary_size": 7, "levels": "2", "lexical": "no", "lexical.turns": "3"}).levels
+    >>> settings = {"vocabulary_size": 7, "levels": "2", "lexical": "no", "lexical.turns": "3"}
+    >>> make_config(DAMConfig, settings).levels
     2
     """
     values = {}
     for name, value in settings.items():
         field = config_class.model_fields.get(name)
-        if isinstance(value, str) and not (field and str in _types(field)):
+        is_text = field is not None and str in _types(field)
+        if isinstance(value, str) and not is_text:
             value = parse_value(value)
         outer, _, inner = name.partition(".")
-        before = values.get(outer)
-        values[outer] = (
-            {**dict(before if isinstance(before, dict | Config) else {}), inner: value}
-            if inner
-            else value
-        )
+        if not inner:
+            values[name] = value
+            continue
+        nested = values.get(outer)
+        if not isinstance(nested, dict | Config):
+            nested = {}
+        values[outer] = {**dict(nested), inner: value}
     try:
         return config_class.of(values)
     except ValidationError as error:
-        if partial and {each["type"] for each in error.errors()} == {"missing"}:
+        problems = {problem["type"] for problem in error.errors()}
+        if partial and problems == {"missing"}:
             return None
         raise UserError(where + sentence(error, config_class)) from error
 
@@ -110,22 +120,23 @@ def _types(field):
 
 def parse_value(text):
     """Returns the JSON value of a text, a number such as `.5`, or the text itself."""
+    text_of_python = {"True": "true", "False": "false", "None": "null"}
     for parse in (json.loads, float):
         with contextlib.suppress(ValueError, RecursionError):
-            return parse({"True": "true", "False": "false", "None": "null"}.get(text, text))
+            return parse(text_of_python.get(text, text))
     return text
 
 
 def sentence(error, config_class=None):
-    """The first problem of a `ValidationError` of a class, in one sentence; that a field is missing
-    comes last.
-    """
-    first = min(error.errors(), key=lambda each: each["type"] == "missing")
+    """Describes the first problem of a `ValidationError`; missing fields come last."""
+    first = min(error.errors(), key=lambda problem: problem["type"] == "missing")
     name = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden" and config_class:
-        return f"{config_class.__name__} has no field {name!r}; it has {', '.join(config_class.model_fields)}"
+        fields = ", ".join(config_class.model_fields)
+        return f"{config_class.__name__} has no field {name!r}; it has {fields}"
     if first["type"] == "missing":
-        return f"{config_class.__name__ + ': ' if config_class else ''}the field {name} is missing"
+        prefix = f"{config_class.__name__}: " if config_class else ""
+        return f"{prefix}the field {name} is missing"
     reason = first["msg"].removeprefix("Value error, ").partition(" or instance of ")[0]
     if not name:  # a rule across fields
         return reason
@@ -133,28 +144,42 @@ def sentence(error, config_class=None):
 
 
 def describe_fields(config_class, prefix=""):
-    """Texts `(name, type, default, description)` of each field that `--set` can change; "" without
-    a default.
+    """Lists the fields that `--set` can change.
+
+    Returns:
+        Texts `(name, type, default, description)`; the default is "" where there is none.
     """
-    schema, found = config_class.model_json_schema(), []
+    properties = config_class.model_json_schema()["properties"]
+    rows = []
     for name, field in config_class.model_fields.items():
-        nested = [
-            kind for kind in _types(field) if isinstance(kind, type) and issubclass(kind, Config)
-        ]
-        kind = nested[0].__name__ if nested else _kind(schema["properties"][name])
+        inner_class = _nested_config(field)
+        type_name = inner_class.__name__ if inner_class else _describe_type(properties[name])
         default = "" if field.is_required() else str(field.default)
-        found.append((prefix + name, kind, default, " ".join((field.description or "").split())))
-        for inner in nested:
-            found += describe_fields(inner, f"{prefix}{name}.")
-    return found
+        description = " ".join((field.description or "").split())
+        rows.append((prefix + name, type_name, default, description))
+        if inner_class:
+            rows.extend(describe_fields(inner_class, f"{prefix}{name}."))
+    return rows
 
 
-def _kind(schema):
-    """The type and limits of a field in words, from its JSON schema."""
+def _nested_config(field):
+    for annotation in _types(field):
+        if isinstance(annotation, type) and issubclass(annotation, Config):
+            return annotation
+    return None
+
+
+def _describe_type(schema):
+    """Describes the type and the limits of a field, from its JSON schema."""
     if "anyOf" in schema:
-        return " or ".join(_kind(each) for each in schema["anyOf"])
-    if "enum" in schema or "const" in schema:
-        return "|".join(map(str, schema.get("enum", [schema.get("const")])))
-    words = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
-    limits = [f"{sign} {schema[key]:g}" for key, sign in words.items() if key in schema]
-    return " ".join([schema.get("type", "value"), *limits])
+        return " or ".join(_describe_type(option) for option in schema["anyOf"])
+    if "const" in schema:
+        return str(schema["const"])
+    if "enum" in schema:
+        return "|".join(str(choice) for choice in schema["enum"])
+    signs = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
+    words = [schema.get("type", "value")]
+    for key, sign in signs.items():
+        if key in schema:
+            words.append(f"{sign} {schema[key]:g}")
+    return " ".join(words)

@@ -1,6 +1,4 @@
-"""The user's error, and files that appear whole or not at all, also if the machine loses its
-power.
-"""
+"""The user's error, and files that appear whole or not at all, also after a loss of power."""
 
 import contextlib
 import errno
@@ -13,16 +11,25 @@ import secrets
 import shutil
 
 NOT_WRITABLE = {
-    *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EFBIG),
-    *(errno.EACCES, errno.EPERM, errno.EEXIST, errno.ENOTEMPTY, errno.ENAMETOOLONG),
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EROFS,
+    errno.EIO,
+    errno.EFBIG,
+    errno.EACCES,
+    errno.EPERM,
+    errno.EEXIST,
+    errno.ENOTEMPTY,
+    errno.ENAMETOOLONG,
 }
 CHECKSUMS = "checksums.json"
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class UserError(Exception):
-    """An input is wrong; the message is one sentence: which file and line, what was expected, what
-    was received.
+    """An input is wrong.
+
+    The message is one sentence: which file and line, what was expected, what was received.
     """
 
     def __init__(self, message):
@@ -38,76 +45,58 @@ def printable(text):
     return CONTROL.sub("", text)
 
 
-def check_output(path):
-    """Refuses, by a `UserError`, a path of a file that cannot be written, before work begins; makes
-    its directory.
-    """
-    path = pathlib.Path(path)
-    if path.is_dir():
-        raise UserError(f"{path} is a directory, expected a file")
-    _make(path.parent)
-    if not os.access(path.parent, os.W_OK):
-        raise UserError(f"{path.parent} cannot be written to")
-
-
-def _make(directory):
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"{directory} cannot be made: {error.strerror}") from error
+# === Checksums ===
 
 
 def checksum(path):
-    """The SHA-256 of a file, in hexadecimal digits."""
+    """Returns the SHA-256 of a file, in hexadecimal digits."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def checksums_of(directory, without=()):
-    """`{name: [checksum]}` of the files of a directory and its subdirectories, without hidden ones
-    and some others.
+    """Returns `{name: [checksum]}` of the files of a directory and its subdirectories.
+
+    Hidden files are left out, and files and subdirectories whose names are in `without`.
     """
-    files = (
-        file.relative_to(directory) for file in sorted(directory.rglob("[!.]*")) if file.is_file()
-    )
-    return {
-        file.as_posix(): [checksum(directory / file)]
-        for file in files
-        if file.parts[0] not in without
-    }
+    checksums = {}
+    for path in sorted(directory.rglob("[!.]*")):
+        name = path.relative_to(directory)
+        if path.is_file() and name.parts[0] not in without:
+            checksums[name.as_posix()] = [checksum(path)]
+    return checksums
 
 
 def seal(directory):
     """Writes `checksums.json`, the SHA-256 of all other files of a directory."""
-    (directory / CHECKSUMS).write_text(json.dumps(checksums_of(directory, [CHECKSUMS]), indent=1))
+    (directory / CHECKSUMS).write_text(_sealing_text(directory))
 
 
 def is_sealed(directory):
-    """True if no file of a directory was changed, removed or added since it was sealed."""
+    """Returns whether no file was changed, removed or added since `seal`."""
     file = directory / CHECKSUMS
-    return (
-        file.is_file()
-        and file.read_bytes() == json.dumps(checksums_of(directory, [CHECKSUMS]), indent=1).encode()
-    )
+    return file.is_file() and file.read_bytes() == _sealing_text(directory).encode()
 
 
-def publish(temporary, path):
-    """Moves a finished file or directory to its place on the same file system; both are on the disk
-    afterwards.
+def _sealing_text(directory):
+    return json.dumps(checksums_of(directory, without=[CHECKSUMS]), indent=1)
+
+
+# === Writing ===
+
+
+def check_output(path):
+    """Refuses a file that cannot be written, before work begins, and makes its directory.
+
+    Raises:
+        UserError: The path is a directory, or its directory cannot be made or written to.
     """
-    temporary, path = pathlib.Path(temporary), pathlib.Path(path)
-    for each in (*temporary.rglob("*"), temporary):
-        _to_disk(each)
-    os.replace(temporary, path)
-    _to_disk(path.parent)
-
-
-def _to_disk(path):
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    path = pathlib.Path(path)
+    if path.is_dir():
+        raise UserError(f"{path} is a directory, expected a file")
+    _make_directory(path.parent)
+    if not os.access(path.parent, os.W_OK):
+        raise UserError(f"{path.parent} cannot be written to")
 
 
 @contextlib.contextmanager
@@ -122,47 +111,80 @@ def writing(path):
 
 
 @contextlib.contextmanager
-def _beside(path):
-    """Yields a path in a fresh directory beside `path`; what is made there becomes `path` if the
-    block ends well.
-    """
-    _make(path.parent)
-    # Named before it is made: an interrupt just after that finds it, too.
-    directory = path.parent / f".{path.name}.{secrets.token_hex(8)}"
-    try:
-        with writing(path):
-            directory.mkdir(mode=0o700)
-            made = directory / path.name
-            yield made
-            publish(made, path)
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
-
-
-@contextlib.contextmanager
 def atomic_directory(path):
-    """Yields a fresh directory to write into; it becomes `path` if the block ends well, else it
-    vanishes.
+    """Yields a fresh directory, which becomes `path` if the block succeeds and vanishes otherwise.
 
-    A `UserError` if `path` exists and is not an empty directory, or cannot be written.
+    Raises:
+        UserError: `path` exists and is not an empty directory, or cannot be written.
     """
     path = pathlib.Path(path)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise UserError(f"{path} must not exist yet, or be an empty directory")
-    with _beside(path) as made:
-        made.mkdir()
-        yield made
+    with _temporary_beside(path) as temporary:
+        temporary.mkdir()
+        yield temporary
 
 
 @contextlib.contextmanager
 def atomic_file(path, mode="w"):
-    """Opens a file, `"w"` (UTF-8, `\\n`) or `"wb"`, that becomes `path` if the block ends well,
-    else it vanishes.
+    r"""Yields an open file, which becomes `path` if the block succeeds and vanishes otherwise.
 
-    Makes its directory. A `UserError` if it cannot be written.
+    Args:
+        path: The file to write. Its directory is made.
+        mode: `"w"`, UTF-8 with `\n`; or `"wb"`.
+
+    Raises:
+        UserError: The file cannot be written.
     """
     path = pathlib.Path(path)
     check_output(path)
-    text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
-    with _beside(path) as made, open(made, mode, **text) as file:
+    options = {}
+    if "b" not in mode:
+        options = {"encoding": "utf-8", "newline": "\n"}
+    with _temporary_beside(path) as temporary, open(temporary, mode, **options) as file:
         yield file
+
+
+def publish(temporary, path):
+    """Moves a finished file or directory to its place, so that it survives a loss of power.
+
+    Both paths are on the same file system.
+    """
+    temporary = pathlib.Path(temporary)
+    path = pathlib.Path(path)
+    for part in temporary.rglob("*"):
+        _flush_to_disk(part)
+    _flush_to_disk(temporary)
+    os.replace(temporary, path)
+    _flush_to_disk(path.parent)
+
+
+@contextlib.contextmanager
+def _temporary_beside(path):
+    """Yields a path in a fresh directory beside `path`, where it is moved if the block succeeds."""
+    _make_directory(path.parent)
+    # Named before it is made, so that it is removed if an interrupt comes in between.
+    directory = path.parent / f".{path.name}.{secrets.token_hex(8)}"
+    try:
+        with writing(path):
+            directory.mkdir(mode=0o700)
+            temporary = directory / path.name
+            yield temporary
+            publish(temporary, path)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _make_directory(directory):
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{directory} cannot be made: {error.strerror}") from error
+
+
+def _flush_to_disk(path):
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,16 +1,14 @@
-"""Settings of TensorFlow that must be chosen before it loads: oneDNN, allocator, threads, log
-lines; and precision.
+"""Settings of TensorFlow that must be chosen before it loads, and precision.
 
 `base.cli` and the tests' `conftest.py` call `prepare` when they are imported. The user's
-environment wins. Measured: docs/experiments.md.
+environment wins. Scripts call `import_keras` in their `main`. Measurements: docs/experiments.md.
 """
 
 import contextlib
 import ctypes
 import functools
 import gc
-import importlib.abc
-import importlib.util
+import importlib
 import logging
 import math
 import os
@@ -19,16 +17,16 @@ import re
 import sys
 import tempfile
 
-# environment variable that lists the variables set by `prepare`, for child processes
+# Environment variable that lists the variables set by `prepare`, for child processes.
 CHOSEN = "RUNTIME_CHOSEN"
 FASTER = {
-    "TF_ENABLE_ONEDNN_OPTS": "1",  # off by default on CPUs without AVX-512 VNNI
-    # malloc maps and unmaps large tensors: a page fault for every 4 KB
+    # Off by default on CPUs without AVX-512 VNNI.
+    "TF_ENABLE_ONEDNN_OPTS": "1",
+    # malloc maps and unmaps large tensors: a page fault for every 4 KB.
     "TF_CPU_ALLOCATOR_USE_BFC": "true",
 }
-# `ONEDNN_MAX_CPU_ISA` names the best instructions that oneDNN may use. With these it may use AMX,
-# AVX512_BF16.
-_AMX = (
+# `ONEDNN_MAX_CPU_ISA` names the best instructions that oneDNN may use. With these it may use AMX.
+AMX_LEVELS = (
     "ALL",
     "DEFAULT",
     "AVX512_CORE_AMX",
@@ -36,76 +34,143 @@ _AMX = (
     "AVX10_1_512_AMX",
     "AVX10_1_512_AMX_FP16",
 )
-_BF16 = (*_AMX, "AVX512_CORE_BF16", "AVX512_CORE_FP16", "AVX10_1_512")
+# With these it may use AVX512_BF16.
+BF16_LEVELS = (*AMX_LEVELS, "AVX512_CORE_BF16", "AVX512_CORE_FP16", "AVX10_1_512")
+M_MMAP_THRESHOLD = -3  # of `mallopt`
+LOG_LINE = re.compile(rb"[IWE]\d{4} \d\d:|WARNING: All log messages before absl")
 
 
 def prepare(threads=None, environ=os.environ, operations=None):
-    """Chooses how TensorFlow computes in this process and those it starts; without effect once
-    TensorFlow is loaded.
+    """Chooses how TensorFlow computes in this process and its children.
 
-    An operation has `threads`, by default `available_cpus`; `operations` run at once, by default as
-    many. The user's values in `environ` stay.
+    It sets environment variables, which have no effect once TensorFlow is loaded.
+
+    Args:
+        threads: Threads of one operation. Default: `available_cpus`.
+        environ: Environment to change. Variables that the user set stay.
+        operations: Operations at once. Default: `threads`.
     """
     if "tensorflow" in sys.modules and environ is os.environ:
         return
-    # glibc raises it to 32 MB: arrays of many sizes leave holes
     if "MALLOC_MMAP_THRESHOLD_" not in environ:
-        _malloc("mallopt", -3, 2**20)
+        # glibc raises it to 32 MB, and then arrays of many sizes leave holes.
+        _call_glibc("mallopt", M_MMAP_THRESHOLD, 2**20)
+
+    megabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
     cpus = str(threads or available_cpus())
     choices = {
         **FASTER,
-        # not 64 GB
-        "TF_CPU_BFC_MEM_LIMIT_IN_MB": str(
-            os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
-        ),
+        # The default is 64 GB.
+        "TF_CPU_BFC_MEM_LIMIT_IN_MB": str(megabytes),
         "TF_NUM_INTRAOP_THREADS": cpus,
         "TF_NUM_INTEROP_THREADS": str(operations or cpus),
-        # an operation per tensor size: of the default 1,024 many are lost
+        # There is an operation per tensor size; the default of 1,024 loses many.
         "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "8192",
-        "TF_CPP_MIN_LOG_LEVEL": "3",  # errors are raised; TensorFlow logs missing GPUs as errors
+        # Errors are raised anyway, and TensorFlow logs missing GPUs as errors.
+        "TF_CPP_MIN_LOG_LEVEL": "3",
     }
-    choices = {name: value for name, value in choices.items() if given(name, environ) is None}
-    environ.update(choices)
-    environ[CHOSEN] = ",".join(
-        name for name in choices if not (threads and name.endswith("_THREADS"))
-    )
-    # else the user wants TensorFlow's log, Python's too
-    if given("TF_CPP_MIN_LOG_LEVEL", environ) not in ("0", "1"):
-        from absl import logging as absl_logging
+    chosen = []
+    for name, value in choices.items():
+        if user_value(name, environ) is not None:
+            continue
+        environ[name] = value
+        # A number of threads that the caller asked for counts as the user's.
+        if threads is None or not name.endswith("_THREADS"):
+            chosen.append(name)
+    environ[CHOSEN] = ",".join(chosen)
 
-        absl_logging.set_verbosity("error")
-        logging.getLogger("tensorflow").setLevel(logging.ERROR)
-        _wrapped["tensorflow"] = functools.partial(_load_quickly, _without_log_lines)
-    sys.meta_path.insert(0, _WrappedImport())
+
+def user_value(name, environ=os.environ):
+    """Returns the user's value of an environment variable, `None` if only `prepare` set it."""
+    if name in environ.get(CHOSEN, "").split(","):
+        return None
+    return environ.get(name)
+
+
+def import_keras():
+    """Imports Keras, which takes seconds. Scripts call it before the first import that needs it.
+
+    TensorFlow's log lines are dropped, unless the user set `TF_CPP_MIN_LOG_LEVEL` to 0 or 1.
+    """
+    if "keras" in sys.modules:
+        return
+    log_filter = contextlib.nullcontext()
+    if user_value("TF_CPP_MIN_LOG_LEVEL") not in ("0", "1"):
+        _silence_python_loggers()
+        log_filter = _log_lines_dropped()
+
+    # Loading makes many objects and frees none: garbage collection is a fifth of its time.
+    # Keras loads Matplotlib for plots of its own, which nothing here draws: a tenth.
+    is_collecting = gc.isenabled()
+    gc.disable()
+    try:
+        with log_filter, without("matplotlib"):
+            importlib.import_module("keras")
+    finally:
+        gc.freeze()
+        if is_collecting:
+            gc.enable()
+
+
+def _silence_python_loggers():
+    from absl import logging as absl_logging
+
+    absl_logging.set_verbosity("error")
+    logging.getLogger("tensorflow").setLevel(logging.ERROR)
+
+
+@contextlib.contextmanager
+def _log_lines_dropped():
+    """Drops log lines that C++ writes to stderr, such as `I0000 00:00:17... port.cc:153]`."""
+    stderr = os.dup(2)
+    with tempfile.TemporaryFile() as file:
+        os.dup2(file.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
+            file.seek(0)
+            for line in file:
+                if not LOG_LINE.match(line):
+                    os.write(2, line)
+
+
+@contextlib.contextmanager
+def without(module):
+    """Makes the import of a module fail in the block, unless it is loaded already."""
+    if module in sys.modules:
+        yield
+        return
+    sys.modules[module] = None
+    try:
+        yield
+    finally:
+        del sys.modules[module]
 
 
 def return_memory():
-    """Returns to the system what was freed: of the objects that a dataset is read by, as much as it
-    keeps.
-    """
-    _malloc("malloc_trim", 0)
+    """Returns freed memory to the system: reading a dataset frees as much as the dataset keeps."""
+    _call_glibc("malloc_trim", 0)
 
 
-def _malloc(name, *arguments):
-    with contextlib.suppress(AttributeError, OSError, TypeError):  # of glibc alone
+def _call_glibc(name, *arguments):
+    with contextlib.suppress(AttributeError, OSError, TypeError):  # another C library
         getattr(ctypes.CDLL(None), name)(*arguments)
 
 
-def given(name, environ=os.environ):
-    """The user's value of an environment variable; `None` if `prepare` or nobody set it."""
-    return None if name in environ.get(CHOSEN, "").split(",") else environ.get(name)
-
-
 def describe(environ=os.environ, cpuinfo="/proc/cpuinfo"):
-    """The choices in one line."""
-    threads = environ.get("TF_NUM_INTRAOP_THREADS") or str(available_cpus())
-    onednn = "on" if environ.get("TF_ENABLE_ONEDNN_OPTS", "").lower() in ("1", "true") else "off"
-    allocator = (
-        "BFC" if environ.get("TF_CPU_ALLOCATOR_USE_BFC", "").lower() in ("1", "true") else "malloc"
-    )
-    by = bfloat16_instructions(environ, cpuinfo)
-    bfloat16 = f"in hardware ({by})" if by else "emulated"
+    """Describes the choices in one line."""
+    threads = environ.get("TF_NUM_INTRAOP_THREADS") or available_cpus()
+    onednn = "on" if _is_on("TF_ENABLE_ONEDNN_OPTS", environ) else "off"
+    allocator = "BFC" if _is_on("TF_CPU_ALLOCATOR_USE_BFC", environ) else "malloc"
+    instructions = bfloat16_instructions(environ, cpuinfo)
+    bfloat16 = f"in hardware ({instructions})" if instructions else "emulated"
     return f"{threads} threads, oneDNN {onednn}, {allocator} allocator, bfloat16 {bfloat16}"
+
+
+def _is_on(name, environ):
+    return environ.get(name, "").lower() in ("1", "true")
 
 
 @functools.cache
@@ -114,102 +179,41 @@ def announce(line):
     print(line, file=sys.stderr, flush=True)
 
 
-class _WrappedImport(importlib.abc.MetaPathFinder):
-    """Loads a module of `_wrapped` by the function that it names, once."""
-
-    def find_spec(self, name, path, target=None):
-        wrapper = _wrapped.pop(name, None)
-        spec = wrapper and importlib.util.find_spec(name)
-        if spec:
-            load = spec.loader.exec_module
-            spec.loader.exec_module = lambda module: wrapper(load, module)
-            if not _wrapped:  # later imports need not pass here
-                sys.meta_path[:] = [
-                    finder for finder in sys.meta_path if not isinstance(finder, _WrappedImport)
-                ]
-        return spec
-
-
-def _load_quickly(function, *arguments):
-    """Calls a function that loads modules that stay; matplotlib and garbage collection take a third
-    of Keras's time.
-    """
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        with without("matplotlib"):
-            return function(*arguments)
-    finally:
-        gc.freeze()
-        if collects:
-            gc.enable()
-
-
-@contextlib.contextmanager
-def without(module):
-    """Makes the import of a module fail in the block, unless it is loaded already."""
-    hides = module not in sys.modules
-    if hides:
-        sys.modules[module] = None
-    try:
-        yield
-    finally:
-        if hides:
-            del sys.modules[module]
-
-
-def _without_log_lines(function, *arguments):
-    """Calls a function, and drops lines such as `I0000 00:00:17... port.cc:153]` that it writes to
-    stderr, from C++.
-    """
-    stderr = os.dup(2)
-    with tempfile.TemporaryFile() as file:
-        os.dup2(file.fileno(), 2)
-        try:
-            return function(*arguments)
-        finally:
-            os.dup2(stderr, 2)
-            os.close(stderr)
-            file.seek(0)
-            for line in file:
-                if not re.match(rb"[IWE]\d{4} \d\d:|WARNING: All log messages before absl", line):
-                    os.write(2, line)
-
-
-_wrapped = {"keras": _load_quickly, "tensorflow": _load_quickly}
-
-
 def available_cpus(root="/"):
-    """CPUs that this process may use: the least of its affinity and its control groups' quotas,
-    rounded up.
+    """Counts the CPUs that this process may use.
 
+    It is the least of the process's affinity and of its control groups' quotas, rounded up.
     `root` holds `proc` and `sys`.
     """
-    found = [
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    ]
+    if hasattr(os, "sched_getaffinity"):
+        cpus = len(os.sched_getaffinity(0))
+    else:
+        cpus = os.cpu_count() or 1
     for group in _control_groups(pathlib.Path(root)):
-        for files in (["cpu.cfs_quota_us", "cpu.cfs_period_us"], ["cpu.max"]):
-            quota = " ".join(_read(group / file) for file in files).split()
-            if len(quota) == 2 and quota[0].isdigit():  # `max` and -1: no limit
-                found.append(math.ceil(int(quota[0]) / int(quota[1])))
-    return max(1, min(found))
+        version_1 = [_read(group / "cpu.cfs_quota_us"), _read(group / "cpu.cfs_period_us")]
+        version_2 = _read(group / "cpu.max").split()
+        for limit in (version_1, version_2):
+            # `max` and -1: no limit.
+            if len(limit) == 2 and limit[0].strip().isdigit():
+                cpus = min(cpus, math.ceil(int(limit[0]) / int(limit[1])))
+    return max(1, cpus)
 
 
 def _control_groups(root):
-    """The directories of each control group (version 1 or 2) above this process; in a container
-    some do not exist.
+    """Yields the directories of each control group, version 1 or 2, above this process.
+
+    In a container, some of them do not exist.
     """
     for line in _read(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
-        if not controllers or "cpu" in controllers.split(","):
-            mount = root / "sys/fs/cgroup" / controllers
-            group = mount / path.lstrip("/")
-            yield from {
-                mount,
-                group,
-                *(parent for parent in group.parents if mount in parent.parents),
-            }
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        mount = root / "sys/fs/cgroup" / controllers
+        group = mount / path.lstrip("/")
+        while group != mount:
+            yield group
+            group = group.parent
+        yield mount
 
 
 def _read(path):
@@ -220,34 +224,43 @@ def _read(path):
 
 
 def bfloat16_instructions(environ=os.environ, cpuinfo="/proc/cpuinfo"):
-    """The instructions that compute bfloat16: `"AMX"`, `"AVX512_BF16"`, or `None` if it is
-    emulated.
+    """Names the instructions that compute bfloat16.
 
-    `ONEDNN_MAX_CPU_ISA` may forbid instructions.
+    Returns:
+        `"AMX"`, `"AVX512_BF16"`, or `None` if bfloat16 is emulated. `ONEDNN_MAX_CPU_ISA` may
+        forbid instructions.
     """
-    found = re.search(r"^flags\s*:(.*)", _read(cpuinfo), re.M)
-    flags = found[1].split() if found else ()
-    most = environ.get("ONEDNN_MAX_CPU_ISA", environ.get("DNNL_MAX_CPU_ISA", "ALL")).upper()
-    if "amx_bf16" in flags and most in _AMX:
+    line = re.search(r"^flags\s*:(.*)", _read(cpuinfo), re.MULTILINE)
+    flags = line[1].split() if line else []
+    level = environ.get("ONEDNN_MAX_CPU_ISA") or environ.get("DNNL_MAX_CPU_ISA") or "ALL"
+    if "amx_bf16" in flags and level.upper() in AMX_LEVELS:
         return "AMX"
-    return "AVX512_BF16" if "avx512_bf16" in flags and most in _BF16 else None
+    if "avx512_bf16" in flags and level.upper() in BF16_LEVELS:
+        return "AVX512_BF16"
+    return None
 
 
-def choose_precision(asked, gains=True, gpu=False, environ=os.environ, cpuinfo="/proc/cpuinfo"):
-    """The precision to compute in; warns once if the CPU would only emulate it.
+def choose_precision(precision, gains=True, gpu=False, environ=os.environ, cpuinfo="/proc/cpuinfo"):
+    """Chooses the precision to compute in, and warns once if the CPU only emulates it.
 
-    `"auto"` is bfloat16 if a `gpu` or the CPU (see `bfloat16_instructions`) computes it and the
-    model `gains` by it.
+    Args:
+        precision: `"auto"` or a precision, which is returned as it is.
+        gains: Whether bfloat16 makes the model faster; `"auto"` is float32 otherwise.
+        gpu: Whether a GPU computes; else see `bfloat16_instructions`.
+        environ: Environment, for `bfloat16_instructions`.
+        cpuinfo: File that describes the CPU.
     """
-    native = gpu or bfloat16_instructions(environ, cpuinfo) is not None
-    if asked == "auto":
-        return "bfloat16" if gains and native else "float32"
-    if asked == "bfloat16" and not native:
+    has_bfloat16 = gpu or bfloat16_instructions(environ, cpuinfo) is not None
+    if precision == "auto":
+        return "bfloat16" if gains and has_bfloat16 else "float32"
+    if precision == "bfloat16" and not has_bfloat16:
         announce(
-            "warning: this CPU emulates bfloat16, several times slower than float32; --precision=auto avoids it"
+            "warning: this CPU emulates bfloat16, several times slower than float32; "
+            "--precision=auto avoids it"
         )
-    if asked == "float16" and not gpu:
+    if precision == "float16" and not gpu:
         announce(
-            "warning: float16 is for GPUs; a CPU emulates most of it, several times slower than float32"
+            "warning: float16 is for GPUs; a CPU emulates most of it, several times slower than "
+            "float32"
         )
-    return asked
+    return precision

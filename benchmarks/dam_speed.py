@@ -18,7 +18,7 @@ import itertools
 import numpy as np
 from absl import flags
 
-from colloquy.base import cli
+from colloquy.base import cli, runtime
 from colloquy.base.files import UserError
 from colloquy.benchmarks.turns import alternate, build, define_flags, median, ratio, report
 
@@ -78,6 +78,8 @@ def main():
 
 def dam_block(side, without, what, lengths, path, batch_size, steps, seed):
     """A side of `alternate`: trains or ranks, and counts pairs."""
+    runtime.import_keras()
+
     import keras
 
     from colloquy.engine.parallel import in_order, share_cores

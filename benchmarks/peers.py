@@ -137,7 +137,10 @@ def write_batches(arrays, network, path, size):
 def our_block(what, network, path, arrays, seed):
     """A side of `alternate`: computes the batches once."""
     from colloquy.data.vocabulary import EOS_ID, UNK_ID
-    from colloquy.engine.parallel import share_cores  # TensorFlow takes seconds to load
+
+    runtime.import_keras()
+
+    from colloquy.engine.parallel import share_cores
     from colloquy.models.decoding import Decoder, Decoding
     from colloquy.tasks.generation.search import columns
 

@@ -26,7 +26,7 @@ import numpy as np
 import urllib3
 from absl import flags
 
-from colloquy.base import cli
+from colloquy.base import cli, runtime
 from colloquy.base.files import UserError
 from colloquy.benchmarks.turns import define_record_flags, memory, report
 
@@ -170,7 +170,9 @@ def usage_of(process):
 
 
 def main():
-    from colloquy.engine.run import Run  # TensorFlow takes seconds to load
+    runtime.import_keras()
+
+    from colloquy.engine.run import Run
     from colloquy.tasks import TASKS
 
     run, rng = Run.open(FLAGS.run), random.Random(FLAGS.seed)

@@ -17,6 +17,7 @@ import time
 
 from absl import flags
 
+from colloquy.base import runtime
 from colloquy.base.config import parse_assignments
 from colloquy.base.files import UserError, atomic_file
 from colloquy.metrics.tables import markdown
@@ -161,6 +162,8 @@ def build(side, path, seed):
     """The compiled model of a side, its task, dataset and `Training`; the seed is that of the
     weights.
     """
+    runtime.import_keras()
+
     import keras
 
     from colloquy.engine.devices import set_precision
@@ -248,7 +251,8 @@ def write_record(**measured):
     """Writes a record to `--out`, if given: the command, the measurements to four digits, the
     hardware, the commit.
     """
-    # TensorFlow takes seconds to load
+    runtime.import_keras()
+
     from colloquy.engine.provenance import command, hardware, revision
 
     if FLAGS.out:

@@ -48,7 +48,8 @@ def load(model):
     """
     from colloquy.base import runtime
 
-    runtime.prepare()  # before TensorFlow is loaded
+    runtime.prepare()
+    runtime.import_keras()
 
     from colloquy.engine.run import Run
     from colloquy.tasks import TASKS

@@ -27,7 +27,7 @@ def share_cores():
 
     Call it before TensorFlow computes.
     """
-    has_own_setting = runtime.given("TF_NUM_INTRAOP_THREADS") is not None
+    has_own_setting = runtime.user_value("TF_NUM_INTRAOP_THREADS") is not None
     if keras.config.backend() != "tensorflow" or has_own_setting:
         return
     import tensorflow as tf

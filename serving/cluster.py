@@ -197,6 +197,7 @@ def load_warm(name, path, index=None, trusted=False):
     `serving.models.open_model`.
     """
     runtime.prepare(threads=1)
+    runtime.import_keras()
     from colloquy.serving.models import freeze, open_model  # TensorFlow loads here, in the replica
 
     model = open_model(name, path, index, trusted)

@@ -9,7 +9,6 @@ import json
 
 import pytest
 from helpers import ROOT
-from mutations import MUTATIONS
 from walks import batch_walk
 
 from colloquy.base.files import CHECKSUMS, checksums_of
@@ -144,9 +143,3 @@ def test_a_batch_passes_the_files_of_its_walk(task, tmp_path):
         files.split() for title, files in WALKS.items() if title.startswith(f"{task}: a batch")
     ]
     assert sorted(batch_walk(task, tmp_path)) == sorted(files)
-
-
-@pytest.mark.parametrize(("file", "old", "new", "tests"), MUTATIONS)
-def test_what_a_mutation_changes_is_there_once(file, old, new, tests):
-    assert (ROOT / file).read_text(encoding="utf-8").count(old) == 1 and new != old
-    assert (ROOT / "tests" / f"test_{tests.split()[0]}").is_file()

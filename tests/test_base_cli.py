@@ -186,7 +186,7 @@ def test_a_second_ctrl_c_does_not_interrupt_the_exit():
 
 
 def test_ctrl_c_during_imports_is_one_line():
-    program = "import os, signal, base.cli; os.kill(os.getpid(), signal.SIGINT); import time; time.sleep(9)"
+    program = "import os, signal; from colloquy.base import cli; os.kill(os.getpid(), signal.SIGINT); import time; time.sleep(9)"
     done = run_process("-c", program)
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
 

@@ -54,10 +54,10 @@ def test_what_the_user_set_wins_also_in_a_process_that_inherits_it():
         "TF_NUM_INTRAOP_THREADS": None,
         "HOME": None,
     }.items():
-        assert runtime.given(name, environ) == value
+        assert runtime.user_value(name, environ) == value
     runtime.prepare(threads=7, environ=environ)
     assert environ["TF_NUM_INTRAOP_THREADS"] == environ["TF_NUM_INTEROP_THREADS"] == "7"
-    assert runtime.given("TF_NUM_INTRAOP_THREADS", environ) == "7"
+    assert runtime.user_value("TF_NUM_INTRAOP_THREADS", environ) == "7"
 
 
 def test_one_line_says_what_was_chosen(cpuinfo, capsys):
@@ -205,12 +205,12 @@ def test_scripts_choose_before_tensorflow_loads(command):
 
 
 def test_tensorflow_loads_without_a_log_line_and_other_lines_stay():
-    program = "import sys, base.cli, tensorflow; tensorflow.config.list_physical_devices(); sys.stderr.write('x')"
+    program = "import sys; from colloquy.base import cli, runtime; runtime.import_keras(); import tensorflow; tensorflow.config.list_physical_devices(); sys.stderr.write('x')"
     assert run_python(program).stderr == "x"
 
 
 def test_keras_loads_without_matplotlib_and_leaves_collecting_garbage_on():
-    program = "import base.cli, gc, sys, keras; print(gc.isenabled(), gc.get_freeze_count() > 10**5, *sys.modules)"
+    program = "import gc, sys; from colloquy.base import cli, runtime; runtime.import_keras(); print(gc.isenabled(), gc.get_freeze_count() > 10**5, *sys.modules)"
     enabled, frozen, *loaded = run_python(program).stdout.split()
     assert (enabled, frozen) == ("True", "True") and not [
         name for name in loaded if name.startswith("matplotlib")

@@ -1,4 +1,4 @@
-"""The benchmarks: loads, and corpora of any size."""
+"""The benchmark of the server: loads and their requests."""
 
 import json
 import random
@@ -7,10 +7,9 @@ import pytest
 from echo import Running
 from helpers import import_script
 
-from colloquy.data.corpora.smn import read
 from colloquy.serving.limits import Limits
 
-benchmark, scale = (import_script(f"benchmarks.{name}") for name in ("serving", "scale"))
+benchmark = import_script("benchmarks.serving")
 
 
 @pytest.fixture(scope="module")
@@ -65,19 +64,3 @@ def test_requests_are_like_the_examples_in_other_sizes():
     assert {tuple(each["turns"]) for each in found} == {("a", "b", "c"), ("b", "c"), ("c",)}
     assert {each["passage"] for each in found} == {"one two", "one two three", "one two three four"}
     assert {each["question"] for each in found} == {"who?"}
-
-
-def test_a_corpus_has_the_sizes_asked_for(tmp_path, monkeypatch):
-    monkeypatch.setattr(scale, "BLOCK", 7)
-    for name in "ab":
-        scale.write_corpus(tmp_path / name, 46, seed=3)
-    lines = list(read(tmp_path / "a" / "train.txt"))
-    assert [line.label for line in lines] == [1, 0] * 23
-    assert {len(line.turns) for line in lines} == {6}
-    assert {len(text.split()) for line in lines for text in (*line.turns, line.response)} == {11}
-    assert [tuple(line.turns) for line in lines[::2]] == [tuple(line.turns) for line in lines[1::2]]
-    assert len({tuple(line.turns) for line in lines}) == 23
-    assert len(list(read(tmp_path / "a" / "dev.txt"))) == 1000
-    assert (tmp_path / "b" / "train.txt").read_bytes() == (
-        tmp_path / "a" / "train.txt"
-    ).read_bytes()

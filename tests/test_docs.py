@@ -209,9 +209,7 @@ def test_the_metric_to_follow_is_what_its_doctest_says():
     assert doctest.DocTestRunner().run(found) == doctest.TestResults(failed=0, attempted=1)
 
 
-@pytest.mark.parametrize(
-    "name", ["colloquy.benchmarks.turns", "colloquy.tools.difference", "colloquy.tools.sweep"]
-)
+@pytest.mark.parametrize("name", ["colloquy.benchmarks.turns", "colloquy.tools.sweep"])
 def test_doctests_of_scripts_which_have_the_same_flags(name):
     program = (
         f"import doctest, numpy as np, {name} as module; "

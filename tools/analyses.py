@@ -19,7 +19,7 @@ import textwrap
 import numpy as np
 from absl import flags
 
-from colloquy.base import cli
+from colloquy.base import cli, runtime
 from colloquy.base.files import UserError, atomic_file
 from colloquy.data.text_files import write_json
 from colloquy.metrics.tables import markdown
@@ -44,7 +44,9 @@ def main():
         raise UserError(
             f"--run expects a run directory or a pattern of several. Received: {FLAGS.run}"
         )
-    from colloquy.engine.evaluate import Evaluation  # TensorFlow takes seconds to load
+    runtime.import_keras()
+
+    from colloquy.engine.evaluate import Evaluation
     from colloquy.engine.provenance import provenance
     from colloquy.engine.run import Run
     from colloquy.tasks import TASKS

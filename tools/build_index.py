@@ -10,7 +10,7 @@ import time
 
 from absl import flags
 
-from colloquy.base import cli
+from colloquy.base import cli, runtime
 from colloquy.base.files import UserError
 from colloquy.data.corpora import CORPORA
 
@@ -32,7 +32,8 @@ def main():
         raise UserError(
             f"each --source needs its --corpus. Received: {len(FLAGS.corpus)} and {len(FLAGS.source)}"
         )
-    # TensorFlow takes seconds to load.
+    runtime.import_keras()
+
     from colloquy.engine.run import Run
     from colloquy.tasks.selection.predictor import SelectionPredictor
     from colloquy.tasks.selection.retrieval.build import build, of_corpus

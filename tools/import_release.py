@@ -13,7 +13,7 @@ from typing import Annotated
 from absl import flags
 from pydantic import Field
 
-from colloquy.base import cli
+from colloquy.base import cli, runtime
 from colloquy.base.config import Config, Positive
 from colloquy.base.files import UserError, atomic_directory
 from colloquy.data.text_files import read_json
@@ -155,7 +155,9 @@ def import_checkpoint(checkpoint, config, out, data=None):
     """Makes the `engine.run.Run` of a checkpoint by the script's arguments; after an error nothing
     is left behind.
     """
-    import keras  # TensorFlow takes seconds to load
+    runtime.import_keras()
+
+    import keras
 
     from colloquy.engine.devices import set_precision
     from colloquy.engine.records import TrainState

@@ -18,7 +18,7 @@ import h5py
 import numpy as np
 from absl import flags
 
-from colloquy.base import cli
+from colloquy.base import cli, runtime
 from colloquy.base.config import make_config, parse_assignments
 from colloquy.base.files import CHECKSUMS, UserError, atomic_directory
 from colloquy.data.corpora import smn
@@ -29,6 +29,8 @@ FLAGS = flags.FLAGS
 
 
 def main():
+    runtime.import_keras()
+
     from colloquy.engine.evaluate import Evaluation
     from colloquy.engine.run import BEST, CARD, CONFIG, LAST, METRICS, Run
     from colloquy.tasks import TASKS

@@ -18,7 +18,7 @@ import shutil
 
 from absl import flags
 
-from colloquy.base import cli
+from colloquy.base import cli, runtime
 from colloquy.base.files import UserError, check_output
 from colloquy.metrics.published import scores
 from colloquy.tasks import RECIPES
@@ -109,7 +109,9 @@ def train_and_score(label, model, settings, data, baselines):
         data: Path of the dataset.
         baselines: Scores baselines, too.
     """
-    import keras  # with TensorFlow, which takes seconds to load
+    runtime.import_keras()
+
+    import keras
 
     from colloquy.engine.evaluate import Evaluation, append_scores
     from colloquy.models import MODELS
