@@ -1,15 +1,13 @@
 """Writes the tables and numbers of README.md and docs/ from results/ and the recipes.
 
     python -m colloquy.tools.tables            # rewrites the text between markers
-    python -m colloquy.tools.tables --check    # changes nothing; exit code 1 and the pages that are
-    out of date
+    python -m colloquy.tools.tables --check    # changes nothing; fails if a page is out of date
 
 A marker is an HTML comment `KIND: ARGUMENTS`; its text ends at the comment `end`. The functions of
 `KINDS` say what they take. Arguments are separated by spaces, and quoted where they hold some;
 patterns are those of a shell.
 """
 
-import collections
 import json
 import re
 import shlex
@@ -40,7 +38,7 @@ COLUMNS = {
     "reading_comprehension": reading_comprehension.METRICS,
     "generation": generation.METRICS,
 }
-HEADLINES = {
+SUMMARY_METRICS = {
     "selection": ("R10@1",),
     "reading_comprehension": ("EM", "F1"),
     "generation": ("perplexity",),
@@ -52,156 +50,223 @@ VARIANTS = {"budget", "ensemble", "search", "trained_on"}
 
 
 def write(check=False):
-    """Rewrites the pages that are out of date; a `UserError` if `check`, which changes nothing."""
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    """Rewrites the pages that are out of date.
+
+    Args:
+        check: Change nothing, and raise a `UserError` instead.
+    """
     stale = []
-    for page in pages:
-        name, text = str(page.relative_to(ROOT)), page.read_text(encoding="utf-8")
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        name = str(page.relative_to(ROOT))
+        text = page.read_text(encoding="utf-8")
         try:
-            made = render(text)
+            rendered = render(text)
         except ValueError as error:
             raise UserError(f"{name}: {error}") from error
-        if made != text:
-            stale.append(name)
-            if not check:
-                page.write_text(made, encoding="utf-8")
+        if rendered == text:
+            continue
+        stale.append(name)
+        if not check:
+            page.write_text(rendered, encoding="utf-8")
     if stale and check:
         raise UserError(f"out of date: {', '.join(stale)}; run: python -m colloquy.tools.tables")
     print("\n".join(stale) or "up to date")
 
 
 def render(text):
-    """The text of a page with its markers filled; a `ValueError` quotes a marker that is at
-    fault.
-    """
+    """Fills the markers of a page; a `ValueError` quotes a wrong marker."""
+    return MARKER.sub(_fill_marker, text)
 
-    def fill(match):
-        begin, kind, arguments, end = match.groups()
-        words = shlex.split(arguments)
-        options = dict(word.split("=", 1) for word in words if "=" in word)
-        try:
-            if kind not in KINDS:
-                raise ValueError(f"expected one of {', '.join(KINDS)}")
-            made = KINDS[kind](*[word for word in words if "=" not in word], **options)
-        except (TypeError, ValueError, LookupError, OSError) as error:
-            raise ValueError(f"{begin}: {error}") from error
-        return f"{begin}{made}{end}" if kind == "value" else f"{begin}\n{made}\n{end}"
 
-    return MARKER.sub(fill, text)
+def _fill_marker(match):
+    begin, kind, arguments, end = match.groups()
+    positional = []
+    options = {}
+    for word in shlex.split(arguments):
+        name, equals, option = word.partition("=")
+        if equals:
+            options[name] = option
+        else:
+            positional.append(word)
+    try:
+        if kind not in KINDS:
+            raise ValueError(f"expected one of {', '.join(KINDS)}")
+        content = KINDS[kind](*positional, **options)
+    except (TypeError, ValueError, LookupError, OSError) as error:
+        raise ValueError(f"{begin}: {error}") from error
+    if kind == "value":  # within a sentence
+        return f"{begin}{content}{end}"
+    return f"{begin}\n{content}\n{end}"
 
 
 # === Scores ===
 
 
 def select(patterns, corpus="*", split="dev"):
-    """Rows of results/scores.jsonl by patterns, and of results/published.json as `published: MODEL
-    (SPLIT)`.
+    """Selects rows of results/scores.jsonl and results/published.json by patterns.
+
+    Published ones match as `published: MODEL (SPLIT)`, whatever the pattern of splits.
     """
-    ours = [row for row in scores() if fnmatchcase(row["split"], split)]
-    others = [
-        {**row, "recipe": f"published: {row['model']} ({row['split']})"} for row in published()
-    ]
-    rows = [row for row in (*ours, *others) if fnmatchcase(row["corpus"], corpus)]
-    return [row for row in rows if any(fnmatchcase(row["recipe"], pattern) for pattern in patterns)]
+    rows = [row for row in scores() if fnmatchcase(row["split"], split)]
+    for row in published():
+        rows.append({**row, "recipe": f"published: {row['model']} ({row['split']})"})
+    selected = []
+    for row in rows:
+        if fnmatchcase(row["corpus"], corpus) and _matches_any(row["recipe"], patterns):
+            selected.append(row)
+    return selected
+
+
+def _matches_any(name, patterns):
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def select_own(recipe, corpus="*", split="dev"):
+    """Selects a recipe's own scores: without ensembles, smaller budgets and other variants."""
+    rows = select([recipe], corpus, split)
+    return [row for row in rows if not VARIANTS & row.keys()]
 
 
 def score_table(*recipes, corpus="*", split="dev", epochs=None, layout="scores"):
-    """A line per recipe, the best first, then baselines and published scores; a column per metric,
-    or per bAbI task or dialog manager.
+    """Makes a table of scores: a line per recipe, the best first, then the references.
+
+    References are baselines and published scores. A column is a metric, or for dialogs a bAbI task.
 
     Args:
-        *recipes, corpus, split: Patterns, see `select`.
+        *recipes: Patterns, see `select`.
+        corpus: Pattern.
+        split: Pattern.
         epochs: Shows the best validation within this number of epochs: models side by side at equal
             budgets.
-        layout: `recipes` lists all matching recipes, measured or not, with corpus, headline score
-            and hardware.
+        layout: `recipes` makes the table of `recipe_table` instead.
     """
     if layout == "recipes":
-        names = [name for name in RECIPES if any(fnmatchcase(name, pattern) for pattern in recipes)]
-        header = ["recipe", "corpus", "score", "epochs", "seeds", "training", "hardware"]
-        return markdown(
-            header, [[f"`{name}`", RECIPES[name].corpus, *_reached(name)] for name in names]
-        )
-    rows = select((*recipes, "baseline: *", "upper bound: *"), corpus, split)
-    ours = [row for row in rows if "seed" in row and _has_budget(row, epochs)]
-    columns = set(map(_column, ours))
-    below = [
-        row for row in rows if "source" in row or ("seed" not in row and _column(row) in columns)
-    ]
-    if not ours + below:
+        return recipe_table(recipes)
+    rows = select([*recipes, "baseline: *", "upper bound: *"], corpus, split)
+    rows_by_name = {}
+    columns = set()
+    for row in rows:
+        if "seed" in row and _has_budget(row, epochs):
+            rows_by_name.setdefault(name_of(row), []).append(row)
+            columns.add(_column(row))
+    references = []
+    for row in rows:
+        is_baseline = "seed" not in row and _column(row) in columns
+        if is_baseline or "source" in row:
+            references.append(row)
+    if not rows_by_name and not references:
         raise ValueError("no score matches")
-    task, groups = (ours + below)[0]["task"], collections.defaultdict(list)
-    for row in ours:
-        groups[name_of(row)].append(row)
+
+    measured = [row for group in rows_by_name.values() for row in group]
+    task = (measured + references)[0]["task"]
     if task == "dialog":
-        groups = {name: rows for name, rows in groups.items() if set(map(_column, rows)) == columns}
-        return _dialog_table(groups, below)
-    return _metric_table(groups, below, COLUMNS[task], HEADLINES[task][0])
+        complete = {}
+        for name, group in rows_by_name.items():
+            if {_column(row) for row in group} == columns:
+                complete[name] = group
+        return _dialog_table(complete, references)
+    return _metric_table(rows_by_name, references, task)
+
+
+def recipe_table(patterns):
+    """Lists matching recipes, measured or not, with corpus, score, time and hardware."""
+    header = ["recipe", "corpus", "score", "epochs", "seeds", "training", "hardware"]
+    lines = []
+    for name, recipe in RECIPES.items():
+        if _matches_any(name, patterns):
+            lines.append([f"`{name}`", recipe.corpus, *_describe_recipe_scores(name)])
+    return markdown(header, lines)
 
 
 def name_of(row):
-    """The title of a row's recipe, with the models of an ensemble, another corpus of the training,
-    and the search.
+    """Returns the title of a row's recipe, with what is special about the row.
 
-    >>> name_of({"recipe": "chat-none", "search": "beam=5"}), name_of({"recipe": "baseline: random"})
-    ('Seq2seq, no attention, beam=5', '*baseline: random*')
+    That is the number of models of an ensemble, another corpus of the training, and the search.
+
+    >>> name_of({"recipe": "chat-none", "search": "beam=5"})
+    'Seq2seq, no attention, beam=5'
+    >>> name_of({"recipe": "baseline: random"})
+    '*baseline: random*'
     """
-    title = RECIPES[row["recipe"]].title if row["recipe"] in RECIPES else f"*{row['recipe']}*"
-    several = f"Ensemble of {row['ensemble']}: " if "ensemble" in row else ""
-    trained = f", trained on {row['trained_on']}" if "trained_on" in row else ""
-    return several + title + trained + (f", {row['search']}" if "search" in row else "")
+    recipe = row["recipe"]
+    name = RECIPES[recipe].title if recipe in RECIPES else f"*{recipe}*"
+    if "ensemble" in row:
+        name = f"Ensemble of {row['ensemble']}: {name}"
+    if "trained_on" in row:
+        name += f", trained on {row['trained_on']}"
+    if "search" in row:
+        name += f", {row['search']}"
+    return name
 
 
-def _metric_table(groups, below, columns, best):
-    lines, lower = [], best in LOWER_IS_BETTER
-    for name, rows in sorted(
-        groups.items(), key=lambda group: mean_over_corpora(group[1], best), reverse=not lower
-    ):
-        epochs = [*rows[0].get("epochs_before", []), mean_over_corpora(rows, "epochs")]
-        epochs = " + ".join(f"{round(each, 2):g}" for each in epochs)
-        facts = epochs, _seeds(rows), f"{mean_over_corpora(rows, 'minutes'):.0f}", _commits(rows)
-        lines.append([name, *by_metric([row["metrics"] for row in rows], columns), *facts])
+def _metric_table(rows_by_name, references, task):
+    columns = COLUMNS[task]
+    metric = SUMMARY_METRICS[task][0]
+
+    def cost(name):
+        score = mean_over_corpora(rows_by_name[name], metric)
+        return score if metric in LOWER_IS_BETTER else -score
+
+    lines = []
+    for name in sorted(rows_by_name, key=cost):
+        rows = rows_by_name[name]
+        stages = [*rows[0].get("epochs_before", []), mean_over_corpora(rows, "epochs")]
+        line = [name, *by_metric([row["metrics"] for row in rows], columns)]
+        line.append(" + ".join(f"{round(epochs, 2):g}" for epochs in stages))
+        line.append(_seeds(rows))
+        line.append(f"{mean_over_corpora(rows, 'minutes'):.0f}")
+        line.append(_stale_commits(rows))
+        lines.append(line)
         for part, metrics in rows[0].get("parts", {}).items():
             lines.append([f"{name}, {part}", *by_metric([metrics], columns), "", "", "", ""])
-    lines += [
-        [name_of(row), *by_metric([row["metrics"]], columns), "", "", "", ""] for row in below
-    ]
+    for row in references:
+        lines.append([name_of(row), *by_metric([row["metrics"]], columns), "", "", "", ""])
     return markdown(["", *columns, "epochs", "seeds", "minutes", "commit"], lines)
 
 
-def _dialog_table(groups, below):
-    rows = [{**row, "recipe": name_of(row)} for rows in (*groups.values(), below) for row in rows]
-    parts = [
-        [{"corpus": name, "metrics": of} for name, of in row.get("parts", {}).items()] or [{}]
-        for row in rows
-    ]
-    rows = [{**row, **part} for row, found in zip(rows, parts, strict=True) for part in found]
+def _dialog_table(rows_by_name, references):
+    rows = []
+    for row in [row for group in rows_by_name.values() for row in group] + references:
+        row = {**row, "recipe": name_of(row)}
+        parts = row.get("parts")
+        if not parts:
+            rows.append(row)
+            continue
+        # A part has a column of its own, in place of the corpus.
+        for part, metrics in parts.items():
+            rows.append({**row, "corpus": part, "metrics": metrics})
     header, lines = by_corpus(rows, dialog.METRICS)
-    return markdown(
-        [*header, "commit"], [[*line, _commits(groups.get(line[0], []))] for line in lines]
-    )
+    for line in lines:
+        line.append(_stale_commits(rows_by_name.get(line[0], [])))
+    return markdown([*header, "commit"], lines)
 
 
-def _reached(recipe):
-    """Score, epochs, seeds, time and hardware of a recipe's rows on dev, or where there are none on
-    test.
-    """
-    rows = [row for row in select([recipe], split="*") if not VARIANTS & row.keys()]
+def _describe_recipe_scores(recipe):
+    """Returns score, epochs, seeds, time and hardware of a recipe on dev, else on test."""
+    rows = select_own(recipe, split="*")
     rows = [row for row in rows if row["split"] == "dev"] or rows
     if not rows:
         return ["not measured", "", "", "", ""]
-    metrics, corpora = HEADLINES[rows[0]["task"]], len(set(map(_column, rows)))
-    cells = by_metric([{metric: mean_over_corpora(rows, metric) for metric in metrics}], metrics)
-    shown = ", ".join(f"{metric} {cell}" for metric, cell in zip(metrics, cells, strict=True))
-    trained, planned = max(row["epochs"] for row in rows), RECIPES[recipe].training.epochs
+
+    metrics = SUMMARY_METRICS[rows[0]["task"]]
+    means = {metric: mean_over_corpora(rows, metric) for metric in metrics}
+    cells = by_metric([means], metrics)
+    scores = [f"{metric} {cell}" for metric, cell in zip(metrics, cells, strict=True)]
+    score = f"{rows[0]['split']} {', '.join(scores)}"
+    corpora = {_column(row) for row in rows}
+    if len(corpora) > 1:
+        score += f", mean of {len(corpora)} tasks"
+
+    trained = max(row["epochs"] for row in rows)
+    planned = RECIPES[recipe].training.epochs
+    epochs = f"{trained:.3g}"
+    if trained < planned - 0.01:
+        epochs += f" of {planned:.3g}"
+
     minutes = mean_over_corpora(rows, "minutes")
-    return [
-        f"{rows[0]['split']} {shown}" + f", mean of {corpora} tasks" * (corpora > 1),
-        f"{trained:.3g}" + f" of {planned:.3g}" * (trained < planned - 0.01),
-        _seeds(rows),
-        f"{minutes:.0f} minutes" if minutes >= 1.5 else f"{60 * minutes:.0f} seconds",
-        "; ".join(sorted({row["hardware"] for row in rows})),
-    ]
+    duration = f"{minutes:.0f} minutes" if minutes >= 1.5 else f"{60 * minutes:.0f} seconds"
+    hardware = "; ".join(sorted({row["hardware"] for row in rows}))
+    return [score, epochs, _seeds(rows), duration, hardware]
 
 
 def _has_budget(row, epochs):
@@ -215,22 +280,28 @@ def _column(row):
 
 
 def _seeds(rows):
-    return ", ".join(map(str, sorted({row["seed"] for row in rows})))
+    seeds = sorted({row["seed"] for row in rows})
+    return ", ".join(str(seed) for seed in seeds)
 
 
-def _commits(rows):
-    """The first commit of rows whose numbers today's code does not give, and the number of
-    others.
-    """
-    found = list(dict.fromkeys(row["commit"] for row in rows if "stale" in row))
-    return f"{found[0]} and {len(found) - 1} more" if len(found) > 1 else "".join(found)
+def _stale_commits(rows):
+    """Names commits of rows that the code does not reproduce, as `c0ffee1 and 2 more`."""
+    commits = []
+    for row in rows:
+        if "stale" in row and row["commit"] not in commits:
+            commits.append(row["commit"])
+    if not commits:
+        return ""
+    if len(commits) == 1:
+        return commits[0]
+    return f"{commits[0]} and {len(commits) - 1} more"
 
 
 # === Rows and values ===
 
 
 def row_table(path, *fields):
-    """Fields of the objects in a list, a column each.
+    """Makes a table of the objects in a list: a line per object, a column per field.
 
     Args:
         path: A JSON file and keys in it, as `results/benchmarks/scale.json/synthetic/rows`.
@@ -238,45 +309,56 @@ def row_table(path, *fields):
             is shown as such.
     """
     columns = [re.fullmatch(r"(.*?)(?::(\d))?", field).groups() for field in fields]
-    lines = [[_field(row.get(name), digits) for name, digits in columns] for row in _look_up(path)]
-    return markdown([name.replace("_", " ") for name, _ in columns], lines)
+    header = [name.replace("_", " ") for name, _ in columns]
+    lines = []
+    for row in _look_up(path):
+        lines.append([_field(row.get(name), digits) for name, digits in columns])
+    return markdown(header, lines)
 
 
 def value(path, corpus="*", metric=None, split="dev", minus=None, digits="3", times="1", sign=""):
-    """One number.
+    """Formats one number.
 
     Args:
-        path: See `row_table`, down to the number; or beside a `metric`, shown as its mean over
-        corpora, a recipe. corpus, split: Patterns.
+        path: A path down to a number, see `row_table`. With a `metric`, a recipe: the number is the
+            mean of its scores over corpora.
+        corpus: Pattern.
+        metric: Name of a metric.
+        split: Pattern.
         minus: Another recipe, whose score is subtracted.
-        digits, times, sign: Decimals, a factor, and `+` for a sign in any case.
+        digits: Decimals.
+        times: A factor.
+        sign: `+` shows the sign of positive numbers.
     """
-
-    def score(recipe):
-        return mean_over_corpora(
-            [r for r in select([recipe], corpus, split) if not VARIANTS & r.keys()], metric
-        )
-
-    found = score(path) if metric else _look_up(path)
-    return number((found - score(minus) if minus else found) * float(times), int(digits), sign)
+    if metric:
+        shown = mean_over_corpora(select_own(path, corpus, split), metric)
+    else:
+        shown = _look_up(path)
+    if minus:
+        shown -= mean_over_corpora(select_own(minus, corpus, split), metric)
+    return number(shown * float(times), int(digits), sign)
 
 
 def _look_up(path):
     file, _, keys = path.partition(".json/")
-    found = json.loads((ROOT / f"{file}.json").read_text(encoding="utf-8"))
+    content = json.loads((ROOT / f"{file}.json").read_text(encoding="utf-8"))
     for key in keys.split("/"):
-        found = found[int(key) if isinstance(found, list) else key]
-    return found
+        content = content[int(key) if isinstance(content, list) else key]
+    return content
 
 
-def _field(value, digits):
-    if isinstance(value, list):
-        return " ± ".join(_field(each, digits) for each in value)
-    if value is None or isinstance(value, str):
-        return value or ""
+def _field(content, digits):
+    if isinstance(content, list):
+        return " ± ".join(_field(part, digits) for part in content)
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
     if digits:
-        return number(value, int(digits))
-    return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.3g}"
+        return number(content, int(digits))
+    if abs(content) >= 100 or content == int(content):
+        return f"{content:,.0f}"
+    return f"{content:.3g}"
 
 
 KINDS = {"scores": score_table, "rows": row_table, "value": value}
