@@ -130,7 +130,7 @@ def test_differences_beyond_rounding_are_an_error(capsys):
 def test_training_anew_repeats_each_stage_with_its_settings(monkeypatch):
     called = []
     monkeypatch.setattr(reproduce, "call", called.append)
-    trained = reproduce.trained(Run.open(ROOT / "pretrained" / "chat-xdailydialog"), [])
+    trained = reproduce.train_stages(Run.open(ROOT / "pretrained" / "chat-xdailydialog"), [])
     assert trained == "runs/reproduced/4-chat-xdailydialog"
     assert called[2] == (
         "train.py --workdir=runs/reproduced/3-chat-subtitles-long --seed=1 --precision=float32 "

@@ -1,21 +1,20 @@
-"""The difference of two models in per cent of correct responses, with a bootstrap interval over
-dialogs.
+"""The difference of two dialog models in correct responses, with a bootstrap interval.
 
-python evaluate.py --run=runs/memma-1 --scores_out=build/memma-1.tsv
-python evaluate.py --run=runs/memr-1 --scores_out=build/memr-1.tsv
-python -m colloquy.tools.difference --of='build/memma-*.tsv' --minus='build/memr-*.tsv'
---out=build/difference.json
+    python evaluate.py --run=runs/memma-1 --scores_out=build/memma-1.tsv
+    python evaluate.py --run=runs/memr-1 --scores_out=build/memr-1.tsv
+    python -m colloquy.tools.difference --of='build/memma-*.tsv' --minus='build/memr-*.tsv'
 
-Each pattern names a model's answers to the same responses, a file per seed; a dialog counts with
-its mean over them.
+Each pattern names a model's answers to the same responses, a file per seed. The unit of the
+bootstrap is a dialog, whose correct responses are averaged over seeds.
 """
 
+import dataclasses
 import glob
 
 import numpy as np
 from absl import flags
 
-from colloquy.base import cli
+from colloquy.base import cli, runtime
 from colloquy.base.files import UserError
 from colloquy.data.text_files import read_lines, write_json
 
@@ -25,67 +24,100 @@ flags.DEFINE_string(
 )
 flags.DEFINE_string("minus", None, "The same of another model.", required=True)
 flags.DEFINE_string("out", None, "JSON file to write.")
-SAMPLES = 10_000
+SAMPLES = 10_000  # of the bootstrap
+
+
+@dataclasses.dataclass(frozen=True)
+class Answers:
+    """Answers of a model to the responses of some dialogs, averaged over seeds."""
+
+    files: list
+    responses: list  # dialog and correct text of each
+    sizes: np.ndarray  # responses of each dialog
+    correct: np.ndarray  # correct answers in each dialog
 
 
 def main():
-    from colloquy.engine.provenance import provenance  # Keras takes seconds to load
-
-    (files, responses, sizes, of), (others, same, _, minus) = read(FLAGS.of), read(FLAGS.minus)
-    if responses != same:
+    one = read_answers(FLAGS.of)
+    other = read_answers(FLAGS.minus)
+    if one.responses != other.responses:
         raise UserError(
-            f"expected answers to the same responses. Received: {files[0]}, {others[0]}"
+            f"expected answers to the same responses. Received: {one.files[0]}, {other.files[0]}"
         )
-    points, low, high = difference(of - minus, sizes)
+    points, low, high = difference(one.correct - other.correct, one.sizes)
+    dialogs = len(one.sizes)
     print(
-        f"{points:+.2f} points, 95 per cent interval {low:+.2f} to {high:+.2f}, over {len(sizes):,} dialogs"
+        f"{points:+.2f} points, 95 per cent interval {low:+.2f} to {high:+.2f}, "
+        f"over {dialogs:,} dialogs"
     )
     if FLAGS.out:
-        found = {
+        runtime.import_keras()
+
+        from colloquy.engine.provenance import provenance
+
+        record = {
+            **provenance(),
             "points": points,
             "low": low,
             "high": high,
-            "dialogs": len(sizes),
-            "seeds": [len(files), len(others)],
+            "dialogs": dialogs,
+            "seeds": [len(one.files), len(other.files)],
         }
-        write_json(FLAGS.out, {**provenance(), **found})
+        write_json(FLAGS.out, record)
 
 
-def read(pattern):
-    """The files of a pattern; dialog and correct text of each response; responses and correct
-    answers per dialog.
-    """
+def read_answers(pattern):
+    """Reads the files of a pattern into `Answers`."""
     files = sorted(glob.glob(pattern))
-    tables = [
-        [tuple(line.split("\t")) for _, line in read_lines(file, "responses")] for file in files
-    ]
-    if not files or any(len(row) != 3 for table in tables for row in table):
+    if not files:
         raise UserError(
             f"expected files of evaluate.py --scores_out for dialogs. Received: {pattern}"
         )
-    responses = [[(dialog, correct) for dialog, _, correct in table] for table in tables]
-    if any(each != responses[0] for each in responses):
-        raise UserError(f"expected answers to the same responses. Received: {pattern}")
-    _, dialog, sizes = np.unique(
-        [dialog for dialog, _ in responses[0]], return_inverse=True, return_counts=True
-    )
-    right = np.mean([[said == correct for _, said, correct in table] for table in tables], axis=0)
-    return files, responses[0], sizes, np.bincount(dialog, right)
+    responses = None
+    correct_of_files = []
+    for file in files:
+        expected = []
+        is_correct = []
+        for _, line in read_lines(file, "responses"):
+            fields = line.split("\t")
+            if len(fields) != 3:
+                raise UserError(
+                    f"expected files of evaluate.py --scores_out for dialogs. Received: {file}"
+                )
+            dialog, answer, correct = fields
+            expected.append((dialog, correct))
+            is_correct.append(answer == correct)
+        if responses is None:
+            responses = expected
+        if expected != responses:
+            raise UserError(f"expected answers to the same responses. Received: {pattern}")
+        correct_of_files.append(is_correct)
+
+    dialogs = [dialog for dialog, _ in responses]
+    _, numbers, sizes = np.unique(dialogs, return_inverse=True, return_counts=True)
+    correct = np.bincount(numbers, weights=np.mean(correct_of_files, axis=0))
+    return Answers(files, responses, sizes, correct)
 
 
 def difference(gains, sizes):
-    """The mean gain per response in points, and the ends of its 95 per cent interval: `SAMPLES`
-    draws of dialogs.
+    """Computes the mean gain per response and its interval, by a bootstrap over dialogs.
 
-    `gains` are the correct responses of one model minus those of the other in each dialog, `sizes`
-    its responses.
+    Args:
+        gains: Correct responses of one model minus those of the other, in each dialog.
+        sizes: Responses in each dialog.
+
+    Returns:
+        Mean, lower and upper end of the 95 per cent interval, in points (per cent of responses).
 
     >>> difference(np.array([1.0, 1.0, 1.0]), np.array([4, 4, 4]))
     (25.0, 25.0, 25.0)
     """
-    drawn = np.random.default_rng(1).integers(len(sizes), size=(SAMPLES, len(sizes)))
+    generator = np.random.default_rng(1)
+    drawn = generator.integers(len(sizes), size=(SAMPLES, len(sizes)))
     points = 100 * gains[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
-    return tuple(map(float, (100 * gains.sum() / sizes.sum(), *np.percentile(points, [2.5, 97.5]))))
+    low, high = np.percentile(points, [2.5, 97.5])
+    mean = 100 * gains.sum() / sizes.sum()
+    return float(mean), float(low), float(high)
 
 
 if __name__ == "__main__":

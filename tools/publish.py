@@ -1,7 +1,7 @@
 """Publishes a trained run: half-precision weights, scores measured with them, and a model card.
 
-python -m colloquy.tools.publish --run=runs/dam --about=docs/cards/dam-ubuntu-irc.md
---out=pretrained/dam-ubuntu-irc
+    python -m colloquy.tools.publish --run=runs/dam --about=docs/cards/dam-ubuntu-irc.md \\
+        --out=pretrained/dam-ubuntu-irc
 
 The result is a run: evaluate.py, export.py, chat.py and serve.py take it, train.py --init_from
 starts from it, and prepare.py --vocabulary_of makes data for it; --pairs adds the conversations
@@ -37,26 +37,27 @@ def main():
 
     run = Run.open(FLAGS.run)
     about = "\n".join(line for _, line in read_lines(FLAGS.about, "a model card"))
-    config = make_config(run.spec.config, {**run.record["config"], **parse_assignments(FLAGS.set)})
+    changes = parse_assignments(FLAGS.set)
+    config = make_config(run.spec.config, {**run.record["config"], **changes})
+    written_here = (BEST, CHECKSUMS, CONFIG, LAST, METRICS)
     with atomic_directory(FLAGS.out) as directory:
         for file in run.path.iterdir():
-            made_here = file.name in (BEST, CHECKSUMS, CONFIG, LAST, METRICS)
-            if file.is_file() and not made_here and not file.name.startswith("."):
+            is_hidden = file.name.startswith(".")
+            if file.is_file() and not is_hidden and file.name not in written_here:
                 shutil.copyfile(file, directory / file.name)
         if FLAGS.pairs:
             _save_pairs(FLAGS.pairs, directory / "pairs")
         halve(run.path / BEST, directory / BEST)
-        record = {
-            **run.record,
-            "dataset": {**run.dataset, "path": None},
-            "config": config.to_json(),
-        }
+        dataset = {**run.dataset, "path": None}
+        record = {**run.record, "dataset": dataset, "config": config.to_json()}
         write_json(directory / CONFIG, record)
+
         published = Run.open(directory)
-        evaluation = Evaluation(
-            TASKS[run.task], [published], FLAGS.data or run.dataset["path"], precision="float32"
-        )
-        records = {split: evaluation.score(split) for split in FLAGS.splits}
+        data = FLAGS.data or run.dataset["path"]
+        evaluation = Evaluation(TASKS[run.task], [published], data, precision="float32")
+        records = {}
+        for split in FLAGS.splits:
+            records[split] = evaluation.score(split)
         (directory / CARD).write_text(card(published, about, records), encoding="utf-8")
         published.seal()
     size = sum(file.stat().st_size for file in pathlib.Path(FLAGS.out).rglob("*"))
@@ -64,9 +65,7 @@ def main():
 
 
 def halve(source, target):
-    """Copies a `.weights.h5` of Keras with float32 arrays in float16, compressed, without the
-    optimizer's state.
-    """
+    """Copies a `.weights.h5` of Keras: float32 as float16, compressed, without optimizer state."""
     with h5py.File(source) as full, h5py.File(target, "w") as half:
 
         def copy(name, item):
@@ -75,72 +74,86 @@ def halve(source, target):
             if isinstance(item, h5py.Group):
                 copied = half.require_group(name)
             else:
-                values = item[()]
-                if values.dtype == np.float32:
-                    if np.abs(values).max(initial=0.0) > np.finfo(np.float16).max:
-                        raise UserError(f"{source}: {name} has values beyond half precision")
-                    values = values.astype(np.float16)
-                packed = {"compression": "gzip", "shuffle": True} if values.ndim else {}
-                copied = half.create_dataset(name, data=values, **packed)
+                values = _halve_array(item[()], f"{source}: {name}")
+                packing = {}
+                if values.ndim:
+                    packing = {"compression": "gzip", "shuffle": True}
+                copied = half.create_dataset(name, data=values, **packing)
             copied.attrs.update(item.attrs)
 
         half.attrs.update(full.attrs)
         full.visititems(copy)
 
 
+def _halve_array(values, title):
+    if values.dtype != np.float32:
+        return values
+    if np.abs(values).max(initial=0.0) > np.finfo(np.float16).max:
+        raise UserError(f"{title} has values beyond half precision")
+    return values.astype(np.float16)
+
+
 def _save_pairs(source, directory):
-    """Writes the lines of an SMN file that are labelled 1, as `tools.build_index --corpus=smn`
-    reads them.
+    """Writes the lines of an SMN file with label 1, as `tools.build_index --corpus=smn` reads them.
+
+    Equal lines give equal bytes: the compressed file has neither name nor time.
     """
     directory.mkdir()
-    lines = (
-        "\t".join(["1", *line.turns, line.response])
-        for line in smn.read(pathlib.Path(source))
-        if line.label == 1
-    )
     with (
         (directory / "train.txt.gz").open("wb") as file,
         gzip.GzipFile("", "wb", fileobj=file, mtime=0) as pairs,
     ):
-        pairs.writelines(f"{line}\n".encode() for line in lines)
+        for line in smn.read(pathlib.Path(source)):
+            if line.label == 1:
+                fields = "\t".join(["1", *line.turns, line.response])
+                pairs.write(f"{fields}\n".encode())
 
 
 def card(run, about, records):
-    """The model card of a published run, Markdown: a text, scores of `{split: record}`, provenance
-    and validations.
+    """Returns the model card of a published run, Markdown.
+
+    Args:
+        run: The `engine.run.Run`.
+        about: Text to begin with.
+        records: `{split: record}` of `engine.evaluate.Evaluation.score`.
     """
     parts = [about.rstrip(), "## Measured from this file"]
-    for split, measured in records.items():
-        rows = {f"{run.model}, half-precision weights": measured["metrics"]}
-        rows |= {
-            f"baseline: {name}": metrics for name, metrics in measured.get("baselines", {}).items()
-        }
-        parts.append(_table(f"{run.dataset['name']}, {split}", rows.items(), measured["metrics"]))
-    record, history = (
-        run.record,
-        [(f"{row['epoch']:.2f}", row) for row in run.history() if "epoch" in row],
-    )
-    facts = {name: record["training"][name] for name in ("seed", "precision", "epochs")}
-    facts |= {name: record[name] for name in ("commit", "hardware", "versions") if name in record}
-    shown = "\n".join(
-        f"- {name}: {json.dumps(value, ensure_ascii=False)}" for name, value in facts.items()
-    )
-    names = [
-        name
-        for name in next(iter(records.values()))["metrics"]
-        if history and name in history[-1][1]
-    ]
-    validations = _table("epoch", history, names)
-    commands = "\n".join(f"    {training['command']}" for training in run.trainings())
-    parts += ["## Trained by", commands, shown, "Dev at each validation:", validations]
+    for split, scored in records.items():
+        rows = [(f"{run.model}, half-precision weights", scored["metrics"])]
+        for name, metrics in scored.get("baselines", {}).items():
+            rows.append((f"baseline: {name}", metrics))
+        parts.append(_table(f"{run.dataset['name']}, {split}", rows, scored["metrics"]))
+
+    commands = [f"    {training['command']}" for training in run.trainings()]
+    parts += ["## Trained by", "\n".join(commands), _describe_training(run.record)]
+
+    validations = []
+    for row in run.history():
+        if "epoch" in row:
+            validations.append((f"{row['epoch']:.2f}", row))
+    metrics = next(iter(records.values()))["metrics"]
+    last_row = validations[-1][1] if validations else {}
+    names = [name for name in metrics if name in last_row]
+    parts += ["Dev at each validation:", _table("epoch", validations, names)]
     return "\n\n".join(parts) + "\n"
 
 
+def _describe_training(record):
+    facts = {name: record["training"][name] for name in ("seed", "precision", "epochs")}
+    for name in ("commit", "hardware", "versions"):
+        if name in record:
+            facts[name] = record[name]
+    lines = []
+    for name, fact in facts.items():
+        lines.append(f"- {name}: {json.dumps(fact, ensure_ascii=False)}")
+    return "\n".join(lines)
+
+
 def _table(header, rows, names):
-    lines = [
-        [label, *(f"{metrics[name]:.4f}" if name in metrics else "" for name in names)]
-        for label, metrics in rows
-    ]
+    lines = []
+    for label, metrics in rows:
+        cells = [f"{metrics[name]:.4f}" if name in metrics else "" for name in names]
+        lines.append([label, *cells])
     return markdown([header, *names], lines)
 
 

@@ -1,10 +1,9 @@
-"""Repeats the scores that a published model claims, by the commands of its card; prints claimed
-beside found.
+"""Repeats the scores that a published model claims, by the commands of its card.
 
-make reproduce MODEL=bidaf            # evaluates pretrained/bidaf-squad
-make reproduce MODEL=bidaf TRAIN=1    # trains it anew first, in runs/reproduced; interrupted, the
-same call continues
+    make reproduce MODEL=bidaf            # evaluates pretrained/bidaf-squad
+    make reproduce MODEL=bidaf TRAIN=1    # trains it anew first, in runs/reproduced
 
+An interrupted training continues with the same command. Prints the scores claimed and found.
 Corpora are prepared from `--corpora`, nothing is downloaded. Exit code 1 if a score differs by more
 than rounding.
 """
@@ -34,7 +33,7 @@ PUBLISHED = {
     "entity-memma": "entity-memma-task5",
     "memma": "memma-task6",
 }
-# largest difference that is rounding; relative for perplexity and length, which exceed 1
+# Largest difference that is rounding; relative for perplexity and length, which exceed 1.
 ROUNDING = 5e-4
 
 
@@ -42,66 +41,76 @@ def main():
     published = f"pretrained/{PUBLISHED[FLAGS.model]}"
     run = Run.open(ROOT / published)
     card = (run.path / CARD).read_text(encoding="utf-8").replace("../shared/data", FLAGS.corpora)
-    prepare, evaluate, *others = re.findall(r"(?m)^    python ((?:prepare|evaluate)\.py .*)$", card)
+    # The first command prepares, the second evaluates; the others prepare for the training.
+    commands = re.findall(r"(?m)^    python ((?:prepare|evaluate)\.py .*)$", card)
+    prepare, evaluate, *others = commands
     with tempfile.TemporaryDirectory() as directory:
         call(prepare.replace("build/data", f"{directory}/data"))
         evaluate = evaluate.replace("build/data", f"{directory}/data")
         if FLAGS.train:
-            evaluate = evaluate.replace(published, trained(run, others))
-        call(f"{evaluate} --precision=float32 --nobaselines --scores={directory}/rows.jsonl")
-        found = {row["split"]: row["metrics"] for row in scores(f"{directory}/rows.jsonl")}
-    compare({split: result["metrics"] for split, result in run.metrics().items()}, found)
+            evaluate = evaluate.replace(published, train_stages(run, others))
+        rows = f"{directory}/rows.jsonl"
+        call(f"{evaluate} --precision=float32 --nobaselines --scores={rows}")
+        found = {row["split"]: row["metrics"] for row in scores(rows)}
+    claimed = {split: record["metrics"] for split, record in run.metrics().items()}
+    compare(claimed, found)
 
 
-def trained(run, prepares):
-    """Trains the stages of a published model, each from the one before, and returns the path of the
-    last.
+def train_stages(run, prepare_commands):
+    """Trains the stages of a published model, each from the one before.
+
+    Returns:
+        The run directory of the last stage.
     """
-    for command in prepares:
-        if not (ROOT / re.search(r"--out=(\S+)", command)[1]).exists():
+    for command in prepare_commands:
+        out = re.search(r"--out=(\S+)", command)[1]
+        if not (ROOT / out).exists():
             call(command)
-    workdir = None
-    for number, stage in enumerate(run.trainings(), 1):
-        given = dict(re.findall(r"--(recipe|data|epochs|precision)=(\S+)", stage["command"]))
-        flags_of = {"seed": run.training.seed, "precision": run.training.precision, **given}
-        fresh = [f"--{name}={value}" for name, value in flags_of.items()] + re.findall(
-            r"--set=\S+", stage["command"]
-        )
-        fresh += [f"--init_from={workdir}"] if workdir else []
-        workdir = f"runs/reproduced/{number}-{given['recipe']}"
-        how = ["--resume"] if (ROOT / workdir / LAST).exists() else fresh
-        call(" ".join(["train.py", f"--workdir={workdir}", *how]))
-    return workdir
+    previous = None
+    for number, stage in enumerate(run.trainings(), start=1):
+        settings = {"seed": run.training.seed, "precision": run.training.precision}
+        settings.update(re.findall(r"--(recipe|data|epochs|precision)=(\S+)", stage["command"]))
+        workdir = f"runs/reproduced/{number}-{settings['recipe']}"
+        command = ["train.py", f"--workdir={workdir}"]
+        if (ROOT / workdir / LAST).exists():
+            command.append("--resume")
+        else:
+            command += [f"--{name}={value}" for name, value in settings.items()]
+            command += re.findall(r"--set=\S+", stage["command"])
+            if previous:
+                command.append(f"--init_from={previous}")
+        call(" ".join(command))
+        previous = workdir
+    return previous
 
 
 def call(command):
     """Runs a script of the project; a `UserError` if it fails."""
     print(f"python {command}", flush=True)
-    if subprocess.run([sys.executable, *shlex.split(command)], cwd=ROOT).returncode:
+    done = subprocess.run([sys.executable, *shlex.split(command)], cwd=ROOT)
+    if done.returncode != 0:
         raise UserError(f"this command failed: python {command}")
 
 
 def compare(claimed, found):
-    """Prints a table of `{split: {metric: value}}`; a `UserError` if values differ by more than
-    `ROUNDING`.
+    """Prints a table of scores claimed and found, each `{split: {metric: score}}`.
+
+    Raises:
+        UserError: Scores differ by more than `ROUNDING`.
     """
-    lines, differ = [], 0
+    lines = []
+    differing = 0
     for split, metrics in claimed.items():
-        for name, value in metrics.items():
-            same = abs(found[split][name] - value) <= ROUNDING * max(1.0, abs(value))
-            lines.append(
-                [
-                    split,
-                    name,
-                    f"{value:.4f}",
-                    f"{found[split][name]:.4f}",
-                    "" if same else "differs",
-                ]
-            )
-            differ += not same
+        for name, score in metrics.items():
+            found_score = found[split][name]
+            remark = ""
+            if abs(found_score - score) > ROUNDING * max(1.0, abs(score)):
+                remark = "differs"
+                differing += 1
+            lines.append([split, name, f"{score:.4f}", f"{found_score:.4f}", remark])
     print(markdown(["split", "score", "claimed", "found", ""], lines))
-    if differ:
-        raise UserError(f"{differ} of {len(lines)} scores differ by more than rounding")
+    if differing:
+        raise UserError(f"{differing} of {len(lines)} scores differ by more than rounding")
 
 
 if __name__ == "__main__":
