@@ -1,7 +1,7 @@
 """Turns a checkpoint of DAM's original release (TensorFlow 1) into a run.
 
-    python -m colloquy.tools.import_release --checkpoint=output/model.ckpt.29 --config=conf.json
-    --out=runs/released
+    python -m colloquy.tools.import_release --checkpoint=output/model.ckpt.29 --config=conf.json \\
+        --out=runs/released
 
 The run has the release's weights, optimizer state and step: evaluate.py, export.py and `train.py
 --resume` take it. `--config` is the release's `conf` dict (its main.py) as JSON.
@@ -20,9 +20,11 @@ from colloquy.data.text_files import read_json
 
 FLAGS = flags.FLAGS
 
-STEP, BETA_POWERS = "loss/Variable", ("loss/beta1_power", "loss/beta2_power")
+STEP = "loss/Variable"
+BETA_POWERS = ("loss/beta1_power", "loss/beta2_power")
 """Variables that are not weights; the step determines the powers of Adam's betas."""
-EMBEDDING, FILTERS = "word_embedding", ("cnn_aggregation/filter_0", "cnn_aggregation/filter_1")
+EMBEDDING = "word_embedding"
+FILTERS = ("cnn_aggregation/filter_0", "cnn_aggregation/filter_1")
 """Variables of all of the release's networks; their shapes give the sizes."""
 
 
@@ -37,42 +39,36 @@ class ReleaseConf(Config, extra="ignore"):
 
 
 def read_checkpoint(prefix):
-    """The variables of a TensorFlow 1 checkpoint, `{name: array}`."""
+    """Reads the variables of a TensorFlow 1 checkpoint, `{name: array}`."""
     import tensorflow as tf
 
     if not pathlib.Path(f"{prefix}.index").is_file():
         raise UserError(f"{prefix}: no such checkpoint; expected {prefix}.index beside its data")
     try:
         reader = tf.train.load_checkpoint(str(prefix))
-        return {
-            name: reader.get_tensor(name) for name in sorted(reader.get_variable_to_shape_map())
-        }
-    # whatever the reader raises
+        names = sorted(reader.get_variable_to_shape_map())
+        return {name: reader.get_tensor(name) for name in names}
+    # All that the reader raises for damaged files.
     except (tf.errors.OpError, RuntimeError, IndexError, ValueError) as error:
-        raise UserError(
-            f"{prefix}: the checkpoint cannot be read. {str(error).splitlines()[0]}"
-        ) from error
+        reason = str(error).splitlines()[0]
+        raise UserError(f"{prefix}: the checkpoint cannot be read. {reason}") from error
 
 
 def model_config(tensors, conf):
-    """The `DAMConfig` of a checkpoint, by its variables and by a `ReleaseConf` where these do not
-    show it.
+    """Returns the `DAMConfig` of a checkpoint.
+
+    Args:
+        tensors: Its variables, `{name: array}`.
+        conf: A `ReleaseConf`, for what the variables do not show.
     """
     from colloquy.models.dam import DAMConfig, release_settings
 
-    for name, axes in ((EMBEDDING, 2), *((name, 5) for name in FILTERS)):
-        if name not in tensors or tensors[name].ndim != axes:
-            raise UserError(
-                f"not a checkpoint of the DAM release: {name} with {axes} axes is missing"
-            )
-    levels = len({name.split("/")[0] for name in tensors if name.startswith("self_stack_")})
-    channels = tensors[FILTERS[0]].shape[3]
-    if any(name.startswith("u_attentd_r_") for name in tensors):
-        variant = "last"
-    elif not any(name.startswith("t_attend_r_") for name in tensors):
-        variant = "self"
-    else:
-        variant = "full" if channels == 2 * (levels + 1) else "cross"
+    _require(tensors, EMBEDDING, axes=2)
+    for name in FILTERS:
+        _require(tensors, name, axes=5)
+    stacks = {name.split("/")[0] for name in tensors if name.startswith("self_stack_")}
+    levels = len(stacks)
+    variant = _find_variant(tensors, levels)
     rows, dimension = tensors[EMBEDDING].shape
     return DAMConfig(
         vocabulary_size=rows - 1,
@@ -87,73 +83,123 @@ def model_config(tensors, conf):
     )
 
 
+def _require(tensors, name, axes):
+    if name not in tensors or tensors[name].ndim != axes:
+        raise UserError(f"not a checkpoint of the DAM release: {name} with {axes} axes is missing")
+
+
+def _find_variant(tensors, levels):
+    if any(name.startswith("u_attentd_r_") for name in tensors):
+        return "last"
+    if not any(name.startswith("t_attend_r_") for name in tensors):
+        return "self"
+    # The full model matches each level twice, by self-attention and by cross-attention.
+    channels = tensors[FILTERS[0]].shape[3]
+    return "full" if channels == 2 * (levels + 1) else "cross"
+
+
 def release_names(config):
-    """`{path of a variable of ours: its name in the release's checkpoints}` for a
-    `models.dam.DAMConfig`.
-    """
-    L, names = config.levels, {"word_embedding/embeddings": EMBEDDING}
+    """Returns `{path of our variable: its name in the release}` for a `models.dam.DAMConfig`."""
+    names = {"word_embedding/embeddings": EMBEDDING}
     if config.positional:
         names["positional/lambda"] = "positional/lambda"
-    modules = {f"self_attention_{l}": f"self_stack_{l}" for l in range(L)}
-    if config.variant == "last":  # named by the last layer's index, and otherwise than in `net`
-        crosses = {L: (f"u_attentd_r_{L - 1}", f"r_attend_u_{L - 1}")}
-    elif config.variant == "self":
-        crosses = {}
-    else:
-        crosses = {l: (f"t_attend_r_{l}", f"r_attend_t_{l}") for l in range(L + 1)}
-    for l, (utterance, response) in crosses.items():
-        modules[f"cross_match_{l}/utterance_attends"] = utterance
-        modules[f"cross_match_{l}/response_attends"] = response
-    for ours, theirs in modules.items():
+
+    for ours, theirs in _release_modules(config).items():
         for i in (1, 2):
             names[f"{ours}/W{i}"] = f"{theirs}/FFN_{i}/weights"
             names[f"{ours}/b{i}"] = f"{theirs}/FFN_{i}/bias"
-        for norm, name in (
-            ("attention_norm", "attention_layer_norm"),
-            ("ffn_norm", "FFN_layer_norm"),
-        ):
-            names[f"{ours}/{norm}/gamma"] = f"{theirs}/{name}/scale"
-            names[f"{ours}/{norm}/beta"] = f"{theirs}/{name}/bias"
+        names[f"{ours}/attention_norm/gamma"] = f"{theirs}/attention_layer_norm/scale"
+        names[f"{ours}/attention_norm/beta"] = f"{theirs}/attention_layer_norm/bias"
+        names[f"{ours}/ffn_norm/gamma"] = f"{theirs}/FFN_layer_norm/scale"
+        names[f"{ours}/ffn_norm/beta"] = f"{theirs}/FFN_layer_norm/bias"
+
     for i, filters in enumerate(FILTERS):
         names[f"aggregation/conv_{i}/kernel"] = filters
         names[f"aggregation/conv_{i}/bias"] = f"cnn_aggregation/bias_{i}"
-    return names | {"aggregation/W3": "loss/weights", "aggregation/b3": "loss/bias"}
+    names["aggregation/W3"] = "loss/weights"
+    names["aggregation/b3"] = "loss/bias"
+    return names
 
 
-def assign(model, tensors, wrong):
-    """Sets the weights of a compiled DAM, Adam's two averages of each, and the step, which is
-    returned.
+def _release_modules(config):
+    """Returns `{path of our attentive module: its name in the release}`."""
+    modules = {}
+    for level in range(config.levels):
+        modules[f"self_attention_{level}"] = f"self_stack_{level}"
+    if config.variant == "self":
+        return modules
+    if config.variant == "last":
+        # Named by the index of the last layer, and otherwise than in the release's `net`.
+        cross = f"cross_match_{config.levels}"
+        modules[f"{cross}/utterance_attends"] = f"u_attentd_r_{config.levels - 1}"
+        modules[f"{cross}/response_attends"] = f"r_attend_u_{config.levels - 1}"
+        return modules
+    for level in range(config.levels + 1):
+        modules[f"cross_match_{level}/utterance_attends"] = f"t_attend_r_{level}"
+        modules[f"cross_match_{level}/response_attends"] = f"r_attend_t_{level}"
+    return modules
 
-    Variables that are unknown, missing or of another shape are a `UserError`, which begins with
-    `wrong` and lists them all; the model is then unchanged.
+
+def assign(model, tensors, title):
+    """Sets the weights of a compiled DAM, Adam's two averages of each, and the step.
+
+    Args:
+        model: The model, which stays as it is after an error.
+        tensors: Variables of a checkpoint, `{name: array}`.
+        title: Beginning of the message of an error.
+
+    Returns:
+        The step.
+
+    Raises:
+        UserError: Variables are unknown, missing or of another shape; all are listed.
     """
-    model.optimizer.build(model.trainable_variables)
-    slots = {variable.path.split("/")[-1]: variable for variable in model.optimizer.variables}
-    names, wanted = release_names(model.config), {}
-    for variable in model.trainable_variables:
-        name, ours = names[variable.path], variable.path.replace("/", "_")
-        wanted[name] = variable
-        wanted[f"loss/{name}/Adam"] = slots[f"{ours}_momentum"]
-        wanted[f"loss/{name}/Adam_1"] = slots[f"{ours}_velocity"]
-    problems = [f"{name} is missing" for name in wanted if name not in tensors]
-    for name in tensors:
-        if name not in {*wanted, STEP, *BETA_POWERS}:
+    variables = _variables_by_release_name(model)
+    problems = [f"{name} is missing" for name in variables if name not in tensors]
+    for name, tensor in tensors.items():
+        if name in (STEP, *BETA_POWERS):
+            continue
+        if name not in variables:
             problems.append(f"{name} is unknown")
-        elif name in wanted and tensors[name].shape != tuple(wanted[name].shape):
-            expected = tuple(wanted[name].shape)
-            problems.append(f"{name} has shape {tensors[name].shape} where {expected} is expected")
+            continue
+        expected = tuple(variables[name].shape)
+        if tensor.shape != expected:
+            problems.append(f"{name} has shape {tensor.shape} where {expected} is expected")
     if problems:
-        raise UserError(f"{wrong}: {'; '.join(problems)}")
-    for name, variable in wanted.items():
+        raise UserError(f"{title}: {'; '.join(problems)}")
+
+    for name, variable in variables.items():
         variable.assign(tensors[name])
     step = int(tensors.get(STEP, 0))
     model.optimizer.iterations.assign(step)
     return step
 
 
+def _variables_by_release_name(model):
+    """Returns weights and Adam's averages, `{name in the release: variable}`."""
+    model.optimizer.build(model.trainable_variables)
+    averages = {}
+    for variable in model.optimizer.variables:
+        averages[variable.path.split("/")[-1]] = variable
+    names = release_names(model.config)
+    variables = {}
+    for variable in model.trainable_variables:
+        name = names[variable.path]
+        path = variable.path.replace("/", "_")
+        variables[name] = variable
+        variables[f"loss/{name}/Adam"] = averages[f"{path}_momentum"]
+        variables[f"loss/{name}/Adam_1"] = averages[f"{path}_velocity"]
+    return variables
+
+
 def import_checkpoint(checkpoint, config, out, data=None):
-    """Makes the `engine.run.Run` of a checkpoint by the script's arguments; after an error nothing
-    is left behind.
+    """Makes the `engine.run.Run` of a checkpoint; after an error nothing is left behind.
+
+    Args:
+        checkpoint: Path of the checkpoint without `.index`.
+        config: JSON file of the release's conf dict.
+        out: Run directory to make.
+        data: Prepared dataset that it belongs to, for its vocabulary.
     """
     runtime.import_keras()
 
@@ -168,33 +214,38 @@ def import_checkpoint(checkpoint, config, out, data=None):
 
     selection = TASKS["selection"]
     with atomic_directory(out) as directory:  # first, so that one in use is refused at once
-        conf, tensors = read_json(config, ReleaseConf), read_checkpoint(checkpoint)
+        conf = read_json(config, ReleaseConf)
+        tensors = read_checkpoint(checkpoint)
         settings = model_config(tensors, conf)
-        given = {
-            "batch_size": conf.batch_size,
-            "learning_rate": conf.learning_rate,
-            "precision": "float32",
-        }
-        training = selection.Training(**given, **selection.release_training)
-        dataset = selection.load_dataset(data, conf.end_of_turn) if data else None
-        if dataset:
+        training = selection.Training(
+            batch_size=conf.batch_size,
+            learning_rate=conf.learning_rate,
+            precision="float32",
+            **selection.release_training,
+        )
+        metadata = {"path": None, "name": "release", "eos_id": conf.end_of_turn, "unk_id": None}
+        vocabulary = None
+        if data:
+            dataset = selection.load_dataset(data, conf.end_of_turn)
             check_fields(settings, selection.required_fields(dataset), dataset.path)
+            metadata = dataset.metadata()
+            vocabulary = dataset.vocabulary
 
         set_precision("float32")
         model = DAM(settings)
         model.compile(optimizer=selection.optimizer(training))
         step = assign(model, tensors, f"{checkpoint} does not fit {config}")
-        facts = {"path": None, "name": "release", "eos_id": conf.end_of_turn, "unk_id": None}
         record = {
             "model": "dam",
             "recipe": None,
             "config": settings.to_json(),
             "training": training.to_json(),
-            "dataset": dataset.metadata() if dataset else facts,
-            "command": f"python -m colloquy.tools.import_release --checkpoint={checkpoint} --config={config}",
+            "dataset": metadata,
+            "command": "python -m colloquy.tools.import_release "
+            f"--checkpoint={checkpoint} --config={config}",
             "versions": {"keras": keras.__version__, "backend": keras.config.backend()},
         }
-        run = Run.create(directory, record, dataset.vocabulary if dataset else None)
+        run = Run.create(directory, record, vocabulary)
         run.save_best(model)
         run.save(model, TrainState(step=step, validated_step=step))
     return Run.open(out)
