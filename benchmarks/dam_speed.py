@@ -1,7 +1,7 @@
 """Times DAM with more and more of its optimizations, beside the release's path.
 
-python -m colloquy.benchmarks.dam_speed --data=build/ubuntu-irc
---out=results/benchmarks/dam_speed.json/optimizations
+    python -m colloquy.benchmarks.dam_speed --data=build/ubuntu-irc \\
+        --out=results/benchmarks/dam_speed.json/optimizations
 
 The first side is the path of the release as plain Keras layers compute it: all padding, and a
 context again for each of its candidates. Each further side has one optimization more; with word
@@ -36,7 +36,6 @@ flags.DEFINE_multi_enum(
 flags.DEFINE_integer("batch_size", 32, "Pairs per training step.", lower_bound=4)
 define_flags(blocks=4, steps=16)
 
-
 LAZY = "precision=bfloat16,lazy_embedding=true"
 SIDES = {
     "the release's path": ("compatibility=release", "layer_norm at_once"),
@@ -49,35 +48,50 @@ SIDES = {
     "four candidates per context": (f"{LAZY},negatives=fresh,negatives_per_positive=3", "ranking"),
     "several batches at once": ("precision=bfloat16", "training"),
 }
-"""Settings of each side, and what it lacks: `layer_norm`, it has Keras's layer normalisation;
-`unpadding`, padded words of a batch are computed; `at_once`, batches are ranked one after the
-other; `training` or `ranking`, it has nothing new there and is left out."""
+"""Settings of each side, and what it lacks:
+
+- `layer_norm`: it has Keras's layer normalisation.
+- `unpadding`: padded words of a batch are computed.
+- `at_once`: batches are ranked one after the other.
+- `training` or `ranking`: it has nothing new there and is left out.
+"""
 
 
 def main():
     names = FLAGS.sides or list(SIDES)
-    if unknown := sorted(set(names) - set(SIDES)):
-        raise UserError(f"--sides expects some of {'; '.join(SIDES)}. Received: {unknown[0]}")
+    for name in names:
+        if name not in SIDES:
+            raise UserError(f"--sides expects some of {'; '.join(SIDES)}. Received: {name}")
     rows = {name: {"pairs per second": name} for name in names}
     for lengths, what in itertools.product(FLAGS.lengths, FLAGS.what):
-        options, sides = (what, lengths, FLAGS.data, FLAGS.batch_size, FLAGS.steps, FLAGS.seed), {}
-        for name in names:
-            settings, without = SIDES[name]
-            if what not in without:
-                sides[name] = dam_block, (f"dam,{settings}".rstrip(","), without, *options)
-        found, column = alternate(sides, FLAGS.blocks), f"{what}, {lengths} lengths"
-        first = next(iter(found.values()))
-        for name, blocks in found.items():
-            rows[name] |= {column: median(blocks), f"{column}: ratio": ratio(blocks, first)}
+        column = f"{what}, {lengths} lengths"
+        blocks_by_side = measure(names, what, lengths)
+        first = next(iter(blocks_by_side.values()))
+        for name, blocks in blocks_by_side.items():
+            rows[name][column] = median(blocks)
+            rows[name][f"{column}: ratio"] = ratio(blocks, first)
             rows[name][f"{column}: GB"] = blocks[-1].gigabytes
     report(list(rows.values()))
+
+
+def measure(names, what, lengths):
+    """Runs the sides that have something new in `what`, and returns `{name: blocks}`."""
+    options = (what, lengths, FLAGS.data, FLAGS.batch_size, FLAGS.steps, FLAGS.seed)
+    sides = {}
+    for name in names:
+        settings, lacking = SIDES[name]
+        if what in lacking:
+            continue
+        side = f"dam,{settings}" if settings else "dam"
+        sides[name] = (dam_block, (side, lacking, *options))
+    return alternate(sides, FLAGS.blocks)
 
 
 # === In the process of a side ===
 
 
-def dam_block(side, without, what, lengths, path, batch_size, steps, seed):
-    """A side of `alternate`: trains or ranks, and counts pairs."""
+def dam_block(side, lacking, what, lengths, path, batch_size, steps, seed):
+    """Prepares a side of `alternate`, which trains or ranks; its examples are pairs."""
     runtime.import_keras()
 
     import keras
@@ -85,85 +99,101 @@ def dam_block(side, without, what, lengths, path, batch_size, steps, seed):
     from colloquy.engine.parallel import in_order, share_cores
     from colloquy.layers import attentive_module
 
-    several = what == "ranking" and "at_once" not in without
-    if several:
+    # === What the side lacks ===
+    is_at_once = what == "ranking" and "at_once" not in lacking
+    if is_at_once:
         share_cores()
-    if "layer_norm" in without:
+    if "layer_norm" in lacking:
         attentive_module.LayerNorm = keras.layers.LayerNormalization
     model, task, dataset, training = build(side, path, seed)
-    if "unpadding" in without:
+    if "unpadding" in lacking:
         model.avoid_fast_paths()
+
+    # === Its batches ===
+    config = model.config
     rng = np.random.default_rng(seed)
     if what == "training":
-        batches = training_arrays(
-            task, dataset.splits["train"], model.config, training, batch_size, steps, rng
-        )
+        split = dataset.splits["train"]
+        batches = training_arrays(task, split, config, training, batch_size, steps, rng)
     else:
-        batches = ranking_arrays(dataset.splits["dev"], model.config, lengths, steps)
+        batches = ranking_arrays(dataset.splits["dev"], config, lengths, steps)
     if lengths == "full":
-        batches = [(fill(inputs, model.config, rng), others) for inputs, others in batches]
+        batches = [(fill(inputs, config, rng), targets) for inputs, targets in batches]
 
-    def compute(batch):
-        inputs, others = batch  # labels; or which candidates are real
-        if what == "training":
-            model.train_on_batch(inputs, others)
-            return np.size(others)
+    def train(batch):
+        inputs, labels = batch
+        model.train_on_batch(inputs, labels)
+        return np.size(labels)
+
+    def rank(batch):
+        inputs, is_real = batch
         model.predict_on_batch(inputs)
-        return np.sum(others)
+        return np.sum(is_real)
 
-    return lambda: sum(in_order(compute, batches, model) if several else map(compute, batches))
+    def block():
+        if is_at_once:
+            return sum(in_order(rank, batches, model))
+        compute = train if what == "training" else rank
+        return sum(compute(batch) for batch in batches)
+
+    return block
 
 
 def training_arrays(task, split, config, training, batch_size, steps, rng):
-    """Arrays of a block's batches; a batch has `batch_size` pairs, whether or not they share
-    contexts.
+    """Returns the arrays of a block's batches.
+
+    A batch has `batch_size` pairs, whether or not they share contexts.
     """
     if training.negatives == "fresh":
         batch_size //= 1 + training.negatives_per_positive
-    every = task.training_batches(split, config, training.replace(batch_size=batch_size), rng)
-    return [task.collate(split, config, batch, 4) for batch in spread(every, split, config, steps)]
+    training = training.replace(batch_size=batch_size)
+    batches = task.training_batches(split, config, training, rng)
+    return [
+        task.collate(split, config, batch, 4) for batch in spread(batches, split, config, steps)
+    ]
 
 
 def ranking_arrays(split, config, lengths, steps):
-    """Arrays of a block's batches, and which of their candidates are real."""
+    """Returns the arrays of a block's batches, and which of their candidates are real."""
     from colloquy.tasks.selection.scoring import ranking_batches
     from colloquy.tasks.selection.split import inputs_of
 
     if lengths == "dataset":
-        every = ranking_batches(split, config.replace(masking="exact"))
-    else:  # ten candidates in a row, as where their lengths do not differ
-        every = [(np.arange(8), np.arange(80).reshape(8, 10))]
-    found = []
-    for contexts, lines in spread(every, split, config, steps):
-        if config.masking == "release":  # it has no way to share a context
-            contexts, lines = np.repeat(contexts, lines.shape[1]), lines.reshape(-1, 1)
-        found.append((inputs_of(split, config, contexts, lines, 4), lines >= 0))
-    return found
+        batches = ranking_batches(split, config.replace(masking="exact"))
+    else:
+        # Ten candidates in a row, as where their lengths do not differ.
+        batches = [(np.arange(8), np.arange(80).reshape(8, 10))]
+    arrays = []
+    for contexts, lines in spread(batches, split, config, steps):
+        if config.masking == "release":  # it cannot share a context
+            contexts = np.repeat(contexts, lines.shape[1])
+            lines = lines.reshape(-1, 1)
+        arrays.append((inputs_of(split, config, contexts, lines, 4), lines >= 0))
+    return arrays
 
 
-def spread(every, split, config, steps):
-    """`steps` of the batches, the costliest first, so that no core waits at the end."""
-    sizes = [
-        split.sizes(contexts, lines, config.max_turns, config.max_words)
-        for contexts, lines, *_ in every
-    ]
-    order = np.argsort([size.max(axis=0).prod() for size in sizes])
-    return [
-        every[i] for i in order[((np.arange(steps) + 0.5) / steps * len(every)).astype(int)][::-1]
-    ]
+def spread(batches, split, config, steps):
+    """Chooses `steps` of the batches, at equal distances in the order of their cost.
+
+    The costliest comes first, so that no core waits at the end.
+    """
+    costs = []
+    for contexts, lines, *_ in batches:
+        sizes = split.sizes(contexts, lines, config.max_turns, config.max_words)
+        costs.append(sizes.max(axis=0).prod())
+    order = np.argsort(costs)
+    places = (np.arange(steps) + 0.5) / steps * len(batches)
+    chosen = order[places.astype(int)]
+    return [batches[i] for i in chosen[::-1]]
 
 
 def fill(inputs, config, rng):
-    """A batch of the same number of pairs without padding."""
+    """Returns a batch of the same number of pairs without padding."""
     B, N = inputs["responses"].shape[:2]
-    shapes = {
-        "turns": (B, config.max_turns, config.max_words),
-        "responses": (B, N, config.max_words),
-    }
-    return {
-        name: rng.integers(3, config.vocabulary_size, shape, dtype="int32")
-        for name, shape in shapes.items()
-    }
+    T, L, V = config.max_turns, config.max_words, config.vocabulary_size
+    turns_BTL = rng.integers(3, V, (B, T, L), dtype="int32")
+    responses_BNL = rng.integers(3, V, (B, N, L), dtype="int32")
+    return {"turns": turns_BTL, "responses": responses_BNL}
 
 
 if __name__ == "__main__":

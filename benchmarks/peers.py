@@ -1,18 +1,19 @@
-"""Times BiDAF and seq2seq beside the same networks written in PyTorch: training, a question, and
-beam search.
+"""Times BiDAF and seq2seq beside the same networks in PyTorch: training, a question, beam search.
 
-python -m colloquy.benchmarks.peers --squad=build/squad --chat=build/dailydialog
---torch_python=/path/to/venv/bin/python \
-    --out=results/benchmarks/peers.json/torch
+    python -m colloquy.benchmarks.peers --squad=build/squad --chat=build/dailydialog \\
+        --torch_python=/path/to/venv/bin/python --out=results/benchmarks/peers.json/torch
 
 `--torch_python` is a Python that has `torch` and `numpy`. There `benchmarks/peers_torch.py`
 computes equal batches in float32 with as many threads. Sizes of the layers are the defaults of the
 models here; the networks differ in that the LSTM and GRU of PyTorch have two biases. A question is
 one on its own, after its passage; each operation of ours has one core then, as in serve.py. Beam
-search keeps 5 replies of up to 30 words. The machine must be quiet: PyTorch's threads spin while
-they wait, and when other work leaves both on one core, each operation takes 8 ms.
+search keeps 5 replies of up to 30 words.
+
+The machine must be quiet: PyTorch's threads spin while they wait, and when other work leaves both
+on one core, each operation takes 8 ms.
 """
 
+import dataclasses
 import json
 import pathlib
 import shutil
@@ -40,142 +41,163 @@ flags.DEFINE_string("squad", None, "Prepared SQuAD; without it BiDAF is left out
 flags.DEFINE_string("chat", None, "Prepared conversations; without them seq2seq is left out.")
 flags.DEFINE_string("torch_python", None, "A Python that has torch and numpy.", required=True)
 define_flags(blocks=5, steps=3)
-NETWORKS = {
-    "bidaf": (
-        "bidaf",
-        {"training": 60, "question": 1},
-        ("words", "characters", "context", "query"),
-    ),
-    "seq2seq": (
-        "seq2seq,attention=luong_dot",
-        {"training": 64, "beam search": 16},
-        ("source", "target_in"),
-    ),
-}
-"""Side of `benchmarks.turns`, examples per batch for each kind of work, and inputs; the last but
-one is the longest.
-"""
+BATCHES_TO_CHOOSE_FROM = 20  # per step
+
+
+@dataclasses.dataclass(frozen=True)
+class Network:
+    """A network that both sides have."""
+
+    name: str
+    side: str  # of `benchmarks.turns`
+    batch_sizes: dict  # examples per batch by kind of work
+    inputs: tuple
+    longest_input: str
+    sizes: tuple  # fields of its config that `benchmarks/peers_torch.py` takes
+
+
 SIZES = ("vocabulary_size", "embedding_dim", "hidden", "dropout")
-CHARACTERS = ("characters", "character_dim", "character_filters", "character_width")
-"""Fields of the configs that the networks of `benchmarks/peers_torch.py` take, and that BiDAF takes
-too.
-"""
+CHARACTER_SIZES = ("characters", "character_dim", "character_filters", "character_width")
+BIDAF = Network(
+    name="bidaf",
+    side="bidaf",
+    batch_sizes={"training": 60, "question": 1},
+    inputs=("words", "characters", "context", "query"),
+    longest_input="context",
+    sizes=(*SIZES, *CHARACTER_SIZES),
+)
+SEQ2SEQ = Network(
+    name="seq2seq",
+    side="seq2seq,attention=luong_dot",
+    batch_sizes={"training": 64, "beam search": 16},
+    inputs=("source", "target_in"),
+    longest_input="source",
+    sizes=SIZES,
+)
 
 
 def main():
     if not shutil.which(FLAGS.torch_python):
         raise UserError(f"--torch_python={FLAGS.torch_python} is no program")
-    paths = {"bidaf": FLAGS.squad, "seq2seq": FLAGS.chat}
-    if not any(paths.values()):
+    if not (FLAGS.squad or FLAGS.chat):
         raise UserError("expected --squad or --chat")
-    kinds = [
-        (name, what, size)
-        for name in NETWORKS
-        if paths[name]
-        for what, size in NETWORKS[name][1].items()
-    ]
-    rows = [compare(name, paths[name], what, size) for name, what, size in kinds]
+    rows = []
+    for network, path in ((BIDAF, FLAGS.squad), (SEQ2SEQ, FLAGS.chat)):
+        if path:
+            for what, batch_size in network.batch_sizes.items():
+                rows.append(compare(network, path, what, batch_size))
     report(rows, threads=runtime.available_cpus())
 
 
-def compare(network, path, what, size):
+def compare(network, path, what, batch_size):
+    """Runs both sides and returns the row of the report."""
     with tempfile.TemporaryDirectory() as directory:
         arrays = str(pathlib.Path(directory) / "batches.npz")
-        settings = write_batches(arrays, network, path, size)
-        ours = our_block, (what, network, path, arrays, FLAGS.seed)
-        theirs = torch_block, (FLAGS.torch_python, what, arrays, settings, FLAGS.steps * size)
-        ours, theirs = alternate({"ours": ours, "torch": theirs}, FLAGS.blocks).values()
-    row = {"side": NETWORKS[network][0], "what": what, "examples_per_batch": size}
-    row |= {
-        "milliseconds": 1000 * size / median(ours),
-        "torch_milliseconds": 1000 * size / median(theirs),
+        settings = write_batches(arrays, network, path, batch_size)
+        examples = FLAGS.steps * batch_size
+        sides = {
+            "ours": (our_block, (what, network, path, arrays, FLAGS.seed)),
+            "torch": (torch_block, (FLAGS.torch_python, what, arrays, settings, examples)),
+        }
+        blocks = alternate(sides, FLAGS.blocks)
+    ours, theirs = blocks["ours"], blocks["torch"]
+    return {
+        "side": network.side,
+        "what": what,
+        "examples_per_batch": batch_size,
+        "milliseconds": 1000 * batch_size / median(ours),
+        "torch_milliseconds": 1000 * batch_size / median(theirs),
+        "ratio": ratio(ours, theirs),
+        "ratio_of_cpu": ratio(ours, theirs, "per_cpu_second"),
+        "gigabytes": ours[-1].gigabytes,
     }
-    row |= {"ratio": ratio(ours, theirs), "ratio_of_cpu": ratio(ours, theirs, "per_cpu_second")}
-    return {**row, "gigabytes": ours[-1].gigabytes}
 
 
-def write_batches(arrays, network, path, size):
-    """Writes the batches of a comparison and returns the settings of
-    `benchmarks/peers_torch.py`.
+def write_batches(arrays, network, path, batch_size):
+    """Writes the batches of a comparison into the file `arrays`.
+
+    They are training batches at equal distances in the order of their longest input.
+
+    Returns:
+        The settings of `benchmarks/peers_torch.py`, JSON.
     """
-    side, _, names = NETWORKS[network]
-    _, task, dataset, config, training = configure(side, path)
-    rng, split = np.random.default_rng(FLAGS.seed), dataset.splits["train"]
-    every = task.training_batches(split, config, training.replace(batch_size=size), rng)
-    some = (
-        every[i]
-        for i in rng.choice(len(every), size=min(len(every), 20 * FLAGS.steps), replace=False)
-    )
-    collated = (task.collate(split, config, batch, 4) for batch in some)
-    full = sorted(
-        (batch for batch in collated if len(batch[1]) == size),
-        key=lambda batch: batch[0][names[-2]].size,
-    )
+    _, task, dataset, config, training = configure(network.side, path)
+    rng = np.random.default_rng(FLAGS.seed)
+    split = dataset.splits["train"]
+    sized = training.replace(batch_size=batch_size)
+    batches = task.training_batches(split, config, sized, rng)
+    count = min(len(batches), BATCHES_TO_CHOOSE_FROM * FLAGS.steps)
+    full = []
+    for i in rng.choice(len(batches), size=count, replace=False):
+        inputs, targets = task.collate(split, config, batches[i], 4)
+        if len(targets) == batch_size:
+            full.append((inputs, targets))
+    full.sort(key=lambda batch: batch[0][network.longest_input].size)
+
     stored = []
-    for i in range(FLAGS.steps):
-        inputs, targets = full[int((i + 0.5) / FLAGS.steps * len(full))]
-        stored += [*(inputs[name] for name in names), targets]
+    for step in range(FLAGS.steps):
+        place = int((step + 0.5) / FLAGS.steps * len(full))
+        inputs, targets = full[place]
+        stored += [inputs[name] for name in network.inputs]
+        stored.append(targets)
     np.savez(arrays, *stored)
-    sizes = {
-        field: getattr(config, field)
-        for field in (*SIZES, *(CHARACTERS if network == "bidaf" else ()))
-    }
     settings = {
-        "network": network,
-        "sizes": sizes,
+        "network": network.name,
+        "sizes": {field: getattr(config, field) for field in network.sizes},
         "rate": training.learning_rate,
         "clip": training.gradient_clip,
-    }
-    settings |= {
         "ema": getattr(training, "ema", 0),
         "threads": runtime.available_cpus(),
-        "arrays": len(names) + 1,
+        "arrays": len(network.inputs) + 1,
     }
     return json.dumps(settings)
 
 
 def our_block(what, network, path, arrays, seed):
-    """A side of `alternate`: computes the batches once."""
-    from colloquy.data.vocabulary import EOS_ID, UNK_ID
-
+    """Prepares a side of `alternate`, which computes the batches once."""
     runtime.import_keras()
 
+    from colloquy.data.vocabulary import EOS_ID, UNK_ID
     from colloquy.engine.parallel import share_cores
     from colloquy.models.decoding import Decoder, Decoding
     from colloquy.tasks.generation.search import columns
 
-    side, _, names = NETWORKS[network]
     if what == "question":
         share_cores()
-    model, *_ = build(side, path, seed)
+    model, *_ = build(network.side, path, seed)
+    batches = read_batches(arrays, network.inputs)
     decoding = Decoding(beam=5)
-    search = (
-        Decoder(model, decoding.beam, decoding.max_length, EOS_ID, UNK_ID)
-        if what == "beam search"
-        else None
-    )
-    with np.load(arrays) as stored:
-        every = list(stored.values())
-    batches = [every[i : i + len(names) + 1] for i in range(0, len(every), len(names) + 1)]
+    if what == "beam search":
+        search = Decoder(model, decoding.beam, decoding.max_length, EOS_ID, UNK_ID)
 
     def block():
-        for *arrays, targets in batches:
-            inputs = dict(zip(names, arrays, strict=True))
+        for inputs, targets in batches:
             if what == "training":
                 model.train_on_batch(inputs, targets)
-            elif what == "beam search":
-                search.predict_on_batch(
-                    {"source": inputs["source"], **columns([decoding] * len(targets))}
-                )
-            else:
+            elif what == "question":
                 model.predict_on_batch(inputs)
-        return sum(len(batch[-1]) for batch in batches)
+            else:
+                options = columns([decoding] * len(targets))
+                search.predict_on_batch({"source": inputs["source"], **options})
+        return sum(len(targets) for _, targets in batches)
 
     return block
 
 
+def read_batches(path, names):
+    """Reads the file of `write_batches`: a list of `(inputs, targets)`."""
+    with np.load(path) as stored:
+        arrays = list(stored.values())
+    count = len(names) + 1
+    batches = []
+    for start in range(0, len(arrays), count):
+        *inputs, targets = arrays[start : start + count]
+        batches.append((dict(zip(names, inputs, strict=True)), targets))
+    return batches
+
+
 def torch_block(python, what, arrays, settings, examples):
-    """The same in PyTorch, in a process of the Python that has it."""
+    """Prepares the side of PyTorch, in a process of the Python that has it."""
     script = pathlib.Path(__file__).with_name("peers_torch.py")
     command = [python, script, what, arrays, settings]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -1,7 +1,8 @@
-"""The networks of `benchmarks.peers` in PyTorch; needs `torch` and `numpy` alone, and is started by
-that benchmark.
+"""The networks of `benchmarks.peers` in PyTorch.
 
-python benchmarks/peers_torch.py WHAT BATCHES.npz SETTINGS.json
+    python benchmarks/peers_torch.py WHAT BATCHES.npz SETTINGS
+
+That benchmark starts it; it needs nothing but `torch` and `numpy`. SETTINGS is JSON.
 
 Written as one would write them in PyTorch: `nn.LSTM` and `nn.GRU` on packed sequences, Adam with
 its `foreach` default, beam search as a loop in Python. For each line on standard input it computes
@@ -27,67 +28,90 @@ EOS, UNKNOWN = 1, 2
 class Recurrent(nn.Module):
     """`nn.LSTM` or `nn.GRU` in both directions, which reads no padding."""
 
-    def __init__(self, kind, inputs, units):
+    def __init__(self, rnn_class, inputs, units):
         super().__init__()
-        self.rnn = kind(inputs, units, batch_first=True, bidirectional=True)
+        self.rnn = rnn_class(inputs, units, batch_first=True, bidirectional=True)
 
     def forward(self, x, mask):
-        packed = pack_padded_sequence(x, mask.sum(1).cpu(), batch_first=True, enforce_sorted=False)
-        y, state = self.rnn(packed)
-        return pad_packed_sequence(y, batch_first=True, total_length=x.shape[1])[0], state
+        lengths = mask.sum(1).cpu()
+        packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        packed, state = self.rnn(packed)
+        y, _ = pad_packed_sequence(packed, batch_first=True, total_length=x.shape[1])
+        return y, state
 
 
 class BiDAF(nn.Module):
-    """Seo et al. 2017; layer by layer as `models.bidaf`."""
+    """Seo et al. 2017; layer by layer as `models.bidaf`.
+
+    Shape suffixes:  B batch   T context words   J query words   D features (the paper's 2d)
+    """
 
     def __init__(self, sizes):
         super().__init__()
-        self.width, self.drop, d = sizes.character_width, nn.Dropout(sizes.dropout), sizes.hidden
+        d = sizes.hidden
+        D = sizes.character_filters + sizes.embedding_dim
+        self.width = sizes.character_width
+        self.drop = nn.Dropout(sizes.dropout)
         self.words = nn.Embedding(sizes.vocabulary_size + 1, sizes.embedding_dim)
         self.words.weight.requires_grad_(False)
         self.characters = nn.Embedding(sizes.characters + 1, sizes.character_dim)
         self.convolution = nn.Conv1d(sizes.character_dim, sizes.character_filters, self.width)
-        D = sizes.character_filters + sizes.embedding_dim
-        self.transforms = nn.ModuleList(nn.Linear(D, D) for _ in range(2))
-        self.gates = nn.ModuleList(nn.Linear(D, D) for _ in range(2))
-        self.contextual, self.end = Recurrent(nn.LSTM, D, d), Recurrent(nn.LSTM, 2 * d, d)
+        self.transforms = nn.ModuleList([nn.Linear(D, D), nn.Linear(D, D)])
+        self.gates = nn.ModuleList([nn.Linear(D, D), nn.Linear(D, D)])
+        self.contextual = Recurrent(nn.LSTM, D, d)
+        self.end = Recurrent(nn.LSTM, 2 * d, d)
         self.modelling = nn.ModuleList([Recurrent(nn.LSTM, 8 * d, d), Recurrent(nn.LSTM, 2 * d, d)])
         self.w = nn.Parameter(torch.empty(3, 2 * d).uniform_(-0.1, 0.1))
-        self.start_logit, self.end_logit = (nn.Linear(10 * d, 1, bias=False) for _ in range(2))
+        self.start_logit = nn.Linear(10 * d, 1, bias=False)
+        self.end_logit = nn.Linear(10 * d, 1, bias=False)
 
     def forward(self, words, characters, context, query):
-        real = (characters > 0)[..., None]
-        e = F.pad(self.drop(self.characters(characters) * real), (0, 0, 0, self.width - 1))
-        c = (F.relu(self.convolution(e.transpose(1, 2))).transpose(1, 2) * real).amax(1)
+        words_WD = self.embed(words, characters)
+        t_mask = context > 0
+        j_mask = query > 0
+        H_BTD, _ = self.contextual(self.drop(words_WD[context]), t_mask)
+        U_BJD, _ = self.contextual(self.drop(words_WD[query]), j_mask)
+        G = self.attend(H_BTD, U_BJD, t_mask, j_mask)
+
+        M, _ = self.modelling[0](self.drop(G), t_mask)
+        M, _ = self.modelling[1](self.drop(M), t_mask)
+        M2, _ = self.end(self.drop(M), t_mask)
+        start_BT = self.start_logit(self.drop(torch.cat([G, M], -1)))[..., 0]
+        end_BT = self.end_logit(self.drop(torch.cat([G, M2], -1)))[..., 0]
+        return torch.stack([start_BT, end_BT], 1).masked_fill(~t_mask[:, None], LOWEST)
+
+    def embed(self, words, characters):
+        """Embeds the words of the batch, each once: characters, words, two highway layers."""
+        is_real = (characters > 0)[..., None]
+        e = self.drop(self.characters(characters) * is_real)
+        e = F.pad(e, (0, 0, 0, self.width - 1))
+        c = F.relu(self.convolution(e.transpose(1, 2))).transpose(1, 2)
+        c = (c * is_real).amax(1)
         x = torch.cat([c, self.words(words)], -1)
         for transform, gate in zip(self.transforms, self.gates, strict=True):
             t = torch.sigmoid(gate(x))
             x = t * F.relu(transform(x)) + (1 - t) * x
-        t_mask, j_mask = context > 0, query > 0
-        H, _ = self.contextual(self.drop(x[context]), t_mask)
-        U, _ = self.contextual(self.drop(x[query]), j_mask)
-        S = (
-            (H @ self.w[0])[:, :, None]
-            + (U @ self.w[1])[:, None]
-            + (H * self.w[2]) @ U.transpose(1, 2)
+        return x
+
+    def attend(self, H_BTD, U_BJD, t_mask, j_mask):
+        S_BTJ = (
+            (H_BTD @ self.w[0])[:, :, None]
+            + (U_BJD @ self.w[1])[:, None]
+            + (H_BTD * self.w[2]) @ U_BJD.transpose(1, 2)
         )
-        S = S.masked_fill(~j_mask[:, None], LOWEST)
-        U_tilde = S.softmax(-1) @ U
-        b = S.amax(-1).masked_fill(~t_mask, LOWEST).softmax(-1)
-        h_tilde = b[:, None] @ H
-        G = torch.cat([H, U_tilde, H * U_tilde, H * h_tilde], -1)
-        M, _ = self.modelling[0](self.drop(G), t_mask)
-        M, _ = self.modelling[1](self.drop(M), t_mask)
-        start = self.start_logit(self.drop(torch.cat([G, M], -1)))[..., 0]
-        M2, _ = self.end(self.drop(M), t_mask)
-        end = self.end_logit(self.drop(torch.cat([G, M2], -1)))[..., 0]
-        return torch.stack([start, end], 1).masked_fill(~t_mask[:, None], LOWEST)
+        S_BTJ = S_BTJ.masked_fill(~j_mask[:, None], LOWEST)
+        U_tilde_BTD = S_BTJ.softmax(-1) @ U_BJD
+        b_BT = S_BTJ.amax(-1).masked_fill(~t_mask, LOWEST).softmax(-1)
+        h_tilde_B1D = b_BT[:, None] @ H_BTD
+        return torch.cat([H_BTD, U_tilde_BTD, H_BTD * U_tilde_BTD, H_BTD * h_tilde_B1D], -1)
 
 
 def span_loss(spans, logits):
+    """Negative log of the probability of all correct spans; the padding of spans is -1."""
     log_p = logits.log_softmax(-1)
-    each = log_p.gather(2, spans.transpose(1, 2).clamp(min=0)).sum(1)
-    return -each.masked_fill(spans[..., 0] < 0, LOWEST).logsumexp(-1).mean()
+    log_p_of_spans = log_p.gather(2, spans.transpose(1, 2).clamp(min=0)).sum(1)
+    is_padding = spans[..., 0] < 0
+    return -log_p_of_spans.masked_fill(is_padding, LOWEST).logsumexp(-1).mean()
 
 
 class Seq2Seq(nn.Module):
@@ -95,17 +119,18 @@ class Seq2Seq(nn.Module):
 
     def __init__(self, sizes):
         super().__init__()
-        self.drop, H, D, V = (
-            nn.Dropout(sizes.dropout),
-            sizes.hidden,
-            sizes.embedding_dim,
-            sizes.vocabulary_size,
-        )
+        H = sizes.hidden
+        D = sizes.embedding_dim
+        V = sizes.vocabulary_size
+        self.drop = nn.Dropout(sizes.dropout)
         self.words = nn.Embedding(V + 2, D)
-        self.encoder, self.decoder = Recurrent(nn.GRU, D, H // 2), nn.GRU(D, H, batch_first=True)
-        self.readout, self.logits = nn.Linear(2 * H, H, bias=False), nn.Linear(H, V + 1)
+        self.encoder = Recurrent(nn.GRU, D, H // 2)
+        self.decoder = nn.GRU(D, H, batch_first=True)
+        self.readout = nn.Linear(2 * H, H, bias=False)
+        self.logits = nn.Linear(H, V + 1)
 
     def encode(self, source):
+        """Returns the decoder's first state, the memory and its mask."""
         mask = source > 0
         memory, state = self.encoder(self.drop(self.words(source)), mask)
         return torch.cat([state[0], state[1]], -1)[None], memory, mask
@@ -113,7 +138,8 @@ class Seq2Seq(nn.Module):
     def decode(self, words, state, memory, mask):
         x, state = self.decoder(self.drop(self.words(words)), state)
         e = (x @ memory.transpose(1, 2)).masked_fill(~mask[:, None], LOWEST)
-        return torch.tanh(self.readout(torch.cat([e.softmax(-1) @ memory, x], -1))), state
+        attended = e.softmax(-1) @ memory
+        return torch.tanh(self.readout(torch.cat([attended, x], -1))), state
 
     def forward(self, source, target_in):
         x, _ = self.decode(target_in, *self.encode(source))
@@ -122,25 +148,35 @@ class Seq2Seq(nn.Module):
 
 def beam_search(model, source, K=5, length=30):
     """The `K` best replies to each source, without padding and unknown words, `(B, K, length)`."""
-    state, *memory = (
-        x.repeat_interleave(K, dim) for x, dim in zip(model.encode(source), (1, 0, 0), strict=True)
-    )
-    B, begin = len(source), model.words.num_embeddings - 1
-    ids, word = torch.zeros(B, K, length, dtype=torch.long), torch.full((B, K), begin)
-    score, done = torch.full((B, K), LOWEST), torch.zeros(B, K, dtype=torch.bool)
+    state, memory, mask = model.encode(source)
+    state = state.repeat_interleave(K, dim=1)
+    memory = memory.repeat_interleave(K, dim=0)
+    mask = mask.repeat_interleave(K, dim=0)
+
+    B = len(source)
+    first_row = K * torch.arange(B)[:, None]
+    begin = model.words.num_embeddings - 1
+    ids = torch.zeros(B, K, length, dtype=torch.long)
+    word = torch.full((B, K), begin)
+    done = torch.zeros(B, K, dtype=torch.bool)
+    # The hypotheses of a source start equal: only the first one counts.
+    score = torch.full((B, K), LOWEST)
     score[:, 0] = 0.0
     for t in range(length):
-        x, state = model.decode(word.reshape(-1, 1), state, *memory)
+        x, state = model.decode(word.reshape(-1, 1), state, memory, mask)
         log_p = model.logits(x[:, 0]).log_softmax(-1).reshape(B, K, -1)
         log_p[..., [0, UNKNOWN]] = LOWEST
-        stays = torch.full_like(log_p, LOWEST)
-        stays[..., 0] = score
-        score, best = (
-            torch.where(done[..., None], stays, score[..., None] + log_p).flatten(1).topk(K)
-        )
-        parent, word = best // log_p.shape[-1], best % log_p.shape[-1]
-        ids, done = ids.gather(1, parent[..., None].expand_as(ids)), done.gather(1, parent)
-        state = state[:, (parent + K * torch.arange(B)[:, None]).flatten()]
+        # A finished hypothesis stays as it is, and competes once.
+        finished = torch.full_like(log_p, LOWEST)
+        finished[..., 0] = score
+        ranking = torch.where(done[..., None], finished, score[..., None] + log_p)
+        score, best = ranking.flatten(1).topk(K)
+
+        parent = best // log_p.shape[-1]
+        word = best % log_p.shape[-1]
+        ids = ids.gather(1, parent[..., None].expand_as(ids))
+        done = done.gather(1, parent)
+        state = state[:, (parent + first_row).flatten()]
         ids[:, :, t] = word
         done |= word == EOS
         if done.all():
@@ -153,9 +189,14 @@ def word_loss(target, logits):
 
 
 def make_compute(what, batches, network, sizes, rate, clip, ema):
-    """A function that computes all batches once."""
-    model = {"bidaf": BiDAF, "seq2seq": Seq2Seq}[network](types.SimpleNamespace(**sizes))
-    loss_of = {"bidaf": span_loss, "seq2seq": word_loss}[network]
+    """Returns a function that computes all batches once."""
+    sizes = types.SimpleNamespace(**sizes)
+    if network == "bidaf":
+        model = BiDAF(sizes)
+        loss_function = span_loss
+    else:
+        model = Seq2Seq(sizes)
+        loss_function = word_loss
     parameters = [p for p in model.parameters() if p.requires_grad]
     adam = torch.optim.Adam(parameters, rate, eps=1e-7)
     averages = [p.detach().clone() for p in parameters]
@@ -163,7 +204,7 @@ def make_compute(what, batches, network, sizes, rate, clip, ema):
     def train():
         for *inputs, targets in batches:
             adam.zero_grad()
-            loss_of(targets, model(*inputs)).backward()
+            loss_function(targets, model(*inputs)).backward()
             if clip:
                 nn.utils.clip_grad_norm_(parameters, clip)
             adam.step()
@@ -173,28 +214,36 @@ def make_compute(what, batches, network, sizes, rate, clip, ema):
     @torch.inference_mode()
     def answer():
         for *inputs, _ in batches:
-            model(*inputs) if network == "bidaf" else beam_search(model, inputs[0])
+            if network == "bidaf":
+                model(*inputs)
+            else:
+                beam_search(model, inputs[0])
 
-    model.train(what == "training")
-    return train if what == "training" else answer
+    is_training = what == "training"
+    model.train(is_training)
+    return train if is_training else answer
 
 
-def main(what, arrays, settings):
+def main(what, path, settings):
     torch.manual_seed(1)
     settings = json.loads(settings)
     torch.set_num_threads(settings.pop("threads"))
     count = settings.pop("arrays")
-    with np.load(arrays) as stored:
-        every = [torch.from_numpy(array.astype("int64")) for array in stored.values()]
-    batches = [every[i : i + count] for i in range(0, len(every), count)]
+    with np.load(path) as stored:
+        arrays = [torch.from_numpy(array.astype("int64")) for array in stored.values()]
+    batches = [arrays[start : start + count] for start in range(0, len(arrays), count)]
     compute = make_compute(what, batches, **settings)
     print(f"torch {torch.__version__}", flush=True)
-    for _ in sys.stdin:
-        cpu, started = time.process_time(), time.perf_counter()
+    for _ in sys.stdin:  # each line asks for a block
+        cpu_start = time.process_time()
+        start = time.perf_counter()
         compute()
-        found = {"seconds": time.perf_counter() - started, "cpu_seconds": time.process_time() - cpu}
-        found["gigabytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        print(json.dumps(found), flush=True)
+        block = {
+            "seconds": time.perf_counter() - start,
+            "cpu_seconds": time.process_time() - cpu_start,
+            "gigabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+        }
+        print(json.dumps(block), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,13 @@
-"""Comparisons of speed: sides that run alternately, each in its own process, so that its memory is
-its own.
-"""
+"""Comparisons of speed: both sides run alternately, each in a process and memory of its own."""
 
 import concurrent.futures
 import contextlib
 import dataclasses
-import functools
-import itertools
 import json
 import multiprocessing
 import pathlib
 import resource
 import statistics
-import sys
 import time
 
 from absl import flags
@@ -23,25 +18,16 @@ from colloquy.base.files import UserError, atomic_file
 from colloquy.metrics.tables import markdown
 
 FLAGS = flags.FLAGS
-COUNTED = {
-    "dialog": ("responses", lambda answers: (answers >= 0).sum()),
-    "generation": ("target tokens", lambda target: (target > 0).sum()),
-    "reading_comprehension": ("questions", len),
-    "selection": ("pairs", lambda labels: labels.size),
-}
-"""Unit of each task, and the number of them in a batch's targets."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Block:
-    """Steps of a side that are timed together; `gigabytes` is the peak memory of its process so
-    far.
-    """
+    """Steps of a side that are timed together."""
 
     examples: float
     seconds: float
     cpu_seconds: float
-    gigabytes: float
+    gigabytes: float  # peak memory of its process so far
 
     @property
     def per_second(self):
@@ -58,71 +44,84 @@ def median(blocks):
 
 
 def ratio(blocks, others, field="per_second"):
-    """Speed of one side divided by another's: the median over pairs of blocks that ran side by
-    side.
+    """Returns the speed of one side divided by another's.
+
+    It is the median over pairs of blocks that ran side by side.
     """
-    pairs = zip(blocks, others, strict=True)
-    return statistics.median(getattr(one, field) / getattr(other, field) for one, other in pairs)
+    ratios = []
+    for block, other in zip(blocks, others, strict=True):
+        ratios.append(getattr(block, field) / getattr(other, field))
+    return statistics.median(ratios)
 
 
 def alternate(sides, blocks, warm_up=1):
-    """Runs one block of each side after the other, repeatedly, after `warm_up` untimed ones, which
-    compile.
+    """Runs one block of each side after the other, repeatedly.
 
-    `sides` are `{name: (function, arguments)}`. In the side's process the function prepares its
-    work and returns another without arguments that computes a block and returns its number of
-    examples, or a `Block` that another process computed. The first must be importable, the
-    arguments plain. Returns `{name: list of Block}`.
+    Args:
+        sides: `{name: (function, arguments)}`. In the side's process the function prepares its work
+            and returns another without arguments, which computes a block. That one returns its
+            number of examples, or a `Block` that another process computed. The first function must
+            be importable, the arguments plain.
+        blocks: Timed blocks of each side.
+        warm_up: Untimed blocks before them, which compile.
+
+    Returns:
+        `{name: list of Block}`.
     """
-    pools, found = {}, {name: [] for name in sides}
+    pools = {}
+    blocks_by_side = {name: [] for name in sides}
     with contextlib.ExitStack() as stack:
         for name, (function, arguments) in sides.items():
             pools[name] = stack.enter_context(new_process())
             pools[name].submit(_prepare, function, arguments).result()
-        for _ in range(warm_up + blocks):
+        for number in range(warm_up + blocks):
             for name, pool in pools.items():
-                found[name].append(pool.submit(_run_prepared).result())
-    return {name: timed[warm_up:] for name, timed in found.items()}
+                block = pool.submit(_run_prepared).result()
+                if number >= warm_up:
+                    blocks_by_side[name].append(block)
+    return blocks_by_side
 
 
 def _prepare(function, arguments):
-    _prepare.block = function(*arguments)  # in the process of the side
+    _prepare.compute = function(*arguments)  # kept in the process of the side
 
 
 def _run_prepared():
-    return timed(_prepare.block)
+    return time_block(_prepare.compute)
 
 
 def new_process():
     return concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
 
 
-def in_process(function, *arguments):
-    with new_process() as pool:
-        return pool.submit(function, *arguments).result()
-
-
-def timed(block):
-    """Runs a function of `alternate`; returns its `Block`."""
-    cpu, started = time.process_time(), time.perf_counter()
-    found = block()
-    if isinstance(found, Block):
-        return found
-    seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu
+def time_block(compute):
+    """Runs a function of `alternate` and returns its `Block`."""
+    cpu_start = time.process_time()
+    start = time.perf_counter()
+    result = compute()
+    if isinstance(result, Block):
+        return result
     return Block(
-        found, seconds, cpu_seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        examples=result,
+        seconds=time.perf_counter() - start,
+        cpu_seconds=time.process_time() - cpu_start,
+        gigabytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
     )
 
 
 def memory(field, process="self"):
-    """Megabytes of a process by a field of `/proc/PROCESS/status`, as `VmRSS`, `VmHWM` or
-    `RssAnon`.
+    """Returns megabytes of a process by a field of `/proc/PROCESS/status`.
+
+    Fields are `VmRSS`, `VmHWM`, `RssAnon` and others.
     """
     with open(f"/proc/{process}/status", encoding="ascii") as file:
-        return next(int(line.split()[1]) for line in file if line.startswith(f"{field}:")) / 1024
+        for line in file:
+            if line.startswith(f"{field}:"):
+                return int(line.split()[1]) / 1024
+    raise KeyError(field)
 
 
-# === Sides that train ===
+# === Sides that compute with a model ===
 
 
 def parse_side(text):
@@ -131,7 +130,7 @@ def parse_side(text):
     >>> parse_side("dam,levels=2,precision=bfloat16")
     ('dam', {'levels': '2', 'precision': 'bfloat16'})
     """
-    from colloquy.models import MODELS  # Keras takes seconds to load
+    from colloquy.models import MODELS
 
     name, *assignments = text.split(",")
     if name not in MODELS:
@@ -142,9 +141,13 @@ def parse_side(text):
 
 
 def configure(side, path):
-    """The row of `models.MODELS`, task, dataset, config and `Training` of a side for a prepared
-    dataset.
+    """Reads a side and a prepared dataset.
+
+    Returns:
+        The row of `models.MODELS`, task, dataset, config and `Training`.
     """
+    runtime.import_keras()
+
     from colloquy.models import MODELS
     from colloquy.tasks import TASKS
 
@@ -159,8 +162,10 @@ def configure(side, path):
 
 
 def build(side, path, seed):
-    """The compiled model of a side, its task, dataset and `Training`; the seed is that of the
-    weights.
+    """Builds the compiled model of a side; `seed` is that of its weights.
+
+    Returns:
+        Model, task, dataset and `Training`.
     """
     runtime.import_keras()
 
@@ -173,57 +178,17 @@ def build(side, path, seed):
     keras.utils.set_random_seed(seed)
     model = spec.build(config)
     task.initialise(model, dataset, training)
-    model.compile(
-        optimizer=task.optimizer(training, 10_000, config),
-        loss=task.loss(training),
-        jit_compile=False,
-    )
+    optimizer = task.optimizer(training, 10_000, config)
+    model.compile(optimizer=optimizer, loss=task.loss(training), jit_compile=False)
     model.optimizer.build(model.trainable_variables)
     return model, task, dataset, training
-
-
-def open_training(side, path, seed):
-    """A training like that of train.py.
-
-    Returns task, model, a function that makes the arrays of a step, the stream of batches, and one
-    that trains on one.
-    """
-    from colloquy.data.batching import Epochs, stream_batches
-    from colloquy.engine.devices import OneDevice
-
-    model, task, dataset, training = build(side, path, seed)
-    split = dataset.splits["train"]
-    epochs = Epochs(functools.partial(task.training_batches, split, model.config, training), seed)
-
-    def make_arrays(step):
-        return task.collate(split, model.config, epochs.batch(step), 4)
-
-    batches = stream_batches(make_arrays, 0, sys.maxsize)
-    return task, model, make_arrays, iter(batches), OneDevice().train_step(model, batches)
-
-
-def training_block(side, path, steps, seed):
-    """A side of `alternate`: trains for `steps` steps."""
-    import numpy as np
-
-    task, *_, stream, train_on = open_training(side, path, seed)
-
-    def block():
-        examples = 0
-        for batch in itertools.islice(stream, steps):
-            logs = train_on(batch)
-            examples += int(COUNTED[task.name][1](np.asarray(batch[1])))
-        float(logs["loss"])  # waits for the device
-        return examples
-
-    return block
 
 
 # === Records ===
 
 
 def define_flags(blocks, steps):
-    """The flags of a benchmark that calls `alternate`; `blocks` and `steps` are defaults."""
+    """Defines the flags of a benchmark that calls `alternate`, with defaults of two."""
     flags.DEFINE_integer("blocks", blocks, "Timed blocks of each side.", lower_bound=1)
     flags.DEFINE_integer("steps", steps, "Steps per block.", lower_bound=1)
     flags.DEFINE_integer("seed", 1, "Seed of weights and batches.", lower_bound=0)
@@ -240,47 +205,52 @@ def define_record_flags():
     )
 
 
-def records():
-    """The file that `--out` names, its records by name, and the name of the new one."""
-    file, _, name = FLAGS.out.partition(".json/")
-    path = pathlib.Path(f"{file}.json")
-    return path, json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}, name
+def write_record(**measurements):
+    """Writes a record to `--out`, if given.
 
-
-def write_record(**measured):
-    """Writes a record to `--out`, if given: the command, the measurements to four digits, the
-    hardware, the commit.
+    It has the command, the measurements to four digits, the hardware and the commit.
     """
+    if not FLAGS.out:
+        return
     runtime.import_keras()
 
     from colloquy.engine.provenance import command, hardware, revision
 
-    if FLAGS.out:
-        path, found, name = records()
-        measured = json.loads(
-            json.dumps(measured), parse_float=lambda text: float(f"{float(text):.4g}")
-        )
-        found[name] = {
-            "command": command(),
-            **measured,
-            "note": FLAGS.note,
-            "hardware": hardware(),
-            **revision(),
-        }
-        with atomic_file(path) as file:
-            json.dump(found, file, indent=1)
+    file, _, name = FLAGS.out.partition(".json/")
+    path = pathlib.Path(f"{file}.json")
+    records = {}
+    if path.exists():
+        records = json.loads(path.read_text(encoding="utf-8"))
+    records[name] = {
+        "command": command(),
+        **json.loads(json.dumps(measurements), parse_float=_round),
+        "note": FLAGS.note,
+        "hardware": hardware(),
+        **revision(),
+    }
+    with atomic_file(path) as file:
+        json.dump(records, file, indent=1)
 
 
-def report(rows, **measured):
+def _round(text):
+    return float(f"{float(text):.4g}")
+
+
+def report(rows, **measurements):
     """Prints rows, dicts whose keys are columns, and writes them with the rest of the record."""
-    write_record(**measured, rows=rows)
-    for name, value in measured.items():
+    write_record(**measurements, rows=rows)
+    for name, value in measurements.items():
         print(f"{name}: {value}")
-    columns = list(dict.fromkeys(column for row in rows for column in row))
-    print(markdown(columns, [[_shown(row.get(column, "")) for column in columns] for row in rows]))
+    columns = []
+    for row in rows:
+        columns += [column for column in row if column not in columns]
+    lines = []
+    for row in rows:
+        lines.append([_format(row.get(column, "")) for column in columns])
+    print(markdown(columns, lines))
 
 
-def _shown(value):
-    if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-    return str(value)
+def _format(value):
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -60,7 +60,7 @@ def test_requests_are_like_the_examples_in_other_sizes():
             }
         }
     ]
-    found = [benchmark.varied(examples, rng) for _ in range(60)]
+    found = [benchmark.vary_example(examples, rng) for _ in range(60)]
     assert {tuple(each["turns"]) for each in found} == {("a", "b", "c"), ("b", "c"), ("c",)}
     assert {each["passage"] for each in found} == {"one two", "one two three", "one two three four"}
     assert {each["question"] for each in found} == {"who?"}
