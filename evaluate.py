@@ -87,7 +87,7 @@ flags.DEFINE_string(
 flags.DEFINE_bool("attention", False, "With --predict: answers also have the attention.")
 flags.DEFINE_bool("baselines", True, "Compute the baselines too.")
 
-SHOWN = 10  # numbers of lines without an answer
+MAX_SHOWN = 10  # numbers of lines without an answer
 SEARCH = ("decode", "reverse_run", "reverse_weight")
 OPTIONS = ("ties", "scores_out", "partial_batches", "action_mask", "references", *SEARCH)
 """Flags that only some tasks have, see `engine.task.Task.options`."""
@@ -107,15 +107,14 @@ def main():
         explain()
     else:
         cli.refuse_flags(("out", "attention"), "scoring, but for --predict")
-        score()
+        if FLAGS.predictions:
+            score_predictions()
+        else:
+            score()
 
 
 def score():
-    """Scores splits, or a file of predictions."""
-    if FLAGS.predictions:
-        cli.refuse_flags((*OPTIONS, *SCORING), "--predictions")
-        if not FLAGS.data or len(FLAGS.split) != 1:
-            raise UserError("--predictions needs --data and one --split")
+    """Scores splits with one run or several."""
     runtime.import_keras()
 
     from colloquy.engine.evaluate import evaluate_all
@@ -123,19 +122,30 @@ def score():
     from colloquy.tasks import TASKS
 
     share_cores()
-    if FLAGS.predictions:
-        TASKS["reading_comprehension"].evaluate_predictions(
-            FLAGS.predictions, FLAGS.data, FLAGS.split[0]
-        )
-        return
+    options = {name: FLAGS[name].value for name in SCORING}
+    for name in OPTIONS:
+        if FLAGS[name].present:
+            options[name] = FLAGS[name].value
     splits = ["references"] if FLAGS.references else FLAGS.split
     data = FLAGS.references or FLAGS.data
-    options = {name: FLAGS[name].value for name in OPTIONS if FLAGS[name].present}
-    options |= {name: FLAGS[name].value for name in SCORING}
     evaluate_all(TASKS, FLAGS.run, splits, data=data, **options)
 
 
+def score_predictions():
+    """Scores a file of answers."""
+    cli.refuse_flags((*OPTIONS, *SCORING), "--predictions")
+    if not FLAGS.data or len(FLAGS.split) != 1:
+        raise UserError("--predictions needs --data and one --split")
+    runtime.import_keras()
+
+    from colloquy.tasks import TASKS
+
+    task = TASKS["reading_comprehension"]
+    task.evaluate_predictions(FLAGS.predictions, FLAGS.data, FLAGS.split[0])
+
+
 def predict():
+    """Answers the JSON lines of a file."""
     others = [name for name in OPTIONS if name not in SEARCH]
     cli.refuse_flags(("split", "data", "explain", *SCORING, *others), "--predict")
     runtime.import_keras()
@@ -144,21 +154,19 @@ def predict():
     from colloquy.tasks.generation.search import parse_decoding
 
     run, task = open_run()
-    cli.refuse_flags(
-        [name for name in SEARCH if name not in task.options], f"models of {task.name}"
-    )
+    unknown = [name for name in SEARCH if name not in task.options]
+    cli.refuse_flags(unknown, f"models of {task.name}")
     predictor = task.predictor(run)
     if FLAGS.reverse_run:
         predictor.rerank_by(FLAGS.reverse_run, FLAGS.reverse_weight)
     if FLAGS.decode:
         predictor.decoding = parse_decoding(FLAGS.decode)
-    done, wrong = predict_lines(predictor, FLAGS.predict, FLAGS.out, FLAGS.attention)
-    print(f"{done - len(wrong):,} of {done:,} lines answered", file=sys.stderr)
-    if wrong:
-        more = ", ..." if len(wrong) > SHOWN else ""
-        raise UserError(
-            f"no answer to {len(wrong):,} lines: {', '.join(map(str, wrong[:SHOWN]))}{more}"
-        )
+    count, failed = predict_lines(predictor, FLAGS.predict, FLAGS.out, FLAGS.attention)
+    print(f"{count - len(failed):,} of {count:,} lines answered", file=sys.stderr)
+    if failed:
+        numbers = ", ".join(str(number) for number in failed[:MAX_SHOWN])
+        more = ", ..." if len(failed) > MAX_SHOWN else ""
+        raise UserError(f"no answer to {len(failed):,} lines: {numbers}{more}")
 
 
 def explain():
@@ -171,7 +179,8 @@ def explain():
     from colloquy.engine.chat import Terminal
     from colloquy.engine.explain import explain_examples
 
-    (run, task), [split] = open_run(), FLAGS.split
+    run, task = open_run()
+    split = FLAGS.split[0]
     dataset = task.dataset_of(run, FLAGS.data)
     if split not in dataset.splits or not len(dataset.splits[split]):
         raise UserError(f"{dataset.path} has no examples in the split {split}")

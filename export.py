@@ -33,13 +33,21 @@ def main():
 
     run = Run.open(FLAGS.run)
     task = TASKS[run.task]
-    options = {} if FLAGS.decode is None else {"decode": FLAGS.decode}
+    options = {}
+    if FLAGS.decode is not None:
+        options["decode"] = FLAGS.decode
     path = export(task, run, FLAGS.out, FLAGS.version, **options)
-    choices = "".join(
-        f'os.environ.setdefault("{name}", "{value}")\n' for name, value in runtime.FASTER.items()
-    )
-    load = f"import tensorflow as tf\n\nmodel = tf.saved_model.load({str(path)!r})"
-    print(f"{path}: to call it:\n\nimport os\n\n{choices}\n{load}\n{example(task, run)}")
+    lines = [f"{path}: to call it:", "", "import os", ""]
+    for name, value in runtime.FASTER.items():
+        lines.append(f'os.environ.setdefault("{name}", "{value}")')
+    lines += [
+        "",
+        "import tensorflow as tf",
+        "",
+        f"model = tf.saved_model.load({str(path)!r})",
+        example(task, run),
+    ]
+    print("\n".join(lines))
 
 
 if __name__ == "__main__":

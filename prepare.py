@@ -21,7 +21,8 @@ flags.DEFINE_string("out", None, "Directory to write; missing or empty.")
 flags.DEFINE_bool(
     "ray",
     False,
-    "Selection: the Ray cluster RAY_ADDRESS, or this machine as one, reads the files: docs/large_corpora.md.",
+    "Selection: the Ray cluster RAY_ADDRESS, or this machine as one, reads the files: "
+    "docs/large_corpora.md.",
 )
 flags.mark_flags_as_required(["corpus", "source", "out"])
 
@@ -29,26 +30,22 @@ TASKS = sorted({corpus.task for corpus in CORPORA.values()})
 MODULES = {task: importlib.import_module(f"colloquy.tasks.{task}.prepare") for task in TASKS}
 FIELDS = {task: module.Settings.model_fields for task, module in MODULES.items()}
 """`{task: fields of its settings}`; each is a flag."""
-OF_VOCABULARY = (
-    *(
-        "min_count",
-        "dimension",
-        "window",
-        "negative",
-        "sample",
-        "word2vec_epochs",
-        "vectors",
-        "hashed_words",
-    ),
-    *(
-        "general_vectors",
-        "word2vec_text",
-        "words_of",
-        "tokenizer",
-        "lower",
-        "turns",
-        "vocabulary_size",
-    ),
+VOCABULARY_FLAGS = (
+    "min_count",
+    "dimension",
+    "window",
+    "negative",
+    "sample",
+    "word2vec_epochs",
+    "vectors",
+    "hashed_words",
+    "general_vectors",
+    "word2vec_text",
+    "words_of",
+    "tokenizer",
+    "lower",
+    "turns",
+    "vocabulary_size",
     "trained_words",
 )
 """Flags that are not allowed with --vocabulary_of."""
@@ -56,19 +53,26 @@ OF_VOCABULARY = (
 
 def define_flags():
     """Defines a flag for each field of each task's settings."""
-    for name in dict.fromkeys(name for fields in FIELDS.values() for name in fields):
-        described = {}  # description: tasks
+    names = dict.fromkeys(name for fields in FIELDS.values() for name in fields)  # in order
+    for name in names:
+        tasks_by_text = {}
         for task, fields in FIELDS.items():
             if name in fields:
-                field = fields[name]
-                default = "" if field.default is None else f" Default: {field.default}."
-                described.setdefault(" ".join(field.description.split()) + default, []).append(task)
-        texts = [
-            f"{', '.join(tasks)}: {text}" if tasks != TASKS else text
-            for text, tasks in described.items()
-        ]
-        define = flags.DEFINE_bool if field.annotation is bool else flags.DEFINE_string
+                text = describe_field(fields[name])
+                tasks_by_text.setdefault(text, []).append(task)
+                is_bool = fields[name].annotation is bool
+        texts = []
+        for text, tasks in tasks_by_text.items():
+            texts.append(text if tasks == TASKS else f"{', '.join(tasks)}: {text}")
+        define = flags.DEFINE_bool if is_bool else flags.DEFINE_string
         define(name, None, "\n".join(texts))
+
+
+def describe_field(field):
+    description = " ".join(field.description.split())
+    if field.default is None:
+        return description
+    return f"{description} Default: {field.default}."
 
 
 define_flags()
@@ -78,17 +82,20 @@ def main():
     task = CORPORA[FLAGS.corpus].task
     if FLAGS.vocabulary_of:
         cli.refuse_flags(
-            OF_VOCABULARY, "--vocabulary_of, which takes these settings from the run or dataset"
+            VOCABULARY_FLAGS, "--vocabulary_of, which takes these settings from the run or dataset"
         )
-    others = {name for fields in FIELDS.values() for name in fields} - FIELDS[task].keys()
-    others |= set() if task == "selection" else {"ray"}
+    names = FIELDS[task]
+    others = {name for fields in FIELDS.values() for name in fields if name not in names}
+    if task != "selection":
+        others.add("ray")
     cli.refuse_flags(
-        sorted(others), f"--corpus={FLAGS.corpus}, whose flags are --{', --'.join(FIELDS[task])}"
+        sorted(others), f"--corpus={FLAGS.corpus}, whose flags are --{', --'.join(names)}"
     )
-    given = {name: FLAGS[name].value for name in FIELDS[task] if FLAGS[name].present}
-    settings = make_config(MODULES[task].Settings, given, "--")
+    values = {name: FLAGS[name].value for name in names if FLAGS[name].present}
+    module = MODULES[task]
+    settings = make_config(module.Settings, values, "--")
     options = {"ray": True} if FLAGS.ray else {}
-    MODULES[task].prepare(FLAGS.corpus, FLAGS.source, FLAGS.out, settings, **options)
+    module.prepare(FLAGS.corpus, FLAGS.source, FLAGS.out, settings, **options)
 
 
 if __name__ == "__main__":
