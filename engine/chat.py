@@ -1,6 +1,4 @@
-"""Conversations with a model: the interface of `tasks/<task>/chat.py`, and the terminal that runs
-it.
-"""
+"""Conversations with a model: the interface of `tasks/<task>/chat.py`, and its terminal."""
 
 import abc
 import contextlib
@@ -15,7 +13,7 @@ from rich.text import Text
 from colloquy.base.files import UserError, atomic_file, printable
 from colloquy.engine.explain import draw
 
-HELP = """/explain        shows the attention of the last answer; with a name, all of it as a picture: /explain a.png
+HELP = """/explain        shows the attention of the last answer; /explain a.png draws all of it
 /reset          starts a new conversation
 /save FILE      writes the conversation to a new file
 /help           shows this, and what the model knows
@@ -49,43 +47,41 @@ class Chat(abc.ABC):
 
     def reset(self, _=""):
         """Forgets what was said, and the last instance or answer, which `/explain` shows."""
-        self.said, self.last = [], None
+        self.said = []
+        self.last = None
         return "A new conversation."
 
     @property
     def commands(self):
-        """`{name: method}` of the commands; a method takes the text after the name, returns
-        something to print.
+        """Returns `{name: method}` of the commands that `HELP` lists.
+
+        A method takes the text after the name and returns something to print.
         """
-        return {
-            f"/{name}": getattr(self, name)
-            for name in re.findall(r"^/(\w+)", self.HELP, re.MULTILINE)
-        }
+        names = re.findall(r"^/(\w+)", self.HELP, re.MULTILINE)
+        return {f"/{name}": getattr(self, name) for name in names}
 
     def explain(self, path=""):
-        """The attention of the last answer; or a PNG file of it."""
+        """Shows the attention of the last answer, or writes it into a PNG file."""
         if self.last is None:
             return "Say something first."
-        found = self.explained(details=bool(path))
-        if not found["attention"]:
+        answer = self.explained(details=bool(path))
+        if not answer["attention"]:
             return "This model has no attention, or it read nothing that it could attend to."
         if not path:
-            return self.explanation(found)
-        draw(found["attention"], path)
+            return self.explanation(answer)
+        draw(answer["attention"], path)
         return f"{path} written"
 
     def explained(self, details):
-        """The last answer with its attention, see `engine.predictor.Predictor.explain`; here of the
-        last instance.
-        """
+        """Returns the last answer with its attention, see `engine.predictor.Predictor.explain`."""
         return self.predictor.explain(self.last, details)
 
     @abc.abstractmethod
-    def explanation(self, found):
-        """Text, or another thing that a console prints, for an answer with its attention."""
+    def explanation(self, answer):
+        """Returns a text, or another thing that a console prints, for an answer with attention."""
 
     def help(self):
-        """Text that `/help` adds to `HELP`; nothing here."""
+        """Returns a text that `/help` adds to `HELP`."""
         return ""
 
     @abc.abstractmethod
@@ -114,7 +110,7 @@ def talk(chat, console):
         except EOFError:
             break
         except KeyboardInterrupt:
-            if not conversation.edited:
+            if not conversation.is_edited:
                 break
             conversation.print(Note("[/quit or Ctrl-D ends]"))
             continue
@@ -129,21 +125,24 @@ def talk(chat, console):
 
 class _Conversation:
     def __init__(self, chat, console):
-        self.chat, self.console, self.said = chat, console, []
-        own = {
+        self.chat = chat
+        self.console = console
+        self.said = []
+        self.commands = {
+            **chat.commands,
             "/explain": chat.explain,
             "/reset": chat.reset,
             "/help": self.help,
             "/save": self.save,
         }
-        self.commands = {**chat.commands, **own}
         self.introduction = f"{chat.HELP}\n{HELP}".strip()
-        self.edited = console.is_terminal and sys.stdin.isatty()
-        self.read = self.make_prompt() if self.edited else self.read_line
+        self.is_edited = console.is_terminal and sys.stdin.isatty()
+        self.read = self.make_prompt() if self.is_edited else self.read_line
 
     def make_prompt(self):
         """Returns a function that reads an edited line."""
-        from prompt_toolkit import PromptSession  # evaluation and servers load this file too
+        # Evaluation and servers load this file too, and need no prompt.
+        from prompt_toolkit import PromptSession
         from prompt_toolkit.completion import WordCompleter
         from prompt_toolkit.history import FileHistory, InMemoryHistory
 
@@ -167,7 +166,8 @@ class _Conversation:
         """Runs a command, or shows the reply of the chat."""
         command, _, argument = line.partition(" ")
         if command in self.commands:
-            self.print(self.commands[command](printable(argument).strip()))  # no path has a NUL
+            run = self.commands[command]
+            self.print(run(printable(argument).strip()))  # no path has a NUL
         elif line.startswith("/"):
             self.print(f"Commands: {', '.join([*self.commands, '/quit'])}")
         else:
@@ -186,10 +186,12 @@ class _Conversation:
         return f"bot: {message}"
 
     def watch(self, texts):
-        """Shows a text while it is being written, or once it is; returns the text."""
+        """Shows a text while it is being written, outside of a terminal at its end; returns it."""
         text = ""
         if not self.console.is_terminal:
-            *_, text = ["", *texts]
+            states = list(texts)
+            if states:
+                text = states[-1]
             self.print(_line("bot", text))
             return text
         live = Live(_line("bot", "..."), console=self.console, auto_refresh=False)
@@ -200,10 +202,11 @@ class _Conversation:
 
     def print(self, shown):
         if isinstance(shown, str):
-            shown = Text(shown, style="dim" if isinstance(shown, Note) else "")
-        self.console.print(
-            shown, soft_wrap=isinstance(shown, Text) and not self.console.is_terminal
-        )
+            style = "dim" if isinstance(shown, Note) else ""
+            shown = Text(shown, style=style)
+        # Outside of a terminal, a message is one line.
+        is_one_line = isinstance(shown, Text) and not self.console.is_terminal
+        self.console.print(shown, soft_wrap=is_one_line)
 
     def help(self, _):
         return f"{self.introduction}\n{self.chat.help()}".rstrip()

@@ -16,72 +16,72 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def provenance():
-    """The provenance of this process, ready for JSON: `command`, `hardware`, `commit`, `dirty`,
-    `versions`.
-    """
+    """Returns `command`, `hardware`, `commit`, `dirty` and `versions` of this process, for JSON."""
     backend = keras.config.backend()
-    versions = {"python": platform.python_version(), "keras": keras.__version__, "backend": backend}
-    versions[backend] = sys.modules[backend].__version__
+    versions = {
+        "python": platform.python_version(),
+        "keras": keras.__version__,
+        "backend": backend,
+        backend: sys.modules[backend].__version__,
+    }
     return {"command": command(), "hardware": hardware(), **revision(), "versions": versions}
 
 
 def command():
-    """The command line: `python train.py --model=dam`, `python -m colloquy.tools.sweep
-    --recipe=bidaf-short`.
-    """
+    """Returns the command line, as `python train.py --model=dam`."""
+    words = sys.argv
     spec = getattr(sys.modules["__main__"], "__spec__", None)
-    # python -m NAME, whose argv[0] is a path of this machine
-    by_name = spec is not None and spec.origin == sys.argv[0]
-    return shlex.join(["python", *(["-m", spec.name] if by_name else sys.argv[:1]), *sys.argv[1:]])
+    # After `python -m NAME`, argv[0] is a path of this machine.
+    if spec is not None and spec.origin == sys.argv[0]:
+        words = ["-m", spec.name, *sys.argv[1:]]
+    return shlex.join(["python", *words])
 
 
 @functools.cache
 def revision():
-    """The commit of the code and whether tracked files differ from it: `{"commit", "dirty"}`,
-    `None` without git.
+    """Returns the `commit` of the code and `dirty`, whether tracked files differ from it.
+
+    Both are `None` without git.
     """
-    commit, changes = (
-        _git("rev-parse", "--short", "HEAD"),
-        _git("status", "--porcelain", "--untracked-files=no"),
-    )
-    return {
-        "commit": commit or None,
-        "dirty": None if not commit or changes is None else bool(changes),
-    }
+    commit = _git("rev-parse", "--short", "HEAD")
+    changes = _git("status", "--porcelain", "--untracked-files=no")
+    if not commit or changes is None:
+        return {"commit": commit or None, "dirty": None}
+    return {"commit": commit, "dirty": changes != ""}
 
 
 def _git(*arguments):
+    command = ["git", *arguments]
     try:
-        git = subprocess.run(
-            ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
-        )
+        git = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     except OSError:  # no git
         return None
-    return None if git.returncode else git.stdout.strip()
+    return git.stdout.strip() if git.returncode == 0 else None
 
 
 def hardware():
-    """The hardware of this process: `2 cores, AMD EPYC ...`, and after it the GPUs that TensorFlow
-    or JAX sees.
-    """
-    cpuinfo = pathlib.Path("/proc/cpuinfo")
-    names = (
-        re.findall(r"^model name\s*: (.*)", cpuinfo.read_text(encoding="utf-8"), re.M)
-        if cpuinfo.exists()
-        else []
-    )
-    found = [
-        f"{available_cpus()} cores, {names[0] if names else platform.processor() or platform.machine()}"
-    ]
+    """Describes the hardware: `2 cores, AMD EPYC ...`, and the GPUs that the backend sees."""
+    parts = [f"{available_cpus()} cores", _processor_name()]
     if keras.config.backend() == "tensorflow":
         import tensorflow as tf
 
-        details = map(
-            tf.config.experimental.get_device_details, tf.config.list_physical_devices("GPU")
-        )
-        found += [gpu.get("device_name", "GPU") for gpu in details]
+        for device in tf.config.list_physical_devices("GPU"):
+            details = tf.config.experimental.get_device_details(device)
+            parts.append(details.get("device_name", "GPU"))
     if keras.config.backend() == "jax":
         import jax
 
-        found += [device.device_kind for device in jax.devices() if device.platform == "gpu"]
-    return ", ".join(found)
+        for device in jax.devices():
+            if device.platform == "gpu":
+                parts.append(device.device_kind)
+    return ", ".join(parts)
+
+
+def _processor_name():
+    cpuinfo = pathlib.Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        text = cpuinfo.read_text(encoding="utf-8")
+        model = re.search(r"^model name\s*: (.*)", text, re.MULTILINE)
+        if model:
+            return model[1]
+    return platform.processor() or platform.machine()
