@@ -122,23 +122,21 @@ def test_a_closed_pipe_ends_a_script_without_a_traceback():
 
 
 def test_closed_standard_files_are_replaced_before_another_file_takes_their_numbers():
-    program = f"{sys.executable} -c 'from colloquy.base import cli; cli.run(lambda: print(open(cli.__file__).fileno()))'"
-    for closed, found in (("2>&-", "3\n"), ("<&- >&-", "")):
-        done = subprocess.run(
-            f"{program} {closed}", shell=True, capture_output=True, text=True, cwd=ROOT
-        )
-        assert (done.returncode, done.stdout, done.stderr) == (0, found, "")
+    program = "from colloquy.base import cli; cli.run(lambda: print(open(cli.__file__).fileno()))"
+    for closed, stdout in (("2>&-", "3\n"), ("<&- >&-", "")):
+        command = f"{sys.executable} -c '{program}' {closed}"
+        done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=ROOT)
+        assert (done.returncode, done.stdout, done.stderr) == (0, stdout, "")
 
 
 def test_characters_missing_from_a_terminal_and_invalid_bytes_are_replaced():
-    program = [
-        sys.executable,
-        "-c",
-        "from colloquy.base import cli; cli.run(lambda: print(input(), ascii(input()), '\u4f60'))",
-    ]
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    main = "print(input(), ascii(input()), '\u4f60')"
     done = subprocess.run(
-        program, input=b"a\n\xff\n", capture_output=True, env=environment, cwd=ROOT
+        [sys.executable, "-c", f"from colloquy.base import cli; cli.run(lambda: {main})"],
+        input=b"a\n\xff\n",
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        cwd=ROOT,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"a '\\ufffd' ?\n", b"")
 
@@ -178,15 +176,23 @@ def test_help_does_not_wait_for_slow_packages(script):
     assert not {*SLOW} & {*loaded} and int(number) < 800
 
 
-def test_a_second_ctrl_c_does_not_interrupt_the_exit():
-    program = "import atexit, functools, signal; from colloquy.base import cli; "
-    program += "ctrl_c = functools.partial(signal.raise_signal, signal.SIGINT); atexit.register(ctrl_c); cli.run(ctrl_c)"
-    done = run_process("-c", program)
-    assert (done.returncode, done.stderr) == (130, "interrupted\n")
+SECOND_CTRL_C = """
+import atexit, functools, signal
+from colloquy.base import cli
+ctrl_c = functools.partial(signal.raise_signal, signal.SIGINT)
+atexit.register(ctrl_c)
+cli.run(ctrl_c)
+"""
+CTRL_C_DURING_IMPORTS = """
+import os, signal, time
+from colloquy.base import cli
+os.kill(os.getpid(), signal.SIGINT)
+time.sleep(9)
+"""
 
 
-def test_ctrl_c_during_imports_is_one_line():
-    program = "import os, signal; from colloquy.base import cli; os.kill(os.getpid(), signal.SIGINT); import time; time.sleep(9)"
+@pytest.mark.parametrize("program", [SECOND_CTRL_C, CTRL_C_DURING_IMPORTS])
+def test_ctrl_c_ends_with_one_line(program):
     done = run_process("-c", program)
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
 
@@ -195,8 +201,15 @@ def test_ctrl_c_while_preparing_leaves_one_sentence_and_nothing_else(tmp_path):
     (tmp_path / "raw").mkdir()
     lines = "".join(f"1\ta{i} b\tc{i}\n0\ta{i} b\td{i}\n" for i in range(2_000))
     (tmp_path / "raw" / "train.txt").write_text(lines)
-    flags = f"--corpus=smn --source={tmp_path}/raw --out={tmp_path}/out --min_count=1 --word2vec_epochs=100000"
-    run = start_process("prepare.py", *flags.split(), "--candidates=0")
+    run = start_process(
+        "prepare.py",
+        "--corpus=smn",
+        f"--source={tmp_path}/raw",
+        f"--out={tmp_path}/out",
+        "--min_count=1",
+        "--word2vec_epochs=100000",
+        "--candidates=0",
+    )
     until(lambda: any(path.name.startswith(".out.") for path in tmp_path.iterdir()), 60)
     run.send_signal(signal.SIGINT)
     _, error = run.communicate(timeout=120)
