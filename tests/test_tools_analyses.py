@@ -1,6 +1,4 @@
-"""tools/analyses.py: plots and numbers by groups of examples and by settings; tools/difference.py:
-two models.
-"""
+"""tools/analyses.py: plots and numbers by groups; tools/difference.py: two models."""
 
 import json
 
@@ -34,11 +32,8 @@ def test_one_run_by_groups_of_its_examples(
     trained_selection, trained_reading_comprehension, tmp_path
 ):
     printed, (found, _) = analyse(trained_selection.path, "turns,words", tmp_path, "--split=test")
-    assert (
-        found["by"] == "turns"
-        and found["split"] == "test"
-        and found["command"].startswith("python ")
-    )
+    assert (found["by"], found["split"]) == ("turns", "test")
+    assert found["command"].startswith("python ")
     assert sum(row["n"] for row in found["rows"]) == 11  # the contexts of test
     turns = [row["turns"] for row in found["rows"]]
     assert turns == sorted(turns, key=lambda name: int(name.rstrip("+")))
