@@ -1,4 +1,4 @@
-# Serves trained runs: docker build -t colloquy . ; docker run -p 8501:8501 -v $PWD/runs:/app/runs:ro colloquy
+# Serves trained runs: docker build -t colloquy . ; docker run -p 8501:8501 -v $PWD/runs:/app/runs:ro colloquy --allowed_hosts=NAME
 # For Ray Serve: docker build -t colloquy-ray --build-arg PACKAGES='ray[serve]' .
 # What is copied is in .dockerignore; serving/lock.txt, which says how it was made, has the version of every package.
 FROM python:3.11-slim AS build
@@ -11,7 +11,7 @@ RUN python -m venv /opt/venv \
     && /opt/venv/bin/pip install --no-cache-dir --constraint serving/lock.txt --requirement serving/requirements.txt $PACKAGES
 COPY . .
 # The index of responses, and bytecode, as the application may write neither.
-RUN /opt/venv/bin/python -c "from serving.models import open_model; open_model('', 'pretrained/dam-ubuntu-irc').predictor" \
+RUN /opt/venv/bin/python -c "from colloquy.serving.models import open_model; open_model('', 'pretrained/dam-ubuntu-irc').predictor" \
     && /opt/venv/bin/python -m compileall -q .
 
 FROM python:3.11-slim

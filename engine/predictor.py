@@ -3,11 +3,9 @@
 import abc
 import itertools
 import json
-import math
 import pathlib
 import re
 import sys
-from typing import NamedTuple
 
 import numpy as np
 from pydantic import ValidationError
@@ -17,26 +15,6 @@ from colloquy.base.files import UserError, writing
 
 BATCH = 32  # lines that are answered together
 TOKENS = re.compile(r"\w+|[^\w\s]")
-
-
-class Size(NamedTuple):
-    """Size of an instance, as the model's own tokenizer counts it."""
-
-    tokens: dict  # `{field: tokens of all its texts}`
-    rows: int  # that the model computes for it: windows of a passage, candidates, hypotheses
-    shape: tuple  # lengths of a row along the axes that a batch pads to its longest
-
-
-def work_of(sizes):
-    """Cells that the model computes for instances of some `Size`s together: all rows, each padded
-    to the longest.
-
-    >>> work_of([Size({}, 2, (3, 5)), Size({}, 1, (7, 1))])
-    105
-    """
-    return sum(size.rows for size in sizes) * math.prod(
-        map(max, zip(*(size.shape for size in sizes), strict=True))
-    )
 
 
 class Predictor(abc.ABC):
@@ -92,16 +70,16 @@ class Predictor(abc.ABC):
         """
         return
 
-    def size(self, instance):
-        """The `Size` of an `Instance`; here the product of its two longest fields, in words and
-        signs.
+    def padded_rows(self, instance):
+        """The number of rows that the model computes for an `Instance`; here 1.
+
+        A server refuses requests with too many. A row takes some 10 ms on two cores.
         """
-        tokens = {
-            name: sum(len(TOKENS.findall(text)) for text in _texts(value))
-            for name, value in instance
-        }
-        longest, second, *_ = [*sorted(tokens.values(), reverse=True), 0, 0]
-        return Size(tokens, 1, (1 + longest, 1 + second))
+        return 1
+
+    def count_tokens(self, text):
+        """The number of tokens of a text; here its words and signs."""
+        return len(TOKENS.findall(text))
 
     def show(self, instance):
         """Shows how the model reads and answers an `Instance`; empty by default.
@@ -123,10 +101,6 @@ class Predictor(abc.ABC):
         """The text of an answer, a dict, in a conversation."""
         raise NotImplementedError
 
-    def write(self, instance):
-        """Yields the answer to an `Instance` as a dict each time its reply grows; here once."""
-        yield self.answers([instance])[0]
-
     @abc.abstractmethod
     def answer(self, instances):
         """Makes an `Answer` for each of one or more `Instance`s."""
@@ -145,22 +119,6 @@ def attention_map(title, rows, columns, weights, **group):
         "weights": np.asarray(weights).tolist(),
         **group,
     }
-
-
-def _texts(value):
-    """All texts of a field's value, nested lists and configs included."""
-    if isinstance(value, str):
-        return [value]
-    if isinstance(value, Config):
-        parts = dict(value).values()
-    elif isinstance(value, list):
-        parts = value
-    else:
-        parts = ()
-    texts = []
-    for part in parts:
-        texts += _texts(part)
-    return texts
 
 
 def in_brackets(words, vocabulary):

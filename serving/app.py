@@ -1,20 +1,17 @@
-"""The web application: TensorFlow Serving's REST dialect, KServe's and OpenAI's, metrics, health,
-and the pages.
+"""The web application: REST as TensorFlow Serving, KServe and OpenAI have it, metrics and pages.
 
-    GET  /v1/models                        names, tasks and titles; which are loaded
-    GET  /v1/models/NAME                   state, and all that is known of a model
-    GET  /v1/models/NAME/metadata          the same as TensorFlow Serving has it, with
-    `signature_def` POST /v1/models/NAME:predict           {"instances": [{...}]} -> {"predictions":
-    [...]}
-                                           {"inputs": {field: [...]}} -> {"outputs": {field: [...]}}
-    POST /v1/models/NAME:explain           {"instances": [{...}]} -> {"explanations": [...]}
+    GET  /v1/models                   names, tasks and titles; which models are loaded
+    GET  /v1/models/NAME              state and metadata of a model
+    GET  /v1/models/NAME/metadata     the metadata as TensorFlow Serving has it
+    GET  /v1/models/NAME/knowledge    the facts that a dialog model knows
+    POST /v1/models/NAME:predict      {"instances": [{...}]} -> {"predictions": [...]}
+                                      {"inputs": {field: [...]}} -> {"outputs": {field: [...]}}
+    POST /v1/models/NAME:explain      {"instances": [{...}]} -> {"explanations": [...]}
+    POST /v1/chat/completions         see serving/chat_completions.py
     GET  /healthz  /metrics  /openapi.json  /docs
-    GET  /                                 the pages, or {"status": "alive"} for clients that do not
-    accept HTML /v1/chat/completions                   serving/chat_completions.py /v2/...
-    serving/open_inference.py
+    GET  /                            the pages; {"status": "alive"} if HTML is not accepted
 
-`NAME` may be followed by `/versions/N` or `/labels/stable`. An error is `{"error": "one sentence"}`
-with its status.
+`/versions/N` or `/labels/stable` may follow `NAME`. An error is `{"error": "one sentence"}`.
 """
 
 import asyncio
@@ -23,133 +20,163 @@ import functools
 import pathlib
 from typing import Annotated, Literal
 
+import fastapi_offline
 import prometheus_client
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.middleware.cors import CORSMiddleware
-from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
+from fastapi.responses import JSONResponse, Response
 from pydantic import Field, model_validator
 from starlette.exceptions import HTTPException
-from starlette.middleware.gzip import GZipMiddleware
 
 from colloquy.base.config import Config
 from colloquy.base.files import UserError
-from colloquy.serving import chat_completions, open_inference, openapi
-from colloquy.serving.batching import Batched
+from colloquy.serving import chat_completions, openapi
+from colloquy.serving.access import Access, Guard
+from colloquy.serving.batching import BatchedModel
 from colloquy.serving.limits import (
-    Access,
-    Guard,
     Limits,
     RequestError,
-    as_json,
-    check_count,
-    error,
+    check_instances,
     find_model,
-    instances_of,
-    read,
-    while_wanted,
+    make_content,
+    make_json,
+    read_body,
+    respond,
+    respond_error,
+    wait_for_answer,
 )
+from colloquy.serving.models import openai_model
 
 PAGES = pathlib.Path(__file__).parent / "pages"
-TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
-HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+SWAGGER_UI = pathlib.Path(fastapi_offline.__file__).parent / "static"
+MEDIA_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
+# A page runs only scripts of this server, whatever text it shows.
+PAGE_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
-    "Vary": "Accept",
 }
-"""A page runs only scripts of this server, whatever text it shows."""
-DESCRIPTION = "Models that rank, read, talk and book tables. `/versions/N` or `/labels/stable` may follow a model's name."
+# Swagger UI sets styles of its elements.
+DOCS_HEADERS = {
+    **PAGE_HEADERS,
+    "Content-Security-Policy": PAGE_HEADERS["Content-Security-Policy"].replace(
+        "style-src 'self'", "style-src 'self' 'unsafe-inline'"
+    ),
+}
+DESCRIPTION = (
+    "Models that rank, read, talk and book tables. `/versions/N` or `/labels/stable` may follow a "
+    "model's name."
+)
+BATCH_SIZES = [1, 2, 4, 8, 16, 32, 64]
 router = APIRouter()
 
 
 class Metrics:
-    """Counters and histograms that Prometheus reads at /metrics."""
+    """Counters and histograms that Prometheus reads at /metrics, of this process."""
 
     def __init__(self):
         self.registry = prometheus_client.CollectorRegistry()
+        prometheus_client.ProcessCollector(registry=self.registry)
         options = {"namespace": "colloquy", "registry": self.registry}
-        counter, histogram = prometheus_client.Counter, prometheus_client.Histogram
-        of, sizes = ["model", "verb"], {"buckets": [1, 2, 4, 8, 16, 32, 64], **options}
-        self._requests = counter("requests", "Requests answered.", [*of, "status"], **options)
-        self._seconds = histogram(
-            "request_seconds", "From a request's arrival to its answer.", of, **options
+        self._requests = prometheus_client.Counter(
+            "requests", "Requests answered.", ["model", "verb", "status"], **options
         )
-        self._batch = histogram("batch_instances", "Instances per call of a model.", of, **sizes)
-        self._compute = histogram("model_seconds", "Seconds per call of a model.", of, **options)
-        self._queue = prometheus_client.Gauge(
-            "queue_instances", "Instances that wait.", of[:1], **options
+        self._request_seconds = prometheus_client.Histogram(
+            "request_seconds",
+            "From a request's arrival to its answer.",
+            ["model", "verb"],
+            **options,
+        )
+        self._batch_instances = prometheus_client.Histogram(
+            "batch_instances",
+            "Instances per call of a model.",
+            ["model", "verb"],
+            buckets=BATCH_SIZES,
+            **options,
+        )
+        self._model_seconds = prometheus_client.Histogram(
+            "model_seconds", "Seconds per call of a model.", ["model", "verb"], **options
+        )
+        self._queued = prometheus_client.Gauge(
+            "queue_instances", "Instances that wait.", ["model"], **options
         )
 
-    def answered(self, model, verb, status, seconds):
+    def count_request(self, model, verb, status, seconds):
         self._requests.labels(model, verb, status).inc()
-        self._seconds.labels(model, verb).observe(seconds)
+        self._request_seconds.labels(model, verb).observe(seconds)
 
-    def computed(self, model, verb, count, seconds):
-        """Counts a batch of `count` instances."""
-        self._batch.labels(model, verb).observe(count)
-        self._compute.labels(model, verb).observe(seconds)
+    def count_batch(self, model, verb, instances, seconds):
+        self._batch_instances.labels(model, verb).observe(instances)
+        self._model_seconds.labels(model, verb).observe(seconds)
 
-    async def text(self, queued):
-        """All of it for Prometheus; `queued` is `{model: instances that wait}`."""
+    def as_text(self, queued):
+        """Everything as Prometheus reads it; `queued` is `{model: instances that wait}`."""
         for model, count in queued.items():
-            self._queue.labels(model).set(count)
+            self._queued.labels(model).set(count)
         return prometheus_client.generate_latest(self.registry)
 
 
 def create_app(models, limits=None, access=None):
-    """The `fastapi.FastAPI` that serves models, `{name: serving.models.Served}`, within
-    `serving.limits.Limits` to those that have `serving.limits.Access`."""
+    """Makes the application.
+
+    Args:
+        models: `{name: serving.models.Served}`.
+        limits: `serving.limits.Limits`.
+        access: `serving.access.Access`.
+    """
+    limits = limits or Limits()
+    access = access or Access()
     metrics = Metrics()
-    prometheus_client.ProcessCollector(registry=metrics.registry)  # memory, CPU seconds, open files
-    observe = {name: functools.partial(metrics.computed, name) for name in models}
-    batched = {name: Batched(model, limits, observe[name]) for name, model in models.items()}
-    return app_of(batched, limits, access, metrics)
-
-
-def app_of(models, limits=None, access=None, metrics=None):
-    """As `create_app`, of models that are `serving.batching.Batched` or have its methods."""
-    limits, access = limits or Limits(), access or Access()
+    batched_models = {}
+    for name, model in models.items():
+        count_batch = functools.partial(metrics.count_batch, name)
+        batched_models[name] = BatchedModel(model, limits, count_batch)
 
     @contextlib.asynccontextmanager
     async def lifespan(_):
-        for model in models.values():
-            await model.start()
         yield
-        for model in models.values():
+        for model in batched_models.values():
             await model.close()
 
-    handlers = {UserError: refuse, 404: refuse, 405: refuse}
-    about = {"title": "Colloquy", "version": "1", "description": DESCRIPTION}
-    names = {"generate_unique_id_function": lambda route: route.name}
     app = FastAPI(
-        **about, **names, openapi_url=None, lifespan=lifespan, exception_handlers=handlers
+        title="Colloquy",
+        version="1",
+        description=DESCRIPTION,
+        generate_unique_id_function=lambda route: route.name,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        lifespan=lifespan,
+        exception_handlers={UserError: handle_error, 404: handle_error, 405: handle_error},
     )
-    app.state.models, app.state.limits, app.state.metrics = models, limits, metrics or Metrics()
-    app.state.requests, app.state.stopping = 0, False  # that are open; no more may come
-    app.state.openapi, app.state.describing = None, asyncio.Lock()
-    app.add_middleware(GZipMiddleware, minimum_size=2000)
+    app.state.models = batched_models
+    app.state.limits = limits
+    app.state.metrics = metrics
+    app.state.open_requests = 0
+    app.state.stopping = False
     app.add_middleware(Guard, access=access)
     if access.origins:
-        allowed = {
-            "allow_methods": ["GET", "POST"],
-            "allow_headers": ["authorization", "content-type"],
-        }
-        app.add_middleware(CORSMiddleware, allow_origins=list(access.origins), **allowed)
-    for each in (router, chat_completions.router, open_inference.router):
-        app.include_router(each)
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(access.origins),
+            allow_methods=["GET", "POST"],
+            allow_headers=["authorization", "content-type"],
+        )
+    app.include_router(router)
+    app.include_router(chat_completions.router)
     return app
 
 
-async def refuse(request, refusal):
-    """The response to a `UserError`, or to a path or a method that no endpoint has."""
+async def handle_error(request, error):
+    """Answers a `UserError`, or a path or a method that no endpoint has."""
     path = request.url.path
-    if isinstance(refusal, HTTPException):
+    if isinstance(error, HTTPException):
         messages = {404: "not found:", 405: f"{request.method} is not allowed at"}
-        refusal = RequestError(
-            refusal.status_code, f"{messages[refusal.status_code]} {path[:200]}", refusal.headers
-        )
-    return error(refusal, path)
+        message = f"{messages[error.status_code]} {path[:200]}"
+        error = RequestError(error.status_code, message, error.headers)
+    return respond_error(error, path)
 
 
 # === GET ===
@@ -164,63 +191,50 @@ async def health(request: Request):
 
 
 @router.get("/metrics")
-async def prometheus(request: Request):
+async def metrics(request: Request):
     """Counts and times, for Prometheus."""
-    text = await request.app.state.metrics.text(
-        {model.name: model.queued for model in request.app.state.models.values()}
-    )
+    state = request.app.state
+    queued = {model.name: model.queued for model in state.models.values()}
+    text = state.metrics.as_text(queued)
     return Response(text, media_type=prometheus_client.CONTENT_TYPE_LATEST)
 
 
 @router.get("/v1/models")
-async def all_models(request: Request):
+async def list_models(request: Request):
     """Names, tasks and titles of the models."""
-    models, shown = request.app.state.models, ("task", "title", "default", "ready")
-    facts = {name: model.summary().items() for name, model in models.items()}
-    rows = [
-        _as_openai(name) | {field: value for field, value in of if field in shown}
-        for name, of in facts.items()
-    ]
-    # `models` as KServe has it, `data` as OpenAI
+    models = request.app.state.models
+    rows = []
+    for name, model in models.items():
+        row = openai_model(name)
+        for field, value in model.summary().items():
+            if field in ("task", "title", "default", "ready"):
+                row[field] = value
+        rows.append(row)
+    # KServe reads `models`, OpenAI's clients read `data`.
     return {"models": list(models), "object": "list", "data": rows}
-
-
-def _as_openai(name):
-    return {"id": name, "object": "model", "created": 0, "owned_by": "colloquy"}
 
 
 @router.get("/v1/models/{model:model}")
 async def state(request: Request):
-    """State, scores and examples of a model."""
-    model = find_model(request)
-    metadata, status = await model.metadata(), {"error_code": "OK", "error_message": ""}
-    version = {"version": model.version, "state": "AVAILABLE", "status": status}
-    return {**_as_openai(model.name), **metadata, "ready": True, "model_version_status": [version]}
+    """State, scores and examples of a model, which this loads."""
+    return await _respond_part(request, "state")
 
 
 @router.get("/v1/models/{model:model}/metadata")
 async def metadata(request: Request):
-    """State, scores and examples, with signatures."""
-    model = find_model(request)
-    found = await model.metadata()
-    spec = {"name": model.name, "signature_name": "", "version": model.version}
-    return {
-        "model_spec": spec,
-        "metadata": {**found, "signature_def": open_inference.signatures(found)},
-    }
+    """Scores, examples and JSON schemas of a model, which this loads."""
+    return await _respond_part(request, "metadata")
 
 
-@router.get("/openapi.json", include_in_schema=False)
-async def openapi_document(request: Request):
-    state = request.app.state
-    async with state.describing:
-        state.openapi = state.openapi or await openapi.document(request)
-    return state.openapi
+@router.get("/v1/models/{model:model}/knowledge")
+async def knowledge(request: Request):
+    """The facts that a dialog model knows."""
+    return await _respond_part(request, "knowledge")
 
 
-@router.get("/docs", include_in_schema=False)
-async def docs(request: Request):
-    return HTMLResponse(openapi.page(await openapi_document(request)), headers=HEADERS)
+async def _respond_part(request, part):
+    description = await find_model(request).describe()
+    return respond(request, description[part])
 
 
 # === POST ===
@@ -239,36 +253,60 @@ class Body(Config, extra="ignore"):
             raise ValueError("expected one of `instances` and `inputs`")
         return self
 
-
-async def _read(request):
-    """The model of a request, its instances, and whether they came by field."""
-    model, body, limits = find_model(request), await read(request, Body), request.app.state.limits
-    instances = body.instances or instances_of(body.inputs)
-    check_count("`instances`", len(instances), limits.instances, "items")
-    return model, instances, body.instances is None
+    def make_instances(self):
+        if self.instances is not None:
+            return self.instances
+        columns = self.inputs
+        if len({len(column) for column in columns.values()}) > 1:
+            message = "the lists of `inputs` must be equally long, one item per instance"
+            raise RequestError(400, message)
+        instances = [
+            dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
+        ]
+        if not instances:
+            raise RequestError(400, "expected at least one instance")
+        return instances
 
 
 @router.post("/v1/models/{model:model}:predict")
 async def predict(request: Request):
     """Answers instances; lists by field, `inputs`, get `outputs`."""
-    model, instances, by_field = await _read(request)
-    found = await while_wanted(request, model.predict(instances))
-    if by_field:
-        return as_json(
-            {"outputs": {field: [each.get(field) for each in found] for field in found[0]}}
-        )
-    return as_json({"predictions": found})
+    model = find_model(request)
+    body = await read_body(request, Body)
+    instances = body.make_instances()
+    check_instances(instances, request.app.state.limits)
+    write = write_outputs if body.instances is None else write_predictions
+    content = await wait_for_answer(request, model.predict(instances, write))
+    return respond(request, content)
 
 
 @router.post("/v1/models/{model:model}:explain")
 async def explain(request: Request):
     """Answers one instance, with attention."""
-    model, instances, _ = await _read(request)
+    model = find_model(request)
+    body = await read_body(request, Body)
+    instances = body.make_instances()
+    check_instances(instances, request.app.state.limits)
     if len(instances) > 1:
-        raise RequestError(
-            413, f"one instance is explained per request. Received: {len(instances)}"
-        )
-    return as_json({"explanations": [await while_wanted(request, model.explain(instances[0]))]})
+        message = f"one instance is explained per request. Received: {len(instances)}"
+        raise RequestError(413, message)
+    content = await wait_for_answer(request, model.explain(instances[0], write_explanations))
+    return respond(request, content)
+
+
+def write_predictions(predictor, answers):
+    return make_json({"predictions": answers})
+
+
+def write_outputs(predictor, answers):
+    outputs = {}
+    for field in answers[0]:
+        outputs[field] = [answer.get(field) for answer in answers]
+    return make_json({"outputs": outputs})
+
+
+def write_explanations(predictor, answers):
+    return make_json({"explanations": answers})
 
 
 # === Pages ===
@@ -277,12 +315,43 @@ async def explain(request: Request):
 @router.get("/")
 async def root(request: Request):
     """Is the server up? Browsers get the pages."""
-    return await page() if "text/html" in request.headers.get("accept", "") else {"status": "alive"}
+    if "text/html" in request.headers.get("accept", ""):
+        return await page(request, "index.html")
+    return {"status": "alive"}
 
 
 @router.get("/pages/{file}", include_in_schema=False)
-async def page(file: str = "index.html"):
-    path = PAGES / file
-    if path.parent != PAGES or path.suffix not in TYPES or not path.is_file():
+async def page(request: Request, file: str):
+    path = _page_files().get(file)
+    if path is None:
         raise RequestError(404, f"there is no page {file[:100]!r}")
-    return FileResponse(path, media_type=f"{TYPES[path.suffix]}; charset=utf-8", headers=HEADERS)
+    content = await asyncio.to_thread(_read_page, path)
+    return respond(request, content, DOCS_HEADERS if file == "docs.html" else PAGE_HEADERS)
+
+
+@router.get("/docs", include_in_schema=False)
+async def docs(request: Request):
+    return await page(request, "docs.html")
+
+
+@router.get("/openapi.json", include_in_schema=False)
+async def openapi_document(request: Request):
+    ready_models = []
+    for model in request.app.state.models.values():
+        if model.summary()["ready"]:
+            ready_models.append((model.name, await model.load()))
+    content = await asyncio.to_thread(openapi.make_document, request.app, tuple(ready_models))
+    return respond(request, content)
+
+
+@functools.cache
+def _page_files():
+    swagger_files = [SWAGGER_UI / "swagger-ui-bundle.js", SWAGGER_UI / "swagger-ui.css"]
+    files = [*PAGES.iterdir(), *swagger_files]
+    return {file.name: file for file in files if file.suffix in MEDIA_TYPES}
+
+
+@functools.cache
+def _read_page(path):
+    media_type = f"{MEDIA_TYPES[path.suffix]}; charset=utf-8"
+    return make_content(path.read_bytes(), media_type)

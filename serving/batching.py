@@ -1,240 +1,293 @@
-"""Micro-batching: requests that arrive within a few milliseconds share one call of the model."""
+"""Micro-batching: requests that arrive within a few milliseconds share one call of the model.
+
+Each model has one worker thread. Whatever depends on the size of an instance happens there: reading
+it, tokenizing it, computing its answer, and writing the answer as JSON.
+"""
 
 import asyncio
 import collections
 import concurrent.futures
+import contextlib
 import dataclasses
-import marshal
+import threading
 import time
 from collections.abc import Callable
 
 from colloquy.base.files import UserError
-from colloquy.engine.predictor import work_of
-from colloquy.serving.limits import LARGE_BODY, STOPPING, Limits, RequestError, check_size, lane
+from colloquy.serving.access import STOPPING
+from colloquy.serving.limits import Limits, RequestError, check_count, make_json
 
-LARGE_QUEUE = 8  # the queue of large requests is shorter by this factor
-SMALL_BATCH = 4  # small requests share batches of up to this times `large` cells
-loader = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="loader")
+ROWS_AT_ONCE = 250  # between two of these, a batch that nobody waits for is given up
+
+_loader = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="loader")
 """Loads models, so that requests for them hold no thread that others need."""
 
 
-class Batched:
+@dataclasses.dataclass(eq=False)
+class Job:
+    """The instances of one request, and what the worker does with them."""
+
+    verb: str
+    """`predict` or `explain`: jobs with the same verb share batches."""
+    count: int
+    """Instances, before they are read."""
+    read: Callable
+    """Makes the instances, given the predictor."""
+    write: Callable
+    """Makes the result of the request, given the predictor and the answers."""
+    instances: list = dataclasses.field(default_factory=list)
+    rows: list = dataclasses.field(default_factory=list)
+    future: concurrent.futures.Future = dataclasses.field(default_factory=concurrent.futures.Future)
+    arrived: float = dataclasses.field(default_factory=time.monotonic)
+
+    @property
+    def is_wanted(self):
+        """False if the client has left, its time is over, or it has an answer."""
+        return not self.future.done()
+
+    def succeed(self, result):
+        with contextlib.suppress(concurrent.futures.InvalidStateError):  # the client has left
+            self.future.set_result(result)
+
+    def fail(self, error):
+        with contextlib.suppress(concurrent.futures.InvalidStateError):
+            self.future.set_exception(error)
+
+
+class BatchedModel:
     """A `serving.models.Served` whose concurrent requests share batches.
 
-    Small requests are computed on one thread, as a second batch at once would compete for the same
-    cores. Large ones wait in a queue of their own and are computed piece by piece on another
-    thread, so that small ones pass them. If a batch fails, its requests are computed in ever
-    smaller ones. `observe(verb, instances, seconds)` is called after each batch.
+    A wrong instance is a `UserError` of its request alone. A `RequestError` has status 413 for a
+    request that is too large, 429 if too many wait, 503 after `give_up`.
+    `count_batch(verb, instances, seconds)` is called after each batch.
     """
 
-    def __init__(self, model, limits=None, observe=lambda verb, count, seconds: None):
-        self.name, self.version = model.name, model.version
-        self._model, self._limits = model, limits or Limits()
-        queue, batch, large = self._limits.max_queue, self._limits.max_batch, self._limits.large
-        self._small = _Queue(
-            self._limits.batch_milliseconds / 1000, queue, batch, SMALL_BATCH * large, observe
-        )
-        self._large = _Queue(0.0, max(1, queue // LARGE_QUEUE), batch, large, observe)
+    def __init__(self, model, limits=None, count_batch=lambda verb, count, seconds: None):
+        self.name = model.name
+        self.version = model.version
+        self._model = model
+        self._limits = limits or Limits()
+        self._count_batch = count_batch
+        self._description = None
+        self._changed = threading.Condition()
+        self._waiting = collections.deque()
+        self._open = set()  # jobs that wait or are computed
+        self._is_closed = False
+        self._thread = None
+
+    # === Called on the event loop ===
 
     @property
     def queued(self):
         """Instances that wait."""
-        return self._small.queued + self._large.queued
-
-    async def start(self):
-        """Gets ready to answer."""
+        with self._changed:
+            return sum(job.count for job in self._waiting)
 
     def summary(self):
-        """The facts known without loading the model, and whether it is `ready`."""
+        """What is known without loading the model, and whether it is `ready`."""
         return self._model.summary()
 
-    async def metadata(self):
-        """All that is known of the model, which this loads."""
-        await self._load()
-        return await asyncio.to_thread(lambda: self._model.metadata)
-
-    async def predict(self, instances):
-        """Answers the instances of one request; a wrong one is a `UserError`, before it waits.
-
-        A `RequestError` is 413 if they are too large, 429 if the queue has no room for them, 503
-        after `give_up`.
-        """
-        checked = await self._checked(instances)
-        return await self._ask("predict", checked, self._model.predictor.answers)
-
-    async def explain(self, instance):
-        """Answers one instance and adds its attention maps; raises what `predict` raises."""
-        checked = await self._checked([instance])
-        [answer] = await self._ask(
-            "explain", checked, lambda each: [self._model.predictor.explain(each[0])]
-        )
-        return answer
-
-    async def talk(self, said, decode="", stream=False):
-        """Yields `(reply, answer)` to a conversation of `(speaker, text)`, by search settings
-        `decode` if it takes any: once, or with `stream` after each word. Errors as in `predict`."""
-        await self._load()
-        instance = await asyncio.to_thread(self._model.predictor.conversation, said, decode)
-        checked, predictor = await self._checked([instance]), self._model.predictor
-        if not stream:
-            [answer] = await self._ask("predict", checked, predictor.answers)
-            yield predictor.reply(answer), answer
-            return
-        words = predictor.write(checked[0][0])  # each waits for its turn
-        while (
-            answer := (await self._ask("chat", checked, lambda _: [next(words, None)]))[0]
-        ) is not None:
-            yield predictor.reply(answer), answer
-
-    async def _ask(self, verb, checked, compute):
-        valid, sizes, queue = checked
-        if queue is self._large:
-            compute = self._model.by_one_thread(compute)
-        return await queue.answer(
-            _Request(verb, valid, sizes, compute, asyncio.get_running_loop().create_future())
-        )
-
-    async def _load(self):
-        """Loads the model; if it is damaged, no request is to blame."""
+    async def load(self):
+        """Loads the model and returns its predictor."""
         if not self._model.ready:
             try:
-                await asyncio.get_running_loop().run_in_executor(
-                    loader, lambda: self._model.predictor
-                )
-            except UserError as error:
+                await self._on_loader(lambda: self._model.predictor)
+            except UserError as error:  # no request is to blame
                 raise RequestError(500, str(error)) from error
+        return self._model.predictor
 
-    async def _checked(self, instances):
-        await self._load()
-        predictor = self._model.predictor
+    async def describe(self):
+        """Returns `{part: serving.limits.Content}` of what `Served.describe` says."""
+        await self.load()
+        if self._description is None:
+            self._description = await self._on_loader(self._make_description)
+        return self._description
 
-        def check():
-            valid = [
-                predictor.valid(instance, f"instance {number}")
-                for number, instance in enumerate(instances)
-            ]
-            return valid, *check_size(map(predictor.size, valid), self._limits)
+    async def predict(self, instances, write):
+        """Answers instances, dicts; returns `write(predictor, answers)`."""
+        return await self._submit("predict", len(instances), _reader(instances), write)
 
-        is_large = len(marshal.dumps(instances)) > LARGE_BODY
-        valid, sizes, work = await (lane.do(check) if is_large else asyncio.to_thread(check))
-        return valid, sizes, self._small if work < self._limits.large else self._large
+    async def explain(self, instance, write):
+        """Answers one instance with its attention maps; returns `write(predictor, answers)`."""
+        return await self._submit("explain", 1, _reader([instance]), write)
+
+    async def reply(self, conversation, write, with_attention=False):
+        """Replies to `conversation(predictor)`, which returns an instance; returns as `predict`."""
+
+        def read(predictor):
+            return [predictor.valid(conversation(predictor), "the conversation")]
+
+        verb = "explain" if with_attention else "predict"
+        return await self._submit(verb, 1, read, write)
 
     def give_up(self):
         """Refuses all requests without an answer, as the server is stopping."""
-        for queue in (self._small, self._large):
-            queue.give_up()
+        for job in list(self._open):
+            job.fail(RequestError(503, STOPPING))
 
     async def close(self):
-        """Lets the waiting instances be computed, then ends the threads."""
-        for queue in (self._small, self._large):
-            await queue.close()
+        """Lets the waiting requests be answered, then ends the thread."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify()
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.join)
 
+    async def _submit(self, verb, count, read, write):
+        await self.load()
+        job = Job(verb, count, read, write)
+        self._enqueue(job)
+        return await asyncio.wrap_future(job.future)
 
-@dataclasses.dataclass(frozen=True)
-class _Request:
-    verb: str
-    instances: list
-    sizes: list
-    compute: Callable  # answers instances; requests with the same one share batches
-    # done when the request is answered, its client has left or its time is over
-    future: asyncio.Future
-    arrived: float = dataclasses.field(default_factory=time.perf_counter)
+    def _enqueue(self, job):
+        most = self._limits.max_queue
+        with self._changed:
+            queued = sum(job.count for job in self._waiting)
+            if queued and queued + job.count > most:
+                waiting = f"{queued} instances wait already, at most {most} may"
+                raise RequestError(429, f"{waiting}: try again later")
+            self._waiting.append(job)
+            self._open.add(job)
+            job.future.add_done_callback(lambda _: self._open.discard(job))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="model", daemon=True)
+                self._thread.start()
+            self._changed.notify()
 
+    @staticmethod
+    async def _on_loader(function):
+        return await asyncio.get_running_loop().run_in_executor(_loader, function)
 
-class _Queue:
-    """Requests that wait for one thread; `piece` is the most cells that it computes at once."""
+    def _make_description(self):
+        parts = self._model.describe()
+        return {name: make_json(part) for name, part in parts.items()}
 
-    def __init__(self, seconds, max_queue, max_batch, piece, observe):
-        self._seconds, self._max_queue, self._max_batch, self._observe = (
-            seconds,
-            max_queue,
-            max_batch,
-            observe,
-        )
-        self._piece, self._waiting, self._open = piece, collections.deque(), set()
-        self._task = None
-        self._thread = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="model")
+    # === Called on the worker thread ===
 
-    @property
-    def queued(self):
-        return sum(len(request.instances) for request in self._waiting)
+    def _work(self):
+        while True:
+            jobs = self._take_jobs()
+            if not jobs:
+                return
+            readable = [job for job in jobs if self._read(job)]
+            if readable:
+                self._answer(readable)
 
-    async def answer(self, request):
-        """The answers to a request, once it is its turn."""
-        if self._waiting and self.queued + len(request.instances) > self._max_queue:
-            waiting = f"{self.queued} instances wait already, at most {self._max_queue} may"
-            raise RequestError(429, f"{waiting}: try again later")
-        self._waiting.append(request)
-        self._open.add(request.future)
-        request.future.add_done_callback(self._open.discard)
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._work())
-        return await request.future
+    def _take_jobs(self):
+        """Waits for jobs and takes those of one batch; none after the end."""
+        with self._changed:
+            while not self._waiting and not self._is_closed:
+                self._changed.wait()
+            if not self._waiting:
+                return []
 
-    def give_up(self):
-        for future in list(self._open):
-            if not future.done():
-                future.set_exception(RequestError(503, STOPPING))
+            ready_at = self._waiting[0].arrived + self._limits.batch_milliseconds / 1000
+            while sum(job.count for job in self._waiting) < self._limits.max_batch:
+                seconds = ready_at - time.monotonic()
+                if seconds <= 0:
+                    break
+                self._changed.wait(seconds)
 
-    async def close(self):
-        while self._open:  # those that wait, and those that are computed now
-            await asyncio.sleep(0.01)
-        self._thread.shutdown(wait=True)
+            jobs = [self._waiting.popleft()]
+            count = jobs[0].count
+            while self._waiting:
+                job = self._waiting[0]
+                count += job.count
+                if job.verb != jobs[0].verb or count > self._limits.max_batch:
+                    break
+                jobs.append(self._waiting.popleft())
+            return jobs
 
-    async def _work(self):
-        while self._waiting:
-            if self.queued < self._max_batch:
-                waited = time.perf_counter() - self._waiting[0].arrived
-                await asyncio.sleep(max(0.0, self._seconds - waited))
-            await self._compute(self._take())
-
-    def _take(self):
-        """Takes the next requests that fit into a batch, at least one; drops those that nobody
-        waits for.
-        """
-        batch, sizes = [], []
-        while self._waiting:
-            request = self._waiting[0]
-            together = [*sizes, *request.sizes]
-            fits = len(together) <= self._max_batch and work_of(together) <= self._piece
-            if batch and not (fits and request.compute == batch[0].compute):
-                break
-            self._waiting.popleft()
-            if not request.future.done():
-                batch.append(request)
-                sizes = together
-        return batch
-
-    async def _compute(self, batch):
-        """Answers requests together. If this fails, they are computed in ever smaller batches."""
+    def _read(self, job):
+        """Reads the instances of a job and counts their rows; returns False if it fails."""
+        if not job.is_wanted:
+            return False
         try:
-            answers = await self._answers(batch)
+            predictor = self._model.predictor
+            job.instances = job.read(predictor)
+            job.rows = [predictor.padded_rows(instance) for instance in job.instances]
+            check_count("a request", sum(job.rows), self._limits.max_rows, "rows")
         except Exception as error:
-            # the other requests shall neither fail nor wait long for the one that does
-            if len(batch) > 1:
-                half = len(batch) // 2
-                await self._compute(batch[:half])
-                await self._compute(batch[half:])
-            elif not batch[0].future.done():
-                batch[0].future.set_exception(error)
-            return
-        for request in batch:
-            own, answers = answers[: len(request.instances)], answers[len(request.instances) :]
-            if not request.future.done():
-                request.future.set_result(own)
+            job.fail(error)
+            return False
+        return True
 
-    async def _answers(self, batch):
-        """The answers to requests, computed piece by piece while somebody waits for one of them."""
-        instances = [instance for request in batch for instance in request.instances]
-        sizes, answers = [size for request in batch for size in request.sizes], []
-        while len(answers) < len(instances) and not all(request.future.done() for request in batch):
+    def _answer(self, jobs):
+        """Answers jobs together. If that fails, it answers them in ever smaller batches."""
+        try:
+            answers = self._compute(jobs)
+        except Exception as error:
+            if len(jobs) == 1:
+                jobs[0].fail(error)
+                return
+            # The others shall neither fail nor wait long for the one that does.
+            half = len(jobs) // 2
+            self._answer(jobs[:half])
+            self._answer(jobs[half:])
+            return
+
+        first = 0
+        for job in jobs:
+            end = first + len(job.instances)
+            own = answers[first:end]
+            first = end
+            if not job.is_wanted:
+                continue
+            try:
+                job.succeed(job.write(self._model.predictor, own))
+            except Exception as error:
+                job.fail(error)
+
+    def _compute(self, jobs):
+        """Computes the answers to jobs piece by piece, while somebody waits for one of them."""
+        instances = []
+        rows = []
+        for job in jobs:
+            instances += job.instances
+            rows += job.rows
+
+        answers = []
+        while len(answers) < len(instances) and any(job.is_wanted for job in jobs):
             first = len(answers)
             end = first + 1
-            while end < len(instances) and work_of(sizes[first : end + 1]) <= self._piece:
+            while end < len(rows) and sum(rows[first : end + 1]) <= ROWS_AT_ONCE:
                 end += 1
-            started, piece = time.perf_counter(), instances[first:end]
-            answers += await asyncio.get_running_loop().run_in_executor(
-                self._thread, batch[0].compute, piece
-            )
-            self._observe(batch[0].verb, len(piece), time.perf_counter() - started)
+            piece = instances[first:end]
+            started = time.perf_counter()
+            answers += self._call_model(jobs[0].verb, piece)
+            self._count_batch(jobs[0].verb, len(piece), time.perf_counter() - started)
         return answers
+
+    def _call_model(self, verb, instances):
+        predictor = self._model.predictor
+        if verb == "predict":
+            return predictor.answers(instances)
+        return [cut_maps(predictor.explain(instance)) for instance in instances]
+
+
+MAX_CELLS = 100  # rows, and columns, of an attention map that a client gets
+
+
+def cut_maps(answer):
+    """Cuts the attention maps of an answer to what a page can show; `"cut": true` says so."""
+    maps = []
+    for whole in answer["attention"]:
+        shown = {**whole}
+        shown["rows"] = whole["rows"][:MAX_CELLS]
+        shown["columns"] = whole["columns"][:MAX_CELLS]
+        rows = whole["weights"][:MAX_CELLS]
+        shown["weights"] = [[round(weight, 5) for weight in row[:MAX_CELLS]] for row in rows]
+        if len(whole["rows"]) > MAX_CELLS or len(whole["columns"]) > MAX_CELLS:
+            shown["cut"] = True
+        maps.append(shown)
+    return {**answer, "attention": maps}
+
+
+def _reader(instances):
+    def read(predictor):
+        read_instances = []
+        for number, instance in enumerate(instances):
+            read_instances.append(predictor.valid(instance, f"instance {number}"))
+        return read_instances
+
+    return read

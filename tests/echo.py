@@ -8,7 +8,6 @@ import threading
 from helpers import until
 
 from colloquy.base.config import Config
-from colloquy.base.files import UserError
 from colloquy.engine.predictor import Predictor
 from colloquy.serving.app import create_app
 from colloquy.serving.models import Served
@@ -23,7 +22,7 @@ class Echo(Predictor):
     """Answers with the length of `text`; `wait` holds it up until `event` is set."""
 
     class Instance(Config):
-        text: str | list[str]
+        text: str
         wait: bool = False
         inside: list[Letter] = []
 
@@ -49,19 +48,15 @@ class Echo(Predictor):
     def reply(self, answer):
         return answer["text"]
 
-    def write(self, instance):
-        words = instance.text.split()
-        for count, word in enumerate(words, 1):
-            if word == "boom":
-                raise UserError("no boom")
-            yield {"length": len(instance.text), "text": " ".join(words[:count])}
+    def padded_rows(self, instance):
+        return max(1, len(instance.text))
 
     def answer_with_attention(self, instance, details):
         letters = {
             "title": "letters",
             "rows": list(instance.text),
             "columns": ["x"],
-            "weights": [[1.0]],
+            "weights": [[1.0]] * len(instance.text),
         }
         return self.answer([instance])[0], [letters]
 

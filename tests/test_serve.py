@@ -32,7 +32,7 @@ def check(expected, function, *arguments):
 
 
 def test_without_flags_all_trained_models_are_served(trained_selection, tmp_path, capsys):
-    assert serve.found_models() == {}
+    assert serve.find_models() == {}
     assert "no trained model in pretrained/ or runs/: train.py trains one" in refusal(
         serve.load_models
     )
@@ -40,12 +40,10 @@ def test_without_flags_all_trained_models_are_served(trained_selection, tmp_path
         shutil.copytree(trained_selection.path, tmp_path / place)
     (tmp_path / "runs" / "unfinished").mkdir()
     (tmp_path / "runs" / "broken" / "config.json").write_text("{")
-    found = {name: str(path) for name, path in serve.found_models().items()}
+    found = {name: str(path) for name, path in serve.find_models().items()}
     assert found == {"dam": "pretrained/dam", "broken": "runs/broken", "demo": "build/demo/run"}
     assert set(serve.load_models()) == {"dam", "demo"}
     assert "broken is left out: runs/broken/config.json: expected JSON" in capsys.readouterr().err
-    with flagsaver.flagsaver(run=["a=runs/broken"]):
-        assert "expected JSON" in refusal(serve.load_models)
 
 
 @pytest.mark.parametrize(
@@ -64,44 +62,50 @@ def test_without_flags_all_trained_models_are_served(trained_selection, tmp_path
 )
 def test_an_index_belongs_to_a_model_by_its_name(run, index, expected):
     with flagsaver.flagsaver(run=run, index=index):
-        check(expected, serve.chosen_models)
+        check(expected, serve.choose_models)
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ([], {"a": (1, 1), "b": (1, 1)}),
-        (["2", "b=1:4"], {"a": (2, 2), "b": (1, 4)}),
-        (["x"], "--replicas expects NAME=FEWEST:MOST with 1 <= FEWEST <= MOST. Received: x"),
-        (["a=2:"], "--replicas expects NAME=FEWEST:MOST"),
-        (["a=3:2"], "FEWEST <= MOST. Received: 3:2"),
-        (["c=2"], "there is no model c; there are a, b"),
-    ],
-)
-def test_replicas_are_given_for_all_or_for_one(given, expected):
-    check(expected, serve.replicas_of, given, ["a", "b"])
+def test_replicas_are_a_number_or_the_fewest_and_the_most():
+    for text, expected in (("2", (2, 2)), ("1:4", (1, 4))):
+        with flagsaver.flagsaver(replicas=text):
+            assert serve.read_replicas() == expected
+    for text in ("x", "2:", "3:2", "0"):
+        with flagsaver.flagsaver(replicas=text):
+            message = refusal(serve.read_replicas)
+        assert f"FEWEST:MOST with 1 <= FEWEST <= MOST. Received: {text}" in message
 
 
 def test_ray_gets_the_models_of_the_flags_and_without_it_one_reads_what_to_install(
     monkeypatch, tmp_path
 ):
     cluster = Mock()
-    with flagsaver.flagsaver(run=["m=x"], trust_saved_models=True):
+    with flagsaver.flagsaver(run=["m=x"], replicas="1:4"):
         monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
         assert "pip install -e '.[ray]'" in refusal(serve.serve_on_ray, None, None)
         monkeypatch.setattr(importlib.util, "find_spec", lambda name: True)
-        monkeypatch.setitem(sys.modules, "serving.cluster", cluster)
+        monkeypatch.setitem(sys.modules, "colloquy.serving.cluster", cluster)
         serve.serve_on_ray(None, None)
-    loads, replicas, *_ = cluster.application.call_args.args
-    loads["m"]()
-    assert cluster.load_warm.call_args.args == (
-        "m",
-        str(tmp_path / "x"),
-        None,
-        True,
-    ) and replicas == {"m": (1, 1)}
+    cluster.application.assert_called_once_with(
+        {"m": [str(tmp_path / "x"), None]}, (1, 4), None, None
+    )
     message = script_refusal("serve.py", "--run=m=x", "--ray", "--grace_seconds=70")
     assert "--grace_seconds is not for --ray" in message
+
+
+def test_a_wrong_model_beside_good_ones_is_left_out(trained_selection, tmp_path, capsys):
+    shutil.copytree(trained_selection.path, tmp_path / "good")
+    shutil.copytree(trained_selection.path, tmp_path / "broken")
+    (tmp_path / "broken" / "config.json").write_text("{")
+    with flagsaver.flagsaver(run=["broken", "good"]):
+        assert set(serve.load_models()) == {"good"}
+    assert "broken is left out: broken/config.json: expected JSON" in capsys.readouterr().err
+    with flagsaver.flagsaver(run=["broken"]):
+        assert "expected JSON" in refusal(serve.load_models)
+
+
+def test_a_key_that_is_no_utf_8_is_refused_at_start(monkeypatch):
+    monkeypatch.setenv("COLLOQUY_API_KEY", "k\udcff")
+    assert "expect a key in UTF-8" in refusal(serve.read_access)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "nowhere.invalid"])
@@ -136,8 +140,8 @@ def test_flags_say_how_long_and_who(given, expected, monkeypatch, capsys):
     monkeypatch.delenv("COLLOQUY_API_KEY", raising=False)
     with flagsaver.flagsaver(**given):
         limits, access, (timeout, grace, hosts, warning) = (
-            serve.limits_of_flags(),
-            serve.access_of_flags(),
+            serve.read_limits(),
+            serve.read_access(),
             expected,
         )
     assert (limits.timeout_seconds, limits.grace_seconds) == (timeout, grace)
@@ -147,8 +151,8 @@ def test_flags_say_how_long_and_who(given, expected, monkeypatch, capsys):
     assert access.origins == {"https://a.example"} or not given.get("cors_origins")
     assert warning in capsys.readouterr().err
     monkeypatch.setenv("COLLOQUY_API_KEY", "secret")
-    assert serve.access_of_flags().api_key == "secret"
+    assert serve.read_access().api_key == "secret"
     with flagsaver.flagsaver(grace_seconds=3.0):
         assert "--grace_seconds expects at least the 60 of a request. Received: 3" in refusal(
-            serve.limits_of_flags
+            serve.read_limits
         )

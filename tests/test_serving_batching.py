@@ -1,213 +1,208 @@
-"""serving.batching and the queue of large bodies in `serving.limits`, with models that answer at
-once.
-"""
+"""serving.batching, with a model that answers at once."""
 
 import asyncio
 import threading
 import time
-import types
 
-import numpy as np
 import pytest
 
-from colloquy.engine.predictor import Size
-from colloquy.serving import batching, limits
-from colloquy.serving.batching import Batched
+from colloquy.base.files import UserError
+from colloquy.serving.batching import ROWS_AT_ONCE, BatchedModel
 from colloquy.serving.limits import Limits, RequestError
+
+HELD = 0.5  # an instance whose batch waits for the event
 
 
 class Numbers:
-    """A model of numbers; batches with one of `held` wait for `event`, as explanations do."""
+    """A model of numbers: each is its own number of rows, and answered by ten times itself."""
 
-    name, version, metadata, ready = "numbers", "1", {}, True
+    name, version, ready = "numbers", "1", True
 
-    def __init__(self, compute=list, held=()):
-        self.compute, self.held, self.batches, self.event = compute, {*held}, [], threading.Event()
+    def __init__(self, compute=lambda x: 10 * x):
+        self.compute = compute
         self.predictor = self
+        self.batches = []
+        self.event = threading.Event()
+        self.read_event = None
 
     def valid(self, instance, where):
+        if self.read_event and instance == "slow":
+            self.read_event.wait(20)
+        if not isinstance(instance, int | float):
+            raise UserError(f"{where}: expected a number")
         return instance
 
-    def size(self, instance):
-        return Size({}, 1, (instance,))
-
-    def by_one_thread(self, compute):
-        return compute
+    def padded_rows(self, instance):
+        return instance
 
     def answers(self, instances):
         self.batches.append(list(instances))
-        assert self.held.isdisjoint(instances) or self.event.wait(20)
-        return self.compute(instances)
+        assert HELD not in instances or self.event.wait(20)
+        return [self.compute(instance) for instance in instances]
 
     def explain(self, instance):
-        return self.event.wait(20)
+        self.event.wait(20)
+        return {"attention": []}
 
 
-def batched(model, conversation, **limits):
+def write(predictor, answers):
+    return answers
+
+
+def with_model(model, conversation, **limits):
     """The result of `conversation(batched)` with a model."""
 
     async def main():
-        batched = Batched(model, Limits(**limits))
-        found = await conversation(batched)
+        batched = BatchedModel(model, Limits(**limits))
+        result = await conversation(batched)
         await batched.close()
-        return found
+        return result
 
     return asyncio.run(main())
 
 
-async def begun(asked, true):
-    """Starts a request and returns its task once `true()`."""
-    task = asyncio.ensure_future(asked)
-    while not true():
+async def begin(request, is_under_way):
+    """Starts a request and returns its task once `is_under_way()`."""
+    task = asyncio.ensure_future(request)
+    while not is_under_way():
         await asyncio.sleep(0.001)
     return task
 
 
-async def together(batched, model, *requests):
-    """The answers to requests that come, in this order, while the model computes the batch
-    `[0.5]`.
-    """
-    tasks, count = [await begun(batched.predict([0.5]), lambda: model.batches)], 0
+async def ask_together(batched, model, *requests):
+    """The answers to requests that arrive, in this order, while the model computes a batch."""
+    tasks = [await begin(batched.predict([HELD], write), lambda: model.batches)]
+    count = 0
     for instances in requests:
         count += len(instances)
-        tasks.append(
-            await begun(batched.predict(instances), lambda count=count: batched.queued == count)
-        )
+        is_queued = lambda count=count: batched.queued == count  # noqa: E731
+        tasks.append(await begin(batched.predict(instances, write), is_queued))
     model.event.set()
-    _, *found = await asyncio.gather(*tasks, return_exceptions=True)
-    return found
+    _, *answers = await asyncio.gather(*tasks, return_exceptions=True)
+    return answers
 
 
 def test_requests_that_wait_together_share_a_batch():
-    model = Numbers(lambda instances: [10 * x for x in instances], held=[0.5])
-    found = batched(
-        model, lambda batched: together(batched, model, [1, 2], [3], [4, 5, 6]), max_batch=5
-    )
-    assert found == [[10, 20], [30], [40, 50, 60]]
-    assert model.batches == [[0.5], [1, 2, 3], [4, 5, 6]]  # the third would not have fitted
+    model = Numbers()
+    requests = [1, 2], [3], [4, 5, 6]
+    answers = with_model(model, lambda b: ask_together(b, model, *requests), max_batch=5)
+    assert answers == [[10, 20], [30], [40, 50, 60]]
+    assert model.batches == [[HELD], [1, 2, 3], [4, 5, 6]]  # the third would not have fitted
 
 
 def test_a_request_that_fails_fails_alone_and_the_others_need_few_calls():
-    model = Numbers(lambda instances: [1 / instance for instance in instances], held=[0.5])
+    model = Numbers(lambda instance: 1 / instance)
     requests = [[n] for n in (1, 2, 3, 0, *range(4, 16))]
-    found = batched(model, lambda batched: together(batched, model, *requests))
-    assert isinstance(found.pop(3), ZeroDivisionError)
-    assert found == [[1 / n] for n in range(1, 16)]
-    assert list(map(len, model.batches)) == [1, 16, 8, 4, 2, 2, 1, 1, 4, 8]
+    answers = with_model(model, lambda batched: ask_together(batched, model, *requests))
+    assert isinstance(answers.pop(3), ZeroDivisionError)
+    assert answers == [[1 / n] for n in range(1, 16)]
+    sizes = [len(batch) for batch in model.batches]
+    assert sizes == [1, 16, 8, 4, 2, 2, 1, 1, 4, 8]
 
 
-def test_what_came_while_a_batch_was_computed_waits_no_longer(monkeypatch):
-    """Requests wait 20 s for others; those of a second batch wait what is left of it."""
-    slept, model = [], Numbers(held=[0.5])
-
-    async def sleep(seconds):
-        slept.append(seconds)
-
-    async def ask(batched):
-        begin = time.perf_counter()
-        await together(batched, model, [2], [3])
-        return time.perf_counter() - begin
-
-    monkeypatch.setattr(
-        batching, "asyncio", types.SimpleNamespace(**{**vars(asyncio), "sleep": sleep})
-    )
-    lasted = batched(model, ask, batch_milliseconds=20_000.0)
-    assert model.batches == [[0.5], [2, 3]] and 20 - lasted < slept[1] < 20 - 0.001
+def test_a_wrong_or_too_large_request_is_refused_alone():
+    model = Numbers()
+    requests = [1], ["x"], [900, 101], [2]
+    answers = with_model(model, lambda batched: ask_together(batched, model, *requests))
+    assert (answers[0], answers[3]) == ([10], [20])
+    assert str(answers[1]) == "instance 0: expected a number"
+    assert answers[2].status == 413
+    assert "1,000 rows at most. Received: 1,001" in str(answers[2])
+    assert model.batches == [[HELD], [1, 2]]
 
 
-def test_answers_and_explanations_wait_in_one_queue_which_refuses_when_it_is_full_and_continues():
-    model = Numbers(held=[0.5])
+def test_answers_and_explanations_wait_in_one_queue_which_refuses_when_it_is_full():
+    model = Numbers()
 
     async def ask(batched):
-        first = await begun(batched.predict([0.5]), lambda: model.batches)
-        asked = asyncio.gather(first, batched.predict([1]), batched.explain(0))
-        await begun(asked, lambda: batched.queued == 2)
-        for refused in (batched.predict([3, 4]), batched.explain(0)):
-            with pytest.raises(
-                RequestError, match="2 instances wait already, at most 2 may"
-            ) as error:
+        first = await begin(batched.predict([HELD], write), lambda: model.batches)
+        waiting = asyncio.gather(first, batched.predict([1], write), batched.explain(0, write))
+        await begin(waiting, lambda: batched.queued == 2)
+        for refused in (batched.predict([3, 4], write), batched.explain(0, write)):
+            message = "2 instances wait already, at most 2 may"
+            with pytest.raises(RequestError, match=message) as error:
                 await refused
+            assert error.value.status == 429
         model.event.set()
-        return error.value.status, await asked, await batched.predict([3, 4])
+        return await waiting, await batched.predict([3, 4], write)
 
-    assert batched(model, ask, max_queue=2) == (429, [[0.5], [1], True], [3, 4])
+    answers, later = with_model(model, ask, max_queue=2)
+    assert answers == [[5.0], [10], [{"attention": []}]]
+    assert later == [30, 40]
 
 
 def test_closing_answers_what_waits_and_what_is_computed():
-    model = Numbers(held=[7])
+    model = Numbers()
 
     async def ask(batched):
-        computed = await begun(batched.predict([7]), lambda: model.batches)
-        waits = await begun(batched.predict([8]), lambda: batched.queued)
-        closing = await begun(batched.close(), lambda: True)
+        computed = await begin(batched.predict([HELD], write), lambda: model.batches)
+        waits = await begin(batched.predict([8], write), lambda: batched.queued)
+        closing = await begin(batched.close(), lambda: True)
         model.event.set()
         return await asyncio.gather(closing, computed, waits)
 
-    assert batched(model, ask, batch_milliseconds=20.0) == [None, [7], [8]]
+    assert with_model(model, ask, batch_milliseconds=20.0) == [None, [5.0], [80]]
 
 
-def test_a_small_request_passes_a_large_one_which_is_computed_in_pieces_while_somebody_waits():
-    """Four instances of 50 cells are two pieces of 100; the client leaves during the first of
-    them.
-    """
-    model = Numbers(held=[50])
+def test_a_large_request_is_computed_in_pieces_while_somebody_waits():
+    model = Numbers()
+    large = ROWS_AT_ONCE - 1
 
     async def ask(batched):
-        large = await begun(batched.predict([50] * 4), lambda: model.batches)
-        small = await batched.predict([3])
-        large.cancel()
+        left = await begin(batched.predict([HELD, large, large], write), lambda: model.batches)
+        left.cancel()
+        await asyncio.sleep(0.01)  # the worker is told
         model.event.set()
-        return small, await batched.predict([40] * 3)
+        return await batched.predict([100, 100, 100], write)
 
-    assert batched(model, ask, max_work=1000, large=100) == ([3], [40] * 3)
-    assert model.batches == [[50, 50], [3], [40, 40], [40]]
+    assert with_model(model, ask) == [1000, 1000, 1000]
+    assert model.batches == [[HELD, large], [100, 100], [100]]
 
 
 def test_what_nobody_waits_for_is_not_computed_and_what_the_end_finds_is_refused():
-    model = Numbers(held=[1])
+    model = Numbers()
 
     async def ask(batched):
-        first = await begun(batched.predict([1]), lambda: model.batches)
-        left = await begun(batched.predict([2]), lambda: batched.queued == 1)
-        late = await begun(batched.predict([3]), lambda: batched.queued == 2)
+        first = await begin(batched.predict([HELD], write), lambda: model.batches)
+        left = await begin(batched.predict([2], write), lambda: batched.queued == 1)
+        late = await begin(batched.predict([3], write), lambda: batched.queued == 2)
         left.cancel()
         batched.give_up()
         model.event.set()
         return await asyncio.gather(first, late, return_exceptions=True)
 
-    assert [error.status for error in batched(model, ask)] == [503, 503] and model.batches == [[1]]
+    assert [error.status for error in with_model(model, ask)] == [503, 503]
+    assert model.batches == [[HELD]]
 
 
-def test_large_bodies_are_read_one_by_one_with_a_pause_and_too_many_are_refused(monkeypatch):
-    monkeypatch.setattr(limits, "LANE", 3)
-    times = []
-
-    def work():
-        times.append(time.monotonic())
-        time.sleep(0.02)
-
-    async def main():
-        lane = limits.Lane()
-        return await asyncio.gather(*(lane.do(work) for _ in range(4)), return_exceptions=True)
-
-    *done, refused = asyncio.run(main())
-    assert (
-        done == [None] * 3
-        and refused.status == 429
-        and min(np.diff(times)) > 0.02 * (1 + limits.REST)
-    )
-
-
-def test_a_small_request_passes_large_bodies_whose_tokens_are_counted(monkeypatch):
+def test_reading_is_counted_and_given_up_with_its_client():
+    """Twelve requests that take long to read hold one thread, and none once their clients left."""
     model = Numbers()
-    monkeypatch.setattr(
-        model, "valid", lambda instance, _: model.event.wait(20) if instance != 3 else instance
-    )
+    model.read_event = threading.Event()
+    read = []
+    valid = model.valid
+
+    def note(instance, where):
+        read.append(instance)
+        return valid(instance, where)
+
+    model.valid = note
 
     async def ask(batched):
-        large = [asyncio.create_task(batched.predict(["a" * limits.LARGE_BODY])) for _ in range(12)]
-        small = await batched.predict([3])
-        model.event.set()
-        return small, await asyncio.gather(*large)
+        slow = [asyncio.ensure_future(batched.predict(["slow"], write)) for _ in range(12)]
+        while not read:
+            await asyncio.sleep(0.001)
+        for task in slow:
+            task.cancel()
+        await asyncio.sleep(0.01)  # the worker is told
+        waiting = asyncio.ensure_future(batched.predict([3], write))
+        await asyncio.sleep(0.01)
+        assert batched.queued == 1  # the slow ones were taken as one batch
+        model.read_event.set()
+        started = time.monotonic()
+        return await waiting, time.monotonic() - started
 
-    assert batched(model, ask) == ([3], [[True]] * 12)
+    answer, seconds = with_model(model, ask, batch_milliseconds=0.0)
+    assert answer == [30]
+    assert seconds < 1
+    assert read.count("slow") == 1

@@ -56,15 +56,8 @@ def test_the_inference_service_has_what_kserve_needs():
     assert container["name"] == "kserve-container"  # what KServe looks for
     [port] = container["ports"]
     assert port["protocol"] == "TCP" and f"EXPOSE {port['containerPort']}\n" in DOCKERFILE
-    for probe, asked in (
-        ("startupProbe", "ready"),
-        ("readinessProbe", "ready"),
-        ("livenessProbe", "live"),
-    ):
-        assert container[probe]["httpGet"] == {
-            "path": f"/v2/health/{asked}",
-            "port": port["containerPort"],
-        }
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+        assert container[probe]["httpGet"] == {"path": "/healthz", "port": port["containerPort"]}
     assert {each["name"] for each in container["volumeMounts"]} == {
         each["name"] for each in predictor["volumes"]
     }
@@ -101,11 +94,12 @@ def test_the_ray_service_has_what_kuberay_needs():
 def test_the_serve_config_is_what_the_code_takes():
     config = yaml.safe_load(manifest("rayservice.yaml")["spec"]["serveConfigV2"])
     [application] = config["applications"]
-    models = application["args"]["models"]
-    assert set(application["args"]) <= {"models", "doors"}
-    for row in models.values():
-        assert set(row) <= {"path", "index", "min_replicas", "max_replicas"}
-        assert row["path"].startswith("/runs/") and 0 < row["min_replicas"] <= row["max_replicas"]
+    arguments = application["args"]
+    assert set(arguments) == {"models", "min_replicas", "max_replicas"}
+    assert 0 < arguments["min_replicas"] <= arguments["max_replicas"]
+    for model in arguments["models"].values():
+        assert set(model) <= {"path", "index"}
+        assert model["path"].startswith("/runs/")
     pytest.importorskip("ray", reason="the extra `ray` is not installed")
     from ray.serve.schema import ServeDeploySchema
 

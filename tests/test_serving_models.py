@@ -1,4 +1,4 @@
-"""serving/models.py with real models: runs, exported models, an index, their metadata."""
+"""serving/models.py with real models: runs, an index, their metadata."""
 
 import json
 import os
@@ -7,19 +7,15 @@ import threading
 import time
 
 import pytest
-import tensorflow as tf
 from fastapi.testclient import TestClient
 from helpers import TASKS_ONE_FAST, flip_bit, ran, refusal
-from tensorflow.python.eager import context
 from walks import request_walk
 
-from colloquy.base.files import UserError, seal
+from colloquy.base.files import UserError
 from colloquy.engine import parallel
-from colloquy.engine.export import export
 from colloquy.engine.run import Run
 from colloquy.serving.app import create_app
-from colloquy.serving.limits import Limits
-from colloquy.serving.models import RETRY, Served, open_model, start_tensorflow
+from colloquy.serving.models import RETRY_SECONDS, Served, open_model, start_tensorflow
 from colloquy.tasks import TASKS
 
 
@@ -89,46 +85,18 @@ def test_what_is_said_of_a_run(trained_reading_comprehension, tmp_path):
 
 
 @pytest.mark.parametrize("task", TASKS_ONE_FAST)
-def test_every_run_is_warmed_up_and_served_and_a_request_passes_at_most_ten_files(task, request):
+def test_every_run_is_warmed_up_and_served_and_a_request_passes_at_most_eleven_files(task, request):
     model = open_model("m", request.getfixturevalue(f"trained_{task}").path)
     model.warm_up()
-    instances = [example["instance"] for example in model.metadata["examples"]]
-    assert ("knowledge" in model.metadata) == (task == "dialog")
+    instances = model.examples
+    assert bool(model.describe()["knowledge"]["knowledge"]) == (task == "dialog")
     files = request_walk(request.getfixturevalue(f"trained_{task}").path)
-    assert {"serving/app.py", f"tasks/{task}/predictor.py"} < set(files) and len(files) <= 10, (
+    assert {"serving/app.py", f"tasks/{task}/predictor.py"} < set(files) and len(files) <= 11, (
         sorted(files)
     )
     with TestClient(create_app({"m": model})) as client:
         answer = client.post("/v1/models/m:predict", json={"instances": instances})
     assert answer.status_code == 200 and len(answer.json()["predictions"]) == len(instances)
-
-
-@pytest.mark.parametrize(
-    ("task", "name"), [("selection", "_split"), ("reading_comprehension", "_read")]
-)
-def test_one_thread_of_tensorflow_computes_a_large_request_with_equal_results(
-    task, name, request, monkeypatch
-):
-    found, run = [], request.getfixturevalue(f"trained_{task}")
-    model, instances = (
-        open_model("m", run.path),
-        [example["instance"] for example in run.examples()],
-    )
-    assert model.predictor.predict(instances) == TASKS[task].predictor(run).predict(instances)
-    before = getattr(model.predictor, name)
-
-    def note(*inputs):
-        found.append(context.context().function_call_options.executor_type)
-        return before(*inputs)
-
-    monkeypatch.setattr(model.predictor, name, note)
-    answers = []
-    for limits in (Limits(), Limits(large=1)):
-        with TestClient(create_app({"m": model}, limits)) as client:
-            answers.append(
-                client.post("/v1/models/m:predict", json={"instances": instances[:1]}).json()
-            )
-    assert set(found) == {None, "SINGLE_THREADED_EXECUTOR"} and answers[0] == answers[1]
 
 
 def test_threads_of_tensorflow_have_a_lower_priority_than_their_server(monkeypatch):
@@ -146,7 +114,8 @@ def test_threads_of_tensorflow_have_a_lower_priority_than_their_server(monkeypat
     thread = threading.Thread(target=start)
     thread.start()
     thread.join()
-    assert found == [os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) + 12]
+    own = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+    assert found == [min(own + 12, 19)]
 
 
 def test_a_damaged_model_is_loaded_again_after_its_files_change_or_a_minute(
@@ -161,7 +130,7 @@ def test_a_damaged_model_is_loaded_again_after_its_files_change_or_a_minute(
         with pytest.raises(UserError, match=r"best\.weights\.h5 is damaged"):
             _ = served.predictor
     assert len(loads) == 1
-    later = time.monotonic() + RETRY
+    later = time.monotonic() + RETRY_SECONDS
     monkeypatch.setattr(time, "monotonic", lambda: later)
     with pytest.raises(UserError, match="is damaged"):
         _ = served.predictor
@@ -182,49 +151,54 @@ def test_a_model_is_loaded_again_after_an_error_that_its_files_did_not_cause():
             _ = served.predictor
 
 
-def unsigned(path):
-    (path / "checksums.json").unlink()
+def break_history(path):
+    rows = [{"step": 1, "epoch": 0.5, "loss": 1.0}, {"step": 2, "epoch": 1.0, "loss": 0.5}]
+    (path / "history.jsonl").write_text("\n".join(json.dumps(row) for row in rows) + "\n")
 
 
-def foreign(path):
-    """A SavedModel of somebody else, whose checksums are right."""
-    shutil.rmtree(path)
-    module = tf.Module()
-    module.call = tf.function(
-        lambda name: {"read": tf.io.read_file(name)}, [tf.TensorSpec((), tf.string, "name")]
-    )
-    tf.saved_model.save(module, str(path), signatures={"call": module.call})
-    seal(path)
+def test_a_history_without_its_metric_and_a_dangling_link_are_no_fault(trained_dialog, tmp_path):
+    path = shutil.copytree(trained_dialog.path, tmp_path / "run")
+    (path / "metrics.json").unlink(missing_ok=True)
+    break_history(path)
+    (path / "notes").symlink_to(tmp_path / "nowhere")
+    model = open_model("bot", path)
+    assert model.summary()["scores"] == {}
+    assert model.predictor.knowledge
 
 
-SPOILT = [
-    (lambda path: flip_bit(path / "saved_model.pb"), False, "was not written by export.py"),
-    (lambda path: (path / "saved_model.pb").write_bytes(b""), True, "TensorFlow cannot load"),
-    (lambda path: (path / "assets" / "more.txt").touch(), False, "was not written by export.py"),
-    (unsigned, False, "was not written by export.py.*--trust_saved_models"),
-    (foreign, False, "expected a signature of export.py, answer, rank, reply, respond"),
-]
+def test_whatever_is_wrong_with_a_run_is_one_sentence(trained_selection, tmp_path, monkeypatch):
+    assert "expected a run directory" in refusal(open_model, "m", tmp_path)
+    path = shutil.copytree(trained_selection.path, tmp_path / "run")
+
+    def fail(run):
+        raise StopIteration("a fault\nof two lines")
+
+    monkeypatch.setattr(Run, "metrics", fail)
+    assert "cannot be opened as a run: StopIteration" in refusal(open_model, "m", path)
 
 
-def test_an_exported_model_is_served_and_only_as_it_was_written(
-    trained_reading_comprehension, tmp_path
-):
-    path = export(TASKS["reading_comprehension"], trained_reading_comprehension, tmp_path / "model")
-    model = open_model("reader", tmp_path / "model")
-    model.warm_up()
-    with TestClient(create_app({"reader": model})) as client:
-        body = {
-            "instances": [{"passage": "Ann lives in Rome.", "question": "Where does Ann live?"}]
-        }
-        [found] = client.post("/v1/models/reader:predict", json=body).json()["predictions"]
-        assert found["answer"] == found["n_best_answer"][0] and len(found["n_best_score"]) == 5
-        assert client.post("/v1/models/reader:explain", json=body).status_code == 400
-        body["instances"] = [{"passage": "a " * 2_000, "question": "!" * 15_000}]
-        assert client.post("/v1/models/reader:predict", json=body).status_code == 413
-    for number, (spoil, trusted, message) in enumerate(SPOILT):
-        spoilt = shutil.copytree(path, tmp_path / f"spoilt-{number}" / "1")
-        spoil(spoilt)
-        with pytest.raises(UserError, match=message):
-            _ = open_model("reader", spoilt.parent, trusted=trusted).metadata
-    unsigned(path)
-    assert open_model("reader", path.parent, trusted=True).predictor.signature == "answer"
+def test_a_conversation_finds_only_what_the_bots_own_calls_name(trained_dialog):
+    """An attack: a message of the bot with many calls, each of which would find all facts."""
+    model = open_model("bot", trained_dialog.path)
+    predictor = model.predictor
+    [call, *_] = [text for text in predictor.domain.candidates if text.startswith("api_call")]
+    with TestClient(create_app({"bot": model})) as client:
+
+        def ask(text):
+            messages = [
+                {"role": "user", "content": "hello"},
+                {"role": "assistant", "content": text},
+                {"role": "user", "content": "hello"},
+            ]
+            body = {"model": "bot", "messages": messages}
+            return client.post("/v1/chat/completions", json=body)
+
+        started = time.monotonic()
+        assert ask("api_call R_\n" * 300).status_code == 200
+        assert ask("api_call R_\n" * 600).status_code == 413  # rows
+        assert ask(f"{call}\n" * 1500).status_code == 400  # facts
+        assert time.monotonic() - started < 20
+    said = [("user", "hello"), ("bot", f"{call}\napi_call R_\nhello"), ("user", "hello")]
+    history = predictor.conversation(said)["history"]
+    facts = [sentence["text"] for sentence in history if sentence["speaker"] == "fact"]
+    assert facts == predictor.domain.search(call)

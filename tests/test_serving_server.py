@@ -53,7 +53,7 @@ def test_what_was_accepted_is_answered_or_refused_after_sigterm(grace_seconds, s
     running = Running(ONE_BY_ONE, grace_seconds=grace_seconds)
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         asked = [pool.submit(predict, running, "x" * number) for number in range(8)]
-        until(lambda: running.echo.calls and running.server.state.requests == 8)
+        until(lambda: running.echo.calls and running.server.state.open_requests == 8)
         running.server.handle_exit(signal.SIGTERM, None)
         code, headers, health = ask(running.port, "/healthz")
         assert (code, health, headers["Retry-After"]) == (503, {"status": "stopping"}, "1")

@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from exported import WORDS, answers_to_a_client, make_run
-from helpers import ran, refusal, to_numpy, train_small
+from helpers import ran, to_numpy, train_small
 from reference_recurrent import sigmoid
 
 from colloquy.data.tokenizers import words_of
 from colloquy.data.vocabulary import EOS_ID, Vocabulary
 from colloquy.engine import export as exporting
 from colloquy.engine.devices import set_precision
-from colloquy.serving.models import open_model
 from colloquy.tasks import TASKS
 from colloquy.tasks.selection.export import NO_SCORE
 from colloquy.tasks.selection.prepare import Settings, prepare
@@ -200,26 +199,6 @@ def test_the_best_candidate_is_explained(served):
         (["d", "e"], ["e", "d"]),  # of the three turns that are read the first is empty
     ]
     assert predictor.predict([instance]) == [answer] and predictor.predict([]) == []
-
-
-def test_the_server_answers_as_the_export_does(served):
-    predictor = TASKS["selection"].predictor(served.run)
-    instances = [
-        {"turns": ["a b", "c"], "candidates": ["d e", "b"]},
-        {"turns": ["c"], "candidates": ["a", "b", "e d"]},
-        # empty texts are no padding
-        {"turns": ["a", "b", "c", ""], "candidates": ["", "d"]},
-    ]
-    model = open_model("dam", served.run.path.parent / "out" / "exact")
-    valid = [model.predictor.valid(instance, "instance") for instance in instances]
-    # The other instances of a batch pad neither.
-    expected = predictor.predict(instances)
-    for answer, other in zip(model.predictor.answers(valid), expected, strict=True):
-        assert answer["order"] == other["order"] and answer.keys() == other.keys()
-        np.testing.assert_allclose(answer["logits"], other["logits"], atol=1e-5)
-    nothing = {"turns": [], "candidates": ["a"]}
-    message = refusal(model.predictor.valid, nothing, "instance")
-    assert "instance: turns: a turn with text is needed" in message
 
 
 def test_texts_of_any_bytes_and_length_or_none_are_read_and_other_shapes_refused(served):

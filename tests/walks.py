@@ -72,7 +72,7 @@ def batch_walk(name, directory):
 def request_walk(path):
     """The files that a REST request to a run passes."""
     model, files = open_model("m", path), {}
-    instances = [model.metadata["examples"][0]["instance"]]
+    instances = model.examples[:1]
     model.predictor.predict(instances)  # compiles
     with noting(files), TestClient(create_app({"m": model})) as client:
         assert client.post("/v1/models/m:predict", json={"instances": instances}).status_code == 200

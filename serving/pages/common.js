@@ -134,7 +134,7 @@ export async function stream(model, turns, decode, write, signal) {
 
 // === Long texts and files ===
 
-const LONGEST = 200_000; // characters of a text, the server's default; megabytes in a field would freeze the page
+const LONGEST = 100_000; // characters of a text, the server's default; megabytes in a field would freeze the page
 
 /** What there is to say of a text with `length` characters, if that is too many. */
 export const tooLong = (length) => (length > LONGEST ? `A text may have ${LONGEST.toLocaleString("en")} characters at most. Received: ${length.toLocaleString("en")}.` : "");

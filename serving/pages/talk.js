@@ -1,6 +1,6 @@
 // Talk, and Book a table: a conversation that the page keeps, so that any replica can answer the next turn.
 
-import { bar, composes, element, explain, percent, stream } from "./common.js";
+import { ask, bar, composes, element, explain, pathOf, percent, stream } from "./common.js";
 import { memories, sources } from "./attention.js";
 
 /** Shows a bubble; `at` is the place in the talk of what one said oneself, which can be edited. */
@@ -153,7 +153,11 @@ export const dialog = {
     state.fields.find.addEventListener("input", () => browse(state));
     state.fields.find.addEventListener("keydown", (event) => { if (event.key === "Enter") event.preventDefault(); }); // nothing is said
   },
-  introduce(state) { browse(state); },
+  introduce(state, { name }) {
+    state.knowledge = [];
+    browse(state);
+    if (name) ask(pathOf(name, "/knowledge")).then(({ knowledge }) => { if (state.details.name === name) { state.knowledge = knowledge; browse(state); } }, (failure) => state.say(failure.message));
+  },
   instance: (state, { at, said } = draft(state)) => ({ history: [...state.talk.slice(0, at), { speaker: "user", text: said || SILENCE }] }),
   async reply(state, model, { history }, bubble, signal) {
     const found = await explain(model, { history }, signal);
@@ -166,6 +170,6 @@ export const dialog = {
 
 function browse(state) {
   const wanted = state.fields.find.value.toLowerCase();
-  const shown = (state.details.knowledge || []).filter((fact) => fact.toLowerCase().includes(wanted)).slice(0, 300);
+  const shown = state.knowledge.filter((fact) => fact.toLowerCase().includes(wanted)).slice(0, 300);
   state.panel.querySelector(".facts").replaceChildren(...shown.map((fact) => element("div", { dir: "auto" }, fact)));
 }

@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import math
 from typing import Annotated, Literal, NamedTuple
 
 import keras
@@ -15,7 +16,7 @@ from colloquy.data.corpora.babi_dialog import SILENCE
 from colloquy.data.text_files import read_lines
 from colloquy.data.vocabulary import SPECIALS
 from colloquy.engine.parallel import compile_for_all_sizes
-from colloquy.engine.predictor import Predictor, Size, attention_map, in_brackets
+from colloquy.engine.predictor import Predictor, attention_map, in_brackets
 from colloquy.engine.task import check_fields
 from colloquy.layers.dialog_state import READS
 from colloquy.tasks.dialog.action_mask import load_mask
@@ -24,7 +25,7 @@ from colloquy.tasks.dialog.domain import Domain
 from colloquy.tasks.dialog.split import DialogSplit, encode_dialog
 
 SIGNS = ".,;:!?\"'"  # punctuation around words
-SENTENCE = 256  # cells of a sentence beside its words
+SENTENCES_PER_ROW = 10  # for a server's limits
 BEST = 5  # candidates in an answer
 RESPONSES = 8  # at most, until the user speaks again
 MAX_FACTS = 5_000  # of a conversation; the longest of dialog bAbI has fewer than 812
@@ -170,15 +171,10 @@ class DialogPredictor(Predictor):
                 maps.append(attention_map(hop, memories, heads, weights_hM.T, group="heads"))
         return answer, maps
 
-    def size(self, instance):
-        """Like `Predictor`'s: one row of all sentences before the response."""
-        history = _count_words(sentence.text for sentence in instance.history)
-        facts = _count_words(instance.facts)
-        candidates = _count_words(instance.candidates)
-        tokens = {"history": sum(history), "facts": sum(facts), "candidates": sum(candidates)}
-        longest = min(self.config.max_words, max(1, *history, *facts))
-        num_sentences = 1 + len(history) + len(facts)
-        return Size(tokens, 1, (num_sentences, SENTENCE + 4 * longest))
+    def padded_rows(self, instance):
+        """A row for each `SENTENCES_PER_ROW` sentences that the model remembers."""
+        num_sentences = 1 + len(instance.history) + len(instance.facts)
+        return math.ceil(num_sentences / SENTENCES_PER_ROW)
 
     def show(self, instance):
         [[turn, *_]] = self._talk([instance])
@@ -382,10 +378,6 @@ class DialogPredictor(Predictor):
 def has_letter(word):
     """True if a word has a letter or a digit."""
     return any(character.isalnum() for character in word)
-
-
-def _count_words(texts):
-    return [len(text.split()) for text in texts]
 
 
 def check_facts(count):

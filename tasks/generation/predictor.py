@@ -14,14 +14,12 @@ from colloquy.base.files import UserError
 from colloquy.data.sequences import Sequences, stack
 from colloquy.data.vocabulary import EOS_ID, UNK_ID
 from colloquy.engine.devices import choose_xla
-from colloquy.engine.predictor import Predictor, Size, attention_map, in_brackets
+from colloquy.engine.predictor import Predictor, attention_map, in_brackets
 from colloquy.engine.task import check_fields
 from colloquy.models.decoding import Decoding, write
 from colloquy.tasks.generation import search
 from colloquy.tasks.generation.data import MAX_SOURCE, read_tokenizer_config
 
-# Source words that attention reads in the time that the rest of a step takes.
-STEP = 600
 # Replies that a reverse model chooses from.
 CHOICE = 10
 # Beams that an instance may ask for, each compiled separately.
@@ -48,6 +46,8 @@ class GenerationPredictor(Predictor):
         """The conversation, the oldest turn first; the model reads the last ones."""
         decode: Annotated[str, Field(max_length=200)] = ""
         """Search for replies, as `beam=5,length_penalty=1`; empty: the predictor's own way."""
+        seed: Annotated[int, Field(ge=0)] | None = None
+        """With `sample=true`, the same seed draws the same reply."""
 
     class Answer(Config):
         """The reply."""
@@ -115,16 +115,13 @@ class GenerationPredictor(Predictor):
                 answers[number] = self._answer(ids[row], scores[row])
         return [answers[number] for number in range(len(instances))]
 
-    def size(self, instance):
-        """Like `Predictor`'s: a row for each hypothesis, whose words each attend to the source.
-
-        Against an empty source there are two rows.
-        """
+    def padded_rows(self, instance):
+        """A row for each hypothesis of the search; against an empty source there are two."""
         decoding = self._decoding(instance)
-        rows = decoding.beam * (2 if decoding.against_empty else 1)
-        words = sum(len(self.text.words(turn)) for turn in instance.turns)
-        shape = decoding.max_length, STEP + min(words, MAX_SOURCE)
-        return Size({"turns": words}, rows, shape)
+        return decoding.beam * (2 if decoding.against_empty else 1)
+
+    def count_tokens(self, text):
+        return len(self.text.words(text))
 
     def show(self, instance):
         [answer] = self.answer([instance])
@@ -177,7 +174,7 @@ class GenerationPredictor(Predictor):
 
     def _request(self, instance):
         words, source = self.source(instance.turns)
-        return _Request(words, source, self._decoding(instance))
+        return _Request(words, source, self._decoding(instance), instance.seed)
 
     def _decoding(self, instance):
         if not instance.decode:
@@ -203,7 +200,12 @@ class GenerationPredictor(Predictor):
         if sample:
             shape = len(requests), beam, reply_length
             with self._rng_lock:
-                inputs["noise"] = self._rng.random(shape, np.float32)
+                noise = self._rng.random(shape, np.float32)
+            for row, request in enumerate(requests):
+                if request.seed is not None:
+                    rng = np.random.default_rng(request.seed)
+                    noise[row] = rng.random(shape[1:], np.float32)
+            inputs["noise"] = noise
         return inputs
 
     def _text(self, ids):
@@ -230,3 +232,4 @@ class _Request(NamedTuple):
     words: list[str]
     source: list[int]
     decoding: Decoding
+    seed: int | None

@@ -9,6 +9,7 @@ Letters: T passage words   W words of a window   J question words
 
 import dataclasses
 import functools
+import math
 from typing import NamedTuple
 
 import keras
@@ -21,7 +22,7 @@ from colloquy.data.corpora.squad import TOKEN, tokenize
 from colloquy.data.sequences import Sequences
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine.parallel import compile_for_all_sizes
-from colloquy.engine.predictor import Predictor, Size, attention_map, in_brackets
+from colloquy.engine.predictor import Predictor, attention_map, in_brackets
 from colloquy.engine.task import check_fields
 from colloquy.layers.masking import LOWEST
 from colloquy.models.bidaf import best_spans
@@ -30,7 +31,7 @@ from colloquy.tasks.reading_comprehension.data import CHARACTERS, ReadingSplit, 
 from colloquy.tasks.reading_comprehension.scoring import MAX_LENGTH
 
 BATCH_WORDS = 8000  # of the windows that are read at once, padding included, unless one has more
-ENCODING = 100  # words of a question that compare in the time that encoding a word takes
+ROW_WORDS = 100  # words of a window, and of a question, that are a row for a server's limits
 BEST, SPANS = 5, 100  # answers that are listed, and spans of a window that they are chosen from
 
 
@@ -154,15 +155,13 @@ class ReadingComprehensionPredictor(Predictor):
         asked = self._split(instances)
         return [self._answer(asked, row, *found) for row, found in enumerate(self._read(asked))]
 
-    def size(self, instance):
-        """Like `Predictor`'s: a row for each window, which is encoded and compared with the
-        question's words.
-        """
-        T, J = (len(tokenize(text)) for text in (instance.passage, instance.question))
-        windows = windows_of(0, T, self.window, self.window // 4)
-        return Size(
-            {"passage": T, "question": J}, len(windows), (min(T, self.window) + J, ENCODING + J)
-        )
+    def padded_rows(self, instance):
+        """A row for each `ROW_WORDS` words of each window, for as many words of the question."""
+        passage_words = len(tokenize(instance.passage))
+        question_words = len(tokenize(instance.question))
+        windows = windows_of(0, passage_words, self.window, self.window // 4)
+        rows_per_window = math.ceil(min(passage_words, self.window) / ROW_WORDS)
+        return len(windows) * max(1, rows_per_window) * math.ceil(question_words / ROW_WORDS)
 
     def show(self, instance):
         """Like `Predictor`'s; words in brackets are read by their letters alone."""

@@ -14,7 +14,7 @@ from colloquy.base.config import Config
 from colloquy.base.files import UserError
 from colloquy.data.tokenizers import words_of
 from colloquy.engine.parallel import compile_for_all_sizes
-from colloquy.engine.predictor import Predictor, Size, attention_map, in_brackets
+from colloquy.engine.predictor import Predictor, attention_map, in_brackets
 from colloquy.engine.run import VOCABULARY
 from colloquy.tasks.selection.data import read_tokenizer_config
 from colloquy.tasks.selection.scoring import score
@@ -25,8 +25,6 @@ LENGTH_MULTIPLE = 4
 # Candidates computed at once, so that small requests pass; by eights, logits are the same to the
 # bit.
 CANDIDATES_AT_ONCE = 32
-# Words that a context and a response cost beside their own.
-CONTEXT_OVERHEAD, RESPONSE_OVERHEAD = 60, 16
 
 
 class SelectionPredictor(Predictor):
@@ -98,21 +96,9 @@ class SelectionPredictor(Predictor):
             logits.append(np.asarray(self.model.predict_on_batch(part))[0])
         return np.concatenate(logits)
 
-    def size(self, instance):
-        """Like `Predictor`'s: a row for each candidate, of the padded context and response."""
-        turns = [len(self._words(turn)) for turn in instance.turns]
-        candidates = [len(self._words(candidate)) for candidate in instance.candidates]
-        config = self.model.config
-        T, K, J = config.max_turns, config.max_words, config.max_words
-        if config.masking == "exact":  # else padding is computed up to the limits
-            T = min(T, len(turns))
-            K = min(K, max(turns, default=0))
-            J = min(J, max(candidates, default=0))
-        return Size(
-            tokens={"turns": sum(turns), "candidates": sum(candidates)},
-            rows=len(candidates),
-            shape=(CONTEXT_OVERHEAD + max(T * K, sum(turns)), RESPONSE_OVERHEAD + J),
-        )
+    def padded_rows(self, instance):
+        """A row for each candidate."""
+        return max(1, len(instance.candidates))
 
     def show(self, instance):
         [answer] = self.answer([instance])

@@ -8,10 +8,11 @@ import time
 import pytest
 import uvicorn
 
+from colloquy.base.config import Config
 from colloquy.base.files import UserError
-from colloquy.engine.predictor import Size
 from colloquy.serving.app import create_app
-from colloquy.serving.limits import Access, Limits
+from colloquy.serving.access import Access
+from colloquy.serving.limits import Limits
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -19,15 +20,15 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 class Fake:
     """A model of one task with a fixed answer; keeps the instances that it was given.
 
-    While `held` has "loading", "answer" or "attention", that is not finished; of a reply the last
-    word is missing.
+    While `held` has "loading", "answer" or "attention", that is not finished.
     """
 
     version, ready = "1", True
     damage = ""
     """Why it cannot be loaded."""
 
-    def __init__(self, task, answer, examples=(), name=None, **more):
+    def __init__(self, task, answer, examples=(), name=None, knowledge=(), **more):
+        self.knowledge = list(knowledge)
         self.name, self.task, self.answer, self.asked = name or f"fake-{task}", task, answer, []
         self.examples, self.more, self.predictor, self.held = list(examples), more, self, set()
 
@@ -38,8 +39,13 @@ class Fake:
     def valid(self, instance, where):
         return instance
 
-    def size(self, instance):
-        return Size({}, 1, ())
+    def padded_rows(self, instance):
+        return 1
+
+    def count_tokens(self, text):
+        return len(text.split())
+
+    Instance = Config  # whose fields the application asks for
 
     def answers(self, instances):
         self.asked += instances
@@ -52,21 +58,11 @@ class Fake:
     def reply(self, answer):
         return answer["response"]
 
-    def write(self, instance):
-        """The reply word by word, as often as it grows."""
-        self.asked.append(instance)
-        found = self.explain(instance)
-        words = found["response"].split(" ")
-        for count in range(1, len(words)):
-            yield {**found, "response": " ".join(words[:count])}
-        self.wait("answer")
-        yield found
-
     def explain(self, instance):
         """The answer and maps as the task's: of a response's words, of a passage's, of a reply's,
         of memories.
         """
-        found = self.answer(instance) if self.task == "generation" else self.answers([instance])[0]
+        [found] = self.answers([instance])
         self.wait("attention")
         maps = {"selection": self.matches, "reading_comprehension": self.flow}.get(
             self.task, self.weights
@@ -118,6 +114,14 @@ class Fake:
             name: value
             for name, value in self.metadata.items()
             if name in ("task", "title", "default")
+        }
+
+    def describe(self):
+        metadata = {"metadata": self.metadata}
+        return {
+            "metadata": metadata,
+            "state": self.metadata,
+            "knowledge": {"knowledge": self.knowledge},
         }
 
     @property
@@ -254,7 +258,7 @@ class Server:
 
     def start(self, key=None):
         """Listens again where it did; with a key it asks for it."""
-        app = create_app(self.models, Limits(max_body_bytes=1_000_000), Access(api_key=key))
+        app = create_app(self.models, Limits(), Access(api_key=key))
         config = uvicorn.Config(
             app, host="127.0.0.1", port=self.port, log_level="error", lifespan="on"
         )

@@ -156,13 +156,8 @@ class AnsweringPredictor(Predictor):
                 answers.append(self._answer_from_index(instance))
         return answers
 
-    def size(self, instance):
-        size = self.predictor.size(instance)
-        if instance.candidates:
-            return size
-        rows, columns = size.shape
-        columns += self.predictor.model.config.max_words
-        return size._replace(rows=CANDIDATES, shape=(rows, columns))
+    def padded_rows(self, instance):
+        return len(instance.candidates) or CANDIDATES
 
     def conversation(self, said, decode=""):
         return {"turns": [text for _, text in said]}

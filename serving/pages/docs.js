@@ -1,0 +1,3 @@
+// The page of the OpenAPI document.
+
+SwaggerUIBundle({ url: "openapi.json", dom_id: "#docs" });
