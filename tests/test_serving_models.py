@@ -17,6 +17,7 @@ from colloquy.engine.run import Run
 from colloquy.serving.app import create_app
 from colloquy.serving.models import RETRY_SECONDS, Served, open_model, start_tensorflow
 from colloquy.tasks import TASKS
+from colloquy.tasks.dialog import predictor as dialog_predictor
 
 
 @pytest.fixture(scope="module")
@@ -177,28 +178,26 @@ def test_whatever_is_wrong_with_a_run_is_one_sentence(trained_selection, tmp_pat
     assert "cannot be opened as a run: StopIteration" in refusal(open_model, "m", path)
 
 
-def test_a_conversation_finds_only_what_the_bots_own_calls_name(trained_dialog):
+def test_a_conversation_finds_only_what_the_bots_own_calls_name(trained_dialog, monkeypatch):
     """An attack: a message of the bot with many calls, each of which would find all facts."""
     model = open_model("bot", trained_dialog.path)
-    predictor = model.predictor
-    [call, *_] = [text for text in predictor.domain.candidates if text.startswith("api_call")]
-    with TestClient(create_app({"bot": model})) as client:
+    domain = model.predictor.domain
+    [call, *_] = [text for text in domain.candidates if text.startswith("api_call")]
 
-        def ask(text):
-            messages = [
-                {"role": "user", "content": "hello"},
-                {"role": "assistant", "content": text},
-                {"role": "user", "content": "hello"},
-            ]
-            body = {"model": "bot", "messages": messages}
-            return client.post("/v1/chat/completions", json=body)
+    def conversation(text):
+        return [("user", "hello"), ("bot", text), ("user", "hello")]
 
-        started = time.monotonic()
-        assert ask("api_call R_\n" * 300).status_code == 200
-        assert ask("api_call R_\n" * 600).status_code == 413  # rows
-        assert ask(f"{call}\n" * 1500).status_code == 400  # facts
-        assert time.monotonic() - started < 20
-    said = [("user", "hello"), ("bot", f"{call}\napi_call R_\nhello"), ("user", "hello")]
-    history = predictor.conversation(said)["history"]
+    history = model.predictor.conversation(conversation(f"{call}\napi_call R_\nhello"))["history"]
     facts = [sentence["text"] for sentence in history if sentence["speaker"] == "fact"]
-    assert facts == predictor.domain.search(call)
+    assert facts == domain.search(call)
+
+    monkeypatch.setattr(dialog_predictor, "MAX_FACTS", 10)
+    roles = {"user": "user", "bot": "assistant"}
+    with TestClient(create_app({"bot": model})) as client:
+        for text, status in (("api_call R_\n" * 500, 200), (f"{call}\n" * 500, 400)):
+            messages = []
+            for speaker, content in conversation(text):
+                messages.append({"role": roles[speaker], "content": content})
+            body = {"model": "bot", "messages": messages}
+            answer = client.post("/v1/chat/completions", json=body)
+            assert answer.status_code == status, answer.text

@@ -1,0 +1,109 @@
+"""One contract over all tasks: a model gives the same answers wherever it is asked.
+
+Predictor = JSON lines (`evaluate.py --predict`) = REST = chat completions = exported SavedModel.
+"""
+
+import json
+
+import pytest
+import tensorflow as tf
+from fastapi.testclient import TestClient
+from helpers import TASKS_ONE_FAST, ran
+
+from colloquy.engine.export import export
+from colloquy.serving.app import create_app
+from colloquy.serving.models import open_model
+from colloquy.tasks import TASKS
+
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+ENDPOINTS = {
+    "selection": "rank",
+    "reading_comprehension": "answer",
+    "generation": "reply",
+    "dialog": "respond",
+}
+ROLES = {"user": "user", "bot": "assistant"}
+
+
+def assert_close(value, expected):
+    """Texts are equal, numbers close."""
+    if isinstance(expected, dict):
+        assert value.keys() == expected.keys()
+        for name in expected:
+            assert_close(value[name], expected[name])
+    elif isinstance(expected, list):
+        assert len(value) == len(expected)
+        for item, expected_item in zip(value, expected, strict=True):
+            assert_close(item, expected_item)
+    elif isinstance(expected, float):
+        assert value == pytest.approx(expected, rel=1e-3, abs=1e-4)
+    else:
+        assert value == expected
+
+
+@pytest.mark.parametrize("name", TASKS_ONE_FAST)
+def test_answers_agree(name, request, tmp_path):
+    task = TASKS[name]
+    run = request.getfixturevalue(f"trained_{name}")
+    predictor = task.predictor(run)
+    dataset = task.dataset_of(run)
+    examples = task.examples(dataset, 10, "train")
+    instances = [example["instance"] for example in examples]
+    expected = predictor.predict(instances)
+
+    # JSON lines.
+    lines = "".join(f"{json.dumps(instance)}\n" for instance in instances)
+    (tmp_path / "instances.jsonl").write_text(lines, encoding="utf-8")
+    files = f"--predict={tmp_path}/instances.jsonl", f"--out={tmp_path}/answers.jsonl"
+    ran("evaluate.py", f"--run={run.path}", *files)
+    answers = (tmp_path / "answers.jsonl").read_text(encoding="utf-8").splitlines()
+    assert_close([json.loads(answer) for answer in answers], expected)
+
+    # REST and chat completions.
+    with TestClient(create_app({"m": open_model("m", run.path)})) as client:
+        response = client.post("/v1/models/m:predict", json={"instances": instances})
+        assert_close(response.json()["predictions"], expected)
+        for instance, answer in zip(instances, expected, strict=True):
+            messages = messages_of(instance)
+            if messages:
+                body = {"model": "m", "messages": messages}
+                completion = client.post("/v1/chat/completions", json=body).json()
+                text = completion["choices"][0]["message"]["content"]
+                assert text == predictor.reply(answer)
+
+    # SavedModel.
+    model = tf.saved_model.load(str(export(task, run, tmp_path / "model")))
+    for instance, answer in zip(instances, expected, strict=True):
+        texts = task.export_inputs(instance)
+        inputs = {field: tf.constant(values, tf.string) for field, values in texts.items()}
+        outputs = model.signatures[ENDPOINTS[name]](**inputs)
+        assert_exported(name, outputs, answer)
+
+
+def messages_of(instance):
+    """The messages of an instance that is a conversation without facts; else none."""
+    if "candidates" in instance or "passage" in instance:
+        return []
+    conversation = []
+    if "turns" in instance:
+        for place_from_end, text in enumerate(reversed(instance["turns"]), 1):
+            conversation.insert(0, ("user" if place_from_end % 2 else "bot", text))
+    else:
+        for sentence in instance["history"]:
+            conversation.append((sentence["speaker"], sentence["text"]))
+    if any(speaker not in ROLES for speaker, _ in conversation):
+        return []
+    return [{"role": ROLES[speaker], "content": text} for speaker, text in conversation]
+
+
+def assert_exported(name, outputs, answer):
+    if name == "selection":
+        logits = outputs["logits"].numpy()[0].tolist()
+        assert_close(logits, answer["logits"])
+    elif name == "reading_comprehension":
+        assert outputs["answer"].numpy()[0].decode() == answer["answer"]
+    elif name == "generation":
+        assert outputs["replies"].numpy()[0, 0].decode() == answer["response"]
+    else:
+        best = answer["best"][0]["text"] if answer["best"] else ""
+        assert outputs["response"].numpy()[0].decode() == best
