@@ -13,10 +13,13 @@ import threading
 import time
 from collections.abc import Callable
 
+import numpy as np
+
 from colloquy.base.files import UserError
 from colloquy.serving.access import STOPPING
 from colloquy.serving.limits import Limits, RequestError, check_count, make_json
 
+MAX_CELLS = 100  # rows, and columns, of an attention map that a client gets
 ROWS_AT_ONCE = 250  # between two of these, a batch that nobody waits for is given up
 
 _loader = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="loader")
@@ -265,22 +268,30 @@ class BatchedModel:
         return [cut_maps(predictor.explain(instance)) for instance in instances]
 
 
-MAX_CELLS = 100  # rows, and columns, of an attention map that a client gets
-
-
 def cut_maps(answer):
     """Cuts the attention maps of an answer to what a page can show; `"cut": true` says so."""
     maps = []
     for whole in answer["attention"]:
+        weights = np.asarray(whole["weights"])
         shown = {**whole}
-        shown["rows"] = whole["rows"][:MAX_CELLS]
-        shown["columns"] = whole["columns"][:MAX_CELLS]
-        rows = whole["weights"][:MAX_CELLS]
-        shown["weights"] = [[round(weight, 5) for weight in row[:MAX_CELLS]] for row in rows]
-        if len(whole["rows"]) > MAX_CELLS or len(whole["columns"]) > MAX_CELLS:
+        if weights.size and max(weights.shape) > MAX_CELLS:
+            peak_row, peak_column = np.unravel_index(weights.argmax(), weights.shape)
+            rows = _around(peak_row, weights.shape[0])
+            columns = _around(peak_column, weights.shape[1])
+            weights = weights[rows, columns]
+            shown["rows"] = whole["rows"][rows]
+            shown["columns"] = whole["columns"][columns]
             shown["cut"] = True
+        shown["weights"] = weights.round(5).tolist()
         maps.append(shown)
     return {**answer, "attention": maps}
+
+
+def _around(peak, size):
+    """The slice of `MAX_CELLS` of `size` cells that has `peak` in its middle, or near it."""
+    first = min(peak - MAX_CELLS // 2, size - MAX_CELLS)
+    first = max(first, 0)
+    return slice(first, first + MAX_CELLS)
 
 
 def _reader(instances):

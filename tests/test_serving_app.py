@@ -12,6 +12,7 @@ import time
 import types
 from unittest.mock import AsyncMock
 
+import numpy as np
 import pytest
 from echo import Echo, served
 from fastapi.testclient import TestClient
@@ -21,6 +22,7 @@ from colloquy.base.files import UserError
 from colloquy.serving import limits as serving_limits
 from colloquy.serving.access import Access
 from colloquy.serving.app import create_app
+from colloquy.serving.batching import cut_maps
 from colloquy.serving.limits import Limits
 from colloquy.serving.models import Served, warming
 
@@ -124,6 +126,17 @@ def test_attention_maps_are_cut_to_what_a_page_can_show(client):
     assert shown["cut"]
     [explanation] = explain(client, "x" * 100).json()["explanations"]
     assert "cut" not in explanation["attention"][0]
+
+
+def test_a_map_is_cut_around_its_greatest_weight():
+    weights = np.zeros((300, 7))
+    weights[220, 3] = 1.0
+    words = [str(row) for row in range(300)]
+    whole = {"title": "", "rows": words, "columns": list("abcdefg"), "weights": weights.tolist()}
+    [shown] = cut_maps({"attention": [whole]})["attention"]
+    assert (shown["rows"], shown["columns"]) == (words[170:270], list("abcdefg"))
+    assert np.shape(shown["weights"]) == (100, 7)
+    assert shown["weights"][50][3] == 1.0
 
 
 def test_large_answers_are_made_and_compressed_on_the_worker_thread(client, monkeypatch):
