@@ -151,6 +151,7 @@ def create_app(models, limits=None, access=None):
         lifespan=lifespan,
         exception_handlers={UserError: handle_error, 404: handle_error, 405: handle_error},
     )
+    app.state.routes = router.routes
     app.state.models = batched_models
     app.state.limits = limits
     app.state.metrics = metrics

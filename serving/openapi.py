@@ -52,8 +52,8 @@ def make_document(app, ready_models):
         ready_models: `(name, predictor)` of each loaded model.
     """
     routes = []
-    for route in app.routes:
-        if getattr(route, "include_in_schema", False) and route.name not in TYPED:
+    for route in app.state.routes:
+        if route.include_in_schema and route.name not in TYPED:
             routes.append(route)
     for name, predictor in ready_models:
         examples = app.state.models[name].summary().get("examples", [])
