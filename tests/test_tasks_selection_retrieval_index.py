@@ -3,6 +3,7 @@
 import json
 import shutil
 import types
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -104,6 +105,13 @@ def test_search_finds_by_the_words_of_contexts_and_responses(index):
     assert hits["My dog barks."].ranks["responses"] == 1  # it has these words
     assert hits["A dog eats bones."].context == ["Hello!", "My dog barks."]
     assert index.search(["zork"]) == index.search([""]) == []  # words that nobody knows
+
+
+def test_several_threads_may_search(trained_index, prepared):
+    conversations = list(of_corpus("smn", prepared.parent / "raw"))[:30]
+    expected = [trained_index.search(turns) for turns in conversations]
+    with ThreadPoolExecutor(max_workers=5) as threads:
+        assert list(threads.map(trained_index.search, conversations)) == expected
 
 
 def test_vectors_find_the_largest_cosines(index):

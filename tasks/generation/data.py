@@ -203,10 +203,12 @@ def _split(pairs, vocabulary):
 def _check_ids(sequences, vocabulary):
     """Raises a `ValueError` unless all ids are known and `_EOS_` ends each list."""
     ids = sequences.ids
-    if len(ids) and not 0 < ids.min() <= ids.max() <= len(vocabulary):
+    is_known = (ids > 0) & (ids <= len(vocabulary))
+    if not is_known.all():
         raise ValueError(f"ids must be from 1 to {len(vocabulary)}")
     last = sequences.starts + sequences.lengths - 1
-    if not sequences.lengths.all() or (ids[last] != EOS_ID).any():
+    is_any_empty = not sequences.lengths.all()
+    if is_any_empty or (ids[last] != EOS_ID).any():
         raise ValueError(f"sources and targets must end with {EOS_ID}")
 
 

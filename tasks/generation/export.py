@@ -38,16 +38,20 @@ class GenerationText:
             Int32 `(B, S)`, 0 = padding.
         """
         B, T = tf.unstack(tf.shape(turns, tf.int64))
-        tokens = self.split(tf.reshape(turns, [-1]))
+        flat_turns = tf.reshape(turns, [-1])
+        tokens = self.split(flat_turns)
         ids = tf.ragged.map_flat_values(self.ids, tokens)
-        ids = tf.concat([ids, tf.fill([B * T, 1], EOS_ID)], axis=1)
+        ends = tf.fill([B * T, 1], EOS_ID)
+        ids = tf.concat([ids, ends], axis=1)
 
         # The last turns with words are joined.
         has_words_BT = tf.reshape(tokens.row_lengths() > 0, (B, T))
-        turns_from_here_BT = tf.cumsum(tf.cast(has_words_BT, tf.int32), axis=1, reverse=True)
+        is_counted_BT = tf.cast(has_words_BT, tf.int32)
+        turns_from_here_BT = tf.cumsum(is_counted_BT, axis=1, reverse=True)
         is_read_BT = has_words_BT & (turns_from_here_BT <= self.turns)
         ids = tf.RaggedTensor.from_uniform_row_length(ids, T, B)
-        joined = tf.ragged.boolean_mask(ids, is_read_BT).merge_dims(1, 2)
+        read = tf.ragged.boolean_mask(ids, is_read_BT)
+        joined = read.merge_dims(1, 2)
 
         # A source without turns is `_EOS_`.
         ids_BS = joined[:, -MAX_SOURCE:].to_tensor()

@@ -105,14 +105,20 @@ def _logits(model, word_ids, split_words, turns, candidates):
 def _last_turns(turns, max_turns, full_size):
     """The last turns of each context of strings `(B, T)`, padded with "" at the end."""
     B, T = tf.unstack(tf.shape(turns))
-    ends_BT = tf.where(tf.not_equal(turns, ""), tf.range(T) + 1, 0)
-    count_B1 = tf.reduce_max(ends_BT, axis=1, keepdims=True)  # negative where T is 0: none is kept
+    is_turn_BT = tf.not_equal(turns, "")
+    ends_BT = tf.where(is_turn_BT, tf.range(T) + 1, 0)
+    # Negative where T is 0: none is kept.
+    count_B1 = tf.reduce_max(ends_BT, axis=1, keepdims=True)
     kept_B1 = tf.minimum(count_B1, max_turns)
     width = max_turns if full_size else tf.maximum(tf.reduce_max(kept_B1), 1)
-    turn = tf.range(width)
-    index = tf.where(turn < kept_B1, count_B1 - kept_B1 + turn, T)
-    padded = tf.concat([turns, tf.fill([B, 1], "")], axis=1)  # "" at place T
-    return tf.gather(padded, index, batch_dims=1)
+
+    # Places behind the kept turns point to an empty turn, number T.
+    place = tf.range(width)
+    first_B1 = count_B1 - kept_B1
+    turn_BT = tf.where(place < kept_B1, first_B1 + place, T)
+    empty_B1 = tf.fill([B, 1], "")
+    padded = tf.concat([turns, empty_B1], axis=1)
+    return tf.gather(padded, turn_BT, batch_dims=1)
 
 
 def _ids(texts, word_ids, split_words, max_words, full_size):
@@ -125,9 +131,13 @@ def _ids(texts, word_ids, split_words, max_words, full_size):
     Returns:
         Int32, of the shape of `texts` and an axis of words; 0 = padding.
     """
-    words = split_words(tf.reshape(texts, [-1]))[:, -max_words:]
-    ids = tf.ragged.map_flat_values(word_ids, words).to_tensor(shape=(None, max_words))
+    flat_texts = tf.reshape(texts, [-1])
+    words = split_words(flat_texts)[:, -max_words:]
+    ids = tf.ragged.map_flat_values(word_ids, words)
+    ids = ids.to_tensor(shape=(None, max_words))
     if not full_size:
         longest = tf.reduce_max(words.row_lengths())
-        ids = ids[:, : tf.maximum(longest, 1)]
-    return tf.reshape(ids, tf.concat([tf.shape(texts), tf.shape(ids)[1:]], axis=0))
+        width = tf.maximum(longest, 1)
+        ids = ids[:, :width]
+    shape = tf.concat([tf.shape(texts), tf.shape(ids)[1:]], axis=0)
+    return tf.reshape(ids, shape)

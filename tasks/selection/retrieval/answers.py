@@ -10,8 +10,7 @@ from colloquy.base.files import UserError
 from colloquy.data.tokenizers import TOKENIZERS, WHITESPACE, words_of
 from colloquy.engine.predictor import Predictor
 from colloquy.tasks.selection.predictor import SelectionPredictor
-from colloquy.tasks.selection.retrieval.build import is_word
-from colloquy.tasks.selection.retrieval.index import RetrievalIndex
+from colloquy.tasks.selection.retrieval.index import RetrievalIndex, is_word
 
 # Responses that the model ranks; with 25, 50 or 100 answers are as good (docs/retrieval.md).
 CANDIDATES = 32

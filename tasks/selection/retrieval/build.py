@@ -34,6 +34,7 @@ from colloquy.tasks.selection.retrieval.index import (
     VECTORS,
     VERSION,
     WORD_VECTORS,
+    is_word,
     text_vector,
     vocabulary_hash,
 )
@@ -273,11 +274,6 @@ def _lacks_content(words, known_words):
         return True
     exposed = words if len(words) <= SHORT else words[:1]
     return any(word[:1].isalpha() and word not in known_words for word in exposed)
-
-
-def is_word(token):
-    """Whether a token has a letter or a digit."""
-    return any(character.isalnum() for character in token)
 
 
 def _called(words, inside=False):

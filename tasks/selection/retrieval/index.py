@@ -15,6 +15,7 @@ import dataclasses
 import hashlib
 import math
 import pathlib
+import threading
 from typing import NamedTuple
 
 import bm25s
@@ -76,6 +77,8 @@ class RetrievalIndex:
         self.responses = _load_bm25(path / RESPONSES)
         self.word_vectors = np.load(path / WORD_VECTORS)
         self.vectors = np.load(path / VECTORS, mmap_mode="r")
+        # bm25s reads a pair by moving the position of one file.
+        self._lock = threading.Lock()
 
     def search(self, turns):
         """Finds responses that may continue a conversation.
@@ -92,11 +95,12 @@ class RetrievalIndex:
         all_words = _flatten(words_of_turns)
 
         context_vector = text_vector(read_words, self.vocabulary, self.word_vectors)
-        pairs_by_search = {
-            "contexts": self._search_contexts(last_words),
-            "responses": search_bm25(self.responses, read_words, HITS_PER_SEARCH),
-            "vectors": self._search_vectors(context_vector),
-        }
+        with self._lock:
+            pairs_by_search = {
+                "contexts": self._search_contexts(last_words),
+                "responses": search_bm25(self.responses, read_words, HITS_PER_SEARCH),
+                "vectors": self._search_vectors(context_vector),
+            }
 
         found_pairs = {}
         ranks = collections.defaultdict(dict)
@@ -202,6 +206,11 @@ def read_config(path):
             f"--source=DIRECTORY --out={path}"
         )
     return config
+
+
+def is_word(token):
+    """Whether a token has a letter or a digit."""
+    return any(character.isalnum() for character in token)
 
 
 def _load_bm25(path):
