@@ -1,7 +1,5 @@
 """The exported dialog model: it reads sentences as the predictor does, and answers as the run."""
 
-import types
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -14,7 +12,7 @@ from colloquy.engine.train import start
 from colloquy.tasks import TASKS
 from colloquy.tasks.dialog.domain import Domain
 from colloquy.tasks.dialog.export import DialogText
-from colloquy.tasks.dialog.predictor import DialogPredictor
+from colloquy.tasks.dialog.predictor import read_words
 
 dialog = TASKS["dialog"]
 WORDS = "_EOS_ _UNK_ <SILENCE> Hello hello red lamp red_lamp in west west_end !".split()
@@ -48,9 +46,7 @@ def test_sentences_become_what_the_predictor_makes_of_them(max_words, is_user):
     text = DialogText(domain, max_words)
     expected = [sentence.split()[:max_words] for sentence in SENTENCES]
     if is_user:
-        config = types.SimpleNamespace(max_words=max_words)
-        reader = types.SimpleNamespace(config=config, _known=set(WORDS[2:]))
-        expected = [DialogPredictor.read(reader, sentence) for sentence in SENTENCES]
+        expected = [read_words(sentence, set(WORDS[2:]), max_words) for sentence in SENTENCES]
 
     words = text.split(tf.constant(SENTENCES), tf.fill((len(SENTENCES),), is_user))
     for row, expected_words in zip(words.numpy(), expected, strict=True):

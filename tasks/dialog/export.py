@@ -174,7 +174,7 @@ def _append_silence(history_BM, speakers_BM):
 
 
 class DialogText:
-    """Reads sentences in a graph, as `DialogPredictor.read` and `Domain.encode` do in Python.
+    """Reads sentences in a graph, as `read_words` and `Domain.encode` do in Python.
 
     Surface forms (`Domain.surface_forms`) are counted from 1; 0 means none.
     """

@@ -119,21 +119,8 @@ class DialogPredictor(Predictor):
     # === Words ===
 
     def read(self, text):
-        """Splits a user's text into at most `max_words` words; an empty text is silence.
-
-        A word is taken as it is, without capitals or also without punctuation: the first of these
-        that the model knows.
-        """
-        words = [self._read_word(word) for word in text.split()[: self.config.max_words]]
-        return words or [SILENCE]
-
-    def _read_word(self, word):
-        lower = word.lower()
-        bare = lower.strip(SIGNS)
-        for form in (word, lower, bare):
-            if form in self._known:
-                return form
-        return bare or word
+        """Reads a user's text, see `read_words`."""
+        return read_words(text, self._known, self.config.max_words)
 
     def unknown(self, words):
         """The words from `read` that the model does not know, without punctuation."""
@@ -373,6 +360,28 @@ class DialogPredictor(Predictor):
         best = order[is_allowed_C[order]][:BEST]
         candidates = self.domain.candidates
         return [Candidate(text=candidates[c], score=float(scores_C[c])) for c in best]
+
+
+def read_words(text, known_words, max_words):
+    """Splits a user's text into at most `max_words` words; an empty text is silence.
+
+    A word is taken as it is, without capitals or also without punctuation: the first of these that
+    is known.
+
+    >>> read_words("Pizza, in Rome!", {"pizza", "Rome!"}, max_words=9)
+    ['pizza', 'in', 'Rome!']
+    """
+    words = [_read_word(word, known_words) for word in text.split()[:max_words]]
+    return words or [SILENCE]
+
+
+def _read_word(word, known_words):
+    lower = word.lower()
+    bare = lower.strip(SIGNS)
+    for form in (word, lower, bare):
+        if form in known_words:
+            return form
+    return bare or word
 
 
 def has_letter(word):
