@@ -72,12 +72,6 @@ def seal(directory):
     (directory / CHECKSUMS).write_text(_sealing_text(directory))
 
 
-def is_sealed(directory):
-    """Returns whether no file was changed, removed or added since `seal`."""
-    file = directory / CHECKSUMS
-    return file.is_file() and file.read_bytes() == _sealing_text(directory).encode()
-
-
 def _sealing_text(directory):
     return json.dumps(checksums_of(directory, without=[CHECKSUMS]), indent=1)
 

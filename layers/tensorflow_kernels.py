@@ -47,9 +47,8 @@ def lstm(x_TBD, mask_TB, kernel, recurrent_kernel, bias, backwards, training):
 
     A training batch takes a loop. Keras's own multiplies by the input's weights in each step, and
     its gradient adds to theirs in each. Here such products are of all steps at once, the gradient's
-    in the dtype of `x_TBD`. An answer takes the operation `BlockLSTMV2`, the faster one for a
-    single sequence and for several the slower one: one thread of TensorFlow, which computes the
-    large requests in `serving.models`, computes no loop.
+    in the dtype of `x_TBD`. An answer takes the operation `BlockLSTMV2`, which is faster for a
+    single sequence.
     """
     import tensorflow as tf
 
