@@ -22,8 +22,9 @@ def make_run(path, **settings):
     config = DAMConfig(**SIZES, conv_filters=(3, 2), positional=True, **settings)
     model = randomised(DAM(config), 1, 1.0)
     written = {"training": {"precision": "float32"}, "dataset": {"path": None, "name": "tiny"}}
-    config = {"model": "dam", "config": config.to_json(), **written}
-    run = Run.create(path, config, Vocabulary(WORDS))
+    written["model"] = "dam"
+    written["config"] = config.to_json()
+    run = Run.create(path, written, Vocabulary(WORDS))
     run.save_best(model)
     return run, model
 
@@ -58,19 +59,23 @@ with open("answers.pkl", "wb") as file:
 def answers_to_a_client(directory, models, calls, printed):
     """The answers, by name, in a process of its own in `directory`, which has TensorFlow alone.
 
-    `models` are `{name: path}` of SavedModels, `calls` `{name: (model, endpoint, inputs)}`; the
-    code in what export.py `printed` runs too, and gives the answer `"example"`.
+    Args:
+        directory: Where the process runs.
+        models: `{name: path}` of SavedModels.
+        calls: `{name: (model, endpoint, inputs)}`.
+        printed: What export.py printed. Its code runs too, and gives the answer `"example"`.
     """
-    (directory / "calls.pkl").write_bytes(
-        pickle.dumps((models, calls, printed.partition("\n\n")[2]))
-    )
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    example = printed.partition("\n\n")[2]
+    (directory / "calls.pkl").write_bytes(pickle.dumps((models, calls, example)))
+    environment = dict(os.environ)
+    environment.pop("PYTHONPATH", None)
     subprocess.run([sys.executable, "-I", "-c", CLIENT], cwd=directory, check=True, env=environment)
     answers = pickle.loads((directory / "answers.pkl").read_bytes())
-    ours = {
-        path.stem
-        for path in ROOT.iterdir()
-        if path.suffix == ".py" or (path / "__init__.py").exists()
-    }
-    assert {"layers", "models", "engine", "tasks"} <= ours and not ours & answers["modules"]
+
+    own_modules = set()
+    for path in ROOT.iterdir():
+        if path.suffix == ".py" or (path / "__init__.py").exists():
+            own_modules.add(path.stem)
+    assert {"layers", "models", "engine", "tasks"} <= own_modules
+    assert not own_modules & answers["modules"]
     return answers
