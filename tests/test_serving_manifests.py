@@ -19,80 +19,86 @@ DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 IMAGE = re.compile(r"[a-z0-9./:-]+/[a-z0-9-]+:(?!latest)[a-z0-9.-]+")
 
 
-def manifest(name):
-    [found] = yaml.safe_load_all((MANIFESTS / name).read_text(encoding="utf-8"))
-    return found
+def read_manifest(name):
+    [manifest] = yaml.safe_load_all((MANIFESTS / name).read_text(encoding="utf-8"))
+    return manifest
 
 
 def check_container(container):
-    assert re.fullmatch("[a-z0-9-]+", container["name"]) and IMAGE.fullmatch(container["image"])
-    assert (
-        set(container["resources"]["limits"])
-        == {"cpu", "memory"}
-        == set(container["resources"]["requests"])
-    )
-    assert (
-        container["securityContext"]["runAsNonRoot"]
-        and not container["securityContext"]["allowPrivilegeEscalation"]
-    )
-    assert all(isinstance(each["value"], str) for each in container.get("env", []))
-    uid = container["securityContext"]["runAsUser"]
-    assert f"--uid {uid} " in DOCKERFILE and f"USER {uid}\n" in DOCKERFILE
-    assert (
-        container["securityContext"]["readOnlyRootFilesystem"] and container["lifecycle"]["preStop"]
-    )
+    """Checks what every container of ours needs: a fixed image, limits, and few rights."""
+    assert re.fullmatch("[a-z0-9-]+", container["name"])
+    assert IMAGE.fullmatch(container["image"])
+    for sizes in (container["resources"]["limits"], container["resources"]["requests"]):
+        assert set(sizes) == {"cpu", "memory"}
+    security = container["securityContext"]
+    assert security["runAsNonRoot"]
+    assert security["readOnlyRootFilesystem"]
+    assert not security["allowPrivilegeEscalation"]
+    assert f"--uid {security['runAsUser']} " in DOCKERFILE
+    assert f"USER {security['runAsUser']}\n" in DOCKERFILE
+    for variable in container.get("env", []):
+        assert isinstance(variable["value"], str)
+    assert container["lifecycle"]["preStop"]
     assert container["livenessProbe"] != container["readinessProbe"]
 
 
+def check_volumes(container, volumes):
+    mounted = {mount["name"] for mount in container["volumeMounts"]}
+    assert mounted == {volume["name"] for volume in volumes}
+
+
 def test_the_inference_service_has_what_kserve_needs():
-    found = manifest("kserve.yaml")
-    assert (found["apiVersion"], found["kind"]) == ("serving.kserve.io/v1beta1", "InferenceService")
-    assert re.fullmatch("[a-z]([-a-z0-9]*[a-z0-9])?", found["metadata"]["name"])
-    assert all(isinstance(value, str) for value in found["metadata"]["annotations"].values())
-    predictor = found["spec"]["predictor"]
+    service = read_manifest("kserve.yaml")
+    assert service["apiVersion"] == "serving.kserve.io/v1beta1"
+    assert service["kind"] == "InferenceService"
+    assert re.fullmatch("[a-z]([-a-z0-9]*[a-z0-9])?", service["metadata"]["name"])
+    for value in service["metadata"]["annotations"].values():
+        assert isinstance(value, str)
+    predictor = service["spec"]["predictor"]
     assert 0 < predictor["minReplicas"] <= predictor["maxReplicas"]
+
     [container] = predictor["containers"]
     check_container(container)
+    check_volumes(container, predictor["volumes"])
     assert container["name"] == "kserve-container"  # what KServe looks for
     [port] = container["ports"]
-    assert port["protocol"] == "TCP" and f"EXPOSE {port['containerPort']}\n" in DOCKERFILE
+    assert port["protocol"] == "TCP"
+    assert f"EXPOSE {port['containerPort']}\n" in DOCKERFILE
     for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
         assert container[probe]["httpGet"] == {"path": "/healthz", "port": port["containerPort"]}
-    assert {each["name"] for each in container["volumeMounts"]} == {
-        each["name"] for each in predictor["volumes"]
-    }
-    assert {each["name"] for each in container["env"]} == {"STORAGE_URI"}
+    assert [variable["name"] for variable in container["env"]] == ["STORAGE_URI"]
     run, hosts = container["args"]
     assert run == "--run=dam=/mnt/models"  # where the storage initializer puts it
-    assert hosts == "--allowed_hosts=*"  # as the names by which a cluster routes to it are many
+    assert hosts == "--allowed_hosts=*"  # a cluster routes to it by many names
 
 
 def test_the_ray_service_has_what_kuberay_needs():
-    found = manifest("rayservice.yaml")
-    assert (found["apiVersion"], found["kind"]) == ("ray.io/v1", "RayService")
-    cluster = found["spec"]["rayClusterConfig"]
+    service = read_manifest("rayservice.yaml")
+    assert (service["apiVersion"], service["kind"]) == ("ray.io/v1", "RayService")
+    cluster = service["spec"]["rayClusterConfig"]
+    head = cluster["headGroupSpec"]
     [workers] = cluster["workerGroupSpecs"]
-    assert (
-        0 < workers["minReplicas"] <= workers["replicas"] <= workers["maxReplicas"]
-        and workers["groupName"]
-    )
-    assert cluster["headGroupSpec"]["rayStartParams"]["num-cpus"] == "0"
-    for group in (cluster["headGroupSpec"], workers):
-        assert all(isinstance(value, str) for value in group["rayStartParams"].values())
-        [container] = group["template"]["spec"]["containers"]
+    assert workers["groupName"]
+    assert 0 < workers["minReplicas"] <= workers["replicas"] <= workers["maxReplicas"]
+    assert head["rayStartParams"]["num-cpus"] == "0"
+    # The dashboard executes code for whoever reaches it.
+    assert head["rayStartParams"]["dashboard-host"] == "127.0.0.1"
+    for group in (head, workers):
+        for value in group["rayStartParams"].values():
+            assert isinstance(value, str)
+        pod = group["template"]["spec"]
+        [container] = pod["containers"]
         check_container(container)
-        for probe in ("livenessProbe", "readinessProbe"):  # by what the image has
-            assert (
-                container[probe]["exec"]["command"][0] == "python"
-                and container[probe]["timeoutSeconds"] > 4
-            )
-        mounted = {each["name"] for each in container["volumeMounts"]}
-        assert mounted == {each["name"] for each in group["template"]["spec"]["volumes"]}
+        check_volumes(container, pod["volumes"])
+        for probe in ("livenessProbe", "readinessProbe"):
+            # The image has Python, and no wget.
+            assert container[probe]["exec"]["command"][0] == "python"
+            assert container[probe]["timeoutSeconds"] > 4
 
 
 @pytest.mark.filterwarnings("ignore")  # Ray's own
 def test_the_serve_config_is_what_the_code_takes():
-    config = yaml.safe_load(manifest("rayservice.yaml")["spec"]["serveConfigV2"])
+    config = yaml.safe_load(read_manifest("rayservice.yaml")["spec"]["serveConfigV2"])
     [application] = config["applications"]
     arguments = application["args"]
     assert set(arguments) == {"models", "min_replicas", "max_replicas"}
@@ -105,32 +111,30 @@ def test_the_serve_config_is_what_the_code_takes():
 
     ServeDeploySchema.model_validate(config)
     module, _, name = application["import_path"].partition(":")
-    found = importlib.import_module(module)
-    assert callable(getattr(found, name)) and found.APPLICATION == application["name"]
+    cluster = importlib.import_module(module)
+    assert callable(getattr(cluster, name))
+    assert cluster.APPLICATION == application["name"]
 
 
 def test_the_image_has_locked_versions_of_what_requirements_allow():
-    lock = dict(
-        line.split("==")
-        for line in (ROOT / "serving/lock.txt").read_text().splitlines()
-        if "==" in line
-    )
-    names = [
-        line
-        for line in (ROOT / "serving/requirements.txt").read_text().splitlines()
-        if not line.startswith("#")
-    ]
-    allowed = map(Requirement, (ROOT / "requirements.txt").read_text().split("\n")[:-1])
-    ranges = {requirement.name: requirement.specifier for requirement in allowed}
-    assert all(lock[name] in ranges[name] for name in names)
-    [ray] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
-        "optional-dependencies"
-    ]["ray"]
-    assert (
-        lock["ray"] in Requirement(ray).specifier
-        and "rayVersion" not in manifest("rayservice.yaml")["spec"]
-    )
-    assert not {"gensim", "matplotlib", "pytest", "tensorboard", "sacrebleu"} & set(lock)
+    locked = {}
+    for line in (ROOT / "serving/lock.txt").read_text().splitlines():
+        if "==" in line:
+            name, version = line.split("==")
+            locked[name] = version
+    allowed = {}
+    for line in (ROOT / "requirements.txt").read_text().splitlines():
+        requirement = Requirement(line)
+        allowed[requirement.name] = requirement.specifier
+    for name in (ROOT / "serving/requirements.txt").read_text().splitlines():
+        if not name.startswith("#"):
+            assert locked[name] in allowed[name]
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    [ray] = project["optional-dependencies"]["ray"]
+    assert locked["ray"] in Requirement(ray).specifier
+    assert "rayVersion" not in read_manifest("rayservice.yaml")["spec"]
+    assert not {"gensim", "matplotlib", "pytest", "tensorboard", "sacrebleu"} & set(locked)
 
 
 @pytest.mark.slow
@@ -141,7 +145,8 @@ def test_a_server_needs_no_other_files_and_packages_than_the_image_has(tmp_path,
         (shutil.copy if name.endswith(".py") else shutil.copytree)(ROOT / name, tmp_path / name)
     program = f"""
 import sys
-for name in ("gensim", "matplotlib", "pytest", "tensorboard", "sacrebleu", "yaml", "prompt_toolkit"):
+missing = "gensim", "matplotlib", "pytest", "tensorboard", "sacrebleu", "yaml", "prompt_toolkit"
+for name in missing:
     sys.modules[name] = None
 import serve
 from colloquy.serving import app, models, server
