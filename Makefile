@@ -1,4 +1,4 @@
-# make demo: the main job on the embedded sample.   make test: lint and the fast tests.   make test-all: every test.
+# make demo: a model on real conversations.   make test: lint and the fast tests.   make test-all: every test.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -19,18 +19,16 @@ $(INSTALLED): requirements.txt
 
 demo: $(INSTALLED)
 	rm -rf $(DEMO)
-	$(BIN)/python -m colloquy.data.samples --task=selection --out=$(DEMO)/raw
-	$(BIN)/python prepare.py --corpus=smn --name=sample --tokenizer=terms --min_count=1 --dimension=64 \
-		--source=$(DEMO)/raw --out=$(DEMO)/prepared
-	$(BIN)/python train.py --recipe=dam-sample --data=$(DEMO)/prepared --workdir=$(DEMO)/run
+	$(BIN)/python prepare.py --corpus=chitchat --dimension=64 --word2vec_epochs=5 --negative=5 --out=$(DEMO)/prepared
+	$(BIN)/python train.py --recipe=dam-chitchat --data=$(DEMO)/prepared --workdir=$(DEMO)/run
 	$(BIN)/python evaluate.py --run=$(DEMO)/run --split=test --examples=3
 	@printf '\nWhat next? After `source $(VENV)/bin/activate`:\n'
 	@printf '  %-16s %s\n' \
 	  'more contexts' 'python evaluate.py --run=$(DEMO)/run --split=test --examples=20' \
-	  'a conversation' 'python -m colloquy.tools.build_index --run=$(DEMO)/run --corpus=smn --source=$(DEMO)/raw --out=$(DEMO)/index' \
+	  'a conversation' 'python -m colloquy.tools.build_index --run=$(DEMO)/run --corpus=chitchat --out=$(DEMO)/index' \
 	  '' 'python chat.py --run=$(DEMO)/run --index=$(DEMO)/index' \
 	  'web pages' 'python serve.py --run=demo=$(DEMO)/run' \
-	  'read on' 'README.md: other models and your own data; docs/dam.md: real conversations'
+	  'read on' 'README.md: other models and your own data; docs/dam.md: response selection'
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -1,5 +1,6 @@
 """Turns the raw files of a corpus into a dataset.
 
+python prepare.py --corpus=chitchat --out=build/chitchat
 python prepare.py --corpus=smn --source=../shared/data/ubuntu-irc --out=build/ubuntu-irc
 python prepare.py --corpus=babi-dialog --source=../shared/data/babi-dialog --out=build/babi
 python prepare.py --corpus=squad --source=../shared/data/squad --out=build/squad
@@ -12,11 +13,14 @@ from absl import flags
 
 from colloquy.base import cli
 from colloquy.base.config import make_config
-from colloquy.data.corpora import CORPORA
+from colloquy.base.files import UserError
+from colloquy.data.corpora import CORPORA, chitchat
 
 FLAGS = flags.FLAGS
 flags.DEFINE_enum("corpus", None, list(CORPORA), "Format of the files in --source.")
-flags.DEFINE_string("source", None, "Directory of the corpus: train, dev and test files.")
+flags.DEFINE_string(
+    "source", None, "Directory of the corpus: train, dev and test files. chitchat needs none."
+)
 flags.DEFINE_string("out", None, "Directory to write; missing or empty.")
 flags.DEFINE_bool(
     "ray",
@@ -24,9 +28,12 @@ flags.DEFINE_bool(
     "Selection: the Ray cluster RAY_ADDRESS, or this machine as one, reads the files: "
     "docs/large_corpora.md.",
 )
-flags.mark_flags_as_required(["corpus", "source", "out"])
+flags.mark_flags_as_required(["corpus", "out"])
 
-TASKS = sorted({corpus.task for corpus in CORPORA.values()})
+TASKS = sorted({task for corpus in CORPORA.values() for task in corpus.tasks})
+flags.DEFINE_enum(
+    "task", None, TASKS, "Task to prepare chitchat for: selection, the default, or generation."
+)
 MODULES = {task: importlib.import_module(f"colloquy.tasks.{task}.prepare") for task in TASKS}
 FIELDS = {task: module.Settings.model_fields for task, module in MODULES.items()}
 """`{task: fields of its settings}`; each is a flag."""
@@ -79,7 +86,13 @@ define_flags()
 
 
 def main():
-    task = CORPORA[FLAGS.corpus].task
+    corpus = CORPORA[FLAGS.corpus]
+    task = FLAGS.task or corpus.task
+    if task not in corpus.tasks:
+        expected = f"--corpus={FLAGS.corpus} is for {', '.join(corpus.tasks)}"
+        raise UserError(f"{expected}. Received: --task={task}")
+    if not FLAGS.source and corpus.reader is not chitchat:
+        raise UserError(f"--corpus={FLAGS.corpus} needs --source=DIR")
     if FLAGS.vocabulary_of:
         cli.refuse_flags(
             VOCABULARY_FLAGS, "--vocabulary_of, which takes these settings from the run or dataset"

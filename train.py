@@ -2,7 +2,6 @@
 
 python train.py --model=dam --data=build/ubuntu-irc --workdir=runs/dam
 python train.py --recipe=dam-ubuntu-irc-two-levels --data=build/ubuntu-irc --workdir=runs/dam
-python train.py --name=douban --data=DIR --workdir=runs/douban   # as DAM's release has it
 python train.py --model=dam --show_settings
 """
 
@@ -16,7 +15,6 @@ from colloquy.base.files import UserError
 from colloquy.engine.task import Training
 from colloquy.models import MODELS
 from colloquy.tasks import RECIPES
-from colloquy.tasks.selection.recipes import PUBLISHED_CORPORA
 
 
 def list_recipes():
@@ -33,16 +31,11 @@ flags.DEFINE_string(
     "recipe", None, "Settings by name; other flags win. By model:\n" + list_recipes()
 )
 flags.DEFINE_string(
-    "data", None, "Directory of prepare.py; default: the embedded sample, by recipe MODEL-sample."
-)
-flags.DEFINE_enum(
-    "name",
+    "data",
     None,
-    list(PUBLISHED_CORPORA),
-    "The published corpus in --data, as its release's data.pkl or as prepare.py wrote it: scores "
-    "are shown beside the published ones. Without --recipe and --model, dam-NAME is trained.",
+    "Directory of prepare.py; default: chitchat or the embedded sample, by recipe MODEL-chitchat or "
+    "MODEL-sample.",
 )
-flags.DEFINE_integer("eos_id", None, "For a published data.pkl: its `_EOS_` id (28270 for Ubuntu).")
 flags.DEFINE_string("workdir", None, "Run directory to make; default: runs/MODEL.")
 flags.DEFINE_bool(
     "resume", False, "Resume the run in --workdir from its last save. Only --epochs may change."
@@ -81,7 +74,7 @@ flags.DEFINE_integer(
 
 def main():
     if FLAGS.resume:
-        others = (*TRAINING[1:], "model", "recipe", "name", "set", "eos_id", "init_from")
+        others = (*TRAINING[1:], "model", "recipe", "set", "init_from")
         cli.refuse_flags(others, "--resume, which keeps to the run's own settings")
     recipe_name = choose_recipe()
     model = RECIPES[recipe_name].model if recipe_name else FLAGS.model
@@ -108,8 +101,6 @@ def main():
             "model": model,
             "settings": settings,
             "recipe": describe_recipe(recipe_name, changes),
-            "name": choose_corpus_name(recipe_name),
-            "eos_id": FLAGS.eos_id,
             "init_from": FLAGS.init_from,
         }
     arguments.update(workdir=workdir, data=FLAGS.data, save_minutes=FLAGS.save_minutes)
@@ -126,14 +117,13 @@ def main():
 def choose_recipe():
     """Returns the name of the recipe to train, or `None` for the defaults of --model."""
     has_model = FLAGS["model"].present
-    if FLAGS.name and not FLAGS.data:
-        raise UserError(f"--name={FLAGS.name} needs --data=DIR, which holds that corpus")
     if FLAGS.recipe is None:
-        if FLAGS.name and not has_model:
-            return f"dam-{FLAGS.name}"
-        sample_recipe = f"{FLAGS.model}-sample"
-        has_no_data = not FLAGS.data and not FLAGS.resume
-        return sample_recipe if has_no_data and sample_recipe in RECIPES else None
+        if FLAGS.data or FLAGS.resume:
+            return None
+        for corpus in ("chitchat", "sample"):
+            if f"{FLAGS.model}-{corpus}" in RECIPES:
+                return f"{FLAGS.model}-{corpus}"
+        return None
 
     if FLAGS.recipe not in RECIPES:
         similar = difflib.get_close_matches(FLAGS.recipe, RECIPES)
@@ -168,14 +158,6 @@ def describe_recipe(name, changes):
     if name and shown:
         return f"{name} with {', '.join(shown)}"
     return name
-
-
-def choose_corpus_name(recipe_name):
-    """Returns the name of the published corpus in --data, or `None`."""
-    if FLAGS.name or not recipe_name or not FLAGS.data:
-        return FLAGS.name
-    corpus = RECIPES[recipe_name].corpus
-    return corpus if corpus in PUBLISHED_CORPORA else None
 
 
 def show_settings(spec, tasks):

@@ -66,7 +66,7 @@ def write(directory, files, corpus, source, settings, statistics, *, name=None, 
             directory.
     """
     metadata = {
-        "name": name or settings.name or pathlib.Path(source).resolve().name,
+        "name": name or settings.name or pathlib.Path(source or corpus).resolve().name,
         "corpus": corpus,
         "task": CORPORA[corpus].task,
         **more,

@@ -88,8 +88,6 @@ class Task(abc.ABC):
     """Metrics that a table of several runs shows, the most important first."""
     batch_fields = ()
     """Fields of a model's config that its batches depend on; they are equal in an ensemble."""
-    dataset_options = ()
-    """Options of `load_dataset`; a run remembers them in its dataset's metadata."""
     sample_path = "prepared"
     """Path of the prepared dataset in the directory of `make_sample`."""
     export_call = ("found = model.answer", ())
@@ -108,8 +106,8 @@ class Task(abc.ABC):
         """
 
     @abc.abstractmethod
-    def load_dataset(self, path, **options):
-        """Reads a `data.prepared.Dataset`, with some of `dataset_options`.
+    def load_dataset(self, path):
+        """Reads a `data.prepared.Dataset`.
 
         Its `splits` have lengths, empty ones included; its `vocabulary` may be `None`.
 
@@ -120,17 +118,15 @@ class Task(abc.ABC):
     def dataset_of(self, run, path=None):
         """Opens the dataset that a run was trained on, or the one at `path` in its place."""
         metadata = run.dataset
-        options = {name: metadata[name] for name in self.dataset_options}
         if path:
-            options.pop("name", None)  # of another dataset
-            return self.load_dataset(path, **options)
+            return self.load_dataset(path)
         if not metadata["path"]:
             raise UserError(f"{run.path} names no dataset: give --data")
         if not pathlib.Path(metadata["path"]).is_dir():
             raise UserError(
                 f"{run.path} was trained on {metadata['path']}, which is gone: give --data"
             )
-        return self.load_dataset(metadata["path"], **options)
+        return self.load_dataset(metadata["path"])
 
     def save_assets(self, dataset, path):
         """Writes files that the model needs, beside the vocabulary, into a run's directory."""

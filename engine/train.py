@@ -43,7 +43,6 @@ def start(
     init_from=None,
     devices="one",
     save_minutes=10.0,
-    **options,
 ):
     """Trains a model, a key of `models.MODELS`, into a new run directory.
 
@@ -55,22 +54,14 @@ def start(
         init_from: A run whose weights the model starts with; `None`: fresh ones.
         devices: See `engine.devices.open_devices`.
         save_minutes: Minutes after which the state is saved between two validations.
-        options: `name` of the corpus and `eos_id`, if not the dataset's own; `None`: the dataset's.
 
     Returns:
         The `engine.run.Run`.
     """
     spec = MODELS[model]
-    options = {name: value for name, value in options.items() if value is not None}
-    for option, value in options.items():
-        if option not in task.dataset_options:
-            raise UserError(
-                f"--{option} is for published selection data. "
-                f"Received: --{option}={value} with {model}"
-            )
     # Before the data are read: a wrong setting need not wait for them.
     model_settings, training = task.split_settings(spec, settings)
-    dataset = task.load_dataset(data or prepare_sample(task), **options)
+    dataset = task.load_dataset(data or prepare_sample(task))
     config = task.build_config(spec, dataset, model_settings)
 
     set_seed(training.seed)  # joining other hosts would else draw one

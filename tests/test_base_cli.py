@@ -49,12 +49,6 @@ PREPARE, TRAIN = (
         ("train.py stray", r"Only flags are taken \(--help lists them\). Received: stray"),
         ("train.py --epochs=0", "--epochs: input should be greater than 0. Received: 0.0"),
         ("train.py --resume --workdir=x --set=levels=3", "--set is not for --resume"),
-        ("train.py --resume --workdir=x --name=douban", "--name is not for --resume"),
-        (f"{TRAIN} --name=douban", "--name=douban needs --data=DIR"),
-        (
-            f"{TRAIN} --name=douban --data=x --model=memn2n",
-            "--name is for published selection data",
-        ),
         (f"{TRAIN} --recipe=dam-doubn", "dam-douban"),
         (
             f"{TRAIN} --set=patience=-1 --data=nowhere",
@@ -65,8 +59,8 @@ PREPARE, TRAIN = (
             "--devices is not for --ray_hosts, which takes all",
         ),
         (
-            "train.py --recipe=dam-sample --model=bidaf",
-            "--recipe=dam-sample trains dam. Received: --model=bidaf",
+            "train.py --recipe=dam-chitchat --model=bidaf",
+            "--recipe=dam-chitchat trains dam. Received: --model=bidaf",
         ),
         ("train.py --model=dam --set=levels", "--set expects field=value. Received: 'levels'"),
         (f"{PREPARE}=smn", "nowhere"),
@@ -75,6 +69,9 @@ PREPARE, TRAIN = (
         (f"{PREPARE}=smn --min_count=0", "--min_count: .*greater than or equal to 1. Received: 0"),
         (f"{PREPARE}=squad --words_of=al", "'all' or 'train'"),
         (f"{PREPARE}=squad --ray", "--ray is not for --corpus=squad"),
+        (f"{PREPARE}=chitchat --ray", "--ray reads files of --corpus=smn"),
+        (f"{PREPARE}=smn --task=generation", "is for selection. Received: --task=generation"),
+        ("prepare.py --corpus=smn --out=build/never", "--corpus=smn needs --source=DIR"),
         (
             f"{PREPARE}=squad --dimension=3",
             "--dimension is not for .*=squad.* --vectors, --words_of, ",

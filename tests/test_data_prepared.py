@@ -27,7 +27,15 @@ from colloquy.tasks.dialog.domain import Domain
 
 SMN = "1\ta b\tc b\td\n0\ta b\tc b\tb a\n1\tb a\td\n0\tb a\tx y\n"
 TALK = CORNELL["movie_conversations.txt"]
+MESSAGE = {"text": "hi", "timestamp": "2018-05-02T19:38:15Z"}
+TURNS = [{**MESSAGE, "sender": sender} for sender in "abab"]
+RELEASE = {"y": [1, 0], "c": [[3, 1], [3, 1]], "r": [[3], [2]]}
 FILES = {
+    "chitchat": {"dataset.json": json.dumps({f"{n}": {"messages": [TURNS]} for n in range(8)})},
+    "dam-release": {
+        "data.pkl": pickle.dumps((RELEASE,) * 3, protocol=2),
+        "word_embedding.pkl": pickle.dumps([[0.5, 0.5]] * 4, protocol=2),
+    },
     "smn": {"train.txt": SMN, "dev.txt": SMN, "test.txt": SMN},
     "babi-dialog": {
         "dialog-babi-task1-x-trn.txt": (
@@ -64,6 +72,8 @@ def prepare(corpus, directory, **changed):
         written(directory / "raw" / name, content)
     module = importlib.import_module(f"colloquy.tasks.{CORPORA[corpus].task}.prepare")
     more = {} if corpus == "babi-dialog" else {"min_count": 1}
+    if corpus == "dam-release":
+        more["eos_id"] = 1
     if corpus == "smn":
         more["vectors"] = str(written(directory / "vectors.txt", VECTORS.replace("is", "a")))
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
@@ -172,28 +182,10 @@ def without(name):
 # === Response selection ===
 
 
-def lists(y=(1,), c=((3, 1),), r=((3,),)):
-    """The content of a `data.pkl` with the same three lists in each split."""
-    return ({"y": list(y), "c": list(c), "r": list(r)},) * 3
-
-
-LABEL, IDS = "labels of train to be 0 or 1. Received: ", "expected lists of ids in train. "
 LISTS = [
-    (({}, {}), r"expected a tuple \(train, dev, test\)"),
-    (({}, {}, {}), "expected train to be a dict with y, c and r"),
-    (lists(c=[], r=[]), "equally long. Received: 1, 0, 0"),
-    (lists(y=[7]), LABEL + "7"),
-    (lists(y=["x" * 999]), LABEL + r"'x{12}\.\.\.x{13}'$"),
-    (lists(y=[[1]]), LABEL + r"\[1\]"),
-    (lists(y=[10**400]), LABEL + "1000"),
-    (lists(c=[[5.7]]), IDS + "'float' object"),
-    (lists(c=[[[3], 1]]), IDS + "'list' object"),
-    (lists(c=[{3: 1}]), IDS + "lists of ids .* Received: dict"),
-    (lists(c=[b"ab"]), "lists of ids are needed. Received: bytes"),
-    *((lists(c=[wrong]), IDS) for wrong in (np.ones((2, 2)), [10**400], [2**40], "ab")),
-    (({"y": [1], "c": {0: [3]}, "r": [[3]]},) * 3, IDS),
-    (lists(r=[[100000]]), r"train holds ids from 100000 to 100000, but .*rows 0 to"),
-    (lists(c=[[3]]), "expected contexts of train to hold the id of _EOS_"),
+    (({}, {}, {}), "expected a dict with train, dev and test. Received: tuple; .*dam-release"),
+    ({"train": {}, "dev": {}, "test": {}}, "expected train to be a dict of turn_ids, "),
+    (dict.fromkeys(("train", "dev", "test"), [1]), "expected train to be a dict of turn_ids, "),
 ]
 BAD_VECTORS = [
     [[0.0, float("nan")]],
@@ -217,7 +209,7 @@ FACTS = [
     ),
     *(("eos_id", id, "json: eos_id") for id in ("1", True, 1e400)),
     *(("eos_id", id, r"_EOS_ from 1 to \d+\. Received: ") for id in (0, 10**400)),
-    ("eos_id", None, "give --eos_id"),
+    ("eos_id", None, r"_EOS_ from 1 to \d+\. Received: None"),
     ("eos_id", 2, r"vocabulary\.txt: expected _EOS_ to be word 2"),
     *(("unk_id", id, "json: unk_id") for id in ("2", 0)),
     *(("hashed_words", number, "json: hashed_words") for number in (-1, 2**24 + 1, True, "1")),
@@ -231,6 +223,8 @@ SELECTION = [
     *((put("dataset.json", name, value=value), message) for name, value, message in FACTS),
     *((whole("dataset.json", text), r"dataset\.json: expected") for text in ("{", "[" * 100_000)),
     (without("data.pkl"), r"data\.pkl"),
+    (put("data.pkl", "train", "label", value=[1, 0]), "train.label: expected an array of whole"),
+    (put("data.pkl", "dev", "turn_ids", 0, value=10_000), r"dev.turn_ids: expected numbers from 0"),
 ]
 
 # === Dialog ===

@@ -4,15 +4,19 @@ import collections
 import functools
 import gzip
 import json
+import pickle
 import re
+from unittest.mock import patch
 
 import numpy as np
 import pytest
-from helpers import contents_of, ran, refusal, run_process, run_script, write_smn
+from helpers import ROOT, contents_of, ran, refusal, run_process, run_script, write_smn
 
-from colloquy.data import pickles
+from colloquy.data.corpora import chitchat
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.data.word_vectors import append_vectors, complete, train_word2vec
+from colloquy.tasks import TASKS
+from colloquy.tasks.selection.contexts import draw_lines
 from colloquy.tasks.selection.data import as_texts, load_dataset
 from colloquy.tasks.selection.prepare import Settings, document_weights, equal_stems, prepare
 from colloquy.tasks.selection.split import SelectionSplit
@@ -50,10 +54,17 @@ def source(tmp_path):
 
 
 def run(source, out, **settings):
+    """Prepares a corpus; returns `{split: {"y": labels, "c": contexts, "r": responses}}`, vectors,
+    vocabulary and metadata.
+    """
     prepare("smn", source, out, Settings(**{**SMALL, **settings}))
-    data, vectors = (pickles.load(out / name) for name in ("data.pkl", "word_embedding.pkl"))
-    facts = json.loads((out / "dataset.json").read_text())
-    return data, vectors, Vocabulary.load(out / "vocabulary.txt"), facts
+    dataset = load_dataset(out)
+    splits = {}
+    for name, split in dataset.splits.items():
+        contexts, responses = split.texts(range(len(split)), EOS)
+        splits[name] = {"y": split.label.tolist(), "c": contexts, "r": responses}
+    metadata = json.loads((out / "dataset.json").read_text())
+    return splits, dataset.vectors, dataset.vocabulary, metadata
 
 
 # === Files ===
@@ -74,38 +85,31 @@ def test_no_word_is_rare_in_a_small_corpus_by_default(source, tmp_path, words, k
 
 
 def test_prepare_writes_ids(source, tmp_path):
-    (train, dev, test), vectors, vocabulary, _ = run(source, tmp_path / "new" / "out")
+    splits, vectors, vocabulary, _ = run(source, tmp_path / "new" / "out")
     assert vocabulary.words == ("_EOS_", "_UNK_", "b", "a", "d")
     b, a, d, end, unknown = 3, 4, 5, 1, 2
     first = [a, b, end, unknown, b, end]
     second = [*first, d, end]
-    assert train == {
+    assert splits["train"] == {
         "y": [1, 0, 1, 0, 1],
         "c": [first, first, second, second, [end]],
         "r": [[d], [unknown] * 2, [a, unknown, d, unknown], [unknown], [unknown, b]],
     }
-    assert dev == {
+    assert splits["dev"] == {
         "y": [1, 0, 0, 1, 0, 0],
         "c": [[a, end]] * 3 + [[b, end, unknown, end]] + [[unknown, end]] * 2,
         "r": [[b, d], [unknown], [unknown], [a], [a], [b]],
     }
-    assert test == {"y": [], "c": [], "r": []}
+    assert splits["test"] == {"y": [], "c": [], "r": []}
     assert vectors.shape == (6, 5) and vectors.dtype == np.float32
-    assert load_dataset(tmp_path / "new" / "out").splits["train"].context_turns.tolist() == [
-        2,
-        3,
-        1,
-    ]
-    # equal contexts of consecutive lines are one object, and nothing else
-    contexts, responses = dev["c"], dev["r"]
-    assert contexts[0] is contexts[1] is contexts[2] and contexts[4] is contexts[5]
-    assert contexts[2] is not contexts[3] is not contexts[4]
-    assert responses[3] == responses[4] and responses[3] is not responses[4]
+    dataset = load_dataset(tmp_path / "new" / "out")
+    assert dataset.splits["train"].context_turns.tolist() == [2, 3, 1]
 
 
 def test_prepare_keeps_unknown_words_by_their_hash(source, tmp_path):
     *_, plain = run(source, tmp_path / "plain")
-    (train, *_), vectors, vocabulary, facts = run(source, tmp_path / "hashed", hashed_words=101)
+    splits, vectors, vocabulary, facts = run(source, tmp_path / "hashed", hashed_words=101)
+    train = splits["train"]
     hashed = Vocabulary(vocabulary.words, hashed=101)
     only, e = hashed.encode(["only", "e"])
     assert vectors.shape == (6, 5) and 6 <= min(only, e) and max(only, e) <= 5 + 101 and only != e
@@ -133,9 +137,10 @@ def test_prepare_splits_raw_texts_as_told(source, tmp_path, given, texts, tokeni
     (source / "train.txt").write_text(
         "1\tHello there!\tHow are YOU?\n0\tHello there!\thello, you!\n1\tyou\tyou!\n"
     )
-    (train, _, _), _, vocabulary, facts = run(
+    splits, _, vocabulary, facts = run(
         source, tmp_path / "out", tokenizer=given, lower=True, min_count=1
     )
+    train = splits["train"]
     words = ("", *vocabulary.words)
     assert (
         " | ".join(" ".join(words[id] for id in ids) for ids in (train["c"][0], *train["r"]))
@@ -146,14 +151,11 @@ def test_prepare_splits_raw_texts_as_told(source, tmp_path, given, texts, tokeni
 
 def test_texts_beyond_the_cache_and_blocks_are_the_same(tmp_path, monkeypatch):
     write_smn(tmp_path / "raw")
-    prepare("smn", tmp_path / "raw", tmp_path / "whole", Settings(**SMALL, storage="both"))
-    for name, size in (("CACHED", 3), ("BLOCK", 50), ("UTTERANCES", 7)):
-        monkeypatch.setattr(f"colloquy.tasks.selection.ingest.{name}", size)
-    monkeypatch.setattr("colloquy.data.flat_arrays.BLOCK", 13)
-    prepare("smn", tmp_path / "raw", tmp_path / "parts", Settings(**SMALL, storage="both"))
-    for file in (tmp_path / "whole").rglob("*.*"):
-        name = file.relative_to(tmp_path / "whole")
-        assert (tmp_path / "parts" / name).read_bytes() == file.read_bytes(), name
+    prepare("smn", tmp_path / "raw", tmp_path / "whole", Settings(**SMALL))
+    monkeypatch.setattr("colloquy.tasks.selection.ingest.CACHED_TEXTS", 3)
+    monkeypatch.setattr("colloquy.tasks.selection.ingest.BLOCK", 50)
+    prepare("smn", tmp_path / "raw", tmp_path / "parts", Settings(**SMALL))
+    assert contents_of(tmp_path / "whole") == contents_of(tmp_path / "parts")
 
 
 # === Word vectors ===
@@ -222,7 +224,10 @@ def test_prepare_reports_facts_and_prints_a_summary(source, tmp_path, capsys):
             "lower": False,
             "seed": 1,
             "candidates": 10,
-            "storage": "auto",
+            "contexts": 12000,
+            "negatives": 3,
+            "eos_id": None,
+            "max_pickle_gb": 0.5,
         },
         **{"min_count": 2, "vocabulary_of": None, "hashed_words": 0, "vectors": None},
         **{"general_vectors": None, "word2vec_text": "utterances"},
@@ -308,6 +313,175 @@ def test_script_repeats_byte_for_byte(source, tmp_path):
     assert written[0] == written[1]
     assert set(written[0]) == {"data.pkl", "dataset.json", "vocabulary.txt", "word_embedding.pkl"}
     assert json.loads(written[0]["dataset.json"])["settings"]["window"] == 2
+
+
+# === Conversations ===
+
+
+@pytest.fixture
+def chitchat_directory(tmp_path):
+    """A directory with 60 conversations of six turns, the third of two messages."""
+    conversations = {}
+    for number in range(60):
+        messages = []
+        for turn in range(6):
+            text = "yes" if turn == 3 else f"turn {turn} of talk{number}"
+            times = (2 * turn, 2 * turn + 1) if turn == 2 else (2 * turn,)
+            for second in times:
+                time = f"2018-05-02T19:38:{second:02}Z"
+                messages.append({"text": text, "sender": f"s{turn % 2}", "timestamp": time})
+        conversations[f"id{number}"] = {"messages": [messages[::-1]]}
+    directory = tmp_path / "chitchat"
+    directory.mkdir()
+    (directory / "dataset.json").write_text(json.dumps(conversations))
+    return directory
+
+
+def test_conversations_are_split_before_contexts_are_cut(chitchat_directory):
+    files = chitchat.find_splits(chitchat_directory)
+    splits = {name: chitchat.read(files[name], name) for name in files}
+    assert {name: len(talks) for name, talks in splits.items()} == {
+        "train": 30,
+        "dev": 15,
+        "test": 15,
+    }
+    all_talks = [tuple(talk) for talks in splits.values() for talk in talks]
+    assert len(set(all_talks)) == 60
+    for talk in all_talks:
+        text = talk[2][: len(talk[2]) // 2]
+        assert len(talk) == 6 and talk[2] == f"{text} {text}" and talk[3] == "yes"
+
+
+@pytest.mark.parametrize(("split", "contexts", "negatives"), [("train", 40, 2), ("dev", 30, 9)])
+def test_negatives_are_of_other_conversations(split, contexts, negatives):
+    talks = [[f"{turn} talk{number}" for turn in range(14)] for number in range(30)]
+    lines = draw_lines(talks, split, contexts=40, negatives=2, seed=1)
+    assert lines == draw_lines(talks, split, contexts=40, negatives=2, seed=1)
+    assert [line.label for line in lines] == ([1] + [0] * negatives) * contexts
+    for line in lines:
+        own = [text.split()[1] for text in line.turns]
+        assert len(set(own)) == 1 and len(own) <= 9
+        assert (line.response.split()[1] == own[0]) == (line.label == 1)
+        if line.label == 1:
+            position = int(line.response.split()[0])
+            assert int(line.turns[-1].split()[0]) == position - 1
+            assert position >= (1 if split == "train" else 3)
+
+
+def test_all_contexts_are_drawn_where_asked():
+    talks = [["a", "b", "c"], ["d", "e"], ["f"]]
+    lines = draw_lines(talks, "train", contexts=0, negatives=3, seed=1)
+    positives = [(line.turns, line.response) for line in lines if line.label == 1]
+    assert positives == [(["a"], "b"), (["a", "b"], "c"), (["d"], "e")]
+    # The other conversations have one or two responses.
+    assert sum(line.label == 0 for line in lines) == 1 + 1 + 2
+
+
+def test_chitchat_is_prepared_for_selection(chitchat_directory, tmp_path):
+    settings = Settings(**{**SMALL, "min_count": 1}, contexts=40, negatives=2)
+    prepare("chitchat", chitchat_directory, tmp_path / "out", settings)
+    dataset = load_dataset(tmp_path / "out")
+    assert (dataset.name, dataset.text["tokenizer"]) == ("chitchat", "terms")
+    assert [len(split) for split in dataset.splits.values()] == [40 * 3, 150, 150]
+    assert dataset.splits["dev"].context_turns.min() >= 3
+
+
+def test_the_demo_prepares_chitchat_as_train_does_without_data(tmp_path):
+    with patch("colloquy.tasks.selection.task.prepare") as prepare_mock:
+        TASKS["selection"].make_sample(tmp_path)
+    corpus, source, out, settings = prepare_mock.call_args.args
+    assert (corpus, source, out) == ("chitchat", None, tmp_path / "prepared")
+    defaults = Settings().to_json()
+    changed = {}
+    for name, value in settings.to_json().items():
+        if value != defaults[name]:
+            changed[name] = str(value)
+    [command] = re.findall(r"prepare\.py ((?:.*\\\n)*.*)", (ROOT / "Makefile").read_text())
+    flags = dict(re.findall(r"--(\w+)=(\S+)", command))
+    assert flags == {"corpus": "chitchat", "out": "$(DEMO)/prepared", **changed}
+
+
+# === DAM's release ===
+
+RELEASE = ({"y": [1, 0], "c": [[3, 9, 4, 9], [3, 9, 4, 9]], "r": [[5], [6, 7]]},) * 2
+RELEASE += ({"y": [], "c": [], "r": []},)
+
+
+@pytest.fixture
+def release(tmp_path):
+    directory = tmp_path / "release"
+    directory.mkdir()
+    write_release(directory, RELEASE)
+    vectors = np.ones((10, 3)).tolist()
+    (directory / "word_embedding.pkl").write_bytes(pickle.dumps(vectors, protocol=2))
+    return directory
+
+
+def write_release(directory, splits):
+    (directory / "data.pkl").write_bytes(pickle.dumps(splits, protocol=2))
+
+
+def test_the_release_is_a_corpus_with_and_without_words(release, tmp_path):
+    prepare("dam-release", release, tmp_path / "ids", Settings(eos_id=9, name="douban"))
+    dataset = load_dataset(tmp_path / "ids")
+    assert dataset.vocabulary is None
+    assert (dataset.name, dataset.eos_id, dataset.unk_id) == ("douban", 9, None)
+    assert len(dataset.splits["test"]) == 0
+    assert dataset.splits["train"].turns.lists() == [[3], [4]]
+    assert dataset.splits["train"].context.tolist() == [0, 0]
+    assert dataset.splits["dev"].responses.lists() == [[5], [6, 7]]
+    np.testing.assert_array_equal(dataset.vectors, np.ones((10, 3)))
+
+    lines = [f"word{id}\t{id}\n" for id in (7, 2, 4, 1, 3, 8, 5)]
+    (release / "word2id").write_text("".join(lines) + "_EOS_\t9\n")
+    prepare("dam-release", release, tmp_path / "words", Settings(eos_id=9))
+    vocabulary = load_dataset(tmp_path / "words").vocabulary
+    assert (vocabulary.eos_id, vocabulary.unk_id, len(vocabulary)) == (9, 0, 9)
+    assert vocabulary.encode(["word8", "word5", "_EOS_", "word6"]) == [8, 5, 0, 0]
+
+
+def test_the_release_may_have_any_zeros_and_ones_as_labels(release, tmp_path):
+    for number, labels in enumerate((["1", "0"], (1, 0), np.array([1, 0]), [True, False])):
+        split = {**RELEASE[0], "y": labels}
+        write_release(release, (split, split, split))
+        prepare("dam-release", release, tmp_path / f"out{number}", Settings(eos_id=9))
+        label = load_dataset(tmp_path / f"out{number}").splits["train"].label
+        assert label.tolist() == [1, 0] and label.dtype == np.int32
+
+
+def changed_split(**lists):
+    return ({**RELEASE[0], **lists},) * 3
+
+
+@pytest.mark.parametrize(
+    ("splits", "message"),
+    [
+        (({}, {}), r"expected a tuple \(train, dev, test\)"),
+        (({}, {}, {}), "expected train to be a dict with y, c and r"),
+        (changed_split(c=[], r=[]), "equally long. Received: 2, 0, 0"),
+        (changed_split(y=[7, 1]), "labels of train of 0 or 1. Received: 7"),
+        (changed_split(y=[[1], 1]), r"labels of train of 0 or 1. Received: \[1\]"),
+        (changed_split(c="ab"), "expected lists in train. Received: str"),
+        (changed_split(r=[[5.7], [3]]), "expected lists of ids in train. .*'float' object"),
+        (changed_split(r=[b"ab", [3]]), "lists of ids are needed. Received: bytes"),
+        (changed_split(r=[[2**40], [3]]), "expected lists of ids in train"),
+        (changed_split(r=[[100], [3]]), "train: expected ids from 0 to 9. Received: from 3 to 100"),
+        (changed_split(c=[[3], [3]]), "train: expected contexts with the id of _EOS_"),
+    ],
+)
+def test_a_bad_release_is_refused(release, tmp_path, splits, message):
+    write_release(release, splits)
+    refused = refusal(prepare, "dam-release", release, tmp_path / "out", Settings(eos_id=9))
+    assert re.search(message, refused)
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_release_needs_the_id_of_eos(release, tmp_path):
+    out = tmp_path / "out"
+    assert "give --eos_id" in refusal(prepare, "dam-release", release, out, Settings())
+    named = Settings(name="ubuntu-v1")
+    message = "an id of _EOS_ from 1 to 9. Received: 28270"
+    assert message in refusal(prepare, "dam-release", release, out, named)
 
 
 # === Words of a lexical match ===

@@ -18,6 +18,8 @@ from colloquy.engine.evaluate import evaluate
 from colloquy.engine.run import VOCABULARY, Run
 from colloquy.engine.train import resume
 from colloquy.tasks import TASKS
+from colloquy.tasks.selection.data import SPLITS, split_arrays
+from colloquy.tasks.selection.split import SelectionSplit
 from colloquy.tools.import_release import import_checkpoint
 
 selection = TASKS["selection"]
@@ -188,8 +190,12 @@ def write_dataset(path, dimension=D):
         np.random.default_rng(3), range(2, V + 1), EOS_ID, [(20, 2), (3, 10), (0, 10)]
     )
     path.mkdir()
+    data = {}
+    for name, lists in zip(SPLITS, splits, strict=True):
+        split = SelectionSplit.of(lists["c"], lists["r"], lists["y"], EOS_ID)
+        data[name] = split_arrays(split, V + 1)
     with open(path / "data.pkl", "wb") as file:
-        pickles.dump(splits, file)
+        pickles.dump(data, file)
     with open(path / "word_embedding.pkl", "wb") as file:
         pickles.dump(np.zeros((V + 1, dimension), "float32"), file)
     Vocabulary((*SPECIALS, *(f"word{id}" for id in range(3, V + 1)))).save(path / "vocabulary.txt")

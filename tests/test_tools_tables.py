@@ -145,7 +145,7 @@ def test_the_best_comes_first_and_baselines_last_and_seeds_are_averaged(filled):
     rows = [
         row(),
         row(value=0.7, seed=2, minutes=3.0),
-        row("dam-sample", 0.2),
+        row("dam-chitchat", 0.2),
         baseline(),
         baseline(corpus="y"),
     ]
@@ -155,7 +155,7 @@ def test_the_best_comes_first_and_baselines_last_and_seeds_are_averaged(filled):
     assert header == "| | R2@1 | R10@1 | R10@2 | R10@5 | MAP | MRR | epochs | seeds | minutes |"
     assert found == [
         f"| {TITLE} | | .600 ± .141 | | | | | 3 | 1, 2 | 2 |",
-        f"| {RECIPES['dam-sample'].title} | | .200 | | | | | 3 | 1 | 2 |",
+        f"| {RECIPES['dam-chitchat'].title} | | .200 | | | | | 3 | 1 | 2 |",
         "| *baseline: random* | | .100 | | | | | | | |",
         "| *published: BiDAF (dev)* | | .250 | | | | | | | |",
     ]
@@ -233,12 +233,12 @@ def test_values_and_rows(filled, tmp_path, monkeypatch):
         row(value=0.2),
         row(value=0.4, seed=2),
         row(value=0.7, corpus="y"),
-        row("dam-sample", 0.6),
+        row("dam-chitchat", 0.6),
     ]
     assert filled(f"value: {RECIPE} * R10@1", *rows) == [".500"]
-    assert filled(f"value: {RECIPE} x R10@1 minus=dam-sample times=100 digits=2 sign=+", *rows) == [
-        "-30.00"
-    ]
+    assert filled(
+        f"value: {RECIPE} x R10@1 minus=dam-chitchat times=100 digits=2 sign=+", *rows
+    ) == ["-30.00"]
     assert filled(f"value: {RECIPE} x minutes digits=0", *rows) == ["2"]
     monkeypatch.setattr(tables, "ROOT", tmp_path)
     things = [{"side": "a", "GB": 1234.5}, {"side": "b", "GB": 0.0123, "pair": [0.5, 0.25]}]

@@ -12,7 +12,6 @@ from helpers import (
     check_same_training,
     ran,
     run_process,
-    script_refusal,
     splits_of_release,
 )
 
@@ -57,7 +56,11 @@ def write_release(directory, eos_id, positives=1):
 )
 def test_the_releases_files_train_by_name(tmp_path, capsys, name, eos_id, filters):
     data = write_release(tmp_path / "any directory", eos_id, positives=3 if name == "douban" else 1)
-    ran("train.py", f"--name={name}", f"--data={data}", f"--workdir={tmp_path / 'run'}", *SMALL)
+    prepared = tmp_path / "prepared"
+    settings = [f"--source={data}", f"--out={prepared}", f"--name={name}"]
+    ran("prepare.py", "--corpus=dam-release", *settings)
+    recipe = f"--recipe=dam-{name}"
+    ran("train.py", recipe, f"--data={prepared}", f"--workdir={tmp_path / 'run'}", *SMALL)
     run = Run.open(tmp_path / "run")
     facts = run.dataset
     assert (facts["name"], facts["eos_id"], run.record["model"]) == (name, eos_id, "dam")
@@ -72,16 +75,6 @@ def test_the_releases_files_train_by_name(tmp_path, capsys, name, eos_id, filter
     assert f"{name}, test: 7 contexts, 70 lines" in printed
     assert "published: DAM" in printed and "published: SMN_dynamic" in printed
     assert {"ubuntu-v1": ".7670", "douban": ".5500"}[name] in printed  # R10@1 and MAP of DAM
-
-
-def test_a_recipe_of_a_published_corpus_names_it(tmp_path):
-    data = write_release(tmp_path / "release", 1)
-    flags = ["--recipe=dam-douban", f"--data={data}", *SMALL, "--workdir=" + str(tmp_path / "run")]
-    ran("train.py", *flags, "--set=levels=0", "--set=variant=first")
-    run = Run.open(tmp_path / "run")
-    assert run.dataset["name"] == "douban"
-    changed = "epochs=1.0, batch_size=16, levels=0, max_turns=2, max_words=3, validations_per_epoch=1, variant=first"
-    assert run.record["recipe"] == f"dam-douban with {changed}"
 
 
 KILLED = """
@@ -122,14 +115,3 @@ def test_recipes_of_the_published_corpora():
         assert recipe.corpus == name
         found = make_config(DAMConfig, {"vocabulary_size": 7, **recipe.config})
         assert found == DAMConfig(vocabulary_size=7, **settings)
-
-
-def test_an_id_of_eos_that_the_data_lack_is_refused(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_release(tmp_path / "release", 1)
-    missing = "expected an id of _EOS_ from 1 to 13. Received: 28270"
-    for name, message in {"ecommerce": "give --eos_id", "ubuntu-v1": missing}.items():
-        assert message in script_refusal(
-            "train.py", "--workdir=run", "--data=release", f"--name={name}"
-        )
-    assert not (tmp_path / "run").exists()

@@ -12,26 +12,32 @@ from absl import flags
 
 from colloquy.base import cli, runtime
 from colloquy.base.files import UserError
-from colloquy.data.corpora import CORPORA
+from colloquy.data.corpora import CORPORA, dam_release
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string(
     "run", None, "Run directory of the model that ranks the responses.", required=True
 )
 flags.DEFINE_string("out", None, "Directory to write; missing or empty.", required=True)
-CONVERSATIONS = [name for name, row in CORPORA.items() if row.task in ("selection", "generation")]
+CONVERSATIONS = [
+    name
+    for name, row in CORPORA.items()
+    if row.task in ("selection", "generation") and row.reader is not dam_release
+]
 flags.DEFINE_multi_enum(
     "corpus", [], CONVERSATIONS, "Format of --source; may be repeated, as --source."
 )
-flags.DEFINE_multi_string("source", None, "Directory of a corpus.", required=True)
+flags.DEFINE_multi_string("source", None, "Directory of a corpus; chitchat alone needs none.")
 
 
 def main():
     begin = time.perf_counter()
-    if len(FLAGS.corpus) != len(FLAGS.source):
-        raise UserError(
-            f"each --source needs its --corpus. Received: {len(FLAGS.corpus)} and {len(FLAGS.source)}"
-        )
+    sources = FLAGS.source or []
+    if FLAGS.corpus == ["chitchat"] and not sources:
+        sources = [None]
+    if not sources or len(FLAGS.corpus) != len(sources):
+        received = f"{len(FLAGS.corpus)} and {len(sources)}"
+        raise UserError(f"each --source needs its --corpus. Received: {received}")
     runtime.import_keras()
 
     from colloquy.engine.run import Run
@@ -42,9 +48,9 @@ def main():
     if run.task != "selection":
         raise UserError(f"{run.path}: an index is for a model of selection. Received: {run.task}")
     predictor = SelectionPredictor(run)
-    sources = zip(FLAGS.corpus, FLAGS.source, strict=True)
-    conversations = (turns for corpus, source in sources for turns in of_corpus(corpus, source))
-    config = build(predictor, FLAGS.out, conversations, FLAGS.source)
+    corpora = zip(FLAGS.corpus, sources, strict=True)
+    conversations = (turns for corpus, source in corpora for turns in of_corpus(corpus, source))
+    config = build(predictor, FLAGS.out, conversations, FLAGS.source or FLAGS.corpus)
     print(
         f"{FLAGS.out}: {config['responses']:,} responses to {config['pairs']:,} contexts in "
         f"{time.perf_counter() - begin:.0f} s; {config['left_out']:,} left out (names, hidden or unknown words)"

@@ -226,7 +226,10 @@ def import_checkpoint(checkpoint, config, out, data=None):
         metadata = {"path": None, "name": "release", "eos_id": conf.end_of_turn, "unk_id": None}
         vocabulary = None
         if data:
-            dataset = selection.load_dataset(data, conf.end_of_turn)
+            dataset = selection.load_dataset(data)
+            if dataset.eos_id != conf.end_of_turn:
+                expected = f"expected the checkpoint's id of _EOS_, {conf.end_of_turn}"
+                raise UserError(f"{dataset.path}: {expected}. Received: {dataset.eos_id}")
             check_fields(settings, selection.required_fields(dataset), dataset.path)
             metadata = dataset.metadata()
             vocabulary = dataset.vocabulary

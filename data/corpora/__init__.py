@@ -9,9 +9,11 @@ from typing import NamedTuple
 
 from colloquy.data.corpora import (
     babi_dialog,
+    chitchat,
     conversations,
     cornell,
     dailydialog,
+    dam_release,
     smn,
     squad,
     subtitles,
@@ -21,23 +23,31 @@ from colloquy.data.corpora import (
 class Corpus(NamedTuple):
     """A row of `CORPORA`."""
 
-    task: str
-    """The task whose `prepare.py` prepares it."""
+    tasks: tuple[str, ...]
+    """The tasks whose `prepare.py` can prepare it, the default one first."""
     reader: types.ModuleType
-    """Reader of its files. For selection: `find_split(directory, split)`, `read(path, opener)`,
-    `spans(path, size)`. For dialog: `find_tasks`, `read_dialogs`, `read_candidates`,
-    `read_knowledge`, `unseen_entities` and `move`. For reading comprehension: `find_splits`,
-    `read`, `tokenize` and `align`. For generation: `find_splits` and `read(paths, split)`.
-    `TOKENIZER` names the tokenizer that suits a corpus for selection or generation."""
+    """Reader of its files. Of lines for selection: `find_split(directory, split)`,
+    `read(path, opener)`, `spans(path, size)`. Of conversations, for selection and generation:
+    `find_splits(directory)` and `read(paths, split)`. For dialog: `find_tasks`, `read_dialogs`,
+    `read_candidates`, `read_knowledge`, `unseen_entities` and `move`. For reading comprehension:
+    `find_splits`, `read`, `tokenize` and `align`. `TOKENIZER` names the tokenizer that suits a
+    corpus for selection or generation."""
+
+    @property
+    def task(self):
+        """The task by default."""
+        return self.tasks[0]
 
 
 CORPORA = {
-    "smn": Corpus("selection", smn),
-    "babi-dialog": Corpus("dialog", babi_dialog),
-    "squad": Corpus("reading_comprehension", squad),
-    "dailydialog": Corpus("generation", dailydialog),
-    "cornell": Corpus("generation", cornell),
-    "subtitles": Corpus("generation", subtitles),
-    "conversations": Corpus("generation", conversations),
+    "chitchat": Corpus(("selection", "generation"), chitchat),
+    "smn": Corpus(("selection",), smn),
+    "dam-release": Corpus(("selection",), dam_release),
+    "babi-dialog": Corpus(("dialog",), babi_dialog),
+    "squad": Corpus(("reading_comprehension",), squad),
+    "dailydialog": Corpus(("generation",), dailydialog),
+    "cornell": Corpus(("generation",), cornell),
+    "subtitles": Corpus(("generation",), subtitles),
+    "conversations": Corpus(("generation",), conversations),
 }
 """Values of `--corpus`."""

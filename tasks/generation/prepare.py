@@ -116,7 +116,7 @@ def prepare(corpus, source, out, settings):
         files[VECTORS], _ = load_text_vectors(settings.vectors, vocabulary, settings.seed)
     sizes = {"vocabulary": len(vocabulary), **statistics}
     with atomic_directory(out) as directory:
-        write(directory, files, corpus, source, settings, sizes)
+        write(directory, files, corpus, source, settings, sizes, task="generation")
     print_summary(statistics)
     print(f"{out}: {len(vocabulary):,} words")
 

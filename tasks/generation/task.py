@@ -5,7 +5,6 @@ import pathlib
 import numpy as np
 
 from colloquy.data.batching import batches_by_size
-from colloquy.data.samples.__main__ import write_conversations
 from colloquy.data.vocabulary import PADDING_ID
 from colloquy.engine import task
 from colloquy.engine.optimizers import TwoRateAdam, linear_decay
@@ -45,9 +44,8 @@ class GenerationTask(task.Task):
     predictor = GenerationPredictor
 
     def make_sample(self, directory):
-        raw, settings = directory / "raw", Settings(name="sample-chat", tokenizer="words", turns=2)
-        write_conversations(raw)
-        prepare("conversations", raw, directory / "prepared", settings)
+        settings = Settings(tokenizer="words", turns=2)
+        prepare("chitchat", None, directory / "prepared", settings)
 
     def dataset_of(self, run, path=None):
         """Opens a dataset as `engine.task.Task` says, or a file of references.

@@ -1,7 +1,4 @@
-"""Response selection: from a corpus's text files to a prepared dataset, see `tasks.selection.data`.
-
-The corpus streams through files: memory holds its distinct words, their vectors and 1 byte for each
-utterance.
+"""Response selection: from a corpus to a prepared dataset, see `tasks.selection.data`.
 
 The vocabulary and the word vectors are made from the *distinct utterances* of the training lines
 with label 1. A context that grows line by line would otherwise count its first turn ten times, and
@@ -10,13 +7,14 @@ they would only count words again.
 """
 
 import collections
-import contextlib
 import dataclasses
 import functools
 import itertools
+import pathlib
 import shutil
 import sys
-from typing import Annotated, Literal
+from collections.abc import Callable
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -24,14 +22,15 @@ from rich.progress import Progress
 
 from colloquy.base.config import NonNegative, Positive
 from colloquy.base.files import UserError, atomic_directory
-from colloquy.data.corpora import CORPORA
-from colloquy.data.flat_arrays import numbering
+from colloquy.data.corpora import CORPORA, dam_release, smn
 from colloquy.data.prepared import (
     VECTORS,
     VOCABULARY,
     CommonSettings,
+    checked,
     filled_min_count,
     print_summary,
+    read_vectors,
     write,
 )
 from colloquy.data.tokenizers import TOKENIZERS, WHITESPACE, words_of
@@ -45,19 +44,34 @@ from colloquy.data.word_vectors import (
 )
 from colloquy.engine.cluster import on_cluster
 from colloquy.engine.vocabularies import Words
-from colloquy.tasks.selection.data import ARRAYS, DATA, SPLITS, check_metadata, read_split
-from colloquy.tasks.selection.ingest import (
-    Utterances,
-    blocks_of,
-    blocks_on_cluster,
-    conversations,
-    encode,
-    write_blocks,
+from colloquy.tasks.selection.contexts import draw_lines
+from colloquy.tasks.selection.data import (
+    ARRAY_NAMES,
+    ARRAYS,
+    DATA,
+    SPLITS,
+    check_metadata,
+    ids_dtype,
+    path_of,
+    read_split,
+    split_arrays,
 )
+from colloquy.tasks.selection.ingest import (
+    distinct_utterances,
+    encode_lines,
+    encode_on_cluster,
+    joined_conversations,
+    write_arrays,
+)
+from colloquy.tasks.selection.recipes import PUBLISHED_CORPORA
+from colloquy.tasks.selection.split import SelectionSplit
 
-PICKLED = 500_000  # most lines of a corpus that is written as `data.pkl` by default
-PAPER_TURNS, PAPER_WORDS = 9, 50  # turns of a context and words of an utterance that DAM reads
-BLOCK = 2**16  # utterances whose words are counted at once
+PAPER_TURNS = 9
+"""Turns of a context that DAM reads."""
+PAPER_WORDS = 50
+"""Words of an utterance that DAM reads."""
+BLOCK = 2**16
+"""Utterances whose words are counted at once."""
 
 
 class Settings(CommonSettings):
@@ -69,6 +83,10 @@ class Settings(CommonSettings):
     people can write `Hello there!`."""
     lower: bool = True
     """Makes texts lower case; not with the tokenizer `whitespace`."""
+    contexts: NonNegative = 12_000
+    """Corpora of conversations: contexts drawn for train; 0: one for every response."""
+    negatives: Positive = 3
+    """Corpora of conversations: negative responses drawn for each context of train."""
     min_count: Positive | None = None
     """Words that occur less often in the training utterances become `_UNK_`. Equal utterances count
     once. Default: 2, or 1 for fewer than 20,000 words."""
@@ -102,167 +120,295 @@ class Settings(CommonSettings):
     """Seed for every random number generator."""
     candidates: NonNegative = 10
     """Candidates expected per context of dev and test, else a warning; 0: any number."""
-    storage: Literal["auto", "pickle", "arrays", "both"] = "auto"
-    """Files of the examples: `pickle`, data.pkl as in DAM's release; `arrays`, flat arrays that
-    training reads from disk. auto: pickle up to 500,000 lines, then arrays."""
+    eos_id: Positive | None = None
+    """dam-release: the id of `_EOS_`. Default: that of the published corpus --name, 28270 for
+    ubuntu-v1 and 1 for douban."""
+    max_pickle_gb: Annotated[float, Field(ge=0)] = 0.5
+    """Gigabytes of ids up to which the examples are written as data.pkl, which training reads into
+    memory. Larger ones are flat arrays, which training maps from disk."""
+
+
+class Source(NamedTuple):
+    """The lines of a split."""
+
+    file: pathlib.Path
+    """Where they come from, for messages."""
+    read: Callable
+    """Function without arguments that yields each `data.corpora.smn.Line`; called twice."""
 
 
 def prepare(corpus, source, out, settings, ray=False):
     """Prepares a corpus for response selection, see `data.prepared`.
 
-    With `ray`, a Ray cluster reads the files, which all its machines find at the same path.
+    With `ray`, a Ray cluster encodes the files, which all its machines find at the same path.
     """
-    reader = CORPORA[corpus].reader
-    given = Words.of(settings.vocabulary_of, "selection") if settings.vocabulary_of else None
-    if given:
-        text = check_metadata(given.metadata, given.path)["text"]
+    if ray and CORPORA[corpus].reader is not smn:
+        raise UserError("--ray reads files of --corpus=smn. Received: --corpus=" + corpus)
+    with atomic_directory(out) as directory, Progress() as progress:
+        if CORPORA[corpus].reader is dam_release:
+            prepared = _prepare_release(source, settings, directory)
+        else:
+            prepared = _prepare_texts(corpus, source, settings, directory, progress, ray)
+        sizes = {"vocabulary": len(prepared.vectors) - 1, **prepared.sizes}
+        files = {VECTORS: prepared.vectors}
+        if prepared.vocabulary:
+            files[VOCABULARY] = prepared.vocabulary
+        files.update(_load_small_arrays(directory / ARRAYS, settings.max_pickle_gb))
+        write(
+            directory,
+            files,
+            corpus,
+            source,
+            prepared.settings,
+            {**sizes, **prepared.statistics},
+            task="selection",
+            **prepared.metadata,
+        )
+    print_summary(prepared.statistics)
+    print(f"{out}: {sizes['vocabulary']:,} words, vectors {prepared.vectors.shape}")
+    if "dev" not in prepared.statistics:
+        lacks = f"{source} has no dev file, which training needs to choose weights"
+        consequence = f"so train.py will not train on {out}"
+        how = f"Move about a tenth of the training contexts to {source}/dev.txt"
+        print(f"warning: {lacks}, {consequence}. {how}", file=sys.stderr)
+
+
+class Prepared(NamedTuple):
+    """What `prepare` writes beside the arrays."""
+
+    settings: Settings
+    vocabulary: Vocabulary | None
+    vectors: np.ndarray
+    sizes: dict
+    statistics: dict
+    metadata: dict
+
+
+# === Texts ===
+
+
+def _prepare_texts(corpus, source, settings, directory, progress, ray):
+    """Prepares a corpus of texts; writes the arrays of its splits."""
+    sources = _find_sources(corpus, source, settings, progress)
+    words_from = None
+    if settings.vocabulary_of:
+        words_from = Words.of(settings.vocabulary_of, "selection")
+        text = check_metadata(words_from.metadata, words_from.path)["text"]
     else:
-        tokenizer = settings.tokenizer or reader.TOKENIZER
+        tokenizer = settings.tokenizer or CORPORA[corpus].reader.TOKENIZER
         text = {"tokenizer": tokenizer, "lower": settings.lower and tokenizer != WHITESPACE}
     settings = settings.replace(**text)
-    with atomic_directory(out) as directory, Progress() as progress:
-        files = {split: reader.find_split(source, split) for split in SPLITS}
-        arrays = directory / ARRAYS
-        words = _read(reader, files, text, arrays, progress, ray)
-        utterances = Utterances(arrays, words)
-        if given:
-            vocabulary, vectors = given.vocabulary, given.vectors()
+    tokenize = functools.partial(words_of, **text)
+
+    sizes = {}
+    if words_from:
+        vocabulary = words_from.vocabulary
+        vectors = words_from.vectors()
+    else:
+        train = sources["train"]
+        settings, vocabulary, counts, num_utterances = _count_words(train, tokenize, settings)
+        sizes["distinct_training_utterances"] = num_utterances
+        if settings.word2vec_text == "conversations":
+            sentences = joined_conversations(train.read(), tokenize)
         else:
-            settings, vocabulary, counts = _vocabulary(files["train"], utterances, settings)
-            sentences = utterances
-            if settings.word2vec_text == "conversations":
-                sentences = conversations(read_split(arrays, "train", len(words), "words"), words)
-            settings, vectors = _word_vectors(
-                sentences, counts, vocabulary, settings, directory, progress
-            )
-        splits, statistics = _encoded(
-            arrays, files, vocabulary, words, len(vectors), settings.candidates
+            sentences = distinct_utterances(train.read(), tokenize)
+        settings, vectors = _word_vectors(
+            sentences, counts, vocabulary, settings, directory, progress
         )
-        made = {VECTORS: vectors, VOCABULARY: vocabulary} | _stored(
-            arrays, splits, vocabulary.eos_id, settings.storage
-        )
-        sizes = {"vocabulary": len(vocabulary), "distinct_training_utterances": len(utterances)}
-        ids = {
-            "eos_id": vocabulary.eos_id,
-            "unk_id": vocabulary.unk_id or None,
-            "hashed_words": vocabulary.hashed,
-        }
-        write(directory, made, corpus, source, settings, {**sizes, **statistics}, **ids, text=text)
-    print_summary(statistics)
-    print(f"{out}: {len(vocabulary):,} words, vectors {vectors.shape}")
-    if "dev" not in statistics:
-        lacks = f"{source} has no dev file, which training needs to choose weights, so train.py will not train on {out}"
-        how = f"Move about a tenth of the training contexts to {source}/dev.txt"
-        print(f"warning: {lacks}. {how}", file=sys.stderr)
+
+    num_ids = len(vectors) + vocabulary.hashed
+    statistics = {}
+    (directory / ARRAYS).mkdir()
+    for split in SPLITS:
+        blocks = _encoded_blocks(sources.get(split), tokenize, vocabulary, ray)
+        unknown = write_arrays(blocks, directory / ARRAYS, split, ids_dtype(num_ids), vocabulary)
+        if split in sources:
+            examples = read_split(directory / ARRAYS, split, num_ids)
+            file = sources[split].file
+            statistics[split] = {"file": file.name, **_statistics(examples, unknown)}
+            if split != "train" and settings.candidates:
+                _check_candidates(examples, file, settings.candidates)
+    metadata = {
+        "eos_id": vocabulary.eos_id,
+        "unk_id": vocabulary.unk_id or None,
+        "hashed_words": vocabulary.hashed,
+        "text": text,
+    }
+    return Prepared(settings, vocabulary, vectors, sizes, statistics, metadata)
 
 
-def _read(reader, files, text, arrays, progress, ray):
-    """Writes the lines of all files as arrays of numbered words; returns the list of words."""
+def _find_sources(corpus, directory, settings, progress):
+    """Returns the `Source` of each split that the corpus has."""
+    reader = CORPORA[corpus].reader
+    sources = {}
+    if reader is smn:
 
-    def opener(path, mode):
-        return progress.open(path, mode, description=f"reading {path.name}")
+        def opener(path, mode):
+            return progress.open(path, mode, description=f"reading {path.name}")
 
-    arrays.mkdir()
-    words, tokenize = numbering(), functools.partial(words_of, **text)
-    with on_cluster("--ray") if ray else contextlib.nullcontext() as results:
-        for split, file in files.items():
-            blocks = ()
+        for split in SPLITS:
+            file = reader.find_split(directory, split)
             if file:
-                source = reader, file, tokenize
-                blocks = blocks_on_cluster(results, *source) if ray else blocks_of(*source, opener)
-            write_blocks(blocks, arrays, split, words)
-    return list(words)
+                sources[split] = Source(file, functools.partial(reader.read, file, opener))
+    else:
+        for split, files in reader.find_splits(directory).items():
+            lines = draw_lines(
+                reader.read(files, split),
+                split,
+                contexts=settings.contexts,
+                negatives=settings.negatives,
+                seed=settings.seed,
+            )
+            sources[split] = Source(files[0], functools.partial(iter, lines))
+    return sources
 
 
-def _vocabulary(file, utterances, settings):
-    """The settings with `min_count` filled in, the vocabulary of the training utterances, `{word:
-    count}` of these.
+def _encoded_blocks(source, tokenize, vocabulary, ray):
+    if source is None:
+        yield dict.fromkeys(ARRAY_NAMES, ())
+    elif ray:
+        with on_cluster("--ray") as results:
+            yield from encode_on_cluster(results, smn, source.file, tokenize, vocabulary)
+    else:
+        yield from encode_lines(source.read(), tokenize, vocabulary)
+
+
+def _count_words(train, tokenize, settings):
+    """Counts the words of the distinct training utterances.
+
+    Returns:
+        The settings with `min_count` filled in.
+        The vocabulary.
+        `{word: count}`.
+        The number of utterances.
     """
-    counts = utterances.counts()
+    counts = collections.Counter()
+    num_utterances = 0
+    for words in distinct_utterances(train.read(), tokenize):
+        counts.update(words)
+        num_utterances += 1
     if not counts:
-        raise UserError(f"{file}: expected lines with label 1. Received: none")
+        raise UserError(f"{train.file}: expected lines with label 1. Received: none")
     settings = settings.replace(min_count=filled_min_count(settings.min_count, counts))
     vocabulary = Vocabulary.of_counts(counts, settings.min_count)
     if len(vocabulary) == len(SPECIALS):
-        raise UserError(
-            f"{file}: expected a word that occurs {settings.min_count} times (--min_count). Received: none"
-        )
-    return settings, dataclasses.replace(vocabulary, hashed=settings.hashed_words), counts
+        expected = f"expected a word that occurs {settings.min_count} times (--min_count)"
+        raise UserError(f"{train.file}: {expected}. Received: none")
+    vocabulary = dataclasses.replace(vocabulary, hashed=settings.hashed_words)
+    return settings, vocabulary, counts, num_utterances
 
 
 def _word_vectors(sentences, counts, vocabulary, settings, directory, progress):
-    """The settings, with the passes and threads of word2vec filled in, and the vectors."""
-    found = {}
+    """Returns the settings, with the passes and threads of word2vec filled in, and the vectors."""
+    found_by_file = {}
     if settings.vectors:
-        vectors, found[settings.vectors] = load_text_vectors(
-            settings.vectors, vocabulary, settings.seed
-        )
+        vectors, found = load_text_vectors(settings.vectors, vocabulary, settings.seed)
+        found_by_file[settings.vectors] = found
     else:
-        known = sum(counts[word] for word in vocabulary.words[len(SPECIALS) :])
-        epochs, workers = (
-            settings.word2vec_epochs or passes(known),
-            settings.word2vec_workers or threads(known),
+        num_known = sum(counts[word] for word in vocabulary.words[len(SPECIALS) :])
+        settings = settings.replace(
+            word2vec_epochs=settings.word2vec_epochs or passes(num_known),
+            word2vec_workers=settings.word2vec_workers or threads(num_known),
         )
-        settings = settings.replace(word2vec_epochs=epochs, word2vec_workers=workers)
-        task = progress.add_task("word vectors", total=epochs)
+        task = progress.add_task("word vectors", total=settings.word2vec_epochs)
         vectors = train_word2vec(
             sentences,
             vocabulary,
-            epochs=epochs,
-            workers=workers,
+            dimension=settings.dimension,
+            window=settings.window,
+            negative=settings.negative,
+            sample=settings.sample,
+            seed=settings.seed,
+            epochs=settings.word2vec_epochs,
+            workers=settings.word2vec_workers,
             after_epoch=functools.partial(progress.advance, task),
             directory=directory,
-            **settings.model_dump(include={"dimension", "window", "negative", "sample", "seed"}),
         )
     if settings.general_vectors:
-        vectors, found[settings.general_vectors] = append_vectors(
-            vectors, settings.general_vectors, vocabulary
-        )
-    for file, number in found.items():
-        print(f"{file}: vectors of {number:,} of {len(vocabulary) - len(SPECIALS):,} words")
+        vectors, found = append_vectors(vectors, settings.general_vectors, vocabulary)
+        found_by_file[settings.general_vectors] = found
+    num_words = len(vocabulary) - len(SPECIALS)
+    for file, found in found_by_file.items():
+        print(f"{file}: vectors of {found:,} of {num_words:,} words")
     return settings, vectors
 
 
-def _encoded(arrays, files, vocabulary, words, rows, candidates):
-    """The splits with their words as ids, and the statistics of those that have a file."""
-    ids = vocabulary.encode(words)
-    is_unknown = np.array([id == vocabulary.unk_id or id > len(vocabulary) for id in ids], bool)
-    splits, statistics = {}, {}
-    for name, file in files.items():
-        unknown = encode(arrays, name, ids, is_unknown)
-        split = splits[name] = read_split(arrays, name, rows + vocabulary.hashed)
-        if file:
+def _check_candidates(examples, file, candidates):
+    """Warns of contexts that do not have the expected number of candidates."""
+    sizes = np.bincount(examples.context)
+    unexpected = np.flatnonzero(sizes != candidates)
+    if not len(unexpected):
+        return
+    line = np.searchsorted(examples.context, unexpected[0]) + 1
+    expected = f"expected {candidates} candidates per context (--candidates)"
+    others = f"{len(unexpected)} of {len(sizes)} contexts do not have {candidates}"
+    received = f"Received: {sizes[unexpected[0]]}; {others}"
+    print(f"warning: {file}, line {line}: {expected}. {received}", file=sys.stderr)
+
+
+# === The release of DAM ===
+
+
+def _prepare_release(source, settings, directory):
+    """Prepares a corpus of ids; writes the arrays of its splits."""
+    splits = dam_release.read(source)
+    file = pathlib.Path(source) / "data.pkl"
+    vectors = read_vectors(pathlib.Path(source) / VECTORS)
+    eos_id = settings.eos_id or PUBLISHED_CORPORA.get(settings.name)
+    if eos_id is None:
+        how = "give --eos_id, or --name=ubuntu-v1 (28270) or --name=douban (1)"
+        raise UserError(f"{file} lacks the id of _EOS_: {how}")
+    if eos_id >= len(vectors):
+        expected = f"expected an id of _EOS_ from 1 to {len(vectors) - 1}"
+        raise UserError(f"{source}: {expected}. Received: {eos_id}")
+    vocabulary = dam_release.read_vocabulary(source, eos_id)
+    if vocabulary and len(vocabulary) + 1 != len(vectors):
+        expected = f"expected {len(vectors) - 1} words, one per vector"
+        raise UserError(f"{source}/word2id: {expected}. Received: {len(vocabulary)}")
+    unk_id = vocabulary.unk_id if vocabulary else 0
+
+    statistics = {}
+    (directory / ARRAYS).mkdir()
+    for name, (contexts, responses, labels) in splits.items():
+        with checked(file, f"lists of ids in {name}"):
+            split = SelectionSplit.of(contexts, responses, labels, eos_id)
+        _check_ids(split, f"{file}, {name}", eos_id, len(vectors))
+        for array, values in split_arrays(split, len(vectors)).items():
+            np.save(path_of(directory / ARRAYS, name, array), values)
+        if len(split):
+            unknown = 0
+            if unk_id:
+                unknown = int(np.sum(split.turns.flat() == unk_id))
+                unknown += int(np.sum(split.responses.flat() == unk_id))
             statistics[name] = {"file": file.name, **_statistics(split, unknown)}
-            sizes = np.bincount(split.context)
-            unexpected = (
-                np.flatnonzero(sizes != candidates) if name != "train" and candidates else ()
-            )
-            if len(unexpected):
-                line = np.searchsorted(split.context, unexpected[0]) + 1
-                expected = f"expected {candidates} candidates per context (--candidates)"
-                others = f"{len(unexpected)} of {len(sizes)} contexts do not have {candidates}"
-                received = f"Received: {sizes[unexpected[0]]}; {others}"
-                print(f"warning: {file}, line {line}: {expected}. {received}", file=sys.stderr)
-    return splits, statistics
+    settings = settings.replace(eos_id=eos_id)
+    metadata = {"eos_id": eos_id, "unk_id": unk_id or None, "hashed_words": 0}
+    return Prepared(settings, vocabulary, vectors, {}, statistics, metadata)
 
 
-def _stored(arrays, splits, eos_id, storage):
-    """The content of `data.pkl`, if it is to be written; removes the arrays unless they are to
-    stay.
+def _check_ids(split, where, eos_id, num_ids):
+    for ids in (split.turns.ids, split.responses.ids):
+        if len(ids) and not 0 <= ids.min() <= ids.max() < num_ids:
+            received = f"from {ids.min()} to {ids.max()}"
+            raise UserError(f"{where}: expected ids from 0 to {num_ids - 1}. Received: {received}")
+    if len(split) and not (split.turns.ids == eos_id).any():
+        raise UserError(f"{where}: expected contexts with the id of _EOS_. Received: {eos_id}")
 
-    Consecutive equal contexts are one list, also in the pickle.
-    """
-    if storage == "auto":
-        storage = "pickle" if sum(map(len, splits.values())) <= PICKLED else "arrays"
-    if storage == "arrays":
+
+# === Files ===
+
+
+def _load_small_arrays(arrays, max_pickle_gb):
+    """Returns the content of `data.pkl` if the ids are few, and removes the arrays; else `{}`."""
+    files = [path_of(arrays, split, "turn_ids") for split in SPLITS]
+    files += [path_of(arrays, split, "response_ids") for split in SPLITS]
+    if sum(file.stat().st_size for file in files) > max_pickle_gb * 1e9:
         return {}
-    lists = []
-    for split in splits.values():
-        contexts, responses = split.texts(np.arange(len(split)), eos_id)
-        lists.append({"y": split.label.tolist(), "c": contexts, "r": responses})
-    if storage == "pickle":
-        shutil.rmtree(arrays)
-    return {DATA: tuple(lists)}
+    data = {}
+    for split in SPLITS:
+        data[split] = {name: np.load(path_of(arrays, split, name)) for name in ARRAY_NAMES}
+    shutil.rmtree(arrays)
+    return {DATA: data}
 
 
 def _statistics(split, unknown):
@@ -270,25 +416,29 @@ def _statistics(split, unknown):
 
     Only lengths are read: what is read of a mapped array counts as memory.
     """
-    turns, words = split.context_turns, split.turns.lengths
-    candidates, positive = (
-        np.bincount(split.context),
-        np.bincount(split.context, weights=split.label),
-    )
+    turns = split.context_turns
+    words = split.turns.lengths
+    candidates = np.bincount(split.context)
+    positive = np.bincount(split.context, weights=split.label)
     sizes = collections.Counter(candidates.tolist()).most_common(3)
-    found = {"lines": len(split), "contexts": len(candidates)}
-    for name, counts in (("turns", turns), ("words", words)):
-        found[f"{name}_median"] = float(np.percentile(counts, 50))
-        found[f"{name}_95"] = round(float(np.percentile(counts, 95)), 2)
+    num_words = int(words.sum() + split.responses.lengths.sum())
     return {
-        **found,
+        "lines": len(split),
+        "contexts": len(candidates),
+        "turns_median": float(np.percentile(turns, 50)),
+        "turns_95": round(float(np.percentile(turns, 95)), 2),
+        "words_median": float(np.percentile(words, 50)),
+        "words_95": round(float(np.percentile(words, 95)), 2),
         "contexts_over_9_turns": round(float(np.mean(turns > PAPER_TURNS)), 4),
         "turns_over_50_words": round(float(np.mean(words > PAPER_WORDS)), 4),
-        "unknown_words": round(unknown / int(words.sum() + split.responses.lengths.sum()), 4),
+        "unknown_words": round(unknown / num_words, 4),
         "contexts_without_positive": int(np.sum(positive == 0)),
         "contexts_without_negative": int(np.sum(positive == candidates)),
         "candidates_x_contexts": ", ".join(f"{size} x {count:,}" for size, count in sizes),
     }
+
+
+# === Words of a lexical match ===
 
 
 def document_weights(split, ids, stems=None):
@@ -301,7 +451,8 @@ def document_weights(split, ids, stems=None):
     """
     frequency = np.zeros(ids, np.int64)
     for part in itertools.chain(split.turns.parts(BLOCK), split.responses.parts(BLOCK)):
-        part = part if stems is None else dataclasses.replace(part, ids=stems[part.ids])
+        if stems is not None:
+            part = dataclasses.replace(part, ids=stems[part.ids])
         frequency += part.document_frequency(ids)
     n = len(split.turns) + len(split.responses)
     return (np.log((1 + n) / (1 + frequency)) / np.log(1 + n)).astype(np.float32)
@@ -315,8 +466,9 @@ def equal_stems(vocabulary, ids):
     """
     from gensim.parsing.porter import PorterStemmer  # gensim takes a second to load
 
-    stemmer, first = PorterStemmer(), {}
-    found = np.arange(ids, dtype=np.int32)
+    stemmer = PorterStemmer()
+    first_by_stem = {}
+    stems = np.arange(ids, dtype=np.int32)
     for id, word in enumerate(vocabulary.words, 1):
-        found[id] = first.setdefault(stemmer.stem(word), id)
-    return found
+        stems[id] = first_by_stem.setdefault(stemmer.stem(word), id)
+    return stems

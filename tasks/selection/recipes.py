@@ -5,7 +5,7 @@ from colloquy.tasks.selection.training import Training
 
 PUBLISHED_CORPORA = {"ubuntu-v1": 28270, "douban": 1, "ecommerce": None}
 """The corpora that DAM has published scores on, with the id of `_EOS_` in its release's `data.pkl`;
-the release has no E-commerce. `train.py --name` says that a directory holds one of them."""
+the release has no E-commerce. `prepare.py --name` says that a corpus is one of them."""
 
 HASHED = "ubuntu-irc, prepared with --tokenizer=terms --hashed_words=50000"
 TWO_LEVELS = {"levels": 2, "max_turns": 6, "max_words": 24, "embedding_dropout": 0.2}
@@ -150,17 +150,17 @@ RECIPES = {
         config={**TWO_LEVELS, "masking": "release", "scalar_bias": True, "match_divisor": 200**0.5},
         training=ONE_EPOCH.replace(epochs=0.5, loss_clip=10.0),
     ),
-    "dam-sample": Recipe(
-        title="DAM, 1 level, 9 x 20 words, 64-d vectors, softmax",
+    "dam-chitchat": Recipe(
+        title="DAM, 1 level, 9 x 20 words, 64-d vectors, softmax, 16 x TF-IDF",
         model="dam",
-        corpus="the embedded sample",
-        config={"levels": 1, "max_words": 20, "embedding_dropout": 0.1},
+        corpus="chitchat",
+        config={"levels": 1, "max_words": 20, "embedding_dropout": 0.1, "lexical.gain": 16.0},
         training=Training(
             loss="softmax",
             decay_steps=300,
             vector_center=True,
             vector_norm=3.5,
-            epochs=2.5,
+            epochs=1.5,
             batch_size=16,
             learning_rate=3e-3,
             precision="float32",

@@ -10,7 +10,6 @@ import keras
 import numpy as np
 
 from colloquy.base.files import UserError
-from colloquy.data.samples.selection import write_smn
 from colloquy.data.word_vectors import scale_to_norm
 from colloquy.engine import task
 from colloquy.engine.ensembles import mean_of_logits
@@ -34,7 +33,6 @@ class SelectionTask(task.Task):
     breakdowns = tuple(scoring.BREAKDOWNS)
     summary_metrics = ("R10@1", "MAP")
     batch_fields = ("max_turns", "max_words", "masking", "lexical.turns", "lexical.words")
-    dataset_options = ("eos_id", "name")
     load_dataset = staticmethod(load_dataset)
     training_batches = staticmethod(batches.training_batches)
     average = staticmethod(mean_of_logits)
@@ -46,9 +44,9 @@ class SelectionTask(task.Task):
     }
 
     def make_sample(self, directory):
-        write_smn(directory / "raw")
-        settings = Settings(name="sample", min_count=1, dimension=64, tokenizer="terms")
-        prepare("smn", directory / "raw", directory / "prepared", settings)
+        # As `make demo` prepares it.
+        settings = Settings(dimension=64, word2vec_epochs=5, negative=5)
+        prepare("chitchat", None, directory / "prepared", settings)
 
     def required_fields(self, dataset):
         rows, dimension = dataset.vectors.shape

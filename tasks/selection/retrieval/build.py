@@ -187,9 +187,9 @@ def of_corpus(corpus, source, split="train"):
 
     A context of a selection corpus is a conversation with its positive response.
     """
-    task, reader = CORPORA[corpus]
-    if task != "selection":
-        yield from reader.read(reader.find_splits(pathlib.Path(source))[split], split)
+    tasks, reader = CORPORA[corpus]
+    if "generation" in tasks:
+        yield from reader.read(reader.find_splits(source and pathlib.Path(source))[split], split)
         return
     for example in reader.read(reader.find_split(source, split)):
         if example.label == 1:

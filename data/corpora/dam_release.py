@@ -1,0 +1,64 @@
+"""Corpora as the release of DAM has them (Zhou et al. 2018): words are ids already.
+
+    data.pkl             (train, dev, test), each {"y": labels, "c": contexts, "r": responses} in
+                         lists of ids; the id of `_EOS_` follows each turn of a context
+    word2id              words, each followed by its id, separated by white space; may be missing
+    word_embedding.pkl   vectors, row i of the word with id i
+
+Pickles are of Python 2, or of any version.
+"""
+
+import reprlib
+from collections.abc import Hashable
+
+import numpy as np
+
+from colloquy.base.files import UserError
+from colloquy.data import pickles
+from colloquy.data.text_files import existing_directory
+from colloquy.data.tokenizers import WHITESPACE
+from colloquy.data.vocabulary import Vocabulary
+
+TOKENIZER = WHITESPACE
+SPLITS = ("train", "dev", "test")
+LABELS = {0: 0, 1: 1, "0": 0, "1": 1}
+
+
+def read(directory):
+    """Reads `data.pkl`: `{split: (contexts, responses, labels)}`, of equal length."""
+    file = existing_directory(directory, "DAM's release") / "data.pkl"
+    data = pickles.load(file)
+    if not isinstance(data, tuple | list) or len(data) != len(SPLITS):
+        received = type(data).__name__
+        raise UserError(f"{file}: expected a tuple (train, dev, test). Received: {received}")
+    splits = {}
+    for name, split in zip(SPLITS, data, strict=True):
+        splits[name] = _read_split(file, name, split)
+    return splits
+
+
+def read_vocabulary(directory, eos_id):
+    """Reads the words of `word2id`; `None` if the release lacks it."""
+    file = existing_directory(directory, "DAM's release") / "word2id"
+    return Vocabulary.load_word2id(file, eos_id) if file.is_file() else None
+
+
+def _read_split(file, name, split):
+    if not isinstance(split, dict) or not {"y", "c", "r"} <= split.keys():
+        raise UserError(f"{file}: expected {name} to be a dict with y, c and r")
+    labels, contexts, responses = split["y"], split["c"], split["r"]
+    for values in (labels, contexts, responses):
+        if not isinstance(values, list | tuple | np.ndarray):
+            received = type(values).__name__
+            raise UserError(f"{file}: expected lists in {name}. Received: {received}")
+    if not len(labels) == len(contexts) == len(responses):
+        received = f"{len(labels)}, {len(contexts)}, {len(responses)}"
+        raise UserError(f"{file}: y, c and r must be equally long. Received: {received}")
+    numbers = []
+    for label in labels:
+        number = LABELS.get(label) if isinstance(label, Hashable) else None
+        if number is None:
+            received = reprlib.repr(label)
+            raise UserError(f"{file}: expected labels of {name} of 0 or 1. Received: {received}")
+        numbers.append(number)
+    return contexts, responses, numbers
