@@ -1,7 +1,7 @@
 """Builds an index of (context, response) pairs, from which chat.py --index answers.
 
-python -m colloquy.tools.build_index --run=runs/dam --corpus=smn --source=../shared/data/ubuntu-irc
---out=build/index
+python -m colloquy.tools.build_index --run=runs/dam --corpus=smn --source=../shared/data/ubuntu-irc \\
+    --out=build/index
 
 The training files of each corpus are used.
 """
