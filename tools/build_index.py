@@ -1,7 +1,7 @@
 """Builds an index of (context, response) pairs, from which chat.py --index answers.
 
-python -m colloquy.tools.build_index --run=runs/dam --corpus=smn --source=../shared/data/ubuntu-irc \\
-    --out=build/index
+python -m colloquy.tools.build_index --run=runs/dam --corpus=smn \\
+    --source=../shared/data/ubuntu-irc --out=build/index
 
 The training files of each corpus are used.
 """
@@ -53,7 +53,8 @@ def main():
     config = build(predictor, FLAGS.out, conversations, FLAGS.source or FLAGS.corpus)
     print(
         f"{FLAGS.out}: {config['responses']:,} responses to {config['pairs']:,} contexts in "
-        f"{time.perf_counter() - begin:.0f} s; {config['left_out']:,} left out (names, hidden or unknown words)"
+        f"{time.perf_counter() - begin:.0f} s; {config['left_out']:,} left out "
+        "(names, hidden or unknown words)"
     )
 
 
