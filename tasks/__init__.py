@@ -5,13 +5,14 @@ from colloquy.tasks.generation.recipes import RECIPES as GENERATION
 from colloquy.tasks.reading_comprehension.recipes import RECIPES as READING_COMPREHENSION
 from colloquy.tasks.selection.recipes import RECIPES as SELECTION
 
-# the recipes of all tasks, by name
 RECIPES = {**DIALOG, **READING_COMPREHENSION, **SELECTION, **GENERATION}
+"""The recipes of all tasks, by name."""
 
 
 def __getattr__(name):
-    """`TASKS`, made when first asked for: tasks load TensorFlow, which preparing data and wrong
-    flags need not.
+    """Makes `TASKS` when first asked for.
+
+    Tasks load TensorFlow, which takes seconds; preparing data and wrong flags need not wait.
     """
     if name != "TASKS":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -20,6 +21,7 @@ def __getattr__(name):
     from colloquy.tasks.reading_comprehension.task import ReadingComprehensionTask
     from colloquy.tasks.selection.task import SelectionTask
 
-    tasks = SelectionTask(), DialogTask(), GenerationTask(), ReadingComprehensionTask()
-    found = globals()[name] = {task.name: task for task in tasks}
-    return found
+    global TASKS
+    tasks = [SelectionTask(), DialogTask(), GenerationTask(), ReadingComprehensionTask()]
+    TASKS = {task.name: task for task in tasks}
+    return TASKS
