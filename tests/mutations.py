@@ -40,15 +40,17 @@ OPERATORS = {
 
 def mutable_nodes(tree):
     """Lists the nodes that `mutate` can change, always in the same order."""
-    nodes = []
-    for node in ast.walk(tree):
-        is_number = isinstance(node, ast.Constant) and type(node.value) in (bool, int, float)
-        is_operation = isinstance(node, ast.BinOp | ast.BoolOp) and type(node.op) in OPERATORS
-        is_comparison = isinstance(node, ast.Compare) and type(node.ops[0]) in OPERATORS
-        is_not = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
-        if is_number or is_operation or is_comparison or is_not:
-            nodes.append(node)
-    return nodes
+    return [node for node in ast.walk(tree) if is_mutable(node)]
+
+
+def is_mutable(node):
+    if isinstance(node, ast.Constant):
+        return type(node.value) in (bool, int, float)
+    if isinstance(node, ast.Compare):
+        return type(node.ops[0]) in OPERATORS
+    if isinstance(node, ast.BinOp | ast.BoolOp):
+        return type(node.op) in OPERATORS
+    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
 
 
 def mutate(source, index):

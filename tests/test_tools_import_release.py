@@ -99,20 +99,23 @@ def release_shapes(network, positional):
 
 
 def release_tensors(network="net", positional=True):
-    """A checkpoint of the release with random numbers: weights, Adam's slots, its betas' powers,
-    the step.
-    """
+    """Random variables of a checkpoint: weights, Adam's averages, powers of its betas, the step."""
     rng = np.random.default_rng(1)
     tensors = {}
     for name, shape in release_shapes(network, positional).items():
-        inputs = math.prod(shape[:-1]) if len(shape) > 1 and name != "word_embedding" else 1
-        weights = rng.normal(size=shape) / math.sqrt(inputs)
-        tensors[name] = weights + 1 if name.endswith("scale") else weights
-        tensors[f"loss/{name}/Adam"] = rng.normal(size=shape) * 1e-3
-        tensors[f"loss/{name}/Adam_1"] = rng.random(shape) * 1e-5
-    tensors = {name: value.astype("float32") for name, value in tensors.items()}
-    powers = {f"loss/beta{i}_power": np.float32(beta**STEP) for i, beta in ((1, 0.9), (2, 0.999))}
-    return {**tensors, **powers, "loss/Variable": np.int32(STEP)}
+        weights = rng.normal(size=shape)
+        is_matrix = len(shape) > 1 and name != "word_embedding"
+        if is_matrix:
+            weights /= math.sqrt(math.prod(shape[:-1]))
+        if name.endswith("scale"):
+            weights += 1
+        tensors[name] = weights.astype("float32")
+        tensors[f"loss/{name}/Adam"] = (1e-3 * rng.normal(size=shape)).astype("float32")
+        tensors[f"loss/{name}/Adam_1"] = (1e-5 * rng.random(shape)).astype("float32")
+    tensors["loss/beta1_power"] = np.float32(0.9**STEP)
+    tensors["loss/beta2_power"] = np.float32(0.999**STEP)
+    tensors["loss/Variable"] = np.int32(STEP)
+    return tensors
 
 
 def write_checkpoint(prefix, tensors):
@@ -139,12 +142,13 @@ def import_stand_in(released, out, **options):
 def some_inputs():
     """Contexts `(B, T, K)` and a response for each, `(B, K)`."""
     rng = np.random.default_rng(2)
-    turns, responses = np.zeros((B, T, K), "int32"), np.zeros((B, K), "int32")
-    rows = [
-        (turns[b, t], count) for b, counts in enumerate(TURNS) for t, count in enumerate(counts)
-    ]
-    for row, count in [*rows, *zip(responses, RESPONSES, strict=True)]:
-        row[:count] = rng.integers(1, V + 1, count)
+    turns = np.zeros((B, T, K), "int32")
+    responses = np.zeros((B, K), "int32")
+    for b, counts in enumerate(TURNS):
+        for t, count in enumerate(counts):
+            turns[b, t, :count] = rng.integers(1, V + 1, count)
+    for b, count in enumerate(RESPONSES):
+        responses[b, :count] = rng.integers(1, V + 1, count)
     return turns, responses
 
 
