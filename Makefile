@@ -19,7 +19,7 @@ $(INSTALLED): requirements.txt
 
 demo: $(INSTALLED)
 	rm -rf $(DEMO)
-	$(BIN)/python prepare.py --corpus=chitchat --dimension=64 --word2vec_epochs=5 --negative=5 --out=$(DEMO)/prepared
+	$(BIN)/python prepare.py --corpus=chitchat --dimension=64 --out=$(DEMO)/prepared
 	$(BIN)/python train.py --recipe=dam-chitchat --data=$(DEMO)/prepared --workdir=$(DEMO)/run
 	$(BIN)/python evaluate.py --run=$(DEMO)/run --split=test --examples=3
 	@printf '\nWhat next? After `source $(VENV)/bin/activate`:\n'

@@ -45,7 +45,7 @@ class SelectionTask(task.Task):
 
     def make_sample(self, directory):
         # As `make demo` prepares it.
-        settings = Settings(dimension=64, word2vec_epochs=5, negative=5)
+        settings = Settings(dimension=64)
         prepare("chitchat", None, directory / "prepared", settings)
 
     def required_fields(self, dataset):
