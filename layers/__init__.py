@@ -1,5 +1,6 @@
-"""One mechanism per file. Layers know nothing of data, files or training, and import `keras`
-only.
+"""One mechanism per file.
+
+Layers know nothing of data, files or training, and import `keras` only.
 """
 
 

@@ -1,8 +1,10 @@
-"""Attention of a decoder on its encoder's memory (Bahdanau et al. 2015; Luong et al. 2015; Vaswani
-et al. 2017).
+"""Attention of a decoder on its encoder's memory.
 
-Shape suffixes:  B batch   T queries   S keys   Q features of a query   D of a memory entry   A of
-the hidden layer
+Bahdanau et al. 2015; Luong et al. 2015; Vaswani et al. 2017.
+
+Shape suffixes:
+    B batch   T queries   S keys   Q features of a query   D features of a memory entry
+    A units of the hidden layer
 """
 
 import keras
@@ -26,7 +28,7 @@ class Attention(keras.layers.Layer):
         scaled_dot   s . h / sqrt(D)             Vaswani et al. 2017, eq. 1
 
     `W_h h` and `W h` do not depend on the query: `keys` computes them once for all steps of a
-        decoder.
+    decoder.
 
     Args:
         score: One of `SCORES`.
@@ -45,10 +47,12 @@ class Attention(keras.layers.Layer):
     def __init__(self, score="dot", units=None, **kwargs):
         super().__init__(**kwargs)
         check_choice("score", score, SCORES)
-        self.score, self.units = score, units
+        self.score = score
+        self.units = units
 
     def build(self, query_shape, memory_shape, mask_shape=None, keys_shape=None):
-        Q, D = query_shape[-1], memory_shape[-1]
+        Q = query_shape[-1]
+        D = memory_shape[-1]
         if self.score in ("dot", "scaled_dot") and Q != D:
             raise ValueError(
                 f"score={self.score!r} needs query and memory of one size. Received: {Q} and {D}"
@@ -64,19 +68,24 @@ class Attention(keras.layers.Layer):
             self.W = self.add_weight(name="W", shape=(D, Q), initializer="glorot_uniform")
 
     def keys(self, memory):
-        """The part of the score that depends on the memory alone: float `(B, S, A)`, `(B, S, Q)` or
-        the memory.
+        """The part of the score that depends on the memory alone.
+
+        Returns float `(B, S, A)`, `(B, S, Q)` or the memory.
         """
-        kernel = {"additive": "W_h", "general": "W"}.get(self.score)
+        if self.score == "additive":
+            kernel = self.W_h
+        elif self.score == "general":
+            kernel = self.W
+        else:
+            return memory
         # Outside a call Keras does not cast weights.
-        return (
-            ops.matmul(memory, ops.cast(getattr(self, kernel), memory.dtype)) if kernel else memory
-        )
+        return ops.matmul(memory, ops.cast(kernel, memory.dtype))
 
     def call(self, query, memory, mask, keys=None):
         keys_BSA = self.keys(memory) if keys is None else keys
         if self.score == "additive":
-            hidden_BTSA = ops.tanh(ops.matmul(query, self.W_s)[:, :, None] + keys_BSA[:, None])
+            query_BTA = ops.matmul(query, self.W_s)
+            hidden_BTSA = ops.tanh(query_BTA[:, :, None] + keys_BSA[:, None])
             e_BTS = ops.matmul(hidden_BTSA, self.v[:, None])[..., 0]
         else:
             e_BTS = ops.einsum("btq,bsq->bts", query, keys_BSA)
@@ -87,8 +96,7 @@ class Attention(keras.layers.Layer):
 
 
 class AttentionCell(keras.layers.Layer):
-    """A recurrent cell that attends to a memory before each step (Bahdanau et al. 2015, A.1.2;
-    score of any kind).
+    """A recurrent cell that attends to a memory before each step (Bahdanau et al. 2015, A.1.2).
 
         c_t = attention(s_{t-1}, h),    s_t = cell([y_{t-1}; c_t], s_{t-1})
 
@@ -118,29 +126,37 @@ class AttentionCell(keras.layers.Layer):
 
     def __init__(self, cell, attention, with_context=False, **kwargs):
         super().__init__(**kwargs)
-        self.cell, self.attention, self.with_context = cell, attention, with_context
-        self.state_size = [*_as_list(cell.state_size), -1, -1, -1]
+        self.cell = cell
+        self.attention = attention
+        self.with_context = with_context
+        self.state_size = [*as_list(cell.state_size), -1, -1, -1]
         self.output_size = cell.output_size
 
     def attend(self, states):
         """`c_t`, float `(B, D)`, and the weights, float `(B, S)`."""
-        s, (keys, memory, mask) = states[0], states[-3:]
-        c, a = self.attention(s[:, None, :], memory, mask != 0, keys)
-        return c[:, 0], a[:, 0]
+        s = states[0]
+        keys, memory, mask = states[-3:]
+        c_B1D, a_B1S = self.attention(s[:, None, :], memory, mask != 0, keys)
+        return c_B1D[:, 0], a_B1S[:, 0]
 
     def call(self, inputs, states, training=None):
+        cell_states = states[:-3]
+        memory_states = states[-3:]
         c, _ = self.attend(states)
-        s, own = self.cell(ops.concatenate([inputs, c], axis=-1), states[:-3], training=training)
+        x = ops.concatenate([inputs, c], axis=-1)
+        s, cell_states = self.cell(x, cell_states, training=training)
         output = ops.concatenate([s, c], axis=-1) if self.with_context else s
-        return output, [*_as_list(own), *states[-3:]]
+        return output, [*as_list(cell_states), *memory_states]
 
     def build_for(self, inputs_size, memory_size):
         """Makes the weights for inputs and memories of these sizes."""
         self.attention.build((None, None, self.cell.output_size), (None, None, memory_size))
         self.cell.build((None, inputs_size + memory_size))
-        self.output_size = self.cell.output_size + memory_size * self.with_context
+        self.output_size = self.cell.output_size
+        if self.with_context:
+            self.output_size += memory_size
         self.built = True
 
 
-def _as_list(states):
+def as_list(states):
     return list(states) if isinstance(states, (list, tuple)) else [states]

@@ -30,8 +30,8 @@ class AttentionFlow(keras.layers.Layer):
         c2q: `False`, the paper's ablation: `u~` is the mean of the query's words.
         q2c: `False`, the paper's ablation: `G` ends before `h * h~`.
         start: Initial `w`: `"glorot"`, or `"dot"`, with ones in its third block. Then `S_tj` is
-            about `h_t . u_j` at
-            first: words attend to similar ones from the beginning, which small data hardly teach.
+            about `h_t . u_j` at first: words attend to similar ones from the beginning, which small
+            data hardly teach.
         kind: Similarity, `"trilinear"` (eq. 1) or `"mlp"`, to which `start` does not apply.
         fusion: Fusion into `G`, `"concat"` (eq. 2) or `"mlp"`.
 
@@ -52,7 +52,11 @@ class AttentionFlow(keras.layers.Layer):
         check_choice("start", start, ("glorot", "dot"))
         check_choice("kind", kind, ("trilinear", "mlp"))
         check_choice("fusion", fusion, ("concat", "mlp"))
-        self.c2q, self.q2c, self.start, self.kind, self.fusion = c2q, q2c, start, kind, fusion
+        self.c2q = c2q
+        self.q2c = q2c
+        self.start = start
+        self.kind = kind
+        self.fusion = fusion
 
     def build(self, context_shape, query_shape, *_):
         D = context_shape[-1]
@@ -100,9 +104,7 @@ class AttentionFlow(keras.layers.Layer):
         return self.perceptron(G) if self.fusion == "mlp" else G
 
     def similarity(self, context, query):
-        """`S` of eq. 1, float `(B, T, J)`; its softmax over `J` is the attention of each word of
-        the context.
-        """
+        """`S` of eq. 1, float `(B, T, J)`; its softmax over `J` is a context word's attention."""
         H_BTD, U_BJD = context, query
         if self.kind == "mlp":
             W_h, W_u, W_hu = (self.W_3DA[i] for i in range(3))

@@ -1,5 +1,6 @@
-"""The attentive module of DAM (Zhou et al. 2018, section 3.3): attention and a feed-forward net,
-each with a residual.
+"""The attentive module of DAM (Zhou et al. 2018, section 3.3).
+
+Attention and a feed-forward net, each with a residual.
 
 Shape suffixes:  ... leading axes (batch, turns)   Q query words   K key words   D features
 """
@@ -61,7 +62,9 @@ class AttentiveModule(keras.layers.Layer):
     def __init__(self, masking="exact", scalar_bias=False, epsilon=1e-6, **kwargs):
         super().__init__(**kwargs)
         check_choice("masking", masking, MASKINGS)
-        self.masking, self.scalar_bias, self.epsilon = masking, scalar_bias, epsilon
+        self.masking = masking
+        self.scalar_bias = scalar_bias
+        self.epsilon = epsilon
         self.fast = masking == "exact" and keras.config.backend() == "tensorflow"
         self.supports_jit = not self.fast
 
@@ -80,7 +83,8 @@ class AttentiveModule(keras.layers.Layer):
 
     def call(self, query, key, value, query_mask=None, key_mask=None, scores=None):
         Q, V = query, value
-        V_att = ops.matmul(self.attention(query, key, query_mask, key_mask, scores), V)
+        Att = self.attention(query, key, query_mask, key_mask, scores)
+        V_att = ops.matmul(Att, V)
         if query_mask is None or self.masking == "release":
             return self._feed_forward(V_att + Q)
         mask = query_mask
@@ -95,10 +99,10 @@ class AttentiveModule(keras.layers.Layer):
         logits = QK * (1.0 / math.sqrt(query.shape[-1]))
         if self.masking == "release":
             return release_softmax(logits, query_mask, key_mask)
+        if key_mask is not None:
+            key_mask = key_mask[..., None, :]
         # A word that attends to padding alone is zero in the end.
-        return masked_softmax(
-            logits, None if key_mask is None else key_mask[..., None, :], some_real=True
-        )
+        return masked_softmax(logits, key_mask, some_real=True)
 
     def _feed_forward(self, x):
         """The steps after the attention: `x` is `V_att + Q`, `(..., Q, D)` or rows alone."""
@@ -113,11 +117,10 @@ class AttentiveModule(keras.layers.Layer):
 
 
 def row_products(x, y):
-    """`x y^T`, float `(..., Q, K)`: the dot product of every row of `x` with every row of `y`;
-    leading axes broadcast.
+    """`x y^T`, float `(..., Q, K)`: the dot products of the rows of `x` with those of `y`.
 
-    As an einsum of named axes its gradient transposes nothing in memory; that needs leading axes
-    that do not broadcast.
+    Leading axes broadcast. Where they are equal, an einsum of named axes is used: its gradient
+    transposes nothing in memory.
 
     >>> row_products(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0], [5.0, 6.0]])).numpy().tolist()
     [[11.0, 17.0]]

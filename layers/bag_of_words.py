@@ -1,5 +1,6 @@
-"""Sentences as sums of their words' vectors (Sukhbaatar et al. 2015, section 4.1; MEMMA, equations
-5 to 8).
+"""Sentences as sums of their words' vectors.
+
+Sukhbaatar et al. 2015, section 4.1; MEMMA, equations 5 to 8.
 
 Shape suffixes:  ... leading axes   W words   D features
 """
@@ -12,7 +13,8 @@ from colloquy.layers import check_choice
 from colloquy.layers.masking import mask_from_ids
 from colloquy.layers.positions import interleaved_sinusoids, sinusoids
 
-STDDEV = 0.1  # of fresh word vectors, as in MemN2N
+STDDEV = 0.1
+"""Standard deviation of fresh word vectors, as in MemN2N."""
 
 
 def scaled_sinusoids(length, dimension):
@@ -53,40 +55,47 @@ class BagOfWords(keras.layers.Layer):
     def __init__(self, vocabulary_size, dimension, max_words=0, positions="none", **kwargs):
         super().__init__(**kwargs)
         check_choice("positions", positions, ("none", "interleaved", "halves"))
-        self.vocabulary_size, self.dimension, self.max_words = vocabulary_size, dimension, max_words
+        self.vocabulary_size = vocabulary_size
+        self.dimension = dimension
+        self.max_words = max_words
         self.positions = positions
 
     def build(self, ids_shape, rows_shape=None):
-        shape, initializer = (
-            (self.vocabulary_size + 1, self.dimension),
-            keras.initializers.RandomNormal(stddev=STDDEV),
+        rows = self.vocabulary_size + 1
+        self.embeddings = self.add_weight(
+            name="embeddings",
+            shape=(rows, self.dimension),
+            initializer=keras.initializers.RandomNormal(stddev=STDDEV),
         )
-        self.embeddings = self.add_weight(name="embeddings", shape=shape, initializer=initializer)
-        self.real_rows = np.ones((self.vocabulary_size + 1, 1), "float32")
-        self.real_rows[0] = 0.0
-        signals = {"interleaved": interleaved_sinusoids, "halves": scaled_sinusoids}.get(
-            self.positions
-        )
-        if signals:
-            signals_WD = np.pad(signals(self.max_words, self.dimension), ((1, 0), (0, 0)))
-            self.signals = np.cumsum(signals_WD, axis=0)  # of sentences of 0 to max_words words
+        self.is_word = np.ones((rows, 1), "float32")
+        self.is_word[0] = 0.0
+
+        if self.positions == "none":
+            return
+        if self.positions == "interleaved":
+            signals_WD = interleaved_sinusoids(self.max_words, self.dimension)
+        else:
+            signals_WD = scaled_sinusoids(self.max_words, self.dimension)
+        # Row n is the sum of the first n positions: of a sentence of n words.
+        signals_WD = np.pad(signals_WD, ((1, 0), (0, 0)))
+        self.signals = np.cumsum(signals_WD, axis=0)
 
     def look_up(self, ids):
-        """Word vectors, zero for padding; zeroing that row of the table is cheaper than a mask over
-        all words.
-        """
-        return ops.take(ops.cast(self.embeddings * self.real_rows, self.compute_dtype), ids, axis=0)
+        """Word vectors, zero for padding."""
+        # Zeroing that row of the table is cheaper than a mask over all words.
+        table = ops.cast(self.embeddings * self.is_word, self.compute_dtype)
+        return ops.take(table, ids, axis=0)
 
     def call(self, ids, rows=None, count=None):
-        words, real = self.look_up(ids), ops.cast(mask_from_ids(ids), "int32")
+        words = self.look_up(ids)
+        is_real = ops.cast(mask_from_ids(ids), "int32")
         if rows is None:
-            x, lengths = ops.sum(words, axis=-2), ops.sum(real, axis=-1)
+            x = ops.sum(words, axis=-2)
+            lengths = ops.sum(is_real, axis=-1)
         else:
-            x, lengths = (ops.segment_sum(values, rows, count) for values in (words, real))
-        if self.positions != "none":
-            x = x + ops.take(
-                ops.cast(self.signals, self.compute_dtype),
-                ops.minimum(lengths, self.max_words),
-                axis=0,
-            )
-        return x
+            x = ops.segment_sum(words, rows, count)
+            lengths = ops.segment_sum(is_real, rows, count)
+        if self.positions == "none":
+            return x
+        signals = ops.cast(self.signals, self.compute_dtype)
+        return x + ops.take(signals, ops.minimum(lengths, self.max_words), axis=0)

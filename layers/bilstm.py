@@ -1,5 +1,6 @@
-"""A recurrent layer that reads in both directions (Hochreiter and Schmidhuber 1997; Schuster and
-Paliwal 1997).
+"""An LSTM that reads in both directions.
+
+Hochreiter and Schmidhuber 1997; Schuster and Paliwal 1997.
 
 Shape suffixes:  B batch   T words   D features of the input   H units
 """
@@ -11,14 +12,14 @@ from colloquy.layers.tensorflow_kernels import bilstm, has_kernels
 
 
 def both_directions(layer, merge="concat", **kwargs):
-    """`keras.layers.Bidirectional` with `layer` kept alive: `load_model` knows layers by their
-    `id`.
+    """`keras.layers.Bidirectional` with `layer` kept alive.
 
-    Keras copies `layer` for each direction. Were it collected, the next layer could have its `id`,
-    and a loaded model would get its copy.
+    `load_model` knows layers by their `id`. Keras copies `layer` for each direction. Were it
+    collected, the next layer could have its `id`, and a loaded model would get its copy.
     """
     both = keras.layers.Bidirectional(layer, merge, **kwargs)
-    both.copied = lambda: layer  # in a function: Keras would count an attribute as a part of `both`
+    # In a function: Keras would count an attribute as a part of `both`.
+    both.copied = lambda: layer
     return both
 
 
@@ -53,10 +54,14 @@ class BiLSTM(keras.layers.Layer):
 
     def call(self, x, mask, training=None):
         if self.fast:
-            cells = self.both.forward_layer.cell, self.both.backward_layer.cell
-            forward, backward = ((cell.kernel, cell.recurrent_kernel, cell.bias) for cell in cells)
+            forward = _weights(self.both.forward_layer.cell)
+            backward = _weights(self.both.backward_layer.cell)
             return bilstm(x, mask, forward, backward, training)
         return zero_padding(self.both(x, mask=mask, training=training), mask[..., None])
 
     def compute_output_shape(self, x_shape, mask_shape=None):
         return (*x_shape[:-1], 2 * self.units)
+
+
+def _weights(cell):
+    return cell.kernel, cell.recurrent_kernel, cell.bias

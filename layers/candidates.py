@@ -1,8 +1,8 @@
 """The list of responses that a bot chooses from, and their match types.
 
 Shape suffixes:
-    B dialogs   T turns   M sentences   E entities   Y types   G groups   C candidates   W words   D
-    features
+    B dialogs   T turns   M sentences   E entities   Y types   G groups   C candidates
+    W words     D features
 """
 
 import keras
@@ -11,10 +11,10 @@ from keras import ops
 
 @keras.saving.register_keras_serializable("colloquy")
 class IdTable(keras.layers.Layer):
-    """A table of ids stored in the model, int32, such as the words of its candidates; set by
-    `model.set_weights`.
+    """A table of ids stored in the model, int32, such as the words of its candidates.
 
-    It is called with any tensor, which only makes it part of a functional model.
+    It is set by `model.set_weights`. It is called with any tensor, which only makes it part of a
+    functional model.
     """
 
     def __init__(self, shape, **kwargs):
@@ -31,11 +31,12 @@ class IdTable(keras.layers.Layer):
 
 
 def sum_of_rows(values_BTN, numbers_CK):
-    """For each candidate the sum of the values of its numbers, float `(B, T, C)`; they count from
-    1, 0 adds nothing.
+    """For each candidate the sum of the values of its numbers, float `(B, T, C)`.
+
+    Numbers count from 1; 0 adds nothing.
     """
     B, T, N = ops.shape(values_BTN)
-    # gathers whole rows
+    # With the values of a number in one row, whole rows are gathered.
     rows_NX = ops.pad(ops.transpose(ops.reshape(values_BTN, (B * T, N))), [[1, 0], [0, 0]])
     sums_CX = ops.sum(ops.take(rows_NX, numbers_CK, axis=0), axis=1)
     return ops.reshape(ops.transpose(sums_CX), (B, T, ops.shape(numbers_CK)[0]))
@@ -43,11 +44,11 @@ def sum_of_rows(values_BTN, numbers_CK):
 
 @keras.saving.register_keras_serializable("colloquy")
 class MatchTypes(keras.layers.Layer):
-    """The gain of a candidate's score from its words that occur in the conversation (Bordes et al.
-    2017, section 4.2).
+    """The gain of a candidate's score from its words that occur in the conversation.
 
-    The learnt vector of type `t` is added to a candidate's own if one of its words is a value of
-    `t` in the knowledge base and was said or known before. No array `(B, T, C, Y)` is formed.
+    Bordes et al. 2017, section 4.2. The learnt vector of type `t` is added to a candidate's own if
+    one of its words is a value of `t` in the knowledge base and was said or known before. No array
+    `(B, T, C, Y)` is formed.
 
     Args:
         types: Y.
@@ -66,7 +67,9 @@ class MatchTypes(keras.layers.Layer):
 
     def __init__(self, types, groups, candidates, **kwargs):
         super().__init__(**kwargs)
-        self.types, self.groups, self.candidates = types, tuple(groups), tuple(candidates)
+        self.types = types
+        self.groups = tuple(groups)
+        self.candidates = tuple(candidates)
 
     def build(self, state_shape, *_):
         def ids(name, shape):
@@ -86,7 +89,11 @@ class MatchTypes(keras.layers.Layer):
         dtype = state.dtype
         count_BTE = ops.matmul(ops.cast(seen, dtype), ops.cast(mentions, dtype))
         present_BTE = ops.cast(ops.greater(count_BTE, 0), dtype)
-        padded = ops.pad(present_BTE, [[0, 0], [0, 0], [1, 0]])
-        present_BTG = ops.max(ops.take(padded, self.member_GN, axis=2), axis=3)
+
+        # A group is present if one of its members is; member 0 is padding.
+        padded_BTE = ops.pad(present_BTE, [[0, 0], [0, 0], [1, 0]])
+        present_BTG = ops.max(ops.take(padded_BTE, self.member_GN, axis=2), axis=3)
+
         gain_BTY = ops.einsum("btd,yd->bty", state, self.type_YD)
-        return sum_of_rows(present_BTG * ops.take(gain_BTY, self.type_G, axis=2), self.group_CK)
+        gain_BTG = ops.take(gain_BTY, self.type_G, axis=2)
+        return sum_of_rows(present_BTG * gain_BTG, self.group_CK)

@@ -1,5 +1,6 @@
-"""Layers 1 and 2 of BiDAF: words as characters by a convolution (Kim 2014), and highways
-(Srivastava et al. 2015).
+"""Layers 1 and 2 of BiDAF: a character convolution (Kim 2014) and highways.
+
+Highways are those of Srivastava et al. 2015.
 
 Shape suffixes:  N words   L characters   E features of a character   F filters   D features
 """
@@ -36,12 +37,10 @@ class CharacterCNN(keras.layers.Layer):
 
     def __init__(self, characters, dimension=8, filters=100, width=5, dropout=0.0, **kwargs):
         super().__init__(**kwargs)
-        self.dimension, self.filters, self.width, policy = (
-            dimension,
-            filters,
-            width,
-            self.dtype_policy,
-        )
+        policy = self.dtype_policy
+        self.dimension = dimension
+        self.filters = filters
+        self.width = width
         start = keras.initializers.RandomNormal(stddev=0.5)
         self.embedding = WordEmbedding(
             characters + 1, dimension, start, name="character_embedding", dtype=policy
@@ -56,12 +55,14 @@ class CharacterCNN(keras.layers.Layer):
         self.convolution.build((None, None, self.dimension))
 
     def call(self, ids, training=None):
-        mask = mask_from_ids(ids)
-        e_NLE = self.drop(zero_padding(self.embedding(ids), mask[..., None]), training=training)
-        # every character starts a window
+        mask_NL1 = mask_from_ids(ids)[..., None]
+        e_NLE = zero_padding(self.embedding(ids), mask_NL1)
+        e_NLE = self.drop(e_NLE, training=training)
+        # Every character starts a window.
         e_NLE = ops.pad(e_NLE, [[0, 0], [0, self.width - 1], [0, 0]])
-        # relu: 0 is the least
-        return ops.max(zero_padding(self.convolution(e_NLE), mask[..., None]), axis=1)
+        # Zeros do not change the maximum: after relu, 0 is the least.
+        windows_NLF = zero_padding(self.convolution(e_NLE), mask_NL1)
+        return ops.max(windows_NLF, axis=1)
 
 
 @keras.saving.register_keras_serializable("colloquy")

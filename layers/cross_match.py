@@ -1,7 +1,7 @@
 """The cross-attention match of DAM (Zhou et al. 2018, section 3.5).
 
-Shape suffixes:  ... leading axes (batch, candidates, turns)   K utterance words   J response words
-D features
+Shape suffixes:
+    ... leading axes (batch, candidates, turns)   K utterance words   J response words   D features
 """
 
 import keras
@@ -50,9 +50,9 @@ class CrossMatch(keras.layers.Layer):
         U_attended = self.utterance_attends(
             U, R, R, query_mask=utterance_mask, key_mask=response_mask, scores=S
         )
-        S = ops.swapaxes(S, -1, -2)
+        S_transposed = ops.swapaxes(S, -1, -2)
         R_attended = self.response_attends(
-            R, U, U, query_mask=response_mask, key_mask=utterance_mask, scores=S
+            R, U, U, query_mask=response_mask, key_mask=utterance_mask, scores=S_transposed
         )
         return row_products(U_attended, R_attended)
 

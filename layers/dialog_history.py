@@ -1,5 +1,4 @@
-"""The memory of each turn of a dialog: the sentences before it, their speakers, and their distance
-in time.
+"""The memory of each turn of a dialog: the sentences before it, with speaker and distance in time.
 
 A batch holds whole dialogs. Every turn of a dialog sees its own part of one list of encoded
 sentences.
@@ -10,7 +9,8 @@ Shape suffixes:  B dialogs   M sentences   T turns   R turn distances   D featur
 import keras
 from keras import ops
 
-SPEAKERS = 4  # padding, user, bot, knowledge
+SPEAKERS = 4
+"""Padding, user, bot, knowledge."""
 
 
 def history_mask(speakers, turns, including_turn=False):
@@ -24,26 +24,38 @@ def history_mask(speakers, turns, including_turn=False):
     >>> history_mask(np.array([[1, 2, 1, 0]]), np.array([[0, 2]])).numpy().tolist()
     [[[False, False, False, False], [True, True, False, False]]]
     """
-    places_BM = ops.cumsum(ops.ones_like(speakers), axis=1) - 1
+    index_B1M = _indices(speakers)[:, None, :]
+    turn_BT1 = turns[:, :, None]
     before = ops.less_equal if including_turn else ops.less
-    return before(places_BM[:, None, :], turns[:, :, None]) & (speakers != 0)[:, None, :]
+    is_before_BTM = before(index_B1M, turn_BT1)
+    is_sentence_BM = speakers != 0
+    return is_before_BTM & is_sentence_BM[:, None, :]
 
 
 def sentence_mask(speakers):
-    """Marks, for each sentence, itself and the sentences before it, boolean `(B, M, M)`; `speakers`
-    as above.
+    """Marks, for each sentence, itself and the sentences before it, boolean `(B, M, M)`.
+
+    Args:
+        speakers: Int `(B, M)`, 0 = padding.
 
     >>> sentence_mask(np.array([[1, 2, 0]])).numpy().tolist()
     [[[True, False, False], [True, True, False], [True, True, False]]]
     """
-    places_BM = ops.cumsum(ops.ones_like(speakers), axis=1) - 1
-    return history_mask(speakers, places_BM, including_turn=True)
+    return history_mask(speakers, _indices(speakers), including_turn=True)
+
+
+def _indices(x):
+    """0, 1, 2, ... in each row, int, of the shape of `x`."""
+    return ops.cumsum(ops.ones_like(x), axis=1) - 1
 
 
 @keras.saving.register_keras_serializable("colloquy")
 class SpeakerFeature(keras.layers.Layer):
-    """Adds a learnt vector for the speaker, int `(B, M)`, to each sentence `x`, float `(B, M, D)`:
-    the speaker word of Bordes et al. (2017), section 4.2."""
+    """Adds a learnt vector for the speaker to each sentence.
+
+    It is the speaker word of Bordes et al. (2017), section 4.2. Sentences are float `(B, M, D)`,
+    speakers int `(B, M)`.
+    """
 
     def build(self, x_shape, speakers_shape):
         initializer = keras.initializers.RandomNormal(stddev=0.1)
@@ -59,12 +71,11 @@ class SpeakerFeature(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable("colloquy")
 class TimeFeature(keras.layers.Layer):
-    """Learnt vectors for how many turns ago a sentence was: the time word of Bordes et al. (2017),
-    section 4.2.
+    """Learnt vectors for the number of turns since a sentence.
 
-    The distance of a sentence depends on the turn that attends, so its vector cannot be added to
-    the sentence once for all turns; `layers.memory_attention` adds it after multiplying, with equal
-    result.
+    They are the time word of Bordes et al. (2017), section 4.2. The distance of a sentence depends
+    on the turn that attends, so its vector cannot be added to the sentence once for all turns;
+    `layers.memory_attention` adds it after multiplying, with equal result.
 
     Args:
         limit: R; longer distances count as `limit - 1`.
@@ -81,7 +92,8 @@ class TimeFeature(keras.layers.Layer):
 
     def __init__(self, limit, dimension, **kwargs):
         super().__init__(**kwargs)
-        self.limit, self.dimension = limit, dimension
+        self.limit = limit
+        self.dimension = dimension
 
     def build(self, times_shape, turns_shape):
         initializer = keras.initializers.RandomNormal(stddev=0.1)
@@ -90,8 +102,7 @@ class TimeFeature(keras.layers.Layer):
         )
 
     def call(self, times, turns):
-        now = ops.cumsum(ops.ones_like(turns), axis=1) - 1
-        distance = ops.clip(now[:, :, None] - times[:, None, :], 0, self.limit - 1)
-        return ops.cast(self.table, self.compute_dtype), ops.one_hot(
-            distance, self.limit, dtype=self.compute_dtype
-        )
+        turn_BT1 = _indices(turns)[:, :, None]
+        distance_BTM = ops.clip(turn_BT1 - times[:, None, :], 0, self.limit - 1)
+        distance_BTMR = ops.one_hot(distance_BTM, self.limit, dtype=self.compute_dtype)
+        return ops.cast(self.table, self.compute_dtype), distance_BTMR

@@ -22,14 +22,15 @@ class ReadingCell(AttentionCell):
     """
 
     def call(self, inputs, states, training=None):
-        s, (keys, query, mask) = states[0], states[-3:]
-        asking = ops.concatenate([inputs, s], axis=-1)[:, None, :]
-        u, _ = self.attention(asking, query, mask != 0, keys)
-        u = u[:, 0]
-        s, own = self.cell(
-            ops.concatenate([inputs, u, inputs * u], axis=-1), states[:-3], training=training
-        )
-        return s, [*own, *states[-3:]]
+        cell_states = states[:-3]
+        memory_states = states[-3:]
+        keys, query, mask = memory_states
+        h_and_s = ops.concatenate([inputs, states[0]], axis=-1)
+        u_B1D, _ = self.attention(h_and_s[:, None, :], query, mask != 0, keys)
+        u = u_B1D[:, 0]
+        x = ops.concatenate([inputs, u, inputs * u], axis=-1)
+        s, cell_states = self.cell(x, cell_states, training=training)
+        return s, [*cell_states, *memory_states]
 
     def build_for(self, inputs_size, memory_size):
         self.attention.build(
@@ -40,22 +41,24 @@ class ReadingCell(AttentionCell):
 
 
 def reverse_words(x, mask):
-    """Each example's own words, float `(B, T, D)`, from the last to the first; padding stays after
-    them.
+    """Reverses the words of each example, float `(B, T, D)`; padding stays after them.
 
     >>> x = np.array([[[5.0], [6.0], [9.0]]])
-    >>> keras.ops.convert_to_numpy(reverse_words(x, np.array([[True, True, False]])))[0, :, 0].tolist()
+    >>> y = reverse_words(x, np.array([[True, True, False]]))
+    >>> keras.ops.convert_to_numpy(y)[0, :, 0].tolist()
     [6.0, 5.0, 9.0]
     """
-    t = ops.arange(ops.shape(mask)[1], dtype="int32")
-    length = ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True)
-    return ops.take_along_axis(x, ops.where(mask, length - 1 - t, t)[..., None], axis=1)
+    index_T = ops.arange(ops.shape(mask)[1], dtype="int32")
+    length_B1 = ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True)
+    source_BT = ops.where(mask, length_B1 - 1 - index_T, index_T)
+    return ops.take_along_axis(x, source_BT[..., None], axis=1)
 
 
 @keras.saving.register_keras_serializable("colloquy")
 class DynamicBiLSTM(keras.layers.Layer):
-    """A bidirectional LSTM that attends to a query at every word (Seo et al. 2017, section 4; Wang
-    and Jiang 2016).
+    """A bidirectional LSTM that attends to a query at every word.
+
+    Seo et al. 2017, section 4; Wang and Jiang 2016.
 
     Args:
         units: H, in each direction.
@@ -92,13 +95,14 @@ class DynamicBiLSTM(keras.layers.Layer):
     def call(self, context, query, context_mask, query_mask, training=None):
         zeros = ops.zeros((ops.shape(context)[0], self.units), context.dtype)
 
-        # without a mask, which JAX's loop does not take beside a memory: padding comes last
+        # Without a mask, which JAX's loop does not take beside a memory: padding comes last.
         def read(rnn, context):
-            extra = [rnn.cell.attention.keys(query), query, ops.cast(query_mask, query.dtype)]
-            return rnn(context, initial_state=[zeros, zeros, *extra], training=training)
+            keys = rnn.cell.attention.keys(query)
+            memory = [keys, query, ops.cast(query_mask, query.dtype)]
+            return rnn(context, initial_state=[zeros, zeros, *memory], training=training)
 
         forward, backward = self.directions
-        back = reverse_words(read(backward, reverse_words(context, context_mask)), context_mask)
-        return zero_padding(
-            ops.concatenate([read(forward, context), back], axis=-1), context_mask[..., None]
-        )
+        reversed_context = reverse_words(context, context_mask)
+        backward_BTH = reverse_words(read(backward, reversed_context), context_mask)
+        both = ops.concatenate([read(forward, context), backward_BTH], axis=-1)
+        return zero_padding(both, context_mask[..., None])

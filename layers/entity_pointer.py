@@ -1,8 +1,8 @@
 """Pointers to the entities that a conversation mentions.
 
 Shape suffixes:
-    B dialogs   T turns   M sentences   E entities   R turn distances   C candidates   K entities of
-    a candidate D features   N conditions
+    B dialogs   T turns   M sentences   E entities   R turn distances   C candidates
+    K entities of a candidate   D features   N conditions
 """
 
 import keras
@@ -22,8 +22,7 @@ class EntityPointer(keras.layers.Layer):
         first  = a_1 P                               an entity, by its own sentences
         passed = first P^T                           a sentence, by its entities
         score  = (a_2 + a_3 * passed) P              an entity, also by the others in its sentences
-               + (W_c h) . c                         and by the conditions `c` that it meets, 0 or
-               1, if there are any
+               + (W_c h) . c                         and by the conditions `c` that it meets
 
     The second step lets a phone number be that of the restaurant that was offered last, through the
     fact that names both. A candidate gains the sum of its entities' scores; an entity that is
@@ -47,15 +46,16 @@ class EntityPointer(keras.layers.Layer):
         The gain of the logits, float `(B, T, C)`, and the entities' scores, float `(B, T, E)`.
 
     Not from a paper: an extension, after the pointers of Mem2Seq (Madotto et al. 2018) and GLMP (Wu
-        et al. 2019).
+    et al. 2019).
     """
 
     def __init__(self, candidates, conditions=0, **kwargs):
         super().__init__(**kwargs)
-        self.candidates, self.conditions = tuple(candidates), conditions
+        self.candidates = tuple(candidates)
+        self.conditions = conditions
 
     def build(self, state_shape, *_):
-        D, ids = state_shape[-1], {"dtype": "int32", "initializer": "zeros", "trainable": False}
+        D = state_shape[-1]
         self.kernel_DND = self.add_weight(
             name="kernel", shape=(D, 3, D), initializer="glorot_uniform"
         )
@@ -63,22 +63,30 @@ class EntityPointer(keras.layers.Layer):
             self.kernel_DN = self.add_weight(
                 name="conditions", shape=(D, self.conditions), initializer="zeros"
             )
-        self.entity_CK = self.add_weight(name="candidate_entities", shape=self.candidates, **ids)
+        self.entity_CK = self.add_weight(
+            name="candidate_entities",
+            shape=self.candidates,
+            dtype="int32",
+            initializer="zeros",
+            trainable=False,
+        )
 
     def call(self, state, sentences, seen, mentions, time_vectors, distances, conditions=None):
         dtype = state.dtype
         P_BME = ops.cast(mentions, dtype)
+
+        # a_1, a_2, a_3
         h_BTND = ops.einsum("btd,dne->btne", state, self.kernel_DND)
         a_BNTM = ops.einsum("btnd,bmd->bntm", h_BTND, sentences)
         toward_BTNR = ops.einsum("btnd,rd->btnr", h_BTND, time_vectors)
         a_BNTM = a_BNTM + ops.einsum("btnr,btmr->bntm", toward_BTNR, distances)
         a_BNTM = a_BNTM * ops.cast(seen, dtype)[:, None]
+
         first_BTE = ops.matmul(a_BNTM[:, 0], P_BME)
         passed_BTM = ops.einsum("bte,bme->btm", first_BTE, P_BME)
         score_BTE = ops.matmul(a_BNTM[:, 1] + a_BNTM[:, 2] * passed_BTM, P_BME)
         if conditions is not None:
             weight_BTN = ops.matmul(state, self.kernel_DN)
-            score_BTE = score_BTE + ops.einsum(
-                "btn,btne->bte", weight_BTN, ops.cast(conditions[..., 1:], dtype)
-            )
+            c_BTNE = ops.cast(conditions[..., 1:], dtype)
+            score_BTE = score_BTE + ops.einsum("btn,btne->bte", weight_BTN, c_BTNE)
         return sum_of_rows(score_BTE, self.entity_CK), score_BTE

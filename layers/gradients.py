@@ -26,9 +26,13 @@ def with_gradient(function):
     @ops.custom_gradient
     def compute(*tensors):
         result, gradient = function(*tensors)
-        return result, lambda *args, upstream=None: gradient(
-            args[0] if upstream is None else upstream
-        )
+
+        def gradient_of_backend(*args, upstream=None):
+            if upstream is None:
+                upstream = args[0]
+            return gradient(upstream)
+
+        return result, gradient_of_backend
 
     return compute
 
@@ -42,10 +46,15 @@ def add_bias(x, b):
     >>> keras.ops.convert_to_numpy(add_bias(np.array([[1.0, 2.0]]), np.array([3.0, 4.0]))).tolist()
     [[4.0, 6.0]]
     """
-    axes = [*range(len(x.shape) - 1), *([-1] if b.shape[0] == 1 else [])]
+    summed_axes = list(range(len(x.shape) - 1))
+    if b.shape[0] == 1:
+        summed_axes.append(-1)
 
     def add(x, b):
-        return ops.add(x, b), lambda g: (g, ops.reshape(ops.sum(g, axis=axes), ops.shape(b)))
+        def gradient(g):
+            return g, ops.reshape(ops.sum(g, axis=summed_axes), ops.shape(b))
+
+        return ops.add(x, b), gradient
 
     return with_gradient(add)(x, ops.copy(b))
 
@@ -60,4 +69,6 @@ class Dense(keras.layers.Dense):
 
     def call(self, x, training=None):
         y = ops.matmul(x, self.kernel)
-        return self.activation(add_bias(y, self.bias) if self.use_bias else y)
+        if self.use_bias:
+            y = add_bias(y, self.bias)
+        return self.activation(y)

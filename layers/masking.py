@@ -1,5 +1,6 @@
-"""The one way to mask: `True` means real, padding never counts, and a row without a real key yields
-zeros.
+"""The one way to mask: `True` means real, and padding never counts.
+
+A row without a real key yields zeros.
 
 Shape suffixes:  ... leading axes   Q queries   K keys
 """
@@ -10,7 +11,9 @@ import keras
 from keras import ops
 
 MASKED_LOGIT = -1e30
-LOWEST = -1e29  # below every real logit and sum of logits, above every sum with a masked one
+"""The logit of padding."""
+LOWEST = -1e29
+"""Below every real logit and sum of logits, above every sum with a masked one."""
 
 
 def mask_from_ids(ids):
@@ -23,24 +26,22 @@ def mask_from_ids(ids):
 
 
 def zero_padding(x, mask):
-    """Sets the padded entries of `x` to zero: `x` where `mask`, which broadcasts against it, else
-    0.
+    """Sets the padded entries of `x` to zero; `mask` broadcasts against it.
 
     Unlike a product with the mask, this also removes NaN and infinity, and lets no gradient
     through.
 
-    >>> keras.ops.convert_to_numpy(zero_padding(np.array([2.0, np.nan]), np.array([True, False]))).tolist()
+    >>> x = zero_padding(np.array([2.0, np.nan]), np.array([True, False]))
+    >>> keras.ops.convert_to_numpy(x).tolist()
     [2.0, 0.0]
     """
     return ops.where(mask, x, ops.zeros((), dtype=x.dtype))
 
 
 def _softmax(logits):
-    """Softmax over the last axis, without Keras's warning that an axis of size 1 must be a
-    mistake.
-    """
+    """Softmax over the last axis, without a warning."""
     with warnings.catch_warnings():
-        # here it is an utterance of one word
+        # Keras takes an axis of size 1 for a mistake; here it is an utterance of one word.
         warnings.filterwarnings("ignore", message=".*softmax over axis")
         return ops.softmax(logits, axis=-1)
 
@@ -58,34 +59,38 @@ def masked_softmax(logits, key_mask=None, some_real=False):
         Weights of the shape and dtype of `logits`. They sum to 1 over the real keys, padding gets
         exactly 0, and a row without a real key is all zeros.
 
-    >>> weights = masked_softmax(np.zeros((2, 3), "float32"), np.array([[1, 1, 0], [0, 0, 0]], "bool"))
+    >>> mask = np.array([[True, True, False], [False, False, False]])
+    >>> weights = masked_softmax(np.zeros((2, 3), "float32"), mask)
     >>> keras.ops.convert_to_numpy(weights).tolist()
     [[0.5, 0.5, 0.0], [0.0, 0.0, 0.0]]
     """
     logits = ops.convert_to_tensor(logits)
-    weights = _softmax(
-        ops.cast(logits, "float32") if key_mask is None else masked_logits(logits, key_mask)
-    )
-    if not (key_mask is None or some_real):
+    if key_mask is None:
+        weights = _softmax(ops.cast(logits, "float32"))
+    else:
+        weights = _softmax(masked_logits(logits, key_mask))
+    if key_mask is not None and not some_real:
         weights = zero_padding(weights, key_mask)
     return ops.cast(weights, logits.dtype)
 
 
 def masked_logits(logits, mask):
-    """Logits with -1e30 for padding, float32: a softmax then gives padding nothing, and a row of
-    padding is not NaN.
+    """Logits with -1e30 for padding, float32.
 
-    >>> keras.ops.convert_to_numpy(masked_logits(np.array([2.0, 3.0]), np.array([True, False]))).tolist()
+    A softmax then gives padding nothing, and a row of padding is not NaN.
+
+    >>> logits = masked_logits(np.array([2.0, 3.0]), np.array([True, False]))
+    >>> keras.ops.convert_to_numpy(logits).tolist()
     [2.0, -1.0000000150474662e+30]
     """
     return ops.where(mask, ops.cast(logits, "float32"), ops.full((), MASKED_LOGIT, dtype="float32"))
 
 
 def masked_max(x, mask):
-    """The maximum over the last axis among the real entries alone, in the dtype of `x`; 0 where
-    there are none.
+    """The maximum over the last axis among the real entries alone; 0 where there are none.
 
-    >>> x, mask = np.array([[-3.0, 5.0], [-1.0, -2.0]], "float32"), np.array([[True, False], [False, False]])
+    >>> x = np.array([[-3.0, 5.0], [-1.0, -2.0]], "float32")
+    >>> mask = np.array([[True, False], [False, False]])
     >>> keras.ops.convert_to_numpy(masked_max(x, mask)).tolist()
     [-3.0, 0.0]
     """
@@ -102,16 +107,17 @@ def release_softmax(logits, query_mask, key_mask):
     query, and any query before padded keys alone, attends uniformly over all positions, padding
     included. Source: the release's operations.py, `mask`.
 
-    >>> weights = release_softmax(np.zeros((1, 2), "float32"), np.array([False]), np.array([True, False]))
+    >>> query_mask = np.array([False])
+    >>> key_mask = np.array([True, False])
+    >>> weights = release_softmax(np.zeros((1, 2), "float32"), query_mask, key_mask)
     >>> keras.ops.convert_to_numpy(weights).tolist()
     [[0.5, 0.5]]
     """
     logits = ops.convert_to_tensor(logits)
     pair_mask = query_mask[..., :, None] & key_mask[..., None, :]
     masked = ops.full((), -(2.0**32) + 1, dtype="float32")
-    return ops.cast(
-        _softmax(ops.where(pair_mask, ops.cast(logits, "float32"), masked)), logits.dtype
-    )
+    weights = _softmax(ops.where(pair_mask, ops.cast(logits, "float32"), masked))
+    return ops.cast(weights, logits.dtype)
 
 
 def max_pool_3d(x, size, mask=None):

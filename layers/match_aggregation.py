@@ -1,9 +1,8 @@
-"""The aggregation of DAM (Zhou et al. 2018, section 3.6): 3-D convolutions over the stack of match
-matrices.
+"""The aggregation of DAM (Zhou et al. 2018, section 3.6): 3-D convolutions over match matrices.
 
 Shape suffixes:
-    B batch   N candidates   P pairs (B N)   T turns   K utterance words   J response words   C, F
-    channels
+    B batch   N candidates   P pairs (B N)   T turns   K utterance words   J response words
+    C, F channels
 """
 
 import math
@@ -16,7 +15,8 @@ from colloquy.layers.attentive_module import MASKINGS
 from colloquy.layers.gradients import add_bias
 from colloquy.layers.masking import max_pool_3d, zero_padding
 
-POOL = 3  # window and stride of both poolings, on all three axes
+POOL = 3
+"""Window and stride of both poolings, on all three axes."""
 
 
 def pooled_size(size):
@@ -60,11 +60,16 @@ class MatchAggregation(keras.layers.Layer):
     ):
         super().__init__(**kwargs)
         check_choice("masking", masking, MASKINGS)
-        self.max_turns, self.max_words, self.filters = max_turns, max_words, tuple(filters)
-        self.scale, self.masking = scale, masking
+        self.max_turns = max_turns
+        self.max_words = max_words
+        self.filters = tuple(filters)
+        self.scale = scale
+        self.masking = masking
 
     def build(self, matches_shape, cell_mask_shape=None):
         shape = (None, *matches_shape[0][2:], len(matches_shape))
+        # See `_pad_ends` for the dtype of exact masks.
+        dtype = self.dtype_policy if self.masking == "exact" else "float32"
         self.convolutions = []
         for i, filters in enumerate(self.filters):
             convolution = keras.layers.Conv3D(
@@ -74,8 +79,7 @@ class MatchAggregation(keras.layers.Layer):
                 activation="elu",
                 kernel_initializer=keras.initializers.RandomUniform(-0.01, 0.01),
                 name=f"conv_{i}",
-                # see `_pad_ends`
-                dtype=self.dtype_policy if self.masking == "exact" else "float32",
+                dtype=dtype,
             )
             convolution.build(shape)
             shape = (*shape[:-1], filters)
@@ -90,29 +94,28 @@ class MatchAggregation(keras.layers.Layer):
     def call(self, matches, cell_mask=None):
         self._check_sizes(matches[0].shape)
         B, N, *volume = ops.shape(matches[0])
-        # Stacked in front and moved: much faster than at the end.
-        x = ops.transpose(
-            ops.stack([ops.reshape(match, (-1, *volume)) for match in matches]), (1, 2, 3, 4, 0)
-        )
+        # Channels stacked in front and moved: much faster than stacked at the end.
+        channels = [ops.reshape(match, (-1, *volume)) for match in matches]
+        x = ops.transpose(ops.stack(channels), (1, 2, 3, 4, 0))
         if self.masking == "release":
             x = x * self.scale
             for convolution in self.convolutions:
                 x = max_pool_3d(convolution(x), POOL)
         else:
-            mask = (
-                ops.ones_like(x[..., 0], "bool")
-                if cell_mask is None
-                else ops.reshape(cell_mask, (-1, *volume))
-            )
-            for convolution, scale in zip(self.convolutions, (self.scale, 1.0), strict=True):
-                # Convolutions are linear: a factor of the kernel saves one of the image.
-                x, mask = convolve_and_pool(x, mask, convolution.kernel * scale, convolution.bias)
+            if cell_mask is None:
+                mask = ops.ones_like(x[..., 0], "bool")
+            else:
+                mask = ops.reshape(cell_mask, (-1, *volume))
+            first, second = self.convolutions
+            # Convolutions are linear: a factor of the kernel saves one of the image.
+            x, mask = convolve_and_pool(x, mask, first.kernel * self.scale, first.bias)
+            x, mask = convolve_and_pool(x, mask, second.kernel, second.bias)
+
+        # A smaller image has fewer cells, the first ones.
         _, t, k, j, _ = ops.shape(x)
         W3_TKJC = ops.reshape(ops.cast(self.W3, "float32"), self.grid)[:t, :k, :j]
-        logits = ops.einsum("atkjc,tkjc->a", ops.cast(x, "float32"), W3_TKJC) + ops.cast(
-            self.b3, "float32"
-        )
-        return ops.reshape(logits, (B, N))
+        logits = ops.einsum("atkjc,tkjc->a", ops.cast(x, "float32"), W3_TKJC)
+        return ops.reshape(logits + ops.cast(self.b3, "float32"), (B, N))
 
     def _check_sizes(self, shape):
         limits = (self.max_turns, self.max_words, self.max_words)
@@ -137,23 +140,34 @@ def convolve_and_pool(x, mask, kernel, bias):
     # The convolution's own padding is part of `_pad_ends`: with oneDNN, TensorFlow 2.21 makes one
     # operation of a padding and a convolution after it, which forgets that the convolution is a
     # "same" one.
-    x, mask = _pad_ends(x, around=1), _pad_ends(mask)
+    x = _pad_ends(x, around=1)
+    mask = _pad_ends(mask)
     x = ops.conv(x, ops.cast(kernel, x.dtype), padding="valid")
     x, mask = max_pool_3d(x, POOL, mask)
-    return zero_padding(ops.elu(add_bias(x, ops.cast(bias, x.dtype))), mask[..., None]), mask
+    x = ops.elu(add_bias(x, ops.cast(bias, x.dtype)))
+    return zero_padding(x, mask[..., None]), mask
 
 
 def _pad_ends(x, around=0):
-    """Pads `(P, T, K, J, ...)` at the ends so that pooling windows begin with the first cell and
-    turns come in threes.
+    """Pads `(P, T, K, J, ...)` at the ends so that pooling windows begin with the first cell.
+
+    Windows would begin before it if 1 were left over. Turns come in threes: TensorFlow 2.21's
+    gradient of a kernel on a CPU in bfloat16 is garbage where an image is two turns deep.
 
     `around` is the number of cells added on every side besides.
-
-    Windows would begin before the first cell if 1 were left over. TensorFlow 2.21's gradient of a
-    kernel on a CPU in bfloat16 is garbage where an image is two turns deep.
     """
     _, T, K, J = ops.shape(x)[:4]
-    ends = [-T % POOL, *(2 * (n % POOL) * (2 - n % POOL) for n in (K, J))]
-    return ops.pad(
-        x, [(0, 0), *((around, around + end) for end in ends), *[(0, 0)] * (len(x.shape) - 4)]
-    )
+    padding = [
+        (0, 0),
+        (around, around + -T % POOL),
+        (around, around + _missing_words(K)),
+        (around, around + _missing_words(J)),
+    ]
+    other_axes = [(0, 0)] * (len(x.shape) - 4)
+    return ops.pad(x, padding + other_axes)
+
+
+def _missing_words(n):
+    """2 if 1 is left over after division by 3, else 0; `n` may be a tensor."""
+    remainder = n % POOL
+    return 2 * remainder * (2 - remainder)

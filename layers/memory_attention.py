@@ -1,8 +1,8 @@
 """Attention of every turn of a dialog over the sentences before it (MEMMA, equations 9 to 11).
 
 Shape suffixes:
-    B dialogs   T turns   M sentences   R turn distances   D features   H heads   E features of a
-    head (D / H)
+    B dialogs   T turns   M sentences   R turn distances   D features   H heads
+    E features of a head (D / H)
 """
 
 import keras
@@ -45,20 +45,25 @@ class MemoryAttention(keras.layers.Layer):
             raise ValueError(
                 f"Several heads need projections. Received: heads={heads}, projected={projected}"
             )
-        self.heads, self.projected, self.divisor = heads, projected, divisor
-        self.query_DHE = self.key_DHE = self.value_DHE = None
+        self.heads = heads
+        self.projected = projected
+        self.divisor = divisor
+        self.query_DHE = None
+        self.key_DHE = None
+        self.value_DHE = None
 
     def build(self, query_shape, memory_shape, *_):
-        D, H = query_shape[-1], self.heads
+        D = query_shape[-1]
+        H = self.heads
         if D % H:
             raise ValueError(
                 f"The features must be a multiple of the heads. Received: features={D}, heads={H}"
             )
         if self.projected:
-            self.query_DHE, self.key_DHE, self.value_DHE = (
-                self.add_weight(name=name, shape=(D, H, D // H), initializer="glorot_uniform")
-                for name in ("query", "key", "value")
-            )
+            kernel = {"shape": (D, H, D // H), "initializer": "glorot_uniform"}
+            self.query_DHE = self.add_weight(name="query", **kernel)
+            self.key_DHE = self.add_weight(name="key", **kernel)
+            self.value_DHE = self.add_weight(name="value", **kernel)
             self.output_HED = self.add_weight(
                 name="output", shape=(H, D // H, D), initializer="glorot_uniform"
             )
@@ -66,7 +71,7 @@ class MemoryAttention(keras.layers.Layer):
     def _split(self, x, kernel_DHE):
         if kernel_DHE is None:
             return x[..., None, :]
-        # an ellipsis would make TensorFlow's einsum fifty times slower
+        # An ellipsis would make TensorFlow's einsum fifty times slower.
         axes = "bm"[: len(x.shape) - 1]
         return ops.einsum(f"{axes}d,dhe->{axes}he", x, kernel_DHE)
 
@@ -76,17 +81,15 @@ class MemoryAttention(keras.layers.Layer):
         V_BMHE = self._split(memory, self.value_DHE)
         logits_BHTM = ops.einsum("bthe,bmhe->bhtm", Q_BTHE, K_BMHE)
         if time_vectors is not None:
-            toward_BTHR = ops.einsum(
-                "bthe,rhe->bthr", Q_BTHE, self._split(time_vectors, self.key_DHE)
-            )
+            time_key_RHE = self._split(time_vectors, self.key_DHE)
+            toward_BTHR = ops.einsum("bthe,rhe->bthr", Q_BTHE, time_key_RHE)
             logits_BHTM = logits_BHTM + ops.einsum("bthr,btmr->bhtm", toward_BTHR, distances)
         a_BHTM = masked_softmax(logits_BHTM / self.divisor, mask[:, None])
         o_BTHE = ops.einsum("bhtm,bmhe->bthe", a_BHTM, V_BMHE)
         if time_vectors is not None:
-            at_BTHR = ops.einsum("bhtm,btmr->bthr", a_BHTM, distances)
-            o_BTHE = o_BTHE + ops.einsum(
-                "bthr,rhe->bthe", at_BTHR, self._split(time_vectors, self.value_DHE)
-            )
+            time_value_RHE = self._split(time_vectors, self.value_DHE)
+            a_BTHR = ops.einsum("bhtm,btmr->bthr", a_BHTM, distances)
+            o_BTHE = o_BTHE + ops.einsum("bthr,rhe->bthe", a_BTHR, time_value_RHE)
         if self.projected:
             return ops.einsum("bthe,hed->btd", o_BTHE, self.output_HED), a_BHTM
         return o_BTHE[..., 0, :], a_BHTM

@@ -49,7 +49,9 @@ class OrderedWords(BagOfWords):
     ):
         super().__init__(vocabulary_size, dimension, max_words, **kwargs)
         check_choice("encoding", encoding, ("position", "attention"))
-        self.encoding, self.heads, self.trained = encoding, heads, trained
+        self.encoding = encoding
+        self.heads = heads
+        self.trained = trained
         if encoding == "attention":
             divisor = (self.dimension / heads) ** 0.5
             self.attend = MemoryAttention(
@@ -68,30 +70,27 @@ class OrderedWords(BagOfWords):
         if rows is not None:
             return ops.segment_sum(words, rows, count)
         mask_SW = mask_from_ids(ids)
-        return (
-            self._positions(words, mask_SW)
-            if self.encoding == "position"
-            else self._attention(words, mask_SW)
-        )
+        if self.encoding == "position":
+            return self._positions(words, mask_SW)
+        return self._attention(words, mask_SW)
 
     def _positions(self, E_SWD, mask_SW):
         """`l` is one term without k and k/d times another, so no weights `(S, W, D)` are formed."""
         j_SW = ops.cumsum(ops.cast(mask_SW, "float32"), axis=1)
-        part_SW = ops.cast(j_SW / ops.maximum(j_SW[:, -1:], 1.0), E_SWD.dtype)
-        k_D = ops.convert_to_tensor(
-            np.arange(1, self.dimension + 1) / self.dimension, dtype=E_SWD.dtype
-        )
-        return ops.einsum("sw,swd->sd", 1 - part_SW, E_SWD) - k_D * ops.einsum(
-            "sw,swd->sd", 1 - 2 * part_SW, E_SWD
-        )
+        J_S1 = j_SW[:, -1:]
+        part_SW = ops.cast(j_SW / ops.maximum(J_S1, 1.0), E_SWD.dtype)
+        k_D = np.arange(1, self.dimension + 1) / self.dimension
+        k_D = ops.convert_to_tensor(k_D, dtype=E_SWD.dtype)
+        without_k_SD = ops.einsum("sw,swd->sd", 1 - part_SW, E_SWD)
+        with_k_SD = ops.einsum("sw,swd->sd", 1 - 2 * part_SW, E_SWD)
+        return without_k_SD - k_D * with_k_SD
 
     def _attention(self, E_SWD, mask_SW):
-        place_SW = ops.clip(
-            ops.cumsum(ops.cast(mask_SW, "int32"), axis=1) - 1, 0, self.max_words - 1
-        )
-        PE_SWD = ops.take(
-            ops.convert_to_tensor(self.places_WD, dtype=E_SWD.dtype), place_SW, axis=0
-        )
+        place_SW = ops.cumsum(ops.cast(mask_SW, "int32"), axis=1) - 1
+        place_SW = ops.clip(place_SW, 0, self.max_words - 1)
+        places_WD = ops.convert_to_tensor(self.places_WD, dtype=E_SWD.dtype)
+        PE_SWD = ops.take(places_WD, place_SW, axis=0)
         y_SWD = zero_padding(E_SWD + PE_SWD, mask_SW[..., None])
-        attended_SWD, _ = self.attend(y_SWD, y_SWD, mask_SW[:, :, None] & mask_SW[:, None, :])
+        is_pair_SWW = mask_SW[:, :, None] & mask_SW[:, None, :]
+        attended_SWD, _ = self.attend(y_SWD, y_SWD, is_pair_SWW)
         return ops.sum(y_SWD + attended_SWD, axis=1)

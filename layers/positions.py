@@ -1,5 +1,4 @@
-"""Sinusoidal positions (Vaswani et al. 2017, section 3.5), as the paper and as DAM's release add
-them to word vectors.
+"""Sinusoidal positions (Vaswani et al. 2017, section 3.5), of the paper and of DAM's release.
 
 Shape suffixes:  ... leading axes   K words   D features
 """
@@ -12,44 +11,44 @@ from keras import ops
 
 
 def sinusoids(length, dimension, max_timescale):
-    """Sines and cosines of the positions at geometrically spaced wavelengths, NumPy float32
-    `(length, dimension)`.
+    """Sines and cosines of the positions at geometrically spaced wavelengths.
 
-        signal[p] = [sin(p / s_0), .., sin(p / s_m), cos(p / s_0), .., cos(p / s_m)],  s_i =
-        max_timescale^(i / m)
+        signal[p] = [sin(p / s_0), .., sin(p / s_m), cos(p / s_0), .., cos(p / s_m)]
+        s_i       = max_timescale^(i / m)
 
-    An odd dimension gets a last column of zeros. `max_timescale` is the longest wavelength divided
-    by 2 pi.
+    Returns NumPy float32 `(length, dimension)`. An odd dimension gets a last column of zeros.
+    `max_timescale` is the longest wavelength divided by 2 pi.
 
     >>> sinusoids(2, 4, 10.0).round(3).tolist()
     [[0.0, 0.0, 1.0, 1.0], [0.8410000205039978, 0.10000000149011612, 0.5400000214576721,
     0.9950000047683716]]
     """
     half = dimension // 2
-    scales = np.exp(np.arange(half) * (math.log(max_timescale) / max(half - 1, 1)))
+    log_step = math.log(max_timescale) / max(half - 1, 1)
+    scales = np.exp(np.arange(half) * log_step)
     angles = np.arange(length)[:, None] / scales
     signal = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
     return np.pad(signal, ((0, 0), (0, dimension % 2))).astype("float32")
 
 
 def interleaved_sinusoids(length, dimension):
-    """Sines and cosines of the positions, interleaved as in Vaswani et al., NumPy float32 `(length,
-    dimension)`.
+    """Sines and cosines of the positions, interleaved: NumPy float32 `(length, dimension)`.
 
         signal[p, 2i] = sin(p / 10000^(2i / d)),   signal[p, 2i + 1] = cos(p / 10000^(2i / d))
 
     >>> interleaved_sinusoids(2, 4).round(3).tolist()
     [[0.0, 1.0, 0.0, 1.0], [0.8410000205039978, 0.5400000214576721, 0.009999999776482582, 1.0]]
     """
-    even = np.arange(dimension) // 2 * 2
+    feature = np.arange(dimension)
+    even = feature // 2 * 2
     angles = np.arange(length)[:, None] / 10_000.0 ** (even / dimension)
-    return np.where(even == np.arange(dimension), np.sin(angles), np.cos(angles)).astype("float32")
+    signal = np.where(feature == even, np.sin(angles), np.cos(angles))
+    return signal.astype("float32")
 
 
 @keras.saving.register_keras_serializable("colloquy")
 class PositionalEncoding(keras.layers.Layer):
-    """Adds sinusoids to word vectors, each position weighted by a learnt number that starts at
-    zero.
+    """Adds sinusoids to word vectors, each position weighted by a learnt number, at first zero.
 
         output_k = x_k + lambda_k signal_k
 

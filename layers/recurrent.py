@@ -1,31 +1,38 @@
-"""The recurrent encoder and decoder of a seq2seq model (Cho et al. 2014; Bahdanau et al. 2015;
-Luong et al. 2015).
+"""The recurrent encoder and decoder of a seq2seq model.
 
-Shape suffixes:  B batch   S source words   T target words   E features of a word   H units   D of a
-memory entry
+Cho et al. 2014; Bahdanau et al. 2015; Luong et al. 2015.
+
+Shape suffixes:
+    B batch   S source words   T target words   E features of a word   H units
+    D features of a memory entry
 """
 
 import keras
 from keras import ops
 
 from colloquy.layers import check_choice
-from colloquy.layers.attention import Attention, AttentionCell
+from colloquy.layers.attention import Attention, AttentionCell, as_list
 from colloquy.layers.bilstm import both_directions
 from colloquy.layers.gradients import Dense
 from colloquy.layers.masking import zero_padding
 
-STATES = {"gru": 1, "lstm": 2}  # cells, with the number of their states
+STATES = {"gru": 1, "lstm": 2}
+"""Cells, with the number of their states."""
 BEFORE = {"additive": "additive", "dot": "dot"}
-"""Kinds of attention before the decoder's step, with their scores of
-`layers.attention.Attention`.
-"""
-# kinds of attention after it
+"""Attention before the decoder's step, with its score of `layers.attention.Attention`."""
 AFTER = {"luong_dot": "dot", "general": "general", "scaled_dot": "scaled_dot"}
+"""Attention after it."""
 
 
 def _recurrent(cell, units, **options):
-    kind = {"gru": keras.layers.GRU, "lstm": keras.layers.LSTM}[cell]
-    return kind(units, return_sequences=True, return_state=True, **options)
+    layer_class = {"gru": keras.layers.GRU, "lstm": keras.layers.LSTM}[cell]
+    return layer_class(units, return_sequences=True, return_state=True, **options)
+
+
+def _make_cell(cell, units, **options):
+    if cell == "gru":
+        return keras.layers.GRUCell(units, reset_after=False, **options)
+    return keras.layers.LSTMCell(units, **options)
 
 
 def _states_by_layer(cell, states):
@@ -68,19 +75,22 @@ class RecurrentEncoder(keras.layers.Layer):
         super().__init__(**kwargs)
         check_choice("cell", cell, tuple(STATES))
         check_choice("merge", merge, ("concat", "sum"))
-        halved = bidirectional and merge == "concat"
-        if halved and units % 2:
+        is_halved = bidirectional and merge == "concat"
+        if is_halved and units % 2:
             raise ValueError(
                 f"units must be even where two directions are concatenated. Received: units={units}"
             )
-        self.cell, self.units, self.bidirectional, self.merge = cell, units, bidirectional, merge
+        self.cell = cell
+        self.units = units
+        self.bidirectional = bidirectional
+        self.merge = merge
         self.stack = []
+        units_per_direction = units // 2 if is_halved else units
         for i in range(layers):
-            layer = _recurrent(
-                cell, units // 2 if halved else units, name=f"layer_{i}", dtype=self.dtype_policy
-            )
+            options = {"name": f"layer_{i}", "dtype": self.dtype_policy}
+            layer = _recurrent(cell, units_per_direction, **options)
             if bidirectional:
-                layer = both_directions(layer, merge, name=f"layer_{i}", dtype=self.dtype_policy)
+                layer = both_directions(layer, merge, **options)
             self.stack.append(layer)
         self.drop = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
 
@@ -90,24 +100,32 @@ class RecurrentEncoder(keras.layers.Layer):
             x_shape = (*x_shape[:-1], self.units)
 
     def call(self, x, mask, training=None):
-        last = []
+        last_states = []
         for i, layer in enumerate(self.stack):
-            x, *states = layer(
-                self.drop(x, training=training) if i else x, mask=mask, training=training
-            )
+            if i > 0:
+                x = self.drop(x, training=training)
+            x, *states = layer(x, mask=mask, training=training)
             if self.bidirectional:
-                half = len(states) // 2
-                both = zip(states[:half], states[half:], strict=True)
-                states = [
-                    f + b if self.merge == "sum" else ops.concatenate([f, b], axis=-1)
-                    for f, b in both
-                ]
-            last += states
-        return [zero_padding(x, mask[..., None]), *last]
+                states = self._merge_directions(states)
+            last_states += states
+        return [zero_padding(x, mask[..., None]), *last_states]
+
+    def _merge_directions(self, states):
+        """Merges the states of a layer, the forward ones followed by the backward ones."""
+        half = len(states) // 2
+        merged = []
+        for forward, backward in zip(states[:half], states[half:], strict=True):
+            if self.merge == "sum":
+                merged.append(forward + backward)
+            else:
+                merged.append(ops.concatenate([forward, backward], axis=-1))
+        return merged
 
     def compute_output_shape(self, x_shape, mask_shape=None):
+        memory = (*x_shape[:2], self.units)
         state = (x_shape[0], self.units)
-        return [(*x_shape[:2], self.units), *[state] * (len(self.stack) * STATES[self.cell])]
+        num_states = len(self.stack) * STATES[self.cell]
+        return [memory] + [state] * num_states
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -155,111 +173,134 @@ class RecurrentDecoder(keras.layers.Layer):
         check_choice("cell", cell, tuple(STATES))
         check_choice("attention", attention, ("none", *BEFORE, *AFTER))
         check_choice("output", output, ("state", "all"))
-        self.cell, self.units, self.attention, self.output_kind = cell, units, attention, output
+        self.cell = cell
+        self.units = units
+        self.attention = attention
+        self.output_kind = output
         policy = self.dtype_policy
         stack = [_recurrent(cell, units, name=f"layer_{i}", dtype=policy) for i in range(layers)]
-        score = {**BEFORE, **AFTER}.get(attention)
         # Saved weights know it by this name.
-        self.look = (
-            None if attention == "none" else Attention(score, name="attention", dtype=policy)
-        )
+        self.look = None
+        if attention != "none":
+            score = {**BEFORE, **AFTER}[attention]
+            self.look = Attention(score, name="attention", dtype=policy)
         if attention in BEFORE:
-            kind = {"gru": keras.layers.GRUCell, "lstm": keras.layers.LSTMCell}[cell]
-            own = kind(
-                units,
-                **({"reset_after": False} if cell == "gru" else {}),
-                name="cell",
+            cell_before = AttentionCell(
+                _make_cell(cell, units, name="cell", dtype=policy),
+                self.look,
+                with_context=output == "all",
+                name="attention_cell",
                 dtype=policy,
             )
-            first = AttentionCell(
-                own, self.look, output == "all", name="attention_cell", dtype=policy
+            stack[0] = keras.layers.RNN(
+                cell_before, return_sequences=True, name="layer_0", dtype=policy
             )
-            stack[0] = keras.layers.RNN(first, return_sequences=True, name="layer_0", dtype=policy)
-        elif attention != "none":
+        elif attention in AFTER:
             self.readout = Dense(
                 units, activation="tanh", use_bias=False, name="readout", dtype=policy
             )
-        self.stack = stack  # whole: Keras tracks the contents of a list when it is set
+        # Set last: Keras tracks the contents of a list when it is set.
+        self.stack = stack
         self.drop = keras.layers.Dropout(dropout, dtype=policy)
 
     def build(self, y_shape, memory_shape, mask_shape=None, states_shape=None):
-        E, D = y_shape[-1], memory_shape[-1]
-        for i, layer in enumerate(self.stack):
-            if i == 0 and self.attention in BEFORE:
-                layer.cell.build_for(E, D)
-                layer.built = True
-            else:
-                layer.build(
-                    (None, None, self.units if i else E + self.units * (self.attention == "none"))
-                )
+        E = y_shape[-1]
+        D = memory_shape[-1]
+        first, *others = self.stack
+        if self.attention in BEFORE:
+            first.cell.build_for(E, D)
+            first.built = True
+        elif self.attention == "none":
+            first.build((None, None, E + self.units))
+        else:
+            first.build((None, None, E))
+        for layer in others:
+            layer.build((None, None, self.units))
         if self.attention in AFTER:
             self.look.build((None, None, self.units), memory_shape)
             self.readout.build((None, None, self.units + D))
 
     def call(self, y, memory, mask, states, training=None):
         states = _states_by_layer(self.cell, states)
-        x, c = y, None
+        x = y
+        c = None
         if self.attention == "none":
             summary = states[-1][0][:, None, :]
             c = ops.broadcast_to(summary, (*ops.shape(y)[:2], self.units))
             x = ops.concatenate([y, c], axis=-1)
+
         for i, layer in enumerate(self.stack):
-            x = self.drop(x, training=training) if i else x
+            if i > 0:
+                x = self.drop(x, training=training)
             if i == 0 and self.attention in BEFORE:
-                extra = [self.look.keys(memory), memory, ops.cast(mask, memory.dtype)]
-                x = layer(x, initial_state=[*states[0], *extra], training=training)
-                x, c = x[..., : self.units], x[..., self.units :]
+                memory_states = [self.look.keys(memory), memory, ops.cast(mask, memory.dtype)]
+                initial_state = [*states[0], *memory_states]
+                s_and_c = layer(x, initial_state=initial_state, training=training)
+                x = s_and_c[..., : self.units]
+                c = s_and_c[..., self.units :]
             else:
-                x = layer(x, initial_state=states[i], training=training)[0]
+                x, *_ = layer(x, initial_state=states[i], training=training)
+
         if self.attention in AFTER:
             c, _ = self.look(x, memory, mask)
             x = self.readout(ops.concatenate([c, x], axis=-1))
         return self._output(x, y, c)
 
     def encoder_cache(self, memory, mask, states):
-        """The inputs of all steps: the memory's keys, the memory, its mask and the encoder's last
-        state.
-        """
+        """The inputs of all steps: the memory's keys, the memory, its mask and the last state."""
         keys = memory if self.look is None else self.look.keys(memory)
-        return [
-            keys,
-            memory,
-            ops.cast(mask, memory.dtype),
-            _states_by_layer(self.cell, states)[-1][0],
-        ]
+        [summary, *_] = _states_by_layer(self.cell, states)[-1]
+        return [keys, memory, ops.cast(mask, memory.dtype), summary]
 
     def step(self, y, states, cache):
-        """One word, by the word before it, `(B, E)`, states as in the call and the result of
-        `encoder_cache`.
+        """Computes one word, from the word before it.
+
+        Args:
+            y: The word before it, float `(B, E)`.
+            states: As in the call.
+            cache: The result of `encoder_cache`.
 
         Returns:
-            The output, as in the call, the list of states, and the attention weights `(B, S)`, or
-            `None`.
+            The output, as in the call.
+            The list of states.
+            The attention weights `(B, S)`, or `None`.
         """
         keys, memory, mask, summary = cache
-        x, c, after, weights = y, summary, [], None
+        memory_states = [keys, memory, mask]
+        x = y
+        c = summary
+        weights = None
         if self.attention == "none":
             x = ops.concatenate([x, summary], axis=-1)
-        for i, (layer, own) in enumerate(
-            zip(self.stack, _states_by_layer(self.cell, states), strict=True)
-        ):
+
+        states_after = []
+        states_by_layer = _states_by_layer(self.cell, states)
+        for i, (layer, layer_states) in enumerate(zip(self.stack, states_by_layer, strict=True)):
             if i == 0 and self.attention in BEFORE:
-                extra = [keys, memory, mask]
-                c, weights = layer.cell.attend([*own, *extra])
-                x, new = layer.cell(x, [*own, *extra])
-                x, new = x[:, : self.units], new[:-3]
+                cell_states = [*layer_states, *memory_states]
+                c, weights = layer.cell.attend(cell_states)
+                s_and_c, cell_states = layer.cell(x, cell_states)
+                x = s_and_c[:, : self.units]
+                states_after += cell_states[:-3]
             else:
-                x, new = layer.cell(x, own)
-            after += new if isinstance(new, (list, tuple)) else [new]
+                x, layer_states = layer.cell(x, layer_states)
+                states_after += as_list(layer_states)
+
         if self.attention in AFTER:
-            c, weights = self.look(x[:, None, :], memory, mask != 0, keys)
-            c, weights = c[:, 0], weights[:, 0]
+            c_B1D, weights_B1S = self.look(x[:, None, :], memory, mask != 0, keys)
+            c = c_B1D[:, 0]
+            weights = weights_B1S[:, 0]
             x = self.readout(ops.concatenate([c, x], axis=-1))
-        return self._output(x, y, c), after, weights
+        return self._output(x, y, c), states_after, weights
 
     def _output(self, x, y, c):
-        return ops.concatenate([x, y, c], axis=-1) if self.output_kind == "all" else x
+        if self.output_kind == "all":
+            return ops.concatenate([x, y, c], axis=-1)
+        return x
 
     def compute_output_shape(self, y_shape, memory_shape, mask_shape=None, states_shape=None):
-        context = self.units if self.attention == "none" else memory_shape[-1]
-        return (*y_shape[:2], self.units + (y_shape[-1] + context) * (self.output_kind == "all"))
+        size = self.units
+        if self.output_kind == "all":
+            context_size = self.units if self.attention == "none" else memory_shape[-1]
+            size += y_shape[-1] + context_size
+        return (*y_shape[:2], size)

@@ -15,9 +15,9 @@ from colloquy.layers.masking import masked_softmax
 class SelfAttention(keras.layers.Layer):
     """Adds to every word of a text what it attends to among the others.
 
-        S_tk = w . [m_t; m_k; m_t * m_k]                         (BiDAF's eq. 1, of a text with
-        itself) a_t = softmax_{k != t}(S_tk),    m~_t = sum_k a_tk m_k y_t = m_t + W [m_t; m~_t; m_t
-        * m~_t] + b
+        S_tk = w . [m_t; m_k; m_t * m_k]             (BiDAF's eq. 1, of a text with itself)
+        a_t  = softmax_{k != t}(S_tk),    m~_t = sum_k a_tk m_k
+        y_t  = m_t + W [m_t; m~_t; m_t * m~_t] + b
 
     Differs from the paper, which takes the positive part of the sum's second term: here `W` starts
     at zero and no part is taken, so the layer starts as the identity and can be put into a trained
@@ -43,10 +43,10 @@ class SelfAttention(keras.layers.Layer):
 
     def call(self, x, mask):
         m_BTD = x
-        t = ops.arange(ops.shape(x)[1], dtype="int32")
-        others_BTK = (t[:, None] != t) & mask[:, None, :]
-        a_BTK = masked_softmax(self.match.similarity(m_BTD, m_BTD), others_BTK)
+        word_T = ops.arange(ops.shape(x)[1], dtype="int32")
+        is_other_BTK = (word_T[:, None] != word_T) & mask[:, None, :]
+        S_BTK = self.match.similarity(m_BTD, m_BTD)
+        a_BTK = masked_softmax(S_BTK, is_other_BTK)
         m_tilde_BTD = ops.matmul(a_BTK, m_BTD)
-        return m_BTD + self.fusion(
-            ops.concatenate([m_BTD, m_tilde_BTD, m_BTD * m_tilde_BTD], axis=-1)
-        )
+        fused = ops.concatenate([m_BTD, m_tilde_BTD, m_BTD * m_tilde_BTD], axis=-1)
+        return m_BTD + self.fusion(fused)

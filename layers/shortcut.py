@@ -9,8 +9,7 @@ KINDS = ("gated", "identity", "none")
 
 @keras.saving.register_keras_serializable("colloquy")
 class Shortcut(keras.layers.Layer):
-    """Combines the output of a hop, `o`, with the state before it, `x`; float `(..., D)` both, as
-    is the result.
+    """Combines the output of a hop, `o`, with the state before it, `x`, float `(..., D)`.
 
         gated:     o * T(x) + x * (1 - T(x)),  T(x) = activation(W x + b)     (highway, eq. 13)
         identity:  o + x                                                      (residual, eq. 12)
@@ -26,7 +25,8 @@ class Shortcut(keras.layers.Layer):
     def __init__(self, kind="gated", activation="tanh", **kwargs):
         super().__init__(**kwargs)
         check_choice("kind", kind, KINDS)
-        self.kind, self.activation = kind, activation
+        self.kind = kind
+        self.activation = activation
 
     def build(self, output_shape, state_shape):
         if self.kind == "gated":

@@ -11,9 +11,7 @@ from colloquy.layers.masking import zero_padding
 
 
 def apply_padded(function, x, mask):
-    """Applies a function of single rows to `x`, float `(..., D)`, then sets the padded rows to
-    zero.
-    """
+    """Applies a function of single rows to `x`, float `(..., D)`, and zeroes the padded rows."""
     return zero_padding(function(x), mask[..., None])
 
 
@@ -24,7 +22,8 @@ def apply_unpadded(function, x, mask):
     multiple of 64 by rows whose results are dropped: on a CPU TensorFlow prepares its kernels for
     each size, so few should occur.
 
-    >>> x, mask = np.array([[[1.0], [2.0]], [[3.0], [4.0]]]), np.array([[True, False], [True, True]])
+    >>> x = np.array([[[1.0], [2.0]], [[3.0], [4.0]]])
+    >>> mask = np.array([[True, False], [True, True]])
     >>> keras.ops.convert_to_numpy(apply_unpadded(lambda rows: -rows, x, mask)).ravel().tolist()
     [-1.0, 0.0, -3.0, -4.0]
     """
@@ -35,10 +34,10 @@ def apply_unpadded(function, x, mask):
 
 
 def unpadding(mask, multiple=64):
-    """`unpad` and `repad` between a padded array and its unpadded rows: gathers, each the gradient
-    of the other.
+    """`unpad` and `repad` between a padded array and its unpadded rows.
 
-    Autodiff's gradient of a gather, a scatter, takes TensorFlow's CPU eight times as long.
+    Both are gathers, each the gradient of the other. Autodiff's gradient of a gather, a scatter,
+    takes TensorFlow's CPU eight times as long.
 
     Args:
         mask: Boolean `(...)`, `True` = real.
@@ -49,36 +48,48 @@ def unpadding(mask, multiple=64):
         `repad` takes `(R, D)` to `(..., D)`, zeros where the padding is.
 
     >>> unpad, repad = unpadding(np.array([[True, False], [False, True]]), multiple=1)
-    >>> keras.ops.convert_to_numpy(unpad(np.array([[[1.0], [2.0]], [[3.0], [4.0]]]))).ravel().tolist()
+    >>> x = np.array([[[1.0], [2.0]], [[3.0], [4.0]]])
+    >>> keras.ops.convert_to_numpy(unpad(x)).ravel().tolist()
     [1.0, 4.0]
     >>> keras.ops.convert_to_numpy(repad(np.array([[1.0], [4.0]]))).ravel().tolist()
     [1.0, 0.0, 0.0, 4.0]
     """
-    real_P = ops.cast(ops.reshape(mask, (-1,)), "int32")
-    [rows_R] = ops.nonzero(real_P)
-    real = ops.size(rows_R)
-    order_R = ops.arange(real + -real % multiple)
-    rows_R = ops.take(rows_R, ops.minimum(order_R, real - 1))
-    real_R1 = (order_R < real)[:, None]
-    places_P = ops.cumsum(real_P) * real_P  # of each row in the matrix, from 1; 0: padding
+    is_real_P = ops.cast(ops.reshape(mask, (-1,)), "int32")
+    [real_rows] = ops.nonzero(is_real_P)
+    num_real = ops.size(real_rows)
+
+    # The rows after the last real one are copies of it.
+    index_R = ops.arange(num_real + -num_real % multiple)
+    row_R = ops.take(real_rows, ops.minimum(index_R, num_real - 1))
+    is_real_R1 = (index_R < num_real)[:, None]
+
+    # The place of each row in the matrix, from 1; 0: padding.
+    place_P = ops.cumsum(is_real_P) * is_real_P
 
     def gather(x):
-        return ops.take(ops.reshape(x, (-1, x.shape[-1])), rows_R, axis=0)
+        rows_PD = ops.reshape(x, (-1, x.shape[-1]))
+        return ops.take(rows_PD, row_R, axis=0)
 
-    def spread(x):
-        zeros_1D = ops.zeros((1, x.shape[-1]), dtype=x.dtype)
-        x = ops.take(ops.concatenate([zeros_1D, x], axis=0), places_P, axis=0)
-        return ops.reshape(x, (*ops.shape(mask), x.shape[-1]))
+    def spread(x_RD):
+        D = x_RD.shape[-1]
+        zeros_1D = ops.zeros((1, D), dtype=x_RD.dtype)
+        with_zeros = ops.concatenate([zeros_1D, x_RD], axis=0)
+        x_PD = ops.take(with_zeros, place_P, axis=0)
+        return ops.reshape(x_PD, (*ops.shape(mask), D))
+
+    def gradient_of_spread(g):
+        return zero_padding(gather(g), is_real_R1)
 
     unpad = with_gradient(lambda x: (gather(x), spread))
-    repad = with_gradient(lambda x: (spread(x), lambda g: zero_padding(gather(g), real_R1)))
+    repad = with_gradient(lambda x: (spread(x), gradient_of_spread))
     return unpad, repad
 
 
 @keras.saving.register_keras_serializable("colloquy")
 class UnpadInTraining(keras.layers.Layer):
-    """Takes float `(..., D)` and its mask to the unpadded rows, `(R, D)`, in training on
-    TensorFlow, else to itself.
+    """Keeps only the unpadded rows, `(R, D)`, in training on TensorFlow.
+
+    Elsewhere, its input, float `(..., D)`, is unchanged.
     """
 
     def __init__(self, **kwargs):
@@ -87,4 +98,7 @@ class UnpadInTraining(keras.layers.Layer):
         self.supports_jit = not self.fast
 
     def call(self, x, mask, training=None):
-        return unpadding(mask)[0](x) if training and self.fast else x
+        if not (training and self.fast):
+            return x
+        unpad, _ = unpadding(mask)
+        return unpad(x)

@@ -55,13 +55,15 @@ class ReversibleWordEmbedding(WordEmbedding):
     """
 
     def call(self, inputs, scored=0):
-        # rows are left out here: the gradient of a slice of the logits would be as large as they
-        # are
         if scored:
+            # The table is sliced: the gradient of a slice of the logits would be as large as they.
             table_DV = ops.cast(ops.transpose(self.embeddings[:scored]), self.compute_dtype)
             return ops.matmul(ops.cast(inputs, self.compute_dtype), table_DV)
         return super().call(inputs)
 
     def compute_output_spec(self, inputs, scored=0):
-        shape = (*inputs.shape[:-1], scored) if scored else (*inputs.shape, self.output_dim)
+        if scored:
+            shape = (*inputs.shape[:-1], scored)
+        else:
+            shape = (*inputs.shape, self.output_dim)
         return keras.KerasTensor(shape, self.compute_dtype)

@@ -6,17 +6,21 @@ import importlib
 
 @dataclasses.dataclass(frozen=True)
 class ModelEntry:
-    """One row of `MODELS`. Its file is imported when it is needed: a wrong flag need not wait for
-    TensorFlow.
+    """One row of `MODELS`.
+
+    Its file is imported when it is needed: a wrong flag need not wait for TensorFlow.
     """
 
-    module: str  # the model's file, as a module
-    name: str  # the `keras.Model` in it, which takes a config and returns logits
-    task: str  # key of `tasks.TASKS`
+    module: str
+    """The model's file, as a module."""
+    name: str
+    """The `keras.Model` in it, which takes a config and returns logits."""
+    task: str
+    """Key of `tasks.TASKS`."""
     gains_in_bfloat16: bool = False
     """True if it trains faster in bfloat16 where the CPU or GPU computes it, so that
-    `--precision=auto` takes it there;
-    measured: results/benchmarks/training_speed.json/precision."""
+    `--precision=auto` takes it there; measured:
+    results/benchmarks/training_speed.json/precision."""
 
     @property
     def build(self):
@@ -30,8 +34,9 @@ class ModelEntry:
 
     @property
     def release_settings(self):
-        """Settings of `--set compatibility=release`: takes a variant, returns settings; `None` for
-        most models.
+        """Function from a variant to the settings of `--set compatibility=release`.
+
+        `None` for most models.
         """
         return getattr(importlib.import_module(self.module), "release_settings", None)
 

@@ -1,12 +1,14 @@
-"""BiDAF: Seo, Kembhavi, Farhadi and Hajishirzi, "Bidirectional Attention Flow for Machine
-Comprehension", ICLR 2017.
+"""BiDAF: bidirectional attention flow for reading comprehension.
 
-characters, words -> highway -> LSTM -> attention flow G -> two LSTMs: M -> start; another LSTM ->
-end
+Seo, Kembhavi, Farhadi and Hajishirzi, "Bidirectional Attention Flow for Machine Comprehension",
+ICLR 2017:
+
+    characters, words -> highway -> LSTM -> attention flow G -> two LSTMs: M -> start
+                                                                another LSTM -> end
 
 Shape suffixes:
-    B batch   N distinct tokens of a batch   L characters   T context words   J query words   D
-    features (the paper's d)
+    B batch   N distinct tokens of a batch   L characters   T context words   J query words
+    D features (the paper's d)
 
 Each distinct token of a batch goes through characters, words and highway once, however often it
 occurs.
@@ -39,16 +41,14 @@ class BiDAFConfig(Config):
     """Characters with an id, 1 to this."""
     trained_words: NonNegative = 0
     """Number of words, the last ones, that have no vector in the file of word vectors; see
-    `train_unknown`.
-    """
+    `train_unknown`."""
     unknown_id: NonNegative = 2
     """Id of the unknown word."""
     embedding_dim: Positive = 100
     """Features of a word vector. Word vectors are frozen, except by the next two settings."""
     train_unknown: bool = False
     """Train the vector of the unknown word and those of `trained_words`; `prepare.py
-    --trained_words`.
-    """
+    --trained_words`."""
     tuned_words: NonNegative = 0
     """Number of words, the first ones (the most frequent in GloVe's files), whose vectors are
     trained (Chen et al. 2017, section 3.2); not in the paper."""
@@ -98,10 +98,10 @@ class BiDAFConfig(Config):
             raise ValueError(
                 "train_unknown or tuned_words needs use_words=True. Received: use_words=False"
             )
-        tuned, words = self.tuned_words, self.vocabulary_size
-        if tuned > words:
+        if self.tuned_words > self.vocabulary_size:
             raise ValueError(
-                f"tuned_words must be at most vocabulary_size={words}. Received: tuned_words={tuned}"
+                f"tuned_words must be at most vocabulary_size={self.vocabulary_size}. "
+                f"Received: tuned_words={self.tuned_words}"
             )
         if not (self.use_characters or self.use_words):
             raise ValueError("use_characters and use_words must not both be False")
@@ -130,11 +130,15 @@ class BiDAF(ConfiguredModel):
 
     >>> model = BiDAF(BiDAFConfig(vocabulary_size=7, characters=5, hidden=3))
     >>> model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-    >>> tokens = {"words": np.array([0, 3, 4, 5]), "characters": np.array([[0, 0], [1, 2], [3, 0], [4, 5]])}
-    >>> inputs = {**tokens, "context": np.array([[1, 2, 3]]), "query": np.array([[2, 3]])}
+    >>> inputs = {
+    ...     "words": np.array([0, 3, 4, 5]),
+    ...     "characters": np.array([[0, 0], [1, 2], [3, 0], [4, 5]]),
+    ...     "context": np.array([[1, 2, 3]]),
+    ...     "query": np.array([[2, 3]]),
+    ... }
     >>> batches = ((inputs, np.array([[1, 2]])) for _ in range(6))
-    >>> losses = model.fit(batches, steps_per_epoch=2, epochs=3, shuffle=False, verbose=0).history["loss"]
-    >>> losses[0] > losses[-1]
+    >>> history = model.fit(batches, steps_per_epoch=2, epochs=3, shuffle=False, verbose=0).history
+    >>> history["loss"][0] > history["loss"][-1]
     True
     """
 
@@ -142,27 +146,30 @@ class BiDAF(ConfiguredModel):
 
     def network(self, c):
         layers = _layers(c)
-        shapes = {"words": (), "characters": (None,), "context": (None,), "query": (None,)}
+        words_N = keras.Input((), dtype="int32", name="words")
+        characters_NL = keras.Input((None,), dtype="int32", name="characters")
+        context_BT = keras.Input((None,), dtype="int32", name="context")
+        query_BJ = keras.Input((None,), dtype="int32", name="query")
         inputs = {
-            name: keras.Input(shape, dtype="int32", name=name) for name, shape in shapes.items()
+            "words": words_N,
+            "characters": characters_NL,
+            "context": context_BT,
+            "query": query_BJ,
         }
-        words_N, characters_NL, context_BT, query_BJ = inputs.values()
-        t_mask, j_mask = mask_from_ids(context_BT), mask_from_ids(query_BJ)
+        t_mask = mask_from_ids(context_BT)
+        j_mask = mask_from_ids(query_BJ)
         drop = layers.drop
 
         # === Layers 1 and 2: tokens; layer 3: H (B, T, 2d), U (B, J, 2d) ===
         x_ND = _token_vectors(c, layers, words_N, characters_NL)
-        X, Q = (
-            drop[0](ops.take(x_ND, context_BT, axis=0)),
-            drop[1](ops.take(x_ND, query_BJ, axis=0)),
-        )
+        X = drop[0](ops.take(x_ND, context_BT, axis=0))
+        Q = drop[1](ops.take(x_ND, query_BJ, axis=0))
         if c.exact_match:
             same_BTJ = _same_words(words_N, context_BT, query_BJ, c.unknown_id)
-            X, Q = (
-                _with_feature(X, ops.any(same_BTJ, axis=2)),
-                _with_feature(Q, ops.any(same_BTJ, axis=1)),
-            )
-        H, U = layers.contextual(X, t_mask), layers.contextual(Q, j_mask)
+            X = _with_feature(X, ops.any(same_BTJ, axis=2))
+            Q = _with_feature(Q, ops.any(same_BTJ, axis=1))
+        H = layers.contextual(X, t_mask)
+        U = layers.contextual(Q, j_mask)
 
         # === Layer 4: G (B, T, 8d); layer 5: M (B, T, 2d) ===
         if c.attention == "dynamic":
@@ -183,11 +190,8 @@ class BiDAF(ConfiguredModel):
 
 def _layers(c):
     """The layers by name; in this order they draw the seeds of their weights."""
-    width, rate, modelling = (
-        c.embedding_dim,
-        c.dropout,
-        DynamicBiLSTM if c.attention == "dynamic" else BiLSTM,
-    )
+    width = c.embedding_dim
+    first_modelling = DynamicBiLSTM if c.attention == "dynamic" else BiLSTM
     return types.SimpleNamespace(
         words=WordEmbedding(c.vocabulary_size + 1, width, trainable=False, name="word_embedding"),
         characters=CharacterCNN(
@@ -195,16 +199,19 @@ def _layers(c):
             c.character_dim,
             c.character_filters,
             c.character_width,
-            rate,
+            c.dropout,
             name="character_cnn",
         ),
         unknown=WordEmbedding(c.trained_words + 2, width, "zeros", name="unknown_words"),
         tuned=WordEmbedding(c.tuned_words + 1, width, "zeros", name="tuned_words"),
         highway=[Highway(name=f"highway_{i}") for i in range(2)],
-        drop=[keras.layers.Dropout(rate, name=f"dropout_{i}") for i in range(7)],
+        drop=[keras.layers.Dropout(c.dropout, name=f"dropout_{i}") for i in range(7)],
         contextual=BiLSTM(c.hidden, name="contextual"),
         end=BiLSTM(c.hidden, name="end"),
-        modelling=[modelling(c.hidden, name="modelling_0"), BiLSTM(c.hidden, name="modelling_1")],
+        modelling=[
+            first_modelling(c.hidden, name="modelling_0"),
+            BiLSTM(c.hidden, name="modelling_1"),
+        ],
         start_logit=keras.layers.Dense(1, use_bias=False, name="start_logit"),
         end_logit=keras.layers.Dense(1, use_bias=False, name="end_logit"),
     )
@@ -212,20 +219,21 @@ def _layers(c):
 
 def _token_vectors(c, layers, words_N, characters_NL):
     """Layers 1 and 2: characters and words through the highway, float `(N, D)`."""
-    parts = [layers.characters(characters_NL)] if c.use_characters else []
+    parts = []
+    if c.use_characters:
+        parts.append(layers.characters(characters_NL))
     if c.use_words:
-        vector_ND = layers.words(words_N)  # a trained vector is the given one plus what is learnt
+        # A trained vector is that of the file plus a learnt one.
+        vector_ND = layers.words(words_N)
         if c.train_unknown:
             # Rows of the table: 0 none, 1 the unknown word, then the last words.
             after_N = words_N - (c.vocabulary_size - c.trained_words)
-            row_N = ops.where(
-                ops.equal(words_N, c.unknown_id), 1, ops.where(after_N > 0, after_N + 1, 0)
-            )
+            row_N = ops.where(after_N > 0, after_N + 1, 0)
+            row_N = ops.where(ops.equal(words_N, c.unknown_id), 1, row_N)
             vector_ND = vector_ND + _learnt(layers.unknown, row_N)
         if c.tuned_words:
-            vector_ND = vector_ND + _learnt(
-                layers.tuned, ops.where(words_N <= c.tuned_words, words_N, 0)
-            )
+            row_N = ops.where(words_N <= c.tuned_words, words_N, 0)
+            vector_ND = vector_ND + _learnt(layers.tuned, row_N)
         parts.append(vector_ND)
     first, second = layers.highway
     return second(first(ops.concatenate(parts, axis=-1)))
@@ -237,23 +245,31 @@ def _learnt(table, row):
 
 
 def _span_logits(c, layers, G, M, t_mask):
-    """Layer 6: `p1 = softmax(w1 [G; M])`, `p2 = softmax(w2 [G; M2])`, as logits, float32 `(B, 2,
-    T)`.
+    """Layer 6: the logits of start and end, float32 `(B, 2, T)`.
+
+    p1 = softmax(w1 [G; M]),  p2 = softmax(w2 [G; M2])
     """
-    start_BT = layers.start_logit(layers.drop[4](ops.concatenate([G, M], axis=-1)))[..., 0]
+    drop = layers.drop
+    G_and_M = drop[4](ops.concatenate([G, M], axis=-1))
+    start_BT = layers.start_logit(G_and_M)[..., 0]
+
     to_end = M
     if c.end_pointer == "official":
         p1_BT = masked_softmax(start_BT, t_mask)
         a = ops.einsum("bt,btd->bd", p1_BT, M)[:, None, :]
         to_end = ops.concatenate([G, M, a + ops.zeros_like(M), M * a], axis=-1)
-    M2 = layers.end(layers.drop[5](to_end), t_mask)
-    end_BT = layers.end_logit(layers.drop[6](ops.concatenate([G, M2], axis=-1)))[..., 0]
-    return masked_logits(ops.stack([start_BT, end_BT], axis=1), t_mask[:, None, :])
+    M2 = layers.end(drop[5](to_end), t_mask)
+    G_and_M2 = drop[6](ops.concatenate([G, M2], axis=-1))
+    end_BT = layers.end_logit(G_and_M2)[..., 0]
+
+    logits_B2T = ops.stack([start_BT, end_BT], axis=1)
+    return masked_logits(logits_B2T, t_mask[:, None, :])
 
 
 def best_spans(logits, max_length, count=1, length_penalty=0.0):
-    """The spans with the highest sum of start and end logits, which is also the highest `p1 p2`;
-    O(L T).
+    """The spans with the highest sum of start and end logits, in O(L T).
+
+    Without a penalty they are those with the highest `p1 p2`.
 
         score(t, t + l) = start_t + end_{t + l} - penalty * l,   0 <= l < L
 
@@ -269,35 +285,42 @@ def best_spans(logits, max_length, count=1, length_penalty=0.0):
         Scores are sums of logits, so they can be compared between contexts; log probabilities give
         log `p1 p2`.
 
-    >>> first, last, score = best_spans(np.array([[[0.0, 3.0, 0.0], [1.0, 1.0, 2.0]]]), max_length=2)
+    >>> logits = np.array([[[0.0, 3.0, 0.0], [1.0, 1.0, 2.0]]])
+    >>> first, last, score = best_spans(logits, max_length=2)
     >>> int(first[0, 0]), int(last[0, 0]), float(score[0, 0])
     (1, 2, 5.0)
     """
-    start_BT, end_BT = ops.cast(logits[:, 0], "float32"), ops.cast(logits[:, 1], "float32")
+    start_BT = ops.cast(logits[:, 0], "float32")
+    end_BT = ops.cast(logits[:, 1], "float32")
     T = ops.shape(start_BT)[1]
-    ends_BTL = ops.stack([ops.roll(end_BT, -l, axis=1) for l in range(max_length)], axis=2)
-    inside_TL = ops.arange(T)[:, None] + ops.arange(max_length) < T  # the others were rolled round
-    score_BTL = (
-        start_BT[:, :, None] + ends_BTL - length_penalty * ops.arange(max_length, dtype="float32")
-    )
-    score_BTL = masked_logits(score_BTL, inside_TL)
-    score_BK, place_BK = ops.top_k(ops.reshape(score_BTL, (-1, T * max_length)), count)
-    first_BK = place_BK // max_length
-    return (
-        ops.cast(first_BK, "int32"),
-        ops.cast(first_BK + place_BK % max_length, "int32"),
-        score_BK,
-    )
+    L = max_length
+
+    # The end logit of each span; beyond the context they are rolled round.
+    ends_BTL = ops.stack([ops.roll(end_BT, -l, axis=1) for l in range(L)], axis=2)
+    is_inside_TL = ops.arange(T)[:, None] + ops.arange(L) < T
+    penalty_L = length_penalty * ops.arange(L, dtype="float32")
+    score_BTL = start_BT[:, :, None] + ends_BTL - penalty_L
+    score_BTL = masked_logits(score_BTL, is_inside_TL)
+
+    score_BK, index_BK = ops.top_k(ops.reshape(score_BTL, (-1, T * L)), count)
+    first_BK = index_BK // L
+    last_BK = first_BK + index_BK % L
+    return ops.cast(first_BK, "int32"), ops.cast(last_BK, "int32"), score_BK
 
 
 def _same_words(words_N, context_BT, query_BJ, unknown):
-    """True where a context word is a query word, bool `(B, T, J)`: the same token, or the same
-    known word.
+    """True where a context word is a query word, bool `(B, T, J)`.
+
+    It is if both are the same token, or the same known word.
     """
-    context_BT1, query_B1J = context_BT[:, :, None], query_BJ[:, None, :]
-    t_word, j_word = ops.take(words_N, context_BT1, axis=0), ops.take(words_N, query_B1J, axis=0)
-    same = ops.equal(context_BT1, query_B1J) | (ops.equal(t_word, j_word) & (t_word != unknown))
-    return same & (context_BT1 != 0) & (query_B1J != 0)
+    context_BT1 = context_BT[:, :, None]
+    query_B1J = query_BJ[:, None, :]
+    t_word = ops.take(words_N, context_BT1, axis=0)
+    j_word = ops.take(words_N, query_B1J, axis=0)
+    is_same_token = ops.equal(context_BT1, query_B1J)
+    is_same_word = ops.equal(t_word, j_word) & (t_word != unknown)
+    is_real = (context_BT1 != 0) & (query_B1J != 0)
+    return (is_same_token | is_same_word) & is_real
 
 
 def _with_feature(x, flag):

@@ -27,12 +27,11 @@ class ConfiguredModel(keras.Model):
         self.config = config
 
     def avoid_fast_paths(self):
-        """Makes layers compute as XLA can compile them: without operations that it lacks, padding
-        included.
-        """
+        """Makes layers compute as XLA can compile them: without operations that it lacks."""
         for layer in self._flatten_layers():
             if getattr(layer, "fast", False):
-                layer.fast, layer.supports_jit = False, True
+                layer.fast = False
+                layer.supports_jit = True
 
     @keras.Model.jit_compile.setter
     def jit_compile(self, value):

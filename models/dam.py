@@ -1,8 +1,10 @@
-"""DAM: Zhou et al., "Multi-Turn Response Selection for Chatbots with Deep Attention Matching
-Network", ACL 2018.
+"""DAM, the deep attention matching network.
 
-turns, responses -> embedding -> L self-attention levels -> match matrices of every level -> 3-D
-convolutions -> logits
+Zhou et al., "Multi-Turn Response Selection for Chatbots with Deep Attention Matching Network", ACL
+2018:
+
+    turns, responses -> embedding -> L self-attention levels -> match matrices of every level ->
+    3-D convolutions -> logits
 
 One context is scored against N candidate responses at once, so it is encoded once however many
 there are.
@@ -35,8 +37,7 @@ class LexicalMatchConfig(Config):
 
     gain: Annotated[float, Field(gt=0)] = 16.0
     """Factor of the cosine of context and response, which is added to the logit outside
-    training.
-    """
+    training."""
     power: Annotated[float, Field(ge=0)] = 1.0
     """Power of the inverse document frequencies: the higher, the more rare words count."""
     stems: bool = False
@@ -62,8 +63,7 @@ class DAMConfig(Config):
     """`L`, self-attention layers; the release's `stack_num`."""
     variant: Literal["full", "first", "last", "self", "cross"] = "full"
     """Match matrices to use: `full`, all; `first` or `last`, of level 0 or L; `self` or `cross`, of
-    that kind.
-    """
+    that kind."""
     conv_filters: tuple[Positive, Positive] = (32, 16)
     """Channels of the two convolutions; (16, 16) for Douban."""
     positional: bool = False
@@ -80,19 +80,16 @@ class DAMConfig(Config):
     release's masks, under which padded words and empty turns count."""
     scalar_bias: bool = False
     """The biases of each feed-forward net are single numbers, as in the release; the paper's `b1`,
-    `b2` are vectors.
-    """
+    `b2` are vectors."""
     match_divisor: Annotated[float, Field(ge=0)] = 0.0
     """Every match is divided by this; 0: by `sqrt(embedding_dim)`. The release always divides by
     `sqrt(200)`, which is the same at its 200 dimensions; the paper does not divide."""
     response_rows: bool = False
     """The match image has the response's words before the utterance's, as in the release's
-    `last_net` alone.
-    """
+    `last_net` alone."""
     hashed_words: Annotated[int, Field(ge=0, le=2**24)] = 0
     """Ids after `vocabulary_size`, of unknown words by their hash; they share the vector of
-    `unknown_id`.
-    """
+    `unknown_id`."""
     unknown_id: NonNegative = 0
     """Id of `_UNK_`; 0 without one."""
     lexical: LexicalMatchConfig | None = None
@@ -127,9 +124,10 @@ class DAM(ConfiguredModel):
     Call arguments: a dict of
         turns: Word ids `(B, T, K)`, int32, 0 = padding, oldest turn first; `T <= max_turns`, `K <=
             max_words`.
-        responses: Word ids `(B, N, J)`, int32, `J <= max_words`. With `masking="release"` all three
-        must be equal. context, candidates: Only with `config.lexical`: as `turns` and `responses`,
-        of any size.
+        responses: Word ids `(B, N, J)`, int32, `J <= max_words`.
+        context, candidates: Only with `config.lexical`: as `turns` and `responses`, of any size.
+
+    With `masking="release"` T, K and J must have their largest size.
 
     Returns:
         Logits, float32 `(B, N)`: the paper's `g(c, r)` is their sigmoid.
@@ -190,18 +188,22 @@ class DAM(ConfiguredModel):
         M = list(matches.values())  # C times (B, N, T, K, J)
         M_mask = u_mask[..., :, None] & r_mask[..., None, :]
         if c.response_rows:
-            M, M_mask = [ops.swapaxes(m, 3, 4) for m in M], ops.swapaxes(M_mask, 3, 4)
+            M = [ops.swapaxes(m, 3, 4) for m in M]
+            M_mask = ops.swapaxes(M_mask, 3, 4)
         logits = aggregate(M, M_mask)
 
         if whole:
-            ids, lexical = (
+            lexical_match = LexicalMatch(
                 c.vocabulary_size + c.hashed_words,
-                c.lexical.model_dump(include={"gain", "power", "stems"}),
+                c.unknown_id,
+                gain=c.lexical.gain,
+                power=c.lexical.power,
+                stems=c.lexical.stems,
+                name="lexical_match",
             )
-            logits = logits + LexicalMatch(ids, c.unknown_id, **lexical, name="lexical_match")(
-                *whole
-            )
-        self.match_matrices, self.representations = matches, {"U": U, "R": R}
+            logits = logits + lexical_match(*whole)
+        self.match_matrices = matches
+        self.representations = {"U": U, "R": R}
         return inputs, logits
 
 
@@ -219,10 +221,15 @@ def _word_vectors(c):
     dropout = keras.layers.Dropout(c.embedding_dropout, name="embedding_dropout")
 
     def embed(ids):
-        x = embedding(
-            ops.where(ids > c.vocabulary_size, c.unknown_id, ids) if c.hashed_words else ids
-        )
-        x = dropout(positions(x) if c.positional else x)
-        return x if c.masking == "release" else zero_padding(x, mask_from_ids(ids)[..., None])
+        known_ids = ids
+        if c.hashed_words:
+            known_ids = ops.where(ids > c.vocabulary_size, c.unknown_id, ids)
+        x = embedding(known_ids)
+        if c.positional:
+            x = positions(x)
+        x = dropout(x)
+        if c.masking == "release":
+            return x
+        return zero_padding(x, mask_from_ids(ids)[..., None])
 
     return embed

@@ -1,12 +1,11 @@
-"""Writing replies with a model that scores them word by word: greedy search, beam search and
-sampling.
+"""Writes replies word by word: greedy search, beam search and sampling.
 
 One loop in the graph writes all replies of a batch at once, and ends when each has its `_EOS_`. The
-beam, the room for a reply, sampling and `against_empty` change the graph. All other settings are
-inputs, a number for each source.
+number of hypotheses, the length of the buffer for a reply, sampling and `anti_lm_weight` change the
+graph. All other settings are inputs, one number per source.
 
-Shape suffixes:  B batch   K hypotheses   L words of a reply   V words of the vocabulary   W V
-filled to whole blocks
+Shape suffixes:
+    B batch   K hypotheses   L words of a reply   V words of the vocabulary   W V, in whole blocks
 """
 
 from types import SimpleNamespace
@@ -19,10 +18,11 @@ from pydantic import Field, model_validator
 from colloquy.base.config import Config, NonNegative, Positive
 from colloquy.layers.masking import LOWEST, masked_logits, masked_softmax
 
-LONGEST_BLOCKED = 10  # words of the longest sequence that `block_ngrams` may block
-# words of a block; of each the largest logit is looked at first where the likeliest words are
-# searched
+LONGEST_BLOCKED = 10
+"""Words of the longest sequence that `block_ngrams` may block."""
 BLOCK = 64
+"""Words of a block. `_top_words` splits the vocabulary into blocks of this size and searches only
+the blocks with the largest maxima."""
 
 
 class Decoding(Config):
@@ -38,15 +38,14 @@ class Decoding(Config):
     """Words before `_EOS_` is allowed."""
     length_penalty: Annotated[float, Field(ge=0, le=10)] = 0.0
     """`alpha` of Wu et al. 2016, eq. 14: hypotheses are ranked by log probability / ((5 + words) /
-    6) ** alpha.
-    """
+    6) ** alpha."""
     block_ngrams: Annotated[int, Field(ge=0, le=LONGEST_BLOCKED)] = 0
     """Length of the word sequences that a reply must not repeat; 0: any may be repeated."""
     allow_unknown: bool = False
     """A reply may contain `_UNK_`."""
-    against_empty: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """Weight of a word's log probability after an empty source, `_EOS_` alone. It is subtracted,
-    for it is high in replies that would answer anything (MMI-antiLM of Li et al. 2016; the language
+    anti_lm_weight: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Weight of a word's log probability after an empty source, `_EOS_` alone. It is subtracted:
+    it is high in replies that would answer anything (MMI-antiLM of Li et al. 2016; the language
     model is the model itself)."""
     temperature: Annotated[float, Field(ge=0.01, le=100)] = 1.0
     """Sampling: logits are divided by it."""
@@ -54,14 +53,21 @@ class Decoding(Config):
     """Sampling: only among the `top_k` most probable words; 0: all."""
     top_p: Annotated[float, Field(ge=1e-6, le=1)] = 1.0
     """Sampling: only among the fewest words that together have this probability (Holtzman et al.
-    2020).
-    """
+    2020)."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_old_names(cls, settings):
+        if "against_empty" in settings:
+            raise ValueError("against_empty is called anti_lm_weight now")
+        return settings
 
     @model_validator(mode="after")
     def _check_together(self):
         if self.min_length >= self.max_length:
             raise ValueError(
-                f"min_length must be below max_length={self.max_length}. Received: {self.min_length}"
+                f"min_length must be below max_length={self.max_length}. "
+                f"Received: {self.min_length}"
             )
         if not self.sample and (self.temperature, self.top_k, self.top_p) != (1, 0, 1):
             raise ValueError("temperature, top_k and top_p need sample=true")
@@ -69,267 +75,365 @@ class Decoding(Config):
 
 
 INPUTS = {
-    **dict.fromkeys(("max_length", "min_length", "block_ngrams", "top_k"), "int32"),
-    **dict.fromkeys(("length_penalty", "temperature", "top_p", "against_empty"), "float32"),
+    "max_length": "int32",
+    "min_length": "int32",
+    "block_ngrams": "int32",
+    "top_k": "int32",
+    "length_penalty": "float32",
+    "temperature": "float32",
+    "top_p": "float32",
+    "anti_lm_weight": "float32",
     "allow_unknown": "bool",
 }
 """Fields of a `Decoding` that are inputs of a search, with their types."""
 
 
-def decode(model, inputs, beam, room, eos_id, unk_id, against=False):
+# === Search ===
+
+
+def decode(model, inputs, num_beams, reply_length, eos_id, unk_id, anti_lm=False):
     """Writes replies.
 
     Args:
         model: Has `encode`, `step` and `begin_id` as `models.seq2seq.Seq2Seq`.
         inputs: A dict of `source`, int32 `(B, S)`; the `INPUTS`, `(B, 1)` each; and, to sample,
             `noise`, uniform in [0, 1), float32 `(B, K, L)`: the same numbers draw the same replies.
-        beam, room: `K`, and `L`, which is at least each `max_length`.
+        num_beams: `K`.
+        reply_length: `L`, at least each `max_length`.
         eos_id, unk_id: Ids of `_EOS_` and `_UNK_`; id 0 is padding, which no reply holds.
-        against: `True` subtracts what `against_empty` weights, by a second step of the decoder for
+        anti_lm: `True` subtracts what `anti_lm_weight` weights, by a second step of the decoder for
             each word.
 
     Returns:
-        Ids, int32 `(B, K, L)`, `_EOS_` included, then 0, the best reply first; and what they are
-        ranked by, float32 `(B, K)`: the log probability by the model, less what `against_empty`
-        subtracts, divided by the length penalty. Where there are fewer replies than K, the others
-        are 0 throughout and ranked by `LOWEST`.
+        Ids, int32 `(B, K, L)`, `_EOS_` included, then 0, the best reply first.
+        What they are ranked by, float32 `(B, K)`: the log probability by the model, less what
+        `anti_lm_weight` subtracts, divided by the length penalty. Where there are fewer replies
+        than K, the others are 0 throughout and ranked by `LOWEST`.
     """
-    d, noise = SimpleNamespace(**inputs, against=against), inputs.get("noise")
-    K, L, B = beam, room, ops.shape(d.source)[0]
-    model = _scorer(model, d, K, eos_id)
-    states, cache = model.encode(d.source)
-    # (B K, ...)
-    states, cache = ([ops.repeat(x, K, axis=0) for x in each] for each in (states, cache))
-    ids_BKL = ops.zeros((B, K, L), "int32")
-    # A beam starts from one hypothesis, else its K would be the same K times.
-    score_K = masked_logits(ops.zeros(K), ops.arange(K) == 0) if noise is None else ops.zeros(K)
-    score_BK = ops.tile(score_K[None], (B, 1))
-    length_BK = ops.zeros((B, K), "int32")
-    done_BK = ops.zeros((B, K), "bool")
+    K = num_beams
+    L = reply_length
+    settings = SimpleNamespace(**inputs, anti_lm=anti_lm)
+    noise_BKL = inputs.get("noise")
+    B = ops.shape(settings.source)[0]
+    model = _scoring_model(model, settings, K, eos_id)
 
-    def going_on(t, ids_BKL, score_BK, length_BK, done_BK, *states):
+    # Each source is encoded once; its K hypotheses are consecutive rows of the states.
+    states, cache = model.encode(settings.source)
+    states = [ops.repeat(x, K, axis=0) for x in states]
+    cache = [ops.repeat(x, K, axis=0) for x in cache]
+
+    def is_open(t, ids_BKL, score_BK, length_BK, done_BK, *states):
         return (t < L) & ~ops.all(done_BK)
 
-    def write(t, ids_BKL, score_BK, length_BK, done_BK, *states):
-        before = ops.take(ids_BKL, ops.maximum(t - 1, 0), axis=2)
-        before = ops.where(t == 0, ops.full_like(before, model.begin_id), before)
-        logits, states, _ = model.step(ops.reshape(before, (-1,)), list(states), cache)
+    def add_word(t, ids_BKL, score_BK, length_BK, done_BK, *states):
+        before_BK = ops.take(ids_BKL, ops.maximum(t - 1, 0), axis=2)
+        before_BK = ops.where(t == 0, ops.full_like(before_BK, model.begin_id), before_BK)
+        logits, states, _ = model.step(ops.reshape(before_BK, (-1,)), list(states), cache)
         logits_BKV = ops.reshape(ops.cast(logits, "float32"), (B, K, logits.shape[-1]))
-        allowed_BKW = _only_allowed(d, t, ids_BKL, logits_BKV, eos_id, unk_id)
-        if noise is not None:
-            word_BK, gained_BK = _draw(d, logits_BKV, allowed_BKW, ops.take(noise, t, axis=2))
-            score_BK = score_BK + ops.where(done_BK, 0.0, gained_BK)
+        allowed_BKW = _forbid(settings, t, ids_BKL, logits_BKV, eos_id, unk_id)
+
+        if noise_BKL is not None:
+            noise_BK = ops.take(noise_BKL, t, axis=2)
+            word_BK, log_p_BK = _draw(settings, logits_BKV, allowed_BKW, noise_BK)
+            score_BK = score_BK + ops.where(done_BK, 0.0, log_p_BK)
         else:
-            parent_BK, word_BK, score_BK = _best(
-                d, logits_BKV, allowed_BKW, score_BK, length_BK, done_BK
+            parent_BK, word_BK, score_BK = _best_continuations(
+                settings, logits_BKV, allowed_BKW, score_BK, length_BK, done_BK
             )
-            ids_BKL, length_BK, done_BK = (
-                _rows_of(x, parent_BK) for x in (ids_BKL, length_BK, done_BK)
-            )
-            split = [ops.reshape(x, (B, K, *x.shape[1:])) for x in states]
-            states = [ops.reshape(_rows_of(x, parent_BK), (B * K, *x.shape[2:])) for x in split]
+            ids_BKL = _gather(ids_BKL, parent_BK)
+            length_BK = _gather(length_BK, parent_BK)
+            done_BK = _gather(done_BK, parent_BK)
+            states = [_gather_states(x, parent_BK) for x in states]
+
         word_BK = ops.where(done_BK, 0, word_BK)
         ids_BKL = ops.where(ops.arange(L) == t, word_BK[..., None], ids_BKL)
         length_BK = length_BK + ops.cast(~done_BK, "int32")
-        done_BK = done_BK | (word_BK == eos_id) | (t + 1 >= d.max_length)
+        done_BK = done_BK | (word_BK == eos_id) | (t + 1 >= settings.max_length)
         return [t + 1, ids_BKL, score_BK, length_BK, done_BK, *states]
 
-    start = [ops.convert_to_tensor(0), ids_BKL, score_BK, length_BK, done_BK, *states]
-    _, ids_BKL, score_BK, length_BK, _, *_ = ops.while_loop(going_on, write, start)
-    return _ranked(d, ids_BKL, score_BK, length_BK)
+    start = [
+        ops.convert_to_tensor(0),
+        ops.zeros((B, K, L), "int32"),
+        ops.tile(_first_scores(K, sample=noise_BKL is not None)[None], (B, 1)),
+        ops.zeros((B, K), "int32"),
+        ops.zeros((B, K), "bool"),
+        *states,
+    ]
+    _, ids_BKL, score_BK, length_BK, *_ = ops.while_loop(is_open, add_word, start)
+    return _sort_replies(settings, ids_BKL, score_BK, length_BK)
 
 
-class AgainstEmpty:
-    """A model whose logits are `log p(word | source) - weight log p(word | empty source)`; `weight`
-    is `(rows, 1)`.
-    """
-
-    def __init__(self, model, weight, eos_id):
-        self.model, self.weight, self.eos_id, self.begin_id = model, weight, eos_id, model.begin_id
-
-    def encode(self, source):
-        B, of_source = ops.shape(source)[0], self.model.encode(source)
-        of_empty = self.model.encode(ops.full((1, 1), self.eos_id, "int32"))
-        both = zip(of_source, of_empty, strict=True)
-        return [[*given, *(ops.repeat(x, B, axis=0) for x in empty)] for given, empty in both]
-
-    def step(self, words, states, cache):
-        n, m = len(states) // 2, len(cache) // 2
-        logits, after, weights = self.model.step(words, states[:n], cache[:m])
-        of_empty, after_empty, _ = self.model.step(words, states[n:], cache[m:])
-        log_p, log_u = (ops.log_softmax(ops.cast(x, "float32")) for x in (logits, of_empty))
-        return log_p - self.weight * log_u, [*after, *after_empty], weights
-
-
-def _scorer(model, d, K, eos_id):
-    return (
-        AgainstEmpty(model, ops.repeat(d.against_empty, K, axis=0), eos_id) if d.against else model
-    )
-
-
-def _ranked(d, ids_BKL, score_BK, length_BK):
-    found_BK = score_BK > LOWEST
-    ids_BKL = ops.where(found_BK[..., None], ids_BKL, 0)
-    ranking_BK = ops.where(found_BK, score_BK / _penalty(d, length_BK), LOWEST)
-    order = ops.argsort(-ranking_BK, axis=1)
-    return _rows_of(ids_BKL, order), _rows_of(ranking_BK, order)
-
-
-def _rows_of(x_BK, row_BK):
-    """Gathers the rows `row_BK` of each source from `x_BK`, `(B, K, ...)`."""
-    first_B1 = x_BK.shape[1] * ops.arange(ops.shape(row_BK)[0])[:, None]
-    return ops.take(
-        ops.reshape(x_BK, (-1, *x_BK.shape[2:])), first_B1 + ops.cast(row_BK, "int32"), axis=0
-    )
-
-
-def write(model, inputs, eos_id, unk_id):
+def stream_reply(model, inputs, eos_id, unk_id):
     """Writes one reply to one source as `decode` does with a beam of 1, word by word.
 
     Yields the id of each word and its attention weights `(S,)`, or `None`.
     """
-    d, noise = SimpleNamespace(**inputs, against=inputs["against_empty"].any()), inputs.get("noise")
-    L, word, model = int(d.max_length[0, 0]), model.begin_id, _scorer(model, d, 1, eos_id)
-    ids_L, (states, cache) = [0] * L, model.encode(d.source)
+    settings = SimpleNamespace(**inputs, anti_lm=inputs["anti_lm_weight"].any())
+    noise_BKL = inputs.get("noise")
+    L = int(settings.max_length[0, 0])
+    model = _scoring_model(model, settings, 1, eos_id)
+    states, cache = model.encode(settings.source)
+
+    ids_L = [0] * L
+    word = model.begin_id
     for t in range(L):
-        logits, states, weights = model.step(ops.convert_to_tensor([word], "int32"), states, cache)
+        before = ops.convert_to_tensor([word], "int32")
+        logits, states, weights = model.step(before, states, cache)
         logits_BKV = ops.cast(logits, "float32")[:, None]
-        allowed_BKW = _only_allowed(
-            d, t, ops.convert_to_tensor([[ids_L]], "int32"), logits_BKV, eos_id, unk_id
-        )
-        if noise is not None:
-            word_BK, _ = _draw(d, logits_BKV, allowed_BKW, noise[:, :1, t])
+        ids_BKL = ops.convert_to_tensor([[ids_L]], "int32")
+        allowed_BKW = _forbid(settings, t, ids_BKL, logits_BKV, eos_id, unk_id)
+        if noise_BKL is not None:
+            word_BK, _ = _draw(settings, logits_BKV, allowed_BKW, noise_BKL[:, :1, t])
         else:
             word_BK = ops.argmax(allowed_BKW, axis=-1)
-        word = ids_L[t] = int(word_BK[0, 0])
+
+        word = int(word_BK[0, 0])
+        ids_L[t] = word
         yield word, None if weights is None else weights[0]
         if word == eos_id:
             return
 
 
-def _penalty(d, length):
-    return ((5.0 + ops.cast(length, "float32")) / 6.0) ** d.length_penalty
+def _first_scores(K, sample):
+    """Scores of the empty hypotheses of a source, float32 `(K,)`."""
+    if sample:
+        return ops.zeros(K)
+    # A beam starts from one hypothesis, else its K would be the same K times.
+    return masked_logits(ops.zeros(K), ops.arange(K) == 0)
 
 
-def _only_allowed(d, t, ids_BKL, logits_BKV, eos_id, unk_id):
-    """The logits, float32 `(B, K, W)`: `LOWEST` for words that are not allowed at place `t`, and
-    for the fill.
+def _sort_replies(settings, ids_BKL, score_BK, length_BK):
+    """Sorts replies, the best first, and empties those that the search did not find."""
+    is_reply_BK = score_BK > LOWEST
+    ids_BKL = ops.where(is_reply_BK[..., None], ids_BKL, 0)
+    ranking_BK = score_BK / _length_penalty(settings, length_BK)
+    ranking_BK = ops.where(is_reply_BK, ranking_BK, LOWEST)
+    order_BK = ops.argsort(-ranking_BK, axis=1)
+    return _gather(ids_BKL, order_BK), _gather(ranking_BK, order_BK)
+
+
+def _gather(x_BK, index_BK):
+    """Gathers the hypotheses `index_BK` of each source from `x_BK`, `(B, K, ...)`."""
+    K = x_BK.shape[1]
+    first_row_B1 = K * ops.arange(ops.shape(index_BK)[0])[:, None]
+    rows = ops.reshape(x_BK, (-1, *x_BK.shape[2:]))
+    return ops.take(rows, first_row_B1 + ops.cast(index_BK, "int32"), axis=0)
+
+
+def _gather_states(x, index_BK):
+    """The same for a state of the decoder, `(B K, ...)`."""
+    K = index_BK.shape[1]
+    x_BK = ops.reshape(x, (-1, K, *x.shape[1:]))
+    return ops.reshape(_gather(x_BK, index_BK), (-1, *x.shape[1:]))
+
+
+# === Scores of words ===
+
+
+class AntiLM:
+    """A model whose logits are `log p(word | source) - weight log p(word | empty source)`.
+
+    `weight` is float `(rows, 1)`. States and cache are those of the source, then those of the empty
+    source.
     """
-    (B, V), (K, L) = (ops.shape(logits_BKV)[0], logits_BKV.shape[-1]), ids_BKL.shape[1:]
-    W = V + -V % BLOCK
-    # 0: padding
-    unknown_B1, end_B1 = (
-        ops.where(d.allow_unknown, 0, unk_id),
-        ops.where(t >= d.min_length, 0, eos_id),
-    )
-    fixed_BK2 = ops.repeat(ops.concatenate([unknown_B1, end_B1], axis=1)[:, None], K, axis=1)
-    words_BKn = ops.concatenate(
-        [_repeating(ids_BKL, t, d.block_ngrams[..., None]), fixed_BK2], axis=2
-    )
-    places_BKn = W * ops.reshape(ops.arange(B * K), (B, K, 1)) + words_BKn
-    filled_BKW = ops.pad(logits_BKV, [(0, 0), (0, 0), (0, W - V)], constant_values=LOWEST)
-    lowest = ops.full((B * K * words_BKn.shape[-1],), LOWEST)
-    flat = ops.scatter_update(
-        ops.reshape(filled_BKW, (-1,)), ops.reshape(places_BKn, (-1, 1)), lowest
-    )
-    allowed_BKW = ops.reshape(flat, (B, K, W))
-    if V > L + 3:  # at most 3 and the words of a reply are forbidden
-        return allowed_BKW
-    stuck = ops.max(allowed_BKW, axis=-1, keepdims=True) == LOWEST
-    # a reply that cannot go on ends
-    return ops.where(stuck & (ops.arange(W) == eos_id), 0.0, allowed_BKW)
+
+    def __init__(self, model, weight, eos_id):
+        self.model = model
+        self.weight = weight
+        self.eos_id = eos_id
+        self.begin_id = model.begin_id
+
+    def encode(self, source):
+        B = ops.shape(source)[0]
+        states, cache = self.model.encode(source)
+        empty_source = ops.full((1, 1), self.eos_id, "int32")
+        empty_states, empty_cache = self.model.encode(empty_source)
+        empty_states = [ops.repeat(x, B, axis=0) for x in empty_states]
+        empty_cache = [ops.repeat(x, B, axis=0) for x in empty_cache]
+        return [*states, *empty_states], [*cache, *empty_cache]
+
+    def step(self, words, states, cache):
+        n = len(states) // 2
+        m = len(cache) // 2
+        logits, after, weights = self.model.step(words, states[:n], cache[:m])
+        empty_logits, empty_after, _ = self.model.step(words, states[n:], cache[m:])
+        log_p = ops.log_softmax(ops.cast(logits, "float32"))
+        empty_log_p = ops.log_softmax(ops.cast(empty_logits, "float32"))
+        return log_p - self.weight * empty_log_p, [*after, *empty_after], weights
 
 
-def _repeating(ids_BKL, t, n):
-    """Words that would repeat an n-gram at place `t`, int32 `(B, K, L)`, else 0; `n`, int `(B, 1,
-    1)`, 0: they may.
-    """
-    L = ids_BKL.shape[2]
-    end = ops.arange(L)  # of the sequences that the reply has
-    same = ops.broadcast_to((end < t) & (end >= n - 1) & (n > 0), ops.shape(ids_BKL))
-    for i in range(1, min(LONGEST_BLOCKED, L)):  # the word i before the end, and that i before t
-        there = ops.take(ids_BKL, ops.maximum(t - i, 0), axis=2)[..., None]
-        same &= (ops.pad(ids_BKL, [(0, 0), (0, 0), (i, 0)])[..., :L] == there) | (i >= n)
-    return ops.where(same, ids_BKL, 0)
+def _scoring_model(model, settings, K, eos_id):
+    if not settings.anti_lm:
+        return model
+    weight = ops.repeat(settings.anti_lm_weight, K, axis=0)
+    return AntiLM(model, weight, eos_id)
 
 
-def _best(d, logits_BKV, allowed_BKW, score_BK, length_BK, done_BK):
-    """Parents and words of the K best continuations, int32 `(B, K)`, and their log probabilities,
-    float32 `(B, K)`.
-    """
-    K, V = logits_BKV.shape[1:]
-    n = min(K, V)  # the K best of all are among the K best of each hypothesis
-    likely_BKn, words_BKn = _top_words(allowed_BKW, n)
-    log_p_BKn = _log_probabilities(d, logits_BKV, words_BKn)
-    goes_on = masked_logits(score_BK[..., None] + log_p_BKn, likely_BKn > LOWEST)
-    stays = masked_logits(score_BK[..., None], ops.arange(n) == 0)
-    # a finished hypothesis is kept as it is, once
-    total_BKn = ops.where(done_BK[..., None], stays, goes_on)
-    penalty = _penalty(d, ops.where(done_BK, length_BK, length_BK + 1))[..., None]
-    _, best_BK = ops.top_k(ops.reshape(total_BKn / penalty, (-1, K * n)), K)
-    total_BK, word_BK = (
-        ops.take_along_axis(ops.reshape(x, (-1, K * n)), best_BK, axis=1)
-        for x in (total_BKn, words_BKn)
-    )
-    return ops.cast(best_BK, "int32") // n, word_BK, total_BK
+def _length_penalty(settings, length_BK):
+    return ((5.0 + ops.cast(length_BK, "float32")) / 6.0) ** settings.length_penalty
 
 
-def _top_words(logits_BKW, n):
-    """As `ops.top_k`, which takes TensorFlow twice as long: only the `n` blocks with the largest
-    are searched.
-    """
-    K, W = logits_BKW.shape[1:]
-    rows = ops.reshape(logits_BKW, (-1, W // BLOCK, BLOCK))
-    _, block = ops.top_k(ops.max(rows, axis=2), min(n, W // BLOCK))
-    block = ops.sort(ops.cast(block, "int32"), axis=1)  # of equal words the first
-    likely, place = ops.top_k(ops.reshape(_rows_of(rows, block), (-1, block.shape[1] * BLOCK)), n)
-    place = ops.cast(place, "int32")
-    words = ops.take_along_axis(block, place // BLOCK, axis=1) * BLOCK + place % BLOCK
-    return ops.reshape(likely, (-1, K, n)), ops.reshape(words, (-1, K, n))
-
-
-def _draw(d, logits_BKV, allowed_BKW, noise_BK):
-    """Draws words among those that `top_k` and `top_p` leave, int32 `(B, K)`, and their log
-    probabilities by the model.
-
-    The likeliest words come first, and the word is drawn at whose place the sum of probabilities
-    passes the noise.
-    """
-    V = logits_BKV.shape[-1]
-    likely_BKV, words_BKV = ops.top_k(allowed_BKW / d.temperature[..., None], V)
-    most = ops.where(d.top_k > 0, d.top_k, V)[..., None]
-    p = masked_softmax(likely_BKV, ops.arange(V) < most)
-    before = ops.cumsum(p, axis=-1) - p
-    p = ops.where(before < d.top_p[..., None], p, 0.0)  # the first stays, whatever it has
-    passed = ops.cumsum(p, axis=-1) <= noise_BK[..., None] * ops.sum(p, axis=-1, keepdims=True)
-    place = ops.minimum(
-        ops.sum(ops.cast(passed, "int32"), axis=-1), ops.sum(ops.cast(p > 0, "int32"), axis=-1) - 1
-    )
-    word_BK1 = ops.cast(ops.take_along_axis(words_BKV, place[..., None], axis=2), "int32")
-    return word_BK1[..., 0], _log_probabilities(d, logits_BKV, word_BK1)[..., 0]
-
-
-def _log_probabilities(d, logits_BKV, words_BKn):
-    """Log probabilities of some words, float32 `(B, K, n)`; a probability below 1e-37 counts as
-    1e-37.
-    """
-    if d.against:  # `AgainstEmpty` has computed them
+def _log_probabilities(settings, logits_BKV, words_BKn):
+    """Log probabilities of `words_BKn`, float32 `(B, K, n)`; 1e-37 is the lowest probability."""
+    if settings.anti_lm:  # the logits of `AntiLM` are log probabilities
         return ops.take_along_axis(logits_BKV, words_BKn, axis=2)
     p_BKn = ops.take_along_axis(ops.softmax(logits_BKV), words_BKn, axis=2)
     return ops.log(ops.maximum(p_BKn, 1e-37))
 
 
+def _forbid(settings, t, ids_BKL, logits_BKV, eos_id, unk_id):
+    """Sets the logits of words that are not allowed at position `t` to `LOWEST`.
+
+    Returns float32 `(B, K, W)`; the words from V on, which fill the last block, are `LOWEST` too.
+    """
+    B = ops.shape(logits_BKV)[0]
+    V = logits_BKV.shape[-1]
+    K, L = ids_BKL.shape[1:]
+    W = V + -V % BLOCK
+
+    # The forbidden words; where one is allowed, padding is in its place.
+    unknown_B1 = ops.where(settings.allow_unknown, 0, unk_id)
+    end_B1 = ops.where(t >= settings.min_length, 0, eos_id)
+    fixed_B2 = ops.concatenate([unknown_B1, end_B1], axis=1)
+    fixed_BK2 = ops.repeat(fixed_B2[:, None], K, axis=1)
+    repeating_BKL = _repeating(ids_BKL, t, settings.block_ngrams[..., None])
+    words_BKn = ops.concatenate([repeating_BKL, fixed_BK2], axis=2)
+
+    filled_BKW = ops.pad(logits_BKV, [(0, 0), (0, 0), (0, W - V)], constant_values=LOWEST)
+    index_BKn = W * ops.reshape(ops.arange(B * K), (B, K, 1)) + words_BKn
+    lowest = ops.full((B * K * words_BKn.shape[-1],), LOWEST)
+    flat = ops.reshape(filled_BKW, (-1,))
+    flat = ops.scatter_update(flat, ops.reshape(index_BKn, (-1, 1)), lowest)
+    allowed_BKW = ops.reshape(flat, (B, K, W))
+
+    # A reply that cannot be continued ends. At most its words and three more are forbidden.
+    if V > L + 3:
+        return allowed_BKW
+    is_stuck_BK1 = ops.max(allowed_BKW, axis=-1, keepdims=True) == LOWEST
+    return ops.where(is_stuck_BK1 & (ops.arange(W) == eos_id), 0.0, allowed_BKW)
+
+
+def _repeating(ids_BKL, t, n):
+    """Words that would repeat an n-gram at position `t`, int32 `(B, K, L)`; 0 is none.
+
+    `n` is int `(B, 1, 1)`; 0 allows any repetition.
+    """
+    L = ids_BKL.shape[2]
+    # `same` at l: the n - 1 words before position l are the n - 1 words before t.
+    position_L = ops.arange(L)
+    is_candidate = (position_L < t) & (position_L >= n - 1) & (n > 0)
+    same_BKL = ops.broadcast_to(is_candidate, ops.shape(ids_BKL))
+    for i in range(1, min(LONGEST_BLOCKED, L)):
+        before_t_BK1 = ops.take(ids_BKL, ops.maximum(t - i, 0), axis=2)[..., None]
+        before_BKL = ops.pad(ids_BKL, [(0, 0), (0, 0), (i, 0)])[..., :L]
+        same_BKL &= (before_BKL == before_t_BK1) | (i >= n)
+    return ops.where(same_BKL, ids_BKL, 0)
+
+
+# === Choice of words ===
+
+
+def _best_continuations(settings, logits_BKV, allowed_BKW, score_BK, length_BK, done_BK):
+    """Chooses the K best hypotheses of the next step: extended by a word, or finished before.
+
+    Returns:
+        The hypothesis that each one continues, int32 `(B, K)`.
+        Its new word, int32 `(B, K)`.
+        Its log probability, float32 `(B, K)`.
+    """
+    K, V = logits_BKV.shape[1:]
+    n = min(K, V)  # the K best of all are among the K best of each hypothesis
+    score_BK1 = score_BK[..., None]
+    done_BK1 = done_BK[..., None]
+
+    # An open hypothesis is extended by one of its n likeliest words.
+    likely_BKn, words_BKn = _top_words(allowed_BKW, n)
+    is_allowed_BKn = likely_BKn > LOWEST
+    log_p_BKn = _log_probabilities(settings, logits_BKV, words_BKn)
+    extended_BKn = masked_logits(score_BK1 + log_p_BKn, is_allowed_BKn)
+
+    # A finished one stays as it is, and competes once: in the first of its n places.
+    is_first_n = ops.arange(n) == 0
+    finished_BKn = masked_logits(score_BK1, is_first_n)
+    score_BKn = ops.where(done_BK1, finished_BKn, extended_BKn)
+
+    # By log probability alone, long hypotheses would lose.
+    length_BK = ops.where(done_BK, length_BK, length_BK + 1)
+    penalty_BK = _length_penalty(settings, length_BK)
+    ranking_BKn = score_BKn / penalty_BK[..., None]
+
+    # The K * n candidates of each source compete for its K places.
+    def flat(x_BKn):
+        return ops.reshape(x_BKn, (-1, K * n))
+
+    _, best_BK = ops.top_k(flat(ranking_BKn), K)
+    parent_BK = ops.cast(best_BK, "int32") // n
+    word_BK = ops.take_along_axis(flat(words_BKn), best_BK, axis=1)
+    score_BK = ops.take_along_axis(flat(score_BKn), best_BK, axis=1)
+    return parent_BK, word_BK, score_BK
+
+
+def _top_words(logits_BKW, n):
+    """The `n` largest logits and their words, as `ops.top_k`, which takes TensorFlow twice as long.
+
+    Only the `n` blocks with the largest maxima are searched.
+    """
+    K, W = logits_BKW.shape[1:]
+    blocks = ops.reshape(logits_BKW, (-1, W // BLOCK, BLOCK))
+    _, best_blocks = ops.top_k(ops.max(blocks, axis=2), min(n, W // BLOCK))
+    # In the order of the vocabulary, so that of equal words the first is chosen.
+    best_blocks = ops.sort(ops.cast(best_blocks, "int32"), axis=1)
+
+    searched = ops.reshape(_gather(blocks, best_blocks), (-1, best_blocks.shape[1] * BLOCK))
+    likely, index = ops.top_k(searched, n)
+    index = ops.cast(index, "int32")
+    block = ops.take_along_axis(best_blocks, index // BLOCK, axis=1)
+    words = block * BLOCK + index % BLOCK
+    return ops.reshape(likely, (-1, K, n)), ops.reshape(words, (-1, K, n))
+
+
+def _draw(settings, logits_BKV, allowed_BKW, noise_BK):
+    """Draws words among those that `top_k` and `top_p` leave.
+
+    The likeliest words come first; the word drawn is the one at which the sum of probabilities
+    passes the noise.
+
+    Returns:
+        The words, int32 `(B, K)`.
+        Their log probabilities by the model, float32 `(B, K)`.
+    """
+    V = logits_BKV.shape[-1]
+    likely_BKV, words_BKV = ops.top_k(allowed_BKW / settings.temperature[..., None], V)
+
+    # Keep the `top_k` likeliest words, and of them those that `top_p` needs; at least one.
+    top_k_B11 = ops.where(settings.top_k > 0, settings.top_k, V)[..., None]
+    p_BKV = masked_softmax(likely_BKV, ops.arange(V) < top_k_B11)
+    sum_before_BKV = ops.cumsum(p_BKV, axis=-1) - p_BKV
+    p_BKV = ops.where(sum_before_BKV < settings.top_p[..., None], p_BKV, 0.0)
+
+    # Rounding may pass the last word that is left.
+    total_BK1 = ops.sum(p_BKV, axis=-1, keepdims=True)
+    is_passed_BKV = ops.cumsum(p_BKV, axis=-1) <= noise_BK[..., None] * total_BK1
+    rank_BK = ops.sum(ops.cast(is_passed_BKV, "int32"), axis=-1)
+    num_left_BK = ops.sum(ops.cast(p_BKV > 0, "int32"), axis=-1)
+    rank_BK = ops.minimum(rank_BK, num_left_BK - 1)
+
+    word_BK1 = ops.cast(ops.take_along_axis(words_BKV, rank_BK[..., None], axis=2), "int32")
+    log_p_BK1 = _log_probabilities(settings, logits_BKV, word_BK1)
+    return word_BK1[..., 0], log_p_BK1[..., 0]
+
+
 class Decoder(keras.Model):
-    """`decode`, compiled on every backend for some of its arguments; it is called with the
-    `inputs`.
+    """`decode`, compiled on every backend for some of its arguments; called with the `inputs`.
 
     `noise` stays float32 whatever the precision policy: bfloat16 has no more than a few hundred
     different draws.
     """
 
-    def __init__(self, model, beam, room, eos_id, unk_id, against=False):
+    def __init__(self, model, num_beams, reply_length, eos_id, unk_id, anti_lm=False):
         super().__init__(dtype="float32")
-        self.model, self.fixed = model, (beam, room, eos_id, unk_id, against)
+        self.model = model
+        self.arguments = (num_beams, reply_length, eos_id, unk_id, anti_lm)
 
     def call(self, inputs):
-        return decode(self.model, inputs, *self.fixed)
+        return decode(self.model, inputs, *self.arguments)

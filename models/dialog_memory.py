@@ -1,5 +1,4 @@
-"""The common parts of the memory networks for dialog: inputs, the reading of the history, the
-candidates' scores.
+"""The common parts of the memory networks for dialog: inputs, history, the candidates' scores.
 
 Shape suffixes:
     B dialogs   T turns   M sentences   W words   R turn distances   E entities   C candidates
@@ -22,8 +21,9 @@ Shape = tuple[NonNegative, NonNegative]
 
 
 class MemoryConfig(Config):
-    """Fields of every memory network for dialog; `train.py` takes the first eight from the prepared
-    dataset.
+    """Fields of every memory network for dialog.
+
+    `train.py` takes the first eight from the prepared dataset.
     """
 
     vocabulary_size: Positive
@@ -60,14 +60,13 @@ class MemoryConfig(Config):
 
     @property
     def reads(self):
-        """The arrays of a batch that the model takes, see
-        `tasks.dialog.split.DialogSplit.collate`.
-        """
-        return (
-            ["words", "sentences", "speakers", "turns"]
-            + ["times"] * self.time
-            + ["mentions"] * self.match_types
-        )
+        """The model's inputs, arrays of a batch: see `tasks.dialog.split.DialogSplit.collate`."""
+        reads = ["words", "sentences", "speakers", "turns"]
+        if self.time:
+            reads.append("times")
+        if self.match_types:
+            reads.append("mentions")
+        return reads
 
 
 class HopConfig(MemoryConfig):
@@ -118,54 +117,82 @@ class DialogModel(ConfiguredModel):
 
 
 def encoded_words(config, name, encoding="sum", positions="none", words=None, heads=1):
-    """The layer from a sentence's words to its vector, `layers.bag_of_words` or
-    `layers.ordered_words`.
+    """The layer from a sentence's words to its vector: a `BagOfWords` or `OrderedWords`.
 
     `positions` are the sinusoids in a sum; `words` is the number of words, `None`: those of the
     vocabulary.
     """
-    size = words or config.vocabulary_size, config.embedding_dim
+    num_words = words or config.vocabulary_size
     if encoding == "sum":
         return BagOfWords(
-            *size, config.max_words, positions, trainable=config.train_embedding, name=name
+            num_words,
+            config.embedding_dim,
+            config.max_words,
+            positions,
+            trainable=config.train_embedding,
+            name=name,
         )
-    return OrderedWords(*size, config.max_words, encoding, heads, config.train_embedding, name=name)
+    return OrderedWords(
+        num_words,
+        config.embedding_dim,
+        config.max_words,
+        encoding,
+        heads,
+        trained=config.train_embedding,
+        name=name,
+    )
 
 
 def _dropped(config, x):
-    return keras.layers.Dropout(config.dropout)(x) if config.dropout else x
+    if not config.dropout:
+        return x
+    return keras.layers.Dropout(config.dropout)(x)
 
 
 def encode_sentences(config, encode, inputs):
-    """The sentences of all dialogs, `(B, M, D)`; `encode`, from word ids `(S, W)` to vectors `(S,
-    D)`, encodes each distinct one once."""
+    """The sentences of all dialogs, `(B, M, D)`.
+
+    `encode`, from word ids `(S, W)` to vectors `(S, D)`, encodes each distinct one once.
+    """
     words = inputs["typed_words" if "typed_words" in inputs else "words"]
-    return _dropped(config, ops.take(encode(words), inputs["sentences"], axis=0))
+    vectors_SD = encode(words)
+    return _dropped(config, ops.take(vectors_SD, inputs["sentences"], axis=0))
 
 
 def read_history(config, encode, inputs):
-    """The users' sentences, `(B, T, D)`, and the memory of each turn, the sentences before it with
-    their features, as the arguments of `layers.memory_attention.MemoryAttention` after the
-    query."""
+    """Encodes the sentences of dialogs.
+
+    Returns:
+        The users' sentences, `(B, T, D)`.
+        The memory of each turn, the sentences before it with their features: a list of the
+        arguments of `layers.memory_attention.MemoryAttention` after the query.
+    """
     x_BMD = encode_sentences(config, encode, inputs)
-    speakers, turns = inputs["speakers"], inputs["turns"]
-    memory = [SpeakerFeature(name="speaker")(x_BMD, speakers) if config.speaker else x_BMD]
-    memory.append(history_mask(speakers, turns))
+    speakers = inputs["speakers"]
+    turns = inputs["turns"]
+    user_BTD = ops.take_along_axis(x_BMD, turns[:, :, None], axis=1)
+
+    memory_BMD = x_BMD
+    if config.speaker:
+        memory_BMD = SpeakerFeature(name="speaker")(x_BMD, speakers)
+    memory = [memory_BMD, history_mask(speakers, turns)]
     if config.time:
-        memory += TimeFeature(config.time_limit, config.embedding_dim, name="time")(
-            inputs["times"], turns
-        )
-    return ops.take_along_axis(x_BMD, turns[:, :, None], axis=1), memory
+        time = TimeFeature(config.time_limit, config.embedding_dim, name="time")
+        memory += time(inputs["times"], turns)
+    return user_BTD, memory
 
 
 def score_candidates(config, state, encode, inputs):
-    """The logit of every candidate at every turn, float32 `(B, T, C)`: its vector, a sum by
-    `encode`, times the state, `(B, T, D)`, plus the gain of its match types."""
-    state, (count, words) = _dropped(config, state), config.candidates
-    words_N, rows_N = (
-        IdTable((words,), name=f"candidate_{name}")(inputs["turns"]) for name in ("words", "rows")
-    )
-    candidates_CD = encode(words_N, rows=rows_N, count=count)
+    """The logit of every candidate at every turn, float32 `(B, T, C)`.
+
+    It is the candidate's vector, a sum by `encode`, times the state, `(B, T, D)`, plus the gain of
+    its match types.
+    """
+    state = _dropped(config, state)
+    num_candidates, num_words = config.candidates
+    words_N = IdTable((num_words,), name="candidate_words")(inputs["turns"])
+    rows_N = IdTable((num_words,), name="candidate_rows")(inputs["turns"])
+    candidates_CD = encode(words_N, rows=rows_N, count=num_candidates)
     logits = ops.einsum("btd,cd->btc", state, candidates_CD)
     if config.match_types:
         seen = history_mask(inputs["speakers"], inputs["turns"], including_turn=True)

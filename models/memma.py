@@ -1,11 +1,14 @@
-"""MEMMA: Ren, Yang, Kong and Zuo, "Memory Network with Multi-Head Attention for Chatbot", Computer
-Systems & Applications 2019, 28(9); and its extension to entities, EntityMEMMA.
+"""MEMMA, a memory network with multi-head attention, and its extension to entities, EntityMEMMA.
 
-words -> sums of word vectors and positions -> S hops of multi-head attention over the history,
-joined by gated shortcuts -> user's vector + last hop, times every candidate's vector
+Ren, Yang, Kong and Zuo, "Memory Network with Multi-Head Attention for Chatbot", Computer Systems &
+Applications 2019, 28(9):
 
-Shape suffixes:  B dialogs   M sentences   T turns   C candidates   D features   H heads   R turn
-    distances E entities   N conditions   S slots and flags
+    words -> sums of word vectors and positions -> S hops of multi-head attention over the history,
+    joined by gated shortcuts -> user's vector + last hop, times every candidate's vector
+
+Shape suffixes:
+    B dialogs   M sentences   T turns   C candidates   D features   H heads   R turn distances
+    E entities   N conditions   S slots and flags
 
 Not stated in the paper, and decided here: how a sentence becomes a vector (the sum of its words',
 as in MemN2N, or another `encoding`), heads and hops.
@@ -55,10 +58,10 @@ class MEMMAConfig(SumConfig):
 
     @model_validator(mode="after")
     def _check_heads(self):
-        heads, features = self.heads, self.embedding_dim
-        if features % heads:
+        if self.embedding_dim % self.heads:
             raise ValueError(
-                f"heads must divide embedding_dim. Received: heads={heads}, embedding_dim={features}"
+                "heads must divide embedding_dim. "
+                f"Received: heads={self.heads}, embedding_dim={self.embedding_dim}"
             )
         return self
 
@@ -76,20 +79,25 @@ class MEMMA(DialogModel):
 
 
 def _network(c, inputs, words, known_BTS=None):
-    """Logits, float32 `(B, T, C)`, the attention weights of each hop, `(B, H, T, M)`, the state and
-    the memory.
+    """The equations of MEMMA.
+
+    Returns:
+        Logits, float32 `(B, T, C)`.
+        The attention weights of each hop, `(B, H, T, M)`.
+        The state, `(B, T, D)`.
+        The memory, see `models.dialog_memory.read_history`.
     """
     # One matrix E for user, history and candidates (eq. 5 to 8)
     E = encoded_words(c, "bag_of_words", c.encoding, c.positions, words, c.heads)
     U_1_BTD, memory = read_history(c, E, inputs)
     if known_BTS is not None:
-        known_BTS = ops.cast(known_BTS, U_1_BTD.dtype)
-        U_1_BTD = U_1_BTD + keras.layers.Dense(c.embedding_dim, use_bias=False, name="known")(
-            known_BTS
-        )
+        project = keras.layers.Dense(c.embedding_dim, use_bias=False, name="known")
+        U_1_BTD = U_1_BTD + project(ops.cast(known_BTS, U_1_BTD.dtype))
+
     # Hops (eq. 9 to 14)
     divisor = c.embedding_dim ** {"dimension": 1.0, "root": 0.5}[c.divisor]
-    u_BTD, attention_weights = U_1_BTD, []
+    u_BTD = U_1_BTD
+    attention_weights = []
     m_BMD, *features = memory
     for s in range(c.hops):
         attend = MemoryAttention(c.heads, divisor=divisor, name=f"attention_{s}")
@@ -97,8 +105,10 @@ def _network(c, inputs, words, known_BTS=None):
         o_BTD, a_BHTM = attend(u_BTD, m_BMD, *features)
         u_BTD = join(o_BTD, u_BTD)
         if c.memory == "latest":
-            m_BMD = join(attend(m_BMD, m_BMD, sentence_mask(inputs["speakers"]))[0], m_BMD)
+            o_BMD, _ = attend(m_BMD, m_BMD, sentence_mask(inputs["speakers"]))
+            m_BMD = join(o_BMD, m_BMD)
         attention_weights.append(a_BHTM)
+
     # Response (eq. 15): softmax((U_1 + U_S) C)
     state_BTD = U_1_BTD + u_BTD if c.hops else U_1_BTD
     return score_candidates(c, state_BTD, E, inputs), attention_weights, state_BTD, memory
@@ -125,7 +135,9 @@ class EntityMEMMAConfig(MEMMAConfig):
     @property
     def reads(self):
         reads = ["typed_words", "sentences", "speakers", "times", "turns", "mentions"]
-        return reads + ["entities", "responses"] * self.dialog_state
+        if self.dialog_state:
+            reads += ["entities", "responses"]
+        return reads
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -150,17 +162,26 @@ class EntityMEMMA(DialogModel):
 
     @staticmethod
     def equations(c, inputs):
-        known_BTS, conditions_BTNE = None, None
+        known_BTS = None
+        conditions_BTNE = None
+        num_conditions = 0
         if c.dialog_state:
             follow = DialogState(c.types, c.entities, c.candidates[0], name="dialog_state")
             known_BTS, conditions_BTNE = follow(**{name: inputs[name] for name in READS})
+            num_conditions = len(CONDITIONS)
+
         words = c.vocabulary_size + c.types
         logits_BTC, attention_weights, state_BTD, memory = _network(c, inputs, words, known_BTS)
-        seen_BTM = history_mask(inputs["speakers"], inputs["turns"], including_turn=True)
-        point = EntityPointer(
-            c.candidate_entities, len(CONDITIONS) * c.dialog_state, name="entity_pointer"
-        )
         memory_BMD, _, time_RD, distances_BTMR = memory
-        mentions = inputs["mentions"], time_RD, distances_BTMR
-        gain_BTC, _ = point(state_BTD, memory_BMD, seen_BTM, *mentions, conditions_BTNE)
+        seen_BTM = history_mask(inputs["speakers"], inputs["turns"], including_turn=True)
+        point = EntityPointer(c.candidate_entities, num_conditions, name="entity_pointer")
+        gain_BTC, _ = point(
+            state_BTD,
+            memory_BMD,
+            seen_BTM,
+            inputs["mentions"],
+            time_RD,
+            distances_BTMR,
+            conditions_BTNE,
+        )
         return logits_BTC + gain_BTC, attention_weights

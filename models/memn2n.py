@@ -1,9 +1,11 @@
-"""The models that MEMMA is compared with: supervised embeddings and MemN2N (Bordes, Boureau and
-Weston, "Learning End-to-End Goal-Oriented Dialog", ICLR 2017, sections 4.1 and 4.2; MemN2N after
-Sukhbaatar et al. 2015; gated: Liu and Perez, "Gated End-to-End Memory Networks", EACL 2017), and
-the recurrent memory network MEMR.
+"""The models that MEMMA is compared with.
 
-words -> sums of word vectors, or a GRU -> hops over the history -> times every candidate's vector
+Supervised embeddings and MemN2N: Bordes, Boureau and Weston, "Learning End-to-End Goal-Oriented
+Dialog", ICLR 2017, sections 4.1 and 4.2; MemN2N after Sukhbaatar et al. 2015; gated: Liu and Perez,
+"Gated End-to-End Memory Networks", EACL 2017. And the recurrent memory network MEMR.
+
+    words -> sums of word vectors, or a GRU -> hops over the history -> times every candidate's
+    vector
 
 Shape suffixes:  B dialogs   M sentences   T turns   D features
 """
@@ -40,18 +42,19 @@ class SupervisedEmbeddingsConfig(MemoryConfig):
 
 @keras.saving.register_keras_serializable("colloquy")
 class SupervisedEmbeddings(DialogModel):
-    """`f(x, y) = (A x) . (B y)` of the words `x` of the whole conversation: the "LTR-SEM" of the
-    MEMMA paper.
+    """`f(x, y) = (A x) . (B y)` of the words `x` of the whole conversation.
 
-    Trained by the softmax over all candidates, as the memory networks are; the paper's margin
-    ranking loss is `--set loss=margin`. It has no attention weights.
+    It is the "LTR-SEM" of the MEMMA paper, trained by the softmax over all candidates, as the
+    memory networks are; the paper's margin ranking loss is `--set loss=margin`. It has no attention
+    weights.
     """
 
     Config = SupervisedEmbeddingsConfig
 
     @staticmethod
     def equations(c, inputs):
-        A, B = encoded_words(c, "conversation_embedding"), encoded_words(c, "candidate_embedding")
+        A = encoded_words(c, "conversation_embedding")
+        B = encoded_words(c, "candidate_embedding")
         x_BMD = encode_sentences(c, A, inputs)
         said_BTM = history_mask(inputs["speakers"], inputs["turns"], including_turn=True)
         x_BTD = ops.matmul(ops.cast(said_BTM, x_BMD.dtype), x_BMD)
@@ -73,10 +76,8 @@ class MemN2N(DialogModel):
 
     @staticmethod
     def equations(c, inputs):
-        A, W = (
-            encoded_words(c, "memory_embedding", c.encoding),
-            encoded_words(c, "candidate_embedding"),
-        )
+        A = encoded_words(c, "memory_embedding", c.encoding)
+        W = encoded_words(c, "candidate_embedding")
         q_BTD, memory = read_history(c, A, inputs)
         q_BTD, attention_weights = _hops(c, q_BTD, memory, c.gated)
         # Response: softmax(q . W y)
@@ -89,10 +90,10 @@ class MEMRConfig(HopConfig):
 
 @keras.saving.register_keras_serializable("colloquy")
 class MEMR(DialogModel):
-    """MemN2N with a GRU (Cho et al. 2014) for the sentences of user and history; candidates stay
-    sums of word vectors.
+    """MemN2N with a GRU (Cho et al. 2014) for the sentences of user and history.
 
-    The MEMMA paper (Ren et al. 2019) gives MEMR's scores and no equations.
+    Candidates stay sums of word vectors. The MEMMA paper (Ren et al. 2019) gives MEMR's scores and
+    no equations.
     """
 
     Config = MEMRConfig
@@ -109,18 +110,20 @@ class MEMR(DialogModel):
 
 
 def _hops(c, q_BTD, memory, gated=False):
-    """The hops of both papers: `p_i = softmax(q . m_i)`, `o = R sum_i p_i m_i`, `q' = o + q` or the
-    gated sum.
+    """The hops of both papers.
+
+        p_i = softmax(q . m_i),   o = R sum_i p_i m_i,   q' = o + q or the gated sum
 
     Returns the last state, float `(B, T, D)`, and the attention weights of each hop, `(B, 1, T,
     M)`.
     """
     attend = MemoryAttention(projected=False, name="attention")
     R = keras.layers.Dense(c.embedding_dim, use_bias=False, name="output_projection")
-    kind = {"kind": "gated", "activation": "sigmoid"} if gated else {"kind": "identity"}
+    kind = "gated" if gated else "identity"
     attention_weights = []
     for hop in range(c.hops):
         read_BTD, a_B1TM = attend(q_BTD, *memory)
-        q_BTD = Shortcut(**kind, name=f"shortcut_{hop}")(R(read_BTD), q_BTD)
+        join = Shortcut(kind, activation="sigmoid", name=f"shortcut_{hop}")
+        q_BTD = join(R(read_BTD), q_BTD)
         attention_weights.append(a_B1TM)
     return q_BTD, attention_weights

@@ -1,8 +1,9 @@
-"""Seq2seq with attention: Cho et al., EMNLP 2014; Bahdanau et al., ICLR 2015; Luong et al., EMNLP
-2015.
+"""Seq2seq with attention.
 
-source -> encoder: memory h, last state -> decoder, attending to h at every word -> logits of the
-next word
+Cho et al., EMNLP 2014; Bahdanau et al., ICLR 2015; Luong et al., EMNLP 2015:
+
+    source -> encoder: memory h, last state -> decoder, attending to h at every word -> logits of
+    the next word
 
 Shape suffixes:
     B batch   S source words   T target words   E features of a word   H units   V words
@@ -46,8 +47,7 @@ class Seq2SeqConfig(Config):
     """The two directions are joined by `concat`, half of `hidden` each, or `sum`, `hidden` each."""
     attention: Literal["none", "additive", "dot", "luong_dot", "general", "scaled_dot"] = "additive"
     """`none`; before each step of the decoder, its context inside the gates: `additive` (Bahdanau)
-    or `dot`; after
-    it: `luong_dot`, `general` (both Luong) or `scaled_dot`."""
+    or `dot`; after it: `luong_dot`, `general` (both Luong) or `scaled_dot`."""
     output: Literal["state", "all"] = "state"
     """Input of the next word's logits: the decoder's `state` (Luong's attentional vector with his
     attention), or `all`: the state, the word before and the context."""
@@ -59,14 +59,12 @@ class Seq2SeqConfig(Config):
     """`False`: frozen word vectors."""
     embedding_start: Literal["uniform", "normal"] = "uniform"
     """Initial word vectors where the dataset has none: `uniform` in [-.1, .1], or `normal`, of
-    standard deviation 1.
-    """
+    standard deviation 1."""
     dropout: Dropout = 0.2
     """Fraction dropped of word vectors, between layers and before the logits."""
     reverse: bool = False
     """Writes the utterance before a reply: the model that reranks by mutual information (Li et al.
-    2016).
-    """
+    2016)."""
 
     @model_validator(mode="after")
     def _check_hidden(self):
@@ -102,11 +100,11 @@ class Seq2Seq(ConfiguredModel):
 
         # === Layers ===
         def words(name):
-            start = STARTS[c.embedding_start].clone()  # its own, which draws other numbers
             return ReversibleWordEmbedding(
                 rows,
                 c.embedding_dim,
-                embeddings_initializer=start,
+                # A clone draws other numbers.
+                embeddings_initializer=STARTS[c.embedding_start].clone(),
                 trainable=c.train_embedding,
                 name=name,
             )
@@ -119,10 +117,10 @@ class Seq2Seq(ConfiguredModel):
         )
         decoder = RecurrentDecoder(**size, attention=c.attention, output=c.output, name="decoder")
         drop = keras.layers.Dropout(c.dropout, name="dropout")
-        width, name = (
-            (c.embedding_dim, "projection") if c.tied_output else (c.vocabulary_size + 1, "logits")
-        )
-        last = Dense(width, name=name)
+        if c.tied_output:
+            last = Dense(c.embedding_dim, name="projection")
+        else:
+            last = Dense(c.vocabulary_size + 1, name="logits")
 
         # === Encoder ===
         source_BS = keras.Input((None,), dtype="int32", name="source")
@@ -134,7 +132,8 @@ class Seq2Seq(ConfiguredModel):
         x_BTH = drop(decoder(drop(target_words(target_BT)), memory_BSH, mask_BS, states))
         x_BTH = UnpadInTraining(name="unpad")(x_BTH, mask_from_ids(target_BT))
 
-        return {"source": source_BS, "target_in": target_BT}, _logits(c, target_words, last, x_BTH)
+        logits = _logits(c, target_words, last, x_BTH)
+        return {"source": source_BS, "target_in": target_BT}, logits
 
     # === Word by word, see models.decoding ===
 
@@ -144,28 +143,34 @@ class Seq2Seq(ConfiguredModel):
         return self.config.vocabulary_size + 1
 
     def encode(self, source):
-        """Reads sources, int32 `(B, S)`: the decoder's first states and the cache of its steps,
-        lists of `(B, ...)`.
+        """Reads sources, int32 `(B, S)`.
+
+        Returns the decoder's first states and the cache of its steps, lists of `(B, ...)`.
         """
-        words = self.get_layer(
-            "word_embedding" if self.config.shared_embedding else "source_embedding"
-        )
+        name = "word_embedding" if self.config.shared_embedding else "source_embedding"
+        embedding = self.get_layer(name)
+        encoder = self.get_layer("encoder")
+        decoder = self.get_layer("decoder")
         mask = mask_from_ids(source)
-        memory, *states = self.get_layer("encoder")(words(source), mask)
-        return states, self.get_layer("decoder").encoder_cache(memory, mask, states)
+        memory, *states = encoder(embedding(source), mask)
+        return states, decoder.encoder_cache(memory, mask, states)
 
     def step(self, words, states, cache):
         """Writes one word after those before it, int32 `(B,)`.
 
         Returns:
-            Logits, float `(B, V + 1)`, the states after it, and the attention weights `(B, S)`, or
-            `None`.
+            Logits, float `(B, V + 1)`.
+            The states after it.
+            The attention weights `(B, S)`, or `None`.
         """
         embedding = self.get_layer("word_embedding")
-        x, states, weights = self.get_layer("decoder").step(embedding(words), states, cache)
+        decoder = self.get_layer("decoder")
+        x, states, weights = decoder.step(embedding(words), states, cache)
         last = self.get_layer("projection" if self.config.tied_output else "logits")
         return _logits(self.config, embedding, last, x), states, weights
 
 
 def _logits(c, target_words, last, x):
-    return target_words(last(x), scored=c.vocabulary_size + 1) if c.tied_output else last(x)
+    if c.tied_output:
+        return target_words(last(x), scored=c.vocabulary_size + 1)
+    return last(x)

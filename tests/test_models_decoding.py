@@ -1,6 +1,4 @@
-"""`models.decoding` against searches in plain loops over calls of a model, over all replies there
-are, and by draws.
-"""
+"""`models.decoding` against searches in plain loops, over all replies there are, and by draws."""
 
 import functools
 import itertools
@@ -11,19 +9,22 @@ import pytest
 from helpers import randomised, to_numpy
 from keras import ops
 
+from colloquy.base.files import UserError
 from colloquy.models.decoding import BLOCK, LOWEST, Decoder, Decoding, _top_words, decode
 from colloquy.models.seq2seq import Seq2Seq, Seq2SeqConfig
-from colloquy.tasks.generation.search import columns
+from colloquy.tasks.generation.search import columns, parse_decoding
 
 # === Small models, and searches in plain loops over calls of them ===
 
-V, L = 7, 5  # words, words of a reply at most
-EOS, UNK = 1, 2
+V = 7
+L = 5  # words of a reply at most
+EOS = 1
+UNK = 2
 SOURCES = np.array([[3, 4, 5, 6, 1], [5, 1, 0, 0, 0], [4, 7, 1, 0, 0]], "int32")
 
 
 @functools.cache
-def made(vocabulary_size=V, **settings):
+def random_model(vocabulary_size=V, **settings):
     """A model with random weights, shared by the tests: do not change it."""
     config = Seq2SeqConfig(
         vocabulary_size=vocabulary_size, embedding_dim=5, hidden=6, dropout=0.0, **settings
@@ -34,7 +35,7 @@ def made(vocabulary_size=V, **settings):
 @functools.cache
 def biased(**bias):
     """The same with other logits for some words: `w4=2.0` adds 2 to that of word 4."""
-    model = randomised(Seq2Seq(made().config), 3, 1.0)
+    model = randomised(Seq2Seq(random_model().config), 3, 1.0)
     kernel, vector = model.get_layer("logits").get_weights()
     for word, value in bias.items():
         vector[int(word[1:])] += value
@@ -43,105 +44,107 @@ def biased(**bias):
 
 
 def log_p(model, source, targets):
-    """Log probabilities of each word of some targets after one source, by teacher forcing: a list
-    for each.
-    """
-    width = max(map(len, targets))
-    before = [[model.begin_id, *target[:-1]] + [0] * (width - len(target)) for target in targets]
-    source = np.repeat(source[source > 0][None], len(targets), axis=0)
-    logits = to_numpy(model({"source": source, "target_in": np.array(before, "int32")})).astype(
-        "float64"
-    )
-    every = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
-    return [every[row, : len(target)] for row, target in enumerate(targets)]
+    """Log probabilities of all words at each word of some targets, by teacher forcing."""
+    width = max(len(target) for target in targets)
+    target_in = np.zeros((len(targets), width), "int32")
+    for row, target in enumerate(targets):
+        target_in[row, : len(target)] = [model.begin_id, *target[:-1]]
+    sources = np.repeat(source[source > 0][None], len(targets), axis=0)
+    logits = to_numpy(model({"source": sources, "target_in": target_in})).astype("float64")
+    all_log_p = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+    return [row[: len(target)] for row, target in zip(all_log_p, targets, strict=True)]
 
 
-def judged(model, source, targets, d):
-    """`log_p` after the source, less `d.against_empty` times that after an empty one."""
-    after_source, after_empty = (
-        log_p(model, each, targets) for each in (source, np.array([EOS], "int32"))
-    )
-    return [
-        row - d.against_empty * empty for row, empty in zip(after_source, after_empty, strict=True)
-    ]
-
-
-def scored(model, source, targets):
-    """The log probability of some targets."""
-    by_word = log_p(model, source, targets)
-    return [
-        row[np.arange(len(target)), target].sum()
-        for row, target in zip(by_word, targets, strict=True)
-    ]
-
-
-def may_follow(words, word, d):
-    """Whether a word may come after others."""
-    if (
-        word == 0
-        or (word == UNK and not d.allow_unknown)
-        or (word == EOS and len(words) < d.min_length)
+def word_scores(model, source, targets, decoding):
+    """`log_p` after the source, less `anti_lm_weight` times that after an empty one."""
+    empty_source = np.array([EOS], "int32")
+    scores = []
+    for after_source, after_empty in zip(
+        log_p(model, source, targets), log_p(model, empty_source, targets), strict=True
     ):
+        scores.append(after_source - decoding.anti_lm_weight * after_empty)
+    return scores
+
+
+def log_p_of_targets(model, source, targets):
+    sums = []
+    for row, target in zip(log_p(model, source, targets), targets, strict=True):
+        sums.append(row[np.arange(len(target)), target].sum())
+    return sums
+
+
+def may_follow(words, word, decoding):
+    """Whether a word may come after others."""
+    if word == 0:
         return False
-    words, n = [*words, word], d.block_ngrams
-    grams = [tuple(words[i : i + n]) for i in range(len(words) - n + 1)]
-    return not n or len(set(grams)) == len(grams)
+    if word == UNK and not decoding.allow_unknown:
+        return False
+    if word == EOS and len(words) < decoding.min_length:
+        return False
+    n = decoding.block_ngrams
+    if not n:
+        return True
+    words = [*words, word]
+    ngrams = [tuple(words[i : i + n]) for i in range(len(words) - n + 1)]
+    return len(set(ngrams)) == len(ngrams)
 
 
-def beam_in_loops(model, source, d):
+def beam_in_loops(model, source, decoding):
     """Beam search, hypothesis by hypothesis: `[(words, ranked by)]`."""
-    hypotheses = [([], 0.0)]
 
     def rank(hypothesis):
-        return hypothesis[1] / ((5 + len(hypothesis[0])) / 6) ** d.length_penalty
+        words, score = hypothesis
+        return score / ((5 + len(words)) / 6) ** decoding.length_penalty
 
-    for _ in range(d.max_length):
-        candidates = [(words, total) for words, total in hypotheses if EOS in words]
-        going_on = [(words, total) for words, total in hypotheses if EOS not in words]
-        rows = (
-            judged(model, source, [[*words, EOS] for words, _ in going_on], d) if going_on else []
-        )
-        for (words, total), row in zip(going_on, rows, strict=True):
-            follow = [
-                word
-                for word in range(model.config.vocabulary_size + 1)
-                if may_follow(words, word, d)
-            ]
-            candidates += [([*words, word], total + row[-1, word]) for word in follow]
-        hypotheses = sorted(candidates, key=rank, reverse=True)[: d.beam]
-    return [(words, rank((words, total))) for words, total in hypotheses]
+    hypotheses = [([], 0.0)]
+    for _ in range(decoding.max_length):
+        candidates = []
+        for words, score in hypotheses:
+            if EOS in words:
+                candidates.append((words, score))
+                continue
+            [row] = word_scores(model, source, [[*words, EOS]], decoding)
+            for word in range(model.config.vocabulary_size + 1):
+                if may_follow(words, word, decoding):
+                    candidates.append(([*words, word], score + row[-1, word]))
+        hypotheses = sorted(candidates, key=rank, reverse=True)[: decoding.beam]
+    return [(words, rank((words, score))) for words, score in hypotheses]
 
 
 def replies(ids):
-    """Lists of words of `(K, L)` ids; nothing may stand after `_EOS_`."""
-    found = []
+    """The words of `(K, L)` ids; after `_EOS_` there is only padding."""
+    all_words = []
     for row in ids.tolist():
         words = row[: row.index(EOS) + 1] if EOS in row else row
         assert row[len(words) :] == [0] * (len(row) - len(words))
         assert 0 not in words
-        found.append(words)
-    return found
+        all_words.append(words)
+    return all_words
 
 
-def run(model, source, d, noise=None):
-    inputs = {
-        "source": source,
-        **columns([d] * len(source)),
-        **({} if noise is None else {"noise": noise}),
-    }
-    ids, scores = (
-        to_numpy(x)
-        for x in decode(model, inputs, d.beam, d.max_length, EOS, UNK, d.against_empty > 0)
+def run(model, source, decoding, noise=None):
+    inputs = {"source": source, **columns([decoding] * len(source))}
+    if noise is not None:
+        inputs["noise"] = noise
+    num_beams = decoding.beam
+    reply_length = decoding.max_length
+    ids, scores = decode(
+        model, inputs, num_beams, reply_length, EOS, UNK, anti_lm=decoding.anti_lm_weight > 0
     )
-    assert ids.shape == (len(source), d.beam, d.max_length) and scores.shape == ids.shape[:2]
-    return ids, scores
+    assert ids.shape == (len(source), num_beams, reply_length)
+    assert scores.shape == (len(source), num_beams)
+    return to_numpy(ids), to_numpy(scores)
+
+
+def draw_noise(*shape):
+    return np.random.default_rng(0).random(shape, "float32")
 
 
 # === Search ===
 
 
 @pytest.mark.parametrize(
-    ("settings", "of_model"),
+    ("settings", "model_settings"),
     [
         ({}, {}),  # greedy search
         ({}, {"attention": "luong_dot", "cell": "lstm", "layers": 2}),
@@ -152,65 +155,72 @@ def run(model, source, d, noise=None):
         ({"beam": 2, "block_ngrams": 2, "allow_unknown": True}, None),
         ({"beam": 5, "block_ngrams": 1, "length_penalty": 0.4}, None),
         ({"beam": 3, "block_ngrams": 3}, None),
-        ({"against_empty": 0.5}, None),
+        ({"anti_lm_weight": 0.5}, None),
         (
-            {"beam": 3, "against_empty": 0.25, "length_penalty": 1.0},
+            {"beam": 3, "anti_lm_weight": 0.25, "length_penalty": 1.0},
             {"attention": "luong_dot", "layers": 2},
         ),
-        # the likeliest words of two in three blocks
+        # The likeliest words of two are in three blocks.
         ({"beam": 2, "block_ngrams": 1}, {"vocabulary_size": 150}),
     ],
     ids=str,
 )
-def test_search_matches_loops(settings, of_model):
-    model, d = (
-        biased(w1=1.0) if of_model is None else made(**of_model),
-        Decoding(max_length=L, **settings),
-    )
-    ids, scores = run(model, SOURCES, d)
-    for source, found, ranked in zip(SOURCES, ids, scores, strict=True):
-        expected = beam_in_loops(model, source, d)
-        assert replies(found) == [words for words, _ in expected]
-        np.testing.assert_allclose(ranked, [score for _, score in expected], atol=1e-4)
+def test_search_matches_loops(settings, model_settings):
+    decoding = Decoding(max_length=L, **settings)
+    if model_settings is None:
+        model = biased(w1=1.0)
+    else:
+        model = random_model(**model_settings)
+    ids, scores = run(model, SOURCES, decoding)
+    for row, source in enumerate(SOURCES):
+        expected = beam_in_loops(model, source, decoding)
+        assert replies(ids[row]) == [words for words, _ in expected]
+        np.testing.assert_allclose(scores[row], [score for _, score in expected], atol=1e-4)
 
 
 @pytest.mark.parametrize("n", [1, 3, 8])
-@pytest.mark.parametrize("most", [2, 50, 10**6])  # many equal logits, some, hardly any
-def test_the_top_words_are_those_of_a_whole_search(n, most):
-    logits = np.random.default_rng(n).integers(-most, most, (4, 2, 5 * BLOCK)).astype("float32")
-    logits[0, 0], logits[..., 4 * BLOCK + 3 :] = LOWEST, LOWEST
-    for found, expected in zip(
-        _top_words(ops.convert_to_tensor(logits), n), ops.top_k(logits, n), strict=True
-    ):
-        np.testing.assert_array_equal(to_numpy(found), to_numpy(expected))
+@pytest.mark.parametrize("largest", [2, 50, 10**6])  # many equal logits, some, hardly any
+def test_the_top_words_are_those_of_a_whole_search(n, largest):
+    rng = np.random.default_rng(n)
+    logits = rng.integers(-largest, largest, (4, 2, 5 * BLOCK)).astype("float32")
+    logits[0, 0] = LOWEST
+    logits[..., 4 * BLOCK + 3 :] = LOWEST
+    likely, words = _top_words(ops.convert_to_tensor(logits), n)
+    expected_likely, expected_words = ops.top_k(logits, n)
+    np.testing.assert_array_equal(to_numpy(likely), to_numpy(expected_likely))
+    np.testing.assert_array_equal(to_numpy(words), to_numpy(expected_words))
+
+
+SEARCHES = [
+    {"length_penalty": 2.0, "min_length": 3},
+    {"block_ngrams": 2, "allow_unknown": True},
+    {"max_length": 2},
+    {"min_length": 2},
+]
+DRAWS_OF_WORDS = [{"temperature": 3.0, "block_ngrams": 1}, {"top_k": 2, "top_p": 0.4}]
 
 
 @pytest.mark.parametrize("sample", [False, True])
 def test_one_compiled_decoder_serves_all_settings(sample):
-    """Also for different sources of a batch, and without a new trace."""
-    model, noise = (
-        made(),
-        {"noise": np.random.default_rng(0).random((3, 2, L), "float32")} if sample else {},
-    )
+    """It does so for different sources of a batch, without a new trace."""
+    model = random_model()
     decoder = Decoder(model, 2, L, EOS, UNK)
-    some = [
-        {},
-        {"length_penalty": 2.0, "min_length": 3},
-        {"block_ngrams": 2, "allow_unknown": True},
-    ]
-    drawn = [{"temperature": 3.0, "block_ngrams": 1}, {"top_k": 2, "top_p": 0.4}]
-    others = [{"max_length": 2}, *(drawn if sample else [{"block_ngrams": 1}, {"min_length": 2}])]
-    for settings in (some, others):
-        each = [
-            Decoding(beam=2, sample=sample, **{"max_length": L, **changes}) for changes in settings
-        ]
-        ids, scores = decoder.predict_on_batch({"source": SOURCES, **columns(each), **noise})
-        for row, d in enumerate(each):
-            given = noise["noise"][row : row + 1, :, : d.max_length] if sample else None
-            expected, ranked = run(model, SOURCES[row : row + 1], d, given)
-            np.testing.assert_array_equal(ids[row, :, : d.max_length], expected[0])
-            assert not ids[row, :, d.max_length :].any()
-            np.testing.assert_allclose(scores[row], ranked[0], atol=1e-5)
+    settings = [*SEARCHES, *(DRAWS_OF_WORDS if sample else [{}, {}])]
+    for batch in (settings[:3], settings[3:]):
+        decodings = []
+        for changes in batch:
+            decodings.append(Decoding(beam=2, sample=sample, **{"max_length": L, **changes}))
+        inputs = {"source": SOURCES, **columns(decodings)}
+        if sample:
+            inputs["noise"] = draw_noise(3, 2, L)
+        ids, scores = decoder.predict_on_batch(inputs)
+        for row, decoding in enumerate(decodings):
+            length = decoding.max_length
+            noise = inputs["noise"][row : row + 1, :, :length] if sample else None
+            expected_ids, expected_scores = run(model, SOURCES[row : row + 1], decoding, noise)
+            np.testing.assert_array_equal(ids[row, :, :length], expected_ids[0])
+            assert not ids[row, :, length:].any()
+            np.testing.assert_allclose(scores[row], expected_scores[0], atol=1e-5)
     if keras.config.backend() == "tensorflow":
         assert decoder.predict_function.experimental_get_tracing_count() == 1
 
@@ -218,17 +228,18 @@ def test_one_compiled_decoder_serves_all_settings(sample):
 @pytest.mark.parametrize(
     "settings",
     [
-        *({"length_penalty": value} for value in (float("nan"), -1.0, 1e9)),
-        # the last without `sample`, as the next two
-        *({"temperature": value} for value in (0.0, 1e-320, 1e30, 0.9)),
-        *({"top_p": value} for value in (1e-320, 1.1, 0.9)),
-        *(
-            {"block_ngrams": 11},
-            {"beam": 0},
-            {"top_k": -1},
-            {"top_k": 2},
-            {"max_length": 5, "min_length": 5},
-        ),
+        {"length_penalty": float("nan")},
+        {"length_penalty": -1.0},
+        {"temperature": 0.0},
+        {"temperature": 1e30},
+        {"temperature": 0.9},  # without `sample`, as the next two
+        {"top_p": 0.9},
+        {"top_k": 2},
+        {"top_p": 1e-320},
+        {"top_k": -1},
+        {"block_ngrams": 11},
+        {"beam": 0},
+        {"max_length": 5, "min_length": 5},
     ],
     ids=str,
 )
@@ -237,64 +248,70 @@ def test_absurd_settings_are_refused(settings):
         Decoding(**settings)
 
 
+def test_the_former_name_of_the_anti_lm_weight_is_refused_with_the_new_one():
+    with pytest.raises(UserError, match="against_empty is called anti_lm_weight now"):
+        parse_decoding("beam=5,against_empty=0.25")
+
+
 def test_an_empty_source_is_read_once(monkeypatch):
-    model, read = made(), []
+    shapes = []
     encode = Seq2Seq.encode
-    monkeypatch.setattr(
-        Seq2Seq, "encode", lambda self, source: read.append(source) or encode(self, source)
-    )
-    run(model, SOURCES, Decoding(max_length=L, against_empty=0.5))
-    assert [tuple(source.shape) for source in read] == [SOURCES.shape, (1, 1)]
+
+    def recording(self, source):
+        shapes.append(tuple(source.shape))
+        return encode(self, source)
+
+    monkeypatch.setattr(Seq2Seq, "encode", recording)
+    run(random_model(), SOURCES, Decoding(max_length=L, anti_lm_weight=0.5))
+    assert shapes == [SOURCES.shape, (1, 1)]
 
 
-# === What replies may hold ===
+# === Words of replies ===
 
 
 @pytest.mark.parametrize(
     "settings", [{}, {"block_ngrams": 1}, {"block_ngrams": 2, "min_length": 3}]
 )
 def test_drawing_among_one_word_is_greedy_search(settings):
-    """Of a model that says one word over and over: the first time that it may not, it says another
-    one.
-    """
-    model, n = biased(w4=12.0), settings.get("block_ngrams", L)
-    greedy, drawn = (
-        Decoding(max_length=L, **settings),
-        Decoding(beam=2, sample=True, top_k=1, max_length=L, **settings),
-    )
+    """The model says one word until it may not: then it says another one."""
+    model = biased(w4=12.0)
+    greedy = Decoding(max_length=L, **settings)
+    sampling = Decoding(beam=2, sample=True, top_k=1, max_length=L, **settings)
     ids, scores = run(model, SOURCES, greedy)
-    assert all(words[:n] == [4] * n for words in replies(ids[:, 0]))
-    found, ranked = run(
-        model, SOURCES, drawn, np.random.default_rng(0).random((3, 2, L), "float32")
-    )
+    n = settings.get("block_ngrams", L)
+    for words in replies(ids[:, 0]):
+        assert words[:n] == [4] * n
+    drawn_ids, drawn_scores = run(model, SOURCES, sampling, draw_noise(3, 2, L))
     for k in range(2):
-        np.testing.assert_array_equal(found[:, k], ids[:, 0])
-        np.testing.assert_allclose(ranked[:, k], scores[:, 0], atol=1e-5)
+        np.testing.assert_array_equal(drawn_ids[:, k], ids[:, 0])
+        np.testing.assert_allclose(drawn_scores[:, k], scores[:, 0], atol=1e-5)
+
+
+ALL_ORDERS = {(*words, EOS) for words in itertools.permutations((3, 4, 5))}
 
 
 @pytest.mark.parametrize(
-    ("settings", "expected"),
+    ("settings", "possible"),
     [
         ({"beam": 7, "max_length": 1}, {(EOS,), (3,), (4,), (5,)}),
-        ({"max_length": 7, "min_length": 6, "block_ngrams": 1}, None),
-        ({"beam": 7, "max_length": 5, "min_length": 4, "block_ngrams": 1}, None),
+        ({"max_length": 7, "min_length": 6, "block_ngrams": 1}, ALL_ORDERS),
+        ({"beam": 7, "max_length": 5, "min_length": 4, "block_ngrams": 1}, ALL_ORDERS),
     ],
-    ids=str,
+    ids=["one word", "greedy", "beam"],
 )
-def test_where_replies_run_out_there_are_fewer(settings, expected):
-    """Not some that hold padding, unknown words or others twice; and one that may not go on
-    ends.
-    """
-    model, source = made(5), np.array([[3, 5, 4, 1]], "int32")
-    ids, scores = run(model, source, Decoding(**settings))
-    found = [tuple(words) for words in replies(ids[0][scores[0] > LOWEST])]
-    assert not ids[0][scores[0] <= LOWEST].any()
-    expected = expected or {(*words, EOS) for words in itertools.permutations((3, 4, 5))}
-    assert (
-        len(set(found)) == len(found) == min(len(expected), settings.get("beam", 1))
-        and set(found) <= expected
-    )
-    np.testing.assert_allclose(scores[0][: len(found)], scored(model, source[0], found), atol=1e-4)
+def test_where_replies_run_out_there_are_fewer(settings, possible):
+    """There is no padding, no unknown word, nothing twice; a reply that may not continue ends."""
+    model = random_model(5)
+    source = np.array([[3, 5, 4, 1]], "int32")
+    [ids], [scores] = run(model, source, Decoding(**settings))
+    is_reply = scores > LOWEST
+    assert not ids[~is_reply].any()
+    words = [tuple(reply) for reply in replies(ids[is_reply])]
+    assert len(words) == min(len(possible), settings.get("beam", 1))
+    assert len(set(words)) == len(words)
+    assert set(words) <= possible
+    expected = log_p_of_targets(model, source[0], words)
+    np.testing.assert_allclose(scores[is_reply], expected, atol=1e-4)
 
 
 # === Sampling ===
@@ -302,33 +319,31 @@ def test_where_replies_run_out_there_are_fewer(settings, expected):
 DRAWS = 2003
 
 
-def drawn(model, source, **settings):
+def draw_frequencies(model, source, **settings):
     """How often each word comes first; the noise passes through [0, 1) in even steps."""
-    d = Decoding(beam=DRAWS, sample=True, max_length=1, **settings)
-    noise = ((np.random.default_rng(0).permutation(DRAWS) + 0.5) / DRAWS).astype("float32")
-    ids, _ = run(model, source[None], d, noise[None, :, None])
+    decoding = Decoding(beam=DRAWS, sample=True, max_length=1, **settings)
+    noise = (np.random.default_rng(0).permutation(DRAWS) + 0.5) / DRAWS
+    ids, _ = run(model, source[None], decoding, noise.astype("float32")[None, :, None])
     return np.bincount(ids[0, :, 0], minlength=V + 1) / DRAWS
 
 
-def probabilities_in_loops(logits, temperature=1.0, top_k=0, top_p=1.0, min_length=0):
-    words = sorted(
-        (w for w in range(1, V + 1) if w != UNK and (w != EOS or not min_length)),
-        key=lambda w: -logits[w],
-    )
-    words = words[:top_k] if top_k else words
-    total = sum(np.exp(logits[w] / temperature) for w in words)
-    p, kept, so_far = np.zeros(V + 1), [], 0.0
-    for w in words:
-        if so_far >= top_p:
-            break
-        kept.append(w)
-        p[w] = np.exp(logits[w] / temperature) / total
-        so_far += p[w]
-    return p / p.sum(), kept
+def probabilities_in_loops(logits, temperature=1.0, top_k=0, top_p=1.0):
+    """The probability of each word, and the number of words that are left."""
+    words = [word for word in range(1, V + 1) if word != UNK]
+    words.sort(key=lambda word: -logits[word])
+    if top_k:
+        words = words[:top_k]
+    total = sum(np.exp(logits[word] / temperature) for word in words)
+    p = np.zeros(V + 1)
+    for count, word in enumerate(words):
+        if p.sum() >= top_p:
+            return p / p.sum(), count
+        p[word] = np.exp(logits[word] / temperature) / total
+    return p / p.sum(), len(words)
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    ("settings", "words_left"),
     [
         ({}, 6),
         ({"temperature": 0.5}, 6),
@@ -338,53 +353,54 @@ def probabilities_in_loops(logits, temperature=1.0, top_k=0, top_p=1.0, min_leng
     ],
     ids=str,
 )
-def test_words_are_drawn_by_their_probability(settings, words):
-    model, source = made(), SOURCES[0]
-    [row] = log_p(model, source, [[EOS]])
-    expected, kept = probabilities_in_loops(row[0], **settings)
-    assert len(kept) == words
-    np.testing.assert_allclose(drawn(model, source, **settings), expected, atol=2 / DRAWS)
+def test_words_are_drawn_by_their_probability(settings, words_left):
+    model = random_model()
+    [row] = log_p(model, SOURCES[0], [[EOS]])
+    expected, count = probabilities_in_loops(row[0], **settings)
+    assert count == words_left
+    frequencies = draw_frequencies(model, SOURCES[0], **settings)
+    np.testing.assert_allclose(frequencies, expected, atol=2 / DRAWS)
 
 
 def test_the_same_noise_draws_the_same_replies_whatever_their_neighbours():
-    model, d = made(), Decoding(beam=5, sample=True, max_length=L, temperature=1.5)
-    noise, other = np.random.default_rng(0).random((2, 3, 5, L), "float32")
-    ids, scores = run(model, SOURCES, d, noise)
-    again, _ = run(model, SOURCES, d, noise)
+    model = random_model()
+    decoding = Decoding(beam=5, sample=True, max_length=L, temperature=1.5)
+    noise, other_noise = draw_noise(2, 3, 5, L)
+    ids, scores = run(model, SOURCES, decoding, noise)
+    again, _ = run(model, SOURCES, decoding, noise)
+    alone, _ = run(model, SOURCES[1:2, :2], decoding, noise[1:2])
+    other, _ = run(model, SOURCES, decoding, other_noise)
     np.testing.assert_array_equal(again, ids)
-    alone, _ = run(model, SOURCES[1:2, :2], d, noise[1:2])
     np.testing.assert_array_equal(alone[0], ids[1])
-    assert (run(model, SOURCES, d, other)[0] != ids).any()
-    for source, found, ranked in zip(SOURCES, ids, scores, strict=True):
-        assert len(set(map(tuple, replies(found)))) > 2
-        assert (np.diff(ranked) <= 0).all()
+    assert (other != ids).any()
+    for row, source in enumerate(SOURCES):
+        words = replies(ids[row])
+        assert len({tuple(reply) for reply in words}) > 2
+        assert (np.diff(scores[row]) <= 0).all()
         # Ranked by the model's own probability, whatever the temperature.
-        np.testing.assert_allclose(ranked, scored(model, source, replies(found)), atol=1e-4)
+        expected = log_p_of_targets(model, source, words)
+        np.testing.assert_allclose(scores[row], expected, atol=1e-4)
 
 
 class EveryWordAlike:
     """A model by which all of its words have the same probability."""
 
-    begin_id, words = 2004, 2003
+    begin_id = 2004
+    words = 2003
 
     def encode(self, source):
-        return [keras.ops.zeros((keras.ops.shape(source)[0], 1))], []
+        return [ops.zeros((ops.shape(source)[0], 1))], []
 
     def step(self, words, states, cache):
-        return (
-            keras.ops.zeros((keras.ops.shape(words)[0], self.words + 1), "bfloat16"),
-            states,
-            None,
-        )
+        return ops.zeros((ops.shape(words)[0], self.words + 1), "bfloat16"), states, None
 
 
 def test_every_word_can_be_drawn_in_half_precision():
-    """Cast to bfloat16, the noise would have a few hundred values, and meet float32 probabilities
-    besides.
-    """
+    """Cast to bfloat16, the noise would have only a few hundred values."""
     keras.config.set_dtype_policy("mixed_bfloat16")
-    model, d = EveryWordAlike(), Decoding(beam=2003, sample=True, max_length=1, allow_unknown=True)
+    decoding = Decoding(beam=2003, sample=True, max_length=1, allow_unknown=True)
     noise = ((np.arange(2003) + 0.5) / 2003).astype("float32")[None, :, None]
-    decoder = Decoder(model, 2003, 1, EOS, UNK)
-    ids, _ = decoder.predict_on_batch({"source": SOURCES[:1], **columns([d]), "noise": noise})
+    decoder = Decoder(EveryWordAlike(), 2003, 1, EOS, UNK)
+    inputs = {"source": SOURCES[:1], **columns([decoding]), "noise": noise}
+    ids, _ = decoder.predict_on_batch(inputs)
     assert len(np.unique(ids)) == 2003

@@ -33,7 +33,7 @@ def test_the_last_turns_that_are_not_empty_make_the_source():
     assert text.source(tf.zeros([2, 0], tf.string)).numpy().tolist() == [[1], [1]]
 
 
-@pytest.mark.parametrize("more", ["", ",against_empty=0.3"])
+@pytest.mark.parametrize("more", ["", ",anti_lm_weight=0.3"])
 def test_predictor_export_and_scoring_reply_the_same(trained_generation, tmp_path, more):
     """Whatever else is in the batch."""
     decode = "beam=3,max_length=7" + more

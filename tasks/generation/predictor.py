@@ -16,7 +16,7 @@ from colloquy.data.vocabulary import EOS_ID, UNK_ID
 from colloquy.engine.devices import choose_xla
 from colloquy.engine.predictor import Predictor, attention_map, in_brackets
 from colloquy.engine.task import check_fields
-from colloquy.models.decoding import Decoding, write
+from colloquy.models.decoding import Decoding, stream_reply
 from colloquy.tasks.generation import search
 from colloquy.tasks.generation.data import MAX_SOURCE, read_tokenizer_config
 
@@ -118,7 +118,7 @@ class GenerationPredictor(Predictor):
     def padded_rows(self, instance):
         """A row for each hypothesis of the search; against an empty source there are two."""
         decoding = self._decoding(instance)
-        return decoding.beam * (2 if decoding.against_empty else 1)
+        return decoding.beam * (2 if decoding.anti_lm_weight else 1)
 
     def count_tokens(self, text):
         return len(self.text.words(text))
@@ -152,7 +152,9 @@ class GenerationPredictor(Predictor):
             return
         ids = []
         weights = []
-        for id, weights_of_word in write(self.model, self._inputs([request]), EOS_ID, UNK_ID):
+        for id, weights_of_word in stream_reply(
+            self.model, self._inputs([request]), EOS_ID, UNK_ID
+        ):
             ids.append(id)
             if weights_of_word is not None:
                 weights.append(keras.ops.convert_to_numpy(weights_of_word).tolist())

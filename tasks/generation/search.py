@@ -81,7 +81,7 @@ def kind_of(decoding, reply_length=0):
         Beam, words of the longest reply, whether it samples, whether against an empty source.
     """
     reply_length = max(reply_length, decoding.max_length)
-    return decoding.beam, reply_length, decoding.sample, decoding.against_empty > 0
+    return decoding.beam, reply_length, decoding.sample, decoding.anti_lm_weight > 0
 
 
 def decoder_of(model, beam, reply_length, sample, against):
