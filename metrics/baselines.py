@@ -15,7 +15,8 @@ import numpy as np
 from scipy import sparse
 
 PADDING = 0
-BLOCK = 1 << 11  # texts counted at a time: bounds the memory, does not change the result
+BLOCK = 1 << 11
+"""Texts counted at a time. It bounds the memory and does not change the result."""
 
 
 def tfidf_scores(
@@ -26,8 +27,9 @@ def tfidf_scores(
     ignore: Iterable[int] = (),
     end_of_turn: int | None = None,
 ) -> np.ndarray:
-    """Cosine between the TF-IDF vectors of each context and its response; 0 where either lacks a
-    counted word.
+    """Cosine between the TF-IDF vectors of each context and its response.
+
+    It is 0 where either lacks a counted word.
 
     Document frequencies are those of `train_documents`, split at `end_of_turn`, the id that ends an
     utterance. Ids in `ignore` are no words either.
@@ -36,9 +38,12 @@ def tfidf_scores(
     >>> tfidf_scores(train, [[1, 2, 9, 3], [1, 4, 0]], [[2, 1], [1, 2]], end_of_turn=9).round(3)
     array([0.707, 0.   ])
     """
-    ignore = [*ignore, *(() if end_of_turn is None else (end_of_turn,))]
+    ignore = list(ignore)
+    if end_of_turn is not None:
+        ignore.append(end_of_turn)
     contexts, responses = count_words(contexts, responses, ignore=ignore)
-    idf = inverse_frequencies(_blocks(train_documents, ignore, end_of_turn), contexts.shape[1])
+    train_blocks = _count_blocks(train_documents, ignore, end_of_turn)
+    idf = inverse_frequencies(train_blocks, num_words=contexts.shape[1])
     return unit_rows(contexts, idf).multiply(unit_rows(responses, idf)).sum(axis=1)
 
 
@@ -48,30 +53,40 @@ def tfidf_scores(
 def count_words(
     *sides: Iterable[Sequence[int]], ignore: Iterable[int] = ()
 ) -> list[sparse.csr_array]:
-    """Occurrences of each word in each text: for each iterable of texts a matrix `(texts, words)`,
-    all of one width.
+    """Occurrences of each word in each text.
 
+    Returns a matrix `(texts, words)` for each iterable of texts, all of one width.
     Ids in `ignore` do not count.
 
     >>> count_words([[1, 2, 1, 0], []], [[3]])[0].toarray()
     array([[0., 2., 1., 0.],
            [0., 0., 0., 0.]])
     """
-    sides = [[*_blocks(texts, ignore)] or [sparse.csr_array((0, 1))] for texts in sides]
-    width = max(block.shape[1] for block in chain(*sides))
-    for block in chain(*sides):
-        block.resize(block.shape[0], width)
-    return [sparse.vstack(blocks, format="csr") for blocks in sides]
+    blocks_of_sides = []
+    width = 1
+    for texts in sides:
+        blocks = list(_count_blocks(texts, ignore)) or [sparse.csr_array((0, 1))]
+        width = max(width, *(block.shape[1] for block in blocks))
+        blocks_of_sides.append(blocks)
+
+    matrices = []
+    for blocks in blocks_of_sides:
+        for block in blocks:
+            block.resize(block.shape[0], width)
+        matrices.append(sparse.vstack(blocks, format="csr"))
+    return matrices
 
 
-def inverse_frequencies(train: Iterable[sparse.csr_array], words: int) -> np.ndarray:
-    """The idf of each word, float64 `(words,)`, by counts of training documents; those without a
-    word do not count.
+def inverse_frequencies(train: Iterable[sparse.csr_array], num_words: int) -> np.ndarray:
+    """The idf of each word, float64 `(num_words,)`, from counts of training documents.
+
+    Documents without a word are not counted.
     """
-    documents, frequency = 0, np.zeros(words)
+    documents = 0
+    frequency = np.zeros(num_words)
     for counts in train:
         documents += np.count_nonzero(np.diff(counts.indptr))
-        frequency += np.bincount(counts.indices, minlength=words)[:words]
+        frequency += np.bincount(counts.indices, minlength=num_words)[:num_words]
     return np.log((1 + documents) / (1 + frequency))
 
 
@@ -84,19 +99,26 @@ def unit_rows(counts: sparse.csr_array, idf: np.ndarray) -> sparse.csr_array:
     return sparse.csr_array((unit, counts.indices, counts.indptr), counts.shape)
 
 
-def _blocks(texts, ignore, end_of_turn=None):
-    """Yields the counts of `BLOCK` texts at a time; at `end_of_turn`, if given, a text is cut into
-    rows.
+def _count_blocks(texts, ignore, end_of_turn=None):
+    """Yields word counts of `BLOCK` texts at a time.
+
+    At `end_of_turn`, if given, a text is cut into several rows.
     """
-    no_words, texts = np.array([PADDING, *ignore]), iter(texts)
+    no_words = np.array([PADDING, *ignore])
+    texts = iter(texts)
     while block := list(islice(texts, BLOCK)):
         lengths = np.fromiter(map(len, block), np.int64, count=len(block))
         word = np.fromiter(chain.from_iterable(block), np.int64, count=lengths.sum())
-        row, rows = np.repeat(np.arange(len(block)), lengths), len(block)
+        row = np.repeat(np.arange(len(block)), lengths)
+        num_rows = len(block)
         if end_of_turn is not None:
-            ends = word == end_of_turn
-            row, rows = row + np.cumsum(ends), rows + np.count_nonzero(ends)
-        kept = ~np.isin(word, no_words)
-        row, word = row[kept], word[kept]
+            is_end = word == end_of_turn
+            row = row + np.cumsum(is_end)
+            num_rows += np.count_nonzero(is_end)
+
+        is_word = ~np.isin(word, no_words)
+        row = row[is_word]
+        word = word[is_word]
+        shape = num_rows, word.max(initial=0) + 1
         # The constructor adds up repeated words, which also sorts the ids of each row.
-        yield sparse.csr_array((np.ones(len(row)), (row, word)), (rows, word.max(initial=0) + 1))
+        yield sparse.csr_array((np.ones(len(row)), (row, word)), shape)

@@ -13,13 +13,16 @@ from scipy import sparse
 from colloquy.metrics.baselines import PADDING, count_words, inverse_frequencies, unit_rows
 
 METRICS = ("per_response", "per_dialog")
-TIE = 1e-9  # closer cosines are equal: the same sum in another order differs by some 1e-16
-BLOCK = 1 << 22  # scores in memory at a time
+TIE = 1e-9
+"""Cosines closer than this are equal: the same sum in another order differs by some 1e-16."""
+BLOCK = 1 << 22
+"""Scores in memory at a time."""
 
 
 def dialog_metrics(predicted, gold, dialog) -> dict[str, float]:
-    """The fractions of correct responses and of dialogs without a wrong response; `dialog` numbers
-    each one's dialog.
+    """The fractions of correct responses and of dialogs without a wrong response.
+
+    `dialog` is the number of each response's dialog.
 
     >>> dialog_metrics([4, 2, 7, 1], [4, 2, 7, 3], [0, 0, 5, 5])
     {'per_response': 0.75, 'per_dialog': 0.5}
@@ -34,8 +37,7 @@ def dialog_metrics(predicted, gold, dialog) -> dict[str, float]:
 
 
 def reachable_by_seen(train_gold, gold) -> np.ndarray:
-    """The responses that a model can give which only repeats training responses, bool
-    `(responses,)`.
+    """Responses within reach of a model that repeats training responses, bool `(responses,)`.
 
     Their fraction on the dev sets of tasks 1 to 6: 83.37, 99.29, 74.75, 56.67, 95.60, 88.70 %.
 
@@ -52,7 +54,7 @@ def reachable_by_types(
     type_of: Mapping[int, int],
     contexts: Sequence[Collection[int]],
 ) -> np.ndarray:
-    """The responses that a model with match types can give, bool `(responses,)`.
+    """Responses within reach of a model with match types, bool `(responses,)`.
 
     These are the responses seen in training, and those whose form was seen (their words in order,
     with the type in place of each word that has one) and whose typed words all occur in the
@@ -63,7 +65,8 @@ def reachable_by_types(
     `type_of` is `{word id: type}` of the values in the knowledge base: cuisine, location, price,
     rating, phone, address, number. Restaurants have no type in the paper.
 
-    >>> candidates = [[7], [8, 1], [8, 2], [8, 3]]  # "hello", "api_call rome", ".. paris", ".. london"
+    >>> # "hello", "api_call rome", "api_call paris", "api_call london"
+    >>> candidates = [[7], [8, 1], [8, 2], [8, 3]]
     >>> contexts = [set(), {9, 2}, {9}]
     >>> reachable_by_types([0, 1], [0, 2, 3], candidates, {1: 0, 2: 0, 3: 0}, contexts)
     array([ True,  True, False])
@@ -76,9 +79,9 @@ def reachable_by_types(
     forms = {form(candidate) for candidate in np.unique(train_gold).tolist()}
     reachable = reachable_by_seen(train_gold, gold)
     for i in np.flatnonzero(~reachable):
-        reachable[i] = form(gold[i]) in forms and type_of.keys() & candidates[gold[i]] <= set(
-            contexts[i]
-        )
+        typed_words = type_of.keys() & candidates[gold[i]]
+        is_in_context = typed_words <= set(contexts[i])
+        reachable[i] = is_in_context and form(gold[i]) in forms
     return reachable
 
 
@@ -90,8 +93,9 @@ def tfidf_match(
     contexts: Sequence[Sequence[int]],
     candidates: Sequence[Sequence[int]],
 ) -> np.ndarray:
-    """The candidate with the largest TF-IDF cosine (`metrics.baselines`) with each context; the
-    lowest of equal ones.
+    """The candidate with the largest TF-IDF cosine (`metrics.baselines`) with each context.
+
+    Of equal ones it is the lowest.
 
     With the distinct training sentences as documents and history, facts and user turn as context,
     the dev sets of tasks 1 to 6 have 5.95, 14.04, 4.89, 0.00, 5.82, 1.47 % correct.
@@ -100,10 +104,10 @@ def tfidf_match(
     array([2, 1, 0])
     """
     train, contexts, candidates = count_words(train_documents, contexts, candidates)
-    idf = inverse_frequencies([train], train.shape[1])
+    idf = inverse_frequencies([train], num_words=train.shape[1])
     predicted = np.zeros(contexts.shape[0], np.int64)
-    for lines, tied in _nearest(unit_rows(contexts, idf), unit_rows(candidates, idf)):
-        predicted[lines] = tied.argmax(axis=1)
+    for lines, is_nearest in _nearest(unit_rows(contexts, idf), unit_rows(candidates, idf)):
+        predicted[lines] = is_nearest.argmax(axis=1)
     return predicted
 
 
@@ -123,36 +127,49 @@ def nearest_neighbour(
     >>> nearest_neighbour(train_inputs, [5, 4, 8, 8], [[2, 1], [3, 9], [7]])
     array([8, 4, 8])
     """
-    train, asked = count_words(train_inputs, inputs)
-    idf = inverse_frequencies([train], train.shape[1])
-    (examples, of_example), (first, of_response) = _distinct(train_inputs), _distinct(inputs)
+    train, queries = count_words(train_inputs, inputs)
+    idf = inverse_frequencies([train], num_words=train.shape[1])
+    examples, example_of_train = _distinct(train_inputs)
+    first_inputs, query_of_input = _distinct(inputs)
 
+    # How often each response follows each distinct training input.
     responses, response = np.unique(train_gold, return_inverse=True)
-    shape = len(examples), len(responses)
-    times = sparse.csr_array((np.ones(len(response), np.int64), (of_example, response)), shape)
-    predicted = np.zeros(len(first), np.int64)
-    for lines, tied in _nearest(unit_rows(asked[first], idf), unit_rows(train[examples], idf)):
-        votes = sparse.csr_array(tied, dtype=np.int64) @ times
+    counts = sparse.csr_array(
+        (np.ones(len(response), np.int64), (example_of_train, response)),
+        shape=(len(examples), len(responses)),
+    )
+
+    predicted = np.zeros(len(first_inputs), np.int64)
+    query_vectors = unit_rows(queries[first_inputs], idf)
+    train_vectors = unit_rows(train[examples], idf)
+    for lines, is_nearest in _nearest(query_vectors, train_vectors):
+        votes = sparse.csr_array(is_nearest, dtype=np.int64) @ counts
         predicted[lines] = responses[votes.toarray().argmax(axis=1)]
-    return predicted[of_response]
+    return predicted[query_of_input]
 
 
 def _nearest(queries, keys):
-    """Yields blocks of queries, as slices, and which keys have the largest cosine with each, bool
-    `(block, keys)`.
+    """Finds the keys with the largest cosine with each query.
+
+    Yields a slice of the queries and which keys are the nearest to each of them, bool `(block,
+    keys)`.
     """
-    size = max(1, BLOCK // keys.shape[0])
+    num_queries = queries.shape[0]
+    block_size = max(1, BLOCK // keys.shape[0])
     keys = keys.T.tocsr()
-    for i in range(0, queries.shape[0], size):
-        lines = slice(i, min(i + size, queries.shape[0]))
+    for start in range(0, num_queries, block_size):
+        lines = slice(start, min(start + block_size, num_queries))
         scores = (queries[lines] @ keys).toarray()
         yield lines, scores >= scores.max(axis=1, keepdims=True) - TIE
 
 
 def _distinct(texts):
-    """The first places of the distinct bags of words, and the number of the bag of each text."""
-    number = {}
-    bags = np.array(
-        [number.setdefault(tuple(sorted(text)), len(number)) for text in texts], np.int64
-    )
-    return np.unique(bags, return_index=True)[1], bags
+    """The first text of each distinct bag of words, and the number of each text's bag."""
+    numbers = {}
+    bags = []
+    for text in texts:
+        bag = tuple(sorted(text))
+        bags.append(numbers.setdefault(bag, len(numbers)))
+    bags = np.array(bags, np.int64)
+    _, first_texts = np.unique(bags, return_index=True)
+    return first_texts, bags

@@ -1,12 +1,13 @@
-"""Metrics of generated replies: perplexity, BLEU (Papineni et al. 2002), distinct-n (Li et al.
-2016), length.
+"""Metrics of generated replies: perplexity, BLEU, distinct-n and length.
 
-Texts are tokens separated by spaces, words or (Chinese) characters, as the dataset's tokenizer
-makes them; sacrebleu, which computes BLEU, does not tokenize again. Metrics are from 0 to 1, except
-perplexity and `length`, which counts tokens.
+BLEU is that of Papineni et al. 2002, distinct-n after Li et al. 2016. Texts are tokens separated by
+spaces, words or (Chinese) characters, as the dataset's tokenizer makes them; sacrebleu, which
+computes BLEU, does not tokenize again. Metrics are from 0 to 1, except perplexity and `length`,
+which counts tokens.
 """
 
 import collections
+import itertools
 import math
 import random
 from collections.abc import Iterable, Sequence
@@ -24,8 +25,9 @@ METRICS = (
 
 
 def perplexity(nll: float, tokens: int) -> float:
-    """`exp` of the mean negative log-likelihood, in nats, of all tokens of a corpus, `_EOS_`
-    included.
+    """`exp` of the mean negative log-likelihood of all tokens of a corpus, `_EOS_` included.
+
+    `nll` is the sum of the negative log-likelihoods, in nats.
 
     >>> perplexity(3 * math.log(50), 3)
     50.0
@@ -37,19 +39,21 @@ def perplexity(nll: float, tokens: int) -> float:
 
 
 def bleu(replies: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, float]:
-    """Corpus BLEU-1 to BLEU-4: geometric mean of the precisions of n-grams up to that length, with
-    brevity penalty.
+    """Corpus BLEU-1 to BLEU-4.
 
+    BLEU-n is the geometric mean of the precisions of 1-grams to n-grams, with brevity penalty.
     Precisions of zero are smoothed as sacrebleu's default does (`exp`). Each reply has one or more
     references.
 
-    >>> {name: round(value, 3) for name, value in bleu(["a b c d e"], [["a b c d f", "g h"]]).items()}
+    >>> scores = bleu(["a b c d e"], [["a b c d f", "g h"]])
+    >>> {name: round(score, 3) for name, score in scores.items()}
     {'BLEU-1': 0.8, 'BLEU-2': 0.775, 'BLEU-3': 0.737, 'BLEU-4': 0.669}
     """
-    import sacrebleu  # takes a tenth of a second, and a chat needs none of it
+    # The import takes a tenth of a second, and a chat does not need it.
+    import sacrebleu
 
-    most = max(map(len, references))
-    columns = [[texts[i] if i < len(texts) else None for texts in references] for i in range(most)]
+    # sacrebleu takes the first references of all replies, then the second ones, and so on.
+    columns = list(itertools.zip_longest(*references))
     scores = {}
     for n in range(1, 5):
         scorer = sacrebleu.metrics.BLEU(tokenize="none", max_ngram_order=n, force=True)
@@ -61,17 +65,19 @@ def distinct(replies: Iterable[str], n: int) -> float:
     """Distinct n-grams of all replies divided by all their n-grams; 0 where there are none.
 
     Differs from the paper: Li et al. 2016 divide by the number of tokens, which gives a smaller
-        distinct-2.
+    distinct-2.
 
     >>> distinct(["a b a", "a b"], 1), distinct(["a b a", "a b"], 2)
     (0.4, 0.6666666666666666)
     """
-    grams = [
-        tuple(words[i : i + n])
-        for words in map(str.split, replies)
-        for i in range(len(words) - n + 1)
-    ]
-    return len(set(grams)) / len(grams) if grams else 0.0
+    ngrams = []
+    for reply in replies:
+        words = reply.split()
+        for i in range(len(words) - n + 1):
+            ngrams.append(tuple(words[i : i + n]))
+    if not ngrams:
+        return 0.0
+    return len(set(ngrams)) / len(ngrams)
 
 
 def generation_metrics(
@@ -81,24 +87,28 @@ def generation_metrics(
     lengths = [len(reply.split()) for reply in replies]
     return {
         **bleu(replies, references),
-        **{f"distinct-{n}": distinct(replies, n) for n in (1, 2)},
+        "distinct-1": distinct(replies, 1),
+        "distinct-2": distinct(replies, 2),
         "length": sum(lengths) / len(lengths),
     }
 
 
 def by_source(sources: Sequence[str], targets: Sequence[str]) -> tuple[list[int], list[list[str]]]:
-    """Groups pairs of the same source: the first pair of each distinct source, and all its distinct
-    targets.
+    """Groups pairs by their source.
+
+    Returns the row of the first pair of each distinct source, and all its distinct targets.
 
     >>> by_source(["hi", "why ?", "hi"], ["hello", "so", "good day"])
     ([0, 1], [['hello', 'good day'], ['so']])
     """
-    rows, groups = [], collections.defaultdict(dict)
+    first_rows = []
+    targets_by_source = {}
     for row, (source, target) in enumerate(zip(sources, targets, strict=True)):
-        if source not in groups:
-            rows.append(row)
-        groups[source][target] = None
-    return rows, [list(group) for group in groups.values()]
+        if source not in targets_by_source:
+            first_rows.append(row)
+            targets_by_source[source] = {}
+        targets_by_source[source][target] = None  # a dict keeps the order and drops repetitions
+    return first_rows, [list(distinct_targets) for distinct_targets in targets_by_source.values()]
 
 
 def baselines_of(
@@ -108,31 +118,31 @@ def baselines_of(
     seed: int = 1,
     several: bool = False,
 ) -> dict:
-    """Metrics of replies that need no model: the most frequent target of train, random ones, and
-    those of people.
+    """Metrics of replies that need no model.
 
+    They are the most frequent target of train, random ones of train, and those of people.
     `human` takes, for each source that occurs with several targets, the first of them as the reply
     and the others as references. With `several`, a reply is compared with all targets of its source
     at once, else with each by itself.
     """
-    groups = by_source(sources, targets)[1]
-    references = groups if several else [[target] for target in targets]
-    found = {}
+    _, targets_of_sources = by_source(sources, targets)
+    references = targets_of_sources if several else [[target] for target in targets]
+    baselines = {}
     if train:
-        most_frequent = min(
-            collections.Counter(train).items(), key=lambda item: (-item[1], item[0])
-        )[0]
+        # Of equally frequent ones, the first in alphabetical order.
+        counts = collections.Counter(train)
+        most_frequent = min(counts, key=lambda target: (-counts[target], target))
+        constant = [most_frequent] * len(references)
+        baselines[f"constant, {most_frequent:.60}"] = generation_metrics(constant, references)
+
         rng = random.Random(seed)
-        found[f"constant, {most_frequent:.60}"] = generation_metrics(
-            [most_frequent] * len(references), references
-        )
-        found["random reply of train"] = generation_metrics(
-            [rng.choice(train) for _ in references], references
-        )
-    with_others = [texts for texts in groups if len(texts) > 1]
-    if with_others:
-        name = f"human, {len(with_others):,} sources with several targets"
-        found[name] = generation_metrics(
-            [texts[0] for texts in with_others], [texts[1:] for texts in with_others]
-        )
-    return found
+        drawn = [rng.choice(train) for _ in references]
+        baselines["random reply of train"] = generation_metrics(drawn, references)
+
+    several_targets = [texts for texts in targets_of_sources if len(texts) > 1]
+    if several_targets:
+        replies = [texts[0] for texts in several_targets]
+        others = [texts[1:] for texts in several_targets]
+        name = f"human, {len(several_targets):,} sources with several targets"
+        baselines[name] = generation_metrics(replies, others)
+    return baselines

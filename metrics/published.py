@@ -7,23 +7,29 @@ from colloquy.base.files import UserError
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 REFERENCES = {"baselines": "baseline", "upper_bounds": "upper bound"}
-"""Parts of a record beside its metrics, and what a row with one of them is called."""
+"""Parts of a record beside its metrics, and the label of their rows."""
 
 
 def scores(path=RESULTS / "scores.jsonl") -> list[dict]:
-    """The rows of a file of scores, if it exists: one per recipe, corpus, split and seed; baselines
-    have no seed.
+    """The rows of a file of scores; none if it does not exist.
 
-    Measured rows have `recipe, task, corpus, split, seed, metrics, epochs, minutes, command,
-    commit, dirty, hardware, versions, evaluation`, and where they apply `search` (of replies),
-    `parts` (metrics of a part of the split), `ensemble` (number of models), `epochs_before` (of the
-    trainings that its weights come from), `budget` (the best validation within this number of
-    epochs), `trained_on` (another corpus) and `stale`: the reason why today's code does not give
-    these numbers.
+    There is a row per recipe, corpus, split and seed; baselines have no seed. Measured rows have
+    `recipe, task, corpus, split, seed, metrics, epochs, minutes, command, commit, dirty, hardware,
+    versions, evaluation`, and where they apply:
+
+        search: Search settings of replies.
+        parts: Metrics of a part of the split.
+        ensemble: Number of models.
+        epochs_before: Epochs of the trainings that its weights come from.
+        budget: The best validation within this number of epochs counts.
+        trained_on: Another corpus.
+        stale: The reason why the current code does not reproduce these numbers.
     """
     path = Path(path)
+    if not path.exists():
+        return []
     try:
-        lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
+        lines = path.read_text(encoding="utf-8").split("\n")
         return [json.loads(line) for line in lines if line]
     except ValueError as error:
         raise UserError(f"{path}: expected a JSON object per line. {error}") from error
@@ -32,11 +38,11 @@ def scores(path=RESULTS / "scores.jsonl") -> list[dict]:
 def reference_rows(record):
     """The baselines and upper bounds of a record as rows of their own, without a seed."""
     shared = {key: record[key] for key in ("task", "corpus", "split")}
-    return [
-        {"recipe": f"{label}: {name}", **shared, "metrics": metrics}
-        for kind, label in REFERENCES.items()
-        for name, metrics in record.get(kind, {}).items()
-    ]
+    rows = []
+    for part, label in REFERENCES.items():
+        for name, metrics in record.get(part, {}).items():
+            rows.append({"recipe": f"{label}: {name}", **shared, "metrics": metrics})
+    return rows
 
 
 def published(corpus: str | None = None) -> list[dict]:

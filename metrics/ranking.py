@@ -14,9 +14,7 @@ TIES = ("loss", "release")
 
 @dataclass(frozen=True)
 class RankingResult:
-    """Metrics by their names in `METRICS`, and the counts of contexts: all, and the two kinds that
-    are left out.
-    """
+    """Metrics by their names in `METRICS`, and the numbers of contexts: all, and those left out."""
 
     metrics: dict[str, float]
     counts: dict[str, int]
@@ -51,16 +49,18 @@ def ranking_metrics(scores, labels, groups, *, ties: str = "loss") -> RankingRes
     """
     if ties not in TIES:
         raise ValueError(f"ties: expected one of {', '.join(TIES)}. Received: {ties!r}")
-    scores, positive, groups = (
-        np.asarray(scores, np.float64),
-        np.asarray(labels, np.int64),
-        np.asarray(groups),
-    )
-    if not np.isfinite(scores).all():
-        line = int(np.argmin(np.isfinite(scores)))
+    scores = np.asarray(scores, np.float64)
+    positive = np.asarray(labels, np.int64)
+    groups = np.asarray(groups)
+    is_finite = np.isfinite(scores)
+    if not is_finite.all():
+        line = int(np.argmin(is_finite))
         raise ValueError(
-            f"scores: expected finite numbers. Received: {scores[line]} in line {line}, counted from 0"
+            f"scores: expected finite numbers. Received: {scores[line]} in line {line}, "
+            "counted from 0"
         )
+
+    # Contexts by number, with their candidates and positives.
     context = np.cumsum(np.diff(groups, prepend=groups[:1]) != 0)
     candidates = np.bincount(context)
     positives = np.bincount(context, weights=positive).astype(np.int64)
@@ -70,17 +70,22 @@ def ranking_metrics(scores, labels, groups, *, ties: str = "loss") -> RankingRes
             "expected a context with both a positive and a negative. "
             f"Received: {len(usable)} contexts, {np.sum(positives == 0)} of them without a positive"
         )
-    kept = usable[context]
-    scores, positive, context = scores[kept], positive[kept], context[kept]
-    context = np.repeat(np.arange(usable.sum()), candidates[usable])
-    start = np.searchsorted(context, np.arange(usable.sum()))  # first line of each usable context
+
+    # Leave out the others, and number the usable ones again.
+    is_kept = usable[context]
+    scores = scores[is_kept]
+    positive = positive[is_kept]
+    num_usable = usable.sum()
+    context = np.repeat(np.arange(num_usable), candidates[usable])
+    first_line = np.searchsorted(context, np.arange(num_usable))
 
     # lexsort is stable and sorts by its last key first: lines with equal keys stay in file order.
-    order = np.lexsort((positive if ties == "loss" else np.zeros_like(positive), -scores, context))
-    found = _metrics_of_contexts(positive[order], context, start)
-    found["R2@1"] = _first_against_first(scores, positive, start, ties)
+    tie_break = positive if ties == "loss" else np.zeros_like(positive)
+    order = np.lexsort((tie_break, -scores, context))
+    metrics_of_contexts = _metrics_of_contexts(positive[order], context, first_line)
+    metrics_of_contexts["R2@1"] = _first_against_first(scores, positive, first_line, ties)
     return RankingResult(
-        metrics={name: float(np.mean(found[name])) for name in METRICS},
+        metrics={name: float(np.mean(metrics_of_contexts[name])) for name in METRICS},
         counts={
             "contexts": len(usable),
             "without_positive": int(np.sum(positives == 0)),
@@ -89,27 +94,35 @@ def ranking_metrics(scores, labels, groups, *, ties: str = "loss") -> RankingRes
     )
 
 
-def _metrics_of_contexts(positive, context, start):
-    """Each metric of each context, of ranked lines; `start` is the first line of each."""
-    rank = np.arange(len(positive)) - start[context] + 1
-    found = np.cumsum(positive)
-    found -= (found - positive)[start][context]  # positives up to each line, in its context
+def _metrics_of_contexts(positive, context, first_line):
+    """Each metric of each context, from ranked lines; `first_line` is the first of each context."""
+    rank = np.arange(len(positive)) - first_line[context] + 1
+    positives_so_far = np.cumsum(positive)
+    positives_before = (positives_so_far - positive)[first_line]
+    positives_so_far -= positives_before[context]
+    positives = np.add.reduceat(positive, first_line)
+    is_first_positive = positive * (positives_so_far == 1)
 
-    def per_positive(values):  # summed over a context, divided by its positives
-        return np.add.reduceat(values, start) / np.add.reduceat(positive, start)
+    def recall_at(k):
+        return np.add.reduceat(positive * (rank <= k), first_line) / positives
 
     return {
-        **{f"R10@{k}": per_positive(positive * (rank <= k)) for k in (1, 2, 5)},
-        "MAP": per_positive(positive * found / rank),
-        "MRR": np.add.reduceat(positive * (found == 1) / rank, start),
-        "P@1": positive[start],
+        "R10@1": recall_at(1),
+        "R10@2": recall_at(2),
+        "R10@5": recall_at(5),
+        "MAP": np.add.reduceat(positive * positives_so_far / rank, first_line) / positives,
+        "MRR": np.add.reduceat(is_first_positive / rank, first_line),
+        "P@1": positive[first_line],
     }
 
 
-def _first_against_first(scores, positive, start, ties):
+def _first_against_first(scores, positive, first_line, ties):
+    """Whether the first positive of each context beats its first negative, bool `(contexts,)`."""
     line = np.arange(len(scores))
-    first_positive = np.minimum.reduceat(np.where(positive == 1, line, len(line)), start)
-    first_negative = np.minimum.reduceat(np.where(positive == 0, line, len(line)), start)
-    tied = scores[first_positive] == scores[first_negative]
-    won_by_order = tied & (first_positive < first_negative) & (ties == "release")
-    return (scores[first_positive] > scores[first_negative]) | won_by_order
+    first_positive = np.minimum.reduceat(np.where(positive == 1, line, len(line)), first_line)
+    first_negative = np.minimum.reduceat(np.where(positive == 0, line, len(line)), first_line)
+    is_higher = scores[first_positive] > scores[first_negative]
+    if ties == "loss":
+        return is_higher
+    is_tied = scores[first_positive] == scores[first_negative]
+    return is_higher | (is_tied & (first_positive < first_negative))

@@ -1,5 +1,6 @@
-"""SQuAD's exact match and F1: Rajpurkar et al. 2016, section 6.1, and the official evaluation
-script for version 1.1.
+"""SQuAD's exact match and F1.
+
+Rajpurkar et al. 2016, section 6.1, and the official evaluation script for version 1.1:
 
     text  ->  lower case, no punctuation, no articles, single spaces  ->  equal, or words in common
 
@@ -21,7 +22,9 @@ def normalize(text: str) -> str:
     >>> normalize("The  U.S. and a dog's")
     'us and dogs'
     """
-    return " ".join(re.sub(r"\b(a|an|the)\b", " ", text.lower().translate(_PUNCTUATION)).split())
+    without_punctuation = text.lower().translate(_PUNCTUATION)
+    without_articles = re.sub(r"\b(a|an|the)\b", " ", without_punctuation)
+    return " ".join(without_articles.split())
 
 
 def exact_match(prediction: str, answer: str) -> float:
@@ -34,25 +37,27 @@ def exact_match(prediction: str, answer: str) -> float:
 
 
 def f1(prediction: str, answer: str) -> float:
-    """Harmonic mean of precision and recall of the prediction's words, each counted as often as it
-    occurs.
+    """Harmonic mean of precision and recall of the prediction's words.
+
+    A word counts as often as it occurs.
 
     >>> round(f1("Denver Broncos of Denver", "the Denver team"), 3)
     0.333
     """
-    predicted, right = normalize(prediction).split(), normalize(answer).split()
-    common = sum((collections.Counter(predicted) & collections.Counter(right)).values())
+    predicted = normalize(prediction).split()
+    correct = normalize(answer).split()
+    common = (collections.Counter(predicted) & collections.Counter(correct)).total()
     if not common:
         return 0.0
-    precision, recall = common / len(predicted), common / len(right)
+    precision = common / len(predicted)
+    recall = common / len(correct)
     return 2 * precision * recall / (precision + recall)
 
 
 def squad_metrics(
     predictions: Mapping[str, str], answers: Mapping[str, Sequence[str]]
 ) -> dict[str, float]:
-    """EM and F1 of predictions: for each question the best over its reference answers, averaged
-    over all questions.
+    """EM and F1 of predictions, the best over each question's answers, averaged over the questions.
 
     Both map question ids to texts. A question without a prediction counts 0, as in the script.
 

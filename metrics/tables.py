@@ -8,73 +8,84 @@ LOWER_IS_BETTER = {"perplexity"}
 
 
 def by_corpus(rows, metrics):
-    """A line per model, a column per corpus and split: mean and standard deviation over seeds, in
-    per cent.
+    """A line per model, a column per corpus and split: mean and deviation over seeds, in per cent.
 
-    `rows` have `recipe`, `corpus`, `split`, `metrics`, and if known `seed` and `settings`, `{field:
-    value}`; a cell shows the first of `metrics`, and the others in brackets. Returns the header and
-    the lines, texts: the best first, those without a seed last. `mean` is that of the first metric
-    over all columns. Rows of a recipe that differ in a setting have lines of their own, which name
-    it.
+    Args:
+        rows: Dicts of `recipe`, `corpus`, `split`, `metrics`, and if known `seed` and `settings`,
+            `{field: value}`. Rows of a recipe that differ in a setting have lines of their own,
+            which name it.
+        metrics: A cell shows the first of them, and the others in brackets.
 
-    >>> row = {"recipe": "MEMMA", "corpus": "babi-task1", "split": "dev", "seed": 1, "metrics": {"per_response": 1.0}}
-    >>> other = {**row, "seed": 2, "metrics": {"per_response": 0.99}}
+    Returns:
+        The header.
+        The lines, lists of texts: the best first, those without a seed last. The column `mean` is
+        that of the first metric over all columns.
+
+    >>> model = {"recipe": "MEMMA", "corpus": "babi-task1", "split": "dev"}
+    >>> row = {**model, "seed": 1, "metrics": {"per_response": 1.0}}
+    >>> other = {**model, "seed": 2, "metrics": {"per_response": 0.99}}
     >>> by_corpus([row, other], ["per_response"])
     (['', 'babi-task1', 'seeds'], [['MEMMA', '99.5 ± 0.7', '2']])
     """
     columns = sorted({(row["split"], row["corpus"]) for row in rows})
-    several = len({split for split, _ in columns}) > 1
-    header = ["", *(f"{corpus} {split}" if several else corpus for split, corpus in columns)]
-    header += ["mean"] * (len(columns) > 1) + ["seeds"]
-    found = {}  # label, column: seed to metrics
-    for label, row in zip(_labels(rows), rows, strict=True):
-        column = row["split"], row["corpus"]
-        found.setdefault(label, {}).setdefault(column, {})[row.get("seed")] = row["metrics"]
+    has_mean = len(columns) > 1
+    header = ["", *_make_titles(columns)]
+    if has_mean:
+        header.append("mean")
+    header.append("seeds")
+
     lines = []
-    for label, cells in found.items():
-        shown = [_cell(list(cells.get(column, {}).values()), metrics) for column in columns]
-        means = [_mean(seeds.values(), metrics[0]) for seeds in cells.values()]
-        mean = None if None in means else statistics.mean(means)
-        if len(columns) > 1:
-            shown.append(
-                _shown(metrics[0], mean) if mean is not None and len(cells) == len(columns) else ""
-            )
-        counts = sorted({len(seeds) for seeds in cells.values() if None not in seeds})
-        place = not counts, mean is None, mean if metrics[0] in LOWER_IS_BETTER else -(mean or 0.0)
-        lines.append((place, [label, *shown, "-".join(map(str, counts))]))
-    return header, [line for _, line in sorted(lines, key=lambda line: line[0])]
+    for label, scores in _group_by_label(rows).items():
+        line = [label]
+        for column in columns:
+            metrics_of_seeds = list(scores.get(column, {}).values())
+            line.append(_cell(metrics_of_seeds, metrics))
+        mean = _average_columns(scores, metrics[0])
+        if has_mean:
+            is_complete = mean is not None and len(scores) == len(columns)
+            line.append(_shown(metrics[0], mean) if is_complete else "")
+        seed_counts = _count_seeds(scores)
+        line.append("-".join(str(count) for count in seed_counts))
+        lines.append((_rank(metrics[0], mean, seed_counts), line))
+    lines.sort(key=lambda ranked: ranked[0])
+    return header, [line for _, line in lines]
 
 
 def by_metric(scores, metrics):
-    """A cell per metric: its mean over dicts of metrics and the standard deviation; empty where one
-    lacks it.
+    """A cell per metric: its mean over dicts of metrics, and the standard deviation.
+
+    It is empty where one of them lacks the metric.
     """
     cells = []
     for metric in metrics:
-        values = [found.get(metric) for found in scores]
+        values = [metric_values.get(metric) for metric_values in scores]
         if None in values:
             cells.append("")
-        else:
-            digits = 2 if max(values) > 1 else 3  # perplexity and length are no fractions
-            spread = [statistics.stdev(values)] if len(values) > 1 else []
-            cells.append(
-                " ± ".join(number(each, digits) for each in (statistics.mean(values), *spread))
-            )
+            continue
+        digits = 2 if max(values) > 1 else 3  # perplexity and length are no fractions
+        cell = number(statistics.mean(values), digits)
+        if len(values) > 1:
+            cell += f" ± {number(statistics.stdev(values), digits)}"
+        cells.append(cell)
     return cells
 
 
 def mean_over_corpora(rows, name):
-    """The mean over corpora and splits of the mean over rows of a metric, or of a number that the
-    rows hold.
+    """The mean over corpora and splits of the mean over rows.
+
+    `name` is a metric, or a number that the rows hold.
 
     >>> row = {"corpus": "a", "split": "dev", "minutes": 1, "metrics": {}}
-    >>> mean_over_corpora([row, {**row, "minutes": 3}, {**row, "corpus": "b", "minutes": 3}], "minutes")
+    >>> rows = [row, {**row, "minutes": 3}, {**row, "corpus": "b", "minutes": 3}]
+    >>> mean_over_corpora(rows, "minutes")
     2.5
     """
     values = collections.defaultdict(list)
     for row in rows:
-        values[row["corpus"], row["split"]].append({**row, **row["metrics"]}[name])
-    return statistics.mean(map(statistics.mean, values.values()))
+        metrics = row["metrics"]
+        value = metrics[name] if name in metrics else row[name]
+        values[row["corpus"], row["split"]].append(value)
+    return statistics.mean(statistics.mean(column) for column in values.values())
 
 
 def number(value, digits=3, sign=""):
@@ -87,53 +98,105 @@ def number(value, digits=3, sign=""):
 
 
 def markdown(header, lines):
-    """The text of a table, without columns at its end that are empty throughout; an empty cell is
-    one space wide.
-    """
+    """The text of a table, without empty columns at its end; an empty cell is one space wide."""
     while lines and not any(line[-1] for line in lines):
-        header, lines = header[:-1], [line[:-1] for line in lines]
-    shown = [
-        "|" + "".join(f" {cell} |" if cell else " |" for cell in row) for row in (header, *lines)
-    ]
-    return "\n".join([shown[0], f"|{'---|' * len(header)}", *shown[1:]])
+        header = header[:-1]
+        lines = [line[:-1] for line in lines]
+    rows = [_markdown_row(header), f"|{'---|' * len(header)}"]
+    rows.extend(_markdown_row(line) for line in lines)
+    return "\n".join(rows)
+
+
+def _markdown_row(cells):
+    texts = [f" {cell} |" if cell else " |" for cell in cells]
+    return "|" + "".join(texts)
 
 
 def _labels(rows):
-    """The recipe of each row, with the settings in which rows of its recipe, corpus and split
-    differ.
+    """The recipe of each row, with the settings that tell its rows apart.
+
+    These are the settings in which rows of the same recipe, corpus and split differ.
     """
-    values = {}  # recipe, corpus, split, field: its values
+    values = collections.defaultdict(set)
     for row in rows:
         for field, value in row.get("settings", {}).items():
-            values.setdefault((row["recipe"], row["corpus"], row["split"], field), set()).add(
-                str(value)
-            )
-    differing = {
-        (name, field)
-        for (name, _, _, field), texts in values.items()
-        if len(texts) > 1 and field != "seed"
-    }
+            values[row["recipe"], row["corpus"], row["split"], field].add(str(value))
+
+    differing = collections.defaultdict(set)
+    for (recipe, _, _, field), texts in values.items():
+        if len(texts) > 1 and field != "seed":
+            differing[recipe].add(field)
+
+    labels = []
     for row in rows:
-        fields = sorted(field for name, field in differing if name == row["recipe"])
-        yield ", ".join(
-            [row["recipe"], *(f"{field}={row.get('settings', {}).get(field)}" for field in fields)]
-        )
+        parts = [row["recipe"]]
+        for field in sorted(differing[row["recipe"]]):
+            parts.append(f"{field}={row.get('settings', {}).get(field)}")
+        labels.append(", ".join(parts))
+    return labels
+
+
+def _make_titles(columns):
+    splits = {split for split, _ in columns}
+    if len(splits) == 1:
+        return [corpus for _, corpus in columns]
+    return [f"{corpus} {split}" for split, corpus in columns]
+
+
+def _group_by_label(rows):
+    """Returns `{label: {column: {seed: metrics}}}`; a column is a split and a corpus."""
+    scores = {}
+    for label, row in zip(_labels(rows), rows, strict=True):
+        column = row["split"], row["corpus"]
+        seeds = scores.setdefault(label, {}).setdefault(column, {})
+        seeds[row.get("seed")] = row["metrics"]
+    return scores
+
+
+def _average_columns(scores, metric):
+    """Returns the mean of the columns' means; `None` if a row lacks the metric."""
+    means = [_mean(seeds.values(), metric) for seeds in scores.values()]
+    if None in means:
+        return None
+    return statistics.mean(means)
+
+
+def _count_seeds(scores):
+    """Counts the seeds of each column, except where the seed is unknown."""
+    return sorted({len(seeds) for seeds in scores.values() if None not in seeds})
+
+
+def _rank(metric, mean, seed_counts):
+    """Returns a sort key: lines with seeds come first, then those with a mean, the best first."""
+    has_no_seed = not seed_counts
+    if mean is None:
+        return has_no_seed, True, 0.0
+    cost = mean if metric in LOWER_IS_BETTER else -mean
+    return has_no_seed, False, cost
 
 
 def _mean(scores, metric):
-    values = [found.get(metric) for found in scores]
+    values = [metrics.get(metric) for metrics in scores]
     return None if None in values else statistics.mean(values)
 
 
 def _cell(scores, metrics):
+    """A cell of `by_corpus` from the metrics of each seed; empty without any."""
     texts = []
     for metric in metrics:
-        values = [found[metric] for found in scores if metric in found]
-        spread = f" ± {_shown(metric, statistics.stdev(values))}" if len(values) > 1 else ""
-        texts.append(_shown(metric, statistics.mean(values)) + spread if values else "")
+        values = [metric_values[metric] for metric_values in scores if metric in metric_values]
+        text = ""
+        if values:
+            text = _shown(metric, statistics.mean(values))
+        if len(values) > 1:
+            text += f" ± {_shown(metric, statistics.stdev(values))}"
+        texts.append(text)
     first, *others = texts
-    return first + (f" ({', '.join(others)})" if any(others) else "")
+    if any(others):
+        return f"{first} ({', '.join(others)})"
+    return first
 
 
 def _shown(metric, value):
-    return f"{value if metric in NO_FRACTIONS else 100 * value:.1f}"
+    percent_or_number = value if metric in NO_FRACTIONS else 100 * value
+    return f"{percent_or_number:.1f}"
