@@ -10,7 +10,7 @@ from colloquy.data.text_files import write_json
 from colloquy.engine.run import EXAMPLES
 from colloquy.tasks import TASKS
 from colloquy.tasks.generation.predictor import LONGEST
-from colloquy.tasks.reading_comprehension.predictor import windows_of
+from colloquy.tasks.reading_comprehension.predictor import make_windows
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def test_a_run_keeps_examples_that_its_predictor_answers_by_one_graph_for_all_si
 
 def test_rows_are_what_the_models_compute(predictors):
     window = predictors["reading_comprehension"].window
-    num_windows = len(windows_of(0, 500, window, window // 4))
+    num_windows = len(make_windows(0, 500, window, window // 4))
     assert num_windows > 1
     instances = {
         "selection": {"turns": ["a b", "c", "d e f", "g"], "candidates": ["h", "i j k"]},

@@ -1,6 +1,6 @@
-"""`tasks.reading_comprehension.predictor` and `chat`: long passages, answers, attention, questions
-in a chat.
-"""
+"""`tasks.reading_comprehension.predictor` and `chat`: long passages, answers, attention, a chat."""
+
+import itertools
 
 import keras
 import numpy as np
@@ -10,11 +10,15 @@ from reference_recurrent import softmax
 
 from colloquy.data.corpora.squad import tokenize
 from colloquy.tasks import TASKS
-from colloquy.tasks.reading_comprehension.chat import ReadingComprehensionChat, _in_its_sentence
-from colloquy.tasks.reading_comprehension.predictor import BATCH_WORDS, windows_of
+from colloquy.tasks.reading_comprehension.chat import (
+    ReadingComprehensionChat,
+    _highlight_in_sentence,
+)
+from colloquy.tasks.reading_comprehension.predictor import BATCH_WORDS, make_windows
 from colloquy.tasks.reading_comprehension.scoring import MAX_LENGTH
 
-PASSAGE, QUESTION = "Ann lives in Rome. Bob lives in Paris.", "Where does Bob live?"
+PASSAGE = "Ann lives in Rome. Bob lives in Paris."
+QUESTION = "Where does Bob live?"
 
 
 @pytest.fixture(scope="module")
@@ -23,97 +27,124 @@ def predictor(trained_reading_comprehension):
 
 
 def ask(predictor, passage, question=QUESTION):
-    return predictor.predict([{"passage": passage, "question": question}])[0]
+    [answer] = predictor.predict([{"passage": passage, "question": question}])
+    return answer
+
+
+def words_of(text):
+    return [text[start:end] for start, end in tokenize(text)]
+
+
+# === Windows ===
 
 
 @pytest.mark.parametrize("words", [1, 7, 8, 20, 53])
 def test_each_short_span_is_whole_in_a_window(words):
-    windows = windows_of(5, words, size=7, overlap=3)
-    assert {window.row for window in windows} == {5} and windows[-1].end == words
+    windows = make_windows(5, words, size=7, overlap=3)
+    assert windows[-1].end == words
+    for window in windows:
+        assert window.row == 5
+        assert window.end - window.first == min(7, words)
     for first in range(words - 2):
         assert any(window.first <= first and first + 3 <= window.end for window in windows)
-    assert all(window.end - window.first == min(7, words) for window in windows)
 
 
-def test_the_best_window_answers(predictor):
-    """A passage of windows: the answer is that of the window whose best span has the highest
-    logits.
-    """
+def test_the_window_with_the_highest_logits_answers(predictor):
     filler = "in Oslo, in Kyiv? " * 211
     passage = f"{filler}{PASSAGE} {filler}"
-    places = tokenize(passage)
-    windows = windows_of(0, len(places), predictor.window, predictor.window // 4)
-    assert len(windows) > 5 and predictor.window // 4 >= MAX_LENGTH
-    alone = []
+    offsets = tokenize(passage)
+    windows = make_windows(0, len(offsets), predictor.window, predictor.window // 4)
+    assert len(windows) > 5
+    assert predictor.window // 4 >= MAX_LENGTH
+
+    scores_and_answers = []
     for _, first, end in windows:
-        start, stop = places[first][0], places[end - 1][1]
-        found = ask(predictor, passage[start:stop])
-        alone.append((found["score"], found["answer"], found["start"] + start))
-    found = ask(predictor, passage)
-    best = max(alone)
-    assert found["score"] == pytest.approx(best[0], abs=1e-3) and found["answer"] == best[1]
-    assert passage[found["start"] : found["end"]] == found["answer"]
-    assert 0 < found["probability"] < 1
-    shown = predictor.explain({"passage": passage, "question": QUESTION})["attention"][0]
-    # the window of the answer, not the whole passage
-    assert len(shown["columns"]) == predictor.window
-    assert found["answer"].split()[0] in shown["columns"]
+        start = offsets[first][0]
+        stop = offsets[end - 1][1]
+        answer = ask(predictor, passage[start:stop])
+        scores_and_answers.append((answer["score"], answer["answer"]))
+    best_score, best_answer = max(scores_and_answers)
+
+    answer = ask(predictor, passage)
+    assert answer["score"] == pytest.approx(best_score, abs=1e-3)
+    assert answer["answer"] == best_answer
+    assert passage[answer["start"] : answer["end"]] == answer["answer"]
+    assert 0 < answer["probability"] < 1
+    # Attention is that in the window of the answer, not in the whole passage.
+    explained = predictor.explain({"passage": passage, "question": QUESTION})
+    columns = explained["attention"][0]["columns"]
+    assert len(columns) == predictor.window
+    assert answer["answer"].split()[0] in columns
 
 
 def test_ten_thousand_words_are_read_a_batch_at_a_time(predictor, monkeypatch):
-    calls, predict = [], predictor._reader.predict_on_batch
+    words_of_batches = []
+    predict = predictor._reader.predict_on_batch
 
     def counting(inputs):
-        calls.append(inputs["context"].shape)
+        words_of_batches.append(inputs["context"].size)
         return predict(inputs)
 
     monkeypatch.setattr(predictor._reader, "predict_on_batch", counting)
     passage = "Cyd lives in Kyiv. " * 2000 + PASSAGE
     assert len(tokenize(passage)) == 10_010
-    found = ask(predictor, passage)
-    assert found["answer"] and found["answer"] == passage[found["start"] : found["end"]]
-    assert max(rows * words for rows, words in calls) <= BATCH_WORDS
-    assert sum(rows * words for rows, words in calls) < 1.5 * 10_010
-    # as after training on passages of this length
+    answer = ask(predictor, passage)
+    assert answer["answer"]
+    assert answer["answer"] == passage[answer["start"] : answer["end"]]
+    assert max(words_of_batches) <= BATCH_WORDS
+    assert sum(words_of_batches) < 1.5 * 10_010
+    # As after training on passages of this length.
     monkeypatch.setattr(predictor, "window", BATCH_WORDS + 1)
     assert ask(predictor, PASSAGE)["answer"]
 
 
-def test_the_best_answers_share_no_word_and_attention_is_the_papers(predictor):
-    found = predictor.explain({"passage": PASSAGE, "question": QUESTION})
-    first = found["n_best"][0]
-    assert {name: found[name] for name in first} == first
-    scores = [each["score"] for each in found["n_best"]]
-    assert scores == sorted(scores, reverse=True) and 1 < len(scores) <= 5
-    taken = [place for each in found["n_best"] for place in range(each["start"], each["end"])]
-    assert len(taken) == len(set(taken))
-    _, c2q, q2c = found["attention"]
+# === Answers ===
+
+
+def test_the_best_answers_share_no_word(predictor):
+    answer = ask(predictor, PASSAGE)
+    n_best = answer["n_best"]
+    assert 1 < len(n_best) <= 5
+    for name, value in n_best[0].items():
+        assert answer[name] == value
+    scores = [span["score"] for span in n_best]
+    assert scores == sorted(scores, reverse=True)
+    by_place = sorted(n_best, key=lambda span: span["start"])
+    for span, following in itertools.pairwise(by_place):
+        assert span["end"] <= following["start"]
+
+
+def test_attention_is_the_papers(predictor):
+    _, c2q, q2c = predictor.explain({"passage": PASSAGE, "question": QUESTION})["attention"]
     flow = predictor.model.get_layer("attention_flow")
-    inputs, _ = predictor._split([predictor.Instance(passage=PASSAGE, question=QUESTION)]).collate(
-        [0]
-    )
-    H_TD, U_JD = (
-        x[0] for x in keras.Model(predictor.model.input, flow.input[:2]).predict_on_batch(inputs)
-    )
+    split = predictor._split([predictor.Instance(passage=PASSAGE, question=QUESTION)])
+    inputs, _ = split.collate([0])
+    encoder = keras.Model(predictor.model.input, flow.input[:2])
+    [H_TD], [U_JD] = encoder.predict_on_batch(inputs)
     w_h, w_u, w_hu = np.asarray(flow.w_3D)
-    S_TJ = np.array([[h @ w_h + u @ w_u + (h * u) @ w_hu for u in U_JD] for h in H_TD])
+    S_TJ = np.zeros((len(H_TD), len(U_JD)))
+    for t, h in enumerate(H_TD):
+        for j, u in enumerate(U_JD):
+            S_TJ[t, j] = h @ w_h + u @ w_u + (h * u) @ w_hu
 
     np.testing.assert_allclose(c2q["weights"], [softmax(row) for row in S_TJ], atol=1e-5)
     np.testing.assert_allclose(q2c["weights"], [softmax(S_TJ.max(axis=1))], atol=1e-5)
-    words, asked = ([text[i:j] for i, j in tokenize(text)] for text in (PASSAGE, QUESTION))
-    assert (c2q["rows"], c2q["columns"], q2c["rows"], q2c["columns"]) == (
-        words,
-        asked,
-        ["question"],
-        words,
-    )
+    assert c2q["rows"] == words_of(PASSAGE)
+    assert c2q["columns"] == words_of(QUESTION)
+    assert q2c["rows"] == ["question"]
+    assert q2c["columns"] == words_of(PASSAGE)
 
 
-def test_words_are_needed_and_those_without_a_vector_are_counted(predictor):
-    found = ask(predictor, "Rome, Xyzzy in Bern.", "where, plugh?")
-    assert found["unknown_percent"] == pytest.approx(100 * 2 / 6, abs=0.1)
-    for name, *instance in (("passage", "\u3000", QUESTION), ("question", PASSAGE, "")):
-        assert f"instance 0, {name}: expected words" in refusal(ask, predictor, *instance)
+def test_words_without_a_vector_are_counted(predictor):
+    answer = ask(predictor, "Rome, Xyzzy in Bern.", "where, plugh?")
+    assert answer["unknown_percent"] == pytest.approx(100 * 2 / 6, abs=0.1)
+
+
+def test_passage_and_question_need_words(predictor):
+    message = refusal(ask, predictor, "\u3000", QUESTION)
+    assert "instance 0, passage: expected words" in message
+    message = refusal(ask, predictor, PASSAGE, "")
+    assert "instance 0, question: expected words" in message
 
 
 # === Chat ===
@@ -124,94 +155,97 @@ def chat(predictor):
     return ReadingComprehensionChat(predictor)
 
 
-def test_the_best_answer_of_all_paragraphs_is_shown_in_its_sentence(chat):
-    text = "  Ann lives in Rome. Bob e\u0301 👍🏽 lives\n in Paris!\n\n \n\n\u05e9\u05dc\u05d5\u05dd Cyd. "
-    assert chat.take(text) == "16 words in 2 paragraphs."
-    for taken, question in (
-        (text, "Where does Bob live?"),
-        ("Ann lives in Rome.\n\nBob in Paris.", "Where is Ann?"),
-    ):
-        chat.take(taken)
-        answers = chat.predictor.predict(
-            [{"passage": each, "question": question} for each in chat.paragraphs]
-        )
-        number = int(np.argmax([answer["score"] for answer in answers]))
-        best, paragraph = answers[number], chat.paragraphs[number]
-        shown, note, *_ = chat.reply(question)
-        [span] = shown.spans
-        assert (
-            shown.plain[span.start : span.end]
-            == best["answer"]
-            == paragraph[best["start"] : best["end"]]
-            != ""
-        )
-        assert shown.plain in paragraph.replace("\n", " ")
-        assert note == f"{best['answer']}  (score {best['score']:.1f})"
+@pytest.mark.parametrize(
+    ("text", "question", "number"),
+    [
+        (
+            "  Ann lives in Rome. Bob e\u0301 👍🏽 lives\n in Paris!\n\n \n\n"
+            "\u05e9\u05dc\u05d5\u05dd Cyd. ",
+            "Where does Bob live?",
+            "16 words in 2 paragraphs.",
+        ),
+        ("Ann lives in Rome.\n\nBob in Paris.", "Where is Ann?", "9 words in 2 paragraphs."),
+    ],
+)
+def test_the_best_answer_of_all_paragraphs_is_shown_in_its_sentence(chat, text, question, number):
+    assert chat.take(text) == number
+    asked = [{"passage": paragraph, "question": question} for paragraph in chat.paragraphs]
+    answers = chat.predictor.predict(asked)
+    best = int(np.argmax([answer["score"] for answer in answers]))
+    paragraph = chat.paragraphs[best]
+    answer = answers[best]
+
+    sentence, note, *_ = chat.reply(question)
+    [highlight] = sentence.spans
+    assert answer["answer"]
+    assert sentence.plain[highlight.start : highlight.end] == answer["answer"]
+    assert paragraph[answer["start"] : answer["end"]] == answer["answer"]
+    assert sentence.plain in paragraph.replace("\n", " ")
+    assert note == f"{answer['answer']}  (score {answer['score']:.1f})"
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "expected"),
     [
         ("Ann is tall. Bob lives\nin Rome, the\n  city. Cyd.", "Bob lives in Rome, the   city."),
         ("Plans\nBob lives in Rome\nCyd in Oslo", "Bob lives in Rome"),
         ("Bob lives in Rome!\nhe says. Cyd.", "Bob lives in Rome!"),
     ],
 )
-def test_a_sentence_may_continue_in_the_next_line(text, shown):
-    at = text.index("Rome")
-    sentence = _in_its_sentence(text, {"start": at, "end": at + 4})
-    [span] = sentence.spans
-    assert sentence.plain == shown and sentence.plain[span.start : span.end] == "Rome"
+def test_a_sentence_may_continue_in_the_next_line(text, expected):
+    start = text.index("Rome")
+    sentence = _highlight_in_sentence(text, {"start": start, "end": start + 4})
+    [highlight] = sentence.spans
+    assert sentence.plain == expected
+    assert sentence.plain[highlight.start : highlight.end] == "Rome"
 
 
-def test_an_answer_is_explained_and_remarked_on(chat, tmp_path, monkeypatch):
+def test_an_answer_is_explained(chat, tmp_path):
     chat.reset()
     chat.take("Cyd lives in Oslo. " * 9 + "Bob lives in Paris.")
     assert chat.explain() == "Say something first."
     chat.reply("Where does Bob live?")
-    found = chat.predictor.explain(chat.last)
-    probabilities, flow, *_ = found["attention"]
+    answer = chat.predictor.explain(chat.last)
+    probabilities, flow, *_ = answer["attention"]
     first, last, *words = chat.explain().splitlines()
-    best = int(np.argmax(probabilities["weights"][0]))
-    assert first.startswith(
-        f"first word  {probabilities['columns'][best]} {probabilities['weights'][0][best]:.2f}, "
-    )
-    assert (
-        last.startswith("last word   ")
-        and [line.split()[0] for line in words] == found["answer"].split()
-    )
+    start_p, _ = probabilities["weights"]
+    best = int(np.argmax(start_p))
+    assert first.startswith(f"first word  {probabilities['columns'][best]} {start_p[best]:.2f}, ")
+    assert last.startswith("last word   ")
+    assert [line.split()[0] for line in words] == answer["answer"].split()
+    last_sentence = len(words_of("Cyd lives in Oslo.")) * 9
     for line in words:
-        word, weight, other = line.split()
-        row = flow["weights"][
-            len("Cyd lives in Oslo . ".split()) * 9 + "Bob lives in Paris .".split().index(word)
-        ]
-        assert (
-            float(weight) == pytest.approx(max(row), abs=5e-3)
-            and flow["columns"][int(np.argmax(row))] == other
-        )
+        word, weight, question_word = line.split()
+        row = flow["weights"][last_sentence + words_of("Bob lives in Paris.").index(word)]
+        assert float(weight) == pytest.approx(max(row), abs=5e-3)
+        assert flow["columns"][int(np.argmax(row))] == question_word
+
     picture = tmp_path / "a.png"
-    assert chat.explain(str(picture)) == f"{picture} written" and picture.read_bytes().startswith(
-        b"\x89PNG"
-    )
-    remarked = {**found, "confidence": 0.218, "good": False, "unknown_percent": 15.4}
-    monkeypatch.setattr(chat.predictor, "predict", lambda asked: [remarked] * len(asked))
+    assert chat.explain(str(picture)) == f"{picture} written"
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_doubtful_answer_is_remarked_on(chat, monkeypatch):
+    answer = {**ask(chat.predictor, PASSAGE), "confidence": 0.218, "good": False}
+    answer["unknown_percent"] = 15.4
+    monkeypatch.setattr(chat.predictor, "predict", lambda asked: [answer] * len(asked))
+    chat.take(PASSAGE)
     _, *notes = chat.reply("Where does Bob live?")
     assert notes == [
-        f"{found['answer']}  (score {found['score']:.1f}, confidence 22 %)",
-        "[The text may not answer this: on dev, 95 % of the correct answers have a higher confidence.]",
+        f"{answer['answer']}  (score {answer['score']:.1f}, confidence 22 %)",
+        "[The text may not answer this: on dev, 95 % of the correct answers have a higher "
+        "confidence.]",
         "[The model has no vector for 15 % of these words.]",
     ]
 
 
-def test_what_the_chat_lacks_is_said(chat, tmp_path):
+def test_the_chat_says_what_it_needs(chat, tmp_path):
     chat.paragraphs = []
     assert chat.reply("Who?") == ["Give me a text first: /read FILE"]
     assert chat.take(" \n\n ") == "There are no words in this text."
     assert chat.read(str(tmp_path / "missing")).startswith("/read expects a UTF-8 text file.")
-    (tmp_path / "notes.txt").write_text("Ann lives in Rome.", encoding="utf-8")
-    printed = talk_plain(chat, f"/read {tmp_path / 'notes.txt'}", "", "Where does Ann live?")
-    assert all(text in printed for text in ("5 words in 1 paragraphs.", "Ask a question.", "score"))
-    chat.take("Rome")
-    assert (
-        chat.reply("Where, of all the places in this wide world, does Ann live?")[0].plain == "Rome"
-    )
+    notes = tmp_path / "notes.txt"
+    notes.write_text("Ann lives in Rome.", encoding="utf-8")
+    printed = talk_plain(chat, f"/read {notes}", "", "Where does Ann live?")
+    for text in ("5 words in 1 paragraphs.", "Ask a question.", "score"):
+        assert text in printed

@@ -17,8 +17,8 @@ from colloquy.tasks import TASKS
 from colloquy.tasks.reading_comprehension.confidence import (
     content_words,
     fit_scale,
+    load_scale,
     measure_confidence,
-    scale_of,
     shared_words,
 )
 from colloquy.tasks.reading_comprehension.data import ReadingSplit, Tokens, load_dataset
@@ -110,7 +110,7 @@ def test_evaluating_dev_gives_the_predictor_a_scale(run):
         "passage": "Ann lives in Rome. Bob lives in Paris.",
         "question": "Where does Bob live?",
     }
-    assert scale_of(run) is None
+    assert load_scale(run) is None
     [found] = reading.predictor(run).predict([instance])
     assert (found["confidence"], found["good"]) == (None, None)
     record = evaluate(reading, run.path, split="dev")
@@ -120,7 +120,7 @@ def test_evaluating_dev_gives_the_predictor_a_scale(run):
     # of an older version
     metrics["dev"]["confidence"] = {"slope": 2.0, "offset": -3.0, "threshold": 1.0}
     (run.path / "metrics.json").write_text(json.dumps(metrics))
-    assert scale_of(run) is None
+    assert load_scale(run) is None
     # every content word of the question is there
     weights = {"score_weight": 2.0, "shared_weight": 1.0, "offset": -3.0}
     expected = 1 / (1 + np.exp(2.0 - 2.0 * found["score"]))

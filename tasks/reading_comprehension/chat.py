@@ -8,7 +8,8 @@ from rich.text import Text
 from colloquy.data.corpora.squad import tokenize
 from colloquy.engine.chat import Chat, Note
 
-UNKNOWN = 15  # per cent of words without a vector above which a remark is shown
+UNKNOWN = 15
+"""Percentage of words without a vector from which a remark is shown."""
 # A line that begins in lower case continues the sentence of the line before.
 SENTENCE_END = re.compile("[.!?\u3002\uff01\uff1f]\\s+|\\n(?!\\s*[a-z])\\s*")
 
@@ -16,7 +17,7 @@ SENTENCE_END = re.compile("[.!?\u3002\uff01\uff1f]\\s+|\\n(?!\\s*[a-z])\\s*")
 class ReadingComprehensionChat(Chat):
     """Answers questions on the paragraphs of a text."""
 
-    HELP = "/read FILE      takes a text to ask about; its paragraphs are separated by empty lines"
+    HELP = "/read FILE      reads a text to ask about; its paragraphs are separated by empty lines"
     paragraphs = ()
 
     def read(self, path=""):
@@ -31,14 +32,13 @@ class ReadingComprehensionChat(Chat):
         paragraphs = [part.strip() for part in re.split(r"\n\s*\n", text) if tokenize(part)]
         if not paragraphs:
             return "There are no words in this text."
-        self.paragraphs, self.last = paragraphs, None
+        self.paragraphs = paragraphs
+        self.last = None
         words = sum(len(tokenize(part)) for part in paragraphs)
         return f"{words:,} words in {len(paragraphs):,} paragraphs."
 
     def reply(self, question):
-        """The answer of the highest confidence over all paragraphs, in its sentence, and remarks on
-        it.
-        """
+        """The answer of the highest confidence over all paragraphs, and remarks on it."""
         if not self.paragraphs:
             return [Note("Give me a text first: /read FILE")]
         if not tokenize(question):
@@ -48,47 +48,61 @@ class ReadingComprehensionChat(Chat):
         measure = "score" if answers[0]["confidence"] is None else "confidence"
         best = max(range(len(answers)), key=lambda number: answers[number][measure])
         self.last = asked[best]
-        return [_in_its_sentence(self.paragraphs[best], answers[best]), *_remarks(answers[best])]
+        sentence = _highlight_in_sentence(self.paragraphs[best], answers[best])
+        return [sentence, *_remarks(answers[best])]
 
-    def explanation(self, found):
-        """The likeliest first and last words, and the question's word that each of the answer
-        attended to most.
-        """
-        probabilities, *flow = found["attention"]
-        words, (start, end) = probabilities["columns"], probabilities["weights"]
-        lines = []
-        for name, row in (("first word", start), ("last word", end)):
-            best = sorted(range(len(row)), key=row.__getitem__, reverse=True)[:3]
-            lines.append(f"{name:10}  " + ", ".join(f"{words[i]} {row[i]:.2f}" for i in best))
-        answer = [found["answer"][i:j] for i, j in tokenize(found["answer"])]
-        places = [i for i in range(len(words)) if words[i : i + len(answer)] == answer]
-        first = max(places, key=lambda i: start[i] * end[i + len(answer) - 1])
+    def explanation(self, answer):
+        """The likeliest first and last words, and what each word of the answer attended to most."""
+        probabilities, *flow = answer["attention"]
+        words = probabilities["columns"]
+        start_p, end_p = probabilities["weights"]
+        lines = [_likeliest("first word", words, start_p), _likeliest("last word", words, end_p)]
+
+        # The answer's words may occur several times in the window: the likeliest place counts.
+        text = answer["answer"]
+        answer_words = [text[start:end] for start, end in tokenize(text)]
+        num_words = len(answer_words)
+        places = [i for i in range(len(words)) if words[i : i + num_words] == answer_words]
+        first = max(places, key=lambda i: start_p[i] * end_p[i + num_words - 1])
+
         for table in flow:
-            if table["title"] == "passage attends to question":
-                for word, row in zip(answer, table["weights"][first:], strict=False):
-                    weight, other = max(zip(row, table["columns"], strict=True))
-                    lines.append(f"{word:>20}  {weight:.2f}  {other}")
+            if table["title"] != "passage attends to question":
+                continue
+            for word, row in zip(answer_words, table["weights"][first:], strict=False):
+                weight, question_word = max(zip(row, table["columns"], strict=True))
+                lines.append(f"{word:>20}  {weight:.2f}  {question_word}")
         return "\n".join(lines)
 
 
-def _in_its_sentence(text, found):
-    """The sentence of an answer, which is highlighted."""
-    start, end = found["start"], found["end"]
-    ends = [0, *(match.end() for match in SENTENCE_END.finditer(text)), len(text)]
-    first, last = max(at for at in ends if at <= start), min(at for at in ends if at >= end)
-    shown = Text(text[first:last].rstrip().replace("\n", " "))
-    shown.stylize("bold reverse", start - first, end - first)
-    return shown
+def _likeliest(title, words, probabilities):
+    """A line with the three likeliest words."""
+    best = sorted(range(len(words)), key=lambda i: probabilities[i], reverse=True)[:3]
+    texts = [f"{words[i]} {probabilities[i]:.2f}" for i in best]
+    return f"{title:10}  " + ", ".join(texts)
 
 
-def _remarks(found):
-    sure = "" if found["confidence"] is None else f", confidence {100 * found['confidence']:.0f} %"
-    yield Note(f"{found['answer']}  (score {found['score']:.1f}{sure})")
-    if found["good"] is False:
+def _highlight_in_sentence(text, answer):
+    """The sentence of an answer, in which the answer is highlighted."""
+    start = answer["start"]
+    end = answer["end"]
+    bounds = [0, *(match.end() for match in SENTENCE_END.finditer(text)), len(text)]
+    first = max(bound for bound in bounds if bound <= start)
+    last = min(bound for bound in bounds if bound >= end)
+    sentence = Text(text[first:last].rstrip().replace("\n", " "))
+    sentence.stylize("bold reverse", start - first, end - first)
+    return sentence
+
+
+def _remarks(answer):
+    numbers = f"score {answer['score']:.1f}"
+    if answer["confidence"] is not None:
+        numbers += f", confidence {100 * answer['confidence']:.0f} %"
+    yield Note(f"{answer['answer']}  ({numbers})")
+    if answer["good"] is False:
         yield Note(
-            "[The text may not answer this: on dev, 95 % of the correct answers have a higher confidence.]"
+            "[The text may not answer this: on dev, 95 % of the correct answers have a higher "
+            "confidence.]"
         )
-    if found["unknown_percent"] >= UNKNOWN:
-        yield Note(
-            f"[The model has no vector for {found['unknown_percent']:.0f} % of these words.]"
-        )
+    unknown = answer["unknown_percent"]
+    if unknown >= UNKNOWN:
+        yield Note(f"[The model has no vector for {unknown:.0f} % of these words.]")

@@ -1,8 +1,8 @@
-"""Reading comprehension: questions on contexts, read from prepared files, and their batches as
-NumPy arrays.
+"""Questions on contexts, read from prepared files, and their batches as NumPy arrays.
 
-Letters: N distinct tokens   L characters   B questions   T context words   J query words   A spans
-of an answer
+Letters:
+    N distinct tokens   L characters   B questions   T context words   J query words
+    A spans of an answer
 """
 
 import dataclasses
@@ -18,8 +18,10 @@ from colloquy.data.vocabulary import Vocabulary
 
 READING, CHARACTERS = "reading.pkl", "characters.txt"
 SPLITS = ("train", "dev")
-WORD_CHARACTERS = 16  # of a word that are read, as in the paper
+WORD_CHARACTERS = 16
+"""Characters of a word that are read, as in the paper."""
 NO_SPAN = -1
+"""Padding of the spans of answers."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,10 +40,12 @@ class Tokens:
         ([0, 3, 2], [[0, 0, 0], [5, 4, 0], [2, 0, 0]])
         """
         words = [0, *vocabulary.encode(text.lower() for text in texts)]
-        letters = Sequences.of([[], *(characters.encode(text[:WORD_CHARACTERS]) for text in texts)])
-        return cls(
-            np.array(words, np.int32), letters.padded(np.arange(len(words)), WORD_CHARACTERS)
-        )
+        letters = [[]]
+        for text in texts:
+            letters.append(characters.encode(text[:WORD_CHARACTERS]))
+        rows = np.arange(len(words))
+        padded_letters = Sequences.of(letters).padded(rows, WORD_CHARACTERS)
+        return cls(np.array(words, np.int32), padded_letters)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,17 +53,25 @@ class ReadingSplit:
     """The questions of a split."""
 
     tokens: Tokens
-    contexts: Sequences  # tokens of every context of the dataset
-    texts: list[str]  # their texts
-    offsets: Sequences  # start and end of each of their tokens, in characters
-    # article of each context, int `(contexts,)`; 0 in a dataset that does not say
+    contexts: Sequences
+    """Tokens of every context of the dataset."""
+    texts: list[str]
+    """The contexts as texts."""
+    offsets: Sequences
+    """Start and end of each token of a context, in characters."""
     articles: np.ndarray
+    """Article of each context, int `(contexts,)`; 0 in a dataset that does not say."""
     ids: list[str]
-    context: np.ndarray  # index of each question's context, int `(questions,)`
-    questions: Sequences  # their tokens
-    answers: list[list[str]]  # their reference answers
-    spans: list[list[list[int]]]  # first and last tokens of these
-    question_texts: list[str]  # the questions as they were asked
+    context: np.ndarray
+    """Index of each question's context, int `(questions,)`."""
+    questions: Sequences
+    """Tokens of the questions."""
+    answers: list[list[str]]
+    """Reference answers of each question."""
+    spans: list[list[list[int]]]
+    """First and last tokens of these."""
+    question_texts: list[str]
+    """The questions as they were asked."""
 
     def __len__(self):
         return len(self.ids)
@@ -70,139 +82,178 @@ class ReadingSplit:
         return np.stack([self.contexts.lengths[self.context], self.questions.lengths], axis=1)
 
     def collate(self, rows, max_context=None, max_question=None, multiple=1):
-        """Makes a batch of questions; sizes are rounded up to `multiple`, with XLA some to more.
+        """Makes a batch of questions.
 
-        Returns the dict that `models.bidaf.BiDAF` takes, and int32 `(B, A, 2)`, first and last
-        words of the answers within the words that are read, padded with -1: the first `max_context`
-        or `max_question`; `None`: all.
+        Args:
+            rows: Indices of the questions.
+            max_context, max_question: The first words that are read of each; `None`: all.
+            multiple: Sizes are rounded up to it, with XLA some to more.
+
+        Returns:
+            The dict that `models.bidaf.BiDAF` takes.
+            First and last words of the answers within the words that are read, int32 `(B, A, 2)`,
+            padded with -1.
         """
+        context = _first_words(self.contexts, self.context[rows], max_context, multiple)
+        query = _first_words(self.questions, rows, max_question, multiple)
+        if multiple > XLA_MULTIPLE:
+            token_multiple = 2048
+            answer_multiple = 16
+        else:
+            token_multiple = 16 * multiple
+            answer_multiple = 1
 
-        def first_words(sequences, numbers, limit):
-            return sequences.padded(
-                numbers, sequences.width(numbers, limit, multiple), limit, keep="first"
-            )
-
-        context = first_words(self.contexts, self.context[rows], max_context)
-        query = first_words(self.questions, rows, max_question)
-        distinct, number = np.unique(
-            np.concatenate([[0], context.ravel(), query.ravel()]), return_inverse=True
-        )
+        # Each distinct token is looked up and encoded once; number 0 is padding.
+        all_tokens = np.concatenate([[0], context.ravel(), query.ravel()])
+        distinct, number = np.unique(all_tokens, return_inverse=True)
         number = number[1:].astype(np.int32)
-        tokens, answers = (2048, 16) if multiple > XLA_MULTIPLE else (16 * multiple, 1)
-        distinct = np.pad(distinct, (0, round_up(len(distinct), tokens) - len(distinct)))
-        read = max_context or context.shape[1]  # words; the width may be more, for it is rounded up
-        spans = [[span for span in self.spans[row] if span[1] < read] for row in rows]
-        padded = np.full(
-            (len(rows), round_up(max([1, *map(len, spans)]), answers), 2), NO_SPAN, np.int32
-        )
-        for row, found in enumerate(spans):
-            padded[row, : len(found)] = np.array(found).reshape(-1, 2)
+        num_tokens = round_up(len(distinct), token_multiple)
+        distinct = np.pad(distinct, (0, num_tokens - len(distinct)))
         inputs = {
             "words": self.tokens.words[distinct],
             "characters": self.tokens.characters[distinct],
             "context": number[: context.size].reshape(context.shape),
             "query": number[context.size :].reshape(query.shape),
         }
-        return inputs, padded
+        # The width of `context` is rounded up: it may exceed `max_context`.
+        words_read = max_context or context.shape[1]
+        return inputs, self._pad_spans(rows, words_read, answer_multiple)
+
+    def _pad_spans(self, rows, words_read, multiple):
+        """The spans that end within the words that are read, int32 `(B, A, 2)`."""
+        spans_of_rows = []
+        for row in rows:
+            spans_of_rows.append([span for span in self.spans[row] if span[1] < words_read])
+        num_spans = max([1, *(len(spans) for spans in spans_of_rows)])
+        shape = len(rows), round_up(num_spans, multiple), 2
+        padded = np.full(shape, NO_SPAN, np.int32)
+        for i, spans in enumerate(spans_of_rows):
+            if spans:
+                padded[i, : len(spans)] = spans
+        return padded
 
     def asked_of(self, rows, context):
-        """Some of the questions, each asked of another context; both arguments int
-        `(questions,)`.
+        """Some of the questions, each asked of another context.
+
+        `rows` and `context` are int `(questions,)`.
         """
-        names = "ids", "answers", "spans", "question_texts"
-        lists = {name: [getattr(self, name)[row] for row in rows] for name in names}
         return dataclasses.replace(
-            self, context=context, questions=self.questions.take(rows), **lists
+            self,
+            context=context,
+            questions=self.questions.take(rows),
+            ids=[self.ids[row] for row in rows],
+            answers=[self.answers[row] for row in rows],
+            spans=[self.spans[row] for row in rows],
+            question_texts=[self.question_texts[row] for row in rows],
         )
 
-    def place(self, row, first, last):
+    def char_offsets(self, row, first, last):
         """Start and end, in characters, of a span of words of a question's context."""
         offsets = self.offsets.ids[self.offsets.starts[self.context[row]] :]
         return int(offsets[2 * first]), int(offsets[2 * last + 1])
 
     def answer(self, row, first, last):
         """The text of a span of words of a question's context."""
-        start, end = self.place(row, first, last)
+        start, end = self.char_offsets(row, first, last)
         return self.texts[self.context[row]][start:end]
+
+
+def _first_words(sequences, numbers, limit, multiple):
+    width = sequences.width(numbers, limit, multiple)
+    return sequences.padded(numbers, width, limit, keep="first")
 
 
 @dataclasses.dataclass(frozen=True)
 class ReadingDataset(prepared.Dataset):
     """A prepared dataset: `splits` of `ReadingSplit`."""
 
-    vectors: np.ndarray  # word vectors, float32 `(vocabulary size + 1, D)`; row 0 is padding
-    vocabulary: Vocabulary  # its words are lower case
+    vectors: np.ndarray
+    """Word vectors, float32 `(vocabulary size + 1, D)`; row 0 is padding."""
+    vocabulary: Vocabulary
+    """Its words are lower case."""
     characters: Vocabulary
-    # number of the vocabulary's last words whose vectors are made up and can be trained
     trained_words: int
+    """Number of the vocabulary's last words, whose vectors are made up and can be trained."""
 
 
 def load_dataset(path):
     """Reads a prepared dataset; a missing or malformed file is a `UserError`."""
     path = pathlib.Path(path)
     metadata = prepared.read_metadata(path, "reading_comprehension")
-    vocabulary, characters = (
-        prepared.read_vocabulary(path / name) for name in (prepared.VOCABULARY, CHARACTERS)
-    )
+    vocabulary = prepared.read_vocabulary(path / prepared.VOCABULARY)
+    characters = prepared.read_vocabulary(path / CHARACTERS)
     vectors = prepared.read_embedding(path / prepared.VECTORS, vocabulary)
     data = pickles.load(path / READING)
     with prepared.checked(path / READING):
-        splits = _splits(data, vocabulary, characters)
-    trained = metadata.get("trained_words", 0)
-    if type(trained) is not int or not 0 <= trained < len(vocabulary):
-        wrong = f"expected trained_words below {len(vocabulary)}. Received: {trained!r:.60}"
-        raise UserError(f"{path / prepared.METADATA}: {wrong}")
-    return ReadingDataset(path, metadata["name"], splits, vectors, vocabulary, characters, trained)
+        splits = _make_splits(data, vocabulary, characters)
+
+    trained_words = metadata.get("trained_words", 0)
+    if type(trained_words) is not int or not 0 <= trained_words < len(vocabulary):
+        raise UserError(
+            f"{path / prepared.METADATA}: expected trained_words below {len(vocabulary)}. "
+            f"Received: {trained_words!r:.60}"
+        )
+    return ReadingDataset(
+        path, metadata["name"], splits, vectors, vocabulary, characters, trained_words
+    )
 
 
-def _splits(data, vocabulary, characters):
-    texts, contexts, splits = prepared.texts, data["contexts"], {}
+def _make_splits(data, vocabulary, characters):
+    contexts = data["contexts"]
     shared = {
-        "tokens": Tokens.of(texts(data["tokens"]), vocabulary, characters),
+        "tokens": Tokens.of(prepared.texts(data["tokens"]), vocabulary, characters),
         "contexts": Sequences.of([context["tokens"] for context in contexts]),
-        "texts": texts([context["text"] for context in contexts]),
+        "texts": prepared.texts([context["text"] for context in contexts]),
         "offsets": Sequences.of([context["offsets"] for context in contexts]),
         "articles": Sequences.of([[context.get("article", 0) for context in contexts]]).ids,
     }
+    splits = {}
     for name in SPLITS:
-        items = data["splits"].get(name, [])
+        questions = data["splits"].get(name, [])
+        context = Sequences.of([[question["context"] for question in questions]]).ids
         splits[name] = ReadingSplit(
             **shared,
-            ids=texts([item["id"] for item in items]),
-            context=Sequences.of([[item["context"] for item in items]]).ids.astype(np.int64),
-            questions=Sequences.of([item["tokens"] for item in items]),
-            answers=[texts(item["answers"]) for item in items],
-            spans=[item["spans"] for item in items],
-            question_texts=texts([item["question"] for item in items]),
+            ids=prepared.texts([question["id"] for question in questions]),
+            context=context.astype(np.int64),
+            questions=Sequences.of([question["tokens"] for question in questions]),
+            answers=[prepared.texts(question["answers"]) for question in questions],
+            spans=[question["spans"] for question in questions],
+            question_texts=prepared.texts([question["question"] for question in questions]),
         )
         _check(splits[name])
     return splits
 
 
 def _check(split):
+    """Refuses numbers that point nowhere, with a `ValueError`."""
     tokens = np.concatenate([split.contexts.ids, split.questions.ids])
-    for name, numbers, low, size in (
-        ("tokens", tokens, 1, len(split.tokens.words)),
-        ("contexts", split.context, 0, len(split.contexts)),
-    ):
-        if len(numbers) and not low <= numbers.min() <= numbers.max() < size:
-            raise ValueError(f"{name} must be from {low} to {size - 1}")
+    _check_range("tokens", tokens, 1, len(split.tokens.words))
+    _check_range("contexts", split.context, 0, len(split.contexts))
+
     if (split.offsets.lengths != 2 * split.contexts.lengths).any():
         raise ValueError("offsets must be the start and the end of each token")
-    for row, (places, text) in enumerate(zip(split.offsets.lists(), split.texts, strict=True)):
-        if [0, *places, len(text)] != sorted([0, *places, len(text)]):
+    for row, (offsets, text) in enumerate(zip(split.offsets.lists(), split.texts, strict=True)):
+        bounded = [0, *offsets, len(text)]
+        if bounded != sorted(bounded):
             raise ValueError(
                 f"offsets of context {row} must rise and end within its {len(text)} characters"
             )
-    for id, spans, length in zip(
-        split.ids, split.spans, split.contexts.lengths[split.context], strict=True
-    ):
-        numbers = [type(place) is int for span in spans for place in span]
-        if (
-            not numbers
-            or not all(numbers)
-            or not all(0 <= first <= last < length for first, last in spans)
-        ):
+
+    context_lengths = split.contexts.lengths[split.context]
+    for id, spans, length in zip(split.ids, split.spans, context_lengths, strict=True):
+        if not spans or not all(_is_span(span, length) for span in spans):
             raise ValueError(
                 f"question {id:.60}: spans must be whole numbers within its {length} words"
             )
+
+
+def _check_range(name, numbers, low, size):
+    if len(numbers) and not low <= numbers.min() <= numbers.max() < size:
+        raise ValueError(f"{name} must be from {low} to {size - 1}")
+
+
+def _is_span(span, length):
+    first, last = span
+    if type(first) is not int or type(last) is not int:
+        return False
+    return 0 <= first <= last < length

@@ -1,9 +1,10 @@
-"""Reading comprehension: from SQuAD files to a prepared dataset.
+"""Prepares SQuAD files: from JSON to a prepared dataset.
 
-    reading.pkl          {"tokens": distinct tokens as texts,
-                          "contexts": [{"text", "tokens", "offsets", "article"}],
-                          "splits": {split: [{"id", "context", "question", "tokens", "answers",
-                          "spans"}]}} characters.txt       line n is the character with id n
+    reading.pkl     {"tokens": distinct tokens as texts,
+                     "contexts": [{"text", "tokens", "offsets", "article"}],
+                     "splits": {split: [{"id", "context", "question", "tokens", "answers",
+                                         "spans"}]}}
+    characters.txt  line n is the character with id n
 
 and the files of `data.prepared`; words are in lower case.
 
@@ -13,6 +14,7 @@ first and last tokens.
 """
 
 import collections
+import itertools
 import pathlib
 from typing import Annotated, Literal
 
@@ -34,151 +36,198 @@ class Settings(CommonSettings):
 
     vectors: str | None = None
     """File of word vectors, text or .npz; default: the first `*.npz` or `glove*.txt` beside the
-    data.
-    """
+    data."""
     words_of: Literal["all", "train"] = "all"
     """Words of the vocabulary: all that have a vector, for texts of any user, or those of the
-    corpus alone.
-    """
+    corpus alone."""
     min_count: Positive = 2
     """Characters that occur less often in the training files are unknown."""
     trained_words: NonNegative = 0
     """Words of train without a vector that occur this often get one, which --set train_unknown=true
-    trains; 0: none.
-    """
+    trains; 0: none."""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
     """Seed of the vectors of words that the file lacks."""
 
 
 def prepare(corpus, source, out, settings):
     """Prepares a corpus for reading comprehension, see `data.prepared`."""
-    reader, source = CORPORA[corpus].reader, pathlib.Path(source)
+    reader = CORPORA[corpus].reader
+    source = pathlib.Path(source)
     files = reader.find_splits(source)
-    given = (
-        Words.of(settings.vocabulary_of, "reading_comprehension")
-        if settings.vocabulary_of
-        else None
-    )
-    vectors = None if given else read_vectors(settings.vectors or _vectors_beside(source))
+    shared = None
+    vectors = None
+    if settings.vocabulary_of:
+        shared = Words.of(settings.vocabulary_of, "reading_comprehension")
+    else:
+        vectors = read_vectors(settings.vectors or _vectors_beside(source))
+
     with atomic_directory(out) as directory:
-        tokens, contexts, numbers, splits, statistics = {}, [], {}, {}, {}
+        encoder = Encoder(reader)
+        splits = {}
+        statistics = {}
         for split, (file, other_starts) in files.items():
-            questions = reader.read(file, other_starts)
-            splits[split] = [
-                _encode(reader, question, tokens, contexts, numbers) for question in questions
-            ]
-            statistics[split] = {"file": file.name, **_statistics(splits[split], contexts)}
+            splits[split] = []
+            for question in reader.read(file, other_starts):
+                splits[split].append(encoder.encode(question))
+            split_statistics = _statistics(splits[split], encoder.contexts)
+            statistics[split] = {"file": file.name, **split_statistics}
             if split == "train":
-                lower, texts = [token.lower() for token in tokens], (*contexts, *splits[split])
-                words = collections.Counter(
-                    lower[number - 1] for text in texts for number in text["tokens"]
-                )
-                letters = collections.Counter(
-                    "".join("".join(each["text"].split()) for each in contexts)
-                )
-        if given:
-            vocabulary, characters = given.vocabulary, Vocabulary.load(given.path / CHARACTERS)
-            table, trained = given.vectors(), given.metadata.get("trained_words", 0)
+                words = encoder.count_words(splits["train"])
+                letters = encoder.count_letters()
+
+        if shared:
+            vocabulary = shared.vocabulary
+            characters = Vocabulary.load(shared.path / CHARACTERS)
+            table = shared.vectors()
+            trained_words = shared.metadata.get("trained_words", 0)
         else:
-            vocabulary, table, trained = _vocabulary(source, words, tokens, vectors, settings)
-            characters = Vocabulary.of(
-                char for char, n in letters.most_common() if n >= settings.min_count
+            vocabulary, table, trained_words = _make_vocabulary(
+                source, words, encoder.tokens, vectors, settings
             )
-        files = {
-            READING: {"tokens": list(tokens), "contexts": contexts, "splits": splits},
-            VECTORS: table,
-            VOCABULARY: vocabulary,
-            CHARACTERS: characters,
-        }
-        sizes = {"vocabulary": len(vocabulary), "characters": len(characters)}
+            characters = Vocabulary.of(
+                char for char, count in letters.most_common() if count >= settings.min_count
+            )
         write(
             directory,
-            files,
+            {
+                READING: {
+                    "tokens": list(encoder.tokens),
+                    "contexts": encoder.contexts,
+                    "splits": splits,
+                },
+                VECTORS: table,
+                VOCABULARY: vocabulary,
+                CHARACTERS: characters,
+            },
             corpus,
             source,
             settings,
-            {**sizes, **statistics},
-            trained_words=trained,
+            {"vocabulary": len(vocabulary), "characters": len(characters), **statistics},
+            trained_words=trained_words,
         )
     print_summary(statistics)
     print(f"{out}: {len(vocabulary):,} words, {len(characters):,} characters")
 
 
-def _vocabulary(source, words, tokens, vectors, settings):
+class Encoder:
+    """Encodes questions for `reading.pkl`, and collects the distinct tokens and contexts."""
+
+    def __init__(self, reader):
+        self.reader = reader
+        self.tokens = {}
+        """`{token: number}`, from 1, in the order of their first occurrence."""
+        self.contexts = []
+        self.context_numbers = {}
+
+    def encode(self, question):
+        number = self._number_context(question)
+        flat = self.contexts[number]["offsets"]
+        offsets = list(zip(flat[::2], flat[1::2], strict=True))
+
+        # Dicts keep the order and drop repetitions.
+        spans = {}
+        answers = {}
+        for answer in question.answers:
+            answers[question.context[answer.start : answer.end]] = None
+            span = self.reader.align(offsets, answer)
+            if span:
+                spans[span] = None
+        question_offsets = self.reader.tokenize(question.text)
+        return {
+            "id": question.id,
+            "context": number,
+            "question": question.text,
+            "tokens": self._number_tokens(question.text, question_offsets),
+            "answers": list(answers),
+            "spans": [list(span) for span in spans],
+        }
+
+    def count_words(self, questions):
+        """Counts the lower-case words of all contexts and of `questions`."""
+        lower = [token.lower() for token in self.tokens]
+        counts = collections.Counter()
+        for text in (*self.contexts, *questions):
+            counts.update(lower[number - 1] for number in text["tokens"])
+        return counts
+
+    def count_letters(self):
+        """Counts the characters of all contexts, without white space."""
+        counts = collections.Counter()
+        for context in self.contexts:
+            counts.update("".join(context["text"].split()))
+        return counts
+
+    def _number_context(self, question):
+        text = question.context
+        if text in self.context_numbers:
+            return self.context_numbers[text]
+
+        offsets = self.reader.tokenize(text)
+        if not offsets:
+            raise UserError(
+                f"question {question.id}: expected words in its context. Received: {text!r:.60}"
+            )
+        number = len(self.contexts)
+        self.context_numbers[text] = number
+        self.contexts.append(
+            {
+                "text": text,
+                "tokens": self._number_tokens(text, offsets),
+                "offsets": list(itertools.chain(*offsets)),
+                "article": question.article,
+            }
+        )
+        return number
+
+    def _number_tokens(self, text, offsets):
+        numbers = []
+        for start, end in offsets:
+            token = text[start:end]
+            numbers.append(self.tokens.setdefault(token, len(self.tokens) + 1))
+        return numbers
+
+
+def _make_vocabulary(source, words, tokens, vectors, settings):
+    """Makes a vocabulary from the counts of train's words.
+
+    Returns it, its word vectors, and the number of its words without a vector in the file.
+    """
     in_corpus = {token.lower() for token in tokens}
     known = [word for word in vectors if settings.words_of == "all" or word in in_corpus]
     if not known:
         raise UserError(f"{source}: expected word vectors of the corpus's words. Received: none")
-    frequent = [
-        word
-        for word, n in words.most_common()
-        if 0 < settings.trained_words <= n and word not in vectors
-    ]
+
+    frequent = []
+    if settings.trained_words:
+        for word, count in words.most_common():
+            if count >= settings.trained_words and word not in vectors:
+                frequent.append(word)
     vocabulary = Vocabulary.of([*known, *frequent])
-    table = complete(vectors, vocabulary, len(next(iter(vectors.values()))), settings.seed)
-    return vocabulary, table, len(vocabulary) - len(Vocabulary.of(known))
+    dimension = len(next(iter(vectors.values())))
+    table = complete(vectors, vocabulary, dimension, settings.seed)
+    trained_words = len(vocabulary) - len(Vocabulary.of(known))
+    return vocabulary, table, trained_words
 
 
 def _vectors_beside(source):
-    found = [*sorted(source.glob("*.npz")), *sorted(source.glob("glove*.txt"))]
-    if not found:
+    files = [*sorted(source.glob("*.npz")), *sorted(source.glob("glove*.txt"))]
+    if not files:
         raise UserError(
             f"{source}: expected a file of word vectors, *.npz or glove*.txt, or --vectors=FILE"
         )
-    return found[0]
-
-
-def _encode(reader, question, tokens, contexts, numbers):
-    """Encodes a question for `reading.pkl`; adds its tokens and context to the distinct ones."""
-
-    def encode(text, offsets):
-        return [tokens.setdefault(text[start:end], len(tokens) + 1) for start, end in offsets]
-
-    number = numbers.get(question.context)
-    if number is None:
-        number = numbers[question.context] = len(contexts)
-        offsets = reader.tokenize(question.context)
-        flat = [place for span in offsets for place in span]
-        if not flat:
-            wrong = f"expected words in its context. Received: {question.context!r:.60}"
-            raise UserError(f"question {question.id}: {wrong}")
-        tokens_of = encode(question.context, offsets)
-        contexts.append(
-            {
-                "text": question.context,
-                "tokens": tokens_of,
-                "offsets": flat,
-                "article": question.article,
-            }
-        )
-    flat = contexts[number]["offsets"]
-    offsets = list(zip(flat[::2], flat[1::2], strict=True))
-    spans = dict.fromkeys(
-        filter(None, (reader.align(offsets, answer) for answer in question.answers))
-    )
-    return {
-        "id": question.id,
-        "context": number,
-        "question": question.text,
-        "tokens": encode(question.text, reader.tokenize(question.text)),
-        "answers": list(dict.fromkeys(question.context[a.start : a.end] for a in question.answers)),
-        "spans": [list(span) for span in spans],
-    }
+    return files[0]
 
 
 def _statistics(questions, contexts):
-    lengths = [
-        len(contexts[number]["tokens"])
-        for number in {question["context"] for question in questions}
-    ]
+    numbers = {question["context"] for question in questions}
+    context_lengths = [len(contexts[number]["tokens"]) for number in numbers]
+    question_lengths = [len(question["tokens"]) for question in questions]
     return {
         "questions": len(questions),
-        "contexts": len(lengths),
-        "context_tokens_median": float(np.median(lengths)),
-        "context_tokens_95": float(np.percentile(lengths, 95)),
-        "context_tokens_most": max(lengths),
-        "question_tokens_95": float(
-            np.percentile([len(question["tokens"]) for question in questions], 95)
-        ),
+        "contexts": len(context_lengths),
+        "context_tokens_median": float(np.median(context_lengths)),
+        "context_tokens_95": float(np.percentile(context_lengths, 95)),
+        "context_tokens_most": max(context_lengths),
+        "question_tokens_95": float(np.percentile(question_lengths, 95)),
         "several_spans": sum(len(question["spans"]) > 1 for question in questions),
     }

@@ -1,5 +1,4 @@
-"""Reading comprehension: the loss over spans, the best span of each question, and the metrics of
-answers.
+"""The loss over spans, the best span of each question, and the metrics of answers.
 
 Letters: B questions   T context words   A spans of an answer
 """
@@ -15,27 +14,29 @@ from colloquy.layers.masking import masked_logits
 from colloquy.metrics.reading_comprehension import squad_metrics
 from colloquy.models.bidaf import best_spans
 
-# of questions, SQuAD's most frequent
 FIRST_WORDS = ("what", "who", "how", "when", "which", "in", "where", "why")
-MAX_LENGTH = 30  # words of the longest answer that is looked for; 0.03 % of SQuAD's are longer
+"""The most frequent first words of SQuAD's questions."""
+MAX_LENGTH = 30
+"""Words of the longest answer that is looked for; 0.03 % of SQuAD's are longer."""
 
 
 def span_loss(spans, logits):
-    """`-log sum_a p1[first_a] p2[last_a]`, float32 `(B,)`: the paper's loss, summed over all places
-    of the answer.
+    """`-log sum_a p1[first_a] p2[last_a]`, float32 `(B,)`.
 
-    `spans` are first and last words, int `(B, A, 2)`, -1 for padding; `logits` of start and end are
-    float `(B, 2, T)`.
+    It is the paper's loss, with the probabilities summed over all spans of the answer. `spans` are
+    first and last words, int `(B, A, 2)`, -1 for padding; `logits` of start and end are float `(B,
+    2, T)`.
 
     >>> logits = np.log(np.array([[[0.5, 0.25, 0.25], [0.125, 0.25, 0.625]]], "float32"))
     >>> float(ops.exp(-span_loss(np.array([[[0, 1], [1, 2], [-1, -1]]]), logits)[0]))
     0.28125
     """
-    spans = ops.cast(spans, "int32")
-    log_p = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
-    place = ops.maximum(ops.transpose(spans, (0, 2, 1)), 0)  # (B, 2, A)
-    each = ops.sum(ops.take_along_axis(log_p, place, axis=2), axis=1)
-    return -ops.logsumexp(masked_logits(each, spans[..., 0] >= 0), axis=-1)
+    spans_BA2 = ops.cast(spans, "int32")
+    log_p_B2T = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
+    index_B2A = ops.maximum(ops.transpose(spans_BA2, (0, 2, 1)), 0)
+    log_p_BA = ops.sum(ops.take_along_axis(log_p_B2T, index_B2A, axis=2), axis=1)
+    is_real_BA = spans_BA2[..., 0] >= 0
+    return -ops.logsumexp(masked_logits(log_p_BA, is_real_BA), axis=-1)
 
 
 def predict(model, split, batch_size=60, progress=iter, length_multiple=4):
@@ -44,21 +45,25 @@ def predict(model, split, batch_size=60, progress=iter, length_multiple=4):
     Returns first and last words, int `(questions, 2)`, and their scores, float32 `(questions,)`,
     see `models.bidaf.best_spans`. Lengths are rounded up to twice `length_multiple`.
     """
-    spans, scores = np.zeros((len(split), 2), np.int32), np.zeros(len(split), np.float32)
+    spans = np.zeros((len(split), 2), np.int32)
+    scores = np.zeros(len(split), np.float32)
 
     def inputs_of(rows):
         inputs, _ = split.collate(rows, multiple=2 * length_multiple)
         return inputs
 
     def best_of(inputs):
-        found = best_spans(
-            model.predict_on_batch(inputs), MAX_LENGTH, length_penalty=model.config.length_penalty
+        logits = model.predict_on_batch(inputs)
+        first, last, score = best_spans(
+            logits, MAX_LENGTH, length_penalty=model.config.length_penalty
         )
-        return [np.asarray(each)[:, 0] for each in found]
+        return np.asarray(first)[:, 0], np.asarray(last)[:, 0], np.asarray(score)[:, 0]
 
     batches = batches_by_size(split.sizes, batch_size)
-    for rows, found in results_of(best_of, inputs_of, batches, model, progress):
-        spans[rows, 0], spans[rows, 1], scores[rows] = found
+    for rows, (first, last, score) in results_of(best_of, inputs_of, batches, model, progress):
+        spans[rows, 0] = first
+        spans[rows, 1] = last
+        scores[rows] = score
     return spans, scores
 
 
@@ -68,24 +73,27 @@ def answers(split, spans):
 
 
 def record_of(split, predictions):
+    """The record of a split's predictions, `{question id: text}`."""
+    answers_by_id = dict(zip(split.ids, split.answers, strict=True))
     return {
-        "metrics": squad_metrics(predictions, dict(zip(split.ids, split.answers, strict=True))),
+        "metrics": squad_metrics(predictions, answers_by_id),
         "counts": {"questions": len(split), "contexts": len(set(split.context.tolist()))},
     }
 
 
 def by_first_word(split, predictions):
     """The metrics of questions by their first words, see `engine.task.Task.metrics_by_group`."""
-    groups = {}
-    for id, text, right in zip(split.ids, split.question_texts, split.answers, strict=True):
-        word = re.match(r"\W*(\w*)", text.lower())[1]
-        groups.setdefault(word if word in FIRST_WORDS else "other", {})[id] = right
-    return [
-        {
-            "group": group,
-            "examples": len(groups[group]),
-            "metrics": squad_metrics(predictions, groups[group]),
-        }
-        for group in (*FIRST_WORDS, "other")
-        if group in groups
-    ]
+    answers_by_group = {word: {} for word in (*FIRST_WORDS, "other")}
+    for id, question, references in zip(
+        split.ids, split.question_texts, split.answers, strict=True
+    ):
+        first_word = re.match(r"\W*(\w*)", question.lower())[1]
+        group = first_word if first_word in FIRST_WORDS else "other"
+        answers_by_group[group][id] = references
+
+    groups = []
+    for name, references in answers_by_group.items():
+        if references:
+            metrics = squad_metrics(predictions, references)
+            groups.append({"group": name, "examples": len(references), "metrics": metrics})
+    return groups

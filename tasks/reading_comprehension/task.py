@@ -33,7 +33,8 @@ from colloquy.tasks.reading_comprehension.training import Training
 class ReadingComprehensionTask(task.Task):
     """Reading comprehension."""
 
-    name, example_unit = "reading_comprehension", "question"
+    name = "reading_comprehension"
+    example_unit = "question"
     Training = Training
     breakdowns = ("question", "confidence")
     summary_metrics = METRICS
@@ -81,14 +82,16 @@ class ReadingComprehensionTask(task.Task):
         return span_loss
 
     def training_batches(self, split, config, training, rng):
-        """Batches are indices of questions of similar size, and the words that are read of each."""
+        """Batches are indices of questions of similar size, and the words that are read of each.
+
+        Questions whose answer is not read are left out.
+        """
         ends = np.array([min(last for _, last in spans) for spans in split.spans])
         rows = np.flatnonzero(ends < training.max_context)
-        limits = training.max_context, training.max_question
-        return [
-            (rows[batch], *limits)
-            for batch in batches_by_size(split.sizes[rows], training.batch_size, rng)
-        ]
+        batches = []
+        for batch in batches_by_size(split.sizes[rows], training.batch_size, rng):
+            batches.append((rows[batch], training.max_context, training.max_question))
+        return batches
 
     def collate(self, split, config, batch, length_multiple):
         rows, max_context, max_question = batch
@@ -110,47 +113,46 @@ class ReadingComprehensionTask(task.Task):
         """
         questions = dataset.splits[split]
         spans, _ = predict(model, questions, progress=progress, length_multiple=length_multiple)
-        found = answers(questions, spans)
-        record = record_of(questions, found) | {"answers": [json.dumps(found, ensure_ascii=False)]}
+        predictions = answers(questions, spans)
+        record = record_of(questions, predictions)
+        record["answers"] = [json.dumps(predictions, ensure_ascii=False)]
         if baselines:
-            length = int(
-                np.median([last - first for spans in questions.spans for first, last in spans])
-            )
-            ends = np.minimum(length, questions.sizes[:, 0] - 1)
-            first_words = answers(questions, np.stack([np.zeros_like(ends), ends], axis=1))
+            first_words = answers(questions, _spans_of_first_words(questions))
             record["baselines"] = {"first words": record_of(questions, first_words)["metrics"]}
         if split == "dev":
             record["confidence"], _ = measure_confidence(model, questions, length_multiple)
         return record
 
     def metrics_by_group(self, model, dataset, split, breakdowns, progress=iter, length_multiple=4):
-        """By the first word of the question, as the paper's figure of question types, or by
-        confidence, a reliability
-        diagram: see `tasks.reading_comprehension.confidence.measure_confidence`."""
-        questions, found = dataset.splits[split], {}
+        """By the first word of the question, or by confidence.
+
+        The first is the paper's figure of question types, the second a reliability diagram: see
+        `tasks.reading_comprehension.confidence.measure_confidence`.
+        """
+        questions = dataset.splits[split]
+        groups = {}
         if "question" in breakdowns:
             spans, _ = predict(model, questions, progress=progress, length_multiple=length_multiple)
-            found["question"] = by_first_word(questions, answers(questions, spans))
+            groups["question"] = by_first_word(questions, answers(questions, spans))
         if "confidence" in breakdowns:
-            _, found["confidence"] = measure_confidence(model, questions, length_multiple)
-            if not found["confidence"]:
+            _, groups["confidence"] = measure_confidence(model, questions, length_multiple)
+            if not groups["confidence"]:
                 raise UserError(
-                    f"{dataset.path}: expected higher scores of correct answers in the split {split}"
+                    f"{dataset.path}: expected higher scores of correct answers in the split "
+                    f"{split}"
                 )
-        return found
+        return groups
 
     def evaluate_predictions(self, path, data, split="dev"):
-        """Scores a file of answers to a prepared dataset, JSON `{question id: answer}` as the
-        official script of SQuAD reads it; prints a table and returns the record. A malformed file
-        is a `UserError`."""
+        """Scores a file of answers to a prepared dataset; prints a table and returns the record.
+
+        The file is JSON, `{question id: answer}`, as the official script of SQuAD reads it. A
+        malformed one is a `UserError`.
+        """
         dataset = self.load_dataset(data)
         if not len(dataset.splits.get(split, ())):
             raise UserError(f"{dataset.path} has no examples in the split {split}")
-        predictions = read_json(path)
-        if not isinstance(predictions, dict) or not all(
-            isinstance(text, str) for text in predictions.values()
-        ):
-            raise UserError(f"{path}: expected an object {{question id: answer}} of texts")
+        predictions = _read_predictions(path)
         questions = dataset.splits[split]
         missing = sum(id not in predictions for id in questions.ids)
         if missing:
@@ -174,7 +176,26 @@ class ReadingComprehensionTask(task.Task):
         return {"instance": instance, "expected": split.answers[number]}
 
     def export_archive(self, run, model, vocabulary):
-        # needs TensorFlow, whatever Keras's backend
+        # This needs TensorFlow, whatever Keras's backend.
         from colloquy.tasks.reading_comprehension.export import reading_archive
 
         return reading_archive(model, vocabulary, Vocabulary.load(run.path / CHARACTERS))
+
+
+def _spans_of_first_words(questions):
+    """The first words of each context, as many as the median answer has, int `(questions, 2)`."""
+    lengths = []
+    for spans in questions.spans:
+        for first, last in spans:
+            lengths.append(last - first)
+    median = int(np.median(lengths))
+    ends = np.minimum(median, questions.sizes[:, 0] - 1)
+    return np.stack([np.zeros_like(ends), ends], axis=1)
+
+
+def _read_predictions(path):
+    predictions = read_json(path)
+    is_object = isinstance(predictions, dict)
+    if not is_object or not all(isinstance(text, str) for text in predictions.values()):
+        raise UserError(f"{path}: expected an object {{question id: answer}} of texts")
+    return predictions
