@@ -19,12 +19,12 @@ from colloquy.metrics.generation import (
     ("replies", "references", "n", "expected"),
     [
         (["a,b C"], [["a,b c"]], 1, 1 / 2),  # tokens as they are
-        # the k-th precision of zero counts as one of 2 ** k
+        # The k-th precision of zero counts as one of 2 ** k.
         (["a b c d"], [["a x c y"]], 3, (1 / 2 * 1 / (2 * 3) * 1 / (4 * 2)) ** (1 / 3)),
         (["", ""], [["a b"], ["c"]], 4, 0.0),
         (["a b", ""], [["a b"], ["c"]], 1, math.exp(1 - 3 / 2)),
         # Papineni et al. 2002: `a` counts twice, as in the third reference; the closest lengths are
-        # 4 and 3
+        # 4 and 3.
         (
             ["a a a b", "c"],
             [["a b", "b b b b", "a a c c c"], ["c d e"]],
@@ -45,22 +45,30 @@ def test_bleu_by_hand(replies, references, n, expected):
 
 def test_distinct_counts_over_all_replies():
     replies = ["a b a b a", "b a", "c"]
-    assert [distinct(replies, n) for n in (1, 2, 3, 5, 6)] == [3 / 8, 2 / 5, 2 / 3, 1.0, 0.0]
-    assert distinct(iter(replies), 2) == 2 / 5 and distinct([], 1) == distinct([""], 1) == 0.0
+    assert distinct(replies, 1) == 3 / 8
+    assert distinct(replies, 2) == 2 / 5
+    assert distinct(replies, 3) == 2 / 3
+    assert distinct(replies, 5) == 1.0
+    assert distinct(replies, 6) == 0.0
+    assert distinct([], 1) == 0.0
+    assert distinct([""], 1) == 0.0
 
 
 def test_perplexity_is_the_number_of_equally_likely_tokens():
-    for words, tokens in ((7, 3), (11, 5)):
-        assert perplexity(tokens * math.log(words), tokens) == words
+    assert perplexity(3 * math.log(7), 3) == 7
+    assert perplexity(5 * math.log(11), 5) == 11
     assert perplexity(math.log(2) + math.log(32), 2) == pytest.approx(8.0)
-    assert perplexity(0.0, 5) == 1.0 and perplexity(1e6, 5) == math.inf
+    assert perplexity(0.0, 5) == 1.0
+    assert perplexity(1e6, 5) == math.inf
 
 
 def test_generation_metrics_has_all_metrics():
-    replies, references = ["a b a c", "b a"], [["a b c"], ["b", "c a"]]
-    found = generation_metrics(replies, references)
-    assert ("perplexity", *found) == METRICS
-    assert found == bleu(replies, references) | {
+    replies = ["a b a c", "b a"]
+    references = [["a b c"], ["b", "c a"]]
+    metrics = generation_metrics(replies, references)
+    assert ("perplexity", *metrics) == METRICS
+    assert metrics == {
+        **bleu(replies, references),
         "distinct-1": 3 / 6,
         "distinct-2": 3 / 4,
         "length": 3,
@@ -70,26 +78,30 @@ def test_generation_metrics_has_all_metrics():
 SOURCES = ["p", "q", "p", "r", "q", "p"]
 TARGETS = ["a b c d", "b c", "a b d d", "c", "b c", "d a b c"]
 TRAIN = ["c", "b c", "a b", "c", "b c", "a b c"]
+CONSTANT = "constant, b c"  # as frequent as "c", and before it in the alphabet
+RANDOM = "random reply of train"
 
 
 def test_baselines_are_frequent_and_random_targets_of_train_and_what_people_said():
-    found = baselines_of(TRAIN, SOURCES, TARGETS, seed=3)
-    # source `q` has the same target twice, which counts once
+    metrics = baselines_of(TRAIN, SOURCES, TARGETS, seed=3)
+    # Source `q` has the same target twice, which counts once.
     human = "human, 1 sources with several targets"
-    # the first by its letters of equal count
-    assert list(found) == ["constant, b c", "random reply of train", human]
-    references, rng = [[target] for target in TARGETS], random.Random(3)
-    assert found["constant, b c"] == generation_metrics(["b c"] * 6, references)
-    assert found["constant, b c"]["length"] == 2 and found["constant, b c"]["distinct-1"] == 2 / 12
-    assert found["random reply of train"] == generation_metrics(
-        [rng.choice(TRAIN) for _ in TARGETS], references
-    )
-    assert found[human] == generation_metrics(["a b c d"], [["a b d d", "d a b c"]])
-    assert list(baselines_of(TRAIN, SOURCES[:2], TARGETS[:2])) == [
-        "constant, b c",
-        "random reply of train",
-    ]
-    together = baselines_of(TRAIN, SOURCES, TARGETS, several=True)["constant, b c"]
-    assert together == generation_metrics(
-        ["b c"] * 3, [["a b c d", "a b d d", "d a b c"], ["b c"], ["c"]]
-    )
+    assert list(metrics) == [CONSTANT, RANDOM, human]
+    references = [[target] for target in TARGETS]
+    assert metrics[CONSTANT] == generation_metrics(["b c"] * 6, references)
+    assert metrics[CONSTANT]["length"] == 2
+    assert metrics[CONSTANT]["distinct-1"] == 2 / 12
+    rng = random.Random(3)
+    drawn = [rng.choice(TRAIN) for _ in TARGETS]
+    assert metrics[RANDOM] == generation_metrics(drawn, references)
+    assert metrics[human] == generation_metrics(["a b c d"], [["a b d d", "d a b c"]])
+
+
+def test_without_several_targets_there_is_no_human_baseline():
+    assert list(baselines_of(TRAIN, SOURCES[:2], TARGETS[:2])) == [CONSTANT, RANDOM]
+
+
+def test_several_compares_a_reply_with_all_targets_of_its_source():
+    metrics = baselines_of(TRAIN, SOURCES, TARGETS, several=True)
+    references = [["a b c d", "a b d d", "d a b c"], ["b c"], ["c"]]
+    assert metrics[CONSTANT] == generation_metrics(["b c"] * 3, references)

@@ -6,84 +6,91 @@ import pytest
 from colloquy.metrics.ranking import METRICS, TIES, ranking_metrics
 
 
-def metrics_of_order(order):
+def metrics_of_order(labels):
     """The definitions, for labels of one context in ranked order."""
-    total = sum(order)
-    precisions = [sum(order[: i + 1]) / (i + 1) for i, label in enumerate(order) if label]
-    hits = {f"R10@{k}": sum(order[:k]) / total for k in (1, 2, 5)}
+    positives = sum(labels)
+    precisions = []
+    for i, label in enumerate(labels):
+        if label:
+            precisions.append(sum(labels[: i + 1]) / (i + 1))
     return {
-        **hits,
-        "MAP": sum(precisions) / total,
-        "MRR": 1 / (order.index(1) + 1),
-        "P@1": float(order[0]),
+        "R10@1": sum(labels[:1]) / positives,
+        "R10@2": sum(labels[:2]) / positives,
+        "R10@5": sum(labels[:5]) / positives,
+        "MAP": sum(precisions) / positives,
+        "MRR": 1 / (labels.index(1) + 1),
+        "P@1": float(labels[0]),
     }
 
 
-def in_loops(scores, labels, groups, ties):
+def metrics_in_loops(scores, labels, groups, ties):
     rows = []
     for group in dict.fromkeys(groups):
-        lines = [(s, y) for s, y, g in zip(scores, labels, groups, strict=True) if g == group]
-        if len({y for _, y in lines}) < 2:
+        lines = [i for i in range(len(groups)) if groups[i] == group]
+        positives = [i for i in lines if labels[i] == 1]
+        negatives = [i for i in lines if labels[i] == 0]
+        if not positives or not negatives:
             continue
-        ranked = sorted(lines, key=lambda line: (-line[0], line[1] * (ties == "loss")))
-        row = metrics_of_order([label for _, label in ranked])
-        (at_p, s_p), (at_n, s_n) = (
-            next((i, s) for i, (s, y) in enumerate(lines) if y == label) for label in (1, 0)
-        )
-        row["R2@1"] = float(s_p > s_n or (s_p == s_n and ties == "release" and at_p < at_n))
+        if ties == "loss":
+            ranked = sorted(lines, key=lambda i: (-scores[i], labels[i]))
+        else:
+            ranked = sorted(lines, key=lambda i: -scores[i])
+        row = metrics_of_order([int(labels[i]) for i in ranked])
+
+        positive = positives[0]
+        negative = negatives[0]
+        is_hit = scores[positive] > scores[negative]
+        if scores[positive] == scores[negative]:
+            is_hit = ties == "release" and positive < negative
+        row["R2@1"] = float(is_hit)
         rows.append(row)
     return {name: np.mean([row[name] for row in rows]) for name in METRICS}
-
-
-def ragged(seed):
-    """Contexts of 1 to 7 lines, few score levels (many ties), any number of positives."""
-    rng = np.random.default_rng(seed)
-    groups = np.repeat(rng.permutation(41) - 3, rng.integers(1, 8, 41))
-    return rng.integers(0, 4, len(groups)) / 7, rng.integers(0, 2, len(groups)), groups
 
 
 @pytest.mark.parametrize("ties", TIES)
 @pytest.mark.parametrize("seed", range(3))
 def test_ranking_matches_definitions(ties, seed):
-    scores, labels, groups = ragged(seed)
-    found = ranking_metrics(scores, labels, groups, ties=ties).metrics
-    assert list(found) == list(METRICS)
-    assert found == pytest.approx(in_loops(scores, labels, groups, ties), abs=1e-12)
-    untied = np.random.default_rng(seed).normal(size=len(labels))
-    expected = in_loops(untied, labels, groups, "release")
-    assert ranking_metrics(untied, labels, groups, ties=ties).metrics == pytest.approx(expected)
+    # Contexts of 1 to 7 lines, with few different scores and any number of positives.
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(rng.permutation(41) - 3, rng.integers(1, 8, 41))
+    scores = rng.integers(0, 4, len(groups)) / 7
+    labels = rng.integers(0, 2, len(groups))
+    metrics = ranking_metrics(scores, labels, groups, ties=ties).metrics
+    assert list(metrics) == list(METRICS)
+    assert metrics == pytest.approx(metrics_in_loops(scores, labels, groups, ties), abs=1e-12)
+
+    without_ties = rng.normal(size=len(groups))
+    metrics = ranking_metrics(without_ties, labels, groups, ties=ties).metrics
+    assert metrics == pytest.approx(metrics_in_loops(without_ties, labels, groups, "release"))
 
 
 @pytest.mark.parametrize(("ties", "expected"), [("loss", 0), ("release", 1)])
-def test_zeros_of_both_signs_are_ties(ties, expected):
-    for zeros in ((0.0, -0.0), (-0.0, 0.0)):
-        found = ranking_metrics(zeros, [1, 0], [0, 0], ties=ties).metrics
-        assert [found[name] for name in ("R2@1", "R10@1", "P@1")] == [expected] * 3
+@pytest.mark.parametrize("zeros", [(0.0, -0.0), (-0.0, 0.0)])
+def test_zeros_of_both_signs_are_ties(ties, expected, zeros):
+    metrics = ranking_metrics(zeros, [1, 0], [0, 0], ties=ties).metrics
+    for name in ("R2@1", "R10@1", "P@1"):
+        assert metrics[name] == expected
 
 
 def test_ranking_release_is_the_ubuntu_script():
     """Positive first of ten; a hit where the k-th highest of m scores is `<=` the positive's."""
     scores = np.random.default_rng(0).integers(0, 5, 70) / 4
-    labels, contexts = np.tile([1] + [0] * 9, 7), scores.reshape(7, 10)
-    found = ranking_metrics(scores, labels, np.arange(70) // 10, ties="release").metrics
+    labels = np.tile([1] + [0] * 9, 7)
+    metrics = ranking_metrics(scores, labels, np.arange(70) // 10, ties="release").metrics
     for m, k in ((2, 1), (10, 1), (10, 2), (10, 5)):
-        hits = [sorted(context[:m], reverse=True)[k - 1] <= context[0] for context in contexts]
-        assert found[f"R{m}@{k}"] == pytest.approx(np.mean(hits))
+        hits = []
+        for context in scores.reshape(7, 10):
+            hits.append(sorted(context[:m], reverse=True)[k - 1] <= context[0])
+        assert metrics[f"R{m}@{k}"] == pytest.approx(np.mean(hits))
 
 
 def test_ranking_leaves_out_and_counts_contexts_of_one_label():
-    kept = [0.2, 0.4, 0.3], [1, 0, 1], [5, 5, 5]
-    scores, labels, groups = (
-        [0.9, 0.8, *kept[0], 0.7, 0.1, 0.6],
-        [0, 0, *kept[1], 1, 1, 0],
-        [3, 3, *kept[2], 6, 6, 8],
-    )
+    scores = [0.9, 0.8, 0.2, 0.4, 0.3, 0.7, 0.1, 0.6]
+    labels = [0, 0, 1, 0, 1, 1, 1, 0]
+    groups = [3, 3, 5, 5, 5, 6, 6, 8]
     result = ranking_metrics(scores, labels, groups)
     assert result.counts == {"contexts": 4, "without_positive": 2, "without_negative": 1}
-    assert (
-        result.metrics == pytest.approx(in_loops(*kept, "loss"))
-        and result.metrics == ranking_metrics(*kept).metrics
-    )
+    assert result.metrics == ranking_metrics([0.2, 0.4, 0.3], [1, 0, 1], [5, 5, 5]).metrics
     assert {type(value) for value in result.metrics.values()} == {float}
     assert {type(value) for value in result.counts.values()} == {int}
 
@@ -102,4 +109,4 @@ GOOD = {"scores": [0.2, 0.1, 0.5, 0.4], "labels": [1, 0, 1, 0], "groups": [0, 0,
 )
 def test_ranking_rejects(change, message):
     with pytest.raises(ValueError, match=message):
-        ranking_metrics(**GOOD | change)
+        ranking_metrics(**{**GOOD, **change})
