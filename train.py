@@ -33,8 +33,8 @@ flags.DEFINE_string(
 flags.DEFINE_string(
     "data",
     None,
-    "Directory of prepare.py; default: chitchat or the embedded sample, by recipe MODEL-chitchat or "
-    "MODEL-sample.",
+    "Directory of prepare.py; default: chitchat or the embedded sample, by recipe "
+    "MODEL-chitchat or MODEL-sample.",
 )
 flags.DEFINE_string("workdir", None, "Run directory to make; default: runs/MODEL.")
 flags.DEFINE_bool(

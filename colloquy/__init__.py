@@ -2,7 +2,8 @@
 
 >>> import colloquy
 >>> reader = colloquy.load("bidaf-squad")
->>> [answer] = reader.predict([{"passage": "Ann lives in Rome.", "question": "Where does Ann live?"}])
+>>> instance = {"passage": "Ann lives in Rome.", "question": "Where does Ann live?"}
+>>> [answer] = reader.predict([instance])
 >>> answer["answer"]
 'Rome'
 """

@@ -185,7 +185,7 @@ def without(name):
 LISTS = [
     (({}, {}, {}), "expected a dict with train, dev and test. Received: tuple; .*dam-release"),
     ({"train": {}, "dev": {}, "test": {}}, "expected train to be a dict of turn_ids, "),
-    (dict.fromkeys(("train", "dev", "test"), [1]), "expected train to be a dict of turn_ids, "),
+    ({"train": [1], "dev": [1], "test": [1]}, "expected train to be a dict of turn_ids, "),
 ]
 BAD_VECTORS = [
     [[0.0, float("nan")]],

@@ -219,7 +219,8 @@ def domain():
     entities = [(name, type, "knowledge") for type, of_type in names.items() for name in of_type]
     texts = [*(f"here is {place}" for place in places), *(f"call {phone}" for phone in phones)]
     texts += ["api_call cheap", "api_call expensive", "you are welcome"]
-    words = "here is call api_call you are welcome hello no R_phone R_price cheap moderate expensive".split()
+    sentences = "here is call api_call you are welcome hello no"
+    words = [*sentences.split(), "R_phone", "R_price", "cheap", "moderate", "expensive"]
     # The corpus knows neither the last place nor its phone: both are unknown words.
     return Domain(
         Vocabulary(("_EOS_", "_UNK_", *words, *places[:-1], *phones[:-1])), texts, [], entities

@@ -222,7 +222,8 @@ def test_recipes_are_listed_with_what_they_reached(filled):
     ]
     assert filled(f"scores: {RECIPE} dam-douban layout=recipes", *rows)[2:] == [
         "| `dam-douban` | douban | not measured | | | | |",
-        f"| `{RECIPE}` | ubuntu-irc | dev R10@1 .600, mean of 2 tasks | 3 | 1, 2 | 2 minutes | a CPU |",
+        f"| `{RECIPE}` | ubuntu-irc | dev R10@1 .600, mean of 2 tasks | 3 | 1, 2 "
+        "| 2 minutes | a CPU |",
     ]
     [one] = filled(f"scores: {RECIPE} layout=recipes", rows[0])[2:]
     assert "| dev R10@1 .500 | 0.5 of 2 | 1 | 60 seconds | a CPU |" in one

@@ -170,12 +170,14 @@ class SelectionTask(task.Task):
 
     def describe(self, record):
         counts = record["counts"]
-        caption, without = (
-            f"ties: {record['ties']}",
-            (counts["without_positive"], counts["without_negative"]),
-        )
-        if any(without):
-            caption += f"; contexts left out: {without[0]} without a positive, {without[1]} without a negative"
+        caption = f"ties: {record['ties']}"
+        without_positive = counts["without_positive"]
+        without_negative = counts["without_negative"]
+        if without_positive or without_negative:
+            caption += (
+                f"; contexts left out: {without_positive} without a positive, "
+                f"{without_negative} without a negative"
+            )
         return f"{counts['contexts']:,} contexts, {counts['lines']:,} lines", caption
 
     def example(self, dataset, split, number):

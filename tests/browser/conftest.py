@@ -10,8 +10,8 @@ import uvicorn
 
 from colloquy.base.config import Config
 from colloquy.base.files import UserError
-from colloquy.serving.app import create_app
 from colloquy.serving.access import Access
+from colloquy.serving.app import create_app
 from colloquy.serving.limits import Limits
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -26,14 +26,18 @@ HOSTILE = [
     "x" * 100_000,
 ]
 NAMES = ["no", "perhaps ✓ true response", "the one at the window"]
-COLOURS = "each => [getComputedStyle(each).borderTopColor, getComputedStyle(document.body).backgroundColor]"
+COLOURS = """each => [
+    getComputedStyle(each).borderTopColor,
+    getComputedStyle(document.body).backgroundColor,
+]"""
 FOCUSED = "document.activeElement.ariaLabel || document.activeElement.textContent"
 DROP = """([selector, name, text]) => {
     const dataTransfer = new DataTransfer();
     if (name) dataTransfer.items.add(new File([text], name, { type: "text/plain" }));
     else dataTransfer.setData("text/plain", text);
     const at = document.querySelector(selector);
-    for (const kind of ["dragover", "drop"]) at.dispatchEvent(new DragEvent(kind, { dataTransfer, bubbles: true }));
+    const options = { dataTransfer, bubbles: true };
+    for (const type of ["dragover", "drop"]) at.dispatchEvent(new DragEvent(type, options));
 }"""
 COPY = "([text, count]) => navigator.clipboard.writeText(text.repeat(count))"
 
@@ -335,7 +339,10 @@ def test_a_uniform_map_is_pale(reading, models):
     models["fake-reading_comprehension"].flow = lambda *_: [maps, flow]
     ask(reading, "Where is Rome", " ".join(words))
     press(reading, "attention to Where")
-    shades = "all => all.map((each) => Number(getComputedStyle(each).backgroundColor.match(/[\\d.]+/g)[3] ?? 1))"
+    shades = """all => all.map((each) => {
+        const colour = getComputedStyle(each).backgroundColor;
+        return Number(colour.match(/[\\d.]+/g)[3] ?? 1);
+    })"""
     first, *rest = reading.locator(".passage .word").evaluate_all(shades)
     assert set(rest) == {first} and 0 < first < 0.15
     scale = reading.locator(".legend .word").evaluate_all(shades)  # of 0, .01, .1, .3 and 1
