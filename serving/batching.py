@@ -82,9 +82,9 @@ class BatchedModel:
 
     @property
     def queued(self):
-        """Instances that wait."""
+        """Instances that wait, without those whose clients have left."""
         with self._changed:
-            return sum(job.count for job in self._waiting)
+            return sum(job.count for job in self._waiting if job.is_wanted)
 
     def summary(self):
         """What is known without loading the model, and whether it is `ready`."""
@@ -145,7 +145,7 @@ class BatchedModel:
     def _enqueue(self, job):
         most = self._limits.max_queue
         with self._changed:
-            queued = sum(job.count for job in self._waiting)
+            queued = self.queued
             if queued and queued + job.count > most:
                 waiting = f"{queued} instances wait already, at most {most} may"
                 raise RequestError(429, f"{waiting}: try again later")

@@ -189,10 +189,12 @@ class Prepared(NamedTuple):
 
 def _prepare_texts(corpus, source, settings, directory, progress, ray):
     """Prepares a corpus of texts; writes the arrays of its splits."""
-    sources = _find_sources(corpus, source, settings, progress)
+    # A wrong run is refused before the files are looked for.
     words_from = None
     if settings.vocabulary_of:
         words_from = Words.of(settings.vocabulary_of, "selection")
+    sources = _find_sources(corpus, source, settings, progress)
+    if words_from:
         text = check_metadata(words_from.metadata, words_from.path)["text"]
     else:
         tokenizer = settings.tokenizer or CORPORA[corpus].reader.TOKENIZER
