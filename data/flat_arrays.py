@@ -3,13 +3,11 @@
 A corpus becomes texts of word ids, concatenated in a file; only its distinct words are in memory.
 """
 
-import collections
 import pathlib
 
 import numpy as np
 
 from colloquy.base.files import UserError
-from colloquy.data.sequences import ranges
 from colloquy.data.text_files import in_one_line
 
 BLOCK = 2**20  # items read at once
@@ -71,12 +69,6 @@ class StoredArray:
         offset = self._map.offset + start * self.dtype.itemsize
         return np.fromfile(self.path, self.dtype, count, offset=offset)
 
-    def blocks(self, size=None):
-        """Yields `(start, items)` for all items in order, `size` (default: `BLOCK`) at a time."""
-        size = size or BLOCK
-        for start in range(0, len(self), size):
-            yield start, self.read(start, start + size)
-
 
 def _open_map(path):
     try:
@@ -89,42 +81,3 @@ def _open_map(path):
     except Exception as error:  # a damaged header can make its readers raise anything
         expected = "expected an array of whole numbers in one dimension"
         raise UserError(f"{path}: {expected}. Received: {in_one_line(error)}") from error
-
-
-def flatten(ids, starts, lengths):
-    """Concatenates texts of a `StoredArray` of ids; `starts`, int `(texts,)`, ascend."""
-    if not len(starts):
-        return np.zeros(0, ids.dtype)
-    block = ids.read(starts[0], starts[-1] + lengths[-1])
-    return block[ranges(starts - starts[0], lengths)]
-
-
-def first_occurrences(hashes, part=2**22):
-    """Marks the items of a `StoredArray` that did not occur before, bool `(len(hashes),)`.
-
-    The evenly distributed values are sorted in parts of about `part`.
-    """
-    is_first = np.zeros(len(hashes), bool)
-    num_parts = -(-len(hashes) // part)
-    for number in range(num_parts):
-        positions = []
-        values = []
-        for start, block in hashes.blocks():
-            in_part = np.flatnonzero(block % num_parts == number)
-            positions.append(start + in_part)
-            values.append(block[in_part])
-        _, first = np.unique(np.concatenate(values), return_index=True)
-        is_first[np.concatenate(positions)[first]] = True
-    return is_first
-
-
-def numbering():
-    """A dictionary that assigns consecutive numbers to new keys.
-
-    >>> numbers = numbering()
-    >>> [numbers[word] for word in "a b a c".split()], list(numbers)
-    ([0, 1, 0, 2], ['a', 'b', 'c'])
-    """
-    numbers = collections.defaultdict()
-    numbers.default_factory = numbers.__len__
-    return numbers

@@ -9,7 +9,7 @@ from helpers import refusal, written
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colloquy.data.flat_arrays import GrowingArray, StoredArray, first_occurrences
+from colloquy.data.flat_arrays import GrowingArray, StoredArray
 from colloquy.data.sequences import Sequences
 
 
@@ -37,10 +37,6 @@ def test_a_stored_array_is_read_in_parts(tmp_path):
     assert len(stored) == 11 and stored.dtype == np.uint16
     assert stored.read(3, 5).tolist() == [3, 4] and stored.read(9, 99).tolist() == [9, 10]
     assert stored.read(11, 12).tolist() == stored.read(99, 100).tolist() == []
-    assert [(start, block.tolist()) for start, block in stored.blocks(7)] == [
-        (0, [*range(7)]),
-        (7, [*range(7, 11)]),
-    ]
     assert stored.mapped().tolist() == list(range(11)) and type(stored.mapped()) is np.ndarray
     with pytest.raises(ValueError, match="read-only"):
         stored.mapped()[0] = 1
@@ -87,15 +83,6 @@ def test_other_files_are_refused(tmp_path, content):
 def test_any_file_is_read_or_refused(tmp_path_factory, content):
     path = written(tmp_path_factory.getbasetemp() / "any.npy", content)
     accepts(lambda: StoredArray(path).read(0, 10), len(content))
-
-
-@pytest.mark.parametrize("part", [1, 7, 100])
-def test_first_occurrences_match_a_loop(tmp_path, part):
-    values = np.random.default_rng(1).integers(-13, 13, 57)
-    found = first_occurrences(saved(tmp_path / "a.npy", values), part)
-    seen = set()
-    assert found.tolist() == [not (value in seen or seen.add(value)) for value in values.tolist()]
-    assert first_occurrences(saved(tmp_path / "a.npy", [])).tolist() == []
 
 
 @pytest.mark.parametrize(
