@@ -185,7 +185,7 @@ class BatchedModel:
                 return []
 
             ready_at = self._waiting[0].arrived + self._limits.batch_milliseconds / 1000
-            while sum(job.count for job in self._waiting) < self._limits.max_batch:
+            while self.queued < self._limits.max_batch:
                 seconds = ready_at - time.monotonic()
                 if seconds <= 0:
                     break

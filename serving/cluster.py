@@ -4,7 +4,6 @@ Each replica is a process with the application of `serving.app` and all models. 
 requests to the replicas, starts and replaces them, and has metrics of its own.
 """
 
-import functools
 import signal
 
 import ray
@@ -27,7 +26,11 @@ def application(paths, replicas=(1, 1), limits=None, access=None):
     """
     limits = limits or Limits()
     fewest, most = replicas
-    build = functools.partial(build_app, paths, limits, access)
+
+    # Ray Serve takes any other callable, also a `functools.partial`, for an ASGI application.
+    def build():
+        return build_app(paths, limits, access)
+
     deployment = serve.deployment(
         name=APPLICATION,
         autoscaling_config={

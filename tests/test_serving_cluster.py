@@ -1,6 +1,7 @@
 """serving/cluster.py: Ray Serve on this machine, and a replica that is killed under load."""
 
 import concurrent.futures
+import os
 import socket
 import time
 
@@ -25,7 +26,8 @@ def service(cluster, trained_selection):
     """The port of the application with two replicas, and Ray."""
     import ray
 
-    environment = {"env_vars": {"PYTHONPATH": str(ROOT)}}
+    paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    environment = {"env_vars": {"PYTHONPATH": paths}}
     ray.init(
         num_cpus=2,
         object_store_memory=10**8,
