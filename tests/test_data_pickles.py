@@ -315,6 +315,7 @@ def test_the_attacks_are_attacks(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for content in attacks()[::36]:
         pickle.loads(content)
+        assert os.path.exists("canary")
         os.remove("canary")
 
 

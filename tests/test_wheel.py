@@ -93,6 +93,6 @@ def test_a_project_with_rooms_of_the_same_names_predicts(environment_with_wheel,
 
 
 @pytest.mark.slow
-def test_the_clone_is_importable_from_its_own_directory_alone(tmp_path):
+def test_the_clone_is_importable_from_its_own_directory_alone():
     program = "import colloquy.models, sys; print('keras' in sys.modules)"
     assert run_in(ROOT, sys.executable, "-c", program).strip() == "False"

@@ -189,16 +189,15 @@ class Prepared(NamedTuple):
 
 def _prepare_texts(corpus, source, settings, directory, progress, ray):
     """Prepares a corpus of texts; writes the arrays of its splits."""
-    # A wrong run is refused before the files are looked for.
     words_from = None
     if settings.vocabulary_of:
         words_from = Words.of(settings.vocabulary_of, "selection")
-    sources = _find_sources(corpus, source, settings, progress)
-    if words_from:
         text = check_metadata(words_from.metadata, words_from.path)["text"]
     else:
         tokenizer = settings.tokenizer or CORPORA[corpus].reader.TOKENIZER
         text = {"tokenizer": tokenizer, "lower": settings.lower and tokenizer != WHITESPACE}
+    # The files come after the settings: a wrong --vocabulary_of is refused at once.
+    sources = _find_sources(corpus, source, settings, progress)
     settings = settings.replace(**text)
     tokenize = functools.partial(words_of, **text)
 
