@@ -167,4 +167,14 @@ RECIPES = {
             validations_per_epoch=2.0,
         ),
     ),
+    # The same corpus with every context of train, for hours.
+    "dam-chitchat-long": Recipe(
+        title="DAM, 2 levels, 9 x 20 words, 250-d vectors, fresh negatives, softmax, 16 x TF-IDF, "
+        "averaged weights",
+        model="dam",
+        corpus="chitchat, prepared with --contexts=0 --hashed_words=50000 "
+        "--word2vec_text=conversations --window=30 --general_vectors=GLOVE",
+        config={**TWO_LEVELS, "max_turns": 9, "max_words": 20, "lexical.gain": 16.0},
+        training=UBUNTU_IRC.replace(epochs=3.0, ema=0.998),
+    ),
 }
