@@ -5,6 +5,8 @@ A script imports this before anything that loads TensorFlow, whose runtime is co
 
 import contextlib
 import errno
+import functools
+import importlib
 import os
 import re
 import signal
@@ -35,20 +37,29 @@ def _show_error(error_class, error, trace):
     sys.__excepthook__(error_class, error, trace)
 
 
+HELP = frozenset(["--help", "--helpshort", "-h", "-help"])
+
 _prepare_standard_files()
 runtime.prepare()
 sys.excepthook = _show_error
 
 
 def run(main):
-    """Runs a script's `main()` after its flags are parsed.
+    """Runs a script's `main()` after its flags are parsed and the modules of --import imported.
 
     A `UserError` ends it with one line and exit code 1, Ctrl-C with one line and 130, a closed pipe
-    silently with 1.
+    silently with 1. `--help` shows the docstring of the script, and ends it with 0.
     """
+    flags.DEFINE_multi_string(
+        "import", [], "Module to import first, which registers models, corpora, ... of your own."
+    )
+    _show_in_help("import")
+    documentation = getattr(main, "__globals__", {}).get("__doc__")
+    parse_flags = functools.partial(_parse_flags, documentation=documentation)
 
     def guarded(_):
         try:
+            _import_modules(flags.FLAGS["import"].value)
             main()
         except UserError as error:
             sys.exit(f"error: {error}")
@@ -64,7 +75,7 @@ def run(main):
 
     try:
         try:
-            app.run(guarded, flags_parser=_parse_flags)
+            app.run(guarded, flags_parser=parse_flags)
         finally:
             sys.stdout.flush()  # --help, too
     except BrokenPipeError:
@@ -72,7 +83,11 @@ def run(main):
         sys.exit(1)
 
 
-def _parse_flags(argv):
+def _parse_flags(argv, documentation):
+    if not HELP.isdisjoint(argv):
+        _show_help(documentation, flags.FLAGS.main_module_help())
+    if "--helpfull" in argv:
+        _show_help(documentation, flags.FLAGS.get_help())
     try:
         rest = flags.FLAGS(argv)
     except flags.Error as error:
@@ -89,6 +104,27 @@ def _parse_flags(argv):
     return rest
 
 
+def _show_help(documentation, flags_help):
+    """Ends the process with 0, where absl's own help ends it with 1, as a failure does."""
+    print(documentation or "", "flags:", flags_help, sep="\n")
+    sys.exit(0)
+
+
+def _import_modules(names):
+    """Imports modules of the user, also of the current directory."""
+    if names and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name != name.partition(".")[0] and error.name != name:
+                raise
+            raise UserError(
+                f"--import={name}: there is no such module in {os.getcwd()}, nor installed"
+            ) from error
+
+
 def define_settings(config_class, names, defaults=False):
     """Defines a flag for some fields of a `base.config.Config`, with their `defaults` or `None`."""
     define_by_type = {
@@ -101,8 +137,12 @@ def define_settings(config_class, names, defaults=False):
         define = define_by_type.get(field.annotation, flags.DEFINE_string)
         description = " ".join(field.description.split())
         define(name, field.default if defaults else None, description)
-        # Otherwise the script's --help does not show it.
-        flags.FLAGS.register_key_flag_for_module(sys.argv[0], flags.FLAGS[name])
+        _show_in_help(name)
+
+
+def _show_in_help(name):
+    """Has a script's --help show a flag that this file defines."""
+    flags.FLAGS.register_key_flag_for_module(sys.argv[0], flags.FLAGS[name])
 
 
 def given_settings(config_class, names):

@@ -1,4 +1,4 @@
-"""Colloquy from Python: trained models by name.
+"""Attention models for conversation and reading, from Python.
 
 >>> import colloquy
 >>> reader = colloquy.load("bidaf-squad")
@@ -6,60 +6,317 @@
 >>> [answer] = reader.predict([instance])
 >>> answer["answer"]
 'Rome'
+
+The road from a corpus to scores, each step a command line's, too:
+
+    colloquy.prepare("conversations", "texts/", "build/mine")
+    run = colloquy.train("seq2seq", data="build/mine", workdir="runs/mine", epochs=6)
+    [record] = colloquy.evaluate(run, split="dev")
+
+A wrong input is a `colloquy.UserError` of one sentence.
 """
 
+from __future__ import annotations
+
+import os
 import pathlib
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
 
 _FOLDER = pathlib.Path(__file__).resolve().parent
-_CLONE = _FOLDER.parent
 
 # In a clone, the folders `layers`, `models`, ... are beside this one; in a wheel, they are in it.
 if not (_FOLDER / "layers").is_dir():
-    __path__.append(str(_CLONE))
+    __path__.append(str(_FOLDER.parent))
+
+from colloquy.base.files import UserError  # noqa: E402
+
+if TYPE_CHECKING:
+    from colloquy.engine.predictor import Predictor
+    from colloquy.engine.run import Run
+
+__all__ = [
+    "UserError",
+    "evaluate",
+    "export",
+    "load",
+    "prepare",
+    "pretrained",
+    "resume",
+    "train",
+]
+
+Path = str | os.PathLike
 
 
-def pretrained():
+def pretrained() -> dict[str, str]:
     """Lists the trained models.
 
     Returns:
         `{name: title}`, sorted by name. `help(load(name).Instance)` describes what a model takes.
+
+    >>> colloquy.pretrained()["bidaf-squad"]
+    'bidaf on squad'
     """
-    from colloquy.engine.run import BEST, CONFIG, Run
+    from colloquy.engine.run import PRETRAINED, Run
 
     titles = {}
-    for config in sorted(_pretrained_folder().glob(f"*/{CONFIG}")):
-        run = Run.open(config.parent)
-        if (run.path / BEST).is_file():
-            titles[run.path.name] = f"{run.model} on {run.dataset['name']}"
+    for path in sorted(PRETRAINED.glob("*/config.json")):
+        run = Run.open(path.parent)
+        titles[run.path.name] = f"{run.model} on {run.dataset['name']}"
     return titles
 
 
-def load(model):
+def load(
+    run: Path | Run, index: Path | None = None, candidates: list[str] | None = None
+) -> Predictor:
     """Loads a trained model.
 
+    A model of response selection ranks the `candidates` of an instance. Of an instance without
+    any, it ranks those given here, or the best of an index of responses.
+
     Args:
-        model: A name of `pretrained()`, or the path of a run directory.
+        run: A name of `pretrained()`, a run directory, or a `Run` of `train`.
+        index: Selection: directory of `colloquy.tools.build_index`. Default, without candidates:
+            the run's own, if it has one.
+        candidates: Selection: responses for all instances.
 
     Returns:
-        A `colloquy.engine.predictor.Predictor`: `predict(instances)` answers a list of dicts,
-        `explain(instance)` adds attention maps.
+        `predict(instances)` answers a list of dicts, `explain(instance)` adds attention maps.
 
     Raises:
-        colloquy.base.files.UserError: The run is missing or damaged.
+        UserError: The run is missing or damaged, or it has no use for an index or candidates.
+
+    >>> dam = colloquy.load("dam-ubuntu-irc", candidates=["try apt-get install vlc", "thanks !"])
+    >>> [answer] = dam.predict([{"turns": ["how do i install vlc ?"]}])
+    >>> answer["candidates"]
+    ['try apt-get install vlc', 'thanks !']
     """
+    _start_keras()
+
+    from colloquy.engine.run import Run
+    from colloquy.tasks import load_predictor
+
+    return load_predictor(Run.open(run), index=index, candidates=candidates)
+
+
+def prepare(
+    corpus: str,
+    source: Path | None,
+    out: Path,
+    *,
+    task: str | None = None,
+    ray: bool = False,
+    **settings: object,
+) -> pathlib.Path:
+    """Turns the raw files of a corpus into a dataset.
+
+    Args:
+        corpus: A key of `colloquy.data.corpora.CORPORA`, the format of the files.
+        source: Directory of the files; `None` for `chitchat`, which needs none.
+        out: Directory to write; missing or empty.
+        task: Task to prepare for, if the corpus has several; default: its first.
+        ray: Selection: a Ray cluster reads the files.
+        settings: Fields of `Settings` in `colloquy/tasks/TASK/prepare.py`.
+
+    Returns:
+        The directory.
+
+    Raises:
+        UserError: A file or a setting is wrong. Nothing is written.
+
+    >>> colloquy.prepare("chitchat", None, "build/chitchat", negatives=0)
+    Traceback (most recent call last):
+    ...
+    colloquy.base.files.UserError: negatives: input should be greater than or equal to 1. ...
+    """
+    import importlib
+
+    from colloquy.base.config import make_config
+    from colloquy.data.corpora import CORPORA, chitchat
+
+    if corpus not in CORPORA:
+        raise UserError(f"--corpus expects one of {', '.join(CORPORA)}. Received: {corpus}")
+    row = CORPORA[corpus]
+    task = task or row.task
+    if task not in row.tasks:
+        raise UserError(f"--corpus={corpus} is for {', '.join(row.tasks)}. Received: --task={task}")
+    if not source and row.reader is not chitchat:
+        raise UserError(f"--corpus={corpus} needs --source=DIR")
+    preparation = importlib.import_module(f"colloquy.tasks.{task}.prepare")
+    options = {"ray": True} if ray else {}
+    checked = make_config(preparation.Settings, settings)
+    preparation.prepare(corpus, source, out, checked, **options)
+    return pathlib.Path(out)
+
+
+def train(
+    model: str | None = None,
+    data: Path | None = None,
+    workdir: Path | None = None,
+    recipe: str | None = None,
+    *,
+    init_from: Path | Run | None = None,
+    devices: str = "one",
+    ray_hosts: int | None = None,
+    save_minutes: float = 10.0,
+    **settings: object,
+) -> Run:
+    """Trains a model into a new run directory.
+
+    Args:
+        model: A key of `colloquy.models.MODELS`. Default: that of the recipe, or `dam`.
+        data: Directory of `prepare`. Default: chitchat, or the embedded sample of the task, with
+            the recipe MODEL-chitchat or MODEL-sample.
+        workdir: Directory to make. Default: `runs/MODEL`.
+        recipe: A key of `colloquy.tasks.RECIPES`: settings by name.
+        init_from: A run whose weights the model starts with.
+        devices: "one", or with JAX "all".
+        ray_hosts: Trains with JAX on all devices of this many hosts of a Ray cluster.
+        save_minutes: Minutes between saves of the state between two validations.
+        settings: Fields of the model's config and of the task's `Training`, which win over those
+            of the recipe, such as `epochs=3.0, levels=2`.
+
+    Returns:
+        The run, which `load`, `evaluate` and `export` take.
+
+    Raises:
+        UserError: A name or a setting is wrong, or training failed.
+
+    >>> colloquy.train("dam", epoch=3.0)
+    Traceback (most recent call last):
+    ...
+    colloquy.base.files.UserError: --set: no field 'epoch'. The model has vocabulary_size, ...
+    """
+    from colloquy.recipes import choose_recipe, merge_settings
+
+    model, recipe = choose_recipe(model, recipe, has_data=data is not None)
+    merged, label = merge_settings(recipe, settings)
+    workdir = workdir or f"runs/{model}"
+    arguments = {"data": data, "init_from": init_from, "save_minutes": save_minutes}
+    _start_keras(devices, ray_hosts)
+
+    from colloquy.engine.cluster import train_on_cluster
+    from colloquy.engine.run import Run
+    from colloquy.engine.train import start
+    from colloquy.models import MODELS
+    from colloquy.tasks import TASKS
+
+    arguments.update(
+        task=TASKS[MODELS[model].task],
+        model=model,
+        workdir=workdir,
+        settings=merged,
+        recipe=label,
+    )
+    if ray_hosts:
+        train_on_cluster(ray_hosts, **arguments)
+        return Run.open(workdir)
+    return start(devices=devices, **arguments)
+
+
+def resume(
+    workdir: Path | Run,
+    data: Path | None = None,
+    epochs: float | None = None,
+    *,
+    devices: str = "one",
+    ray_hosts: int | None = None,
+    save_minutes: float = 10.0,
+) -> Run:
+    """Continues the training of a run from its last save, under its own settings.
+
+    Args:
+        workdir: The run.
+        data: Directory of its dataset, if it has moved.
+        epochs: Epochs of the whole training, if changed.
+        devices, ray_hosts, save_minutes: See `train`.
+
+    Raises:
+        UserError: There is nothing to continue, or the dataset has changed.
+    """
+    _start_keras(devices, ray_hosts)
+
+    from colloquy.engine import train as training
+    from colloquy.engine.cluster import train_on_cluster
+    from colloquy.engine.run import Run
+    from colloquy.tasks import TASKS
+
+    run = Run.open(workdir)
+    arguments = {
+        "task": TASKS[run.task],
+        "workdir": run.path,
+        "data": data,
+        "epochs": epochs,
+        "save_minutes": save_minutes,
+    }
+    if ray_hosts:
+        train_on_cluster(ray_hosts, resume=True, **arguments)
+        return Run.open(run.path)
+    return training.resume(devices=devices, **arguments)
+
+
+def evaluate(
+    run: Path | Run | list[Path | Run],
+    data: Path | None = None,
+    split: str | list[str] = "dev",
+    **options: object,
+) -> list[dict]:
+    """Scores splits with trained models, and prints the metrics beside the papers'.
+
+    Args:
+        run: A run as `load` takes it, a pattern of several such as "runs/babi/*", "A,B,C" for an
+            ensemble, or a list of these.
+        data: Prepared dataset. Default: the one that a run was trained on.
+        split: A split, or several.
+        options: The flags of evaluate.py, such as `baselines=False`, `scores_out="answers.txt"`.
+
+    Returns:
+        A record for each run and split, ready for JSON: `metrics`, `counts`, `baselines`, ...
+
+    Raises:
+        UserError: A run, the dataset or an option is wrong.
+    """
+    _start_keras()
+
+    from colloquy.engine.evaluate import evaluate_all
+    from colloquy.engine.parallel import share_cores
+    from colloquy.tasks import TASKS
+
+    share_cores()
+    splits = [split] if isinstance(split, str) else split
+    runs = run if isinstance(run, list) else [run]
+    return evaluate_all(TASKS, runs, splits, data=data, **options)
+
+
+def export(run: Path | Run, out: Path, version: int = 1, **options: object) -> pathlib.Path:
+    """Writes a trained model as a TensorFlow SavedModel that takes raw strings.
+
+    Args:
+        run: A run, as `load` takes it.
+        out: Directory of the model; the export is its subdirectory `version`.
+        version: Unused version number; TensorFlow Serving serves the highest.
+        options: `decode`, of models of generation.
+
+    Returns:
+        The directory of the version. `tasks/TASK/export.py` says what its endpoints take.
+
+    Raises:
+        UserError: The run cannot be exported, or the version exists.
+    """
+    _start_keras()
+
+    from colloquy.engine.export import export as write
+    from colloquy.engine.run import Run
+    from colloquy.tasks import TASKS
+
+    opened = Run.open(run)
+    return write(TASKS[opened.task], opened, out, version, **options)
+
+
+def _start_keras(devices="one", ray_hosts=None):
     from colloquy.base import runtime
 
     runtime.prepare()
     runtime.import_keras()
-
-    from colloquy.engine.run import Run
-    from colloquy.tasks import TASKS
-
-    published = _pretrained_folder() / model
-    run = Run.open(published if published.is_dir() else model)
-    return TASKS[run.task].predictor(run)
-
-
-def _pretrained_folder():
-    in_wheel = _FOLDER / "pretrained"
-    return in_wheel if in_wheel.is_dir() else _CLONE / "pretrained"

@@ -247,7 +247,7 @@ def evaluate(task, run_path, split="dev", data=None, precision="auto", jit="auto
 
 def evaluate_all(
     tasks,
-    pattern,
+    patterns,
     splits,
     scores=None,
     examples=0,
@@ -261,18 +261,24 @@ def evaluate_all(
 
     Args:
         tasks: `tasks.TASKS`.
-        pattern: A run directory, a pattern of several, as `runs/babi/*`, or several separated by
-            commas: an ensemble.
+        patterns: A list of run directories, names of published runs, patterns of several, as
+            `runs/babi/*`, or several separated by commas: an ensemble.
         scores: A file to append rows to.
         examples: Number of examples to show for each run and split.
         data, precision, jit: See `Evaluation`.
         options: Those of `Evaluation.score`.
+
+    Returns:
+        A list of the records of `Evaluation.score`.
     """
-    ensembles = _find_ensembles(pattern)
+    ensembles = []
+    for pattern in patterns:
+        ensembles += _find_ensembles(pattern)
+    names = ", ".join(str(pattern) for pattern in patterns)
     has_several = len(ensembles) * len(splits) > 1
     if has_several and options.get("scores_out"):
         raise UserError(
-            f"--scores_out is for one run and one split. Received: {pattern}, {', '.join(splits)}"
+            f"--scores_out is for one run and one split. Received: {names}, {', '.join(splits)}"
         )
     if scores:
         check_output(scores)
@@ -296,14 +302,17 @@ def evaluate_all(
             if scores:
                 append_scores(scores, records[-1])
     if not records:
-        raise UserError(f"no dataset of {pattern} has examples in the splits {', '.join(splits)}")
+        raise UserError(f"no dataset of {names} has examples in the splits {', '.join(splits)}")
     if has_several:
         for name in sorted({record["task"] for record in records}):
             _print_summary(tasks[name], [record for record in records if record["task"] == name])
+    return records
 
 
 def _find_ensembles(pattern):
     """Returns the paths of the runs of each ensemble; most have one run."""
+    if not isinstance(pattern, str):
+        return [[pattern]]
     members = pattern.split(",")
     if len(members) > 1:
         return [members]

@@ -61,6 +61,8 @@ VOCABULARY = "vocabulary.txt"
 EXAMPLES = "examples.json"
 CARD = "README.md"
 PAGE = "page.json"
+PRETRAINED = pathlib.Path(__file__).resolve().parent.parent / "pretrained"
+"""Directory of the published runs, which are known by their names, too."""
 TOY = "A toy: it knows only the invented town of the embedded sample."
 UNSEALED = (CHECKSUMS, LAST, HISTORY, METRICS, EXAMPLES, CARD, PAGE, "index")
 """Files of a published run without a checksum: answers do not depend on them. An index has its own.
@@ -162,12 +164,15 @@ class Run:
     def open(cls, path):
         """Opens a run.
 
+        Args:
+            path: Its directory, or the name of a published run. A `Run` is returned as it is.
+
         Raises:
             UserError: It has no valid `config.json`, or its files were altered.
         """
-        run = cls(pathlib.Path(path), {})
-        if not (run.path / CONFIG).is_file():
-            raise UserError(f"{path} is not a run directory: {CONFIG} is missing")
+        if isinstance(path, Run):
+            return path
+        run = cls(find_run(path), {})
         run.record.update(run._read(CONFIG, RunRecord))
         for name in run._checksums():
             if name not in (BEST, LAST):  # they are large, and checked when they are read
@@ -404,6 +409,28 @@ class Run:
         value = read_json(file)
         validated(file, expected_type, value)
         return value
+
+
+def find_run(path):
+    """Returns the directory of a run, for a directory or the name of a published run.
+
+    Raises:
+        UserError: There is no such run.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise UserError(
+            f"expected a run directory or the name of a published run. Received: {path}"
+        )
+    directory = pathlib.Path(path)
+    if (directory / CONFIG).is_file():
+        return directory
+    message = f"{path} is not a run directory: {CONFIG} is missing"
+    if len(directory.parts) == 1 and not directory.exists():
+        if (PRETRAINED / directory / CONFIG).is_file():
+            return PRETRAINED / directory
+        names = sorted(file.parent.name for file in PRETRAINED.glob(f"*/{CONFIG}"))
+        message += f". Published runs are {', '.join(names)}"
+    raise UserError(message)
 
 
 @contextlib.contextmanager

@@ -17,10 +17,9 @@ from colloquy.base.files import UserError
 from colloquy.data.text_files import read_json
 from colloquy.engine import parallel
 from colloquy.engine.records import Example
-from colloquy.engine.run import CARD, CONFIG, PAGE, Run
-from colloquy.tasks import TASKS
+from colloquy.engine.run import CARD, PAGE, Run
+from colloquy.tasks import load_predictor
 from colloquy.tasks.selection.retrieval.answers import AnsweringPredictor
-from colloquy.tasks.selection.retrieval.build import index_of_run
 
 RETRY_SECONDS = 60.0  # until a model that could not be loaded is tried again
 TENSORFLOW_NICENESS = 5
@@ -189,11 +188,9 @@ def open_model(name, path, index=None):
         index: Directory of an index of responses, for a model of selection; default: that of
             `index_of_run`, if any. An index that does not fit is refused when it is loaded.
     """
-    path = pathlib.Path(path)
-    if not (path / CONFIG).is_file():
-        raise UserError(f"{name}: expected a run directory. Received: {path}")
     try:
         run = Run.open(path)
+        path = run.path
         facts = _describe_run(run)
     except UserError:
         raise
@@ -202,17 +199,8 @@ def open_model(name, path, index=None):
         raise UserError(f"{path} cannot be opened as a run: {reason[:200]}") from error
 
     paths = [path] if index is None else [path, index]
-    return Served(name, "1", functools.partial(_load_predictor, run, index), facts, paths)
-
-
-def _load_predictor(run, index):
-    if index is not None and run.task != "selection":
-        raise UserError(f"{run.path}: an index is for a model of selection. Received: {run.task}")
-    predictor = TASKS[run.task].predictor(run)
-    if run.task != "selection":
-        return predictor
-    index = index or index_of_run(run.path, predictor)
-    return AnsweringPredictor(predictor, index) if index else predictor
+    load = functools.partial(load_predictor, run, index=index)
+    return Served(name, "1", load, facts, paths)
 
 
 def _describe_run(run):

@@ -1,5 +1,6 @@
 """The kinds of work. A task's folder holds all of its code; see `engine.task.Task`."""
 
+from colloquy.base.files import UserError
 from colloquy.tasks.dialog.recipes import RECIPES as DIALOG
 from colloquy.tasks.generation.recipes import RECIPES as GENERATION
 from colloquy.tasks.reading_comprehension.recipes import RECIPES as READING_COMPREHENSION
@@ -25,3 +26,31 @@ def __getattr__(name):
     tasks = [SelectionTask(), DialogTask(), GenerationTask(), ReadingComprehensionTask()]
     TASKS = {task.name: task for task in tasks}
     return TASKS
+
+
+def load_predictor(run, index=None, candidates=None):
+    """Loads the model of an `engine.run.Run` as an `engine.predictor.Predictor`.
+
+    Args:
+        run: The run.
+        index, candidates: Selection: see `retrieval.answers.AnsweringPredictor`. Without either,
+            the index is that of `retrieval.build.index_of_run`, if any.
+    """
+    if run.task != "selection" and (index is not None or candidates is not None):
+        raise UserError(
+            f"{run.path}: an index or candidates are for a model of selection. Received: {run.task}"
+        )
+    from colloquy.tasks import TASKS
+
+    predictor = TASKS[run.task].predictor(run)
+    if run.task != "selection":
+        return predictor
+
+    from colloquy.tasks.selection.retrieval.answers import AnsweringPredictor
+    from colloquy.tasks.selection.retrieval.build import index_of_run
+
+    if index is None and candidates is None:
+        index = index_of_run(run.path, predictor)
+        if index is None:
+            return predictor
+    return AnsweringPredictor(predictor, index, candidates)

@@ -1,6 +1,7 @@
 """serve.py itself: the models that its flags name or that it finds, the samples that it trains."""
 
 import importlib.util
+import pathlib
 import shutil
 import socket
 import sys
@@ -11,7 +12,7 @@ from absl import flags
 from absl.testing import flagsaver
 from helpers import refusal, script_refusal
 
-import serve
+from colloquy.commands import serve
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +32,10 @@ def check(expected, function, *arguments):
         assert expected in refusal(function, *arguments)
 
 
-def test_without_flags_all_trained_models_are_served(trained_selection, tmp_path, capsys):
+def test_without_flags_all_trained_models_are_served(
+    trained_selection, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(serve, "PRETRAINED", pathlib.Path("pretrained"))
     assert serve.find_models() == {}
     assert "no trained model in pretrained/ or runs/: train.py trains one" in refusal(
         serve.load_models

@@ -148,7 +148,7 @@ import sys
 missing = "gensim", "matplotlib", "pytest", "tensorboard", "sacrebleu", "yaml", "prompt_toolkit"
 for name in missing:
     sys.modules[name] = None
-import serve
+from colloquy.commands import serve
 from colloquy.serving import app, models, server
 model = models.open_model("m", {str(trained_selection.path)!r})
 model.warm_up()

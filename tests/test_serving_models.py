@@ -168,7 +168,7 @@ def test_a_history_without_its_metric_and_a_dangling_link_are_no_fault(trained_d
 
 
 def test_whatever_is_wrong_with_a_run_is_one_sentence(trained_selection, tmp_path, monkeypatch):
-    assert "expected a run directory" in refusal(open_model, "m", tmp_path)
+    assert "is not a run directory" in refusal(open_model, "m", tmp_path)
     path = shutil.copytree(trained_selection.path, tmp_path / "run")
 
     def fail(run):

@@ -10,7 +10,7 @@ from colloquy.base.files import UserError
 from colloquy.data.tokenizers import TOKENIZERS, WHITESPACE, words_of
 from colloquy.engine.predictor import Predictor
 from colloquy.tasks.selection.predictor import SelectionPredictor
-from colloquy.tasks.selection.retrieval.index import RetrievalIndex, is_word
+from colloquy.tasks.selection.retrieval.index import Hit, RetrievalIndex, is_word
 
 # Responses that the model ranks; with 25, 50 or 100 answers are as good (docs/retrieval.md).
 CANDIDATES = 32
@@ -119,30 +119,49 @@ def _distinct_words(text):
 
 
 class AnsweringPredictor(Predictor):
-    """Ranks the candidate responses of an instance, or those that an index finds."""
+    """Ranks the candidate responses of an instance; of one without any, other responses.
+
+    Args:
+        predictor: `SelectionPredictor`.
+        index: Directory of an index, which finds responses to an instance without candidates.
+        candidates: Without an index: the responses to all instances without candidates.
+    """
 
     class Instance(SelectionPredictor.Instance):
         """A conversation, and responses to it if there are any."""
 
         candidates: list[str] = []
-        """Responses to choose from; none: those of the index."""
+        """Responses to choose from; none: those of the model's index or list."""
 
     class Answer(SelectionPredictor.Answer):
-        """Scores of the candidates; of those of the index `totals` in place of `logits`."""
+        """Scores of the candidates; of those of the model `totals` in place of `logits`."""
 
         logits: list[float] = []
         totals: list[float] = []
-        """The numbers that the candidates of the index are ordered by: the model's logit, plus 16
-        times the similarity of the last turn and the one that was answered."""
+        """The numbers that the candidates of the model are ordered by: the model's logit, plus 16
+        times the similarity of the last turn and the one that was answered, in an index."""
         candidates: list[str] = []
-        """The best of the index, the best first; missing if the instance has candidates."""
+        """The best of the index or list, the best first; missing if the instance has candidates."""
         said_to: list[list[str]] = []
-        """For each of them the turns that it was once a response to."""
+        """For each of them, in an index, the turns that it was once a response to."""
 
-    def __init__(self, predictor, index):
+    def __init__(self, predictor, index=None, candidates=None):
+        if (index is None) == (candidates is None):
+            raise UserError("expected an index or a list of candidates, one of them")
         self.predictor = predictor
-        self.index = RetrievalIndex(index, predictor.vocabulary)
-        self.responses = self.index.size
+        self.index = None
+        self.hits = []
+        if index is not None:
+            self.index = RetrievalIndex(index, predictor.vocabulary)
+            self.responses = self.index.size
+            return
+        is_list = isinstance(candidates, list | tuple)
+        if not is_list or not all(isinstance(text, str) and text.strip() for text in candidates):
+            raise UserError(f"candidates are a list of texts. Received: {candidates!r:.80}")
+        if not candidates:
+            raise UserError("candidates are one or more texts. Received: none")
+        self.hits = [Hit(text) for text in candidates]
+        self.responses = len(self.hits)
 
     def answer(self, instances):
         with_candidates = [instance for instance in instances if instance.candidates]
@@ -152,11 +171,11 @@ class AnsweringPredictor(Predictor):
             if instance.candidates:
                 answers.append(next(ranked_answers))
             else:
-                answers.append(self._answer_from_index(instance))
+                answers.append(self._choose_answer(instance))
         return answers
 
     def padded_rows(self, instance):
-        return len(instance.candidates) or CANDIDATES
+        return len(instance.candidates) or len(self.hits) or CANDIDATES
 
     def conversation(self, said, decode=""):
         return {"turns": [text for _, text in said]}
@@ -169,21 +188,29 @@ class AnsweringPredictor(Predictor):
     def answer_with_attention(self, instance, details):
         if instance.candidates:
             return self.predictor.answer_with_attention(instance, details)
-        answer = self._answer_from_index(instance)
+        answer = self._choose_answer(instance)
         best = instance.replace(candidates=answer.candidates[:1])
         _, attention = self.predictor.answer_with_attention(best, details)
         return answer, attention
 
-    def _answer_from_index(self, instance):
-        answers = answers_of(self.predictor, self.index, instance.turns)[:SHOWN]
+    def _choose_answer(self, instance):
+        """Answers an instance without candidates."""
+        if self.index is None:
+            answers = ranked(self.predictor, instance.turns, self.hits)
+            return self._answer([answer.text for answer in answers], answers)
         tokenizer = self.predictor.text["tokenizer"]
+        answers = answers_of(self.predictor, self.index, instance.turns)[:SHOWN]
         said_to = []
         for answer in answers:
             said_to.append([as_written(turn, tokenizer) for turn in answer.context])
+        texts = [as_written(answer.text, tokenizer) for answer in answers]
+        return self._answer(texts, answers, said_to=said_to)
+
+    def _answer(self, texts, hits, **fields):
         return self.Answer(
-            candidates=[as_written(answer.text, tokenizer) for answer in answers],
-            scores=[answer.score for answer in answers],
-            totals=[answer.total for answer in answers],
-            order=list(range(len(answers))),
-            said_to=said_to,
+            candidates=texts,
+            scores=[hit.score for hit in hits],
+            totals=[hit.total for hit in hits],
+            order=list(range(len(hits))),
+            **fields,
         )

@@ -1,0 +1,200 @@
+"""Scores splits with trained models, beside the baselines and the papers.
+
+python evaluate.py --run=runs/dam --split=dev
+python evaluate.py --run='runs/babi/*' --split=dev,dev-oov
+python evaluate.py --run=runs/bidaf-1,runs/bidaf-2     # an ensemble
+python evaluate.py --run=runs/chat --references=references.json
+python evaluate.py --predictions=predictions.json --data=build/squad
+python evaluate.py --run=runs/dam --predict=examples.jsonl --out=answers.jsonl
+python evaluate.py --run=runs/dam --explain=3 --out=build/pictures
+"""
+
+import sys
+
+from absl import flags
+
+import colloquy
+from colloquy.base import cli, runtime
+from colloquy.base.files import UserError
+from colloquy.metrics.ranking import TIES
+
+FLAGS = flags.FLAGS
+PRECISIONS = ["auto", "float32", "bfloat16", "float16"]
+flags.DEFINE_multi_string(
+    "run",
+    [],
+    "Run directory; a quoted pattern of several; or A,B,C: an ensemble (not generation). May be "
+    "repeated.",
+)
+flags.DEFINE_string(
+    "predictions", None, "Instead of a run: JSON {question id: answer}, for reading comprehension."
+)
+flags.DEFINE_list("split", ["dev"], "Splits to score.")
+flags.DEFINE_string("data", None, "Prepared dataset; default: the one the run was trained on.")
+flags.DEFINE_string(
+    "references", None, "Generation, instead of --data: JSON {source: [reference, ...]}."
+)
+flags.DEFINE_enum(
+    "ties", "loss", list(TIES), "Selection: treatment of equal scores, see metrics/ranking.py."
+)
+flags.DEFINE_enum(
+    "precision",
+    "auto",
+    PRECISIONS,
+    "auto: the training's if the hardware computes it, else float32.",
+)
+flags.DEFINE_enum(
+    "jit", "auto", ["auto", "on", "off"], "XLA. auto: on with a GPU or JAX, else off."
+)
+flags.DEFINE_string(
+    "scores_out", None, "File for the model's answers, line by line; see the task's `measure`."
+)
+flags.DEFINE_string(
+    "scores", None, "File to append a row to for each run and split, as results/scores.jsonl."
+)
+flags.DEFINE_enum(
+    "partial_batches",
+    "keep",
+    ["keep", "drop"],
+    "Selection: drop scores whole batches, as the release.",
+)
+flags.DEFINE_integer(
+    "examples", 0, "Number of examples to show as the model reads and answers them.", lower_bound=0
+)
+flags.DEFINE_string(
+    "decode",
+    None,
+    "Generation: field=value,... of models.decoding.Decoding; default: greedy search.",
+)
+flags.DEFINE_string(
+    "reverse_run",
+    None,
+    "Generation: run of a reverse model, which chooses among the replies found.",
+)
+flags.DEFINE_float(
+    "reverse_weight", 0.5, "Weight of the reverse model's score.", lower_bound=0.0, upper_bound=1.0
+)
+flags.DEFINE_bool(
+    "action_mask", False, "Dialog: choose only responses that the run's action mask allows."
+)
+flags.DEFINE_string(
+    "predict", None, "Answer the JSON lines of this file, `-`: standard input, instead of scoring."
+)
+flags.DEFINE_integer(
+    "explain", 0, "Number of examples of --split whose attention is shown.", lower_bound=0
+)
+flags.DEFINE_string(
+    "out", "-", "With --predict: file to append answers to; with --explain: directory of pictures."
+)
+flags.DEFINE_bool("attention", False, "With --predict: answers also have the attention.")
+flags.DEFINE_bool("baselines", True, "Compute the baselines too.")
+
+MAX_SHOWN = 10  # numbers of lines without an answer
+SEARCH = ("decode", "reverse_run", "reverse_weight")
+OPTIONS = ("ties", "scores_out", "partial_batches", "action_mask", "references", *SEARCH)
+"""Flags that only some tasks have, see `engine.task.Task.options`."""
+SCORING = ("scores", "examples", "precision", "jit", "baselines")
+
+
+def main():
+    if bool(FLAGS.run) == bool(FLAGS.predictions):
+        raise UserError("expected one of --run and --predictions")
+    if FLAGS.references:
+        cli.refuse_flags(("data", "split"), "--references")
+    if not FLAGS.reverse_run:
+        cli.refuse_flags(["reverse_weight"], "use without --reverse_run")
+    if FLAGS.predict:
+        predict()
+    elif FLAGS.explain:
+        explain()
+    else:
+        cli.refuse_flags(("out", "attention"), "scoring, but for --predict")
+        if FLAGS.predictions:
+            score_predictions()
+        else:
+            score()
+
+
+def score():
+    """Scores splits with one run or several."""
+    options = {name: FLAGS[name].value for name in SCORING}
+    for name in OPTIONS:
+        if FLAGS[name].present:
+            options[name] = FLAGS[name].value
+    splits = ["references"] if FLAGS.references else FLAGS.split
+    data = FLAGS.references or FLAGS.data
+    colloquy.evaluate(FLAGS.run, data=data, split=splits, **options)
+
+
+def score_predictions():
+    """Scores a file of answers."""
+    cli.refuse_flags((*OPTIONS, *SCORING), "--predictions")
+    if not FLAGS.data or len(FLAGS.split) != 1:
+        raise UserError("--predictions needs --data and one --split")
+    runtime.import_keras()
+
+    from colloquy.tasks import TASKS
+
+    task = TASKS["reading_comprehension"]
+    task.evaluate_predictions(FLAGS.predictions, FLAGS.data, FLAGS.split[0])
+
+
+def predict():
+    """Answers the JSON lines of a file."""
+    others = [name for name in OPTIONS if name not in SEARCH]
+    cli.refuse_flags(("split", "data", "explain", *SCORING, *others), "--predict")
+    runtime.import_keras()
+
+    from colloquy.engine.predictor import predict_lines
+    from colloquy.tasks.generation.search import parse_decoding
+
+    run, task = open_run()
+    unknown = [name for name in SEARCH if name not in task.options]
+    cli.refuse_flags(unknown, f"models of {task.name}")
+    predictor = task.predictor(run)
+    if FLAGS.reverse_run:
+        predictor.rerank_by(FLAGS.reverse_run, FLAGS.reverse_weight)
+    if FLAGS.decode:
+        predictor.decoding = parse_decoding(FLAGS.decode)
+    count, failed = predict_lines(predictor, FLAGS.predict, FLAGS.out, FLAGS.attention)
+    print(f"{count - len(failed):,} of {count:,} lines answered", file=sys.stderr)
+    if failed:
+        numbers = ", ".join(str(number) for number in failed[:MAX_SHOWN])
+        more = ", ..." if len(failed) > MAX_SHOWN else ""
+        raise UserError(f"no answer to {len(failed):,} lines: {numbers}{more}")
+
+
+def explain():
+    """Draws the attention of a model on examples."""
+    cli.refuse_flags((*SCORING, "attention", *OPTIONS), "--explain")
+    if FLAGS.out == "-" or len(FLAGS.split) != 1:
+        raise UserError("--explain needs --out=DIR and one --split")
+    runtime.import_keras()
+
+    from colloquy.engine.chat import Terminal
+    from colloquy.engine.explain import explain_examples
+
+    run, task = open_run()
+    split = FLAGS.split[0]
+    dataset = task.dataset_of(run, FLAGS.data)
+    if split not in dataset.splits or not len(dataset.splits[split]):
+        raise UserError(f"{dataset.path} has no examples in the split {split}")
+    examples = task.examples(dataset, FLAGS.explain, split)
+    explain_examples(task.predictor(run), examples, FLAGS.out, Terminal())
+
+
+def open_run():
+    """Opens the run and its task; models compute in float32 afterwards."""
+    if len(FLAGS.run) != 1:
+        raise UserError("--predict and --explain need one --run")
+    from colloquy.engine.devices import set_precision
+    from colloquy.engine.run import Run
+    from colloquy.tasks import TASKS
+
+    run = Run.open(FLAGS.run[0])
+    set_precision("float32")
+    return run, TASKS[run.task]
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,110 @@
+"""Turns the raw files of a corpus into a dataset.
+
+python prepare.py --corpus=chitchat --out=build/chitchat
+python prepare.py --corpus=smn --source=../shared/data/ubuntu-irc --out=build/ubuntu-irc
+python prepare.py --corpus=babi-dialog --source=../shared/data/babi-dialog --out=build/babi
+python prepare.py --corpus=squad --source=../shared/data/squad --out=build/squad
+python prepare.py --corpus=dailydialog --source=../shared/data/dailydialog --out=build/dailydialog
+"""
+
+import importlib
+
+from absl import flags
+
+import colloquy
+from colloquy.base import cli
+from colloquy.base.config import make_config
+from colloquy.base.files import UserError
+from colloquy.data.corpora import CORPORA
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string("corpus", None, f"Format of the files in --source: {', '.join(CORPORA)}.")
+flags.DEFINE_string(
+    "source", None, "Directory of the corpus: train, dev and test files. chitchat needs none."
+)
+flags.DEFINE_string("out", None, "Directory to write; missing or empty.")
+flags.DEFINE_bool(
+    "ray",
+    False,
+    "Selection: the Ray cluster RAY_ADDRESS, or this machine as one, reads the files: "
+    "docs/large_corpora.md.",
+)
+flags.mark_flags_as_required(["corpus", "out"])
+
+TASKS = sorted({task for corpus in CORPORA.values() for task in corpus.tasks})
+flags.DEFINE_enum(
+    "task", None, TASKS, "Task to prepare chitchat for: selection, the default, or generation."
+)
+MODULES = {task: importlib.import_module(f"colloquy.tasks.{task}.prepare") for task in TASKS}
+FIELDS = {task: module.Settings.model_fields for task, module in MODULES.items()}
+"""`{task: fields of its settings}`; each is a flag."""
+VOCABULARY_FLAGS = (
+    "min_count",
+    "dimension",
+    "window",
+    "negative",
+    "sample",
+    "word2vec_epochs",
+    "vectors",
+    "hashed_words",
+    "general_vectors",
+    "word2vec_text",
+    "words_of",
+    "tokenizer",
+    "lower",
+    "turns",
+    "vocabulary_size",
+    "trained_words",
+)
+"""Flags that are not allowed with --vocabulary_of."""
+
+
+def define_flags():
+    """Defines a flag for each field of each task's settings."""
+    names = dict.fromkeys(name for fields in FIELDS.values() for name in fields)  # in order
+    for name in names:
+        tasks_by_text = {}
+        for task, fields in FIELDS.items():
+            if name in fields:
+                text = describe_field(fields[name])
+                tasks_by_text.setdefault(text, []).append(task)
+                is_bool = fields[name].annotation is bool
+        texts = []
+        for text, tasks in tasks_by_text.items():
+            texts.append(text if tasks == TASKS else f"{', '.join(tasks)}: {text}")
+        define = flags.DEFINE_bool if is_bool else flags.DEFINE_string
+        define(name, None, "\n".join(texts))
+
+
+def describe_field(field):
+    description = " ".join(field.description.split())
+    if field.default is None:
+        return description
+    return f"{description} Default: {field.default}."
+
+
+define_flags()
+
+
+def main():
+    if FLAGS.corpus not in CORPORA:
+        raise UserError(f"--corpus expects one of {', '.join(CORPORA)}. Received: {FLAGS.corpus}")
+    task = FLAGS.task or CORPORA[FLAGS.corpus].task
+    if FLAGS.vocabulary_of:
+        cli.refuse_flags(
+            VOCABULARY_FLAGS, "--vocabulary_of, which takes these settings from the run or dataset"
+        )
+    names = FIELDS[task]
+    others = {name for fields in FIELDS.values() for name in fields if name not in names}
+    if task != "selection":
+        others.add("ray")
+    cli.refuse_flags(
+        sorted(others), f"--corpus={FLAGS.corpus}, whose flags are --{', --'.join(names)}"
+    )
+    values = {name: FLAGS[name].value for name in names if FLAGS[name].present}
+    make_config(MODULES[task].Settings, values, "--")  # whose messages name the flag
+    colloquy.prepare(FLAGS.corpus, FLAGS.source, FLAGS.out, task=task, ray=FLAGS.ray, **values)
+
+
+if __name__ == "__main__":
+    cli.run(main)

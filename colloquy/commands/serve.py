@@ -1,0 +1,235 @@
+"""Serves trained models: REST for programs, pages for people.
+
+python serve.py                      # all models of pretrained/ and runs/, and that of make demo
+python serve.py --run=dam=runs/dam --index=dam=build/index --run=reader=runs/bidaf --port=8501
+python serve.py --run=dam=runs/dam --ray --replicas=1:4     # Ray Serve; needs the extra `ray`
+"""
+
+import importlib.util
+import os
+import pathlib
+import re
+import socket
+import sys
+
+from absl import flags
+
+from colloquy.base import cli, runtime
+from colloquy.base.files import UserError
+from colloquy.engine.run import PRETRAINED
+from colloquy.serving.access import Access
+from colloquy.serving.limits import Limits
+
+FLAGS = flags.FLAGS
+flags.DEFINE_multi_string("run", [], "NAME=DIR or DIR: a run directory; may be repeated.")
+flags.DEFINE_multi_string(
+    "index",
+    [],
+    "NAME=DIR, or DIR of a single model: index of tools.build_index, which finds candidates if a "
+    "request has none; default: `index` in its run directory, or one of its `pairs`, built in "
+    "~/.cache/colloquy.",
+)
+flags.DEFINE_string(
+    "host", "127.0.0.1", "Address to listen on; 0.0.0.0: all addresses of this machine."
+)
+flags.DEFINE_integer("port", 8501, "Port to listen at.", lower_bound=0, upper_bound=65535)
+LIMITS = (
+    "batch_milliseconds",
+    "max_batch",
+    "max_queue",
+    "timeout_seconds",
+    "max_body_bytes",
+    "max_rows",
+)
+cli.define_settings(Limits, LIMITS, defaults=True)
+flags.DEFINE_float(
+    "grace_seconds", None, "Time for open requests after SIGTERM; default: 5 more than a request's."
+)
+flags.DEFINE_list(
+    "allowed_hosts",
+    [],
+    "Host names of this server, apart from localhost and its addresses; *: any.",
+)
+flags.DEFINE_list(
+    "cors_origins", [], "Origins whose pages may send requests, such as https://example.org."
+)
+flags.DEFINE_string(
+    "api_key", None, "Key that every request except /healthz needs; default: $COLLOQUY_API_KEY."
+)
+flags.DEFINE_bool(
+    "ray", False, "Serves by Ray Serve, on the cluster of RAY_ADDRESS or one that this starts."
+)
+flags.DEFINE_string("replicas", "1", "With --ray, FEWEST:MOST or N: replicas of the server.")
+
+LOCAL = ("localhost", "127.0.0.1", "::1")
+
+
+# === Which models ===
+
+
+def find_models():
+    """Finds the trained runs of `runs/` and `make demo`, and the published: `{name: path}`."""
+    paths = {}
+    for directory in (pathlib.Path("runs"), PRETRAINED):
+        for config in directory.glob("*/config.json"):
+            paths[config.parent.name] = config.parent
+    paths["demo"] = pathlib.Path("build/demo/run")
+    trained = {}
+    for name, path in sorted(paths.items()):
+        if (path / "best.weights.h5").is_file():
+            trained[name] = path
+    return trained
+
+
+def choose_models():
+    """Chooses the models to serve: `{name: (path, path of its index or None)}`."""
+    paths = {}
+    for assignment in FLAGS.run:
+        name, equals, path = assignment.partition("=")
+        if not equals:
+            path = assignment
+            name = pathlib.Path(assignment).resolve().name
+        _add("run", assignment, paths, name, path)
+    if not paths:
+        paths = find_models()
+    if not paths:
+        raise UserError("there is no trained model in pretrained/ or runs/: train.py trains one")
+
+    indexes = {}
+    for assignment in FLAGS.index:
+        name, equals, path = assignment.partition("=")
+        if not equals and len(paths) == 1:
+            path = assignment
+            [name] = paths
+        if path and name not in paths:
+            raise UserError(f"--index: there is no model {name}; there are {', '.join(paths)}")
+        _add("index", assignment, indexes, name, path)
+    return {name: (path, indexes.get(name)) for name, path in paths.items()}
+
+
+def _add(flag, assignment, paths, name, path):
+    if not (name and path):
+        raise UserError(f"--{flag} expects NAME=DIR. Received: {assignment}")
+    if name in paths:
+        raise UserError(f"--{flag}: the name {name} is given twice")
+    paths[name] = path
+
+
+def load_models():
+    """Loads the models to serve, `{name: serving.models.Served}`.
+
+    Those that `--run` names are warm, those that were found are not loaded. One that is wrong is
+    left out; a `UserError` if none is left.
+    """
+    chosen = choose_models()
+    runtime.import_keras()
+    from colloquy.serving.models import freeze, open_model, start_tensorflow
+
+    start_tensorflow()
+    models = {}
+    for name, (path, index) in chosen.items():
+        try:
+            model = open_model(name, path, index)
+            if FLAGS.run or index:
+                model.warm_up()
+                print(f"{name}: {path} is warm", flush=True)
+        except UserError as error:
+            if len(chosen) == 1:
+                raise
+            print(f"{name} is left out: {error}", file=sys.stderr)
+            continue
+        models[name] = model
+    if not models:
+        raise UserError("no model is left to serve")
+    freeze()
+    return models
+
+
+# === How ===
+
+
+def read_limits():
+    request_seconds = 2 * FLAGS.timeout_seconds  # for its body, and for its answer
+    grace_seconds = FLAGS.grace_seconds
+    if grace_seconds is None:
+        grace_seconds = request_seconds + 5
+    if grace_seconds < request_seconds:
+        needed = f"at least the {request_seconds:g} of a request"
+        raise UserError(f"--grace_seconds expects {needed}. Received: {grace_seconds:g}")
+    return Limits(**cli.given_settings(Limits, LIMITS), grace_seconds=grace_seconds)
+
+
+def read_access():
+    is_local = FLAGS.host in LOCAL
+    hosts = [*LOCAL, FLAGS.host, *FLAGS.allowed_hosts]
+    if not is_local:
+        hosts.append(socket.gethostname())
+    origins = [origin.rstrip("/").lower() for origin in FLAGS.cors_origins]
+
+    key = FLAGS.api_key or os.environ.get("COLLOQUY_API_KEY")
+    if key:
+        try:
+            key.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise UserError("--api_key and COLLOQUY_API_KEY expect a key in UTF-8") from error
+    elif not is_local:
+        warning = f"everybody who reaches {FLAGS.host} can use this server: give --api_key"
+        print(f"warning: {warning}", file=sys.stderr)
+    return Access(
+        hosts=frozenset(host.lower() for host in hosts), origins=frozenset(origins), api_key=key
+    )
+
+
+def read_replicas():
+    """Returns the fewest and the most replicas."""
+    match = re.fullmatch("([1-9][0-9]{0,3})(?::([1-9][0-9]{0,3}))?", FLAGS.replicas)
+    if match:
+        fewest = int(match[1])
+        most = int(match[2] or fewest)
+        if fewest <= most:
+            return fewest, most
+    expected = "FEWEST:MOST with 1 <= FEWEST <= MOST"
+    raise UserError(f"--replicas expects {expected}. Received: {FLAGS.replicas}")
+
+
+def serve_on_ray(limits, access):
+    """Serves by Ray Serve until Ctrl-C or SIGTERM."""
+    cli.refuse_flags(["grace_seconds"], "--ray, which gives open requests 20 s")
+    replicas = read_replicas()
+    paths = {}
+    for name, directories in choose_models().items():
+        paths[name] = [path and str(pathlib.Path(path).resolve()) for path in directories]
+    if importlib.util.find_spec("ray") is None:
+        raise UserError("--ray needs Ray: python -m pip install -e '.[ray]'")
+    from colloquy.serving import cluster
+
+    cluster.start(cluster.application(paths, replicas, limits, access), FLAGS.host, FLAGS.port)
+    print(f"http://{FLAGS.host}:{FLAGS.port}/ is open; Ctrl-C ends it", flush=True)
+    cluster.wait()
+
+
+def main():
+    limits = read_limits()
+    access = read_access()
+    # An operation takes half of the cores, and two are computed at once. Each thread keeps copies
+    # of oneDNN's operations.
+    cpus = runtime.available_cpus()
+    runtime.prepare(max(1, cpus // 2), operations=cpus)
+    if FLAGS.ray:
+        serve_on_ray(limits, access)
+        return
+    cli.refuse_flags(["replicas"], "one process: give --ray too")
+    from colloquy.serving.server import Server, bind
+
+    listening = bind(FLAGS.host, FLAGS.port)  # a port in use is noticed before models are loaded
+    models = load_models()
+    from colloquy.serving.app import create_app
+    from colloquy.serving.models import warming
+
+    app = create_app(models, limits, access)
+    with warming(models.values(), lambda: app.state.open_requests):
+        Server(app, listening, limits.grace_seconds).open()
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,141 @@
+"""Trains a model on a prepared dataset into a run directory.
+
+python train.py --model=dam --data=build/ubuntu-irc --workdir=runs/dam
+python train.py --recipe=dam-ubuntu-irc-two-levels --data=build/ubuntu-irc --workdir=runs/dam
+python train.py --model=dam --show_settings
+"""
+
+import inspect
+
+from absl import flags
+
+import colloquy
+from colloquy.base import cli, runtime
+from colloquy.base.config import describe_fields, parse_assignments
+from colloquy.base.files import UserError
+from colloquy.engine.task import Training
+from colloquy.models import MODELS
+from colloquy.recipes import choose_recipe
+from colloquy.tasks import RECIPES
+
+
+def list_recipes():
+    """Returns a line per model, with the names of its recipes."""
+    names_by_model = {model: [] for model in MODELS}
+    for name, recipe in RECIPES.items():
+        names_by_model[recipe.model].append(name)
+    return "\n".join(f"{model}: {', '.join(names)}" for model, names in names_by_model.items())
+
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string(
+    "model", None, f"Model to train: {', '.join(MODELS)}; default: the recipe's, or dam."
+)
+flags.DEFINE_string(
+    "recipe", None, "Settings by name; other flags win. By model:\n" + list_recipes()
+)
+flags.DEFINE_string(
+    "data",
+    None,
+    "Directory of prepare.py; default: chitchat or the embedded sample, by recipe "
+    "MODEL-chitchat or MODEL-sample.",
+)
+flags.DEFINE_string("workdir", None, "Run directory to make; default: runs/MODEL.")
+flags.DEFINE_bool(
+    "resume", False, "Resume the run in --workdir from its last save. Only --epochs may change."
+)
+flags.DEFINE_string(
+    "init_from", None, "A run, as pretrained/NAME, whose weights the training starts with."
+)
+TRAINING = ("epochs", "batch_size", "learning_rate", "precision", "jit", "seed")
+cli.define_settings(Training, TRAINING)
+flags.DEFINE_multi_string(
+    "set", [], "field=value of the model's config or of the task's Training; may be repeated."
+)
+flags.DEFINE_bool(
+    "show_settings", False, "Print the fields of --set for --model, with defaults, and exit."
+)
+flags.DEFINE_float(
+    "save_minutes",
+    10.0,
+    "Minutes between saves of the state between two validations.",
+    lower_bound=0.0,
+)
+flags.DEFINE_enum(
+    "devices",
+    "one",
+    ["one", "all"],
+    "all (JAX): all devices share each batch; see docs/devices.md.",
+)
+flags.DEFINE_integer(
+    "ray_hosts",
+    None,
+    "Train with JAX on all devices of this many hosts of the Ray cluster RAY_ADDRESS; see "
+    "docs/devices.md.",
+    lower_bound=1,
+)
+
+
+def main():
+    if FLAGS.ray_hosts:
+        cli.refuse_flags(["devices"], "--ray_hosts, which takes all")
+    machines = {
+        "devices": FLAGS.devices,
+        "ray_hosts": FLAGS.ray_hosts,
+        "save_minutes": FLAGS.save_minutes,
+    }
+    if FLAGS.resume:
+        others = (*TRAINING[1:], "model", "recipe", "set", "init_from")
+        cli.refuse_flags(others, "--resume, which keeps to the run's own settings")
+        workdir = FLAGS.workdir or "runs/dam"
+        colloquy.resume(workdir, data=FLAGS.data, epochs=FLAGS.epochs, **machines)
+        return
+
+    settings = read_settings()
+    if FLAGS.show_settings:
+        show_settings(settings)
+        return
+    colloquy.train(
+        FLAGS.model,
+        FLAGS.data,
+        FLAGS.workdir,
+        FLAGS.recipe,
+        init_from=FLAGS.init_from,
+        **machines,
+        **settings,
+    )
+
+
+def read_settings():
+    """Returns `{field: value}` of the flags and of --set, which wins."""
+    settings = {**cli.given_settings(Training, TRAINING), **parse_assignments(FLAGS.set)}
+    for name in inspect.signature(colloquy.train).parameters:
+        if name in settings:
+            raise UserError(f"--set: no field {name!r}")
+    return settings
+
+
+def show_settings(settings):
+    """Prints every field of --set, with its default and its meaning."""
+    model, _ = choose_recipe(FLAGS.model, FLAGS.recipe, has_data=FLAGS.data is not None)
+    runtime.import_keras()
+
+    from colloquy.tasks import TASKS
+
+    spec = MODELS[model]
+    show_fields("The model", spec.config)
+    show_fields("Its training", TASKS[spec.task].Training)
+
+
+def show_fields(title, config):
+    print(f"{title}, {config.__module__}.{config.__qualname__}\n")
+    for name, kind, default, meaning in describe_fields(config):
+        if default:
+            print(f"  --set {name}={default}  ({kind})")
+        else:
+            print(f"  {name}  ({kind}, the dataset decides)")
+        print(f"      {meaning}\n" if meaning else "")
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,109 @@
+"""`import colloquy`: the functions of a library, and the command line's, which call them."""
+
+import inspect
+import re
+import sys
+
+import pytest
+from helpers import ROOT, SMALL_RUNS, ran, refusal, run_process, script_refusal
+
+import colloquy
+from colloquy.commands import COMMANDS, main
+from colloquy.engine.run import Run
+from colloquy.tasks.selection.predictor import SelectionPredictor
+
+FUNCTIONS = (
+    colloquy.prepare,
+    colloquy.train,
+    colloquy.resume,
+    colloquy.evaluate,
+    colloquy.export,
+    colloquy.load,
+)
+
+
+def test_import_is_light_and_every_argument_has_a_type():
+    program = "import sys, colloquy; print(len(sys.modules), 'numpy' in sys.modules)"
+    count, has_numpy = ran("-c", program, by=run_process).stdout.split()
+    assert int(count) < 120 and has_numpy == "False"
+    for function in FUNCTIONS:
+        signature = inspect.signature(function)
+        assert signature.return_annotation is not inspect.Signature.empty
+        for parameter in signature.parameters.values():
+            assert parameter.annotation is not inspect.Parameter.empty, function
+    assert (ROOT / "colloquy" / "py.typed").is_file()
+    assert re.fullmatch(r"\d+\.\d+\.\d+", colloquy.__version__)
+
+
+def test_a_dataset_is_prepared_and_a_model_trained_scored_and_loaded(
+    prepared_generation, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("colloquy.engine.parallel.share_cores", lambda: None)
+    raw = prepared_generation.parent / "raw"
+    data = colloquy.prepare("conversations", raw, tmp_path / "data", min_count=1, turns=2)
+    model, settings = SMALL_RUNS["generation"]
+    run = colloquy.train(model, data, tmp_path / "run", **{**settings, "epochs": 0.2})
+    assert run.path == tmp_path / "run" and run.config.hidden == 10
+    [record] = colloquy.evaluate(run, split="dev", baselines=False)
+    assert record["metrics"]["perplexity"] > 1 and "baselines" not in record
+    [answer] = colloquy.load(run).predict([{"turns": ["hello ann"]}])
+    assert "response" in answer
+    resumed = colloquy.resume(run, epochs=0.3)
+    assert [row["step"] for row in resumed.history()] == [2, 3]
+
+
+def test_a_published_run_is_known_by_its_name():
+    assert colloquy.pretrained().keys() >= {"bidaf-squad", "dam-ubuntu-irc"}
+    assert Run.open("bidaf-squad").path == ROOT / "pretrained" / "bidaf-squad"
+    message = refusal(colloquy.load, "bidaf-squat")
+    assert "bidaf-squat is not a run directory" in message and "bidaf-squad" in message
+    assert "Received: 3" in refusal(colloquy.load, 3)
+
+
+def test_responses_are_retrieved_from_an_index_or_ranked_from_a_list(
+    trained_selection, selection_index
+):
+    conversation = {"turns": ["what is the soup like , and the bread ?"]}
+    [found] = colloquy.load(trained_selection, index=selection_index).predict([conversation])
+    assert len(found["candidates"]) > 1 and len(found["said_to"]) == len(found["candidates"])
+
+    texts = ["tell me about the rain .", "do you like the soup ?", "no ."]
+    predictor = colloquy.load(trained_selection.path, candidates=texts)
+    [ranked] = predictor.predict([conversation])
+    [scored] = SelectionPredictor(trained_selection).predict(
+        [{**conversation, "candidates": texts}]
+    )
+    assert ranked["candidates"] == [texts[place] for place in scored["order"]]
+    assert predictor.explain(conversation)["candidates"] == ranked["candidates"]
+
+
+def test_what_a_model_cannot_use_is_refused(trained_dialog, trained_selection, selection_index):
+    assert "for a model of selection" in refusal(colloquy.load, trained_dialog, candidates=["x"])
+    both = {"index": selection_index, "candidates": ["x"]}
+    assert "one of them" in refusal(colloquy.load, trained_selection, **both)
+    for candidates in ("a text", [], [3], [" "]):
+        message = refusal(colloquy.load, trained_selection, candidates=candidates)
+        assert message.startswith("candidates are ")
+    assert "--model expects one of bidaf" in refusal(colloquy.train, "dan")
+    assert "--corpus expects one of chitchat" in refusal(colloquy.prepare, "plays", "x", "y")
+
+
+def test_the_program_lists_its_commands_and_runs_the_scripts(monkeypatch, capsys):
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["colloquy", *arguments])
+        main()
+        return capsys.readouterr().out
+
+    printed = call("--help")
+    for name, meaning in COMMANDS.items():
+        assert f"{name} " in printed and meaning in printed
+        code = (ROOT / "colloquy" / "commands" / f"{name}.py").read_text(encoding="utf-8")
+        assert code.startswith(f'"""{meaning}')
+        assert f'run_command("{name}")' in (ROOT / f"{name}.py").read_text(encoding="utf-8")
+    assert call("--version") == f"{colloquy.__version__}\n"
+    with pytest.raises(SystemExit, match=r"colloquy expects one of prepare, .* Received: trane"):
+        call("trane")
+
+
+def test_a_setting_that_is_a_flag_is_none_of_set():
+    assert "no field 'workdir'" in script_refusal("train.py", "--set=workdir=x")
