@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from unittest.mock import Mock, patch
 
 import keras
@@ -393,7 +394,9 @@ def run_script(script, *arguments):
     argv = [script, *map(str, arguments)]
     try:
         with _flags_put_aside(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            with patch.object(sys, "argv", argv):
+            # Tests import some commands, and runpy warns of modules that are there already.
+            with patch.object(sys, "argv", argv), warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "'colloquy.commands", RuntimeWarning)
                 runpy.run_path(str(ROOT / script), run_name="__main__")
     except SystemExit as end:
         code = end.code

@@ -23,7 +23,10 @@ FLOORS = (
     ("engine",),
     ("tasks",),
     ("serving",),
-    ("tools", "benchmarks", "prepare", "train", "evaluate", "export", "chat", "serve", "colloquy"),
+    (
+        *("prepare", "train", "evaluate", "export", "chat", "serve"),
+        *("colloquy", "commands", "recipes", "tools", "benchmarks"),
+    ),
 )
 """Folders and scripts, from the cellar to the roof; each may import what stands on its own floor
 and below.

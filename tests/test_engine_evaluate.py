@@ -166,7 +166,7 @@ def test_seeds_are_shown_side_by_side_and_each_model_and_dataset_is_loaded_once(
         patch.object(Run, "load_model", autospec=True, side_effect=Run.load_model) as load_model,
         patch.object(dialog, "load_dataset", side_effect=dialog.load_dataset) as load_dataset,
     ):
-        evaluate_all(TASKS, str(swept / "runs" / "*"), splits, scores=file, baselines=False)
+        evaluate_all(TASKS, [str(swept / "runs" / "*")], splits, scores=file, baselines=False)
     loaded = [call.args[0].path.name for call in load_model.call_args_list]
     assert loaded == ["tiny-task1-1", "tiny-task1-2"] and load_dataset.call_count == 1
     rows = [(row["seed"], row["split"]) for row in read_scores(file)]
@@ -175,7 +175,7 @@ def test_seeds_are_shown_side_by_side_and_each_model_and_dataset_is_loaded_once(
     header = next(line for line in table.splitlines() if "sample-task1 dev" in line)
     names = ["", "sample-task1 dev", "sample-task1 test", "mean", "seeds"]
     assert [text.strip() for text in header.split("┃")[1:-1]] == names
-    evaluate_all(TASKS, str(swept / "runs" / "tiny-task1-1"), ["dev"], baselines=False)
+    evaluate_all(TASKS, [str(swept / "runs" / "tiny-task1-1")], ["dev"], baselines=False)
     assert "deviation" not in capsys.readouterr().out
 
 
@@ -200,7 +200,7 @@ def test_wrong_options_are_refused_before_anything_is_scored(
 ):
     monkeypatch.setattr(dialog, "measure", None)
     pattern = str(swept / "runs" / runs)
-    assert re.search(message, refusal(evaluate_all, TASKS, pattern, splits, **options))
+    assert re.search(message, refusal(evaluate_all, TASKS, [pattern], splits, **options))
 
 
 def test_references_for_runs_of_several_tasks_are_refused(
@@ -209,7 +209,7 @@ def test_references_for_runs_of_several_tasks_are_refused(
     for name, run in (("bot", trained_dialog), ("dam", trained_selection)):
         (tmp_path / name).symlink_to(run.path)
     options = {"references": "answers.json", "data": "answers.json", "baselines": False}
-    message = refusal(evaluate_all, TASKS, str(tmp_path / "*"), ["references"], **options)
+    message = refusal(evaluate_all, TASKS, [str(tmp_path / "*")], ["references"], **options)
     assert "--references is not for dialog, which has" in message
 
 
@@ -250,7 +250,7 @@ def second(run, path):
 def score_together(*runs, out, **options):
     pattern = ",".join(str(run.path) for run in runs)
     options = {"baselines": False, "precision": "float32", **options}
-    evaluate_all(TASKS, pattern, ["dev"], scores_out=str(out), **options)
+    evaluate_all(TASKS, [pattern], ["dev"], scores_out=str(out), **options)
     return out
 
 
@@ -323,7 +323,7 @@ def test_ensembles_refuse_models_that_differ(
         ([trained_selection, shorter], f"the same max_words. Received: {width} and {width - 1}"),
     ):
         pattern = ",".join(str(run.path) for run in runs)
-        assert message in refusal(evaluate_all, TASKS, pattern, ["dev"], baselines=False)
+        assert message in refusal(evaluate_all, TASKS, [pattern], ["dev"], baselines=False)
     models = [run.load_model() for run in (trained_dialog, trained_selection)]
     message = r"read the same fields\. Received: .*words.* and responses, turns"
     assert re.search(message, refusal(ensemble, dialog, models))

@@ -83,11 +83,11 @@ def test_ray_gets_the_models_of_the_flags_and_without_it_one_reads_what_to_insta
     monkeypatch, tmp_path
 ):
     cluster = Mock()
-    with flagsaver.flagsaver(run=["m=x"], replicas="1:4"):
-        monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with flagsaver.flagsaver(run=["m=x"], replicas="1:4"), monkeypatch.context() as patch:
+        patch.setattr(importlib.util, "find_spec", lambda name: None)
         assert "pip install -e '.[ray]'" in refusal(serve.serve_on_ray, None, None)
-        monkeypatch.setattr(importlib.util, "find_spec", lambda name: True)
-        monkeypatch.setitem(sys.modules, "colloquy.serving.cluster", cluster)
+        patch.setattr(importlib.util, "find_spec", lambda name: True)
+        patch.setitem(sys.modules, "colloquy.serving.cluster", cluster)
         serve.serve_on_ray(None, None)
     cluster.application.assert_called_once_with(
         {"m": [str(tmp_path / "x"), None]}, (1, 4), None, None

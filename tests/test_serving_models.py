@@ -58,7 +58,7 @@ def test_a_run_with_an_index_finds_candidates_itself(selection_run):
 
 
 def test_an_index_is_for_a_run_of_selection(trained_dialog, selection_run):
-    with pytest.raises(UserError, match=r"an index is for a model of selection. Received: dialog"):
+    with pytest.raises(UserError, match=r"are for a model of selection. Received: dialog"):
         _ = open_model("bot", trained_dialog.path, index=selection_run / "index").metadata
 
 

@@ -250,7 +250,7 @@ def test_a_run_alone_is_enough(run, references, tmp_path):
     targets = [dataset.splits["references"].target.lists() for dataset in datasets]
     assert targets[0] != targets[1]
 
-    evaluate_all(TASKS, str(tmp_path / "[ab]"), ["references"], data=str(references))
+    evaluate_all(TASKS, [str(tmp_path / "[ab]")], ["references"], data=str(references))
     scores = json.loads((tmp_path / "a" / "metrics.json").read_text())["references"]
     assert list(scores["baselines"]) == ["human, 2 sources with several targets"]
 
