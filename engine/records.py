@@ -1,6 +1,6 @@
 """The JSON that a run keeps, as classes."""
 
-from typing import Literal
+from pydantic import field_validator
 
 from colloquy.base.config import Config
 from colloquy.engine.task import Training
@@ -20,13 +20,21 @@ class Metadata(Config, extra="allow"):
 class RunRecord(Config, extra="allow"):
     """The contents of `config.json`."""
 
-    model: Literal[tuple(MODELS)]
+    model: str
     recipe: str | None = None
     config: dict
     training: dict
     dataset: Metadata
     before: list[dict] = []
     resumed: list[dict] = []
+
+    @field_validator("model")
+    @classmethod
+    def _is_known(cls, model):
+        if model not in MODELS:
+            known = ", ".join(MODELS)
+            raise ValueError(f"expected {known}; --import=MODULE adds a model of your own")
+        return model
 
 
 class Example(Config, extra="allow"):

@@ -13,6 +13,8 @@ from scipy import sparse
 from colloquy.metrics.baselines import PADDING, count_words, inverse_frequencies, unit_rows
 
 METRICS = ("per_response", "per_dialog")
+ADDED = {}
+"""`{name: function}`: your own metrics, functions of the arguments of `dialog_metrics`."""
 TIE = 1e-9
 """Cosines closer than this are equal: the same sum in another order differs by some 1e-16."""
 BLOCK = 1 << 22
@@ -20,7 +22,7 @@ BLOCK = 1 << 22
 
 
 def dialog_metrics(predicted, gold, dialog) -> dict[str, float]:
-    """The fractions of correct responses and of dialogs without a wrong response.
+    """Fractions of correct responses and of dialogs without a wrong one, and metrics `ADDED`.
 
     `dialog` is the number of each response's dialog.
 
@@ -30,7 +32,10 @@ def dialog_metrics(predicted, gold, dialog) -> dict[str, float]:
     correct = np.asarray(predicted) == np.asarray(gold)
     _, dialog = np.unique(dialog, return_inverse=True)
     errors = np.bincount(dialog, weights=~correct)
-    return {"per_response": float(np.mean(correct)), "per_dialog": float(np.mean(errors == 0))}
+    metrics = {"per_response": float(np.mean(correct)), "per_dialog": float(np.mean(errors == 0))}
+    for name, metric in ADDED.items():
+        metrics[name] = float(metric(predicted, gold, dialog))
+    return metrics
 
 
 # === Upper bounds ===

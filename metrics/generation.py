@@ -22,6 +22,8 @@ METRICS = (
     "distinct-2",
     "length",
 )
+ADDED = {}
+"""`{name: function}`: your own metrics, functions of the arguments of `generation_metrics`."""
 
 
 def perplexity(nll: float, tokens: int) -> float:
@@ -83,14 +85,19 @@ def distinct(replies: Iterable[str], n: int) -> float:
 def generation_metrics(
     replies: Sequence[str], references: Sequence[Sequence[str]]
 ) -> dict[str, float]:
-    """BLEU-1 to BLEU-4 of replies, distinct-1, distinct-2, and their mean length in tokens."""
+    """BLEU-1 to BLEU-4 of replies, distinct-1, distinct-2, their mean length in tokens, and those
+    `ADDED`.
+    """
     lengths = [len(reply.split()) for reply in replies]
-    return {
+    metrics = {
         **bleu(replies, references),
         "distinct-1": distinct(replies, 1),
         "distinct-2": distinct(replies, 2),
         "length": sum(lengths) / len(lengths),
     }
+    for name, metric in ADDED.items():
+        metrics[name] = float(metric(replies, references))
+    return metrics
 
 
 def by_source(sources: Sequence[str], targets: Sequence[str]) -> tuple[list[int], list[list[str]]]:

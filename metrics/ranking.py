@@ -9,6 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 METRICS = ("R2@1", "R10@1", "R10@2", "R10@5", "MAP", "MRR", "P@1")
+ADDED = {}
+"""`{name: function}`: your own metrics, functions of scores, labels and groups as `ranking_metrics`
+takes them, of the contexts that it does not leave out."""
 TIES = ("loss", "release")
 
 
@@ -84,8 +87,11 @@ def ranking_metrics(scores, labels, groups, *, ties: str = "loss") -> RankingRes
     order = np.lexsort((tie_break, -scores, context))
     metrics_of_contexts = _metrics_of_contexts(positive[order], context, first_line)
     metrics_of_contexts["R2@1"] = _first_against_first(scores, positive, first_line, ties)
+    metrics = {name: float(np.mean(metrics_of_contexts[name])) for name in METRICS}
+    for name, metric in ADDED.items():
+        metrics[name] = float(metric(scores, positive, context))
     return RankingResult(
-        metrics={name: float(np.mean(metrics_of_contexts[name])) for name in METRICS},
+        metrics=metrics,
         counts={
             "contexts": len(usable),
             "without_positive": int(np.sum(positives == 0)),

@@ -13,6 +13,8 @@ import string
 from collections.abc import Mapping, Sequence
 
 METRICS = ("EM", "F1")
+ADDED = {}
+"""`{name: function}`: your own metrics, functions of the arguments of `squad_metrics`."""
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
@@ -57,7 +59,8 @@ def f1(prediction: str, answer: str) -> float:
 def squad_metrics(
     predictions: Mapping[str, str], answers: Mapping[str, Sequence[str]]
 ) -> dict[str, float]:
-    """EM and F1 of predictions, the best over each question's answers, averaged over the questions.
+    """EM and F1 of predictions, the best over each question's answers, averaged over the questions;
+    and those `ADDED`.
 
     Both map question ids to texts. A question without a prediction counts 0, as in the script.
 
@@ -73,4 +76,7 @@ def squad_metrics(
         if id in predictions:
             totals["EM"] += max(exact_match(predictions[id], answer) for answer in references)
             totals["F1"] += max(f1(predictions[id], answer) for answer in references)
-    return {name: total / len(answers) for name, total in totals.items()}
+    metrics = {name: total / len(answers) for name, total in totals.items()}
+    for name, metric in ADDED.items():
+        metrics[name] = float(metric(predictions, answers))
+    return metrics

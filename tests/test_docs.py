@@ -5,20 +5,25 @@ English.
 import dataclasses
 import doctest
 import functools
+import importlib
+import json
 import re
 import sys
 import types
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from helpers import ROOT, ran, refusal, run_process, run_script, written
+from helpers import ROOT, ran, refusal, run_process, run_script, script_refusal, written
 from test_data_corpora import Reader, of_paths
 
 from colloquy.data.corpora import CORPORA
 from colloquy.engine.evaluate import Evaluation
 from colloquy.engine.export import export
+from colloquy.engine.run import Run
 from colloquy.engine.train import start
+from colloquy.metrics import generation
 from colloquy.models import MODELS, ModelEntry
 from colloquy.tasks import RECIPES, TASKS
 
@@ -79,6 +84,7 @@ def test_links_lead_to_files_and_to_what_they_hold(page, text):
 
 def commands(text):
     """`(script, flags, values of flags)` of every command in a page; a `\\` continues a line."""
+    text = re.sub(r"\bcolloquy (\w+) --", r"python \1.py --", text)
     for script, arguments in re.findall(
         r"python ((?:-m )?[\w.]+)([^\n`|#]*)", text.replace("\\\n    ", "")
     ):
@@ -132,6 +138,8 @@ def test_the_map_names_files_that_exist_and_every_file_of_the_shared_rooms():
 
 # === The walks that add a model, a corpus, a metric ===
 
+RUN = {"config": {}, "training": {}, "dataset": {"path": None, "name": "x"}}
+"""The rest of the `config.json` of a run."""
 WALKS = "\n".join(
     path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("add_a_*.md"))
 )
@@ -207,6 +215,54 @@ def test_the_metric_to_follow_is_what_its_doctest_says():
     metric = example("metrics/generation.py")["unique"]
     [found] = doctest.DocTestFinder().find(metric, globs={"unique": metric})
     assert doctest.DocTestRunner().run(found) == doctest.TestResults(failed=0, attempted=1)
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A directory outside of the clone with the modules that the pages show for one."""
+    modules = ("my_project", "my_corpora", "my_metrics")
+    codes = {name: code_of(f"{name}.py") for name in modules}
+    codes["bag_match"] = code_of("models/bag_match.py")
+    codes["script"] = code_of("data/corpora/script.py")
+    for name, code in codes.items():
+        written(tmp_path / f"{name}.py", code)
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    with (
+        patch.dict(MODELS),
+        patch.dict(RECIPES),
+        patch.dict(CORPORA),
+        patch.dict(generation.ADDED),
+        patch.dict(sys.modules),
+    ):
+        yield tmp_path
+
+
+def test_a_project_of_its_own_adds_a_model_a_recipe_a_corpus_and_a_metric(project, prepared):
+    train = ("--import=my_project", "--recipe=bag-match-short", "--workdir=run")
+    ran("train.py", *train, f"--data={prepared}", "--epochs=1", "--batch_size=16")
+    run = Run.open("run")
+    assert (run.model, run.config.max_turns) == ("bag-match", 3)
+
+    (project / "plays").mkdir()
+    for name in ("train.txt", "dev.txt"):
+        written(project / "plays" / name, "ANN: Hi!\nBOB: Hello, Ann.\n")
+    prepare = ("--import=my_corpora", "--corpus=script", "--source=plays", "--out=data")
+    ran("prepare.py", *prepare, "--min_count=1")
+    assert (project / "data" / "dataset.json").is_file()
+
+    importlib.import_module("my_metrics")
+    metrics = generation.generation_metrics(["a", "a"], [["a"], ["b"]])
+    assert metrics["unique"] == 0.5
+
+
+def test_a_module_that_is_missing_and_a_run_of_a_model_that_is_not_registered(project, prepared):
+    assert "--import=absent: there is no such module in" in script_refusal(
+        "train.py", "--import=absent"
+    )
+    written(project / "config.json", json.dumps({**RUN, "model": "bag-match"}))
+    assert "--import=MODULE adds a model of your own" in refusal(Run.open, project)
 
 
 @pytest.mark.parametrize("name", ["colloquy.benchmarks.turns", "colloquy.tools.sweep"])

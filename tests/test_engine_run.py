@@ -39,7 +39,7 @@ def own(trained_dialog, tmp_path):
     [
         (None, "not a run directory: config.json"),
         ("{", "config.json: expected JSON"),
-        ('{"model": "transformer"}', "config.json: model: .*'dam'.* Received: transformer"),
+        ('{"model": "transformer"}', "config.json: model: .*dam.* Received: transformer"),
         ('{"model": "dam", "config": {}}', r"config\.json: .*training is missing"),
         (
             '{"model": "dam", "config": {}, "training": {}, "dataset": {"name": 5, "path": null}}',

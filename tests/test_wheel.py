@@ -9,8 +9,11 @@ import sysconfig
 import pytest
 from helpers import ROOT, written
 
+from colloquy.commands import COMMANDS
+
 PROGRAM = """
 import json
+import pathlib
 
 import metrics
 from data import ROWS
@@ -29,6 +32,7 @@ facts = {
     "file": colloquy.__file__,
     "layer": AttentiveModule.__module__,
     "pretrained": sorted(colloquy.pretrained()),
+    "typed": pathlib.Path(colloquy.__file__).with_name("py.typed").is_file(),
 }
 print(json.dumps(facts))
 """
@@ -64,7 +68,7 @@ def environment_with_wheel(tmp_path_factory):
     python = directory / "environment" / "bin" / "python"
     purelib = "import sysconfig; print(sysconfig.get_path('purelib'))"
     packages = run_in(directory, python, "-c", purelib).strip()
-    install = ["-m", "pip", "install", "--no-deps", "--target", packages]
+    install = ["-m", "pip", "--python", python, "install", "--no-deps"]
     run_in(directory, sys.executable, *install, wheel)
     written(directory / "others.pth", sysconfig.get_path("purelib") + "\n")
     (directory / "others.pth").rename(f"{packages}/others.pth")
@@ -90,6 +94,18 @@ def test_a_project_with_rooms_of_the_same_names_predicts(environment_with_wheel,
     assert facts["layer"] == "colloquy.layers.attentive_module"
     names = {path.name for path in (ROOT / "pretrained").iterdir()}
     assert set(facts["pretrained"]) == names
+    assert facts["typed"]
+
+    # The program, in the same project.
+    program = python.parent / "colloquy"
+    listed = run_in(tmp_path, program, "--help", PYTHONPATH="")
+    for command in COMMANDS:
+        assert f"  {command} " in listed
+        assert "flags:" in run_in(tmp_path, program, command, "--help", PYTHONPATH="")
+    instance = {"passage": "Ann lives in Rome.", "question": "Where does Ann live?"}
+    lines = written(tmp_path / "lines.jsonl", json.dumps(instance) + "\n")
+    predict = ("evaluate", "--run=bidaf-squad", f"--predict={lines}")
+    assert json.loads(run_in(tmp_path, program, *predict, PYTHONPATH=""))["answer"] == "Rome"
 
 
 @pytest.mark.slow

@@ -12,7 +12,6 @@ from colloquy.data.batching import batches_by_size
 from colloquy.engine.parallel import results_of
 from colloquy.layers.dialog_state import READS
 from colloquy.metrics.dialog import (
-    METRICS,
     dialog_metrics,
     nearest_neighbour,
     reachable_by_seen,
@@ -135,7 +134,7 @@ def metrics_of(split, predicted):
             predicted[is_of_manager], split.answers[is_of_manager], split.dialog[is_of_manager]
         )
     metrics = {}
-    for name in METRICS:
+    for name in next(iter(parts.values())):
         metrics[name] = float(np.mean([part[name] for part in parts.values()]))
     if len(parts) > 1:
         return {"metrics": metrics, "parts": parts}
