@@ -23,6 +23,7 @@ NOT_WRITABLE = {
     errno.ENAMETOOLONG,
 }
 CHECKSUMS = "checksums.json"
+UNFINISHED = re.compile(r"\.(.+)\.[0-9a-f]{16}")  # see `_temporary_beside`
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -93,6 +94,13 @@ def check_output(path):
         raise UserError(f"{path.parent} cannot be written to")
 
 
+def refuse_existing(path):
+    """Refuses to replace a file that holds something, or anything else, as a `UserError`."""
+    path = pathlib.Path(path)
+    if path.exists() and not (path.is_file() and path.stat().st_size == 0):
+        raise UserError(f"{path} exists: give the name of a new file")
+
+
 @contextlib.contextmanager
 def writing(path):
     """Turns a full or read-only disk, and a name taken by another process, into a `UserError`."""
@@ -128,10 +136,12 @@ def atomic_file(path, mode="w"):
         mode: `"w"`, UTF-8 with `\n`; or `"wb"`.
 
     Raises:
-        UserError: The file cannot be written.
+        UserError: The file cannot be written, or something that is not a file has its name.
     """
     path = pathlib.Path(path)
     check_output(path)
+    if path.exists() and not path.is_file():  # a device would be replaced
+        raise UserError(f"{path} is not a regular file")
     options = {}
     if "b" not in mode:
         options = {"encoding": "utf-8", "newline": "\n"}
@@ -167,6 +177,16 @@ def _temporary_beside(path):
             publish(temporary, path)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def unfinished_name(directory):
+    """The name of the file that a killed process was writing in a directory; `None` for others.
+
+    >>> unfinished_name(pathlib.Path("run/.config.json.0123456789abcdef"))
+    'config.json'
+    """
+    match = UNFINISHED.fullmatch(directory.name)
+    return match[1] if match else None
 
 
 def _make_directory(directory):

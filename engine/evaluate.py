@@ -11,7 +11,14 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Column, Table
 
-from colloquy.base.files import UserError, atomic_file, check_output, printable, writing
+from colloquy.base.files import (
+    UserError,
+    atomic_file,
+    check_output,
+    printable,
+    refuse_existing,
+    writing,
+)
 from colloquy.base.runtime import choose_precision, return_memory
 from colloquy.engine.chat import Terminal
 from colloquy.engine.devices import choose_xla, has_gpu, set_precision
@@ -99,7 +106,7 @@ class Evaluation:
 
         Args:
             baselines: Scores baselines, too.
-            scores_out: A file for the model's answers.
+            scores_out: A new file for the model's answers.
             options: Those of the task's `measure`.
 
         Returns:
@@ -108,6 +115,7 @@ class Evaluation:
         refuse_options(self.task, options)
         if scores_out:
             check_output(scores_out)
+            refuse_existing(scores_out)
         self._check_split(split)
 
         model, length_multiple = self._model

@@ -8,7 +8,7 @@ import warnings
 
 from rich.text import Text
 
-from colloquy.base.files import UserError, atomic_file
+from colloquy.base.files import UserError, atomic_file, refuse_existing
 from colloquy.data.text_files import write_json
 
 SHADES = " .:-=+*#%@"  # readable in a terminal without colours, and in a file
@@ -38,11 +38,14 @@ def explain_examples(predictor, examples, out, console):
     `out` gets `example-N.json`, the answer with all its maps, and `example-N.png`, a panel per map;
     the console prints the maps without their details.
     """
-    for number, example in enumerate(examples, 1):
+    files = [pathlib.Path(out) / f"example-{number}.json" for number in range(1, len(examples) + 1)]
+    for file in files:
+        refuse_existing(file)
+        refuse_existing(file.with_suffix(".png"))
+    for file, example in zip(files, examples, strict=True):
         answer = predictor.explain(example["instance"], details=True)
         if not answer["attention"]:
             raise UserError(f"{example['title']}: this model has no attention to show")
-        file = pathlib.Path(out) / f"example-{number}.json"
         write_json(file, {**example, "answer": answer})
         draw(answer["attention"], file.with_suffix(".png"), example["title"])
         console.print(f"\n{example['title']}", style="bold")

@@ -3,6 +3,7 @@
 import abc
 import itertools
 import json
+import os
 import pathlib
 import re
 import sys
@@ -135,8 +136,9 @@ def in_brackets(words, vocabulary):
 def predict_lines(predictor, source, out, explain=False):
     """Answers a file of instances, line by line; `-` is standard input or output.
 
-    A malformed line is answered by `{"error": one sentence}`. If `out` has lines already, those of
-    `source` that they answer are skipped: a call that was interrupted is continued.
+    A malformed line is answered by `{"error": one sentence}`. If `out` has answers already, the
+    lines of `source` that they answer are skipped: a call that was interrupted is continued. A file
+    that holds anything else is a `UserError`.
 
     Args:
         explain: Adds `attention` to the answers.
@@ -147,7 +149,7 @@ def predict_lines(predictor, source, out, explain=False):
     """
     if out != "-" and pathlib.Path(out).resolve() == pathlib.Path(source).resolve():
         raise UserError(f"{out} is the file of instances: give another one for the answers")
-    done = _count_lines(out)
+    done = _count_answers(out, predictor)
     answered = 0
     wrong = []
     with (
@@ -200,22 +202,51 @@ def _read_line(predictor, number, line):
         raise UserError(f"line {number}: expected a JSON object. {reason}") from error
 
 
-def _count_lines(out):
-    """Counts the whole lines of a file of answers.
+def _count_answers(out, predictor):
+    """Counts the answers in a file; half a one at its end, left by a killed call, is cut off.
 
-    Half a line at its end, left by a call that was killed, is cut off.
+    Raises:
+        UserError: The file holds something else.
     """
     if out == "-" or not pathlib.Path(out).is_file():
         return 0
-    lines = 0
+    answers = 0
     end = 0
-    with open(out, "rb+") as file:
+    with open(out, "rb") as file:
         for line in file:
-            if line.endswith(b"\n"):
-                lines += 1
-                end += len(line)
-        file.truncate(end)
-    return lines
+            is_whole = line.endswith(b"\n")
+            if not is_whole and _begins_answer(line, predictor):
+                break
+            if not is_whole or not _is_answer(line, predictor):
+                raise UserError(
+                    f"{out}, line {answers + 1}: expected an answer of this model, to continue "
+                    "after. The file is left as it is: give another --out"
+                )
+            answers += 1
+            end += len(line)
+    if end < pathlib.Path(out).stat().st_size:
+        os.truncate(out, end)
+    return answers
+
+
+def _answer_fields(predictor):
+    return [*predictor.Answer.model_fields, "attention", "error"]
+
+
+def _is_answer(line, predictor):
+    try:
+        answer = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(answer, dict) and answer.keys() <= set(_answer_fields(predictor))
+
+
+def _begins_answer(line, predictor):
+    """True for the first part of an answer, but not for all of it."""
+    if _is_answer(line, predictor):
+        return False
+    beginnings = [f'{{"{name}"'.encode() for name in _answer_fields(predictor)]
+    return any(line.startswith(text) or text.startswith(line) for text in beginnings)
 
 
 def _opened(path, mode, standard):

@@ -1,17 +1,7 @@
 """A run: the directory that alone is enough to export a trained model, and with its dataset to
 evaluate or resume it.
 
-config.json        model, recipe, config, training, the dataset's metadata, provenance
-vocabulary.txt     if the dataset has one
-best.weights.h5    weights with the best validation score
-last.npz           weights, optimizer, random state and `TrainState` when training was last saved
-checksums.json     SHA-256 of both files, the present ones and some before; of a published run that
-                   of every file
-history.jsonl      one line per validation
-metrics.json       results of evaluate.py, by split
-examples.json      examples of dev to try the model on
-page.json          of a published run: title and examples for the web pages, see
-                   `serving.models.Page`
+Its files: see `engine.run_files`.
 """
 
 import contextlib
@@ -50,17 +40,21 @@ from colloquy.engine.records import (
     SplitMetrics,
     TrainState,
 )
+from colloquy.engine.run_files import (
+    BEST,
+    CARD,
+    CONFIG,
+    EXAMPLES,
+    HISTORY,
+    LAST,
+    METRICS,
+    PAGE,
+    VOCABULARY,
+    is_unfinished,
+    is_written,
+)
 from colloquy.models import MODELS
 
-CONFIG = "config.json"
-BEST = "best.weights.h5"
-LAST = "last.npz"
-HISTORY = "history.jsonl"
-METRICS = "metrics.json"
-VOCABULARY = "vocabulary.txt"
-EXAMPLES = "examples.json"
-CARD = "README.md"
-PAGE = "page.json"
 PRETRAINED = pathlib.Path(__file__).resolve().parent.parent / "pretrained"
 """Directory of the published runs, which are known by their names, too."""
 TOY = "A toy: it knows only the invented town of the embedded sample."
@@ -124,11 +118,7 @@ class Run:
             UserError: The directory is in use.
         """
         run = cls.prepare_directory(path)
-        for file in run._files():  # what a killed process left
-            if file.is_dir() and not file.is_symlink():
-                shutil.rmtree(file)
-            else:
-                file.unlink()
+        run._remove_written()
         try:
             run.update(record)
             if vocabulary is not None:
@@ -143,22 +133,32 @@ class Run:
         """Makes the directory of a new run.
 
         Raises:
-            UserError: The directory is in use, but not by a run that was never saved.
+            UserError: The directory holds something else than a run that was never saved.
         """
         run = cls(pathlib.Path(path), {})
-        if (run.path / CONFIG).exists() and not run.saved():
-            cls.open(path)  # other programs have a config.json, too
-        elif run.path.exists() and (not run.path.is_dir() or run._files()):
-            advice = "delete it: there is nothing to continue"
-            if (run.path / LAST).exists():
-                advice = "--resume to continue"
-            raise UserError(f"{path} is in use: give another --workdir, or {advice}")
+        if run.path.exists():
+            run._check_replaceable()
         check_output(run.path / CONFIG)
         return run
 
-    def _files(self):
-        """Lists what is in the directory, without the lock."""
-        return [file for file in self.path.iterdir() if file.name != LOCK]
+    def _check_replaceable(self):
+        """Refuses a directory that holds more than a killed process left before its first save."""
+        if not self.path.is_dir():
+            raise UserError(f"{self.path} is not a directory: give another --workdir")
+        if (self.path / LAST).exists():
+            raise UserError(
+                f"{self.path} is in use: give another --workdir, or --resume to continue"
+            )
+        for file in sorted(self.path.iterdir()):
+            if not is_written(file):
+                raise UserError(
+                    f"{self.path} holds {file.name!r:.80}, which train.py does not write: "
+                    "give another --workdir"
+                )
+        if self.saved():
+            raise UserError(f"{self.path} holds a trained run: give another --workdir")
+        if any(self.path.glob("[!.]*")):
+            self.open(self.path)  # other programs have a config.json, too
 
     @classmethod
     def open(cls, path):
@@ -180,11 +180,33 @@ class Run:
         return run
 
     def remove(self):
-        """Removes the directory; where it is a symbolic link, all that is in it."""
-        directory = self.path.resolve()
-        shutil.rmtree(directory, ignore_errors=True)  # an error would hide the one that led here
-        if self.path.is_symlink():
-            directory.mkdir()
+        """Removes what the run wrote, and its directory if nothing else is in it."""
+        # An error would hide the one that led here.
+        with contextlib.suppress(OSError):
+            self._remove_written()
+            (self.path / LOCK).unlink(missing_ok=True)
+            self.path.rmdir()
+
+    def _remove_written(self):
+        """Removes what a run writes, but for the lock.
+
+        `config.json` is the last: if the process is killed, the rest is still known to be a run.
+        """
+        files = [file for file in self.path.iterdir() if file.name not in (CONFIG, LOCK)]
+        for file in files:
+            if not is_written(file):
+                continue
+            if file.is_dir() and not file.is_symlink():
+                shutil.rmtree(file)
+            else:
+                file.unlink()
+        (self.path / CONFIG).unlink(missing_ok=True)
+
+    def remove_unfinished(self):
+        """Removes the directories in which a killed process was writing a file of the run."""
+        for directory in self.path.iterdir():
+            if is_unfinished(directory):
+                shutil.rmtree(directory)
 
     def update(self, changes):
         """Changes entries of `config.json`."""
@@ -192,8 +214,11 @@ class Run:
         write_json(self.path / CONFIG, self.record)
 
     def saved(self):
-        """True if weights or a state were saved."""
-        return (self.path / BEST).exists() or (self.path / LAST).exists()
+        """True if a state was saved, or once was: there is a history, or it was evaluated.
+
+        The first best weights alone do not count: training cannot continue from them.
+        """
+        return any((self.path / name).exists() for name in (LAST, HISTORY, METRICS))
 
     def seal(self):
         """Writes the checksums of all files that answers depend on; `open` compares them."""

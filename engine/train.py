@@ -4,7 +4,6 @@ import contextlib
 import functools
 import itertools
 import math
-import shutil
 import time
 
 import numpy as np
@@ -20,6 +19,7 @@ from colloquy.engine.progress import Progress, open_scalars
 from colloquy.engine.provenance import provenance
 from colloquy.engine.records import TrainState
 from colloquy.engine.run import EXAMPLES, LAST, Run
+from colloquy.engine.run_files import SCALARS
 from colloquy.engine.sample import prepare_sample
 from colloquy.engine.task import load_training
 from colloquy.engine.vocabularies import start_from
@@ -132,8 +132,7 @@ def resume(task, workdir, *, data=None, epochs=None, devices="one", save_minutes
 @contextlib.contextmanager
 def _removed_unless_saved(run):
     """Removes a locked run if the block that trains it fails before anything was saved."""
-    for path in run.path.glob(".?*.?*/"):  # directories that a killed process was writing in
-        shutil.rmtree(path)
+    run.remove_unfinished()
     try:
         yield
     except BaseException as error:
@@ -198,7 +197,7 @@ class Trainer:
         self.batches = iter(batches)
         with devices.scope():
             self.train_step = devices.train_step(self.model, batches)
-        self.write_scalars = open_scalars(run.path / "tensorboard")
+        self.write_scalars = open_scalars(run.path / SCALARS)
 
     def _plan_steps(self):
         """Sets the batch of each step, the number of steps and the interval of validations."""

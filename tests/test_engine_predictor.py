@@ -90,4 +90,27 @@ def test_files_that_do_not_belong_together_are_refused(tmp_path, source, out, me
     write(tmp_path / "in", ["a"])
     write(tmp_path / "out", ["x", "y"])
     assert message in refusal(predict_lines, Double(), tmp_path / source, tmp_path / out)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "My thesis. Its last line has no end",
+        "3\n",
+        '{"text": "an answer"}\n{"chapter": 1}\n',
+        '{"text": "one whole object, no line"}',
+        '{"text": "an answer"}\nnotes',
+    ],
+)
+def test_a_file_that_holds_no_answers_stays_as_it_is(tmp_path, content):
+    source = write(tmp_path / "in", ["a", "b", "c"])
+    thesis = tmp_path / "thesis.txt"
+    thesis.write_text(content)
+    message = refusal(predict_lines, Double(), source, thesis)
+    assert "expected an answer of this model" in message
+    assert thesis.read_text() == content
+
+
+def test_answers_are_written_to_a_device(tmp_path):
+    write(tmp_path / "in", ["a"])
     assert predict_lines(Double(), tmp_path / "in", os.devnull) == (1, [])

@@ -18,9 +18,10 @@ from helpers import SMALL_RUNS, at_step, check_same_training, refusal, train_sma
 from colloquy.base import runtime
 from colloquy.engine.devices import OneDevice
 from colloquy.engine.evaluate import evaluate
-from colloquy.engine.interrupts import locked
+from colloquy.engine.interrupts import LOCK, locked
 from colloquy.engine.progress import Progress
 from colloquy.engine.run import BEST, HISTORY, LAST, Run
+from colloquy.engine.run_files import SCALARS, WRITTEN
 from colloquy.engine.task import Training
 from colloquy.engine.train import LOG_INTERVAL, resume, start, train
 from colloquy.models import MODELS
@@ -300,14 +301,15 @@ def test_a_signal_saves_and_resume_continues_exactly(prepared_dialog, tmp_path, 
         pytest.raises(KeyboardInterrupt, match=message),
     ):
         train_quickly(prepared_dialog, tmp_path / "run", epochs=1.5714)
-    (tmp_path / "run" / f".{LAST}.x7").mkdir()  # what a killed process was writing in
+    unfinished = tmp_path / "run" / f".{HISTORY}.{'7' * 16}"
+    unfinished.mkdir()  # what a killed process was writing in
     (tmp_path / "run" / ".env.local").touch()
     keras.utils.clear_session()
     run = resume(dialog, tmp_path / "run")
     check_same_training(run, whole)
     assert [row["step"] for row in run.history()] == [7, 11] and run.finished()
     assert len(run.record["resumed"]) == 1
-    assert (run.path / ".env.local").exists() and not (run.path / f".{LAST}.x7").exists()
+    assert (run.path / ".env.local").exists() and not unfinished.exists()
 
 
 @pytest.mark.parametrize("task", SMALL_RUNS)
@@ -315,7 +317,8 @@ def test_a_run_holds_all_that_is_needed(task, request):
     run = request.getfixturevalue(f"trained_{task}")
     for name in ("vocabulary.txt", BEST, LAST, HISTORY, "examples.json"):
         assert (run.path / name).is_file(), name
-    assert list((run.path / "tensorboard").rglob("events*"))
+    assert list((run.path / SCALARS).rglob("events*"))
+    assert {file.name for file in run.path.iterdir()} <= {*WRITTEN, SCALARS, LOCK}
     for name in ("command", "hardware", "commit", "dirty", "versions", "devices", "before"):
         assert name in run.record
     assert run.finished() and run.training.seed == 1

@@ -83,9 +83,8 @@ def test_an_interrupted_sweep_continues_exactly(
         return done.stderr
 
     assert "nothing was saved before, so nothing is kept" in interrupted_at(1) and not path.exists()
-    path.mkdir()  # as after a kill
-    for file in ("vocabulary.txt", "best.weights.h5"):
-        (path / file).touch()
+    Run.create(path, whole.record)  # as after a kill
+    (path / "best.weights.h5").touch()
     assert "continues from step 28" in interrupted_at(3)
     resumed = Run.open(path)
     assert not resumed.finished()

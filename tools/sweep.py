@@ -14,7 +14,6 @@ import gc
 import glob
 import itertools
 import pathlib
-import shutil
 
 from absl import flags
 
@@ -151,7 +150,7 @@ def find_missing_splits(label, dataset, seed):
 
 def train(task, label, model, settings, data):
     """Returns the finished run of a recipe, started or resumed if necessary."""
-    from colloquy.engine.run import CONFIG, LAST, VOCABULARY, Run
+    from colloquy.engine.run import LAST, Run
     from colloquy.engine.train import resume, start
 
     path = pathlib.Path(FLAGS.out) / f"{label}-{data.name}-{settings['seed']}"
@@ -162,9 +161,6 @@ def train(task, label, model, settings, data):
                 f"{path} was trained on {run.dataset['path']}, not on {data}: give another --out"
             )
         return run if run.finished() else resume(task, path)
-    if (path / CONFIG).exists() or (path / VOCABULARY).exists():
-        # Killed before its first validation was over, so nothing can be continued.
-        shutil.rmtree(path)
     return start(task, model, data, path, settings, recipe=label)
 
 

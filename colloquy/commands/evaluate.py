@@ -47,7 +47,7 @@ flags.DEFINE_enum(
     "jit", "auto", ["auto", "on", "off"], "XLA. auto: on with a GPU or JAX, else off."
 )
 flags.DEFINE_string(
-    "scores_out", None, "File for the model's answers, line by line; see the task's `measure`."
+    "scores_out", None, "New file for the model's answers, line by line; see the task's `measure`."
 )
 flags.DEFINE_string(
     "scores", None, "File to append a row to for each run and split, as results/scores.jsonl."

@@ -1,0 +1,128 @@
+"""Files of users and of strangers: none is removed or overwritten, and none misleads."""
+
+import pathlib
+import re
+import shutil
+from unittest.mock import Mock
+
+import pytest
+from helpers import contents_of, refusal, train_small
+
+from colloquy.base.files import CHECKSUMS, UserError, atomic_file, refuse_existing
+from colloquy.engine.evaluate import evaluate
+from colloquy.engine.explain import explain_examples
+from colloquy.engine.interrupts import LOCK
+from colloquy.engine.run import BEST, CONFIG, HISTORY, LAST, METRICS, Run
+from colloquy.engine.run_files import SCALARS
+from colloquy.tasks import TASKS
+
+# === Files of users ===
+
+
+@pytest.fixture
+def unsaved(trained_dialog, tmp_path):
+    """A run that was killed before anything was saved."""
+    path = tmp_path / "run"
+    Run.create(path, trained_dialog.record, trained_dialog.vocabulary)
+    return path
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["thesis.txt", "notes/first.txt", "index/notes", f"{SCALARS}/notes.txt", ".git/HEAD", ".v.d/x"],
+)
+def test_a_directory_with_a_users_file_is_refused_and_stays_as_it_is(unsaved, trained_dialog, name):
+    file = unsaved / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("a year of work")
+    before = contents_of(unsaved)
+    message = refusal(Run.create, unsaved, trained_dialog.record)
+    assert re.search("holds .*, which train.py does not write: give another --workdir", message)
+    assert contents_of(unsaved) == before
+
+
+def test_what_a_user_puts_into_a_run_that_fails_is_kept(unsaved, trained_dialog):
+    run = Run(unsaved, trained_dialog.record)
+    (unsaved / "notes.d").mkdir()
+    (unsaved / ".notes.d").mkdir()
+    (unsaved / ".notes.d" / "thesis.txt").touch()
+    run.remove_unfinished()
+    run.remove()
+    assert sorted(contents_of(unsaved)) == [".notes.d/thesis.txt"]
+    assert (unsaved / "notes.d").is_dir()
+
+
+def test_a_run_that_nothing_else_is_in_is_removed_whole(unsaved, trained_dialog):
+    (unsaved / SCALARS).mkdir()
+    (unsaved / SCALARS / "events.out.tfevents.1.host").touch()
+    Run(unsaved, trained_dialog.record).remove()
+    assert not unsaved.exists()
+
+
+def test_a_used_directory_is_never_advised_against(prepared_dialog, trained_dialog, tmp_path):
+    file = tmp_path / "thesis.txt"
+    file.touch()
+    for place in (prepared_dialog, file, pathlib.Path("/dev/null")):
+        message = refusal(Run.create, place, trained_dialog.record)
+        assert "give another --workdir" in message and "delete" not in message
+
+
+def test_files_that_hold_something_are_not_replaced(tmp_path):
+    file = tmp_path / "thesis.txt"
+    refuse_existing(file)
+    file.touch()
+    refuse_existing(file)
+    file.write_text("a year of work")
+    assert "exists: give the name of a new file" in refusal(refuse_existing, file)
+
+    (tmp_path / "null").symlink_to("/dev/null")
+    with pytest.raises(UserError, match="not a regular file"), atomic_file(tmp_path / "null"):
+        pass
+
+
+@pytest.mark.parametrize("name", ["example-1.json", "example-1.png"])
+def test_pictures_replace_no_file(tmp_path, name):
+    (tmp_path / name).write_text("a year of work")
+    predictor = Mock(side_effect=AssertionError)
+    message = refusal(explain_examples, predictor, [{"title": "x"}], tmp_path, None)
+    assert f"{name} exists" in message
+
+
+def test_answers_replace_no_file(trained_dialog, tmp_path):
+    thesis = tmp_path / "thesis.txt"
+    thesis.write_text("a year of work")
+    dialog = TASKS["dialog"]
+    message = refusal(evaluate, dialog, trained_dialog.path, "test", scores_out=thesis)
+    assert "exists" in message and thesis.read_text() == "a year of work"
+
+
+# === Killed processes ===
+
+
+def test_a_training_killed_before_its_first_state_starts_anew(
+    prepared_dialog, trained_dialog, unsaved, monkeypatch
+):
+    for name in (BEST, CHECKSUMS):
+        shutil.copyfile(trained_dialog.path / name, unsaved / name)
+    (unsaved / f".{LAST}").touch()
+    unfinished = unsaved / f".{CHECKSUMS}.0123456789abcdef"
+    unfinished.mkdir()
+    (unfinished / CHECKSUMS).touch()
+    run = train_small("dialog", prepared_dialog, unsaved, epochs=0.25)
+    assert run.finished() and not unfinished.exists()
+
+
+def test_only_a_lock_and_an_unfinished_config_start_anew(trained_dialog, tmp_path):
+    (tmp_path / LOCK).touch()
+    (tmp_path / f".{CONFIG}.0123456789abcdef").mkdir()
+    Run.create(tmp_path, trained_dialog.record)
+
+
+@pytest.mark.parametrize("name", [HISTORY, METRICS])
+def test_weights_that_were_validated_are_kept_though_the_state_is_gone(
+    unsaved, trained_dialog, name
+):
+    for file in (BEST, name):
+        (unsaved / file).touch()
+    assert "holds a trained run" in refusal(Run.create, unsaved, trained_dialog.record)
+    assert (unsaved / BEST).exists()
