@@ -8,7 +8,8 @@ import contextlib
 import ctypes
 import functools
 import gc
-import importlib
+import importlib.util
+import json
 import logging
 import math
 import os
@@ -16,6 +17,8 @@ import pathlib
 import re
 import sys
 import tempfile
+
+from colloquy.base.files import UserError
 
 # Environment variable that lists the variables set by `prepare`, for child processes.
 CHOSEN = "RUNTIME_CHOSEN"
@@ -36,6 +39,7 @@ AMX_LEVELS = (
 )
 # With these it may use AVX512_BF16.
 BF16_LEVELS = (*AMX_LEVELS, "AVX512_CORE_BF16", "AVX512_CORE_FP16", "AVX10_1_512")
+BACKENDS = ("tensorflow", "jax", "torch")  # of Keras; but for the first, each is an extra
 M_MMAP_THRESHOLD = -3  # of `mallopt`
 LOG_LINE = re.compile(rb"[IWE]\d{4} \d\d:|WARNING: All log messages before absl")
 
@@ -87,13 +91,42 @@ def user_value(name, environ=os.environ):
     return environ.get(name)
 
 
+def keras_backend(environ=os.environ):
+    """Returns the name of the backend that Keras has or will have; it loads nothing."""
+    if environ.get("KERAS_BACKEND"):
+        return environ["KERAS_BACKEND"]
+    folder = pathlib.Path(environ.get("KERAS_HOME") or pathlib.Path.home() / ".keras")
+    try:
+        return json.loads(_read(folder / "keras.json"))["backend"]
+    except (ValueError, KeyError, TypeError):
+        return "tensorflow"
+
+
+def check_devices(devices):
+    """Refuses the devices `all`, as a `UserError`, on a backend that cannot use them."""
+    backend = keras_backend()
+    if devices == "all" and backend != "jax":
+        raise UserError(f"--devices=all needs KERAS_BACKEND=jax. Received: {backend}")
+
+
 def import_keras():
     """Imports Keras, which takes seconds. Scripts call it before the first import that needs it.
 
     TensorFlow's log lines are dropped, unless the user set `TF_CPP_MIN_LOG_LEVEL` to 0 or 1.
+
+    Raises:
+        UserError: The backend is unknown, or not installed.
     """
     if "keras" in sys.modules:
         return
+    backend = keras_backend()
+    if backend not in BACKENDS:
+        raise UserError(f"KERAS_BACKEND expects one of {', '.join(BACKENDS)}. Received: {backend}")
+    if importlib.util.find_spec(backend) is None:
+        raise UserError(
+            f"KERAS_BACKEND={backend} needs a package: pip install 'colloquy[{backend}]', "
+            f"in the clone pip install -e '.[{backend}]'"
+        )
     log_filter = contextlib.nullcontext()
     if user_value("TF_CPP_MIN_LOG_LEVEL") not in ("0", "1"):
         _silence_python_loggers()

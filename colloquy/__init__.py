@@ -195,7 +195,7 @@ def train(
     merged, label = merge_settings(recipe, settings)
     workdir = workdir or f"runs/{model}"
     arguments = {"data": data, "init_from": init_from, "save_minutes": save_minutes}
-    _start_keras(devices, ray_hosts)
+    _start_keras(devices)
 
     from colloquy.engine.cluster import train_on_cluster
     from colloquy.engine.run import Run
@@ -236,7 +236,7 @@ def resume(
     Raises:
         UserError: There is nothing to continue, or the dataset has changed.
     """
-    _start_keras(devices, ray_hosts)
+    _start_keras(devices)
 
     from colloquy.engine import train as training
     from colloquy.engine.cluster import train_on_cluster
@@ -315,8 +315,10 @@ def export(run: Path | Run, out: Path, version: int = 1, **options: object) -> p
     return write(TASKS[opened.task], opened, out, version, **options)
 
 
-def _start_keras(devices="one", ray_hosts=None):
+def _start_keras(devices="one"):
     from colloquy.base import runtime
 
+    # TensorFlow takes seconds to load; a wrong argument need not wait.
+    runtime.check_devices(devices)
     runtime.prepare()
     runtime.import_keras()

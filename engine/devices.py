@@ -31,11 +31,9 @@ def open_devices(devices):
     Raises:
         UserError: The backend cannot use them.
     """
-    backend = keras.config.backend()
-    if backend == "jax":
+    if keras.config.backend() == "jax":
         return JaxDevices(several=_join_jax(devices))
-    if devices == "all":
-        raise UserError(f"--devices=all needs KERAS_BACKEND=jax. Received: {backend}")
+    runtime.check_devices(devices)
     return OneDevice()
 
 

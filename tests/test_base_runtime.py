@@ -1,12 +1,13 @@
 """base/runtime.py: choices for machines of several kinds, made before TensorFlow loads."""
 
+import importlib.util
 import os
 import subprocess
 import sys
 
 import numpy as np
 import pytest
-from helpers import ROOT
+from helpers import ROOT, refusal, written
 
 from colloquy.base import runtime
 from colloquy.benchmarks.turns import memory
@@ -222,3 +223,28 @@ def test_recipes_that_were_measured_pin_a_precision_that_auto_would_change():
     unpinned = {name for name, recipe in gaining.items() if "precision" not in recipe.settings()}
     # which were not measured here
     assert gaining and unpinned <= {"dam-ubuntu-v1", "dam-douban", "dam-ecommerce"}
+
+
+# === The backend ===
+
+
+@pytest.mark.parametrize(
+    ("backend", "message"),
+    [
+        ("foo", "KERAS_BACKEND expects one of tensorflow, jax, torch. Received: foo"),
+        ("jax", "KERAS_BACKEND=jax needs a package: pip install 'colloquy[jax]'"),
+    ],
+)
+def test_a_backend_that_is_unknown_or_missing_gets_one_sentence(backend, message, monkeypatch):
+    monkeypatch.delitem(sys.modules, "keras")
+    monkeypatch.setenv("KERAS_BACKEND", backend)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert message in refusal(runtime.import_keras)
+
+
+def test_the_backend_is_that_of_the_environment_or_of_keras_file(tmp_path):
+    environ = {"KERAS_HOME": str(tmp_path)}
+    assert runtime.keras_backend(environ) == "tensorflow"
+    written(tmp_path / "keras.json", '{"backend": "torch"}')
+    assert runtime.keras_backend(environ) == "torch"
+    assert runtime.keras_backend({**environ, "KERAS_BACKEND": "jax"}) == "jax"
