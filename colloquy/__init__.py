@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "UserError",
+    "compare",
     "evaluate",
     "export",
     "load",
@@ -288,6 +289,38 @@ def evaluate(
     splits = [split] if isinstance(split, str) else split
     runs = run if isinstance(run, list) else [run]
     return evaluate_all(TASKS, runs, splits, data=data, **options)
+
+
+def compare(
+    run: Path | Run | list[Path | Run],
+    against: Path | Run | list[Path | Run],
+    data: Path | None = None,
+    split: str = "dev",
+    **options: object,
+) -> dict:
+    """Compares two models on the same examples, and prints the differences of their metrics.
+
+    Args:
+        run: A model: a run as `evaluate` takes it. Several runs are seeds, which are averaged.
+        against: The other model.
+        data, split, options: See `evaluate`.
+
+    Returns:
+        A dict ready for JSON. Its `metrics` have for each metric `one`, `other`, `difference`, and
+        `low` and `high`, the ends of its 95 per cent interval by a paired bootstrap.
+
+    Raises:
+        UserError: The models were not scored on the same examples, or as `evaluate`.
+    """
+    _start_keras()
+
+    from colloquy.engine import evaluate as evaluation
+    from colloquy.engine.parallel import share_cores
+    from colloquy.tasks import TASKS
+
+    share_cores()
+    sides = [side if isinstance(side, list) else [side] for side in (run, against)]
+    return evaluation.compare(TASKS, *sides, split=split, data=data, **options)
 
 
 def export(run: Path | Run, out: Path, version: int = 1, **options: object) -> pathlib.Path:

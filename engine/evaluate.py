@@ -25,6 +25,7 @@ from colloquy.engine.devices import choose_xla, has_gpu, set_precision
 from colloquy.engine.ensembles import ensemble
 from colloquy.engine.provenance import provenance
 from colloquy.engine.run import CONFIG, Run
+from colloquy.metrics.bootstrap import differences
 from colloquy.metrics.published import published, reference_rows
 from colloquy.metrics.published import scores as read_scores
 from colloquy.metrics.tables import by_corpus
@@ -112,12 +113,37 @@ class Evaluation:
         Returns:
             The result of `measure` without the answers, and the fields of `ROW`.
         """
-        refuse_options(self.task, options)
         if scores_out:
             check_output(scores_out)
             refuse_existing(scores_out)
-        self._check_split(split)
+        result = self._measure(split, baselines, options)
+        answers = result.pop("answers")
+        result.pop("by_example")
+        if scores_out:
+            with atomic_file(scores_out) as file:
+                file.writelines(f"{line}\n" for line in answers)
+        result["precision"] = self.precision
 
+        record = {**self._origin(split), **result}
+        print_record(self._label(record), self.task, self.dataset, split, record)
+        # The run keeps only scores on its own corpus.
+        if len(self.runs) == 1 and "trained_on" not in record:
+            self.runs[0].save_metrics(split, result)
+        return record
+
+    def metrics_by_example(self, split, **options):
+        """Scores a split.
+
+        Returns:
+            `{metric: metrics.bootstrap.Additive}` of its examples.
+            `{name: number}` of what they are.
+        """
+        result = self._measure(split, baselines=False, options=options)
+        return result["by_example"](), result["counts"]
+
+    def _measure(self, split, baselines, options):
+        refuse_options(self.task, options)
+        self._check_split(split)
         model, length_multiple = self._model
         started = time.perf_counter()
         result = self.task.measure(
@@ -130,19 +156,8 @@ class Evaluation:
             length_multiple=length_multiple,
             **options,
         )
-        answers = result.pop("answers")
-        if scores_out:
-            with atomic_file(scores_out) as file:
-                file.writelines(f"{line}\n" for line in answers)
-        result["precision"] = self.precision
         result["evaluation_seconds"] = round(time.perf_counter() - started, 1)
-
-        record = {**self._origin(split), **result}
-        print_record(self._label(record), self.task, self.dataset, split, record)
-        # The run keeps only scores on its own corpus.
-        if len(self.runs) == 1 and "trained_on" not in record:
-            self.runs[0].save_metrics(split, result)
-        return record
+        return result
 
     def _label(self, record):
         paths = ", ".join(str(run.path) for run in self.runs)
@@ -279,11 +294,9 @@ def evaluate_all(
     Returns:
         A list of the records of `Evaluation.score`.
     """
-    ensembles = []
-    for pattern in patterns:
-        ensembles += _find_ensembles(pattern)
     names = ", ".join(str(pattern) for pattern in patterns)
-    has_several = len(ensembles) * len(splits) > 1
+    opened = _open_all(patterns)
+    has_several = len(opened) * len(splits) > 1
     if has_several and options.get("scores_out"):
         raise UserError(
             f"--scores_out is for one run and one split. Received: {names}, {', '.join(splits)}"
@@ -291,7 +304,6 @@ def evaluate_all(
     if scores:
         check_output(scores)
         read_scores(scores)  # so that one that is damaged is refused now, not after the work
-    opened = [[Run.open(path) for path in paths] for paths in ensembles]
     for runs in opened:
         refuse_options(tasks[runs[0].task], options.keys() - {"baselines", "scores_out"})
 
@@ -329,6 +341,84 @@ def _find_ensembles(pattern):
         if (pathlib.Path(path) / CONFIG).is_file():
             runs.append([path])
     return runs or [members]
+
+
+def compare(
+    tasks, patterns, against, split="dev", data=None, precision="auto", jit="auto", **options
+):
+    """Compares two models on the same examples of a split, and prints a table.
+
+    Args:
+        tasks: `tasks.TASKS`.
+        patterns: As `evaluate_all` takes them: a model. Several runs are its seeds.
+        against: The same of the other model.
+        split: The split.
+        data, precision, jit: See `Evaluation`.
+        options: Options of the task's `measure`.
+
+    Returns:
+        A dict ready for JSON: the paths, the number of examples, `metrics` of
+        `metrics.bootstrap.differences`, and provenance.
+    """
+    datasets = {}
+    sides = []
+    for side in (patterns, against):
+        runs_of_side = _open_all(side)
+        models = []
+        for runs in runs_of_side:
+            evaluation = Evaluation(tasks[runs[0].task], runs, data, precision, jit, datasets)
+            models.append((evaluation, *evaluation.metrics_by_example(split, **options)))
+        sides.append(models)
+
+    first, _, first_counts = sides[0][0]
+    for evaluation, _, counts in [*sides[0], *sides[1]]:
+        if evaluation.task is not first.task or counts != first_counts:
+            raise UserError(
+                f"expected runs with the same examples of {split}. Received: {first.runs[0].path}, "
+                f"{evaluation.runs[0].path}; --data=DIR scores both on one dataset"
+            )
+    ones, others = [[metrics for _, metrics, _ in models] for models in sides]
+    metrics = differences(ones, others)
+    paths = []
+    for models in sides:
+        paths.append([str(run.path) for evaluation, _, _ in models for run in evaluation.runs])
+    examples = len(next(iter(ones[0].values())).terms)
+    _print_differences(first, split, paths, metrics, examples)
+    return {
+        "run": paths[0],
+        "against": paths[1],
+        "corpus": first.dataset.name,
+        "split": split,
+        "examples": examples,
+        "counts": first_counts,
+        "metrics": metrics,
+        **provenance(),
+    }
+
+
+def _print_differences(evaluation, split, paths, metrics, examples):
+    names = [", ".join(side) for side in paths]
+    columns = ["run", "against", "difference", "95 % interval"]
+    table = Table(
+        "",
+        *[Column(name, justify="right") for name in columns],
+        title=f"{evaluation.dataset.name}, {split}: {names[0]} against {names[1]}",
+        caption=f"paired bootstrap over {examples:,} {evaluation.task.example_unit}s",
+    )
+    for name, row in metrics.items():
+        interval = f"{row['low']:+.4f} to {row['high']:+.4f}"
+        values = [f"{row['one']:.4f}", f"{row['other']:.4f}", f"{row['difference']:+.4f}"]
+        table.add_row(name, *values, interval)
+    _print(table, width=120)
+
+
+def _open_all(patterns):
+    """Opens the runs of some patterns: a list for each ensemble; most have one run."""
+    opened = []
+    for pattern in patterns:
+        for paths in _find_ensembles(pattern):
+            opened.append([Run.open(path) for path in paths])
+    return opened
 
 
 def _print_summary(task, records):

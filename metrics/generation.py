@@ -7,10 +7,15 @@ which counts tokens.
 """
 
 import collections
+import functools
 import itertools
 import math
 import random
 from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from colloquy.metrics.bootstrap import Additive
 
 METRICS = (
     "perplexity",
@@ -63,6 +68,54 @@ def bleu(replies: Sequence[str], references: Sequence[Sequence[str]]) -> dict[st
     return scores
 
 
+def perplexity_of_sums(sums):
+    """Perplexity from the sums of negative log-likelihoods and of tokens, `(..., 2)`."""
+    return np.exp(sums[..., 0] / sums[..., 1])
+
+
+def bleu_by_reply(replies, references):
+    """`{name: Additive}` of BLEU-1 to BLEU-4, as `bleu` computes them."""
+    terms = np.zeros((len(replies), 2 + 2 * 4))
+    for row, (reply, texts) in enumerate(zip(replies, references, strict=True)):
+        words = reply.split()
+        lengths = [len(text.split()) for text in texts]
+        closest = min(lengths, key=lambda length: (abs(length - len(words)), length))
+        terms[row, :2] = len(words), closest
+        for n in range(1, 5):
+            allowed = collections.Counter()
+            for text in texts:
+                allowed |= collections.Counter(_ngrams(text.split(), n))
+            matches = collections.Counter(_ngrams(words, n)) & allowed
+            terms[row, 2 * n : 2 * n + 2] = matches.total(), max(0, len(words) - n + 1)
+    metrics = {}
+    for n in range(1, 5):
+        of_sums = functools.partial(_bleu_of_sums, n=n)
+        metrics[f"BLEU-{n}"] = Additive(terms[:, : 2 * n + 2], of_sums)
+    return metrics
+
+
+def _bleu_of_sums(sums, n):
+    """BLEU-n from sums of lengths, closest lengths, and matches and n-grams of each order."""
+    length, closest = sums[..., 0], sums[..., 1]
+    log_precision = np.zeros(length.shape)
+    zeros = np.zeros(length.shape)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for order in range(1, n + 1):
+            matches, ngrams = sums[..., 2 * order], sums[..., 2 * order + 1]
+            # The k-th precision of zero counts as one of 2 ** k, as sacrebleu smooths.
+            zeros = zeros + (matches == 0)
+            smoothed = np.where(matches == 0, 0.5**zeros, matches)
+            log_precision = log_precision + np.log(smoothed / ngrams) / n
+        penalty = np.where(length < closest, np.exp(1 - closest / length), 1.0)
+        score = penalty * np.exp(log_precision)
+    has_match = sums[..., 2] > 0
+    return np.where(has_match & np.isfinite(score), score, 0.0)
+
+
+def _ngrams(words, n):
+    return [tuple(words[i : i + n]) for i in range(len(words) - n + 1)]
+
+
 def distinct(replies: Iterable[str], n: int) -> float:
     """Distinct n-grams of all replies divided by all their n-grams; 0 where there are none.
 
@@ -74,9 +127,7 @@ def distinct(replies: Iterable[str], n: int) -> float:
     """
     ngrams = []
     for reply in replies:
-        words = reply.split()
-        for i in range(len(words) - n + 1):
-            ngrams.append(tuple(words[i : i + n]))
+        ngrams += _ngrams(reply.split(), n)
     if not ngrams:
         return 0.0
     return len(set(ngrams)) / len(ngrams)

@@ -21,6 +21,8 @@ class RankingResult:
 
     metrics: dict[str, float]
     counts: dict[str, int]
+    by_context: dict[str, np.ndarray]
+    """Each metric of each context that is not left out."""
 
 
 def ranking_metrics(scores, labels, groups, *, ties: str = "loss") -> RankingResult:
@@ -97,6 +99,7 @@ def ranking_metrics(scores, labels, groups, *, ties: str = "loss") -> RankingRes
             "without_positive": int(np.sum(positives == 0)),
             "without_negative": int(np.sum(positives == candidates)),
         },
+        by_context={name: metrics_of_contexts[name] for name in METRICS},
     )
 
 

@@ -71,12 +71,23 @@ def squad_metrics(
         raise ValueError(
             f"expected questions with an answer each. Received: {len(answers)} questions"
         )
-    totals = dict.fromkeys(METRICS, 0.0)
-    for id, references in answers.items():
-        if id in predictions:
-            totals["EM"] += max(exact_match(predictions[id], answer) for answer in references)
-            totals["F1"] += max(f1(predictions[id], answer) for answer in references)
-    metrics = {name: total / len(answers) for name, total in totals.items()}
+    by_question = question_metrics(predictions, answers)
+    metrics = {name: sum(values) / len(answers) for name, values in by_question.items()}
     for name, metric in ADDED.items():
         metrics[name] = float(metric(predictions, answers))
     return metrics
+
+
+def question_metrics(
+    predictions: Mapping[str, str], answers: Mapping[str, Sequence[str]]
+) -> dict[str, list[float]]:
+    """EM and F1 of each question, as `squad_metrics` averages them."""
+    by_question = {name: [] for name in METRICS}
+    for id, references in answers.items():
+        em = f1_score = 0.0
+        if id in predictions:
+            em = float(max(exact_match(predictions[id], answer) for answer in references))
+            f1_score = max(f1(predictions[id], answer) for answer in references)
+        by_question["EM"].append(em)
+        by_question["F1"].append(f1_score)
+    return by_question

@@ -133,7 +133,10 @@ def test_what_is_prepared_of_any_corpus_is_read_again(tmp_path_factory, data):
     directory = tmp_path_factory.getbasetemp() / "any-corpus"
     shutil.rmtree(directory, ignore_errors=True)
     name = data.draw(st.sampled_from(sorted(FILES[corpus])))
-    content = data.draw(any_file(name, FILES[corpus][name].encode()))
+    content = FILES[corpus][name]
+    if isinstance(content, str):
+        content = content.encode()
+    content = data.draw(any_file(name, content))
 
     def read():
         out = prepare(corpus, directory, **{name: content})

@@ -67,12 +67,13 @@ def test_generation_metrics_has_all_metrics():
     references = [["a b c"], ["b", "c a"]]
     metrics = generation_metrics(replies, references)
     assert ("perplexity", *metrics) == METRICS
-    assert metrics == {
+    expected = {
         **bleu(replies, references),
         "distinct-1": 3 / 6,
         "distinct-2": 3 / 4,
         "length": 3,
     }
+    assert metrics.items() >= expected.items()
 
 
 SOURCES = ["p", "q", "p", "r", "q", "p"]

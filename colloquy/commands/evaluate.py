@@ -7,6 +7,7 @@ python evaluate.py --run=runs/chat --references=references.json
 python evaluate.py --predictions=predictions.json --data=build/squad
 python evaluate.py --run=runs/dam --predict=examples.jsonl --out=answers.jsonl
 python evaluate.py --run=runs/dam --explain=3 --out=build/pictures
+python evaluate.py --run='runs/memma-*' --against='runs/memr-*' --split=test
 """
 
 import sys
@@ -15,7 +16,8 @@ from absl import flags
 
 import colloquy
 from colloquy.base import cli, runtime
-from colloquy.base.files import UserError
+from colloquy.base.files import UserError, check_output, refuse_existing
+from colloquy.data.text_files import write_json
 from colloquy.metrics.ranking import TIES
 
 FLAGS = flags.FLAGS
@@ -25,6 +27,12 @@ flags.DEFINE_multi_string(
     [],
     "Run directory; a quoted pattern of several; or A,B,C: an ensemble (not generation). May be "
     "repeated.",
+)
+flags.DEFINE_multi_string(
+    "against",
+    [],
+    "Another model, as --run: shows the difference of each metric with its 95 % interval, by a "
+    "paired bootstrap; several runs of a side are seeds. With --out=FILE.json it is written.",
 )
 flags.DEFINE_string(
     "predictions", None, "Instead of a run: JSON {question id: answer}, for reading comprehension."
@@ -84,7 +92,10 @@ flags.DEFINE_integer(
     "explain", 0, "Number of examples of --split whose attention is shown.", lower_bound=0
 )
 flags.DEFINE_string(
-    "out", "-", "With --predict: file to append answers to; with --explain: directory of pictures."
+    "out",
+    "-",
+    "With --predict: file to append answers to; with --explain: directory of pictures; with "
+    "--against: JSON file of the differences.",
 )
 flags.DEFINE_bool("attention", False, "With --predict: answers also have the attention.")
 flags.DEFINE_bool("baselines", True, "Compute the baselines too.")
@@ -103,7 +114,9 @@ def main():
         cli.refuse_flags(("data", "split"), "--references")
     if not FLAGS.reverse_run:
         cli.refuse_flags(["reverse_weight"], "use without --reverse_run")
-    if FLAGS.predict:
+    if FLAGS.against:
+        compare()
+    elif FLAGS.predict:
         predict()
     elif FLAGS.explain:
         explain()
@@ -124,6 +137,26 @@ def score():
     splits = ["references"] if FLAGS.references else FLAGS.split
     data = FLAGS.references or FLAGS.data
     colloquy.evaluate(FLAGS.run, data=data, split=splits, **options)
+
+
+def compare():
+    """Compares two models on the same examples."""
+    others = [name for name in SCORING if name not in ("precision", "jit")]
+    cli.refuse_flags((*others, "scores_out", "predict", "explain", "attention"), "--against")
+    splits = ["references"] if FLAGS.references else FLAGS.split
+    if not FLAGS.run or len(splits) != 1:
+        raise UserError("--against needs --run and one --split")
+    options = {name: FLAGS[name].value for name in ("precision", "jit")}
+    for name in OPTIONS:
+        if FLAGS[name].present:
+            options[name] = FLAGS[name].value
+    if FLAGS.out != "-":
+        check_output(FLAGS.out)
+        refuse_existing(FLAGS.out)
+    data = FLAGS.references or FLAGS.data
+    compared = colloquy.compare(FLAGS.run, FLAGS.against, data=data, split=splits[0], **options)
+    if FLAGS.out != "-":
+        write_json(FLAGS.out, compared)
 
 
 def score_predictions():

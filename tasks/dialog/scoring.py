@@ -11,6 +11,7 @@ from keras import ops
 from colloquy.data.batching import batches_by_size
 from colloquy.engine.parallel import results_of
 from colloquy.layers.dialog_state import READS
+from colloquy.metrics.bootstrap import Additive
 from colloquy.metrics.dialog import (
     dialog_metrics,
     nearest_neighbour,
@@ -139,6 +140,26 @@ def metrics_of(split, predicted):
     if len(parts) > 1:
         return {"metrics": metrics, "parts": parts}
     return {"metrics": metrics}
+
+
+def metrics_by_dialog(split, predicted):
+    """`{metric: Additive}` over the dialogs of a split, as `metrics_of` averages them."""
+    dialogs = len(split)
+    is_correct = predicted == split.answers
+    responses_terms = []
+    dialog_terms = []
+    for manager in np.unique(split.manager):
+        is_of_manager = split.manager == manager
+        dialog = split.dialog[is_of_manager]
+        responses = np.bincount(dialog, minlength=dialogs)
+        correct = np.bincount(dialog, weights=is_correct[is_of_manager], minlength=dialogs)
+        has_responses = responses > 0
+        responses_terms += [correct, responses]
+        dialog_terms += [has_responses & (correct == responses), has_responses]
+    return {
+        "per_response": Additive(np.stack(responses_terms, axis=1).astype(np.float64)),
+        "per_dialog": Additive(np.stack(dialog_terms, axis=1).astype(np.float64)),
+    }
 
 
 # === Baselines and upper bounds ===

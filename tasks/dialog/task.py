@@ -1,5 +1,6 @@
 """Dialog with a list of responses: data, training, scoring and use of its models."""
 
+import functools
 import shutil
 
 import keras
@@ -121,6 +122,7 @@ class DialogTask(task.Task):
         if baselines:
             record.update(scoring.baselines_and_upper_bounds(dataset, split))
         record["answers"] = _answer_lines(dataset.domain, examples, predicted)
+        record["by_example"] = functools.partial(scoring.metrics_by_dialog, examples, predicted)
         return record
 
     def metrics_by_group(self, model, dataset, split, breakdowns, progress=iter, length_multiple=4):

@@ -1,5 +1,6 @@
 """Response generation: data, training, scoring and use of its models."""
 
+import functools
 import pathlib
 
 import numpy as np
@@ -8,12 +9,15 @@ from colloquy.data.batching import batches_by_size
 from colloquy.data.vocabulary import PADDING_ID
 from colloquy.engine import task
 from colloquy.engine.optimizers import TwoRateAdam, linear_decay
+from colloquy.metrics.bootstrap import Additive
 from colloquy.metrics.generation import (
     METRICS,
     baselines_of,
+    bleu_by_reply,
     by_source,
     generation_metrics,
     perplexity,
+    perplexity_of_sums,
 )
 from colloquy.tasks.generation import data
 from colloquy.tasks.generation.predictor import GenerationPredictor
@@ -177,6 +181,9 @@ class GenerationTask(task.Task):
             },
             "unit": dataset.text.tokenizer,
             "answers": _answer_lines(pairs, replies),
+            "by_example": functools.partial(
+                metrics_by_source, pairs, nll, replies_to_sources, references, reply_by_source
+            ),
         }
         if not pairs.several:
             unseen = np.flatnonzero(~pairs.seen)
@@ -219,6 +226,31 @@ class GenerationTask(task.Task):
 
         text = data.read_tokenizer_config(run.dataset.get("text"), run.path)
         return generation_archive(model, vocabulary, text, parse_decoding(decode))
+
+
+def metrics_by_source(pairs, nll, replies_to_sources, references, reply_by_source):
+    """`{metric: Additive}` over the pairs, or, where a split has several references, the sources.
+
+    distinct-1 and distinct-2 are missing: they count over all replies together.
+    """
+    words = np.asarray(pairs.target.lengths, np.float64)
+    terms = np.stack([nll, words], axis=1)
+    if pairs.several:
+        row_of_source = {source: row for row, source in enumerate(reply_by_source)}
+        rows = [row_of_source[source] for source in pairs.source_texts]
+        by_source_terms = np.zeros((len(row_of_source), 2))
+        np.add.at(by_source_terms, rows, terms)
+        terms = by_source_terms
+        replies = replies_to_sources
+    else:
+        replies = [reply_by_source[source] for source in pairs.source_texts]
+        references = [[target] for target in pairs.target_texts]
+    lengths = [len(reply.split()) for reply in replies]
+    return {
+        "perplexity": Additive(terms, perplexity_of_sums),
+        **bleu_by_reply(replies, references),
+        "length": Additive.mean(lengths),
+    }
 
 
 def _perplexity(nll, split, rows=slice(None)):

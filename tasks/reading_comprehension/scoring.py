@@ -11,7 +11,8 @@ from keras import ops
 from colloquy.data.batching import batches_by_size
 from colloquy.engine.parallel import results_of
 from colloquy.layers.masking import masked_logits
-from colloquy.metrics.reading_comprehension import squad_metrics
+from colloquy.metrics.bootstrap import Additive
+from colloquy.metrics.reading_comprehension import question_metrics, squad_metrics
 from colloquy.models.bidaf import best_spans
 
 FIRST_WORDS = ("what", "who", "how", "when", "which", "in", "where", "why")
@@ -79,6 +80,13 @@ def record_of(split, predictions):
         "metrics": squad_metrics(predictions, answers_by_id),
         "counts": {"questions": len(split), "contexts": len(set(split.context.tolist()))},
     }
+
+
+def metrics_by_question(split, predictions):
+    """`{metric: Additive}` over the questions of a split."""
+    answers_by_id = dict(zip(split.ids, split.answers, strict=True))
+    by_question = question_metrics(predictions, answers_by_id)
+    return {name: Additive.mean(values) for name, values in by_question.items()}
 
 
 def by_first_word(split, predictions):

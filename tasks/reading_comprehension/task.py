@@ -1,5 +1,6 @@
 """Reading comprehension: data, training, scoring and use of its models."""
 
+import functools
 import json
 import sys
 
@@ -23,6 +24,7 @@ from colloquy.tasks.reading_comprehension.prepare import Settings, prepare
 from colloquy.tasks.reading_comprehension.scoring import (
     answers,
     by_first_word,
+    metrics_by_question,
     predict,
     record_of,
     span_loss,
@@ -116,6 +118,7 @@ class ReadingComprehensionTask(task.Task):
         predictions = answers(questions, spans)
         record = record_of(questions, predictions)
         record["answers"] = [json.dumps(predictions, ensure_ascii=False)]
+        record["by_example"] = functools.partial(metrics_by_question, questions, predictions)
         if baselines:
             first_words = answers(questions, _spans_of_first_words(questions))
             record["baselines"] = {"first words": record_of(questions, first_words)["metrics"]}

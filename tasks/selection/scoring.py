@@ -10,6 +10,7 @@ from colloquy.base.files import UserError
 from colloquy.data.sequences import round_up, stack
 from colloquy.engine.parallel import results_of
 from colloquy.metrics.baselines import tfidf_scores
+from colloquy.metrics.bootstrap import Additive
 from colloquy.metrics.ranking import ranking_metrics
 from colloquy.tasks.selection.split import inputs_of
 
@@ -114,6 +115,11 @@ def rank(where, scores, split, **options):
         return ranking_metrics(scores, split.label[lines], split.context[lines], **options)
     except ValueError as error:
         raise UserError(f"{where}: {error}") from error
+
+
+def metrics_by_context(result):
+    """`{metric: Additive}` over the contexts of a `RankingResult`."""
+    return {name: Additive.mean(values) for name, values in result.by_context.items()}
 
 
 def whole_batches(context, batch_size):

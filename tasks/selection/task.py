@@ -156,6 +156,7 @@ class SelectionTask(task.Task):
             "ties": ties,
             "partial_batches": kept,
             "baselines": {name: ranked(values).metrics for name, values in others.items()},
+            "by_example": functools.partial(scoring.metrics_by_context, result),
             "answers": (
                 f"{score}\t{label}" for score, label in zip(scores, lines.label, strict=False)
             ),
