@@ -12,6 +12,7 @@ from colloquy.base.files import UserError
 
 Positive = Annotated[int, Field(ge=1)]
 NonNegative = Annotated[int, Field(ge=0)]
+Layers = Annotated[int, Field(ge=0, le=64)]  # of a deeper model, building alone takes minutes
 Dropout = Annotated[float, Field(ge=0, lt=1)]
 
 

@@ -47,9 +47,12 @@ from colloquy.engine.run_files import (
     EXAMPLES,
     HISTORY,
     LAST,
+    MAX_EXAMPLES,
     METRICS,
     PAGE,
     VOCABULARY,
+    check_files,
+    check_sizes,
     is_unfinished,
     is_written,
 )
@@ -168,11 +171,13 @@ class Run:
             path: Its directory, or the name of a published run. A `Run` is returned as it is.
 
         Raises:
-            UserError: It has no valid `config.json`, or its files were altered.
+            UserError: It has no valid `config.json`, its files were altered, or
+                `engine.run_files.check_files` refuses them.
         """
         if isinstance(path, Run):
             return path
         run = cls(find_run(path), {})
+        check_files(run.path)
         run.record.update(run._read(CONFIG, RunRecord))
         for name in run._checksums():
             if name not in (BEST, LAST):  # they are large, and checked when they are read
@@ -240,8 +245,8 @@ class Run:
         if not weights.is_file():
             raise UserError(f"{self.path} holds no weights: expected {BEST}, which train.py writes")
         self._check(BEST)
-        self._check_sizes()
         with _fitting(weights), warnings.catch_warnings():
+            check_sizes(self, weights)
             # Keras only warns of layers it found no weights for.
             warnings.simplefilter("error", UserWarning)
             model = self.build_model()
@@ -250,18 +255,6 @@ class Run:
             if not np.isfinite(np.asarray(weight)).all():
                 raise UserError(f"{self.path}: the weights of {weight.path} have NaN or infinity")
         return model
-
-    def _check_sizes(self):
-        """Refuses a config whose model would take more memory than its weights can fill."""
-        import keras  # takes seconds to load; opening a run need not wait
-
-        largest = max((self.path / BEST).stat().st_size, 2**20)
-        sizes = {**self.config.to_json(), "hashed_words": 0}  # which have no weights of their own
-        for value in keras.tree.flatten(sizes):
-            if isinstance(value, int) and value > largest:
-                raise UserError(
-                    f"{self.path / CONFIG}: a model of size {value:,} does not fit {BEST}"
-                )
 
     def save_best(self, model):
         """Writes `best.weights.h5`, from memory: on a full disk HDF5 would end the process."""
@@ -411,6 +404,14 @@ class Run:
     def examples(self):
         """The contents of `examples.json`; empty in a run without it."""
         return self._read(EXAMPLES, list[Example], [])
+
+    def save_examples(self, examples):
+        """Writes `examples.json`, without examples that would make it too large to be opened."""
+        kept = []
+        for example in examples:
+            if 2 * len(json.dumps([*kept, example])) < MAX_EXAMPLES:
+                kept.append(example)
+        write_json(self.path / EXAMPLES, kept)
 
     def metrics(self):
         """The contents of `metrics.json`, `{split: result}`; empty in a run without it."""

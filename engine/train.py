@@ -11,15 +11,14 @@ import numpy as np
 from colloquy.base.files import UserError
 from colloquy.base.runtime import choose_precision
 from colloquy.data.batching import Epochs, stream_batches
-from colloquy.data.text_files import write_json
 from colloquy.engine.devices import choose_xla, has_gpu, open_devices, set_precision, set_seed
 from colloquy.engine.interrupts import locked, signals_received
 from colloquy.engine.optimizers import averaged_weights
 from colloquy.engine.progress import Progress, open_scalars
 from colloquy.engine.provenance import provenance
 from colloquy.engine.records import TrainState
-from colloquy.engine.run import EXAMPLES, LAST, Run
-from colloquy.engine.run_files import SCALARS
+from colloquy.engine.run import LAST, Run
+from colloquy.engine.run_files import SCALARS, check_sizes
 from colloquy.engine.sample import prepare_sample
 from colloquy.engine.task import load_training
 from colloquy.engine.vocabularies import start_from
@@ -87,7 +86,7 @@ def start(
         with _removed_unless_saved(run):
             task.save_assets(dataset, run.path)
             examples = [task.example_to_try(example) for example in task.examples(dataset)]
-            write_json(run.path / EXAMPLES, examples)
+            run.save_examples(examples)
             train(task, run, dataset, devices, init_from=init_from, save_minutes=save_minutes)
         return run
 
@@ -110,6 +109,7 @@ def resume(task, workdir, *, data=None, epochs=None, devices="one", save_minutes
         run = Run.open(path)
         if run.saved_state() is None:
             raise UserError(f"{run.path} cannot be resumed: it has no {LAST}")
+        check_sizes(run, run.path / LAST)
         with locked(run.path), _removed_unless_saved(run):
             has_more_epochs = epochs is not None and epochs > stored.epochs
             if run.finished() and not has_more_epochs:

@@ -21,7 +21,7 @@ import keras
 from keras import ops
 from pydantic import Field, model_validator
 
-from colloquy.base.config import Config, Dropout, NonNegative, Positive
+from colloquy.base.config import Config, Dropout, Layers, NonNegative, Positive
 from colloquy.layers.attentive_module import AttentiveModule
 from colloquy.layers.cross_match import CrossMatch
 from colloquy.layers.lexical_match import LexicalMatch
@@ -59,7 +59,7 @@ class DAMConfig(Config):
     """Turns of the context that are read, the last ones."""
     max_words: Positive = 50
     """Words of an utterance that are read, the last ones."""
-    levels: NonNegative = 5
+    levels: Layers = 5
     """`L`, self-attention layers; the release's `stack_num`."""
     variant: Literal["full", "first", "last", "self", "cross"] = "full"
     """Match matrices to use: `full`, all; `first` or `last`, of level 0 or L; `self` or `cross`, of

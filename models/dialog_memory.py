@@ -10,7 +10,7 @@ from typing import Literal
 import keras
 from keras import ops
 
-from colloquy.base.config import Config, Dropout, NonNegative, Positive
+from colloquy.base.config import Config, Dropout, Layers, NonNegative, Positive
 from colloquy.layers.bag_of_words import BagOfWords
 from colloquy.layers.candidates import IdTable, MatchTypes
 from colloquy.layers.dialog_history import SpeakerFeature, TimeFeature, history_mask
@@ -72,7 +72,7 @@ class MemoryConfig(Config):
 class HopConfig(MemoryConfig):
     """Fields of a memory network that reads its memory several times."""
 
-    hops: NonNegative = 3
+    hops: Layers = 3
     """Times that the memory is read."""
 
 

@@ -9,12 +9,12 @@ Shape suffixes:
     B batch   S source words   T target words   E features of a word   H units   V words
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import keras
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
-from colloquy.base.config import Config, Dropout, Positive
+from colloquy.base.config import Config, Dropout, Layers, Positive
 from colloquy.layers.gradients import Dense
 from colloquy.layers.masking import mask_from_ids
 from colloquy.layers.recurrent import RecurrentDecoder, RecurrentEncoder
@@ -39,7 +39,7 @@ class Seq2SeqConfig(Config):
     """Cell of encoder and decoder."""
     hidden: Positive = 256
     """Dimension of the memory and of the decoder's state."""
-    layers: Positive = 1
+    layers: Annotated[Layers, Field(ge=1)] = 1
     """Recurrent layers of the encoder, and of the decoder."""
     bidirectional: bool = True
     """The encoder reads in both directions."""

@@ -1,10 +1,14 @@
 """Files of users and of strangers: none is removed or overwritten, and none misleads."""
 
+import json
+import os
 import pathlib
 import re
+import resource
 import shutil
 from unittest.mock import Mock
 
+import keras
 import pytest
 from helpers import contents_of, refusal, train_small
 
@@ -13,7 +17,7 @@ from colloquy.engine.evaluate import evaluate
 from colloquy.engine.explain import explain_examples
 from colloquy.engine.interrupts import LOCK
 from colloquy.engine.run import BEST, CONFIG, HISTORY, LAST, METRICS, Run
-from colloquy.engine.run_files import SCALARS
+from colloquy.engine.run_files import CARD, EXAMPLES, PAGE, SCALARS
 from colloquy.tasks import TASKS
 
 # === Files of users ===
@@ -126,3 +130,75 @@ def test_weights_that_were_validated_are_kept_though_the_state_is_gone(
         (unsaved / file).touch()
     assert "holds a trained run" in refusal(Run.create, unsaved, trained_dialog.record)
     assert (unsaved / BEST).exists()
+
+
+# === Runs of strangers ===
+
+
+@pytest.fixture
+def copied(trained_dialog, tmp_path):
+    return shutil.copytree(trained_dialog.path, tmp_path / "copied")
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"vocabulary_size": 1_000_000, "embedding_dim": 5_000},
+        {"hops": 10**6},
+        {"max_words": 10**5, "embedding_dim": 10**5},
+    ],
+)
+def test_a_config_that_asks_for_more_weights_than_there_are_is_refused_at_once(copied, sizes):
+    config = json.loads((copied / CONFIG).read_text())
+    config["config"] = {**config["config"], **sizes}
+    (copied / CONFIG).write_text(json.dumps(config))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    message = refusal(Run.open(copied).load_model)
+    assert CONFIG in message and "\n" not in message
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2**17  # KB
+    # The memory is not asked for later, either: as when another model is loaded.
+    with keras.StatelessScope():
+        pass
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2**17
+
+
+@pytest.mark.parametrize(
+    "name", [CONFIG, CARD, PAGE, HISTORY, "phrases.txt", BEST, "pairs/x", "index"]
+)
+def test_no_link_leaves_a_run(copied, name):
+    (copied / "pairs").mkdir()
+    (copied / name).unlink(missing_ok=True)
+    secret = copied.parent / "secret"
+    shutil.copyfile(copied / EXAMPLES, secret)
+    (copied / name).symlink_to(secret)
+    assert re.search(f"{name} is a link that leaves", refusal(Run.open, copied))
+
+
+@pytest.mark.parametrize("name", [CARD, PAGE, METRICS, "knowledge.txt", "pairs/x"])
+def test_no_pipe_of_a_run_is_read(copied, name):
+    (copied / "pairs").mkdir()
+    (copied / name).unlink(missing_ok=True)
+    os.mkfifo(copied / name)
+    assert re.search(f"{name} is not a regular file", refusal(Run.open, copied))
+
+
+@pytest.mark.parametrize("name", [CONFIG, CARD, PAGE, EXAMPLES, "vocabulary.txt"])
+def test_the_files_of_a_run_have_largest_sizes(copied, name):
+    with open(copied / name, "ab") as file:
+        file.truncate(6 * 2**30)  # without blocks on the disk
+    assert re.search(f"{name}: expected at most [0-9,]+ bytes", refusal(Run.open, copied))
+
+
+def test_a_run_may_be_reached_by_a_link_and_have_links_within(copied):
+    (copied / "notes").symlink_to("/etc")
+    (copied / CARD).symlink_to(HISTORY)
+    link = copied.parent / "link"
+    link.symlink_to(copied)
+    assert Run.open(link).load_model()
+
+
+def test_examples_that_are_too_large_to_be_opened_are_left_out(copied):
+    run = Run.open(copied)
+    example = {"title": "x", "instance": {"text": "word " * 300_000}}
+    run.save_examples([{**example, "instance": {}}, example])
+    assert len(Run.open(copied).examples()) == 1
