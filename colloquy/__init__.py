@@ -314,13 +314,13 @@ def compare(
     """
     _start_keras()
 
-    from colloquy.engine import evaluate as evaluation
+    from colloquy.engine import compare as comparison
     from colloquy.engine.parallel import share_cores
     from colloquy.tasks import TASKS
 
     share_cores()
     sides = [side if isinstance(side, list) else [side] for side in (run, against)]
-    return evaluation.compare(TASKS, *sides, split=split, data=data, **options)
+    return comparison.compare(TASKS, *sides, split=split, data=data, **options)
 
 
 def export(run: Path | Run, out: Path, version: int = 1, **options: object) -> pathlib.Path:

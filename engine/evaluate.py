@@ -25,8 +25,7 @@ from colloquy.engine.devices import choose_xla, has_gpu, set_precision
 from colloquy.engine.ensembles import ensemble
 from colloquy.engine.provenance import provenance
 from colloquy.engine.run import CONFIG, Run
-from colloquy.metrics.bootstrap import differences
-from colloquy.metrics.published import published, reference_rows
+from colloquy.metrics.published import PUBLISHED_SIZES, published, reference_rows
 from colloquy.metrics.published import scores as read_scores
 from colloquy.metrics.tables import by_corpus
 
@@ -102,12 +101,13 @@ class Evaluation:
         model = ensemble(self.task, models) if len(models) > 1 else models[0]
         return model, choose_xla(model, self.jit)
 
-    def score(self, split="dev", baselines=True, scores_out=None, **options):
+    def score(self, split="dev", baselines=True, scores_out=None, show=True, **options):
         """Scores a split, prints a table, and writes `metrics.json` into a single run.
 
         Args:
             baselines: Scores baselines, too.
             scores_out: A new file for the model's answers.
+            show: Prints the table.
             options: Those of the task's `measure`.
 
         Returns:
@@ -125,7 +125,9 @@ class Evaluation:
         result["precision"] = self.precision
 
         record = {**self._origin(split), **result}
-        print_record(self._label(record), self.task, self.dataset, split, record)
+        if show:
+            rows = [(self.label(), record)]
+            print_records(rows, self.task, self.dataset, split)
         # The run keeps only scores on its own corpus.
         if len(self.runs) == 1 and "trained_on" not in record:
             self.runs[0].save_metrics(split, result)
@@ -159,12 +161,18 @@ class Evaluation:
         result["evaluation_seconds"] = round(time.perf_counter() - started, 1)
         return result
 
-    def _label(self, record):
+    def label(self):
+        """The recipes and the paths of the runs."""
         paths = ", ".join(str(run.path) for run in self.runs)
-        label = f"{record['recipe']} ({paths})"
+        label = f"{self._recipe()} ({paths})"
         if len(self.runs) == 1:
             return label
         return f"ensemble of {len(self.runs)}: {label}"
+
+    def _recipe(self):
+        """The recipe of a run, or those of an ensemble."""
+        recipes = [run.record.get("recipe") or run.model for run in self.runs]
+        return " + ".join(dict.fromkeys(recipes))
 
     def show_examples(self, split, count):
         """Prints examples as the first run's model reads and answers them.
@@ -213,7 +221,7 @@ class Evaluation:
         *trainings_before, own_training = run.trainings()
         evaluation = provenance()
         origin = {
-            "recipe": record.get("recipe") or run.model,
+            "recipe": self._recipe(),
             "task": self.task.name,
             "corpus": self.dataset.name,
             "split": split,
@@ -295,7 +303,7 @@ def evaluate_all(
         A list of the records of `Evaluation.score`.
     """
     names = ", ".join(str(pattern) for pattern in patterns)
-    opened = _open_all(patterns)
+    opened = open_all(patterns)
     has_several = len(opened) * len(splits) > 1
     if has_several and options.get("scores_out"):
         raise UserError(
@@ -308,6 +316,7 @@ def evaluate_all(
         refuse_options(tasks[runs[0].task], options.keys() - {"baselines", "scores_out"})
 
     records = []
+    rows_by_split = {}
     datasets = {}
     for runs in opened:
         task = tasks[runs[0].task]
@@ -316,14 +325,20 @@ def evaluate_all(
             is_missing = not len(evaluation.dataset.splits.get(split, [None]))
             if is_missing and len(opened) > 1:
                 continue
-            records.append(evaluation.score(split, **options))
+            record = evaluation.score(split, show=not has_several, **options)
+            records.append(record)
+            place = (task.name, record["corpus"], split)
+            _, rows = rows_by_split.setdefault(place, (evaluation.dataset, []))
+            rows.append((evaluation.label(), record))
             if examples:
                 evaluation.show_examples(split, examples)
             if scores:
-                append_scores(scores, records[-1])
+                append_scores(scores, record)
     if not records:
         raise UserError(f"no dataset of {names} has examples in the splits {', '.join(splits)}")
     if has_several:
+        for (name, _, split), (dataset, rows) in rows_by_split.items():
+            print_records(rows, tasks[name], dataset, split)
         for name in sorted({record["task"] for record in records}):
             _print_summary(tasks[name], [record for record in records if record["task"] == name])
     return records
@@ -343,76 +358,7 @@ def _find_ensembles(pattern):
     return runs or [members]
 
 
-def compare(
-    tasks, patterns, against, split="dev", data=None, precision="auto", jit="auto", **options
-):
-    """Compares two models on the same examples of a split, and prints a table.
-
-    Args:
-        tasks: `tasks.TASKS`.
-        patterns: As `evaluate_all` takes them: a model. Several runs are its seeds.
-        against: The same of the other model.
-        split: The split.
-        data, precision, jit: See `Evaluation`.
-        options: Options of the task's `measure`.
-
-    Returns:
-        A dict ready for JSON: the paths, the number of examples, `metrics` of
-        `metrics.bootstrap.differences`, and provenance.
-    """
-    datasets = {}
-    sides = []
-    for side in (patterns, against):
-        runs_of_side = _open_all(side)
-        models = []
-        for runs in runs_of_side:
-            evaluation = Evaluation(tasks[runs[0].task], runs, data, precision, jit, datasets)
-            models.append((evaluation, *evaluation.metrics_by_example(split, **options)))
-        sides.append(models)
-
-    first, _, first_counts = sides[0][0]
-    for evaluation, _, counts in [*sides[0], *sides[1]]:
-        if evaluation.task is not first.task or counts != first_counts:
-            raise UserError(
-                f"expected runs with the same examples of {split}. Received: {first.runs[0].path}, "
-                f"{evaluation.runs[0].path}; --data=DIR scores both on one dataset"
-            )
-    ones, others = [[metrics for _, metrics, _ in models] for models in sides]
-    metrics = differences(ones, others)
-    paths = []
-    for models in sides:
-        paths.append([str(run.path) for evaluation, _, _ in models for run in evaluation.runs])
-    examples = len(next(iter(ones[0].values())).terms)
-    _print_differences(first, split, paths, metrics, examples)
-    return {
-        "run": paths[0],
-        "against": paths[1],
-        "corpus": first.dataset.name,
-        "split": split,
-        "examples": examples,
-        "counts": first_counts,
-        "metrics": metrics,
-        **provenance(),
-    }
-
-
-def _print_differences(evaluation, split, paths, metrics, examples):
-    names = [", ".join(side) for side in paths]
-    columns = ["run", "against", "difference", "95 % interval"]
-    table = Table(
-        "",
-        *[Column(name, justify="right") for name in columns],
-        title=f"{evaluation.dataset.name}, {split}: {names[0]} against {names[1]}",
-        caption=f"paired bootstrap over {examples:,} {evaluation.task.example_unit}s",
-    )
-    for name, row in metrics.items():
-        interval = f"{row['low']:+.4f} to {row['high']:+.4f}"
-        values = [f"{row['one']:.4f}", f"{row['other']:.4f}", f"{row['difference']:+.4f}"]
-        table.add_row(name, *values, interval)
-    _print(table, width=120)
-
-
-def _open_all(patterns):
+def open_all(patterns):
     """Opens the runs of some patterns: a list for each ensemble; most have one run."""
     opened = []
     for pattern in patterns:
@@ -422,16 +368,17 @@ def _open_all(patterns):
 
 
 def _print_summary(task, records):
-    """Prints the metrics of several records as means over seeds."""
-    rows = []
-    for record in records:
-        rows += [record, *reference_rows(record)]
-    header, lines = by_corpus(rows, task.summary_metrics)
+    """Prints means over seeds, of several corpora or splits side by side."""
+    places = {(record["corpus"], record["split"]) for record in records}
+    models = {(record["recipe"], record["corpus"], record["split"]) for record in records}
+    if len(places) == 1 and len(models) == len(records):
+        return  # the table before has all of it
+    header, lines = by_corpus(records, task.summary_metrics)
     metrics = ", ".join(task.summary_metrics)
     table = Table(*header, title=f"{task.name}: {metrics}; mean ± deviation over seeds")
     for line in lines:
         table.add_row(*line)
-    _print(table, width=200)
+    print_table(table, width=200)
 
 
 def refuse_options(task, options):
@@ -461,34 +408,70 @@ def append_scores(path, record):
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
-def print_record(label, task, dataset, split, record):
-    """Prints a record of `measure` as a table, beside its baselines and the published results for
-    its corpus.
+def print_records(rows, task, dataset, split):
+    """Prints a table of a split: a line per record, then the baselines and the published results.
+
+    Args:
+        rows: `(label, record)` of each record of `measure`.
+        task: Their task.
+        dataset, split: What was scored.
     """
-    title, caption = task.describe(record)
-    metrics = list(record["metrics"])
+    records = [record for _, record in rows]
+    title, caption = task.describe(records[0])
+    metrics = list(dict.fromkeys(name for record in records for name in record["metrics"]))
     columns = [Column(name, justify="right") for name in metrics]
-    table = Table("", *columns, title=f"{dataset.name}, {split}: {title}", caption=caption)
+    published_rows = _published_for(dataset.name, split)
+    remarks = [caption, _remark_on_size(dataset.name, split, task, records[0], published_rows)]
+    table = Table(
+        "",
+        *columns,
+        title=f"{dataset.name}, {split}: {title}",
+        caption="; ".join(remark for remark in remarks if remark) or None,
+    )
 
     def add(title, values, style=None):
         cells = [f"{values[name]:.4f}" if name in values else "" for name in metrics]
         table.add_row(title, *cells, style=style)
 
-    add(label, record["metrics"], style="bold")
-    for part, values in record.get("parts", {}).items():
-        add(part, values)
+    for label, record in rows:
+        add(label, record["metrics"], style="bold")
+        for part, values in record.get("parts", {}).items():
+            add(part, values)
     table.add_section()
     origin = {"task": task.name, "corpus": dataset.name, "split": split}
-    for row in reference_rows({**record, **origin}):
-        add(row["recipe"], row["metrics"])
+    references = {}
+    for record in records:
+        for row in reference_rows({**record, **origin}):
+            references.setdefault(row["recipe"], row["metrics"])
+    for name, values in references.items():
+        add(name, values)
     table.add_section()
-    for row in published(dataset.name):
+    for row in published_rows:
         where = f" ({row['split']})" if row["split"] != split else ""
         add(f"published{where}: {row['model']}", row["metrics"], style="dim")
-    _print(table, width=120)
+    print_table(table, width=120)
 
 
-def _print(table, width):
+def _published_for(corpus, split):
+    """The published scores to show beside a split: those with new entities beside such alone."""
+    is_oov = split.endswith("-oov")
+    return [row for row in published(corpus) if row["split"].endswith("-oov") == is_oov]
+
+
+def _remark_on_size(corpus, split, task, record, published_rows):
+    """A remark, if a split has another size than the published one of its name; else `None`."""
+    unit = f"{task.example_unit}s"
+    expected = PUBLISHED_SIZES.get((corpus, split))
+    received = record["counts"].get(unit)
+    if not published_rows or expected is None or received is None:
+        return None
+    # The release drops the last partial batch.
+    if abs(received - expected) <= 0.01 * expected:
+        return None
+    return f"not comparable: the published {split} has {expected:,} {unit}, this one {received:,}"
+
+
+def print_table(table, width):
     """Prints a table literally: texts of models and corpora are not markup."""
     if sys.stdout.isatty():
         width = None  # that of the terminal

@@ -9,6 +9,15 @@ RESULTS = Path(__file__).resolve().parents[1] / "results"
 REFERENCES = {"baselines": "baseline", "upper_bounds": "upper bound"}
 """Parts of a record beside its metrics, and the label of their rows."""
 
+PUBLISHED_SIZES = {
+    ("ubuntu-v1", "dev"): 50_000,
+    ("ubuntu-v1", "test"): 50_000,
+    ("douban", "test"): 667,
+    ("ecommerce", "test"): 1_000,
+    ("squad", "dev"): 10_570,
+}
+"""`{(corpus, split): number}`: the contexts or questions that published scores are of."""
+
 
 def scores(path=RESULTS / "scores.jsonl") -> list[dict]:
     """The rows of a file of scores; none if it does not exist.

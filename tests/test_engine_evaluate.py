@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import types
 from unittest.mock import patch
 
 import numpy as np
@@ -97,7 +98,7 @@ def test_texts_of_corpora_are_no_markup(run, capsys):
         "baselines": {"[laughs]": {}, "[/x]": {"per_response": 0.75}},
     }
     record = {**metrics, "counts": {"dialogs": 1, "responses": 2}}
-    evaluation.print_record("[red] run", dialog, dialog.dataset_of(run), "dev", record)
+    evaluation.print_records([("[red] run", record)], dialog, dialog.dataset_of(run), "dev")
     printed = capsys.readouterr().out
     for text in ("baseline: [laughs]", "baseline: [/x]", "[red] run"):
         assert text in printed
@@ -171,12 +172,33 @@ def test_seeds_are_shown_side_by_side_and_each_model_and_dataset_is_loaded_once(
     assert loaded == ["tiny-task1-1", "tiny-task1-2"] and load_dataset.call_count == 1
     rows = [(row["seed"], row["split"]) for row in read_scores(file)]
     assert rows == [(1, "dev"), (1, "test"), (2, "dev"), (2, "test")]
-    _, table = capsys.readouterr().out.split("mean ± deviation over seeds")
+    tables, table = capsys.readouterr().out.split("mean ± deviation over seeds")
+    assert tables.count("tiny (") == 4 and tables.count("dialogs, ") == 2  # a table per split
     header = next(line for line in table.splitlines() if "sample-task1 dev" in line)
     names = ["", "sample-task1 dev", "sample-task1 test", "mean", "seeds"]
     assert [text.strip() for text in header.split("┃")[1:-1]] == names
     evaluate_all(TASKS, [str(swept / "runs" / "tiny-task1-1")], ["dev"], baselines=False)
     assert "deviation" not in capsys.readouterr().out
+
+
+def test_published_scores_are_shown_beside_what_they_are_of(run, capsys):
+    def printed(task, corpus, split, counts):
+        record = {"metrics": {}, "counts": counts, "ties": "loss"}
+        dataset = types.SimpleNamespace(name=corpus)
+        evaluation.print_records([("mine", record)] * 2, TASKS[task], dataset, split)
+        return capsys.readouterr().out
+
+    dialogs = {"dialogs": 1000, "responses": 2}
+    in_dev = printed("dialog", "babi-task1", "dev", dialogs)
+    in_oov = printed("dialog", "babi-task1", "test-oov", dialogs)
+    assert "published (test): " in in_dev and "test-oov" not in in_dev
+    assert in_dev.count("published (test): MEMMA") == 1
+    assert "published: MEMMA" in in_oov and "(test)" not in in_oov
+
+    contexts = {"contexts": 49_996, "lines": 9, "without_positive": 0, "without_negative": 0}
+    assert "not comparable" not in printed("selection", "ubuntu-v1", "test", contexts)
+    few = printed("selection", "ubuntu-v1", "test", {**contexts, "contexts": 100})
+    assert "published test has 50,000 contexts, this one 100" in " ".join(few.split())
 
 
 # === Refusals ===

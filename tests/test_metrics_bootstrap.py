@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from helpers import TASKS_ONE_FAST, copy_of, refusal
 
-from colloquy.engine.evaluate import Evaluation, compare
+from colloquy.engine.compare import compare
+from colloquy.engine.evaluate import Evaluation
 from colloquy.metrics.bootstrap import Additive, differences
 from colloquy.metrics.generation import bleu, bleu_by_reply
 from colloquy.tasks import TASKS

@@ -14,7 +14,7 @@ from colloquy.data.text_files import read_json
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine import task
 from colloquy.engine.ensembles import mean_of_logits
-from colloquy.engine.evaluate import print_record
+from colloquy.engine.evaluate import print_records
 from colloquy.engine.optimizers import averaging, linear_decay
 from colloquy.metrics.reading_comprehension import METRICS
 from colloquy.tasks.reading_comprehension.confidence import measure_confidence
@@ -164,7 +164,7 @@ class ReadingComprehensionTask(task.Task):
                 file=sys.stderr,
             )
         record = record_of(questions, predictions)
-        print_record(str(path), self, dataset, split, record)
+        print_records([(str(path), record)], self, dataset, split)
         return record
 
     def describe(self, record):
