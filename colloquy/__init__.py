@@ -279,6 +279,8 @@ def evaluate(
     Raises:
         UserError: A run, the dataset or an option is wrong.
     """
+    splits = [split] if isinstance(split, str) else split
+    _check_splits(splits)
     _start_keras()
 
     from colloquy.engine.evaluate import evaluate_all
@@ -286,7 +288,6 @@ def evaluate(
     from colloquy.tasks import TASKS
 
     share_cores()
-    splits = [split] if isinstance(split, str) else split
     runs = run if isinstance(run, list) else [run]
     return evaluate_all(TASKS, runs, splits, data=data, **options)
 
@@ -312,6 +313,7 @@ def compare(
     Raises:
         UserError: The models were not scored on the same examples, or as `evaluate`.
     """
+    _check_splits([split])
     _start_keras()
 
     from colloquy.engine import compare as comparison
@@ -346,6 +348,14 @@ def export(run: Path | Run, out: Path, version: int = 1, **options: object) -> p
 
     opened = Run.open(run)
     return write(TASKS[opened.task], opened, out, version, **options)
+
+
+def _check_splits(splits):
+    """Refuses a split that no dataset has."""
+    known = ("train", "dev", "dev-oov", "test", "test-oov", "references")
+    for split in splits:
+        if split not in known:
+            raise UserError(f"--split expects some of {', '.join(known[:-1])}. Received: {split}")
 
 
 def _start_keras(devices="one"):

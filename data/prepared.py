@@ -147,14 +147,14 @@ def read_metadata(path, task):
     """Reads the metadata of a prepared dataset of a task, a dict with at least `name`."""
     path = pathlib.Path(path)
     if not path.is_dir():
-        raise UserError(f"{path} is no directory; prepare.py makes one")
+        raise UserError(f"{path} is not a directory; prepare.py makes one")
     file = path / METADATA
     metadata = read_json(file)
     file_task = metadata.get("task") if isinstance(metadata, dict) else None
     if file_task != task:
         raise UserError(
-            f"{file}: expected a dataset for models of {task}. "
-            f'Received: one for {file_task!r:.60}; the file must say "task": "{task}"'
+            f"{path}: expected a dataset for models of {task}, which prepare.py makes of its "
+            f"corpora. Received: one for {file_task!r:.60}"
         )
     name = metadata.setdefault("name", path.resolve().name)
     if not isinstance(name, str):

@@ -30,13 +30,15 @@ ROW_HEIGHT = 0.2
 COLUMN_WIDTH = 0.32
 TITLE_HEIGHT = 0.35
 LINE_WIDTH = 20  # of a line of maps without a group
+PAGE_WIDTH = 8  # of a line of maps that the user named
 
 
-def explain_examples(predictor, examples, out, console):
+def explain_examples(predictor, examples, out, console, names=()):
     """Answers examples, `{"title", "instance"}`, and shows the attention of a predictor's model.
 
     `out` gets `example-N.json`, the answer with all its maps, and `example-N.png`, a panel per map;
-    the console prints the maps without their details.
+    the console prints the maps without their details. With `names`, such as `M_cross 2`, both show
+    the maps whose titles end in one of them, the picture at the width of a page.
     """
     files = [pathlib.Path(out) / f"example-{number}.json" for number in range(1, len(examples) + 1)]
     for file in files:
@@ -47,12 +49,29 @@ def explain_examples(predictor, examples, out, console):
         if not answer["attention"]:
             raise UserError(f"{example['title']}: this model has no attention to show")
         write_json(file, {**example, "answer": answer})
-        draw(answer["attention"], file.with_suffix(".png"), example["title"])
+        maps = answer["attention"]
+        line_width = LINE_WIDTH
+        if names:
+            maps = _choose(maps, names)
+            line_width = PAGE_WIDTH
+        draw(maps, file.with_suffix(".png"), example["title"], line_width)
         console.print(f"\n{example['title']}", style="bold")
-        for attention in answer["attention"]:
+        for attention in maps:
             if "group" not in attention:
                 console.print(f"\n{attention['title']}")
                 console.print(heat_map(attention), soft_wrap=True)
+
+
+def _choose(maps, names):
+    """Returns the maps whose titles end in one of some names, without their groups."""
+    chosen = []
+    for attention in maps:
+        if attention["title"].endswith(tuple(names)):
+            chosen.append({key: attention[key] for key in attention if key != "group"})
+    if not chosen:
+        known = dict.fromkeys(attention["title"].rpartition(": ")[2] for attention in maps)
+        raise UserError(f"--maps expects some of {', '.join(known)}. Received: {', '.join(names)}")
+    return chosen
 
 
 def heat_map(attention):
@@ -96,8 +115,9 @@ def _style(fraction):
     return f"#000000 on rgb({light},{light},255)"
 
 
-def draw(maps, path, title=""):
-    """Writes maps as a PNG picture, those of one `group` in one line.
+def draw(maps, path, title="", line_width=LINE_WIDTH):
+    """Writes maps as a PNG picture, those of one `group` in one line, the others in lines of
+    `line_width` inches.
 
     The fonts are those that have the words' characters.
     """
@@ -106,7 +126,7 @@ def draw(maps, path, title=""):
     from matplotlib import font_manager, rc_context  # takes a second
     from matplotlib.figure import Figure
 
-    lines = _arrange([_Panel(attention) for attention in maps])
+    lines = _arrange([_Panel(attention) for attention in maps], line_width)
     width = max(_total_width(line) for line in lines)
     heights = [max(panel.height for panel in line) for line in lines]
     top = sum(heights)
@@ -135,21 +155,21 @@ def draw(maps, path, title=""):
             figure.savefig(file, format="png")
 
 
-def _arrange(panels):
+def _arrange(panels, line_width):
     """Puts panels in lines: as many without a group as have room, then a line per group."""
     lines = []
     for panel in panels:
-        if lines and _fits(lines[-1], panel):
+        if lines and _fits(lines[-1], panel, line_width):
             lines[-1].append(panel)
         else:
             lines.append([panel])
     return lines
 
 
-def _fits(line, panel):
+def _fits(line, panel, line_width):
     if line[-1].group != panel.group:
         return False
-    return panel.group is not None or _total_width([*line, panel]) <= LINE_WIDTH
+    return panel.group is not None or _total_width([*line, panel]) <= line_width
 
 
 def _total_width(line):

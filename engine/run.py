@@ -149,6 +149,11 @@ class Run:
         if not self.path.is_dir():
             raise UserError(f"{self.path} is not a directory: give another --workdir")
         if (self.path / LAST).exists():
+            if (self.path / CONFIG).exists() and self.open(self.path).finished():
+                raise UserError(
+                    f"{self.path} holds a finished training: give another --workdir, or more "
+                    "epochs by --resume --epochs=N"
+                )
             raise UserError(
                 f"{self.path} is in use: give another --workdir, or --resume to continue"
             )

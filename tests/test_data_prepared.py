@@ -327,13 +327,10 @@ DAMAGED = {
 }
 CASES = []
 for damaged_task, damaged_cases in DAMAGED.items():
-    other = (
-        f"expected a dataset for models of {damaged_task}. Received: one for 'reading'; "
-        f'the file must say "task": "{damaged_task}"'
-    )
+    other = f"expected a dataset for models of {damaged_task}, .* Received: one for 'reading'"
     CASES += [(damaged_task, *case) for case in damaged_cases]
     CASES.append((damaged_task, put("dataset.json", "task", value="reading"), other))
-    CASES.append((damaged_task, shutil.rmtree, "is no directory"))
+    CASES.append((damaged_task, shutil.rmtree, "is not a directory"))
 
 
 @pytest.mark.parametrize(("task", "damage", "message"), CASES)

@@ -105,6 +105,23 @@ def test_what_explain_takes(trained_selection, flags, message):
     assert message in script_refusal("evaluate.py", f"--run={trained_selection.path}", *flags)
 
 
+def test_maps_are_chosen_by_name(tmp_path):
+    maps = []
+    for title in ("turn 1", "turn 1: M_cross 2", "turn 2: M_cross 2", "turn 2: M_self 1"):
+        group = {"group": title[:6]} if ":" in title else {}
+        words = {"rows": ["a", title], "columns": ["b"], "weights": [[0.5], [1.0]]}
+        maps.append({"title": title, **words, **group})
+    predictor = Mock(**{"explain.return_value": {"attention": maps}})
+    examples = [{"title": "dev, x", "instance": {}}]
+    out = io.StringIO()
+    explain_examples(predictor, examples, tmp_path, Console(file=out), ["M_cross 2"])
+    assert out.getvalue().count("M_cross 2") == 4 and "M_self" not in out.getvalue()
+    kept = json.loads((tmp_path / "example-1.json").read_text(encoding="utf-8"))
+    assert len(kept["answer"]["attention"]) == 4
+    message = refusal(explain_examples, predictor, examples, tmp_path / "2", Console(), ["M 9"])
+    assert message == "--maps expects some of turn 1, M_cross 2, M_self 1. Received: M 9"
+
+
 def test_a_model_without_attention_says_so(tmp_path):
     blind, examples = (
         Mock(**{"explain.return_value": {"attention": []}}),

@@ -319,4 +319,4 @@ def test_a_run_keeps_its_domain(sample, tmp_path):
     assert (tmp_path / "phrases.txt").read_text().splitlines() == sample.phrases()
     run = types.SimpleNamespace(dataset=sample.metadata())
     assert dialog.dataset_of(run).metadata() == sample.metadata()
-    assert "is no directory" in refusal(dialog.dataset_of, run, tmp_path / "absent")
+    assert "is not a directory" in refusal(dialog.dataset_of, run, tmp_path / "absent")

@@ -97,11 +97,16 @@ def test_an_interrupted_sweep_continues_exactly(
 @pytest.mark.slow
 def test_a_sweep_varies_settings(sweep, prepared_dialog, tmp_path):
     flags = "--recipe=tiny", f"--data={prepared_dialog}", "--seeds=1", "--vary=hops=1,0"
+    flags = (*flags, "--set=heads=1", "--epochs=0.5")
     assert sweep(tmp_path, *flags).returncode == 0
     for hops in (1, 0):
-        assert Run.open(tmp_path / "runs" / f"tiny-hops-{hops}-task1-1").config.hops == hops
+        run = Run.open(tmp_path / "runs" / f"tiny-heads-1-epochs-0.5-hops-{hops}-task1-1")
+        assert (run.config.hops, run.config.heads, run.training.epochs) == (hops, 1, 0.5)
     rows = read_scores(tmp_path / "scores.jsonl")
-    assert [row["recipe"] for row in rows if "seed" in row] == ["tiny-hops-1", "tiny-hops-0"]
+    assert [row["recipe"] for row in rows if "seed" in row] == [
+        "tiny-heads-1-epochs-0.5-hops-1",
+        "tiny-heads-1-epochs-0.5-hops-0",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ python -m colloquy.tools.sweep --recipe=babi-memma,babi-memn2n --data='build/bab
 python -m colloquy.tools.sweep --recipe=dam-ubuntu-irc-two-levels --data=build/ubuntu-irc \
     --vary=levels=0,1,2,3,4,5
 
-Runs are OUT/RECIPE-DATASET-SEED; a recipe that is varied is named RECIPE-FIELD-VALUE. Interrupted,
+Runs are OUT/RECIPE-DATASET-SEED; a recipe that is changed is named RECIPE-FIELD-VALUE. Interrupted,
 the same call continues. `evaluate.py --run='OUT/*'` shows all of them as a table.
 """
 
@@ -18,6 +18,7 @@ import pathlib
 from absl import flags
 
 from colloquy.base import cli, runtime
+from colloquy.base.config import parse_assignments
 from colloquy.base.files import UserError, check_output
 from colloquy.metrics.published import scores
 from colloquy.tasks import RECIPES
@@ -33,6 +34,10 @@ flags.DEFINE_multi_string(
     "field=value,value: trains each recipe with each value, as by --set; may be repeated, for each "
     "pair.",
 )
+flags.DEFINE_multi_string(
+    "set", [], "field=value for all recipes, as --set of train.py; may be repeated."
+)
+flags.DEFINE_float("epochs", None, "Epochs of all recipes.")
 flags.DEFINE_list("seeds", ["1", "2", "3"], "Seeds, integers.")
 flags.DEFINE_list("split", ["dev"], "Splits to score; those that a dataset lacks are left out.")
 flags.DEFINE_string("out", "runs/sweep", "Directory of the runs.")
@@ -53,7 +58,12 @@ def main():
     if FLAGS.scores:
         check_output(FLAGS.scores)
 
-    variants = list(itertools.product(FLAGS.recipe, combine_values(FLAGS.vary)))
+    shared = parse_assignments(FLAGS.set)
+    if FLAGS.epochs is not None:
+        shared["epochs"] = f"{FLAGS.epochs:g}"
+    variants = []
+    for name, changes in itertools.product(FLAGS.recipe, combine_values(FLAGS.vary)):
+        variants.append((name, {**shared, **changes}))
     first_variant = (FLAGS.seeds[0], *variants[0])
     for seed in FLAGS.seeds:  # the outer loop, so that every recipe has its first result soon
         for name, changes in variants:

@@ -10,6 +10,7 @@ python evaluate.py --run=runs/dam --explain=3 --out=build/pictures
 python evaluate.py --run='runs/memma-*' --against='runs/memr-*' --split=test
 """
 
+import pathlib
 import sys
 
 from absl import flags
@@ -97,6 +98,9 @@ flags.DEFINE_string(
     "With --predict: file to append answers to; with --explain: directory of pictures; with "
     "--against: JSON file of the differences.",
 )
+flags.DEFINE_list(
+    "maps", [], "With --explain: names of the maps to show alone, such as 'M_cross 2'."
+)
 flags.DEFINE_bool("attention", False, "With --predict: answers also have the attention.")
 flags.DEFINE_bool("baselines", True, "Compute the baselines too.")
 
@@ -110,7 +114,11 @@ SCORING = ("scores", "examples", "precision", "jit", "baselines")
 def main():
     if bool(FLAGS.run) == bool(FLAGS.predictions):
         raise UserError("expected one of --run and --predictions")
+    if FLAGS.maps and not FLAGS.explain:
+        raise UserError("--maps is for --explain")
     if FLAGS.references:
+        if not pathlib.Path(FLAGS.references).is_file():
+            raise UserError(f"--references={FLAGS.references}: there is no such file")
         cli.refuse_flags(("data", "split"), "--references")
     if not FLAGS.reverse_run:
         cli.refuse_flags(["reverse_weight"], "use without --reverse_run")
@@ -213,7 +221,7 @@ def explain():
     if split not in dataset.splits or not len(dataset.splits[split]):
         raise UserError(f"{dataset.path} has no examples in the split {split}")
     examples = task.examples(dataset, FLAGS.explain, split)
-    explain_examples(task.predictor(run), examples, FLAGS.out, Terminal())
+    explain_examples(task.predictor(run), examples, FLAGS.out, Terminal(), FLAGS.maps)
 
 
 def open_run():

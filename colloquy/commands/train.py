@@ -15,7 +15,7 @@ from colloquy.base.config import describe_fields, parse_assignments
 from colloquy.base.files import UserError
 from colloquy.engine.task import Training
 from colloquy.models import MODELS
-from colloquy.recipes import choose_recipe
+from colloquy.recipes import choose_recipe, merge_settings
 from colloquy.tasks import RECIPES
 
 
@@ -116,21 +116,36 @@ def read_settings():
 
 
 def show_settings(settings):
-    """Prints every field of --set, with its default and its meaning."""
-    model, _ = choose_recipe(FLAGS.model, FLAGS.recipe, has_data=FLAGS.data is not None)
+    """Prints every field of --set, with its value and its meaning.
+
+    Values are the defaults; those of --recipe and of the flags are marked.
+    """
+    model, recipe = choose_recipe(FLAGS.model, FLAGS.recipe, has_data=True)
+    merged, _ = merge_settings(recipe, settings)
+    origins = {}
+    for name in merged:
+        origins[name] = "of the flags" if name in settings else f"of {recipe}"
     runtime.import_keras()
 
     from colloquy.tasks import TASKS
 
     spec = MODELS[model]
-    show_fields("The model", spec.config)
-    show_fields("Its training", TASKS[spec.task].Training)
+    show_fields("The model", spec.config, merged, origins)
+    show_fields("Its training", TASKS[spec.task].Training, merged, origins)
+    if spec.release_settings:
+        print("Both\n\n  --set compatibility=paper  (paper|release)")
+        print("      release: the settings of the published code, where they differ.\n")
 
 
-def show_fields(title, config):
+def show_fields(title, config, settings, origins):
     print(f"{title}, {config.__module__}.{config.__qualname__}\n")
     for name, kind, default, meaning in describe_fields(config):
-        if default:
+        outer, _, inner = name.partition(".")
+        if name in settings:
+            print(f"  --set {name}={settings[name]}  ({kind}; {origins[name]})")
+        elif inner and isinstance(settings.get(outer), dict) and inner in settings[outer]:
+            print(f"  --set {name}={settings[outer][inner]}  ({kind}; {origins[outer]})")
+        elif default:
             print(f"  --set {name}={default}  ({kind})")
         else:
             print(f"  {name}  ({kind}, the dataset decides)")

@@ -352,7 +352,7 @@ def _check_candidates(examples, file, candidates):
 
 def _prepare_release(source, settings, directory):
     """Prepares a corpus of ids; writes the arrays of its splits."""
-    splits = dam_release.read(source)
+    # The vectors first: a wrong id need not wait for the examples, which take minutes to read.
     file = pathlib.Path(source) / "data.pkl"
     vectors = read_vectors(pathlib.Path(source) / VECTORS)
     eos_id = settings.eos_id or PUBLISHED_CORPORA.get(settings.name)
@@ -362,6 +362,7 @@ def _prepare_release(source, settings, directory):
     if eos_id >= len(vectors):
         expected = f"expected an id of _EOS_ from 1 to {len(vectors) - 1}"
         raise UserError(f"{source}: {expected}. Received: {eos_id}")
+    splits = dam_release.read(source)
     vocabulary = dam_release.read_vocabulary(source, eos_id)
     if vocabulary and len(vocabulary) + 1 != len(vectors):
         expected = f"expected {len(vectors) - 1} words, one per vector"
