@@ -46,7 +46,7 @@ def _check_directory(path):
     """Refuses a version that exists."""
     out = path.parent
     if out.exists() and not out.is_dir():
-        raise UserError(f"{out} is no directory")
+        raise UserError(f"{out} is not a directory")
     if path.exists():
         names = [file.name for file in out.iterdir()]
         used = [int(name) for name in names if name.isascii() and name.isdigit()]

@@ -65,7 +65,7 @@ def small_vocabulary(run, path):
             "tensorflow",
             "out/1 exists: --version=10 is free",
         ),
-        (lambda _, path: (path / "out").write_text("mine"), "tensorflow", "out is no directory"),
+        (lambda _, path: (path / "out").write_text("mine"), "tensorflow", "out is not a directory"),
         (
             lambda run, path: Run.create(path / "run", run.record),
             "tensorflow",
