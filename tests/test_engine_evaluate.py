@@ -193,7 +193,7 @@ def test_published_scores_are_shown_beside_what_they_are_of(run, capsys):
     in_oov = printed("dialog", "babi-task1", "test-oov", dialogs)
     assert "published (test): " in in_dev and "test-oov" not in in_dev
     assert in_dev.count("published (test): MEMMA+match features") == 1
-    assert "published: MEMMA" in in_oov and "(test)" not in in_oov
+    assert "published: GMemN2N" in in_oov and "(test)" not in in_oov
 
     contexts = {"contexts": 49_996, "lines": 9, "without_positive": 0, "without_negative": 0}
     assert "not comparable" not in printed("selection", "ubuntu-v1", "test", contexts)

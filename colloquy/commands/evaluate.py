@@ -117,8 +117,6 @@ def main():
     if FLAGS.maps and not FLAGS.explain:
         raise UserError("--maps is for --explain")
     if FLAGS.references:
-        if not pathlib.Path(FLAGS.references).is_file():
-            raise UserError(f"--references={FLAGS.references}: there is no such file")
         cli.refuse_flags(("data", "split"), "--references")
     if not FLAGS.reverse_run:
         cli.refuse_flags(["reverse_weight"], "use without --reverse_run")
@@ -138,6 +136,8 @@ def main():
 
 def score():
     """Scores splits with one run or several."""
+    if FLAGS.references and not pathlib.Path(FLAGS.references).is_file():
+        raise UserError(f"--references={FLAGS.references}: there is no such file")
     options = {name: FLAGS[name].value for name in SCORING}
     for name in OPTIONS:
         if FLAGS[name].present:
