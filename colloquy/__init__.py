@@ -57,6 +57,7 @@ def pretrained() -> dict[str, str]:
     Returns:
         `{name: title}`, sorted by name. `help(load(name).Instance)` describes what a model takes.
 
+    >>> import colloquy
     >>> colloquy.pretrained()["bidaf-squad"]
     'bidaf on squad'
     """
@@ -89,6 +90,7 @@ def load(
     Raises:
         UserError: The run is missing or damaged, or it has no use for an index or candidates.
 
+    >>> import colloquy
     >>> dam = colloquy.load("dam-ubuntu-irc", candidates=["try apt-get install vlc", "thanks !"])
     >>> [answer] = dam.predict([{"turns": ["how do i install vlc ?"]}])
     >>> answer["candidates"]
@@ -127,7 +129,8 @@ def prepare(
     Raises:
         UserError: A file or a setting is wrong. Nothing is written.
 
-    >>> colloquy.prepare("chitchat", None, "build/chitchat", negatives=0)
+    >>> import colloquy
+    >>> colloquy.prepare("chitchat", None, "build/x", negatives=0)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
     colloquy.base.files.UserError: negatives: input should be greater than or equal to 1. ...
@@ -185,7 +188,8 @@ def train(
     Raises:
         UserError: A name or a setting is wrong, or training failed.
 
-    >>> colloquy.train("dam", epoch=3.0)
+    >>> import colloquy
+    >>> colloquy.train("dam", epoch=3.0)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
     colloquy.base.files.UserError: --set: no field 'epoch'. The model has vocabulary_size, ...
