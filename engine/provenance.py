@@ -28,8 +28,10 @@ def provenance():
 
 
 def command():
-    """Returns the command line, as `python train.py --model=dam`."""
+    """Returns the command line, as `python train.py --model=dam` or `colloquy train ...`."""
     words = sys.argv
+    if words[0].startswith("colloquy "):
+        return shlex.join([*words[0].split(), *words[1:]])
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     # After `python -m NAME`, argv[0] is a path of this machine.
     if spec is not None and spec.origin == sys.argv[0]:

@@ -48,6 +48,9 @@ def test_provenance_names_command_hardware_and_versions(monkeypatch):
     monkeypatch.setattr("sys.argv", ["train.py", "--workdir=my run"])
     found = provenance.provenance()
     assert found["command"] == "python train.py '--workdir=my run'"
+    monkeypatch.setattr("sys.argv", ["colloquy train", "--workdir=my run"])
+    assert provenance.command() == "colloquy train '--workdir=my run'"
+    monkeypatch.undo()
     assert found["hardware"].startswith(f"{available_cpus()} cores, ")
     assert found["versions"]["keras"] == keras.__version__
     assert found["versions"]["backend"] in found["versions"]
