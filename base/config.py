@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from colloquy.base.files import UserError
+from colloquy.base.files import UserError, in_one_line
 
 Positive = Annotated[int, Field(ge=1)]
 NonNegative = Annotated[int, Field(ge=0)]
@@ -131,7 +131,7 @@ def parse_value(text):
 def sentence(error, config_class=None):
     """Describes the first problem of a `ValidationError`; missing fields come last."""
     first = min(error.errors(), key=lambda problem: problem["type"] == "missing")
-    name = ".".join(str(part) for part in first["loc"])
+    name = in_one_line(".".join(str(part) for part in first["loc"]))
     if first["type"] == "extra_forbidden" and config_class:
         fields = ", ".join(config_class.model_fields)
         return f"{config_class.__name__} has no field {name!r}; it has {fields}"
@@ -141,7 +141,7 @@ def sentence(error, config_class=None):
     reason = first["msg"].removeprefix("Value error, ").partition(" or instance of ")[0]
     if not name:  # a rule across fields
         return reason
-    return f"{name}: {reason[0].lower()}{reason[1:]}. Received: {first['input']!s:.80}"
+    return f"{name}: {reason[0].lower()}{reason[1:]}. Received: {in_one_line(first['input'])}"
 
 
 def describe_fields(config_class, prefix=""):

@@ -34,7 +34,16 @@ class UserError(Exception):
     """
 
     def __init__(self, message):
-        super().__init__(printable(message))
+        super().__init__(" ".join(printable(message).splitlines()))
+
+
+def in_one_line(value, length=80):
+    """A value of a file or of a user, or the message of another error, as part of a sentence.
+
+    >>> in_one_line("two\nlines", length=7)
+    'two lin'
+    """
+    return " ".join(str(value).split())[:length]
 
 
 def printable(text):

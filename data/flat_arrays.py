@@ -7,8 +7,7 @@ import pathlib
 
 import numpy as np
 
-from colloquy.base.files import UserError
-from colloquy.data.text_files import in_one_line
+from colloquy.base.files import UserError, in_one_line
 
 BLOCK = 2**20  # items read at once
 
@@ -80,4 +79,4 @@ def _open_map(path):
         raise UserError(f"{path}: expected an array. Received: {error.strerror}") from error
     except Exception as error:  # a damaged header can make its readers raise anything
         expected = "expected an array of whole numbers in one dimension"
-        raise UserError(f"{path}: {expected}. Received: {in_one_line(error)}") from error
+        raise UserError(f"{path}: {expected}. Received: {in_one_line(error, 200)}") from error

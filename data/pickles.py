@@ -16,8 +16,8 @@ import types
 
 import numpy as np
 
-from colloquy.base.files import UserError
-from colloquy.data.text_files import in_one_line, readable
+from colloquy.base.files import UserError, in_one_line
+from colloquy.data.text_files import readable
 
 EXPECTED = "expected a whole pickle of lists, dicts, numbers, texts and arrays"
 MAX_DEPTH = 32
@@ -53,9 +53,9 @@ def load(path):
         value = _Unpickler(io.BytesIO(content), encoding="latin1").load()
         _require_plain(value, max_items=64 * len(content) + 2**20)
     except pickle.UnpicklingError as error:
-        raise UserError(f"{path}: {EXPECTED}. Received: {in_one_line(error)}") from error
+        raise UserError(f"{path}: {EXPECTED}. Received: {in_one_line(error, 200)}") from error
     except Exception as error:  # damaged bytes can raise almost any exception
-        reason = in_one_line(f"{type(error).__name__}: {error}")
+        reason = in_one_line(f"{type(error).__name__}: {error}", 200)
         raise UserError(f"{path}: {EXPECTED}. Received: {reason}") from error
     finally:
         if is_collecting:

@@ -21,10 +21,10 @@ import rich
 from rich.table import Table
 
 from colloquy.base.config import Config
-from colloquy.base.files import UserError
+from colloquy.base.files import UserError, in_one_line
 from colloquy.data import pickles
 from colloquy.data.corpora import CORPORA
-from colloquy.data.text_files import in_one_line, read_json, write_json
+from colloquy.data.text_files import read_json, write_json
 from colloquy.data.vocabulary import SPECIALS, Vocabulary
 
 METADATA = "dataset.json"
@@ -130,10 +130,10 @@ def checked(file, expected="what prepare.py writes"):
     try:
         yield
     except (LookupError, AttributeError) as error:
-        reason = in_one_line(f"{type(error).__name__}: {error}")
+        reason = in_one_line(f"{type(error).__name__}: {error}", 200)
         raise UserError(f"{file}: expected {expected}. {reason}") from error
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise UserError(f"{file}: expected {expected}. {in_one_line(error)}") from error
+        raise UserError(f"{file}: expected {expected}. {in_one_line(error, 200)}") from error
 
 
 def texts(values):

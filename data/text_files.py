@@ -15,7 +15,7 @@ import zlib
 from pydantic import TypeAdapter, ValidationError
 
 from colloquy.base.config import sentence
-from colloquy.base.files import UserError, atomic_file
+from colloquy.base.files import UserError, atomic_file, in_one_line
 
 MAX_LINE = 2**20  # bytes of a line
 MAX_RATIO = 20
@@ -33,11 +33,6 @@ def bad_line(path, number, expected, received):
     if len(received) > 60:
         shown += " ..."
     return UserError(f"{path}, line {number}: expected {expected}. Received: {shown}")
-
-
-def in_one_line(error, length=200):
-    """The message of an error without line ends, cut at a length."""
-    return " ".join(str(error).split())[:length]
 
 
 def existing_directory(directory, corpus="a corpus"):
@@ -168,7 +163,7 @@ def read_json(path, value_type=None):
         reason = "brackets nested too deep"
         raise UserError(f"{path}: expected JSON in UTF-8. Received: {reason}") from error
     except ValueError as error:
-        raise UserError(f"{path}: expected JSON in UTF-8. {in_one_line(error)}") from error
+        raise UserError(f"{path}: expected JSON in UTF-8. {in_one_line(error, 200)}") from error
     if value_type is None:
         return value
     return validated(path, value_type, value)

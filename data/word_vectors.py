@@ -9,9 +9,9 @@ import zipfile
 
 import numpy as np
 
-from colloquy.base.files import UserError
+from colloquy.base.files import UserError, in_one_line
 from colloquy.base.runtime import available_cpus
-from colloquy.data.text_files import in_one_line, largest_content, read_lines, readable
+from colloquy.data.text_files import largest_content, read_lines, readable
 from colloquy.data.vocabulary import EOS_ID, PADDING_ID, SPECIALS, UNK_ID
 
 WORDS_READ = 50_000_000
@@ -238,8 +238,9 @@ def _parse_vector(path, number, values):
         _require_finite(vector)
         return vector
     except ValueError as error:
+        reason = in_one_line(error, 200)
         raise UserError(
-            f"{path}, line {number}: expected a word and numbers. Received: {in_one_line(error)}"
+            f"{path}, line {number}: expected a word and numbers. Received: {reason}"
         ) from error
 
 
@@ -259,7 +260,7 @@ def _read_arrays(path, words):
     except Exception as error:  # a damaged archive can make its readers raise anything
         raise UserError(
             f"{path}: expected the arrays words and vectors, texts (n,) and finite numbers "
-            f"(n, dimension). Received: {in_one_line(error)}"
+            f"(n, dimension). Received: {in_one_line(error, 200)}"
         ) from error
 
     vectors_by_word = {}

@@ -299,6 +299,28 @@ def test_any_squad_is_read_or_refused(tmp_path_factory, content):
     accepts(lambda: squad.read(path), len(content))
 
 
+OTHER_STARTS = json.dumps({"q1": [{"answer": 0, "all": [13, 13]}], "q\n2" * 200: []})
+
+
+@given(st.one_of(mutated(OTHER_STARTS.encode()), any_json(OTHER_STARTS)))
+def test_any_other_starts_are_read_or_refused(tmp_path_factory, content):
+    root = tmp_path_factory.getbasetemp()
+    path = written(root / "squad.json", SQUAD.encode())
+    starts = written(root / "starts.json", content)
+    accepts(lambda: squad.read(path, starts), len(content))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("id", "a\nb" * 300), ("question", 5), ("id", "a\u2028b\x85c")]
+)
+def test_a_refusal_is_one_short_line(tmp_path, name, value):
+    item = {**QAS[0], "answers": [{"text": "Oslo\n", "answer_start": 3}], name: value}
+    content = json.dumps({"data": [{"paragraphs": [{"context": PASSAGE, "qas": [item]}]}]})
+    path = written(tmp_path / "squad.json", content)
+    message = refusal(squad.read, path).removeprefix(str(path))
+    assert len(message.splitlines()) == 1 and len(message) < 300
+
+
 # === SMN ===
 
 

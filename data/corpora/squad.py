@@ -13,7 +13,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from colloquy.base.files import UserError
+from colloquy.base.files import UserError, in_one_line
 from colloquy.data.text_files import find_files, read_json
 
 MARKS = "\u0300-\u036f"  # combining ones, which are no letters to a regular expression
@@ -137,7 +137,7 @@ def read(path, other_starts=None):
     for article_number, article in enumerate(articles, 1):
         for paragraph in article.paragraphs:
             for item in paragraph.qas:
-                place = f"{path}, question {item.id:.60}"
+                place = f"{path}, question {in_one_line(item.id)}"
                 # The official file repeats 14 of its questions.
                 texts = paragraph.context, item.question
                 if seen.setdefault(item.id, texts) != texts:
