@@ -15,6 +15,7 @@ import math
 import os
 import pathlib
 import re
+import resource
 import sys
 import tempfile
 
@@ -222,7 +223,7 @@ def available_cpus(root="/"):
         cpus = len(os.sched_getaffinity(0))
     else:
         cpus = os.cpu_count() or 1
-    for group in _control_groups(pathlib.Path(root)):
+    for group in _control_groups(pathlib.Path(root), "cpu"):
         version_1 = [_read(group / "cpu.cfs_quota_us"), _read(group / "cpu.cfs_period_us")]
         version_2 = _read(group / "cpu.max").split()
         for limit in (version_1, version_2):
@@ -232,14 +233,41 @@ def available_cpus(root="/"):
     return max(1, cpus)
 
 
-def _control_groups(root):
-    """Yields the directories of each control group, version 1 or 2, above this process.
+def available_memory(root="/"):
+    """Bytes of memory that this process may use: the machine's, or its control groups' limit."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for group in _control_groups(pathlib.Path(root), "memory"):
+        for name in ("memory.limit_in_bytes", "memory.max"):  # versions 1 and 2
+            limit = _read(group / name).strip()
+            if limit.isdigit():  # `max`: no limit
+                memory = min(memory, int(limit))
+    return memory
 
-    In a container, some of them do not exist.
+
+@contextlib.contextmanager
+def limited_memory(num_bytes):
+    """Has Python raise a `MemoryError` where this process would take more memory in the block.
+
+    `RLIMIT_DATA` does not count what is only reserved, or mapped from a file, as `RLIMIT_AS` does.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    if hard != resource.RLIM_INFINITY:
+        num_bytes = min(num_bytes, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (num_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+def _control_groups(root, controller):
+    """Yields the directories of each control group of a controller above this process.
+
+    Groups of version 2 have all controllers. In a container, some directories do not exist.
     """
     for line in _read(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
-        if controllers and "cpu" not in controllers.split(","):
+        if controllers and controller not in controllers.split(","):
             continue
         mount = root / "sys/fs/cgroup" / controllers
         group = mount / path.lstrip("/")

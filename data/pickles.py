@@ -54,6 +54,8 @@ def load(path):
         _require_plain(value, max_items=64 * len(content) + 2**20)
     except pickle.UnpicklingError as error:
         raise UserError(f"{path}: {EXPECTED}. Received: {in_one_line(error, 200)}") from error
+    except MemoryError as error:
+        raise UserError(f"{path}: its values take more memory than this process may use") from error
     except Exception as error:  # damaged bytes can raise almost any exception
         reason = in_one_line(f"{type(error).__name__}: {error}", 200)
         raise UserError(f"{path}: {EXPECTED}. Received: {reason}") from error

@@ -115,6 +115,21 @@ def test_available_cpus_respects_affinity_and_control_groups(
     assert runtime.available_cpus(tmp_path) == expected
 
 
+@pytest.mark.parametrize(
+    ("cgroup", "files"),
+    [
+        ("0::/a\n", {"a/memory.max": "max\n", "memory.max": "7000000\n"}),
+        ("4:memory:/a\n1:cpu:/\n", {"memory/a/memory.limit_in_bytes": "7000000\n"}),
+    ],
+)
+def test_available_memory_respects_control_groups(tmp_path, cgroup, files):
+    for path, text in {"proc/self/cgroup": cgroup, **files}.items():
+        file = tmp_path / (path if path.startswith("proc") else f"sys/fs/cgroup/{path}")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    assert runtime.available_memory(tmp_path) == 7_000_000
+
+
 # === Precision ===
 
 

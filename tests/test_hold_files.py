@@ -10,8 +10,9 @@ from unittest.mock import Mock
 
 import keras
 import pytest
-from helpers import contents_of, refusal, train_small
+from helpers import contents_of, refusal, run_process, train_small
 
+from colloquy.base import runtime
 from colloquy.base.files import CHECKSUMS, UserError, atomic_file, refuse_existing
 from colloquy.engine.evaluate import evaluate
 from colloquy.engine.explain import explain_examples
@@ -202,3 +203,26 @@ def test_examples_that_are_too_large_to_be_opened_are_left_out(copied):
     example = {"title": "x", "instance": {"text": "word " * 300_000}}
     run.save_examples([{**example, "instance": {}}, example])
     assert len(Run.open(copied).examples()) == 1
+
+
+@pytest.mark.slow
+def test_a_pickle_bomb_ends_preparing_with_a_sentence(tmp_path):
+    lists = b"]" * 6_000_000  # a byte each in the file, 64 in memory
+    (tmp_path / "data.pkl").write_bytes(b"\x80\x02(" + lists + b"l.")
+    flags = [f"--source={tmp_path}", f"--out={tmp_path / 'out'}", "--max_memory_gb=0.4"]
+    done = run_process("prepare.py", "--corpus=dam-release", *flags)
+    assert done.returncode == 1, done.stderr
+    assert "more memory than" in done.stderr and "Traceback" not in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_memory_is_limited_in_a_block_alone():
+    limit = resource.getrlimit(resource.RLIMIT_DATA)
+    with runtime.limited_memory(2**20), pytest.raises(MemoryError):
+        bytearray(2**28)
+    assert resource.getrlimit(resource.RLIMIT_DATA) == limit
+    assert (
+        2**28
+        < runtime.available_memory()
+        <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    )

@@ -12,7 +12,7 @@ import importlib
 from absl import flags
 
 import colloquy
-from colloquy.base import cli
+from colloquy.base import cli, runtime
 from colloquy.base.config import make_config
 from colloquy.base.files import UserError
 from colloquy.data.corpora import CORPORA
@@ -28,6 +28,12 @@ flags.DEFINE_bool(
     False,
     "Selection: the Ray cluster RAY_ADDRESS, or this machine as one, reads the files: "
     "docs/large_corpora.md.",
+)
+flags.DEFINE_float(
+    "max_memory_gb",
+    None,
+    "Memory that preparing may take; default: three quarters of what there is.",
+    lower_bound=0.1,
 )
 flags.mark_flags_as_required(["corpus", "out"])
 
@@ -103,7 +109,18 @@ def main():
     )
     values = {name: FLAGS[name].value for name in names if FLAGS[name].present}
     make_config(MODULES[task].Settings, values, "--")  # whose messages name the flag
-    colloquy.prepare(FLAGS.corpus, FLAGS.source, FLAGS.out, task=task, ray=FLAGS.ray, **values)
+    # A file of a stranger may describe values that fill the memory.
+    max_memory_gb = FLAGS.max_memory_gb or 0.75 * runtime.available_memory() / 1e9
+    try:
+        with runtime.limited_memory(int(max_memory_gb * 1e9)):
+            colloquy.prepare(
+                FLAGS.corpus, FLAGS.source, FLAGS.out, task=task, ray=FLAGS.ray, **values
+            )
+    except MemoryError as error:
+        raise UserError(
+            f"preparing {FLAGS.source or FLAGS.corpus} takes more than {max_memory_gb:.3g} GB of "
+            "memory: --max_memory_gb=N allows more"
+        ) from error
 
 
 if __name__ == "__main__":
