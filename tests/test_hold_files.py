@@ -10,7 +10,7 @@ from unittest.mock import Mock
 
 import keras
 import pytest
-from helpers import contents_of, refusal, run_process, train_small
+from helpers import check_same_training, contents_of, ran, refusal, run_process, train_small
 
 from colloquy.base import runtime
 from colloquy.base.files import CHECKSUMS, UserError, atomic_file, refuse_existing
@@ -226,3 +226,15 @@ def test_memory_is_limited_in_a_block_alone():
         < runtime.available_memory()
         <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     )
+
+
+@pytest.mark.slow
+def test_trainings_killed_at_random_moments_end_as_one_that_was_not(prepared_dialog, tmp_path):
+    """`KILLS=20` kills more of them."""
+    kills = int(os.environ.get("KILLS", "5"))
+    plan = {"data": str(prepared_dialog), "root": str(tmp_path), "kills": kills, "seed": 1}
+    done = ran("tests/killed_program.py", json.dumps(plan), by=run_process)
+    counts = json.loads(done.stdout.splitlines()[-1])
+    assert counts["before"] + counts["after"] == kills
+    for number in range(counts["runs"]):
+        check_same_training(Run.open(tmp_path / f"run-{number}"), Run.open(tmp_path / "whole"))
