@@ -48,7 +48,7 @@ __all__ = [
     "train",
 ]
 
-Path = str | os.PathLike
+PathLike = str | os.PathLike
 
 
 def pretrained() -> dict[str, str]:
@@ -71,7 +71,7 @@ def pretrained() -> dict[str, str]:
 
 
 def load(
-    run: Path | Run, index: Path | None = None, candidates: list[str] | None = None
+    run: PathLike | Run, index: PathLike | None = None, candidates: list[str] | None = None
 ) -> Predictor:
     """Loads a trained model.
 
@@ -98,16 +98,18 @@ def load(
     """
     _start_keras()
 
+    from colloquy.engine.devices import set_precision
     from colloquy.engine.run import Run
     from colloquy.tasks import load_predictor
 
+    set_precision("float32")  # a training before may have chosen another
     return load_predictor(Run.open(run), index=index, candidates=candidates)
 
 
 def prepare(
     corpus: str,
-    source: Path | None,
-    out: Path,
+    source: PathLike | None,
+    out: PathLike,
     *,
     task: str | None = None,
     ray: bool = False,
@@ -157,11 +159,11 @@ def prepare(
 
 def train(
     model: str | None = None,
-    data: Path | None = None,
-    workdir: Path | None = None,
+    data: PathLike | None = None,
+    workdir: PathLike | None = None,
     recipe: str | None = None,
     *,
-    init_from: Path | Run | None = None,
+    init_from: PathLike | Run | None = None,
     devices: str = "one",
     ray_hosts: int | None = None,
     save_minutes: float = 10.0,
@@ -222,8 +224,8 @@ def train(
 
 
 def resume(
-    workdir: Path | Run,
-    data: Path | None = None,
+    workdir: PathLike | Run,
+    data: PathLike | None = None,
     epochs: float | None = None,
     *,
     devices: str = "one",
@@ -263,8 +265,8 @@ def resume(
 
 
 def evaluate(
-    run: Path | Run | list[Path | Run],
-    data: Path | None = None,
+    run: PathLike | Run | list[PathLike | Run],
+    data: PathLike | None = None,
     split: str | list[str] = "dev",
     **options: object,
 ) -> list[dict]:
@@ -283,23 +285,23 @@ def evaluate(
     Raises:
         UserError: A run, the dataset or an option is wrong.
     """
+    from colloquy.data.prepared import check_splits
+
     splits = [split] if isinstance(split, str) else split
-    _check_splits(splits)
+    check_splits(splits)
     _start_keras()
 
     from colloquy.engine.evaluate import evaluate_all
-    from colloquy.engine.parallel import share_cores
     from colloquy.tasks import TASKS
 
-    share_cores()
     runs = run if isinstance(run, list) else [run]
     return evaluate_all(TASKS, runs, splits, data=data, **options)
 
 
 def compare(
-    run: Path | Run | list[Path | Run],
-    against: Path | Run | list[Path | Run],
-    data: Path | None = None,
+    run: PathLike | Run | list[PathLike | Run],
+    against: PathLike | Run | list[PathLike | Run],
+    data: PathLike | None = None,
     split: str = "dev",
     **options: object,
 ) -> dict:
@@ -317,19 +319,19 @@ def compare(
     Raises:
         UserError: The models were not scored on the same examples, or as `evaluate`.
     """
-    _check_splits([split])
+    from colloquy.data.prepared import check_splits
+
+    check_splits([split])
     _start_keras()
 
     from colloquy.engine import compare as comparison
-    from colloquy.engine.parallel import share_cores
     from colloquy.tasks import TASKS
 
-    share_cores()
     sides = [side if isinstance(side, list) else [side] for side in (run, against)]
     return comparison.compare(TASKS, *sides, split=split, data=data, **options)
 
 
-def export(run: Path | Run, out: Path, version: int = 1, **options: object) -> pathlib.Path:
+def export(run: PathLike | Run, out: PathLike, version: int = 1, **options: object) -> pathlib.Path:
     """Writes a trained model as a TensorFlow SavedModel that takes raw strings.
 
     Args:
@@ -352,14 +354,6 @@ def export(run: Path | Run, out: Path, version: int = 1, **options: object) -> p
 
     opened = Run.open(run)
     return write(TASKS[opened.task], opened, out, version, **options)
-
-
-def _check_splits(splits):
-    """Refuses a split that no dataset has."""
-    known = ("train", "dev", "dev-oov", "test", "test-oov", "references")
-    for split in splits:
-        if split not in known:
-            raise UserError(f"--split expects some of {', '.join(known[:-1])}. Received: {split}")
 
 
 def _start_keras(devices="one"):

@@ -143,6 +143,14 @@ def texts(values):
     return values
 
 
+def check_splits(splits):
+    """Refuses a split that no dataset has, as a `UserError`, before anything is loaded."""
+    known = ("train", "dev", "dev-oov", "test", "test-oov")
+    for split in splits:
+        if split not in (*known, "references"):
+            raise UserError(f"--split expects some of {', '.join(known)}. Received: {split}")
+
+
 def read_metadata(path, task):
     """Reads the metadata of a prepared dataset of a task, a dict with at least `name`."""
     path = pathlib.Path(path)

@@ -3,6 +3,7 @@
 import functools
 import glob
 import json
+import os
 import pathlib
 import sys
 import time
@@ -346,8 +347,10 @@ def evaluate_all(
 
 def _find_ensembles(pattern):
     """Returns the paths of the runs of each ensemble; most have one run."""
+    if isinstance(pattern, os.PathLike):
+        pattern = str(pattern)
     if not isinstance(pattern, str):
-        return [[pattern]]
+        return [[pattern]]  # a run
     members = pattern.split(",")
     if len(members) > 1:
         return [members]

@@ -4,6 +4,7 @@ import inspect
 import re
 import sys
 
+import keras
 import pytest
 from helpers import ROOT, SMALL_RUNS, ran, refusal, run_process, script_refusal
 
@@ -35,10 +36,7 @@ def test_import_is_light_and_every_argument_has_a_type():
     assert re.fullmatch(r"\d+\.\d+\.\d+", colloquy.__version__)
 
 
-def test_a_dataset_is_prepared_and_a_model_trained_scored_and_loaded(
-    prepared_generation, tmp_path, monkeypatch
-):
-    monkeypatch.setattr("colloquy.engine.parallel.share_cores", lambda: None)
+def test_a_dataset_is_prepared_and_a_model_trained_scored_and_loaded(prepared_generation, tmp_path):
     raw = prepared_generation.parent / "raw"
     data = colloquy.prepare("conversations", raw, tmp_path / "data", min_count=1, turns=2)
     model, settings = SMALL_RUNS["generation"]
@@ -46,7 +44,10 @@ def test_a_dataset_is_prepared_and_a_model_trained_scored_and_loaded(
     assert run.path == tmp_path / "run" and run.config.hidden == 10
     [record] = colloquy.evaluate(run, split="dev", baselines=False)
     assert record["metrics"]["perplexity"] > 1 and "baselines" not in record
-    [answer] = colloquy.load(run).predict([{"turns": ["hello ann"]}])
+    keras.config.set_dtype_policy("mixed_bfloat16")  # as after a training in bfloat16
+    predictor = colloquy.load(run)
+    assert predictor.model.dtype_policy.name == "float32"
+    [answer] = predictor.predict([{"turns": ["hello ann"]}])
     assert "response" in answer
     resumed = colloquy.resume(run, epochs=0.3)
     assert [row["step"] for row in resumed.history()] == [2, 3]

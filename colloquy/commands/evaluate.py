@@ -18,6 +18,7 @@ from absl import flags
 import colloquy
 from colloquy.base import cli, runtime
 from colloquy.base.files import UserError, check_output, refuse_existing
+from colloquy.data.prepared import check_splits
 from colloquy.data.text_files import write_json
 from colloquy.metrics.ranking import TIES
 
@@ -144,7 +145,18 @@ def score():
             options[name] = FLAGS[name].value
     splits = ["references"] if FLAGS.references else FLAGS.split
     data = FLAGS.references or FLAGS.data
+    start_keras(splits)
     colloquy.evaluate(FLAGS.run, data=data, split=splits, **options)
+
+
+def start_keras(splits):
+    """Loads Keras for a process that only scores: each batch gets its part of the cores."""
+    check_splits(splits)
+    runtime.import_keras()
+
+    from colloquy.engine.parallel import share_cores
+
+    share_cores()
 
 
 def compare():
@@ -162,6 +174,7 @@ def compare():
         check_output(FLAGS.out)
         refuse_existing(FLAGS.out)
     data = FLAGS.references or FLAGS.data
+    start_keras(splits)
     compared = colloquy.compare(FLAGS.run, FLAGS.against, data=data, split=splits[0], **options)
     if FLAGS.out != "-":
         write_json(FLAGS.out, compared)
