@@ -53,6 +53,7 @@ from colloquy.engine.run_files import (
     VOCABULARY,
     check_files,
     check_sizes,
+    check_uncompressed,
     is_unfinished,
     is_written,
 )
@@ -319,6 +320,8 @@ class Run:
         """Yields the arrays of `last.npz` and the `TrainState`."""
         file = self.path / LAST
         self._check(LAST)
+        with _fitting(file):
+            check_uncompressed(file)
         with _fitting(file), np.load(file, allow_pickle=False) as saved:
             state = json.loads(str(saved["state"]))
             yield saved, TrainState.of(state)

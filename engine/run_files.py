@@ -14,6 +14,7 @@ page.json          of a published run: title and examples for the web pages, see
 """
 
 import math
+import zipfile
 from concurrent import futures
 
 from colloquy.base.files import CHECKSUMS, UserError, check_inside, unfinished_name
@@ -108,6 +109,16 @@ def check_sizes(run, file):
             f"{run.path / CONFIG}: a model of {num_weights:,} weights does not fit {file.name}, "
             f"which has {num_bytes:,} bytes"
         )
+
+
+def check_uncompressed(file):
+    """Refuses a `last.npz` whose arrays take more room than the file; a training stores them as
+    they are.
+    """
+    with zipfile.ZipFile(file) as archive:
+        num_bytes = sum(entry.file_size for entry in archive.infolist())
+    if num_bytes > file.stat().st_size:
+        raise UserError(f"{file}: expected arrays without compression, as train.py writes them")
 
 
 def _count_weights(build_model):

@@ -108,7 +108,8 @@ def resume(task, workdir, *, data=None, epochs=None, devices="one", save_minutes
     with devices.workdir(workdir, resume=True) as path:
         run = Run.open(path)
         if run.saved_state() is None:
-            raise UserError(f"{run.path} cannot be resumed: it has no {LAST}")
+            hint = "" if run.saved() else "; without --resume it starts anew"
+            raise UserError(f"{run.path} cannot be resumed: it has no {LAST}{hint}")
         check_sizes(run, run.path / LAST)
         with locked(run.path), _removed_unless_saved(run):
             has_more_epochs = epochs is not None and epochs > stored.epochs

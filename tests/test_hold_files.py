@@ -9,6 +9,7 @@ import shutil
 from unittest.mock import Mock
 
 import keras
+import numpy as np
 import pytest
 from helpers import check_same_training, contents_of, ran, refusal, run_process, train_small
 
@@ -196,6 +197,13 @@ def test_a_run_may_be_reached_by_a_link_and_have_links_within(copied):
     link = copied.parent / "link"
     link.symlink_to(copied)
     assert Run.open(link).load_model()
+
+
+def test_a_state_is_not_decompressed(copied):
+    (copied / CHECKSUMS).unlink()
+    zeros = np.zeros(10**7, "float32")
+    np.savez_compressed(copied / LAST, state="{}", **{"v/0": zeros})
+    assert "expected arrays without compression" in refusal(Run.open(copied).saved_state)
 
 
 def test_examples_that_are_too_large_to_be_opened_are_left_out(copied):

@@ -5,7 +5,7 @@ import json
 import h5py
 import numpy as np
 import pytest
-from helpers import ROOT, ran, refusal, run_script
+from helpers import ROOT, copy_of, ran, refusal, run_script
 
 from colloquy.data.corpora import smn
 from colloquy.engine.evaluate import evaluate
@@ -26,7 +26,9 @@ def publish(run, directory, *flags):
 @pytest.fixture(scope="module")
 def published(trained_reading_comprehension, tmp_path_factory):
     root = tmp_path_factory.mktemp("published")
-    done = publish(trained_reading_comprehension, root)
+    run = copy_of(trained_reading_comprehension, tmp_path_factory)
+    (run.path / "notes.txt").write_text("of the user alone")
+    done = publish(run, root)
     assert done.returncode == 0, done.stderr
     return root / "out"
 
@@ -40,7 +42,7 @@ def test_weights_are_those_of_the_run_in_half_precision(published, trained_readi
         np.testing.assert_array_equal(weight, other.astype("float16").astype("float32"))
     with h5py.File(published / BEST) as file:
         assert "optimizer" not in file and "layers" in file
-    assert not {LAST, "tensorboard"} & {file.name for file in published.iterdir()}
+    assert not {LAST, "tensorboard", "notes.txt"} & {file.name for file in published.iterdir()}
     record, trained = (
         json.loads((published / "config.json").read_text()),
         trained_reading_comprehension.record,

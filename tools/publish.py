@@ -20,7 +20,7 @@ from absl import flags
 
 from colloquy.base import cli, runtime
 from colloquy.base.config import make_config, parse_assignments
-from colloquy.base.files import CHECKSUMS, UserError, atomic_directory
+from colloquy.base.files import UserError, atomic_directory
 from colloquy.data.corpora import smn
 from colloquy.data.text_files import read_lines, write_json
 from colloquy.metrics.tables import markdown
@@ -32,19 +32,19 @@ def main():
     runtime.import_keras()
 
     from colloquy.engine.evaluate import Evaluation
-    from colloquy.engine.run import BEST, CARD, CONFIG, LAST, METRICS, Run
+    from colloquy.engine.run import BEST, CARD, CONFIG, Run
+    from colloquy.engine.run_files import EXAMPLES, HISTORY, PAGE, WORD_LISTS
     from colloquy.tasks import TASKS
 
     run = Run.open(FLAGS.run)
     about = "\n".join(line for _, line in read_lines(FLAGS.about, "a model card"))
     changes = parse_assignments(FLAGS.set)
     config = make_config(run.spec.config, {**run.record["config"], **changes})
-    written_here = (BEST, CHECKSUMS, CONFIG, LAST, METRICS)
+    copied = (HISTORY, EXAMPLES, PAGE, *WORD_LISTS)
     with atomic_directory(FLAGS.out) as directory:
-        for file in run.path.iterdir():
-            is_hidden = file.name.startswith(".")
-            if file.is_file() and not is_hidden and file.name not in written_here:
-                shutil.copyfile(file, directory / file.name)
+        for name in copied:
+            if (run.path / name).is_file():
+                shutil.copyfile(run.path / name, directory / name)
         if FLAGS.pairs:
             _save_pairs(FLAGS.pairs, directory / "pairs")
         halve(run.path / BEST, directory / BEST)
