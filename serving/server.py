@@ -14,6 +14,7 @@ from colloquy.base.files import UserError
 # Seconds of an idle connection. Clients keep one for less, so they use none that closes.
 KEEP_ALIVE = 75
 HEADER_SECONDS = 10  # in which the headers of a request must arrive
+WRITE_SECONDS = 30  # in which a client must read what the system does not hold for it
 # Connections without a complete request. Beyond this number the oldest is closed.
 UNFINISHED = 256
 UNACCEPTED = 2048  # connections that wait for the server to accept them
@@ -23,18 +24,40 @@ SWITCH_SECONDS = 0.00005
 
 
 class Protocol(AutoHTTPProtocol):
-    """A connection that has `HEADER_SECONDS` for the headers of each request."""
+    """A connection that has `HEADER_SECONDS` for the headers of each request.
+
+    A client that does not read its answer within `WRITE_SECONDS` loses it: by itself uvicorn would
+    keep the answer for as long as the client likes.
+    """
 
     waiting = {}
     """`{connection: timer}` of this process's connections without a request, the oldest first."""
 
     def connection_made(self, transport):
         super().connection_made(transport)
+        self._writing = None
+        # `pause_writing` is called as soon as anything waits for the client.
+        transport.set_write_buffer_limits(high=0)
         self._watch()
 
     def connection_lost(self, exc):
         self._forget()
+        self._stop_writing_timer()
         super().connection_lost(exc)
+
+    def pause_writing(self):
+        super().pause_writing()
+        loop = asyncio.get_running_loop()
+        self._writing = loop.call_later(WRITE_SECONDS, self.transport.abort)
+
+    def resume_writing(self):
+        super().resume_writing()
+        self._stop_writing_timer()
+
+    def _stop_writing_timer(self):
+        if self._writing is not None:
+            self._writing.cancel()
+            self._writing = None
 
     def data_received(self, data):
         super().data_received(data)

@@ -4,6 +4,7 @@ request.
 
 import concurrent.futures
 import contextlib
+import json
 import signal
 import socket
 import sys
@@ -88,6 +89,24 @@ def test_connections_without_a_request_are_closed_and_leave_room_for_others(monk
             ended.append(b"")
         connection.close()
     assert ended == [b""] * 9 and time.monotonic() - begin < 3
+    assert ask(running.port, "/healthz")[0] == 200
+    running.end()
+
+
+def test_a_client_that_does_not_read_its_answers_loses_them(monkeypatch):
+    monkeypatch.setattr(serving_server, "WRITE_SECONDS", 0.5)
+    running = Running(Limits(max_rows=100_000))
+    body = json.dumps({"instances": [{"text": "x" * 90_000}]})
+    head = "POST /v1/models/echo:predict HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+    head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    with contextlib.closing(socket.socket()) as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.connect(("127.0.0.1", running.port))
+        connection.settimeout(10)
+        # The answers to 9 MB of requests exceed what the system holds.
+        with contextlib.suppress(ConnectionError):
+            connection.sendall(100 * (head + body).encode())
+        until(lambda: running.server.server_state.connections == set())
     assert ask(running.port, "/healthz")[0] == 200
     running.end()
 

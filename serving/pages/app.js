@@ -14,7 +14,7 @@ const METRICS = {
   perplexity: "How many words the model hesitates between, on average: lower is better.", "BLEU-1": "Fraction of the reply's words that are in the true reply.", "BLEU-2": "The same for pairs of words.",
   per_response: "Fraction of responses that are right.", per_dialog: "Fraction of dialogs in which every response is right.",
 };
-const panels = {}; // task: a Panel
+const panels = Object.create(null); // task: a Panel; without a prototype, so that a link #constructor names none
 let opened = null; // the task that is shown
 
 /** Puts what the tabs share, the templates `part-NAME`, in the place of each `data-part="NAME"`, whose children fill its slot. */
