@@ -1,0 +1,212 @@
+"""Attacks on a server, and what a small client beside each of them sees.
+
+One server process serves small models for all tests. The limits are lower than by default, so that
+an attack that gets through is noticed soon.
+"""
+
+import concurrent.futures
+import contextlib
+import http.client
+import json
+import shutil
+import signal
+import socket
+import time
+
+import pytest
+from helpers import start_process
+
+pytestmark = pytest.mark.slow
+TIMEOUT_SECONDS = 10
+SMALL_SECONDS = 5.0  # in which a small request is answered beside any attack
+MEGABYTES = 400  # that an attack may cost
+
+
+class Attacked:
+    """A server process, and clients of it."""
+
+    def __init__(self, process, port):
+        self.process = process
+        self.port = port
+
+    def ask(self, path, body=None, headers=None, seconds=60):
+        """Returns the status and the body of an answer; a `body` is posted."""
+        content = None if body is None else json.dumps(body)
+        method = "GET" if body is None else "POST"
+        sent_headers = {"Content-Type": "application/json", **(headers or {})}
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=seconds)
+        with contextlib.closing(connection):
+            connection.request(method, path, content, sent_headers)
+            response = connection.getresponse()
+            return response.status, response.read()
+
+    def ask_small(self):
+        """Asks the reader a small question; returns the seconds until its answer."""
+        start = time.perf_counter()
+        instance = {"passage": "Ann lives in Rome.", "question": "Where does Ann live?"}
+        status, _ = self.ask("/v1/models/reader:predict", {"instances": [instance]})
+        assert status == 200
+        return time.perf_counter() - start
+
+    def chat(self, text, **more):
+        """Has the bot said `text`, then asks it for a reply."""
+        messages = [
+            {"role": "user", "content": "hello"},
+            {"role": "assistant", "content": text},
+            {"role": "user", "content": "hello"},
+        ]
+        body = {"model": "bot", "messages": messages, **more}
+        return self.ask("/v1/chat/completions", body)
+
+    def megabytes(self):
+        with open(f"/proc/{self.process.pid}/status", encoding="utf-8") as status:
+            for line in status:
+                if line.startswith("VmRSS:"):
+                    return int(line.split()[1]) / 1024
+        raise AssertionError("no memory is known")
+
+    @contextlib.contextmanager
+    def holding(self, attacks):
+        """Runs functions on threads; meanwhile small requests are answered, and memory is kept."""
+        before = self.megabytes()
+        with concurrent.futures.ThreadPoolExecutor(len(attacks)) as pool:
+            running = [pool.submit(attack) for attack in attacks]
+            for _ in range(5):
+                assert self.ask_small() < SMALL_SECONDS
+                start = time.perf_counter()
+                assert self.ask("/healthz")[0] == 200
+                assert time.perf_counter() - start < SMALL_SECONDS
+            yield running
+        assert self.megabytes() < before + MEGABYTES
+
+
+def start_server(runs):
+    flags = [f"--run={name}={path}" for name, path in runs.items()]
+    process = start_process("serve.py", "--port=0", f"--timeout_seconds={TIMEOUT_SECONDS}", *flags)
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if " is open" in line:
+            port = line.partition("/ is open")[0].rpartition(":")[2]
+            return Attacked(process, int(port))
+    raise AssertionError("".join(lines))
+
+
+@pytest.fixture(scope="module")
+def server(trained_dialog, trained_reading_comprehension, tmp_path_factory):
+    """A server of a bot, a reader, and a run that is damaged."""
+    damaged = tmp_path_factory.mktemp("damaged") / "run"
+    shutil.copytree(trained_dialog.path, damaged)
+    (damaged / "history.jsonl").write_text('{"step": 1}\n')
+    (damaged / "notes").symlink_to(damaged / "nowhere")
+    (damaged / "page.json").write_text("[]")
+    runs = {
+        "bot": trained_dialog.path,
+        "reader": trained_reading_comprehension.path,
+        "damaged": damaged,
+    }
+    server = start_server(runs)
+    with server.process:  # closes its pipes
+        yield server
+        server.process.kill()
+
+
+def test_calls_in_a_message_of_the_bot_expand_to_nothing(server):
+    def attack():
+        return server.chat("api_call R_\n" * 500)
+
+    with server.holding([attack] * 4) as running:
+        statuses = [answer.result()[0] for answer in running]
+    assert set(statuses) <= {200, 400}
+
+
+def test_clients_that_left_take_their_work_with_them(server):
+    instance = {"passage": "Ann lives in Rome. " * 500, "question": "Where does Ann live?"}
+
+    def attack():
+        with contextlib.suppress(TimeoutError):
+            server.ask("/v1/models/reader:predict", {"instances": [instance] * 2}, seconds=0.2)
+
+    with server.holding([attack] * 12):
+        pass
+    assert server.ask_small() < SMALL_SECONDS
+
+
+def test_maps_of_a_long_question_are_cut(server):
+    question = "Where does Ann live? " * 1000
+    body = {"instances": [{"passage": "Ann lives in Rome. " * 20, "question": question}]}
+
+    def attack():
+        return server.ask("/v1/models/reader:explain", body)
+
+    with server.holding([attack] * 2) as running:
+        answers = [answer.result() for answer in running]
+    for status, content in answers:
+        assert status in (200, 413)
+        assert len(content) < 1_000_000
+
+
+def test_descriptions_are_made_once(server):
+    def attack():
+        for _ in range(50):
+            status, _ = server.ask("/v1/models/bot/metadata", headers={"Accept-Encoding": "gzip"})
+            assert status == 200
+
+    with server.holding([attack] * 8) as running:
+        for answer in running:
+            answer.result()
+
+
+def test_clients_that_do_not_read_cost_little(server):
+    head = "GET /v1/models/bot/knowledge HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    with contextlib.ExitStack() as stack:
+
+        def attack():
+            connection = stack.enter_context(socket.socket())
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.connect(("127.0.0.1", server.port))
+            connection.settimeout(1)
+            with contextlib.suppress(OSError):
+                connection.sendall(200 * head.encode())
+
+        with server.holding([attack] * 20):
+            pass
+
+
+def test_streams_share_batches_with_whole_replies(server):
+    def attack():
+        status, content = server.chat("hello", stream=True)
+        assert status == 200
+        assert content.endswith(b"data: [DONE]\n\n")
+
+    with server.holding([attack] * 16) as running:
+        for answer in running:
+            answer.result()
+
+
+def test_a_damaged_run_is_left_out_and_strange_names_are_refused(server):
+    status, content = server.ask("/v1/models")
+    assert (status, json.loads(content)["models"]) == (200, ["bot", "reader"])
+    assert server.ask(f"/pages/{'x' * 300}")[0] == 404
+    status, content = server.ask("/", headers={"Host": "colleague.example:8501"})
+    assert status == 421
+    assert b"--allowed_hosts=colleague.example" in content
+
+
+def test_sigterm_under_load_ends_within_the_grace(server):
+    """The last test: it ends the server."""
+    instance = {"passage": "Ann lives in Rome. " * 500, "question": "Where does Ann live?"}
+
+    def attack():
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            server.ask("/v1/models/reader:predict", {"instances": [instance] * 2})
+
+    with concurrent.futures.ThreadPoolExecutor(12) as pool:
+        for _ in range(12):
+            pool.submit(attack)
+        time.sleep(0.5)
+        start = time.monotonic()
+        server.process.send_signal(signal.SIGTERM)
+        server.process.wait(60)
+    assert server.process.returncode == 0
+    assert time.monotonic() - start < 2 * TIMEOUT_SECONDS + 5 + 3
