@@ -19,9 +19,12 @@ DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 IMAGE = re.compile(r"[a-z0-9./:-]+/[a-z0-9-]+:(?!latest)[a-z0-9.-]+")
 
 
+def read_manifests(name):
+    return list(yaml.safe_load_all((MANIFESTS / name).read_text(encoding="utf-8")))
+
+
 def read_manifest(name):
-    [manifest] = yaml.safe_load_all((MANIFESTS / name).read_text(encoding="utf-8"))
-    return manifest
+    return read_manifests(name)[0]
 
 
 def check_container(container):
@@ -34,10 +37,14 @@ def check_container(container):
     assert security["runAsNonRoot"]
     assert security["readOnlyRootFilesystem"]
     assert not security["allowPrivilegeEscalation"]
+    assert security["seccompProfile"] == {"type": "RuntimeDefault"}
     assert f"--uid {security['runAsUser']} " in DOCKERFILE
     assert f"USER {security['runAsUser']}\n" in DOCKERFILE
     for variable in container.get("env", []):
-        assert isinstance(variable["value"], str)
+        if variable["name"] == "COLLOQUY_API_KEY":
+            assert set(variable["valueFrom"]) == {"secretKeyRef"}
+        else:
+            assert isinstance(variable["value"], str)
     assert container["lifecycle"]["preStop"]
     assert container["livenessProbe"] != container["readinessProbe"]
 
@@ -66,10 +73,36 @@ def test_the_inference_service_has_what_kserve_needs():
     assert f"EXPOSE {port['containerPort']}\n" in DOCKERFILE
     for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
         assert container[probe]["httpGet"] == {"path": "/healthz", "port": port["containerPort"]}
-    assert [variable["name"] for variable in container["env"]] == ["STORAGE_URI"]
+    names = [variable["name"] for variable in container["env"]]
+    assert names == ["STORAGE_URI", "COLLOQUY_API_KEY"]
     run, hosts = container["args"]
     assert run == "--run=dam=/mnt/models"  # where the storage initializer puts it
-    assert hosts == "--allowed_hosts=*"  # a cluster routes to it by many names
+    assert f"--allowed_hosts={service['metadata']['name']}." in hosts
+    assert "*" not in hosts
+
+
+def test_the_deployment_and_its_service_agree():
+    deployment, service = read_manifests("deployment.yaml")
+    assert (deployment["kind"], service["kind"]) == ("Deployment", "Service")
+    template = deployment["spec"]["template"]
+    labels = template["metadata"]["labels"]
+    assert labels == deployment["spec"]["selector"]["matchLabels"] == service["spec"]["selector"]
+    [container] = template["spec"]["containers"]
+    check_container(container)
+    check_volumes(container, template["spec"]["volumes"])
+    [port] = container["ports"]
+    assert service["spec"]["ports"][0]["targetPort"] == port["containerPort"]
+    _, hosts = container["args"]
+    assert hosts.startswith(f"--allowed_hosts={service['metadata']['name']},")
+
+
+def test_rays_control_ports_are_open_to_its_own_pods_alone():
+    _, policy = read_manifests("rayservice.yaml")
+    assert policy["kind"] == "NetworkPolicy"
+    from_anywhere, from_cluster, from_operator = policy["spec"]["ingress"]
+    assert [port["port"] for port in from_anywhere["ports"]] == [8000]
+    assert from_cluster["from"] == [{"podSelector": policy["spec"]["podSelector"]}]
+    assert [port["port"] for port in from_operator["ports"]] == [8265]
 
 
 def test_the_ray_service_has_what_kuberay_needs():
