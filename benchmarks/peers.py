@@ -160,7 +160,7 @@ def our_block(what, network, path, arrays, seed):
     from colloquy.data.vocabulary import EOS_ID, UNK_ID
     from colloquy.engine.parallel import share_cores
     from colloquy.models.decoding import Decoder, Decoding
-    from colloquy.tasks.generation.search import columns
+    from colloquy.tasks.generation.search import decoding_inputs
 
     if what == "question":
         share_cores()
@@ -177,7 +177,7 @@ def our_block(what, network, path, arrays, seed):
             elif what == "question":
                 model.predict_on_batch(inputs)
             else:
-                options = columns([decoding] * len(targets))
+                options = decoding_inputs([decoding] * len(targets))
                 search.predict_on_batch({"source": inputs["source"], **options})
         return sum(len(targets) for _, targets in batches)
 

@@ -20,20 +20,17 @@ REPEATABLE = 10_000_000
 """Words of the longest text whose vectors repeat exactly with their seed by default."""
 
 
-def passes(words):
-    """Passes of word2vec over a text of `words` words, 20 to 1.
-
-    word2vec's own default of 5 suits ten million words.
-    """
-    return min(20, max(1, WORDS_READ // max(1, words)))
+def default_epochs(num_words):
+    """Passes of word2vec over a text, 20 to 1; its own default of 5 suits ten million words."""
+    return min(20, max(1, WORDS_READ // max(1, num_words)))
 
 
-def threads(words):
+def default_workers(num_words):
     """Threads of word2vec for a text: one per core, but a single one up to `REPEATABLE` words.
 
     A single thread gives the same vectors each time.
     """
-    if words <= REPEATABLE:
+    if num_words <= REPEATABLE:
         return 1
     return available_cpus()
 
@@ -214,8 +211,9 @@ def read_vectors(path, words=None):
     vectors_by_word = {}
     dimension = None
     for number, line in read_lines(path, None, fallback="utf-8"):
-        # From the right: GloVe 840B has words with spaces.
-        word, *values = line.rstrip(" \r").rsplit(" ", dimension or -1)
+        # From the right: GloVe 840B has words with spaces. -1 splits at every space.
+        max_splits = -1 if dimension is None else dimension
+        word, *values = line.rstrip(" \r").rsplit(" ", max_splits)
         is_header = number == 1 and len(values) == 1
         if is_header:
             continue

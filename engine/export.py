@@ -67,7 +67,7 @@ def _check_exportable(task, run, options):
 
 
 def example(task, run):
-    """Python lines that call the exported `model` with an example of the run."""
+    """Returns Python lines that call the exported `model` with an example of the run."""
     instance = _choose_instance(task, run)
     call, outputs = task.export_call
     lines = [f"{call}("]
@@ -101,8 +101,9 @@ def _choose_instance(task, run):
 
 
 def without_cudnn(model):
-    """Makes recurrent layers of a model compute without cuDNN, whose operations cannot run on a CPU
-    once exported.
+    """Makes recurrent layers of a model compute without cuDNN.
+
+    Its operations cannot run on a CPU once they are exported.
     """
     for layer in model._flatten_layers():  # Keras 3.15 has no public way to layers inside of layers
         if hasattr(layer, "use_cudnn"):
@@ -133,11 +134,12 @@ def build_archive(endpoints, tracked):
 def ensure_shape(x, name, axes):
     """Checks the shape of a tensor, a letter per axis, and returns it.
 
-    The error names the input and its shape: `turns_must_have_shape_B_T`. A signature's function
-    checks no shapes, and tracing relies on the signature, so the static shape is dropped first.
+    The error names the input and its shape: `turns_must_have_shape_B_T`.
     """
     import tensorflow as tf
 
+    # While it is traced, x has the shape of the signature, and a check would be left out. Called,
+    # the signature checks nothing. So the check is of a tensor whose shape is not known.
     any_shape = tf.TensorShape(None)
     x = tf.raw_ops.PlaceholderWithDefault(input=x, shape=any_shape)
     message = f"{name}_must_have_shape_{'_'.join(axes)}"

@@ -8,7 +8,7 @@ Shape suffixes:
 import keras
 from keras import ops
 
-READS = ("speakers", "turns", "entities", "responses")
+INPUTS = ("speakers", "turns", "entities", "responses")
 """Arrays of `tasks.dialog.split.DialogSplit.collate` that it takes."""
 USER, BOT, FACT = 1, 2, 3
 FLAGS = ("called", "changed", "found", "nothing", "offered", "silent")

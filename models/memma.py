@@ -22,7 +22,7 @@ from pydantic import model_validator
 
 from colloquy.base.config import Positive
 from colloquy.layers.dialog_history import history_mask, sentence_mask
-from colloquy.layers.dialog_state import CONDITIONS, READS, DialogState
+from colloquy.layers.dialog_state import CONDITIONS, INPUTS, DialogState
 from colloquy.layers.entity_pointer import EntityPointer
 from colloquy.layers.memory_attention import MemoryAttention
 from colloquy.layers.shortcut import Shortcut
@@ -167,7 +167,7 @@ class EntityMEMMA(DialogModel):
         num_conditions = 0
         if c.dialog_state:
             follow = DialogState(c.types, c.entities, c.candidates[0], name="dialog_state")
-            known_BTS, conditions_BTNE = follow(**{name: inputs[name] for name in READS})
+            known_BTS, conditions_BTNE = follow(**{name: inputs[name] for name in INPUTS})
             num_conditions = len(CONDITIONS)
 
         words = c.vocabulary_size + c.types

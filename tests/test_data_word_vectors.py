@@ -69,14 +69,16 @@ def test_word2vec_counts_epochs_and_leaves_no_file(tmp_path):
 
 
 def test_a_large_text_has_fewer_passes_and_more_threads(monkeypatch):
-    assert [word_vectors.passes(words) for words in (0, 2_500_000, 5_000_000, 10**9)] == [
+    assert [word_vectors.default_epochs(words) for words in (0, 2_500_000, 5_000_000, 10**9)] == [
         20,
         20,
         10,
         1,
     ]
     monkeypatch.setattr(word_vectors, "available_cpus", lambda: 3)
-    assert [word_vectors.threads(words) for words in (0, 10_000_000, 10_000_001)] == [1, 1, 3]
+    assert word_vectors.default_workers(0) == 1
+    assert word_vectors.default_workers(10_000_000) == 1
+    assert word_vectors.default_workers(10_000_001) == 3
 
 
 def test_complete_makes_up_missing_rows():

@@ -12,7 +12,7 @@ from keras import ops
 from colloquy.base.files import UserError
 from colloquy.models.decoding import BLOCK, LOWEST, Decoder, Decoding, _top_words, decode
 from colloquy.models.seq2seq import Seq2Seq, Seq2SeqConfig
-from colloquy.tasks.generation.search import columns, parse_decoding
+from colloquy.tasks.generation.search import decoding_inputs, parse_decoding
 
 # === Small models, and searches in plain loops over calls of them ===
 
@@ -123,7 +123,7 @@ def replies(ids):
 
 
 def run(model, source, decoding, noise=None):
-    inputs = {"source": source, **columns([decoding] * len(source))}
+    inputs = {"source": source, **decoding_inputs([decoding] * len(source))}
     if noise is not None:
         inputs["noise"] = noise
     num_beams = decoding.beam
@@ -210,7 +210,7 @@ def test_one_compiled_decoder_serves_all_settings(sample):
         decodings = []
         for changes in batch:
             decodings.append(Decoding(beam=2, sample=sample, **{"max_length": L, **changes}))
-        inputs = {"source": SOURCES, **columns(decodings)}
+        inputs = {"source": SOURCES, **decoding_inputs(decodings)}
         if sample:
             inputs["noise"] = draw_noise(3, 2, L)
         ids, scores = decoder.predict_on_batch(inputs)
@@ -401,6 +401,6 @@ def test_every_word_can_be_drawn_in_half_precision():
     decoding = Decoding(beam=2003, sample=True, max_length=1, allow_unknown=True)
     noise = ((np.arange(2003) + 0.5) / 2003).astype("float32")[None, :, None]
     decoder = Decoder(EveryWordAlike(), 2003, 1, EOS, UNK)
-    inputs = {"source": SOURCES[:1], **columns([decoding]), "noise": noise}
+    inputs = {"source": SOURCES[:1], **decoding_inputs([decoding]), "noise": noise}
     ids, _ = decoder.predict_on_batch(inputs)
     assert len(np.unique(ids)) == 2003

@@ -10,7 +10,7 @@ import pytest
 from helpers import ROOT
 
 from colloquy.data.corpora import babi_dialog, conversations, cornell, dailydialog, squad, subtitles
-from colloquy.layers.dialog_state import READS
+from colloquy.layers.dialog_state import INPUTS
 from colloquy.metrics.reading_comprehension import squad_metrics
 from colloquy.tasks import TASKS
 from colloquy.tasks.dialog import prepare as dialog_preparation
@@ -206,7 +206,7 @@ def test_no_correct_response_of_dev_is_masked(babi, number, templates):
     )
     num_templates = []
     for rows in np.array_split(np.arange(len(dev)), 40):
-        inputs, answers = dev.collate(rows, READS)
+        inputs, answers = dev.collate(rows, INPUTS)
         is_real = answers >= 0
         is_allowed = mask.predict_on_batch(inputs)[is_real]
         answers = answers[is_real]

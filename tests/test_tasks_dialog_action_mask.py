@@ -15,7 +15,7 @@ from helpers import ROOT, ran, refusal, run_process, turns
 
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine.run import Run
-from colloquy.layers.dialog_state import CONDITIONS, FLAGS, READS
+from colloquy.layers.dialog_state import CONDITIONS, FLAGS, INPUTS
 from colloquy.tasks import TASKS
 from colloquy.tasks.dialog.action_mask import FILE, ActionMask, learn, load_mask, state_model
 from colloquy.tasks.dialog.data import load_dataset
@@ -81,7 +81,7 @@ def mask(rules):
 
 def assert_states_match_loops(domain, dialogs):
     split = split_of(domain, dialogs)
-    inputs, _ = split.collate(range(len(split)), READS)
+    inputs, _ = split.collate(range(len(split)), INPUTS)
     known_BTS, met_BTNE = state_model(domain).predict_on_batch(inputs)
     for b, conversation in enumerate(dialogs):
         for t, place in enumerate(split.dialogs[b]["turns"]):
@@ -123,7 +123,7 @@ def test_rules_are_those_of_train(rules, mask):
     phone = rules.conditions[number["it is {phone}"]]["phone"]
     assert phone == ["said", "found", "new", "offered"]
 
-    inputs, answers = split_of(DOMAIN, TRAIN).collate(range(3), READS)
+    inputs, answers = split_of(DOMAIN, TRAIN).collate(range(3), INPUTS)
     is_real = answers >= 0
     allowed = mask.predict_on_batch(inputs)[is_real]
     assert np.take_along_axis(allowed, answers[is_real][:, None], axis=1).all()
@@ -134,7 +134,7 @@ def test_a_knowledge_base_may_have_many_types(rules, mask):
     domain = dataclasses.replace(DOMAIN, entities=[*ENTITIES, *more])
     split = split_of(domain, TRAIN)
     assert learn(domain, split) == rules
-    inputs, _ = split.collate(range(3), READS)
+    inputs, _ = split.collate(range(3), INPUTS)
     allowed = ActionMask(domain, rules).predict_on_batch(inputs)
     np.testing.assert_array_equal(allowed, mask.predict_on_batch(inputs))
 
@@ -164,7 +164,7 @@ AFTER_OFFER = {"another then", "booked", "bye", "it is siam_phone"}
     ],
 )
 def test_nothing_is_claimed_that_did_not_happen(mask, conversation, expected):
-    inputs, answers = split_of(DOMAIN, [conversation]).collate([0], READS)
+    inputs, answers = split_of(DOMAIN, [conversation]).collate([0], INPUTS)
     last_turn = int(np.count_nonzero(answers[0] >= 0)) - 1
     allowed = mask.predict_on_batch(inputs)[0, last_turn]
     assert {CANDIDATES[number] for number in np.flatnonzero(allowed)} == expected

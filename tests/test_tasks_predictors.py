@@ -8,8 +8,10 @@ from helpers import copy_of, refusal
 
 from colloquy.data.text_files import write_json
 from colloquy.engine.run import EXAMPLES
+from colloquy.models.decoding import Decoding
 from colloquy.tasks import TASKS
 from colloquy.tasks.generation.predictor import LONGEST
+from colloquy.tasks.generation.search import search_shape
 from colloquy.tasks.reading_comprehension.predictor import make_windows
 
 
@@ -29,7 +31,7 @@ def compiled_models(task, predictor):
     if task == "dialog":
         return [predictor.with_attention]
     if task == "generation":
-        return [predictor._decoder_of(1, LONGEST, False, False)]
+        return [predictor._compiled_decoder(search_shape(Decoding(), LONGEST))]
     return [predictor._reader, predictor._encoder]
 
 

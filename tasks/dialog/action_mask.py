@@ -21,7 +21,7 @@ from keras import ops
 from colloquy.base.config import Config
 from colloquy.data.prepared import checked
 from colloquy.data.text_files import read_json
-from colloquy.layers.dialog_state import CONDITIONS, FLAGS, READS, DialogState
+from colloquy.layers.dialog_state import CONDITIONS, FLAGS, INPUTS, DialogState
 
 FILE = "action_mask.json"
 
@@ -44,10 +44,10 @@ class Rules(Config):
 def state_model(domain):
     """Makes the `layers.dialog_state.DialogState` of a `tasks.dialog.domain.Domain`.
 
-    The model takes a dict of the arrays `READS`.
+    The model takes a dict of the arrays `INPUTS`.
     """
     inputs = {}
-    for name in READS:
+    for name in INPUTS:
         shape = (None, None) if name == "entities" else (None,)
         inputs[name] = keras.Input(shape, dtype="int32", name=name)
     state = DialogState(len(domain.types), len(domain.entities), len(domain.candidates))
@@ -62,7 +62,7 @@ def state_model(domain):
 class ActionMask(keras.Model):
     """Finds the candidates that may follow a conversation, by `Rules`.
 
-    From a dict of the arrays `READS`, returns the candidates that may be given at each turn, bool
+    From a dict of the arrays `INPUTS`, returns the candidates that may be given at each turn, bool
     `(B, T, C)`.
 
     Raises:
@@ -87,7 +87,7 @@ class ActionMask(keras.Model):
         self.continues_C = np.isin(template_C, rules.continues)
 
     def call(self, inputs):
-        known_BTS, met_BTNE = self.state_of({name: inputs[name] for name in READS})
+        known_BTS, met_BTNE = self.state_of({name: inputs[name] for name in INPUTS})
         # A state is that of a rule if all its signs agree.
         agreement_BTQ = ops.matmul(ops.where(known_BTS, 1.0, -1.0), self.sign_QS.T)
         is_state_BTQ = ops.cast(agreement_BTQ == known_BTS.shape[2], "float32")
@@ -161,7 +161,7 @@ def learn(domain, split, batch_size=32):
     learner = _Learner(domain)
     for start in range(0, len(split), batch_size):
         rows = range(start, min(start + batch_size, len(split)))
-        inputs, answers_BT = split.collate(rows, READS)
+        inputs, answers_BT = split.collate(rows, INPUTS)
         known_BTS, met_BTNE = follow.predict_on_batch(inputs)
         for b, answers_T in enumerate(answers_BT):
             num_turns = int((answers_T >= 0).sum())

@@ -18,7 +18,7 @@ from colloquy.data.vocabulary import SPECIALS
 from colloquy.engine.parallel import compile_for_all_sizes
 from colloquy.engine.predictor import Predictor, attention_map, in_brackets
 from colloquy.engine.task import check_fields
-from colloquy.layers.dialog_state import READS
+from colloquy.layers.dialog_state import INPUTS
 from colloquy.tasks.dialog.action_mask import load_mask
 from colloquy.tasks.dialog.data import PHRASES
 from colloquy.tasks.dialog.domain import Domain
@@ -141,8 +141,9 @@ class DialogPredictor(Predictor):
         return [self._answer(turns) for turns in self._talk(instances)]
 
     def answer_with_attention(self, instance, details):
-        """See `Predictor.answer_with_attention`, of the last response; the details are the weights
-        of each head.
+        """As `Predictor.answer_with_attention`, of the last response.
+
+        The details are the weights of each head.
         """
         [turns] = self._talk([instance])
         answer = self._answer(turns)
@@ -204,13 +205,18 @@ class DialogPredictor(Predictor):
 
     @functools.cached_property
     def opening(self):
-        """Sentences before a history that the user begins, if in the dataset the bot always
-        begins.
+        """The bot's greeting, before a history that the user begins.
+
+        It is empty for a dataset in which users begin.
         """
-        if self._first_texts != {SILENCE}:
+        bot_begins = self._first_texts == {SILENCE}
+        if not bot_begins:
             return []
-        [greeting] = self._next_turns([[("user", SILENCE)]], [[]])
-        return [("user", ""), ("bot", greeting.response)] if greeting.best else []
+        silence = [("user", SILENCE)]
+        [greeting] = self._next_turns(conversations=[silence], candidates=[[]])
+        if not greeting.best:
+            return []
+        return [("user", ""), ("bot", greeting.response)]
 
     def _answer(self, turns):
         first, last = turns[0], turns[-1]
@@ -269,8 +275,9 @@ class DialogPredictor(Predictor):
         return conversation
 
     def _continues(self, turns):
-        """True if the bot speaks again: after a search, and after responses to which users of train
-        are silent.
+        """True if the bot speaks again.
+
+        It does after a search, and after responses to which users of train are silent.
         """
         *former_turns, turn = turns
         if not turn.best or len(turns) == RESPONSES:
@@ -322,20 +329,21 @@ class DialogPredictor(Predictor):
         dialogs = []
         for conversation in conversations:
             dialog = encode_dialog(conversation, sentences)
+            # Only the last sentence is answered: the dialog has one turn, with number 0.
             last_time = dialog["times"][-1]
-            # The only turn of the batch is turn 0.
             dialog["times"] = [time - last_time for time in dialog["times"]]
             dialog["turns"] = [len(conversation) - 1]
             dialog["answers"] = [0]
             dialogs.append(dialog)
         encoded = self.domain.encode([text.split() for text in sentences])
-        names = {*self.config.reads, *READS}
+        # What the model reads, and what the mask reads.
+        names = {*self.config.reads, *INPUTS}
         inputs, _ = DialogSplit(encoded, dialogs).collate(
             range(len(dialogs)), names, self.config.entities
         )
 
-        reads = {name: inputs[name] for name in self.config.reads}
-        outputs = keras.tree.flatten(self.with_attention.predict_on_batch(reads))
+        model_inputs = {name: inputs[name] for name in self.config.reads}
+        outputs = keras.tree.flatten(self.with_attention.predict_on_batch(model_inputs))
         logits_BTC, *hops = [np.asarray(output) for output in outputs]
         logits_BC = logits_BTC[:, 0]
         allowed_BC = np.ones(logits_BC.shape, bool)

@@ -10,7 +10,7 @@ from keras import ops
 
 from colloquy.data.batching import batches_by_size
 from colloquy.engine.parallel import results_of
-from colloquy.layers.dialog_state import READS
+from colloquy.layers.dialog_state import INPUTS
 from colloquy.metrics.bootstrap import Additive
 from colloquy.metrics.dialog import (
     dialog_metrics,
@@ -100,7 +100,7 @@ def predict(model, split, batch_size=32, progress=iter, length_multiple=4, mask=
     reads = model.config.reads
 
     def make_arrays(rows):
-        return split.collate(rows, {*reads, *READS}, model.config.entities, length_multiple)
+        return split.collate(rows, {*reads, *INPUTS}, model.config.entities, length_multiple)
 
     def predict_batch(arrays):
         inputs, answers_BT = arrays
@@ -109,7 +109,7 @@ def predict(model, split, batch_size=32, progress=iter, length_multiple=4, mask=
         logits_BTC = np.asarray(logits_BTC)
         if mask is None:
             return is_real_BT, np.argmax(logits_BTC, axis=2)
-        allowed_BTC = mask.predict_on_batch({name: inputs[name] for name in READS})
+        allowed_BTC = mask.predict_on_batch({name: inputs[name] for name in INPUTS})
         best_BT = np.argmax(np.where(allowed_BTC, logits_BTC, -np.inf), axis=2)
         return is_real_BT, np.where(allowed_BTC.any(axis=2), best_BT, -1)
 

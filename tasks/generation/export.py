@@ -10,7 +10,7 @@ from colloquy.data.vocabulary import EOS_ID, PADDING_ID, UNK_ID, WordIds
 from colloquy.engine.export import build_archive, ensure_shape
 from colloquy.models.decoding import decode
 from colloquy.tasks.generation.data import MAX_SOURCE
-from colloquy.tasks.generation.search import columns, kind_of
+from colloquy.tasks.generation.search import decoding_inputs, search_shape
 
 
 class GenerationText:
@@ -78,19 +78,21 @@ def generation_archive(model, vocabulary, text, decoding):
         decoding: `Decoding`.
     """
     text = GenerationText(vocabulary, text)
-    fields = columns([decoding])
+    fields = decoding_inputs([decoding])
+    shape = search_shape(decoding)
 
     def reply(turns):
         source = text.source(ensure_shape(turns, "turns", "BT"))
-        B = tf.shape(source)[0]
         inputs = {"source": source}
+        B = tf.shape(source)[0]
         for name, value in fields.items():
             inputs[name] = tf.repeat(value, B, axis=0)
         if decoding.sample:
-            shape = [B, decoding.beam, decoding.max_length]
-            inputs["noise"] = tf.random.stateless_uniform(shape, seed=[1, 0])
-        beam, reply_length, _, against = kind_of(decoding)
-        ids, scores = decode(model, inputs, beam, reply_length, EOS_ID, UNK_ID, against)
+            noise_shape = [B, shape.num_beams, shape.reply_length]
+            inputs["noise"] = tf.random.stateless_uniform(noise_shape, seed=[1, 0])
+        ids, scores = decode(
+            model, inputs, shape.num_beams, shape.reply_length, EOS_ID, UNK_ID, shape.anti_lm
+        )
         return {"replies": text.join(tf.gather(text.words, ids)), "scores": scores}
 
     endpoints = {"reply": (reply, {"turns": "BT"})}

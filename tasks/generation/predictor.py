@@ -69,7 +69,9 @@ class GenerationPredictor(Predictor):
         self.reverse_weight = 0.5
         self._rng = np.random.default_rng(1)
         self._rng_lock = threading.Lock()
-        self._decoder_of = functools.cache(functools.partial(search.decoder_of, self.model))
+        self._compiled_decoder = functools.cache(
+            functools.partial(search.compile_decoder, self.model)
+        )
 
     def rerank_by(self, reverse_run, weight=0.5):
         """Lets a reverse model choose among the replies found, by default those of a beam.
@@ -102,14 +104,14 @@ class GenerationPredictor(Predictor):
     def answer(self, instances):
         requests = [self._request(instance) for instance in instances]
 
-        # Requests of one kind are served by one compiled search.
-        numbers_by_kind = collections.defaultdict(list)
+        # Requests of one shape are served by one compiled search.
+        numbers_by_shape = collections.defaultdict(list)
         for number, request in enumerate(requests):
-            kind = search.kind_of(request.decoding, LONGEST)
-            numbers_by_kind[kind].append(number)
+            shape = search.search_shape(request.decoding, LONGEST)
+            numbers_by_shape[shape].append(number)
 
         answers = {}
-        for numbers in numbers_by_kind.values():
+        for numbers in numbers_by_shape.values():
             ids, scores = self._search([requests[number] for number in numbers])
             for row, number in enumerate(numbers):
                 answers[number] = self._answer(ids[row], scores[row])
@@ -184,8 +186,8 @@ class GenerationPredictor(Predictor):
         return search.parse_decoding(instance.decode, "decode")
 
     def _search(self, requests):
-        """Searches replies to requests of one kind; returns what `models.decoding.decode` does."""
-        decoder = self._decoder_of(*search.kind_of(requests[0].decoding, LONGEST))
+        """Searches replies to requests of one shape; returns what `models.decoding.decode` does."""
+        decoder = self._compiled_decoder(search.search_shape(requests[0].decoding, LONGEST))
         ids, scores = decoder.predict_on_batch(self._inputs(requests))
         ids, scores = np.asarray(ids), np.asarray(scores)
         if self.reverse is None:
@@ -196,17 +198,17 @@ class GenerationPredictor(Predictor):
     def _inputs(self, requests):
         inputs = {
             "source": stack([request.source for request in requests]),
-            **search.columns([request.decoding for request in requests]),
+            **search.decoding_inputs([request.decoding for request in requests]),
         }
-        beam, reply_length, sample, _ = search.kind_of(requests[0].decoding, LONGEST)
-        if sample:
-            shape = len(requests), beam, reply_length
+        shape = search.search_shape(requests[0].decoding, LONGEST)
+        if shape.sample:
+            noise_shape = (len(requests), shape.num_beams, shape.reply_length)
             with self._rng_lock:
-                noise = self._rng.random(shape, np.float32)
+                noise = self._rng.random(noise_shape, np.float32)
             for row, request in enumerate(requests):
                 if request.seed is not None:
                     rng = np.random.default_rng(request.seed)
-                    noise[row] = rng.random(shape[1:], np.float32)
+                    noise[row] = rng.random(noise_shape[1:], np.float32)
             inputs["noise"] = noise
         return inputs
 

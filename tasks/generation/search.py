@@ -4,6 +4,7 @@ Letters: R sources   S source words   T target words   K replies to a source   L
 """
 
 import functools
+from typing import NamedTuple
 
 import numpy as np
 from keras import KerasTensor, ops
@@ -22,10 +23,29 @@ from colloquy.tasks.generation.data import MAX_SOURCE, GenerationSplit
 from colloquy.tasks.generation.scoring import likelihood
 
 
-def columns(decodings):
-    """The `INPUTS` of a search for sources with a `Decoding` each: `{field: (B, 1)}`.
+class SearchShape(NamedTuple):
+    """What is fixed when a search is compiled; see `models.decoding.decode`."""
 
-    >>> columns([Decoding(min_length=5), Decoding()])["min_length"].tolist()
+    num_beams: int
+    reply_length: int
+    sample: bool
+    anti_lm: bool
+
+
+def search_shape(decoding, reply_length=0):
+    """Returns the `SearchShape` of a `Decoding`, for replies of at least `reply_length` words."""
+    return SearchShape(
+        num_beams=decoding.beam,
+        reply_length=max(reply_length, decoding.max_length),
+        sample=decoding.sample,
+        anti_lm=decoding.anti_lm_weight > 0,
+    )
+
+
+def decoding_inputs(decodings):
+    """Returns the `INPUTS` of a search for sources with a `Decoding` each: `{field: (B, 1)}`.
+
+    >>> decoding_inputs([Decoding(min_length=5), Decoding()])["min_length"].tolist()
     [[5], [0]]
     """
     inputs = {}
@@ -60,12 +80,12 @@ def reply(model, sources, decoding, batch_size=64, seed=1, progress=iter, length
     def make_inputs(rows):
         width = sources.width(rows, MAX_SOURCE, length_multiple)
         source = sources.padded(rows, width, MAX_SOURCE)
-        inputs = {"source": source, **columns([decoding] * len(rows))}
+        inputs = {"source": source, **decoding_inputs([decoding] * len(rows))}
         if noise_RKL is not None:
             inputs["noise"] = noise_RKL[rows]
         return inputs
 
-    decoder = decoder_of(model, *kind_of(decoding))
+    decoder = compile_decoder(model, search_shape(decoding))
     batches = batches_by_size(sources.lengths[:, None], batch_size)
     results = results_of(decoder.predict_on_batch, make_inputs, batches, progress=progress)
     for rows, (ids, scores) in results:
@@ -74,24 +94,18 @@ def reply(model, sources, decoding, batch_size=64, seed=1, progress=iter, length
     return ids_RKL, scores_RK
 
 
-def kind_of(decoding, reply_length=0):
-    """What is fixed when a search is compiled.
+def compile_decoder(model, shape):
+    """Compiles a `models.decoding.Decoder` for searches of a `SearchShape`.
 
-    Returns:
-        Beam, words of the longest reply, whether it samples, whether against an empty source.
+    It is compiled by XLA if the model is.
     """
-    reply_length = max(reply_length, decoding.max_length)
-    return decoding.beam, reply_length, decoding.sample, decoding.anti_lm_weight > 0
-
-
-def decoder_of(model, beam, reply_length, sample, against):
-    """A compiled `models.decoding.Decoder` of one kind, see `kind_of`; by XLA if the model is."""
-    decoder = Decoder(model, beam, reply_length, EOS_ID, UNK_ID, against)
+    decoder = Decoder(model, shape.num_beams, shape.reply_length, EOS_ID, UNK_ID, shape.anti_lm)
     decoder.jit_compile = model.jit_compile
     inputs = {name: KerasTensor((None, 1), dtype) for name, dtype in INPUTS.items()}
     inputs["source"] = KerasTensor((None, None), "int32")
-    if sample:
-        inputs["noise"] = KerasTensor((None, beam, reply_length), "float32")
+    if shape.sample:
+        noise_shape = (None, shape.num_beams, shape.reply_length)
+        inputs["noise"] = KerasTensor(noise_shape, "float32")
     compile_for_all_sizes(decoder, inputs)
     return decoder
 

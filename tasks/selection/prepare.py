@@ -37,9 +37,9 @@ from colloquy.data.tokenizers import TOKENIZERS, WHITESPACE, words_of
 from colloquy.data.vocabulary import SPECIALS, Vocabulary
 from colloquy.data.word_vectors import (
     append_vectors,
+    default_epochs,
+    default_workers,
     load_text_vectors,
-    passes,
-    threads,
     train_word2vec,
 )
 from colloquy.engine.cluster import on_cluster
@@ -308,8 +308,8 @@ def _word_vectors(sentences, counts, vocabulary, settings, directory, progress):
     else:
         num_known = sum(counts[word] for word in vocabulary.words[len(SPECIALS) :])
         settings = settings.replace(
-            word2vec_epochs=settings.word2vec_epochs or passes(num_known),
-            word2vec_workers=settings.word2vec_workers or threads(num_known),
+            word2vec_epochs=settings.word2vec_epochs or default_epochs(num_known),
+            word2vec_workers=settings.word2vec_workers or default_workers(num_known),
         )
         task = progress.add_task("word vectors", total=settings.word2vec_epochs)
         vectors = train_word2vec(
