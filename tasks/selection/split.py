@@ -5,7 +5,7 @@ words
 """
 
 import dataclasses
-import itertools
+import math
 
 import numpy as np
 
@@ -13,20 +13,28 @@ from colloquy.base.files import UserError
 from colloquy.data.batching import XLA_MULTIPLE, Batches, like_batches, random_pools
 from colloquy.data.sequences import Sequences, round_up
 
-POOL = 256  # training batches sorted by size together, see `data.batching.like_batches`
+POOL = 256
+"""Training batches sorted by size together, see `data.batching.like_batches`."""
+MAX_DRAWS = 8
+"""Draws of a negative: a popular "ok" may be drawn for another "ok"."""
 
 
 @dataclasses.dataclass(frozen=True)
 class SelectionSplit:
     """One split of a dataset, its lines in file order."""
 
-    turns: Sequences  # all turns of all contexts
-    context_start: np.ndarray  # first turn of each context `(contexts,)`
-    context_turns: np.ndarray  # number of turns of each context `(contexts,)`
-    responses: Sequences  # the response of each line
-    # the context of each line `(lines,)`; equal contexts of consecutive lines are one
+    turns: Sequences
+    """All turns of all contexts."""
+    context_start: np.ndarray
+    """First turn of each context, int `(contexts,)`."""
+    context_turns: np.ndarray
+    """Number of turns of each context, int `(contexts,)`."""
+    responses: Sequences
+    """The response of each line."""
     context: np.ndarray
-    label: np.ndarray  # 1 positive, 0 negative, int32 `(lines,)`
+    """The context of each line, int `(lines,)`; equal contexts of consecutive lines are one."""
+    label: np.ndarray
+    """1 positive, 0 negative, int32 `(lines,)`."""
 
     def __len__(self):
         return len(self.label)
@@ -38,32 +46,43 @@ class SelectionSplit:
 
     @classmethod
     def of(cls, contexts, responses, labels, eos_id):
-        """Builds a split from the lists `c`, `r` and `y` of `data.pkl`; raises as
-        `data.sequences.Sequences.of` does.
+        """Builds a split from the lists `c`, `r` and `y` of `data.pkl`.
 
         Contexts are cut into turns at `eos_id` as in DAM's release: an empty turn is dropped at the
         very end alone.
 
         >>> SelectionSplit.of([[5, 6, 1, 1, 7, 1]], [[8]], [1], eos_id=1).turns.lists()
         [[5, 6], [], [7]]
+
+        Raises:
+            TypeError, OverflowError: See `data.sequences.Sequences.of`.
         """
-        new = [True] * len(contexts)
-        for i, (before, context) in enumerate(itertools.pairwise(contexts), 1):
-            new[i] = context is not before and list(context) != list(before)
-        distinct = Sequences.of(list(itertools.compress(contexts, new)))
-        turns, count = _cut_turns(distinct, eos_id)
+        distinct = []
+        context_of_line = []
+        previous = None
+        for context in contexts:
+            is_same = context is previous or (
+                previous is not None and list(context) == list(previous)
+            )
+            if not is_same:
+                distinct.append(context)
+            context_of_line.append(len(distinct) - 1)
+            previous = context
+
+        turns, num_turns = _cut_turns(Sequences.of(distinct), eos_id)
         return cls(
             turns=turns,
-            context_start=np.cumsum(count) - count,
-            context_turns=count,
+            context_start=np.cumsum(num_turns) - num_turns,
+            context_turns=num_turns,
             responses=Sequences.of(responses),
-            context=np.cumsum(new) - 1,
+            context=np.array(context_of_line, np.int64),
             label=np.asarray(labels, np.int32),
         )
 
     def collate(self, contexts, responses, max_turns, max_words, length_multiple=1, cut=True):
-        """Pads contexts and their candidates into the model's inputs; keeps the last turns, and the
-        last words of each.
+        """Pads contexts and their candidates into the model's inputs.
+
+        The last turns are kept, and the last words of each.
 
         Args:
             contexts: Numbers of contexts, int `(B,)`.
@@ -76,155 +95,218 @@ class SelectionSplit:
         Returns:
             `{"turns": (B, T, K), "responses": (B, N, J)}`, int32, 0 = padding.
         """
-        kept, turns = self._last_turns(contexts, max_turns)
+        num_turns_B, turns_BT = self._last_turns(contexts, max_turns)
+        K = max_words
+        J = max_words
         if cut:
-            turns = turns[:, : round_up(max(1, kept.max()), max(1, length_multiple // 8))]
-        inputs = {}
-        for name, lists, index in (
-            ("turns", self.turns, turns),
-            ("responses", self.responses, responses),
-        ):
-            width = min(lists.width(index, None, length_multiple), max_words) if cut else max_words
-            inputs[name] = lists.padded(index, width)
-        return inputs
+            T = round_up(max(1, num_turns_B.max()), max(1, length_multiple // 8))
+            turns_BT = turns_BT[:, :T]
+            K = min(max_words, self.turns.width(turns_BT, multiple=length_multiple))
+            J = min(max_words, self.responses.width(responses, multiple=length_multiple))
+        return {
+            "turns": self.turns.padded(turns_BT, K),
+            "responses": self.responses.padded(responses, J),
+        }
 
     def sizes(self, contexts, responses, max_turns, max_words):
-        """Turns, `K` and `J` of examples for `data.batching.like_batches`, int `(E, 3)`; arguments
-        as in `collate`.
+        """Turns, `K` and `J` of examples for `data.batching.like_batches`, int `(E, 3)`.
+
+        The arguments are those of `collate`.
         """
-        kept, turns = self._last_turns(contexts, max_turns)
-        K = self.turns.kept(turns).max(axis=1, initial=0)
-        J = self.responses.kept(responses).max(axis=1, initial=0)
-        return np.stack([kept, np.minimum(K, max_words), np.minimum(J, max_words)], axis=1)
+        num_turns_E, turns_ET = self._last_turns(contexts, max_turns)
+        K_E = self.turns.kept(turns_ET).max(axis=1, initial=0)
+        J_E = self.responses.kept(responses).max(axis=1, initial=0)
+        return np.stack(
+            [num_turns_E, np.minimum(K_E, max_words), np.minimum(J_E, max_words)], axis=1
+        )
 
     def _last_turns(self, contexts, max_turns):
-        """The number of turns kept of each context `(B,)`, and their indices, `(B, max_turns)`,
-        padded with -1.
+        """Selects the last turns of contexts.
+
+        Returns:
+            How many of each context, at most `max_turns`: int `(B,)`.
+            Their indices in `turns`, then -1: int `(B, max_turns)`.
         """
-        kept = np.minimum(self.context_turns[contexts], max_turns)
-        first = self.context_start[contexts] + self.context_turns[contexts] - kept
-        turn = np.arange(max_turns)
-        return kept, np.where(turn < kept[:, None], first[:, None] + turn, -1)
+        num_turns_B = np.minimum(self.context_turns[contexts], max_turns)
+        stop_B = self.context_start[contexts] + self.context_turns[contexts]
+        first_B = stop_B - num_turns_B
+        place_T = np.arange(max_turns)
+        is_turn_BT = place_T < num_turns_B[:, None]
+        return num_turns_B, np.where(is_turn_BT, first_B[:, None] + place_T, -1)
 
     def draw_negatives(self, lines, pool, count, rng):
-        """Draws `count` negative responses for each of some `lines` with label 1, among a `pool` of
-        such lines.
+        """Draws negative responses for lines with label 1 among a `pool` of such lines.
 
-        Returns lines of the pool, int `(len(lines), count)`, with other words than the positive's
-        if there are any.
+        Returns:
+            `count` lines of the pool for each, int `(len(lines), count)`, with other words than the
+            positive's if there are any.
         """
         drawn = pool[rng.integers(len(pool), size=(len(lines), count))]
         own = np.broadcast_to(lines[:, None], drawn.shape)
-        for _ in range(8):  # a popular "ok" may be drawn for another "ok": draw again
-            same = self.responses.equal(drawn, own)
-            if not same.any():
+        for _ in range(MAX_DRAWS):
+            is_same = self.responses.equal(drawn, own)
+            if not is_same.any():
                 break
-            drawn[same] = pool[rng.integers(len(pool), size=same.sum())]
+            drawn[is_same] = pool[rng.integers(len(pool), size=is_same.sum())]
         return drawn
 
     def texts(self, lines, eos_id):
         """Contexts and responses of lines as lists of ids, each turn followed by `eos_id`.
 
-        Lines of one context share one list, and equal ids are one object.
+        Lines of one context share one list, and equal ids are one object, which saves memory.
         """
-        numbers, place = np.unique(self.context[lines], return_inverse=True)
-        contexts, one = [], {}
-        for number in numbers:
-            turns = self.turns.lists(self.turns_of(number))
-            contexts.append([one.setdefault(id, id) for turn in turns for id in (*turn, eos_id)])
-        responses = [[one.setdefault(id, id) for id in ids] for ids in self.responses.lists(lines)]
-        return [contexts[i] for i in place], responses
+        shared_ids = {}
+
+        def share(ids):
+            return [shared_ids.setdefault(id, id) for id in ids]
+
+        contexts = {}
+        for context in np.unique(self.context[lines]):
+            ids = []
+            for turn in self.turns.lists(self.turns_of(context)):
+                ids += share([*turn, eos_id])
+            contexts[context] = ids
+        contexts_of_lines = [contexts[context] for context in self.context[lines]]
+        responses = [share(ids) for ids in self.responses.lists(lines)]
+        return contexts_of_lines, responses
 
 
 def _cut_turns(contexts, eos_id):
-    """The turns of all contexts, and the number of turns of each context; both share the ids of
-    `contexts`.
+    """Cuts all contexts at `eos_id`, without a loop over their millions of ids.
+
+    Args:
+        contexts: `Sequences` that are stored one after another.
+
+    Returns:
+        The turns, `Sequences` that share the ids of `contexts`.
+        The number of turns of each context, int `(contexts,)`.
     """
-    is_end = np.append(contexts.ids == eos_id, True)
-    ends = np.flatnonzero(is_end)
-    stops = contexts.starts + contexts.lengths
-    # the end of each context's first turn, in `ends`
-    first = np.searchsorted(ends, contexts.starts)
-    unfinished = (contexts.lengths > 0) & ~is_end[stops - 1]  # a last turn without `eos_id`
-    count = np.searchsorted(ends, stops) - first + unfinished
-    context = np.repeat(np.arange(len(contexts)), count)
-    # its end, in `ends`
-    turn = np.arange(len(context)) - np.repeat(np.cumsum(count) - count - first, count)
-    starts = np.maximum(contexts.starts[context], np.append(-1, ends)[turn] + 1)
-    return Sequences(contexts.ids, starts, np.minimum(ends[turn], stops[context]) - starts), count
+    context_stops = contexts.starts + contexts.lengths
+
+    # Places of `eos_id`, and how many of them come before each context and up to its end.
+    eos_places = np.flatnonzero(contexts.ids == eos_id)
+    eos_before = np.searchsorted(eos_places, contexts.starts)
+    eos_until_stop = np.searchsorted(eos_places, context_stops)
+
+    # A context has a turn per `eos_id`, and one more if words follow the last of them.
+    last_place = context_stops - 1
+    has_ids = contexts.lengths > 0
+    is_unfinished = np.zeros(len(contexts), bool)
+    is_unfinished[has_ids] = contexts.ids[last_place[has_ids]] != eos_id
+    num_turns = eos_until_stop - eos_before + is_unfinished
+
+    # A turn stops at its `eos_id`, or else with its context.
+    context_of_turn = np.repeat(np.arange(len(contexts)), num_turns)
+    first_turns = np.cumsum(num_turns) - num_turns
+    number_in_context = np.arange(len(context_of_turn)) - first_turns[context_of_turn]
+    next_eos = eos_before[context_of_turn] + number_in_context
+    stops = np.append(eos_places, len(contexts.ids))[next_eos]
+    stops = np.minimum(stops, context_stops[context_of_turn])
+
+    # It starts after the `eos_id` before it, or else with its context.
+    previous_eos = np.append(-1, eos_places)[next_eos]
+    starts = np.maximum(previous_eos + 1, contexts.starts[context_of_turn])
+    return Sequences(contexts.ids, starts, stops - starts), num_turns
 
 
 def inputs_of(split, config, contexts, responses, length_multiple):
-    """The model's inputs for contexts and the lines of their candidates, see
-    `SelectionSplit.collate`.
+    """The model's inputs for contexts and the lines of their candidates, by `collate`.
 
     Lengths are rounded up to 3/2 of `length_multiple`: poolings take cells by threes
     (`layers.match_aggregation`). With XLA all batches have the largest size: it compiles a training
     step of DAM for a minute.
     """
-    # else padding counts: all of it must be there
+    # In the release's masking padding counts, so all of it must be there.
     cut = length_multiple < XLA_MULTIPLE and config.masking == "exact"
     inputs = split.collate(
-        contexts, responses, config.max_turns, config.max_words, length_multiple * 3 // 2, cut
+        contexts,
+        responses,
+        max_turns=config.max_turns,
+        max_words=config.max_words,
+        length_multiple=length_multiple * 3 // 2,
+        cut=cut,
     )
-    if lexical := getattr(config, "lexical", None):  # of DAM, not of docs/add_a_model.md
-        whole = split.collate(
-            contexts, responses, lexical.turns, lexical.words, length_multiple, cut
+    lexical = getattr(config, "lexical", None)  # other models than DAM have none
+    if lexical:
+        lexical_inputs = split.collate(
+            contexts,
+            responses,
+            max_turns=lexical.turns,
+            max_words=lexical.words,
+            length_multiple=length_multiple,
+            cut=cut,
         )
-        inputs |= {"context": whole["turns"], "candidates": whole["responses"]}
+        inputs["context"] = lexical_inputs["turns"]
+        inputs["candidates"] = lexical_inputs["responses"]
     return inputs
 
 
 def training_batches(split, config, training, rng):
-    """One epoch of `data.batching.Batches`, tuples of int arrays: contexts `(B,)`, lines and labels
+    """Cuts one epoch into `data.batching.Batches`.
+
+    A batch is a tuple of int arrays: contexts `(B,)`, lines and labels of their candidates
     `(B, N)`.
     """
-    lists, fresh = candidate_lists(split, training), training.negatives == "fresh"
-    pools = [
-        (lines, *examples_and_seed)
-        for lines in lists
-        for examples_and_seed in random_pools(len(lines), training.batch_size, rng, POOL)
-    ]
+    lists = candidate_lists(split, training)
+    positives = lists[0][:, 0]
+    pools = []
+    num_batches = []
+    for lines_EN in lists:
+        for examples, seed in random_pools(len(lines_EN), training.batch_size, rng, POOL):
+            pools.append((lines_EN[examples], seed))
+            num_batches.append(math.ceil(len(examples) / training.batch_size))
 
-    def make(number):
-        lines, examples, seed = pools[number]
-        lines, rng = lines[examples], np.random.default_rng(seed)
-        contexts, labels = split.context[lines[:, 0]], split.label[lines]
-        if fresh:
-            drawn = split.draw_negatives(
-                lines[:, 0], lists[0][:, 0], training.negatives_per_positive, rng
+    def make_batches(number):
+        lines_EN, seed = pools[number]
+        rng = np.random.default_rng(seed)
+        labels_EN = split.label[lines_EN]
+        if training.negatives == "fresh":
+            negatives_EN = split.draw_negatives(
+                lines_EN[:, 0], positives, training.negatives_per_positive, rng
             )
-            lines, labels = np.hstack([lines, drawn]), np.pad(labels, [(0, 0), (0, drawn.shape[1])])
-        sizes = split.sizes(contexts, lines, config.max_turns, config.max_words)
-        rows = like_batches(sizes, training.batch_size, rng)
-        return [(contexts[batch], lines[batch], labels[batch]) for batch in rows]
+            lines_EN = np.hstack([lines_EN, negatives_EN])
+            labels_EN = np.hstack([labels_EN, np.zeros_like(negatives_EN, np.int32)])
+        contexts_E = split.context[lines_EN[:, 0]]
+        sizes = split.sizes(contexts_E, lines_EN, config.max_turns, config.max_words)
+        batches = []
+        for rows in like_batches(sizes, training.batch_size, rng):
+            batches.append((contexts_E[rows], lines_EN[rows], labels_EN[rows]))
+        return batches
 
-    return Batches([-(-len(examples) // training.batch_size) for _, examples, _ in pools], make)
+    return Batches(num_batches, make_batches)
 
 
 def candidate_lists(split, training):
-    """The lines of the candidates of each training example, int `(E, N)` for each `N`; without
-    fresh negatives.
+    """The lines of the candidates of each training example, without fresh negatives.
 
-    The first candidate is the positive one, unless each line is an example. Nothing to compare is a
-    `UserError`.
+    Returns:
+        An int array `(E, N)` for each number of candidates `N`. The first candidate is the positive
+        one, unless each line is an example.
+
+    Raises:
+        UserError: There is nothing to compare.
     """
     if training.negatives == "file" and training.loss == "pointwise":
-        return [np.arange(len(split))[:, None]]
-    positives, negatives = (np.flatnonzero(split.label == label) for label in (1, 0))
+        lines = np.arange(len(split))
+        return [lines[:, None]]
+    positives = np.flatnonzero(split.label == 1)
     if not len(positives):
         raise UserError("the training split has no line with label 1")
     if training.negatives == "fresh":
         return [positives[:, None]]
+
+    # The negatives of a context are neighbours in `negatives`.
+    negatives = np.flatnonzero(split.label == 0)
     counts = np.bincount(split.context[negatives], minlength=len(split.context_start))
-    first, count = (
-        (np.cumsum(counts) - counts)[split.context[positives]],
-        counts[split.context[positives]],
-    )
-    lists = [
-        np.column_stack([positives[count == n], negatives[first[count == n, None] + np.arange(n)]])
-        for n in np.unique(count[count > 0])
-    ]
+    first_negatives = np.cumsum(counts) - counts
+    count_of_positive = counts[split.context[positives]]
+    first_of_positive = first_negatives[split.context[positives]]
+
+    lists = []
+    for count in np.unique(count_of_positive[count_of_positive > 0]):
+        has_count = count_of_positive == count
+        places = first_of_positive[has_count][:, None] + np.arange(count)
+        lists.append(np.column_stack([positives[has_count], negatives[places]]))
     if not lists:
         raise UserError("loss=softmax with negatives=file needs contexts with both labels")
     return lists
