@@ -31,7 +31,7 @@ PUBLISHED = {
     "chat-chinese": "chat-xdailydialog",
     "dam": "dam-ubuntu-irc",
     "entity-memma": "entity-memma-task5",
-    "memma": "memma-task6",
+    "entity-memma-task6": "entity-memma-task6",
 }
 # Largest difference that is rounding; relative for perplexity and length, which exceed 1.
 ROUNDING = 5e-4
