@@ -145,6 +145,8 @@ def test_passage_and_question_need_words(predictor):
     assert "instance 0, passage: expected words" in message
     message = refusal(ask, predictor, PASSAGE, "")
     assert "instance 0, question: expected words" in message
+    message = refusal(ask, predictor, PASSAGE, "where " * 301)
+    assert "question: expected at most 300 words. Received: 301" in message
 
 
 # === Chat ===

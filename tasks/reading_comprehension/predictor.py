@@ -39,6 +39,8 @@ BEST = 5
 """Answers that are listed."""
 SPANS = 100
 """Spans of each window that the answers are chosen from."""
+MAX_QUESTION_WORDS = 300
+"""The longest question that is read: each word is compared with each of the passage."""
 
 
 class Window(NamedTuple):
@@ -156,6 +158,11 @@ class ReadingComprehensionPredictor(Predictor):
         for name, text in instance:
             if not TOKEN.search(text):
                 raise UserError(f"{name}: expected words. Received: {text!r:.60}")
+        words = len(tokenize(instance.question))
+        if words > MAX_QUESTION_WORDS:
+            raise UserError(
+                f"question: expected at most {MAX_QUESTION_WORDS} words. Received: {words:,}"
+            )
 
     def answer(self, instances):
         asked = self._split(instances)
