@@ -32,13 +32,16 @@ class Sequences:
             raise TypeError(f"lists of ids are needed. Received: {', '.join(names)}")
 
         lists = list(lists)  # an array makes a new object of a row each time
-        objects = np.fromiter(map(id, lists), np.int64, len(lists))
-        _, first, number = np.unique(objects, return_index=True, return_inverse=True)
-        if len(first) < len(lists):
-            # Store each object once, in the order of its first occurrence.
-            order = np.argsort(first)
-            distinct = cls.of([lists[i] for i in first[order]])
-            return distinct.take(np.argsort(order)[number])
+        object_ids = np.fromiter(map(id, lists), np.int64, len(lists))
+        _, first_places, object_of_list = np.unique(
+            object_ids, return_index=True, return_inverse=True
+        )
+        if len(first_places) < len(lists):
+            # Stores each object once, in the order of their first places.
+            order = np.argsort(first_places)
+            distinct = cls.of([lists[place] for place in first_places[order]])
+            rank_of_object = np.argsort(order)
+            return distinct.take(rank_of_object[object_of_list])
 
         lengths = np.fromiter(map(len, lists), np.int64, len(lists))
         ids = array.array("i", itertools.chain.from_iterable(lists))
@@ -108,7 +111,7 @@ class Sequences:
         is_equal[is_equal] = differences == 0
         return is_equal
 
-    def kept(self, index):
+    def lengths_at(self, index):
         """The lengths of the lists at `index`, int64 of the same shape; 0 where it is -1."""
         index = np.asarray(index)
         if not len(self.lengths):
@@ -117,16 +120,22 @@ class Sequences:
 
     def width(self, index, limit=None, multiple=1):
         """Length of the longest list at `index`: 1 to `limit`, rounded up to `multiple`."""
-        longest = int(self.kept(index).max(initial=1))
+        longest = int(self.lengths_at(index).max(initial=1))
         if limit is not None:
             longest = min(longest, limit)
         return round_up(longest, multiple)
 
     def padded(self, index, width, limit=None, keep="last"):
-        """The lists at `index` padded with 0, int32 of the shape of `index`, then `width`; -1 gives
-        an empty list.
+        """Pads the lists at `index` with 0.
 
-        Of a list longer than `limit` (default: `width`) the `"first"` or the `"last"` ids are kept.
+        Args:
+            index: Numbers of lists, int of any shape; -1 gives an empty list.
+            width: Length of the padded lists.
+            limit: The most ids that are taken of a list; `None`: `width`.
+            keep: Whether the `"first"` or the `"last"` ids of a longer list are taken.
+
+        Returns:
+            int32 of the shape of `index`, then `width`.
 
         >>> Sequences.of([[4, 5, 6], [7]]).padded(np.array([0, 1, -1]), 2).tolist()
         [[5, 6], [7, 0], [0, 0]]
@@ -137,7 +146,7 @@ class Sequences:
         if not len(self.ids):
             return np.zeros((*index.shape, width), np.int32)
         limit = width if limit is None else min(width, limit)
-        length = np.minimum(self.kept(index), limit)
+        length = np.minimum(self.lengths_at(index), limit)
         start = self.starts[index]
         if keep == "last":
             start = start + self.lengths[index] - length

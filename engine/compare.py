@@ -1,11 +1,21 @@
 """Comparison of two models on the same examples: paired differences with intervals."""
 
+from typing import NamedTuple
+
 from rich.table import Column, Table
 
 from colloquy.base.files import UserError
 from colloquy.engine.evaluate import Evaluation, open_all, print_table
 from colloquy.engine.provenance import provenance
-from colloquy.metrics.bootstrap import differences
+from colloquy.metrics.bootstrap import Additive, differences
+
+
+class Scored(NamedTuple):
+    """A model, or the seeds of one that answer together, scored on the examples of a split."""
+
+    evaluation: Evaluation
+    metrics: dict[str, Additive]  # a term of each for each example
+    counts: dict[str, int]
 
 
 def compare(
@@ -25,37 +35,45 @@ def compare(
         A dict ready for JSON: the paths, the number of examples, `metrics` of
         `metrics.bootstrap.differences`, and provenance.
     """
-    datasets = {}
+    loaded_datasets = {}
     sides = []
     for side in (patterns, against):
-        runs_of_side = open_all(side)
         models = []
-        for runs in runs_of_side:
-            evaluation = Evaluation(tasks[runs[0].task], runs, data, precision, jit, datasets)
-            models.append((evaluation, *evaluation.metrics_by_example(split, **options)))
+        for runs in open_all(side):
+            task = tasks[runs[0].task]
+            evaluation = Evaluation(task, runs, data, precision, jit, loaded_datasets)
+            metrics, counts = evaluation.metrics_by_example(split, **options)
+            models.append(Scored(evaluation, metrics, counts))
         sides.append(models)
 
-    first, _, first_counts = sides[0][0]
-    for evaluation, _, counts in [*sides[0], *sides[1]]:
-        if evaluation.task is not first.task or counts != first_counts:
+    first = sides[0][0]
+    for scored in [*sides[0], *sides[1]]:
+        task = scored.evaluation.task
+        if task is not first.evaluation.task or scored.counts != first.counts:
             raise UserError(
-                f"expected runs with the same examples of {split}. Received: {first.runs[0].path}, "
-                f"{evaluation.runs[0].path}; --data=DIR scores both on one dataset"
+                f"expected runs with the same examples of {split}. Received: "
+                f"{first.evaluation.runs[0].path}, {scored.evaluation.runs[0].path}; "
+                "--data=DIR scores both on one dataset"
             )
-    ones, others = [[metrics for _, metrics, _ in models] for models in sides]
-    metrics = differences(ones, others)
+
+    metrics_of_sides = []
     paths = []
     for models in sides:
-        paths.append([str(run.path) for evaluation, _, _ in models for run in evaluation.runs])
-    examples = len(next(iter(ones[0].values())).terms)
-    _print_differences(first, split, paths, metrics, examples)
+        metrics_of_sides.append([scored.metrics for scored in models])
+        runs_of_side = [run for scored in models for run in scored.evaluation.runs]
+        paths.append([str(run.path) for run in runs_of_side])
+    metrics = differences(*metrics_of_sides)
+    # Every metric has a term for each example.
+    any_metric = next(iter(first.metrics.values()))
+    examples = len(any_metric.terms)
+    _print_differences(first.evaluation, split, paths, metrics, examples)
     return {
         "run": paths[0],
         "against": paths[1],
-        "corpus": first.dataset.name,
+        "corpus": first.evaluation.dataset.name,
         "split": split,
         "examples": examples,
-        "counts": first_counts,
+        "counts": first.counts,
         "metrics": metrics,
         **provenance(),
     }

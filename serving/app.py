@@ -261,9 +261,9 @@ class Body(Config, extra="ignore"):
         if len({len(column) for column in columns.values()}) > 1:
             message = "the lists of `inputs` must be equally long, one item per instance"
             raise RequestError(400, message)
-        instances = [
-            dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
-        ]
+        instances = []
+        for row in zip(*columns.values(), strict=True):
+            instances.append(dict(zip(columns, row, strict=True)))
         if not instances:
             raise RequestError(400, "expected at least one instance")
         return instances

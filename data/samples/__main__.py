@@ -19,9 +19,8 @@ FLAGS = flags.FLAGS
 
 def main():
     written = SAMPLES[FLAGS.task](FLAGS.out, seed=FLAGS.seed)
-    print(
-        f"Wrote {FLAGS.out}: " + ", ".join(f"{name} {count:,}" for name, count in written.items())
-    )
+    counts = [f"{name} {count:,}" for name, count in written.items()]
+    print(f"Wrote {FLAGS.out}: {', '.join(counts)}")
 
 
 if __name__ == "__main__":

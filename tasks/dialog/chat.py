@@ -53,9 +53,9 @@ class DialogChat(Chat):
             elif speaker == "fact":
                 yield Note("[no result]" if texts == [NO_RESULT] else f"[{len(texts)} facts]")
 
-    def explanation(self, found):
+    def explanation(self, answer):
         """The memories with the largest weights, mean over heads."""
-        [memories] = found["attention"]
+        [memories] = answer["attention"]
         percent = 100 * np.array(memories["weights"])  # (sentences, hops)
         even = 100 / len(percent)
         if len(percent) > 1 and percent.max() < 2 * even:

@@ -25,6 +25,7 @@ BREAKDOWNS = ("kind", "template", "seen", "turns")
 """Groupings of responses: by the purpose, the template and the occurrence in train of the correct
 one; by the number of turns so far, this one among them."""
 TEMPLATES = 12  # most frequent templates with a group of their own
+# first turn of a group -> its label
 TURNS = {1: "1-2", 3: "3-4", 5: "5-6", 7: "7-8", 9: "9-10", 11: "11-15", 16: "16-20", 21: "21+"}
 
 
@@ -277,6 +278,7 @@ def metrics_by_group(dataset, split, predicted, breakdowns):
 
 def _group_by_kind(domain, templates_C, answers):
     is_call = np.char.startswith(templates_C[answers], CALL)
+    # A template equals its text where there is no entity to replace by its type.
     names_entity = templates_C[answers] != np.array(domain.candidates)[answers]
     return {
         "asks the knowledge base": is_call,
@@ -301,7 +303,11 @@ def _group_by_seen(train_answers, answers):
 
 def _group_by_turns(dialog):
     """Groups responses by their number in the dialog, from 1."""
-    first_of_dialog = np.searchsorted(dialog, dialog)
-    number = np.arange(len(dialog)) - first_of_dialog + 1
-    group = np.digitize(number, list(TURNS))
-    return {label: group == place for place, label in enumerate(TURNS.values(), 1)}
+    # `dialog` ascends, so the first place of each dialog is where it would be inserted.
+    first_place = np.searchsorted(dialog, dialog)
+    turn = np.arange(len(dialog)) - first_place + 1
+    group = np.digitize(turn, bins=list(TURNS))
+    groups = {}
+    for number, label in enumerate(TURNS.values(), start=1):
+        groups[label] = group == number
+    return groups

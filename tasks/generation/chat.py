@@ -98,8 +98,8 @@ class GenerationChat(Chat):
     def explained(self, details):
         return self.last
 
-    def explanation(self, found):
-        return heat_map(found["attention"][0])
+    def explanation(self, answer):
+        return heat_map(answer["attention"][0])
 
 
 def _scored_replies(answer):

@@ -87,7 +87,8 @@ class ReadingSplit:
         Args:
             rows: Indices of the questions.
             max_context, max_question: The first words that are read of each; `None`: all.
-            multiple: Sizes are rounded up to it, with XLA some to more.
+            multiple: Sizes are rounded up to it. Above `XLA_MULTIPLE`, distinct tokens and answers
+                are rounded up to more, as XLA compiles each new size.
 
         Returns:
             The dict that `models.bidaf.BiDAF` takes.
@@ -105,15 +106,15 @@ class ReadingSplit:
 
         # Each distinct token is looked up and encoded once; number 0 is padding.
         all_tokens = np.concatenate([[0], context.ravel(), query.ravel()])
-        distinct, number = np.unique(all_tokens, return_inverse=True)
-        number = number[1:].astype(np.int32)
+        distinct, numbers = np.unique(all_tokens, return_inverse=True)
+        numbers = numbers[1:].astype(np.int32)
         num_tokens = round_up(len(distinct), token_multiple)
         distinct = np.pad(distinct, (0, num_tokens - len(distinct)))
         inputs = {
             "words": self.tokens.words[distinct],
             "characters": self.tokens.characters[distinct],
-            "context": number[: context.size].reshape(context.shape),
-            "query": number[context.size :].reshape(query.shape),
+            "context": numbers[: context.size].reshape(context.shape),
+            "query": numbers[context.size :].reshape(query.shape),
         }
         # The width of `context` is rounded up: it may exceed `max_context`.
         words_read = max_context or context.shape[1]
@@ -133,9 +134,9 @@ class ReadingSplit:
         return padded
 
     def asked_of(self, rows, context):
-        """Some of the questions, each asked of another context.
+        """Returns questions `rows`, each asked of the context at its place in `context`.
 
-        `rows` and `context` are int `(questions,)`.
+        Both are int `(questions,)`.
         """
         return dataclasses.replace(
             self,

@@ -48,7 +48,7 @@ class SelectionChat(Chat):
 
         # The state changes only now: finding answers may have been interrupted.
         self.said = turns
-        self.found = answers
+        self.answers = answers
         self.last = None
         if not answers:
             return [Note("[The index has no response with these words.]")]
@@ -64,7 +64,7 @@ class SelectionChat(Chat):
             return f"/more expects how many answers to show. Received: {argument}"
         count = int(argument or SHOWN)
         lines = []
-        for number, answer in enumerate(self.found[:count], 1):
+        for number, answer in enumerate(self.answers[:count], 1):
             lines.append(f"{number:3}  {answer.total:6.2f}  {self._shown(answer.text)}")
             if answer.context:
                 context = " / ".join(self._shown(turn) for turn in answer.context)
@@ -72,9 +72,9 @@ class SelectionChat(Chat):
                 lines.append(f"            said to: {context}  [{ranks}]")
         return "\n".join(lines)
 
-    def explanation(self, found):
+    def explanation(self, answer):
         """The best match in the conversation of each word of the answer."""
-        maps = found["attention"]
+        maps = answer["attention"]
         lines = []
         for column, word in enumerate(maps[0]["columns"]):
             matches = []

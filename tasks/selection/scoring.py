@@ -198,7 +198,7 @@ def _context_sizes(split, grouping):
         return turns
     if grouping == "last_turn":
         last_turn = np.where(turns > 0, split.context_start + turns - 1, -1)
-        return split.turns.kept(last_turn)
+        return split.turns.lengths_at(last_turn)
     context_of_turn = np.repeat(np.arange(len(turns)), turns)
     words = np.bincount(context_of_turn, weights=split.turns.lengths, minlength=len(turns))
     return words / np.maximum(turns, 1)

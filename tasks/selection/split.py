@@ -114,8 +114,8 @@ class SelectionSplit:
         The arguments are those of `collate`.
         """
         num_turns_E, turns_ET = self._last_turns(contexts, max_turns)
-        K_E = self.turns.kept(turns_ET).max(axis=1, initial=0)
-        J_E = self.responses.kept(responses).max(axis=1, initial=0)
+        K_E = self.turns.lengths_at(turns_ET).max(axis=1, initial=0)
+        J_E = self.responses.lengths_at(responses).max(axis=1, initial=0)
         return np.stack(
             [num_turns_E, np.minimum(K_E, max_words), np.minimum(J_E, max_words)], axis=1
         )
