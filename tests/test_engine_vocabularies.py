@@ -33,12 +33,9 @@ def case(request, tmp_path):
     return TASKS[request.param], run, raw, data
 
 
-@pytest.mark.parametrize("given", ["run", "dataset"])
-def test_data_prepared_with_the_words_of_a_run_or_of_its_dataset_have_its_scores(
-    given, case, tmp_path
-):
+def test_data_prepared_with_the_words_of_a_run_or_of_its_dataset_have_its_scores(case, tmp_path):
     task, run, raw, data = case
-    words = run.path if given == "run" else data
+    words = run.path if task.name == "selection" else data
     flags = {
         "corpus": CORPORA[task.name],
         "source": raw,
@@ -104,6 +101,7 @@ def test_a_training_starts_from_the_weights_of_a_run(case, tmp_path):
     }
 
 
+@pytest.mark.slow
 def test_a_new_layer_starts_fresh_and_one_too_few_is_refused(
     trained_reading_comprehension, tmp_path, capsys
 ):

@@ -3,7 +3,6 @@ contract.
 """
 
 import functools
-import json
 import types
 
 import bidaf_models
@@ -72,16 +71,24 @@ EQUATIONS = {
 FIRST = {name: settings[:1] for name, settings in CASES.items()}
 
 
-def each(cases, others=()):
-    """A decorator: all settings of each model; all but the first have the marks `others`."""
-    cells = [
-        pytest.param(
-            name, settings, id=f"{name} {settings}", marks=others if settings != of_model[0] else ()
-        )
-        for name, of_model in cases.items()
-        for settings in of_model
-    ]
+def each(cases):
+    """A decorator: all settings of each model."""
+    cells = []
+    for name, settings_of_model in cases.items():
+        for settings in settings_of_model:
+            cells.append(pytest.param(name, settings, id=f"{name} {settings}"))
     return pytest.mark.parametrize(("name", "settings"), cells)
+
+
+MODELS_MADE = {}
+
+
+def shared_model(name, settings):
+    """A model with random weights, shared by the tests: do not change it."""
+    key = name, repr(settings)
+    if key not in MODELS_MADE:
+        MODELS_MADE[key] = HELPERS[name].made(**settings)
+    return MODELS_MADE[key]
 
 
 def rows_of(helpers):
@@ -108,7 +115,7 @@ def test_matches_its_article(name, settings):
     they are padded.
     """
     helpers = HELPERS[name]
-    model = helpers.made(**settings)
+    model = shared_model(name, settings)
     expected = [helpers.in_loops(model, row) for row in rows_of(helpers)]
     for more in (0, 3):
         inputs, targets = helpers.batch(model, more=more)
@@ -127,7 +134,8 @@ def test_matches_its_article(name, settings):
 @each(FIRST)
 def test_drops_in_training_alone(name, settings):
     helpers = HELPERS[name]
-    whole, model = helpers.made(), helpers.fresh(**helpers.DROPPING)
+    whole = shared_model(name, {})
+    model = helpers.fresh(**helpers.DROPPING)
     model.set_weights(whole.get_weights())
     inputs, targets = helpers.batch(model)
     np.testing.assert_allclose(to_numpy(model(inputs)), to_numpy(whole(inputs)), atol=1e-5)
@@ -149,7 +157,7 @@ def test_drops_in_training_alone(name, settings):
 def test_trains_every_weight(name, settings):
     """Gradients are dense (see `layers.word_embedding`) and not zero; padding gets none."""
     helpers = HELPERS[name]
-    model = helpers.made(**settings)
+    model = shared_model(name, settings)
     inputs, targets = helpers.batch(model)
     _, gradients = gradients_of(model, name, inputs, targets)
     kept = {weight.path for weight in model.non_trainable_weights if weight.dtype == "float32"}
@@ -169,13 +177,8 @@ def test_trains_every_weight(name, settings):
             assert (np.abs(values).max(axis=1) > 1e-6).all()
 
 
-LEARNT = {
-    name: [each for each in cases if not each.keys() & {"lexical", "memory"}]
-    for name, cases in CASES.items()
-}
-
-
-@each(LEARNT, others=pytest.mark.slow)
+@pytest.mark.slow
+@each(FIRST)
 def test_learns_one_batch(name, settings):
     helpers = HELPERS[name]
     keras.utils.set_random_seed(2)
@@ -231,31 +234,26 @@ def policies_of(model):
 
 
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # Keras 3.15
-@each(CASES, others=pytest.mark.slow)
-@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
-def test_saves_and_loads(name, settings, policy, tmp_path):
+@each(FIRST)
+def test_saves_and_loads(name, settings, tmp_path):
     """Class, config, name, dtype policy and outputs, whatever policy is the global one by then."""
     helpers = HELPERS[name]
+    policy = "mixed_bfloat16"
     keras.config.set_dtype_policy(policy)
     model = helpers.fresh(**settings)
     keras.config.set_dtype_policy("float32")
-    model.set_weights(helpers.made(**settings).get_weights())
+    model.set_weights(shared_model(name, settings).get_weights())
     inputs, _ = helpers.batch(model)
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras", safe_mode=True)
-    again = type(model).from_config(json.loads(json.dumps(model.get_config())))
-    again.set_weights(model.get_weights())
-    for other in (loaded, again):
-        assert type(other) is type(model) is MODELS[name].build and isinstance(
-            other, ConfiguredModel
-        )
-        assert (
-            other.config == model.config
-            and other.get_config() == model.get_config()
-            and other.name == model.name
-        )
-        assert policies_of(other) == policies_of(model) and model.get_config()["dtype"] == policy
-        np.testing.assert_array_equal(to_numpy(other(inputs)), to_numpy(model(inputs)))
+    assert type(loaded) is type(model) is MODELS[name].build
+    assert isinstance(loaded, ConfiguredModel)
+    assert loaded.config == model.config
+    assert loaded.get_config() == model.get_config()
+    assert loaded.name == model.name
+    assert policies_of(loaded) == policies_of(model)
+    assert model.get_config()["dtype"] == policy
+    np.testing.assert_array_equal(to_numpy(loaded(inputs)), to_numpy(model(inputs)))
     assert keras.config.dtype_policy().name == "float32"
 
 
@@ -263,7 +261,7 @@ def test_saves_and_loads(name, settings, policy, tmp_path):
 @each(FIRST)
 def test_half_precision_is_near_float32(name, settings, policy):
     helpers = HELPERS[name]
-    exact = helpers.made(**settings)
+    exact = shared_model(name, settings)
     model = MODELS[name].build(exact.config, dtype=policy)
     model.set_weights(exact.get_weights())
     assert {str(weight.dtype) for weight in model.weights} <= {"float32", "int32", "uint32"}

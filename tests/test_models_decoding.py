@@ -98,12 +98,13 @@ def beam_in_loops(model, source, decoding):
 
     hypotheses = [([], 0.0)]
     for _ in range(decoding.max_length):
-        candidates = []
-        for words, score in hypotheses:
-            if EOS in words:
-                candidates.append((words, score))
-                continue
-            [row] = word_scores(model, source, [[*words, EOS]], decoding)
+        candidates = [hypothesis for hypothesis in hypotheses if EOS in hypothesis[0]]
+        open_hypotheses = [hypothesis for hypothesis in hypotheses if EOS not in hypothesis[0]]
+        if not open_hypotheses:
+            break
+        targets = [[*words, EOS] for words, _ in open_hypotheses]
+        all_scores = word_scores(model, source, targets, decoding)
+        for (words, score), row in zip(open_hypotheses, all_scores, strict=True):
             for word in range(model.config.vocabulary_size + 1):
                 if may_follow(words, word, decoding):
                     candidates.append(([*words, word], score + row[-1, word]))
@@ -148,14 +149,10 @@ def draw_noise(*shape):
     [
         ({}, {}),  # greedy search
         ({}, {"attention": "luong_dot", "cell": "lstm", "layers": 2}),
-        ({}, {"attention": "none"}),
         ({}, {"attention": "dot", "output": "all"}),
-        ({"beam": 3}, None),
         ({"beam": 3, "length_penalty": 1.3, "min_length": 2}, None),
         ({"beam": 2, "block_ngrams": 2, "allow_unknown": True}, None),
         ({"beam": 5, "block_ngrams": 1, "length_penalty": 0.4}, None),
-        ({"beam": 3, "block_ngrams": 3}, None),
-        ({"anti_lm_weight": 0.5}, None),
         (
             {"beam": 3, "anti_lm_weight": 0.25, "length_penalty": 1.0},
             {"attention": "luong_dot", "layers": 2},
@@ -171,8 +168,9 @@ def test_search_matches_loops(settings, model_settings):
         model = biased(w1=1.0)
     else:
         model = random_model(**model_settings)
-    ids, scores = run(model, SOURCES, decoding)
-    for row, source in enumerate(SOURCES):
+    sources = SOURCES[:2]
+    ids, scores = run(model, sources, decoding)
+    for row, source in enumerate(sources):
         expected = beam_in_loops(model, source, decoding)
         assert replies(ids[row]) == [words for words, _ in expected]
         np.testing.assert_allclose(scores[row], [score for _, score in expected], atol=1e-4)
