@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from helpers import refusal
 
+from colloquy.data.tokenizers import words_of
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.tasks.selection.retrieval import index as index_module
 from colloquy.tasks.selection.retrieval.answers import (
@@ -19,7 +20,7 @@ from colloquy.tasks.selection.retrieval.answers import (
     without_duplicates,
 )
 from colloquy.tasks.selection.retrieval.build import build, of_corpus
-from colloquy.tasks.selection.retrieval.index import Hit, RetrievalIndex
+from colloquy.tasks.selection.retrieval.index import Hit, RetrievalIndex, idf_norm
 
 TOPICS = {
     "tea": ["I like tea.", "Tea is hot!", "Drink the tea slowly."],
@@ -80,13 +81,13 @@ def test_other_directories_versions_and_vocabularies_are_refused(path, tmp_path)
 
     command = "build it anew by python -m colloquy.tools.build_index --run=RUN"
     message = refusal(RetrievalIndex, tmp_path, VOCABULARY)
-    assert "expected an index of version 3, received none" in message and command in message
+    assert "expected an index of version 4, received none" in message and command in message
 
     old = shutil.copytree(path, tmp_path / "old")
     config = json.loads((old / index_module.CONFIG).read_text())
-    (old / index_module.CONFIG).write_text(json.dumps({**config, "index": 2}))
+    (old / index_module.CONFIG).write_text(json.dumps({**config, "index": 3}))
     message = refusal(RetrievalIndex, old, VOCABULARY)
-    assert "expected an index of version 3, received 2" in message and command in message
+    assert "expected an index of version 4, received 3" in message and command in message
 
 
 @pytest.mark.parametrize("conversations", [[], [["a"]], [["hello", "?"]]])
@@ -132,12 +133,33 @@ def test_vectors_find_the_largest_cosines(index):
 
 def test_word_similarity_is_the_cosine_of_idf(index):
     idf = index.idf
-    [similarity] = index.word_similarities(["dog", "dog", "bones"], [["dog", "barks", "zork"]])
+    text = {"dog", "barks", "zork"}
+    norm = idf_norm(text, idf)
+    [similarity] = index.word_similarities(["dog", "dog", "bones"], [text], [norm])
     first = np.array([idf["dog"], idf["bones"], 0.0])
     second = np.array([idf["dog"], 0.0, idf["barks"]])
     cosine = first @ second / (np.linalg.norm(first) * np.linalg.norm(second))
     assert similarity == pytest.approx(cosine)
-    assert index.word_similarities(["zork"], [["zork"], []]) == [0.0, 0.0]
+    assert index.word_similarities(["zork"], [{"zork"}, set()], [0.0, 0.0]) == [0.0, 0.0]
+
+
+def similarity_of(index, words, other):
+    norm = idf_norm(set(other), index.idf)
+    [similarity] = index.word_similarities(words, [set(other)], [norm])
+    return similarity
+
+
+def test_a_search_splits_the_conversation_alone(index, monkeypatch):
+    split_texts = []
+
+    def split(text, **settings):
+        split_texts.append(text)
+        return words_of(text, **settings)
+
+    monkeypatch.setattr(index_module, "words_of", split)
+    turns = ["Does it bark?", "My dog barks!"]
+    assert candidates_of(index, turns, 32)
+    assert set(split_texts) == set(turns)
 
 
 def test_hits_are_ordered_by_the_whole_conversation(index):
@@ -151,11 +173,11 @@ def test_hits_are_ordered_by_the_whole_conversation(index):
     for hit in hits:
         words = index.split(hit.text)
         vector = index_module.text_vector(words, VOCABULARY, index.word_vectors)
-        [similarity] = index.word_similarities(all_words, [words])
+        similarity = similarity_of(index, all_words, words)
         similarities.append(similarity + index_module.VECTOR_WEIGHT * float(vector @ context))
 
         question = index.split(hit.context[-1])
-        [similarity] = index.word_similarities(index.split(turns[-1]), [question])
+        similarity = similarity_of(index, index.split(turns[-1]), question)
         assert hit.question == pytest.approx(similarity)
     assert similarities == pytest.approx(sorted(similarities, reverse=True))
     assert len({hit.text for hit in hits}) == len(hits) > 5
@@ -177,7 +199,8 @@ def test_candidates_are_responses_to_the_most_similar_questions_then_the_others(
     assert questions == sorted(questions, reverse=True)
     assert questions == [hit.question for hit in hits[: len(questions)]]
     assert 9 < len(questions) < len(hits)
-    assert hits == without_duplicates(hits, turns)
+    words_of_turns = [trained_index.split(turn) for turn in turns]
+    assert hits == without_duplicates(hits, words_of_turns)
     assert candidates_of(trained_index, turns, 5) == hits[:5]
 
 
@@ -233,5 +256,9 @@ def test_a_predictor_answers_from_its_index_as_people_write(
     ],
 )
 def test_near_duplicates_and_echoes_are_left_out(texts, said, kept):
-    hits = [Hit(text) for text in texts]
-    assert [hit.text for hit in without_duplicates(hits, said)] == kept
+    def words(text):
+        return words_of(text, tokenizer="terms", lower=False)
+
+    hits = [Hit(text, words=frozenset(words(text))) for text in texts]
+    words_of_turns = [words(text) for text in said]
+    assert [hit.text for hit in without_duplicates(hits, words_of_turns)] == kept

@@ -7,7 +7,7 @@ import math
 import re
 
 from colloquy.base.files import UserError
-from colloquy.data.tokenizers import TOKENIZERS, WHITESPACE, words_of
+from colloquy.data.tokenizers import TOKENIZERS, WHITESPACE
 from colloquy.engine.predictor import Predictor
 from colloquy.tasks.selection.predictor import SelectionPredictor
 from colloquy.tasks.selection.retrieval.index import Hit, RetrievalIndex, is_word
@@ -66,7 +66,8 @@ def candidates_of(index, turns, count=CANDIDATES):
         return -hit.question if "contexts" in hit.ranks else math.inf
 
     hits = sorted(index.search(turns), key=question_order)
-    return without_duplicates(hits, turns, count)
+    words_of_turns = [index.split(turn) for turn in turns]
+    return without_duplicates(hits, words_of_turns, count)
 
 
 def ranked(predictor, turns, hits):
@@ -86,21 +87,22 @@ def without_duplicates(answers, said, count=None):
     The model ranks a near-duplicate as high as the original.
 
     Args:
-        answers: `Hit`s, the best first.
-        said: Texts of the conversation.
+        answers: `Hit`s of an index, the best first.
+        said: The words of each text of the conversation.
         count: Number of answers to return; `None`: all.
 
     >>> from colloquy.tasks.selection.retrieval.index import Hit
-    >>> hits = [Hit(text) for text in ("Use apt-get!", "use  apt-get .", "hello", "ok")]
-    >>> [answer.text for answer in without_duplicates(hits, ["Hello!"])]
-    ['Use apt-get!', 'ok']
+    >>> texts = ("Use apt-get !", "use apt-get .", "hello", "ok")
+    >>> hits = [Hit(text, words=frozenset(text.split())) for text in texts]
+    >>> [answer.text for answer in without_duplicates(hits, [["Hello", "!"]])]
+    ['Use apt-get !', 'ok']
     """
-    taken = [_distinct_words(text) for text in said]
+    taken = [_without_punctuation(words) for words in said]
     kept = []
     for answer in answers:
         if len(kept) == count:
             break
-        words = _distinct_words(answer.text)
+        words = _without_punctuation(answer.words)
         if any(_are_near_duplicates(words, other) for other in taken):
             continue
         taken.append(words)
@@ -109,13 +111,14 @@ def without_duplicates(answers, said, count=None):
 
 
 def _are_near_duplicates(words, others):
-    return len(words & others) >= DUPLICATE_FRACTION * len(words | others)
+    shared = len(words & others)
+    return shared >= DUPLICATE_FRACTION * (len(words) + len(others) - shared)
 
 
-def _distinct_words(text):
-    """The words of a text without punctuation; the text itself if it has no others."""
-    words = {token for token in words_of(text, "terms") if is_word(token)}
-    return words or {text}
+def _without_punctuation(words):
+    """The distinct lower-case words of a text without punctuation; all if it has no others."""
+    kept = {word.lower() for word in words if is_word(word)}
+    return kept or set(words)
 
 
 class AnsweringPredictor(Predictor):

@@ -34,6 +34,7 @@ from colloquy.tasks.selection.retrieval.index import (
     VECTORS,
     VERSION,
     WORD_VECTORS,
+    idf_norm,
     is_word,
     text_vector,
     vocabulary_hash,
@@ -101,17 +102,18 @@ def build(predictor, out, conversations, made_of=()):
             first_pairs.setdefault(pair["text"], pair)
         responses = list(first_pairs.values())
         response_words = [words_by_text[pair["text"]] for pair in responses]
-        _save_bm25(directory / RESPONSES, response_words, corpus=responses)
+        all_words = {word for words in words_by_text.values() for word in words}
+        idf = inverse_document_frequency(response_words, all_words)
+        write_json(directory / IDF, idf)
+        add_words(pairs, words_by_text, idf)
 
         context_words = []
         for pair in pairs:
             words = [word for turn in pair["context"] for word in words_by_text[turn]]
             context_words.append(words)
         _save_bm25(directory / CONTEXTS, context_words, corpus=pairs)
+        _save_bm25(directory / RESPONSES, response_words, corpus=responses)
 
-        all_words = {word for words in words_by_text.values() for word in words}
-        idf = inverse_document_frequency(response_words, all_words)
-        write_json(directory / IDF, idf)
         weighted = weight_word_vectors(word_vectors, vocabulary, idf)
         np.save(directory / WORD_VECTORS, weighted)
         vectors = np.empty((len(responses), weighted.shape[1]), np.float32)
@@ -219,6 +221,25 @@ def read_pairs(conversations, text):
             context = turns[max(0, place - TURNS) : place]
             pairs[turns[place], *context] = {"text": turns[place], "context": context}
     return list(pairs.values()), words_by_text
+
+
+def add_words(pairs, words_by_text, idf):
+    """Adds to pairs what a search needs of them, so that it splits the conversation alone.
+
+    Args:
+        pairs: Dicts of `text` and `context`, see `read_pairs`.
+        words_by_text: `{text: words}` of all turns.
+        idf: `{word: inverse document frequency}`.
+    """
+    numbers = {}
+    for pair in pairs:
+        words = set(words_by_text[pair["text"]])
+        question_words = set(words_by_text[pair["context"][-1]])
+        pair["response"] = numbers.setdefault(pair["text"], len(numbers))
+        pair["words"] = sorted(words)
+        pair["norm"] = idf_norm(words, idf)
+        pair["question_words"] = sorted(question_words)
+        pair["question_norm"] = idf_norm(question_words, idf)
 
 
 # === Unfit responses ===

@@ -7,7 +7,15 @@ responses/         bm25s index over the distinct responses; its corpus: a pair o
 word_vectors.npy   the model's word vectors times idf, float32 `(vocabulary + 1, E)`
 vectors.npy        unit vectors of the distinct responses, float32 `(responses, E)`
 
-A pair is a JSON object: `text`, the response, and `context`, the last turns before it.
+A pair is a JSON object:
+
+text               the response
+context            the last turns before it
+response           the number of the response among the distinct ones: its row of vectors.npy
+words              the distinct words of the response, sorted
+norm               of the idf of these
+question_words     the distinct words of the last turn of the context, sorted
+question_norm      of the idf of these
 """
 
 import collections
@@ -25,7 +33,7 @@ from colloquy.base.files import UserError
 from colloquy.data.text_files import read_json
 from colloquy.data.tokenizers import words_of
 
-VERSION = 3
+VERSION = 4
 CONFIG, IDF = "config.json", "idf.json"
 CONTEXTS, RESPONSES = "contexts", "responses"
 WORD_VECTORS, VECTORS = "word_vectors.npy", "vectors.npy"
@@ -42,6 +50,7 @@ class Hit(NamedTuple):
     """A response that was found; one that a user gave has its text alone."""
 
     text: str
+    words: frozenset[str] = frozenset()  # its distinct words
     context: list[str] = []  # the last turns of a context that it was a response to
     ranks: dict[str, int] = {}  # its rank, from 1, in each of `SEARCHES` that found it
     # Similarity of the last turn of the conversation and of `context`, from 0 to 1.
@@ -109,18 +118,29 @@ class RetrievalIndex:
                 found_pairs.setdefault(pair["text"], pair)
                 ranks[pair["text"]][search] = rank
 
-        words_of_texts = [self.split(text) for text in found_pairs]
-        words_of_questions = [self.split(pair["context"][-1]) for pair in found_pairs.values()]
-        word_similarities = self.word_similarities(all_words, words_of_texts)
-        question_similarities = self.word_similarities(last_words, words_of_questions)
+        pairs = list(found_pairs.values())
+        words_of_texts = [frozenset(pair["words"]) for pair in pairs]
+        words_of_questions = [set(pair["question_words"]) for pair in pairs]
+        norms = [pair["norm"] for pair in pairs]
+        question_norms = [pair["question_norm"] for pair in pairs]
+        word_similarities = self.word_similarities(all_words, words_of_texts, norms)
+        question_similarities = self.word_similarities(
+            last_words, words_of_questions, question_norms
+        )
 
         hits = []
         similarity_by_text = {}
-        for i, (text, pair) in enumerate(found_pairs.items()):
-            question = question_similarities[i]
-            hits.append(Hit(text, pair["context"], ranks[text], question))
-            vector = text_vector(words_of_texts[i], self.vocabulary, self.word_vectors)
-            cosine = float(vector @ context_vector)
+        for i, pair in enumerate(pairs):
+            text = pair["text"]
+            hit = Hit(
+                text,
+                words=words_of_texts[i],
+                context=pair["context"],
+                ranks=ranks[text],
+                question=question_similarities[i],
+            )
+            hits.append(hit)
+            cosine = float(self.vectors[pair["response"]] @ context_vector)
             similarity_by_text[text] = word_similarities[i] + VECTOR_WEIGHT * cosine
         return sorted(hits, key=lambda hit: -similarity_by_text[hit.text])
 
@@ -128,22 +148,24 @@ class RetrievalIndex:
         """Splits a text into words as the run of the index does."""
         return words_of(text, **self.tokenizer)
 
-    def word_similarities(self, words, words_of_texts):
-        """The cosine of the idf of the distinct words of a text with that of each other text.
+    def word_similarities(self, words, words_of_texts, norms):
+        """The cosine of the idf of the words of a text with that of each other text.
 
         It is 0 without known words.
+
+        Args:
+            words: The words of the text; each counts once.
+            words_of_texts: Sets of words.
+            norms: `idf_norm` of each set.
         """
         words = set(words)
-        squared_norm = self._squared_norm(words)
+        own_norm = idf_norm(words, self.idf)
         similarities = []
-        for other in map(set, words_of_texts):
-            shared = self._squared_norm(words & other)
-            norms = math.sqrt(squared_norm * self._squared_norm(other))
-            similarities.append(shared / norms if norms > 0 else 0.0)
+        for other, norm in zip(words_of_texts, norms, strict=True):
+            shared_norm = idf_norm(words & other, self.idf)
+            product = own_norm * norm
+            similarities.append(shared_norm**2 / product if product > 0 else 0.0)
         return similarities
-
-    def _squared_norm(self, words):
-        return sum(self.idf.get(word, 0.0) ** 2 for word in words)
 
     def _search_contexts(self, words):
         """Finds pairs whose context shares words with a turn, the best pair of each response."""
@@ -172,6 +194,17 @@ def search_bm25(retriever, words, count):
     count = min(count, len(retriever.corpus))
     documents, scores = retriever.retrieve([known_words], k=count, show_progress=False)
     return documents[0][scores[0] > 0].tolist()
+
+
+def idf_norm(words, idf):
+    """The norm of the idf of distinct words.
+
+    Args:
+        words: Set of words.
+        idf: `{word: inverse document frequency}`; other words do not count.
+    """
+    # Sorted, as sets have another order in each process, and sums then other last bits.
+    return math.hypot(*[idf.get(word, 0.0) for word in sorted(words)])
 
 
 def text_vector(words, vocabulary, word_vectors):
