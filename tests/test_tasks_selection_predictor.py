@@ -212,7 +212,7 @@ def test_more_shows_scores_and_sources(chat):
     chat.reply(QUESTION)
     lines = chat.more("3").split("\n")
     assert len(lines) == 6
-    for number, answer in enumerate(chat.found[:3], 1):
+    for number, answer in enumerate(chat.answers[:3], 1):
         line, source = lines[2 * number - 2 : 2 * number]
         assert line == f"{number:3}  {answer.total:6.2f}  {answer.text}"
         assert source.strip().startswith("said to: ") and answer.context[-1] in source
