@@ -140,39 +140,24 @@ class GenerationTask(task.Task):
         separated by tabs, turns by ` / `.
         """
         decoding = parse_decoding(options.get("decode"))
-        reverse_run = options.get("reverse_run")
-        reverse_weight = options.get("reverse_weight", 0.5)
         pairs = dataset.splits[split].in_direction_of(model.config)
         nll = likelihood(model, pairs, length_multiple=length_multiple)
 
         # Each source gets one reply, however many targets it has.
         rows, references = by_source(pairs.source_texts, pairs.target_texts)
-        ids, scores = reply(
-            model,
-            pairs.source.take(rows),
-            decoding,
-            progress=progress,
-            length_multiple=length_multiple,
+        replies_to_sources = _search_replies(
+            model, dataset, pairs.source.take(rows), decoding, options, progress, length_multiple
         )
-        if reverse_run:
-            reverse = load_reverse(reverse_run, dataset.vocabulary)
-            ids, _ = rerank(reverse, pairs.source.take(rows), ids, scores, reverse_weight)
-        replies_to_sources = [" ".join(words_of(best, dataset.vocabulary)) for best in ids[:, 0]]
         sources = [pairs.source_texts[row] for row in rows]
         reply_by_source = dict(zip(sources, replies_to_sources, strict=True))
         replies = [reply_by_source[source] for source in pairs.source_texts]
 
-        def metrics_of(chosen):
-            if pairs.several:
-                metrics = generation_metrics(replies_to_sources, references)
-            else:
-                metrics = generation_metrics(
-                    [replies[i] for i in chosen], [[pairs.target_texts[i]] for i in chosen]
-                )
-            return {"perplexity": _perplexity(nll, pairs, chosen), **metrics}
-
+        if pairs.several:
+            metrics = generation_metrics(replies_to_sources, references)
+        else:
+            metrics = _metrics_of_pairs(pairs, replies, range(len(pairs)))
         record = {
-            "metrics": metrics_of(np.arange(len(pairs))),
+            "metrics": {"perplexity": _perplexity(nll, pairs), **metrics},
             "parts": {},
             "counts": {
                 "pairs": len(pairs),
@@ -189,10 +174,13 @@ class GenerationTask(task.Task):
             unseen = np.flatnonzero(~pairs.seen)
             record["counts"]["unseen"] = len(unseen)
             if 0 < len(unseen) < len(pairs):
-                record["parts"]["without the pairs of train"] = metrics_of(unseen)
-        search = decoding_text(decoding)
-        if reverse_run:
-            search = f"{search}, reranked by {reverse_weight:g}".removeprefix(", ")
+                metrics = _metrics_of_pairs(pairs, replies, unseen)
+                perplexity_of_unseen = _perplexity(nll, pairs, unseen)
+                record["parts"]["without the pairs of train"] = {
+                    "perplexity": perplexity_of_unseen,
+                    **metrics,
+                }
+        search = _search_text(decoding, options)
         if search:
             record["search"] = search
         if baselines:
@@ -226,6 +214,40 @@ class GenerationTask(task.Task):
 
         text = data.read_tokenizer_config(run.dataset.get("text"), run.path)
         return generation_archive(model, vocabulary, text, parse_decoding(decode))
+
+
+def _search_replies(model, dataset, sources, decoding, options, progress, length_multiple):
+    """Returns the best reply to each source, as a text."""
+    ids, scores = reply(
+        model, sources, decoding, progress=progress, length_multiple=length_multiple
+    )
+    if options.get("reverse_run"):
+        reverse = load_reverse(options["reverse_run"], dataset.vocabulary)
+        ids, _ = rerank(reverse, sources, ids, scores, _reverse_weight(options))
+    replies = []
+    for best in ids[:, 0]:
+        replies.append(" ".join(words_of(best, dataset.vocabulary)))
+    return replies
+
+
+def _reverse_weight(options):
+    return options.get("reverse_weight", 0.5)
+
+
+def _search_text(decoding, options):
+    """Describes a search by what differs from greedy search; empty: nothing does."""
+    parts = []
+    if decoding_text(decoding):
+        parts.append(decoding_text(decoding))
+    if options.get("reverse_run"):
+        parts.append(f"reranked by {_reverse_weight(options):g}")
+    return ", ".join(parts)
+
+
+def _metrics_of_pairs(pairs, replies, rows):
+    """Compares the replies of some pairs with their targets."""
+    references = [[pairs.target_texts[row]] for row in rows]
+    return generation_metrics([replies[row] for row in rows], references)
 
 
 def metrics_by_source(pairs, nll, replies_to_sources, references, reply_by_source):
