@@ -38,6 +38,7 @@ WORD_LISTS = (
     "entities.txt",
     "knowledge.txt",
     "phrases.txt",
+    "understanding.json",
 )
 """`vocabulary.txt`, and what `engine.task.Task.save_assets` writes."""
 WRITTEN = (CONFIG, BEST, LAST, CHECKSUMS, HISTORY, METRICS, EXAMPLES, *WORD_LISTS)

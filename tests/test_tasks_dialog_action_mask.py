@@ -223,8 +223,16 @@ def test_nothing_is_said_where_the_mask_allows_nothing(trained_dialog, monkeypat
 
 # === Conversations in other words than the corpus's ===
 
-TALKS = {"booking_conversations": 50, "booking_conversations_heldout": 20}
-REACHED = {"booking_conversations": 40, "booking_conversations_heldout": 10}
+TALKS = {
+    "booking_conversations": 50,
+    "booking_conversations_heldout": 20,
+    "booking_conversations_unseen": 60,
+}
+REACHED = {
+    "booking_conversations": 40,
+    "booking_conversations_heldout": 14,
+    "booking_conversations_unseen": 40,
+}
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from colloquy.engine.train import start
 from colloquy.tasks import TASKS
 from colloquy.tasks.dialog.domain import Domain
 from colloquy.tasks.dialog.export import DialogText
-from colloquy.tasks.dialog.predictor import read_words
+from colloquy.tasks.dialog.wording import Reader, rules_for
 
 dialog = TASKS["dialog"]
 WORDS = "_EOS_ _UNK_ <SILENCE> Hello hello red lamp red_lamp in west west_end !".split()
@@ -35,6 +35,9 @@ SENTENCES = [
     "",
     " \t",
     "_EOS_ _UNK_ <SILENCE>",
+    "Helllo... *chaep* in \u201cw\u00e8st\u201d, wset (west)cheep / hlelo",
+    "\uff57\uff45\uff53\uff54\u200b \u2013 (west) \u2014 hello\u2026",
+    "at 8:30 + not cheap :-) ... a&b 2 couples",
 ]
 
 
@@ -43,10 +46,14 @@ SENTENCES = [
 @pytest.mark.parametrize("is_user", [True, False])
 def test_sentences_become_what_the_predictor_makes_of_them(max_words, is_user):
     domain = Domain(Vocabulary(tuple(WORDS)), ["hello"], [], ENTITIES)
-    text = DialogText(domain, max_words)
+    values = {"west", "cheap"}
+    known = set(WORDS[2:])
+    rules = rules_for(known, values)
+    reader = Reader(known, values, max_words, of_users={"hello"}, rules=rules)
+    text = DialogText(domain, reader)
     expected = [sentence.split()[:max_words] for sentence in SENTENCES]
     if is_user:
-        expected = [read_words(sentence, set(WORDS[2:]), max_words) for sentence in SENTENCES]
+        expected = [list(reader.read(sentence)[0]) for sentence in SENTENCES]
 
     words = text.split(tf.constant(SENTENCES), tf.fill((len(SENTENCES),), is_user))
     for row, expected_words in zip(words.numpy(), expected, strict=True):
@@ -105,7 +112,7 @@ def inputs_of(histories):
 def assert_answers_as_the_run(run, histories, outputs):
     predictor = dialog.predictor(run)
     answers = predictor.predict([{"history": history} for history in histories])
-    assert [answer["response"] for answer in answers].count(predictor.domain.fallback_response)
+    assert any("did not understand" in answer["response"] for answer in answers)
     assert any(outputs["api_call"])
     for row, answer in enumerate(answers):
         best = [candidate["text"] for candidate in answer["best"]]

@@ -32,7 +32,8 @@ def chat(trained_dialog):
     [
         ("Pancake, XYZZY!", ["pancake", "xyzzy"], ["xyzzy"]),
         (" \t", ["<SILENCE>"], []),
-        ("?! hello", ["?!", "hello"], []),
+        ("?! hello", ["hello"], []),
+        ("?!", ["?"], []),
         ("hello " * 1000, ["hello"] * 32, []),
     ],
 )

@@ -26,6 +26,10 @@ LOOKING = "ok let me look into some options for you"
 UPDATE = "sure is there anything else to update"
 CALL = "api_call "
 OFFER = "what do you think of this option: "
+ANOTHER = "sure let me find an other option for you"
+RESERVED = "great let me do the reservation"
+ANYTHING = "is there anything i can help you with"
+WELCOME = "you're welcome"
 
 # === Probabilities ===
 
@@ -78,8 +82,8 @@ HELP = (
 )
 
 PARTS_BEFORE = {
-    "great let me do the reservation": (f"|{YES}", f"|{TAKEN}", "|||please|thanks|thank you"),
-    "sure let me find an other option for you": (f"|{NO}", f"|{REFUSED}"),
+    RESERVED: (f"|{YES}", f"|{TAKEN}", "|||please|thanks|thank you"),
+    ANOTHER: (f"|{NO}", f"|{REFUSED}"),
     LOOKING: (f"|{NO}|ok", f"|{DONE}"),
     "phone": (
         f"|{YES}|and",
@@ -89,8 +93,8 @@ PARTS_BEFORE = {
         "||please",
     ),
     "address": (f"|{YES}|and", ASKED, "its|the|their", "address", "||please"),
-    "is there anything i can help you with": (f"|{YES}", THANKED),
-    "you're welcome": ("|no|nope|no thanks|ok", f"|{PARTED}"),
+    ANYTHING: (f"|{YES}", THANKED),
+    WELCOME: ("|no|nope|no thanks|ok", f"|{PARTED}"),
     GREETED: (f"|{HELLO}", f"|||{HELP}"),
 }
 """Response, or type of the entity in it -> the parts of the user's sentence before it."""

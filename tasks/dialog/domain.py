@@ -207,10 +207,10 @@ class Domain:
         return {entity_type: sorted(values_by_type[entity_type]) for entity_type in sorted_types}
 
     @functools.cached_property
-    def fallback_response(self):
-        """The response if no candidate is allowed."""
+    def search_values(self):
+        """A text of the values that calls name."""
         slots = [f"{slot}: {shorten(values)}" for slot, values in self.slot_values.items()]
-        return f"sorry, i did not understand, or found nothing. i know {'; '.join(slots)}"
+        return f"i know {'; '.join(slots)}"
 
     # === Tables of models ===
 

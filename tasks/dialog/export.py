@@ -11,12 +11,14 @@ import tensorflow as tf
 
 from colloquy.data.corpora.babi_dialog import SILENCE
 from colloquy.data.sequences import stack
+from colloquy.data.tokenizers import GraphTokenizer
 from colloquy.data.vocabulary import WordIds
 from colloquy.engine.export import build_archive, ensure_shape, require
 from colloquy.layers.masking import LOWEST
-from colloquy.tasks.dialog.predictor import BEST, SIGNS
+from colloquy.tasks.dialog.predictor import BEST, NOT_UNDERSTOOD, NOTHING_FOUND, TAKEN
 from colloquy.tasks.dialog.prepare import CALL
 from colloquy.tasks.dialog.split import SPEAKERS
+from colloquy.tasks.dialog.wording import BEFORE_SPLITTING, BETWEEN, ENDS, NO_WORD
 
 SPACE = r"[\x{1C}-\x{1F}\x{85}\p{Z}]+"  # white space of str.split, without ASCII's
 USER = SPEAKERS["user"]
@@ -41,6 +43,7 @@ def dialog_archive(predictor):
     respond = _Responder(predictor)
     tables = [
         respond.text.ids_of_words.table,
+        *respond.text.normalizer.tables,
         respond.text.surface_forms,
         respond.numbers,
         respond.speaker_numbers,
@@ -56,14 +59,16 @@ class _Responder:
         domain = predictor.domain
         self.model = predictor.model
         self.mask = predictor.mask
+        self.understanding = predictor.understanding
         self.config = predictor.config
-        self.text = DialogText(domain, self.config.max_words)
+        self.text = DialogText(domain, predictor.reader)
         self.candidates = tf.constant(domain.candidates)
         self.numbers = _lookup_table(domain.candidate_numbers, default=-1)
         self.speaker_numbers = _lookup_table({"": 0, **SPEAKERS}, default=-1)
 
     def __call__(self, history, speakers):
         history_BM, speakers_BM = self._checked(history, speakers)
+        history_BM, speakers_BM = _drop_remarks(history_BM, speakers_BM)
         history_BM, speakers_BM, turn_B1 = _append_silence(history_BM, speakers_BM)
         words_SW = self.text.split(
             tf.reshape(history_BM, [-1]), tf.reshape(speakers_BM == USER, [-1])
@@ -78,6 +83,11 @@ class _Responder:
         allowed_BC = tf.gather(is_known_BM, turn_B1, axis=1, batch_dims=1)
         if self.mask:
             allowed_BC &= self.mask(inputs)[:, 0]
+        if self.understanding:
+            ids_BMW = tf.reshape(inputs["words"][1:], tf.concat([tf.shape(history_BM), [-1]], 0))
+            asked_BW = tf.gather(ids_BMW, turn_B1[:, 0], axis=1, batch_dims=1)
+            heard = {**inputs, "words": asked_BW, "logits": logits_BC, "allowed": allowed_BC}
+            allowed_BC = self.understanding(heard)
         return self._best(logits_BC, allowed_BC)
 
     def _checked(self, history, speakers):
@@ -149,6 +159,19 @@ class _Responder:
         }
 
 
+def _drop_remarks(history_BM, speakers_BM):
+    """Makes padding of the bot's remarks (`is_remark`), and of silences before some of them."""
+    is_bot_BM = speakers_BM == SPEAKERS["bot"]
+    is_remark_BM = is_bot_BM & tf.strings.regex_full_match(
+        history_BM, f"(?s)(?:{NOT_UNDERSTOOD}|{NOTHING_FOUND}).*|.*{TAKEN}"
+    )
+    found_nothing_BM = is_bot_BM & tf.strings.regex_full_match(history_BM, f"(?s){NOTHING_FOUND}.*")
+    is_before_BM = tf.pad(found_nothing_BM[:, 1:], [[0, 0], [0, 1]])[:, : tf.shape(history_BM)[1]]
+    is_silence_BM = (speakers_BM == USER) & (history_BM == "")
+    is_dropped_BM = is_remark_BM | (is_silence_BM & is_before_BM)
+    return tf.where(is_dropped_BM, "", history_BM), tf.where(is_dropped_BM, 0, speakers_BM)
+
+
 def _append_silence(history_BM, speakers_BM):
     """Appends a silent user where the last sentence is not the user's, and padding elsewhere.
 
@@ -174,16 +197,19 @@ def _append_silence(history_BM, speakers_BM):
 
 
 class DialogText:
-    """Reads sentences in a graph, as `read_words` and `Domain.encode` do in Python.
+    """Reads sentences in a graph, as `wording.Reader` and `Domain.encode` do in Python.
 
     Surface forms (`Domain.surface_forms`) are counted from 1; 0 means none.
     """
 
-    def __init__(self, domain, max_words):
+    def __init__(self, domain, reader):
         self.ids_of_words = WordIds(domain.vocabulary)
         self.unknown_id = domain.vocabulary.unk_id
-        self.max_words = max_words
-        self.longest = min(domain.longest_name, max_words)
+        self.max_words = reader.max_words
+        self.longest = min(domain.longest_name, self.max_words)
+        self.normalizer = GraphTokenizer("space", lower=False)
+        self.rules = reader.rules
+        self.spelling = GraphSpelling(reader.limits)
 
         # The tables begin with surface form 0.
         numbers = {}
@@ -202,28 +228,45 @@ class DialogText:
         self.type_ids = tf.constant(type_ids)
 
     def split(self, texts_S, is_user_S):
-        """Splits texts into words, string `(S, W)`, padded with "".
-
-        A user's empty text is silence. A user's word is taken as it is, without capitals or also
-        without punctuation: the first of these that the model knows.
-        """
+        """Splits texts into words, string `(S, W)`, padded with ""; a user's as `Reader` does."""
+        texts_S = tf.where(is_user_S, self._read(texts_S), texts_S)
         texts_S = tf.strings.regex_replace(texts_S, SPACE, " ")
-        is_empty_S = tf.strings.strip(texts_S) == ""
-        texts_S = tf.where(is_user_S & is_empty_S, SILENCE, texts_S)
-        ragged = tf.strings.split(texts_S)[:, : self.max_words]
+        return tf.strings.split(texts_S).to_tensor(shape=(None, self.max_words))
 
-        plain = ragged.flat_values
+    def _read(self, texts_S):
+        """What `Reader` makes of the texts of users, words with spaces between them."""
+        texts_S = _replace(self.normalizer.normalize(texts_S), BEFORE_SPLITTING)
+        is_silent_S = texts_S == ""
+        words = tf.strings.split(texts_S)[:, : 2 * self.max_words]
+        texts_S = _replace(self._split(words), self.rules)
+
+        words = tf.strings.split(texts_S)[:, : self.max_words]
+        flat = words.flat_values
+        is_known = self._has_id(flat)
+        nearest = tf.where(is_known, flat, self.spelling(flat, ~is_known))
+        read_S = tf.strings.reduce_join(words.with_flat_values(nearest), axis=1, separator=" ")
+        read_S = tf.where(read_S == "", NO_WORD, read_S)
+        return tf.where(is_silent_S, SILENCE, read_S)
+
+    def _split(self, words):
+        """Splits words at signs, unless they are known as they are or without capitals.
+
+        Returns texts `(S,)`, words with spaces between them.
+        """
+        plain = words.flat_values
         lower = tf.strings.lower(plain, encoding="utf-8")
-        bare = tf.strings.regex_replace(lower, f"^[{SIGNS}]+|[{SIGNS}]+$", "")
-        read = tf.where(bare == "", plain, bare)
+        parts = tf.strings.split(tf.strings.regex_replace(lower, BETWEEN, " "))
+        bare = tf.strings.regex_replace(parts.flat_values, ENDS, "")
+        bare = tf.where(self._has_id(parts.flat_values), parts.flat_values, bare)
+        parted = tf.strings.reduce_join(parts.with_flat_values(bare), axis=1, separator=" ")
+        read = parted
         # The last one that is known wins.
-        for form in (bare, lower, plain):
+        for form in (lower, plain):
             read = tf.where(self._has_id(form), form, read)
-        read = tf.where(tf.repeat(is_user_S, ragged.row_lengths()), read, plain)
-        return ragged.with_flat_values(read).to_tensor(shape=(None, self.max_words))
+        return tf.strings.reduce_join(words.with_flat_values(read), axis=1, separator=" ")
 
     def _has_id(self, words):
-        return self.ids_of_words(words) != self.unknown_id
+        return self.ids_of_words(words) > self.unknown_id
 
     def is_known(self, words_SW):
         """Marks words that the model knows, without punctuation and padding, bool `(S, W)`."""
@@ -279,6 +322,81 @@ class DialogText:
             form_SW = self.surface_forms.lookup(joined_SW)
             longest_SW = tf.where(form_SW > 0, form_SW, longest_SW)
         return longest_SW
+
+
+class GraphSpelling:
+    """`Reader.nearest` in a graph.
+
+    Shape suffixes: N words, F forms that are known, L letters of a word, K letters of a form.
+
+    Args:
+        limits: Form -> the most typing errors with which a word is still taken for it.
+    """
+
+    def __init__(self, limits):
+        self.forms = [*limits, ""]
+        self.limit_F = tf.constant([*limits.values(), -1])
+        letters_FK = tf.strings.unicode_decode(self.forms, "UTF-8").to_tensor()
+        self.letters_FK = tf.constant(letters_FK.numpy())
+        self.length_F = tf.constant([len(form) for form in self.forms])
+
+    def __call__(self, words, is_misspelt):
+        """Takes strings of one dimension; replaces misspelt ones by the form that is nearest."""
+        places = tf.where(is_misspelt)
+        misspelt_N = tf.gather_nd(words, places)
+        letters_NL = tf.strings.unicode_decode(misspelt_N, "UTF-8").to_tensor()
+        length_N = tf.strings.length(misspelt_N, unit="UTF8_CHAR")
+        most_letters = self.letters_FK.shape[1] + 2
+        letters_NL = tf.pad(letters_NL, [[0, 0], [0, most_letters]])[:, :most_letters]
+        letters_NL = tf.ensure_shape(letters_NL, [None, most_letters])
+
+        errors_NF = self._count_errors(letters_NL, length_N)
+        is_near_NF = errors_NF <= self.limit_F
+        is_near_NF &= letters_NL[:, :1] == self.letters_FK[:, 0]
+        is_near_NF &= tf.abs(length_N[:, None] - self.length_F) <= self.limit_F
+        errors_NF = tf.where(is_near_NF, errors_NF, most_letters)
+        nearest_N = tf.gather(self.forms, tf.argmin(errors_NF, axis=1))
+        nearest_N = tf.where(tf.reduce_any(is_near_NF, axis=1), nearest_N, misspelt_N)
+        return tf.tensor_scatter_nd_update(words, places, nearest_N)
+
+    def _count_errors(self, letters_NL, length_N):
+        """`count_typing_errors` of each word and form, int32 `(N, F)`."""
+        K = self.letters_FK.shape[1]
+        number_K1 = tf.range(K + 1)
+        # Errors of a row after further letters of the form that are missing in the word.
+        missing_KK = number_K1[None, :] - number_K1[:, None]
+        missing_KK = tf.where(missing_KK >= 0, missing_KK, 2 * K)
+        N = tf.shape(letters_NL)[0]
+        row_NFK = tf.broadcast_to(number_K1, [N, len(self.forms), K + 1])
+        rows = [row_NFK]
+        was_equal_NFK = None
+        for place in range(letters_NL.shape[1]):
+            is_equal_NFK = letters_NL[:, place, None, None] == self.letters_FK
+            wrong_NFK = rows[-1][..., :-1] + tf.cast(~is_equal_NFK, tf.int32)
+            too_many_NFK = rows[-1][..., 1:] + 1
+            errors_NFK = tf.minimum(wrong_NFK, too_many_NFK)
+            if place > 0:
+                # The letter before equals this one of the form, and this letter the one before.
+                is_exchanged_NFK = is_equal_NFK[..., :-1] & was_equal_NFK[..., 1:]
+                exchanged_NFK = tf.where(is_exchanged_NFK, rows[-2][..., :-2] + 1, 2 * K)
+                exchanged_NFK = tf.pad(exchanged_NFK, [[0, 0], [0, 0], [1, 0]], constant_values=99)
+                errors_NFK = tf.minimum(errors_NFK, exchanged_NFK)
+            first_NF1 = tf.fill([N, len(self.forms), 1], place + 1)
+            row_NFK = tf.concat([first_NF1, errors_NFK], axis=2)
+            row_NFK = tf.reduce_min(row_NFK[..., :, None] + missing_KK, axis=2)
+            rows.append(row_NFK)
+            was_equal_NFK = is_equal_NFK
+        row_N = tf.minimum(length_N, len(rows) - 1)
+        rows_NLFK = tf.stack(rows, axis=1)
+        row_NFK = tf.gather(rows_NLFK, row_N, axis=1, batch_dims=1)
+        at_end_FK = tf.one_hot(self.length_F, K + 1, dtype=tf.int32)
+        return tf.reduce_sum(row_NFK * at_end_FK, axis=2)
+
+
+def _replace(texts, rules):
+    for pattern, replacement in rules:
+        texts = tf.strings.regex_replace(texts, pattern, replacement)
+    return texts
 
 
 def _lookup_table(numbers, default):

@@ -13,6 +13,7 @@ from scipy.special import softmax
 from colloquy.base.config import Config
 from colloquy.base.files import UserError
 from colloquy.data.corpora.babi_dialog import SILENCE
+from colloquy.data.sequences import Sequences
 from colloquy.data.text_files import read_lines
 from colloquy.data.vocabulary import SPECIALS
 from colloquy.engine.parallel import compile_for_all_sizes
@@ -22,12 +23,17 @@ from colloquy.layers.dialog_state import INPUTS
 from colloquy.tasks.dialog.action_mask import load_mask
 from colloquy.tasks.dialog.data import PHRASES
 from colloquy.tasks.dialog.domain import Domain
+from colloquy.tasks.dialog.prepare import CALL
 from colloquy.tasks.dialog.split import DialogSplit, encode_dialog
+from colloquy.tasks.dialog.understanding import ABILITIES, load_understanding
+from colloquy.tasks.dialog.wording import Reader, rules_for
 
-SIGNS = ".,;:!?\"'"  # punctuation around words
 SENTENCES_PER_ROW = 10  # for a server's limits
 BEST = 5  # candidates in an answer
 RESPONSES = 8  # at most, until the user speaks again
+NOT_UNDERSTOOD = "sorry, i did not understand"
+NOTHING_FOUND = "sorry, i found nothing"
+TAKEN = ", i take it"  # after values that misspelt words were taken for
 MAX_FACTS = 5_000  # of a conversation; the longest of dialog bAbI has fewer than 812
 
 
@@ -84,7 +90,7 @@ class DialogPredictor(Predictor):
         """The bot's response."""
 
         response: str
-        """The best candidate, or that the bot did not understand."""
+        """The best candidate; or that the bot did not understand, or found nothing."""
         best: list[Candidate]
         """The five best candidates that are allowed."""
         facts: list[str]
@@ -93,7 +99,8 @@ class DialogPredictor(Predictor):
         """The user's last words that the model does not know."""
         said: list[Sentence]
         """The response, and what follows until the bot waits for the user: facts, silences, further
-        responses. They belong to the history of the next request."""
+        responses. Before it, the values that misspelt words were taken for. They belong to the
+        history of the next request."""
 
     def __init__(self, run, model=None):
         self.domain = Domain.load(run.path)
@@ -111,6 +118,8 @@ class DialogPredictor(Predictor):
         if (run.path / PHRASES).is_file():
             self.phrases = [line for _, line in read_lines(run.path / PHRASES, None)]
         self._known = {SILENCE, *self.domain.vocabulary.words} - set(SPECIALS)
+        self.understanding = load_understanding(run.path, self.domain)
+        self.reader = self._make_reader()
         self._first_texts = set()
         for example in run.examples():
             instance = self.valid(example["instance"], f"{run.path}, {example['title']}")
@@ -118,13 +127,32 @@ class DialogPredictor(Predictor):
 
     # === Words ===
 
+    def _make_reader(self):
+        values = set(itertools.chain(*self.domain.slot_values.values()))
+        if not self.understanding:
+            return Reader(self._known, values, self.config.max_words)
+        return Reader(
+            self._known,
+            values,
+            self.config.max_words,
+            of_users=self.understanding.words.of_users & self._known,
+            rules=rules_for(self._known, values),
+        )
+
     def read(self, text):
-        """Reads a user's text, see `read_words`."""
-        return read_words(text, self._known, self.config.max_words)
+        """Reads a user's text, see `wording.Reader`."""
+        words, _ = self.reader.read(text)
+        return list(words)
 
     def unknown(self, words):
         """The words from `read` that the model does not know, without punctuation."""
-        return [word for word in words if word not in self._known and has_letter(word)]
+        unknown = []
+        for word in words:
+            # A bot that knows ratings does not know the number 5 of guests.
+            is_known = word in self._known and not word.isdecimal()
+            if has_letter(word) and not is_known:
+                unknown.append(word)
+        return unknown
 
     # === Predictions ===
 
@@ -138,7 +166,11 @@ class DialogPredictor(Predictor):
         check_facts(len(facts) + len(instance.facts))
 
     def answer(self, instances):
-        return [self._answer(turns) for turns in self._talk(instances)]
+        talks = self._talk(instances)
+        answers = []
+        for instance, turns in zip(instances, talks, strict=True):
+            answers.append(self._answer(instance, turns))
+        return answers
 
     def answer_with_attention(self, instance, details):
         """As `Predictor.answer_with_attention`, of the last response.
@@ -146,7 +178,7 @@ class DialogPredictor(Predictor):
         The details are the weights of each head.
         """
         [turns] = self._talk([instance])
-        answer = self._answer(turns)
+        answer = self._answer(instance, turns)
         weights_HhM = turns[-1].weights
         if not weights_HhM.size:
             return answer, []
@@ -183,7 +215,9 @@ class DialogPredictor(Predictor):
         lines = []
         for speaker, text in said:
             texts = text.splitlines() if speaker == "bot" else [text]
-            lines += [(speaker, line) for line in texts]
+            for line in texts:
+                if speaker == "user" or not is_remark(line):
+                    lines.append((speaker, line))
 
         history = []
         num_facts = 0
@@ -218,10 +252,15 @@ class DialogPredictor(Predictor):
             return []
         return [("user", ""), ("bot", greeting.response)]
 
-    def _answer(self, turns):
+    def _answer(self, instance, turns):
         first, last = turns[0], turns[-1]
         conversation = [*last.conversation, ("bot", last.response)]
         said = []
+        last_sentence = instance.history[-1]
+        if last_sentence.speaker == "user":
+            _, values = self.reader.read(last_sentence.text)
+            if values:
+                said.append(Sentence(speaker="bot", text=f"{', '.join(values)}{TAKEN}"))
         for speaker, text in conversation[len(first.conversation) :]:
             is_silence = speaker == "user" and text == SILENCE
             said.append(Sentence(speaker=speaker, text="" if is_silence else text))
@@ -258,8 +297,10 @@ class DialogPredictor(Predictor):
         """The sentences and facts as `(speaker, text)`; the last sentence is the user's."""
         said = []
         for sentence in instance.history:
-            if sentence.text != self.domain.fallback_response:
+            if sentence.speaker != "bot" or not is_remark(sentence.text):
                 said.append((sentence.speaker, sentence.text))
+            elif sentence.text.startswith(NOTHING_FOUND) and said and said[-1] == ("user", ""):
+                said.pop()
         if said and said[0][0] == "user" and self.read(said[0][1]) != [SILENCE]:
             said = [*self.opening, *said]
         if not said or said[-1][0] != "user":
@@ -304,7 +345,7 @@ class DialogPredictor(Predictor):
                 _, asked = conversation[-1]
                 is_allowed_C = allowed_BC[b] & self._understands(asked)
             best = self._best_candidates(logits_BC[b], is_choice_C, is_allowed_C)
-            response = best[0].text if best else self.domain.fallback_response
+            response = best[0].text if best else self._excuse(conversation)
             num_memories = len(conversation) - 1
             weights_HhM = [hop_BhTM[b, :, 0, :num_memories] for hop_BhTM in hops]
             turn = Turn(
@@ -349,6 +390,17 @@ class DialogPredictor(Predictor):
         allowed_BC = np.ones(logits_BC.shape, bool)
         if self.mask:
             allowed_BC = self.mask.predict_on_batch(inputs)[:, 0]
+        if self.understanding:
+            asked = [conversation[-1][1].split() for conversation in conversations]
+            ids = Sequences.of([self.domain.vocabulary.encode(words) for words in asked])
+            heard = {
+                "words": ids.padded(range(len(asked)), self.config.max_words),
+                "responses": inputs["responses"],
+                "turns": inputs["turns"],
+                "logits": logits_BC,
+                "allowed": allowed_BC,
+            }
+            allowed_BC = self.understanding.predict_on_batch(heard)
         return logits_BC, allowed_BC, hops
 
     def _mark_candidates(self, texts):
@@ -357,6 +409,25 @@ class DialogPredictor(Predictor):
         for text in texts:
             marks_C[self.domain.candidate_numbers[text]] = True
         return marks_C
+
+    def _excuse(self, conversation):
+        """What the bot says instead of a response: that it did not understand, or found nothing."""
+        _, asked = conversation[-1]
+        responses = [text for speaker, text in conversation if speaker == "bot"]
+        calls = [place for place, text in enumerate(responses) if text.startswith(CALL)]
+        if asked == SILENCE and calls:
+            _, *wishes = responses[calls[-1]].split()
+            after_call = responses[calls[-1] + 1 :]
+            else_ = " else" if after_call else ""
+            *slots, last_slot = self.domain.slot_values
+            other_slots = f"{', '.join(slots)} or {last_slot}"
+            found_nothing = f"{NOTHING_FOUND}{else_} for {', '.join(wishes)}"
+            return f"{found_nothing}. would you like another {other_slots}?"
+
+        unknown = self.unknown(asked.split())
+        not_understood = f"{NOT_UNDERSTOOD} {', '.join(unknown)}".strip()
+        abilities = f" {ABILITIES}." if self.understanding else ""
+        return f"{not_understood}.{abilities} {self.domain.search_values}"
 
     def _understands(self, text):
         return any(word in self._known and has_letter(word) for word in text.split())
@@ -370,26 +441,9 @@ class DialogPredictor(Predictor):
         return [Candidate(text=candidates[c], score=float(scores_C[c])) for c in best]
 
 
-def read_words(text, known_words, max_words):
-    """Splits a user's text into at most `max_words` words; an empty text is silence.
-
-    A word is taken as it is, without capitals or also without punctuation: the first of these that
-    is known.
-
-    >>> read_words("Pizza, in Rome!", {"pizza", "Rome!"}, max_words=9)
-    ['pizza', 'in', 'Rome!']
-    """
-    words = [_read_word(word, known_words) for word in text.split()[:max_words]]
-    return words or [SILENCE]
-
-
-def _read_word(word, known_words):
-    lower = word.lower()
-    bare = lower.strip(SIGNS)
-    for form in (word, lower, bare):
-        if form in known_words:
-            return form
-    return bare or word
+def is_remark(text):
+    """True for a sentence of the bot that is no response, so that models do not read it."""
+    return text.startswith((NOT_UNDERSTOOD, NOTHING_FOUND)) or text.endswith(TAKEN)
 
 
 def has_letter(word):

@@ -16,11 +16,14 @@ from colloquy.metrics.dialog import METRICS
 from colloquy.tasks.dialog import scoring
 from colloquy.tasks.dialog.action_mask import FILE as MASK
 from colloquy.tasks.dialog.action_mask import learn, load_mask
+from colloquy.tasks.dialog.augment import RESERVED
 from colloquy.tasks.dialog.data import PHRASES, load_dataset
 from colloquy.tasks.dialog.domain import Domain
 from colloquy.tasks.dialog.predictor import DialogPredictor
 from colloquy.tasks.dialog.prepare import Settings, prepare
 from colloquy.tasks.dialog.training import Training
+from colloquy.tasks.dialog.understanding import FILE as UNDERSTANDING
+from colloquy.tasks.dialog.understanding import learn_words
 
 WORDS = 16  # `max_words` is a multiple of this
 
@@ -45,12 +48,21 @@ class DialogTask(task.Task):
         prepare("babi-dialog", directory / "raw", directory / "prepared", Settings(name="sample"))
 
     def save_assets(self, dataset, path):
-        """The files of its domain, the action mask, and the most frequent sentences of users."""
+        """The files of its domain, what train teaches beside the weights, and frequent sentences.
+
+        Train teaches the action mask, and a bot that books what users say before its responses.
+        """
         for name in Domain.FILES:
             shutil.copyfile(dataset.path / name, path / name)
-        rules = learn(dataset.domain, dataset.splits["train"])
+        train = dataset.splits["train"]
+        rules = learn(dataset.domain, train)
         with atomic_file(path / MASK) as file:
             file.write(rules.model_dump_json())
+        if RESERVED in dataset.domain.candidate_numbers:
+            conversations = [dataset.conversation(train, dialog) for dialog in train.dialogs]
+            words = learn_words(dataset.domain, conversations)
+            with atomic_file(path / UNDERSTANDING) as file:
+                file.write(words.model_dump_json())
         with atomic_file(path / PHRASES) as file:
             file.writelines(f"{phrase}\n" for phrase in dataset.phrases())
 
