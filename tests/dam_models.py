@@ -1,7 +1,6 @@
 """Small DAMs, ragged examples for them, and their equations in loops (Zhou et al. 2018)."""
 
 import functools
-import typing
 
 import numpy as np
 import reference as ref
@@ -20,16 +19,21 @@ SIZES = {
     "levels": L,
     "conv_filters": FILTERS,
 }
-KINDS = typing.get_args(DAMConfig.model_fields["variant"].annotation)
 LEXICAL = {
     "variant": "self",
     "lexical": LexicalMatchConfig(gain=1.5),
     "hashed_words": 41,
     "unknown_id": 2,
 }
-VARIANTS = [*({"variant": kind} for kind in KINDS), {"positional": True}, LEXICAL]
-VARIANTS += [{"variant": "last", "scalar_bias": True, "response_rows": True}]
-RELEASE = [{"variant": kind, **release_settings(kind)} for kind in KINDS]
+VARIANTS = [
+    {},
+    {"variant": "cross", "positional": True},
+    {"variant": "first"},
+    {"variant": "last", "scalar_bias": True, "response_rows": True},
+    LEXICAL,
+    release_settings("full"),
+    {"variant": "last", **release_settings("last")},
+]
 DROPPING = {"embedding_dropout": 0.5}
 
 # Words of each turn and candidate: a turn of one word, empty turns, a candidate without a word.

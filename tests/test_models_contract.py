@@ -3,6 +3,7 @@ contract.
 """
 
 import functools
+import json
 import types
 
 import bidaf_models
@@ -39,56 +40,53 @@ def dialog(name):
 
 HELPERS = {name: dialog(name) for name in dialog_models.NAMES}
 HELPERS |= {"bidaf": bidaf_models, "dam": dam_models, "seq2seq": seq2seq_models}
-ENCODINGS = [{"encoding": "position"}, {"encoding": "attention"}]
-HOPS = [{"heads": 1, "divisor": "root", "shortcut": "identity"}, {"heads": 2, "shortcut": "none"}]
-PLAIN = [{"speaker": False}, {"speaker": False, "time": False}]
-CASES = {
+EQUATIONS = {
     "bidaf": bidaf_models.VARIANTS,
     "dam": dam_models.VARIANTS,
     "seq2seq": seq2seq_models.VARIANTS,
-    "memma": [{}, {"match_types": True}, *ENCODINGS, {"memory": "latest"}],
-    "entity-memma": [{}, *ENCODINGS, {"dialog_state": True}],
-    "memn2n": [{}, {"gated": True}, {"match_types": True}, *ENCODINGS],
+    "memma": [
+        {},
+        {"match_types": True, "encoding": "position", "heads": 1, "divisor": "root"},
+        {"encoding": "attention", "shortcut": "identity", "positions": "halves"},
+        {"speaker": False, "shortcut": "none", "gate": "sigmoid", "positions": "none"},
+        {"memory": "latest"},
+        {"memory": "latest", "time": False, "shortcut": "identity", "hops": 3},
+        {"speaker": False, "time": False, "gate": "sigmoid"},
+        {"hops": 0},
+    ],
+    "entity-memma": [
+        {},
+        {"encoding": "position", "dialog_state": True},
+        {
+            "encoding": "attention",
+            "positions": "interleaved",
+            "shortcut": "identity",
+            "divisor": "root",
+        },
+    ],
+    "memn2n": [
+        {},
+        {"gated": True, "match_types": True},
+        {"encoding": "position", "speaker": False},
+        {"encoding": "attention", "speaker": False, "time": False},
+        {"hops": 1},
+    ],
     "memr": [{}, {"match_types": True}],
     "supervised-embeddings": [{}, {"match_types": True}],
 }
-"""The settings of each model that all of the contract is kept with."""
-EQUATIONS = {
-    **CASES,
-    "dam": CASES["dam"] + dam_models.RELEASE,
-    "memma": [
-        *(CASES["memma"] + HOPS + PLAIN),
-        *({"positions": "none"}, {"positions": "halves"}, {"hops": 0}, {"gate": "sigmoid"}),
-        {"memory": "latest", "time": False, "shortcut": "identity", "hops": 3},
-    ],
-    "entity-memma": [
-        *CASES["entity-memma"],
-        {"positions": "interleaved", "shortcut": "identity", "divisor": "root"},
-    ],
-    "memn2n": [*CASES["memn2n"], *PLAIN, {"hops": 1}],
-}
-"""Those that the equations are compared under."""
-FIRST = {name: settings[:1] for name, settings in CASES.items()}
+"""Settings of each model that its equations are compared under: each switch occurs once."""
 
 
-def each(cases):
+def each(settings_by_model):
     """A decorator: all settings of each model."""
     cells = []
-    for name, settings_of_model in cases.items():
-        for settings in settings_of_model:
+    for name, all_settings in settings_by_model.items():
+        for settings in all_settings:
             cells.append(pytest.param(name, settings, id=f"{name} {settings}"))
     return pytest.mark.parametrize(("name", "settings"), cells)
 
 
-MODELS_MADE = {}
-
-
-def shared_model(name, settings):
-    """A model with random weights, shared by the tests: do not change it."""
-    key = name, repr(settings)
-    if key not in MODELS_MADE:
-        MODELS_MADE[key] = HELPERS[name].made(**settings)
-    return MODELS_MADE[key]
+every_model = pytest.mark.parametrize("name", EQUATIONS)
 
 
 def rows_of(helpers):
@@ -100,66 +98,42 @@ def loss_of(name):
     return task.loss(task.Training())
 
 
-def gradients_of(model, name, inputs, targets):
+def values_and_gradients(model, name, inputs, targets):
+    """Logits, their loss, and its gradient for each trainable weight."""
     with tf.GradientTape() as tape:
-        loss = tf.reduce_mean(loss_of(name)(targets, model(inputs)))
-    return loss, tape.gradient(loss, [weight.value for weight in model.trainable_weights])
+        logits = model(inputs)
+        if name == "dam":  # whose labels are not padded
+            logits = logits[:, : dam_models.N]
+        loss = tf.reduce_mean(loss_of(name)(targets, logits))
+    weights = [weight.value for weight in model.trainable_weights]
+    return logits, loss, tape.gradient(loss, weights)
 
 
-# === Equations ===
+# === Equations and gradients ===
 
 
 @each(EQUATIONS)
-def test_matches_its_article(name, settings):
-    """The network of each example alone, in loops over the equations, and the loss of all, however
-    they are padded.
+def test_matches_its_article_however_padded_and_trains_every_weight(name, settings):
+    """The network of each example alone, in loops over the equations, the loss of all, and a
+    gradient for each weight.
     """
     helpers = HELPERS[name]
-    model = shared_model(name, settings)
-    expected = [helpers.in_loops(model, row) for row in rows_of(helpers)]
-    for more in (0, 3):
-        inputs, targets = helpers.batch(model, more=more)
-        logits = model(inputs)
-        for row, by_hand in enumerate(expected):
-            found = helpers.real(to_numpy(logits)[row], row)
-            assert found.shape == by_hand.shape and (
-                by_hand.size < 3 or np.ptp(by_hand, axis=-1).min() > 1e-3
-            )
-            np.testing.assert_allclose(found, by_hand, rtol=1e-4, atol=1e-4)
-        if not more or name != "dam":  # whose labels are not padded
-            loss = keras.ops.mean(loss_of(name)(targets, logits))
-            assert float(loss) == pytest.approx(helpers.loss_in_loops(expected), rel=1e-4)
+    model = helpers.made(**settings)
+    inputs, targets = helpers.batch(model, more=3)
+    logits, loss, gradients = values_and_gradients(model, name, inputs, targets)
+    all_expected = [helpers.in_loops(model, row) for row in rows_of(helpers)]
+    for row, expected in enumerate(all_expected):
+        computed = helpers.real(to_numpy(logits)[row], row)
+        assert computed.shape == expected.shape
+        assert expected.size < 3 or np.ptp(expected, axis=-1).min() > 1e-3
+        np.testing.assert_allclose(computed, expected, rtol=1e-4, atol=1e-4)
+    assert float(loss) == pytest.approx(helpers.loss_in_loops(all_expected), rel=1e-4)
+    counts_padding = settings.get("tied_output") or settings.get("masking") == "release"
+    check_gradients(model, name, gradients, counts_padding)
 
 
-@each(FIRST)
-def test_drops_in_training_alone(name, settings):
-    helpers = HELPERS[name]
-    whole = shared_model(name, {})
-    model = helpers.fresh(**helpers.DROPPING)
-    model.set_weights(whole.get_weights())
-    inputs, targets = helpers.batch(model)
-    np.testing.assert_allclose(to_numpy(model(inputs)), to_numpy(whole(inputs)), atol=1e-5)
-
-    def losses(model, training):
-        return to_numpy(loss_of(name)(targets, model(inputs, training=training)))
-
-    expected = losses(whole, False)
-    keras.utils.set_random_seed(1)
-    first, second = (losses(model, True) for _ in range(2))
-    assert np.abs(first - expected).max() > 0.01 and np.abs(first - second).max() > 0.01
-    np.testing.assert_allclose(losses(whole, True), expected, atol=1e-6)
-
-
-# === Training ===
-
-
-@each(CASES)
-def test_trains_every_weight(name, settings):
-    """Gradients are dense (see `layers.word_embedding`) and not zero; padding gets none."""
-    helpers = HELPERS[name]
-    model = shared_model(name, settings)
-    inputs, targets = helpers.batch(model)
-    _, gradients = gradients_of(model, name, inputs, targets)
+def check_gradients(model, name, gradients, counts_padding):
+    """They are dense (see `layers.word_embedding`) and not zero; padding gets none."""
     kept = {weight.path for weight in model.non_trainable_weights if weight.dtype == "float32"}
     assert kept <= ({"word_embedding/embeddings"} if name == "bidaf" else {"lexical_match/idf"})
     for weight, gradient in zip(model.trainable_weights, gradients, strict=True):
@@ -169,7 +143,7 @@ def test_trains_every_weight(name, settings):
         if weight.name == "b2" and weight.shape == (1,):
             continue  # the layer norm after it takes a scalar bias away
         assert np.abs(values).max() > 1e-8, weight.path
-        if weight.name == "embeddings" and not settings.get("tied_output"):
+        if weight.name == "embeddings" and not counts_padding:
             np.testing.assert_array_equal(values[0], 0.0)
         if weight.name == "speakers":  # padding; the user, the bot, the knowledge
             assert (np.abs(values).max(axis=1) > 1e-6).tolist() == [False, True, True, True]
@@ -177,49 +151,67 @@ def test_trains_every_weight(name, settings):
             assert (np.abs(values).max(axis=1) > 1e-6).all()
 
 
+@every_model
+def test_drops_in_training_alone(name):
+    helpers = HELPERS[name]
+    whole = helpers.made()
+    model = helpers.fresh(**helpers.DROPPING)
+    model.set_weights(whole.get_weights())
+    inputs, targets = helpers.batch(model)
+
+    def losses(model, training):
+        return to_numpy(loss_of(name)(targets, model(inputs, training=training)))
+
+    expected = losses(whole, False)
+    np.testing.assert_allclose(losses(model, False), expected, atol=1e-5)
+    keras.utils.set_random_seed(1)
+    first = losses(model, True)
+    second = losses(model, True)
+    assert np.abs(first - expected).max() > 0.01
+    assert np.abs(first - second).max() > 0.01
+
+
 @pytest.mark.slow
-@each(FIRST)
-def test_learns_one_batch(name, settings):
+@every_model
+def test_learns_one_batch(name):
     helpers = HELPERS[name]
     keras.utils.set_random_seed(2)
-    smaller = (
-        {"levels": 1}
-        if name == "dam"
-        else {"hops": 1}
-        if "hops" in MODELS[name].config.model_fields
-        else {}
-    )
+    smaller = {}
+    if name == "dam":
+        smaller["levels"] = 1
+    if "hops" in MODELS[name].config.model_fields:
+        smaller["hops"] = 1
     if name == "memma":  # the article's positions are ten times as large as fresh word vectors
         smaller["positions"] = "halves"
-    model, optimizer = helpers.fresh(**smaller, **settings), keras.optimizers.Adam(0.02)
+    model = helpers.fresh(**smaller)
+    optimizer = keras.optimizers.Adam(0.02)
     optimizer.build(model.trainable_variables)
     inputs, targets = helpers.batch(model)
 
     @functools.partial(tf.function, autograph=False)
     def step():
-        loss, gradients = gradients_of(model, name, inputs, targets)
+        _, loss, gradients = values_and_gradients(model, name, inputs, targets)
         optimizer.apply(gradients, model.trainable_variables)
         return loss
 
-    losses = []
-    while not losses or (losses[-1] > 0.05 and len(losses) < 300):
+    losses = [float(step())]
+    while losses[-1] > 0.05 and len(losses) < 300:
         losses.append(float(step()))
-    undecided = helpers.loss_in_loops(
-        [0 * helpers.in_loops(model, row) for row in rows_of(helpers)]
-    )
-    assert losses[0] == pytest.approx(undecided, abs=1.0)  # small weights
+    undecided = []
+    for row in rows_of(helpers):
+        undecided.append(np.zeros_like(helpers.in_loops(model, row)))
+    assert losses[0] == pytest.approx(helpers.loss_in_loops(undecided), abs=1.0)  # small weights
     assert losses[-1] <= 0.05
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name != "bidaf"])
+@pytest.mark.parametrize("name", [name for name in EQUATIONS if name != "bidaf"])
 def test_frozen_word_vectors_stay(name):
     helpers = HELPERS[name]
-    model, whole = helpers.fresh(train_embedding=False), helpers.fresh()
-    trained, all_of_them = (
-        {weight.path for weight in each.trainable_weights} for each in (model, whole)
-    )
+    model = helpers.fresh(train_embedding=False)
+    trained = {weight.path for weight in model.trainable_weights}
+    usually_trained = {weight.path for weight in helpers.made().trainable_weights}
     frozen = {weight.path for weight in model.weights if weight.name == "embeddings"}
-    assert frozen and trained == all_of_them - frozen
+    assert frozen and trained == usually_trained - frozen
 
 
 # === Saving and precision ===
@@ -234,44 +226,54 @@ def policies_of(model):
 
 
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # Keras 3.15
-@each(FIRST)
-def test_saves_and_loads(name, settings, tmp_path):
-    """Class, config, name, dtype policy and outputs, whatever policy is the global one by then."""
+@every_model
+def test_saves_and_loads_in_half_precision(name, tmp_path):
+    """Class, config, name, dtype policy and outputs, whatever policy is the global one by then;
+    the outputs are near those of float32.
+    """
     helpers = HELPERS[name]
-    policy = "mixed_bfloat16"
-    keras.config.set_dtype_policy(policy)
-    model = helpers.fresh(**settings)
+    exact = helpers.made()
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    model = helpers.fresh()
     keras.config.set_dtype_policy("float32")
-    model.set_weights(shared_model(name, settings).get_weights())
+    model.set_weights(exact.get_weights())
     inputs, _ = helpers.batch(model)
+    logits = model(inputs)
+    check_half_precision(model, name, logits, exact(inputs))
+
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras", safe_mode=True)
     assert type(loaded) is type(model) is MODELS[name].build
     assert isinstance(loaded, ConfiguredModel)
-    assert loaded.config == model.config
-    assert loaded.get_config() == model.get_config()
-    assert loaded.name == model.name
+    assert loaded.config == model.config and loaded.name == model.name
+    assert loaded.get_config() == json.loads(json.dumps(model.get_config()))
     assert policies_of(loaded) == policies_of(model)
-    assert model.get_config()["dtype"] == policy
-    np.testing.assert_array_equal(to_numpy(loaded(inputs)), to_numpy(model(inputs)))
+    assert model.get_config()["dtype"] == "mixed_bfloat16"
+    np.testing.assert_array_equal(to_numpy(loaded(inputs)), to_numpy(logits))
     assert keras.config.dtype_policy().name == "float32"
 
 
-@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
-@each(FIRST)
-def test_half_precision_is_near_float32(name, settings, policy):
+@every_model
+def test_half_precision_is_near_float32(name):
+    """In float16 too, whose largest number is 65,504."""
     helpers = HELPERS[name]
-    exact = shared_model(name, settings)
-    model = MODELS[name].build(exact.config, dtype=policy)
+    exact = helpers.made()
+    model = MODELS[name].build(exact.config, dtype="mixed_float16")
     model.set_weights(exact.get_weights())
-    assert {str(weight.dtype) for weight in model.weights} <= {"float32", "int32", "uint32"}
     inputs, _ = helpers.batch(model)
-    logits, expected = model(inputs), to_numpy(exact(inputs))
-    dtype = policy.removeprefix("mixed_") if name == "seq2seq" else "float32"
+    check_half_precision(model, name, model(inputs), exact(inputs))
+
+
+def check_half_precision(model, name, logits, expected_logits):
+    helpers = HELPERS[name]
+    assert {str(weight.dtype) for weight in model.weights} <= {"float32", "int32", "uint32"}
+    is_half = name == "seq2seq"
+    dtype = model.dtype_policy.compute_dtype if is_half else "float32"
     assert keras.backend.standardize_dtype(logits.dtype) == dtype
     for row in rows_of(helpers):
-        one, other = (helpers.real(x[row], row) for x in (to_numpy(logits), expected))
-        assert 0 < np.abs(one - other).max() < max(np.ptp(other), 1.0) / 10
+        computed = helpers.real(to_numpy(logits)[row], row)
+        expected = helpers.real(to_numpy(expected_logits)[row], row)
+        assert 0 < np.abs(computed - expected).max() < max(np.ptp(expected), 1.0) / 10
 
 
 # === Configs ===
@@ -306,7 +308,7 @@ def valid(name):
     return MODELS[name].config(**HELPERS[name].SIZES)
 
 
-@pytest.mark.parametrize("name", CASES)
+@every_model
 def test_config_rejects_wrong_values(name):
     """Each field a text that is no choice and a negative number, sizes 0, dropouts 1; the message
     names the field.

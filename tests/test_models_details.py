@@ -131,7 +131,7 @@ def test_seq2seq_leaves_padding_out_in_training(settings):
     """The loss and all gradients are those of all logits, which a model that XLA compiles gives in
     training too.
     """
-    model = seq2seq.made(**settings)
+    model = randomised(seq2seq.fresh(**settings), 1, 0.4)
     inputs, targets = seq2seq.batch(model, more=3)
 
     def found(training):
