@@ -18,6 +18,7 @@ from pydantic import Field, model_validator
 
 from colloquy.base.config import Config, Positive
 from colloquy.base.files import UserError
+from colloquy.engine.helplines import REPLIES as HELPLINE_REPLIES
 from colloquy.serving.limits import (
     check_count,
     find_model,
@@ -190,10 +191,12 @@ async def chat(request: Request):
 
 
 def _make_reply(predictor, answer, turns, body):
-    """Cuts the reply of an answer where the request says, and counts its tokens."""
+    """Cuts the reply of an answer where the request says; one that names helplines stays whole."""
     text = predictor.reply(answer)
     finish_reason = "stop"
     count = predictor.count_tokens(text)
+    if text in HELPLINE_REPLIES:
+        return _finished_reply(predictor, text, finish_reason, answer, turns)
     if count >= body.token_limit:
         finish_reason = "length"
         text = _cut_words(predictor, text, body.token_limit)
@@ -202,7 +205,11 @@ def _make_reply(predictor, answer, turns, body):
         if stop and stop in text:
             text = text[: text.index(stop)]
             finish_reason = "stop"
+    return _finished_reply(predictor, text, finish_reason, answer, turns)
 
+
+def _finished_reply(predictor, text, finish_reason, answer, turns):
+    """A `Reply` with its tokens counted."""
     prompt_tokens = sum(predictor.count_tokens(said) for _, said in turns)
     completion_tokens = predictor.count_tokens(text)
     usage = {

@@ -44,7 +44,8 @@ class GenerationChat(Chat):
         answer = self.predictor.explain({"turns": turns})
         self._remember(turns, answer)
         yield answer["response"]
-        yield Note(f"{self._score_title()}, and reply:\n{_scored_replies(answer)}")
+        if len(answer["best"]) > 1:
+            yield Note(f"{self._score_title()}, and reply:\n{_scored_replies(answer)}")
 
     def _written(self, turns):
         answer = None

@@ -14,6 +14,7 @@ from colloquy.base.files import UserError
 from colloquy.data.sequences import Sequences, stack
 from colloquy.data.vocabulary import EOS_ID, UNK_ID
 from colloquy.engine.devices import choose_xla
+from colloquy.engine.helplines import helpline_reply
 from colloquy.engine.predictor import Predictor, attention_map, in_brackets
 from colloquy.engine.task import check_fields
 from colloquy.models.decoding import Decoding, stream_reply
@@ -102,6 +103,29 @@ class GenerationPredictor(Predictor):
             )
 
     def answer(self, instances):
+        helpline_answers = [self._helpline_answer(instance) for instance in instances]
+        to_search = []
+        for instance, helpline_answer in zip(instances, helpline_answers, strict=True):
+            if helpline_answer is None:
+                to_search.append(instance)
+        searched_answers = iter(self._search_answers(to_search))
+
+        answers = []
+        for helpline_answer in helpline_answers:
+            if helpline_answer is None:
+                answers.append(next(searched_answers))
+            else:
+                answers.append(helpline_answer)
+        return answers
+
+    def _helpline_answer(self, instance):
+        """The answer to who writes of hurting themselves; `None` to anybody else."""
+        text = helpline_reply(instance.turns[-1])
+        if text is None:
+            return None
+        return self.Answer(response=text, best=[Reply(text=text, score=0.0)])
+
+    def _search_answers(self, instances):
         requests = [self._request(instance) for instance in instances]
 
         # Requests of one shape are served by one compiled search.
@@ -132,6 +156,9 @@ class GenerationPredictor(Predictor):
         return [("source", source)], replies
 
     def answer_with_attention(self, instance, details):
+        helpline_answer = self._helpline_answer(instance)
+        if helpline_answer is not None:
+            return helpline_answer, []
         request = self._request(instance)
         [ids], [scores] = self._search([request])
         weights = search.attention(self.model, request.source, ids[0])
@@ -149,7 +176,8 @@ class GenerationPredictor(Predictor):
         Yields `{"response", "attention"}` as `explain`, for the words written so far.
         """
         request = self._request(instance)
-        if request.decoding.beam > 1 or self.reverse:
+        has_one_hypothesis = request.decoding.beam == 1 and self.reverse is None
+        if not has_one_hypothesis or self._helpline_answer(instance) is not None:
             yield self.explain(instance)
             return
         ids = []

@@ -5,6 +5,7 @@ It answers with responses of an index, or ranks the user's own answers.
 
 from colloquy.data.text_files import read_lines
 from colloquy.engine.chat import Chat, Note
+from colloquy.engine.helplines import helpline_reply
 from colloquy.tasks.selection.retrieval.answers import answers_of, as_written, ranked
 from colloquy.tasks.selection.retrieval.index import Hit, RetrievalIndex
 
@@ -41,6 +42,11 @@ class SelectionChat(Chat):
         if not text.strip():
             return []
         turns = [*self.said, text]
+        helpline = helpline_reply(text)
+        if helpline is not None:
+            self.said = [*turns, helpline]
+            self.last = None
+            return [helpline]
         if self.index:
             answers = answers_of(self.predictor, self.index, turns)
         else:

@@ -8,6 +8,7 @@ import re
 
 from colloquy.base.files import UserError
 from colloquy.data.tokenizers import TOKENIZERS, WHITESPACE
+from colloquy.engine.helplines import helpline_reply
 from colloquy.engine.predictor import Predictor
 from colloquy.tasks.selection.predictor import SelectionPredictor
 from colloquy.tasks.selection.retrieval.index import Hit, RetrievalIndex, is_word
@@ -192,12 +193,17 @@ class AnsweringPredictor(Predictor):
         if instance.candidates:
             return self.predictor.answer_with_attention(instance, details)
         answer = self._choose_answer(instance)
+        if helpline_reply(instance.turns[-1]) is not None:
+            return answer, []
         best = instance.replace(candidates=answer.candidates[:1])
         _, attention = self.predictor.answer_with_attention(best, details)
         return answer, attention
 
     def _choose_answer(self, instance):
         """Answers an instance without candidates."""
+        helpline = helpline_reply(instance.turns[-1])
+        if helpline is not None:
+            return self._answer([helpline], [Hit(helpline, score=1.0)])
         if self.index is None:
             answers = ranked(self.predictor, instance.turns, self.hits)
             return self._answer([answer.text for answer in answers], answers)

@@ -1,0 +1,95 @@
+# ruff: noqa: RUF001 Chinese punctuation
+"""The reply to a person who writes of hurting or killing themselves.
+
+Chats give it in place of what a model would say. A short list of phrases decides, so it misses
+what is said in other words. Phrases in which people exaggerate, such as "this game is killing me",
+are not in it.
+"""
+
+import re
+
+from colloquy.data.tokenizers import normalize
+
+ENGLISH_REPLY = (
+    "What you write sounds serious, and you do not have to be alone with it. I am only a program "
+    "and cannot help you, but people can. If you are in danger now, please call your local "
+    "emergency number. findahelpline.com lists helplines by country, to call or to write to."
+)
+CHINESE_REPLY = (
+    "您说的话听起来很严重，您不必独自承受。我只是一个程序，帮不了您，但是有人可以。"
+    "如果您现在有危险，请拨打急救电话120或报警电话110。在中国大陆可以拨打全国统一心理援助热线12356，"
+    "其他国家和地区的热线见 findahelpline.com。"
+)
+REPLIES = (ENGLISH_REPLY, CHINESE_REPLY)
+
+# Characters of a text that are searched, its last ones.
+LONGEST = 5_000
+_ADVERBS = r"(?:(?:also|always|honestly|just|often|only|really|so|sometimes|still) )*"
+_WANT = (
+    r"(?:want to|wanna|going to|gonna|will|should|might|need to|plan to|planning to|ready to"
+    r"|about to|feel like|thinking (?:of|about)|think (?:of|about)|thought (?:of|about)"
+    r"|thoughts of|urge to|started|keep)"
+)
+_HARM = (
+    r"(?:(?:hurt|harm|cut|burn|hang|shoot|drown|starve)(?:ting|ing|ning)? myself"
+    r"|slit(?:ting)? my wrists?|(?:take|taking) an overdose|overdos(?:e|ing)"
+    r"|jump(?:ing)? off (?:a|the) (?:bridge|building|roof))"
+)
+_END = r"(?= *(?:$|[.,;:!?]))"
+# Texts are lower-case, with straight apostrophes. Repetitions are bounded: texts may be long.
+ENGLISH_PHRASES = (
+    r"\bkill myself(?! (?:laughing|with laughter))",
+    rf"\b{_WANT} (?:be )?killing myself",
+    r"\bunalive myself",
+    # "I want to cut myself some slack"
+    rf"\bi\b[^.!?]{{0,60}}\b{_WANT} {_HARM}(?! (?:a |off\b|shaving|some slack|short))",
+    r"\bi\b[^.!?]{0,60}\bself[- ]harm",
+    r"\b(?:i|i'm|im) (?:[a-z]+ ){0,3}suicidal",
+    r"\bi\b(?: [a-z']+){0,5} commit suicide",
+    r"\b(?:thinking|think|thoughts|thought) (?:of|about) suicide",
+    rf"(?:^|\bi ){_ADVERBS}(?:want to|wanna) die(?! (?:for|laughing|my|of)\b)",
+    r"\b(?:i|just) wish (?:i|that i) (?:was|were) dead",
+    rf"\b(?:i'd|i would) rather (?:be dead|die){_END}",
+    r"\bi(?: do not|'d rather not| don't| dont) (?:want to|wanna) "
+    r"(?:live|exist|be alive|go on living)"
+    rf"(?:{_END}| any ?more| any longer)",
+    r"\b(?:end|ending|take|taking) my own life",
+    rf"\b(?:end|ending|take|taking) my life{_END}",
+    rf"\bi\b[^.!?]{{0,60}}\b{_WANT} end it all",
+    rf"\b(?:no reason|nothing|nothing left|not worth) (?:to live|to live for|living){_END}",
+    r"\b(?:i'm|i am|i'd be|i would be|everyone is|everyone would be) better off "
+    r"(?:dead|without me)",
+)
+# Without spaces. Exaggerations are, for example, 想死你了 (I miss you) and 累得想死 (dead tired).
+CHINESE_PHRASES = (
+    r"(?<![不没沒得])想(?:去)?死(?![你您他她它我妈爸])",
+    r"不想(?:再)?活(?![在成得动動])",
+    r"[想要](?:去)?自[杀殺尽盡]",
+    r"(?:打算|考虑|考慮|准备|準備)自[杀殺]",
+    r"我[^。！？]{0,40}[想要](?:轻生|輕生|割腕|跳楼|跳樓|上吊|自残|自殘)",
+    r"我[^。！？]{0,40}(?:自残|自殘)",
+    r"(?:轻生|輕生|自[杀殺])的(?:念头|念頭|想法|冲动|衝動)",
+    r"[结結]束(?:我的|自己的|我自己的)(?:生命|性命)",
+    r"[想要]伤害(?:我)?自己|[想要]傷害(?:我)?自己",
+    r"我[^。！？]{0,40}活不下去",
+    r"活着(?:真)?没(?:有)?(?:什么)?(?:意思|意义)|活著(?:真)?沒(?:有)?(?:什麼)?(?:意思|意義)",
+    r"不如死了|死了算了",
+)
+_ENGLISH = re.compile("|".join(ENGLISH_PHRASES))
+_CHINESE = re.compile("|".join(CHINESE_PHRASES))
+
+
+def helpline_reply(text):
+    """The reply to a text whose writer may hurt themselves; `None` for any other text.
+
+    >>> helpline_reply("Nobody would care. I want to die!") == ENGLISH_REPLY
+    True
+    >>> helpline_reply("I'd die for a pizza") is None
+    True
+    """
+    text = normalize(text[-LONGEST:])
+    if _ENGLISH.search(text):
+        return ENGLISH_REPLY
+    if _CHINESE.search(text.replace(" ", "")):
+        return CHINESE_REPLY
+    return None
