@@ -13,6 +13,7 @@ after an error nothing is left. Files are read without trust: a wrong or missing
 
 import contextlib
 import dataclasses
+import hashlib
 import pathlib
 import re
 
@@ -84,6 +85,23 @@ def write(directory, files, corpus, source, settings, statistics, *, name=None, 
                 for line in content:
                     out.write(f"{line}\n")
     write_json(directory / METADATA, metadata)
+
+
+def fingerprint(path):
+    """Returns a digest of the examples of a prepared dataset; "" of one that is no directory.
+
+    Metadata and word vectors do not count: a dataset that is prepared again has the same digest.
+    """
+    path = pathlib.Path(path)
+    if not path.is_dir():
+        return ""
+    digest = hashlib.sha256()
+    for file in sorted(path.rglob("*")):
+        if file.is_file() and file.name not in (METADATA, VECTORS):
+            digest.update(file.relative_to(path).as_posix().encode())
+            with open(file, "rb") as content:
+                digest.update(hashlib.file_digest(content, "sha256").digest())
+    return digest.hexdigest()[:16]
 
 
 def print_summary(statistics):

@@ -136,7 +136,8 @@ def in_brackets(words, vocabulary):
 def predict_lines(predictor, source, out, explain=False):
     """Answers a file of instances, line by line; `-` is standard input or output.
 
-    A malformed line is answered by `{"error": one sentence}`. If `out` has answers already, the
+    Blank lines are skipped. An `id` of an instance is returned with its answer. A malformed line is
+    answered by `{"error": one sentence}`. If `out` has answers already, the
     lines of `source` that they answer are skipped: a call that was interrupted is continued. A file
     that holds anything else is a `UserError`.
 
@@ -157,10 +158,10 @@ def predict_lines(predictor, source, out, explain=False):
         writing(out),
         _opened(out, "ab", sys.stdout) as written,
     ):
-        skipped = sum(1 for _ in itertools.islice(lines, done))
+        numbered_lines = _not_blank(lines)
+        skipped = sum(1 for _ in itertools.islice(numbered_lines, done))
         if skipped < done:
             raise UserError(f"{out} has {done:,} lines, more than {source}: give another file")
-        numbered_lines = enumerate(lines, done + 1)
         while True:
             chunk = list(itertools.islice(numbered_lines, BATCH))
             if not chunk:
@@ -175,13 +176,24 @@ def predict_lines(predictor, source, out, explain=False):
     return answered, wrong
 
 
+def _not_blank(lines):
+    """Yields `(number, line)` of the lines that are not blank; numbers begin at 1."""
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            yield number, line
+
+
 def _answer_lines(predictor, numbered_lines, explain):
     """Returns `(number, answer)` of some lines; the answer to a wrong one is `{"error"}`."""
     answers = {}
     instances = {}
+    ids = {}
     for number, line in numbered_lines:
         try:
-            instances[number] = _read_line(predictor, number, line)
+            value = _read_line(number, line)
+            if isinstance(value, dict) and "id" not in predictor.Instance.model_fields:
+                ids[number] = value.pop("id", None)
+            instances[number] = predictor.valid(value, f"line {number}")
         except UserError as error:
             answers[number] = {"error": str(error)}
     if explain:
@@ -190,13 +202,15 @@ def _answer_lines(predictor, numbered_lines, explain):
     elif instances:
         found = predictor.answers(list(instances.values()))
         answers.update(zip(instances, found, strict=True))
+    for number, id in ids.items():
+        if id is not None:
+            answers[number] = {"id": id, **answers[number]}
     return [(number, answers[number]) for number, _ in numbered_lines]
 
 
-def _read_line(predictor, number, line):
+def _read_line(number, line):
     try:
-        value = json.loads(line.decode("utf-8-sig"))
-        return predictor.valid(value, f"line {number}")
+        return json.loads(line.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         reason = str(error)[:120]
         raise UserError(f"line {number}: expected a JSON object. {reason}") from error
@@ -230,7 +244,7 @@ def _count_answers(out, predictor):
 
 
 def _answer_fields(predictor):
-    return [*predictor.Answer.model_fields, "attention", "error"]
+    return ["id", *predictor.Answer.model_fields, "attention", "error"]
 
 
 def _is_answer(line, predictor):

@@ -68,6 +68,8 @@ class TrainState(Config):
     With the variables of model and optimizer, it is all that a training continues from.
     """
 
+    fingerprint: str = ""
+    """Of the dataset, see `data.prepared.fingerprint`; "": not known."""
     step: int = 0
     """Steps done."""
     seconds: float = 0.0

@@ -11,6 +11,7 @@ import numpy as np
 from colloquy.base.files import UserError
 from colloquy.base.runtime import choose_precision
 from colloquy.data.batching import Epochs, stream_batches
+from colloquy.data.prepared import fingerprint
 from colloquy.engine.devices import choose_xla, has_gpu, open_devices, set_precision, set_seed
 from colloquy.engine.interrupts import locked, signals_received
 from colloquy.engine.optimizers import averaged_weights
@@ -230,7 +231,9 @@ class Trainer:
         return TrainState()
 
     def _check_dataset(self):
-        """Refuses to resume with a changed dataset, as far as its number of batches shows."""
+        """Refuses to resume with a changed dataset."""
+        stored = self.state.fingerprint
+        self.state = self.state.replace(fingerprint=fingerprint(self.dataset.path))
         row = self.state.row
         steps_per_epoch = self.epochs.steps
         if row and row["epoch"] != round(row["step"] / steps_per_epoch, 3):
@@ -238,6 +241,11 @@ class Trainer:
                 f"{self.dataset.path} has changed since the run was saved: it now gives "
                 f"{steps_per_epoch:,} steps per epoch, which does not match epoch {row['epoch']:g} "
                 f"at step {row['step']:,}"
+            )
+        if stored and stored != self.state.fingerprint:
+            raise UserError(
+                f"{self.dataset.path} has changed since the run was saved: its examples or words "
+                "are others; train.py --init_from=RUN starts a new training from the run's weights"
             )
 
     def make_batch(self, step):

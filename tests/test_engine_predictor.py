@@ -77,6 +77,19 @@ def test_a_malformed_line_gets_an_error_and_the_others_answers(tmp_path):
         assert errors[2].startswith("line 4: expected a JSON object") and len(errors[2]) < 200
 
 
+def test_blank_lines_are_skipped_and_ids_come_back(tmp_path):
+    source = tmp_path / "in"
+    source.write_text('\ufeff{"text": "a"}\n\n{"id": "x1", "text": "b"}\n \n{"id": 7, "text": 3}\n')
+    out = tmp_path / "out"
+    assert predict_lines(Double(), source, out) == (3, [5])
+    first, second, third = read(out)
+    assert first == {"text": "aa"}
+    assert second == {"id": "x1", "text": "bb"}
+    assert third["id"] == 7
+    assert third["error"].startswith("line 5: text: ")
+    assert predict_lines(Double(), source, out) == (0, [])
+
+
 @pytest.mark.parametrize(
     ("source", "out", "message"),
     [

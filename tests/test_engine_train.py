@@ -178,6 +178,18 @@ def test_early_stopping_says_why_and_can_be_extended(tmp_path, capsys, scores, p
     assert "it now gives 4 steps per epoch, which does not match epoch" in message
 
 
+def test_a_dataset_with_other_examples_is_refused_where_it_has_as_many(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    examples = tmp_path / "data" / "data.pkl"
+    examples.write_text("one")
+    run = trained(tmp_path / "run", np.ones(5))
+    trained(run.path, np.ones(5), total=10)
+    examples.write_text("two")
+    message = refusal(trained, run.path, np.ones(5), total=15)
+    assert "data has changed since the run was saved: its examples or words are others" in message
+
+
 @pytest.mark.parametrize(
     ("dev", "per_epoch", "validations"), [(100, 1, 3), (100, 5, 5), (99, 1, 8)]
 )

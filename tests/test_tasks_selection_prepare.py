@@ -255,7 +255,7 @@ def test_prepare_reports_facts_and_prints_a_summary(source, tmp_path, capsys):
     error = capsys.readouterr().err
     assert (
         f"{source / 'valid.gz'}, line 1: expected 10 candidates" in error
-        and "Received: 3; 3 of 3 contexts" in error
+        and "Received: 3 lines; 3 of 3 contexts" in error
     )
     long = "b\t" * 9 + " ".join("b" * 51)
     short = "b\t" * 8 + " ".join("b" * 50)
@@ -300,6 +300,25 @@ def test_prepare_rejects_files_and_directories(source, tmp_path, capsys):
     capsys.readouterr()
     run(source, tmp_path / "out")
     assert f"warning: {source} has no dev file" in capsys.readouterr().err
+
+
+def test_equal_neighbouring_contexts_are_cut_at_the_number_of_candidates(source, tmp_path):
+    lines = ["1\ta\tb", "0\ta\tc", "1\ta\td", "0\ta\tb", "1\tb\ta", "0\tb\tc", "0\tb\td"]
+    (source / "valid.gz").unlink()
+    (source / "valid.txt").write_text("".join(f"{line}\n" for line in lines))
+    for candidates, sizes in ((2, [2, 2, 3]), (0, [4, 3])):
+        out = tmp_path / f"of-{candidates}"
+        run(source, out, candidates=candidates)
+        assert np.bincount(load_dataset(out).splits["dev"].context).tolist() == sizes
+
+
+def test_a_shuffled_training_file_is_warned_of(source, tmp_path, capsys):
+    first, *others = TRAIN.splitlines(keepends=True)
+    (source / "train.txt").write_text("".join([*others, first]))
+    run(source, tmp_path / "out", candidates=0)
+    message = capsys.readouterr().err
+    assert "train.txt, line 1: expected the lines of a context in a row, with label 1" in message
+    assert "1 line; 1 of 4 contexts have no line with label 1" in message
 
 
 def test_script_repeats_byte_for_byte(source, tmp_path):
@@ -421,10 +440,12 @@ def write_release(directory, splits):
     (directory / "data.pkl").write_bytes(pickle.dumps(splits, protocol=2))
 
 
-def test_the_release_is_a_corpus_with_and_without_words(release, tmp_path):
+def test_the_release_is_a_corpus_with_and_without_words(release, tmp_path, capsys):
     prepare("dam-release", release, tmp_path / "ids", Settings(eos_id=9, name="douban"))
     dataset = load_dataset(tmp_path / "ids")
     assert dataset.vocabulary is None
+    TASKS["selection"].save_assets(dataset, tmp_path)
+    assert "ids has no words, only ids: export.py" in capsys.readouterr().out
     assert (dataset.name, dataset.eos_id, dataset.unk_id) == ("douban", 9, None)
     assert len(dataset.splits["test"]) == 0
     assert dataset.splits["train"].turns.lists() == [[3], [4]]

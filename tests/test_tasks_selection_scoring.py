@@ -88,6 +88,10 @@ def test_split_of_matches_loops_and_equal_contexts_of_consecutive_lines_are_one(
     assert split.context_turns.tolist() == [1, 1, 1, 0]
     assert split.context_start.tolist() == [0, 1, 2, 3]
     assert split.turns.lists() == [[5], [6], [5]]
+    split = SelectionSplit.of([[5, 1]] * 4 + [[6, 1]] * 3, [[7]] * 7, [1] * 7, EOS, candidates=2)
+    assert split.context.tolist() == [0, 0, 1, 1, 2, 2, 2]
+    turns = split.turns.lists()
+    assert [turns[split.turns_of(number)] for number in range(3)] == [[[5]], [[5]], [[6]]]
 
 
 @pytest.mark.parametrize(("max_turns", "max_words"), [(2, 3), (9, 50)])

@@ -6,6 +6,7 @@ Lines are streamed. Memory holds the distinct words and one hash per distinct ut
 
 import contextlib
 import functools
+import itertools
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from colloquy.data.flat_arrays import BLOCK, GrowingArray
 from colloquy.data.text_files import Span
 from colloquy.engine.cluster import Lost
 from colloquy.tasks.selection.data import ARRAY_NAMES, path_of
+from colloquy.tasks.selection.split import context_sizes
 
 CACHED_TEXTS = 2**16
 """Texts whose ids are cached: the turns of a conversation repeat line after line."""
@@ -63,9 +65,10 @@ def _tokenize_all(texts, tokenize):
     return words
 
 
-def encode_lines(lines, tokenize, vocabulary):
+def encode_lines(lines, tokenize, vocabulary, candidates=0):
     """Encodes lines, and yields them in blocks of whole contexts: `{name: list of integers}`, with
     the names of `tasks.selection.data.ARRAY_NAMES`. The blocks of a file are parts of its arrays.
+    For `candidates` see `tasks.selection.split.context_sizes`.
     """
 
     @functools.lru_cache(CACHED_TEXTS)
@@ -73,28 +76,29 @@ def encode_lines(lines, tokenize, vocabulary):
         return vocabulary.encode(tokenize(text))
 
     block = {name: [] for name in ARRAY_NAMES}
-    turns = None
-    for line in lines:
-        if line.turns != turns:
-            turns = line.turns
+    for turns, equal_lines in itertools.groupby(lines, key=lambda line: line.turns):
+        remaining_lines = list(equal_lines)
+        for size in context_sizes(len(remaining_lines), candidates):
+            lines_of_context = remaining_lines[:size]
+            remaining_lines = remaining_lines[size:]
             if len(block["response_ids"]) > BLOCK:
                 yield block
                 block = {name: [] for name in ARRAY_NAMES}
             block["context_turns"].append(len(turns))
-            block["context_lines"].append(0)
+            block["context_lines"].append(size)
             for text in turns:
                 ids = encode(text)
                 block["turn_ids"] += ids
                 block["turn_lengths"].append(len(ids))
-        ids = encode(line.response)
-        block["response_ids"] += ids
-        block["response_lengths"].append(len(ids))
-        block["context_lines"][-1] += 1
-        block["label"].append(line.label)
+            for line in lines_of_context:
+                ids = encode(line.response)
+                block["response_ids"] += ids
+                block["response_lengths"].append(len(ids))
+                block["label"].append(line.label)
     yield block
 
 
-def encode_on_cluster(results, reader, file, tokenize, vocabulary):
+def encode_on_cluster(results, reader, file, tokenize, vocabulary, candidates=0):
     """`encode_lines` of a file by the machines of a Ray cluster, see `engine.cluster.on_cluster`.
 
     Each machine encodes parts of the file, which it finds at the same path.
@@ -105,6 +109,7 @@ def encode_on_cluster(results, reader, file, tokenize, vocabulary):
         file=file.resolve(),
         tokenize=tokenize,
         vocabulary=vocabulary,
+        candidates=candidates,
     )
     try:
         yield from results(encode, reader.spans(file, SPAN))
@@ -116,11 +121,11 @@ def encode_on_cluster(results, reader, file, tokenize, vocabulary):
         raise UserError(f"{file}: {expected}. Received: {error}") from error
 
 
-def _encode_span(span, reader, file, tokenize, vocabulary):
+def _encode_span(span, reader, file, tokenize, vocabulary, candidates):
     def open_span(path, mode):
         return Span(path, *span)
 
-    yield from encode_lines(reader.read(file, open_span), tokenize, vocabulary)
+    yield from encode_lines(reader.read(file, open_span), tokenize, vocabulary, candidates)
 
 
 def write_arrays(blocks, directory, split, ids_dtype, vocabulary):

@@ -119,7 +119,8 @@ class Settings(CommonSettings):
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
     """Seed for every random number generator."""
     candidates: NonNegative = 10
-    """Candidates expected per context of dev and test, else a warning; 0: any number."""
+    """Candidates expected per context of dev and test, else a warning; equal contexts that follow
+    each other are cut at this number. 0: any number."""
     eos_id: Positive | None = None
     """dam-release: the id of `_EOS_`. Default: that of the published corpus --name, 28270 for
     ubuntu-v1 and 1 for douban."""
@@ -221,14 +222,18 @@ def _prepare_texts(corpus, source, settings, directory, progress, ray):
     statistics = {}
     (directory / ARRAYS).mkdir()
     for split in SPLITS:
-        blocks = _encoded_blocks(sources.get(split), tokenize, vocabulary, ray)
+        # In train, contexts may have any number of responses.
+        candidates = 0 if split == "train" else settings.candidates
+        blocks = _encoded_blocks(sources.get(split), tokenize, vocabulary, candidates, ray)
         unknown = write_arrays(blocks, directory / ARRAYS, split, ids_dtype(num_ids), vocabulary)
         if split in sources:
             examples = read_split(directory / ARRAYS, split, num_ids)
             file = sources[split].file
             statistics[split] = {"file": file.name, **_statistics(examples, unknown)}
-            if split != "train" and settings.candidates:
-                _check_candidates(examples, file, settings.candidates)
+            if split == "train":
+                _check_positives(examples, file)
+            elif candidates:
+                _check_candidates(examples, file, candidates)
     metadata = {
         "eos_id": vocabulary.eos_id,
         "unk_id": vocabulary.unk_id or None,
@@ -264,14 +269,16 @@ def _find_sources(corpus, directory, settings, progress):
     return sources
 
 
-def _encoded_blocks(source, tokenize, vocabulary, ray):
+def _encoded_blocks(source, tokenize, vocabulary, candidates, ray):
     if source is None:
         yield dict.fromkeys(ARRAY_NAMES, ())
     elif ray:
         with on_cluster("--ray") as results:
-            yield from encode_on_cluster(results, smn, source.file, tokenize, vocabulary)
+            yield from encode_on_cluster(
+                results, smn, source.file, tokenize, vocabulary, candidates
+            )
     else:
-        yield from encode_lines(source.read(), tokenize, vocabulary)
+        yield from encode_lines(source.read(), tokenize, vocabulary, candidates)
 
 
 def _count_words(train, tokenize, settings):
@@ -337,14 +344,26 @@ def _word_vectors(sentences, counts, vocabulary, settings, directory, progress):
 def _check_candidates(examples, file, candidates):
     """Warns of contexts that do not have the expected number of candidates."""
     sizes = np.bincount(examples.context)
-    unexpected = np.flatnonzero(sizes != candidates)
-    if not len(unexpected):
-        return
-    line = np.searchsorted(examples.context, unexpected[0]) + 1
     expected = f"expected {candidates} candidates per context (--candidates)"
-    others = f"{len(unexpected)} of {len(sizes)} contexts do not have {candidates}"
-    received = f"Received: {sizes[unexpected[0]]}; {others}"
-    print(f"warning: {file}, line {line}: {expected}. {received}", file=sys.stderr)
+    _warn_of_contexts(examples, file, sizes != candidates, expected, f"do not have {candidates}")
+
+
+def _check_positives(examples, file):
+    """Warns of contexts without a positive response: their other lines may be elsewhere."""
+    positives = np.bincount(examples.context, weights=examples.label)
+    expected = "expected the lines of a context in a row, with label 1 on one of them"
+    _warn_of_contexts(examples, file, positives == 0, expected, "have no line with label 1")
+
+
+def _warn_of_contexts(examples, file, is_wrong, expected, fault):
+    wrong = np.flatnonzero(is_wrong)
+    if not len(wrong):
+        return
+    first_line = np.searchsorted(examples.context, wrong[0]) + 1
+    num_lines = np.count_nonzero(examples.context == wrong[0])
+    lines = "1 line" if num_lines == 1 else f"{num_lines} lines"
+    received = f"{lines}; {len(wrong):,} of {len(is_wrong):,} contexts {fault}"
+    print(f"warning: {file}, line {first_line}: {expected}. Received: {received}", file=sys.stderr)
 
 
 # === The release of DAM ===
@@ -373,7 +392,8 @@ def _prepare_release(source, settings, directory):
     (directory / ARRAYS).mkdir()
     for name, (contexts, responses, labels) in splits.items():
         with checked(file, f"lists of ids in {name}"):
-            split = SelectionSplit.of(contexts, responses, labels, eos_id)
+            candidates = 0 if name == "train" else settings.candidates
+            split = SelectionSplit.of(contexts, responses, labels, eos_id, candidates)
         _check_ids(split, f"{file}, {name}", eos_id, len(vectors))
         for array, values in split_arrays(split, len(vectors)).items():
             np.save(path_of(directory / ARRAYS, name, array), values)

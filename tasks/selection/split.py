@@ -45,11 +45,11 @@ class SelectionSplit:
         return slice(first, first + self.context_turns[context])
 
     @classmethod
-    def of(cls, contexts, responses, labels, eos_id):
+    def of(cls, contexts, responses, labels, eos_id, candidates=0):
         """Builds a split from the lists `c`, `r` and `y` of `data.pkl`.
 
         Contexts are cut into turns at `eos_id` as in DAM's release: an empty turn is dropped at the
-        very end alone.
+        very end alone. For `candidates` see `context_sizes`.
 
         >>> SelectionSplit.of([[5, 6, 1, 1, 7, 1]], [[8]], [1], eos_id=1).turns.lists()
         [[5, 6], [], [7]]
@@ -57,25 +57,33 @@ class SelectionSplit:
         Raises:
             TypeError, OverflowError: See `data.sequences.Sequences.of`.
         """
-        distinct = []
-        context_of_line = []
+        # Consecutive equal contexts, and the number of their lines.
+        equal_contexts = []
         previous = None
         for context in contexts:
             is_same = context is previous or (
                 previous is not None and list(context) == list(previous)
             )
-            if not is_same:
-                distinct.append(context)
-            context_of_line.append(len(distinct) - 1)
+            if is_same:
+                equal_contexts[-1][1] += 1
+            else:
+                equal_contexts.append([context, 1])
             previous = context
 
-        turns, num_turns = _cut_turns(Sequences.of(distinct), eos_id)
+        cut_contexts = []
+        sizes = []
+        for context, num_lines in equal_contexts:
+            for size in context_sizes(num_lines, candidates):
+                cut_contexts.append(context)
+                sizes.append(size)
+
+        turns, num_turns = _cut_turns(Sequences.of(cut_contexts), eos_id)
         return cls(
             turns=turns,
             context_start=np.cumsum(num_turns) - num_turns,
             context_turns=num_turns,
             responses=Sequences.of(responses),
-            context=np.array(context_of_line, np.int64),
+            context=np.repeat(np.arange(len(sizes)), np.array(sizes, np.int64)),
             label=np.asarray(labels, np.int32),
         )
 
@@ -169,6 +177,20 @@ class SelectionSplit:
         contexts_of_lines = [contexts[context] for context in self.context[lines]]
         responses = [share(ids) for ids in self.responses.lists(lines)]
         return contexts_of_lines, responses
+
+
+def context_sizes(num_lines, candidates):
+    """Returns the numbers of lines of the contexts that consecutive lines with equal turns are.
+
+    They are one context, but several where each context has a fixed number of `candidates` and they
+    are a multiple of it: two conversations may be equal. 0: no number is fixed.
+
+    >>> context_sizes(20, candidates=10), context_sizes(12, candidates=10), context_sizes(20, 0)
+    ([10, 10], [12], [20])
+    """
+    if candidates and num_lines % candidates == 0:
+        return [candidates] * (num_lines // candidates)
+    return [num_lines]
 
 
 def _cut_turns(contexts, eos_id):

@@ -48,6 +48,13 @@ class SelectionTask(task.Task):
         settings = Settings(dimension=64)
         prepare("chitchat", None, directory / "prepared", settings)
 
+    def save_assets(self, dataset, path):
+        if dataset.vocabulary is None:
+            print(
+                f"{dataset.path} has no words, only ids: export.py, chat.py and serve.py will need "
+                "them. Put word2id beside data.pkl of the release, and prepare it again"
+            )
+
     def required_fields(self, dataset):
         rows, dimension = dataset.vectors.shape
         return {
