@@ -56,6 +56,10 @@ def test_texts_are_split_into_words():
         # no word, a placeholder
         ("", True),
         ("try it or try __url__", True),
+        # nothing but fillers, a crude word
+        ("ok . . . i do", True),
+        ("well , it is so", True),
+        ("yes , try it or die bitch !", True),
         # a command to a bot
         ("! try", True),
         ("yes ! try it | pears", True),
@@ -71,7 +75,9 @@ def test_a_response_that_calls_somebody_by_name_is_unfit(text, is_unfit):
         others.append(f"it or pears and apples {number}")
         others.append(f"well , it is pears {number}")
     words_by_text = {other: other.split() for other in [*others, text]}
-    known_words = set("bob try it yes well hi apples pears plums and or".split())
+    known_words = set(
+        "bob try it yes well hi apples pears plums and or ok i do is so bitch".split()
+    )
     assert (text in find_unfit(words_by_text, known_words)) == is_unfit
 
 

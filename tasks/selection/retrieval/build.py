@@ -35,10 +35,10 @@ from colloquy.tasks.selection.retrieval.index import (
     VERSION,
     WORD_VECTORS,
     idf_norm,
-    is_word,
     text_vector,
     vocabulary_hash,
 )
+from colloquy.tasks.selection.retrieval.words import has_content, is_crude
 
 # In a run directory: its index, or conversations (`smn`) to build one from.
 INDEX, PAIRS = "index", "pairs"
@@ -248,10 +248,11 @@ def add_words(pairs, words_by_text, idf):
 def find_unfit(words_by_text, known_words):
     """Finds texts that cannot be answers.
 
-    They have no words, or have a placeholder, a command to a bot, or a name: such an answer suits
-    one person alone, and the user is another. No list of names is needed. In conversations a name
-    appears where somebody is called, and hardly anywhere else. A word that the model does not know
-    is taken for a name at the beginning of a text, as in `kesroesweyth you could try dpkg`, and
+    They have nothing but fillers (`ok ... idk`), a crude word, a placeholder, a command to a bot,
+    or a name: such an answer suits one person alone, and the user is another. No list of names is
+    needed. In conversations a name appears where somebody is called, and hardly anywhere else. A
+    word that the model does not know is taken for a name at the beginning of a text, as in
+    `kesroesweyth you could try dpkg`, and
     anywhere in a short one, as in `hello mernilio`.
 
     Args:
@@ -282,14 +283,15 @@ def find_unfit(words_by_text, known_words):
         has_name = not names.isdisjoint(_called(words, inside=True))
         has_sure_name = not sure_names.isdisjoint(words)
         is_bot_command = BOT_COMMAND.search(" ".join(words))
-        if has_name or has_sure_name or is_bot_command or _lacks_content(words, known_words):
+        is_about_somebody = has_name or has_sure_name or is_bot_command
+        if is_about_somebody or is_crude(words) or _lacks_content(words, known_words):
             unfit.add(text)
     return unfit
 
 
 def _lacks_content(words, known_words):
-    """Whether a text has no word, a placeholder, or an unknown word where names are."""
-    if not any(is_word(word) for word in words):
+    """Whether a text has nothing but fillers, a placeholder, or an unknown word where names are."""
+    if not has_content(words):
         return True
     if any(word.lower() in PLACEHOLDERS for word in words):
         return True
