@@ -81,13 +81,13 @@ class _Responder:
         is_known_SW = self.text.is_known(words_SW)
         is_known_BM = tf.reshape(tf.reduce_any(is_known_SW, axis=1), tf.shape(history_BM))
         allowed_BC = tf.gather(is_known_BM, turn_B1, axis=1, batch_dims=1)
-        if self.mask:
-            allowed_BC &= self.mask(inputs)[:, 0]
         if self.understanding:
             ids_BMW = tf.reshape(inputs["words"][1:], tf.concat([tf.shape(history_BM), [-1]], 0))
             asked_BW = tf.gather(ids_BMW, turn_B1[:, 0], axis=1, batch_dims=1)
-            heard = {**inputs, "words": asked_BW, "logits": logits_BC, "allowed": allowed_BC}
-            allowed_BC = self.understanding(heard)
+            heard = {**inputs, "words": asked_BW, "logits": logits_BC}
+            allowed_BC &= self.understanding(heard)
+        elif self.mask:
+            allowed_BC &= self.mask(inputs)[:, 0]
         return self._best(logits_BC, allowed_BC)
 
     def _checked(self, history, speakers):

@@ -118,7 +118,7 @@ class DialogPredictor(Predictor):
         if (run.path / PHRASES).is_file():
             self.phrases = [line for _, line in read_lines(run.path / PHRASES, None)]
         self._known = {SILENCE, *self.domain.vocabulary.words} - set(SPECIALS)
-        self.understanding = load_understanding(run.path, self.domain)
+        self.understanding = load_understanding(run.path, self.domain, self.mask)
         self.reader = self._make_reader()
         self._first_texts = set()
         for example in run.examples():
@@ -388,19 +388,15 @@ class DialogPredictor(Predictor):
         logits_BTC, *hops = [np.asarray(output) for output in outputs]
         logits_BC = logits_BTC[:, 0]
         allowed_BC = np.ones(logits_BC.shape, bool)
-        if self.mask:
-            allowed_BC = self.mask.predict_on_batch(inputs)[:, 0]
         if self.understanding:
             asked = [conversation[-1][1].split() for conversation in conversations]
             ids = Sequences.of([self.domain.vocabulary.encode(words) for words in asked])
-            heard = {
-                "words": ids.padded(range(len(asked)), self.config.max_words),
-                "responses": inputs["responses"],
-                "turns": inputs["turns"],
-                "logits": logits_BC,
-                "allowed": allowed_BC,
-            }
+            words_BW = ids.padded(range(len(asked)), self.config.max_words)
+            heard = {name: inputs[name] for name in INPUTS}
+            heard = {**heard, "words": words_BW, "logits": logits_BC}
             allowed_BC = self.understanding.predict_on_batch(heard)
+        elif self.mask:
+            allowed_BC = self.mask.predict_on_batch(inputs)[:, 0]
         return logits_BC, allowed_BC, hops
 
     def _mark_candidates(self, texts):

@@ -126,16 +126,16 @@ def _states_fact(template):
     return "{" in template and not template.startswith((CALL, OFFER))
 
 
-def load_understanding(path, domain):
-    """Loads the `Understanding` of a run, `None` if it has none.
+def load_understanding(path, domain, mask):
+    """Loads the `Understanding` of a run on top of its action mask; `None` if it lacks a file.
 
     A file that does not fit the domain is a `UserError`.
     """
     file = path / FILE
-    if not file.is_file():
+    if mask is None or not file.is_file():
         return None
     with checked(file, "words that training learnt for this run"):
-        return Understanding(domain, Words.model_validate(read_json(file)))
+        return Understanding(domain, mask, Words.model_validate(read_json(file)))
 
 
 # === Use ===
@@ -148,12 +148,12 @@ class Understanding(keras.Model):
 
         words: Ids of the words of the user's last sentence, int `(B, W)`, 0 = padding.
         logits: `(B, C)`.
-        allowed: Candidates that the action mask allows, bool `(B, C)`.
-        responses, speakers, turns: See `layers.dialog_state`.
+        speakers, turns, entities, responses: See `layers.dialog_state`; only the first turn counts.
     """
 
-    def __init__(self, domain, words):
+    def __init__(self, domain, mask, words):
         super().__init__()
+        self.mask = mask
         self.words = words
         template_C = [domain.template(text) for text in domain.candidates]
         templates = sorted({*template_C, *words.said_before})
@@ -176,7 +176,7 @@ class Understanding(keras.Model):
         self.is_polite_C = _mark_candidates(domain, *POLITE)
 
     def call(self, inputs):
-        allowed_BC = inputs["allowed"]
+        allowed_BC = self.mask(inputs)[:, 0]
         # After a changed wish the bot searches at once: it does not ask for more changes.
         allowed_BC &= ~ops.convert_to_tensor(self.is_update_C)
         may_reserve_B = self._offer_stands(inputs["responses"])
