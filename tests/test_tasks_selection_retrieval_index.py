@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import threading
 import types
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,6 +12,7 @@ from helpers import refusal
 
 from colloquy.data.tokenizers import words_of
 from colloquy.data.vocabulary import Vocabulary
+from colloquy.engine import parallel
 from colloquy.tasks.selection.retrieval import index as index_module
 from colloquy.tasks.selection.retrieval.answers import (
     AnsweringPredictor,
@@ -248,6 +250,29 @@ def test_a_predictor_answers_from_its_index_as_people_write(
 
     [nothing] = predictor.predict([{"turns": ["zork"]}])
     assert "the index has no response with these words" in refusal(predictor.reply, nothing)
+
+
+def test_several_conversations_are_answered_at_once(
+    selection_predictor, selection_index, monkeypatch
+):
+    predictor = AnsweringPredictor(selection_predictor, selection_index)
+    instances = [
+        {"turns": ["what is the town like ?"]},
+        {"turns": ["hello"], "candidates": ["yes", "no thank you"]},
+        {"turns": ["the market is far"]},
+    ]
+    alone = [predictor.predict([instance])[0] for instance in instances]
+
+    barrier = threading.Barrier(2)
+    search = predictor.index.search
+
+    def search_beside_another(turns):
+        barrier.wait(timeout=30)
+        return search(turns)
+
+    monkeypatch.setattr(parallel, "batches_at_once", lambda: 2)
+    monkeypatch.setattr(predictor.index, "search", search_beside_another)
+    assert predictor.predict(instances) == alone
 
 
 @pytest.mark.parametrize(

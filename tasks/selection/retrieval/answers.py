@@ -9,6 +9,7 @@ import re
 from colloquy.base.files import UserError
 from colloquy.data.tokenizers import TOKENIZERS, WHITESPACE
 from colloquy.engine.helplines import helpline_reply
+from colloquy.engine.parallel import in_order
 from colloquy.engine.predictor import Predictor
 from colloquy.tasks.selection.predictor import SelectionPredictor
 from colloquy.tasks.selection.retrieval.index import Hit, RetrievalIndex, is_word
@@ -169,13 +170,14 @@ class AnsweringPredictor(Predictor):
 
     def answer(self, instances):
         with_candidates = [instance for instance in instances if instance.candidates]
+        without_candidates = [instance for instance in instances if not instance.candidates]
         ranked_answers = iter(self.predictor.answer(with_candidates) if with_candidates else [])
+        # One call of the model for all of them would take as long as one for each, on one core.
+        chosen_answers = in_order(self._choose_answer, without_candidates)
         answers = []
         for instance in instances:
-            if instance.candidates:
-                answers.append(next(ranked_answers))
-            else:
-                answers.append(self._choose_answer(instance))
+            own_answers = ranked_answers if instance.candidates else chosen_answers
+            answers.append(next(own_answers))
         return answers
 
     def padded_rows(self, instance):
