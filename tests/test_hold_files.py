@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import pickle
 import re
 import resource
 import shutil
@@ -217,8 +218,10 @@ def test_examples_that_are_too_large_to_be_opened_are_left_out(copied):
 def test_a_pickle_bomb_ends_preparing_with_a_sentence(tmp_path):
     lists = b"]" * 6_000_000  # a byte each in the file, 64 in memory
     (tmp_path / "data.pkl").write_bytes(b"\x80\x02(" + lists + b"l.")
+    vectors = pickle.dumps([[1.0, 1.0]] * 4, protocol=2)
+    (tmp_path / "word_embedding.pkl").write_bytes(vectors)
     flags = [f"--source={tmp_path}", f"--out={tmp_path / 'out'}", "--max_memory_gb=0.4"]
-    done = run_process("prepare.py", "--corpus=dam-release", *flags)
+    done = run_process("prepare.py", "--corpus=dam-release", "--eos_id=1", *flags)
     assert done.returncode == 1, done.stderr
     assert "more memory than" in done.stderr and "Traceback" not in done.stderr
     assert not (tmp_path / "out").exists()

@@ -135,5 +135,5 @@ def test_training_anew_repeats_each_stage_with_its_settings(monkeypatch):
     not (ROOT.parent / "shared" / "data").exists(), reason="the corpora are not here"
 )
 def test_a_published_model_is_reproduced():
-    done = ran("tools/reproduce.py", "--model=memma")
-    assert "| dev | per_response | 0.6324 | 0.6324 |\n" in done.stdout
+    done = ran("tools/reproduce.py", "--model=entity-memma-task6")
+    assert "| dev | per_response | 0.5653 | 0.5653 |\n" in done.stdout
