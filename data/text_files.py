@@ -18,11 +18,12 @@ from colloquy.base.config import sentence
 from colloquy.base.files import UserError, atomic_file, in_one_line
 
 MAX_LINE = 2**20  # bytes of a line
-MAX_RATIO = 20
+MAX_RATIO = 250
 MIN_CONTENT = 2**22
 """A compressed file may contain `MAX_RATIO` times its size, or `MIN_CONTENT` bytes.
 
-Text is compressed 3 to 10 times.
+Text is compressed 3 to 10 times, up to 60 times where each of hundreds of lines repeats a long
+context. Gzip reaches 1,030, of one byte repeated.
 """
 BOM = "\ufeff".encode()
 
@@ -43,6 +44,14 @@ def existing_directory(directory, corpus="a corpus"):
 
 
 def find_files(directory, patterns, corpus="a corpus"):
+    """The files of `list_files`, of which there must be one."""
+    paths = list_files(directory, patterns, corpus)
+    if not paths:
+        raise UserError(f"{directory}: expected a file {' or '.join(patterns)}, also with .gz")
+    return paths
+
+
+def list_files(directory, patterns, corpus="a corpus"):
     """The files of a directory that match one of some patterns, ordered by pattern, then by name.
 
     A file with `.gz` matches too, unless the same file without `.gz` exists.
@@ -53,8 +62,6 @@ def find_files(directory, patterns, corpus="a corpus"):
         paths = sorted(directory.glob(pattern)) + sorted(directory.glob(f"{pattern}.gz"))
         for path in paths:
             paths_by_name.setdefault(str(path).removesuffix(".gz"), path)
-    if not paths_by_name:
-        raise UserError(f"{directory}: expected a file {' or '.join(patterns)}, also with .gz")
     return list(paths_by_name.values())
 
 

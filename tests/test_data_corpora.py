@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from colloquy.data.corpora import (
     babi_dialog,
+    chat_files,
     conversations,
     cornell,
     dailydialog,
@@ -24,6 +25,7 @@ from colloquy.data.corpora import (
     subtitles,
 )
 from colloquy.data.corpora.babi_dialog import Fact
+from colloquy.data.corpora.splits import read_splits
 from colloquy.data.text_files import Span, largest_content
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.data.word_vectors import read_vectors
@@ -95,6 +97,50 @@ READERS = {
             "utterances separated by tabs": ["alone", "", "x" * 99],
             "no empty utterance": ["c\t \td", "a\tb\t"],
         },
+    ),
+    "messages": Reader(
+        chat_files.read_role_messages,
+        '{"messages": [{"role": "system", "content": "Be kind."},'
+        ' {"role": "user", "content": "Hi\\tyou"},'
+        ' {"role": "user", "content": [{"type": "text", "text": "there?"}]},'
+        ' {"role": "assistant", "content": null}, {"role": "assistant", "content": "Yes."}]}\n',
+        [["Hi you there?", "Yes."]],
+        {
+            '{"messages": [{"role": TEXT, "content": TEXT}, ...]}': [
+                '{"messages": [{"role": "user"}, 3]}',
+                '{"message": []}',
+                "Hi\tYes",
+                "",
+            ]
+        },
+    ),
+    "whatsapp, Android": Reader(
+        chat_files.read_whatsapp,
+        "12/05/2021, 13:58 - Messages and calls are end-to-end encrypted.\n"
+        "12/05/2021, 14:02 - Ann: Hi!\n\nAre you there: yes?\n"
+        "12/05/2021, 14:02 - Ann: <Media omitted>\n"
+        "12/05/2021, 14:03 - Bob added Cid\nand more\n"
+        "12/05/2021, 14:04 - Ann: Hello\n"
+        "12/05/2021, 14:59 - Bob B.: Yes.\n"
+        "12/05/2021, 18:04 - Bob B.: Alone\n"
+        "13/05/2021, 18:04 - Ann: And\n13/05/2021, 18:05 - Bob B.: you?\n",
+        [["Hi! Are you there: yes? Hello", "Yes."], ["And", "you?"]],
+        {},
+    ),
+    "whatsapp, iOS": Reader(
+        chat_files.read_whatsapp,
+        "[12.05.21, 11:58:33 AM] Ann: \u200eMessages and calls are end-to-end encrypted.\n"
+        "[12.05.21, 11:58:34 AM] Ann: Hi!\n"
+        "\u200e[12.05.21, 12:02:33\u202fPM] Bob: \u200eimage omitted\n"
+        "[12.05.21, 12:02:33\u202fPM] Bob: Yes. \u200e<This message was edited>\n",
+        [["Hi!", "Yes."]],
+        {},
+    ),
+    "table": Reader(
+        chat_files.read_table,
+        'Text;Chat_ID;x\n"Hi;\nyou";1;\nNo.;2;\nYes.;1;\nAgain.;1;y\n',
+        [["Hi; you", "Yes.", "Again."]],
+        {"3 fields, as in the header": ["Hi", "a;b;c;d"]},
     ),
     "dailydialog": Reader(
         of_paths(dailydialog),
@@ -395,6 +441,45 @@ def test_conversations_are_in_several_files(tmp_path):
         "train": [["Hi", "Hello !"], ["g", "h"], ["x", "y"]],
         "dev": [["p", "q"]],
     }
+
+
+def test_one_file_has_all_conversations(tmp_path):
+    lines = [f"Hi {number}\tHello\tYou?\tYes." for number in range(12)]
+    path = written(tmp_path / "my talk.txt", "\n".join(lines))
+    splits = read_splits(conversations, path)
+    assert [len(splits[name].conversations) for name in ("train", "dev", "test")] == [8, 2, 2]
+    assert read_splits(conversations, tmp_path) == splits
+    path.rename(tmp_path / "train.txt")
+    renamed = read_splits(conversations, tmp_path)
+    assert renamed["dev"].conversations == splits["dev"].conversations
+    written(tmp_path / "test.txt", "a\tb\n")
+    message = refusal(conversations.find_splits, tmp_path)
+    assert message.startswith(f"{tmp_path}: expected a file dev*.txt or ")
+
+
+def test_the_form_of_conversations_is_seen_in_the_file(tmp_path):
+    forms = {
+        "a.jsonl": READERS["messages"],
+        "b.txt": READERS["messages"],
+        "c.txt": READERS["whatsapp, Android"],
+        "_chat.txt": READERS["whatsapp, iOS"],
+        "d.csv": READERS["table"],
+    }
+    for name, reader in forms.items():
+        path = written(tmp_path / name, reader.good)
+        assert conversations.read([path], "train") == reader.found
+    path = written(tmp_path / "e.txt", "Hello there.\n")
+    assert "docs/own_conversations.md" in refusal(of_paths(conversations), path)
+
+
+def test_a_chat_without_replies_and_a_table_without_its_columns_are_refused(tmp_path):
+    path = written(tmp_path / "a.txt", "12/05/2021, 14:02 - Ann: Hi!\n")
+    assert "expected conversations of at least two turns" in refusal(chat_files.read_whatsapp, path)
+    path = written(tmp_path / "a.csv", "text,topic\nHi,1\n")
+    message = refusal(chat_files.read_table, path)
+    assert message.startswith(f"{path}, line 1: expected a column conversation or ")
+    path = written(path, "text,chat,speaker\nHi,1,Ann\nyou,1,Ann\nYes,1,Bob\n")
+    assert chat_files.read_table(path) == [["Hi you", "Yes"]]
 
 
 def test_conversations_are_not_those_of_smn(tmp_path):

@@ -63,14 +63,15 @@ FILES = {
 """A small corpus of each kind."""
 
 
-def prepare(corpus, directory, **changed):
+def prepare(corpus, directory, task=None, **changed):
     """Writes a corpus, of which some files are changed, prepares it, and gives the prepared
     directory.
     """
+    task = task or CORPORA[corpus].task
     (directory / "raw").mkdir(parents=True)
     for name, content in {**FILES[corpus], **changed}.items():
         written(directory / "raw" / name, content)
-    module = importlib.import_module(f"colloquy.tasks.{CORPORA[corpus].task}.prepare")
+    module = importlib.import_module(f"colloquy.tasks.{task}.prepare")
     more = {} if corpus == "babi-dialog" else {"min_count": 1}
     if corpus == "dam-release":
         more["eos_id"] = 1
@@ -81,8 +82,8 @@ def prepare(corpus, directory, **changed):
     return directory / "out" / "task1" if corpus == "babi-dialog" else directory / "out"
 
 
-def load(corpus, directory):
-    return TASKS[CORPORA[corpus].task].load_dataset(directory)
+def load(corpus, directory, task=None):
+    return TASKS[task or CORPORA[corpus].task].load_dataset(directory)
 
 
 def pickled(value):
@@ -109,9 +110,12 @@ def samples(tmp_path_factory):
     return {corpus: prepare(corpus, tmp_path_factory.mktemp(corpus)) for corpus in corpora}
 
 
-@pytest.mark.parametrize("corpus", FILES)
-def test_each_corpus_is_prepared(corpus, tmp_path):
-    assert load(corpus, prepare(corpus, tmp_path)).splits["train"]
+@pytest.mark.parametrize(
+    ("corpus", "task"), [(corpus, task) for corpus in FILES for task in CORPORA[corpus].tasks]
+)
+def test_each_corpus_is_prepared_for_each_of_its_tasks(corpus, task, tmp_path):
+    splits = load(corpus, prepare(corpus, tmp_path, task), task).splits
+    assert splits["train"] and splits["dev"]
 
 
 @given(st.data())

@@ -3,6 +3,7 @@
 import gzip
 import json
 
+import numpy as np
 import pytest
 from helpers import refusal, written
 
@@ -35,7 +36,6 @@ def test_read_lines(file, name, content, lines):
 
 def test_a_bomb_is_read_no_further_than_its_size_allows(file, monkeypatch):
     monkeypatch.setattr(text_files, "MIN_CONTENT", 2**16)
-    monkeypatch.setattr(text_files, "MAX_RATIO", 50)
     lines = file(b"1\ta\tb\n" * 2**18, "a.txt.gz")
     read = 0
     with pytest.raises(
@@ -48,6 +48,15 @@ def test_a_bomb_is_read_no_further_than_its_size_allows(file, monkeypatch):
         read_json, file(b"[" + b" " * 2**20 + b"]", "a.json.gz")
     )
     assert read_json(file(b"[" + b" " * 2**15 + b"]", "a.json.gz")) == []
+
+
+def test_a_text_that_repeats_a_long_context_is_no_bomb(file):
+    words = [f"word{number:04}" for number in np.random.default_rng(1).integers(0, 9999, 9 * 50)]
+    context = "\t".join(" ".join(words[turn : turn + 50]) for turn in range(0, 450, 50))
+    lines = [f"0\t{context}\tresponse {number}" for number in range(2000)]
+    path = file("\n".join(lines), "a.txt.gz")
+    assert 2000 * len(context) > max(text_files.MIN_CONTENT, 40 * path.stat().st_size)
+    assert [line for _, line in read_lines(path)] == lines
 
 
 def test_find_files_prefers_what_is_unpacked(file, tmp_path):

@@ -13,6 +13,7 @@ import pytest
 from helpers import ROOT, contents_of, ran, refusal, run_process, run_script, write_smn
 
 from colloquy.data.corpora import chitchat
+from colloquy.data.corpora.splits import draw_splits, read_splits
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.data.word_vectors import append_vectors, complete, train_word2vec
 from colloquy.tasks import TASKS
@@ -357,14 +358,12 @@ def chitchat_directory(tmp_path):
 
 
 def test_conversations_are_split_before_contexts_are_cut(chitchat_directory):
-    files = chitchat.find_splits(chitchat_directory)
-    splits = {name: chitchat.read(files[name], name) for name in files}
-    assert {name: len(talks) for name, talks in splits.items()} == {
-        "train": 30,
-        "dev": 15,
-        "test": 15,
-    }
-    all_talks = [tuple(talk) for talks in splits.values() for talk in talks]
+    splits = read_splits(chitchat, chitchat_directory)
+    sizes = {name: len(split.conversations) for name, split in splits.items()}
+    assert sizes == {"train": 40, "dev": 10, "test": 10}
+    all_talks = []
+    for split in splits.values():
+        all_talks += [tuple(talk) for talk in split.conversations]
     assert len(set(all_talks)) == 60
     for talk in all_talks:
         text = talk[2][: len(talk[2]) // 2]
@@ -401,8 +400,29 @@ def test_chitchat_is_prepared_for_selection(chitchat_directory, tmp_path):
     prepare("chitchat", chitchat_directory, tmp_path / "out", settings)
     dataset = load_dataset(tmp_path / "out")
     assert (dataset.name, dataset.text["tokenizer"]) == ("chitchat", "terms")
-    assert [len(split) for split in dataset.splits.values()] == [40 * 3, 150, 150]
+    assert [len(split) for split in dataset.splits.values()] == [40 * 3, 100, 100]
     assert dataset.splits["dev"].context_turns.min() >= 3
+
+
+def test_dev_and_test_are_fixed_and_train_has_the_other_conversations():
+    talks = [[f"{turn} of {number}" for turn in range(2 + number % 2)] for number in range(3000)]
+    splits = {name: split.conversations for name, split in draw_splits("x.txt", talks).items()}
+    assert {name: len(split) for name, split in splits.items()} == {
+        "train": 2000,
+        "dev": 500,
+        "test": 500,
+    }
+    assert sorted(splits["train"] + splits["dev"] + splits["test"]) == sorted(talks)
+    assert {name: split.conversations for name, split in draw_splits("", talks).items()} == splits
+    # Short conversations have contexts in dev, too.
+    assert len(draw_lines(splits["dev"], "dev", contexts=1, negatives=1, seed=1)) == 500 * 10
+    assert "x.txt: expected at least 3 conversations" in refusal(draw_splits, "x.txt", talks[:2])
+
+
+def test_settings_of_drawn_contexts_are_refused_for_files_that_have_them(source, tmp_path):
+    settings = Settings(**SMALL, negatives=9)
+    message = refusal(prepare, "smn", source, tmp_path / "out", settings)
+    assert "--negatives is for conversations" in message
 
 
 def test_the_demo_prepares_chitchat_as_train_does_without_data(tmp_path):

@@ -20,7 +20,10 @@ from colloquy.data.corpora import CORPORA
 FLAGS = flags.FLAGS
 flags.DEFINE_string("corpus", None, f"Format of the files in --source: {', '.join(CORPORA)}.")
 flags.DEFINE_string(
-    "source", None, "Directory of the corpus: train, dev and test files. chitchat needs none."
+    "source",
+    None,
+    "Directory of the corpus: train, dev and test files. For conversations also one file, of which "
+    "dev and test are drawn. chitchat needs none.",
 )
 flags.DEFINE_string("out", None, "Directory to write; missing or empty.")
 flags.DEFINE_bool(
@@ -39,7 +42,11 @@ flags.mark_flags_as_required(["corpus", "out"])
 
 TASKS = sorted({task for corpus in CORPORA.values() for task in corpus.tasks})
 flags.DEFINE_enum(
-    "task", None, TASKS, "Task to prepare chitchat for: selection, the default, or generation."
+    "task",
+    None,
+    TASKS,
+    "Task to prepare conversations for: generation or selection. Default: selection for chitchat, "
+    "else generation.",
 )
 MODULES = {task: importlib.import_module(f"colloquy.tasks.{task}.prepare") for task in TASKS}
 FIELDS = {task: module.Settings.model_fields for task, module in MODULES.items()}

@@ -28,10 +28,10 @@ class Corpus(NamedTuple):
     reader: types.ModuleType
     """Reader of its files. Of lines for selection: `find_split(directory, split)`,
     `read(path, opener)`, `spans(path, size)`. Of conversations, for selection and generation:
-    `find_splits(directory)` and `read(paths, split)`. For dialog: `find_tasks`, `read_dialogs`,
-    `read_candidates`, `read_knowledge`, `unseen_entities` and `move`. For reading comprehension:
-    `find_splits`, `read`, `tokenize` and `align`. `TOKENIZER` names the tokenizer that suits a
-    corpus for selection or generation."""
+    `find_splits(directory)` and `read(paths, split)`, which `splits.read_splits` calls. For dialog:
+    `find_tasks`, `read_dialogs`, `read_candidates`, `read_knowledge`, `unseen_entities` and `move`.
+    For reading comprehension: `find_splits`, `read`, `tokenize` and `align`. `TOKENIZER` names the
+    tokenizer that suits a corpus for selection or generation."""
 
     @property
     def task(self):
@@ -45,9 +45,9 @@ CORPORA = {
     "dam-release": Corpus(("selection",), dam_release),
     "babi-dialog": Corpus(("dialog",), babi_dialog),
     "squad": Corpus(("reading_comprehension",), squad),
-    "dailydialog": Corpus(("generation",), dailydialog),
-    "cornell": Corpus(("generation",), cornell),
-    "subtitles": Corpus(("generation",), subtitles),
-    "conversations": Corpus(("generation",), conversations),
+    "dailydialog": Corpus(("generation", "selection"), dailydialog),
+    "cornell": Corpus(("generation", "selection"), cornell),
+    "subtitles": Corpus(("generation", "selection"), subtitles),
+    "conversations": Corpus(("generation", "selection"), conversations),
 }
 """Values of `--corpus`."""

@@ -7,20 +7,16 @@ The package `chitchat-dataset` contains them in one file, `dataset.json`:
 
 import importlib.util
 import pathlib
-import random
 
 from pydantic import BaseModel
 
 from colloquy.base.files import UserError
+from colloquy.data.corpora.chat_files import join_messages
+from colloquy.data.corpora.splits import ALL
 from colloquy.data.text_files import find_files, read_json
 
 TOKENIZER = "terms"
 PACKAGE = "chitchat_dataset"
-HELD_OUT = 500
-"""Conversations in dev, and in test."""
-MIN_TURNS = 4
-"""Turns of each conversation in dev and test."""
-SEED = 1
 
 
 class _Message(BaseModel):
@@ -34,7 +30,7 @@ class _Conversation(BaseModel):
 
 
 def find_splits(directory=None):
-    """Finds the file of all splits, `{"train": [file], "dev": [file], "test": [file]}`.
+    """Finds the file, `{ALL: [file]}`: the corpus has no splits of its own.
 
     Args:
         directory: Where `dataset.json` is; `None`: in the installed package.
@@ -46,53 +42,26 @@ def find_splits(directory=None):
             raise UserError("--corpus=chitchat needs a package: pip install chitchat-dataset")
         directory = pathlib.Path(package.origin).parent
     files = find_files(directory, ["dataset.json"], "chitchat")
-    return {"train": files, "dev": files, "test": files}
+    return {ALL: files}
 
 
 def read(paths, split):
-    """Reads the conversations of a split, each a list of two or more turns.
-
-    Dev and test have `HELD_OUT` conversations each, drawn from those with `MIN_TURNS` turns.
-    """
+    """Reads all conversations, each a list of two or more turns."""
     conversations = []
     for path in paths:
         for conversation in read_json(path, dict[str, _Conversation]).values():
-            turns = _join_messages(conversation)
+            turns = _read_turns(conversation)
             if len(turns) >= 2:
                 conversations.append(turns)
     if not conversations:
         raise UserError(f"{paths[0]}: expected conversations. Received: none")
-    return _select_split(conversations, split)
+    return conversations
 
 
-def _join_messages(conversation):
-    """Returns the turns of a conversation: consecutive messages of one sender are one turn."""
+def _read_turns(conversation):
+    """Returns the turns of a conversation, whose messages are ordered by time."""
     messages = []
     for group in conversation.messages:
-        messages += [message for message in group if message.text.strip()]
+        messages += group
     messages.sort(key=lambda message: message.timestamp)
-
-    turns = []
-    last_sender = None
-    for message in messages:
-        text = " ".join(message.text.split())
-        if message.sender == last_sender:
-            turns[-1] = f"{turns[-1]} {text}"
-        else:
-            turns.append(text)
-        last_sender = message.sender
-    return turns
-
-
-def _select_split(conversations, split):
-    long = [number for number, turns in enumerate(conversations) if len(turns) >= MIN_TURNS]
-    # A small file is not used up by dev and test.
-    size = min(HELD_OUT, len(long) // 4)
-    held_out = random.Random(SEED).sample(long, 2 * size)
-    if split == "dev":
-        numbers = held_out[:size]
-    elif split == "test":
-        numbers = held_out[size:]
-    else:
-        numbers = sorted(set(range(len(conversations))) - set(held_out))
-    return [conversations[number] for number in numbers]
+    return join_messages([(message.sender, message.text) for message in messages])

@@ -23,6 +23,7 @@ from pydantic import Field
 from colloquy.base.config import NonNegative, Positive
 from colloquy.base.files import UserError, atomic_directory
 from colloquy.data.corpora import CORPORA
+from colloquy.data.corpora.splits import read_splits
 from colloquy.data.prepared import (
     VECTORS,
     VOCABULARY,
@@ -91,8 +92,8 @@ def prepare(corpus, source, out, settings):
         )
 
     splits = {}
-    for split, paths in reader.find_splits(source).items():
-        splits[split] = _Conversations(reader.read(paths, split), text)
+    for name, split in read_splits(reader, source).items():
+        splits[name] = _Conversations(split.conversations, text)
     for conversations in splits.values():
         conversations.drop_pairs(lambda words: not words)
         if settings.max_words:

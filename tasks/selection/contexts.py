@@ -7,7 +7,8 @@ from colloquy.data.corpora.smn import Line
 MAX_TURNS = 9
 """Turns of a context, the last ones before the response, as DAM reads."""
 FIRST_RESPONSE = 3
-"""Dev and test: a response is the fourth turn of its conversation, or a later one."""
+"""Dev and test: a response is the fourth turn of its conversation or a later one; the last turn of
+a shorter conversation."""
 HELD_OUT_NEGATIVES = 9
 """Dev and test: negative responses per context."""
 
@@ -16,8 +17,8 @@ def draw_lines(conversations, split, contexts, negatives, seed):
     """Draws the lines of a split, as `data.corpora.smn.read` reads them from files.
 
     In train, every turn but the first of a conversation can be a response. Dev and test have one
-    context per conversation. Negative responses are turns of other conversations of the split; a
-    frequent answer, such as "yes", is as frequent among them.
+    context per conversation, with `HELD_OUT_NEGATIVES`. Negative responses are turns of other
+    conversations of the split; a frequent answer, such as "yes", is as frequent among them.
 
     Args:
         conversations: Lists of turns.
@@ -52,11 +53,12 @@ def draw_lines(conversations, split, contexts, negatives, seed):
 
 
 def _draw_one_each(rng, conversations):
-    """Draws one response from each conversation that is long enough."""
+    """Draws one response from each conversation that has any."""
     chosen = []
     for number, turns in enumerate(conversations):
-        if len(turns) > FIRST_RESPONSE:
-            chosen.append((number, rng.randrange(FIRST_RESPONSE, len(turns))))
+        if len(turns) > 1:
+            first = min(FIRST_RESPONSE, len(turns) - 1)
+            chosen.append((number, rng.randrange(first, len(turns))))
     return chosen
 
 

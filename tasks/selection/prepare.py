@@ -23,6 +23,7 @@ from rich.progress import Progress
 from colloquy.base.config import NonNegative, Positive
 from colloquy.base.files import UserError, atomic_directory
 from colloquy.data.corpora import CORPORA, dam_release, smn
+from colloquy.data.corpora.splits import read_splits
 from colloquy.data.prepared import (
     VECTORS,
     VOCABULARY,
@@ -86,7 +87,8 @@ class Settings(CommonSettings):
     contexts: NonNegative = 12_000
     """Corpora of conversations: contexts drawn for train; 0: one for every response."""
     negatives: Positive = 3
-    """Corpora of conversations: negative responses drawn for each context of train."""
+    """Corpora of conversations: negative responses drawn for each context of train; one of dev and
+    test has 9."""
     min_count: Positive | None = None
     """Words that occur less often in the training utterances become `_UNK_`. Equal utterances count
     once. Default: 2, or 1 for fewer than 20,000 words."""
@@ -145,6 +147,11 @@ def prepare(corpus, source, out, settings, ray=False):
     """
     if ray and CORPORA[corpus].reader is not smn:
         raise UserError("--ray reads files of --corpus=smn. Received: --corpus=" + corpus)
+    if CORPORA[corpus].reader in (smn, dam_release):
+        for name in ("contexts", "negatives"):
+            if name in settings.explicit_fields():
+                reason = f"the files of --corpus={corpus} contain their contexts and candidates"
+                raise UserError(f"--{name} is for conversations: {reason}")
     with atomic_directory(out) as directory, Progress() as progress:
         if CORPORA[corpus].reader is dam_release:
             prepared = _prepare_release(source, settings, directory)
@@ -257,15 +264,15 @@ def _find_sources(corpus, directory, settings, progress):
             if file:
                 sources[split] = Source(file, functools.partial(reader.read, file, opener))
     else:
-        for split, files in reader.find_splits(directory).items():
+        for name, split in read_splits(reader, directory).items():
             lines = draw_lines(
-                reader.read(files, split),
-                split,
+                split.conversations,
+                name,
                 contexts=settings.contexts,
                 negatives=settings.negatives,
                 seed=settings.seed,
             )
-            sources[split] = Source(files[0], functools.partial(iter, lines))
+            sources[name] = Source(split.file, functools.partial(iter, lines))
     return sources
 
 

@@ -21,6 +21,7 @@ from colloquy.base.files import (
     checksums_of,
 )
 from colloquy.data.corpora import CORPORA
+from colloquy.data.corpora.splits import read_splits
 from colloquy.data.text_files import write_json
 from colloquy.data.tokenizers import words_of
 from colloquy.data.vocabulary import SPECIALS
@@ -191,7 +192,8 @@ def of_corpus(corpus, source, split="train"):
     """
     tasks, reader = CORPORA[corpus]
     if "generation" in tasks:
-        yield from reader.read(reader.find_splits(source and pathlib.Path(source))[split], split)
+        splits = read_splits(reader, source and pathlib.Path(source))
+        yield from splits[split].conversations
         return
     for example in reader.read(reader.find_split(source, split)):
         if example.label == 1:
