@@ -35,6 +35,7 @@ you are <- you're
 there are <- there's
 what is <- what's|whats
 let me <- lemme
+let's <- let us|lets
 give me <- gimme
 want to <- wanna|would love to
 can i have <- can i get|could i get|could i have|could we have|could we get|can we get
