@@ -1,0 +1,130 @@
+"""One reading of Unicode for all tasks: what a text looks like, not how it was typed or copied.
+
+- Characters that nobody sees are removed: soft hyphens, zero-width spaces, marks of direction, byte
+  order marks. The zero-width joiner and non-joiner stay between two letters, where they matter.
+- A letter and its accents become one character where Unicode has one (NFC).
+- Full-width and half-width forms and the ligatures of Latin letters become plain characters.
+
+Tokenizers add rules of their own.
+"""
+
+import itertools
+import re
+import unicodedata
+from typing import NamedTuple
+
+INVISIBLE = (
+    "\u00ad\u034f\u061c\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f"
+    "\ufe00-\ufe0f\ufeff\ufff9-\ufffb\U000e0000-\U000e01ef"
+)
+"""Inner part of a class: soft hyphen, zero-width space, marks of direction, embeddings, overrides
+and isolates, word joiner, variation selectors, byte order mark, tags.
+"""
+JOINERS = "\u200c\u200d"
+WIDTHS_AND_LIGATURES = "\ufb00-\ufb06\uff01-\uff9f\uffe0-\uffee"
+"""Inner part of a class: characters that become those of their compatibility form (NFKC)."""
+# The last letter of Unicode with a mark of its own, in Adlam.
+LAST_MARK = 0x1E94A
+
+
+def _marks():
+    """Inner part of a class: all combining marks but the invisible ones."""
+    is_invisible = re.compile(f"[{INVISIBLE}]").match
+    codes = []
+    for code in range(0x300, LAST_MARK + 1):
+        character = chr(code)
+        if unicodedata.category(character)[0] == "M" and not is_invisible(character):
+            codes.append(code)
+    parts = []
+    for _, run in itertools.groupby(enumerate(codes), lambda pair: pair[1] - pair[0]):
+        run_codes = [code for _, code in run]
+        parts.append(f"{chr(run_codes[0])}-{chr(run_codes[-1])}")
+    return "".join(parts)
+
+
+MARKS = _marks()
+"""Inner part of a class: combining marks of all scripts, which belong to the letter before them."""
+# Voiced and semi-voiced marks of half-width kana are letters to Unicode.
+_CLUSTER = re.compile(
+    f"[\u1100-\u115f\uac00-\ud7a3][\u1160-\u11ff]+[{MARKS}]*|[^{MARKS}][{MARKS}\uff9e\uff9f]*"
+    f"|[{MARKS}][{MARKS}\uff9e\uff9f]*",
+    re.DOTALL,
+)
+_INVISIBLE = re.compile(f"[{INVISIBLE}]+")
+_JOINERS = re.compile(f"[{JOINERS}]+")
+_WIDTHS_AND_LIGATURES = re.compile(f"[{WIDTHS_AND_LIGATURES}]+")
+
+
+class Normalized(NamedTuple):
+    """A normalized text, and where its characters are in the original one."""
+
+    text: str
+    starts: list[int]
+    ends: list[int]
+    """Character `i` comes from `original[starts[i]:ends[i]]`."""
+
+
+def normalize(text):
+    """A text as `normalize_with_offsets` reads it.
+
+    >>> normalize("Zu\u00ad\u0308rich, \uff2f\uff2b\uff01 \ufb01ne")
+    'Z\xfcrich, OK! fine'
+    """
+    if text.isascii():
+        return text
+    text = _JOINERS.sub(_keep_joiners, _INVISIBLE.sub("", text))
+    return _compose(text)
+
+
+def normalize_with_offsets(text):
+    """Normalizes a text and keeps where its characters were: `Normalized`.
+
+    >>> normalize_with_offsets("o\u0308\u00adl")
+    Normalized(text='\xf6l', starts=[0, 3], ends=[2, 4])
+    """
+    if normalize(text) == text:
+        starts = list(range(len(text)))
+        return Normalized(text, starts, [start + 1 for start in starts])
+
+    places = list(range(len(text)))
+    text, places = _remove(text, places, _INVISIBLE.finditer(text))
+    lost_joiners = [match for match in _JOINERS.finditer(text) if not _keep_joiners(match)]
+    text, places = _remove(text, places, lost_joiners)
+
+    parts = []
+    starts = []
+    ends = []
+    for match in _CLUSTER.finditer(text):
+        part = _compose(match[0])
+        parts.append(part)
+        starts += [places[match.start()]] * len(part)
+        ends += [places[match.end() - 1] + 1] * len(part)
+    return Normalized("".join(parts), starts, ends)
+
+
+def _remove(text, places, matches):
+    """A text without some matches of a pattern, and the places of the characters that are left."""
+    kept_parts = []
+    kept_places = []
+    end = 0
+    for match in matches:
+        kept_parts.append(text[end : match.start()])
+        kept_places += places[end : match.start()]
+        end = match.end()
+    kept_parts.append(text[end:])
+    kept_places += places[end:]
+    return "".join(kept_parts), kept_places
+
+
+def _keep_joiners(match):
+    """The joiners of a match if they are between two letters, else ""."""
+    text = match.string
+    before = text[max(0, match.start() - 1) : match.start()]
+    after = text[match.end() : match.end() + 1]
+    are_letters = [unicodedata.category(character)[0] in "LM" for character in before + after]
+    return match[0] if are_letters == [True, True] else ""
+
+
+def _compose(text):
+    text = _WIDTHS_AND_LIGATURES.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
+    return unicodedata.normalize("NFC", text)
