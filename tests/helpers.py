@@ -39,9 +39,9 @@ from colloquy.tasks.dialog.training import Training as DialogTraining
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 TASKS_ONE_FAST = [
-    pytest.param(task, marks=[] if task == "selection" else pytest.mark.slow) for task in TASKS
+    pytest.param(task, marks=[] if task == "dialog" else pytest.mark.slow) for task in TASKS
 ]
-"""Parameters: all tasks, the others than selection slow."""
+"""Parameters: all tasks, the others than dialog slow."""
 
 # === Files ===
 

@@ -172,6 +172,7 @@ def test_the_model_to_follow_passes_the_test_to_follow(bag_match):
     example("tests/test_models_bag_match.py")["test_bag_match_follows_its_equation"]()
 
 
+@pytest.mark.slow
 def test_the_model_to_follow_is_trained_scored_and_exported(bag_match, prepared, tmp_path):
     settings = {"epochs": 3.0, "batch_size": 16, "learning_rate": 1e-2, "validations_per_epoch": 1}
     run = start(TASKS["selection"], "bag-match", prepared, tmp_path / "run", settings)

@@ -10,9 +10,13 @@ from test_architecture import MODULES, floor_of
 
 NAMES = {"keras": keras, "np": np}
 IMPORTABLE = [name for name in MODULES if floor_of(name) < floor_of("colloquy.tools")]
+EXAMPLES = []
+for name in [*IMPORTABLE, "colloquy", "colloquy.tools.tables"]:
+    trains_or_loads_models = name == "colloquy" or name.startswith("colloquy.models.")
+    EXAMPLES.append(pytest.param(name, marks=pytest.mark.slow if trains_or_loads_models else ()))
 
 
-@pytest.mark.parametrize("name", [*IMPORTABLE, "colloquy", "colloquy.tools.tables"])
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_examples(name):
     try:
         module = importlib.import_module(name)

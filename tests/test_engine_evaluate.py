@@ -306,6 +306,7 @@ def test_spans_are_found_by_the_geometric_mean_of_probabilities(
     assert contents_of(run.path) == before  # no run is the ensemble, so none gets its metrics
 
 
+@pytest.mark.slow
 def test_candidates_are_ranked_by_the_geometric_mean_of_odds(trained_selection, tmp_path):
     run, other = trained_selection, second(trained_selection, tmp_path / "other")
     found, _ = columns_of(score_together(run, other, run, out=tmp_path / "scores"))

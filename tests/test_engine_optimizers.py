@@ -19,7 +19,11 @@ def train(optimizer, sparse, batches, weights):
     layer = WordEmbedding(V, D, sparse_gradient=sparse)
     model = keras.Sequential([keras.Input((None,), dtype="int32"), layer])
     layer.set_weights([weights])
-    model.compile(optimizer, loss=lambda _, y: keras.ops.sum(keras.ops.square(y), axis=(1, 2)))
+    model.compile(
+        optimizer,
+        loss=lambda _, y: keras.ops.sum(keras.ops.square(y), axis=(1, 2)),
+        run_eagerly=True,
+    )
     tables = []
     for ids in batches:
         model.train_on_batch(np.array([ids]), np.zeros((1, 1)))

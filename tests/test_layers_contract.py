@@ -33,13 +33,14 @@ def as_json(config):
     return json.loads(json.dumps(config))
 
 
-@pytest.mark.parametrize("policy", ("float32", "mixed_bfloat16"))
 @pytest.mark.parametrize("name", CASES)
-def test_saves_and_loads_and_knows_its_output(name, policy):
+def test_saves_and_loads_and_knows_its_output(name):
     """From JSON: class, arguments, dtype policy, with the weights the same outputs; shapes and
     dtypes of symbols.
     """
-    (layer, outputs), inputs = shared(name, policy), CASES[name].inputs
+    policy = "mixed_bfloat16"
+    layer, outputs = shared(name, policy)
+    inputs = CASES[name].inputs
     again = keras.saving.deserialize_keras_object(
         as_json(keras.saving.serialize_keras_object(layer))
     )
@@ -75,15 +76,14 @@ def test_half_precision_is_near_float32(name):
             assert np.abs(found - 1.0 * wanted).max() <= 0.08 * max(np.abs(wanted).max(), 1.0)
 
 
-@pytest.mark.parametrize("garbage", (0.0, -40.0))
 @pytest.mark.parametrize("name", PADDED)
-def test_ignores_padding(name, garbage):
+def test_ignores_padding(name):
     """More of it, filled with anything, changes no output that counts; what it adds is beside
     them.
     """
     (layer, outputs), counts = shared(name), CASES[name].inputs.get(CASES[name].counts)
     for found, expected in zip(
-        outputs_of(layer, CASES[name].padded(garbage)), map(to_numpy, outputs), strict=True
+        outputs_of(layer, CASES[name].padded(garbage=-40.0)), map(to_numpy, outputs), strict=True
     ):
         found = found[tuple(slice(n) for n in expected.shape)]
         if counts is not None:

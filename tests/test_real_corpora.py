@@ -193,9 +193,8 @@ def test_real_dialogs_move_to_the_unseen_world():
         assert not words & pairs.keys()
 
 
-@pytest.mark.parametrize(
-    ("number", "templates"), [(1, 2.0), (2, 2.0), (3, 2.0), (4, 4.0), (5, 3.5)]
-)
+# Task 5 has the conversations of all others.
+@pytest.mark.parametrize(("number", "templates"), [(3, 2.0), (5, 3.5)])
 def test_no_correct_response_of_dev_is_masked(babi, number, templates):
     dataset = babi(number)
     domain = dataset.domain

@@ -62,6 +62,7 @@ def test_an_index_is_for_a_run_of_selection(trained_dialog, selection_run):
         _ = open_model("bot", trained_dialog.path, index=selection_run / "index").metadata
 
 
+@pytest.mark.slow
 def test_what_is_said_of_a_run(trained_reading_comprehension, tmp_path):
     path = shutil.copytree(trained_reading_comprehension.path, tmp_path / "run")
     (path / "README.md").write_bytes(b"caf\xe9")  # a note of the user's, in another encoding

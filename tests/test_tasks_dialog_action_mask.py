@@ -189,6 +189,7 @@ def test_a_file_that_does_not_fit_is_refused(tmp_path, rules, edit, message):
     assert re.search(rf"action_mask\.json: expected rules (.|\n)*{message}", refused)
 
 
+@pytest.mark.slow
 def test_evaluation_chooses_under_the_mask_by_a_flag(trained_dialog, tmp_path):
     flags = ["--action_mask", "--nobaselines", f"--scores={tmp_path}/x"]
     ran("evaluate.py", f"--run={trained_dialog.path}", *flags, by=run_process)

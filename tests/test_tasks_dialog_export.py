@@ -128,6 +128,7 @@ def assert_answers_as_the_run(run, histories, outputs):
         )
 
 
+@pytest.mark.slow
 def test_an_exported_run_answers_as_it_does_in_a_process_without_this_project(
     trained_dialog, tmp_path
 ):

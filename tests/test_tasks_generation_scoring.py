@@ -162,7 +162,7 @@ def replies_to(model, sources, vocabulary, decoding):
     return [" ".join(words_of(best, vocabulary)) for best in ids[:, 0]]
 
 
-@pytest.mark.parametrize("reverse", (False, True))
+@pytest.mark.parametrize("reverse", (False, pytest.param(True, marks=pytest.mark.slow)))
 def test_measure_compares_replies_with_targets(generation_dataset, reverse):
     model = random_seq2seq(generation_dataset, reverse=reverse)
     train = generation_dataset.splits["train"].in_direction_of(model.config)

@@ -105,6 +105,7 @@ def test_shared_words_leave_out_the_most_frequent():
     assert shared_words(question, question) == shared_words(set(), question) == 1.0
 
 
+@pytest.mark.slow
 def test_evaluating_dev_gives_the_predictor_a_scale(run):
     instance = {
         "passage": "Ann lives in Rome. Bob lives in Paris.",

@@ -20,8 +20,11 @@ from colloquy.tasks.selection.prepare import Settings, prepare
 from colloquy.tasks.selection.scoring import score
 from colloquy.tasks.selection.split import SelectionSplit
 
-# Keras 3.15
-pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+pytestmark = [
+    pytest.mark.slow,
+    # Keras 3.15
+    pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning"),
+]
 
 LINES = [  # context, response
     (["a b", "c"], "d e"),
@@ -222,7 +225,6 @@ def test_texts_of_any_bytes_and_length_or_none_are_read_and_other_shapes_refused
         assert name in answers[call] and "expected shape [?" in answers[call]
 
 
-@pytest.mark.slow
 def test_an_exported_model_matches_unknown_words_as_the_run_does(prepared, tmp_path):
     data = tmp_path / "data"
     settings = Settings(dimension=7, word2vec_epochs=1, hashed_words=101, tokenizer="terms")

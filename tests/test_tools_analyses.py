@@ -26,6 +26,7 @@ def bars(path):
     return ndimage.label(blue[blue.any(axis=1).nonzero()[0][-1] - 2])[1]
 
 
+@pytest.mark.slow
 def test_one_run_by_groups_of_its_examples(
     trained_selection, trained_reading_comprehension, tmp_path
 ):

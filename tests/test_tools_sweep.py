@@ -62,6 +62,7 @@ def test_a_second_sweep_computes_what_is_missing_alone(swept, sweep, prepared_di
     assert not (root / "runs").exists() and read_scores(root / "scores.jsonl") == rows
 
 
+@pytest.mark.slow
 def test_an_interrupted_sweep_continues_exactly(
     swept, sweep, prepared_dialog, monkeypatch, tmp_path
 ):

@@ -33,8 +33,14 @@ def noting(files):
     a dict.
     """
 
+    seen = set()
+
     def note(frame, event, argument):
-        path = pathlib.Path(frame.f_code.co_filename)
+        name = frame.f_code.co_filename
+        if name in seen:  # nearly always: a look at its path would take most of the time
+            return
+        seen.add(name)
+        path = pathlib.Path(name)
         if path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] not in ("tests", ".venv"):
             files.setdefault(str(path.relative_to(ROOT)))
 
