@@ -8,7 +8,7 @@ import time
 
 import pytest
 from fastapi.testclient import TestClient
-from helpers import TASKS_ONE_FAST, flip_bit, ran, refusal
+from helpers import TASKS_ONE_FAST, flip_bit, refusal
 from walks import request_walk
 
 from colloquy.base.files import UserError
@@ -21,11 +21,10 @@ from colloquy.tasks.dialog import predictor as dialog_predictor
 
 
 @pytest.fixture(scope="module")
-def selection_run(trained_selection, prepared, tmp_path_factory):
+def selection_run(trained_selection, selection_index, tmp_path_factory):
     """A run with an index in its directory."""
     run = shutil.copytree(trained_selection.path, tmp_path_factory.mktemp("served") / "run")
-    flags = "--corpus=smn", f"--source={prepared.parent / 'raw'}", f"--out={run / 'index'}"
-    ran("tools/build_index.py", f"--run={run}", *flags)
+    shutil.copytree(selection_index, run / "index")
     return run
 
 
