@@ -36,7 +36,7 @@ SENTENCES = [
     " \t",
     "_EOS_ _UNK_ <SILENCE>",
     "Helllo... *chaep* in \u201cw\u00e8st\u201d, wset (west)cheep / hlelo",
-    "\uff57\uff45\uff53\uff54\u200b \u2013 (west) \u2014 hello\u2026",
+    "\uff57\uff45\uff53\uff54\u200b \u2013 (west) \u2014 \u202ahello\u202c\u2026",
     "at 8:30 + not cheap :-) ... a&b 2 couples",
 ]
 

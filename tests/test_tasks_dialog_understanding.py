@@ -64,7 +64,7 @@ def responses_to(predictor, *said):
         ("not too expensive", "moderate"),
         ("londn, spannish, pariss", "london spanish paris"),
         ("in \u201cParis\u201d\u2026 for two (*cheap*)", "in paris for two cheap"),
-        ("\uff30aris\u200b", "paris"),
+        ("\u202a\uff30aris\u200b", "paris"),
         ("not italian but french", "not but"),
         ("yep!", "yes"),
         (":-)", "?"),

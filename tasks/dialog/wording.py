@@ -9,6 +9,7 @@ import functools
 import re
 
 from colloquy.data.corpora.babi_dialog import SILENCE
+from colloquy.data.normalization import INVISIBLE
 from colloquy.data.tokenizers import normalize
 
 SIGNS = ".,;:!?\"()\\[\\]{}<>*/\\\\|=+~^_…\u2013—'-"
@@ -171,7 +172,11 @@ SUMS = (
     ("six", "two", "eight"),
 )
 """Guests that are counted in two parts, as two adults and two children."""
-BEFORE_SPLITTING = ((r"\b([0-9]{1,2}):([0-9]{2})", r"\1.\2"), ("[+&]", " and "))
+BEFORE_SPLITTING = (
+    (f"[{INVISIBLE}]", ""),
+    (r"\b([0-9]{1,2}):([0-9]{2})", r"\1.\2"),
+    ("[+&]", " and "),
+)
 """A time is one word; these signs are words."""
 QUANTITIES = (
     r"\b([0-9]+|two|four|six|eight) ?-?(stars?|hours?|minutes?|euros?|dollars?|pounds|days?|weeks?|"
