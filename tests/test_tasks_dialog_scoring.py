@@ -103,8 +103,8 @@ def build_config(dataset, settings):
     return dialog.build_config(MODELS["memma"], dataset, model_settings)
 
 
-@pytest.mark.parametrize("batch_size", [1, 3, 32])
-def test_predict_takes_the_best_candidate_of_each_turn(sample, batch_size):
+def test_predict_takes_the_best_candidate_of_each_turn(sample):
+    batch_size = 3  # of 7 dialogs: the last batch is a part
     split = sample.splits["dev"]
     settings = {"embedding_dim": 6, "heads": 2, "hops": 1, "match_types": True, "positions": "none"}
     model = MODELS["memma"].build(build_config(sample, settings))
