@@ -172,7 +172,8 @@ class AnsweringPredictor(Predictor):
         with_candidates = [instance for instance in instances if instance.candidates]
         without_candidates = [instance for instance in instances if not instance.candidates]
         ranked_answers = iter(self.predictor.answer(with_candidates) if with_candidates else [])
-        # One call of the model for all of them would take as long as one for each, on one core.
+        # One call of the model for all of them takes as long as one call for each. A batch per core
+        # is computed at once; in a server, one after the other (`parallel.MOST`).
         chosen_answers = in_order(self._choose_answer, without_candidates)
         answers = []
         for instance in instances:
