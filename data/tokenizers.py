@@ -14,6 +14,7 @@ import re
 import sys
 import unicodedata
 
+from colloquy.base.characters import HAN
 from colloquy.base.files import UserError
 
 # === Characters, as the inner part of a class ===
@@ -26,9 +27,6 @@ mark.
 """
 APOSTROPHES = "`\u00b4\u02bc\u2018\u2019\u201a\u201b\u2032"
 QUOTES = "\u201c\u201d\u201e\u201f\u2033"
-HAN = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
-"""Unified ideographs with extensions A to H, compatibility ideographs, and U+3005 to U+3007
-(iteration mark, closing mark, zero); no kana, no Hangul."""
 # ASCII sign -> its full-width form, which NFKC undoes and `WIDE_AFTER_HAN` restores
 FULL_WIDTH = {sign: chr(ord(sign) + 0xFEE0) for sign in ",!?:;"}
 CJK_SIGNS = "\u3001-\u3004\u3008-\u3020\u3030\u30fb" + "".join(FULL_WIDTH.values())

@@ -19,6 +19,9 @@ WORDS_READ = 50_000_000
 REPEATABLE = 10_000_000
 """Words of the longest text whose vectors repeat exactly with their seed by default."""
 
+HEADER = 2**16
+"""Bytes of a file of vectors that show whether it is binary."""
+
 
 def default_epochs(num_words):
     """Passes of word2vec over a text, 20 to 1; its own default of 5 suits ten million words."""
@@ -197,7 +200,8 @@ def read_vectors(path, words=None):
     """Reads word vectors, `{word: float32 vector}`, in the file's order.
 
     The file is text of word2vec (line 1: count and dimension) or GloVe: a word and its vector per
-    line, separated by single spaces, UTF-8. Or `.npz`: the arrays `words` and `vectors`.
+    line, separated by single spaces or tabs, UTF-8. Or `.npz`: the arrays `words` and `vectors`. Of
+    a word that comes twice the first vector counts, as in gensim.
 
     Args:
         words: The words to read; `None`: all.
@@ -207,15 +211,20 @@ def read_vectors(path, words=None):
         path.stat()
     if path.suffix == ".npz":
         return _read_arrays(path, words)
+    _refuse_binary(path)
 
     vectors_by_word = {}
+    announced = 0
     dimension = None
+    number = 0
     for number, line in read_lines(path, None, fallback="utf-8"):
         # From the right: GloVe 840B has words with spaces. -1 splits at every space.
         max_splits = -1 if dimension is None else dimension
-        word, *values = line.rstrip(" \r").rsplit(" ", max_splits)
+        spaced = line.replace("\t", " ").rstrip(" \r")
+        word, *values = spaced.rsplit(" ", max_splits)
         is_header = number == 1 and len(values) == 1
         if is_header:
+            announced = int(word) if word.isdecimal() and len(word) < 19 else 0
             continue
         if dimension is None and values:
             dimension = len(values)
@@ -224,9 +233,30 @@ def read_vectors(path, words=None):
             raise UserError(
                 f"{path}, line {number}: expected {expected}. Received: {len(values)} values"
             )
-        if words is None or word in words:
+        if (words is None or word in words) and word not in vectors_by_word:
             vectors_by_word[word] = _parse_vector(path, number, values)
+    if number <= announced:
+        raise UserError(
+            f"{path}: expected {announced:,} words, as line 1 says. Received: {number - 1:,}; the "
+            "file may be incomplete"
+        )
     return vectors_by_word
+
+
+def _refuse_binary(path):
+    """Refuses the binary format of word2vec: its first line alone is text."""
+    if path.suffix == ".gz":
+        return  # its bytes are of another kind
+    with readable(path, "word vectors"), path.open("rb") as file:
+        first_line = file.readline(HEADER)
+        vectors = file.read(HEADER)
+    has_header = len(first_line.split()) == 2 and first_line.replace(b" ", b"").strip().isdigit()
+    if has_header and b"\0" in vectors:
+        raise UserError(
+            f"{path}: expected vectors as text or .npz. Received: the binary format of word2vec; "
+            "gensim reads it (KeyedVectors.load_word2vec_format with binary=True) and writes text "
+            "(save_word2vec_format)"
+        )
 
 
 def _parse_vector(path, number, values):
@@ -263,7 +293,7 @@ def _read_arrays(path, words):
 
     vectors_by_word = {}
     for word, vector in zip(file_words, vectors, strict=True):
-        if words is None or word in words:
+        if (words is None or word in words) and word not in vectors_by_word:
             vectors_by_word[word] = vector
     return vectors_by_word
 

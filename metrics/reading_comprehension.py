@@ -12,9 +12,12 @@ import re
 import string
 from collections.abc import Mapping, Sequence
 
+from colloquy.base.characters import SPACELESS
+
 METRICS = ("EM", "F1")
 ADDED = {}
 """`{name: function}`: your own metrics, functions of the arguments of `squad_metrics`."""
+_SPACELESS = re.compile(f"[{SPACELESS}]")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
@@ -41,19 +44,23 @@ def exact_match(prediction: str, answer: str) -> float:
 def f1(prediction: str, answer: str) -> float:
     """Harmonic mean of precision and recall of the prediction's words.
 
-    A word counts as often as it occurs.
+    A word counts as often as it occurs. Each character of a script without spaces is a word.
 
     >>> round(f1("Denver Broncos of Denver", "the Denver team"), 3)
     0.333
     """
-    predicted = normalize(prediction).split()
-    correct = normalize(answer).split()
+    predicted = _words(prediction)
+    correct = _words(answer)
     common = (collections.Counter(predicted) & collections.Counter(correct)).total()
     if not common:
         return 0.0
     precision = common / len(predicted)
     recall = common / len(correct)
     return 2 * precision * recall / (precision + recall)
+
+
+def _words(text):
+    return _SPACELESS.sub(r" \g<0> ", normalize(text)).split()
 
 
 def squad_metrics(

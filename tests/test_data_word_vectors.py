@@ -244,3 +244,20 @@ def test_read_vectors_rejects_damaged_archives(tmp_path):
         assert f"{name}: expected word vectors. Received: No such file" in refusal(
             read_vectors, tmp_path / name
         )
+
+
+def test_tabs_separate_too_and_the_first_of_equal_words_counts(tmp_path):
+    path = written(tmp_path / "vectors.txt", "hello\t1 2 3\nworld\t4\t5\t6\nhello 7 8 9\n")
+    vectors = {word: vector.tolist() for word, vector in read_vectors(path).items()}
+    assert vectors == {"hello": [1, 2, 3], "world": [4, 5, 6]}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"400 3\nhello 1 2 3\nworld 4 5 6\n", "expected 400 words, as line 1 says. Received: 2"),
+        (b"2 1\nhello \x00\x00\x80\x3f\nworld \x00\x00\x00\x40\n", "binary format of word2vec"),
+    ],
+)
+def test_incomplete_and_binary_files_are_refused(tmp_path, content, message):
+    assert message in refusal(read_vectors, written(tmp_path / "vectors.bin", content))

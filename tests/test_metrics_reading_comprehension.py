@@ -30,6 +30,7 @@ def test_normalize(text, expected):
         # 3 words predicted, 2 in the answer, in common x once and y once
         ("x x y", "x y", 0.0, 2 * (2 / 3) * 1.0 / (2 / 3 + 1.0)),
         ("x x", "x y x z", 0.0, 2 * 1.0 * 0.5 / 1.5),
+        ("中国首都", "首都东", 0.0, 2 * 0.5 * (2 / 3) / (0.5 + 2 / 3)),  # each character is a word
         ("the", "the", 1.0, 0.0),  # nothing is left of either, as in the official script
     ],
 )

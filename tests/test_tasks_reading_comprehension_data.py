@@ -1,5 +1,6 @@
 """`tasks.reading_comprehension.prepare` and `data`: from SQuAD files to batches."""
 
+import json
 import shutil
 
 import numpy as np
@@ -89,3 +90,53 @@ def test_collate_cuts_texts_and_drops_answers_beyond_the_cut(dataset, multiple, 
     assert np.count_nonzero(inputs["query"]) == 6
     # The second answer, at word 8, may be in the padding.
     assert spans.tolist() == [[[3, 3]], [[-1, -1]]]
+
+
+def prepared_corpus(directory, context, questions, vectors):
+    """Prepares a corpus whose train and dev are the same questions on one context.
+
+    Args:
+        questions: A list of (id, question, answer or `None`).
+        vectors: Words to have a vector.
+
+    Returns:
+        The dataset, and the statistics of dev.
+    """
+    items = []
+    for id, question, answer in questions:
+        answers = [{"text": answer, "answer_start": context.index(answer)}] if answer else []
+        items.append({"id": id, "question": question, "answers": answers})
+    content = json.dumps({"data": [{"paragraphs": [{"context": context, "qas": items}]}]})
+    directory.mkdir()
+    for name in ("train-v1.json", "dev-v1.json"):
+        (directory / name).write_text(content, "utf-8")
+    lines = [f"{word} {number} 1\n" for number, word in enumerate(vectors)]
+    (directory / "glove.txt").write_text("".join(lines), "utf-8")
+    prepare("squad", directory, directory / "out", Settings())
+    metadata = json.loads((directory / "out" / "dataset.json").read_text("utf-8"))
+    return load_dataset(directory / "out"), metadata["statistics"]["dev"]
+
+
+def test_characters_of_scripts_without_spaces_are_tokens(tmp_path):
+    questions = [("1", "中国的首都是哪里", "北京"), ("2", "どこ?", "とうきょう")]
+    context = "北京是中国的首都。とうきょうはJapanにある"
+    dataset, statistics = prepared_corpus(tmp_path / "raw", context, questions, ["北", "京"])
+    dev = dataset.splits["dev"]
+    for row, (_, _, answer) in enumerate(questions):
+        assert dev.answer(row, *dev.spans[row][0]) == answer
+    assert statistics["inexact_answers"] == 0
+
+
+def test_relatives_of_squad_are_read_and_the_table_says_what_is_lost(tmp_path):
+    questions = [(262, "Where is Ann?", "Rome"), ("b", "Who won?", None), ("c", "What?", "Rom")]
+    vectors = ["Ann", "lives", "Rome", "rome", "Where"]
+    dataset, statistics = prepared_corpus(
+        tmp_path / "raw", "Ann lives in Rome.", questions, vectors
+    )
+    assert dataset.splits["dev"].ids == ["262", "c"]
+    assert statistics["unanswerable_questions"] == 1
+    assert statistics["inexact_answers"] == 1
+    # Of 5 words of the context and 6 of the questions: Ann lives Rome, Where Ann.
+    assert statistics["known_words"] == round(5 / 11, 4)
+    # A lower-case vector goes before that of a word with capitals.
+    assert dataset.vectors[dataset.vocabulary.encode(["rome"])[0], 0] == 3

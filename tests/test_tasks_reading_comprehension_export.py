@@ -20,7 +20,8 @@ TEXTS = [
     "\uff21lpha met \u0130brahim \U0001f44d\U0001f3fd in Cafe\u0301\u00a01,000.5!",
     "\u05e9\u05dc\u05d5\u05dd \u05e2\u05d5\u05dc\u05dd\u3000\u4f60\u597d\uff0c\u4e16\u754c"
     "\n\n\ttab\u2028line\x1cend",
-    "signs \x02 and \x03 inside",
+    "signs \x02 and \x03 and \x04 inside",
+    "\u6771\u4eacis2024\u5e74 \u306f\u0301a\u0301\u304c\u30fb\u0e44\u0e17\u0e35\u0e48abc_\u3042",
     "",
     " \n ",
 ]

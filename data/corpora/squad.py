@@ -5,19 +5,23 @@
         "qas": [{"id": ID, "question": TEXT, "answers": [{"text": TEXT, "answer_start": N}]}]
     }]}]}
 
-Texts are kept character by character: every offset counts characters of the file's text.
+An id may be a number. Texts are kept character by character: every offset counts characters of the
+file's text.
 """
 
 import re
 from typing import Annotated, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from colloquy.base.characters import SPACELESS
 from colloquy.base.files import UserError, in_one_line
 from colloquy.data.text_files import find_files, read_json
 
 MARKS = "\u0300-\u036f"  # combining ones, which are no letters to a regular expression
-TOKEN = re.compile(rf"\d+(?:[.,]\d+)*|\w[\w{MARKS}]*|[^\w\s]")
+LETTER = rf"(?![{SPACELESS}])\w"
+LATER_LETTER = rf"(?![{SPACELESS}])[\w{MARKS}]"
+TOKEN = re.compile(rf"\d+(?:[.,]\d+)*|[{SPACELESS}]|{LETTER}(?:{LATER_LETTER})*|[^\w\s]")
 
 
 class Answer(NamedTuple):
@@ -35,7 +39,7 @@ class Question(NamedTuple):
     text: str
     answers: tuple[Answer, ...]
     """One per reference, in the file's order; with `other_starts`, every possible place of a
-    reference.
+    reference. None: SQuAD 2.0's questions that their context does not answer.
     """
     article: int
     """Number of the context's article in the file, from 1."""
@@ -54,10 +58,14 @@ class _Answer(_Json):
     answer_start: Offset
 
 
+def _as_text(id):
+    return str(id) if type(id) is int else id
+
+
 class _Item(_Json):
-    id: Text
+    id: Annotated[Text, BeforeValidator(_as_text)]
     question: Text
-    answers: Annotated[list[_Answer], Field(min_length=1)]
+    answers: list[_Answer]
 
 
 class _Paragraph(_Json):
@@ -101,9 +109,13 @@ def _find_questions(directory, pattern):
 def tokenize(text):
     """The tokens of a text as `(start, end)`: numbers, words, and single signs.
 
+    Each character of a script without spaces (Han, kana, Thai) is a token.
+
     >>> text = "It's 3,000.5 m²!"
     >>> [text[start:end] for start, end in tokenize(text)]
     ['It', "'", 's', '3,000.5', 'm²', '!']
+    >>> [text[start:end] for text in ["東京は2つ"] for start, end in tokenize(text)]
+    ['東', '京', 'は', '2', 'つ']
     """
     return [match.span() for match in TOKEN.finditer(text)]
 

@@ -6,6 +6,7 @@ Letters:
 
 import tensorflow as tf
 
+from colloquy.base.characters import SPACELESS
 from colloquy.data.vocabulary import WordIds
 from colloquy.engine.export import build_archive, ensure_shape, require
 from colloquy.layers.masking import LOWEST, MASKED_LOGIT
@@ -22,8 +23,10 @@ NO_SCORE = tf.float32.min  # finite, because JSON knows no infinity
 TOKEN = (
     r"\p{Nd}+(?:[.,]\p{Nd}+)*"
     r"|[\p{L}\p{N}_][\p{L}\p{N}_\x{0300}-\x{036F}]*"
-    r"|[^\p{L}\p{N}_\s\p{Z}\x{0B}\x{1C}-\x{1F}\x{85}]"
+    r"|[^\p{L}\p{N}_\s\p{Z}\x{04}\x{0B}\x{1C}-\x{1F}\x{85}]"
 )
+# Put around a character that is a token of its own, beside the letters of others.
+BORDER = "\x04"
 # Put around each token; where a text has them, they count as another sign.
 BEGIN = "\x02"
 END = "\x03"
@@ -44,8 +47,10 @@ class ReadingText:
 
         Returns the tokens, and their starts and ends in characters.
         """
-        texts = tf.strings.regex_replace(texts, f"[{BEGIN}{END}]", "\x01")
-        marked = tf.strings.regex_replace(texts, TOKEN, BEGIN + r"\0" + END)
+        texts = tf.strings.regex_replace(texts, f"[{BEGIN}{END}{BORDER}]", "\x01")
+        bordered = tf.strings.regex_replace(texts, f"[{SPACELESS}]", BORDER + r"\0" + BORDER)
+        marked = tf.strings.regex_replace(bordered, TOKEN, BEGIN + r"\0" + END)
+        marked = tf.strings.regex_replace(marked, BORDER, "")
         # A piece is the text before a token, BEGIN and the token. The last one has no token.
         pieces = tf.strings.split(marked, END)[:, :-1]
         before_token = f"(?s)^[^{BEGIN}]*{BEGIN}"

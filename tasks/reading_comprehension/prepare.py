@@ -28,6 +28,7 @@ from colloquy.data.prepared import VECTORS, VOCABULARY, CommonSettings, print_su
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.data.word_vectors import complete, read_vectors
 from colloquy.engine.vocabularies import Words
+from colloquy.metrics.reading_comprehension import exact_match
 from colloquy.tasks.reading_comprehension.data import CHARACTERS, READING
 
 
@@ -59,18 +60,22 @@ def prepare(corpus, source, out, settings):
     if settings.vocabulary_of:
         shared = Words.of(settings.vocabulary_of, "reading_comprehension")
     else:
-        vectors = read_vectors(settings.vectors or _vectors_beside(source))
+        vectors = _lower_case(read_vectors(settings.vectors or _vectors_beside(source)))
 
     with atomic_directory(out) as directory:
         encoder = Encoder(reader)
         splits = {}
         statistics = {}
         for split, (file, other_starts) in files.items():
-            splits[split] = []
-            for question in reader.read(file, other_starts):
-                splits[split].append(encoder.encode(question))
-            split_statistics = _statistics(splits[split], encoder.contexts)
-            statistics[split] = {"file": file.name, **split_statistics}
+            questions = reader.read(file, other_starts)
+            splits[split] = [encoder.encode(question) for question in questions if question.answers]
+            if not splits[split]:
+                raise UserError(f"{file}: expected questions with answers. Received: none")
+            statistics[split] = {
+                "file": file.name,
+                **_statistics(splits[split], encoder.contexts),
+                "unanswerable_questions": len(questions) - len(splits[split]),
+            }
             if split == "train":
                 words = encoder.count_words(splits["train"])
                 letters = encoder.count_letters()
@@ -87,6 +92,10 @@ def prepare(corpus, source, out, settings):
             characters = Vocabulary.of(
                 char for char, count in letters.most_common() if count >= settings.min_count
             )
+        known = set(vocabulary.words)
+        for split, questions in splits.items():
+            statistics[split]["inexact_answers"] = _count_inexact(questions, encoder.contexts)
+            statistics[split]["known_words"] = encoder.known_words(questions, known)
         write(
             directory,
             {
@@ -150,6 +159,18 @@ class Encoder:
             counts.update(lower[number - 1] for number in text["tokens"])
         return counts
 
+    def known_words(self, questions, known):
+        """The part of the words of `questions` and their contexts that are among `known`."""
+        is_known = [False] + [token.lower() in known for token in self.tokens]
+        numbers = {question["context"] for question in questions}
+        contexts = [self.contexts[number] for number in numbers]
+        num_words = 0
+        num_known = 0
+        for text in (*contexts, *questions):
+            num_words += len(text["tokens"])
+            num_known += sum(is_known[number] for number in text["tokens"])
+        return round(num_known / num_words, 4) if num_words else 0.0
+
     def count_letters(self):
         """Counts the characters of all contexts, without white space."""
         counts = collections.Counter()
@@ -185,6 +206,30 @@ class Encoder:
             token = text[start:end]
             numbers.append(self.tokens.setdefault(token, len(self.tokens) + 1))
         return numbers
+
+
+def _lower_case(vectors):
+    """The vectors of lower-case words; a word that a file has with capitals alone takes the first
+    of these, as `rome` that of `Rome`.
+    """
+    lower_case = {word: vector for word, vector in vectors.items() if word == word.lower()}
+    for word, vector in vectors.items():
+        lower_case.setdefault(word.lower(), vector)
+    return lower_case
+
+
+def _count_inexact(questions, contexts):
+    """The number of questions whose answers no tokens give: a perfect reader would miss them."""
+    inexact = 0
+    for question in questions:
+        context = contexts[question["context"]]
+        offsets = context["offsets"]
+        texts = []
+        for first, last in question["spans"]:
+            texts.append(context["text"][offsets[2 * first] : offsets[2 * last + 1]])
+        pairs = itertools.product(texts, question["answers"])
+        inexact += not any(exact_match(text, answer) for text, answer in pairs)
+    return inexact
 
 
 def _make_vocabulary(source, words, tokens, vectors, settings):
