@@ -47,22 +47,19 @@ EQUATIONS = {
     "memma": [
         {},
         {"match_types": True, "encoding": "position", "heads": 1, "divisor": "root"},
-        {"encoding": "attention", "shortcut": "identity", "positions": "halves"},
+        {"encoding": "attention", "shortcut": "identity"},
         {"speaker": False, "shortcut": "none", "gate": "sigmoid", "positions": "none"},
         {"memory": "latest"},
         {"memory": "latest", "time": False, "shortcut": "identity", "hops": 3},
-        {"speaker": False, "time": False, "gate": "sigmoid"},
+        {"speaker": False, "time": False, "gate": "sigmoid", "positions": "halves"},
         {"hops": 0},
     ],
     "entity-memma": [
         {},
         {"encoding": "position", "dialog_state": True},
-        {
-            "encoding": "attention",
-            "positions": "interleaved",
-            "shortcut": "identity",
-            "divisor": "root",
-        },
+        {"encoding": "attention"},
+        # Only sums of words have positions.
+        {"positions": "interleaved", "shortcut": "identity", "divisor": "root"},
     ],
     "memn2n": [
         {},
