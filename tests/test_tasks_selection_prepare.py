@@ -19,7 +19,8 @@ from colloquy.data.word_vectors import append_vectors, complete, train_word2vec
 from colloquy.tasks import TASKS
 from colloquy.tasks.selection.contexts import draw_lines
 from colloquy.tasks.selection.data import as_texts, load_dataset
-from colloquy.tasks.selection.prepare import Settings, document_weights, equal_stems, prepare
+from colloquy.tasks.selection.lexical import document_weights, equal_stems
+from colloquy.tasks.selection.prepare import Settings, prepare
 from colloquy.tasks.selection.split import SelectionSplit
 
 EOS = 1
@@ -256,7 +257,7 @@ def test_prepare_reports_facts_and_prints_a_summary(source, tmp_path, capsys):
     error = capsys.readouterr().err
     assert (
         f"{source / 'valid.gz'}, line 1: expected 10 candidates" in error
-        and "Received: 3 lines; 3 of 3 contexts" in error
+        and "Received: lines: 3; 3 of 3 contexts" in error
     )
     long = "b\t" * 9 + " ".join("b" * 51)
     short = "b\t" * 8 + " ".join("b" * 50)
@@ -319,7 +320,7 @@ def test_a_shuffled_training_file_is_warned_of(source, tmp_path, capsys):
     run(source, tmp_path / "out", candidates=0)
     message = capsys.readouterr().err
     assert "train.txt, line 1: expected the lines of a context in a row, with label 1" in message
-    assert "1 line; 1 of 4 contexts have no line with label 1" in message
+    assert "lines: 1; 1 of 4 contexts have no line with label 1" in message
 
 
 def test_script_repeats_byte_for_byte(source, tmp_path):

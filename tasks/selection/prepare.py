@@ -9,7 +9,6 @@ they would only count words again.
 import collections
 import dataclasses
 import functools
-import itertools
 import pathlib
 import shutil
 import sys
@@ -71,8 +70,6 @@ PAPER_TURNS = 9
 """Turns of a context that DAM reads."""
 PAPER_WORDS = 50
 """Words of an utterance that DAM reads."""
-BLOCK = 2**16
-"""Utterances whose words are counted at once."""
 
 
 class Settings(CommonSettings):
@@ -350,16 +347,16 @@ def _word_vectors(sentences, counts, vocabulary, settings, directory, progress):
 
 def _check_candidates(examples, file, candidates):
     """Warns of contexts that do not have the expected number of candidates."""
-    sizes = np.bincount(examples.context)
+    is_wrong = np.bincount(examples.context) != candidates
     expected = f"expected {candidates} candidates per context (--candidates)"
-    _warn_of_contexts(examples, file, sizes != candidates, expected, f"do not have {candidates}")
+    _warn_of_contexts(examples, file, is_wrong, expected, f"do not have {candidates}")
 
 
 def _check_positives(examples, file):
     """Warns of contexts without a positive response: their other lines may be elsewhere."""
-    positives = np.bincount(examples.context, weights=examples.label)
+    is_wrong = np.bincount(examples.context, weights=examples.label) == 0
     expected = "expected the lines of a context in a row, with label 1 on one of them"
-    _warn_of_contexts(examples, file, positives == 0, expected, "have no line with label 1")
+    _warn_of_contexts(examples, file, is_wrong, expected, "have no line with label 1")
 
 
 def _warn_of_contexts(examples, file, is_wrong, expected, fault):
@@ -367,9 +364,8 @@ def _warn_of_contexts(examples, file, is_wrong, expected, fault):
     if not len(wrong):
         return
     first_line = np.searchsorted(examples.context, wrong[0]) + 1
-    num_lines = np.count_nonzero(examples.context == wrong[0])
-    lines = "1 line" if num_lines == 1 else f"{num_lines} lines"
-    received = f"{lines}; {len(wrong):,} of {len(is_wrong):,} contexts {fault}"
+    lines = np.count_nonzero(examples.context == wrong[0])
+    received = f"lines: {lines}; {len(wrong):,} of {len(is_wrong):,} contexts {fault}"
     print(f"warning: {file}, line {first_line}: {expected}. Received: {received}", file=sys.stderr)
 
 
@@ -465,39 +461,3 @@ def _statistics(split, unknown):
         "contexts_without_negative": int(np.sum(positive == candidates)),
         "candidates_x_contexts": ", ".join(f"{size} x {count:,}" for size, count in sizes),
     }
-
-
-# === Words of a lexical match ===
-
-
-def document_weights(split, ids, stems=None):
-    """Inverse document frequencies, scaled to at most 1, float32 `(ids,)`; a document is one
-    utterance of the split.
-
-        w(i) = log((1 + n) / (1 + df(i))) / log(1 + n)
-
-    `stems`, int `(ids,)`, has the id that each counts as, see `equal_stems`.
-    """
-    frequency = np.zeros(ids, np.int64)
-    for part in itertools.chain(split.turns.parts(BLOCK), split.responses.parts(BLOCK)):
-        if stems is not None:
-            part = dataclasses.replace(part, ids=stems[part.ids])
-        frequency += part.document_frequency(ids)
-    n = len(split.turns) + len(split.responses)
-    return (np.log((1 + n) / (1 + frequency)) / np.log(1 + n)).astype(np.float32)
-
-
-def equal_stems(vocabulary, ids):
-    """For each of `ids` ids the first whose word has the same stem, int32 `(ids,)`; Porter (1980),
-    for English.
-
-    Ids without a word, padding and hashed ones, keep their own.
-    """
-    from gensim.parsing.porter import PorterStemmer  # gensim takes a second to load
-
-    stemmer = PorterStemmer()
-    first_by_stem = {}
-    stems = np.arange(ids, dtype=np.int32)
-    for id, word in enumerate(vocabulary.words, 1):
-        stems[id] = first_by_stem.setdefault(stemmer.stem(word), id)
-    return stems

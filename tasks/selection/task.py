@@ -17,8 +17,9 @@ from colloquy.engine.optimizers import LazyAdam, averaging
 from colloquy.tasks.selection import scoring
 from colloquy.tasks.selection import split as batches
 from colloquy.tasks.selection.data import as_texts, load_dataset, read_tokenizer_config
+from colloquy.tasks.selection.lexical import document_weights, equal_stems
 from colloquy.tasks.selection.predictor import SelectionPredictor
-from colloquy.tasks.selection.prepare import Settings, document_weights, equal_stems, prepare
+from colloquy.tasks.selection.prepare import Settings, prepare
 from colloquy.tasks.selection.training import Training
 
 

@@ -1,0 +1,42 @@
+"""Weights and stems of words, for `layers.lexical_match`."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+
+BLOCK = 2**16
+"""Utterances whose words are counted at once."""
+
+
+def document_weights(split, ids, stems=None):
+    """Inverse document frequencies, scaled to at most 1, float32 `(ids,)`; a document is one
+    utterance of the split.
+
+        w(i) = log((1 + n) / (1 + df(i))) / log(1 + n)
+
+    `stems`, int `(ids,)`, has the id that each counts as, see `equal_stems`.
+    """
+    frequency = np.zeros(ids, np.int64)
+    for part in itertools.chain(split.turns.parts(BLOCK), split.responses.parts(BLOCK)):
+        if stems is not None:
+            part = dataclasses.replace(part, ids=stems[part.ids])
+        frequency += part.document_frequency(ids)
+    n = len(split.turns) + len(split.responses)
+    return (np.log((1 + n) / (1 + frequency)) / np.log(1 + n)).astype(np.float32)
+
+
+def equal_stems(vocabulary, ids):
+    """For each of `ids` ids the first whose word has the same stem, int32 `(ids,)`; Porter (1980),
+    for English.
+
+    Ids without a word, padding and hashed ones, keep their own.
+    """
+    from gensim.parsing.porter import PorterStemmer  # gensim takes a second to load
+
+    stemmer = PorterStemmer()
+    first_by_stem = {}
+    stems = np.arange(ids, dtype=np.int32)
+    for id, word in enumerate(vocabulary.words, 1):
+        stems[id] = first_by_stem.setdefault(stemmer.stem(word), id)
+    return stems
