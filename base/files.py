@@ -40,7 +40,7 @@ class UserError(Exception):
 def in_one_line(value, length=80):
     """A value of a file or of a user, or the message of another error, as part of a sentence.
 
-    >>> in_one_line("two\nlines", length=7)
+    >>> in_one_line("two\\nlines", length=7)
     'two lin'
     """
     return " ".join(str(value).split())[:length]

@@ -172,11 +172,16 @@ def check_splits(splits):
 def read_metadata(path, task):
     """Reads the metadata of a prepared dataset of a task, a dict with at least `name`."""
     path = pathlib.Path(path)
-    if not path.is_dir():
+    if not path.exists():
         raise UserError(f"{path} is not a directory; prepare.py makes one")
     file = path / METADATA
+    if not file.is_file():
+        raise _not_prepared(path, task)
     metadata = read_json(file)
-    file_task = metadata.get("task") if isinstance(metadata, dict) else None
+    # The raw file of chitchat has the same name.
+    if isinstance(metadata, dict) and "task" not in metadata:
+        raise _not_prepared(path, task)
+    file_task = metadata["task"] if isinstance(metadata, dict) else None
     if file_task != task:
         raise UserError(
             f"{path}: expected a dataset for models of {task}, which prepare.py makes of its "
@@ -186,6 +191,16 @@ def read_metadata(path, task):
     if not isinstance(name, str):
         raise UserError(f"{file}: expected name to be a text. Received: {type(name).__name__}")
     return metadata
+
+
+def _not_prepared(path, task):
+    """The error for a directory, or a file, of a raw corpus."""
+    formats = [name for name, corpus in CORPORA.items() if task in corpus.tasks]
+    command = f"prepare.py --corpus=FORMAT --task={task} --source={path} --out=build/{path.stem}"
+    return UserError(
+        f"{path}: expected a prepared dataset, with {METADATA}. Prepare it first: "
+        f"python {command}, FORMAT that of its files: {', '.join(formats)}"
+    )
 
 
 def read_vocabulary(file):

@@ -28,6 +28,10 @@ from colloquy.models import MODELS
 LOG_INTERVAL = 10
 """Steps between two log lines. Reading the loss makes the program wait for the device, so it is not
 read at every step."""
+FEW_STEPS = 200
+"""With fewer steps in all, a model may have learned next to nothing."""
+ENOUGH_STEPS = 500
+"""Steps to recommend instead."""
 MIN_EXAMPLES = 100
 """Examples of dev; on fewer the best possible score may be chance."""
 
@@ -258,6 +262,8 @@ class Trainer:
     def train(self, signals, progress, save_minutes):
         """Trains to the last step; validates and saves on the way."""
         progress.line(self._describe())
+        if self.total_steps < FEW_STEPS:
+            progress.line(self._recommend_epochs())
         saved_at = time.monotonic()
         while self.state.validated_step < self.total_steps and not self.state.stopped:
             validation_step = self.state.next_validation(self.validation_interval, self.total_steps)
@@ -284,6 +290,14 @@ class Trainer:
         if self.devices.count > 1:
             return f"{text}, {self.devices.count} devices"
         return text
+
+    def _recommend_epochs(self):
+        epochs = math.ceil(ENOUGH_STEPS / self.epochs.steps)
+        steps = "1 step" if self.total_steps == 1 else f"{self.total_steps:,} steps"
+        return (
+            f"{steps} in all, with which a model may learn next to nothing: "
+            f"--epochs={epochs:,} makes {epochs * self.epochs.steps:,}"
+        )
 
     def train_steps(self, steps, signals, progress):
         """Trains on a few batches, fewer if a signal arrives, and shows their loss."""

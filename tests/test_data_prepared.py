@@ -118,6 +118,14 @@ def test_each_corpus_is_prepared_for_each_of_its_tasks(corpus, task, tmp_path):
     assert splits["train"] and splits["dev"]
 
 
+@pytest.mark.parametrize("corpus", ["chitchat", "smn"])
+def test_a_raw_corpus_is_to_be_prepared_first(corpus, tmp_path):
+    prepare(corpus, tmp_path)
+    message = refusal(load, corpus, tmp_path / "raw")
+    assert f"python prepare.py --corpus=FORMAT --task=selection --source={tmp_path}/raw" in message
+    assert "chitchat, smn, dam-release" in message
+
+
 @given(st.data())
 def test_a_dataset_with_any_file_is_read_or_refused(samples, tmp_path_factory, data):
     corpus = data.draw(st.sampled_from(sorted(samples)))

@@ -118,11 +118,17 @@ def test_history_has_the_mean_loss_of_each_interval(tmp_path, capsys):
     assert second["loss"] == pytest.approx(np.mean(targets[STEPS:] ** 2), rel=1e-4)
     assert 0 < first["seconds"] < second["seconds"]
 
-    begin, *validations = capsys.readouterr().out.splitlines()
+    begin, few_steps, *validations = capsys.readouterr().out.splitlines()
+    assert "46 steps in all, " in few_steps and "--epochs=11 makes 506" in few_steps
     assert "1 parameters, steps per epoch: 46, steps between validations: 23" in begin
     assert validations[0].startswith("step 23  epoch 0.50  loss ")
     assert validations[0].endswith("dev: accuracy 0.5000  (best)")
     assert validations[1].endswith("dev: accuracy 0.2500")
+
+
+def test_a_training_of_200_steps_is_not_called_short(tmp_path, capsys):
+    trained(tmp_path / "run", np.ones(40), total=200)
+    assert "steps in all" not in capsys.readouterr().out
 
 
 def test_tensorboard_has_loss_learning_rate_and_gradient_norm_at_each_log_step(
