@@ -274,10 +274,8 @@ DIALOGS = [
     (put("dialogs.pkl", "splits", value=[{}]), "no attribute 'get'"),
 ]
 DIALOG = [
-    *(
-        (without(name), f"{name}: .*No such file")
-        for name in (*Domain.FILES, "dataset.json", "dialogs.pkl")
-    ),
+    *((without(name), f"{name}: .*No such file") for name in (*Domain.FILES, "dialogs.pkl")),
+    (without("dataset.json"), "Prepare it first: python prepare.py"),
     *((whole(name, content), f"{name}(: |, ).*{message}") for name, content, message in DOMAIN),
     *(
         (damage, rf"dialogs\.pkl: expected what prepare\.py writes .*{message}")
