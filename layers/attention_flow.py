@@ -8,7 +8,7 @@ from keras import ops
 
 from colloquy.layers import check_choice
 from colloquy.layers.gradients import Dense
-from colloquy.layers.masking import masked_max, masked_softmax
+from colloquy.layers.masking import all_real, masked_max, masked_softmax
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -38,11 +38,13 @@ class AttentionFlow(keras.layers.Layer):
     Call arguments:
         context: `H`, float `(B, T, D)`.
         query: `U`, float `(B, J, D)`.
-        context_mask: Boolean `(B, T)`, `True` = real.
-        query_mask: Boolean `(B, J)`. A query without words gives `u~ = 0`.
+        context_mask: Boolean `(B, T)`, `True` = real. `None`: the implicit mask of `context`, or
+            else every word is real.
+        query_mask: Likewise, `(B, J)`. A query without words gives `u~ = 0`.
 
     Returns:
-        `G`, float `(B, T, 4D)`, or `(B, T, 3D)` without Q2C.
+        `G`, float `(B, T, 4D)`, or `(B, T, 3D)` without Q2C. The implicit mask of `context` is
+        passed on.
     """
 
     def __init__(
@@ -52,13 +54,14 @@ class AttentionFlow(keras.layers.Layer):
         check_choice("start", start, ("glorot", "dot"))
         check_choice("kind", kind, ("trilinear", "mlp"))
         check_choice("fusion", fusion, ("concat", "mlp"))
+        self.supports_masking = True
         self.c2q = c2q
         self.q2c = q2c
         self.start = start
         self.kind = kind
         self.fusion = fusion
 
-    def build(self, context_shape, query_shape, *_):
+    def build(self, context_shape, query_shape, *_, **__):
         D = context_shape[-1]
         A = max(D // 2, 1)
         if (self.c2q or self.q2c) and self.kind == "trilinear":
@@ -82,8 +85,12 @@ class AttentionFlow(keras.layers.Layer):
             self.perceptron = Dense(size, activation="relu", name="fusion", dtype=self.dtype_policy)
             self.perceptron.build((None, None, size))
 
-    def call(self, context, query, context_mask, query_mask):
+    def call(self, context, query, context_mask=None, query_mask=None):
         H_BTD, U_BJD = context, query
+        if context_mask is None:
+            context_mask = all_real(context)
+        if query_mask is None:
+            query_mask = all_real(query)
         if self.c2q or self.q2c:
             S_BTJ = self.similarity(H_BTD, U_BJD)
         if self.c2q:

@@ -46,14 +46,16 @@ class AttentiveModule(keras.layers.Layer):
         query: `Q`, float `(..., Q, D)`.
         key: `K`, float `(..., K, D)`.
         value: `V`, float `(..., K, D)`.
-        query_mask: Boolean `(..., Q)`, `True` = real.
-        key_mask: Boolean `(..., K)`, `True` = real.
+        query_mask: Boolean `(..., Q)`, `True` = real. `None`: the implicit mask of `query`, if it
+            has one.
+        key_mask: Likewise, `(..., K)`.
         scores: `Q K^T`, float `(..., Q, K)`, if the caller has it already (DAM needs the same
             product three times).
 
     Returns:
         Float `(..., Q, D)`. With exact masks the vector of a padded word, and of one that attends
-        to padding alone, is zero; without `query_mask` the latter is arbitrary but finite.
+        to padding alone, is zero; without `query_mask` the latter is arbitrary but finite. The
+        implicit mask of `query` is passed on.
 
     >>> AttentiveModule()(*[np.ones((2, 3, 7), "float32")] * 3).shape.as_list()
     [2, 3, 7]
@@ -62,6 +64,7 @@ class AttentiveModule(keras.layers.Layer):
     def __init__(self, masking="exact", scalar_bias=False, epsilon=1e-6, **kwargs):
         super().__init__(**kwargs)
         check_choice("masking", masking, MASKINGS)
+        self.supports_masking = True
         self.masking = masking
         self.scalar_bias = scalar_bias
         self.epsilon = epsilon

@@ -7,7 +7,7 @@ Shape suffixes:  B batch   T words   D features of the input   H units
 
 import keras
 
-from colloquy.layers.masking import zero_padding
+from colloquy.layers.masking import all_real, zero_padding
 from colloquy.layers.tensorflow_kernels import bilstm, has_kernels
 
 
@@ -35,14 +35,16 @@ class BiLSTM(keras.layers.Layer):
 
     Call arguments:
         x: Float `(B, T, D)`.
-        mask: Boolean `(B, T)`, `True` = real; padding is at the end.
+        mask: Boolean `(B, T)`, `True` = real; padding is at the end. `None`: the implicit mask of
+            `x`, or else every word is real.
 
     Returns:
-        Float `(B, T, 2H)`, zeros at padding. It carries no implicit mask.
+        Float `(B, T, 2H)`, zeros at padding. The implicit mask of `x` is passed on.
     """
 
     def __init__(self, units, **kwargs):
         super().__init__(**kwargs)
+        self.supports_masking = True
         self.units = units
         lstm = keras.layers.LSTM(units, return_sequences=True, name="lstm", dtype=self.dtype_policy)
         self.both = both_directions(lstm, name="both", dtype=self.dtype_policy)
@@ -52,7 +54,9 @@ class BiLSTM(keras.layers.Layer):
     def build(self, x_shape, mask_shape=None):
         self.both.build(x_shape)
 
-    def call(self, x, mask, training=None):
+    def call(self, x, mask=None, training=None):
+        if mask is None:
+            mask = all_real(x)
         if self.fast:
             forward = _weights(self.both.forward_layer.cell)
             backward = _weights(self.both.backward_layer.cell)

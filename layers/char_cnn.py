@@ -74,6 +74,10 @@ class Highway(keras.layers.Layer):
     From float `(..., D)` to the same shape and dtype.
     """
 
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
     def build(self, x_shape):
         D = x_shape[-1]
         self.transform = keras.layers.Dense(

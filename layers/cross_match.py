@@ -37,6 +37,7 @@ class CrossMatch(keras.layers.Layer):
 
     def __init__(self, masking="exact", scalar_bias=False, **kwargs):
         super().__init__(**kwargs)
+        self.supports_masking = True
         settings = {"masking": masking, "scalar_bias": scalar_bias, "dtype": self.dtype_policy}
         self.utterance_attends = AttentiveModule(**settings, name="utterance_attends")
         self.response_attends = AttentiveModule(**settings, name="response_attends")
@@ -55,6 +56,10 @@ class CrossMatch(keras.layers.Layer):
             R, U, U, query_mask=response_mask, key_mask=utterance_mask, scores=S_transposed
         )
         return row_products(U_attended, R_attended)
+
+    def compute_mask(self, inputs, mask=None):
+        # Its cells are of two sentences: the mask of one does not fit them.
+        return None
 
     def compute_output_shape(self, utterance_shape, response_shape, scores_shape, **_):
         return scores_shape

@@ -7,7 +7,7 @@ import keras
 from keras import ops
 
 from colloquy.layers.attention import Attention, AttentionCell
-from colloquy.layers.masking import zero_padding
+from colloquy.layers.masking import all_real, zero_padding
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -66,8 +66,9 @@ class DynamicBiLSTM(keras.layers.Layer):
     Call arguments:
         context: Float `(B, T, D)`.
         query: Float `(B, J, D)`.
-        context_mask: Boolean `(B, T)`, `True` = real; padding is at the end.
-        query_mask: Boolean `(B, J)`.
+        context_mask: Boolean `(B, T)`, `True` = real; padding is at the end. `None`: the
+            implicit mask of `context`, or else every word is real.
+        query_mask: Likewise, `(B, J)`.
 
     Returns:
         Float `(B, T, 2H)`, zeros at padding.
@@ -75,6 +76,7 @@ class DynamicBiLSTM(keras.layers.Layer):
 
     def __init__(self, units, **kwargs):
         super().__init__(**kwargs)
+        self.supports_masking = True
         self.units = units
         self.directions = []
         for name in ("forward", "backward"):
@@ -87,12 +89,16 @@ class DynamicBiLSTM(keras.layers.Layer):
                 keras.layers.RNN(cell, return_sequences=True, name=name, dtype=self.dtype_policy)
             )
 
-    def build(self, context_shape, query_shape, *_):
+    def build(self, context_shape, query_shape, *_, **__):
         for rnn in self.directions:
             rnn.cell.build_for(context_shape[-1], query_shape[-1])
             rnn.built = True
 
-    def call(self, context, query, context_mask, query_mask, training=None):
+    def call(self, context, query, context_mask=None, query_mask=None, training=None):
+        if context_mask is None:
+            context_mask = all_real(context)
+        if query_mask is None:
+            query_mask = all_real(query)
         zeros = ops.zeros((ops.shape(context)[0], self.units), context.dtype)
 
         # Without a mask, which JAX's loop does not take beside a memory: padding comes last.

@@ -25,6 +25,15 @@ def mask_from_ids(ids):
     return ops.not_equal(ids, 0)
 
 
+def all_real(x):
+    """The mask of words without padding: boolean `(B, T)` of float `(B, T, D)`, all `True`.
+
+    >>> keras.ops.convert_to_numpy(all_real(np.zeros((1, 2, 3)))).tolist()
+    [[True, True]]
+    """
+    return ops.ones(ops.shape(x)[:2], "bool")
+
+
 def zero_padding(x, mask):
     """Sets the padded entries of `x` to zero; `mask` broadcasts against it.
 

@@ -61,6 +61,7 @@ class PositionalEncoding(keras.layers.Layer):
 
     def __init__(self, max_words, **kwargs):
         super().__init__(**kwargs)
+        self.supports_masking = True
         self.max_words = max_words
 
     def build(self, x_shape):

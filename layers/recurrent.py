@@ -14,7 +14,7 @@ from colloquy.layers import check_choice
 from colloquy.layers.attention import Attention, AttentionCell, as_list
 from colloquy.layers.bilstm import both_directions
 from colloquy.layers.gradients import Dense
-from colloquy.layers.masking import zero_padding
+from colloquy.layers.masking import all_real, zero_padding
 
 STATES = {"gru": 1, "lstm": 2}
 """Cells, with the number of their states."""
@@ -56,9 +56,10 @@ class RecurrentEncoder(keras.layers.Layer):
     Call arguments:
         x: Float `(B, S, E)`.
         mask: Boolean `(B, S)`, `True` = real; padding is at the end and changes nothing.
+            `None`: the implicit mask of `x`, or else every word is real.
 
     Returns:
-        List: the memory, float `(B, S, H)`, zeros at padding; then the last states of each layer,
+        List: the memory, float `(B, S, H)`, zeros at padding, with the implicit mask of `x`; then the last states of each layer,
         float `(B, H)`, one for a GRU, two for an LSTM.
     """
 
@@ -80,6 +81,7 @@ class RecurrentEncoder(keras.layers.Layer):
             raise ValueError(
                 f"units must be even where two directions are concatenated. Received: units={units}"
             )
+        self.supports_masking = True
         self.cell = cell
         self.units = units
         self.bidirectional = bidirectional
@@ -99,7 +101,9 @@ class RecurrentEncoder(keras.layers.Layer):
             layer.build(x_shape)
             x_shape = (*x_shape[:-1], self.units)
 
-    def call(self, x, mask, training=None):
+    def call(self, x, mask=None, training=None):
+        if mask is None:
+            mask = all_real(x)
         last_states = []
         for i, layer in enumerate(self.stack):
             if i > 0:

@@ -8,7 +8,7 @@ from keras import ops
 
 from colloquy.layers.attention_flow import AttentionFlow
 from colloquy.layers.gradients import Dense
-from colloquy.layers.masking import masked_softmax
+from colloquy.layers.masking import all_real, masked_softmax
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -25,14 +25,16 @@ class SelfAttention(keras.layers.Layer):
 
     Call arguments:
         x: `m`, float `(B, T, D)`.
-        mask: Boolean `(B, T)`, `True` = real. A word without others has `m~ = 0`.
+        mask: Boolean `(B, T)`, `True` = real. A word without others has `m~ = 0`. `None`: the
+            implicit mask of `x`, or else every word is real.
 
     Returns:
-        `y`, float `(B, T, D)`.
+        `y`, float `(B, T, D)`. The implicit mask of `x` is passed on.
     """
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
+        self.supports_masking = True
         self.match = AttentionFlow(q2c=False, start="dot", name="match", dtype=self.dtype_policy)
 
     def build(self, x_shape, mask_shape=None):
@@ -41,7 +43,9 @@ class SelfAttention(keras.layers.Layer):
         self.fusion = Dense(D, kernel_initializer="zeros", name="fusion", dtype=self.dtype_policy)
         self.fusion.build((None, None, 3 * D))
 
-    def call(self, x, mask):
+    def call(self, x, mask=None):
+        if mask is None:
+            mask = all_real(x)
         m_BTD = x
         word_T = ops.arange(ops.shape(x)[1], dtype="int32")
         is_other_BTK = (word_T[:, None] != word_T) & mask[:, None, :]

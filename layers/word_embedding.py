@@ -20,7 +20,8 @@ class WordEmbedding(keras.layers.Embedding):
     Args:
         sparse_gradient: On TensorFlow the list of rows, for `engine.optimizers.LazyAdam`; elsewhere
             no effect.
-        Others: See `keras.layers.Embedding`.
+        Others: See `keras.layers.Embedding`. With `mask_zero=True` the vectors carry the mask of
+            the ids: 0 is padding.
 
     >>> WordEmbedding(7, 3)(np.array([[1, 2]])).shape.as_list()
     [1, 2, 3]
@@ -31,6 +32,9 @@ class WordEmbedding(keras.layers.Embedding):
         self.sparse_gradient = sparse_gradient
 
     def call(self, ids):
+        if keras.backend.standardize_dtype(ids.dtype) not in ("int32", "int64"):
+            # `keras.Sequential` makes floats of its input.
+            ids = ops.cast(ids, "int32")
         table_VD = self.embeddings
         if not self.sparse_gradient:
             # The product's gradient is dense; its forward pass is optimised away.
@@ -60,6 +64,12 @@ class ReversibleWordEmbedding(WordEmbedding):
             table_DV = ops.cast(ops.transpose(self.embeddings[:scored]), self.compute_dtype)
             return ops.matmul(ops.cast(inputs, self.compute_dtype), table_DV)
         return super().call(inputs)
+
+    def compute_mask(self, inputs, mask=None):
+        if keras.backend.is_float_dtype(inputs.dtype):
+            # Features are scored.
+            return mask
+        return super().compute_mask(inputs, mask)
 
     def compute_output_spec(self, inputs, scored=0):
         if scored:

@@ -75,6 +75,8 @@ class BiDAFConfig(Config):
     """`False`: no character CNN, an ablation of the paper."""
     use_words: bool = True
     """`False`: no word vectors, an ablation of the paper."""
+    modelling_layers: Literal[1, 2] = 2
+    """LSTMs that make `M` of `G`. The paper has two; many descriptions of it have one."""
     c2q: bool = True
     """`False`: the mean of `U` instead of context-to-query attention, an ablation of the paper."""
     q2c: bool = True
@@ -102,6 +104,10 @@ class BiDAFConfig(Config):
             raise ValueError(
                 f"tuned_words must be at most vocabulary_size={self.vocabulary_size}. "
                 f"Received: tuned_words={self.tuned_words}"
+            )
+        if self.self_attention and self.modelling_layers == 1:
+            raise ValueError(
+                "self_attention is between two modelling LSTMs. Received: modelling_layers=1"
             )
         if not (self.use_characters or self.use_words):
             raise ValueError("use_characters and use_words must not both be False")
@@ -183,7 +189,8 @@ class BiDAF(ConfiguredModel):
             M = layers.modelling[0](drop[2](G), t_mask)
         if c.self_attention:
             M = SelfAttention(name="self_attention")(M, t_mask)
-        M = layers.modelling[1](drop[3](M), t_mask)
+        if c.modelling_layers == 2:
+            M = layers.modelling[1](drop[3](M), t_mask)
 
         return inputs, _span_logits(c, layers, G, M, t_mask)
 
@@ -210,7 +217,7 @@ def _layers(c):
         end=BiLSTM(c.hidden, name="end"),
         modelling=[
             first_modelling(c.hidden, name="modelling_0"),
-            BiLSTM(c.hidden, name="modelling_1"),
+            *[BiLSTM(c.hidden, name=f"modelling_{i}") for i in range(1, c.modelling_layers)],
         ],
         start_logit=keras.layers.Dense(1, use_bias=False, name="start_logit"),
         end_logit=keras.layers.Dense(1, use_bias=False, name="end_logit"),

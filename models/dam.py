@@ -132,7 +132,8 @@ class DAM(ConfiguredModel):
     Returns:
         Logits, float32 `(B, N)`: the paper's `g(c, r)` is their sigmoid.
 
-    Padding anywhere (words, turns, candidates) changes no logit, unless `masking="release"`.
+    Padding at the end (of words, turns, candidates) changes no logit, unless `masking="release"`;
+    an empty turn between two others does.
     Symbolic, for `keras.Model(model.input, ...)`: `match_matrices`, `{name: (B, N, T, K, J)}` in
     the order of the image's channels, and `representations`, the lists `U`, `(B, 1, T, K, D)`, and
     `R`, `(B, N, 1, J, D)`, of all levels.

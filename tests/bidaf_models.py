@@ -45,6 +45,7 @@ VARIANTS = [
     {"similarity": "mlp", "fusion": "mlp"},
     {"train_unknown": True, "trained_words": 4, "tuned_words": 5},
     {"self_attention": True, "similarity_start": "dot"},
+    {"modelling_layers": 1},
 ]
 DROPPING = {"dropout": 0.5}
 
@@ -126,7 +127,8 @@ def in_loops(model, row):
         M = bilstm_in_loops(G, layer("modelling_0"))
     if c.self_attention:
         M = self_attention_in_loops(M, layer("self_attention"))
-    M = bilstm_in_loops(M, layer("modelling_1"))
+    if c.modelling_layers == 2:
+        M = bilstm_in_loops(M, layer("modelling_1"))
     w1, w2 = (
         to_numpy(layer(f"{name}_logit").kernel)[:, 0].astype("float64") for name in ("start", "end")
     )

@@ -274,3 +274,11 @@ def test_doctests_of_scripts_which_have_the_same_flags(name):
     )
     failed, attempted = map(int, ran("-c", program, by=run_process).stdout.split())
     assert failed == 0 < attempted
+
+
+@pytest.mark.parametrize("number", (0, 1))
+def test_programs_with_layers_run(number, tmp_path, monkeypatch):
+    page = (ROOT / "docs" / "use_the_layers.md").read_text(encoding="utf-8")
+    program = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[number]
+    monkeypatch.chdir(tmp_path)
+    exec(compile(program, "use_the_layers.md", "exec"), {"__name__": "program"})

@@ -12,12 +12,18 @@ from layer_cases import CASES, B, D, J, S, T, V, call, outputs_of
 from colloquy.layers.attention import Attention
 from colloquy.layers.attention_flow import AttentionFlow
 from colloquy.layers.attentive_module import AttentiveModule
+from colloquy.layers.bilstm import BiLSTM
+from colloquy.layers.char_cnn import Highway
 from colloquy.layers.cross_match import CrossMatch
+from colloquy.layers.layer_norm import LayerNorm
 from colloquy.layers.match_aggregation import MatchAggregation
 from colloquy.layers.memory_attention import MemoryAttention
 from colloquy.layers.ordered_words import OrderedWords
+from colloquy.layers.positions import PositionalEncoding
 from colloquy.layers.recurrent import RecurrentDecoder, RecurrentEncoder
+from colloquy.layers.self_attention import SelfAttention
 from colloquy.layers.shortcut import Shortcut
+from colloquy.layers.word_embedding import WordEmbedding
 
 PADDED = [name for name, each in CASES.items() if each.pads]
 
@@ -33,35 +39,93 @@ def as_json(config):
     return json.loads(json.dumps(config))
 
 
+def symbol_of(array):
+    return keras.Input(batch_shape=array.shape, dtype=str(array.dtype))
+
+
+def model_with(layer, inputs):
+    """A functional model that computes a layer's outputs and, of their mean, a number."""
+    arrays = {name: x for name, x in inputs.items() if not isinstance(x, int)}
+    symbols = keras.tree.map_structure(symbol_of, arrays)
+    outputs = keras.tree.flatten(call(layer, {**inputs, **symbols}))
+    means = [keras.ops.mean(keras.ops.cast(y, "float32")) for y in outputs]
+    number = keras.layers.Dense(1)(keras.ops.reshape(sum(means), (1, 1)))
+    model = keras.Model(keras.tree.flatten(symbols), [*outputs, number])
+    return model, keras.tree.flatten(arrays)
+
+
+def fit_once(model, arrays):
+    """Fits the model's number; returns the loss."""
+    number = keras.Model(model.inputs, model.outputs[-1])
+    number.compile("sgd", "mse", run_eagerly=True, jit_compile=False)
+    batches = (batch for batch in [(tuple(arrays), np.ones((1, 1), "float32"))])
+    [loss] = number.fit(batches, steps_per_epoch=1, shuffle=False, verbose=0).history["loss"]
+    return loss
+
+
 @pytest.mark.parametrize("name", CASES)
-def test_saves_and_loads_and_knows_its_output(name):
-    """From JSON: class, arguments, dtype policy, with the weights the same outputs; shapes and
-    dtypes of symbols.
-    """
+def test_works_in_a_model_of_a_user(name, tmp_path):
+    """A functional model is saved and loaded, cloned and fitted; its symbols are as its outputs."""
     policy = "mixed_bfloat16"
     layer, outputs = shared(name, policy)
-    inputs = CASES[name].inputs
-    again = keras.saving.deserialize_keras_object(
-        as_json(keras.saving.serialize_keras_object(layer))
+    model, arrays = model_with(layer, CASES[name].inputs)
+    for symbol, output in zip(model.outputs[:-1], outputs, strict=True):
+        assert tuple(symbol.shape) == tuple(output.shape)
+        assert str(symbol.dtype) == keras.backend.standardize_dtype(output.dtype)
+
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    clone = keras.models.clone_model(model)
+    clone.set_weights(model.get_weights())
+    for again in (loaded, clone):
+        [same] = [part for part in again.layers if type(part) is type(layer)][:1]
+        assert as_json(same.get_config()) == as_json(layer.get_config())
+        assert [part.dtype_policy.name for part in same._flatten_layers()] == [
+            part.dtype_policy.name for part in layer._flatten_layers()
+        ]
+        for found, expected in zip(again(arrays)[:-1], outputs, strict=True):
+            np.testing.assert_array_equal(to_numpy(found), to_numpy(expected))
+
+    assert np.isfinite(fit_once(clone, arrays))
+
+
+WORDS = np.array([[3, 1, 2], [2, 0, 0]], "int32")
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        lambda: [BiLSTM(D)],
+        lambda: [Highway(), PositionalEncoding(J), SelfAttention(), BiLSTM(D), LayerNorm()],
+    ],
+)
+def test_a_sequential_model_passes_the_mask_of_its_words(layers):
+    """What follows a word embedding takes its mask, and what is padded changes nothing."""
+    model = keras.Sequential([WordEmbedding(V, D, mask_zero=True), *layers()])
+    words, padded = model(WORDS[:1]), model(np.pad(WORDS[:1], [(0, 0), (0, 2)]))
+    np.testing.assert_allclose(to_numpy(padded)[:, :3], to_numpy(words), atol=1e-6)
+    mask = keras.src.backend.get_keras_mask(model(WORDS))
+    np.testing.assert_array_equal(to_numpy(mask), WORDS != 0)
+
+
+@pytest.mark.parametrize(
+    "name", ["AttentiveModule", "AttentionFlow", "DynamicBiLSTM", "CrossMatch"]
+)
+def test_takes_the_masks_that_its_inputs_carry(name):
+    """As those that are passed. Without any, every word is real."""
+    layer = CASES[name].build()
+    inputs = dict(CASES[name].inputs)
+    masks = {argument: inputs.pop(argument) for argument in [*inputs] if "_mask" in argument}
+    all_real = {argument: np.ones_like(mask) for argument, mask in masks.items()}
+    np.testing.assert_allclose(
+        *(to_numpy(y) for y in (layer(**inputs), layer(**inputs, **all_real))), atol=1e-6
     )
-    assert type(again) is type(layer) and as_json(again.get_config()) == as_json(layer.get_config())
-    assert again.dtype_policy.name == policy
-    policies = (
-        [part.dtype_policy.name for part in each._flatten_layers()] for each in (again, layer)
-    )
-    assert len({*map(tuple, policies)}) == 1
-    call(again, inputs)
-    again.set_weights(layer.get_weights())
-    for found, expected in zip(outputs_of(again, inputs), outputs, strict=True):
-        np.testing.assert_array_equal(found, to_numpy(expected))
-    symbols = keras.tree.map_structure(
-        lambda x: keras.KerasTensor(x.shape, str(x.dtype)) if hasattr(x, "shape") else x, inputs
-    )
-    for found, expected in zip(keras.tree.flatten(call(layer, symbols)), outputs, strict=True):
-        assert tuple(found.shape) == tuple(expected.shape)
-        assert keras.backend.standardize_dtype(found.dtype) == keras.backend.standardize_dtype(
-            expected.dtype
-        )
+    expected = layer(**inputs, **masks)
+    for argument, mask in masks.items():
+        marked = argument.removesuffix("_mask")
+        inputs[marked] = keras.ops.convert_to_tensor(inputs[marked])
+        keras.src.backend.set_keras_mask(inputs[marked], keras.ops.convert_to_tensor(mask))
+    np.testing.assert_allclose(to_numpy(layer(**inputs)), to_numpy(expected), atol=1e-6)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -76,14 +140,15 @@ def test_half_precision_is_near_float32(name):
             assert np.abs(found - 1.0 * wanted).max() <= 0.08 * max(np.abs(wanted).max(), 1.0)
 
 
+@pytest.mark.parametrize("garbage", (0.0, -40.0))
 @pytest.mark.parametrize("name", PADDED)
-def test_ignores_padding(name):
+def test_ignores_padding(name, garbage):
     """More of it, filled with anything, changes no output that counts; what it adds is beside
     them.
     """
     (layer, outputs), counts = shared(name), CASES[name].inputs.get(CASES[name].counts)
     for found, expected in zip(
-        outputs_of(layer, CASES[name].padded(garbage=-40.0)), map(to_numpy, outputs), strict=True
+        outputs_of(layer, CASES[name].padded(garbage)), map(to_numpy, outputs), strict=True
     ):
         found = found[tuple(slice(n) for n in expected.shape)]
         if counts is not None:

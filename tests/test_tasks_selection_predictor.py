@@ -137,18 +137,30 @@ def test_variants_show_the_matches_that_they_have(variant):
 
 def test_the_best_candidate_is_explained_by_its_words(selection_predictor):
     words = selection_predictor.vocabulary.words[2:9]
-    turns = [" ".join(words[:3]), "", " ".join(words[3:5])]
+    turns = [" ".join(words[:3]), " ".join(words[3:5])]
     candidate = " ".join(words[4:6])
     answer = selection_predictor.explain({"turns": turns, "candidates": [candidate]})
     maps = answer["attention"]
     assert [(shown["title"], shown["rows"], shown["columns"]) for shown in maps] == [
         ("turn 1", list(words[:3]), list(words[4:6])),
-        ("turn 3", list(words[3:5]), list(words[4:6])),
+        ("turn 2", list(words[3:5]), list(words[4:6])),
     ]
     for candidates in (["", candidate], [candidate, ""]):
         answer = selection_predictor.explain({"turns": turns, "candidates": candidates})
         is_candidate_best = candidates[answer["order"][0]] == candidate
         assert answer["attention"] == (maps if is_candidate_best else [])
+
+
+def test_turns_without_text_change_nothing(selection_predictor):
+    words = selection_predictor.vocabulary.words
+    turns = [words[5], words[6]]
+    [expected, answer] = selection_predictor.predict(
+        [
+            {"turns": turns, "candidates": list(words[7:9])},
+            {"turns": ["", turns[0], " ", turns[1], ""], "candidates": list(words[7:9])},
+        ]
+    )
+    assert answer == expected
 
 
 def test_a_context_is_encoded_once_for_all_its_candidates(selection_predictor, monkeypatch):

@@ -34,14 +34,16 @@ class SelectionPredictor(Predictor):
         """A conversation and responses to it."""
 
         turns: list[str]
-        """The conversation, the oldest turn first, as people write it; at least one has text."""
+        """The conversation, the oldest turn first, as people write it; at least one has text. Turns
+        without text are dropped: between two others, one would change the scores."""
         candidates: list[str]
         """Responses to choose from."""
 
         @field_validator("turns")
         @classmethod
-        def _has_text(cls, turns):
-            if not any(turn.strip() for turn in turns):
+        def _drop_empty_turns(cls, turns):
+            turns = [turn for turn in turns if turn.strip()]
+            if not turns:
                 raise ValueError("a turn with text is needed")
             return turns
 
