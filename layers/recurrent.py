@@ -59,8 +59,8 @@ class RecurrentEncoder(keras.layers.Layer):
             `None`: the implicit mask of `x`, or else every word is real.
 
     Returns:
-        List: the memory, float `(B, S, H)`, zeros at padding, with the implicit mask of `x`; then the last states of each layer,
-        float `(B, H)`, one for a GRU, two for an LSTM.
+        List: the memory, float `(B, S, H)`, zeros at padding, with the implicit mask of
+        `x`; then the last states of each layer, float `(B, H)`, one for a GRU, two for an LSTM.
     """
 
     def __init__(
