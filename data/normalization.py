@@ -8,6 +8,7 @@
 Tokenizers add rules of their own.
 """
 
+import functools
 import itertools
 import re
 import unicodedata
@@ -25,6 +26,10 @@ WIDTHS_AND_LIGATURES = "\ufb00-\ufb06\uff01-\uff9f\uffe0-\uffee"
 """Inner part of a class: characters that become those of their compatibility form (NFKC)."""
 # The last letter of Unicode with a mark of its own, in Adlam.
 LAST_MARK = 0x1E94A
+# The last ideograph with a canonical form of its own.
+LAST_COMPOSED = 0x2FA1D
+# Most marks of one composed character: three in Greek.
+LONGEST_MARKS = 3
 
 
 def _marks():
@@ -53,6 +58,16 @@ _CLUSTER = re.compile(
 _INVISIBLE = re.compile(f"[{INVISIBLE}]+")
 _JOINERS = re.compile(f"[{JOINERS}]+")
 _WIDTHS_AND_LIGATURES = re.compile(f"[{WIDTHS_AND_LIGATURES}]+")
+
+
+# Put around what may be composed.
+SEPARATOR = "\x02"
+# In the syntax of TensorFlow's regular expressions, RE2: joiners stay between two letters.
+JOINER_RULES = (
+    (rf"(^|[^\p{{L}}\p{{M}}{JOINERS}])[{JOINERS}]+", r"\1"),
+    (rf"[{JOINERS}]+($|[^\p{{L}}\p{{M}}{JOINERS}])", r"\1"),
+)
+GRAPH_CLUSTER = f"[\u1100-\u115f\uac00-\ud7a3][\u1160-\u11ff]+|[^{MARKS}{SEPARATOR}][{MARKS}]+"
 
 
 class Normalized(NamedTuple):
@@ -128,3 +143,61 @@ def _keep_joiners(match):
 def _compose(text):
     text = _WIDTHS_AND_LIGATURES.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
     return unicodedata.normalize("NFC", text)
+
+
+class GraphNormalizer:
+    """`normalize` inside a TensorFlow graph.
+
+    Differs from it where a letter has more marks than one character of Unicode holds: those stay
+    as they are.
+    """
+
+    def __init__(self):
+        import tensorflow as tf
+
+        composed = _composed_forms()
+        initializer = tf.lookup.KeyValueTensorInitializer(
+            keys=list(composed), values=list(composed.values())
+        )
+        self.table = tf.lookup.StaticHashTable(initializer, default_value="")
+        singles = "".join(character for character in composed if len(character) == 1)
+        self.patterns = (f"[{singles}]", GRAPH_CLUSTER)
+
+    def __call__(self, texts):
+        """`normalize` of texts, string `(n,)`; U+0002 becomes U+0001."""
+        import tensorflow as tf
+
+        rules = ((SEPARATOR, "\x01"), (f"[{INVISIBLE}]+", ""), *JOINER_RULES)
+        for pattern, replacement in rules:
+            texts = tf.strings.regex_replace(texts, pattern, replacement)
+        for pattern in self.patterns:
+            marked = tf.strings.regex_replace(texts, pattern, rf"{SEPARATOR}\0{SEPARATOR}")
+            parts = tf.strings.split(marked, SEPARATOR)
+            composed = self.table.lookup(parts.flat_values)
+            parts = parts.with_flat_values(tf.where(composed == "", parts.flat_values, composed))
+            texts = tf.strings.reduce_join(parts, axis=-1)
+        return texts
+
+
+@functools.cache
+def _composed_forms():
+    """What `normalize` changes, `{text: normalized text}`.
+
+    Texts are characters, and sequences of a letter and its marks that become one character.
+    """
+    forms = {}
+    for code in range(0x80, LAST_COMPOSED + 1):
+        character = chr(code)
+        normal_form = _compose(character)
+        if normal_form != character:
+            forms[character] = normal_form
+        letter, *marks = unicodedata.normalize("NFD", character)
+        if not marks or len(marks) > LONGEST_MARKS:
+            continue
+        for ordered_marks in itertools.permutations(marks):
+            for count in range(len(marks)):
+                begin = unicodedata.normalize("NFC", letter + "".join(ordered_marks[:count]))
+                sequence = begin + "".join(ordered_marks[count:])
+                if _compose(sequence) == normal_form:
+                    forms[sequence] = normal_form
+    return forms

@@ -16,15 +16,13 @@ import unicodedata
 
 from colloquy.base.characters import HAN
 from colloquy.base.files import UserError
+from colloquy.data import normalization
+from colloquy.data.normalization import INVISIBLE
 
 # === Characters, as the inner part of a class ===
 
 # white space and control characters
 SPACE = "\\x00-\x20\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
-INVISIBLE = "\u00ad\u200b\u200e\u200f\u2060\ufe00-\ufe0f\ufeff"
-"""Soft hyphen, zero-width space, direction marks, word joiner, variation selectors, byte order
-mark.
-"""
 APOSTROPHES = "`\u00b4\u02bc\u2018\u2019\u201a\u201b\u2032"
 QUOTES = "\u201c\u201d\u201e\u201f\u2033"
 # ASCII sign -> its full-width form, which NFKC undoes and `WIDE_AFTER_HAN` restores
@@ -96,12 +94,14 @@ def _replace(text, rules):
 def normalize(text, lower=True):
     """Normalizes a text for tokenizers.
 
-    Typographic apostrophes and quotes become ASCII, then NFKC applies. Invisible characters are
-    removed. Runs of white space and control characters become a space, none at the ends.
+    `data.normalization.normalize` applies first: invisible characters are removed. Typographic
+    apostrophes and quotes become ASCII, then NFKC applies. Runs of white space and control
+    characters become a space, none at the ends.
 
     >>> normalize(" \u201cDon\u2019t\u201d\\t\uff2f\uff2b\u2026 ", lower=True)
     '"don\\'t" ok...'
     """
+    text = normalization.normalize(text)
     text = unicodedata.normalize("NFKC", _replace(text, ASCII_QUOTES))
     text = _replace(text, ONE_SPACE)
     return text.lower() if lower else text
@@ -192,8 +192,8 @@ def words_of(text, tokenizer=WHITESPACE, lower=True):
 class GraphTokenizer:
     """`words_of` inside a TensorFlow graph.
 
-    Differs from it: NFKC applies to single characters, so a letter and a combining accent after it
-    stay two; TensorFlow does not lower-case the 40 capitals that are new in Unicode 14.
+    Differs from it: TensorFlow does not lower-case the 40 capitals that are new in Unicode 14; see
+    also `data.normalization.GraphNormalizer`.
     `WHITESPACE` accepts any bytes.
     """
 
@@ -207,6 +207,8 @@ class GraphTokenizer:
             raise UserError(f"the tokenizer {tokenizer} cannot run inside a TensorFlow graph")
         import tensorflow as tf
 
+        self.unicode = normalization.GraphNormalizer()
+        self.tables.append(self.unicode.table)
         normal_forms = _normal_forms()
         initializer = tf.lookup.KeyValueTensorInitializer(
             keys=list(normal_forms), values=list(normal_forms.values())
@@ -226,9 +228,10 @@ class GraphTokenizer:
         """`normalize` of texts, string `(n,)`."""
         import tensorflow as tf
 
-        characters = tf.strings.unicode_split(_replace(texts, ASCII_QUOTES), "UTF-8")
+        texts = _replace(self.unicode(texts), ASCII_QUOTES)
+        characters = tf.strings.unicode_split(texts, "UTF-8")
         flat = characters.flat_values
-        normal_forms = self.tables[0].lookup(flat)
+        normal_forms = self.tables[1].lookup(flat)
         normalized = tf.where(normal_forms == "", flat, normal_forms)
         texts = tf.strings.reduce_join(characters.with_flat_values(normalized), axis=-1)
         texts = _replace(texts, ONE_SPACE)

@@ -16,12 +16,16 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from colloquy.base.characters import SPACELESS
 from colloquy.base.files import UserError, in_one_line
+from colloquy.data.normalization import JOINERS, MARKS, normalize, normalize_with_offsets
 from colloquy.data.text_files import find_files, read_json
 
-MARKS = "\u0300-\u036f"  # combining ones, which are no letters to a regular expression
+# Combining marks are no letters to a regular expression; joiners that are left join letters.
+_DIGITS = rf"\d[\d{MARKS}]*"
 LETTER = rf"(?![{SPACELESS}])\w"
-LATER_LETTER = rf"(?![{SPACELESS}])[\w{MARKS}]"
-TOKEN = re.compile(rf"\d+(?:[.,]\d+)*|[{SPACELESS}]|{LETTER}(?:{LATER_LETTER})*|[^\w\s]")
+LATER_LETTER = rf"(?![{SPACELESS}])[\w{MARKS}{JOINERS}]"
+TOKEN = re.compile(
+    rf"{_DIGITS}(?:[.,]{_DIGITS})*|[{SPACELESS}]|{LETTER}(?:{LATER_LETTER})*|[^\w\s][{MARKS}]*"
+)
 
 
 class Answer(NamedTuple):
@@ -109,7 +113,9 @@ def _find_questions(directory, pattern):
 def tokenize(text):
     """The tokens of a text as `(start, end)`: numbers, words, and single signs.
 
-    Each character of a script without spaces (Han, kana, Thai) is a token.
+    Each character of a script without spaces (Han, kana, Thai) is a token. Tokens are found in the
+    text as `data.normalization` reads it; offsets are those of the text as given, whose words are
+    `words_at` them.
 
     >>> text = "It's 3,000.5 m²!"
     >>> [text[start:end] for start, end in tokenize(text)]
@@ -117,7 +123,22 @@ def tokenize(text):
     >>> [text[start:end] for text in ["東京は2つ"] for start, end in tokenize(text)]
     ['東', '京', 'は', '2', 'つ']
     """
-    return [match.span() for match in TOKEN.finditer(text)]
+    if text.isascii():
+        return [match.span() for match in TOKEN.finditer(text)]
+    normalized = normalize_with_offsets(text)
+    spans = []
+    for match in TOKEN.finditer(normalized.text):
+        spans.append((normalized.starts[match.start()], normalized.ends[match.end() - 1]))
+    return spans
+
+
+def words_at(text, spans):
+    """The words, as a model reads them, at spans of a text.
+
+    >>> words_at("Zu\u00adrich", tokenize("Zu\u00adrich"))
+    ['Zurich']
+    """
+    return [normalize(text[start:end]) for start, end in spans]
 
 
 def align(offsets, answer):

@@ -5,7 +5,7 @@ import re
 
 from rich.text import Text
 
-from colloquy.data.corpora.squad import tokenize
+from colloquy.data.corpora.squad import tokenize, words_at
 from colloquy.engine.chat import Chat, Note
 
 UNKNOWN = 15
@@ -60,7 +60,7 @@ class ReadingComprehensionChat(Chat):
 
         # The answer's words may occur several times in the window: the likeliest place counts.
         text = answer["answer"]
-        answer_words = [text[start:end] for start, end in tokenize(text)]
+        answer_words = words_at(text, tokenize(text))
         num_words = len(answer_words)
         places = [i for i in range(len(words)) if words[i : i + num_words] == answer_words]
         first = max(places, key=lambda i: start_p[i] * end_p[i + num_words - 1])

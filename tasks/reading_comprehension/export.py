@@ -7,6 +7,7 @@ Letters:
 import tensorflow as tf
 
 from colloquy.base.characters import SPACELESS
+from colloquy.data.normalization import INVISIBLE, JOINERS, MARKS, GraphNormalizer
 from colloquy.data.vocabulary import WordIds
 from colloquy.engine.export import build_archive, ensure_shape, require
 from colloquy.layers.masking import LOWEST, MASKED_LOGIT
@@ -19,11 +20,16 @@ MIN_CONTEXT = 1 + SPANS // MAX_LENGTH
 """Words that a context is padded to, so that it has `SPANS` spans."""
 NO_SCORE = tf.float32.min  # finite, because JSON knows no infinity
 
-# data.corpora.squad.TOKEN in the syntax of TensorFlow's regular expressions (RE2).
+# data.corpora.squad.TOKEN in the syntax of TensorFlow's regular expressions (RE2), with full-width
+# signs, and with what nobody sees inside of a token.
+_HIDDEN = f"[{INVISIBLE}]*"
+_DIGITS = rf"\p{{Nd}}(?:{_HIDDEN}[\p{{Nd}}{MARKS}])*"
+_LETTER = r"\p{L}\p{N}_\x{FF3F}"
 TOKEN = (
-    r"\p{Nd}+(?:[.,]\p{Nd}+)*"
-    r"|[\p{L}\p{N}_][\p{L}\p{N}_\x{0300}-\x{036F}]*"
-    r"|[^\p{L}\p{N}_\s\p{Z}\x{04}\x{0B}\x{1C}-\x{1F}\x{85}]"
+    rf"{_DIGITS}(?:{_HIDDEN}[.,\x{{FF0E}}\x{{FF0C}}]{_HIDDEN}{_DIGITS})*"
+    rf"|[{_LETTER}](?:{_HIDDEN}(?:[{_LETTER}{MARKS}]|[{JOINERS}]+[{_LETTER}{MARKS}]))*"
+    rf"|[^{_LETTER}\s\p{{Z}}\x{{04}}\x{{0B}}\x{{1C}}-\x{{1F}}\x{{85}}{INVISIBLE}{JOINERS}]"
+    rf"(?:{_HIDDEN}[{MARKS}])*"
 )
 # Put around a character that is a token of its own, beside the letters of others.
 BORDER = "\x04"
@@ -41,6 +47,7 @@ class ReadingText:
     def __init__(self, vocabulary, characters):
         self.words = WordIds(vocabulary)
         self.characters = WordIds(characters)
+        self.normalize = GraphNormalizer()
 
     def tokens(self, texts):
         """The tokens of each text, string `(B,)`, ragged `(B, None)`.
@@ -67,7 +74,7 @@ class ReadingText:
         """The inputs of `models.bidaf.BiDAF` for tokens, ragged string `(B, None)`."""
         # "" is no token, so number 0 is padding's alone.
         flat = tf.concat([[""], context.flat_values, query.flat_values], axis=0)
-        distinct, number = tf.unique(flat)
+        distinct, number = tf.unique(self.normalize(flat))
         lower = tf.strings.lower(distinct[1:], encoding="utf-8")
         letters = tf.strings.unicode_split(distinct, "UTF-8")[:, :WORD_CHARACTERS]
         characters = tf.ragged.map_flat_values(self.characters, letters)
@@ -134,7 +141,8 @@ def reading_archive(model, vocabulary, characters):
         return outputs
 
     inputs = {"passage": "B", "question": "B"}
-    return build_archive({"answer": (answer, inputs)}, [text.words.table, text.characters.table])
+    tables = [text.words.table, text.characters.table, text.normalize.table]
+    return build_archive({"answer": (answer, inputs)}, tables)
 
 
 def _checked(passage, question):

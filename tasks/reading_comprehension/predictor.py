@@ -19,7 +19,7 @@ import scipy.special
 
 from colloquy.base.config import Config
 from colloquy.base.files import UserError
-from colloquy.data.corpora.squad import TOKEN, tokenize
+from colloquy.data.corpora.squad import tokenize, words_at
 from colloquy.data.sequences import Sequences
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine.parallel import compile_for_all_sizes
@@ -156,7 +156,7 @@ class ReadingComprehensionPredictor(Predictor):
 
     def check(self, instance):
         for name, text in instance:
-            if not TOKEN.search(text):
+            if not tokenize(text):
                 raise UserError(f"{name}: expected words. Received: {text!r:.60}")
         words = len(tokenize(instance.question))
         if words > MAX_QUESTION_WORDS:
@@ -333,7 +333,7 @@ class ReadingComprehensionPredictor(Predictor):
 
 
 def _words(text):
-    return [text[start:end] for start, end in tokenize(text)]
+    return words_at(text, tokenize(text))
 
 
 def _number_tokens(text, numbers):

@@ -202,8 +202,7 @@ class Encoder:
 
     def _number_tokens(self, text, offsets):
         numbers = []
-        for start, end in offsets:
-            token = text[start:end]
+        for token in self.reader.words_at(text, offsets):
             numbers.append(self.tokens.setdefault(token, len(self.tokens) + 1))
         return numbers
 
