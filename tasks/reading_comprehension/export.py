@@ -31,6 +31,8 @@ TOKEN = (
     rf"|[^{_LETTER}\s\p{{Z}}\x{{04}}\x{{0B}}\x{{1C}}-\x{{1F}}\x{{85}}{INVISIBLE}{JOINERS}]"
     rf"(?:{_HIDDEN}[{MARKS}])*"
 )
+# A character of a script without spaces, with the voiced marks of kana.
+BORDERED = f"[{SPACELESS}](?:{_HIDDEN}[\u3099\u309a\uff9e\uff9f])*"
 # Put around a character that is a token of its own, beside the letters of others.
 BORDER = "\x04"
 # Put around each token; where a text has them, they count as another sign.
@@ -55,7 +57,7 @@ class ReadingText:
         Returns the tokens, and their starts and ends in characters.
         """
         texts = tf.strings.regex_replace(texts, f"[{BEGIN}{END}{BORDER}]", "\x01")
-        bordered = tf.strings.regex_replace(texts, f"[{SPACELESS}]", BORDER + r"\0" + BORDER)
+        bordered = tf.strings.regex_replace(texts, BORDERED, BORDER + r"\0" + BORDER)
         marked = tf.strings.regex_replace(bordered, TOKEN, BEGIN + r"\0" + END)
         marked = tf.strings.regex_replace(marked, BORDER, "")
         # A piece is the text before a token, BEGIN and the token. The last one has no token.
