@@ -41,16 +41,17 @@ def exact_match(prediction: str, answer: str) -> float:
     return float(normalize(prediction) == normalize(answer))
 
 
-def f1(prediction: str, answer: str) -> float:
+def f1(prediction: str, answer: str, by_character: bool = False) -> float:
     """Harmonic mean of precision and recall of the prediction's words.
 
-    A word counts as often as it occurs. Each character of a script without spaces is a word.
+    A word counts as often as it occurs. With `by_character`, each character of a script without
+    spaces is a word.
 
     >>> round(f1("Denver Broncos of Denver", "the Denver team"), 3)
     0.333
     """
-    predicted = _words(prediction)
-    correct = _words(answer)
+    predicted = _words(prediction, by_character)
+    correct = _words(answer, by_character)
     common = (collections.Counter(predicted) & collections.Counter(correct)).total()
     if not common:
         return 0.0
@@ -59,8 +60,11 @@ def f1(prediction: str, answer: str) -> float:
     return 2 * precision * recall / (precision + recall)
 
 
-def _words(text):
-    return _SPACELESS.sub(r" \g<0> ", normalize(text)).split()
+def _words(text, by_character):
+    normalized = normalize(text)
+    if by_character:
+        normalized = _SPACELESS.sub(r" \g<0> ", normalized)
+    return normalized.split()
 
 
 def squad_metrics(
@@ -94,7 +98,9 @@ def question_metrics(
         em = f1_score = 0.0
         if id in predictions:
             em = float(max(exact_match(predictions[id], answer) for answer in references))
-            f1_score = max(f1(predictions[id], answer) for answer in references)
+            # Never so in SQuAD, which scores as in the script.
+            by_character = all(_SPACELESS.search(answer) for answer in references)
+            f1_score = max(f1(predictions[id], answer, by_character) for answer in references)
         by_question["EM"].append(em)
         by_question["F1"].append(f1_score)
     return by_question

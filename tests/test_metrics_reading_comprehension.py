@@ -30,7 +30,6 @@ def test_normalize(text, expected):
         # 3 words predicted, 2 in the answer, in common x once and y once
         ("x x y", "x y", 0.0, 2 * (2 / 3) * 1.0 / (2 / 3 + 1.0)),
         ("x x", "x y x z", 0.0, 2 * 1.0 * 0.5 / 1.5),
-        ("中国首都", "首都东", 0.0, 2 * 0.5 * (2 / 3) / (0.5 + 2 / 3)),  # each character is a word
         ("the", "the", 1.0, 0.0),  # nothing is left of either, as in the official script
     ],
 )
@@ -43,6 +42,13 @@ def test_squad_metrics_take_the_best_answer():
     # The first answer has the best F1, the second is the exact match of nothing.
     metrics = squad_metrics({"q": "x y"}, {"q": ["x y z", "w"]})
     assert metrics == {"EM": 0.0, "F1": pytest.approx(0.8)}
+
+
+def test_characters_are_words_if_all_answers_are_of_a_script_without_spaces():
+    predictions = {"q": "中国首都"}
+    metrics = squad_metrics(predictions, {"q": ["首都东"]})
+    assert metrics["F1"] == pytest.approx(2 * 0.5 * (2 / 3) / (0.5 + 2 / 3))
+    assert squad_metrics(predictions, {"q": ["Beijing", "首都东"]})["F1"] == 0
 
 
 def test_a_question_without_a_prediction_counts_0():

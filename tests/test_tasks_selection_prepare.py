@@ -314,6 +314,18 @@ def test_equal_neighbouring_contexts_are_cut_at_the_number_of_candidates(source,
         assert np.bincount(load_dataset(out).splits["dev"].context).tolist() == sizes
 
 
+@pytest.mark.parametrize(("others", "sizes"), [(2, [3, 3, 3, 3]), (0, [6])])
+def test_without_the_flag_equal_contexts_are_cut_at_the_number_of_all_others(
+    source, tmp_path, others, sizes
+):
+    groups = ["a", "a", *"bc"[:others]]
+    lines = [f"{label}\t{turn}\tb\n" for turn in groups for label in (1, 0, 0)]
+    (source / "valid.gz").unlink()
+    (source / "valid.txt").write_text("".join(lines))
+    prepare("smn", source, tmp_path / "out", Settings(dimension=4, min_count=1))
+    assert np.bincount(load_dataset(tmp_path / "out").splits["dev"].context).tolist() == sizes
+
+
 def test_a_shuffled_training_file_is_warned_of(source, tmp_path, capsys):
     first, *others = TRAIN.splitlines(keepends=True)
     (source / "train.txt").write_text("".join([*others, first]))
@@ -489,6 +501,15 @@ def test_the_release_may_have_any_zeros_and_ones_as_labels(release, tmp_path):
         prepare("dam-release", release, tmp_path / f"out{number}", Settings(eos_id=9))
         label = load_dataset(tmp_path / f"out{number}").splits["train"].label
         assert label.tolist() == [1, 0] and label.dtype == np.int32
+
+
+def test_padding_of_a_release_is_no_turn(release, tmp_path):
+    split = {"y": [1, 0], "c": [[3, 9, 4, 9, 0, 0]] * 2, "r": [[5, 0], np.array([6, 7, 0])]}
+    write_release(release, (split, split, split))
+    prepare("dam-release", release, tmp_path / "out", Settings(eos_id=9))
+    dev = load_dataset(tmp_path / "out").splits["dev"]
+    assert dev.turns.lists() == [[3], [4]]
+    assert dev.responses.lists() == [[5], [6, 7]]
 
 
 def changed_split(**lists):

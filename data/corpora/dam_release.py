@@ -61,4 +61,16 @@ def _read_split(file, name, split):
             received = reprlib.repr(label)
             raise UserError(f"{file}: expected labels of {name} of 0 or 1. Received: {received}")
         numbers.append(number)
-    return contexts, responses, numbers
+    return _without_padding(contexts), _without_padding(responses), numbers
+
+
+def _without_padding(texts):
+    """Texts without the zeros at their ends, with which some make them equally long."""
+    unpadded = []
+    for text in texts:
+        is_ids = isinstance(text, list | tuple | np.ndarray)
+        length = len(text) if is_ids else 0
+        while length and isinstance(text[length - 1], int | np.integer) and text[length - 1] == 0:
+            length -= 1
+        unpadded.append(text[:length] if is_ids and length < len(text) else text)
+    return unpadded

@@ -7,6 +7,7 @@ Lines are streamed. Memory holds the distinct words and one hash per distinct ut
 import contextlib
 import functools
 import itertools
+import sys
 
 import numpy as np
 
@@ -148,3 +149,47 @@ def write_arrays(blocks, directory, split, ids_dtype, vocabulary):
                 is_unknown = (ids == vocabulary.unk_id) | (ids > len(vocabulary))
                 unknown_words += int(is_unknown.sum())
     return unknown_words
+
+
+# === Candidates ===
+
+
+def candidates_of(contexts):
+    """The number of candidates that each of some contexts has; 0 if they differ.
+
+    `contexts` has that of each line. Equal ones that follow each other may be several: they have a
+    multiple of the number that most contexts have.
+
+    >>> candidates_of(["a"] * 3 + ["b"] * 6 + ["c"] * 3), candidates_of(["a"] * 6 + ["b"] * 4)
+    (3, 0)
+    """
+    sizes = [sum(1 for _ in equal) for _, equal in itertools.groupby(contexts)]
+    number = min(sizes, default=0)
+    if number < 2 or any(size % number for size in sizes):
+        return 0
+    is_usual = 2 * sizes.count(number) > len(sizes)
+    return number if is_usual else 0
+
+
+def check_candidates(examples, file, candidates):
+    """Warns of contexts that do not have the expected number of candidates."""
+    is_wrong = np.bincount(examples.context) != candidates
+    expected = f"expected {candidates} candidates per context (--candidates)"
+    _warn_of_contexts(examples, file, is_wrong, expected, f"do not have {candidates}")
+
+
+def check_positives(examples, file):
+    """Warns of contexts without a positive response: their other lines may be elsewhere."""
+    is_wrong = np.bincount(examples.context, weights=examples.label) == 0
+    expected = "expected the lines of a context in a row, with label 1 on one of them"
+    _warn_of_contexts(examples, file, is_wrong, expected, "have no line with label 1")
+
+
+def _warn_of_contexts(examples, file, is_wrong, expected, fault):
+    wrong = np.flatnonzero(is_wrong)
+    if not len(wrong):
+        return
+    first_line = np.searchsorted(examples.context, wrong[0]) + 1
+    lines = np.count_nonzero(examples.context == wrong[0])
+    received = f"lines: {lines}; {len(wrong):,} of {len(is_wrong):,} contexts {fault}"
+    print(f"warning: {file}, line {first_line}: {expected}. Received: {received}", file=sys.stderr)

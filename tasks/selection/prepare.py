@@ -57,6 +57,9 @@ from colloquy.tasks.selection.data import (
     split_arrays,
 )
 from colloquy.tasks.selection.ingest import (
+    candidates_of,
+    check_candidates,
+    check_positives,
     distinct_utterances,
     encode_lines,
     encode_on_cluster,
@@ -119,7 +122,8 @@ class Settings(CommonSettings):
     """Seed for every random number generator."""
     candidates: NonNegative = 10
     """Candidates expected per context of dev and test, else a warning; equal contexts that follow
-    each other are cut at this number. 0: any number."""
+    each other are cut at this number if it is given, or else at that of all others. 0: any
+    number."""
     eos_id: Positive | None = None
     """dam-release: the id of `_EOS_`. Default: that of the published corpus --name, 28270 for
     ubuntu-v1 and 1 for douban."""
@@ -228,16 +232,19 @@ def _prepare_texts(corpus, source, settings, directory, progress, ray):
     for split in SPLITS:
         # In train, contexts may have any number of responses.
         candidates = 0 if split == "train" else settings.candidates
-        blocks = _encoded_blocks(sources.get(split), tokenize, vocabulary, candidates, ray)
+        cut_at = candidates
+        if candidates and split in sources and "candidates" not in settings.explicit_fields():
+            cut_at = candidates_of(line.turns for line in sources[split].read())
+        blocks = _encoded_blocks(sources.get(split), tokenize, vocabulary, cut_at, ray)
         unknown = write_arrays(blocks, directory / ARRAYS, split, ids_dtype(num_ids), vocabulary)
         if split in sources:
             examples = read_split(directory / ARRAYS, split, num_ids)
             file = sources[split].file
             statistics[split] = {"file": file.name, **_statistics(examples, unknown)}
             if split == "train":
-                _check_positives(examples, file)
+                check_positives(examples, file)
             elif candidates:
-                _check_candidates(examples, file, candidates)
+                check_candidates(examples, file, candidates)
     metadata = {
         "eos_id": vocabulary.eos_id,
         "unk_id": vocabulary.unk_id or None,
@@ -345,30 +352,6 @@ def _word_vectors(sentences, counts, vocabulary, settings, directory, progress):
     return settings, vectors
 
 
-def _check_candidates(examples, file, candidates):
-    """Warns of contexts that do not have the expected number of candidates."""
-    is_wrong = np.bincount(examples.context) != candidates
-    expected = f"expected {candidates} candidates per context (--candidates)"
-    _warn_of_contexts(examples, file, is_wrong, expected, f"do not have {candidates}")
-
-
-def _check_positives(examples, file):
-    """Warns of contexts without a positive response: their other lines may be elsewhere."""
-    is_wrong = np.bincount(examples.context, weights=examples.label) == 0
-    expected = "expected the lines of a context in a row, with label 1 on one of them"
-    _warn_of_contexts(examples, file, is_wrong, expected, "have no line with label 1")
-
-
-def _warn_of_contexts(examples, file, is_wrong, expected, fault):
-    wrong = np.flatnonzero(is_wrong)
-    if not len(wrong):
-        return
-    first_line = np.searchsorted(examples.context, wrong[0]) + 1
-    lines = np.count_nonzero(examples.context == wrong[0])
-    received = f"lines: {lines}; {len(wrong):,} of {len(is_wrong):,} contexts {fault}"
-    print(f"warning: {file}, line {first_line}: {expected}. Received: {received}", file=sys.stderr)
-
-
 # === The release of DAM ===
 
 
@@ -396,6 +379,8 @@ def _prepare_release(source, settings, directory):
     for name, (contexts, responses, labels) in splits.items():
         with checked(file, f"lists of ids in {name}"):
             candidates = 0 if name == "train" else settings.candidates
+            if candidates and "candidates" not in settings.explicit_fields():
+                candidates = candidates_of(list(context) for context in contexts)
             split = SelectionSplit.of(contexts, responses, labels, eos_id, candidates)
         _check_ids(split, f"{file}, {name}", eos_id, len(vectors))
         for array, values in split_arrays(split, len(vectors)).items():
