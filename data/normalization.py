@@ -112,8 +112,13 @@ def normalize_with_offsets(text):
     for match in _CLUSTER.finditer(text):
         part = _compose(match[0])
         parts.append(part)
-        starts += [places[match.start()]] * len(part)
-        ends += [places[match.end() - 1] + 1] * len(part)
+        cluster_places = places[match.start() : match.end()]
+        if part == match[0]:
+            starts += cluster_places
+            ends += [place + 1 for place in cluster_places]
+            continue
+        starts += [cluster_places[0]] * len(part)
+        ends += [cluster_places[-1] + 1] * len(part)
     return Normalized("".join(parts), starts, ends)
 
 
