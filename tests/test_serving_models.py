@@ -86,13 +86,13 @@ def test_what_is_said_of_a_run(trained_reading_comprehension, tmp_path):
 
 
 @pytest.mark.parametrize("task", TASKS_ONE_FAST)
-def test_every_run_is_warmed_up_and_served_and_a_request_passes_at_most_twelve_files(task, request):
+def test_every_run_is_warmed_up_and_served_and_a_request_passes_few_files(task, request):
     model = open_model("m", request.getfixturevalue(f"trained_{task}").path)
     model.warm_up()
     instances = model.examples
     assert bool(model.describe()["knowledge"]["knowledge"]) == (task == "dialog")
     files = request_walk(request.getfixturevalue(f"trained_{task}").path)
-    assert {"serving/app.py", f"tasks/{task}/predictor.py"} < set(files) and len(files) <= 12, (
+    assert {"serving/app.py", f"tasks/{task}/predictor.py"} < set(files) and len(files) <= 14, (
         sorted(files)
     )
     with TestClient(create_app({"m": model})) as client:

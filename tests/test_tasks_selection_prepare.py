@@ -552,7 +552,7 @@ def test_the_release_needs_the_id_of_eos(release, tmp_path):
 
 @pytest.mark.parametrize("block", [2, 100])
 def test_document_weights_are_inverse_document_frequencies(monkeypatch, block):
-    monkeypatch.setattr("colloquy.tasks.selection.prepare.BLOCK", block)
+    monkeypatch.setattr("colloquy.tasks.selection.lexical.BLOCK", block)
     contexts = [[3, 3, 4, EOS, 3, 5, EOS], [3, EOS]]  # three utterances
     # and two more
     found = document_weights(SelectionSplit.of(contexts, [[4], [3, 9]], [1, 1], EOS), 11)
