@@ -135,7 +135,7 @@ def test_weights_with_nan_are_refused(trained_dialog, copied):
 
 
 def test_hashed_words_need_no_room(trained_selection, tmp_path):
-    run = Run(shutil.copytree(trained_selection.path, tmp_path / "run"), trained_selection.record)
+    run = Run.open(shutil.copytree(trained_selection.path, tmp_path / "run"))
     run.update({"config": {**run.record["config"], "hashed_words": 2**24, "unknown_id": 2}})
     assert run.load_model().config.hashed_words > (run.path / BEST).stat().st_size
 

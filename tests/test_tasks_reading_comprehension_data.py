@@ -105,7 +105,8 @@ def prepared_corpus(directory, context, questions, vectors):
     items = []
     for id, question, answer in questions:
         answers = [{"text": answer, "answer_start": context.index(answer)}] if answer else []
-        items.append({"id": id, "question": question, "answers": answers})
+        item = {"id": id, "question": question, "answers": answers}
+        items.append({**item, "is_impossible": not answers})
     content = json.dumps({"data": [{"paragraphs": [{"context": context, "qas": items}]}]})
     directory.mkdir()
     for name in ("train-v1.json", "dev-v1.json"):

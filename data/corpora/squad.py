@@ -12,7 +12,7 @@ file's text.
 import re
 from typing import Annotated, NamedTuple
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 from colloquy.base.characters import SPACELESS
 from colloquy.base.files import UserError, in_one_line
@@ -69,7 +69,16 @@ def _as_text(id):
 class _Item(_Json):
     id: Annotated[Text, BeforeValidator(_as_text)]
     question: Text
+    is_impossible: bool = False
+    """Of SQuAD 2.0: no part of the context is an answer."""
     answers: list[_Answer]
+
+    @field_validator("answers")
+    @classmethod
+    def _has_answers(cls, answers, info):
+        if not answers and not info.data.get("is_impossible"):
+            raise ValueError("expected an answer, or is_impossible, as in SQuAD 2.0")
+        return answers
 
 
 class _Paragraph(_Json):
