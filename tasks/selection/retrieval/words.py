@@ -27,7 +27,8 @@ FILLERS = frozenset(
 CRUDE_WORD = re.compile(
     r"(?:bull|dip|horse)?shit(?:s|ty|head)?|(?:mother)?f[u*]ck\w*|wtf|stfu|gtfo|(?:dumb|jack)?ass"
     r"|assholes?|arseholes?|bastards?|bitch(?:es|y|ing)?|cocksuckers?|cunts?|dickheads?"
-    r"|fag(?:got)?s?|idiots?|morons?|nigg\w+|pricks?|pussy|retard(?:s|ed)?|sluts?|twats?|wankers?|whores?"
+    r"|fag(?:got)?s?|idiots?|morons?|nigg\w+|pricks?|pussy|retard(?:s|ed)?"
+    r"|sluts?|twats?|wankers?|whores?"
 )
 """A crude word or an insult, lower-case."""
 CRUDE_CHINESE = re.compile("傻[逼屄比]|煞笔|操你|他妈的|他媽的|贱人|賤人|混蛋|王八蛋|狗屎")
