@@ -186,7 +186,7 @@ class GraphNormalizer:
 
 @functools.cache
 def _composed_forms():
-    """What `normalize` changes, `{text: normalized text}`.
+    """Returns `{text: normalized text}` of the texts that `normalize` changes.
 
     Texts are characters, and sequences of a letter and its marks that become one character.
     """

@@ -22,7 +22,7 @@ import rich
 from rich.table import Table
 
 from colloquy.base.config import Config
-from colloquy.base.files import UserError, in_one_line
+from colloquy.base.files import UserError, checksum, in_one_line
 from colloquy.data import pickles
 from colloquy.data.corpora import CORPORA
 from colloquy.data.text_files import read_json, write_json
@@ -99,8 +99,7 @@ def fingerprint(path):
     for file in sorted(path.rglob("*")):
         if file.is_file() and file.name not in (METADATA, VECTORS):
             digest.update(file.relative_to(path).as_posix().encode())
-            with open(file, "rb") as content:
-                digest.update(hashlib.file_digest(content, "sha256").digest())
+            digest.update(bytes.fromhex(checksum(file)))
     return digest.hexdigest()[:16]
 
 

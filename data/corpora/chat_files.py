@@ -95,7 +95,7 @@ DATE = r"(\d{1,4}[./-]\d{1,2}[./-]\d{1,4})"
 TIME = r"(\d{1,2})[:.](\d{2})(?:[:.]\d{2})?(?:\s?([ap])\.?\s?m\.?)?"
 HEADER = re.compile(rf"\u200e?\[?{DATE},? {TIME}(?:\] ?| - )(.*)", re.IGNORECASE)
 MARK = "\u200e"
-"""What iOS writes before a text of its own, such as `image omitted`."""
+"""iOS writes it before a text of its own, such as `image omitted`."""
 NO_TEXT = re.compile(r"<[^<>]+>|This message was deleted\.?|You deleted this message\.?")
 EDITED = re.compile(f"{MARK}?<[^<>]+>$")
 

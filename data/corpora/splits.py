@@ -8,7 +8,7 @@ from typing import NamedTuple
 from colloquy.base.files import UserError
 
 ALL = "all"
-"""What `find_splits` of a reader calls the files of a corpus without splits of its own."""
+"""The key of `find_splits` for the files of a corpus without splits of its own."""
 HELD_OUT = 500
 """Most conversations in dev, and in test, that are drawn."""
 MIN_TURNS = 4

@@ -24,7 +24,7 @@ from colloquy.tasks.generation.scoring import likelihood
 
 
 class SearchShape(NamedTuple):
-    """What is fixed when a search is compiled; see `models.decoding.decode`."""
+    """Sizes and switches that are fixed when a search is compiled; see `models.decoding.decode`."""
 
     num_beams: int
     reply_length: int
