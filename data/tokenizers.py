@@ -78,7 +78,7 @@ OPTIONS = (("(^| )- ([a-z0-9])( |$)", r"\1-\2\3"),) * 2
 """Options of a command; twice, because neighbours share a space. Other hyphens are inside terms."""
 
 
-def _replace(text, rules):
+def apply_rules(text, rules):
     """Applies rules to a string, or in a graph to a string tensor."""
     if isinstance(text, str):
         for pattern, replacement in rules:
@@ -102,8 +102,8 @@ def normalize(text, lower=True):
     '"don\\'t" ok...'
     """
     text = normalization.normalize(text)
-    text = unicodedata.normalize("NFKC", _replace(text, ASCII_QUOTES))
-    text = _replace(text, ONE_SPACE)
+    text = unicodedata.normalize("NFKC", apply_rules(text, ASCII_QUOTES))
+    text = apply_rules(text, ONE_SPACE)
     return text.lower() if lower else text
 
 
@@ -146,14 +146,14 @@ class Tokenizer:
 
     def detokenize(self, tokens):
         """The text that a reader expects of some tokens; spaces are guessed."""
-        return _replace(self.glue.join(tokens), self.join)
+        return apply_rules(self.glue.join(tokens), self.join)
 
     def detokenize_in_graph(self, tokens):
         """The texts of tokens, string `(..., L)`, padded with "" at the end: string `(...)`."""
         import tensorflow as tf
 
         joined = tf.strings.reduce_join(tokens, axis=-1, separator=self.glue)
-        return _replace(joined, ((" +$", ""), *self.join))
+        return apply_rules(joined, ((" +$", ""), *self.join))
 
 
 TOKENIZERS = {
@@ -221,20 +221,20 @@ class GraphTokenizer:
 
         if self.tokenizer is None:
             return tf.strings.split(texts)
-        spaced = _replace(self.normalize(texts), [(f"({self.tokenizer.pattern})", r" \1 ")])
+        spaced = apply_rules(self.normalize(texts), [(f"({self.tokenizer.pattern})", r" \1 ")])
         return tf.strings.split(spaced)
 
     def normalize(self, texts):
         """`normalize` of texts, string `(n,)`."""
         import tensorflow as tf
 
-        texts = _replace(self.unicode(texts), ASCII_QUOTES)
+        texts = apply_rules(self.unicode(texts), ASCII_QUOTES)
         characters = tf.strings.unicode_split(texts, "UTF-8")
         flat = characters.flat_values
         normal_forms = self.tables[1].lookup(flat)
         normalized = tf.where(normal_forms == "", flat, normal_forms)
         texts = tf.strings.reduce_join(characters.with_flat_values(normalized), axis=-1)
-        texts = _replace(texts, ONE_SPACE)
+        texts = apply_rules(texts, ONE_SPACE)
         if self.lower:
             texts = tf.strings.lower(texts, encoding="utf-8")
         return texts

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from colloquy.data.corpora.babi_dialog import SILENCE
 from colloquy.data.sequences import stack
-from colloquy.data.tokenizers import GraphTokenizer
+from colloquy.data.tokenizers import GraphTokenizer, apply_rules
 from colloquy.data.vocabulary import WordIds
 from colloquy.engine.export import build_archive, ensure_shape, require
 from colloquy.layers.masking import LOWEST
@@ -235,10 +235,10 @@ class DialogText:
 
     def _read(self, texts_S):
         """What `Reader` makes of the texts of users, words with spaces between them."""
-        texts_S = _replace(self.normalizer.normalize(texts_S), BEFORE_SPLITTING)
+        texts_S = apply_rules(self.normalizer.normalize(texts_S), BEFORE_SPLITTING)
         is_silent_S = texts_S == ""
         words = tf.strings.split(texts_S)[:, : 2 * self.max_words]
-        texts_S = _replace(self._split(words), self.rules)
+        texts_S = apply_rules(self._split(words), self.rules)
 
         words = tf.strings.split(texts_S)[:, : self.max_words]
         flat = words.flat_values
@@ -391,12 +391,6 @@ class GraphSpelling:
         row_NFK = tf.gather(rows_NLFK, row_N, axis=1, batch_dims=1)
         at_end_FK = tf.one_hot(self.length_F, K + 1, dtype=tf.int32)
         return tf.reduce_sum(row_NFK * at_end_FK, axis=2)
-
-
-def _replace(texts, rules):
-    for pattern, replacement in rules:
-        texts = tf.strings.regex_replace(texts, pattern, replacement)
-    return texts
 
 
 def _lookup_table(numbers, default):
