@@ -10,7 +10,7 @@ import re
 
 from colloquy.data.corpora.babi_dialog import SILENCE
 from colloquy.data.normalization import INVISIBLE
-from colloquy.data.tokenizers import normalize
+from colloquy.data.tokenizers import apply_rules, normalize
 
 SIGNS = ".,;:!?\"()\\[\\]{}<>*/\\\\|=+~^_…\u2013—'-"
 """Signs around words, for a class of a pattern."""
@@ -278,8 +278,7 @@ class Reader:
         An empty text is silence.
         """
         text = normalize(text, lower=False)
-        for pattern, replacement in BEFORE_SPLITTING:
-            text = re.sub(pattern, replacement, text)
+        text = apply_rules(text, BEFORE_SPLITTING)
         if not text:
             return (SILENCE,), ()
         parts = []

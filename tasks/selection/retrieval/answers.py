@@ -7,7 +7,7 @@ import math
 import re
 
 from colloquy.base.files import UserError
-from colloquy.data.tokenizers import TOKENIZERS, WHITESPACE
+from colloquy.data.tokenizers import TOKENIZERS, WHITESPACE, apply_rules
 from colloquy.engine.helplines import helpline_reply
 from colloquy.engine.parallel import in_order
 from colloquy.engine.predictor import Predictor
@@ -46,9 +46,7 @@ def as_written(text, tokenizer):
     text = " ".join(text.split())
     text = JOINED_TOKENS.sub(lambda match: match[0].replace(" ", ""), text)
     text = TOKENIZERS[tokenizer].detokenize(text.split())
-    for pattern, replacement in QUOTES:
-        text = re.sub(pattern, replacement, text)
-    return text
+    return apply_rules(text, QUOTES)
 
 
 def answers_of(predictor, index, turns, count=CANDIDATES):
