@@ -62,7 +62,7 @@ def main():
     for _ in range(BODIES):
         bodies.append(json.dumps({"instances": [vary_example(examples, rng)]}).encode())
 
-    with serve(FLAGS.run) as (process, port), connect(port) as server:
+    with serve({"m": FLAGS.run}) as (process, port), connect(port) as server:
         medians = measure_overhead(server, predictor, bodies)
         rates = {}
         for clients in CLIENTS:
@@ -231,9 +231,11 @@ def _describe_minute(minute, answers, failures, usages):
 
 
 @contextlib.contextmanager
-def serve(run):
-    """Runs `serve.py` and yields its process and port; ends it as a supervisor would."""
-    command = [sys.executable, "serve.py", f"--run=m={run}", "--port=0"]
+def serve(runs):
+    """Serves runs by name, and yields the process and its port; ends it as a supervisor would."""
+    command = [sys.executable, "serve.py", "--port=0"]
+    for name, run in runs.items():
+        command.append(f"--run={name}={run}")
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         yield process, _wait_for_port(process)

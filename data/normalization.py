@@ -18,22 +18,24 @@ INVISIBLE = (
     "\u00ad\u034f\u061c\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f"
     "\ufe00-\ufe0f\ufeff\ufff9-\ufffb\U000e0000-\U000e01ef"
 )
-"""Inner part of a class: soft hyphen, zero-width space, marks of direction, embeddings, overrides
-and isolates, word joiner, variation selectors, byte order mark, tags.
+"""Inner part of a pattern's `[...]`.
+
+It has soft hyphen, zero-width space, marks of direction, embeddings, overrides and isolates, word
+joiner, variation selectors, byte order mark, tags.
 """
 JOINERS = "\u200c\u200d"
 WIDTHS_AND_LIGATURES = "\ufb00-\ufb06\uff01-\uff9f\uffe0-\uffee"
-"""Inner part of a class: characters that become those of their compatibility form (NFKC)."""
+"""Inner part of a pattern's `[...]`: what becomes its compatibility form (NFKC)."""
 # The last letter of Unicode with a mark of its own, in Adlam.
 LAST_MARK = 0x1E94A
 # The last ideograph with a canonical form of its own.
 LAST_COMPOSED = 0x2FA1D
-# Most marks of one composed character: three in Greek.
-LONGEST_MARKS = 3
+# Most marks that one composed character has: three, in Greek.
+MOST_MARKS = 3
 
 
 def _marks():
-    """Inner part of a class: all combining marks but the invisible ones."""
+    """Inner part of a pattern's `[...]`: all combining marks but the invisible ones."""
     is_invisible = re.compile(f"[{INVISIBLE}]").match
     codes = []
     for code in range(0x300, LAST_MARK + 1):
@@ -48,7 +50,10 @@ def _marks():
 
 
 MARKS = _marks()
-"""Inner part of a class: combining marks of all scripts, which belong to the letter before them."""
+"""Inner part of a pattern's `[...]`: combining marks of all scripts.
+
+They belong to the letter before them.
+"""
 # Voiced and semi-voiced marks of half-width kana are letters to Unicode.
 _CLUSTER = re.compile(
     f"[\u1100-\u115f\uac00-\ud7a3][\u1160-\u11ff]+[{MARKS}]*|[^{MARKS}][{MARKS}\uff9e\uff9f]*"
@@ -59,10 +64,11 @@ _INVISIBLE = re.compile(f"[{INVISIBLE}]+")
 _JOINERS = re.compile(f"[{JOINERS}]+")
 _WIDTHS_AND_LIGATURES = re.compile(f"[{WIDTHS_AND_LIGATURES}]+")
 
+# === The same for TensorFlow's regular expressions, RE2 ===
 
 # Put around what may be composed.
 SEPARATOR = "\x02"
-# In the syntax of TensorFlow's regular expressions, RE2: joiners stay between two letters.
+# Joiners stay between two letters.
 JOINER_RULES = (
     (rf"(^|[^\p{{L}}\p{{M}}{JOINERS}])[{JOINERS}]+", r"\1"),
     (rf"[{JOINERS}]+($|[^\p{{L}}\p{{M}}{JOINERS}])", r"\1"),
@@ -197,9 +203,10 @@ def _composed_forms():
         if normal_form != character:
             forms[character] = normal_form
         letter, *marks = unicodedata.normalize("NFD", character)
-        if not marks or len(marks) > LONGEST_MARKS:
+        if not marks or len(marks) > MOST_MARKS:
             continue
         for ordered_marks in itertools.permutations(marks):
+            # Some of the marks may be in one character with the letter already.
             for count in range(len(marks)):
                 begin = unicodedata.normalize("NFC", letter + "".join(ordered_marks[:count]))
                 sequence = begin + "".join(ordered_marks[count:])

@@ -41,14 +41,14 @@ MIN_COVERAGE = 0.55
 MIN_PROBABILITY = 0.01
 """Least probability among all candidates of a response to a sentence without values."""
 ASKED_BY = 0.5
-"""A word asks for a fact if at least this share of train's sentences before the fact has it,"""
+"""Least share of train's sentences before a fact that have a word which asks for it."""
 ASKS_FOR = 0.75
-"""and at least this share of the sentences with the word comes before the fact."""
+"""Least share of train's sentences with such a word that come before the fact."""
 ABILITIES = "i can find restaurants, reserve a table, and tell phone numbers and addresses"
 ASKING = tuple("is are was does did what which who when why how".split())
 """A sentence that begins with one of these is a question, and no yes to an offer."""
 ASKED_PERSONS = ("you", "people", "we", "i")
-"""So is one that begins with `do` and one of these."""
+"""A sentence that begins with `do` and one of these is a question, too."""
 POLITE = (ANYTHING, WELCOME)
 """Responses that fit any state."""
 
@@ -84,14 +84,14 @@ def learn_words(domain, conversations):
     words_of_template = collections.defaultdict(collections.Counter)
     first_words_of_template = collections.defaultdict(set)
     for user, bot in _turns(conversations):
-        first_word, *_ = sentence = domain.template(user).split()
+        sentence = domain.template(user).split()
         words = set(sentence)
         template = domain.template(bot)
         num_sentences += 1
         sentences_of_word.update(words)
         sentences_of_template[template] += 1
         words_of_template[template].update(words)
-        first_words_of_template[template].add(first_word)
+        first_words_of_template[template].add(sentence[0])
 
     weights = {}
     for word, count in sorted(sentences_of_word.items()):

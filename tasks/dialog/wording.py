@@ -144,7 +144,6 @@ no i don't like it <- not (?:my|our) (?:thing|cup of tea|style|taste)|not for (?
 no i don't like it <- (?:i'd|we'd|i would) rather not
 no i don't like it <- not (?:keen|convinced|sure|great|good|impressed|a fan|interested|happy)
 no i don't like it <- don't fancy (?:it|that|this)
-no i don't like it <- don't fancy (?:it|that|this)
 no <- i don't think(?: so)?|rather not
 no i don't like it <- (?:i|we|my [a-z]+|they) (?:hates?|dislikes?) (?:it|th[a-z]+)(?: place| one)?
 not for me <- too far(?: away)?|closed|awful|terrible|horrible|ugly|disgusting|rubbish|meh|boring
@@ -162,7 +161,6 @@ what is its phone number <- how (?:do|can) (?:i|we) (?:call|reach|contact|ring) 
 what is its phone number <- can i (?:call|ring) them
 phone number <- phone no|tel|mobile|contact number|phonenumber|digits
 """
-
 
 SUMS = (
     ("two", "two", "four"),
