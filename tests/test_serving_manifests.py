@@ -149,12 +149,23 @@ def test_the_serve_config_is_what_the_code_takes():
     assert cluster.APPLICATION == application["name"]
 
 
+def read_lock(name):
+    """Returns `{package: version}` of a lock; each package must have a hash."""
+    versions = {}
+    for requirement in (ROOT / "serving" / name).read_text().replace("\\\n", "").splitlines():
+        if requirement.startswith("#"):
+            continue
+        package, *hashes = requirement.split()
+        name, version = package.split("==")
+        assert hashes
+        assert all(value.startswith("--hash=sha256:") for value in hashes)
+        versions[name] = version
+    return versions
+
+
 def test_the_image_has_locked_versions_of_what_requirements_allow():
-    locked = {}
-    for line in (ROOT / "serving/lock.txt").read_text().splitlines():
-        if "==" in line:
-            name, version = line.split("==")
-            locked[name] = version
+    locked = read_lock("lock.txt")
+    locked_with_ray = read_lock("lock-ray.txt")
     allowed = {}
     for line in (ROOT / "requirements.txt").read_text().splitlines():
         requirement = Requirement(line)
@@ -165,7 +176,8 @@ def test_the_image_has_locked_versions_of_what_requirements_allow():
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     [ray] = project["optional-dependencies"]["ray"]
-    assert locked["ray"] in Requirement(ray).specifier
+    assert locked_with_ray["ray"] in Requirement(ray).specifier
+    assert locked.items() <= locked_with_ray.items()
     assert "rayVersion" not in read_manifest("rayservice.yaml")["spec"]
     assert not {"gensim", "matplotlib", "pytest", "tensorboard", "sacrebleu"} & set(locked)
 

@@ -254,8 +254,7 @@ def find_unfit(words_by_text, known_words):
     or a name: such an answer suits one person alone, and the user is another. No list of names is
     needed. In conversations a name appears where somebody is called, and hardly anywhere else. A
     word that the model does not know is taken for a name at the beginning of a text, as in
-    `kesroesweyth you could try dpkg`, and
-    anywhere in a short one, as in `hello mernilio`.
+    `kesroesweyth you could try dpkg`, and anywhere in a short one, as in `hello mernilio`.
 
     Args:
         words_by_text: `{text: words}`, lower-case.
