@@ -22,7 +22,7 @@ import numpy as np
 from absl import flags
 
 from colloquy.base import cli
-from colloquy.benchmarks.serving import read_usage, serve
+from colloquy.benchmarks.servers import read_usage, serve
 from colloquy.benchmarks.turns import define_record_flags, report
 
 FLAGS = flags.FLAGS

@@ -1,7 +1,8 @@
-"""The benchmark of the server: loads and their requests."""
+"""The benchmarks of the server: loads, attacks, and their requests."""
 
 import json
 import random
+import time
 
 import pytest
 from echo import Running
@@ -10,6 +11,7 @@ from helpers import import_script
 from colloquy.serving.limits import Limits
 
 benchmark = import_script("benchmarks.serving")
+attacks = import_script("benchmarks.attacks")
 
 
 @pytest.fixture(scope="module")
@@ -54,3 +56,28 @@ def test_requests_are_like_the_examples_in_other_sizes():
     passages = {one["passage"] for one in varied}
     assert passages == {"one two", "one two three", "one two three four"}
     assert {one["question"] for one in varied} == {"who?"}
+
+
+class FakeServer:
+    """Answers a small request at once, and an attack after a tenth of a second."""
+
+    def ask(self, path, body=None):
+        return 200
+
+    def attack(self):
+        time.sleep(0.1)
+        return 413
+
+
+def test_a_small_client_is_timed_beside_attackers():
+    row = attacks.measure_beside(FakeServer(), FakeServer.attack, clients=3, seconds=0.3)
+    assert row["outcome"] == "413"
+    assert row["questions"] > 10
+    assert 0 < row["p50_ms"] <= row["p99_ms"]
+
+    class Refusing(FakeServer):
+        def ask(self, path, body=None):
+            return 503
+
+    with pytest.raises(RuntimeError, match="503"):
+        attacks.measure_beside(Refusing(), None, clients=0, seconds=0.1)
