@@ -4,9 +4,10 @@
         --bot=pretrained/entity-memma-task5 --chat=pretrained/chat-dailydialog
 
 Starts one `serve.py` with three models on a free port of this machine and ends it. The small client
-asks the reader a short question, then `/healthz`, again and again. Beside it run, one after the
-other, the attacks of `tests/test_hold_server.py` with more clients. Clients, attackers and server
-share the cores.
+asks the reader a short question, the bot for a reply, then `/healthz`, again and again. Beside it
+run, one after the other, the attacks of `tests/test_hold_server.py` with more clients. A model has
+one worker, so who asks the model that is attacked waits for what is being computed; the others must
+not. Clients, attackers and server share the cores.
 """
 
 import concurrent.futures
@@ -32,7 +33,11 @@ flags.DEFINE_string("chat", None, "Run of seq2seq.", required=True)
 flags.DEFINE_float("seconds", 15.0, "Duration of each attack.", lower_bound=1.0)
 define_record_flags()
 
-SMALL = {"instances": [{"passage": "Ann lives in Rome.", "question": "Where does Ann live?"}]}
+SMALL = {
+    "reader": {"passage": "Ann lives in Rome.", "question": "Where does Ann live?"},
+    "bot": {"history": [{"speaker": "user", "text": "hello"}]},
+}
+"""An instance for each model that the small client asks."""
 LONG = {"passage": "Ann lives in Rome. " * 500, "question": "Where does Ann live?"}
 WARM_UP = 20  # questions that trace and compile
 UNREAD = 200  # requests of a client that does not read
@@ -56,6 +61,12 @@ class Server:
             response.read()
             return response.status
 
+    def ask_small(self, target):
+        """Asks a model of `SMALL` its instance, or `healthz` whether the server lives."""
+        if target == "healthz":
+            return self.ask("/healthz")
+        return self.ask(f"/v1/models/{target}:predict", {"instances": [SMALL[target]]})
+
     def chat(self, model, text, **more):
         """Has a model said `text`, then asks it for a reply."""
         messages = [
@@ -66,7 +77,7 @@ class Server:
         return self.ask("/v1/chat/completions", {"model": model, "messages": messages, **more})
 
 
-# === Attacks: a function that a client calls again and again, and the number of clients ===
+# === Attacks: functions that a client calls again and again ===
 
 
 def send_api_calls(server):
@@ -114,16 +125,16 @@ def come_by_another_name(server):
 
 
 ATTACKS = {
-    "none": (None, 0),
-    "12 x api_call in a chat completion": (send_api_calls, 12),
-    "12 x long questions, then gone": (leave_long_questions, 12),
-    "2 x attention of a long question": (explain_long_question, 2),
-    "8 x metadata with gzip": (read_metadata, 8),
-    "20 x knowledge, unread": (send_without_reading, 20),
-    "8 x streams of the chat": (stream, 8),
-    "4 x names of 300 letters": (ask_for_strange_page, 4),
-    "4 x another host name": (come_by_another_name, 4),
+    "12 x api_call in a chat completion": (send_api_calls, 12, "bot"),
+    "12 x long questions, then gone": (leave_long_questions, 12, "reader"),
+    "2 x attention of a long question": (explain_long_question, 2, "reader"),
+    "8 x metadata with gzip": (read_metadata, 8, None),
+    "20 x knowledge, unread": (send_without_reading, 20, None),
+    "8 x streams of the chat": (stream, 8, "chat"),
+    "4 x names of 300 letters": (ask_for_strange_page, 4, None),
+    "4 x another host name": (come_by_another_name, 4, None),
 }
+"""Name -> the function, the number of clients, the model that computes for them."""
 
 
 def main():
@@ -132,22 +143,36 @@ def main():
     with serve(runs) as (process, port):
         server = Server(port)
         for _ in range(WARM_UP):
-            server.ask("/v1/models/reader:predict", SMALL)
-        server.chat("bot", "hello")
+            for model in SMALL:
+                server.ask_small(model)
         server.chat("chat", "hello")
-        for name, (attack, clients) in ATTACKS.items():
-            latencies = measure_beside(server, attack, clients, FLAGS.seconds)
-            megabytes, _ = read_usage(process)
-            rows.append({"attack": name, **latencies, "memory_MB": megabytes})
-            print(rows[-1], file=sys.stderr, flush=True)
-    for row in rows:
-        for field in ("p50", "p99"):
-            row[f"{field}_ratio"] = row[f"{field}_ms"] / rows[0][f"{field}_ms"]
+        alone = measure_beside(server, None, 0, FLAGS.seconds)
+        for name, (attack, clients, attacked) in ATTACKS.items():
+            measured = measure_beside(server, attack, clients, FLAGS.seconds)
+            outcome = measured.pop("outcome")
+            for model, latencies in measured.items():
+                row = {
+                    "attack": name,
+                    "outcome": outcome,
+                    "small_client_asks": model,
+                    "which_is_attacked": "yes" if model == attacked else "no",
+                }
+                for field, value in latencies.items():
+                    row[f"{field}_alone"] = alone[model][field]
+                    row[field] = value
+                    row[f"{field}_ratio"] = value / alone[model][field]
+                row["memory_MB"] = read_usage(process)[0]
+                rows.append(row)
+                print(row, file=sys.stderr, flush=True)
     report(rows, exit_code=process.returncode)
 
 
 def measure_beside(server, attack, clients, seconds):
-    """Returns what a small client sees while attackers send as fast as they are answered."""
+    """What a small client sees while attackers send as fast as they are answered.
+
+    Returns:
+        `{model: latencies}` and `{"outcome": statuses that the attackers got}`.
+    """
     ended = threading.Event()
     statuses = set()
 
@@ -155,35 +180,31 @@ def measure_beside(server, attack, clients, seconds):
         while not ended.is_set():
             statuses.add(str(attack(server)))
 
-    questions = []
-    health_checks = []
+    milliseconds = {target: [] for target in (*SMALL, "healthz")}
     with concurrent.futures.ThreadPoolExecutor(max(clients, 1)) as pool:
         attackers = [pool.submit(keep_attacking) for _ in range(clients)]
         try:
             start = time.perf_counter()
             while time.perf_counter() - start < seconds:
-                questions.append(time_small(server, "/v1/models/reader:predict", SMALL))
-                health_checks.append(time_small(server, "/healthz"))
+                for target, times in milliseconds.items():
+                    times.append(time_small(server, target))
         finally:
             ended.set()
         for attacker in attackers:
             attacker.result()
-    p50, p99 = np.percentile(questions, [50, 99], method="higher")
-    return {
-        "outcome": " ".join(sorted(statuses)),
-        "questions": len(questions),
-        "p50_ms": float(p50),
-        "p99_ms": float(p99),
-        "healthz_p50_ms": float(np.median(health_checks)),
-    }
+    result = {"outcome": " ".join(sorted(statuses))}
+    for target, times in milliseconds.items():
+        p50, p99 = np.percentile(times, [50, 99], method="higher")
+        result[target] = {"p50_ms": float(p50), "p99_ms": float(p99)}
+    return result
 
 
-def time_small(server, path, body=None):
+def time_small(server, target):
     """Returns the milliseconds until the answer to a small request."""
     start = time.perf_counter()
-    status = server.ask(path, body)
+    status = server.ask_small(target)
     if status != 200:
-        raise RuntimeError(f"{path} was answered with {status}")
+        raise RuntimeError(f"{target} answered with {status}")
     return 1000 * (time.perf_counter() - start)
 
 
