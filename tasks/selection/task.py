@@ -26,7 +26,8 @@ from colloquy.tasks.selection.training import Training
 class SelectionTask(task.Task):
     """Response selection."""
 
-    name, example_unit = "selection", "context"
+    name = "selection"
+    example_unit = "context"
     Training = Training
     release_training = {"loss_clip": 10.0}  # the other defaults are the release's already
     max_score = 2.0
@@ -76,18 +77,20 @@ class SelectionTask(task.Task):
         if training.vector_norm:
             vectors = scale_to_norm(vectors, training.vector_norm)
         model.get_layer("word_embedding").set_weights([vectors])
-        if not getattr(model.config, "lexical", None):
-            return
-        layer, stems = model.get_layer("lexical_match"), None
-        ids = layer.idf.shape[0]
+        if getattr(model.config, "lexical", None):
+            self._initialise_lexical_match(model.get_layer("lexical_match"), dataset)
+
+    def _initialise_lexical_match(self, layer, dataset):
+        num_ids = layer.idf.shape[0]
+        stems = None
         if layer.stems:
             if dataset.vocabulary is None:
                 raise UserError(
                     f"lexical.stems expects words, not ids alone. {dataset.path} has no vocabulary"
                 )
-            stems = equal_stems(dataset.vocabulary, ids)
+            stems = equal_stems(dataset.vocabulary, num_ids)
             layer.stem.assign(stems)
-        layer.idf.assign(document_weights(dataset.splits["train"], ids, stems))
+        layer.idf.assign(document_weights(dataset.splits["train"], num_ids, stems))
 
     def optimizer(self, training, steps=None, config=None):
         """Adam with the release's staircase schedule and `epsilon` 1e-8 as in TensorFlow 1; lazy if
@@ -111,9 +114,8 @@ class SelectionTask(task.Task):
 
     def collate(self, split, config, batch, length_multiple):
         contexts, responses, labels = batch
-        return batches.inputs_of(
-            split, config, contexts, responses, length_multiple
-        ), labels.astype(np.float32)
+        inputs = batches.inputs_of(split, config, contexts, responses, length_multiple)
+        return inputs, labels.astype(np.float32)
 
     def num_examples(self, split):
         return len(split.context_turns)
@@ -142,32 +144,31 @@ class SelectionTask(task.Task):
         `partial_batches="drop"`, 49,996 of Ubuntu's 50,000 contexts and 665 of Douban's 667 remain
         at a batch size of 256, as there.
         """
-        lines, ties, kept = (
-            dataset.splits[split],
-            options.get("ties", "loss"),
-            options.get("partial_batches", "keep"),
-        )
+        lines = dataset.splits[split]
+        ties = options.get("ties", "loss")
+        partial_batches = options.get("partial_batches", "keep")
         scores = scoring.score(model, lines, model.config, progress, length_multiple)
-        if kept == "drop":
+        if partial_batches == "drop":
             scores = scores[: scoring.whole_batches(lines.context, run.training.batch_size)]
 
-        def ranked(values):
-            return scoring.rank(f"{dataset.path}, {split}", values[: len(scores)], lines, ties=ties)
+        def rank(scores_of_lines):
+            first_scores = scores_of_lines[: len(scores)]
+            return scoring.rank(f"{dataset.path}, {split}", first_scores, lines, ties=ties)
 
-        result, others = (
-            ranked(scores),
-            scoring.baseline_scores(dataset, split) if baselines else {},
-        )
+        result = rank(scores)
+        baselines_by_name = {}
+        if baselines:
+            for name, baseline_scores in scoring.baseline_scores(dataset, split).items():
+                baselines_by_name[name] = rank(baseline_scores).metrics
+        labels = lines.label[: len(scores)]
         return {
             "metrics": result.metrics,
             "counts": {**result.counts, "lines": len(scores)},
             "ties": ties,
-            "partial_batches": kept,
-            "baselines": {name: ranked(values).metrics for name, values in others.items()},
+            "partial_batches": partial_batches,
+            "baselines": baselines_by_name,
             "by_example": functools.partial(scoring.metrics_by_context, result),
-            "answers": (
-                f"{score}\t{label}" for score, label in zip(scores, lines.label, strict=False)
-            ),
+            "answers": (f"{score}\t{label}" for score, label in zip(scores, labels, strict=True)),
         }
 
     def metrics_by_group(self, model, dataset, split, breakdowns, progress=iter, length_multiple=4):
