@@ -173,4 +173,13 @@ RECIPES = {
         config={"embedding_dim": 128, "hidden": 128},
         training=TRAINING.replace(epochs=0.5, learning_rate=3e-3, validations_per_epoch=4.0),
     ),
+    # Small talk that products may use, too: chitchat alone, without `chat-cornell-first`.
+    "seq2seq-chitchat-long": Recipe(
+        title="Seq2seq, Luong's dot attention, 512 units, 3 turns, chitchat",
+        model="seq2seq",
+        corpus="chitchat, prepared with --task=generation --tokenizer=words --turns=3 "
+        "--max_words=40",
+        config=LARGE,
+        training=LARGE_TRAINING.replace(epochs=6.0),
+    ),
 }
