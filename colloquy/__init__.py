@@ -338,7 +338,7 @@ def export(run: PathLike | Run, out: PathLike, version: int = 1, **options: obje
         run: A run, as `load` takes it.
         out: Directory of the model; the export is its subdirectory `version`.
         version: Unused version number; TensorFlow Serving serves the highest.
-        options: `decode`, of models of generation.
+        options: `decode`, of models of generation; default: the run's own.
 
     Returns:
         The directory of the version. `tasks/TASK/export.py` says what its endpoints take.

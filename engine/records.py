@@ -27,6 +27,8 @@ class RunRecord(Config, extra="allow"):
     dataset: Metadata
     before: list[dict] = []
     resumed: list[dict] = []
+    decode: str = ""
+    """Generation: the search for replies where nobody names one, as `--decode` takes it."""
 
     @field_validator("model")
     @classmethod

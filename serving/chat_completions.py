@@ -89,8 +89,8 @@ class ChatRequest(Config, extra="allow"):
     """Send the reply word by word as server-sent events."""
     stream_options: StreamOptions | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
-    """Draw words at this temperature; 0 or nothing: the most probable words. Models of selection
-    and dialog choose whole responses, the best one at any temperature."""
+    """Draw words at this temperature; 0 or nothing: the run's own search for replies. Models of
+    selection and dialog choose whole responses, the best one at any temperature."""
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     """Draw among the fewest words that together have this probability."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
@@ -133,14 +133,17 @@ class ChatRequest(Config, extra="allow"):
         return turns
 
     def search(self):
-        """The settings of the search for a reply, as the field `decode` of an instance."""
-        if self.decode:
+        """The settings of the search for a reply, as the field `decode` of an instance.
+
+        Empty: the run's own.
+        """
+        if self.decode or not self.temperature:
             return self.decode
-        settings = {}
-        if self.temperature:
-            settings["sample"] = "true"
-            settings["temperature"] = max(self.temperature, MIN_TEMPERATURE)
-            settings["top_p"] = self.top_p or 1
+        settings = {
+            "sample": "true",
+            "temperature": max(self.temperature, MIN_TEMPERATURE),
+            "top_p": self.top_p or 1,
+        }
         if self.max_completion_tokens or self.max_tokens:
             settings["max_length"] = self.token_limit
         return ",".join(f"{name}={value}" for name, value in settings.items())
@@ -168,8 +171,11 @@ async def chat(request: Request):
 
     def conversation(predictor):
         instance = predictor.conversation(turns, decode)
-        if body.seed is not None and "seed" in predictor.Instance.model_fields:
+        fields = predictor.Instance.model_fields
+        if body.seed is not None and "seed" in fields:
             instance["seed"] = body.seed
+        if not decode and "decode" in fields:
+            instance["decode"] = predictor.own_search(body.token_limit)
         return instance
 
     def write(predictor, answers):

@@ -8,7 +8,7 @@ import json
 import pytest
 import tensorflow as tf
 from fastapi.testclient import TestClient
-from helpers import TASKS_ONE_FAST, ran
+from helpers import TASKS_ONE_FAST, copy_of, ran
 
 from colloquy.engine.export import export
 from colloquy.serving.app import create_app
@@ -43,8 +43,16 @@ def assert_close(value, expected):
 
 @pytest.mark.parametrize("name", TASKS_ONE_FAST)
 def test_answers_agree(name, request, tmp_path):
-    task = TASKS[name]
-    run = request.getfixturevalue(f"trained_{name}")
+    assert_agreement(TASKS[name], request.getfixturevalue(f"trained_{name}"), tmp_path)
+
+
+def test_answers_agree_by_the_search_of_a_run(trained_generation, tmp_path, tmp_path_factory):
+    run = copy_of(trained_generation, tmp_path_factory)
+    run.update({"decode": "beam=3,length_penalty=1,min_length=4,max_length=9,anti_lm_weight=0.2"})
+    assert_agreement(TASKS["generation"], run, tmp_path)
+
+
+def assert_agreement(task, run, tmp_path):
     predictor = task.predictor(run)
     dataset = task.dataset_of(run)
     examples = task.examples(dataset, 10, "train")
@@ -76,8 +84,8 @@ def test_answers_agree(name, request, tmp_path):
     for instance, answer in zip(instances, expected, strict=True):
         texts = task.export_inputs(instance)
         inputs = {field: tf.constant(values, tf.string) for field, values in texts.items()}
-        outputs = model.signatures[ENDPOINTS[name]](**inputs)
-        assert_exported(name, outputs, answer)
+        outputs = model.signatures[ENDPOINTS[task.name]](**inputs)
+        assert_exported(task.name, outputs, answer)
 
 
 def messages_of(instance):

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from helpers import ran, random_seq2seq, refusal, to_numpy
+from helpers import copy_of, ran, random_seq2seq, refusal, to_numpy
 from reference_recurrent import nll_in_loops
 
 from colloquy.data.vocabulary import Vocabulary
@@ -245,6 +245,45 @@ def test_commands_change_how_replies_are_found(chat):
     for command, argument in [("/beam", "x"), ("/beam", "0"), ("/sample", "0.001")]:
         assert f" to 100. Received: {argument}" in chat.commands[command](argument)
     assert "/reverse" not in chat.commands
+
+
+@pytest.fixture
+def run_with_search(trained_generation, tmp_path_factory):
+    """A run whose `config.json` names a search."""
+    run = copy_of(trained_generation, tmp_path_factory)
+    run.update({"decode": "beam=3,min_length=4,max_length=9"})
+    return Run.open(run.path)
+
+
+def test_a_run_has_a_search_of_its_own(run_with_search, trained_generation):
+    predictor = generation.predictor(run_with_search)
+    greedy = generation.predictor(trained_generation)
+    assert greedy.decoding == Decoding()
+    [own] = predictor.predict([{"turns": ["hello"]}])
+    texts = [best["text"] for best in own["best"]]
+    assert len(texts) == 3 and min(len(text.split()) for text in texts) >= 3
+
+    # Greedy search is there for who asks.
+    [asked] = predictor.predict([{"turns": ["hello"], "decode": "beam=1"}])
+    assert [asked] == greedy.predict([{"turns": ["hello"]}])
+
+    # The terminal searches in the same way, and lists all replies only after /beam.
+    chat = GenerationChat(predictor)
+    assert list(chat.reply("hello")) == [own["response"]]
+
+
+def test_a_limit_shortens_the_search_of_a_run(run_with_search):
+    predictor = generation.predictor(run_with_search)
+    assert predictor.own_search(100) == ""
+    shorter = parse_decoding(predictor.own_search(3))
+    assert shorter == Decoding(beam=3, min_length=2, max_length=3)
+
+
+def test_a_wrong_search_of_a_run_names_its_file(run_with_search):
+    run_with_search.update({"decode": "beams=3"})
+    message = refusal(generation.predictor, run_with_search)
+    assert message.startswith(f"{run_with_search.path}/config.json: decode")
+    assert "no field 'beams'" in message
 
 
 def test_attention_is_shown(chat):

@@ -50,6 +50,17 @@ def test_weights_are_those_of_the_run_in_half_precision(published, trained_readi
     assert record == {**trained, "dataset": {**trained["dataset"], "path": None}}
 
 
+def test_a_published_chat_names_its_search(trained_generation, tmp_path):
+    done = publish(trained_generation, tmp_path, "--decode=beams=3")
+    assert done.returncode == 1 and "no field 'beams'" in done.stderr
+    done = publish(trained_generation, tmp_path, "--decode=beam=3,max_length=9")
+    assert done.returncode == 0, done.stderr
+    published = Run.open(tmp_path / "out")
+    assert published.record["decode"] == "beam=3,max_length=9"
+    # It is scored by greedy search still.
+    assert "search" not in published.metrics()["dev"]
+
+
 @pytest.mark.parametrize(
     ("setting", "error"), [("hidden=3", "the weights do not fit"), ("length_penalty=0.25", None)]
 )

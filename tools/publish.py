@@ -35,11 +35,13 @@ def main():
     from colloquy.engine.run import BEST, CARD, CONFIG, Run
     from colloquy.engine.run_files import EXAMPLES, HISTORY, PAGE, WORD_LISTS
     from colloquy.tasks import TASKS
+    from colloquy.tasks.generation.search import parse_decoding
 
     run = Run.open(FLAGS.run)
     about = "\n".join(line for _, line in read_lines(FLAGS.about, "a model card"))
     changes = parse_assignments(FLAGS.set)
     config = make_config(run.spec.config, {**run.record["config"], **changes})
+    parse_decoding(FLAGS.decode)
     copied = (HISTORY, EXAMPLES, PAGE, *WORD_LISTS)
     with atomic_directory(FLAGS.out) as directory:
         for name in copied:
@@ -50,6 +52,8 @@ def main():
         halve(run.path / BEST, directory / BEST)
         dataset = {**run.dataset, "path": None}
         record = {**run.record, "dataset": dataset, "config": config.to_json()}
+        if FLAGS.decode:
+            record["decode"] = FLAGS.decode
         write_json(directory / CONFIG, record)
 
         published = Run.open(directory)
@@ -169,6 +173,9 @@ if __name__ == "__main__":
     )
     flags.DEFINE_multi_string(
         "set", [], "field=value of the model's config that does not affect its weights."
+    )
+    flags.DEFINE_string(
+        "decode", None, "Generation: the search for replies where nobody names one."
     )
     flags.DEFINE_string("out", None, "Directory to make.", required=True)
     cli.run(main)

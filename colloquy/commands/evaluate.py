@@ -74,7 +74,8 @@ flags.DEFINE_integer(
 flags.DEFINE_string(
     "decode",
     None,
-    "Generation: field=value,... of models.decoding.Decoding; default: greedy search.",
+    "Generation: field=value,... of models.decoding.Decoding; default: greedy search to score, the "
+    "run's own with --predict.",
 )
 flags.DEFINE_string(
     "reverse_run",

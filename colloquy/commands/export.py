@@ -21,7 +21,8 @@ flags.DEFINE_integer(
 flags.DEFINE_string(
     "decode",
     None,
-    "Generation: field=value,... of models.decoding.Decoding; default: greedy search.",
+    "Generation: field=value,... of models.decoding.Decoding; default: the run's own, which its "
+    "config.json names, or greedy search. beam=1: greedy search.",
 )
 
 

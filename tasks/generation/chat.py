@@ -23,6 +23,8 @@ class GenerationChat(Chat):
 
     def __init__(self, predictor, reverse_run=None, reverse_weight=0.5):
         super().__init__(predictor)
+        # A note after each reply has all that were found.
+        self.shows_all = bool(reverse_run)
         turns = predictor.text.turns
         about_turns = ONE_TURN if turns == 1 else SEVERAL_TURNS.format(turns=turns)
         self.HELP = about_turns + self.HELP
@@ -31,9 +33,10 @@ class GenerationChat(Chat):
             self.HELP += REVERSE_HELP
 
     def reply(self, text):
-        """Yields the reply, and after a beam search a note with all replies and their scores.
+        """Yields the reply, and after `/beam` a note with all replies and their scores.
 
-        Any other reply is written word by word; if it is stopped, what was written is remembered.
+        A reply without a beam is written word by word; if it is stopped, what was written is
+        remembered.
         """
         if not self.predictor.text.words(text):
             return
@@ -44,7 +47,7 @@ class GenerationChat(Chat):
         answer = self.predictor.explain({"turns": turns})
         self._remember(turns, answer)
         yield answer["response"]
-        if len(answer["best"]) > 1:
+        if self.shows_all and len(answer["best"]) > 1:
             yield Note(f"{self._score_title()}, and reply:\n{_scored_replies(answer)}")
 
     def _written(self, turns):
@@ -75,6 +78,7 @@ class GenerationChat(Chat):
             return f"/beam expects a number from 1 to 100. Received: {argument}"
         beam = int(argument)
         self.predictor.decoding = Decoding(beam=beam, length_penalty=1.0)
+        self.shows_all = True
         return f"beam of {beam}" if beam > 1 else "greedy search"
 
     def sample(self, argument=""):

@@ -46,7 +46,8 @@ class GenerationPredictor(Predictor):
         turns: Annotated[list[str], Field(min_length=1)]
         """The conversation, the oldest turn first; the model reads the last ones."""
         decode: Annotated[str, Field(max_length=200)] = ""
-        """Search for replies, as `beam=5,length_penalty=1`; empty: the predictor's own way."""
+        """Search for replies, as `beam=5,length_penalty=1`, or `beam=1`: greedy search; empty: the
+        run's own."""
         seed: Annotated[int, Field(ge=0)] | None = None
         """With `sample=true`, the same seed draws the same reply."""
 
@@ -65,7 +66,7 @@ class GenerationPredictor(Predictor):
         check_fields(self.model.config, {"vocabulary_size": len(self.vocabulary)}, run.path)
         self.text = read_tokenizer_config(run.dataset.get("text"), run.path)
         # Search for replies where an instance names none.
-        self.decoding = Decoding()
+        self.decoding = search.decoding_of(run)
         self.reverse = None
         self.reverse_weight = 0.5
         self._rng = np.random.default_rng(1)
@@ -166,6 +167,16 @@ class GenerationPredictor(Predictor):
 
     def conversation(self, said, decode=""):
         return {"turns": [text for _, text in said], "decode": decode}
+
+    def own_search(self, max_length):
+        """The search where nobody names one, for replies of at most `max_length` words, as the
+        field `decode` of an instance.
+        """
+        own = self.decoding
+        if max_length >= own.max_length:
+            return ""
+        min_length = min(own.min_length, max_length - 1)
+        return search.decoding_text(own.replace(max_length=max_length, min_length=min_length))
 
     def reply(self, answer):
         return answer["response"]

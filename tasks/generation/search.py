@@ -16,7 +16,7 @@ from colloquy.data.sequences import Sequences
 from colloquy.data.vocabulary import EOS_ID, PADDING_ID, UNK_ID
 from colloquy.engine.devices import choose_xla
 from colloquy.engine.parallel import compile_for_all_sizes, results_of
-from colloquy.engine.run import Run
+from colloquy.engine.run import CONFIG, Run
 from colloquy.layers.masking import LOWEST
 from colloquy.models.decoding import INPUTS, Decoder, Decoding
 from colloquy.tasks.generation.data import MAX_SOURCE, GenerationSplit
@@ -200,6 +200,14 @@ def parse_decoding(text, name="--decode"):
     parts = [part.strip() for part in (text or "").split(",")]
     assignments = [part for part in parts if part]
     return make_config(Decoding, parse_assignments(assignments, name), f"{name}: ")
+
+
+def decoding_of(run):
+    """The `Decoding` of a run where nobody names one: `decode` of its `config.json`, or greedy.
+
+    Another `decode` than `parse_decoding` takes is a `UserError`.
+    """
+    return parse_decoding(run.record.get("decode"), f"{run.path / CONFIG}: decode")
 
 
 def decoding_text(decoding):

@@ -24,6 +24,7 @@ from colloquy.tasks.generation.predictor import GenerationPredictor
 from colloquy.tasks.generation.prepare import Settings, prepare
 from colloquy.tasks.generation.scoring import likelihood, word_loss
 from colloquy.tasks.generation.search import (
+    decoding_of,
     decoding_text,
     load_reverse,
     parse_decoding,
@@ -213,7 +214,8 @@ class GenerationTask(task.Task):
         from colloquy.tasks.generation.export import generation_archive
 
         text = data.read_tokenizer_config(run.dataset.get("text"), run.path)
-        return generation_archive(model, vocabulary, text, parse_decoding(decode))
+        decoding = parse_decoding(decode) if decode else decoding_of(run)
+        return generation_archive(model, vocabulary, text, decoding)
 
 
 def _search_replies(model, dataset, sources, decoding, options, progress, length_multiple):
