@@ -180,6 +180,6 @@ RECIPES = {
         corpus="chitchat, prepared with --task=generation --tokenizer=words --turns=3 "
         "--max_words=40",
         config=LARGE,
-        training=LARGE_TRAINING.replace(epochs=6.0),
+        training=LARGE_TRAINING.replace(epochs=3.0),
     ),
 }
