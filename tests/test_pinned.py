@@ -19,7 +19,7 @@ PASSAGE = PINNED["answers"]["bidaf-squad"][-1]["instance"]["passage"]
 def assert_same(found, expected, where=""):
     """Texts are equal and numbers close: logits to about 1e-4."""
     if isinstance(expected, dict):
-        assert found.keys() == expected.keys(), where
+        assert found.keys() >= expected.keys(), where  # an answer may have new fields
         for name in expected:
             assert_same(found[name], expected[name], f"{where}.{name}")
     elif isinstance(expected, list):

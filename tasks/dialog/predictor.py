@@ -26,6 +26,7 @@ from colloquy.tasks.dialog.domain import Domain
 from colloquy.tasks.dialog.prepare import CALL
 from colloquy.tasks.dialog.split import DialogSplit, encode_dialog
 from colloquy.tasks.dialog.understanding import ABILITIES, load_understanding
+from colloquy.tasks.dialog.wishes import Restaurant, Restaurants, Wish, find_wishes
 from colloquy.tasks.dialog.wording import Reader, rules_for
 
 SENTENCES_PER_ROW = 10  # for a server's limits
@@ -101,6 +102,10 @@ class DialogPredictor(Predictor):
         """The response, and what follows until the bot waits for the user: facts, silences, further
         responses. Before it, the values that misspelt words were taken for. They belong to the
         history of the next request."""
+        wishes: list[Wish]
+        """What the bot understood that the user wishes, up to the last sentence of the history."""
+        restaurants: list[Restaurant]
+        """The restaurants that `said` is about: those found, and those that the bot names."""
 
     def __init__(self, run, model=None):
         self.domain = Domain.load(run.path)
@@ -114,6 +119,7 @@ class DialogPredictor(Predictor):
             compile_for_all_sizes(self.with_attention)
         self.mask = load_mask(run.path, self.domain)
         self.knowledge = [" ".join(fact) for fact in self.domain.knowledge]  # for the pages
+        self.restaurants = Restaurants(self.domain)
         self.phrases = []
         if (run.path / PHRASES).is_file():
             self.phrases = [line for _, line in read_lines(run.path / PHRASES, None)]
@@ -265,12 +271,18 @@ class DialogPredictor(Predictor):
             is_silence = speaker == "user" and text == SILENCE
             said.append(Sentence(speaker=speaker, text="" if is_silence else text))
         _, asked = first.conversation[-1]
+        sentences = []
+        for place, sentence in enumerate(instance.history):
+            if sentence.speaker == "user":
+                sentences.append((place, self.read(sentence.text)))
         return self.Answer(
             response=first.response,
             best=first.best,
             facts=first.facts,
             unknown=self.unknown(asked.split()),
             said=said,
+            wishes=find_wishes(self.domain, sentences),
+            restaurants=self.restaurants.named_in(sentence.text for sentence in said),
         )
 
     def _talk(self, instances):
