@@ -8,7 +8,7 @@ import pytest
 from helpers import refusal, talk_plain
 from reference_recurrent import softmax
 
-from colloquy.data.corpora.squad import tokenize
+from colloquy.data.corpora.squad import tokenize, words_at
 from colloquy.tasks import TASKS
 from colloquy.tasks.reading_comprehension.chat import (
     ReadingComprehensionChat,
@@ -75,6 +75,8 @@ def test_the_window_with_the_highest_logits_answers(predictor):
     columns = explained["attention"][0]["columns"]
     assert len(columns) == predictor.window
     assert answer["answer"].split()[0] in columns
+    window = passage[answer["window_start"] : answer["window_end"]]
+    assert words_at(window, tokenize(window)) == columns
 
 
 def test_ten_thousand_words_are_read_a_batch_at_a_time(predictor, monkeypatch):

@@ -140,6 +140,10 @@ class ReadingComprehensionPredictor(Predictor):
         without a scale of confidence."""
         n_best: list[AnswerSpan]
         """The best answers that share no word; the first is this one."""
+        window_start: int
+        window_end: int
+        """Offsets in the passage, in characters, of the part in which the answer was found: a long
+        passage is read in windows."""
         unknown_percent: float
         """Percentage of the words of passage and question without a word vector."""
 
@@ -285,8 +289,9 @@ class ReadingComprehensionPredictor(Predictor):
         """Makes the answer of question `row` from what `_read` returns for it."""
         logits_2T = _merge_windows(logits, words=asked.contexts.lengths[row])
         log_z = np.logaddexp.reduce(logits_2T, axis=1).sum()
+        best_spans = best_apart(spans, BEST)
         n_best = []
-        for span in best_apart(spans, BEST):
+        for span in best_spans:
             start, end = asked.char_offsets(row, span.first, span.last)
             log_p = logits_2T[0, span.first] + logits_2T[1, span.last] - log_z
             n_best.append(
@@ -300,6 +305,8 @@ class ReadingComprehensionPredictor(Predictor):
                 )
             )
 
+        window = best_spans[0].window
+        window_start, window_end = asked.char_offsets(row, window.first, window.end - 1)
         good = None
         if self.scale is not None:
             good = n_best[0].confidence >= self.scale.threshold
@@ -307,6 +314,8 @@ class ReadingComprehensionPredictor(Predictor):
             **dict(n_best[0]),
             good=good,
             n_best=n_best,
+            window_start=window_start,
+            window_end=window_end,
             unknown_percent=self._unknown_percent(asked.texts[row], asked.question_texts[row]),
         )
 
