@@ -445,8 +445,23 @@ class Run:
         return value
 
 
+def find_named_runs():
+    """Finds the runs with a name: those in `runs/`, the published ones, and that of `make demo`.
+
+    Returns `{name: path}`, sorted. A published run comes before one in `runs/` of the same name.
+    """
+    paths = {}
+    for directory in (pathlib.Path("runs"), PRETRAINED):
+        for config in directory.glob(f"*/{CONFIG}"):
+            paths[config.parent.name] = config.parent
+    demo = pathlib.Path("build/demo/run")
+    if (demo / CONFIG).is_file():
+        paths["demo"] = demo
+    return dict(sorted(paths.items()))
+
+
 def find_run(path):
-    """Returns the directory of a run, for a directory or the name of a published run.
+    """Returns the directory of a run, for a directory or a name of `find_named_runs`.
 
     Raises:
         UserError: There is no such run.
@@ -460,8 +475,9 @@ def find_run(path):
         return directory
     message = f"{path} is not a run directory: {CONFIG} is missing"
     if len(directory.parts) == 1 and not directory.exists():
-        if (PRETRAINED / directory / CONFIG).is_file():
-            return PRETRAINED / directory
+        named_runs = find_named_runs()
+        if directory.name in named_runs:
+            return named_runs[directory.name]
         names = sorted(file.parent.name for file in PRETRAINED.glob(f"*/{CONFIG}"))
         message += f". Published runs are {', '.join(names)}"
     raise UserError(message)

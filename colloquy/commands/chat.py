@@ -17,7 +17,9 @@ from colloquy.base import cli, runtime
 from colloquy.base.files import UserError
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string("run", None, "Run directory that train.py made.", required=True)
+flags.DEFINE_string(
+    "run", None, "Run directory that train.py made, or a name as serve.py shows it.", required=True
+)
 flags.DEFINE_string(
     "index", None, "Selection: index of tools.build_index; default: RUN/index, or one of RUN/pairs."
 )
