@@ -3,7 +3,8 @@
     GET  /v1/models                   names, tasks and titles; which models are loaded
     GET  /v1/models/NAME              state and metadata of a model
     GET  /v1/models/NAME/metadata     the metadata as TensorFlow Serving has it
-    GET  /v1/models/NAME/knowledge    the facts that a dialog model knows
+    GET  /v1/models/NAME/knowledge    what a dialog model knows
+    GET  /v1/models/NAME/card         title, scores, examples and card; loads nothing
     POST /v1/models/NAME:predict      {"instances": [{...}]} -> {"predictions": [...]}
                                       {"inputs": {field: [...]}} -> {"outputs": {field: [...]}}
     POST /v1/models/NAME:explain      {"instances": [{...}]} -> {"explanations": [...]}
@@ -17,10 +18,8 @@
 import asyncio
 import contextlib
 import functools
-import pathlib
 from typing import Annotated, Literal
 
-import fastapi_offline
 import prometheus_client
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.middleware.cors import CORSMiddleware
@@ -46,25 +45,8 @@ from colloquy.serving.limits import (
     wait_for_answer,
 )
 from colloquy.serving.models import openai_model
+from colloquy.serving.page_files import DOCS, INDEX, find_pages, headers_of, media_type
 
-PAGES = pathlib.Path(__file__).parent / "pages"
-SWAGGER_UI = pathlib.Path(fastapi_offline.__file__).parent / "static"
-MEDIA_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
-# A page runs only scripts of this server, whatever text it shows.
-PAGE_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
-    "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-}
-# Swagger UI sets styles of its elements.
-DOCS_HEADERS = {
-    **PAGE_HEADERS,
-    "Content-Security-Policy": PAGE_HEADERS["Content-Security-Policy"].replace(
-        "style-src 'self'", "style-src 'self' 'unsafe-inline'"
-    ),
-}
 DESCRIPTION = (
     "Models that rank, read, talk and book tables. `/versions/N` or `/labels/stable` may follow a "
     "model's name."
@@ -208,7 +190,7 @@ async def list_models(request: Request):
     for name, model in models.items():
         row = openai_model(name)
         for field, value in model.summary().items():
-            if field in ("task", "title", "default", "ready"):
+            if field in ("task", "title", "label", "default", "ready"):
                 row[field] = value
         rows.append(row)
     # KServe reads `models`, OpenAI's clients read `data`.
@@ -229,8 +211,17 @@ async def metadata(request: Request):
 
 @router.get("/v1/models/{model:model}/knowledge")
 async def knowledge(request: Request):
-    """The facts that a dialog model knows."""
+    """The facts that a dialog model knows, its restaurants, and the slots it searches by."""
     return await _respond_part(request, "knowledge")
+
+
+@router.get("/v1/models/{model:model}/card")
+async def card(request: Request):
+    """What is known of a model before it is loaded: its scores, examples and card, as HTML."""
+    model = find_model(request)
+    facts = await asyncio.to_thread(model.card)
+    content = make_json({**facts, "text_characters": request.app.state.limits.text_characters})
+    return respond(request, content)
 
 
 async def _respond_part(request, part):
@@ -317,22 +308,22 @@ def write_explanations(predictor, answers):
 async def root(request: Request):
     """Is the server up? Browsers get the pages."""
     if "text/html" in request.headers.get("accept", ""):
-        return await page(request, "index.html")
+        return await page(request, INDEX)
     return {"status": "alive"}
 
 
 @router.get("/pages/{file}", include_in_schema=False)
 async def page(request: Request, file: str):
-    path = _page_files().get(file)
+    path = find_pages().get(file)
     if path is None:
         raise RequestError(404, f"there is no page {file[:100]!r}")
     content = await asyncio.to_thread(_read_page, path)
-    return respond(request, content, DOCS_HEADERS if file == "docs.html" else PAGE_HEADERS)
+    return respond(request, content, headers_of(file))
 
 
 @router.get("/docs", include_in_schema=False)
 async def docs(request: Request):
-    return await page(request, "docs.html")
+    return await page(request, DOCS)
 
 
 @router.get("/openapi.json", include_in_schema=False)
@@ -346,13 +337,5 @@ async def openapi_document(request: Request):
 
 
 @functools.cache
-def _page_files():
-    swagger_files = [SWAGGER_UI / "swagger-ui-bundle.js", SWAGGER_UI / "swagger-ui.css"]
-    files = [*PAGES.iterdir(), *swagger_files]
-    return {file.name: file for file in files if file.suffix in MEDIA_TYPES}
-
-
-@functools.cache
 def _read_page(path):
-    media_type = f"{MEDIA_TYPES[path.suffix]}; charset=utf-8"
-    return make_content(path.read_bytes(), media_type)
+    return make_content(path.read_bytes(), media_type(path))

@@ -90,6 +90,10 @@ class BatchedModel:
         """What is known without loading the model, and whether it is `ready`."""
         return self._model.summary()
 
+    def card(self):
+        """What `Served.card` says; the model need not be loaded."""
+        return self._model.card()
+
     async def load(self):
         """Loads the model and returns its predictor."""
         if not self._model.ready:

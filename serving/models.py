@@ -11,6 +11,7 @@ import threading
 import time
 
 import keras
+from markdown_it import MarkdownIt
 
 from colloquy.base.config import Config
 from colloquy.base.files import UserError
@@ -19,6 +20,7 @@ from colloquy.engine import parallel
 from colloquy.engine.records import Example
 from colloquy.engine.run import CARD, PAGE, Run
 from colloquy.tasks import load_predictor
+from colloquy.tasks.dialog.predictor import DialogPredictor
 from colloquy.tasks.selection.retrieval.answers import AnsweringPredictor
 
 RETRY_SECONDS = 60.0  # until a model that could not be loaded is tried again
@@ -35,6 +37,8 @@ class Page(Config):
     """`page.json` of a run, which is optional: how the pages present it."""
 
     title: str = ""
+    label: str = ""
+    """Short name, such as a language, in a switch between the models of a task."""
     default: bool = False
     """True: the pages open with this model of its task."""
     examples: list[Example] = []
@@ -97,6 +101,11 @@ class Served:
         """What is known without loading the model, and whether it is `ready`."""
         return {**self._facts, "ready": self.ready}
 
+    def card(self):
+        """What is known without loading the model, and its card as HTML."""
+        html = render_markdown(self._facts.get("card", ""))
+        return {"name": self.name, "version": self.version, **self.summary(), "card_html": html}
+
     @property
     def metadata(self):
         """What clients are told of the loaded model, with the JSON schemas of `Predictor`."""
@@ -131,7 +140,21 @@ class Served:
                 "model_spec": {"name": self.name, "signature_name": "", "version": self.version},
                 "metadata": metadata,
             },
-            "knowledge": {"knowledge": getattr(self.predictor, "knowledge", [])},
+            "knowledge": self._knowledge(),
+        }
+
+    def _knowledge(self):
+        """What a model of dialogs knows; empty for another one."""
+        predictor = self.predictor
+        if not isinstance(predictor, DialogPredictor):
+            return {"knowledge": [], "slots": [], "restaurants": []}
+        restaurants = [
+            restaurant.model_dump(exclude_unset=True) for restaurant in predictor.restaurants.all
+        ]
+        return {
+            "knowledge": predictor.knowledge,
+            "slots": list(predictor.domain.slot_values),
+            "restaurants": restaurants,
         }
 
     @property
@@ -162,6 +185,15 @@ class Served:
                 raise UserError(message) from error
             predictor.explain(instance)
         predictor.predict(instances)
+
+
+def render_markdown(text):
+    """Renders Markdown as HTML. Markup in the text stays text, and links have safe schemes alone.
+
+    >>> render_markdown("# A <b>card</b>")
+    '<h1>A &lt;b&gt;card&lt;/b&gt;</h1>\\n'
+    """
+    return MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
 
 
 def openai_model(name):

@@ -96,6 +96,23 @@ def bind(host, port):
     return listening
 
 
+def listen(listening):
+    """Lets a socket of `bind` accept connections; a `UserError` if another server does already."""
+    try:
+        listening.listen()
+    except OSError as error:  # it was bound to the port at the same moment
+        host, port, *_ = listening.getsockname()
+        raise UserError(f"--host={host} --port={port}: {error.strerror}") from error
+
+
+def address_of(listening):
+    """The address of a socket for people: `http://127.0.0.1:8501/`."""
+    host, port, *_ = listening.getsockname()
+    if ":" in host:
+        host = f"[{host}]"
+    return f"http://{host}:{port}/"
+
+
 class Server(uvicorn.Server):
     """A server that answers open requests at SIGTERM or SIGINT before it ends.
 
@@ -159,14 +176,8 @@ class Server(uvicorn.Server):
     def open(self):
         """Serves until it is ended; a `KeyboardInterrupt` if by SIGINT."""
         sys.setswitchinterval(SWITCH_SECONDS)
-        host, port, *_ = self.listening.getsockname()
-        try:
-            self.listening.listen()
-        except OSError as error:  # another server was bound to the port at the same moment
-            raise UserError(f"--host={host} --port={port}: {error.strerror}") from error
-        if ":" in host:
-            host = f"[{host}]"
-        print(f"http://{host}:{port}/ is open; Ctrl-C ends it", flush=True)
+        listen(self.listening)
+        print(f"{address_of(self.listening)} is open; Ctrl-C ends it", flush=True)
         self.run(sockets=[self.listening])
         if self.interrupted:
             raise KeyboardInterrupt

@@ -13,6 +13,9 @@ from absl.testing import flagsaver
 from helpers import refusal, script_refusal
 
 from colloquy.commands import serve
+from colloquy.engine import run as engine_run
+from colloquy.engine.run import Run
+from colloquy.serving.starting import Progress
 
 
 @pytest.fixture(autouse=True)
@@ -35,10 +38,10 @@ def check(expected, function, *arguments):
 def test_without_flags_all_trained_models_are_served(
     trained_selection, tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setattr(serve, "PRETRAINED", pathlib.Path("pretrained"))
+    monkeypatch.setattr(engine_run, "PRETRAINED", pathlib.Path("pretrained"))
     assert serve.find_models() == {}
     assert "no trained model in pretrained/ or runs/: train.py trains one" in refusal(
-        serve.load_models
+        serve.load_models, Progress()
     )
     for place in ("pretrained/dam", "runs/dam", "runs/broken", "build/demo/run"):
         shutil.copytree(trained_selection.path, tmp_path / place)
@@ -46,7 +49,12 @@ def test_without_flags_all_trained_models_are_served(
     (tmp_path / "runs" / "broken" / "config.json").write_text("{")
     found = {name: str(path) for name, path in serve.find_models().items()}
     assert found == {"dam": "pretrained/dam", "broken": "runs/broken", "demo": "build/demo/run"}
-    assert set(serve.load_models()) == {"dam", "demo"}
+    assert set(serve.load_models(Progress())) == {"dam", "demo"}
+    # chat.py --run and colloquy.load take the same names.
+    assert {name: str(Run.open(name).path) for name in ("dam", "demo")} == {
+        "dam": "pretrained/dam",
+        "demo": "build/demo/run",
+    }
     assert "broken is left out: runs/broken/config.json: expected JSON" in capsys.readouterr().err
 
 
@@ -101,10 +109,10 @@ def test_a_wrong_model_beside_good_ones_is_left_out(trained_selection, tmp_path,
     shutil.copytree(trained_selection.path, tmp_path / "broken")
     (tmp_path / "broken" / "config.json").write_text("{")
     with flagsaver.flagsaver(run=["broken", "good"]):
-        assert set(serve.load_models()) == {"good"}
+        assert set(serve.load_models(Progress())) == {"good"}
     assert "broken is left out: broken/config.json: expected JSON" in capsys.readouterr().err
     with flagsaver.flagsaver(run=["broken"]):
-        assert "expected JSON" in refusal(serve.load_models)
+        assert "expected JSON" in refusal(serve.load_models, Progress())
 
 
 def test_a_key_that_is_no_utf_8_is_refused_at_start(monkeypatch):

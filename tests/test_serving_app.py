@@ -98,7 +98,8 @@ def test_models_say_what_they_are(client):
     assert metadata["instance"]["required"] == ["text"]
     assert "length" in metadata["answer"]["properties"]
     assert state["answer"] == metadata["answer"]
-    assert client.get("/v1/models/echo/knowledge").json() == {"knowledge": []}
+    nothing = {"knowledge": [], "slots": [], "restaurants": []}
+    assert client.get("/v1/models/echo/knowledge").json() == nothing
     assert client.get("/healthz").json() == {"status": "ok", "models": ["echo"]}
     assert client.head("/").status_code == 200
 

@@ -15,6 +15,7 @@ from colloquy.base.files import UserError
 from colloquy.engine import parallel
 from colloquy.engine.run import Run
 from colloquy.serving.app import create_app
+from colloquy.serving.limits import Limits
 from colloquy.serving.models import RETRY_SECONDS, Served, open_model, start_tensorflow
 from colloquy.tasks import TASKS
 from colloquy.tasks.dialog import predictor as dialog_predictor
@@ -54,6 +55,19 @@ def test_a_run_with_an_index_finds_candidates_itself(selection_run):
         [shown] = ask("explain", {"turns": turns})
         assert shown["candidates"][0] == found["candidates"][0] and shown["attention"]
         assert ask("explain", instance)[0]["attention"][0]["title"].startswith("turn ")
+
+
+def test_a_card_is_known_before_its_model_is_loaded():
+    def load():
+        raise AssertionError("the model is loaded")
+
+    facts = {"task": "selection", "card": "# A card\n\n<b>no markup</b>"}
+    model = Served("dam", "1", load, facts)
+    with TestClient(create_app({"dam": model})) as client:
+        card = client.get("/v1/models/dam/card").json()
+    assert card["card_html"] == "<h1>A card</h1>\n<p>&lt;b&gt;no markup&lt;/b&gt;</p>\n"
+    assert card["text_characters"] == Limits().text_characters
+    assert not card["ready"]
 
 
 def test_an_index_is_for_a_run_of_selection(trained_dialog, selection_run):

@@ -16,7 +16,7 @@ from absl import flags
 
 from colloquy.base import cli, runtime
 from colloquy.base.files import UserError
-from colloquy.engine.run import PRETRAINED
+from colloquy.engine.run import find_named_runs
 from colloquy.serving.access import Access
 from colloquy.serving.limits import Limits
 
@@ -68,14 +68,9 @@ LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
 def find_models():
-    """Finds the trained runs of `runs/` and `make demo`, and the published: `{name: path}`."""
-    paths = {}
-    for directory in (pathlib.Path("runs"), PRETRAINED):
-        for config in directory.glob("*/config.json"):
-            paths[config.parent.name] = config.parent
-    paths["demo"] = pathlib.Path("build/demo/run")
+    """Finds the trained ones among the runs with a name: `{name: path}`."""
     trained = {}
-    for name, path in sorted(paths.items()):
+    for name, path in find_named_runs().items():
         if (path / "best.weights.h5").is_file():
             trained[name] = path
     return trained
@@ -115,19 +110,21 @@ def _add(flag, assignment, paths, name, path):
     paths[name] = path
 
 
-def load_models():
+def load_models(progress):
     """Loads the models to serve, `{name: serving.models.Served}`.
 
     Those that `--run` names are warm, those that were found are not loaded. One that is wrong is
-    left out; a `UserError` if none is left.
+    left out; a `UserError` if none is left. `progress.step` says what is done.
     """
     chosen = choose_models()
+    progress.step = "loading TensorFlow"
     runtime.import_keras()
     from colloquy.serving.models import freeze, open_model, start_tensorflow
 
     start_tensorflow()
     models = {}
     for name, (path, index) in chosen.items():
+        progress.step = f"loading {name}" if FLAGS.run or index else f"opening {name}"
         try:
             model = open_model(name, path, index)
             if FLAGS.run or index:
@@ -219,14 +216,20 @@ def main():
         serve_on_ray(limits, access)
         return
     cli.refuse_flags(["replicas"], "one process: give --ray too")
-    from colloquy.serving.server import Server, bind
+    from colloquy.serving.server import Server, address_of, bind, listen
+    from colloquy.serving.starting import Progress, starting
 
     listening = bind(FLAGS.host, FLAGS.port)  # a port in use is noticed before models are loaded
-    models = load_models()
-    from colloquy.serving.app import create_app
-    from colloquy.serving.models import warming
+    listen(listening)
+    print(f"{address_of(listening)} shows the pages; the models follow", flush=True)
+    progress = Progress()
+    with starting(listening, progress):
+        models = load_models(progress)
+        progress.step = "opening the port"
+        from colloquy.serving.app import create_app
+        from colloquy.serving.models import warming
 
-    app = create_app(models, limits, access)
+        app = create_app(models, limits, access)
     with warming(models.values(), lambda: app.state.open_requests):
         Server(app, listening, limits.grace_seconds).open()
 
