@@ -21,7 +21,7 @@ QUESTION_WEIGHT = 16.0
 # Texts are near-duplicates from this fraction of common words among all their words.
 DUPLICATE_FRACTION = 0.8
 # Answers of the index that a predictor lists.
-SHOWN = 5
+SHOWN = 20
 # Tokens of commands, paths and addresses in the logs of #ubuntu; people write no spaces in them.
 JOINED_TOKENS = re.compile(
     r"\bppa : \S+ / \S+|\d+(?: : \d+)+|~ / [\w.-]+|(?<!\S)/ [\w.-]+(?: / [\w.-]+)+"
