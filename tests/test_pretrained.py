@@ -60,6 +60,16 @@ def test_the_pages_open_with_one_model_of_each_task_and_readable_examples_of_dev
         )
 
 
+def test_five_examples_of_selection_are_from_two_corpora_of_real_conversations():
+    page = Page(**read_json(ROOT / "pretrained" / "dam-ubuntu-irc" / PAGE))
+    assert len(page.examples) == 5
+    of_chitchat = [example for example in page.examples if "of chitchat" in example.source]
+    assert len(of_chitchat) == 2
+    for example in page.examples:
+        assert len(example.instance["candidates"]) == 10
+        assert set(example.expected) <= set(example.instance["candidates"])
+
+
 def test_a_card_says_what_was_measured_and_names_no_machine(run):
     card = (run.path / CARD).read_text(encoding="utf-8")
     assert run.dataset["path"] is None
