@@ -1,131 +1,206 @@
-// Attention on one absolute scale: words shaded where they are in the text, heat maps, and lists of memories.
+// Attention on one absolute scale: words shaded where they are in the text, and heat maps.
 
-import { element } from "./common.js";
+import { element, makeButton } from "./common.js";
 
-const FUNCTION_WORDS = new Set(("a an and are as at be been but by can could did do does for from had has have he her his i if in into is it its me my no nor not of on or "
-  + "our she so some than that the their them then there these they this to too up was we were what when which who will with would you your _EOS_").split(" "));
-const END = "_EOS_";
-export const isFaint = (word) => FUNCTION_WORDS.has(word.toLowerCase()) || !/[\p{L}\p{N}]/u.test(word);
+const FUNCTION_WORDS = new Set(
+  `a an and are as at be been but by can could did do does for from had has have he her his i if in
+  into is it its me my no nor not of on or our she so some than that the their them then there these
+  they this to too up was we were what when which who will with would you your _EOS_`.split(/\s+/),
+);
+export const END = "_EOS_";
 
-/** Opacity of a weight in [0, 1]: its square root, so that .01 can be seen and a uniform map is pale. */
-const depth = (weight) => Math.sqrt(Math.min(1, Math.max(0, weight))).toFixed(3);
+export function isFaint(word) {
+  return FUNCTION_WORDS.has(word.toLowerCase()) || !/[\p{L}\p{N}]/u.test(word);
+}
+
+/**
+ * Opacity of a weight in [0, 1]: its square root, so that .01 can be seen and a uniform map is
+ * pale.
+ */
+export function weightDepth(weight) {
+  return Math.sqrt(clip(weight)).toFixed(3);
+}
+
 /** Opacity of a match in [0, 1]: its cube, as most words match a little. */
-const depthOfMatch = (match) => (Math.min(1, Math.max(0, match)) ** 3).toFixed(3);
-const shaded = (word, weight, faint = isFaint(word), deep = depth) =>
-  element("span", { class: faint ? "word faint" : "word", "--w": deep(weight), title: `${word}: ${weight.toFixed(3)}` }, word);
-
-export function legend(text, deep = depth, steps = [0, 0.01, 0.1, 0.3, 1]) {
-  return element("p", { class: "legend" }, `${text} `, ...steps.map((weight) => element("span", { class: "word", "--w": deep(weight) }, String(weight))));
+export function matchDepth(match) {
+  return (clip(match) ** 3).toFixed(3);
 }
 
-/** A text whose words are shaded: `words` are found one after the other, their weights beside them. */
-export function shadeText(text, words, weights, marked = [0, 0]) {
-  const found = placesOf(text, words);
-  const pieces = element("span");
-  const mark = element("mark");
-  let done = 0;
-  const add = (end, make) => { // cut where the mark begins and ends
-    for (const stop of [...marked.filter((cut) => cut > done && cut < end), end]) {
-      const place = done >= marked[0] && stop <= marked[1] ? mark : pieces;
-      if (place === mark && !mark.parentNode) pieces.append(mark);
-      if (stop > done) place.append(make(text.slice(done, stop)));
-      done = stop;
-    }
-  };
-  for (const [i, [start, end]] of found.entries()) {
-    add(start, (part) => part);
-    add(end, (part) => shaded(part, weights[i], false));
+function clip(value) {
+  return Math.min(1, Math.max(0, value));
+}
+
+export function shadeWord(word, weight, depth, isPale = isFaint(word)) {
+  const title = `${word}: ${weight.toFixed(3)}`;
+  return element("span", { class: isPale ? "word faint" : "word", "--w": depth(weight), title }, word);
+}
+
+export const WEIGHTS = { text: "Weight:", steps: [0, 0.01, 0.1, 0.3, 1], depth: weightDepth };
+export const MATCHES = { text: "Match:", steps: [0, 0.25, 0.5, 0.75, 1], depth: matchDepth };
+
+export function makeLegend({ text, steps, depth }) {
+  const legend = element("p", { class: "legend" }, element("span", { class: "hint" }, text));
+  for (const step of steps) {
+    legend.append(element("span", { class: "word", "--w": depth(step) }, String(step)));
   }
-  add(text.length, (part) => part);
-  return pieces;
+  return legend;
 }
 
-/** Where words are that follow each other, with space or signs between: of a long text, only a window was read. Else nowhere. */
-function placesOf(text, words) {
-  const lower = text.toLowerCase().length === text.length ? text.toLowerCase() : text;
-  const wanted = words.map((word) => (lower === text ? word : word.toLowerCase()));
-  for (let from = lower.indexOf(wanted[0]); wanted.length && from >= 0; from = lower.indexOf(wanted[0], from + 1)) {
-    const places = [];
-    let at = from;
-    for (const word of wanted) {
-      while (at < lower.length && !lower.startsWith(word, at) && !/[\p{L}\p{N}]/u.test(lower[at])) at += 1;
-      if (!lower.startsWith(word, at)) break;
-      places.push([at, at += word.length]);
-    }
-    if (places.length === wanted.length) return places;
+/**
+ * Buttons, one of which is pressed. A choice has a `text`, perhaps `say` for screen readers, and a
+ * `weight` if it is a word.
+ */
+export function makeChooser(label, choices, pick, depth = weightDepth) {
+  const buttons = choices.map(({ text, weight, say }, i) => {
+    const isWord = weight != null;
+    const kind = isWord ? "chip word" : "chip whole";
+    return makeButton(text, () => press(i), {
+      class: isWord && isFaint(text) ? `${kind} faint` : kind,
+      "aria-pressed": String(i === 0),
+      "aria-label": say,
+      "--w": isWord ? depth(weight) : null,
+    });
+  });
+  const press = (number) => {
+    buttons.forEach((button, i) => button.setAttribute("aria-pressed", i === number));
+    pick(number);
+  };
+  const name = element("span", { class: "hint" }, label);
+  return element("div", { class: "chooser", role: "group", "aria-label": label }, name, ...buttons);
+}
+
+// === A text ===
+
+/**
+ * A text whose words are shaded: `words` follow each other in it, their weights beside them. The
+ * part from `marked[0]` to `marked[1]` is marked. What is not in `window` is dimmed.
+ */
+export function shadeText(text, words, weights, marked, window) {
+  const places = findWords(text, words);
+  const cuts = new Set([0, text.length, ...marked, ...window, ...places.flat()]);
+  const ends = [...cuts].sort((a, b) => a - b);
+  const shown = element("span");
+  const mark = element("mark");
+  const weightAt = new Map(places.map(([start], i) => [start, weights[i]]));
+  for (let i = 1; i < ends.length; i += 1) {
+    const [start, end] = [ends[i - 1], ends[i]];
+    const part = text.slice(start, end);
+    const place = places.findIndex(([first, last]) => first <= start && end <= last);
+    let node = part;
+    if (place >= 0) node = shadeWord(part, weights[place], weightDepth, false);
+    else if (start < window[0] || end > window[1]) node = element("span", { class: "unread" }, part);
+    const isMarked = start >= marked[0] && end <= marked[1];
+    if (isMarked && !mark.parentNode) shown.append(mark);
+    (isMarked ? mark : shown).append(node);
+  }
+  return shown;
+}
+
+/** Places `[start, end]` of words that follow each other in a text, signs between; else none. */
+function findWords(text, words) {
+  const isSameLength = text.toLowerCase().length === text.length;
+  const lower = isSameLength ? text.toLowerCase() : text;
+  const wanted = isSameLength ? words.map((word) => word.toLowerCase()) : words;
+  if (!wanted.length) return [];
+  let from = lower.indexOf(wanted[0]);
+  while (from >= 0) {
+    const places = followWords(lower, wanted, from);
+    if (places) return places;
+    from = lower.indexOf(wanted[0], from + 1);
   }
   return [];
 }
 
-/** Buttons, one of which is pressed; `choices` are `{text, weight, say}`. */
-export function chooser(label, choices, pick, deep = depth) {
-  const buttons = choices.map(({ text, weight, say }, i) => element("button", {
-    type: "button", class: weight == null ? "chip whole" : isFaint(text) ? "chip word faint" : "chip word", "aria-pressed": String(i === 0), "aria-label": say,
-    "--w": weight == null ? null : deep(weight),
-    onclick: () => { buttons.forEach((each, n) => each.setAttribute("aria-pressed", n === i)); pick(i); },
-  }, text));
-  return element("div", { class: "chooser", role: "group", "aria-label": label }, element("span", { class: "hint" }, label), ...buttons);
+function followWords(text, words, from) {
+  const places = [];
+  let end = from;
+  for (const word of words) {
+    while (end < text.length && !text.startsWith(word, end)) {
+      if (/[\p{L}\p{N}]/u.test(text[end])) return null;
+      end += 1;
+    }
+    if (end >= text.length) return null;
+    places.push([end, end + word.length]);
+    end += word.length;
+  }
+  return places;
 }
 
-/** Turns as bubbles, the last one of `sides[1]`, whose words are shaded by a choice: `weightOf(i, t, k)` is the weight of word `k` of turn `t` under the choice `i`. */
-function turnsBy(title, label, choices, sides, turns, weightOf, scale, maps, deep = depth) {
-  const place = element("ol", { class: "turns shown" });
-  const draw = (i) => place.replaceChildren(...turns.map((words, t) => element("li", { "data-who": sides[(turns.length - t) % 2], dir: "auto" },
-    ...words.flatMap((word, k) => [shaded(word, weightOf(i, t, k), isFaint(word), deep), " "]))));
+// === A conversation ===
+
+/**
+ * Turns as bubbles whose words are shaded by a choice.
+ *
+ *   label, choices   of `makeChooser`
+ *   turns            lists of words; the last turn is `lastIs`, "you" or "them"
+ *   weightOf         function of a choice, a turn and a word: its weight
+ *   scale            WEIGHTS or MATCHES
+ *   maps             for the table
+ */
+export function shadeTurns({ label, choices, turns, lastIs, weightOf, scale, maps }) {
+  const list = element("ol", { class: "turns shown" });
+  const other = lastIs === "you" ? "them" : "you";
+  const draw = (choice) => {
+    const items = turns.map((words, t) => {
+      const isLike = (turns.length - t) % 2 === 1;
+      const item = element("li", { "data-who": isLike ? lastIs : other, dir: "auto" });
+      words.forEach((word, k) => {
+        item.append(shadeWord(word, weightOf(choice, t, k), scale.depth), " ");
+      });
+      return item;
+    });
+    list.replaceChildren(...items);
+  };
   draw(0);
-  return element("section", { class: "view", "aria-label": title }, element("h2", {}, title), chooser(label, choices, draw, deep), place, scale, asTable(maps, deep));
+  const chooser = makeChooser(label, choices, draw, scale.depth);
+  return [chooser, list, makeLegend(scale), makeTable(maps, scale.depth)];
 }
 
-/** The matches of a response with the words of each turn: of one word of the response, or the strongest of all. */
-export function matches(maps) {
-  const response = maps[0].columns;
-  const strongest = response.map((_, j) => Math.max(...maps.flatMap((map) => map.weights.map((row) => row[j]))));
-  const choices = [{ text: "all words" }, ...response.map((text, j) => ({ text, weight: strongest[j], say: `matches of ${text}` }))];
-  const weightOf = (i, t, k) => (i ? maps[t].weights[k][i - 1] : Math.max(...maps[t].weights[k]));
-  return turnsBy("What matched", "Response:", choices, ["you", "them"], maps.map((map) => map.rows), weightOf, legend("Match (1 is the strongest):", depthOfMatch, [0, 0.25, 0.5, 0.75, 1]), maps, depthOfMatch);
-}
+// === Tables ===
 
-/** A reply's attention to the source: of one word of the reply, or the mean of all. */
-export function sources([map]) {
-  const { rows, columns, weights } = map;
-  const turns = [[]];
-  columns.forEach((word, j) => (word === END && j < columns.length - 1 ? turns[turns.length - 1].push(j) && turns.push([]) : turns[turns.length - 1].push(j)));
-  const mean = columns.map((_, j) => weights.reduce((sum, row) => sum + row[j], 0) / weights.length);
-  const shown = (word) => (word === END ? "(end)" : word);
-  const choices = [{ text: "mean" }, ...rows.map((text) => ({ text: shown(text), weight: 0, say: `attention while writing ${shown(text)}` }))];
-  return turnsBy("What it attended to", "While writing:", choices, ["them", "you"], turns.map((turn) => turn.map((j) => shown(columns[j]))), (i, t, k) => (i ? weights[i - 1] : mean)[turns[t][k]],
-    legend("Weight (sum 1 per word):"), [{ ...map, rows: rows.map(shown), columns: columns.map(shown) }]);
-}
-
-/** A memory network's attention: the sentences in memory, and the weight that each hop gives them. */
-export function memories([map]) {
-  const most = map.weights.map((row) => Math.max(...row));
-  const limit = [...most].sort((a, b) => b - a)[Math.min(most.length, 10) - 1];
-  const rows = map.rows.map((text, i) => element("tr", { hidden: most[i] < limit }, element("th", { scope: "row", dir: "auto" }, text),
-    ...map.weights[i].map((weight) => element("td", { class: "word", "--w": depth(weight) }, weight.toFixed(2)))));
-  const rest = rows.filter((row) => row.hidden);
-  const all = element("button", { type: "button", class: "quiet", onclick: () => { rest.forEach((row) => { row.hidden = false; }); all.previousElementSibling.focus(); all.remove(); } }, `Show ${rest.length} more, with smaller weights`);
-  return element("section", { class: "view", "aria-label": "What it remembered" }, element("h2", {}, "What it remembered"),
-    element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Sentences in memory" }, element("table", { class: "memories" },
-      element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "sentence in memory"), ...map.columns.map((hop) => element("th", { scope: "col" }, hop)))),
-      element("tbody", {}, ...rows))),
-    ...(rest.length ? [all] : []), legend("Weight (sum 1 per hop):"));
-}
-
-function asTable(maps, deep = depth) {
-  const drawn = element("div");
-  const choice = element("select", { "aria-label": "Map", onchange: () => drawn.replaceChildren(heatMap(maps[choice.value], deep)) });
-  maps.forEach((map, i) => choice.append(element("option", { value: i, selected: i === maps.length - 1 }, map.title)));
-  return element("details", { class: "table", ontoggle: () => drawn.children.length || choice.dispatchEvent(new Event("change")) },
-    element("summary", {}, "As a table"), ...(maps.length > 1 ? [choice] : []), drawn);
+function makeTable(maps, depth) {
+  const place = element("div");
+  const choice = element("select", { "aria-label": "Map" });
+  maps.forEach(({ title }, i) => choice.append(element("option", { value: i }, title)));
+  choice.value = maps.length - 1;
+  const draw = () => place.replaceChildren(makeHeatMap(maps[choice.value], depth));
+  choice.addEventListener("change", draw);
+  const table = element("details", { class: "table" }, element("summary", {}, "As a table"));
+  if (maps.length > 1) table.append(choice);
+  table.append(place);
+  table.addEventListener("toggle", () => {
+    if (!place.children.length) draw();
+  });
+  return table;
 }
 
 /** The longer side runs downwards, so that the page scrolls and not the map. */
-function heatMap({ title, rows, columns, weights }, deep) {
-  if (columns.length > rows.length) [rows, columns, weights] = [columns, rows, columns.map((_, j) => weights.map((row) => row[j]))];
-  const label = (scope, word) => element("th", { scope, dir: "auto", class: isFaint(word) ? "faint" : null }, element("span", {}, word));
-  return element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": title }, element("table", { class: "map" },
-    element("thead", {}, element("tr", {}, element("td"), ...columns.map((word) => label("col", word)))),
-    element("tbody", {}, ...rows.map((word, i) => element("tr", {}, label("row", word),
-      ...weights[i].map((weight, j) => element("td", { class: isFaint(word) || isFaint(columns[j]) ? "word faint" : "word", "--w": deep(weight), title: `${word} / ${columns[j]}: ${weight.toFixed(3)}` })))))));
+function makeHeatMap(map, depth) {
+  const { title, rows, columns, weights } = lengthen(map);
+  const head = element("tr", {}, element("td"));
+  for (const word of columns) head.append(makeLabel("col", word));
+  const body = element("tbody");
+  rows.forEach((word, i) => {
+    const row = element("tr", {}, makeLabel("row", word));
+    weights[i].forEach((weight, j) => {
+      const isPale = isFaint(word) || isFaint(columns[j]);
+      const said = `${word} / ${columns[j]}: ${weight.toFixed(3)}`;
+      const kind = isPale ? "word faint" : "word";
+      row.append(element("td", { class: kind, "--w": depth(weight), title: said }));
+    });
+    body.append(row);
+  });
+  const table = element("table", { class: "map" }, element("thead", {}, head), body);
+  return element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": title }, table);
+}
+
+function lengthen({ title, rows, columns, weights }) {
+  if (columns.length <= rows.length) return { title, rows, columns, weights };
+  const turned = columns.map((_, j) => weights.map((row) => row[j]));
+  return { title, rows: columns, columns: rows, weights: turned };
+}
+
+function makeLabel(scope, word) {
+  const kind = isFaint(word) ? "faint" : null;
+  return element("th", { scope, dir: "auto", class: kind }, element("span", {}, word));
 }

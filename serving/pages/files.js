@@ -1,0 +1,62 @@
+// Long texts and files.
+
+import { element, formatCount } from "./common.js";
+
+let longest = 100_000; // characters of a text; the server says its own limit
+
+export function setLongest(characters) {
+  longest = characters;
+}
+
+/** What is wrong with a text of `length` characters: that it is too long, or nothing. */
+export function tooLong(length) {
+  if (length <= longest) return "";
+  const most = formatCount(longest);
+  return `The text is too long: ${most} characters at most, this one has ${formatCount(length)}.`;
+}
+
+/** Refuses a text that is pasted or dropped into a field and would make it too long. */
+export function refuseLongText(event) {
+  const { value = "", selectionStart, selectionEnd } = event.target;
+  const transfer = event.clipboardData || event.dataTransfer;
+  const added = transfer.getData("text").length;
+  if (!added) return "";
+  const problem = tooLong(value.length - selectionEnd + selectionStart + added);
+  if (problem) {
+    event.preventDefault();
+    event.stopImmediatePropagation(); // it becomes no rows
+  }
+  return problem;
+}
+
+/**
+ * Lets a text file be dropped onto `target` or chosen by the panel's button. `use(text)` may return
+ * what is wrong with it.
+ */
+export function acceptFile(panel, target, use) {
+  const button = panel.find("[data-file]");
+  const input = element("input", { type: "file", accept: ".txt,.md,text/*", hidden: true });
+  input.setAttribute("aria-label", "Text file");
+  const take = async (file) => {
+    if (!file) return;
+    panel.stop();
+    panel.clear();
+    const problem = await file.text().then(use, () => "This file cannot be read.");
+    panel.say(problem);
+    panel.changed();
+  };
+  input.addEventListener("change", () => {
+    take(input.files[0]);
+    input.value = "";
+  });
+  button.after(input);
+  button.addEventListener("click", () => input.click());
+  for (const kind of ["dragover", "dragleave", "drop"]) {
+    target.addEventListener(kind, (event) => {
+      if (![...event.dataTransfer.types].includes("Files")) return; // text that is dragged
+      event.preventDefault();
+      target.classList.toggle("drop", kind === "dragover");
+      if (kind === "drop") take(event.dataTransfer.files[0]);
+    });
+  }
+}

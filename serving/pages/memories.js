@@ -1,0 +1,76 @@
+// A memory network's attention: bars beside the sentences in memory.
+
+import { element, makeButton, makeHint, percent } from "./common.js";
+import { nameFact, nameRestaurant } from "./restaurants.js";
+
+const SHOWN = 8; // sentences, before "more"
+
+/** A bar for each hop beside each sentence; those with the largest weights, in their order. */
+export function showMemories({ rows, columns, weights }) {
+  const most = weights.map((row) => Math.max(...row));
+  const evenness = sayEvenness(weights);
+  const byWeight = most.map((_, i) => i).sort((i, j) => most[j] - most[i]);
+  const shown = new Set(byWeight.slice(0, SHOWN));
+  const scale = Math.max(2 / rows.length, ...most); // alike, bars are half as long
+  const items = rows.map((text, i) => {
+    const item = makeMemory(text, columns, weights[i], scale);
+    item.hidden = !shown.has(i);
+    return item;
+  });
+  const list = element("ol", { class: "memories", tabindex: 0, "aria-label": "Sentences in memory" });
+  list.append(...items);
+  const hops = columns.length === 1 ? "" : `, one for each of ${columns.length} hops`;
+  const hint = makeHint(`Bars: the share of attention${hops}.`);
+  return [...evenness, list, ...makeMore(list, items), hint];
+}
+
+/** Says so if no memory has twice its share, as /explain of chat.py does. */
+function sayEvenness(weights) {
+  if (weights.length < 2) return [];
+  const all = weights.flat();
+  const [least, most] = [Math.min(...all), Math.max(...all)];
+  if (most >= 2 / weights.length) return [];
+  const range = `${Math.round(100 * least)} to ${Math.round(100 * most)} per cent`;
+  const text = `No memory dominates: each of ${weights.length} memories has ${range}.`;
+  return [element("p", { class: "remark" }, text)];
+}
+
+function makeMemory(text, hops, weights, scale) {
+  const [speaker, sentence] = splitSpeaker(text);
+  const bars = element("span", { class: "hops" });
+  weights.forEach((weight, hop) => {
+    const title = `${hops[hop]}: ${percent(weight)}`;
+    const width = `${Math.round((100 * weight) / scale)}%`;
+    bars.append(element("span", { class: "hop", "--p": width, title }));
+  });
+  const said = weights.map((weight, hop) => `${hops[hop]} ${percent(weight)}`).join(", ");
+  bars.setAttribute("role", "img");
+  bars.setAttribute("aria-label", said);
+  const number = element("span", { class: "number" }, percent(Math.max(...weights)));
+  const words = element("span", { dir: "auto" }, element("span", { class: "hint" }, speaker), " ");
+  words.append(sentence);
+  return element("li", {}, bars, number, words);
+}
+
+/** The speaker and the sentence of `user: <SILENCE>`, as people write them. */
+function splitSpeaker(text) {
+  const colon = text.indexOf(": ");
+  const names = { user: "you", bot: "bot", fact: "fact" };
+  const sentence = text.slice(colon + 2);
+  const speaker = text.slice(0, colon);
+  const isSilence = !sentence || sentence === "<SILENCE>";
+  let shown = isSilence ? "(silence)" : nameRestaurant(sentence);
+  if (speaker === "fact") shown = nameFact(sentence);
+  return [names[speaker] ?? "", shown];
+}
+
+function makeMore(list, items) {
+  const rest = items.filter((item) => item.hidden);
+  if (!rest.length) return [];
+  const more = makeButton(`${rest.length} more, with smaller weights`, () => {
+    for (const item of rest) item.hidden = false;
+    list.focus();
+    more.remove();
+  }, { class: "quiet" });
+  return [more];
+}

@@ -1,0 +1,278 @@
+"""Models of each task that answer at once, with fixed answers."""
+
+import time
+
+from colloquy.base.config import Config
+from colloquy.base.files import UserError
+from colloquy.serving.models import render_markdown
+
+CARD = "# A card\n\nWhat it **cannot** do.\n\n<script>alert(1)</script>"
+
+
+class Fake:
+    """A model of one task; keeps the instances that it was given.
+
+    While `held` has "loading", "answer" or "attention", that is not finished.
+    """
+
+    version, ready = "1", True
+    damage = ""
+    """Why it cannot be loaded."""
+    Instance = Config  # whose fields the application asks for
+
+    def __init__(self, task, answer, examples=(), name=None, knowledge=None, **facts):
+        self.name = name or f"fake-{task}"
+        self.task = task
+        self.answer = answer
+        self.examples = list(examples)
+        self.knowledge = knowledge or {}
+        self.facts = facts
+        self.predictor = self
+        self.asked = []
+        self.held = set()
+
+    def wait(self, step):
+        while step in self.held:
+            time.sleep(0.01)
+
+    # === What the server asks for ===
+
+    def card(self):
+        facts = {
+            "name": self.name,
+            "version": "1",
+            "task": self.task,
+            "model": "fake",
+            "corpus": "a test",
+            "title": f"Title of {self.name}",
+            "label": "",
+            "default": False,
+            "note": "",
+            "scores": {"dev": {"R10@1": 0.5}},
+            "examples": self.examples,
+            "card_html": render_markdown(CARD),
+        }
+        return {**facts, **self.facts}
+
+    def summary(self):
+        names = ("task", "title", "label", "default")
+        return {name: value for name, value in self.card().items() if name in names}
+
+    def describe(self):
+        self.wait("loading")
+        if self.damage:
+            raise UserError(self.damage)
+        facts = self.card()
+        return {"metadata": {"metadata": facts}, "state": facts, "knowledge": self.knowledge}
+
+    def valid(self, instance, where):
+        return instance
+
+    def padded_rows(self, instance):
+        return 1
+
+    def count_tokens(self, text):
+        return len(text.split())
+
+    def answers(self, instances):
+        self.asked += instances
+        self.wait("answer")
+        return [self.answer(instance) for instance in instances]
+
+    def conversation(self, said, decode=""):
+        return {"turns": [text for _, text in said], "decode": decode}
+
+    def reply(self, answer):
+        return answer["response"]
+
+    def explain(self, instance):
+        [answer] = self.answers([instance])
+        self.wait("attention")
+        maps = {
+            "selection": self.matches,
+            "reading_comprehension": self.flow,
+            "generation": self.sources,
+            "dialog": self.memories,
+        }
+        return {**answer, "attention": maps[self.task](instance, answer)}
+
+    # === Attention ===
+
+    def matches(self, instance, answer):
+        rows = instance["turns"][-1].split()
+        columns = instance["candidates"][0].split()
+        weights = [[float(row == column) for column in columns] for row in rows]
+        return [{"title": "turn 1", "rows": rows, "columns": columns, "weights": weights}]
+
+    def flow(self, instance, answer):
+        words = instance["passage"].split()
+        question = instance["question"].split()
+        here = [float(word.strip(".") == answer["answer"]) for word in words]
+        probabilities = {"title": "probabilities", "rows": ["start", "end"], "columns": words}
+        attention = {"title": "p to q", "rows": words, "columns": question}
+        return [
+            {**probabilities, "weights": [here, here]},
+            {**attention, "weights": [[0.01] * len(question)] * len(words)},
+        ]
+
+    def sources(self, instance, answer):
+        rows = answer["response"].split()
+        columns = instance["turns"][-1].split()
+        weights = []
+        for i in range(len(rows)):
+            weights.append([float(j == i % len(columns)) for j in range(len(columns))])
+        return [{"title": "source", "rows": rows, "columns": columns, "weights": weights}]
+
+    def memories(self, instance, answer):
+        rows = [f"{turn['speaker']}: {turn['text']}" for turn in instance["history"]]
+        weights = [[1 / len(rows)]] * len(rows)
+        return [{"title": "memories", "rows": rows, "columns": ["hop 1"], "weights": weights}]
+
+
+# === Answers ===
+
+
+def rank(instance):
+    """The shortest candidates first; without any, twenty of an index."""
+    index = {}
+    candidates = instance.get("candidates")
+    if not candidates:
+        candidates = [f"response {number}" for number in range(20)]
+        index = {
+            "candidates": candidates,
+            "said_to": [["hi", "so"]] * 20,
+            "totals": [-float(number) for number in range(20)],
+        }
+    scores = [1 / (1 + len(text)) for text in candidates]
+    order = sorted(range(len(scores)), key=lambda i: -scores[i])
+    answer = {"scores": scores, "order": list(range(20)) if index else order}
+    if not index:
+        answer["logits"] = [-float(len(text)) for text in candidates]
+    return {**answer, **index}
+
+
+def read(instance):
+    """The last word of the question; one with x may not be answered."""
+    text = instance["passage"]
+    word = instance["question"].split()[-1].strip("?")
+    start = max(text.find(word), 0)
+    is_good = not word.startswith("x")
+    span = {"answer": word, "start": start, "end": start + len(word), "score": 0.9}
+    span["confidence"] = 0.75 if is_good else 0.18
+    other = {**span, "answer": "Ann", "confidence": 0.125}
+    return {
+        **span,
+        "good": is_good,
+        "unknown_percent": 12.5,
+        "window_start": 0,
+        "window_end": len(text),
+        "n_best": [span, other],
+    }
+
+
+def write(instance):
+    texts = [f"you said: {instance['turns'][-1]}", "something else"]
+    best = [{"text": text, "score": score} for text, score in zip(texts, (0.5, -1.0), strict=True)]
+    return {"response": texts[0], "best": best}
+
+
+CUISINES = ("italian", "french")
+PLACES = ("rome", "paris")
+CASA = {
+    "name": "casa_6stars",
+    "cuisine": "italian",
+    "location": "rome",
+    "price": "cheap",
+    "rating": 6,
+    "address": "casa_6stars_address",
+    "phone": "06 123",
+}
+MIRABELLE = {"name": "la_mirabelle", "cuisine": "french", "location": "paris", "rating": 8}
+
+
+def book(instance):
+    """Understands two slots; once both are named, it calls and offers a restaurant."""
+    history = instance["history"]
+    wishes = understand(history)
+    words = history[-1]["text"].split()
+    response = "where should it be" if len(wishes) < 2 else "ok"
+    said = [{"speaker": "bot", "text": response}]
+    restaurants = []
+    if len(wishes) == 2:
+        restaurants = [CASA, MIRABELLE]
+        for speaker, text in (
+            ("user", ""),
+            ("bot", "api_call italian rome R_price"),
+            ("fact", "casa_6stars R_cuisine italian"),
+            ("fact", "la_mirabelle R_rating 8"),
+            ("user", ""),
+            ("bot", "what about casa_6stars"),
+        ):
+            said.append({"speaker": speaker, "text": text})
+    return {
+        "response": response,
+        "best": [{"text": response, "score": 0.8}, {"text": "hello", "score": 0.2}],
+        "unknown": [word for word in words if word.startswith("x")],
+        "said": said,
+        "wishes": wishes,
+        "restaurants": restaurants,
+    }
+
+
+def understand(history):
+    wishes = {}
+    for place, turn in enumerate(history):
+        words = turn["text"].split()
+        for word in words if turn["speaker"] == "user" else ():
+            slot = {"cuisine": word in CUISINES, "location": word in PLACES}
+            for name in (name for name, is_named in slot.items() if is_named):
+                without = " ".join(other for other in words if other != word)
+                mention = {"sentence": place, "without": without}
+                wishes[name] = {"slot": name, "value": word, "mentions": [mention]}
+    return list(wishes.values())
+
+
+# === The models that the tests serve ===
+
+TABLE = {
+    "turns": ["hi", "which table ?"],
+    "candidates": ["the one at the window", "no", "perhaps"],
+}
+WEATHER = {"turns": ["is it cold ?"], "candidates": ["very cold", "yes"]}
+PEOPLE = {"passage": "Ann lives in Rome. Bob lives in Paris.", "question": "Who lives in Paris"}
+OPENINGS = ["tea ?", "hi", "good evening", "how are you"]
+A_TABLE_IN_ROME = [
+    {"speaker": "user", "text": "<SILENCE>"},
+    {"speaker": "bot", "text": "hello"},
+    {"speaker": "user", "text": "a table in rome"},
+]
+
+
+def make_models():
+    """Returns `{name: Fake}`."""
+    talks = [{"title": text, "instance": {"turns": [text, "well"]}} for text in OPENINGS]
+    restaurants = [CASA, MIRABELLE]
+    knowledge = {"knowledge": [], "slots": ["cuisine", "location"], "restaurants": restaurants}
+    table = {"title": "A table", "instance": TABLE, "expected": ["perhaps"]}
+    models = [
+        Fake(
+            "selection",
+            rank,
+            [{**table, "source": "dev, context 1"}, {"title": "Weather", "instance": WEATHER}],
+            responses=2345,
+        ),
+        Fake(
+            "reading_comprehension",
+            read,
+            [{"title": "Two people", "instance": PEOPLE, "expected": ["Paris"]}],
+        ),
+        Fake("generation", write, [], name="a-other-talk", label="中文"),
+        Fake("generation", write, talks, label="English", default=True),
+        Fake(
+            "dialog",
+            book,
+            [{"title": "In Rome", "instance": {"history": A_TABLE_IN_ROME}}],
+            knowledge=knowledge,
+        ),
+    ]
+    return {model.name: model for model in models}

@@ -1,0 +1,127 @@
+"""Pick a response: rows, a ranking and what matched."""
+
+import re
+
+import pytest
+
+from tests.browser.steps import (
+    COPY,
+    DROP,
+    FOCUSED,
+    press,
+    rank,
+    rows,
+    wait_until_idle,
+)
+
+expect = pytest.importorskip("playwright.sync_api").expect
+
+
+def test_rank_is_within_three_tab_presses(page, ranking):
+    page.get_by_role("tab", name="Pick a response").focus()
+    reached = []
+    for _ in range(3):
+        page.keyboard.press("Tab")
+        reached.append(page.evaluate(FOCUSED))
+        if reached[-1] == "Rank":
+            break
+    assert reached[-1] == "Rank"
+    page.keyboard.press("Enter")
+    ranking.locator(".ranked button").first.wait_for()
+
+
+def test_candidates_are_rows_and_the_ranking_takes_their_place(page, ranking):
+    assert rows(ranking, "turns") == ["hi", "which table ?"]
+    assert rows(ranking, "candidates") == ["the one at the window", "no", "perhaps"]
+    assert ranking.locator(".truth").count() == 0
+    ranked = rank(ranking)
+    assert ranking.locator(".rows").first.is_hidden()
+    softmax = ["99 %", "1 %", "< 1 %"]  # of -2, -7 and -21
+    texts = [text.split("\n") for text in ranked.all_inner_texts()]
+    assert [parts[0] for parts in texts] == softmax
+    assert [parts[-1] for parts in texts] == [
+        "no",
+        "perhaps ✓ true response",
+        "the one at the window",
+    ]
+    ranked.nth(2).click()
+    ranking.get_by_role("button", name="matches of window").wait_for()
+    assert ranked.nth(2).get_attribute("aria-pressed") == "true"
+    assert re.fullmatch(r"\d+(\.\d\d)? s", ranking.locator(".took").inner_text())
+    ranking.get_by_role("region", name="Responses").get_by_role("button", name="Edit").click()
+    expect(ranking.get_by_label("Response 1", exact=True)).to_be_focused()
+    assert rows(ranking, "candidates") == ["the one at the window", "no", "perhaps"]
+
+
+def test_five_results_of_the_index_are_shown_and_more_for_twenty(page, ranking, models):
+    expect(ranking.locator("[data-retrieval]")).to_contain_text("an index of 2,345 responses")
+    ranked = rank(ranking, "Search the index")
+    assert models["fake-selection"].asked[0] == {"turns": ["hi", "which table ?"]}
+    assert ranking.locator(".ranked li:visible").count() == 5
+    assert ranked.first.inner_text().endswith("response 0\nonce said to: hi / so")
+    press(ranking, "15 more")
+    assert ranking.locator(".ranked li:visible").count() == 20
+
+
+def test_rows_are_pasted_in_their_place_and_of_many_lines_the_first(page, ranking, models):
+    press(ranking, "Remove turn 1")
+    ranking.get_by_label("Turn 1", exact=True).fill("")
+    press(ranking, "Add a turn")
+    ranking.get_by_label("Turn 2", exact=True).fill("last")
+    page.evaluate(COPY, ["one\ntwo", 1])
+    ranking.get_by_label("Turn 1", exact=True).press("Control+v")
+    expect(ranking.get_by_label("Turn 3", exact=True)).to_have_value("last")
+    assert rows(ranking, "turns") == ["one", "two", "last"]
+    page.evaluate(DROP, [".candidate-box", "mine.txt", "so\n" * 1000])
+    expect(ranking.locator(".error")).to_have_text(
+        "The text has 1,000 lines: the first 200 are here."
+    )
+    page.evaluate(DROP, [".candidate-box", "mine.txt", "one\n\n two \n"])
+    ranking.get_by_label("Response 3", exact=True).wait_for(state="detached")
+    rank(ranking)
+    assert models["fake-selection"].asked[0] == {
+        "turns": ["one", "two", "last"],
+        "candidates": ["one", "two"],
+    }
+
+
+def test_rows_are_moved_by_mouse_and_keyboard_and_keep_the_focus(page, ranking):
+    first = ranking.get_by_label("Move response 1", exact=True)
+    first.hover()
+    page.mouse.down()
+    ranking.get_by_label("Move response 3", exact=True).hover(position={"x": 9, "y": 30})
+    page.mouse.up()
+    assert rows(ranking, "candidates") == ["no", "perhaps", "the one at the window"]
+    ranking.get_by_label("Response 3", exact=True).press("Alt+ArrowUp")
+    assert rows(ranking, "candidates") == ["no", "the one at the window", "perhaps"]
+    assert page.evaluate(FOCUSED) == "Response 2"
+    assert page.locator("#spoken").inner_text() == "Response moved to place 2 of 3."
+    for focused in ("Remove response 2", "Remove response 2", "Remove response 1"):
+        ranking.get_by_role("button", name=focused, exact=True).focus()
+        page.keyboard.press("Enter")
+    assert page.evaluate(FOCUSED) == "Add a response"
+
+
+def test_a_chosen_response_is_explained_or_the_error_is_in_its_place(page, ranking, models):
+    ranked = rank(ranking)
+    ranking.locator(".explanation .legend").wait_for()
+    models["fake-selection"].held.add("attention")
+    ranked.nth(1).click()
+    expect(ranking.locator(".explanation")).to_have_attribute("aria-busy", "true")
+    models["fake-selection"].held.clear()
+    ranking.get_by_role("button", name="matches of perhaps").wait_for()
+    models["fake-selection"].matches = lambda *_: [float("nan")]
+    ranked.nth(2).click()
+    error = ranking.locator(".explanation").get_by_role("alert")
+    expect(error).to_contain_text("infinity or NaN")
+    assert ranked.count() == 3
+
+
+def test_another_example_stops_what_is_under_way(page, ranking, models):
+    models["fake-selection"].held.add("answer")
+    press(ranking, "Rank")
+    ranking.get_by_label("Example").select_option("Weather")
+    models["fake-selection"].held.clear()
+    assert rows(ranking, "turns") == ["is it cold ?"]
+    assert rank(ranking).count() == 2  # no late answer
+    wait_until_idle(ranking)
