@@ -173,7 +173,7 @@ def test_openapi_has_typed_routes_of_the_loaded_models(client):
 def test_docs_load_nothing_from_other_sites(client):
     page = client.get("/docs")
     files = re.findall('(?:src|href)="([^"]+)"', page.text)
-    assert len(files) == 3
+    assert len(files) == 4
     for file in files:
         assert client.get(f"/{file}").status_code == 200
     assert "script-src 'self';" in page.headers["content-security-policy"]

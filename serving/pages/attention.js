@@ -76,7 +76,7 @@ export function makeChooser(label, choices, pick, depth = weightDepth) {
  * part from `marked[0]` to `marked[1]` is marked. What is not in `window` is dimmed.
  */
 export function shadeText(text, words, weights, marked, window) {
-  const places = findWords(text, words);
+  const places = findWords(text, words, window[0]);
   const cuts = new Set([0, text.length, ...marked, ...window, ...places.flat()]);
   const ends = [...cuts].sort((a, b) => a - b);
   const shown = element("span");
@@ -96,13 +96,13 @@ export function shadeText(text, words, weights, marked, window) {
   return shown;
 }
 
-/** Places `[start, end]` of words that follow each other in a text, signs between; else none. */
-function findWords(text, words) {
+/** Places `[start, end]` of words that follow each other from `begin` on, signs between; else none. */
+function findWords(text, words, begin) {
   const isSameLength = text.toLowerCase().length === text.length;
   const lower = isSameLength ? text.toLowerCase() : text;
   const wanted = isSameLength ? words.map((word) => word.toLowerCase()) : words;
   if (!wanted.length) return [];
-  let from = lower.indexOf(wanted[0]);
+  let from = lower.indexOf(wanted[0], begin);
   while (from >= 0) {
     const places = followWords(lower, wanted, from);
     if (places) return places;

@@ -42,8 +42,8 @@ export function acceptFile(panel, target, use) {
     panel.stop();
     panel.clear();
     const problem = await file.text().then(use, () => "This file cannot be read.");
-    panel.say(problem);
     panel.changed();
+    panel.say(problem);
   };
   input.addEventListener("change", () => {
     take(input.files[0]);

@@ -12,6 +12,7 @@ export const selection = {
   begin(panel) {
     panel.turns = panel.find(".rows.turns");
     panel.candidates = panel.find(".rows.candidates");
+    panel.find(".example").after(panel.find(".actions")); // to rank within three Tab presses
     for (const button of panel.findAll("[data-add]")) {
       button.addEventListener("click", () => addRow(button.previousElementSibling, "").focus());
     }

@@ -105,7 +105,8 @@ class Fake:
         return [{"title": "turn 1", "rows": rows, "columns": columns, "weights": weights}]
 
     def flow(self, instance, answer):
-        words = instance["passage"].split()
+        window = slice(answer["window_start"], answer["window_end"])
+        words = instance["passage"][window].split()
         question = instance["question"].split()
         here = [float(word.strip(".") == answer["answer"]) for word in words]
         probabilities = {"title": "probabilities", "rows": ["start", "end"], "columns": words}

@@ -1,4 +1,4 @@
-"""What holds for every tab: places, menus, errors, loading, links, the key, keyboard, barriers."""
+"""What holds for every tab: places, menus, errors, loading, links, keyboard, barriers."""
 
 import pathlib
 import re
@@ -7,7 +7,6 @@ import urllib.parse
 import pytest
 
 from tests.browser.conftest import PHONE, WIDE
-from tests.browser.fakes import Fake
 from tests.browser.steps import (
     TABS,
     copied,
@@ -285,22 +284,3 @@ def test_axe_finds_nothing(server, open_page, size, scheme):
             nodes = [node["html"][:200] for node in violation["nodes"]]
             findings.append((violation["id"], nodes[:3]))
         assert findings == [], tab
-
-
-# === REST ===
-
-
-def test_a_request_is_tried_out_on_the_page_of_the_openapi_document(server, open_page, models):
-    server.stop()
-    models.clear()
-    echo = Fake("selection", lambda instance: {"scores": [1.0]}, name="echo")
-    models["echo"] = echo
-    server.start()
-    page = open_page(f"{server.url}docs", viewport=WIDE)
-    operation = page.locator("#operations-default-health")
-    operation.click()
-    page.get_by_role("button", name="Try it out").click()
-    page.get_by_role("button", name="Execute").click()
-    answer = operation.locator(".live-responses-table .response-col_status").last
-    expect(answer).to_contain_text("200")
-    assert '"status": "ok"' in operation.inner_text()

@@ -110,7 +110,8 @@ def test_a_chosen_response_is_explained_or_the_error_is_in_its_place(page, ranki
     expect(ranking.locator(".explanation")).to_have_attribute("aria-busy", "true")
     models["fake-selection"].held.clear()
     ranking.get_by_role("button", name="matches of perhaps").wait_for()
-    models["fake-selection"].matches = lambda *_: [float("nan")]
+    model = models["fake-selection"]
+    model.matches = lambda *_: [{"title": "", "rows": [], "columns": [], "weights": [float("nan")]}]
     ranked.nth(2).click()
     error = ranking.locator(".explanation").get_by_role("alert")
     expect(error).to_contain_text("infinity or NaN")

@@ -54,7 +54,7 @@ def test_the_words_of_a_reply_are_shown_as_they_come(page, talk, models):
     models["fake-generation"].held.clear()
     talk.locator(".talk li", has_text="you said: tea with milk").wait_for()
     shown = []
-    page.expose_function("note", shown.append)
+    page.expose_function("note", lambda text: shown.append(text))
     page.evaluate("""() => new MutationObserver(() => {
         note(document.querySelector('#panel-generation .talk li:last-child').textContent);
     }).observe(document.querySelector('#panel-generation .talk'), {subtree: true, childList: true})
