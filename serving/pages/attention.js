@@ -32,7 +32,8 @@ function clip(value) {
 
 export function shadeWord(word, weight, depth, isPale = isFaint(word)) {
   const title = `${word}: ${weight.toFixed(3)}`;
-  return element("span", { class: isPale ? "word faint" : "word", "--w": depth(weight), title }, word);
+  const kind = isPale ? "word faint" : "word";
+  return element("span", { class: kind, "--w": depth(weight), title }, word);
 }
 
 export const WEIGHTS = { text: "Weight:", steps: [0, 0.01, 0.1, 0.3, 1], depth: weightDepth };
@@ -81,14 +82,14 @@ export function shadeText(text, words, weights, marked, window) {
   const ends = [...cuts].sort((a, b) => a - b);
   const shown = element("span");
   const mark = element("mark");
-  const weightAt = new Map(places.map(([start], i) => [start, weights[i]]));
   for (let i = 1; i < ends.length; i += 1) {
     const [start, end] = [ends[i - 1], ends[i]];
     const part = text.slice(start, end);
     const place = places.findIndex(([first, last]) => first <= start && end <= last);
+    const isUnread = start < window[0] || end > window[1];
     let node = part;
     if (place >= 0) node = shadeWord(part, weights[place], weightDepth, false);
-    else if (start < window[0] || end > window[1]) node = element("span", { class: "unread" }, part);
+    else if (isUnread) node = element("span", { class: "unread" }, part);
     const isMarked = start >= marked[0] && end <= marked[1];
     if (isMarked && !mark.parentNode) shown.append(mark);
     (isMarked ? mark : shown).append(node);
@@ -96,7 +97,7 @@ export function shadeText(text, words, weights, marked, window) {
   return shown;
 }
 
-/** Places `[start, end]` of words that follow each other from `begin` on, signs between; else none. */
+/** Places `[start, end]` of words that follow each other from `begin` on, or none. */
 function findWords(text, words, begin) {
   const isSameLength = text.toLowerCase().length === text.length;
   const lower = isSameLength ? text.toLowerCase() : text;
@@ -191,7 +192,8 @@ function makeHeatMap(map, depth) {
     body.append(row);
   });
   const table = element("table", { class: "map" }, element("thead", {}, head), body);
-  return element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": title }, table);
+  const region = { class: "scroll", tabindex: 0, role: "region", "aria-label": title };
+  return element("div", region, table);
 }
 
 function lengthen({ title, rows, columns, weights }) {

@@ -77,7 +77,7 @@ function makeEdit(panel, bubble, place) {
   });
 }
 
-/** The text of a turn, which is a string or has a speaker; nothing if it is the word for silence. */
+/** The text of a turn, which is a string or has a speaker; of silence nothing. */
 export function textOf(turn) {
   const text = typeof turn === "string" ? turn : turn?.text ?? "";
   return text === SILENCE ? "" : text;

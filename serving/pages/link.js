@@ -1,6 +1,6 @@
 // The address bar: #task?model=NAME&example=NUMBER, or &input=JSON of what was typed and said.
 
-const LONGEST = 4000; // characters of the input; a longer one is kept by the browser's history alone
+const LONGEST = 4000; // characters of the input; only the browser's history keeps a longer one
 
 export function isLong(input) {
   return JSON.stringify(input).length > LONGEST;

@@ -17,7 +17,8 @@ export function showMemories({ rows, columns, weights }) {
     item.hidden = !shown.has(i);
     return item;
   });
-  const list = element("ol", { class: "memories", tabindex: 0, "aria-label": "Sentences in memory" });
+  const label = "Sentences in memory";
+  const list = element("ol", { class: "memories", tabindex: 0, "aria-label": label });
   list.append(...items);
   const hops = columns.length === 1 ? "" : `, one for each of ${columns.length} hops`;
   const hint = makeHint(`Bars: the share of attention${hops}.`);

@@ -99,8 +99,8 @@ function sayWindow(text, [start, end]) {
   const count = (part) => part.split(/\s+/).filter(Boolean).length;
   const first = count(text.slice(0, start)) + 1;
   const last = first + count(text.slice(start, end)) - 1;
-  const total = formatCount(count(text));
-  return `Words ${formatCount(first)} to ${formatCount(last)} of ${total} answered; the rest is grey.`;
+  const [from, to, total] = [first, last, count(text)].map(formatCount);
+  return `Words ${from} to ${to} of ${total} answered; the rest is grey.`;
 }
 
 function scrollToMark(passage) {
@@ -123,7 +123,8 @@ function listShades(maps) {
     } else {
       columns.forEach((text, j) => {
         const column = weights.map((row) => row[j]);
-        ofWords.push({ text, weight: 0, say: `attention to ${text}`, words: rows, weights: column });
+        const say = `attention to ${text}`;
+        ofWords.push({ text, weight: 0, say, words: rows, weights: column });
       });
     }
   }

@@ -1,4 +1,5 @@
-// Pick a response: a conversation and candidates as rows; in their place, what matched and a ranking.
+// Pick a response: a conversation and candidates as rows; then, in their place, what matched and a
+// ranking.
 
 import { element, formatCount, makeBar, makeButton, makeHint, percent, softmax } from "./common.js";
 import { MATCHES, shadeTurns } from "./attention.js";

@@ -11,27 +11,44 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 OUT = pathlib.Path(__file__).parents[2] / "docs" / "screenshots"
-TASKS = ("selection", "reading_comprehension", "generation", "dialog")
-SIZES = {"wide_light": (1440, 900), "phone_dark": (390, 844)}
+TASKS = ("reading_comprehension", "generation", "dialog", "selection")
+SIZES = {"wide_light": (1400, 900), "phone_dark": (390, 844)}
+WISHES = ("can you book a table in rome in a cheap price range", "italian", "for two people")
+LOADING_MS = 120_000  # a model that nobody has asked yet
 
 
 def take(browser, url, task, name):
-    """Opens the first example of a task, sends it and writes `TASK_NAME.png`."""
+    """Uses a tab once and writes `TASK_NAME.png`."""
     width, height = SIZES[name]
     page = browser.new_page(
         viewport={"width": width, "height": height}, color_scheme=name.split("_")[1]
     )
+    page.set_default_timeout(LOADING_MS)
     page.goto(f"{url}#{task}")
-    panel = page.locator(f"#panel-{task}")
-    panel.locator(".about:not(:empty)").wait_for(state="attached")
-    panel.locator("[type=submit]").click()
-    panel.locator(".explanation section, .passage").first.wait_for()
-    if name == "wide_light":
-        page.evaluate("scrollTo(0, 0)")
+    use(page.locator(f"#panel-{task}"), task)
+    page.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
     file = OUT / f"{task}_{name}.png"
     page.screenshot(path=file)
     Image.open(file).convert("RGB").quantize(128).save(file, optimize=True)
     page.close()
+
+
+def use(panel, task):
+    """Asks a model as a person does; the first tab has asked its example by itself."""
+    if task == "reading_comprehension":
+        panel.locator("mark").wait_for()
+    elif task == "selection":
+        panel.locator("[name=example] option").first.wait_for(state="attached")
+        panel.get_by_role("button", name="Rank", exact=True).click()
+        panel.locator(".explanation .legend").wait_for()
+    elif task == "generation":
+        panel.locator(".opening").first.click()
+        panel.locator(".explanation .legend").wait_for()
+    else:
+        for wish in WISHES:
+            panel.locator("[name=text]").fill(wish)
+            panel.get_by_role("button", name="Say", exact=True).click()
+            panel.locator(".busy[aria-busy=false]").wait_for(state="attached")
 
 
 def main(url):
