@@ -50,10 +50,11 @@ export const booking = {
   },
   openings(panel) {
     return panel.card.examples.slice(0, 4).map(({ title, instance }) => {
-      const history = instance.history.slice(0, -1);
+      const history = instance.history.map((turn) => ({ ...turn, text: textOf(turn) }));
+      const { text } = history.pop();
       const say = () => {
         this.fill(panel, { history, draft: "" });
-        panel.submit({ place: history.length, text: textOf(instance.history.at(-1)) });
+        panel.submit({ place: history.length, text });
       };
       return { text: title, say };
     });
