@@ -61,7 +61,8 @@ def pretrained() -> dict[str, str]:
     >>> colloquy.pretrained()["bidaf-squad"]
     'bidaf on squad'
     """
-    from colloquy.engine.run import PRETRAINED, Run
+    from colloquy.engine.run import Run
+    from colloquy.engine.run_files import PRETRAINED
 
     titles = {}
     for path in sorted(PRETRAINED.glob("*/config.json")):

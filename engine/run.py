@@ -54,12 +54,12 @@ from colloquy.engine.run_files import (
     check_files,
     check_sizes,
     check_uncompressed,
+    find_run,
     is_unfinished,
     is_written,
 )
 from colloquy.models import MODELS
 
-PRETRAINED = pathlib.Path(__file__).resolve().parent.parent / "pretrained"
 """Directory of the published runs, which are known by their names, too."""
 TOY = "A toy: it knows only the invented town of the embedded sample."
 UNSEALED = (CHECKSUMS, LAST, HISTORY, METRICS, EXAMPLES, CARD, PAGE, "index")
@@ -443,44 +443,6 @@ class Run:
         value = read_json(file)
         validated(file, expected_type, value)
         return value
-
-
-def find_named_runs():
-    """Finds the runs with a name: those in `runs/`, the published ones, and that of `make demo`.
-
-    Returns `{name: path}`, sorted. A published run comes before one in `runs/` of the same name.
-    """
-    paths = {}
-    for directory in (pathlib.Path("runs"), PRETRAINED):
-        for config in directory.glob(f"*/{CONFIG}"):
-            paths[config.parent.name] = config.parent
-    demo = pathlib.Path("build/demo/run")
-    if (demo / CONFIG).is_file():
-        paths["demo"] = demo
-    return dict(sorted(paths.items()))
-
-
-def find_run(path):
-    """Returns the directory of a run, for a directory or a name of `find_named_runs`.
-
-    Raises:
-        UserError: There is no such run.
-    """
-    if not isinstance(path, str | os.PathLike):
-        raise UserError(
-            f"expected a run directory or the name of a published run. Received: {path}"
-        )
-    directory = pathlib.Path(path)
-    if (directory / CONFIG).is_file():
-        return directory
-    message = f"{path} is not a run directory: {CONFIG} is missing"
-    if len(directory.parts) == 1 and not directory.exists():
-        named_runs = find_named_runs()
-        if directory.name in named_runs:
-            return named_runs[directory.name]
-        names = sorted(file.parent.name for file in PRETRAINED.glob(f"*/{CONFIG}"))
-        message += f". Published runs are {', '.join(names)}"
-    raise UserError(message)
 
 
 @contextlib.contextmanager

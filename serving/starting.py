@@ -9,19 +9,16 @@ import contextlib
 import http.server
 import json
 import os
-import pathlib
 import socket
 import subprocess
 import sys
 import threading
 import time
 
-import colloquy
 from colloquy.serving.page_files import INDEX, find_pages, headers_of, media_type
 
 REPORT_SECONDS = 1.0
 END_SECONDS = 2.0  # for requests that are being answered
-SOURCE = pathlib.Path(colloquy.__file__).parent.parent
 
 
 class Progress:
@@ -67,7 +64,7 @@ def starting(listening, progress):
         [sys.executable, "-m", "colloquy.serving.starting", str(number)],
         stdin=subprocess.PIPE,
         pass_fds=[number],
-        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         text=True,
     )
     try:

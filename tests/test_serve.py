@@ -13,7 +13,7 @@ from absl.testing import flagsaver
 from helpers import refusal, script_refusal
 
 from colloquy.commands import serve
-from colloquy.engine import run as engine_run
+from colloquy.engine import run_files
 from colloquy.engine.run import Run
 from colloquy.serving.starting import Progress
 
@@ -38,7 +38,7 @@ def check(expected, function, *arguments):
 def test_without_flags_all_trained_models_are_served(
     trained_selection, tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setattr(engine_run, "PRETRAINED", pathlib.Path("pretrained"))
+    monkeypatch.setattr(run_files, "PRETRAINED", pathlib.Path("pretrained"))
     assert serve.find_models() == {}
     assert "no trained model in pretrained/ or runs/: train.py trains one" in refusal(
         serve.load_models, Progress()

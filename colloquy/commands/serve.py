@@ -16,7 +16,7 @@ from absl import flags
 
 from colloquy.base import cli, runtime
 from colloquy.base.files import UserError
-from colloquy.engine.run import find_named_runs
+from colloquy.engine.run_files import find_named_runs
 from colloquy.serving.access import Access
 from colloquy.serving.limits import Limits
 
