@@ -133,10 +133,12 @@ class _Server(http.server.ThreadingHTTPServer):
         self.socket = listening
 
     def report(self, began):
-        """Prints every second what is done, without end."""
+        """Prints every second what is done, without end; first that the pages are there."""
+        remark = f"; the pages are at port {self.server_address[1]} already"
         while True:
             time.sleep(REPORT_SECONDS)
-            print(f"{time.monotonic() - began:.0f} s: {self.step}", flush=True)
+            print(f"{time.monotonic() - began:.0f} s: {self.step}{remark}", flush=True)
+            remark = ""
 
 
 def main():

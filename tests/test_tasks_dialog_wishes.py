@@ -2,7 +2,7 @@
 
 import pytest
 
-from colloquy.data.vocabulary import Vocabulary
+from colloquy.data.vocabulary import SPECIALS, Vocabulary
 from colloquy.tasks.dialog.domain import Domain
 from colloquy.tasks.dialog.wishes import Restaurants, find_wishes
 
@@ -27,7 +27,7 @@ def domain():
         ("casa_phone", "phone", "knowledge"),
         ("casa", "restaurant", "subjects"),
     ]
-    return Domain(Vocabulary([]), CANDIDATES, KNOWLEDGE, entities)
+    return Domain(Vocabulary(list(SPECIALS)), CANDIDATES, KNOWLEDGE, entities)
 
 
 def wishes(domain, *sentences):

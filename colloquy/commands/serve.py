@@ -216,12 +216,11 @@ def main():
         serve_on_ray(limits, access)
         return
     cli.refuse_flags(["replicas"], "one process: give --ray too")
-    from colloquy.serving.server import Server, address_of, bind, listen
+    from colloquy.serving.server import Server, bind, listen
     from colloquy.serving.starting import Progress, starting
 
     listening = bind(FLAGS.host, FLAGS.port)  # a port in use is noticed before models are loaded
     listen(listening)
-    print(f"{address_of(listening)} shows the pages; the models follow", flush=True)
     progress = Progress()
     with starting(listening, progress):
         models = load_models(progress)
