@@ -148,13 +148,16 @@ function showSentence(panel, text) {
 function markUnknown(bubble, unknown) {
   if (!unknown.length) return;
   const words = new Set(unknown.map((word) => word.toLowerCase()));
-  const pieces = bubble.firstChild.textContent.split(/([\p{L}\p{N}'_-]+)/u);
-  const nodes = pieces.map((piece) => {
-    if (!words.has(piece.toLowerCase())) return piece;
-    const title = "The model does not know this word.";
-    return element("u", { class: "unknown", title }, piece);
-  });
-  bubble.firstChild.replaceWith(...nodes);
+  const title = "The model does not know this word.";
+  for (const text of [...bubble.childNodes]) {
+    if (text.nodeType !== Node.TEXT_NODE) continue;
+    const pieces = text.data.split(/([\p{L}\p{N}'_-]+)/u);
+    const nodes = pieces.map((piece) => {
+      const isUnknown = words.has(piece.toLowerCase());
+      return isUnknown ? element("u", { class: "unknown", title }, piece) : piece;
+    });
+    text.replaceWith(...nodes);
+  }
 }
 
 // === Wishes ===
@@ -193,23 +196,34 @@ async function takeBack(panel, wish) {
   const sentences = new Map(); // place: what is said again
   for (const { mentions } of others) {
     for (const { sentence } of mentions) {
-      if (sentence >= first) sentences.set(sentence, textOf(panel.talk[sentence]));
+      if (sentence >= first) sentences.set(sentence, { text: textOf(panel.talk[sentence]) });
     }
   }
   for (const { sentence, without } of wish.mentions) {
-    if (sentences.has(sentence)) sentences.set(sentence, without);
+    if (!sentences.has(sentence)) continue;
+    const shown = strike(textOf(panel.talk[sentence]), wish.value);
+    sentences.set(sentence, { text: without, shown });
   }
-  const texts = [...sentences].sort(([a], [b]) => a - b).map(([, text]) => text);
+  const again = [...sentences].sort(([a], [b]) => a - b).map(([, said]) => said);
   const draft = panel.fields.text.value;
   panel.clear();
   const wishes = panel.wishes.filter(({ mentions }) => {
     return mentions.every(({ sentence }) => sentence < first);
   });
   booking.fill(panel, { history: panel.talk.slice(0, first), draft, wishes });
-  for (const text of texts) {
-    const isAnswered = await panel.submit({ place: panel.talk.length, text });
+  for (const said of again) {
+    const isAnswered = await panel.submit({ place: panel.talk.length, ...said });
     if (!isAnswered) break;
   }
   panel.fields.text.value = draft;
   panel.remember(false);
+}
+
+/** A sentence as nodes, with a value struck out; nothing if it was said in other words. */
+function strike(text, value) {
+  const start = text.toLowerCase().indexOf(nameValue(value));
+  if (start < 0) return null;
+  const end = start + value.length;
+  const struck = element("s", { title: "You took this back." }, text.slice(start, end));
+  return [text.slice(0, start), struck, text.slice(end)];
 }

@@ -123,7 +123,7 @@ async function exchange(panel, next, answer) {
   const bubbles = [...list.children];
   const cut = next.bubble ? bubbles.slice(bubbles.indexOf(next.bubble)) : [];
   for (const bubble of cut) bubble.remove();
-  const own = addBubble(panel, "you", next.text || "(silence)");
+  const own = addBubble(panel, "you", next.shown || next.text || "(silence)");
   const bubble = addBubble(panel, "bot", "…");
   bubble.setAttribute("aria-busy", true);
   if (next.bubble) field.focus();

@@ -123,7 +123,8 @@ function makeRanking(panel, instance, answer, names, i) {
   const view = element("section", { class: "view", "aria-label": `Ranking by ${model}` });
   if (names.length > 1) view.append(element("h3", {}, model));
   view.append(list, ...makeMore(list));
-  view.append(makeHint("Per cent: a softmax over these responses. Choose one to see what matched."));
+  const scale = "Per cent: a softmax over these responses.";
+  view.append(makeHint(`${scale} Choose one to see what matched.`));
   return { view, select };
 }
 

@@ -30,6 +30,8 @@ def test_chips_show_what_the_bot_understood_and_x_takes_it_back(page, booking, m
     press(booking, "Take back cuisine: italian")
     booking.locator(".talk li", has_text="where should it be").wait_for()
     assert models["fake-dialog"].asked[-1]["history"][-1]["text"] == "food in rome"
+    assert booking.locator(".talk s").inner_text() == "italian"
+    assert said(booking)[0] == "italian food in rome"
 
 
 def test_restaurants_are_cards_and_raw_lines_are_behind_details(page, booking):
