@@ -10,7 +10,9 @@ export const reading = {
   begin(panel) {
     panel.passage = panel.find(".passage");
     panel.find("[data-edit]").addEventListener("click", () => {
-      showField(panel);
+      panel.stop();
+      panel.clear(); // the answer was to the text as it was
+      panel.fields.passage.setSelectionRange(0, 0);
       panel.fields.passage.focus();
     });
     acceptFile(panel, panel.find(".text"), (text) => {

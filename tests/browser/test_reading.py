@@ -40,6 +40,7 @@ def test_the_text_stands_once_and_edit_returns_to_it(page, reading):
     press(reading, "Edit")
     assert reading.locator(".passage").is_hidden()
     expect(field).to_be_focused()
+    assert reading.locator(".answer").count() == 0
     box = field.bounding_box()
     assert (box["x"], box["y"], box["width"]) == (place["x"], place["y"], place["width"])
     ask(reading, "Who lives in Rome?", "👩 Ann lives in Rome. Bob lives in Paris.")
