@@ -9,6 +9,10 @@ class ConfiguredModel(keras.Model):
     A subclass names its `Config` and defines `network(config)`, the equations of its paper: it
     returns inputs and outputs as `keras.Model` takes them.
 
+    `keras.models.clone_model` rebuilds the layers alone: with the same weights its clone computes
+    the same, but it is a plain functional model, without `config` and methods of the subclass.
+    `type(model).from_config(model.get_config())` copies the class, too.
+
     Args:
         config: A `Config` of the subclass.
         dtype: Dtype policy of all layers; `None`: the global one.
