@@ -110,13 +110,13 @@ def check_devices(devices):
         raise UserError(f"--devices=all needs KERAS_BACKEND=jax. Received: {backend}")
 
 
-def import_keras():
-    """Imports Keras, which takes seconds. Scripts call it before the first import that needs it.
+def check_backend():
+    """Refuses a backend of Keras that is unknown or not installed, before Keras is loaded.
 
-    TensorFlow's log lines are dropped, unless the user set `TF_CPP_MIN_LOG_LEVEL` to 0 or 1.
+    Keras itself ends with a long traceback.
 
     Raises:
-        UserError: The backend is unknown, or not installed.
+        UserError: One sentence, with the extra to install.
     """
     if "keras" in sys.modules:
         return
@@ -128,6 +128,19 @@ def import_keras():
             f"KERAS_BACKEND={backend} needs a package: pip install 'colloquy[{backend}]', "
             f"in the clone pip install -e '.[{backend}]'"
         )
+
+
+def import_keras():
+    """Imports Keras, which takes seconds. Scripts call it before the first import that needs it.
+
+    TensorFlow's log lines are dropped, unless the user set `TF_CPP_MIN_LOG_LEVEL` to 0 or 1.
+
+    Raises:
+        UserError: The backend is unknown, or not installed.
+    """
+    if "keras" in sys.modules:
+        return
+    check_backend()
     log_filter = contextlib.nullcontext()
     if user_value("TF_CPP_MIN_LOG_LEVEL") not in ("0", "1"):
         _silence_python_loggers()

@@ -3,6 +3,8 @@
 import dataclasses
 import importlib
 
+from colloquy.base.runtime import check_backend
+
 
 @dataclasses.dataclass(frozen=True)
 class ModelEntry:
@@ -25,12 +27,12 @@ class ModelEntry:
     @property
     def build(self):
         """Takes a config, gives a `keras.Model` that returns logits."""
-        return getattr(importlib.import_module(self.module), self.name)
+        return getattr(self._load_module(), self.name)
 
     @property
     def config(self):
         """The config class; `--set field=value` reaches its fields."""
-        return getattr(importlib.import_module(self.module), f"{self.name}Config")
+        return getattr(self._load_module(), f"{self.name}Config")
 
     @property
     def release_settings(self):
@@ -38,7 +40,11 @@ class ModelEntry:
 
         `None` for most models.
         """
-        return getattr(importlib.import_module(self.module), "release_settings", None)
+        return getattr(self._load_module(), "release_settings", None)
+
+    def _load_module(self):
+        check_backend()
+        return importlib.import_module(self.module)
 
 
 MODELS = {

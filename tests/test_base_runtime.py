@@ -257,6 +257,28 @@ def test_a_backend_that_is_unknown_or_missing_gets_one_sentence(backend, message
     assert message in refusal(runtime.import_keras)
 
 
+@pytest.mark.parametrize(
+    ("backend", "message"),
+    [
+        ("foo", "KERAS_BACKEND expects one of tensorflow, jax, torch. Received: foo"),
+        ("jax", "KERAS_BACKEND=jax needs a package: pip install 'colloquy[jax]'"),
+    ],
+)
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from colloquy.layers import masking",
+        "from colloquy.models import MODELS; MODELS['dam'].build",
+    ],
+)
+def test_a_layer_and_a_model_refuse_a_backend_before_keras_is_loaded(backend, message, statement):
+    without_jax = "import importlib.util; importlib.util.find_spec = lambda name: None"
+    result = run_python(f"{without_jax}\n{statement}", KERAS_BACKEND=backend)
+    *trace, last = result.stderr.splitlines()
+    assert last.startswith(f"colloquy.base.files.UserError: {message}")
+    assert result.returncode == 1 and not [line for line in trace if "/keras/" in line]
+
+
 def test_the_backend_is_that_of_the_environment_or_of_keras_file(tmp_path):
     environ = {"KERAS_HOME": str(tmp_path)}
     assert runtime.keras_backend(environ) == "tensorflow"
