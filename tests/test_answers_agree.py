@@ -57,7 +57,13 @@ def assert_agreement(task, run, tmp_path):
     dataset = task.dataset_of(run)
     examples = task.examples(dataset, 10, "train")
     instances = [example["instance"] for example in examples]
+    if name == "selection":
+        instances.append(with_empty_turns(instances))
     expected = predictor.predict(instances)
+    if name == "selection":
+        whole = instances[-1]
+        read = {**whole, "turns": [turn for turn in whole["turns"] if turn.strip()]}
+        assert_close(expected[-1], predictor.predict([read])[0])
 
     # JSON lines.
     lines = "".join(f"{json.dumps(instance)}\n" for instance in instances)
@@ -86,6 +92,13 @@ def assert_agreement(task, run, tmp_path):
         inputs = {field: tf.constant(values, tf.string) for field, values in texts.items()}
         outputs = model.signatures[ENDPOINTS[task.name]](**inputs)
         assert_exported(task.name, outputs, answer)
+
+
+def with_empty_turns(instances):
+    """A copy of the first context of several turns, with empty ones between the first two."""
+    instance = next(instance for instance in instances if len(instance["turns"]) > 1)
+    first, *others = instance["turns"]
+    return {**instance, "turns": [first, "", " ", *others]}
 
 
 def messages_of(instance):

@@ -31,10 +31,10 @@ LINES = [  # context, response
     (["a", "b", "c", "d", "e a"], "b"),  # more turns than are read
     (["a b c d e a c c d e", "c"], "e d c b a e a c b a"),  # more words than are read
     (["nobody a said", "b"], "these words a"),  # unknown words
-    (["a", "", "b"], "c"),  # an empty turn inside
+    (["a", "", "b"], "c"),  # an empty turn inside, which is dropped
     (["", "a", "b"], "c"),  # in front
-    (["a", "b", "", "", "c"], "c"),  # among those that are read
-    (["a", "b", "c", " "], "d"),  # at the end, where "" would be filling
+    (["a", "b", "", "\u2003\x85\x1c", "c"], "c"),  # several, of any white space
+    (["a", "b", "c", " "], "d"),  # at the end
     (["é naïve 日本", "x\u00a0y x y"], "日本 e\u0301 é"),
     (["a\t b\n c\r\x0b\x0cd\x1ce", "e\u2028e"], "\n a\u3000\n"),
     (["_EOS_ a _UNK_ b", "c"], "_EOS_"),  # as text these are unknown words
@@ -100,13 +100,15 @@ for model_name, sizes in itertools.product(
 
 
 def split_of(lines):
-    """The lines as prepare.py and `SelectionDataset` make them."""
+    """The lines as prepare.py and `SelectionDataset` make them, of turns with text."""
     vocabulary = Vocabulary(WORDS)
     contexts = []
     responses = []
     for turns, response in lines:
         context = []
         for turn in turns:
+            if not turn.strip():
+                continue
             context += [*vocabulary.encode(words_of(turn)), EOS_ID]
         contexts.append(context)
         responses.append(vocabulary.encode(words_of(response)))

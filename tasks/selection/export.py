@@ -13,6 +13,8 @@ from colloquy.engine.export import build_archive, ensure_shape, require
 NO_SCORE = -1.0
 # Its logit, finite because JSON knows no infinity.
 NO_LOGIT = tf.float32.min
+# Texts that `str.strip` makes empty.
+WHITE_SPACE = r"[\s\x0b\x1c-\x1f\x{85}\pZ]*"
 
 
 def selection_archive(model, vocabulary, text):
@@ -24,8 +26,8 @@ def selection_archive(model, vocabulary, text):
     the vocabulary lacks is `_UNK_`, and so is a literal `_EOS_`.
 
         score (also `serving_default`)
-            turns       string (B, T)   the context, oldest turn first, padded with "" at the
-                                        end; an empty turn is " ", or "" before another
+            turns       string (B, T)   the context, oldest turn first; a turn of white space is
+                                        dropped, wherever it is, so "" pads a shorter context
             response    string (B,)     "" is a response without words
          -> logit       float32 (B,)
             score       float32 (B,)    its sigmoid
@@ -103,22 +105,18 @@ def _logits(model, word_ids, split_words, turns, candidates):
 
 
 def _last_turns(turns, max_turns, full_size):
-    """The last turns of each context of strings `(B, T)`, padded with "" at the end."""
-    B, T = tf.unstack(tf.shape(turns))
-    is_turn_BT = tf.not_equal(turns, "")
-    ends_BT = tf.where(is_turn_BT, tf.range(T) + 1, 0)
-    # Negative where T is 0: none is kept.
-    count_B1 = tf.reduce_max(ends_BT, axis=1, keepdims=True)
-    kept_B1 = tf.minimum(count_B1, max_turns)
-    width = max_turns if full_size else tf.maximum(tf.reduce_max(kept_B1), 1)
+    """The last turns with text of each context of strings `(B, T)`, padded with "" at the end.
 
-    # Places behind the kept turns point to an empty turn, number T.
-    place = tf.range(width)
-    first_B1 = count_B1 - kept_B1
-    turn_BT = tf.where(place < kept_B1, first_B1 + place, T)
-    empty_B1 = tf.fill([B, 1], "")
-    padded = tf.concat([turns, empty_B1], axis=1)
-    return tf.gather(padded, turn_BT, batch_dims=1)
+    Others are dropped, as `SelectionPredictor.Instance` does.
+    """
+    is_empty_BT = tf.strings.regex_full_match(turns, WHITE_SPACE)
+    kept = tf.ragged.boolean_mask(turns, ~is_empty_BT)[:, -max_turns:]
+    padded = kept.to_tensor(default_value="", shape=(None, max_turns))
+    if full_size:
+        return padded
+    longest = tf.reduce_max(kept.row_lengths())
+    width = tf.maximum(longest, 1)
+    return padded[:, :width]
 
 
 def _ids(texts, word_ids, split_words, max_words, full_size):
