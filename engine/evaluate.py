@@ -24,7 +24,7 @@ from colloquy.base.runtime import choose_precision, return_memory
 from colloquy.engine.chat import Terminal
 from colloquy.engine.devices import choose_xla, has_gpu, set_precision
 from colloquy.engine.ensembles import ensemble
-from colloquy.engine.provenance import provenance
+from colloquy.engine.provenance import portable, provenance
 from colloquy.engine.run import CONFIG, Run
 from colloquy.metrics.published import PUBLISHED_SIZES, published, reference_rows
 from colloquy.metrics.published import scores as read_scores
@@ -396,9 +396,16 @@ def append_scores(path, record):
     """Appends rows to a file such as results/scores.jsonl.
 
     They are the row of a record of `Evaluation.score`, and those of baselines that the file lacks.
+    Commands name no paths of this machine.
     """
     known_rows = [{**row, "metrics": None} for row in read_scores(path)]
-    rows = [{name: record[name] for name in ROW if name in record}]
+    row = {name: record[name] for name in ROW if name in record}
+    if row.get("command"):
+        row["command"] = portable(row["command"])
+    evaluation = row["evaluation"]
+    row["evaluation"] = {**evaluation, "command": portable(evaluation["command"])}
+
+    rows = [row]
     for row in reference_rows(record):
         if {**row, "metrics": None} not in known_rows:
             rows.append(row)

@@ -15,8 +15,12 @@ from colloquy.base.runtime import available_cpus
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
-def provenance():
-    """Returns `command`, `hardware`, `commit`, `dirty` and `versions` of this process, for JSON."""
+def provenance(repeated_by=None):
+    """Returns `command`, `hardware`, `commit`, `dirty` and `versions` of this process, for JSON.
+
+    Args:
+        repeated_by: The `command`, if it is not that of this process.
+    """
     backend = keras.config.backend()
     versions = {
         "python": platform.python_version(),
@@ -24,7 +28,12 @@ def provenance():
         "backend": backend,
         backend: sys.modules[backend].__version__,
     }
-    return {"command": command(), "hardware": hardware(), **revision(), "versions": versions}
+    return {
+        "command": repeated_by or command(),
+        "hardware": hardware(),
+        **revision(),
+        "versions": versions,
+    }
 
 
 def command():
@@ -37,6 +46,38 @@ def command():
     if spec is not None and spec.origin == sys.argv[0]:
         words = ["-m", spec.name, *sys.argv[1:]]
     return shlex.join(["python", *words])
+
+
+OUTPUT_FLAGS = ("--workdir", "--scores", "--scores_out", "--out")
+
+
+def portable(command):
+    """A command line without the paths of this machine, for rows that others read.
+
+    Outputs are left out, runs are called RUN, and of other absolute paths the last name is left.
+
+    >>> portable("python train.py --recipe=babi-memma --data=/home/ann/task1 --workdir=runs/a")
+    'python train.py --recipe=babi-memma --data=task1'
+    >>> portable("python evaluate.py --run=runs/a,runs/b --split=dev --scores=mine.jsonl")
+    'python evaluate.py --run=RUN1,RUN2 --split=dev'
+    """
+    words = []
+    for word in shlex.split(command):
+        flag, equals, value = word.partition("=")
+        if flag in OUTPUT_FLAGS:
+            continue
+        if flag == "--run":
+            value = _run_names(value.count(",") + 1)
+        elif value.startswith("/"):
+            value = pathlib.PurePath(value).name
+        words.append(f"{flag}{equals}{value}")
+    return shlex.join(words)
+
+
+def _run_names(count):
+    if count == 1:
+        return "RUN"
+    return ",".join(f"RUN{number}" for number in range(1, count + 1))
 
 
 @functools.cache

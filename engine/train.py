@@ -47,6 +47,7 @@ def start(
     init_from=None,
     devices="one",
     save_minutes=10.0,
+    command=None,
 ):
     """Trains a model, a key of `models.MODELS`, into a new run directory.
 
@@ -58,6 +59,7 @@ def start(
         init_from: A run whose weights the model starts with; `None`: fresh ones.
         devices: See `engine.devices.open_devices`.
         save_minutes: Minutes after which the state is saved between two validations.
+        command: The command that repeats the training; default: that of this process.
 
     Returns:
         The `engine.run.Run`.
@@ -83,7 +85,7 @@ def start(
         "training": training.to_json(),
         "dataset": dataset.metadata(),
         "before": Run.open(init_from).trainings() if init_from else [],
-        **provenance(),
+        **provenance(command),
         "devices": devices.count,
     }
     with devices.workdir(workdir, resume=False) as path, locked(Run.prepare_directory(path).path):

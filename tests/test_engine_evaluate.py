@@ -109,13 +109,14 @@ def test_texts_of_corpora_are_no_markup(run, capsys):
 
 def test_a_row_says_what_trained_and_what_evaluated(run, tmp_path, monkeypatch):
     trained = {
-        "command": "python train.py",
+        "command": "python train.py --recipe=mine --data=/home/ann/task1 --workdir=/home/ann/run",
         "hardware": "3 cores",
         "commit": "abc",
         "dirty": True,
         "versions": {},
     }
-    here = {"command": "python evaluate.py", "commit": "def", "dirty": False}
+    command = "python evaluate.py --run=/home/ann/run --split=dev --scores=scores.jsonl"
+    here = {"command": command, "commit": "def", "dirty": False}
     provenance = {**here, "hardware": "5 cores", "versions": {"x": "1"}}
     monkeypatch.setattr(evaluation, "provenance", lambda: provenance)
     other = Run(run.path, {**run.record, **trained, "recipe": "mine"})
@@ -127,6 +128,8 @@ def test_a_row_says_what_trained_and_what_evaluated(run, tmp_path, monkeypatch):
     shared = {"task": "dialog", "corpus": "sample-task1", "split": "dev"}
     minutes = round(run.history()[-1]["seconds"] / 60, 3)
     measured = {"metrics": record["metrics"], "epochs": 8.0, "minutes": minutes}
+    trained["command"] = "python train.py --recipe=mine --data=task1"
+    here["command"] = "python evaluate.py --run=RUN --split=dev"
     assert row == {"recipe": "mine", "seed": 1, **shared, **measured, **trained, "evaluation": here}
     expected = []
     for name, metrics in record["baselines"].items():
@@ -197,6 +200,8 @@ def test_published_scores_are_shown_beside_what_they_are_of(run, capsys):
 
     contexts = {"contexts": 49_996, "lines": 9, "without_positive": 0, "without_negative": 0}
     assert "not comparable" not in printed("selection", "ubuntu-v1", "test", contexts)
+    # No source says the size of this split.
+    assert "not comparable" not in printed("selection", "ecommerce", "test", contexts)
     few = printed("selection", "ubuntu-v1", "test", {**contexts, "contexts": 100})
     assert "published test has 50,000 contexts, this one 100" in " ".join(few.split())
 

@@ -34,6 +34,11 @@ def test_a_sweep_scores_what_a_dataset_has(swept):
         (2, "dev"),
         (2, "test"),
     ]
+    # The first run was there before, trained by another command.
+    for row in rows[2:]:
+        assert row["command"] == "python train.py --recipe=tiny --seed=2 --data=task1"
+        evaluated = row["evaluation"]["command"]
+        assert evaluated == f"python evaluate.py --run=RUN --split={row['split']}"
     below = [row for row in read_scores(swept / "scores.jsonl") if "seed" not in row]
     assert {(row["recipe"], row["split"]) for row in below} >= {("baseline: TF-IDF match", "dev")}
     found = json.loads((swept / "runs" / "tiny-task1-2" / "metrics.json").read_text())
@@ -104,6 +109,11 @@ def test_a_sweep_varies_settings(sweep, prepared_dialog, tmp_path):
         run = Run.open(tmp_path / "runs" / f"tiny-heads-1-epochs-0.5-hops-{hops}-task1-1")
         assert (run.config.hops, run.config.heads, run.training.epochs) == (hops, 1, 0.5)
     rows = read_scores(tmp_path / "scores.jsonl")
+    command = "python train.py --recipe=tiny --seed=1 --set=heads=1 --set=epochs=0.5"
+    assert [row["command"] for row in rows if "seed" in row] == [
+        f"{command} --set=hops=1 --data=task1",
+        f"{command} --set=hops=0 --data=task1",
+    ]
     assert [row["recipe"] for row in rows if "seed" in row] == [
         "tiny-heads-1-epochs-0.5-hops-1",
         "tiny-heads-1-epochs-0.5-hops-0",

@@ -14,6 +14,7 @@ import gc
 import glob
 import itertools
 import pathlib
+import shlex
 
 from absl import flags
 
@@ -71,12 +72,29 @@ def main():
             for field, value in changes.items():
                 parts.append(f"{field}-{value}")
             settings = {**RECIPES[name].settings(), **changes, "seed": int(seed)}
+            command = training_command(name, changes, seed)
             # Baselines depend on the dataset alone, and are scored once.
             with_baselines = (seed, name, changes) == first_variant
             for data in datasets:
                 train_and_score(
-                    "-".join(parts), RECIPES[name].model, settings, data, with_baselines
+                    "-".join(parts),
+                    RECIPES[name].model,
+                    settings,
+                    data,
+                    f"{command} --data={shlex.quote(str(data))}",
+                    with_baselines,
                 )
+
+
+def training_command(recipe, changes, seed):
+    """The call of train.py that trains as a sweep does, but for --data.
+
+    >>> training_command("babi-memma", {"epochs": "3", "hops": "1"}, "2")
+    'python train.py --recipe=babi-memma --seed=2 --set=epochs=3 --set=hops=1'
+    """
+    words = ["python", "train.py", f"--recipe={recipe}", f"--seed={seed}"]
+    words += [f"--set={field}={value}" for field, value in changes.items()]
+    return shlex.join(words)
 
 
 def find_datasets():
@@ -108,7 +126,7 @@ def combine_values(assignments):
     return [dict(chosen) for chosen in itertools.product(*fields)]
 
 
-def train_and_score(label, model, settings, data, baselines):
+def train_and_score(label, model, settings, data, command, baselines):
     """Trains a model on a dataset, unless its run is finished, and scores the splits without a row.
 
     Args:
@@ -116,6 +134,7 @@ def train_and_score(label, model, settings, data, baselines):
         model: Key of `models.MODELS`.
         settings: `{field: value}`, with the seed.
         data: Path of the dataset.
+        command: The call of train.py that trains the same.
         baselines: Scores baselines, too.
     """
     runtime.import_keras()
@@ -131,11 +150,12 @@ def train_and_score(label, model, settings, data, baselines):
     splits = find_missing_splits(label, dataset, settings["seed"])
     if not splits:
         return
-    run = train(task, label, model, settings, data)
+    run = train(task, label, model, settings, data, command)
     evaluation = Evaluation(task, [run], data, datasets={str(data.resolve()): dataset})
     for split in splits:
         record = evaluation.score(split, baselines=baselines)
         if FLAGS.scores:
+            record["evaluation"]["command"] = f"python evaluate.py --run=RUN --split={split}"
             append_scores(FLAGS.scores, {**record, "recipe": label})
     keras.utils.clear_session()
     gc.collect()
@@ -158,7 +178,7 @@ def find_missing_splits(label, dataset, seed):
     return missing
 
 
-def train(task, label, model, settings, data):
+def train(task, label, model, settings, data, command):
     """Returns the finished run of a recipe, started or resumed if necessary."""
     from colloquy.engine.run import LAST, Run
     from colloquy.engine.train import resume, start
@@ -171,7 +191,7 @@ def train(task, label, model, settings, data):
                 f"{path} was trained on {run.dataset['path']}, not on {data}: give another --out"
             )
         return run if run.finished() else resume(task, path)
-    return start(task, model, data, path, settings, recipe=label)
+    return start(task, model, data, path, settings, recipe=label, command=command)
 
 
 if __name__ == "__main__":
