@@ -173,17 +173,7 @@ class DAM(ConfiguredModel):
             R.append(attend(R[-1], R[-1], R[-1], r_mask, r_mask))
 
         # === Matching (section 3.5) ===
-        # M_self^l = U^l R^l^T: (B, N, T, K, J)
-        M_self = {
-            l: ops.einsum("btkd,bnjd->bntkj", ops.squeeze(U[l], 1), ops.squeeze(R[l], 2))
-            for l in levels
-        }
-        matches = {
-            f"M_cross {l}": match(U[l], R[l], M_self[l], u_mask, r_mask)
-            for l, match in cross_match.items()
-        }
-        if c.variant != "cross":
-            matches |= {f"M_self {l}": m for l, m in M_self.items()}
+        matches = _match_matrices(c.variant, levels, cross_match, U, R, u_mask, r_mask)
 
         # === Aggregation (section 3.6) ===
         M = list(matches.values())  # C times (B, N, T, K, J)
@@ -194,18 +184,47 @@ class DAM(ConfiguredModel):
         logits = aggregate(M, M_mask)
 
         if whole:
-            lexical_match = LexicalMatch(
-                c.vocabulary_size + c.hashed_words,
-                c.unknown_id,
-                gain=c.lexical.gain,
-                power=c.lexical.power,
-                stems=c.lexical.stems,
-                name="lexical_match",
-            )
-            logits = logits + lexical_match(*whole)
+            logits = logits + _lexical_match(c)(*whole)
         self.match_matrices = matches
         self.representations = {"U": U, "R": R}
         return inputs, logits
+
+
+def _match_matrices(variant, levels, cross_match, U, R, u_mask, r_mask):
+    """The match matrices of a variant, `{name: (B, N, T, K, J)}`, in the order of the channels.
+
+    Args:
+        levels: The levels to match.
+        cross_match: `{level: CrossMatch}`.
+        U, R: Representations of all levels, `(B, 1, T, K, D)` and `(B, N, 1, J, D)`.
+        u_mask, r_mask: `(B, 1, T, K)` and `(B, N, 1, J)`.
+    """
+    M_self = {}
+    for l in levels:
+        # M_self^l = U^l R^l^T: (B, N, T, K, J)
+        U_BTKD = ops.squeeze(U[l], 1)
+        R_BNJD = ops.squeeze(R[l], 2)
+        M_self[l] = ops.einsum("btkd,bnjd->bntkj", U_BTKD, R_BNJD)
+
+    matches = {}
+    for l, match in cross_match.items():
+        matches[f"M_cross {l}"] = match(U[l], R[l], M_self[l], u_mask, r_mask)
+    if variant != "cross":
+        for l, M in M_self.items():
+            matches[f"M_self {l}"] = M
+    return matches
+
+
+def _lexical_match(c):
+    """The layer that adds a TF-IDF cosine to the logits, an extension."""
+    return LexicalMatch(
+        c.vocabulary_size + c.hashed_words,
+        c.unknown_id,
+        gain=c.lexical.gain,
+        power=c.lexical.power,
+        stems=c.lexical.stems,
+        name="lexical_match",
+    )
 
 
 def _word_vectors(c):

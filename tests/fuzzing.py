@@ -113,6 +113,17 @@ def accepts(read, size):
         assert time.process_time() - start < SECONDS
 
 
+def read_if_accepted(read, size):
+    """The value of `read()`; `None` if it refuses its input, see `accepts`."""
+    values = []
+
+    def read_and_keep():
+        values.append(read())
+        return values[0]
+
+    return values[0] if accepts(read_and_keep, size) else None
+
+
 @contextlib.contextmanager
 def limited_memory(count):
     """Makes Python raise a `MemoryError` where more than `count` bytes are taken."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
-from fuzzing import accepts, any_json, mutated
+from fuzzing import any_json, mutated, read_if_accepted
 from helpers import refusal, turns, written
 from hypothesis import given
 from hypothesis import strategies as st
@@ -331,7 +331,8 @@ def test_any_lines_are_read_or_refused(tmp_path_factory, reader, packed, data):
             st.one_of(st.just(content), mutated(content, [b"\x1f\x8b\x08", b"\0" * 20]))
         )
     written(path, content)
-    accepts(lambda: read(path), largest_content(path))
+    value = read_if_accepted(lambda: read(path), largest_content(path))
+    assert value is None or len(value) > 0  # an empty file is refused
 
 
 PASSAGE = "Ann lives in Rome. Bob lives in Oslo."
@@ -339,10 +340,21 @@ QAS = [{"id": "q1", "question": "Where is Ann?", "answers": [{"text": "Rome", "a
 SQUAD = json.dumps({"data": [{"title": "t", "paragraphs": [{"context": PASSAGE, "qas": QAS}]}]})
 
 
+def check_questions(questions):
+    """Each has words, and answers that are parts of its context."""
+    for question in questions:
+        assert question.text.strip() and question.id.strip()
+        for answer in question.answers:
+            assert question.context[answer.start : answer.end].strip()
+            assert 0 <= answer.start < answer.end <= len(question.context)
+
+
 @given(st.one_of(mutated(SQUAD.encode()), any_json(SQUAD)))
 def test_any_squad_is_read_or_refused(tmp_path_factory, content):
     path = written(tmp_path_factory.getbasetemp() / "any.json", content)
-    accepts(lambda: squad.read(path), len(content))
+    questions = read_if_accepted(lambda: squad.read(path), len(content))
+    assert questions is None or len(questions) > 0
+    check_questions(questions or [])
 
 
 OTHER_STARTS = json.dumps({"q1": [{"answer": 0, "all": [13, 13]}], "q\n2" * 200: []})
@@ -353,7 +365,9 @@ def test_any_other_starts_are_read_or_refused(tmp_path_factory, content):
     root = tmp_path_factory.getbasetemp()
     path = written(root / "squad.json", SQUAD.encode())
     starts = written(root / "starts.json", content)
-    accepts(lambda: squad.read(path, starts), len(content))
+    questions = read_if_accepted(lambda: squad.read(path, starts), len(content))
+    assert questions is None or [question.id for question in questions] == ["q1"]
+    check_questions(questions or [])
 
 
 @pytest.mark.parametrize(

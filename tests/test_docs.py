@@ -169,7 +169,15 @@ def bag_match(monkeypatch):
 
 
 def test_the_model_to_follow_passes_the_test_to_follow(bag_match):
-    example("tests/test_models_bag_match.py")["test_bag_match_follows_its_equation"]()
+    """And other logits do not."""
+    names = example("tests/test_models_bag_match.py")
+    test = names["test_bag_match_follows_its_equation"]
+    test()
+    assert MODELS["bag-match"].build is names["BagMatch"]
+
+    names["to_numpy"] = lambda logits: np.asarray(logits) + 0.01
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        test()
 
 
 @pytest.mark.slow
@@ -276,9 +284,12 @@ def test_doctests_of_scripts_which_have_the_same_flags(name):
     assert failed == 0 < attempted
 
 
-@pytest.mark.parametrize("number", (0, 1))
-def test_programs_with_layers_run(number, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("number", "expected"), [(0, "fitted, saved and loaded"), (1, "padding changes nothing")]
+)
+def test_programs_with_layers_run(number, expected, tmp_path, monkeypatch, capsys):
     page = (ROOT / "docs" / "use_the_layers.md").read_text(encoding="utf-8")
     program = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[number]
     monkeypatch.chdir(tmp_path)
     exec(compile(program, "use_the_layers.md", "exec"), {"__name__": "program"})
+    assert capsys.readouterr().out == f"{expected}\n"

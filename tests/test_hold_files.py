@@ -122,7 +122,8 @@ def test_a_training_killed_before_its_first_state_starts_anew(
 def test_only_a_lock_and_an_unfinished_config_start_anew(trained_dialog, tmp_path):
     (tmp_path / LOCK).touch()
     (tmp_path / f".{CONFIG}.0123456789abcdef").mkdir()
-    Run.create(tmp_path, trained_dialog.record)
+    run = Run.create(tmp_path, trained_dialog.record)
+    assert Run.open(tmp_path).config == run.config == trained_dialog.config
 
 
 @pytest.mark.parametrize("name", [HISTORY, METRICS])

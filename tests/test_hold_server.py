@@ -170,8 +170,10 @@ def test_clients_that_do_not_read_cost_little(server):
             with contextlib.suppress(OSError):
                 connection.sendall(200 * head.encode())
 
-        with server.holding([attack] * 20):
+        with server.holding([attack] * 20) as running:
             pass
+        assert len(running) == 20 and all(answer.exception() is None for answer in running)
+        assert server.ask_small() < SMALL_SECONDS  # while they all wait, connected
 
 
 def test_streams_share_batches_with_whole_replies(server):

@@ -154,14 +154,16 @@ def write_arrays(blocks, directory, split, ids_dtype, vocabulary):
 # === Candidates ===
 
 
-def candidates_of(contexts):
+def candidates_per_context(contexts):
     """The number of candidates that each of some contexts has; 0 if they differ.
 
     `contexts` has that of each line. Equal ones that follow each other may be several: they have a
     multiple of the number that most contexts have.
 
-    >>> candidates_of(["a"] * 3 + ["b"] * 6 + ["c"] * 3), candidates_of(["a"] * 6 + ["b"] * 4)
-    (3, 0)
+    >>> candidates_per_context(["a"] * 3 + ["b"] * 6 + ["c"] * 3)
+    3
+    >>> candidates_per_context(["a"] * 6 + ["b"] * 4)
+    0
     """
     sizes = [sum(1 for _ in equal) for _, equal in itertools.groupby(contexts)]
     number = min(sizes, default=0)

@@ -57,7 +57,7 @@ from colloquy.tasks.selection.data import (
     split_arrays,
 )
 from colloquy.tasks.selection.ingest import (
-    candidates_of,
+    candidates_per_context,
     check_candidates,
     check_positives,
     distinct_utterances,
@@ -234,7 +234,7 @@ def _prepare_texts(corpus, source, settings, directory, progress, ray):
         candidates = 0 if split == "train" else settings.candidates
         cut_at = candidates
         if candidates and split in sources and "candidates" not in settings.explicit_fields():
-            cut_at = candidates_of(line.turns for line in sources[split].read())
+            cut_at = candidates_per_context(line.turns for line in sources[split].read())
         blocks = _encoded_blocks(sources.get(split), tokenize, vocabulary, cut_at, ray)
         unknown = write_arrays(blocks, directory / ARRAYS, split, ids_dtype(num_ids), vocabulary)
         if split in sources:
@@ -380,7 +380,7 @@ def _prepare_release(source, settings, directory):
         with checked(file, f"lists of ids in {name}"):
             candidates = 0 if name == "train" else settings.candidates
             if candidates and "candidates" not in settings.explicit_fields():
-                candidates = candidates_of(list(context) for context in contexts)
+                candidates = candidates_per_context(list(context) for context in contexts)
             split = SelectionSplit.of(contexts, responses, labels, eos_id, candidates)
         _check_ids(split, f"{file}, {name}", eos_id, len(vectors))
         for array, values in split_arrays(split, len(vectors)).items():
