@@ -332,7 +332,17 @@ def test_any_lines_are_read_or_refused(tmp_path_factory, reader, packed, data):
         )
     written(path, content)
     value = read_if_accepted(lambda: read(path), largest_content(path))
-    assert value is None or len(value) > 0  # an empty file is refused
+    if value is not None:
+        assert shown(read(path)) == shown(value)  # a reader keeps nothing of the first time
+
+
+def shown(value):
+    """What a reader of lines returns, as a text that another value does not have."""
+    if isinstance(value, Vocabulary):
+        return repr(value.words)
+    if isinstance(value, dict):
+        return repr({word: vector.tolist() for word, vector in value.items()})
+    return repr(value)
 
 
 PASSAGE = "Ann lives in Rome. Bob lives in Oslo."
@@ -341,7 +351,7 @@ SQUAD = json.dumps({"data": [{"title": "t", "paragraphs": [{"context": PASSAGE, 
 
 
 def check_questions(questions):
-    """Each has words, and answers that are parts of its context."""
+    """Each has an id, words, and answers that are parts of its context."""
     for question in questions:
         assert question.text.strip() and question.id.strip()
         for answer in question.answers:
@@ -353,7 +363,6 @@ def check_questions(questions):
 def test_any_squad_is_read_or_refused(tmp_path_factory, content):
     path = written(tmp_path_factory.getbasetemp() / "any.json", content)
     questions = read_if_accepted(lambda: squad.read(path), len(content))
-    assert questions is None or len(questions) > 0
     check_questions(questions or [])
 
 

@@ -64,22 +64,7 @@ def prepare(corpus, source, out, settings):
 
     with atomic_directory(out) as directory:
         encoder = Encoder(reader)
-        splits = {}
-        statistics = {}
-        for split, (file, other_starts) in files.items():
-            questions = reader.read(file, other_starts)
-            splits[split] = [encoder.encode(question) for question in questions if question.answers]
-            if not splits[split]:
-                raise UserError(f"{file}: expected questions with answers. Received: none")
-            statistics[split] = {
-                "file": file.name,
-                **_statistics(splits[split], encoder.contexts),
-                "unanswerable_questions": len(questions) - len(splits[split]),
-            }
-            if split == "train":
-                words = encoder.count_words(splits["train"])
-                letters = encoder.count_letters()
-
+        splits, statistics, words, letters = _encode_splits(files, reader, encoder)
         if shared:
             vocabulary = shared.vocabulary
             characters = Vocabulary.load(shared.path / CHARACTERS)
@@ -92,30 +77,54 @@ def prepare(corpus, source, out, settings):
             characters = Vocabulary.of(
                 char for char, count in letters.most_common() if count >= settings.min_count
             )
+
         known = set(vocabulary.words)
         for split, questions in splits.items():
             statistics[split]["inexact_answers"] = _count_inexact(questions, encoder.contexts)
             statistics[split]["known_words"] = encoder.known_words(questions, known)
-        write(
-            directory,
-            {
-                READING: {
-                    "tokens": list(encoder.tokens),
-                    "contexts": encoder.contexts,
-                    "splits": splits,
-                },
-                VECTORS: table,
-                VOCABULARY: vocabulary,
-                CHARACTERS: characters,
+        contents = {
+            READING: {
+                "tokens": list(encoder.tokens),
+                "contexts": encoder.contexts,
+                "splits": splits,
             },
-            corpus,
-            source,
-            settings,
-            {"vocabulary": len(vocabulary), "characters": len(characters), **statistics},
-            trained_words=trained_words,
-        )
+            VECTORS: table,
+            VOCABULARY: vocabulary,
+            CHARACTERS: characters,
+        }
+        counts = {"vocabulary": len(vocabulary), "characters": len(characters), **statistics}
+        write(directory, contents, corpus, source, settings, counts, trained_words=trained_words)
     print_summary(statistics)
     print(f"{out}: {len(vocabulary):,} words, {len(characters):,} characters")
+
+
+def _encode_splits(files, reader, encoder):
+    """Reads and encodes the questions of all splits.
+
+    Args:
+        files: `{split: (file, file of other starts or None)}`, train first.
+
+    Returns:
+        `{split: encoded questions}`, of those that have an answer.
+        `{split: statistics}`.
+        Counts of train's words, and of its characters.
+    """
+    splits = {}
+    statistics = {}
+    for split, (file, other_starts) in files.items():
+        questions = reader.read(file, other_starts)
+        splits[split] = [encoder.encode(question) for question in questions if question.answers]
+        if not splits[split]:
+            raise UserError(f"{file}: expected questions with answers. Received: none")
+        statistics[split] = {
+            "file": file.name,
+            **_statistics(splits[split], encoder.contexts),
+            "unanswerable_questions": len(questions) - len(splits[split]),
+        }
+        if split == "train":  # before the encoder has the words of others
+            words = encoder.count_words(splits["train"])
+            letters = encoder.count_letters()
+    return splits, statistics, words, letters
 
 
 class Encoder:
