@@ -38,7 +38,8 @@ from colloquy.tasks.generation.training import Training
 class GenerationTask(task.Task):
     """Response generation."""
 
-    name, example_unit = "generation", "pair"
+    name = "generation"
+    example_unit = "pair"
     Training = Training
     options = ("references", "decode", "reverse_run", "reverse_weight")
     summary_metrics = METRICS
@@ -90,11 +91,11 @@ class GenerationTask(task.Task):
                 layer.set_weights([np.concatenate([dataset.vectors, further_rows])])
 
     def optimizer(self, training, steps, config=None):
-        schedule, clip = (
+        return TwoRateAdam(
             linear_decay(training.learning_rate, steps, training.decay),
-            training.gradient_clip or None,
+            global_clipnorm=training.gradient_clip or None,
+            decoder_rate=training.decoder_rate,
         )
-        return TwoRateAdam(schedule, global_clipnorm=clip, decoder_rate=training.decoder_rate)
 
     def loss(self, training):
         return word_loss
