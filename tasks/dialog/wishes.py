@@ -95,13 +95,14 @@ class Restaurants:
 
     def named_in(self, texts):
         """The restaurants that texts name, also by an address or the like that is theirs alone."""
-        found = {}
+        found = {}  # as an ordered set
         for text in texts:
             for word in text.split():
-                names = {word, *self._names_by_value.get(word, ())}
-                is_known = word in self._by_name or len(names) == 2
-                if is_known:
-                    found.update({name: None for name in sorted(names) if name in self._by_name})
+                owners = self._names_by_value.get(word, set())
+                if word in self._by_name:
+                    found[word] = None
+                elif len(owners) == 1:
+                    found.update(dict.fromkeys(owners))
         return [self._by_name[name] for name in found]
 
 
