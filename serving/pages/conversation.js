@@ -14,6 +14,7 @@ export const SILENCE = "<SILENCE>"; // what a user says to a booking bot who say
 
 export function beginTalk(panel) {
   panel.list = panel.find(".talk");
+  panel.talk = [];
   panel.find(".example").hidden = true; // its examples are openings
   panel.find("[data-reset]").addEventListener("click", () => {
     panel.task.fill(panel, {});

@@ -133,7 +133,10 @@ export class Panel {
       if (this.choosing.signal === signal) this.say(failure.message);
       return;
     }
-    if (this.isTyped) return; // meanwhile; what one typed stays
+    if (this.isTyped) { // meanwhile; what one typed stays
+      if (this.task.opensEmpty && !this.working) this.task.fill(this, this.task.input(this));
+      return;
+    }
     const { examples } = this.card;
     const hasFirst = examples.length && !this.task.opensEmpty;
     this.fields.example.value = example ?? (hasFirst ? 0 : "");

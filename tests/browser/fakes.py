@@ -12,7 +12,7 @@ CARD = "# A card\n\nWhat it **cannot** do.\n\n<script>alert(1)</script>"
 class Fake:
     """A model of one task; keeps the instances that it was given.
 
-    While `held` has "loading", "answer" or "attention", that is not finished.
+    While `held` has "card", "loading", "answer" or "attention", that is not finished.
     """
 
     version, ready = "1", True
@@ -38,6 +38,10 @@ class Fake:
     # === What the server asks for ===
 
     def card(self):
+        self.wait("card")
+        return self.make_card()
+
+    def make_card(self):
         facts = {
             "name": self.name,
             "version": "1",
@@ -56,13 +60,13 @@ class Fake:
 
     def summary(self):
         names = ("task", "title", "label", "default")
-        return {name: value for name, value in self.card().items() if name in names}
+        return {name: value for name, value in self.make_card().items() if name in names}
 
     def describe(self):
         self.wait("loading")
         if self.damage:
             raise UserError(self.damage)
-        facts = self.card()
+        facts = self.make_card()
         return {"metadata": {"metadata": facts}, "state": facts, "knowledge": self.knowledge}
 
     def valid(self, instance, where):

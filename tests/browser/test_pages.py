@@ -125,6 +125,23 @@ def test_pressing_ask_while_a_model_loads_waits(server, open_page, models):
     assert [instance["question"] for instance in model.asked] == ["Who lives in Rome"]
 
 
+def test_what_is_typed_and_said_before_the_examples_are_there_is_answered(page, models):
+    model = models["fake-generation"]
+    model.held.add("card")
+    page.get_by_role("tab", name="Talk").click()
+    panel = page.get_by_role("tabpanel")
+    panel.locator("[name=text]").fill("tea ?")
+    model.held.clear()
+    expect(panel.locator(".opening")).to_have_count(4)
+    expect(panel.locator("[name=text]")).to_have_value("tea ?")
+    model = models["fake-dialog"]
+    model.held.add("card")
+    page.get_by_role("tab", name="Book a table").click()
+    say(panel, "italian food")
+    model.held.clear()
+    expect(panel.locator(".talk li")).to_have_text(["italian food", "where should it be"])
+
+
 def test_a_model_that_cannot_be_loaded_says_why_and_asking_tries_again(server, open_page, models):
     model = models["fake-reading_comprehension"]
     model.damage = "it is damaged"
