@@ -31,6 +31,14 @@ from colloquy.layers.self_attention import SelfAttention
 from colloquy.layers.word_embedding import WordEmbedding
 from colloquy.models.configured import ConfiguredModel
 
+ANSWER_UNITS = 80
+"""Units of the hidden layer that says whether a context has an answer, as in Clark and Gardner."""
+ANSWER_BIAS = -5.0
+"""What is added to a span's logit at the start of a training with `no_answer`. In a network trained
+without it, `log sum exp` over all spans is above 5 in most contexts with the answer and below 5 in
+most of the others.
+"""
+
 
 class BiDAFConfig(Config):
     """Settings of BiDAF; the defaults are the paper's (section 4)."""
@@ -66,6 +74,10 @@ class BiDAFConfig(Config):
     self_attention: bool = False
     """Between the two modelling LSTMs each context word attends to the others (Clark and Gardner
     2018); not in the paper."""
+    no_answer: bool = False
+    """Beside the spans, "this context has no answer" is an option with a logit of 0 (Clark and
+    Gardner 2018, section 3.2); not in the paper. A layer adds to a context's logits what says
+    whether it has one, see `_answer_logit`."""
     dropout: Dropout = 0.2
     """Fraction dropped before each LSTM, before the logits and on the character vectors."""
     end_pointer: Literal["paper", "official"] = "paper"
@@ -129,7 +141,8 @@ class BiDAF(ConfiguredModel):
 
     Returns:
         Logits of start and end, float32 `(B, 2, T)`; `masked_logits` makes those of padding, which
-        changes no other.
+        changes no other. With `no_answer` the sum of two is the logit of a span, that of no answer
+        is 0.
 
     Tokens are those of a batch, so `model.fit` takes batches from a generator. It would cut arrays
     by their first axis. The loss here is that of an answer `(B, 2)`, its first and last word:
@@ -221,6 +234,13 @@ def _layers(c):
         ],
         start_logit=keras.layers.Dense(1, use_bias=False, name="start_logit"),
         end_logit=keras.layers.Dense(1, use_bias=False, name="end_logit"),
+        answer_hidden=keras.layers.Dense(ANSWER_UNITS, "relu", name="answer_hidden"),
+        answer_logit=keras.layers.Dense(
+            1,
+            kernel_initializer="zeros",
+            bias_initializer=keras.initializers.Constant(ANSWER_BIAS),
+            name="answer_logit",
+        ),
     )
 
 
@@ -270,7 +290,23 @@ def _span_logits(c, layers, G, M, t_mask):
     end_BT = layers.end_logit(G_and_M2)[..., 0]
 
     logits_B2T = ops.stack([start_BT, end_BT], axis=1)
+    if c.no_answer:
+        # Half of it for the start and half for the end: a span has the sum.
+        answer_B = _answer_logit(layers, G_and_M, G_and_M2, logits_B2T, t_mask)
+        logits_B2T = ops.cast(logits_B2T, "float32") + answer_B[:, None, None] / 2
     return masked_logits(logits_B2T, t_mask[:, None, :])
+
+
+def _answer_logit(layers, G_and_M, G_and_M2, logits_B2T, t_mask):
+    """The logit that a context has an answer, float32 `(B, )` (Clark and Gardner 2018, 3.2).
+
+    v1 = sum_t p1_t [g_t; m_t],  v2 = sum_t p2_t [g_t; m2_t],  z = w ReLU(W [v1; v2] + b) + c
+    """
+    p_B2T = masked_softmax(logits_B2T, t_mask[:, None, :])
+    v1_BD = ops.einsum("bt,btd->bd", p_B2T[:, 0], G_and_M)
+    v2_BD = ops.einsum("bt,btd->bd", p_B2T[:, 1], G_and_M2)
+    hidden = layers.answer_hidden(ops.concatenate([v1_BD, v2_BD], axis=-1))
+    return ops.cast(layers.answer_logit(hidden)[:, 0], "float32")
 
 
 def best_spans(logits, max_length, count=1, length_penalty=0.0):

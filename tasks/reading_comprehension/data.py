@@ -6,6 +6,7 @@ Letters:
 """
 
 import dataclasses
+import functools
 import pathlib
 
 import numpy as np
@@ -15,6 +16,10 @@ from colloquy.data import pickles, prepared
 from colloquy.data.batching import XLA_MULTIPLE
 from colloquy.data.sequences import Sequences, round_up
 from colloquy.data.vocabulary import Vocabulary
+from colloquy.tasks.reading_comprehension.second_contexts import (
+    contexts_of_same_article,
+    sentences_to_add,
+)
 
 READING, CHARACTERS = "reading.pkl", "characters.txt"
 SPLITS = ("train", "dev")
@@ -80,6 +85,16 @@ class ReadingSplit:
     def sizes(self):
         """Context and query words of each question, int `(questions, 2)`."""
         return np.stack([self.contexts.lengths[self.context], self.questions.lengths], axis=1)
+
+    @functools.cached_property
+    def second_contexts(self):
+        """Contexts that do not answer the questions, see `contexts_of_same_article`."""
+        return contexts_of_same_article(self)
+
+    @functools.cached_property
+    def other_sentences(self):
+        """Sentences of these contexts, see `second_contexts.sentences_to_add`."""
+        return sentences_to_add(self)
 
     def collate(self, rows, max_context=None, max_question=None, multiple=1):
         """Makes a batch of questions.
@@ -147,6 +162,47 @@ class ReadingSplit:
             spans=[self.spans[row] for row in rows],
             question_texts=[self.question_texts[row] for row in rows],
         )
+
+    def with_second_contexts(self, rows, second_contexts):
+        """Returns questions `rows`, each asked twice in succession: of its own context and of one
+        that does not answer it.
+
+        Both arguments are int `(questions,)`. The second ones have no spans.
+        """
+        contexts = np.stack([self.context[rows], second_contexts], axis=1)
+        asked = self.asked_of(np.repeat(rows, 2), contexts.ravel())
+        spans = []
+        for row in rows:
+            spans += [self.spans[row], []]
+        return dataclasses.replace(asked, spans=spans)
+
+    def with_sentences(self, sentences, in_front):
+        """Returns the questions, asked of their contexts with a sentence of another one.
+
+        Offsets and texts are no longer those of the contexts.
+
+        Args:
+            sentences: Int `(questions, 3)`, see `second_contexts.Sentence`; -1 for none.
+            in_front: Bool `(questions,)`, true where the sentence comes before the context.
+        """
+        other, first, end = np.maximum(sentences, 0).T
+        starts = self.contexts.starts[self.context]
+        lengths = self.contexts.lengths[self.context]
+        pieces = Sequences(
+            self.contexts.ids,
+            np.concatenate([starts, self.contexts.starts[other] + first]),
+            np.concatenate([lengths, end - first]),
+        )
+        number = np.arange(len(self))
+        sentence_number = np.where(sentences[:, 0] >= 0, number + len(self), NO_SPAN)
+        at_end = np.stack([number, sentence_number], axis=1)
+        contexts = pieces.joined(np.where(in_front[:, None], at_end[:, ::-1], at_end))
+
+        shift = np.where(in_front, end - first, 0).tolist()
+        spans = []
+        for words, spans_of_question in zip(shift, self.spans, strict=True):
+            spans.append([[first + words, last + words] for first, last in spans_of_question])
+        return dataclasses.replace(self, contexts=contexts, context=number, spans=spans)
 
     def char_offsets(self, row, first, last):
         """Start and end, in characters, of a span of words of a question's context."""

@@ -52,6 +52,23 @@ RECIPES = {
         },
         training=FEW_EPOCHS.replace(epochs=4.0, precision="bfloat16"),
     ),
+    # Ours: continues bidaf-squad-adam-self, by --init_from, with a no-answer option.
+    "bidaf-squad-no-answer": Recipe(
+        title="BiDAF, 50-d vectors, self-attention, no-answer option, shared norm, linear decay, "
+        "length penalty 0.05, pre-trained",
+        model="bidaf",
+        corpus="squad",
+        config={"self_attention": True, "length_penalty": 0.05, "no_answer": True},
+        training=FEW_EPOCHS.replace(
+            epochs=0.3,
+            batch_size=30,
+            learning_rate=5e-4,
+            validations_per_epoch=13.0,
+            ema=0.99,
+            shared_norm=True,
+            added_sentences=0.3,
+        ),
+    ),
     # Ours: self-attention put into bidaf-squad-adam, by --init_from.
     "bidaf-squad-adam-self": Recipe(
         title="BiDAF, 50-d vectors, self-attention, linear decay, length penalty 0.05, pre-trained",

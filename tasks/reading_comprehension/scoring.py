@@ -8,17 +8,21 @@ import re
 import numpy as np
 from keras import ops
 
-from colloquy.data.batching import batches_by_size
+from colloquy.base.files import UserError
+from colloquy.data.batching import batches_by_size, evenly_spaced
 from colloquy.engine.parallel import results_of
 from colloquy.layers.masking import masked_logits
 from colloquy.metrics.bootstrap import Additive
 from colloquy.metrics.reading_comprehension import question_metrics, squad_metrics
 from colloquy.models.bidaf import best_spans
+from colloquy.tasks.reading_comprehension.second_contexts import SecondContexts
 
 FIRST_WORDS = ("what", "who", "how", "when", "which", "in", "where", "why")
 """The most frequent first words of SQuAD's questions."""
 MAX_LENGTH = 30
 """Words of the longest answer that is looked for; 0.03 % of SQuAD's are longer."""
+VALIDATED = 1000
+"""Questions of dev that a validation of a model with `no_answer` asks, each of two contexts."""
 
 
 def span_loss(spans, logits):
@@ -32,12 +36,17 @@ def span_loss(spans, logits):
     >>> float(ops.exp(-span_loss(np.array([[[0, 1], [1, 2], [-1, -1]]]), logits)[0]))
     0.28125
     """
-    spans_BA2 = ops.cast(spans, "int32")
     log_p_B2T = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
+    return -log_sum_of_spans(spans, log_p_B2T)
+
+
+def log_sum_of_spans(spans, scores_B2T):
+    """`log sum_a exp(start[first_a] + end[last_a])`, float32 `(B,)`, see `span_loss`."""
+    spans_BA2 = ops.cast(spans, "int32")
     index_B2A = ops.maximum(ops.transpose(spans_BA2, (0, 2, 1)), 0)
-    log_p_BA = ops.sum(ops.take_along_axis(log_p_B2T, index_B2A, axis=2), axis=1)
+    score_BA = ops.sum(ops.take_along_axis(scores_B2T, index_B2A, axis=2), axis=1)
     is_real_BA = spans_BA2[..., 0] >= 0
-    return -ops.logsumexp(masked_logits(log_p_BA, is_real_BA), axis=-1)
+    return ops.logsumexp(masked_logits(score_BA, is_real_BA), axis=-1)
 
 
 def predict(model, split, batch_size=60, progress=iter, length_multiple=4):
@@ -87,6 +96,38 @@ def metrics_by_question(split, predictions):
     answers_by_id = dict(zip(split.ids, split.answers, strict=True))
     by_question = question_metrics(predictions, answers_by_id)
     return {name: Additive.mean(values) for name, values in by_question.items()}
+
+
+def metrics_with_no_answer(model, split, length_multiple=4):
+    """The metrics of a validation of a model with `no_answer`, on `VALIDATED` of the questions.
+
+    Returns:
+        EM and F1, where each question is answered, and `F1_and_none`, where every second question
+        has no answer, as in SQuAD 2.0 (Rajpurkar et al. 2018): the questions are asked also of
+        another context of their article. An answer counts as none where its score is below 0, the
+        logit of no answer. Of the other contexts none counts 1, of the own ones 0.
+    """
+    second_contexts = SecondContexts(split)
+    rows = []
+    contexts = []
+    for row in evenly_spaced(len(split), VALIDATED):
+        for context in second_contexts.of_same_article(row, count=1):
+            rows.append(row)
+            contexts.append(context)
+    if not rows:
+        raise UserError("no_answer needs a split dev with several contexts in an article")
+
+    own = split.asked_of(rows, split.context[rows])
+    spans, scores = predict(model, own, length_multiple=length_multiple)
+    predictions = answers(own, spans)
+    metrics = record_of(own, predictions)["metrics"]
+
+    other = split.asked_of(rows, np.array(contexts))
+    _, other_scores = predict(model, other, length_multiple=length_multiple)
+    given = {id: predictions[id] for id, score in zip(own.ids, scores, strict=True) if score >= 0}
+    f1_of_given = record_of(own, given)["metrics"]["F1"]
+    metrics["F1_and_none"] = float((f1_of_given + np.mean(other_scores < 0)) / 2)
+    return metrics
 
 
 def by_first_word(split, predictions):

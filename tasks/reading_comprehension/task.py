@@ -25,9 +25,15 @@ from colloquy.tasks.reading_comprehension.scoring import (
     answers,
     by_first_word,
     metrics_by_question,
+    metrics_with_no_answer,
     predict,
     record_of,
     span_loss,
+)
+from colloquy.tasks.reading_comprehension.shared_norm import (
+    ask_twice,
+    shared_norm_batches,
+    shared_norm_loss,
 )
 from colloquy.tasks.reading_comprehension.training import Training
 
@@ -81,14 +87,22 @@ class ReadingComprehensionTask(task.Task):
         return keras.optimizers.Adadelta(schedule, epsilon=1e-8, **given)
 
     def loss(self, training):
-        return span_loss
+        return shared_norm_loss if training.shared_norm else span_loss
 
     def training_batches(self, split, config, training, rng):
-        """Batches are indices of questions of similar size, and the words that are read of each.
+        """Batches are indices of questions of similar size, the words that are read of each, and
+        with `shared_norm` second contexts, drawn from those of `contexts_to_draw`.
 
-        Questions whose answer is not read are left out.
+        Questions whose answer is not read are left out, and those without a second context.
         """
+        if config.no_answer != training.shared_norm:
+            raise UserError(
+                "no_answer, of the model, and shared_norm, of its training, need each other. "
+                f"Received: no_answer={config.no_answer}, shared_norm={training.shared_norm}"
+            )
         ends = np.array([min(last for _, last in spans) for spans in split.spans])
+        if training.shared_norm:
+            return shared_norm_batches(split, ends, training, rng)
         rows = np.flatnonzero(ends < training.max_context)
         batches = []
         for batch in batches_by_size(split.sizes[rows], training.batch_size, rng):
@@ -96,11 +110,17 @@ class ReadingComprehensionTask(task.Task):
         return batches
 
     def collate(self, split, config, batch, length_multiple):
-        rows, max_context, max_question = batch
+        rows, max_context, max_question, *second = batch
+        if second:
+            split = ask_twice(split, rows, *second)
+            rows = np.arange(len(split))
         return split.collate(rows, max_context, max_question, 2 * length_multiple)
 
     def validate(self, model, split, length_multiple=4):
-        """Chooses by F1."""
+        """Chooses by F1; with `no_answer` by the mean of F1 and `F1_and_none`."""
+        if model.config.no_answer:
+            metrics = metrics_with_no_answer(model, split, length_multiple)
+            return metrics, (metrics["F1"] + metrics["F1_and_none"]) / 2
         spans, _ = predict(model, split, length_multiple=length_multiple)
         metrics = record_of(split, answers(split, spans))["metrics"]
         return metrics, metrics["F1"]
