@@ -12,7 +12,7 @@ from keras import ops
 
 from colloquy.data.sequences import Sequences
 from colloquy.engine.evaluate import evaluate
-from colloquy.models.bidaf import best_spans
+from colloquy.models.bidaf import BiDAFConfig, best_spans
 from colloquy.tasks import TASKS
 from colloquy.tasks.reading_comprehension.confidence import (
     content_words,
@@ -186,9 +186,9 @@ def test_each_question_is_also_asked_of_a_passage_that_shares_words_but_not_the_
 
 def test_training_leaves_out_questions_whose_answer_is_not_read(dataset):
     training = reading.Training(max_context=5, batch_size=8)
-    batches = reading.training_batches(
-        dataset.splits["train"], None, training, np.random.default_rng(0)
-    )
+    config = BiDAFConfig(vocabulary_size=1, characters=1)
+    rng = np.random.default_rng(0)
+    batches = reading.training_batches(dataset.splits["train"], config, training, rng)
     rows = np.concatenate([rows for rows, _, _ in batches])
     assert sorted(rows) == list(range(0, 24, 2))  # the first of each context's two
 

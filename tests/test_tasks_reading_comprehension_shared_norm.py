@@ -1,0 +1,154 @@
+"""`tasks.reading_comprehension.second_contexts` and `shared_norm`: questions without an answer."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from bidaf_models import fresh
+from helpers import refusal
+from keras import ops
+
+from colloquy.data.corpora.squad import tokenize
+from colloquy.data.sequences import Sequences
+from colloquy.data.vocabulary import Vocabulary
+from colloquy.models.bidaf import BiDAFConfig
+from colloquy.tasks import TASKS
+from colloquy.tasks.reading_comprehension.data import ReadingSplit, Tokens
+from colloquy.tasks.reading_comprehension.second_contexts import (
+    SecondContexts,
+    sentences_of,
+    sentences_to_add,
+)
+from colloquy.tasks.reading_comprehension.shared_norm import ask_twice, shared_norm_loss
+
+reading = TASKS["reading_comprehension"]
+NO_ANSWER = BiDAFConfig(vocabulary_size=1, characters=1, no_answer=True)
+TEXTS = [
+    "Ann lives in Rome and works in Bern.",
+    "Ann works in a mill. She lives near a lake there.",
+    "Ann lives in Rome, too. It is warm.",
+    "Nothing is said here.",
+    "Where Ann lives nobody knows.",
+]
+
+
+@pytest.fixture
+def split():
+    """Two questions on the first of four paragraphs of an article, one on another article."""
+    texts = [*TEXTS, "Where does Ann live?", "Where does she work?", "Who knows?"]
+    numbers = {}
+    tokens = []
+    for text in texts:
+        words = [text[start:end] for start, end in tokenize(text)]
+        tokens.append([numbers.setdefault(word, len(numbers) + 1) for word in words])
+    # A frequent word has an id up to 200; here none is.
+    vocabulary = Vocabulary.of([f"frequent{i}" for i in range(200)] + [w.lower() for w in numbers])
+    return ReadingSplit(
+        tokens=Tokens.of(list(numbers), vocabulary, Vocabulary.of("abc")),
+        contexts=Sequences.of(tokens[:5]),
+        texts=TEXTS,
+        offsets=Sequences.of([np.ravel(tokenize(text)).tolist() for text in TEXTS]),
+        articles=np.array([1, 1, 1, 1, 2]),
+        ids=["live", "work", "knows"],
+        context=np.array([0, 0, 4]),
+        questions=Sequences.of(tokens[5:]),
+        answers=[["Rome"], ["Bern"], ["nobody"]],
+        spans=[[[3, 3]], [[7, 7]], [[3, 3]]],
+        question_texts=texts[5:],
+    )
+
+
+def with_questions_on_all(split):
+    """Every paragraph has a question, so that each may be a second context."""
+    rows = np.array([0, 1, 0, 0, 2])
+    spans = [[[3, 3]], [[0, 0]], [[0, 0]], [[0, 0]], [[3, 3]]]
+    asked = split.asked_of(rows, np.arange(5))
+    return dataclasses.replace(asked, spans=spans, ids=list("abcde"))
+
+
+def test_second_contexts_share_words_and_have_no_answer(split):
+    second_contexts = SecondContexts(with_questions_on_all(split))
+    # The paragraph about Rome has the answer; the mill's shares "Ann", the next nothing.
+    assert second_contexts.of_same_article(0, count=4) == [1, 3]
+    assert second_contexts.of_same_article(0, count=1) == [1]
+    assert second_contexts.of_other_articles(0, count=4) == [4]
+    assert second_contexts.of_same_article(4, count=4) == []
+    assert second_contexts.shared(0, 4) == 2 / 5  # of where, does, ann, live, ?
+
+
+def test_sentences_are_parts_of_a_context(split):
+    [numbers] = split.contexts.lists([1])
+    sentences = sentences_of(split, 1)
+    assert [(sentence.first, sentence.end) for sentence in sentences] == [(0, 6), (6, 13)]
+    assert sentences[-1].end == len(numbers)
+
+
+def test_the_added_sentence_shares_most_words(split):
+    asked = with_questions_on_all(split)
+    added = sentences_to_add(asked)
+    assert added[0].tolist() == [1, 0, 6]  # of the mill's first and second, the one with Ann
+    assert added[4].tolist() == [-1, -1, -1]
+
+
+@pytest.mark.parametrize("in_front", [True, False])
+def test_the_answer_stays_where_it_is_beside_an_added_sentence(split, in_front):
+    rows = np.array([0, 1])
+    sentences = np.array([[1, 0, 6], [-1, -1, -1]])
+    asked = ask_twice(split, rows, np.array([1, 3]), sentences, np.array([in_front, False]))
+    assert asked.ids == ["live", "live", "work", "work"]
+    own, mill = split.contexts.lists([0, 1])
+    expected = mill[:6] + own if in_front else own + mill[:6]
+    assert asked.contexts.lists() == [expected, mill, own, split.contexts.lists([3])[0]]
+    first = 9 if in_front else 3
+    assert asked.spans == [[[first, first]], [], [[7, 7]], []]
+    inputs, spans = asked.collate(np.arange(4))
+    assert inputs["context"].shape == (4, 15)
+    assert spans[:, 0, 0].tolist() == [first, -1, 7, -1]
+
+
+def test_shared_norm_loss_is_that_of_all_spans_of_both_contexts():
+    logits = np.random.default_rng(0).normal(size=(4, 2, 3)).astype("float32")
+    spans = np.array([[[0, 1], [2, 2]], [[-1, -1]] * 2, [[1, 1], [-1, -1]], [[-1, -1]] * 2])
+
+    def weight(row, first, last):
+        return np.exp(logits[row, 0, first] + logits[row, 1, last])
+
+    def all_spans(row):
+        return sum(weight(row, first, last) for first in range(3) for last in range(3))
+
+    expected = []
+    for own, other in ((0, 1), (2, 3)):
+        answer = sum(weight(own, *span) for span in spans[own] if span[0] >= 0)
+        expected.append(-np.log(answer / (1 + all_spans(own) + all_spans(other))))
+        expected.append(-np.log(1 / (1 + all_spans(other))))
+    loss = ops.convert_to_numpy(shared_norm_loss(spans, logits))
+    np.testing.assert_allclose(loss, expected, rtol=1e-5)
+
+
+def test_batches_have_each_question_twice(split):
+    asked = with_questions_on_all(split)
+    training = reading.Training(shared_norm=True, added_sentences=1.0, batch_size=2)
+    batches = reading.training_batches(asked, NO_ANSWER, training, np.random.default_rng(0))
+    rows = []
+    for batch in batches:
+        inputs, spans = reading.collate(asked, NO_ANSWER, batch, length_multiple=1)
+        rows += batch[0].tolist()
+        assert len(inputs["context"]) == len(spans) == 2 * len(batch[0])
+        assert (spans[1::2] == -1).all()
+        assert (spans[::2, 0] >= 0).all()
+    assert sorted(rows) == [0, 1, 2, 3]  # the other article has one paragraph
+
+
+@pytest.mark.parametrize(("no_answer", "shared_norm"), [(True, False), (False, True)])
+def test_the_option_needs_its_training(split, no_answer, shared_norm):
+    config = NO_ANSWER.replace(no_answer=no_answer)
+    training = reading.Training(shared_norm=shared_norm)
+    message = refusal(reading.training_batches, split, config, training, np.random.default_rng(0))
+    assert "no_answer, of the model, and shared_norm, of its training" in message
+
+
+def test_the_option_starts_from_a_network_without_it():
+    plain = fresh(self_attention=True)
+    extended = fresh(self_attention=True, no_answer=True)
+    new_layers = {layer.name for layer in extended.layers} - {layer.name for layer in plain.layers}
+    assert {"answer_hidden", "answer_logit"} <= new_layers
