@@ -212,7 +212,7 @@ def _layers(c):
     """The layers by name; in this order they draw the seeds of their weights."""
     width = c.embedding_dim
     first_modelling = DynamicBiLSTM if c.attention == "dynamic" else BiLSTM
-    return types.SimpleNamespace(
+    layers = types.SimpleNamespace(
         words=WordEmbedding(c.vocabulary_size + 1, width, trainable=False, name="word_embedding"),
         characters=CharacterCNN(
             c.characters,
@@ -234,14 +234,16 @@ def _layers(c):
         ],
         start_logit=keras.layers.Dense(1, use_bias=False, name="start_logit"),
         end_logit=keras.layers.Dense(1, use_bias=False, name="end_logit"),
-        answer_hidden=keras.layers.Dense(ANSWER_UNITS, "relu", name="answer_hidden"),
-        answer_logit=keras.layers.Dense(
+    )
+    if c.no_answer:
+        layers.answer_hidden = keras.layers.Dense(ANSWER_UNITS, "relu", name="answer_hidden")
+        layers.answer_logit = keras.layers.Dense(
             1,
             kernel_initializer="zeros",
             bias_initializer=keras.initializers.Constant(ANSWER_BIAS),
             name="answer_logit",
-        ),
-    )
+        )
+    return layers
 
 
 def _token_vectors(c, layers, words_N, characters_NL):

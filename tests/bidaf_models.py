@@ -138,7 +138,22 @@ def in_loops(model, row):
         a = sum(p * m for p, m in zip(softmax(start), M, strict=True))
         to_end = np.array([np.concatenate([g, m, a, m * a]) for g, m in zip(G, M, strict=True)])
     M2 = bilstm_in_loops(to_end, layer("end"))
-    return np.array([start, [w2 @ np.concatenate([g, m]) for g, m in zip(G, M2, strict=True)]])
+    end = np.array([w2 @ np.concatenate([g, m]) for g, m in zip(G, M2, strict=True)])
+    logits = np.array([start, end])
+    if c.no_answer:
+        logits += _answer_logit_in_loops(model, G, M, M2, logits) / 2
+    return logits
+
+
+def _answer_logit_in_loops(model, G, M, M2, logits):
+    """Clark and Gardner 2018, section 3.2: `z`."""
+    p1, p2 = softmax(logits[0]), softmax(logits[1])
+    v1 = sum(p1[t] * np.concatenate([G[t], M[t]]) for t in range(len(G)))
+    v2 = sum(p2[t] * np.concatenate([G[t], M2[t]]) for t in range(len(G)))
+    hidden, output = (model.get_layer(f"answer_{name}") for name in ("hidden", "logit"))
+    W, b = (to_numpy(weight).astype("float64") for weight in (hidden.kernel, hidden.bias))
+    w, c = (to_numpy(weight).astype("float64") for weight in (output.kernel, output.bias))
+    return np.maximum(np.concatenate([v1, v2]) @ W + b, 0) @ w[:, 0] + c[0]
 
 
 def loss_in_loops(logits):

@@ -231,14 +231,14 @@ def test_an_answer_is_explained(chat, tmp_path):
 
 def test_a_doubtful_answer_is_remarked_on(chat, monkeypatch):
     answer = {**ask(chat.predictor, PASSAGE), "confidence": 0.218, "good": False}
+    answer["threshold"] = 0.25
     answer["unknown_percent"] = 15.4
     monkeypatch.setattr(chat.predictor, "predict", lambda asked: [answer] * len(asked))
     chat.take(PASSAGE)
     _, *notes = chat.reply("Where does Bob live?")
     assert notes == [
         f"{answer['answer']}  (score {answer['score']:.1f}, confidence 22 %)",
-        "[The text may not answer this: on dev, 95 % of the correct answers have a higher "
-        "confidence.]",
+        "[The text may not answer this: a good answer has 25 % or more.]",
         "[The model has no vector for 15 % of these words.]",
     ]
 

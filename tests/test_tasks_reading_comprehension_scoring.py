@@ -12,17 +12,16 @@ from keras import ops
 
 from colloquy.data.sequences import Sequences
 from colloquy.engine.evaluate import evaluate
-from colloquy.models.bidaf import BiDAFConfig, best_spans
+from colloquy.models.bidaf import best_spans
 from colloquy.tasks import TASKS
 from colloquy.tasks.reading_comprehension.confidence import (
-    content_words,
     fit_scale,
     load_scale,
     measure_confidence,
-    shared_words,
 )
 from colloquy.tasks.reading_comprehension.data import ReadingSplit, Tokens, load_dataset
 from colloquy.tasks.reading_comprehension.scoring import span_loss
+from colloquy.tasks.reading_comprehension.second_contexts import content_words, shared_words
 
 reading = TASKS["reading_comprehension"]
 
@@ -133,35 +132,29 @@ def test_evaluating_dev_gives_the_predictor_a_scale(run):
 
 
 def test_each_question_is_also_asked_of_a_passage_that_shares_words_but_not_the_answer(monkeypatch):
-    """Of another article; the best of three that have its answer, none of its words, and one of
-    them.
-    """
+    """In turn of another article and of its own; those that have its answer are left out."""
     words = [0, *range(201, 301)]
     tokens = Tokens(np.array(words), np.zeros((101, 16)))
-    passages, articles = (
-        [[1, 6, 7, 9], [1, 2, 3], [1, 2, 3, 8], [4], [3, 5]],
-        np.array([1, 1, 2, 2, 3]),
-    )
+    passages = [[1, 6, 7, 9], [1, 2, 3], [1, 2, 3, 8], [4], [3, 5], [2]]
     split = ReadingSplit(
         tokens=tokens,
         contexts=Sequences.of(passages),
-        texts=["a b c rome", "a b c", "a b c Rome", "d", "c e"],
+        texts=["a b c rome", "a b c", "a b c Rome", "d", "c e", "b"],
         offsets=Sequences.of([[0] * 2 * len(each) for each in passages]),
-        articles=articles,
-        ids=list("qrst"),
-        context=np.array([0, 0, 0, 0]),
-        questions=Sequences.of([[1, 2, 3]] * 4),
-        answers=[["rome"]] * 4,
-        spans=[[[3, 3]]] * 4,
-        question_texts=["a b c?"] * 4,
+        articles=np.array([1, 1, 2, 2, 3, 3]),
+        ids=list("qrstuvwx"),
+        context=np.array([0, 0, 4, 4, 1, 2, 3, 5]),
+        questions=Sequences.of([[1, 2, 3]] * 8),
+        answers=[["rome"]] * 8,
+        spans=[[[0, 0]]] * 8,
+        question_texts=["a b c?"] * 8,
     )
     asked = []
 
     def predict(model, examples, length_multiple):
         asked.append(examples)
-        return np.array([[3, 3]] * 4 + [[0, 0]] * 4), np.array(
-            [7.0, 9.0, 7.0, 9.0, 1.0, 2.0, 3.0, 2.0]
-        )
+        scores = [7.0, 9.0, 7.0, 9.0, 7.0, 9.0, 7.0, 9.0, 1.0, 2.0, 3.0, 2.0, 1.0, 2.0, 3.0, 2.0]
+        return np.array([[3, 3]] * 8 + [[0, 0]] * 8), np.array(scores)
 
     monkeypatch.setattr("colloquy.tasks.reading_comprehension.confidence.predict", predict)
     monkeypatch.setattr(
@@ -169,26 +162,31 @@ def test_each_question_is_also_asked_of_a_passage_that_shares_words_but_not_the_
     )
     found, reliability = measure_confidence(None, split)
     [examples] = asked
-    assert examples.context.tolist() == [0] * 4 + [4] * 4 and examples.ids == list("qrst") * 2
-    assert (found["right_kept"], found["wrong_refused"], found["questions"]) == (1.0, 1.0, 4)
-    assert [row["metrics"]["right"] for row in reliability] == [0.0, 1.0]
-    assert [row["group"] for row in reliability] == ["0.2", "0.8"]
+    assert examples.ids == list("qrstuvwx") * 2
+    own = [0, 0, 4, 4, 1, 2, 3, 5]
+    # Of another article, then of the own one; of the article of Rome's, none but the other.
+    second = [4, 1, 1, 5, 4, 3, 1, 4]
+    assert examples.context.tolist() == own + second
+    assert found["right_kept"] == found["wrong_refused"] == 1.0
+    assert found["same_article_refused"] == found["other_article_refused"] == 1.0
+    assert found["questions"] == 8
+    assert [row["metrics"]["right"] for row in reliability] == [0.0, 0.0, 1.0, 1.0]
+    # Questions q, r, u are of the first article, s, t, x of the last: the scale is fitted to them.
     assert sum(row["examples"] for row in reliability) == 4
-    # a dataset of one article: any other passage
-    alone = dataclasses.replace(split, articles=np.zeros(5, int))
+
+    # A dataset that names no articles: any other passage.
+    alone = dataclasses.replace(split, articles=np.zeros(6, int))
     measure_confidence(None, alone)
-    assert asked[1].context.tolist() == [0] * 4 + [1] * 4
-    assert measure_confidence(None, dataclasses.replace(split, answers=[["c"], ["d"]] * 2)) == (
-        None,
-        [],
-    )
+    assert asked[1].context.tolist() == [*own, 1, 1, 1, 1, 4, 1, 1, 1]
+    nothing = dataclasses.replace(split, answers=[["c"], ["d"], ["b"], ["a"]] * 2)
+    assert measure_confidence(None, nothing) == (None, [])
 
 
 def test_training_leaves_out_questions_whose_answer_is_not_read(dataset):
     training = reading.Training(max_context=5, batch_size=8)
-    config = BiDAFConfig(vocabulary_size=1, characters=1)
-    rng = np.random.default_rng(0)
-    batches = reading.training_batches(dataset.splits["train"], config, training, rng)
+    batches = reading.training_batches(
+        dataset.splits["train"], None, training, np.random.default_rng(0)
+    )
     rows = np.concatenate([rows for rows, _, _ in batches])
     assert sorted(rows) == list(range(0, 24, 2))  # the first of each context's two
 

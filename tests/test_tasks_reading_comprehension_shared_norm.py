@@ -4,7 +4,8 @@ import dataclasses
 
 import numpy as np
 import pytest
-from bidaf_models import fresh
+import tensorflow as tf
+from bidaf_models import batch, fresh, in_loops, made, real
 from helpers import refusal
 from keras import ops
 
@@ -130,20 +131,20 @@ def test_batches_have_each_question_twice(split):
     training = reading.Training(shared_norm=True, added_sentences=1.0, batch_size=2)
     batches = reading.training_batches(asked, NO_ANSWER, training, np.random.default_rng(0))
     rows = []
-    for batch in batches:
-        inputs, spans = reading.collate(asked, NO_ANSWER, batch, length_multiple=1)
-        rows += batch[0].tolist()
-        assert len(inputs["context"]) == len(spans) == 2 * len(batch[0])
+    for each in batches:
+        inputs, spans = reading.collate(asked, NO_ANSWER, each, length_multiple=1)
+        rows += each[0].tolist()
+        assert len(inputs["context"]) == len(spans) == 2 * len(each[0])
         assert (spans[1::2] == -1).all()
         assert (spans[::2, 0] >= 0).all()
     assert sorted(rows) == [0, 1, 2, 3]  # the other article has one paragraph
 
 
 @pytest.mark.parametrize(("no_answer", "shared_norm"), [(True, False), (False, True)])
-def test_the_option_needs_its_training(split, no_answer, shared_norm):
-    config = NO_ANSWER.replace(no_answer=no_answer)
+def test_the_option_needs_its_training(no_answer, shared_norm):
+    model = fresh(no_answer=no_answer)
     training = reading.Training(shared_norm=shared_norm)
-    message = refusal(reading.training_batches, split, config, training, np.random.default_rng(0))
+    message = refusal(reading.initialise, model, None, training)
     assert "no_answer, of the model, and shared_norm, of its training" in message
 
 
@@ -152,3 +153,18 @@ def test_the_option_starts_from_a_network_without_it():
     extended = fresh(self_attention=True, no_answer=True)
     new_layers = {layer.name for layer in extended.layers} - {layer.name for layer in plain.layers}
     assert {"answer_hidden", "answer_logit"} <= new_layers
+
+
+def test_the_option_is_computed_as_published_and_trained():
+    model = made(no_answer=True)
+    inputs, spans = batch(model)
+    logits = ops.convert_to_numpy(model(inputs))
+    for row in range(3):
+        np.testing.assert_allclose(real(logits[row], row), in_loops(model, row), atol=1e-4)
+
+    inputs, spans = batch(model, rows=(0, 1))
+    spans[1] = -1
+    with tf.GradientTape() as tape:
+        loss = ops.mean(shared_norm_loss(spans, model(inputs)))
+    for gradient in tape.gradient(loss, model.trainable_weights):
+        assert np.abs(gradient.numpy()).max() > 1e-8

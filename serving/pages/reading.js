@@ -157,13 +157,16 @@ function makeVerdict(answer, truth) {
   return element("span", { class: "truth" }, isCorrect ? "✓ correct" : `correct: ${truth[0]}`);
 }
 
-function sayDoubt({ good, confidence }) {
+function sayDoubt({ good, confidence, threshold }) {
   if (confidence == null) return "Confidence unknown: it was not measured for this model.";
   const shown = percent(confidence);
-  if (good === false) return `This text may not answer it, ${shown}: these words come nearest.`;
+  const limit = threshold == null ? "" : ` A good answer has ${percent(threshold)} or more.`;
+  if (good === false) {
+    return `This text may not answer it, ${shown}: these words come nearest.${limit}`;
+  }
   const right = Math.round(100 * confidence);
   const condition = "if the text answers every second question";
-  return `Confidence ${shown}: of 100 such answers about ${right} are right, ${condition}.`;
+  return `Confidence ${shown}: of 100 such answers about ${right} are right, ${condition}.${limit}`;
 }
 
 function listOthers({ answer, n_best }) {

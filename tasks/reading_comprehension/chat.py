@@ -99,10 +99,8 @@ def _remarks(answer):
         numbers += f", confidence {100 * answer['confidence']:.0f} %"
     yield Note(f"{answer['answer']}  ({numbers})")
     if answer["good"] is False:
-        yield Note(
-            "[The text may not answer this: on dev, 95 % of the correct answers have a higher "
-            "confidence.]"
-        )
+        threshold = 100 * answer["threshold"]
+        yield Note(f"[The text may not answer this: a good answer has {threshold:.0f} % or more.]")
     unknown = answer["unknown_percent"]
     if unknown >= UNKNOWN:
         yield Note(f"[The model has no vector for {unknown:.0f} % of these words.]")

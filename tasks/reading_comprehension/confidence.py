@@ -1,26 +1,26 @@
 """Confidence of an answer, from 0 to 1, fitted to dev (Platt 1999).
 
-SQuAD 1.1 has an answer to every question, so a model trained on it always names one. Unanswerable
-questions show what a wrong answer looks like: each question is asked of its own passage and of a
-passage of another article that shares words with it. The scale says how probable it is that an
-answer is correct if both are equally frequent, from the answer's score and from the fraction of the
-question's words that the passage has.
+Unanswerable questions show what a wrong answer looks like: each question of dev is asked of its own
+passage and of a second one without the answer, for every second question from the same article, for
+the others from another one. The scale says how probable it is that an answer is correct if both are
+equally frequent, from the answer's score and from the fraction of the question's words that the
+passage has. It is fitted on half of the articles.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 import scipy.special
 
 from colloquy.base.config import Config, make_config
 from colloquy.data.batching import evenly_spaced
-from colloquy.data.vocabulary import UNK_ID
 from colloquy.engine.run import METRICS
 from colloquy.metrics.reading_comprehension import exact_match
 from colloquy.tasks.reading_comprehension.scoring import predict
+from colloquy.tasks.reading_comprehension.second_contexts import SecondContexts
 
 QUESTIONS = 2000
 """Questions that are asked, at most."""
-FREQUENT = 200
-"""First ids of a vocabulary, its most frequent words, which say nothing of a passage's subject."""
 KEPT = 0.95
 """Fraction of correct answers above the threshold. On texts of another kind, it is 9 of 10."""
 BINS = 10
@@ -54,26 +54,6 @@ def load_scale(run):
     if len(fields) < len(Scale.model_fields):
         return None
     return make_config(Scale, fields, f"{run.path / METRICS}: ")
-
-
-def content_words(tokens, numbers):
-    """The words of a text without the most frequent ones, a set.
-
-    `numbers` are those of `data.Tokens`. A word is its id; an unknown one is minus its number.
-    """
-    numbers = np.unique(numbers)
-    ids = tokens.words[numbers]
-    is_unknown = ids == UNK_ID
-    is_content = is_unknown | (ids > FREQUENT)
-    words = np.where(is_unknown, -numbers, ids)
-    return set(words[is_content].tolist())
-
-
-def shared_words(question, passage):
-    """The fraction of a question's `content_words` that a passage has; 1 without any."""
-    if not question:
-        return 1.0
-    return len(question & passage) / len(question)
 
 
 def fit_scale(scores, shared, correct):
@@ -122,22 +102,25 @@ def fit_scale(scores, shared, correct):
 
 
 def measure_confidence(model, split, length_multiple=4):
-    """Fits a scale to half of a split's questions, and measures it on the others.
+    """Fits a scale to half of a split's articles, and measures it on the others.
 
     Returns:
         The fields of a `Scale`; `questions`, the number of those that were asked twice; and for the
-        other half `right_kept` and `wrong_refused`, the fractions of correct answers that count as
-        good and of wrong ones that do not.
-        The reliability on that half: the fraction of correct answers and the mean confidence of
-        answers of similar confidence, groups of `engine.task.Task.metrics_by_group`.
+        other articles the fraction of correct answers that count as good, `right_kept`, and of
+        wrong ones that do not, `wrong_refused`. Among these are the answers in second passages, of
+        the same article, `same_article_refused`, and of others, `other_article_refused`. A fraction
+        of nothing is missing.
+        The reliability on these articles: the fraction of correct answers and the mean confidence
+        of answers of similar confidence, groups of `engine.task.Task.metrics_by_group`.
         `None, []` where no scale can be fitted.
     """
-    rows, other_contexts, shared = _choose_second_passages(split)
+    second = _choose_second_passages(split)
+    rows = second.rows
     if len(rows) < 4:
         return None, []
 
     # Each question is asked twice. No answer in another passage is correct.
-    contexts = np.concatenate([split.context[rows], other_contexts])
+    contexts = np.concatenate([split.context[rows], second.contexts])
     asked = split.asked_of(np.tile(rows, 2), contexts)
     spans, scores = predict(model, asked, length_multiple=length_multiple)
     correct = np.zeros(len(asked), bool)
@@ -145,22 +128,28 @@ def measure_confidence(model, split, length_multiple=4):
         prediction = asked.answer(row, *spans[row])
         correct[row] = any(exact_match(prediction, answer) for answer in asked.answers[row])
 
-    is_fitted = np.tile(np.arange(len(rows)) % 2 == 0, 2)
-    scale = fit_scale(scores[is_fitted], shared[is_fitted], correct[is_fitted])
+    is_fitted = np.tile(second.is_fitted, 2)
+    scale = fit_scale(scores[is_fitted], second.shared[is_fitted], correct[is_fitted])
     if scale is None:
         return None, []
 
-    held_out = zip(scores[~is_fitted], shared[~is_fitted], strict=True)
-    confidence = np.array([scale.confidence(score, fraction) for score, fraction in held_out])
-    correct = correct[~is_fitted]
+    pairs = zip(scores, second.shared, strict=True)
+    confidence = np.array([scale.confidence(score, shared) for score, shared in pairs])
     is_good = confidence >= scale.threshold
-    record = {
-        **dict(scale),
-        "questions": len(rows),
-        "right_kept": float(np.mean(is_good[correct])) if correct.any() else None,
-        "wrong_refused": float(np.mean(~is_good[~correct])) if not correct.all() else None,
+    is_measured = ~is_fitted
+    is_second = np.arange(len(asked)) >= len(rows)
+    is_same_article = np.tile(second.is_same_article, 2)
+    fractions = {
+        "right_kept": is_good[is_measured & correct],
+        "wrong_refused": ~is_good[is_measured & ~correct],
+        "same_article_refused": ~is_good[is_measured & is_second & is_same_article],
+        "other_article_refused": ~is_good[is_measured & is_second & ~is_same_article],
     }
-    return record, _reliability(confidence, correct)
+    record = {**dict(scale), "questions": len(rows)}
+    for name, values in fractions.items():
+        if len(values):
+            record[name] = float(values.mean())
+    return record, _reliability(confidence[is_measured], correct[is_measured])
 
 
 def _reliability(confidence, correct):
@@ -179,44 +168,55 @@ def _reliability(confidence, correct):
     return groups
 
 
+class SecondPassages(NamedTuple):
+    """Questions, `(N,)` of them, each with a second passage, which does not answer it."""
+
+    rows: np.ndarray
+    """Indices of the questions."""
+    contexts: np.ndarray
+    """Their second passages."""
+    is_same_article: np.ndarray
+    """Bool: whether this is of the article of the question's own passage."""
+    is_fitted: np.ndarray
+    """Bool: whether the scale is fitted to this question, as to all of its article."""
+    shared: np.ndarray
+    """`second_contexts.shared_words`, float `(2 N,)`: with their own passages, then with these."""
+
+
 def _choose_second_passages(split):
-    """Chooses a second passage for some questions.
+    """Chooses second passages for questions: those that share most words with them.
 
-    It is that passage of another article which has most of the question's words, and none of its
-    answers.
-
-    Returns:
-        The questions, int `(N,)`; those without such a passage are missing.
-        Their second passages, int `(N,)`.
-        `shared_words` with their own passages, then with the second ones, float `(2 N,)`.
+    Questions without a second passage are missing.
     """
-    passages = [content_words(split.tokens, numbers) for numbers in split.contexts.lists()]
-    articles = split.articles
-    if len(set(articles.tolist())) <= 1:  # the dataset does not say: a passage is an article
-        articles = np.arange(len(passages))
+    second_contexts = SecondContexts(split)
+    # Where the dataset names no articles, a passage counts as one.
+    articles = split.articles if second_contexts.names_articles else np.arange(len(split.contexts))
+    _, number_of_article = np.unique(articles[split.context], return_inverse=True)
 
     rows = []
-    second_passages = []
-    shared_with_own = []
-    shared_with_second = []
-    for row in evenly_spaced(len(split), QUESTIONS):
-        own = split.context[row]
-        [numbers] = split.questions.lists([row])
-        question = content_words(split.tokens, numbers)
-        shared = np.array([shared_words(question, passage) for passage in passages])
-        for other in np.argsort(-shared, kind="stable"):
-            if articles[other] == articles[own]:
-                continue
-            text = split.texts[other].lower()
-            if any(answer.lower() in text for answer in split.answers[row]):
-                continue
+    contexts = []
+    is_same_article = []
+    for number, row in enumerate(evenly_spaced(len(split), QUESTIONS)):
+        others = []
+        if number % 2 == 1 and second_contexts.names_articles:
+            others = second_contexts.of_same_article(row, count=1)
+        is_same = bool(others)
+        if not others:
+            others = second_contexts.of_other_articles(row, count=1)
+        if others:
             rows.append(row)
-            second_passages.append(other)
-            shared_with_own.append(shared[own])
-            shared_with_second.append(shared[other])
-            break
-    return (
-        np.array(rows, int),
-        np.array(second_passages, int),
+            contexts += others
+            is_same_article.append(is_same)
+
+    rows = np.array(rows, int)
+    shared_with_own = [second_contexts.shared(row, split.context[row]) for row in rows]
+    shared_with_second = []
+    for row, context in zip(rows, contexts, strict=True):
+        shared_with_second.append(second_contexts.shared(row, context))
+    return SecondPassages(
+        rows,
+        np.array(contexts, int),
+        np.array(is_same_article, bool),
+        number_of_article[rows] % 2 == 0,
         np.array(shared_with_own + shared_with_second),
     )

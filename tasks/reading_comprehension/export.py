@@ -8,13 +8,14 @@ import tensorflow as tf
 
 from colloquy.base.characters import SPACELESS
 from colloquy.data.normalization import INVISIBLE, JOINERS, MARKS, GraphNormalizer
-from colloquy.data.vocabulary import WordIds
+from colloquy.data.vocabulary import UNK_ID, WordIds
 from colloquy.engine.export import build_archive, ensure_shape, require
 from colloquy.layers.masking import LOWEST, MASKED_LOGIT
 from colloquy.models.bidaf import best_spans
 from colloquy.tasks.reading_comprehension.data import WORD_CHARACTERS
 from colloquy.tasks.reading_comprehension.predictor import BEST, SPANS
 from colloquy.tasks.reading_comprehension.scoring import MAX_LENGTH
+from colloquy.tasks.reading_comprehension.second_contexts import FREQUENT
 
 MIN_CONTEXT = 1 + SPANS // MAX_LENGTH
 """Words that a context is padded to, so that it has `SPANS` spans."""
@@ -92,7 +93,7 @@ class ReadingText:
         }
 
 
-def reading_archive(model, vocabulary, characters):
+def reading_archive(model, vocabulary, characters, scale=None):
     """The endpoint `answer`, also `serving_default`, of a model.
 
         passage      string (B,)     UTF-8; anything else is refused
@@ -102,11 +103,16 @@ def reading_archive(model, vocabulary, characters):
         start, end   int32 (B,)      its offsets in the passage, in characters; -1 for none
         score        float32 (B,)    sum of two logits, comparable between passages; the lowest
                                      float32 for none
-        probability  float32 (B,)    `p1 p2` within the passage; 0 for none
+        probability  float32 (B,)    its probability within the passage; 0 for none
+        confidence   float32 (B,)    the probability that it is correct; 0 for none
+        good         bool (B,)       whether the confidence reaches the scale's threshold
 
-    These are the names and values of `predictor.AnswerSpan`. `n_best_answer` and so on, `(B, K)`,
-    are those of its `n_best`, answers that share no word. `vocabulary` and `characters` are those
-    of the model's words and characters.
+    These are the names and values of `predictor.AnswerSpan` and `Answer`. `n_best_answer` and so
+    on, `(B, K)`, are those of its `n_best`, answers that share no word.
+
+    Args:
+        vocabulary, characters: Those of the model's words and characters.
+        scale: The run's `confidence.Scale`; `None`: there is no `confidence` and no `good`.
     """
     text = ReadingText(vocabulary, characters)
     penalty = model.config.length_penalty
@@ -115,7 +121,8 @@ def reading_archive(model, vocabulary, characters):
         passage, question = _checked(passage, question)
         tokens, starts, ends = text.tokens(passage)
         query, _, _ = text.tokens(question)
-        logits = model(text.inputs(tokens, query), training=False)
+        inputs = text.inputs(tokens, query)
+        logits = model(inputs, training=False)
         first, last, score = best_apart(*best_spans(logits, MAX_LENGTH, SPANS, penalty), BEST)
         has_question = query.row_lengths() > 0
         is_real = tf.logical_and(score > LOWEST, has_question[:, None])
@@ -127,6 +134,8 @@ def reading_archive(model, vocabulary, characters):
         length = tf.where(is_real, end - start, 0)
         passages = tf.repeat(passage[:, None], BEST, axis=1)
         log_z = tf.reduce_sum(tf.reduce_logsumexp(logits, axis=2), axis=1, keepdims=True)
+        if model.config.no_answer:
+            log_z = tf.math.softplus(log_z)  # log(exp(log_z) + exp(0))
         # The score is less the penalty of its length; the probability is without it.
         log_p = score + penalty * tf.cast(last - first, tf.float32) - log_z
         n_best = {
@@ -136,10 +145,16 @@ def reading_archive(model, vocabulary, characters):
             "score": tf.where(is_real, score, NO_SCORE),
             "probability": tf.where(is_real, tf.exp(log_p), 0.0),
         }
+        if scale is not None:
+            shared = shared_words(inputs)[:, None]
+            logit = scale.score_weight * score + scale.shared_weight * shared + scale.offset
+            n_best["confidence"] = tf.where(is_real, tf.sigmoid(logit), 0.0)
         outputs = {}
         for name, value in n_best.items():
             outputs[name] = value[:, 0]
             outputs[f"n_best_{name}"] = value
+        if scale is not None:
+            outputs["good"] = is_real[:, 0] & (outputs["confidence"] >= scale.threshold)
         return outputs
 
     inputs = {"passage": "B", "question": "B"}
@@ -181,6 +196,34 @@ def best_apart(first, last, score, count):
         is_apart = (last < best_first) | (first > best_last)
         score = tf.where(is_apart, score, MASKED_LOGIT)
     return tf.concat(firsts, axis=1), tf.concat(lasts, axis=1), tf.concat(scores, axis=1)
+
+
+def shared_words(inputs):
+    """The fractions of the questions' words that passages have, as `second_contexts.shared_words`.
+
+    Takes the `ReadingText.inputs` and returns float32 `(B,)`.
+    """
+    context_BT, _ = _content_words(inputs["words"], inputs["context"])
+    query_BJ, is_content_BJ = _content_words(inputs["words"], inputs["query"])
+    is_shared_BJ = tf.reduce_any(query_BJ[:, :, None] == context_BT[:, None, :], axis=2)
+
+    # A word of a question counts once.
+    is_same_BJJ = query_BJ[:, :, None] == query_BJ[:, None, :]
+    is_before_BJJ = tf.linalg.band_part(is_same_BJJ, -1, 0) & ~tf.linalg.band_part(
+        is_same_BJJ, 0, 0
+    )
+    is_counted_BJ = is_content_BJ & ~tf.reduce_any(is_before_BJJ, axis=2)
+    total = tf.reduce_sum(tf.cast(is_counted_BJ, tf.float32), axis=1)
+    shared = tf.reduce_sum(tf.cast(is_counted_BJ & is_shared_BJ, tf.float32), axis=1)
+    return tf.where(total > 0, shared / tf.maximum(total, 1.0), 1.0)
+
+
+def _content_words(words, numbers):
+    """Words by their ids, unknown ones by minus their numbers; and which are content words."""
+    ids = tf.gather(words, numbers)
+    is_unknown = ids == UNK_ID
+    is_content = is_unknown | (ids > FREQUENT)
+    return tf.where(is_unknown, -numbers, ids), is_content
 
 
 def _length(texts):

@@ -27,9 +27,10 @@ from colloquy.engine.predictor import Predictor, attention_map, in_brackets
 from colloquy.engine.task import check_fields
 from colloquy.layers.masking import LOWEST
 from colloquy.models.bidaf import best_spans
-from colloquy.tasks.reading_comprehension.confidence import content_words, load_scale, shared_words
+from colloquy.tasks.reading_comprehension.confidence import load_scale
 from colloquy.tasks.reading_comprehension.data import CHARACTERS, ReadingSplit, Tokens
 from colloquy.tasks.reading_comprehension.scoring import MAX_LENGTH
+from colloquy.tasks.reading_comprehension.second_contexts import content_words, shared_words
 
 BATCH_WORDS = 8000
 """Words of the windows that are read at once, padding included; a window may have more."""
@@ -99,9 +100,10 @@ class AnswerSpan(Config):
     end: int
     """Its offsets in the passage, in characters."""
     score: float
-    """The sum of two logits, which can be compared between passages and questions of one model."""
+    """The sum of two logits, which can be compared between passages and questions of one model.
+    With the model's `no_answer`, no answer has 0."""
     probability: float
-    """Its probability within the passage."""
+    """Its probability within the passage; with `no_answer` the passage may also have no answer."""
     confidence: float | None
     """The probability that it is correct, if the passage answers every second question: fitted to
     dev, see `tasks.reading_comprehension.confidence`. Null in a run without that scale."""
@@ -136,8 +138,9 @@ class ReadingComprehensionPredictor(Predictor):
         """The best answer."""
 
         good: bool | None
-        """False if 95 % of the correct answers of dev had a higher confidence. Null in a run
-        without a scale of confidence."""
+        """True from a confidence of `threshold`. Null in a run without a scale of confidence."""
+        threshold: float | None
+        """Chosen on dev, see `tasks.reading_comprehension.confidence.Scale`."""
         n_best: list[AnswerSpan]
         """The best answers that share no word; the first is this one."""
         window_start: int
@@ -289,6 +292,8 @@ class ReadingComprehensionPredictor(Predictor):
         """Makes the answer of question `row` from what `_read` returns for it."""
         logits_2T = _merge_windows(logits, words=asked.contexts.lengths[row])
         log_z = np.logaddexp.reduce(logits_2T, axis=1).sum()
+        if self.model.config.no_answer:
+            log_z = np.logaddexp(log_z, 0.0)
         best_spans = best_apart(spans, BEST)
         n_best = []
         for span in best_spans:
@@ -308,11 +313,14 @@ class ReadingComprehensionPredictor(Predictor):
         window = best_spans[0].window
         window_start, window_end = asked.char_offsets(row, window.first, window.end - 1)
         good = None
+        threshold = None
         if self.scale is not None:
-            good = n_best[0].confidence >= self.scale.threshold
+            threshold = self.scale.threshold
+            good = n_best[0].confidence >= threshold
         return self.Answer(
             **dict(n_best[0]),
             good=good,
+            threshold=threshold,
             n_best=n_best,
             window_start=window_start,
             window_end=window_end,

@@ -15,6 +15,7 @@ from colloquy.layers.masking import masked_logits
 from colloquy.metrics.bootstrap import Additive
 from colloquy.metrics.reading_comprehension import question_metrics, squad_metrics
 from colloquy.models.bidaf import best_spans
+from colloquy.tasks.reading_comprehension.added_sentences import add_sentences
 from colloquy.tasks.reading_comprehension.second_contexts import SecondContexts
 
 FIRST_WORDS = ("what", "who", "how", "when", "which", "in", "where", "why")
@@ -23,6 +24,9 @@ MAX_LENGTH = 30
 """Words of the longest answer that is looked for; 0.03 % of SQuAD's are longer."""
 VALIDATED = 1000
 """Questions of dev that a validation of a model with `no_answer` asks, each of two contexts."""
+
+MISLED = 2000
+"""Questions that are asked of passages with a misleading sentence, at most."""
 
 
 def span_loss(spans, logits):
@@ -145,4 +149,23 @@ def by_first_word(split, predictions):
         if references:
             metrics = squad_metrics(predictions, references)
             groups.append({"group": name, "examples": len(references), "metrics": metrics})
+    return groups
+
+
+def by_added_sentence(model, split, progress=iter, length_multiple=4):
+    """EM and F1 of `MISLED` questions on passages as they are and with a misleading sentence.
+
+    The groups of `engine.task.Task.metrics_by_group`.
+    """
+    misled = add_sentences(split, evenly_spaced(len(split), MISLED))
+    number_of_id = {id: number for number, id in enumerate(split.ids)}
+    rows = np.array([number_of_id[id] for id in misled.ids], int)
+    if not len(rows):
+        raise UserError("sentences are added from other passages of an article: there are none")
+    as_they_are = split.asked_of(rows, split.context[rows])
+    groups = []
+    for name, asked in (("nothing", as_they_are), ("a misleading sentence", misled)):
+        spans, _ = predict(model, asked, progress=progress, length_multiple=length_multiple)
+        metrics = record_of(asked, answers(asked, spans))["metrics"]
+        groups.append({"group": name, "examples": len(asked), "metrics": metrics})
     return groups

@@ -66,10 +66,8 @@ class SecondContexts:
         self.contexts_of_articles = collections.defaultdict(list)
         for context in self.words_of_contexts:
             self.contexts_of_articles[split.articles[context]].append(context)
-
-    def says_articles(self):
-        """False for a dataset that does not say from which article a context is."""
-        return len(self.contexts_of_articles) > 1
+        # False for a dataset that does not say from which article a context is.
+        self.names_articles = len(self.contexts_of_articles) > 1
 
     def of_same_article(self, row, count):
         """At most `count` other contexts of the article of question `row`."""
@@ -82,7 +80,7 @@ class SecondContexts:
         contexts = []
         for context in self.words_of_contexts:
             # Where the dataset does not say, a context is an article.
-            if not self.says_articles() or self.split.articles[context] != own_article:
+            if not self.names_articles or self.split.articles[context] != own_article:
                 contexts.append(context)
         return self._best(row, contexts, count)
 

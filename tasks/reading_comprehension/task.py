@@ -17,12 +17,13 @@ from colloquy.engine.ensembles import mean_of_logits
 from colloquy.engine.evaluate import print_records
 from colloquy.engine.optimizers import averaging, linear_decay
 from colloquy.metrics.reading_comprehension import METRICS
-from colloquy.tasks.reading_comprehension.confidence import measure_confidence
+from colloquy.tasks.reading_comprehension.confidence import load_scale, measure_confidence
 from colloquy.tasks.reading_comprehension.data import CHARACTERS, load_dataset
 from colloquy.tasks.reading_comprehension.predictor import ReadingComprehensionPredictor
 from colloquy.tasks.reading_comprehension.prepare import Settings, prepare
 from colloquy.tasks.reading_comprehension.scoring import (
     answers,
+    by_added_sentence,
     by_first_word,
     metrics_by_question,
     metrics_with_no_answer,
@@ -44,7 +45,7 @@ class ReadingComprehensionTask(task.Task):
     name = "reading_comprehension"
     example_unit = "question"
     Training = Training
-    breakdowns = ("question", "confidence")
+    breakdowns = ("question", "confidence", "added")
     summary_metrics = METRICS
     export_call = ("found = model.answer", ("answer", "start", "score"))
     export_instance = {
@@ -74,6 +75,11 @@ class ReadingComprehensionTask(task.Task):
         return {"trained_words": dataset.trained_words}
 
     def initialise(self, model, dataset, training):
+        if model.config.no_answer != training.shared_norm:
+            raise UserError(
+                "no_answer, of the model, and shared_norm, of its training, need each other. "
+                f"Received: no_answer={model.config.no_answer}, shared_norm={training.shared_norm}"
+            )
         if model.config.use_words:
             model.get_layer("word_embedding").set_weights([dataset.vectors])
 
@@ -95,11 +101,6 @@ class ReadingComprehensionTask(task.Task):
 
         Questions whose answer is not read are left out, and those without a second context.
         """
-        if config.no_answer != training.shared_norm:
-            raise UserError(
-                "no_answer, of the model, and shared_norm, of its training, need each other. "
-                f"Received: no_answer={config.no_answer}, shared_norm={training.shared_norm}"
-            )
         ends = np.array([min(last for _, last in spans) for spans in split.spans])
         if training.shared_norm:
             return shared_norm_batches(split, ends, training, rng)
@@ -147,13 +148,16 @@ class ReadingComprehensionTask(task.Task):
         return record
 
     def metrics_by_group(self, model, dataset, split, breakdowns, progress=iter, length_multiple=4):
-        """By the first word of the question, or by confidence.
+        """By the first word of the question, by confidence, or by what is added to passages.
 
         The first is the paper's figure of question types, the second a reliability diagram: see
-        `tasks.reading_comprehension.confidence.measure_confidence`.
+        `tasks.reading_comprehension.confidence.measure_confidence`. The third compares passages as
+        they are with those of `tasks.reading_comprehension.added_sentences`.
         """
         questions = dataset.splits[split]
         groups = {}
+        if "added" in breakdowns:
+            groups["added"] = by_added_sentence(model, questions, progress, length_multiple)
         if "question" in breakdowns:
             spans, _ = predict(model, questions, progress=progress, length_multiple=length_multiple)
             groups["question"] = by_first_word(questions, answers(questions, spans))
@@ -202,7 +206,8 @@ class ReadingComprehensionTask(task.Task):
         # This needs TensorFlow, whatever Keras's backend.
         from colloquy.tasks.reading_comprehension.export import reading_archive
 
-        return reading_archive(model, vocabulary, Vocabulary.load(run.path / CHARACTERS))
+        characters = Vocabulary.load(run.path / CHARACTERS)
+        return reading_archive(model, vocabulary, characters, load_scale(run))
 
 
 def _spans_of_first_words(questions):
