@@ -1,9 +1,11 @@
 """The exported reading comprehension model: its tokens are the corpus's, its answers ours."""
 
+import json
+
 import numpy as np
 import pytest
 import tensorflow as tf
-from helpers import copy_of
+from helpers import copy_of, train_small
 
 from colloquy.data.corpora.squad import tokenize
 from colloquy.data.vocabulary import Vocabulary
@@ -13,7 +15,8 @@ from colloquy.tasks.reading_comprehension.export import ReadingText
 from colloquy.tasks.reading_comprehension.scoring import predict
 
 reading = TASKS["reading_comprehension"]
-NAMES = ("answer", "start", "end", "score", "probability")
+NAMES = ("answer", "start", "end", "score", "probability", "confidence")
+SCALE = {"score_weight": 0.7, "shared_weight": 2.0, "offset": -1.5, "threshold": 0.4}
 TEXTS = [
     "Ann lives in Rome.",
     "  It's 3,000.5 m\u00b2; 19th 1a2 a1b 1.2.3, 4. x_y __ \u0661\u0662\u0663",
@@ -27,11 +30,19 @@ TEXTS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def run(trained_reading_comprehension, tmp_path_factory):
-    """A run with a penalty that makes some answers shorter."""
-    run = copy_of(trained_reading_comprehension, tmp_path_factory)
-    run.update({"config": {**run.record["config"], "length_penalty": 0.5}})
+@pytest.fixture(scope="module", params=["paper", "no_answer"])
+def run(request, trained_reading_comprehension, prepared_reading, tmp_path_factory):
+    """A run with a scale of confidence, and with a penalty that makes some answers shorter."""
+    if request.param == "paper":
+        run = copy_of(trained_reading_comprehension, tmp_path_factory)
+        run.update({"config": {**run.record["config"], "length_penalty": 0.5}})
+    else:
+        settings = {"no_answer": "true", "shared_norm": "true", "length_penalty": 0.5}
+        workdir = tmp_path_factory.mktemp("runs") / "no_answer"
+        task = "reading_comprehension"
+        run = train_small(task, prepared_reading, workdir, settings, epochs=5.0)
+    record = {"dev": {"metrics": {}, "confidence": SCALE}}
+    (run.path / "metrics.json").write_text(json.dumps(record))
     return run
 
 
@@ -62,8 +73,10 @@ def test_predictor_export_and_scoring_answer_the_same(run, model):
     passages = [split.texts[number] for number in split.context]
     questions = list(split.question_texts)
     # One question is longer than its passage.
-    passages += ["Rome", TEXTS[2]]
+    passages += ["Rome", TEXTS[2], "Xyzzy lives in Rome."]
     questions += ["Where in all the world does Ann live?", "Who met \u0130?"]
+    # Unknown words, one of them twice.
+    questions += ["Does Xyzzy, Plugh or Xyzzy live in Rome?"]
     exported = ask(model, passages, questions)
     for name in NAMES:
         np.testing.assert_array_equal(exported[name], exported[f"n_best_{name}"][:, 0])
@@ -72,6 +85,8 @@ def test_predictor_export_and_scoring_answer_the_same(run, model):
     for passage, question in zip(passages, questions, strict=True):
         instances.append({"passage": passage, "question": question})
     answers = reading.predictor(run).predict(instances)
+    assert exported["good"].tolist() == [answer["good"] for answer in answers]
+    assert len({answer["confidence"] for answer in answers}) > 3
     for row, answer in enumerate(answers):
         n_best = answer["n_best"]
         texts = exported["n_best_answer"][row, : len(n_best)].tolist()
@@ -82,8 +97,12 @@ def test_predictor_export_and_scoring_answer_the_same(run, model):
         assert answer["answer"] == passages[row][answer["start"] : answer["end"]]
         assert not exported["n_best_probability"][row, len(n_best) :].any()
     assert exported["n_best_answer"][6].tolist() == [b"Rome"] + [b""] * 4
-    assert exported["probability"][6] == pytest.approx(1.0)
-    assert answers[6]["probability"] == 1.0
+    if run.config.no_answer:
+        # The only span of a passage of one word, and the option that there is no answer.
+        odds = np.exp(answers[6]["score"])
+        assert answers[6]["probability"] == pytest.approx(odds / (1 + odds), rel=1e-3)
+    else:
+        assert answers[6]["probability"] == 1.0
 
     spans, scores = predict(run.load_model(), split)
     for row in range(len(split)):
@@ -97,6 +116,15 @@ def test_without_words_there_is_no_answer(model):
     assert set(exported["n_best_start"].ravel()) == {-1}
     assert set(exported["n_best_end"].ravel()) == {-1}
     assert not exported["n_best_probability"].any()
+    assert not exported["n_best_confidence"].any()
+    assert not exported["good"].any()
+
+
+def test_without_a_scale_there_is_no_confidence(trained_reading_comprehension, tmp_path):
+    path = exporting.export(reading, trained_reading_comprehension, tmp_path / "model")
+    exported = ask(tf.saved_model.load(str(path)), [TEXTS[0]], ["Who?"])
+    assert "score" in exported
+    assert not {"confidence", "good"} & set(exported)
 
 
 @pytest.mark.parametrize("passage", [b"\xff\xfe abc", b"ab\xe2\x82", b"\xed\xa0\x80 a"])
