@@ -168,6 +168,7 @@ def read(instance):
     return {
         **span,
         "good": is_good,
+        "threshold": 0.2,
         "unknown_percent": 12.5,
         "window_start": 0,
         "window_end": len(text),

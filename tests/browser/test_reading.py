@@ -51,7 +51,8 @@ def test_doubt_is_amber_and_says_why_and_red_is_for_errors(page, reading):
     reading.get_by_label("Question", exact=True).fill("what is xyzzy?")
     press(reading, "Ask")
     doubt = reading.locator(".doubtful .hint").first
-    expect(doubt).to_have_text("This text may not answer it, 18 %: these words come nearest.")
+    reason = "This text may not answer it, 18 %: these words come nearest."
+    expect(doubt).to_have_text(f"{reason} A good answer has 20 % or more.")
     assert doubt.evaluate(COLOUR) == "rgb(138, 90, 0)"
     assert reading.locator(".error").inner_text() == ""
     reading.get_by_label("Question", exact=True).fill("")
