@@ -2,7 +2,7 @@
 of small trainings.
 
 `tests/pinned.json` holds what commit 2c95758 answered to ten instances per model and in chats, of
-`bidaf-squad` and the two chats what their weights of 25 and 26 November did; its losses are those
+`bidaf-squad` and the two chats what their weights of 25 to 28 November did; its losses are those
 of the small runs of `helpers.SMALL_RUNS` when the redesign was done. Only commands that users see
 are used.
 """

@@ -14,7 +14,9 @@ from colloquy.data.sequences import Sequences
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.models.bidaf import BiDAFConfig
 from colloquy.tasks import TASKS
+from colloquy.tasks.reading_comprehension.added_sentences import add_sentences
 from colloquy.tasks.reading_comprehension.data import ReadingSplit, Tokens
+from colloquy.tasks.reading_comprehension.scoring import by_added_sentence
 from colloquy.tasks.reading_comprehension.second_contexts import (
     SecondContexts,
     sentences_of,
@@ -105,6 +107,47 @@ def test_the_answer_stays_where_it_is_beside_an_added_sentence(split, in_front):
     inputs, spans = asked.collate(np.arange(4))
     assert inputs["context"].shape == (4, 15)
     assert spans[:, 0, 0].tolist() == [first, -1, 7, -1]
+
+
+def test_a_misleading_sentence_has_the_words_of_the_question(split):
+    asked = with_questions_on_all(split)
+    misled = add_sentences(asked, [0, 4], seed=1)
+    assert misled.ids == ["a"]  # the other article has one paragraph
+    [text] = misled.texts
+    assert text.startswith(f"{TEXTS[0]} ")
+    added = text.removeprefix(TEXTS[0])
+    sentences = ["Ann works in a mill", "She lives near a lake there", "It is warm"]
+    assert any(added == f" {sentence} Where does Ann live ." for sentence in sentences)
+    # Offsets point at the tokens, which are those of the words.
+    [numbers] = misled.contexts.lists()
+    [offsets] = misled.offsets.lists()
+    assert offsets == np.ravel(tokenize(text)).tolist()
+    [own] = split.contexts.lists([0])
+    [question] = split.questions.lists([0])
+    assert numbers[: len(own)] == own
+    assert numbers[-len(question) : -1] == question[:-1]
+    assert misled.answer(0, *misled.spans[0][0]) == "Rome"
+    assert add_sentences(asked, [0], seed=1).texts == misled.texts
+
+
+def test_passages_are_compared_with_and_without_a_misleading_sentence(split, monkeypatch):
+    asked = with_questions_on_all(split)
+
+    def predict(model, examples, **options):
+        """Right on the passages as they are, and the last words of those with a sentence."""
+        if examples.texts is asked.texts:
+            spans = [spans_of_question[0] for spans_of_question in examples.spans]
+        else:
+            spans = [[length - 2, length - 2] for length in examples.contexts.lengths]
+        return np.array(spans), np.zeros(len(examples))
+
+    monkeypatch.setattr("colloquy.tasks.reading_comprehension.scoring.predict", predict)
+    answers = [asked.answer(row, *spans[0]) for row, spans in enumerate(asked.spans)]
+    asked = dataclasses.replace(asked, answers=[[answer] for answer in answers])
+    as_they_are, misled = by_added_sentence(None, asked)
+    assert as_they_are["metrics"]["EM"] == 1.0
+    assert misled["metrics"]["EM"] == 0.0
+    assert as_they_are["examples"] == misled["examples"] > 0
 
 
 def test_shared_norm_loss_is_that_of_all_spans_of_both_contexts():

@@ -5,9 +5,9 @@
     python -m colloquy.tools.analyses --run='runs/sweep/*' --by=levels --out=build/analyses
 
 `--by` names breakdowns of a split's examples (selection: turns, last_turn, words; reading
-comprehension: question, confidence), or settings of the runs' models or trainings, or `recipe`: the
-metrics that evaluate.py or tools.sweep measured are then averaged over the runs of a group. OUT
-gets BY.png and BY.json for each. Plots of the articles: docs/articles.md.
+comprehension: question, confidence, added), or settings of the runs' models or trainings, or
+`recipe`: the metrics that evaluate.py or tools.sweep measured are then averaged over the runs of a
+group. OUT gets BY.png and BY.json for each. Plots of the articles: docs/articles.md.
 """
 
 import glob

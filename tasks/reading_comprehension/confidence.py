@@ -22,7 +22,7 @@ from colloquy.tasks.reading_comprehension.second_contexts import SecondContexts
 QUESTIONS = 2000
 """Questions that are asked, at most."""
 KEPT = 0.92
-"""Fraction of correct answers above the threshold, on the fitted half. Others need a margin to 0.9."""
+"""Fraction of the fitted half's correct answers above the threshold: nine of ten, and a margin."""
 BINS = 10
 """Bins of the reliability diagram."""
 
