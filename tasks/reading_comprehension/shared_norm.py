@@ -29,10 +29,10 @@ def shared_norm_loss(spans, logits):
     Returns:
         Float32 `(B,)`.
 
-    >>> logits = np.log(np.array([[[3.0], [1.0]], [[1.0], [2.0]]], "float32"))
+    >>> logits = np.log(np.array([[[4.0], [1.0]], [[1.0], [3.0]]], "float32"))
     >>> loss = shared_norm_loss(np.array([[[0, 0]], [[-1, -1]]]), logits)
     >>> (1 / np.exp(loss)).round(3).tolist()
-    [0.5, 0.333]
+    [0.5, 0.25]
     """
     logits_B2T = ops.cast(logits, "float32")
     log_z_B = ops.sum(ops.logsumexp(logits_B2T, axis=-1), axis=-1)
