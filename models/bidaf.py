@@ -300,7 +300,7 @@ def _span_logits(c, layers, G, M, t_mask):
 
 
 def _answer_logit(layers, G_and_M, G_and_M2, logits_B2T, t_mask):
-    """The logit that a context has an answer, float32 `(B, )` (Clark and Gardner 2018, 3.2).
+    """The logit that a context has an answer, float32 `(B,)` (Clark and Gardner 2018, 3.2).
 
     v1 = sum_t p1_t [g_t; m_t],  v2 = sum_t p2_t [g_t; m2_t],  z = w ReLU(W [v1; v2] + b) + c
     """
