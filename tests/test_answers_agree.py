@@ -57,10 +57,10 @@ def assert_agreement(task, run, tmp_path):
     dataset = task.dataset_of(run)
     examples = task.examples(dataset, 10, "train")
     instances = [example["instance"] for example in examples]
-    if name == "selection":
+    if task.name == "selection":
         instances.append(with_empty_turns(instances))
     expected = predictor.predict(instances)
-    if name == "selection":
+    if task.name == "selection":
         whole = instances[-1]
         read = {**whole, "turns": [turn for turn in whole["turns"] if turn.strip()]}
         assert_close(expected[-1], predictor.predict([read])[0])
