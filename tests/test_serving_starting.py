@@ -1,11 +1,11 @@
 """serving/starting.py: what a server answers and prints before its models are there."""
 
 import json
-import time
+import re
 import urllib.error
 import urllib.request
 
-from helpers import refusal
+from helpers import refusal, until
 
 from colloquy.serving.page_files import PAGE_HEADERS
 from colloquy.serving.server import bind, listen
@@ -27,8 +27,15 @@ def test_the_pages_are_shown_while_the_models_load_and_a_line_each_second_says_w
     listen(listening)
     port = listening.getsockname()[1]
     progress = Progress()
+    printed = []
+
+    def two_lines():
+        printed.append(capfd.readouterr().out)
+        return "".join(printed).count("\n") >= 2
+
     with listening, starting(listening, progress):
         progress.step = "loading a model"
+        until(lambda: "loading a model" in get(port, "/v1/models")[2])
         status, headers, page = get(port, "/", Accept="text/html")
         assert status == 200 and 'src="pages/app.js"' in page
         csp = "Content-Security-Policy"
@@ -38,10 +45,11 @@ def test_the_pages_are_shown_while_the_models_load_and_a_line_each_second_says_w
             status, headers, body = get(port, path)
             assert status == 503 and headers["Retry-After"] == "1"
             assert json.loads(body) == {"error": "the server is starting: loading a model"}
-        time.sleep(2.5)
-    lines = capfd.readouterr().out.splitlines()
-    first = f"1 s: loading a model; the pages are at port {port} already"
-    assert lines[:2] == [first, "2 s: loading a model"]
+        until(two_lines)
+    first, second, *_ = "".join(printed).splitlines()
+    remark = f"; the pages are at port {port} already"
+    assert re.fullmatch(rf"\d+ s: loading a model{remark}", first)
+    assert re.fullmatch(r"\d+ s: loading a model", second)
     assert listening.fileno() == -1
 
 
