@@ -15,6 +15,7 @@ from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine import parallel
 from colloquy.tasks.selection.retrieval import index as index_module
 from colloquy.tasks.selection.retrieval.answers import (
+    SHOWN,
     AnsweringPredictor,
     answers_of,
     as_written,
@@ -237,7 +238,7 @@ def test_a_predictor_answers_from_its_index_as_people_write(
 ):
     predictor = AnsweringPredictor(selection_predictor, selection_index)
     turns = ["what is the town like ?"]
-    best = answers_of(selection_predictor, predictor.index, turns)[:5]
+    best = answers_of(selection_predictor, predictor.index, turns)[:SHOWN]
     monkeypatch.setitem(selection_predictor.text, "tokenizer", "terms")
 
     [answer] = predictor.predict([{"turns": turns}])
