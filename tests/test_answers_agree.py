@@ -46,6 +46,7 @@ def test_answers_agree(name, request, tmp_path):
     assert_agreement(TASKS[name], request.getfixturevalue(f"trained_{name}"), tmp_path)
 
 
+@pytest.mark.slow
 def test_answers_agree_by_the_search_of_a_run(trained_generation, tmp_path, tmp_path_factory):
     run = copy_of(trained_generation, tmp_path_factory)
     run.update({"decode": "beam=3,length_penalty=1,min_length=4,max_length=9,anti_lm_weight=0.2"})
