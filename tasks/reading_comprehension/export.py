@@ -209,10 +209,10 @@ def shared_words(inputs):
 
     # A word of a question counts once.
     is_same_BJJ = query_BJ[:, :, None] == query_BJ[:, None, :]
-    is_before_BJJ = tf.linalg.band_part(is_same_BJJ, -1, 0) & ~tf.linalg.band_part(
-        is_same_BJJ, 0, 0
-    )
-    is_counted_BJ = is_content_BJ & ~tf.reduce_any(is_before_BJJ, axis=2)
+    is_here_BJJ = tf.linalg.band_part(is_same_BJJ, 0, 0)
+    is_here_or_before_BJJ = tf.linalg.band_part(is_same_BJJ, -1, 0)
+    is_repeated_BJ = tf.reduce_any(is_here_or_before_BJJ & ~is_here_BJJ, axis=2)
+    is_counted_BJ = is_content_BJ & ~is_repeated_BJ
     total = tf.reduce_sum(tf.cast(is_counted_BJ, tf.float32), axis=1)
     shared = tf.reduce_sum(tf.cast(is_counted_BJ & is_shared_BJ, tf.float32), axis=1)
     return tf.where(total > 0, shared / tf.maximum(total, 1.0), 1.0)
