@@ -116,6 +116,22 @@ def test_a_generation_model_gives_it_in_place_of_a_reply(trained_generation):
     assert list(chat.reply("i want to die")) == [ENGLISH_REPLY]
 
 
+def test_a_booking_bot_gives_it_in_place_of_a_response_and_does_not_read_it_again(trained_dialog):
+    predictor = TASKS["dialog"].predictor(trained_dialog)
+    serious = [{"speaker": "user", "text": "I want to die"}]
+    [answer] = predictor.predict([{"history": serious}])
+    assert answer["response"] == ENGLISH_REPLY
+    assert answer["said"] == [{"speaker": "bot", "text": ENGLISH_REPLY}]
+    assert (answer["best"], answer["facts"], answer["unknown"]) == ([], [], [])
+
+    hello = {"speaker": "user", "text": "hello"}
+    later = predictor.predict(
+        [{"history": [*serious, hello]}, {"history": [*serious, *answer["said"], hello]}]
+    )
+    assert later[0] == later[1]
+    assert later[0]["response"] != ENGLISH_REPLY
+
+
 def test_retrieval_gives_it_in_place_of_a_response(selection_predictor, selection_index, tmp_path):
     instance = {"turns": ["i want to die"]}
     (tmp_path / "answers.txt").write_text("what is the town like ?\n", encoding="utf-8")

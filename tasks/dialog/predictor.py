@@ -16,6 +16,7 @@ from colloquy.data.corpora.babi_dialog import SILENCE
 from colloquy.data.sequences import Sequences
 from colloquy.data.text_files import read_lines
 from colloquy.data.vocabulary import SPECIALS
+from colloquy.engine.helplines import REPLIES, helpline_reply
 from colloquy.engine.parallel import compile_for_all_sizes
 from colloquy.engine.predictor import Predictor, attention_map, in_brackets
 from colloquy.engine.task import check_fields
@@ -91,7 +92,8 @@ class DialogPredictor(Predictor):
         """The bot's response."""
 
         response: str
-        """The best candidate; or that the bot did not understand, or found nothing."""
+        """The best candidate; or that the bot did not understand, or found nothing; or the reply of
+        `engine.helplines`."""
         best: list[Candidate]
         """The five best candidates that are allowed."""
         facts: list[str]
@@ -259,11 +261,30 @@ class DialogPredictor(Predictor):
         return [("user", ""), ("bot", greeting.response)]
 
     def _answer(self, instance, turns):
+        sentences = []
+        for place, sentence in enumerate(instance.history):
+            if sentence.speaker == "user":
+                sentences.append((place, self.read(sentence.text)))
+        wishes = find_wishes(self.domain, sentences)
+
+        last_sentence = instance.history[-1]
+        is_users = last_sentence.speaker == "user"
+        helpline = helpline_reply(last_sentence.text) if is_users else None
+        if helpline is not None:
+            return self.Answer(
+                response=helpline,
+                best=[],
+                facts=[],
+                unknown=[],
+                said=[Sentence(speaker="bot", text=helpline)],
+                wishes=wishes,
+                restaurants=[],
+            )
+
         first, last = turns[0], turns[-1]
         conversation = [*last.conversation, ("bot", last.response)]
         said = []
-        last_sentence = instance.history[-1]
-        if last_sentence.speaker == "user":
+        if is_users:
             _, values = self.reader.read(last_sentence.text)
             if values:
                 said.append(Sentence(speaker="bot", text=f"{', '.join(values)}{TAKEN}"))
@@ -271,17 +292,13 @@ class DialogPredictor(Predictor):
             is_silence = speaker == "user" and text == SILENCE
             said.append(Sentence(speaker=speaker, text="" if is_silence else text))
         _, asked = first.conversation[-1]
-        sentences = []
-        for place, sentence in enumerate(instance.history):
-            if sentence.speaker == "user":
-                sentences.append((place, self.read(sentence.text)))
         return self.Answer(
             response=first.response,
             best=first.best,
             facts=first.facts,
             unknown=self.unknown(asked.split()),
             said=said,
-            wishes=find_wishes(self.domain, sentences),
+            wishes=wishes,
             restaurants=self.restaurants.named_in(sentence.text for sentence in said),
         )
 
@@ -451,7 +468,8 @@ class DialogPredictor(Predictor):
 
 def is_remark(text):
     """True for a sentence of the bot that is no response, so that models do not read it."""
-    return text.startswith((NOT_UNDERSTOOD, NOTHING_FOUND)) or text.endswith(TAKEN)
+    begins_remark = text.startswith((NOT_UNDERSTOOD, NOTHING_FOUND))
+    return begins_remark or text.endswith(TAKEN) or text in REPLIES
 
 
 def has_letter(word):
