@@ -1,4 +1,4 @@
-"""What a small client sees alone, and beside each of the attacks that a server must hold.
+"""Measures a small client alone, and beside each of the attacks that a server must hold.
 
     python -m colloquy.benchmarks.attacks --reader=pretrained/bidaf-squad \\
         --bot=pretrained/entity-memma-task5 --chat=pretrained/chat-dailydialog
@@ -168,7 +168,7 @@ def main():
 
 
 def measure_beside(server, attack, clients, seconds):
-    """What a small client sees while attackers send as fast as they are answered.
+    """Measures a small client while attackers send as fast as they are answered.
 
     Returns:
         `{model: latencies}` and `{"outcome": statuses that the attackers got}`.

@@ -34,9 +34,10 @@ from colloquy.models.configured import ConfiguredModel
 ANSWER_UNITS = 80
 """Units of the hidden layer that says whether a context has an answer, as in Clark and Gardner."""
 ANSWER_BIAS = -5.0
-"""What is added to a span's logit at the start of a training with `no_answer`. In a network trained
-without it, `log sum exp` over all spans is above 5 in most contexts with the answer and below 5 in
-most of the others.
+"""The number added to a span's logit at the start of a training with `no_answer`.
+
+In a network trained without it, `log sum exp` over all spans is above 5 in most contexts with the
+answer and below 5 in most of the others.
 """
 
 

@@ -217,11 +217,14 @@ async def knowledge(request: Request):
 
 @router.get("/v1/models/{model:model}/card")
 async def card(request: Request):
-    """What is known of a model before it is loaded: its scores, examples and card, as HTML."""
+    """Scores, examples and the card, as HTML, of a model that need not be loaded."""
     model = find_model(request)
-    facts = await asyncio.to_thread(model.card)
-    content = make_json({**facts, "text_characters": request.app.state.limits.text_characters})
-    return respond(request, content)
+    text_characters = request.app.state.limits.text_characters
+
+    def make_card():
+        return make_json({**model.card(), "text_characters": text_characters})
+
+    return respond(request, await asyncio.to_thread(make_card))
 
 
 async def _respond_part(request, part):

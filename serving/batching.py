@@ -91,7 +91,7 @@ class BatchedModel:
         return self._model.summary()
 
     def card(self):
-        """What `Served.card` says; the model need not be loaded."""
+        """See `Served.card`; the model need not be loaded."""
         return self._model.card()
 
     async def load(self):

@@ -102,7 +102,7 @@ class Served:
         return {**self._facts, "ready": self.ready}
 
     def card(self):
-        """What is known without loading the model, and its card as HTML."""
+        """The `summary`, and the card as HTML."""
         html = render_markdown(self._facts.get("card", ""))
         return {"name": self.name, "version": self.version, **self.summary(), "card_html": html}
 
@@ -144,7 +144,7 @@ class Served:
         }
 
     def _knowledge(self):
-        """What a model of dialogs knows; empty for another one."""
+        """Facts, slots and restaurants of a model of dialogs; empty for another one."""
         predictor = self.predictor
         if not isinstance(predictor, DialogPredictor):
             return {"knowledge": [], "slots": [], "restaurants": []}
@@ -187,6 +187,7 @@ class Served:
         predictor.predict(instances)
 
 
+@functools.cache
 def render_markdown(text):
     """Renders Markdown as HTML. Markup in the text stays text, and links have safe schemes alone.
 

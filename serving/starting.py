@@ -1,4 +1,4 @@
-"""What a server does before its models are there: it shows the pages and says how far it is.
+"""Shows the pages, and says how far the server is, before its models are there.
 
 Importing TensorFlow takes seconds, in which Python runs no other thread. So a small process answers
 on the same socket meanwhile: it sends the pages, which ask for the models until these answer; other
@@ -22,7 +22,7 @@ END_SECONDS = 2.0  # for requests that are being answered
 
 
 class Progress:
-    """What the start does, for people; `step` may be set again and again."""
+    """The present step of the start, for people; it may be set again and again."""
 
     def __init__(self):
         self._step = "starting"

@@ -7,8 +7,6 @@ Shape suffixes:
     C candidates   K best candidates
 """
 
-import re
-
 import tensorflow as tf
 
 from colloquy.data.corpora.babi_dialog import SILENCE
@@ -16,9 +14,8 @@ from colloquy.data.sequences import stack
 from colloquy.data.tokenizers import GraphTokenizer, apply_rules
 from colloquy.data.vocabulary import WordIds
 from colloquy.engine.export import build_archive, ensure_shape, require
-from colloquy.engine.helplines import REPLIES
 from colloquy.layers.masking import LOWEST
-from colloquy.tasks.dialog.predictor import BEST, NOT_UNDERSTOOD, NOTHING_FOUND, TAKEN
+from colloquy.tasks.dialog.predictor import BEST, NOTHING_FOUND, REMARK
 from colloquy.tasks.dialog.prepare import CALL
 from colloquy.tasks.dialog.split import SPEAKERS
 from colloquy.tasks.dialog.wording import BEFORE_SPLITTING, BETWEEN, ENDS, NO_WORD
@@ -165,10 +162,7 @@ class _Responder:
 def _drop_remarks(history_BM, speakers_BM):
     """Makes padding of the bot's remarks (`is_remark`), and of silences before some of them."""
     is_bot_BM = speakers_BM == SPEAKERS["bot"]
-    helplines = "|".join(re.escape(reply) for reply in REPLIES)
-    is_remark_BM = is_bot_BM & tf.strings.regex_full_match(
-        history_BM, f"(?s)(?:{NOT_UNDERSTOOD}|{NOTHING_FOUND}).*|.*{TAKEN}|{helplines}"
-    )
+    is_remark_BM = is_bot_BM & tf.strings.regex_full_match(history_BM, REMARK)
     found_nothing_BM = is_bot_BM & tf.strings.regex_full_match(history_BM, f"(?s){NOTHING_FOUND}.*")
     is_before_BM = tf.pad(found_nothing_BM[:, 1:], [[0, 0], [0, 1]])[:, : tf.shape(history_BM)[1]]
     is_silence_BM = (speakers_BM == USER) & (history_BM == "")

@@ -3,6 +3,7 @@
 import functools
 import itertools
 import math
+import re
 from typing import Annotated, Literal, NamedTuple
 
 import keras
@@ -36,6 +37,9 @@ RESPONSES = 8  # at most, until the user speaks again
 NOT_UNDERSTOOD = "sorry, i did not understand"
 NOTHING_FOUND = "sorry, i found nothing"
 TAKEN = ", i take it"  # after values that misspelt words were taken for
+HELPLINES = "|".join(re.escape(reply) for reply in REPLIES)
+REMARK = f"(?s)(?:{NOT_UNDERSTOOD}|{NOTHING_FOUND}).*|.*{TAKEN}|{HELPLINES}"
+"""A pattern of whole sentences, for Python and for TensorFlow's regular expressions (RE2)."""
 MAX_FACTS = 5_000  # of a conversation; the longest of dialog bAbI has fewer than 812
 
 
@@ -468,8 +472,7 @@ class DialogPredictor(Predictor):
 
 def is_remark(text):
     """True for a sentence of the bot that is no response, so that models do not read it."""
-    begins_remark = text.startswith((NOT_UNDERSTOOD, NOTHING_FOUND))
-    return begins_remark or text.endswith(TAKEN) or text in REPLIES
+    return re.fullmatch(REMARK, text) is not None
 
 
 def has_letter(word):

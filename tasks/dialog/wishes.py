@@ -95,15 +95,15 @@ class Restaurants:
 
     def named_in(self, texts):
         """The restaurants that texts name, also by an address or the like that is theirs alone."""
-        found = {}  # as an ordered set
+        names = {}  # as an ordered set
         for text in texts:
             for word in text.split():
                 owners = self._names_by_value.get(word, set())
                 if word in self._by_name:
-                    found[word] = None
+                    names[word] = None
                 elif len(owners) == 1:
-                    found.update(dict.fromkeys(owners))
-        return [self._by_name[name] for name in found]
+                    names.update(dict.fromkeys(owners))
+        return [self._by_name[name] for name in names]
 
 
 def make_restaurants(facts):

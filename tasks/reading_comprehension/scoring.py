@@ -24,7 +24,6 @@ MAX_LENGTH = 30
 """Words of the longest answer that is looked for; 0.03 % of SQuAD's are longer."""
 VALIDATED = 1000
 """Questions of dev that a validation of a model with `no_answer` asks, each of two contexts."""
-
 MISLED = 2000
 """Questions that are asked of passages with a misleading sentence, at most."""
 
@@ -128,9 +127,12 @@ def metrics_with_no_answer(model, split, length_multiple=4):
 
     other = split.asked_of(rows, np.array(contexts))
     _, other_scores = predict(model, other, length_multiple=length_multiple)
-    given = {id: predictions[id] for id, score in zip(own.ids, scores, strict=True) if score >= 0}
-    f1_of_given = record_of(own, given)["metrics"]["F1"]
-    metrics["F1_and_none"] = float((f1_of_given + np.mean(other_scores < 0)) / 2)
+    kept = {}
+    for id, score in zip(own.ids, scores, strict=True):
+        if score >= 0:
+            kept[id] = predictions[id]
+    f1_of_kept = record_of(own, kept)["metrics"]["F1"]
+    metrics["F1_and_none"] = float((f1_of_kept + np.mean(other_scores < 0)) / 2)
     return metrics
 
 

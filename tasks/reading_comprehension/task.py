@@ -97,7 +97,7 @@ class ReadingComprehensionTask(task.Task):
 
     def training_batches(self, split, config, training, rng):
         """Batches are indices of questions of similar size, the words that are read of each, and
-        with `shared_norm` second contexts, drawn from those of `contexts_to_draw`.
+        with `shared_norm` second contexts, drawn from `ReadingSplit.second_contexts`.
 
         Questions whose answer is not read are left out, and those without a second context.
         """
