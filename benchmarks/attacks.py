@@ -12,8 +12,6 @@ not. Clients, attackers and server share the cores.
 
 import concurrent.futures
 import contextlib
-import http.client
-import json
 import socket
 import sys
 import threading
@@ -23,7 +21,7 @@ import numpy as np
 from absl import flags
 
 from colloquy.base import cli
-from colloquy.benchmarks.servers import read_usage, serve
+from colloquy.benchmarks.servers import Client, read_usage, serve
 from colloquy.benchmarks.turns import define_record_flags, report
 
 FLAGS = flags.FLAGS
@@ -43,61 +41,43 @@ WARM_UP = 20  # questions that trace and compile
 UNREAD = 200  # requests of a client that does not read
 
 
-class Server:
-    """Requests to a server of this machine, each on a connection of its own."""
+class Server(Client):
+    """A server with a model for each name in `SMALL`, and a model `chat`."""
 
-    def __init__(self, port):
-        self.port = port
-
-    def ask(self, path, body=None, headers=None, seconds=60):
-        """Returns the status of an answer, which is read to its end; a `body` is posted."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=seconds)
-        content = None if body is None else json.dumps(body)
-        method = "GET" if body is None else "POST"
-        all_headers = {"Content-Type": "application/json", **(headers or {})}
-        with contextlib.closing(connection):
-            connection.request(method, path, content, all_headers)
-            response = connection.getresponse()
-            response.read()
-            return response.status
+    def status_of(self, path, body=None, **options):
+        """Returns the status of an answer, see `Client.ask`."""
+        status, _ = self.ask(path, body, **options)
+        return status
 
     def ask_small(self, target):
         """Asks a model of `SMALL` its instance, or `healthz` whether the server lives."""
         if target == "healthz":
-            return self.ask("/healthz")
-        return self.ask(f"/v1/models/{target}:predict", {"instances": [SMALL[target]]})
-
-    def chat(self, model, text, **more):
-        """Has a model said `text`, then asks it for a reply."""
-        messages = [
-            {"role": "user", "content": "hello"},
-            {"role": "assistant", "content": text},
-            {"role": "user", "content": "hello"},
-        ]
-        return self.ask("/v1/chat/completions", {"model": model, "messages": messages, **more})
+            return self.status_of("/healthz")
+        return self.status_of(f"/v1/models/{target}:predict", {"instances": [SMALL[target]]})
 
 
 # === Attacks: functions that a client calls again and again ===
 
 
 def send_api_calls(server):
-    return server.chat("bot", "api_call R_\n" * 500)
+    status, _ = server.chat("bot", "api_call R_\n" * 500)
+    return status
 
 
 def leave_long_questions(server):
     try:
-        return server.ask("/v1/models/reader:predict", {"instances": [LONG] * 2}, seconds=0.2)
+        return server.status_of("/v1/models/reader:predict", {"instances": [LONG] * 2}, seconds=0.2)
     except TimeoutError:
         return "left"
 
 
 def explain_long_question(server):
     instance = {"passage": "Ann lives in Rome. " * 20, "question": "Where does Ann live? " * 50}
-    return server.ask("/v1/models/reader:explain", {"instances": [instance]})
+    return server.status_of("/v1/models/reader:explain", {"instances": [instance]})
 
 
 def read_metadata(server):
-    return server.ask("/v1/models/bot/metadata", headers={"Accept-Encoding": "gzip"})
+    return server.status_of("/v1/models/bot/metadata", headers={"Accept-Encoding": "gzip"})
 
 
 def send_without_reading(server):
@@ -113,15 +93,16 @@ def send_without_reading(server):
 
 
 def stream(server):
-    return server.chat("chat", "hello", stream=True)
+    status, _ = server.chat("chat", "hello", stream=True)
+    return status
 
 
 def ask_for_strange_page(server):
-    return server.ask(f"/pages/{'x' * 300}")
+    return server.status_of(f"/pages/{'x' * 300}")
 
 
 def come_by_another_name(server):
-    return server.ask("/", headers={"Host": "colleague.example:8501"})
+    return server.status_of("/", headers={"Host": "colleague.example:8501"})
 
 
 ATTACKS = {

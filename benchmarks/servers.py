@@ -1,6 +1,8 @@
-"""Servers that benchmarks start and end."""
+"""Servers that benchmarks start and end, and a client of one."""
 
 import contextlib
+import http.client
+import json
 import os
 import pathlib
 import signal
@@ -44,3 +46,30 @@ def read_usage(process):
     user_ticks, system_ticks = int(fields[11]), int(fields[12])
     seconds = (user_ticks + system_ticks) / os.sysconf("SC_CLK_TCK")
     return memory("VmRSS", process.pid), seconds
+
+
+class Client:
+    """Requests to a server of this machine, each on a connection of its own."""
+
+    def __init__(self, port):
+        self.port = port
+
+    def ask(self, path, body=None, headers=None, seconds=60):
+        """Returns the status and the body of an answer; a `body` is posted."""
+        content = None if body is None else json.dumps(body)
+        method = "GET" if body is None else "POST"
+        sent_headers = {"Content-Type": "application/json", **(headers or {})}
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=seconds)
+        with contextlib.closing(connection):
+            connection.request(method, path, content, sent_headers)
+            response = connection.getresponse()
+            return response.status, response.read()
+
+    def chat(self, model, text, **more):
+        """Has a model said `text`, then asks it for a reply."""
+        messages = [
+            {"role": "user", "content": "hello"},
+            {"role": "assistant", "content": text},
+            {"role": "user", "content": "hello"},
+        ]
+        return self.ask("/v1/chat/completions", {"model": model, "messages": messages, **more})

@@ -16,29 +16,21 @@ import time
 import pytest
 from helpers import start_process
 
+from colloquy.benchmarks.servers import Client
+from colloquy.benchmarks.turns import memory
+
 pytestmark = pytest.mark.slow
 TIMEOUT_SECONDS = 10
 SMALL_SECONDS = 5.0  # in which a small request is answered beside any attack
 MEGABYTES = 400  # that an attack may cost
 
 
-class Attacked:
+class Attacked(Client):
     """A server process, and clients of it."""
 
     def __init__(self, process, port):
+        super().__init__(port)
         self.process = process
-        self.port = port
-
-    def ask(self, path, body=None, headers=None, seconds=60):
-        """Returns the status and the body of an answer; a `body` is posted."""
-        content = None if body is None else json.dumps(body)
-        method = "GET" if body is None else "POST"
-        sent_headers = {"Content-Type": "application/json", **(headers or {})}
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=seconds)
-        with contextlib.closing(connection):
-            connection.request(method, path, content, sent_headers)
-            response = connection.getresponse()
-            return response.status, response.read()
 
     def ask_small(self):
         """Asks the reader a small question; returns the seconds until its answer."""
@@ -48,22 +40,8 @@ class Attacked:
         assert status == 200
         return time.perf_counter() - start
 
-    def chat(self, text, **more):
-        """Has the bot said `text`, then asks it for a reply."""
-        messages = [
-            {"role": "user", "content": "hello"},
-            {"role": "assistant", "content": text},
-            {"role": "user", "content": "hello"},
-        ]
-        body = {"model": "bot", "messages": messages, **more}
-        return self.ask("/v1/chat/completions", body)
-
     def megabytes(self):
-        with open(f"/proc/{self.process.pid}/status", encoding="utf-8") as status:
-            for line in status:
-                if line.startswith("VmRSS:"):
-                    return int(line.split()[1]) / 1024
-        raise AssertionError("no memory is known")
+        return memory("VmRSS", self.process.pid)
 
     @contextlib.contextmanager
     def holding(self, attacks):
@@ -113,7 +91,7 @@ def server(trained_dialog, trained_reading_comprehension, tmp_path_factory):
 
 def test_calls_in_a_message_of_the_bot_expand_to_nothing(server):
     def attack():
-        return server.chat("api_call R_\n" * 500)
+        return server.chat("bot", "api_call R_\n" * 500)
 
     with server.holding([attack] * 4) as running:
         statuses = [answer.result()[0] for answer in running]
@@ -178,7 +156,7 @@ def test_clients_that_do_not_read_cost_little(server):
 
 def test_streams_share_batches_with_whole_replies(server):
     def attack():
-        status, content = server.chat("hello", stream=True)
+        status, content = server.chat("bot", "hello", stream=True)
         assert status == 200
         assert content.endswith(b"data: [DONE]\n\n")
 
