@@ -167,14 +167,20 @@ RECIPES = {
             validations_per_epoch=2.0,
         ),
     ),
-    # The same corpus with every context of train, for hours.
+    # Longer: draws from every context of train.
     "dam-chitchat-long": Recipe(
-        title="DAM, 2 levels, 9 x 20 words, 250-d vectors, fresh negatives, softmax, 16 x TF-IDF, "
-        "averaged weights",
+        title="DAM, 2 levels, 6 x 20 words, 250-d vectors, 4 fresh negatives, softmax, 30 x "
+        "TF-IDF^1.5 of stems, averaged weights",
         model="dam",
         corpus="chitchat, prepared with --contexts=0 --hashed_words=50000 "
         "--word2vec_text=conversations --window=30 --general_vectors=GLOVE",
-        config={**TWO_LEVELS, "max_turns": 9, "max_words": 20, "lexical.gain": 16.0},
-        training=UBUNTU_IRC.replace(epochs=3.0, ema=0.998),
+        config={
+            **TWO_LEVELS,
+            "max_words": 20,
+            "lexical.gain": 30.0,
+            "lexical.power": 1.5,
+            "lexical.stems": True,
+        },
+        training=FOUR_NEGATIVES.replace(epochs=0.5, validations_per_epoch=16.0),
     ),
 }
