@@ -86,7 +86,7 @@ def revision():
 
     Both are `None` without git.
     """
-    commit = _git("rev-parse", "--short", "HEAD")
+    commit = _git("rev-parse", "--short=7", "HEAD")
     changes = _git("status", "--porcelain", "--untracked-files=no")
     if not commit or changes is None:
         return {"commit": commit or None, "dirty": None}

@@ -10,6 +10,7 @@ the release has no E-commerce. `prepare.py --name` says that a corpus is one of 
 HASHED = "ubuntu-irc, prepared with --tokenizer=terms --hashed_words=50000"
 TWO_LEVELS = {"levels": 2, "max_turns": 6, "max_words": 24, "embedding_dropout": 0.2}
 LONGER = {**TWO_LEVELS, "max_turns": 9, "max_words": 27}
+STEMS = {"lexical.gain": 30.0, "lexical.power": 1.5, "lexical.stems": True}
 # Of DAM's release; the paper's section 4.3.
 RELEASE = Training(epochs=2.0, batch_size=256, learning_rate=1e-3)
 UBUNTU_IRC = RELEASE.replace(
@@ -111,7 +112,7 @@ RECIPES = {
         "TF-IDF^1.5 of stems, averaged weights",
         model="dam",
         corpus="ubuntu-irc, prepared as for the one above",
-        config={**LONGER, "lexical.gain": 30.0, "lexical.power": 1.5, "lexical.stems": True},
+        config={**LONGER, **STEMS},
         training=FOUR_NEGATIVES.replace(epochs=0.5),
     ),
     "dam-ubuntu-irc-first": Recipe(
@@ -174,13 +175,7 @@ RECIPES = {
         model="dam",
         corpus="chitchat, prepared with --contexts=0 --hashed_words=50000 "
         "--word2vec_text=conversations --window=30 --general_vectors=GLOVE",
-        config={
-            **TWO_LEVELS,
-            "max_words": 20,
-            "lexical.gain": 30.0,
-            "lexical.power": 1.5,
-            "lexical.stems": True,
-        },
+        config={**TWO_LEVELS, "max_words": 20, **STEMS},
         training=FOUR_NEGATIVES.replace(epochs=0.5, validations_per_epoch=16.0),
     ),
 }
