@@ -3,6 +3,7 @@
 Shape suffixes:
     B dialogs   T turns   M sentences   K entities of a sentence   E entities, counted from 1
     Y types     C candidates            N conditions               F flags, or numbers of a sentence
+    D features
 """
 
 import keras
@@ -197,3 +198,39 @@ def _select_turns(states, turns):
         flat = ops.reshape(state, (-1, *state.shape[2:]))
         at_turn[name] = ops.take(flat, row_BT, axis=0)
     return at_turn
+
+
+@keras.saving.register_keras_serializable("colloquy")
+class StateVector(keras.layers.Layer):
+    """A learnt vector for each combination of slots and flags.
+
+    Combinations are numbered by a hash, so a few of them share a vector.
+
+    Args:
+        dimension: D.
+
+    Call arguments:
+        known: Bool `(..., F)`.
+
+    Returns:
+        Float `(..., D)`. A combination that is not in training has zeros.
+    """
+
+    VECTORS = 4096
+
+    def __init__(self, dimension, **kwargs):
+        super().__init__(**kwargs)
+        self.dimension = dimension
+
+    def build(self, known_shape):
+        self.vectors = self.add_weight(
+            name="vectors", shape=(self.VECTORS, self.dimension), initializer="zeros"
+        )
+        self.power_F = [3**place % 8191 for place in range(known_shape[-1])]
+
+    def call(self, known):
+        powers = ops.cast(known, "int32") * ops.array(self.power_F, "int32")
+        number = ops.sum(powers, axis=-1) % self.VECTORS
+        # The product's gradient is dense, see `layers.word_embedding`.
+        vectors = ops.multiply(self.vectors, ops.ones((), dtype=self.vectors.dtype))
+        return ops.cast(ops.take(vectors, number, axis=0), self.compute_dtype)

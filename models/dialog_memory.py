@@ -143,7 +143,8 @@ def encoded_words(config, name, encoding="sum", positions="none", words=None, he
     )
 
 
-def _dropped(config, x):
+def dropped(config, x):
+    """`x` with `config.dropout`."""
     if not config.dropout:
         return x
     return keras.layers.Dropout(config.dropout)(x)
@@ -156,7 +157,7 @@ def encode_sentences(config, encode, inputs):
     """
     words = inputs["typed_words" if "typed_words" in inputs else "words"]
     vectors_SD = encode(words)
-    return _dropped(config, ops.take(vectors_SD, inputs["sentences"], axis=0))
+    return dropped(config, ops.take(vectors_SD, inputs["sentences"], axis=0))
 
 
 def read_history(config, encode, inputs):
@@ -188,7 +189,7 @@ def score_candidates(config, state, encode, inputs):
     It is the candidate's vector, a sum by `encode`, times the state, `(B, T, D)`, plus the gain of
     its match types.
     """
-    state = _dropped(config, state)
+    state = dropped(config, state)
     num_candidates, num_words = config.candidates
     words_N = IdTable((num_words,), name="candidate_words")(inputs["turns"])
     rows_N = IdTable((num_words,), name="candidate_rows")(inputs["turns"])

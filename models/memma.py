@@ -8,7 +8,7 @@ Applications 2019, 28(9):
 
 Shape suffixes:
     B dialogs   M sentences   T turns   C candidates   D features   H heads   R turn distances
-    E entities   N conditions   S slots and flags
+    E entities   N conditions   S slots and flags   L templates
 
 Not stated in the paper, and decided here: how a sentence becomes a vector (the sum of its words',
 as in MemN2N, or another `encoding`), heads and hops.
@@ -21,14 +21,17 @@ from keras import ops
 from pydantic import model_validator
 
 from colloquy.base.config import Positive
+from colloquy.layers.candidates import IdTable
 from colloquy.layers.dialog_history import history_mask, sentence_mask
-from colloquy.layers.dialog_state import CONDITIONS, INPUTS, DialogState
+from colloquy.layers.dialog_state import CONDITIONS, INPUTS, DialogState, StateVector
 from colloquy.layers.entity_pointer import EntityPointer
 from colloquy.layers.memory_attention import MemoryAttention
 from colloquy.layers.shortcut import Shortcut
+from colloquy.layers.templates import TemplateCandidates, last_template
 from colloquy.models.dialog_memory import (
     DialogModel,
     SumConfig,
+    dropped,
     encoded_words,
     read_history,
     score_candidates,
@@ -74,21 +77,20 @@ class MEMMA(DialogModel):
 
     @staticmethod
     def equations(c, inputs):
-        logits_BTC, attention_weights, _, _ = _network(c, inputs, c.vocabulary_size)
-        return logits_BTC, attention_weights
+        # One matrix E for user, history and candidates (eq. 5 to 8)
+        E = encoded_words(c, "bag_of_words", c.encoding, c.positions, heads=c.heads)
+        state_BTD, attention_weights, _ = _read_memory(c, inputs, E)
+        return score_candidates(c, state_BTD, E, inputs), attention_weights
 
 
-def _network(c, inputs, words, known_BTS=None):
-    """The equations of MEMMA.
+def _read_memory(c, inputs, E, known_BTS=None):
+    """The equations of MEMMA up to the state that candidates are multiplied with.
 
     Returns:
-        Logits, float32 `(B, T, C)`.
-        The attention weights of each hop, `(B, H, T, M)`.
         The state, `(B, T, D)`.
+        The attention weights of each hop, `(B, H, T, M)`.
         The memory, see `models.dialog_memory.read_history`.
     """
-    # One matrix E for user, history and candidates (eq. 5 to 8)
-    E = encoded_words(c, "bag_of_words", c.encoding, c.positions, words, c.heads)
     U_1_BTD, memory = read_history(c, E, inputs)
     if known_BTS is not None:
         project = keras.layers.Dense(c.embedding_dim, use_bias=False, name="known")
@@ -111,7 +113,7 @@ def _network(c, inputs, words, known_BTS=None):
 
     # Response (eq. 15): softmax((U_1 + U_S) C)
     state_BTD = U_1_BTD + u_BTD if c.hops else U_1_BTD
-    return score_candidates(c, state_BTD, E, inputs), attention_weights, state_BTD, memory
+    return state_BTD, attention_weights, memory
 
 
 # === An extension, not from a paper ===
@@ -120,6 +122,8 @@ def _network(c, inputs, words, known_BTS=None):
 class EntityMEMMAConfig(MEMMAConfig):
     """Settings of EntityMEMMA."""
 
+    templates: Positive
+    """Number of templates of the candidates, L. `train.py` takes it from the prepared dataset."""
     positions: Literal["interleaved", "halves", "none"] = "none"
     """Sinusoids added to the word vectors; see `MEMMAConfig`."""
     speaker: Literal[True] = True
@@ -128,31 +132,28 @@ class EntityMEMMAConfig(MEMMAConfig):
     """Always `True`."""
     match_types: Literal[False] = False
     """Always `False`: the pointers include them."""
-    dialog_state: bool = False
-    """The query contains the state of the conversation, and the pointers read the conditions that
-    each entity meets, see `layers.dialog_state`."""
 
     @property
     def reads(self):
-        reads = ["typed_words", "sentences", "speakers", "times", "turns", "mentions"]
-        if self.dialog_state:
-            reads += ["entities", "responses"]
-        return reads
+        arrays = ["typed_words", "sentences", "speakers", "times", "turns", "mentions"]
+        return [*arrays, "entities", "responses"]
 
 
 @keras.saving.register_keras_serializable("colloquy")
 class EntityMEMMA(DialogModel):
-    """MEMMA that represents entities by their type and by the sentences that mention them.
+    """MEMMA that chooses a template, and points at the entities that are named in it.
 
-    typed words -> MEMMA -> vector times every candidate's vector + pointers to the entities that
-    the candidate names
+    typed words -> MEMMA's state -> a hidden layer -> a template
+                                 -> pointers -> the entities in it
 
     A word that is a value of an open type of the knowledge base (a place, a restaurant, a phone
-    number) is read as its type, in memories and candidates alike, so all candidates that differ by
-    such words alone have one vector. A pointer (`layers.entity_pointer`) tells those apart: the
-    state of a turn weighs the sentences of the history, and so the entities in them. No rule of the
-    dialogs is written down: that the best rated restaurant not yet refused comes next, or that the
-    last cuisine wished for counts, is learnt.
+    number) is read as its type. A template is a candidate with types in place of all its entities.
+    The hidden layer also reads the user's words, the state of the conversation
+    (`layers.dialog_state`) and the template that the bot used last. A pointer
+    (`layers.entity_pointer`) tells the candidates of one template apart: MEMMA's state weighs the
+    sentences of the history, and so the entities in them. No rule of the dialogs is written down:
+    that the best rated restaurant not yet refused comes next, or that the last cuisine wished for
+    counts, is learnt.
 
     Which words are entities comes from the knowledge base alone
     (`tasks.dialog.prepare.find_entities`).
@@ -162,19 +163,16 @@ class EntityMEMMA(DialogModel):
 
     @staticmethod
     def equations(c, inputs):
-        known_BTS = None
-        conditions_BTNE = None
-        num_conditions = 0
-        if c.dialog_state:
-            follow = DialogState(c.types, c.entities, c.candidates[0], name="dialog_state")
-            known_BTS, conditions_BTNE = follow(**{name: inputs[name] for name in INPUTS})
-            num_conditions = len(CONDITIONS)
+        follow = DialogState(c.types, c.entities, c.candidates[0], name="dialog_state")
+        known_BTS, conditions_BTNE = follow(**{name: inputs[name] for name in INPUTS})
 
+        # The entities
         words = c.vocabulary_size + c.types
-        logits_BTC, attention_weights, state_BTD, memory = _network(c, inputs, words, known_BTS)
+        E = encoded_words(c, "bag_of_words", c.encoding, c.positions, words, c.heads)
+        state_BTD, attention_weights, memory = _read_memory(c, inputs, E, known_BTS)
         memory_BMD, _, time_RD, distances_BTMR = memory
         seen_BTM = history_mask(inputs["speakers"], inputs["turns"], including_turn=True)
-        point = EntityPointer(c.candidate_entities, num_conditions, name="entity_pointer")
+        point = EntityPointer(c.candidate_entities, len(CONDITIONS), name="entity_pointer")
         gain_BTC, _ = point(
             state_BTD,
             memory_BMD,
@@ -184,4 +182,30 @@ class EntityMEMMA(DialogModel):
             distances_BTMR,
             conditions_BTNE,
         )
-        return logits_BTC + gain_BTC, attention_weights
+
+        # The template
+        template_C = IdTable(c.candidates[:1], name="candidate_templates")(inputs["turns"])
+        template_logits_BTL = _score_templates(c, inputs, words, state_BTD, known_BTS, template_C)
+        combine = TemplateCandidates(name="template_candidates")
+        return combine(template_logits_BTL, gain_BTC, template_C), attention_weights
+
+
+def _score_templates(c, inputs, words, state_BTD, known_BTS, template_C):
+    """The logits of templates, float `(B, T, L)`."""
+    D = c.embedding_dim
+    bag = encoded_words(c, "template_words", words=words)
+    sentence_BMD = ops.take(bag(inputs["typed_words"]), inputs["sentences"], axis=0)
+    user_BTD = ops.take_along_axis(sentence_BMD, inputs["turns"][:, :, None], axis=1)
+
+    # Slots and flags count one by one, and as a whole.
+    whole_BTD = StateVector(D, name="state_vector")(known_BTS)
+    each_BTS = ops.cast(known_BTS, state_BTD.dtype)
+
+    arrays = [inputs[name] for name in ("speakers", "turns", "responses")]
+    last_BT = last_template(*arrays, template_C)
+    last_BTL = ops.one_hot(last_BT, 1 + c.templates, dtype=state_BTD.dtype)
+
+    features = ops.concatenate([state_BTD, each_BTS, last_BTL], axis=2)
+    project = keras.layers.Dense(D, name="template_features")
+    sum_BTD = dropped(c, user_BTD) + dropped(c, whole_BTD) + project(dropped(c, features))
+    return keras.layers.Dense(c.templates, name="templates")(dropped(c, ops.relu(sum_BTD)))

@@ -41,11 +41,11 @@ def typed(words):
 @functools.cache
 def candidates():
     """Lists of ids: the first has one word, the next two entities of one type, the third no
-    entity.
+    entity, and the last two have the template of the second.
     """
     rng = np.random.default_rng(11)
-    some = [rng.integers(3, V + 1, rng.integers(2, 6)).tolist() for _ in range(C - 3)]
-    return [[4], [V - 10, 3, V - 9], [5, 6, 7], *some]
+    some = [rng.integers(3, V + 1, rng.integers(2, 6)).tolist() for _ in range(C - 5)]
+    return [[4], [V - 10, 3, V - 9], [5, 6, 7], *some, [V - 4, 3, V - 8], [V - 9, 3, V - 6]]
 
 
 @functools.cache
@@ -73,6 +73,8 @@ def texts():
         [rng.integers(3, V + 1, rng.integers(1, n)).tolist() for _ in says] for n, says in longest
     ]
     found[1][1] = found[1][3] = found[0][5]  # a sentence that is said again
+    found[0][3] = candidates()[1]  # the bot says a candidate
+    found[2][0] = [5, V - 9]  # an entity of the answer
     return found
 
 
@@ -116,6 +118,8 @@ def real(logits, row):
 def config(name, **settings):
     hops = {} if name == "supervised-embeddings" else {"hops": 2}
     heads = {"heads": 2} if name.endswith("memma") else {}
+    if name == "entity-memma":
+        settings = {"templates": len(domain().templates), **settings}
     return MODELS[name].config(
         **{**domain().required_fields, "max_words": 7, **SMALL, **hops, **heads, **settings}
     )
@@ -171,13 +175,10 @@ def in_loops(model, name, row):
     logits = np.zeros((len(turns), C))
     for t, place in enumerate(turns):
         u = start = x[place]
-        if getattr(c, "dialog_state", False):
+        if name == "entity-memma":
             names, met = track(domain(), heard[: place + 1])
-            u = start = (
-                u
-                + [name in names for name in (*domain().types, *FLAGS)]
-                @ layer("known").kernel.numpy()
-            )
+            known = [name in names for name in (*domain().types, *FLAGS)]
+            u = start = u + known @ layer("known").kernel.numpy()
         memory = np.array(x)
         if c.speaker and c.hops:
             memory = memory + layer("speaker").table.numpy()[speakers]
@@ -217,16 +218,40 @@ def in_loops(model, name, row):
                 bits = {type_of(e) for e in entities_in(candidates()[i]) if e in mentioned}
                 logits[t, i] += sum(u @ layer("match_types").type_YD.numpy()[y] for y in bits)
         if name == "entity-memma":
-            conditions = (
-                np.array([[e in each for each in met] for e in range(E)])
-                if c.dialog_state
-                else None
-            )
+            conditions = np.array([[e in each for each in met] for e in range(E)])
             scores = ref.point_in_loops(
                 u, memory, seen[t], mentions, layer("entity_pointer"), conditions
             )
-            logits[t] += [sum(scores[e] for e in entities_in(words)) for words in candidates()]
+            gain = [sum(scores[e] for e in entities_in(words)) for words in candidates()]
+            of_templates = templates_in_loops(layer, said[place], u, known, heard[:place])
+            logits[t] = share_in_loops(of_templates, gain)
     return logits
+
+
+def templates_in_loops(layer, asked, state, known, before):
+    """The logits of templates at a turn: of the user's words, the state and the last template."""
+    responses = [text for speaker, text in before if speaker == "bot"]
+    last = 0
+    if responses and responses[-1] in domain().candidates:
+        last = 1 + domain().template_numbers[domain().candidates.index(responses[-1])]
+    features = [*state, *known, *np.eye(1 + len(domain().templates))[last]]
+    project = layer("template_features")
+    x = ref.sum_in_loops(asked, layer("template_words"))
+    x = x + ref.state_vector_in_loops(known, layer("state_vector"))
+    x = x + features @ project.kernel.numpy() + project.bias.numpy()
+    output = layer("templates")
+    return np.maximum(x, 0) @ output.kernel.numpy() + output.bias.numpy()
+
+
+def share_in_loops(of_templates, gain):
+    """The logits of candidates from those of templates and the gain of each candidate."""
+    templates = domain().template_numbers
+    logits = []
+    for template, own in zip(templates, gain, strict=True):
+        same = [other for number, other in zip(templates, gain, strict=True) if number == template]
+        log_share = log_softmax(np.array(same, float))[same.index(own)]
+        logits.append(log_softmax(of_templates)[template] + log_share)
+    return np.array(logits)
 
 
 def track(domain, said):

@@ -18,7 +18,7 @@ from colloquy.layers.candidates import IdTable, MatchTypes
 from colloquy.layers.char_cnn import CharacterCNN, Highway
 from colloquy.layers.cross_match import CrossMatch
 from colloquy.layers.dialog_history import SpeakerFeature, TimeFeature
-from colloquy.layers.dialog_state import DialogState
+from colloquy.layers.dialog_state import DialogState, StateVector
 from colloquy.layers.dynamic_attention import DynamicBiLSTM
 from colloquy.layers.entity_pointer import EntityPointer
 from colloquy.layers.gradients import Dense
@@ -32,6 +32,7 @@ from colloquy.layers.recurrent import AFTER, BEFORE, STATES, RecurrentDecoder, R
 from colloquy.layers.self_attention import SelfAttention
 from colloquy.layers.sentence_gru import SentenceGRU
 from colloquy.layers.shortcut import KINDS, Shortcut
+from colloquy.layers.templates import TemplateCandidates
 from colloquy.layers.word_embedding import ReversibleWordEmbedding, WordEmbedding
 
 B, T, S, J, D, E, V = 2, 3, 5, 7, 11, 13, 17
@@ -255,6 +256,12 @@ STATE_TABLES = {
     "slot_E": numbers(T, 1 + E),
     "restaurant_E": np.arange(1 + E) % 9,
 }
+CHOSEN = {
+    "template_logits": floats(B, T, S),
+    "gain": 9 * floats(B, T, J, seed=1),
+    # Template 1 has no candidate.
+    "template_of_candidate": np.array([0, 3, 2, 0, 4, 0, 3], "int32"),
+}
 JOINED = {"output": floats(B, D), "state": floats(B, D, seed=1)}
 HISTORY = {"times": numbers(T, B, D), "turns": numbers(D, B, S)}
 SPOKEN = {"x": floats(B, S, D), "speakers": numbers(4, B, S)}
@@ -342,6 +349,8 @@ CASES = {
     "SentenceGRU, frozen": case(SentenceGRU, V, D, False, inputs={"ids": ids(B, S)}),
     **{f"Shortcut {kind}": case(Shortcut, kind, "sigmoid", inputs=JOINED) for kind in KINDS},
     "SpeakerFeature": case(SpeakerFeature, inputs=SPOKEN, pads={"x": [1], "speakers": [1]}),
+    "StateVector": case(StateVector, D, inputs={"known": real(B, T, J)}),
+    "TemplateCandidates": case(TemplateCandidates, inputs=CHOSEN),
     "TimeFeature": case(TimeFeature, 2, D, inputs=HISTORY, pads={"times": [1], "turns": [1]}),
     "WordEmbedding": case(WordEmbedding, V + 1, D, inputs={"ids": ids(B, T, S)}),
 }

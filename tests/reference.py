@@ -299,3 +299,9 @@ def point_in_loops(h, sentences, seen, mentions, layer, conditions=None):
         [sum(a[1][m] + a[2][m] * passed[m] for m in range(M) if mentions[m, e]) for e in range(E)]
     )
     return scores + sum(conditions @ (h @ kernel) for kernel in of_conditions)
+
+
+def state_vector_in_loops(known, layer):
+    number = sum(3**place % 8191 for place, value in enumerate(known) if value)
+    [vectors] = float64(layer.vectors)
+    return vectors[number % 4096]

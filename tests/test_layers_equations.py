@@ -133,6 +133,16 @@ def cosines_in_loops(layer, b, context, responses):
     return [[ref.cosine_of_words(texts[0], response, layer) for response in texts[1:]]]
 
 
+def template_candidates_in_loops(layer, b, template_logits, gain, template_of_candidate):
+    found = np.zeros((T, J))
+    for t, c in itertools.product(range(T), range(J)):
+        template = template_of_candidate[c]
+        of_template = gain[b, t][template_of_candidate == template].astype("float64")
+        p_template = np.exp(recurrent.log_softmax(template_logits[b, t]))[template]
+        found[t, c] = np.log(p_template * np.exp(gain[b, t, c]) / np.exp(of_template).sum())
+    return [found]
+
+
 LOOPS = {
     "Attention": lambda layer, b, x, memory, mask: recurrent.attention_in_loops(
         x[b], memory[b][mask[b]], layer
@@ -170,6 +180,10 @@ LOOPS = {
     "SentenceGRU": rows(recurrent.sentence_in_loops),
     "Shortcut": lambda layer, b, output, state: [ref.join_in_loops(output[b], state[b], layer)],
     "SpeakerFeature": lambda layer, b, x, speakers: [x[b] + layer.table.numpy()[speakers[b]]],
+    "StateVector": lambda layer, b, known: [
+        [ref.state_vector_in_loops(row, layer) for row in known[b]]
+    ],
+    "TemplateCandidates": template_candidates_in_loops,
     "WordEmbedding": lambda layer, b, ids: [layer.embeddings.numpy()[ids[b]]],
 }
 TEXT = {"x": floats(B, S, E), "mask": real(B, S)}

@@ -265,6 +265,8 @@ def knowing(name):
         "heads": 2,
         "hops": 2,
     }
+    if name == "entity-memma":
+        settings["templates"] = len(domain().templates)
     model = randomised(MODELS[name].build(MODELS[name].config(**settings)), 4, 0.3)
     domain().put_into(model)
     return model

@@ -178,22 +178,29 @@ def test_put_into_gives_a_model_the_candidates(prepared_dialog, name):
     domain = load_dataset(prepared_dialog).domain
     is_entity_model = name == "entity-memma"
     settings = {"embedding_dim": 6, "heads": 2, "hops": 1, "match_types": not is_entity_model}
+    if is_entity_model:
+        settings["templates"] = len(domain.templates)
     config = MODELS[name].config(**domain.required_fields, max_words=32, **settings)
     model = MODELS[name].build(config)
     before = {layer.name: layer.get_weights() for layer in model.layers}
     domain.put_into(model)
     weights = {layer.name: layer.get_weights() for layer in model.layers}
 
-    encoded = domain.encoded_candidates
-    expected_words = encoded.typed_words if is_entity_model else encoded.words
-    np.testing.assert_array_equal(weights["candidate_words"][0], expected_words.flat())
-    np.testing.assert_array_equal(weights["candidate_rows"][0], encoded.words.owners())
+    if is_entity_model:
+        numbers = weights["candidate_templates"][0]
+        templates = [domain.templates[number] for number in numbers]
+        assert templates == [domain.template(text) for text in domain.candidates]
+    else:
+        words = domain.encoded_candidates.words
+        np.testing.assert_array_equal(weights["candidate_words"][0], words.flat())
+        np.testing.assert_array_equal(weights["candidate_rows"][0], words.owners())
     layer = "entity_pointer" if is_entity_model else "match_types"
     tables = [domain.candidate_entities] if is_entity_model else domain.match_groups
-    trained, *set_tables = weights[layer]
-    np.testing.assert_array_equal(trained, before[layer][0])
-    for table, expected in zip(set_tables, tables, strict=True):
-        np.testing.assert_array_equal(table, expected)
+    num_trained = len(weights[layer]) - len(tables)
+    expected_weights = [*before[layer][:num_trained], *tables]
+    assert num_trained > 0
+    for array, expected in zip(weights[layer], expected_weights, strict=True):
+        np.testing.assert_array_equal(array, expected)
 
 
 # === Datasets ===

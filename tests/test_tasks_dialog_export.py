@@ -150,7 +150,7 @@ def test_an_exported_run_answers_as_it_does_in_a_process_without_this_project(
 @pytest.mark.parametrize(
     ("name", "settings"),
     [
-        ("entity-memma", {"hops": 2, "heads": 2, "dialog_state": True}),
+        ("entity-memma", {"hops": 2, "heads": 2}),
         ("supervised-embeddings", {}),
     ],
 )

@@ -173,8 +173,8 @@ class _Learner:
     """Collects what `Rules` say, dialog by dialog."""
 
     def __init__(self, domain):
-        templates = [domain.template(text) for text in domain.candidates]
-        self.templates, self.template_C = np.unique(templates, return_inverse=True)
+        self.templates = domain.templates
+        self.template_C = domain.template_numbers
         self.entities_of_candidates = domain.encoded_candidates.entities.lists()
         self.entity_types = [entity_type for _, entity_type, _ in domain.entities]
         self.names = np.array([*domain.types, *FLAGS])
@@ -215,7 +215,7 @@ class _Learner:
                 names_by_type[entity_type] = np.array(CONDITIONS)[met_N].tolist()
             conditions.append(names_by_type)
         return Rules(
-            templates=self.templates.tolist(),
+            templates=self.templates,
             states=states,
             conditions=conditions,
             continues=np.flatnonzero(self.silences > 0).tolist(),

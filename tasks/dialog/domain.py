@@ -220,6 +220,18 @@ class Domain:
         return stack(self.encoded_candidates.entities.lists())
 
     @functools.cached_property
+    def templates(self):
+        """The templates of candidates, sorted."""
+        return sorted({self.template(text) for text in self.candidates})
+
+    @functools.cached_property
+    def template_numbers(self):
+        """The template of each candidate, int32 `(C,)`."""
+        number_of_template = {text: number for number, text in enumerate(self.templates)}
+        numbers = [number_of_template[self.template(text)] for text in self.candidates]
+        return np.array(numbers, np.int32)
+
+    @functools.cached_property
     def match_groups(self):
         """The match types of candidates (Bordes et al. 2017, section 4.2).
 
@@ -313,6 +325,7 @@ class Domain:
             "match_types": self.match_groups,
             "entity_pointer": [self.candidate_entities],
             "dialog_state": self.state_tables,
+            "candidate_templates": [self.template_numbers],
         }
         for layer in model.layers:
             if layer.name in tables:

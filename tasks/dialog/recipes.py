@@ -186,26 +186,12 @@ RECIPES = {
         config={},
         training=BABI,
     ),
+    # Ours: the best with a dialog manager that train lacks.
     "babi-entity-memma": Recipe(
         title="Entity MEMMA",
         model="entity-memma",
         corpus=CORPUS,
-        config={},
-        training=BABI.replace(epochs=16.0),
-    ),
-    "babi-entity-memma-short": Recipe(
-        title="Entity MEMMA, 8 epochs",
-        model="entity-memma",
-        corpus=CORPUS,
-        config={},
-        training=BABI,
-    ),
-    # Ours: the best with a dialog manager that train lacks.
-    "babi-entity-memma-state": Recipe(
-        title="Entity MEMMA, state of the conversation, dropout 0.3, 8 epochs",
-        model="entity-memma",
-        corpus=CORPUS,
-        config={"dialog_state": True, "dropout": 0.3},
+        config={"dropout": 0.3},
         training=BABI,
     ),
     # The bot that people talk to. Its dataset is prepared with --augment=1.
@@ -213,7 +199,7 @@ RECIPES = {
         title="Entity MEMMA, augmented dialogs",
         model="entity-memma",
         corpus=CORPUS,
-        config={},
+        config={"dropout": 0.3},
         training=BABI.replace(validations_per_epoch=1.0),
     ),
 }

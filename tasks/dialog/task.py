@@ -73,7 +73,10 @@ class DialogTask(task.Task):
         longest_sentence = dataset.splits["train"].sentences.words.lengths.max()
         longest_candidate = dataset.domain.encoded_candidates.words.lengths.max()
         longest = max(int(longest_sentence), int(longest_candidate))
-        return {"max_words": round_up(longest, WORDS)}
+        return {
+            "max_words": round_up(longest, WORDS),
+            "templates": len(dataset.domain.templates),
+        }
 
     def initialise(self, model, dataset, training):
         dataset.domain.put_into(model)
