@@ -82,7 +82,8 @@ HELP = (
 )
 
 PARTS_BEFORE = {
-    RESERVED: (f"|{YES}", f"|{TAKEN}", "|||please|thanks|thank you"),
+    # Thanks alone are no yes.
+    RESERVED: (f"|{YES}", f"{YES}|{TAKEN}", "|||please|thanks|thank you"),
     ANOTHER: (f"|{NO}", f"|{REFUSED}"),
     LOOKING: (f"|{NO}|ok", f"|{DONE}"),
     "phone": (
