@@ -42,7 +42,7 @@ UNKNOWN = 0.05  # of words that are unknown
 
 YES = (
     "yes|ok|okay|great|perfect|good|very good|fine|wonderful|all right|sure|excellent|nice|"
-    "cool|yeah|well|lovely"
+    "cool|yeah|lovely"
 )
 NO = "no|nope|no thanks|no thank you|hmm|hmm no|sorry|not really|well"
 TAKEN = (
@@ -82,19 +82,19 @@ HELP = (
 )
 
 PARTS_BEFORE = {
-    # Thanks alone are no yes.
-    RESERVED: (f"|{YES}", f"{YES}|{TAKEN}", "|||please|thanks|thank you"),
+    # "well" and thanks alone are no yes.
+    RESERVED: (f"|well|{YES}", f"{YES}|{TAKEN}", "|||please|thanks|thank you"),
     ANOTHER: (f"|{NO}", f"|{REFUSED}"),
     LOOKING: (f"|{NO}|ok", f"|{DONE}"),
     "phone": (
-        f"|{YES}|and",
+        f"|well|{YES}|and",
         ASKED,
         "its|the|their",
         "phone number|phone|telephone number|number",
         "||please",
     ),
-    "address": (f"|{YES}|and", ASKED, "its|the|their", "address", "||please"),
-    ANYTHING: (f"|{YES}", THANKED),
+    "address": (f"|well|{YES}|and", ASKED, "its|the|their", "address", "||please"),
+    ANYTHING: (f"|well|{YES}", THANKED),
     WELCOME: ("|no|nope|no thanks|ok", f"|{PARTED}"),
     GREETED: (f"|{HELLO}", f"|||{HELP}"),
 }
