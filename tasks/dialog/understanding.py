@@ -36,7 +36,7 @@ from colloquy.tasks.dialog.augment import (
 
 FILE = "understanding.json"
 UNKNOWN = SPECIALS[1]
-MIN_COVERAGE = 0.55
+MIN_COVERAGE = 0.6
 """Least share of a sentence's words, by weight, that users of train say before the response."""
 MIN_PROBABILITY = 0.01
 """Least probability among all candidates of a response to a sentence without values."""
