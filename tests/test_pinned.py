@@ -1,10 +1,9 @@
 """Behaviour seen from outside, pinned before the redesign: answers of the published models, losses
 of small trainings.
 
-`tests/pinned.json` holds what commit 2c95758 answered to ten instances per model and in chats, of
-`bidaf-squad` and the two chats what their weights of 25 to 28 November did; its losses are those
-of the small runs of `helpers.SMALL_RUNS` when the redesign was done. Only commands that users see
-are used.
+`tests/pinned.json` holds what the published weights of 25 to 28 November answered to ten instances
+per model and in chats; its losses are those of the small runs of `helpers.SMALL_RUNS` when the
+redesign was done. Only commands that users see are used.
 """
 
 import json
