@@ -40,7 +40,7 @@ class EntityPointer(keras.layers.Layer):
         mentions: `P`, `(B, M, E)`, 0 or 1.
         time_vectors: Float `(R, D)`.
         distances: One-hot float `(B, T, M, R)`.
-        conditions: `c`, bool `(B, T, N, 1 + E)`, see `layers.dialog_state`; `None` if N is 0.
+        conditions: `c`, bool `(B, T, N, 1 + E)`, see `layers.dialog_state`.
 
     Returns:
         The gain of the logits, float `(B, T, C)`, and the entities' scores, float `(B, T, E)`.
@@ -49,7 +49,7 @@ class EntityPointer(keras.layers.Layer):
     et al. 2019).
     """
 
-    def __init__(self, candidates, conditions=0, **kwargs):
+    def __init__(self, candidates, conditions, **kwargs):
         super().__init__(**kwargs)
         self.candidates = tuple(candidates)
         self.conditions = conditions
@@ -59,10 +59,9 @@ class EntityPointer(keras.layers.Layer):
         self.kernel_DND = self.add_weight(
             name="kernel", shape=(D, 3, D), initializer="glorot_uniform"
         )
-        if self.conditions:
-            self.kernel_DN = self.add_weight(
-                name="conditions", shape=(D, self.conditions), initializer="zeros"
-            )
+        self.kernel_DN = self.add_weight(
+            name="conditions", shape=(D, self.conditions), initializer="zeros"
+        )
         self.entity_CK = self.add_weight(
             name="candidate_entities",
             shape=self.candidates,
@@ -71,7 +70,7 @@ class EntityPointer(keras.layers.Layer):
             trainable=False,
         )
 
-    def call(self, state, sentences, seen, mentions, time_vectors, distances, conditions=None):
+    def call(self, state, sentences, seen, mentions, time_vectors, distances, conditions):
         dtype = state.dtype
         P_BME = ops.cast(mentions, dtype)
 
@@ -85,8 +84,7 @@ class EntityPointer(keras.layers.Layer):
         first_BTE = ops.matmul(a_BNTM[:, 0], P_BME)
         passed_BTM = ops.einsum("bte,bme->btm", first_BTE, P_BME)
         score_BTE = ops.matmul(a_BNTM[:, 1] + a_BNTM[:, 2] * passed_BTM, P_BME)
-        if conditions is not None:
-            weight_BTN = ops.matmul(state, self.kernel_DN)
-            c_BTNE = ops.cast(conditions[..., 1:], dtype)
-            score_BTE = score_BTE + ops.einsum("btn,btne->bte", weight_BTN, c_BTNE)
+        weight_BTN = ops.matmul(state, self.kernel_DN)
+        c_BTNE = ops.cast(conditions[..., 1:], dtype)
+        score_BTE = score_BTE + ops.einsum("btn,btne->bte", weight_BTN, c_BTNE)
         return sum_of_rows(score_BTE, self.entity_CK), score_BTE

@@ -228,11 +228,10 @@ def memory(timed, **settings):
     return case(MemoryAttention, inputs=inputs, pads=pads, divisor=3.0, **settings)
 
 
-def pointer(count=0, **inputs):
+def pointer(conditions):
+    inputs = {**POINTED, "conditions": conditions.astype(bool)}
     tables = {"entity_CK": numbers(E + 1, J, 2)}
-    return case(
-        EntityPointer, (J, 2), count, inputs=POINTED | inputs, pads=POINTED_PADS, tables=tables
-    )
+    return case(EntityPointer, (J, 2), 2, inputs=inputs, pads=POINTED_PADS, tables=tables)
 
 
 DISTANCES = np.eye(J, dtype="float32")[numbers(J, B, T, S)]
@@ -303,8 +302,8 @@ CASES = {
         DynamicBiLSTM, T, inputs=flow().inputs, pads=flow().pads, masks=flow().masks
     ),
     "DialogState": case(DialogState, T, E, J, inputs=TALKED, tables=STATE_TABLES),
-    "EntityPointer": pointer(),
-    "EntityPointer, conditions": pointer(2, conditions=numbers(2, B, T, 2, 1 + E).astype(bool)),
+    "EntityPointer": pointer(numbers(2, B, T, 2, 1 + E)),
+    "EntityPointer, no condition met": pointer(np.zeros((B, T, 2, 1 + E))),
     "Highway": case(Highway, inputs={"x": floats(B, T, D)}),
     "IdTable": case(IdTable, (J, 2), inputs={"x": floats(B)}, tables={"ids": numbers(V, J, 2)}),
     "LayerNorm": case(LayerNorm, inputs={"x": floats(B, T, D)}, epsilon=0.1),

@@ -281,13 +281,11 @@ def join_in_loops(o, x, layer):
     return o * gate + x * (1 - gate)
 
 
-def point_in_loops(h, sentences, seen, mentions, layer, conditions=None):
+def point_in_loops(h, sentences, seen, mentions, layer, conditions):
     """The entities' scores at one turn; `sentences` `(M, D)` have the vectors of their times added
     to them.
     """
-    W, *of_conditions = float64(
-        layer.kernel_DND, *([] if conditions is None else [layer.kernel_DN])
-    )
+    W, of_conditions = float64(layer.kernel_DND, layer.kernel_DN)
     a = [
         [(h @ W[:, n]) @ x if real else 0.0 for x, real in zip(sentences, seen, strict=True)]
         for n in range(3)
@@ -298,7 +296,7 @@ def point_in_loops(h, sentences, seen, mentions, layer, conditions=None):
     scores = np.array(
         [sum(a[1][m] + a[2][m] * passed[m] for m in range(M) if mentions[m, e]) for e in range(E)]
     )
-    return scores + sum(conditions @ (h @ kernel) for kernel in of_conditions)
+    return scores + conditions @ (h @ of_conditions)
 
 
 def state_vector_in_loops(known, layer):

@@ -98,11 +98,9 @@ def hops_in_loops(layer, b, query, sentences, mask, *times):
     return ref.hop_in_loops(query[b], memories, mask[b], layer)
 
 
-def pointers_in_loops(
-    layer, b, state, sentences, seen, mentions, vectors, distances, conditions=None
-):
-    timed, met = sentences[b].astype("float64") + vectors[distances[b].argmax(axis=-1)], [None] * T
-    met = met if conditions is None else conditions[b, :, :, 1:].swapaxes(1, 2)
+def pointers_in_loops(layer, b, state, sentences, seen, mentions, vectors, distances, conditions):
+    timed = sentences[b].astype("float64") + vectors[distances[b].argmax(axis=-1)]
+    met = conditions[b, :, :, 1:].swapaxes(1, 2)
     scores = [
         ref.point_in_loops(state[b, t], timed[t], seen[b, t], mentions[b], layer, met[t])
         for t in range(T)
@@ -253,7 +251,11 @@ NOTHING = {
         "CharacterCNN": "ids",
         "SentenceGRU": "ids",
     },
-    **{"CrossMatch": "response_mask", "EntityPointer": "seen", "LexicalMatch": "responses"},
+    **{
+        "CrossMatch": "response_mask",
+        "EntityPointer, no condition met": "seen",
+        "LexicalMatch": "responses",
+    },
     **{
         "LexicalMatch, stems": "context",
         "MatchTypes": "seen",

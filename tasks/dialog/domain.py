@@ -316,11 +316,8 @@ class Domain:
     def put_into(self, model):
         """Sets the candidates of a model and the entities in them; its trained variables stay."""
         words = self.encoded_candidates.words
-        read_words = words
-        if "typed_words" in model.config.reads:
-            read_words = self.encoded_candidates.typed_words
         tables = {
-            "candidate_words": [read_words.flat()],
+            "candidate_words": [words.flat()],
             "candidate_rows": [words.owners()],
             "match_types": self.match_groups,
             "entity_pointer": [self.candidate_entities],
