@@ -74,7 +74,7 @@ def texts():
     ]
     found[1][1] = found[1][3] = found[0][5]  # a sentence that is said again
     found[0][3] = candidates()[1]  # the bot says a candidate
-    found[2][0] = [5, V - 9]  # an entity of the answer
+    found[2][0] = [5, V - 10]  # an entity of the answer alone
     return found
 
 
