@@ -24,17 +24,21 @@ def last_template(speakers, turns, responses, template_of_candidate):
         Templates counted from 1, int `(B, T)`. 0: there is no such sentence, or it is no candidate.
 
     >>> speakers, responses = np.array([[1, 2, 1]]), np.array([[0, 5, 0]])
-    >>> found = last_template(speakers, np.array([[0, 2]]), responses, np.array([0, 1, 1, 0, 2]))
-    >>> found.numpy().tolist()
+    >>> last_BT = last_template(speakers, np.array([[0, 2]]), responses, np.array([0, 1, 1, 0, 2]))
+    >>> last_BT.numpy().tolist()
     [[0, 3]]
     """
     place_BM = ops.cumsum(ops.ones_like(speakers), axis=1)
     is_bot_BM = ops.equal(speakers, BOT)
     is_bot_BTM = history_mask(speakers, turns) & is_bot_BM[:, None]
     last_BT = ops.max(ops.where(is_bot_BTM, place_BM[:, None], 0), axis=2)
-    response_BT = ops.take_along_axis(responses, ops.maximum(last_BT - 1, 0), axis=1)
-    template_BT = ops.take(template_of_candidate, ops.maximum(response_BT - 1, 0)) + 1
-    return ops.where((last_BT > 0) & (response_BT > 0), template_BT, 0)
+
+    index_BT = ops.maximum(last_BT - 1, 0)
+    response_BT = ops.take_along_axis(responses, index_BT, axis=1)
+    is_response_BT = (last_BT > 0) & (response_BT > 0)
+    candidate_BT = ops.maximum(response_BT - 1, 0)
+    template_BT = ops.take(template_of_candidate, candidate_BT)
+    return ops.where(is_response_BT, 1 + template_BT, 0)
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -57,16 +61,22 @@ class TemplateCandidates(keras.layers.Layer):
     """
 
     def call(self, template_logits, gain, template_of_candidate):
-        log_p_BTL = ops.log_softmax(ops.cast(template_logits, "float32"), axis=2)
-        B, T, L = ops.shape(log_p_BTL)
+        B, T, L = ops.shape(template_logits)
         C = gain.shape[2]
+        logits_BTL = ops.cast(template_logits, "float32")
+        log_p_BTL = ops.log_softmax(logits_BTL, axis=2)
+        log_p_BTC = ops.take(log_p_BTL, template_of_candidate, axis=2)
         gain_BTC = ops.cast(gain, "float32")
-        gain_CX = ops.transpose(ops.reshape(gain_BTC, (B * T, C)))
+        gain_XC = ops.reshape(gain_BTC, (B * T, C))
+        gain_CX = ops.transpose(gain_XC)
 
         # The highest gain of a template is subtracted, so that no exponential overflows.
-        highest_LX = ops.segment_max(ops.stop_gradient(gain_CX), template_of_candidate, L)
+        fixed_CX = ops.stop_gradient(gain_CX)
+        highest_LX = ops.segment_max(fixed_CX, template_of_candidate, L)
         highest_CX = ops.take(highest_LX, template_of_candidate, axis=0)
-        sum_LX = ops.segment_sum(ops.exp(gain_CX - highest_CX), template_of_candidate, L)
-        log_sum_CX = highest_CX + ops.log(ops.take(sum_LX, template_of_candidate, axis=0))
-        share_BTC = ops.reshape(ops.transpose(gain_CX - log_sum_CX), (B, T, C))
-        return ops.take(log_p_BTL, template_of_candidate, axis=2) + share_BTC
+        exp_CX = ops.exp(gain_CX - highest_CX)
+        sum_LX = ops.segment_sum(exp_CX, template_of_candidate, L)
+        sum_CX = ops.take(sum_LX, template_of_candidate, axis=0)
+        log_sum_CX = highest_CX + ops.log(sum_CX)
+        share_XC = ops.transpose(gain_CX - log_sum_CX)
+        return log_p_BTC + ops.reshape(share_XC, (B, T, C))

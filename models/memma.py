@@ -194,8 +194,8 @@ def _score_templates(c, inputs, words, state_BTD, known_BTS, template_C):
     """The logits of templates, float `(B, T, L)`."""
     D = c.embedding_dim
     bag = encoded_words(c, "template_words", words=words)
-    sentence_BMD = ops.take(bag(inputs["typed_words"]), inputs["sentences"], axis=0)
-    user_BTD = ops.take_along_axis(sentence_BMD, inputs["turns"][:, :, None], axis=1)
+    sentence_BT = ops.take_along_axis(inputs["sentences"], inputs["turns"], axis=1)
+    user_BTD = ops.take(bag(inputs["typed_words"]), sentence_BT, axis=0)
 
     # Slots and flags count one by one, and as a whole.
     whole_BTD = StateVector(D, name="state_vector")(known_BTS)

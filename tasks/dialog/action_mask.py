@@ -76,9 +76,9 @@ class ActionMask(keras.Model):
 
         template_numbers = {template: number for number, template in enumerate(rules.templates)}
         template_C = []
-        for text in domain.candidates:
+        for template in domain.candidate_templates:
             # -1: a template that train lacks
-            template_C.append(template_numbers.get(domain.template(text), -1))
+            template_C.append(template_numbers.get(template, -1))
         template_C = np.array(template_C)
 
         self.sign_QS = _sign_states(rules.states, [*domain.types, *FLAGS])

@@ -220,15 +220,20 @@ class Domain:
         return stack(self.encoded_candidates.entities.lists())
 
     @functools.cached_property
+    def candidate_templates(self):
+        """The template of each candidate, a text."""
+        return [self.template(text) for text in self.candidates]
+
+    @functools.cached_property
     def templates(self):
-        """The templates of candidates, sorted."""
-        return sorted({self.template(text) for text in self.candidates})
+        """The distinct templates of candidates, sorted."""
+        return sorted(set(self.candidate_templates))
 
     @functools.cached_property
     def template_numbers(self):
-        """The template of each candidate, int32 `(C,)`."""
+        """The index into `templates` of each candidate's, int32 `(C,)`."""
         number_of_template = {text: number for number, text in enumerate(self.templates)}
-        numbers = [number_of_template[self.template(text)] for text in self.candidates]
+        numbers = [number_of_template[text] for text in self.candidate_templates]
         return np.array(numbers, np.int32)
 
     @functools.cached_property

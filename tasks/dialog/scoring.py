@@ -248,7 +248,7 @@ def metrics_by_group(dataset, split, predicted, breakdowns):
     """
     domain = dataset.domain
     answers = split.answers
-    templates_C = np.array([domain.template(text) for text in domain.candidates])
+    templates_C = np.array(domain.candidate_templates)
     entities = domain.encoded_candidates.entities.lists()
     entities_C = np.array([str(sorted(numbers)) for numbers in entities])
     is_correct = {

@@ -155,10 +155,10 @@ class Understanding(keras.Model):
         super().__init__()
         self.mask = mask
         self.words = words
-        template_C = [domain.template(text) for text in domain.candidates]
-        templates = sorted({*template_C, *words.said_before})
+        templates = sorted({*domain.templates, *words.said_before})
         numbers = {template: number for number, template in enumerate(templates)}
-        self.template_C = np.array([numbers[template] for template in template_C], np.int32)
+        template_C = [numbers[template] for template in domain.candidate_templates]
+        self.template_C = np.array(template_C, np.int32)
         self.weight_V, self.is_value_V = _weigh(domain, words)
         self.said_VL = _mark_words(domain, words.said_before, templates)
         self.begins_VL = _mark_words(domain, words.begun_by, templates)
