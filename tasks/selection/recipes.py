@@ -107,6 +107,21 @@ RECIPES = {
             decay_steps=300, epochs=0.01, learning_rate=1e-6, validations_per_epoch=100.0
         ),
     ),
+    # Continues the published network; a quarter of the negatives are turns of the context.
+    "dam-ubuntu-irc-echoes": Recipe(
+        title="DAM, 2 levels, 6 x 24 words, 4 fresh negatives of which a quarter are echoes, "
+        "softmax, 30 x TF-IDF^1.5 of stems, averaged weights, pre-trained",
+        model="dam",
+        corpus=HASHED,
+        config={**TWO_LEVELS, **STEMS},
+        training=FOUR_NEGATIVES.replace(
+            decay_steps=300,
+            epochs=0.5,
+            learning_rate=3e-4,
+            validations_per_epoch=8.0,
+            echo_negatives=0.25,
+        ),
+    ),
     # All at once, with vectors of whole conversations and general ones.
     "dam-ubuntu-irc-vectors": Recipe(
         title="DAM, 2 levels, 9 x 27 words, 250-d vectors, 4 fresh negatives, softmax, 18 x "
