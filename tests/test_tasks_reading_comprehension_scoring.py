@@ -97,7 +97,7 @@ def test_without_evidence_there_is_no_scale(scores, right):
 
 def test_shared_words_leave_out_the_most_frequent():
     # 3 and 4 are two unknown tokens
-    tokens = Tokens(np.array([0, 201, 3, 2, 2, 999]), np.zeros((6, 16)))
+    tokens = Tokens(np.array([0, 201, 3, 2, 2, 999]), np.zeros((6, 16)), [""] * 6)
     question = content_words(tokens, [1, 2, 3, 3, 5])
     assert question == {201, -3, 999} and content_words(tokens, [2]) == set()
     assert shared_words(question, content_words(tokens, [1, 4])) == 1 / 3
@@ -134,7 +134,7 @@ def test_evaluating_dev_gives_the_predictor_a_scale(run):
 def test_each_question_is_also_asked_of_a_passage_that_shares_words_but_not_the_answer(monkeypatch):
     """In turn of another article and of its own; those that have its answer are left out."""
     words = [0, *range(201, 301)]
-    tokens = Tokens(np.array(words), np.zeros((101, 16)))
+    tokens = Tokens(np.array(words), np.zeros((101, 16)), [""] * 101)
     passages = [[1, 6, 7, 9], [1, 2, 3], [1, 2, 3, 8], [4], [3, 5], [2]]
     split = ReadingSplit(
         tokens=tokens,

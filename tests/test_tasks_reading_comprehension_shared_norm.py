@@ -16,13 +16,23 @@ from colloquy.models.bidaf import BiDAFConfig
 from colloquy.tasks import TASKS
 from colloquy.tasks.reading_comprehension.added_sentences import add_sentences
 from colloquy.tasks.reading_comprehension.data import ReadingSplit, Tokens
+from colloquy.tasks.reading_comprehension.misleading import (
+    MisleadingSentences,
+    Passage,
+    with_sentence,
+    without_answer,
+)
 from colloquy.tasks.reading_comprehension.scoring import by_added_sentence
 from colloquy.tasks.reading_comprehension.second_contexts import (
     SecondContexts,
     sentences_of,
     sentences_to_add,
 )
-from colloquy.tasks.reading_comprehension.shared_norm import ask_twice, shared_norm_loss
+from colloquy.tasks.reading_comprehension.shared_norm import (
+    TwoContexts,
+    ask_twice,
+    shared_norm_loss,
+)
 
 reading = TASKS["reading_comprehension"]
 NO_ANSWER = BiDAFConfig(vocabulary_size=1, characters=1, no_answer=True)
@@ -93,20 +103,69 @@ def test_the_added_sentence_shares_most_words(split):
     assert added[4].tolist() == [-1, -1, -1]
 
 
-@pytest.mark.parametrize("in_front", [True, False])
-def test_the_answer_stays_where_it_is_beside_an_added_sentence(split, in_front):
-    rows = np.array([0, 1])
-    sentences = np.array([[1, 0, 6], [-1, -1, -1]])
-    asked = ask_twice(split, rows, np.array([1, 3]), sentences, np.array([in_front, False]))
+def batch_of(rows, second, **shares):
+    shares = {"added_sentences": 0.0, "question_words": 0.0, "removed_answers": 0.0} | shares
+    return TwoContexts(np.array(rows), 400, 30, np.array(second), seed=1, **shares)
+
+
+def test_a_question_is_asked_of_its_own_context_and_of_the_second(split):
+    asked = ask_twice(split, batch_of([0, 1], [1, 3]))
     assert asked.ids == ["live", "live", "work", "work"]
-    own, mill = split.contexts.lists([0, 1])
-    expected = mill[:6] + own if in_front else own + mill[:6]
-    assert asked.contexts.lists() == [expected, mill, own, split.contexts.lists([3])[0]]
-    first = 9 if in_front else 3
-    assert asked.spans == [[[first, first]], [], [[7, 7]], []]
-    inputs, spans = asked.collate(np.arange(4))
-    assert inputs["context"].shape == (4, 15)
-    assert spans[:, 0, 0].tolist() == [first, -1, 7, -1]
+    own, mill, nothing = split.contexts.lists([0, 1, 3])
+    assert asked.contexts.lists() == [own, mill, own, nothing]
+    assert asked.spans == [[[3, 3]], [], [[7, 7]], []]
+
+
+def test_the_answer_stays_where_it_is_beside_an_added_sentence(split):
+    asked = with_questions_on_all(split)
+    mill = 1
+    sentence = [90, 91, 92]
+    seen = set()
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        passage = with_sentence(asked, mill, Passage(list(range(13)), [[8, 9]]), sentence, 400, rng)
+        place = passage.numbers.index(90)
+        seen.add(place)
+        assert passage.numbers[place : place + 3] == sentence
+        [[first, last]] = passage.spans
+        assert passage.numbers[first : last + 1] == [8, 9]
+    assert seen == {0, 6, 13}  # before, between the two sentences, after
+
+
+def test_no_sentence_pushes_an_answer_out_of_what_is_read(split):
+    passage = Passage(list(range(13)), [[11, 11]])
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        asked = with_questions_on_all(split)
+        longer = with_sentence(asked, 1, passage, [90, 91, 92], max_words=14, rng=rng)
+        assert longer.numbers == [*range(13), 90, 91, 92]
+
+
+def test_misleading_sentences_have_words_of_the_question_and_not_the_answer(split):
+    asked = with_questions_on_all(split)
+    drawn = MisleadingSentences(asked)
+    texts = split.tokens.texts
+    sentences = set()
+    for seed in range(40):
+        numbers = drawn.draw(0, np.random.default_rng(seed))
+        assert numbers == drawn.draw(0, np.random.default_rng(seed))
+        words = [texts[number] for number in numbers]
+        assert words[-1] == "."
+        assert "?" not in words
+        sentences.add(" ".join(words))
+    assert "Ann works in a mill Where does Ann live ." in sentences
+    assert any(sentence.startswith("Where does Ann live ") for sentence in sentences)
+    assert len(sentences) > 10
+    assert drawn.draw(4, np.random.default_rng(0)) == []  # the other article has one paragraph
+
+
+def test_a_removed_answer_is_in_no_other_sentence(split):
+    asked = with_questions_on_all(split)
+    mill = split.contexts.lists([1])[0]
+    lake = dataclasses.replace(asked, spans=[[[10, 10]]] * 5)
+    assert without_answer(lake, 1, [7, 8]).numbers == [*mill[:6], 7, 8]
+    ann = dataclasses.replace(asked, spans=[[[0, 0]]] * 5)
+    assert without_answer(ann, 1, [mill[0]]) is None
 
 
 def test_a_misleading_sentence_has_the_words_of_the_question(split):
@@ -171,7 +230,8 @@ def test_shared_norm_loss_is_that_of_all_spans_of_both_contexts():
 
 def test_batches_have_each_question_twice(split):
     asked = with_questions_on_all(split)
-    training = reading.Training(shared_norm=True, added_sentences=1.0, batch_size=2)
+    shares = {"added_sentences": 1.0, "question_words": 0.5, "removed_answers": 0.5}
+    training = reading.Training(shared_norm=True, batch_size=2, **shares)
     batches = reading.training_batches(asked, NO_ANSWER, training, np.random.default_rng(0))
     rows = []
     for each in batches:

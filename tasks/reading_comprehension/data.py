@@ -16,6 +16,7 @@ from colloquy.data import pickles, prepared
 from colloquy.data.batching import XLA_MULTIPLE
 from colloquy.data.sequences import Sequences, round_up
 from colloquy.data.vocabulary import Vocabulary
+from colloquy.tasks.reading_comprehension.misleading import MisleadingSentences
 from colloquy.tasks.reading_comprehension.second_contexts import (
     contexts_of_same_article,
     sentences_to_add,
@@ -35,6 +36,7 @@ class Tokens:
 
     words: np.ndarray  # word ids, int32 `(tokens + 1,)`
     characters: np.ndarray  # character ids, int32 `(tokens + 1, L)`, padded with 0
+    texts: list[str]  # as in the file; that of row 0 is empty
 
     @classmethod
     def of(cls, texts, vocabulary, characters):
@@ -50,7 +52,7 @@ class Tokens:
             letters.append(characters.encode(text[:WORD_CHARACTERS]))
         rows = np.arange(len(words))
         padded_letters = Sequences.of(letters).padded(rows, WORD_CHARACTERS)
-        return cls(np.array(words, np.int32), padded_letters)
+        return cls(np.array(words, np.int32), padded_letters, ["", *texts])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,6 +97,11 @@ class ReadingSplit:
     def other_sentences(self):
         """Sentences of these contexts, see `second_contexts.sentences_to_add`."""
         return sentences_to_add(self)
+
+    @functools.cached_property
+    def misleading_sentences(self):
+        """Draws sentences with the words of a question, see `misleading.MisleadingSentences`."""
+        return MisleadingSentences(self)
 
     def collate(self, rows, max_context=None, max_question=None, multiple=1):
         """Makes a batch of questions.
@@ -163,46 +170,17 @@ class ReadingSplit:
             question_texts=[self.question_texts[row] for row in rows],
         )
 
-    def with_second_contexts(self, rows, second_contexts):
-        """Returns questions `rows`, each asked twice in succession: of its own context and of one
-        that does not answer it.
-
-        Both arguments are int `(questions,)`. The second ones have no spans.
-        """
-        contexts = np.stack([self.context[rows], second_contexts], axis=1)
-        asked = self.asked_of(np.repeat(rows, 2), contexts.ravel())
-        spans = []
-        for row in rows:
-            spans += [self.spans[row], []]
-        return dataclasses.replace(asked, spans=spans)
-
-    def with_sentences(self, sentences, in_front):
-        """Returns the questions, asked of their contexts with a sentence of another one.
+    def with_passages(self, rows, passages):
+        """Returns questions `rows`, each asked of its passage in `passages`.
 
         Offsets and texts are no longer those of the contexts.
-
-        Args:
-            sentences: Int `(questions, 3)`, see `second_contexts.Sentence`; -1 for none.
-            in_front: Bool `(questions,)`, true where the sentence comes before the context.
         """
-        other, first, end = np.maximum(sentences, 0).T
-        starts = self.contexts.starts[self.context]
-        lengths = self.contexts.lengths[self.context]
-        pieces = Sequences(
-            self.contexts.ids,
-            np.concatenate([starts, self.contexts.starts[other] + first]),
-            np.concatenate([lengths, end - first]),
+        asked = self.asked_of(np.array(rows, int), np.arange(len(passages)))
+        return dataclasses.replace(
+            asked,
+            contexts=Sequences.of([passage.numbers for passage in passages]),
+            spans=[passage.spans for passage in passages],
         )
-        number = np.arange(len(self))
-        sentence_number = np.where(sentences[:, 0] >= 0, number + len(self), NO_SPAN)
-        at_end = np.stack([number, sentence_number], axis=1)
-        contexts = pieces.joined(np.where(in_front[:, None], at_end[:, ::-1], at_end))
-
-        shift = np.where(in_front, end - first, 0).tolist()
-        spans = []
-        for words, spans_of_question in zip(shift, self.spans, strict=True):
-            spans.append([[first + words, last + words] for first, last in spans_of_question])
-        return dataclasses.replace(self, contexts=contexts, context=number, spans=spans)
 
     def char_offsets(self, row, first, last):
         """Start and end, in characters, of a span of words of a question's context."""

@@ -69,6 +69,25 @@ RECIPES = {
             added_sentences=0.3,
         ),
     ),
+    # Ours: continues bidaf-squad-no-answer, by --init_from, on misleading sentences.
+    "bidaf-squad-misleading": Recipe(
+        title="BiDAF, 50-d vectors, self-attention, no-answer option, shared norm, misleading "
+        "sentences, linear decay, length penalty 0.05, pre-trained",
+        model="bidaf",
+        corpus="squad",
+        config={"self_attention": True, "length_penalty": 0.05, "no_answer": True},
+        training=FEW_EPOCHS.replace(
+            epochs=0.15,
+            batch_size=30,
+            learning_rate=5e-4,
+            validations_per_epoch=20.0,
+            ema=0.99,
+            shared_norm=True,
+            added_sentences=0.5,
+            question_words=0.9,
+            removed_answers=0.35,
+        ),
+    ),
     # Ours: self-attention put into bidaf-squad-adam, by --init_from.
     "bidaf-squad-adam-self": Recipe(
         title="BiDAF, 50-d vectors, self-attention, linear decay, length penalty 0.05, pre-trained",

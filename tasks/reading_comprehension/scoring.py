@@ -109,6 +109,7 @@ def metrics_with_no_answer(model, split, length_multiple=4):
         has no answer, as in SQuAD 2.0 (Rajpurkar et al. 2018): the questions are asked also of
         another context of their article. An answer counts as none where its score is below 0, the
         logit of no answer. Of the other contexts none counts 1, of the own ones 0.
+        And `F1_misled`, on passages with a sentence of `add_sentences`.
     """
     second_contexts = SecondContexts(split)
     rows = []
@@ -133,6 +134,10 @@ def metrics_with_no_answer(model, split, length_multiple=4):
             kept[id] = predictions[id]
     f1_of_kept = record_of(own, kept)["metrics"]["F1"]
     metrics["F1_and_none"] = float((f1_of_kept + np.mean(other_scores < 0)) / 2)
+
+    misled = add_sentences(split, rows)
+    spans, _ = predict(model, misled, length_multiple=length_multiple)
+    metrics["F1_misled"] = record_of(misled, answers(misled, spans))["metrics"]["F1"]
     return metrics
 
 

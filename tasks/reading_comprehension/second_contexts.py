@@ -122,16 +122,22 @@ def contexts_of_same_article(split):
     return contexts
 
 
-def sentences_of(split, context):
-    """The `Sentence`s of a context that have as many words as `SENTENCE_WORDS` says."""
+def sentence_ends(split, context):
+    """The word after each sentence of a context; the last is the number of its words."""
     text = split.texts[context]
     [offsets] = split.offsets.lists([context])
     ends_of_words = np.array(offsets[1::2])
-    ends = [match.start() + 1 for match in _SENTENCE_END.finditer(text)]
+    ends = []
+    for match in _SENTENCE_END.finditer(text):
+        ends.append(int(np.searchsorted(ends_of_words, match.start() + 1, side="right")))
+    return [*ends, len(ends_of_words)]
+
+
+def sentences_of(split, context):
+    """The `Sentence`s of a context that have as many words as `SENTENCE_WORDS` says."""
     sentences = []
     first = 0
-    for end_character in [*ends, len(text)]:
-        end = int(np.searchsorted(ends_of_words, end_character, side="right"))
+    for end in sentence_ends(split, context):
         if end - first in SENTENCE_WORDS:
             sentences.append(Sentence(context, first, end))
         first = end

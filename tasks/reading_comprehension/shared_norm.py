@@ -3,10 +3,19 @@
 Letters: B contexts, two of each question   Q questions   T context words   A spans of an answer
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from keras import ops
 
 from colloquy.data.batching import batches_by_size
+from colloquy.tasks.reading_comprehension.misleading import (
+    Passage,
+    own_passage,
+    sentence_numbers,
+    with_sentence,
+    without_answer,
+)
 from colloquy.tasks.reading_comprehension.scoring import log_sum_of_spans
 from colloquy.tasks.reading_comprehension.second_contexts import NONE
 
@@ -44,36 +53,49 @@ def shared_norm_loss(spans, logits):
     return ops.reshape(ops.stack([answered_Q, unanswered_Q], axis=1), (-1,))
 
 
-def shared_norm_batches(split, ends, training, rng):
-    """The batches of an epoch, see `task.ReadingComprehensionTask.training_batches`.
+class TwoContexts(NamedTuple):
+    """A batch of questions, each asked of two contexts."""
 
-    Each question gets a second context, and some a sentence of another context before or after
-    their own. Those without a second context are left out.
+    rows: np.ndarray
+    """Indices of the questions, int `(Q,)`."""
+    max_context: int
+    max_question: int
+    second: np.ndarray
+    """The second contexts, int `(Q,)`."""
+    added_sentences: float
+    question_words: float
+    removed_answers: float
+    seed: int
+    """Of what is drawn when the batch is made."""
+
+
+def shared_norm_batches(split, ends, training, rng):
+    """The batches of an epoch, a list of `TwoContexts`.
+
+    Questions without a second context are left out.
 
     Args:
         ends: Last word of each question's answer, int `(questions,)`.
-
-    Returns:
-        Tuples of rows, the largest numbers of words that are read, and for the rows the second
-        contexts, the sentences and whether these come first: the arguments of `ask_twice`.
     """
     second = _second_contexts(split, rng)
-    sentences = np.full((len(split), 3), NONE)
-    if training.added_sentences:
-        sentences = split.other_sentences.copy()
-        sentences[rng.random(len(split)) >= training.added_sentences] = NONE
-    words = sentences[:, 2] - sentences[:, 1]
-    # No sentence may push an answer out of what is read.
-    in_front = (rng.random(len(split)) < 0.5) & (ends + words < training.max_context)
-
-    own_lengths = split.contexts.lengths[split.context] + words
+    own_lengths = split.contexts.lengths[split.context]
     sizes = np.maximum(own_lengths, split.contexts.lengths[second])[:, None]
     rows = np.flatnonzero((ends < training.max_context) & (second != NONE))
-    limits = training.max_context, training.max_question
     batches = []
     for batch in batches_by_size(sizes[rows], training.batch_size, rng):
         row = rows[batch]
-        batches.append((row, *limits, second[row], sentences[row], in_front[row]))
+        batches.append(
+            TwoContexts(
+                rows=row,
+                max_context=training.max_context,
+                max_question=training.max_question,
+                second=second[row],
+                added_sentences=training.added_sentences,
+                question_words=training.question_words,
+                removed_answers=training.removed_answers,
+                seed=int(rng.integers(2**32)),
+            )
+        )
     return batches
 
 
@@ -93,10 +115,35 @@ def _second_contexts(split, rng):
     return drawn_contexts[np.arange(len(split)), nearer]
 
 
-def ask_twice(split, rows, second, sentences, in_front):
-    """Returns questions `rows`, each asked of its context and, in the next row, of a second one."""
-    asked = split.with_second_contexts(rows, second)
-    no_sentence = np.full_like(sentences, NONE)
-    sentences_B3 = np.stack([sentences, no_sentence], axis=1).reshape(-1, 3)
-    in_front_B = np.stack([in_front, np.zeros_like(in_front)], axis=1).ravel()
-    return asked.with_sentences(sentences_B3, in_front_B)
+def ask_twice(split, batch):
+    """Returns the questions of `TwoContexts`, each asked of its context and, in the next row, of
+    its second one.
+    """
+    rng = np.random.default_rng(batch.seed)
+    passages = []
+    for row, second in zip(batch.rows.tolist(), batch.second.tolist(), strict=True):
+        passages.append(_own_passage(split, row, batch, rng))
+        passages.append(_passage_without_answer(split, row, second, batch, rng))
+    return split.with_passages(np.repeat(batch.rows, 2), passages)
+
+
+def _own_passage(split, row, batch, rng):
+    """The passage of a question, some with a sentence that does not answer it."""
+    passage = own_passage(split, row)
+    if rng.random() >= batch.added_sentences:
+        return passage
+    if rng.random() < batch.question_words:
+        sentence = split.misleading_sentences.draw(row, rng)
+    else:
+        sentence = sentence_numbers(split, split.other_sentences[row])
+    return with_sentence(split, row, passage, sentence, batch.max_context, rng)
+
+
+def _passage_without_answer(split, row, second, batch, rng):
+    if rng.random() < batch.removed_answers:
+        sentence = split.misleading_sentences.draw(row, rng)
+        passage = without_answer(split, row, sentence)
+        if passage:
+            return passage
+    [numbers] = split.contexts.lists([second])
+    return Passage(numbers, [])

@@ -32,6 +32,7 @@ from colloquy.tasks.reading_comprehension.scoring import (
     span_loss,
 )
 from colloquy.tasks.reading_comprehension.shared_norm import (
+    TwoContexts,
     ask_twice,
     shared_norm_batches,
     shared_norm_loss,
@@ -111,17 +112,17 @@ class ReadingComprehensionTask(task.Task):
         return batches
 
     def collate(self, split, config, batch, length_multiple):
-        rows, max_context, max_question, *second = batch
-        if second:
-            split = ask_twice(split, rows, *second)
-            rows = np.arange(len(split))
+        if isinstance(batch, TwoContexts):
+            split = ask_twice(split, batch)
+            batch = np.arange(len(split)), batch.max_context, batch.max_question
+        rows, max_context, max_question = batch
         return split.collate(rows, max_context, max_question, 2 * length_multiple)
 
     def validate(self, model, split, length_multiple=4):
-        """Chooses by F1; with `no_answer` by the mean of F1 and `F1_and_none`."""
+        """Chooses by F1; with `no_answer` by the mean of F1, `F1_and_none` and `F1_misled`."""
         if model.config.no_answer:
             metrics = metrics_with_no_answer(model, split, length_multiple)
-            return metrics, (metrics["F1"] + metrics["F1_and_none"]) / 2
+            return metrics, (metrics["F1"] + metrics["F1_and_none"] + metrics["F1_misled"]) / 3
         spans, _ = predict(model, split, length_multiple=length_multiple)
         metrics = record_of(split, answers(split, spans))["metrics"]
         return metrics, metrics["F1"]

@@ -32,5 +32,13 @@ class Training(with_defaults(task.Training, epochs=12.0, batch_size=60)):
     """
     added_sentences: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Fraction of the questions whose context gets a sentence of another paragraph of the article,
-    before it or after it: that which shares most words with the question. Only with `shared_norm`.
+    before it, after it or between its sentences. Only with `shared_norm`.
+    """
+    question_words: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Fraction of these sentences that get the words of the question, see `misleading`. The others
+    are those that share most words with the question.
+    """
+    removed_answers: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Fraction of the second contexts of `shared_norm` that are the question's own context with
+    a misleading sentence in place of the sentence that has the answer.
     """
