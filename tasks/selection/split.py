@@ -344,7 +344,6 @@ def training_batches(split, config, training, rng):
             negatives_EN = split.draw_negatives(
                 lines_EN[:, 0], positives, training.negatives_per_positive, rng
             )
-            lines_EN = np.hstack([lines_EN, negatives_EN])
             if training.echo_negatives:
                 contexts_E = split.context[lines_EN[:, 0]]
                 echoes_EN = split.draw_echoes(
@@ -354,6 +353,7 @@ def training_batches(split, config, training, rng):
                 # A context without a turn has no echo.
                 is_echo_EN &= split.context_turns[contexts_E][:, None] > 0
                 negatives_EN = np.where(is_echo_EN, echoes_EN, negatives_EN)
+            lines_EN = np.hstack([lines_EN, negatives_EN])
             labels_EN = np.hstack([labels_EN, np.zeros_like(negatives_EN, np.int32)])
         contexts_E = split.context[lines_EN[:, 0]]
         sizes = split.sizes(contexts_E, lines_EN, config.max_turns, config.max_words)

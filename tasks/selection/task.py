@@ -17,6 +17,7 @@ from colloquy.engine.optimizers import LazyAdam, averaging
 from colloquy.tasks.selection import scoring
 from colloquy.tasks.selection import split as batches
 from colloquy.tasks.selection.data import as_texts, load_dataset, read_tokenizer_config
+from colloquy.tasks.selection.echoes import echo_rows
 from colloquy.tasks.selection.lexical import document_weights, equal_stems
 from colloquy.tasks.selection.predictor import SelectionPredictor
 from colloquy.tasks.selection.prepare import Settings, prepare
@@ -32,7 +33,7 @@ class SelectionTask(task.Task):
     release_training = {"loss_clip": 10.0}  # the other defaults are the release's already
     max_score = 2.0
     options = ("ties", "partial_batches")
-    breakdowns = tuple(scoring.BREAKDOWNS)
+    breakdowns = (*scoring.BREAKDOWNS, "echo")
     summary_metrics = ("R10@1", "MAP")
     batch_fields = ("max_turns", "max_words", "masking", "lexical.turns", "lexical.words")
     load_dataset = staticmethod(load_dataset)
@@ -173,10 +174,20 @@ class SelectionTask(task.Task):
 
     def metrics_by_group(self, model, dataset, split, breakdowns, progress=iter, length_multiple=4):
         examples = dataset.splits[split]
-        scores = scoring.score(model, examples, model.config, progress, length_multiple)
+
+        def score(lines):
+            return scoring.score(model, lines, model.config, progress, length_multiple)
+
+        scores = score(examples)
         # refuses scores that are not finite
         scoring.rank(f"{dataset.path}, {split}", scores, examples)
-        return {name: scoring.metrics_by_group(examples, scores, name) for name in breakdowns}
+        rows_by_breakdown = {}
+        for name in breakdowns:
+            if name == "echo":
+                rows_by_breakdown[name] = echo_rows(examples, scores, score)
+            else:
+                rows_by_breakdown[name] = scoring.metrics_by_group(examples, scores, name)
+        return rows_by_breakdown
 
     def describe(self, record):
         counts = record["counts"]
