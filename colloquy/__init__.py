@@ -113,7 +113,6 @@ def prepare(
     out: PathLike,
     *,
     task: str | None = None,
-    ray: bool = False,
     **settings: object,
 ) -> pathlib.Path:
     """Turns the raw files of a corpus into a dataset.
@@ -123,7 +122,6 @@ def prepare(
         source: Directory of the files; `None` for `chitchat`, which needs none.
         out: Directory to write; missing or empty.
         task: Task to prepare for, if the corpus has several; default: its first.
-        ray: Selection: a Ray cluster reads the files.
         settings: Fields of `Settings` in `colloquy/tasks/TASK/prepare.py`.
 
     Returns:
@@ -133,10 +131,10 @@ def prepare(
         UserError: A file or a setting is wrong. Nothing is written.
 
     >>> import colloquy
-    >>> colloquy.prepare("chitchat", None, "build/x", negatives=0)  # doctest: +ELLIPSIS
+    >>> colloquy.prepare("chitchat", None, "build/x", dimension=0)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    colloquy.base.files.UserError: negatives: input should be greater than or equal to 1. ...
+    colloquy.base.files.UserError: dimension: input should be greater than or equal to 1. ...
     """
     import importlib
 
@@ -152,9 +150,8 @@ def prepare(
     if not source and row.reader is not chitchat:
         raise UserError(f"--corpus={corpus} needs --source=DIR")
     preparation = importlib.import_module(f"colloquy.tasks.{task}.prepare")
-    options = {"ray": True} if ray else {}
     checked = make_config(preparation.Settings, settings)
-    preparation.prepare(corpus, source, out, checked, **options)
+    preparation.prepare(corpus, source, out, checked)
     return pathlib.Path(out)
 
 

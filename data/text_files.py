@@ -7,7 +7,6 @@ stays in proportion to the file.
 
 import contextlib
 import gzip
-import io
 import json
 import pathlib
 import zlib
@@ -106,20 +105,6 @@ def _raw_lines(path, raw):
         if is_compressed and number % 1000 == 1 and lines.tell() > limit:
             raise _too_large(path, limit)
         yield line.removesuffix(b"\n").removesuffix(b"\r")
-
-
-class Span(io.BufferedReader):
-    """The bytes from `start` to `stop` of an uncompressed file; a line begins at both."""
-
-    def __init__(self, path, start, stop):
-        super().__init__(io.FileIO(path))
-        self.seek(start)
-        self._left = stop - start
-
-    def readline(self, size=-1):
-        line = super().readline(size) if self._left > 0 else b""
-        self._left -= len(line)
-        return line
 
 
 def largest_content(path):

@@ -1,12 +1,10 @@
-"""Ray clusters: a training on several hosts by Ray Train, and a function mapped over all machines.
+"""A training on several hosts of a Ray cluster, by Ray Train.
 
 Ray is the extra `ray`: `pip install -e '.[ray]'`.
 """
 
-import collections
 import contextlib
 import importlib.util
-import itertools
 import logging
 import pathlib
 import tempfile
@@ -16,10 +14,6 @@ from colloquy.engine.run import LAST, Run
 from colloquy.engine.sample import prepare_sample
 
 LOSSES = 3  # restarts without progress after which a training ends
-
-
-class Lost(Exception):
-    """A cluster failed, or the function that it was asked for."""
 
 
 @contextlib.contextmanager
@@ -56,41 +50,6 @@ def connected(flag, needed, log=False, **environment):
         yield ray
     finally:
         ray.shutdown()
-
-
-@contextlib.contextmanager
-def on_cluster(flag):
-    """Connects to a cluster, and yields `results(function, items)`.
-
-    This is a generator of everything that `function(item)` yields, item after item; all of it can
-    be pickled, and the function has no side effects. It raises `Lost`.
-    """
-    with connected(flag, ["ray"], PYTHONHASHSEED="1"):  # texts have one hash in all processes
-        yield _results
-
-
-def _results(function, items):
-    import ray
-    from ray.exceptions import RayError
-
-    @ray.remote(num_returns="streaming")
-    def compute(item):
-        yield from function(item)
-
-    cpus = int(ray.cluster_resources().get("CPU", 1))
-    waiting = iter(items)
-    started = collections.deque()
-    for item in itertools.islice(waiting, 2 * cpus):
-        started.append(compute.remote(item))
-    try:
-        while started:
-            for result in started.popleft():
-                yield ray.get(result)
-            for item in itertools.islice(waiting, 1):
-                started.append(compute.remote(item))
-    except RayError as error:
-        reason = getattr(error, "cause", None) or str(error).strip().splitlines()[-1]
-        raise Lost(str(reason)[:300]) from error
 
 
 def train_on_cluster(hosts, *, task, workdir, data=None, init_from=None, resume=False, **settings):

@@ -73,8 +73,6 @@ PREPARE, TRAIN = (
         (f"{PREPARE}=smn --turns=2", "--turns is not for --corpus=smn.* --min_count, "),
         (f"{PREPARE}=smn --min_count=0", "--min_count: .*greater than or equal to 1. Received: 0"),
         (f"{PREPARE}=squad --words_of=al", "'all' or 'train'"),
-        (f"{PREPARE}=squad --ray", "--ray is not for --corpus=squad"),
-        (f"{PREPARE}=chitchat --ray", "--ray reads files of --corpus=smn"),
         (f"{PREPARE}=smn --task=generation", "is for selection. Received: --task=generation"),
         ("prepare.py --corpus=smn --out=build/never", "--corpus=smn needs --source=DIR"),
         (
@@ -210,7 +208,6 @@ def test_ctrl_c_while_preparing_leaves_one_sentence_and_nothing_else(tmp_path):
         f"--out={tmp_path}/out",
         "--min_count=1",
         "--word2vec_epochs=100000",
-        "--candidates=0",
     )
     until(lambda: any(path.name.startswith(".out.") for path in tmp_path.iterdir()), 60)
     run.send_signal(signal.SIGINT)

@@ -26,7 +26,7 @@ from colloquy.data.corpora import (
 )
 from colloquy.data.corpora.babi_dialog import Fact
 from colloquy.data.corpora.splits import read_splits
-from colloquy.data.text_files import Span, largest_content
+from colloquy.data.text_files import largest_content
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.data.word_vectors import read_vectors
 
@@ -391,31 +391,6 @@ def test_a_refusal_is_one_short_line(tmp_path, name, value):
 
 
 # === SMN ===
-
-
-def test_spans_hold_whole_contexts(tmp_path):
-    """In a file with a growing conversation, lines that differ only in label or response, and no
-    final line end.
-    """
-    path = written(
-        tmp_path / "train.txt", "1\ta\tb\n0\ta\tc\n1\ta\tb\td\n0\ta\tb\te\n1\t\u00e9\tb\r\n1\ta\tb"
-    )
-    lines = list(smn.read(path))
-    found = {tuple(smn.spans(path, size)) for size in range(1, 50)}
-    assert {len(parts) for parts in found} == {1, 2, 3}
-    for parts in found:
-        starts, stops = zip(*parts, strict=True)
-        assert (*starts, 41) == (0, *stops) and {*starts} <= {0, 12, 28, 36}  # where contexts begin
-        parts = [smn.read(path, lambda path, _, part=part: Span(path, *part)) for part in parts]
-        assert [line for part in parts for line in part] == lines
-
-
-def test_a_compressed_file_is_one_span(tmp_path):
-    path = written(tmp_path / "train.txt.gz", gzip.compress(READERS["smn"].good.encode()))
-    length = path.stat().st_size
-    assert list(smn.spans(path, 7)) == [(0, length)]
-    assert len(list(smn.read(path, lambda path, _: Span(path, 0, length)))) == 2
-    assert list(smn.spans(written(tmp_path / "dev", ""), 7)) == [(0, 0)]
 
 
 def test_find_split_takes_the_first_of_its_names(tmp_path):

@@ -1,25 +1,21 @@
-"""engine/cluster.py: two nodes of this machine, started by Ray, prepare and learn what one process
-does.
-"""
+"""engine/cluster.py: two nodes of this machine, started by Ray, learn what one process does."""
 
 import contextlib
 import importlib.util
 import json
 import os
-import re
 import signal
 import sys
 import types
 
 import numpy as np
 import pytest
-from helpers import SMALL_RUNS, contents_of, refusal, start_process, write_smn
+from helpers import SMALL_RUNS, refusal, start_process
 from test_engine_devices import EPOCHS, RATE, assert_equal_states, plan_of, result_of
 
 from colloquy.engine.cluster import train_on_cluster
 from colloquy.engine.run import LAST, Run
 from colloquy.tasks.dialog.task import DialogTask
-from colloquy.tasks.selection.prepare import Settings, prepare
 
 
 @pytest.fixture(scope="module")
@@ -40,29 +36,6 @@ def two_nodes():
         patch.setenv("RAY_ADDRESS", nodes.address)
         yield
     nodes.shutdown()
-
-
-SMALL = Settings(name="sample", dimension=7, word2vec_epochs=1)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-def test_two_nodes_prepare_the_same_bytes_as_one_process(two_nodes, tmp_path, monkeypatch):
-    monkeypatch.setattr("colloquy.tasks.selection.ingest.SPAN", 5000)
-    raw = tmp_path / "raw"
-    write_smn(raw)
-    assert (raw / "train.txt").stat().st_size > 50_000
-    for out, ray in (("one", False), ("two", True)):
-        prepare("smn", raw, tmp_path / out, SMALL, ray=ray)
-    one, two = contents_of(tmp_path / "one"), contents_of(tmp_path / "two")
-    assert len(one) == 4 and two == one
-    with open(raw / "train.txt", "a") as file:
-        file.write("1 no tabs\n")
-    alone, together = (
-        refusal(prepare, "smn", raw, tmp_path / "new", SMALL, ray) for ray in (False, True)
-    )
-    assert alone == together and re.search(r"train\.txt, line \d+: expected", alone)
-    assert not (tmp_path / "new").exists()
 
 
 class KilledOnce(DialogTask):
@@ -144,10 +117,6 @@ def test_a_host_lost_again_and_again_ends_it(monkeypatch, tmp_path, saves, start
 
 
 def test_without_ray_it_says_what_to_install(monkeypatch, tmp_path):
-    write_smn(tmp_path / "raw")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     training = refusal(train_on_cluster, 2, **arguments(DialogTask(), tmp_path, tmp_path / "run"))
     assert training == "--ray_hosts needs Ray: python -m pip install -e '.[ray]'"
-    preparing = refusal(prepare, "smn", tmp_path / "raw", tmp_path / "out", SMALL, ray=True)
-    assert preparing == "--ray needs Ray: python -m pip install -e '.[ray]'"
-    assert not (tmp_path / "out").exists()

@@ -4,6 +4,7 @@ import json
 import pickle
 import re
 import shutil
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -65,9 +66,9 @@ def corpus(tmp_path_factory):
     """A corpus prepared as a pickle and as arrays."""
     root = tmp_path_factory.mktemp("corpus")
     write_smn(root / "raw")
-    for name, max_pickle_gb in (("pickle", 0.5), ("arrays", 0.0)):
-        settings = Settings(**SMALL, max_pickle_gb=max_pickle_gb)
-        prepare("smn", root / "raw", root / name, settings)
+    prepare("smn", root / "raw", root / "pickle", Settings(**SMALL))
+    with patch("colloquy.tasks.selection.prepare.LARGEST_PICKLE", 0):
+        prepare("smn", root / "raw", root / "arrays", Settings(**SMALL))
     return root
 
 

@@ -24,7 +24,7 @@ from colloquy.tasks.selection.prepare import Settings, prepare
 from colloquy.tasks.selection.split import SelectionSplit
 
 EOS = 1
-SMALL = {"min_count": 2, "dimension": 5, "window": 2, "negative": 3, "word2vec_epochs": 2}
+SMALL = {"min_count": 2, "dimension": 5, "window": 2, "word2vec_epochs": 2}
 # The first two positives are one conversation that grows; `only` is in negative responses alone,
 # and `_EOS_` is a word like any other. Counts in distinct utterances: b 3, a 2, d 2, c 1, e 1, f 1.
 TRAIN = """\
@@ -139,9 +139,7 @@ def test_prepare_splits_raw_texts_as_told(source, tmp_path, given, texts, tokeni
     (source / "train.txt").write_text(
         "1\tHello there!\tHow are YOU?\n0\tHello there!\thello, you!\n1\tyou\tyou!\n"
     )
-    splits, _, vocabulary, facts = run(
-        source, tmp_path / "out", tokenizer=given, lower=True, min_count=1
-    )
+    splits, _, vocabulary, facts = run(source, tmp_path / "out", tokenizer=given, min_count=1)
     train = splits["train"]
     words = ("", *vocabulary.words)
     assert (
@@ -164,10 +162,17 @@ def test_texts_beyond_the_cache_and_blocks_are_the_same(tmp_path, monkeypatch):
 
 
 def test_prepare_trains_vectors_on_distinct_utterances_or_whole_conversations(source, tmp_path):
-    options = {"min_count": 1, "seed": 3, "sample": 0.0}
+    options = {"min_count": 1, "seed": 3}
     _, vectors, vocabulary, _ = run(source, tmp_path / "utterances", **options)
     assert vocabulary == Vocabulary.of_counts(collections.Counter(" ".join(UTTERANCES).split()))
-    trained = {"dimension": 5, "window": 2, "negative": 3, "epochs": 2, "sample": 0.0, "seed": 3}
+    trained = {
+        "dimension": 5,
+        "window": 2,
+        "negative": 25,
+        "epochs": 2,
+        "sample": 1e-4,
+        "seed": 3,
+    }
     np.testing.assert_array_equal(
         vectors, train_word2vec(map(str.split, UTTERANCES), vocabulary, **trained)
     )
@@ -223,17 +228,13 @@ def test_prepare_reports_facts_and_prints_a_summary(source, tmp_path, capsys):
         **{
             "name": None,
             "tokenizer": "whitespace",
-            "lower": False,
             "seed": 1,
-            "candidates": 10,
             "contexts": 12000,
-            "negatives": 3,
             "eos_id": None,
-            "max_pickle_gb": 0.5,
         },
         **{"min_count": 2, "vocabulary_of": None, "hashed_words": 0, "vectors": None},
         **{"general_vectors": None, "word2vec_text": "utterances"},
-        **{**SMALL, "sample": 1e-4, "word2vec_workers": 1},
+        **SMALL,
     }
     statistics = facts["statistics"]
     assert set(statistics) == {"vocabulary", "distinct_training_utterances", "train", "dev"}
@@ -249,29 +250,22 @@ def test_prepare_reports_facts_and_prints_a_summary(source, tmp_path, capsys):
         **{"contexts_over_9_turns": 0.0, "turns_over_50_words": 0.0, "unknown_words": 0.3636},
         **{"contexts_without_positive": 1, "contexts_without_negative": 1},
     }
-    decided = run(source, tmp_path / "by size", word2vec_epochs=None, word2vec_workers=None)[3][
-        "settings"
-    ]
-    assert (decided["word2vec_epochs"], decided["word2vec_workers"]) == (20, 1)
+    decided = run(source, tmp_path / "by size", word2vec_epochs=None)[3]["settings"]
+    assert decided["word2vec_epochs"] == 20
 
     error = capsys.readouterr().err
-    assert (
-        f"{source / 'valid.gz'}, line 1: expected 10 candidates" in error
-        and "Received: lines: 3; 3 of 3 contexts" in error
-    )
+    assert f"{source / 'valid.gz'}, line 4: expected 3 candidates" in error
+    assert "Received: lines: 1; 2 of 3 contexts do not have 3" in error
     long = "b\t" * 9 + " ".join("b" * 51)
     short = "b\t" * 8 + " ".join("b" * 50)
     (source / "test").write_text(f"1\t{long}\td\n1\t{short}\td\n1\td\td\n")
-    statistics = run(source, tmp_path / "cut", candidates=0)[3]["statistics"]["test"]
+    statistics = run(source, tmp_path / "cut")[3]["statistics"]["test"]
     assert statistics["contexts_over_9_turns"] == 0.3333
     assert statistics["turns_over_50_words"] == pytest.approx(1 / 20)
     assert (statistics["turns_median"], statistics["words_median"]) == (9, 1)
     printed = capsys.readouterr()
-    assert (
-        "2 x 2, 1 x 1" in printed.out
-        and "5 words, vectors (6, 5)" in printed.out
-        and printed.err == ""
-    )
+    assert "2 x 2, 1 x 1" in printed.out
+    assert "5 words, vectors (6, 5)" in printed.out
 
 
 def fails(source, out, message):
@@ -304,20 +298,8 @@ def test_prepare_rejects_files_and_directories(source, tmp_path, capsys):
     assert f"warning: {source} has no dev file" in capsys.readouterr().err
 
 
-def test_equal_neighbouring_contexts_are_cut_at_the_number_of_candidates(source, tmp_path):
-    lines = ["1\ta\tb", "0\ta\tc", "1\ta\td", "0\ta\tb", "1\tb\ta", "0\tb\tc", "0\tb\td"]
-    (source / "valid.gz").unlink()
-    (source / "valid.txt").write_text("".join(f"{line}\n" for line in lines))
-    for candidates, sizes in ((2, [2, 2, 3]), (0, [4, 3])):
-        out = tmp_path / f"of-{candidates}"
-        run(source, out, candidates=candidates)
-        assert np.bincount(load_dataset(out).splits["dev"].context).tolist() == sizes
-
-
 @pytest.mark.parametrize(("others", "sizes"), [(2, [3, 3, 3, 3]), (0, [6])])
-def test_without_the_flag_equal_contexts_are_cut_at_the_number_of_all_others(
-    source, tmp_path, others, sizes
-):
+def test_equal_contexts_are_cut_at_the_number_of_all_others(source, tmp_path, others, sizes):
     groups = ["a", "a", *"bc"[:others]]
     lines = [f"{label}\t{turn}\tb\n" for turn in groups for label in (1, 0, 0)]
     (source / "valid.gz").unlink()
@@ -329,7 +311,7 @@ def test_without_the_flag_equal_contexts_are_cut_at_the_number_of_all_others(
 def test_a_shuffled_training_file_is_warned_of(source, tmp_path, capsys):
     first, *others = TRAIN.splitlines(keepends=True)
     (source / "train.txt").write_text("".join([*others, first]))
-    run(source, tmp_path / "out", candidates=0)
+    run(source, tmp_path / "out")
     message = capsys.readouterr().err
     assert "train.txt, line 1: expected the lines of a context in a row, with label 1" in message
     assert "lines: 1; 1 of 4 contexts have no line with label 1" in message
@@ -383,11 +365,11 @@ def test_conversations_are_split_before_contexts_are_cut(chitchat_directory):
         assert len(talk) == 6 and talk[2] == f"{text} {text}" and talk[3] == "yes"
 
 
-@pytest.mark.parametrize(("split", "contexts", "negatives"), [("train", 40, 2), ("dev", 30, 9)])
+@pytest.mark.parametrize(("split", "contexts", "negatives"), [("train", 40, 3), ("dev", 30, 9)])
 def test_negatives_are_of_other_conversations(split, contexts, negatives):
     talks = [[f"{turn} talk{number}" for turn in range(14)] for number in range(30)]
-    lines = draw_lines(talks, split, contexts=40, negatives=2, seed=1)
-    assert lines == draw_lines(talks, split, contexts=40, negatives=2, seed=1)
+    lines = draw_lines(talks, split, contexts=40, seed=1)
+    assert lines == draw_lines(talks, split, contexts=40, seed=1)
     assert [line.label for line in lines] == ([1] + [0] * negatives) * contexts
     for line in lines:
         own = [text.split()[1] for text in line.turns]
@@ -401,7 +383,7 @@ def test_negatives_are_of_other_conversations(split, contexts, negatives):
 
 def test_all_contexts_are_drawn_where_asked():
     talks = [["a", "b", "c"], ["d", "e"], ["f"]]
-    lines = draw_lines(talks, "train", contexts=0, negatives=3, seed=1)
+    lines = draw_lines(talks, "train", contexts=0, seed=1)
     positives = [(line.turns, line.response) for line in lines if line.label == 1]
     assert positives == [(["a"], "b"), (["a", "b"], "c"), (["d"], "e")]
     # The other conversations have one or two responses.
@@ -409,11 +391,11 @@ def test_all_contexts_are_drawn_where_asked():
 
 
 def test_chitchat_is_prepared_for_selection(chitchat_directory, tmp_path):
-    settings = Settings(**{**SMALL, "min_count": 1}, contexts=40, negatives=2)
+    settings = Settings(**{**SMALL, "min_count": 1}, contexts=40)
     prepare("chitchat", chitchat_directory, tmp_path / "out", settings)
     dataset = load_dataset(tmp_path / "out")
     assert (dataset.name, dataset.text["tokenizer"]) == ("chitchat", "terms")
-    assert [len(split) for split in dataset.splits.values()] == [40 * 3, 100, 100]
+    assert [len(split) for split in dataset.splits.values()] == [40 * 4, 100, 100]
     assert dataset.splits["dev"].context_turns.min() >= 3
 
 
@@ -428,14 +410,14 @@ def test_dev_and_test_are_fixed_and_train_has_the_other_conversations():
     assert sorted(splits["train"] + splits["dev"] + splits["test"]) == sorted(talks)
     assert {name: split.conversations for name, split in draw_splits("", talks).items()} == splits
     # Short conversations have contexts in dev, too.
-    assert len(draw_lines(splits["dev"], "dev", contexts=1, negatives=1, seed=1)) == 500 * 10
+    assert len(draw_lines(splits["dev"], "dev", contexts=1, seed=1)) == 500 * 10
     assert "x.txt: expected at least 3 conversations" in refusal(draw_splits, "x.txt", talks[:2])
 
 
 def test_settings_of_drawn_contexts_are_refused_for_files_that_have_them(source, tmp_path):
-    settings = Settings(**SMALL, negatives=9)
+    settings = Settings(**SMALL, contexts=9)
     message = refusal(prepare, "smn", source, tmp_path / "out", settings)
-    assert "--negatives is for conversations" in message
+    assert "--contexts is for conversations" in message
 
 
 def test_the_demo_prepares_chitchat_as_train_does_without_data(tmp_path):

@@ -1,4 +1,4 @@
-"""`tasks.selection.retrieval.build`: pairs, unfit responses, an index of a run; build_index."""
+"""`tasks.selection.retrieval.build`: pairs, clean pairs, an index of a run; build_index."""
 
 import math
 
@@ -9,13 +9,13 @@ from helpers import refusal, run_script
 from colloquy.base.files import checksums_of
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.tasks.selection.retrieval.build import (
-    find_unfit,
     index_of_run,
     inverse_document_frequency,
     of_corpus,
     read_pairs,
     weight_word_vectors,
 )
+from colloquy.tasks.selection.retrieval.clean import clean_pairs
 from colloquy.tasks.selection.retrieval.index import RetrievalIndex, text_vector
 
 # === Pairs ===
@@ -38,47 +38,46 @@ def test_texts_are_split_into_words():
     assert words_by_text == {"Hi, you!": ["hi", ",", "you", "!"], "": []}
 
 
-# === Unfit responses ===
+# === Clean pairs ===
 
 
 @pytest.mark.parametrize(
-    ("text", "is_unfit"),
+    ("text", "is_kept"),
     [
-        ("bob , try it", True),
-        ("bob : try it", True),
-        ("try it , bob .", True),
-        ("well , bob , try it", True),
-        ("hi bob !", True),
-        ("try it or try that with bob then", True),
-        # a word that the model does not know
-        ("try zork", True),
-        ("zork try it or try it", True),
-        # no word, a placeholder
-        ("", True),
-        ("try it or try __url__", True),
-        # nothing but fillers, a crude word
-        ("ok . . . i do", True),
-        ("well , it is so", True),
-        ("yes , try it or die bitch !", True),
-        # a command to a bot
-        ("! try", True),
-        ("yes ! try it | pears", True),
-        ("yes , try it", False),
-        ("apples , pears , plums and it", False),
-        ("try | it", False),
+        ("bob : try it now please", False),
+        ("try it or try that with bob then", False),
+        ("try zork", False),  # a word that the model does not know
+        ("zork try it or try it", False),
+        ("try it or try zork now please", True),
+        ("", False),
+        ("try it or try __url__", False),
+        ("yes . . . it", False),  # nothing but common words
+        ("yes , try it or die bitch !", False),
+        ("! try", False),  # a command to a bot
+        ("yes ! try it | pears", False),
+        ("yes , try it", True),
+        ("apples , pears , plums and it", True),
     ],
 )
-def test_a_response_that_calls_somebody_by_name_is_unfit(text, is_unfit):
+def test_a_pair_is_kept_if_its_response_can_answer_anybody(monkeypatch, text, is_kept):
+    monkeypatch.setattr("colloquy.tasks.selection.retrieval.clean.MANY_TEXTS", 20)
+    monkeypatch.setattr("colloquy.tasks.selection.retrieval.clean.COMMON", 0.3)
+    monkeypatch.setattr("colloquy.tasks.selection.retrieval.clean.RARE", 0.1)
     others = ["bob , it", "it , bob"]
-    for number in range(9):
+    for number in range(19):
         others.append(f"yes , it {number}")
-        others.append(f"it or pears and apples {number}")
-        others.append(f"well , it is pears {number}")
+        others.append(f"apples it {number}")
     words_by_text = {other: other.split() for other in [*others, text]}
-    known_words = set(
-        "bob try it yes well hi apples pears plums and or ok i do is so bitch".split()
-    )
-    assert (text in find_unfit(words_by_text, known_words)) == is_unfit
+    known_words = set("bob try it yes apples pears plums and or that with then now die".split())
+    pair = {"text": text, "context": ["x"]}
+    kept = clean_pairs([pair, pair], words_by_text, known_words)
+    assert kept == [pair, pair] * is_kept
+
+
+def test_few_texts_have_no_names_and_no_common_words():
+    words_by_text = {text: text.split() for text in ("yes , it", "bob , it")}
+    pairs = [{"text": text, "context": ["x"]} for text in words_by_text]
+    assert clean_pairs(pairs, words_by_text, {"yes", "bob", "it"}) == pairs
 
 
 # === Vectors ===

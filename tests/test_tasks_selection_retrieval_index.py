@@ -84,13 +84,13 @@ def test_other_directories_versions_and_vocabularies_are_refused(path, tmp_path)
 
     command = "build it anew by python -m colloquy.tools.build_index --run=RUN"
     message = refusal(RetrievalIndex, tmp_path, VOCABULARY)
-    assert "expected an index of version 5, received none" in message and command in message
+    assert "expected an index of version 6, received none" in message and command in message
 
     old = shutil.copytree(path, tmp_path / "old")
     config = json.loads((old / index_module.CONFIG).read_text())
-    (old / index_module.CONFIG).write_text(json.dumps({**config, "index": 4}))
+    (old / index_module.CONFIG).write_text(json.dumps({**config, "index": 5}))
     message = refusal(RetrievalIndex, old, VOCABULARY)
-    assert "expected an index of version 5, received 4" in message and command in message
+    assert "expected an index of version 6, received 5" in message and command in message
 
 
 @pytest.mark.parametrize(

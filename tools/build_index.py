@@ -54,7 +54,7 @@ def main():
     print(
         f"{FLAGS.out}: {config['responses']:,} responses to {config['pairs']:,} contexts in "
         f"{time.perf_counter() - begin:.0f} s; {config['left_out']:,} left out "
-        "(names, hidden or unknown words)"
+        "(names, insults, no content, hidden or unknown words)"
     )
 
 

@@ -26,12 +26,6 @@ flags.DEFINE_string(
     "dev and test are drawn. chitchat needs none.",
 )
 flags.DEFINE_string("out", None, "Directory to write; missing or empty.")
-flags.DEFINE_bool(
-    "ray",
-    False,
-    "Selection: the Ray cluster RAY_ADDRESS, or this machine as one, reads the files: "
-    "docs/large_corpora.md.",
-)
 flags.DEFINE_float(
     "max_memory_gb",
     None,
@@ -55,8 +49,6 @@ VOCABULARY_FLAGS = (
     "min_count",
     "dimension",
     "window",
-    "negative",
-    "sample",
     "word2vec_epochs",
     "vectors",
     "hashed_words",
@@ -109,8 +101,6 @@ def main():
         )
     names = FIELDS[task]
     others = {name for fields in FIELDS.values() for name in fields if name not in names}
-    if task != "selection":
-        others.add("ray")
     cli.refuse_flags(
         sorted(others), f"--corpus={FLAGS.corpus}, whose flags are --{', --'.join(names)}"
     )
@@ -120,9 +110,7 @@ def main():
     max_memory_gb = FLAGS.max_memory_gb or 0.75 * runtime.available_memory() / 1e9
     try:
         with runtime.limited_memory(int(max_memory_gb * 1e9)):
-            colloquy.prepare(
-                FLAGS.corpus, FLAGS.source, FLAGS.out, task=task, ray=FLAGS.ray, **values
-            )
+            colloquy.prepare(FLAGS.corpus, FLAGS.source, FLAGS.out, task=task, **values)
     except MemoryError as error:
         raise UserError(
             f"preparing {FLAGS.source or FLAGS.corpus} takes more than {max_memory_gb:.3g} GB of "

@@ -40,49 +40,6 @@ def find_split(directory, split):
     return None
 
 
-def spans(path, size):
-    """Divides a file into parts of at least `size` bytes that contain whole contexts.
-
-    A compressed file is one part.
-
-    Yields:
-        The first byte of a part and the one after its last.
-    """
-    start = 0
-    length = path.stat().st_size
-    if path.suffix == ".gz":
-        yield start, length
-        return
-    with open(path, "rb") as file:
-        while start + size < length:
-            file.seek(start + size)
-            file.readline()  # the rest of a line
-            stop = _next_context(file)
-            yield start, stop
-            start = stop
-    if start < length or not length:
-        yield start, length
-
-
-def _next_context(file):
-    """The place of the next context, or the end, in a file that is at the beginning of a line."""
-    last_context = _context(file.readline())
-    place = file.tell()
-    while line := file.readline():
-        context = _context(line)
-        if context is not None and context != last_context:
-            return place
-        place = file.tell()
-    return place
-
-
-def _context(line):
-    """The turns of a line of bytes; `None` for one that cannot begin a part."""
-    if not line.startswith((b"0\t", b"1\t")):
-        return None
-    return line[1 : line.rindex(b"\t")]
-
-
 def read(path, opener=open):
     """Yields each `Line` of a file; `opener`: see `data.text_files.read_lines`."""
     for number, line in read_lines(path, f"lines of {FORMAT}", opener=opener):

@@ -25,12 +25,13 @@ class Split(NamedTuple):
     """Lists of turns."""
 
 
-def read_splits(reader, source):
+def read_splits(reader, source, report=None):
     """Reads a corpus of conversations.
 
     Args:
         reader: Module with `find_splits` and `read`, see `data.corpora.Corpus`.
         source: Its directory; `None` if the reader finds it.
+        report: `data.report.Report` of what was read.
 
     Returns:
         `{name: Split}`, with at least `train` and `dev`.

@@ -9,11 +9,13 @@ MAX_TURNS = 9
 FIRST_RESPONSE = 3
 """Dev and test: a response is the fourth turn of its conversation or a later one; the last turn of
 a shorter conversation."""
+TRAINING_NEGATIVES = 3
+"""Train: negative responses per context."""
 HELD_OUT_NEGATIVES = 9
 """Dev and test: negative responses per context."""
 
 
-def draw_lines(conversations, split, contexts, negatives, seed):
+def draw_lines(conversations, split, contexts, seed):
     """Draws the lines of a split, as `data.corpora.smn.read` reads them from files.
 
     In train, every turn but the first of a conversation can be a response. Dev and test have one
@@ -24,7 +26,6 @@ def draw_lines(conversations, split, contexts, negatives, seed):
         conversations: Lists of turns.
         split: `train`, `dev` or `test`.
         contexts: Number of contexts of train; 0: all.
-        negatives: Negative responses per context of train.
         seed: Seed of all random choices.
     """
     rng = random.Random(f"{split} {seed}")
@@ -33,13 +34,13 @@ def draw_lines(conversations, split, contexts, negatives, seed):
         for position in range(1, len(turns)):
             responses.append((number, position))
 
+    negatives = TRAINING_NEGATIVES if split == "train" else HELD_OUT_NEGATIVES
     if split == "train":
         if contexts:
             chosen = rng.sample(responses, min(contexts, len(responses)))
         else:
             chosen = responses
     else:
-        negatives = HELD_OUT_NEGATIVES
         chosen = _draw_one_each(rng, conversations)
 
     lines = []

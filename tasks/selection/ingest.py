@@ -1,7 +1,6 @@
-"""Reads the lines of a corpus twice: first their distinct utterances, to count words, then all of
-them, to encode them as the arrays of `tasks.selection.data`.
+"""Encodes the lines of a corpus as the arrays of `tasks.selection.data`, and checks them.
 
-Lines are streamed. Memory holds the distinct words and one hash per distinct utterance.
+Lines are streamed: memory holds one block of them.
 """
 
 import contextlib
@@ -11,59 +10,12 @@ import sys
 
 import numpy as np
 
-from colloquy.base.files import UserError
 from colloquy.data.flat_arrays import BLOCK, GrowingArray
-from colloquy.data.text_files import Span
-from colloquy.engine.cluster import Lost
 from colloquy.tasks.selection.data import ARRAY_NAMES, path_of
 from colloquy.tasks.selection.split import context_sizes
 
 CACHED_TEXTS = 2**16
 """Texts whose ids are cached: the turns of a conversation repeat line after line."""
-SPAN = 2**25
-"""Bytes of a file that one machine of a cluster encodes at a time."""
-
-
-def distinct_utterances(lines, tokenize):
-    """Yields the words of each distinct utterance of the lines with label 1, in file order."""
-    hashes = set()
-    for line in lines:
-        if line.label == 0:
-            continue
-        for text in (*line.turns, line.response):
-            text_hash = hash(text)
-            if text_hash not in hashes:
-                hashes.add(text_hash)
-                yield tokenize(text)
-
-
-def joined_conversations(lines, tokenize):
-    """Yields the words of each conversation of the lines with label 1.
-
-    A conversation is a context with its positive response. Consecutive lines are joined if a
-    context is the previous one with its response, or has another response to the same.
-    """
-    texts = []
-    for line in lines:
-        if line.label == 0:
-            continue
-        length = len(line.turns)
-        continues = line.turns == texts[-length:]
-        has_same_context = line.turns == texts[-length - 1 : -1]
-        if not (continues or has_same_context):
-            if texts:
-                yield _tokenize_all(texts, tokenize)
-            texts = list(line.turns)
-        texts.append(line.response)
-    if texts:
-        yield _tokenize_all(texts, tokenize)
-
-
-def _tokenize_all(texts, tokenize):
-    words = []
-    for text in texts:
-        words += tokenize(text)
-    return words
 
 
 def encode_lines(lines, tokenize, vocabulary, candidates=0):
@@ -97,36 +49,6 @@ def encode_lines(lines, tokenize, vocabulary, candidates=0):
                 block["response_lengths"].append(len(ids))
                 block["label"].append(line.label)
     yield block
-
-
-def encode_on_cluster(results, reader, file, tokenize, vocabulary, candidates=0):
-    """`encode_lines` of a file by the machines of a Ray cluster, see `engine.cluster.on_cluster`.
-
-    Each machine encodes parts of the file, which it finds at the same path.
-    """
-    encode = functools.partial(
-        _encode_span,
-        reader=reader,
-        file=file.resolve(),
-        tokenize=tokenize,
-        vocabulary=vocabulary,
-        candidates=candidates,
-    )
-    try:
-        yield from results(encode, reader.spans(file, SPAN))
-    except Lost as error:
-        # A malformed line is named by its number in the file.
-        for _ in reader.read(file):
-            pass
-        expected = "expected every machine of the Ray cluster to read it"
-        raise UserError(f"{file}: {expected}. Received: {error}") from error
-
-
-def _encode_span(span, reader, file, tokenize, vocabulary, candidates):
-    def open_span(path, mode):
-        return Span(path, *span)
-
-    yield from encode_lines(reader.read(file, open_span), tokenize, vocabulary, candidates)
 
 
 def write_arrays(blocks, directory, split, ids_dtype, vocabulary):
@@ -173,11 +95,13 @@ def candidates_per_context(contexts):
     return number if is_usual else 0
 
 
-def check_candidates(examples, file, candidates):
-    """Warns of contexts that do not have the expected number of candidates."""
-    is_wrong = np.bincount(examples.context) != candidates
-    expected = f"expected {candidates} candidates per context (--candidates)"
-    _warn_of_contexts(examples, file, is_wrong, expected, f"do not have {candidates}")
+def check_candidates(examples, file):
+    """Warns of contexts with another number of candidates than most."""
+    counts = np.bincount(examples.context)
+    frequencies = np.bincount(counts, minlength=1)
+    usual = int(np.flatnonzero(frequencies == frequencies.max()).max())
+    expected = f"expected {usual} candidates per context, as most have"
+    _warn_of_contexts(examples, file, counts != usual, expected, f"do not have {usual}")
 
 
 def check_positives(examples, file):

@@ -7,7 +7,6 @@ import json
 import math
 import os
 import pathlib
-import re
 import sys
 
 import bm25s
@@ -26,6 +25,7 @@ from colloquy.data.text_files import write_json
 from colloquy.data.tokenizers import words_of
 from colloquy.data.vocabulary import SPECIALS
 from colloquy.engine.run import BEST
+from colloquy.tasks.selection.retrieval.clean import clean_pairs
 from colloquy.tasks.selection.retrieval.index import (
     CONFIG,
     CONTEXTS,
@@ -39,36 +39,9 @@ from colloquy.tasks.selection.retrieval.index import (
     text_vector,
     vocabulary_hash,
 )
-from colloquy.tasks.selection.retrieval.words import has_content, is_crude
 
 # In a run directory: its index, or conversations (`smn`) to build one from.
 INDEX, PAIRS = "index", "pairs"
-
-# Words in place of removed text.
-PLACEHOLDERS = {SPECIALS[1].lower(), "__path__", "__url__", "unconvertable"}
-# A word is a name if at least this fraction of its utterances address somebody by it.
-NAME_FRACTION = 0.2
-# From this fraction on, a response with the name anywhere is unfit.
-SURE_NAME_FRACTION = 0.5
-# A command to a bot of #ubuntu, such as `! wifi`, or to have it address somebody, as in
-# `! info wifi | bob`.
-BOT_COMMAND = re.compile(r"^! \w|\B! \S+(?: \S+)? [|>] ")
-# A response of at most this many words is unfit if the model does not know one of them.
-SHORT = 4
-GREETINGS = frozenset(("hi", "hello", "hey", "bye", "thanks", "thx", "welcome"))
-# Interjections and the like, which appear where names do.
-NO_NAMES = frozenset(
-    """
-    a ah ahh aha alright also alternatively and anyhow anyway aw aww aye bah basically besides btw
-    but bye c'mon cheers cool correct damn dang darn dude dunno eh er err exactly fair fine first
-    firstly frankly fwiw gee geez good goodbye goodnight gosh great ha haha hah heh hehe hello hey
-    hi hm hmm hmmm howdy however hrm huh hum imho imo indeed jeez k lol look ma'am madam man maybe
-    meh mm mmm nah naw nay nice no nope not np now obviously oh ohh ok okay oki ooh oops or ouch
-    perhaps phew please pls right see seriously sir so sorry sry still sure thank thanks then
-    therefore thx true uh uhm um unfortunately wait well whatever whoa why wow ya yah yay yea yeah
-    yeh yep yes yo yup
-    """.split()
-)
 
 
 def build(predictor, out, conversations, made_of=()):
@@ -84,7 +57,7 @@ def build(predictor, out, conversations, made_of=()):
         The `config.json` of the index.
 
     Raises:
-        UserError: No response is left without those of `find_unfit`, or `out` is in use.
+        UserError: `clean_pairs` leaves no response, or `out` is in use.
     """
     # Hashed words have no vector.
     vocabulary = dataclasses.replace(predictor.vocabulary, hashed=0)
@@ -92,8 +65,7 @@ def build(predictor, out, conversations, made_of=()):
 
     with atomic_directory(out) as directory:
         all_pairs, words_by_text = read_pairs(conversations, predictor.text)
-        unfit = find_unfit(words_by_text, known_words=set(vocabulary.words))
-        pairs = [pair for pair in all_pairs if pair["text"] not in unfit]
+        pairs = clean_pairs(all_pairs, words_by_text, known_words=set(vocabulary.words))
         if not pairs:
             raise UserError("an index needs conversations with suitable responses. Received: none")
 
@@ -128,7 +100,7 @@ def build(predictor, out, conversations, made_of=()):
             "text": predictor.text,
             "responses": len(responses),
             "pairs": len(pairs),
-            "left_out": len({pair["text"] for pair in all_pairs} & unfit),
+            "left_out": len({pair["text"] for pair in all_pairs}) - len(responses),
             "made_of": list(made_of),
         }
         write_json(directory / CONFIG, config)
@@ -242,86 +214,6 @@ def add_words(pairs, words_by_text, idf):
         pair["norm"] = idf_norm(words, idf)
         pair["question_words"] = sorted(question_words)
         pair["question_norm"] = idf_norm(question_words, idf)
-
-
-# === Unfit responses ===
-
-
-def find_unfit(words_by_text, known_words):
-    """Finds texts that cannot be answers.
-
-    They have nothing but fillers (`ok ... idk`), a crude word, a placeholder, a command to a bot,
-    or a name: such an answer suits one person alone, and the user is another. No list of names is
-    needed. In conversations a name appears where somebody is called, and hardly anywhere else. A
-    word that the model does not know is taken for a name at the beginning of a text, as in
-    `kesroesweyth you could try dpkg`, and anywhere in a short one, as in `hello mernilio`.
-
-    Args:
-        words_by_text: `{text: words}`, lower-case.
-        known_words: The words that the model knows.
-
-    Returns:
-        The set of these texts.
-    """
-    texts_by_word = collections.Counter()
-    calls_by_word = collections.Counter()
-    for words in words_by_text.values():
-        texts_by_word.update(set(words))
-        calls_by_word.update(set(_called(words)))
-    names = set()
-    sure_names = set()
-    for word, calls in calls_by_word.items():
-        if word in NO_NAMES:
-            continue
-        fraction = calls / texts_by_word[word]
-        if fraction >= NAME_FRACTION:
-            names.add(word)
-        if fraction >= SURE_NAME_FRACTION:
-            sure_names.add(word)
-
-    unfit = set()
-    for text, words in words_by_text.items():
-        has_name = not names.isdisjoint(_called(words, inside=True))
-        has_sure_name = not sure_names.isdisjoint(words)
-        is_bot_command = BOT_COMMAND.search(" ".join(words))
-        is_about_somebody = has_name or has_sure_name or is_bot_command
-        if is_about_somebody or is_crude(words) or _lacks_content(words, known_words):
-            unfit.add(text)
-    return unfit
-
-
-def _lacks_content(words, known_words):
-    """Whether a text has nothing but fillers, a placeholder, or an unknown word where names are."""
-    if not has_content(words):
-        return True
-    if any(word.lower() in PLACEHOLDERS for word in words):
-        return True
-    exposed = words if len(words) <= SHORT else words[:1]
-    return any(word[:1].isalpha() and word not in known_words for word in exposed)
-
-
-def _called(words, inside=False):
-    """The words by which a text may call somebody.
-
-    They are at its beginning before a comma or a colon, or at its end after a comma or a greeting.
-    `inside` adds words between two commas, where an enumeration has other words.
-    """
-    end = 0  # behind the last word, without punctuation
-    for place, word in enumerate(words, 1):
-        if word[:1].isalnum():
-            end = place
-
-    called = []
-    if len(words) > 2 and words[1] in (",", ":"):
-        called.append(words[0])
-    for place in range(2, end):
-        is_last = place == end - 1
-        is_enclosed = inside and not is_last and words[place + 1] == ","
-        if words[place - 1] == "," and (is_last or is_enclosed):
-            called.append(words[place])
-    if end == 2 and words[0] in GREETINGS:
-        called.append(words[1])
-    return [word for word in called if word[:1].isalpha()]
 
 
 # === Files ===

@@ -33,7 +33,7 @@ from colloquy.base.files import UserError
 from colloquy.data.text_files import read_json
 from colloquy.data.tokenizers import words_of
 
-VERSION = 5
+VERSION = 6
 CONFIG, IDF = "config.json", "idf.json"
 CONTEXTS, RESPONSES = "contexts", "responses"
 WORD_VECTORS, VECTORS = "word_vectors.npy", "vectors.npy"

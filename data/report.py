@@ -1,0 +1,89 @@
+"""The report of preparing a corpus: what was read, what was left out and why, what a model sees."""
+
+import collections
+import dataclasses
+
+SHOWN_FILES = 5
+"""Files that a report names; of others it gives the number."""
+SHOWN_WORDS = 30
+"""Words of an example that a report shows."""
+
+
+@dataclasses.dataclass
+class Report:
+    """Collects what a reader of a corpus has to say; `prepare.py` prints it."""
+
+    files: list[str] = dataclasses.field(default_factory=list)
+    """A line for each file: its name and its form."""
+    counts: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    """Numbers of things that were read, such as `{"turns": 12}`."""
+    left_out: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    """Numbers of things that were left out, by reason."""
+    notes: list[str] = dataclasses.field(default_factory=list)
+    """Sentences on what a user may not expect."""
+
+    def add_file(self, path, form):
+        """Names a file that was read and its form, once."""
+        line = f"{path}: {form}"
+        if line not in self.files:
+            self.files.append(line)
+
+    def leave_out(self, reason, count=1):
+        """Counts things that were left out, such as `"messages without text"`."""
+        if count:
+            self.left_out[reason] += count
+
+    def note(self, sentence):
+        """Adds a sentence, once."""
+        if sentence not in self.notes:
+            self.notes.append(sentence)
+
+    def lines(self, examples=()):
+        """The lines of the report.
+
+        Args:
+            examples: `choose_examples` of the pairs of train.
+        """
+        shown = list(self.files[:SHOWN_FILES])
+        if len(self.files) > SHOWN_FILES:
+            shown.append(f"and {len(self.files) - SHOWN_FILES:,} more files")
+        if self.counts:
+            parts = [f"{name} {count:,}" for name, count in self.counts.items()]
+            shown.append(f"read: {', '.join(parts)}")
+        if self.left_out:
+            parts = [f"{count:,} {reason}" for reason, count in self.left_out.items()]
+            shown.append(f"left out: {', '.join(parts)}")
+        else:
+            shown.append("left out: nothing")
+        shown += [f"note: {sentence}" for sentence in self.notes]
+        for place, (source, target) in zip(("first", "middle", "last"), examples, strict=False):
+            shown.append(f"{place} example: {_shortened(source)}  =>  {_shortened(target)}")
+        return shown
+
+    def print(self, examples=()):
+        """Prints the lines."""
+        for line in self.lines(examples):
+            print(line)
+
+
+def choose_examples(number, make):
+    """The first example, one from the middle, and the last.
+
+    Args:
+        number: Number of examples.
+        make: Function from the number of an example to its source and its target, as a model
+            reads them.
+
+    >>> choose_examples(5, lambda place: (f"source {place}", "target"))[1]
+    ('source 2', 'target')
+    """
+    places = sorted({0, number // 2, number - 1})
+    return [make(place) for place in places if 0 <= place < number]
+
+
+def _shortened(text):
+    """The text with at most `SHOWN_WORDS` words: the last ones, which are nearest to the reply."""
+    words = text.split()
+    if len(words) <= SHOWN_WORDS:
+        return " ".join(words)
+    return " ".join(["...", *words[-SHOWN_WORDS:]])

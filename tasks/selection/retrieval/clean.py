@@ -1,0 +1,116 @@
+"""Cleans the pairs of an index, once, when it is built.
+
+Logs of a channel address people, mask addresses and say "ok" ten thousand times. Such a response
+suits one person or any question, so it is no answer. It is found by where and how often its words
+are said, without lists of names or of empty words.
+"""
+
+import collections
+import re
+
+from colloquy.data.vocabulary import SPECIALS
+
+MANY_TEXTS = 10_000
+"""Distinct texts from which the numbers below tell names and common words from others."""
+COMMON = 0.005
+"""A word is common if at least this fraction of all texts has it."""
+NAME = 0.2
+"""A rare word is a name if at least this fraction of its texts address somebody by it."""
+RARE = 0.0005
+"""A word is rare if at most this fraction of all texts has it."""
+SHORT = 4
+"""In a response of at most this many words, the model must know each of them."""
+PLACEHOLDER = re.compile(rf"__[a-z]+__|{SPECIALS[1].lower()}")
+"""A word in place of a removed path or address."""
+BOT_COMMAND = re.compile(r"^! \w|\B! \S+(?: \S+)? [|>] ")
+"""A command to a bot, such as `! wifi`, or to have it address somebody: `! info wifi | bob`."""
+CRUDE_WORD = re.compile(
+    r"(?:bull|dip|horse)?shit(?:s|ty|head)?|(?:mother)?f[u*]ck\w*|wtf|stfu|gtfo|(?:dumb|jack)?ass"
+    r"|assholes?|arseholes?|bastards?|bitch(?:es|y|ing)?|cocksuckers?|cunts?|dickheads?"
+    r"|fag(?:got)?s?|idiots?|morons?|nigg\w+|pricks?|pussy|retard(?:s|ed)?"
+    r"|sluts?|twats?|wankers?|whores?"
+)
+"""An insult: the one list, since no number tells it from other words."""
+
+
+def clean_pairs(pairs, words_by_text, known_words):
+    """Returns the pairs whose response can be an answer to somebody else.
+
+    Args:
+        pairs: Dicts of `text` and `context`, see `build.read_pairs`.
+        words_by_text: `{text: words}` of all turns.
+        known_words: The words that the model knows.
+    """
+    common_words, names = _common_words_and_names(words_by_text)
+    is_answer_by_text = {}
+    kept = []
+    for pair in pairs:
+        text = pair["text"]
+        if text not in is_answer_by_text:
+            words = [word.lower() for word in words_by_text[text]]
+            is_answer = _has_content(words, common_words) and _is_for_anyone(words, names)
+            is_answer_by_text[text] = is_answer and _is_known(words_by_text[text], known_words)
+        if is_answer_by_text[text]:
+            kept.append(pair)
+    return kept
+
+
+def _common_words_and_names(words_by_text):
+    """Two sets of words; both are empty where texts are too few to tell."""
+    num_texts = len(words_by_text)
+    if num_texts < MANY_TEXTS:
+        return set(), set()
+    texts_by_word = collections.Counter()
+    calls_by_word = collections.Counter()
+    for words in words_by_text.values():
+        texts_by_word.update(set(words))
+        calls_by_word.update(set(addressed_words(words)))
+    common_words = set()
+    names = set()
+    for word, count in texts_by_word.items():
+        if count >= COMMON * num_texts:
+            common_words.add(word)
+        if count <= RARE * num_texts and calls_by_word[word] >= NAME * count:
+            names.add(word)
+    return common_words, names
+
+
+def addressed_words(words):
+    """The words by which a text may address somebody.
+
+    They are the first word before a comma or a colon, and the last word after a comma.
+
+    >>> addressed_words("bob : try it , bill !".split())
+    ['bob', 'bill']
+    """
+    spoken_places = [place for place, word in enumerate(words) if word[:1].isalnum()]
+    addressed = []
+    if len(words) > 2 and words[1] in (",", ":"):
+        addressed.append(words[0])
+    if spoken_places and spoken_places[-1] > 1 and words[spoken_places[-1] - 1] == ",":
+        addressed.append(words[spoken_places[-1]])
+    return [word for word in addressed if word[:1].isalpha()]
+
+
+def _has_content(words, common_words):
+    """Whether a word is not common; no word is a placeholder."""
+    if any(PLACEHOLDER.fullmatch(word) for word in words):
+        return False
+    spoken = [word for word in words if any(character.isalnum() for character in word)]
+    return any(word not in common_words for word in spoken)
+
+
+def _is_for_anyone(words, names):
+    """Whether a text names nobody, is no command to a bot and insults nobody."""
+    if not names.isdisjoint(words) or BOT_COMMAND.search(" ".join(words)):
+        return False
+    return not any(CRUDE_WORD.fullmatch(word) for word in words)
+
+
+def _is_known(words, known_words):
+    """Whether the model knows the first word, and all words of a short text.
+
+    Elsewhere an unknown word is rarely a name.
+    """
+    exposed = words if len(words) <= SHORT else words[:1]
+    return all(word in known_words for word in exposed if word[:1].isalpha())
