@@ -26,7 +26,7 @@ from colloquy.engine.devices import choose_xla, has_gpu, set_precision
 from colloquy.engine.ensembles import ensemble
 from colloquy.engine.provenance import portable, provenance
 from colloquy.engine.run import CONFIG, Run
-from colloquy.metrics.published import PUBLISHED_SIZES, published, reference_rows
+from colloquy.metrics.published import PUBLISHED_SIZES, published_beside, reference_rows
 from colloquy.metrics.published import scores as read_scores
 from colloquy.metrics.tables import by_corpus
 
@@ -430,7 +430,7 @@ def print_records(rows, task, dataset, split):
     title, caption = task.describe(records[0])
     metrics = list(dict.fromkeys(name for record in records for name in record["metrics"]))
     columns = [Column(name, justify="right") for name in metrics]
-    published_rows = _published_for(dataset.name, split)
+    published_rows = _published_for(task.name, dataset.name, split)
     remarks = [caption, _remark_on_size(dataset.name, split, task, records[0], published_rows)]
     table = Table(
         "",
@@ -462,10 +462,11 @@ def print_records(rows, task, dataset, split):
     print_table(table, width=120)
 
 
-def _published_for(corpus, split):
+def _published_for(task, corpus, split):
     """The published scores to show beside a split: those with new entities beside such alone."""
     is_oov = split.endswith("-oov")
-    return [row for row in published(corpus) if row["split"].endswith("-oov") == is_oov]
+    rows = published_beside(task, corpus)
+    return [row for row in rows if row["split"].endswith("-oov") == is_oov]
 
 
 def _remark_on_size(corpus, split, task, record, published_rows):

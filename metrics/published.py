@@ -66,3 +66,22 @@ def published(corpus: str | None = None) -> list[dict]:
     """
     rows = json.loads((RESULTS / "published.json").read_text("utf-8"))
     return [row for row in rows if corpus is None or row["corpus"] == corpus]
+
+
+def published_beside(task: str, corpus: str) -> list[dict]:
+    """The published scores to show beside our own on a corpus.
+
+    A difference between two models is no score, so rows of differences are left out. Where nothing
+    is published on a corpus of response selection, the row of the DAM paper stands in, named as one
+    of another corpus.
+
+    >>> [row["model"] for row in published_beside("selection", "chitchat")]
+    ['DAM, on another corpus: ubuntu-v1']
+    """
+    rows = [row for row in published(corpus) if not row["split"].endswith("difference")]
+    if rows or task != "selection":
+        return rows
+    for row in published("ubuntu-v1"):
+        if row["model"] == "DAM":
+            rows.append({**row, "model": "DAM, on another corpus: ubuntu-v1"})
+    return rows

@@ -5,7 +5,7 @@
 import pytest
 
 from colloquy.metrics import dialog, generation, reading_comprehension
-from colloquy.metrics.published import published, reference_rows
+from colloquy.metrics.published import published, published_beside, reference_rows
 from colloquy.metrics.ranking import METRICS
 from colloquy.metrics.tables import by_corpus
 
@@ -104,6 +104,15 @@ def test_published_rows_are_well_formed():
             ), row
     keys = [(row["corpus"], row["split"], row["model"], row["source"]) for row in ROWS]
     assert len(set(keys)) == len(keys) and sum("per_dialog" in row["metrics"] for row in ROWS) == 55
+
+
+def test_rows_beside_a_corpus_are_scores_and_name_another_corpus():
+    beside = published_beside("dialog", "babi-task6")
+    assert beside and all(" - " not in row["model"] for row in beside)
+    [stand_in] = published_beside("selection", "chitchat")
+    assert stand_in["model"].endswith("another corpus: ubuntu-v1")
+    assert stand_in["metrics"]["R10@1"] == 0.767
+    assert published_beside("selection", "ubuntu-v1") == published("ubuntu-v1")
 
 
 # === Tables ===

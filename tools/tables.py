@@ -18,7 +18,7 @@ from absl import flags
 from colloquy.base import cli
 from colloquy.base.files import UserError
 from colloquy.metrics import dialog, generation, ranking, reading_comprehension
-from colloquy.metrics.published import RESULTS, published, scores
+from colloquy.metrics.published import RESULTS, published, published_beside, scores
 from colloquy.metrics.tables import (
     LOWER_IS_BETTER,
     by_corpus,
@@ -159,6 +159,10 @@ def score_table(*recipes, corpus="*", split="dev", epochs=None, layout="scores")
 
     measured = [row for group in rows_by_name.values() for row in group]
     task = (measured + references)[0]["task"]
+    has_published = any("source" in row for row in references)
+    if corpus != "*" and not has_published:
+        for row in published_beside(task, corpus):
+            references.append({**row, "recipe": f"published: {row['model']} ({row['split']})"})
     if task == "dialog":
         complete = {}
         for name, group in rows_by_name.items():
@@ -244,6 +248,8 @@ def _dialog_table(rows_by_name, references):
 def _describe_recipe_scores(recipe):
     """Returns score, epochs, seeds, time and hardware of a recipe on dev, else on test."""
     rows = select_own(recipe, split="*")
+    # A dialog row with parts scores dialogs of two dialog managers, not one of the six tasks.
+    rows = [row for row in rows if not (row["task"] == "dialog" and "parts" in row)]
     rows = [row for row in rows if row["split"] == "dev"] or rows
     if not rows:
         return ["not measured", "", "", "", ""]

@@ -1,4 +1,4 @@
-"""The Chit-Chat Challenge of BYU (2018): 7,168 conversations between two people, by chat.
+"""The Chit-Chat Challenge of BYU (2018): 7,168 conversations by chat, 4,017 with a reply.
 
 The package `chitchat-dataset` contains them in one file, `dataset.json`:
 
