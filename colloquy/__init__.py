@@ -266,22 +266,34 @@ def evaluate(
     run: PathLike | Run | list[PathLike | Run],
     data: PathLike | None = None,
     split: str | list[str] = "dev",
-    **options: object,
+    *,
+    baselines: bool = True,
+    precision: str = "auto",
+    scores: PathLike | None = None,
+    examples: int = 0,
+    out: PathLike | None = None,
+    **settings: object,
 ) -> list[dict]:
     """Scores splits with trained models, and prints the metrics beside the papers'.
 
     Args:
         run: A run as `load` takes it, a pattern of several such as "runs/babi/*", "A,B,C" for an
             ensemble, or a list of these.
-        data: Prepared dataset. Default: the one that a run was trained on.
+        data: Prepared dataset. Default: the one that a run was trained on. Generation: or a JSON
+            file of references, for `split="references"`.
         split: A split, or several.
-        options: The flags of evaluate.py, such as `baselines=False`, `scores_out="answers.txt"`.
+        baselines: Scores baselines, too.
+        precision: `auto` is that of the training if the hardware computes it, else float32.
+        scores: A file to append rows to, as results/scores.jsonl.
+        examples: Number of examples to print as the model reads and answers them.
+        out: A new file for the model's answers, line by line.
+        settings: Fields of the task's `Options`, such as `ties="release"` or `decode="beam=5"`.
 
     Returns:
         A record for each run and split, ready for JSON: `metrics`, `counts`, `baselines`, ...
 
     Raises:
-        UserError: A run, the dataset or an option is wrong.
+        UserError: A run, the dataset or a setting is wrong.
     """
     from colloquy.data.prepared import check_splits
 
@@ -292,8 +304,18 @@ def evaluate(
     from colloquy.engine.evaluate import evaluate_all
     from colloquy.tasks import TASKS
 
-    runs = run if isinstance(run, list) else [run]
-    return evaluate_all(TASKS, runs, splits, data=data, **options)
+    return evaluate_all(
+        TASKS,
+        run if isinstance(run, list) else [run],
+        splits,
+        data=data,
+        baselines=baselines,
+        precision=precision,
+        scores=scores,
+        examples=examples,
+        out=out,
+        settings=settings,
+    )
 
 
 def compare(
@@ -301,14 +323,16 @@ def compare(
     against: PathLike | Run | list[PathLike | Run],
     data: PathLike | None = None,
     split: str = "dev",
-    **options: object,
+    *,
+    precision: str = "auto",
+    **settings: object,
 ) -> dict:
     """Compares two models on the same examples, and prints the differences of their metrics.
 
     Args:
         run: A model: a run as `evaluate` takes it. Several runs are seeds, which are averaged.
         against: The other model.
-        data, split, options: See `evaluate`.
+        data, split, precision, settings: See `evaluate`.
 
     Returns:
         A dict ready for JSON. Its `metrics` have for each metric `one`, `other`, `difference`, and
@@ -326,7 +350,9 @@ def compare(
     from colloquy.tasks import TASKS
 
     sides = [side if isinstance(side, list) else [side] for side in (run, against)]
-    return comparison.compare(TASKS, *sides, split=split, data=data, **options)
+    return comparison.compare(
+        TASKS, *sides, split=split, data=data, precision=precision, settings=settings
+    )
 
 
 def export(run: PathLike | Run, out: PathLike, version: int = 1, **options: object) -> pathlib.Path:

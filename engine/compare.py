@@ -1,12 +1,17 @@
 """Comparison of two models on the same examples: paired differences with intervals."""
 
+import os
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from rich.table import Column, Table
 
 from colloquy.base.files import UserError
-from colloquy.engine.evaluate import Evaluation, open_all, print_table
+from colloquy.data.prepared import Dataset
+from colloquy.engine.evaluate import Evaluation, open_all
 from colloquy.engine.provenance import provenance
+from colloquy.engine.score_tables import print_table
+from colloquy.engine.task import Task
 from colloquy.metrics.bootstrap import Additive, differences
 
 
@@ -19,8 +24,14 @@ class Scored(NamedTuple):
 
 
 def compare(
-    tasks, patterns, against, split="dev", data=None, precision="auto", jit="auto", **options
-):
+    tasks: Mapping[str, Task],
+    patterns: list,
+    against: list,
+    split: str = "dev",
+    data: str | os.PathLike | None = None,
+    precision: str = "auto",
+    settings: Mapping[str, object] | None = None,
+) -> dict:
     """Compares two models on the same examples of a split, and prints a table.
 
     Args:
@@ -28,21 +39,20 @@ def compare(
         patterns: As `evaluate_all` takes them: a model. Several runs are its seeds.
         against: The same of the other model.
         split: The split.
-        data, precision, jit: See `Evaluation`.
-        options: Options of the task's `measure`.
+        data, precision, settings: See `Evaluation`.
 
     Returns:
         A dict ready for JSON: the paths, the number of examples, `metrics` of
         `metrics.bootstrap.differences`, and provenance.
     """
-    loaded_datasets = {}
+    loaded_datasets: dict[str, Dataset] = {}
     sides = []
     for side in (patterns, against):
         models = []
         for runs in open_all(side):
             task = tasks[runs[0].task]
-            evaluation = Evaluation(task, runs, data, precision, jit, loaded_datasets)
-            metrics, counts = evaluation.metrics_by_example(split, **options)
+            evaluation = Evaluation(task, runs, data, settings, precision, loaded_datasets)
+            metrics, counts = evaluation.metrics_by_example(split)
             models.append(Scored(evaluation, metrics, counts))
         sides.append(models)
 
@@ -53,7 +63,7 @@ def compare(
             raise UserError(
                 f"expected runs with the same examples of {split}. Received: "
                 f"{first.evaluation.runs[0].path}, {scored.evaluation.runs[0].path}; "
-                "--data=DIR scores both on one dataset"
+                "data=DIR scores both on one dataset"
             )
 
     metrics_of_sides = []

@@ -8,6 +8,7 @@ import warnings
 
 from rich.text import Text
 
+from colloquy.base.config import Config
 from colloquy.base.files import UserError, atomic_file, refuse_existing
 from colloquy.data.text_files import write_json
 
@@ -48,7 +49,10 @@ def explain_examples(predictor, examples, out, console, names=()):
         answer = predictor.explain(example["instance"], details=True)
         if not answer["attention"]:
             raise UserError(f"{example['title']}: this model has no attention to show")
-        write_json(file, {**example, "answer": answer})
+        instance = example["instance"]
+        if isinstance(instance, Config):
+            instance = instance.to_json()
+        write_json(file, {**example, "instance": instance, "answer": answer})
         maps = answer["attention"]
         line_width = LINE_WIDTH
         if names:

@@ -46,6 +46,10 @@ class Training(Config):
     0: never."""
 
 
+class ScoringOptions(Config):
+    """Settings of `evaluate.py --set`; a task that has some has a subclass."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Recipe:
     """One row of a task's `RECIPES`: a model and its settings by name."""
@@ -80,8 +84,8 @@ class Task(abc.ABC):
     max_score = 1.0
     """The best possible score of `validate`. Training ends there if dev is large enough to exclude
     chance."""
-    options = ()
-    """Flags of evaluate.py that `measure` takes, and no other task's."""
+    Options = ScoringOptions
+    """The task's subclass of `ScoringOptions`."""
     breakdowns = ()
     """Groupings of examples that `metrics_by_group` knows."""
     summary_metrics = ()
@@ -287,35 +291,18 @@ class Task(abc.ABC):
         """
 
     @abc.abstractmethod
-    def measure(
-        self,
-        model,
-        dataset,
-        split,
-        run,
-        baselines=True,
-        progress=iter,
-        length_multiple=4,
-        **options,
-    ):
+    def measure(self, scoring):
         """Scores a split for evaluate.py.
 
         Args:
-            model: The model of a run, or an ensemble.
-            dataset: That of the run, or another one.
-            split: A name of `dataset.splits`.
-            run: The run, the first one of an ensemble.
-            baselines: Scores baselines, too.
-            progress: Wraps a list of batches, to show progress.
-            length_multiple: See `collate`.
-            options: Some of `Task.options`.
+            scoring: An `engine.scoring.Scoring`.
 
         Returns:
             A dict ready for JSON: `metrics`, `counts`, and what the task adds, such as `baselines`.
             It also has the model's `answers`, lines of text, which are made when they are written.
         """
 
-    def metrics_by_group(self, model, dataset, split, breakdowns, progress=iter, length_multiple=4):
+    def metrics_by_group(self, scoring, breakdowns):
         """Scores groups of a split's examples by some of `breakdowns`; see also `measure`.
 
         Returns:
@@ -334,12 +321,19 @@ class Task(abc.ABC):
 
         A dataset without texts has none.
         """
+        return self._examples(self.example, dataset, count, split)
+
+    def scored_examples(self, dataset, count=3, split="dev"):
+        """Like `examples`, with the words that are scored: see `read_example`."""
+        return self._examples(self.read_example, dataset, count, split)
+
+    def _examples(self, make_example, dataset, count, split):
         if not dataset.vocabulary:
             return []
         examples = []
         for number in evenly_spaced(self.num_examples(dataset.splits[split]), count):
-            example = self.example(dataset, dataset.splits[split], number)
             title = f"{split}, {self.example_unit} {number + 1}"
+            example = make_example(dataset, dataset.splits[split], number)
             examples.append({"title": title, **example})
         return examples
 
@@ -350,6 +344,14 @@ class Task(abc.ABC):
     @abc.abstractmethod
     def example(self, dataset, split, number):
         """`{"instance", "expected"}` of an example of a split; correct answers are texts."""
+
+    def read_example(self, dataset, split, number):
+        """Like `example`, for `engine.predictor.Predictor.of_examples`.
+
+        Texts that the dataset holds as words are these words, separated by spaces, and the instance
+        may be a checked one.
+        """
+        return self.example(dataset, split, number)
 
     @abc.abstractmethod
     def predictor(self, run):

@@ -30,6 +30,7 @@ from colloquy.data.samples.dialog import write_babi
 from colloquy.engine import chat as terminal
 from colloquy.engine.devices import OneDevice, choose_xla
 from colloquy.engine.run import Run
+from colloquy.engine.scoring import Scoring
 from colloquy.engine.task import Recipe
 from colloquy.engine.train import start
 from colloquy.models.seq2seq import Seq2Seq, Seq2SeqConfig
@@ -311,6 +312,12 @@ def train_small(task, data, workdir, settings=None, init_from=None, devices="one
     model, usual = SMALL_RUNS[task]
     settings = {**usual, **(settings or {}), **changes}
     return start(TASKS[task], model, data, workdir, settings, init_from=init_from, devices=devices)
+
+
+def scoring_of(task, model, dataset, split, run=None, baselines=True, **settings):
+    """The input of `engine.task.Task.measure`."""
+    options = task.Options(**settings)
+    return Scoring(model, dataset, split, run, options, baselines=baselines)
 
 
 def copy_of(run, tmp_path_factory):

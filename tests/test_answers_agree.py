@@ -1,6 +1,6 @@
 """One contract over all tasks: a model gives the same answers wherever it is asked.
 
-Predictor = JSON lines (`evaluate.py --predict`) = REST = chat completions = exported SavedModel.
+Predictor = JSON lines (`predict.py`) = REST = chat completions = exported SavedModel.
 """
 
 import json
@@ -69,8 +69,8 @@ def assert_agreement(task, run, tmp_path):
     # JSON lines.
     lines = "".join(f"{json.dumps(instance)}\n" for instance in instances)
     (tmp_path / "instances.jsonl").write_text(lines, encoding="utf-8")
-    files = f"--predict={tmp_path}/instances.jsonl", f"--out={tmp_path}/answers.jsonl"
-    ran("evaluate.py", f"--run={run.path}", *files)
+    files = f"--input={tmp_path}/instances.jsonl", f"--out={tmp_path}/answers.jsonl"
+    ran("predict.py", f"--run={run.path}", *files)
     answers = (tmp_path / "answers.jsonl").read_text(encoding="utf-8").splitlines()
     assert_close([json.loads(answer) for answer in answers], expected)
 

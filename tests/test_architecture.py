@@ -24,7 +24,7 @@ FLOORS = (
     ("tasks",),
     ("serving",),
     (
-        *("prepare", "train", "evaluate", "export", "chat", "serve"),
+        *("prepare", "train", "evaluate", "predict", "export", "chat", "serve"),
         *("colloquy", "commands", "recipes", "tools", "benchmarks"),
     ),
 )

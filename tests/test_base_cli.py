@@ -21,18 +21,14 @@ PREPARE, TRAIN = (
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
-        ("evaluate.py --run=x --ties=win", "<loss.release>"),
         ("evaluate.py --run=pretrained/bidaf-squad", "--data"),
-        (
-            "evaluate.py --run=pretrained/bidaf-squad --references=README.md",
-            "--references is not for reading",
-        ),
-        ("evaluate.py --predictions=x --data=y --scores=z", "--scores is not for --predictions"),
-        ("evaluate.py --predictions=x --references=y", "--references is not for --predictions"),
-        (
-            "evaluate.py --run=x --reverse_weight=.7",
-            "--reverse_weight is not for use without --reverse_run",
-        ),
+        ("evaluate.py --run=pretrained/bidaf-squad --set=ties=loss", "has no field 'ties'"),
+        ("evaluate.py --predictions=x --data=data --by=z", "--by is not for --predictions"),
+        ("evaluate.py --run=pretrained/bidaf-squad --by=question --scores=z", "not for --by"),
+        ("predict.py --run=x", "expected one of --input and --explain"),
+        ("predict.py --run=x --input=y --maps=M", "--maps is not for --input"),
+        ("predict.py --run=x --explain=2", "--explain needs --out=DIR"),
+        ("predict.py --run=x --explain=2 --out=y --attention", "--attention is not for --explain"),
         (
             "chat.py --run=x --reverse_weight=.7",
             "--reverse_weight is not for use without --reverse_run",
@@ -42,9 +38,8 @@ PREPARE, TRAIN = (
             "--reverse_weight expects a number. Received: nan",
         ),
         ("chat.py --run=nowhere", "nowhere is not a run directory"),
-        ("evaluate.py --run=x --references=no.json", "--references=no.json: there is no such file"),
+        ("evaluate.py --run=x --data=no.json", "--data=no.json: there is no such file"),
         ("evaluate.py --run=x --split=valid", "--split expects some of train, dev,.* valid"),
-        ("evaluate.py --run=x --maps=M", "--maps is for --explain"),
         ("evaluate.py --run=x --against=y --scores=z", "--scores is not for --against"),
         ("train.py --devices=all", "--devices=all needs KERAS_BACKEND=jax"),
         (f"chat.py --run={'x' * 300}", ": File name too long"),

@@ -14,8 +14,10 @@ from reference_recurrent import softmax
 from colloquy.base.files import UserError
 from colloquy.engine import evaluate as evaluation
 from colloquy.engine.ensembles import ensemble
-from colloquy.engine.evaluate import append_scores, evaluate, evaluate_all, read_scores
+from colloquy.engine.evaluate import evaluate, evaluate_all, read_scores
 from colloquy.engine.run import Run
+from colloquy.engine.score_rows import append_scores
+from colloquy.engine.score_tables import print_records
 from colloquy.metrics.dialog import dialog_metrics
 from colloquy.metrics.ranking import ranking_metrics
 from colloquy.metrics.reading_comprehension import squad_metrics
@@ -47,7 +49,7 @@ def columns_of(path):
 
 
 def test_a_dialog_model_is_scored_beside_baselines(run, tmp_path, capsys):
-    record = evaluate(dialog, run.path, "test", scores_out=tmp_path / "said.txt")
+    record = evaluate(dialog, run.path, "test", out=tmp_path / "said.txt")
     dataset = dialog.dataset_of(run)
     split = dataset.splits["test"]
     candidates = dataset.domain.candidates
@@ -70,7 +72,7 @@ def test_a_dialog_model_is_scored_beside_baselines(run, tmp_path, capsys):
 
 
 def test_a_selection_model_is_scored_on_all_lines(selection_run, tmp_path, capsys):
-    record = evaluate(selection, selection_run.path, "test", scores_out=tmp_path / "scores.txt")
+    record = evaluate(selection, selection_run.path, "test", out=tmp_path / "scores.txt")
     split = selection.load_dataset(selection_run.dataset["path"]).splits["test"]
     scores, labels = columns_of(tmp_path / "scores.txt")
     assert [int(label) for label in labels] == split.label.tolist()
@@ -84,7 +86,7 @@ def test_a_selection_model_is_scored_on_all_lines(selection_run, tmp_path, capsy
 def test_the_release_drops_partial_batches_and_counts_a_constant_score_as_right(
     selection_run, tmp_path
 ):
-    options = {"ties": "release", "partial_batches": "drop", "scores_out": tmp_path / "s"}
+    options = {"ties": "release", "partial_batches": "drop", "out": tmp_path / "s"}
     record = evaluate(selection, selection_run.path, "dev", **options)
     assert record["counts"]["lines"] == 90  # three batches of 32 lines are 96: nine whole contexts
     assert record["counts"]["contexts"] == 9
@@ -98,7 +100,7 @@ def test_texts_of_corpora_are_no_markup(run, capsys):
         "baselines": {"[laughs]": {}, "[/x]": {"per_response": 0.75}},
     }
     record = {**metrics, "counts": {"dialogs": 1, "responses": 2}}
-    evaluation.print_records([("[red] run", record)], dialog, dialog.dataset_of(run), "dev")
+    print_records([("[red] run", record)], dialog, dialog.dataset_of(run), "dev")
     printed = capsys.readouterr().out
     for text in ("baseline: [laughs]", "baseline: [/x]", "[red] run"):
         assert text in printed
@@ -188,7 +190,7 @@ def test_published_scores_are_shown_beside_what_they_are_of(run, capsys):
     def printed(task, corpus, split, counts):
         record = {"metrics": {}, "counts": counts, "ties": "loss"}
         dataset = types.SimpleNamespace(name=corpus)
-        evaluation.print_records([("mine", record)] * 2, TASKS[task], dataset, split)
+        print_records([("mine", record)] * 2, TASKS[task], dataset, split)
         return capsys.readouterr().out
 
     dialogs = {"dialogs": 1000, "responses": 2}
@@ -213,13 +215,13 @@ def test_published_scores_are_shown_beside_what_they_are_of(run, capsys):
     ("runs", "splits", "options", "message"),
     [
         ("*", ["dev-oov", "test-oov"], {}, "has examples in the splits dev-oov, test-oov"),
-        ("*", ["valid"], {}, "--split expects one of train, dev, .*Received: valid"),
-        ("*", ["dev", "test"], {"scores_out": "x"}, "--scores_out is for one run and one split"),
+        ("*", ["valid"], {}, "split: expected one of train, dev, .*Received: valid"),
+        ("*", ["dev", "test"], {"out": "x"}, "out: expected one run and one split"),
         ("*", ["dev"], {"scores": "."}, "is a directory, expected a file"),
         ("*", ["dev"], {"scores": ROOT / "README.md"}, "expected a JSON object per line"),
         ("*-1", ["dev-oov"], {}, "task1 has no examples in the split dev-oov"),
-        ("*-1", ["dev"], {"ties": "loss"}, "--ties is not for dialog, which has scores_out"),
-        ("*-1", ["dev"], {"scores_out": "."}, "is a directory, expected a file"),
+        ("*-1", ["dev"], {"settings": {"ties": "loss"}}, "has no field 'ties'; it has action_mask"),
+        ("*-1", ["dev"], {"out": "."}, "is a directory, expected a file"),
     ],
 )
 def test_wrong_options_are_refused_before_anything_is_scored(
@@ -228,16 +230,6 @@ def test_wrong_options_are_refused_before_anything_is_scored(
     monkeypatch.setattr(dialog, "measure", None)
     pattern = str(swept / "runs" / runs)
     assert re.search(message, refusal(evaluate_all, TASKS, [pattern], splits, **options))
-
-
-def test_references_for_runs_of_several_tasks_are_refused(
-    trained_dialog, trained_selection, tmp_path
-):
-    for name, run in (("bot", trained_dialog), ("dam", trained_selection)):
-        (tmp_path / name).symlink_to(run.path)
-    options = {"references": "answers.json", "data": "answers.json", "baselines": False}
-    message = refusal(evaluate_all, TASKS, [str(tmp_path / "*")], ["references"], **options)
-    assert "--references is not for dialog, which has" in message
 
 
 def test_a_dataset_with_other_candidates_or_words_is_refused(run, prepared_dialog, tmp_path):
@@ -277,7 +269,7 @@ def second(run, path):
 def score_together(*runs, out, **options):
     pattern = ",".join(str(run.path) for run in runs)
     options = {"baselines": False, "precision": "float32", **options}
-    evaluate_all(TASKS, [pattern], ["dev"], scores_out=str(out), **options)
+    evaluate_all(TASKS, [pattern], ["dev"], out=str(out), **options)
     return out
 
 

@@ -1,4 +1,4 @@
-"""Pictures of attention: in the terminal, as PNG and JSON, for each task by evaluate.py."""
+"""Pictures of attention: in the terminal, as PNG and JSON, for each task by predict.py."""
 
 import collections
 import io
@@ -7,14 +7,16 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from helpers import TASKS_ONE_FAST, ran, refusal, run_script, script_refusal
+from helpers import TASKS_ONE_FAST, ran, refusal, run_script, train_small
 from matplotlib import colormaps
 from matplotlib.image import imread
 from rich.console import Console
 from scipy import ndimage
 
+import colloquy
 from colloquy.engine.explain import draw, explain_examples, heat_map
 from colloquy.tasks import TASKS
+from colloquy.tasks.selection.scoring import score
 
 MAP = {
     "title": "m",
@@ -58,16 +60,15 @@ def test_a_picture_that_cannot_be_written_says_so(tmp_path):
 
 
 @pytest.mark.parametrize("task", TASKS_ONE_FAST)
-def test_evaluate_explains_examples(task, request, tmp_path):
+def test_predict_explains_examples(task, request, tmp_path):
     run = request.getfixturevalue(f"trained_{task}")
-    done = ran(
-        "evaluate.py", f"--run={run.path}", "--explain=2", f"--out={tmp_path}", "--split=dev"
-    )
+    done = ran("predict.py", f"--run={run.path}", "--explain=2", f"--out={tmp_path}", "--split=dev")
     names = [f"example-{number}.{kind}" for number in (1, 2) for kind in ("json", "png")]
     assert sorted(path.name for path in tmp_path.iterdir()) == names
     kept = json.loads((tmp_path / "example-2.json").read_text(encoding="utf-8"))
     assert kept["title"].startswith("dev, ") and kept["title"] in done.stdout
-    again = TASKS[task].predictor(run).explain(kept["instance"], details=True)["attention"]
+    predictor = TASKS[task].predictor(run).of_examples()
+    again = predictor.explain(kept["instance"], details=True)["attention"]
     maps = kept["answer"]["attention"]
     assert [each["title"] for each in maps] == [each["title"] for each in again]
     np.testing.assert_allclose(maps[0]["weights"], again[0]["weights"], rtol=1e-3, atol=1e-5)
@@ -78,8 +79,8 @@ def test_predict_fails_with_the_numbers_of_the_lines_without_an_answer(trained_s
     instance = {"turns": ["hi"], "candidates": ["hello"]}
     lines = [json.dumps(instance), "no", json.dumps({**instance, "turns": 3})]
     (tmp_path / "in").write_text("".join(f"{line}\n" for line in lines))
-    flags = f"--predict={tmp_path / 'in'}", f"--out={tmp_path / 'out'}"
-    done = run_script("evaluate.py", f"--run={trained_selection.path}", *flags)
+    flags = f"--input={tmp_path / 'in'}", f"--out={tmp_path / 'out'}"
+    done = run_script("predict.py", f"--run={trained_selection.path}", *flags)
     assert done.returncode == 1 and "no answer to 2 lines: 2, 3" in done.stderr
     assert "1 of 3 lines answered" in done.stderr
     answers = [json.loads(line) for line in (tmp_path / "out").read_text().splitlines()]
@@ -87,22 +88,6 @@ def test_predict_fails_with_the_numbers_of_the_lines_without_an_answer(trained_s
         "line 2",
         "line 3",
     ]
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (["--explain=2"], "--explain needs --out=DIR and one --split"),
-        (["--explain=2", "--out=x", "--decode=beam=3"], "--decode is not for --explain"),
-        (["--predict=x", "--decode=beam=3"], "--decode is not for models of selection"),
-        (["--explain=2", "--predict=x"], "--explain is not for --predict"),
-        (["--explain=2", "--out=x", "--attention"], "--attention is not for --explain"),
-        (["--predict=x", "--precision=bfloat16"], "--precision is not for --predict"),
-        (["--explain=2", "--out=x", "--split=dev-oov"], "has no examples in the split dev-oov"),
-    ],
-)
-def test_what_explain_takes(trained_selection, flags, message):
-    assert message in script_refusal("evaluate.py", f"--run={trained_selection.path}", *flags)
 
 
 def test_maps_are_chosen_by_name(tmp_path):
@@ -132,3 +117,63 @@ def test_a_model_without_attention_says_so(tmp_path):
     )
     assert message == "dev, x: this model has no attention to show"
     assert not (tmp_path / "out").exists()
+
+
+def write_odd_conversations(directory):
+    """Conversations with rare words, words with signs in them, and empty turns."""
+    directory.mkdir()
+    words = ["ubuntu-14", "x86_64", "it's"]
+    for split in ("train", "dev", "test"):
+        lines = []
+        for number in range(30):
+            word = words[number % 3]
+            context = f"how is {word} and odd{split}{number} ?\t\tyes , it's {word}"
+            lines.append(f"1\t{context}\tgood {word}\n")
+            lines.append(f"0\t{context}\tno bad{split}{number}\n")
+        (directory / f"{split}.txt").write_text("".join(lines), encoding="utf-8")
+
+
+def test_selection_examples_are_the_arrays_that_were_scored(tmp_path):
+    """Also unknown words and turns without words, whatever the tokenizer."""
+    write_odd_conversations(tmp_path / "raw")
+    settings = {"tokenizer": "mixed", "dimension": 8, "min_count": 3}
+    data = colloquy.prepare("smn", tmp_path / "raw", tmp_path / "data", **settings)
+    run = train_small("selection", data, tmp_path / "run", epochs=0.5)
+    task = TASKS["selection"]
+    dataset = task.dataset_of(run)
+    dev = dataset.splits["dev"]
+
+    examples = task.scored_examples(dataset, 30, "dev")
+    turns = [turn for example in examples for turn in example["instance"].turns]
+    assert "" in turns and any("_UNK_" in turn for turn in turns)
+    predictor = task.predictor(run).of_examples()
+    logits = []
+    for example in examples:
+        [answer] = predictor.predict([example["instance"]])
+        logits += answer["logits"]
+    np.testing.assert_allclose(logits, score(run.load_model(), dev, run.config), atol=1e-4)
+    maps = predictor.explain(examples[0]["instance"])["attention"]
+    assert any("_UNK_" in shown["rows"] for shown in maps)
+
+
+def test_generation_examples_are_the_words_that_were_scored(trained_generation):
+    task = TASKS["generation"]
+    dataset = task.dataset_of(trained_generation)
+    dev = dataset.splits["dev"]
+    predictor = task.predictor(trained_generation).of_examples()
+    for number in range(len(dev)):
+        instance = task.read_example(dataset, dev, number)["instance"]
+        _, ids = predictor.source(instance["turns"])
+        assert ids == dev.source.lists([number])[0][-60:]
+
+
+def test_dialog_examples_are_the_words_that_were_scored(trained_dialog):
+    task = TASKS["dialog"]
+    dataset = task.dataset_of(trained_dialog)
+    dev = dataset.splits["dev"]
+    predictor = task.predictor(trained_dialog).of_examples()
+    for number, example in enumerate(task.scored_examples(dataset, len(dev), "dev")):
+        instance = predictor.Instance.model_validate(example["instance"])
+        sentences = dev.sentences.words.lists(dev.dialogs[number]["sentences"])
+        for sentence, ids in zip(instance.history, sentences, strict=False):
+            assert dataset.vocabulary.encode(predictor.read(sentence.text)) == ids

@@ -1,4 +1,4 @@
-"""engine/predictor.py with a predictor that answers at once: JSON lines, and wrong instances."""
+"""engine/json_lines.py with a predictor that answers at once."""
 
 import json
 import os
@@ -8,7 +8,8 @@ from helpers import full_disk, refusal
 
 from colloquy.base.config import Config
 from colloquy.base.files import UserError
-from colloquy.engine.predictor import BATCH, Predictor, predict_lines
+from colloquy.engine.json_lines import BATCH, predict_lines
+from colloquy.engine.predictor import Predictor
 
 
 class Double(Predictor):
@@ -45,20 +46,25 @@ def read(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_lines_are_answered_in_order_and_in_batches_and_where_it_was_killed_it_continues(tmp_path):
+def test_lines_are_answered_in_order_and_in_batches(tmp_path):
     texts, out = [f"{i}日" for i in range(2 * BATCH + 5)], tmp_path / "out"
-    source, predictor = write(tmp_path / "in", texts), Double(limit=BATCH)
-    with pytest.raises(KeyboardInterrupt):
-        predict_lines(predictor, source, out)
-    with open(out, "ab") as file:
-        file.write(b'{"text": "half a li')
-    rest = Double()
-    assert predict_lines(rest, source, out) == (BATCH + 5, [])
-    assert predictor.sizes == [BATCH] and rest.sizes == [BATCH, 5]
+    source, predictor = write(tmp_path / "in", texts), Double()
+    assert predict_lines(predictor, source, out) == (2 * BATCH + 5, [])
+    assert predictor.sizes == [BATCH, BATCH, 5]
     assert [each["text"] for each in read(out)] == [text * 2 for text in texts]
-    assert predict_lines(Double(), source, out) == (0, [])
     with full_disk(20), pytest.raises(UserError, match="more cannot be written: File too large"):
         predict_lines(Double(), source, tmp_path / "more")
+
+
+def test_a_file_of_answers_is_replaced_whole_or_stays(tmp_path):
+    source, out = write(tmp_path / "in", ["a"] * (BATCH + 1)), tmp_path / "out"
+    before = '{"text": "old"}\n{"id": 1, "error": "line 2: no"}\n'
+    out.write_text(before)
+    with pytest.raises(KeyboardInterrupt):
+        predict_lines(Double(limit=BATCH), source, out)
+    assert out.read_text() == before and len(list(tmp_path.iterdir())) == 2
+    predict_lines(Double(), source, out)
+    assert len(read(out)) == BATCH + 1
 
 
 def test_a_malformed_line_gets_an_error_and_the_others_answers(tmp_path):
@@ -87,13 +93,11 @@ def test_blank_lines_are_skipped_and_ids_come_back(tmp_path):
     assert second == {"id": "x1", "text": "bb"}
     assert third["id"] == 7
     assert third["error"].startswith("line 5: text: ")
-    assert predict_lines(Double(), source, out) == (0, [])
 
 
 @pytest.mark.parametrize(
     ("source", "out", "message"),
     [
-        ("in", "out", "has 2 lines, more than"),
         ("missing", "out", "No such file"),
         ("out", "out", "is the file of instances"),
         ("in", ".", "Is a directory"),
@@ -113,6 +117,9 @@ def test_files_that_do_not_belong_together_are_refused(tmp_path, source, out, me
         '{"text": "an answer"}\n{"chapter": 1}\n',
         '{"text": "one whole object, no line"}',
         '{"text": "an answer"}\nnotes',
+        '{"text": "half an ans',
+        '{"id": 7, "chapter": "one line of a foreign file, without an end"}',
+        '{"id": 7}\n',
     ],
 )
 def test_a_file_that_holds_no_answers_stays_as_it_is(tmp_path, content):

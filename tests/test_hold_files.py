@@ -99,7 +99,7 @@ def test_answers_replace_no_file(trained_dialog, tmp_path):
     thesis = tmp_path / "thesis.txt"
     thesis.write_text("a year of work")
     dialog = TASKS["dialog"]
-    message = refusal(evaluate, dialog, trained_dialog.path, "test", scores_out=thesis)
+    message = refusal(evaluate, dialog, trained_dialog.path, "test", out=thesis)
     assert "exists" in message and thesis.read_text() == "a year of work"
 
 

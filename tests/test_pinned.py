@@ -41,9 +41,9 @@ def test_answers_of_json_lines(model, tmp_path):
     )
     asked.write_text("".join(json.dumps(row["instance"]) + "\n" for row in rows), encoding="utf-8")
     ran(
-        "evaluate.py",
+        "predict.py",
         f"--run={ROOT / 'pretrained' / model}",
-        f"--predict={asked}",
+        f"--input={asked}",
         f"--out={answered}",
     )
     found = [json.loads(line) for line in answered.read_text(encoding="utf-8").splitlines()]

@@ -11,7 +11,7 @@ import types
 import numpy as np
 import pytest
 from dialog_models import split_of, track
-from helpers import ROOT, ran, refusal, run_process, turns
+from helpers import ROOT, ran, refusal, run_process, scoring_of, turns
 
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine.run import Run
@@ -191,16 +191,18 @@ def test_a_file_that_does_not_fit_is_refused(tmp_path, rules, edit, message):
 
 @pytest.mark.slow
 def test_evaluation_chooses_under_the_mask_by_a_flag(trained_dialog, tmp_path):
-    flags = ["--action_mask", "--nobaselines", f"--scores={tmp_path}/x"]
+    flags = ["--set=action_mask=true", "--nobaselines", f"--scores={tmp_path}/x"]
     ran("evaluate.py", f"--run={trained_dialog.path}", *flags, by=run_process)
     row = json.loads((tmp_path / "x").read_text())
     assert row["search"] == "action mask"
     dataset = dialog.dataset_of(trained_dialog)
     model = trained_dialog.load_model()
-    plain = dialog.measure(model, dataset, "dev", trained_dialog, baselines=False)
+    scoring = scoring_of(dialog, model, dataset, "dev", trained_dialog, baselines=False)
+    plain = dialog.measure(scoring)
     assert row["metrics"]["per_response"] > plain["metrics"]["per_response"]
     other = Run.create(tmp_path / "other", trained_dialog.record)
-    refused = refusal(dialog.measure, None, dataset, "dev", other, action_mask=True)
+    without_mask = scoring_of(dialog, None, dataset, "dev", other, action_mask=True)
+    refused = refusal(dialog.measure, without_mask)
     assert "lacks action_mask.json" in refused
 
 
@@ -210,7 +212,8 @@ def test_nothing_is_said_where_the_mask_allows_nothing(trained_dialog, monkeypat
 
     mask = types.SimpleNamespace(predict_on_batch=allow_nothing)
     monkeypatch.setattr("colloquy.tasks.dialog.task.load_mask", lambda path, domain: mask)
-    record = dialog.measure(
+    scoring = scoring_of(
+        dialog,
         trained_dialog.load_model(),
         dialog.dataset_of(trained_dialog),
         "dev",
@@ -218,6 +221,7 @@ def test_nothing_is_said_where_the_mask_allows_nothing(trained_dialog, monkeypat
         baselines=False,
         action_mask=True,
     )
+    record = dialog.measure(scoring)
     assert record["metrics"]["per_response"] == 0
     assert {line.split("\t")[1] for line in record["answers"]} == {""}
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import keras
 import numpy as np
 import pytest
-from helpers import copy_of, random_seq2seq, refusal, to_numpy
+from helpers import copy_of, random_seq2seq, refusal, scoring_of, to_numpy
 from reference_recurrent import nll_in_loops
 
 from colloquy.data.vocabulary import Vocabulary
@@ -168,7 +168,9 @@ def test_measure_compares_replies_with_targets(generation_dataset, reverse):
     train = generation_dataset.splits["train"].in_direction_of(model.config)
     dev = generation_dataset.splits["dev"].in_direction_of(model.config)
     decode = "beam=2,max_length=5"
-    record = generation.measure(model, generation_dataset, "dev", None, decode=decode)
+    record = generation.measure(
+        scoring_of(generation, model, generation_dataset, "dev", decode=decode)
+    )
 
     sources, targets, replies = columns_of(record["answers"])
     assert sources == [text.replace("\t", " / ") for text in dev.source_texts]
@@ -212,7 +214,7 @@ def test_replies_are_compared_with_all_references_of_their_source(
         "references",
         data=references,
         decode="min_length=3,max_length=7",
-        scores_out=tmp_path / "replies.txt",
+        out=tmp_path / "replies.txt",
     )
     dataset, model = generation.dataset_of(run, references), run.load_model()
     split = dataset.splits["references"]
@@ -263,8 +265,6 @@ def test_evaluate_measures_writes_and_prints(run, capsys):
     assert "21 pairs, 7 of them not in train; beam=2" in printed
     assert f"{record['metrics']['BLEU-2']:.4f}" in printed
     assert "without the pairs of train" in printed
-    message = refusal(evaluate, generation, run.path, "dev", ties="release")
-    assert "which has scores_out, references, decode, reverse_run, reverse_weight" in message
 
 
 def test_a_run_that_does_not_say_how_texts_are_read_is_refused(run, references):

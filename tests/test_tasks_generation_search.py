@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from helpers import copy_of, ran, random_seq2seq, refusal, to_numpy
+from helpers import copy_of, ran, random_seq2seq, refusal, scoring_of, to_numpy
 from reference_recurrent import nll_in_loops
 
 from colloquy.data.vocabulary import Vocabulary
@@ -115,16 +115,18 @@ def random_runs(trained_generation, generation_dataset, tmp_path_factory):
 def test_measure_takes_the_reply_that_a_reverse_model_chooses(random_runs, generation_dataset):
     run, reverse_run = random_runs
     model = run.load_model()
-    record = generation.measure(
+    settings = {"reverse_run": str(reverse_run.path), "reverse_weight": 0.7}
+    scoring = scoring_of(
+        generation,
         model,
         generation_dataset,
         "dev",
         run,
         baselines=False,
         decode="beam=3,max_length=5",
-        reverse_run=reverse_run.path,
-        reverse_weight=0.7,
+        **settings,
     )
+    record = generation.measure(scoring)
     sources = generation_dataset.splits["dev"].source
     ids, scores = reply(model, sources, Decoding(beam=3, max_length=5))
     chosen, _ = rerank(reverse_run.load_model(), sources, ids, scores, 0.7)
@@ -142,13 +144,13 @@ def test_answers_to_a_file_are_searched_for_as_asked(random_runs, tmp_path):
     lines = [json.dumps(instance) + "\n" for instance in instances]
     (tmp_path / "in.jsonl").write_text("".join(lines), encoding="utf-8")
     ran(
-        "evaluate.py",
+        "predict.py",
         f"--run={run.path}",
-        f"--predict={tmp_path}/in.jsonl",
+        f"--input={tmp_path}/in.jsonl",
         f"--out={tmp_path}/out.jsonl",
-        f"--reverse_run={reverse_run.path}",
-        "--reverse_weight=1",
-        "--decode=beam=3,min_length=2,max_length=5",
+        f"--set=reverse_run={reverse_run.path}",
+        "--set=reverse_weight=1",
+        "--set=decode=beam=3,min_length=2,max_length=5",
     )
     predictor = generation.predictor(run)
     predictor.rerank_by(reverse_run.path, 1.0)

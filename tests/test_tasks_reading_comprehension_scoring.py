@@ -192,7 +192,7 @@ def test_training_leaves_out_questions_whose_answer_is_not_read(dataset):
 
 
 def test_evaluate_measures_all_questions_and_writes_predictions(run, tmp_path, capsys):
-    record = evaluate(reading, run.path, "dev", scores_out=tmp_path / "predictions.json")
+    record = evaluate(reading, run.path, "dev", out=tmp_path / "predictions.json")
     predictions = json.loads((tmp_path / "predictions.json").read_text())
     dev = reading.dataset_of(run).splits["dev"]
     assert list(predictions) == dev.ids

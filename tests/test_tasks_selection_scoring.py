@@ -7,7 +7,7 @@ import types
 import numpy as np
 import pytest
 from dam_models import batch_of
-from helpers import randomised, refusal, to_numpy, train_small
+from helpers import randomised, refusal, scoring_of, to_numpy, train_small
 
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.models.dam import DAM, DAMConfig
@@ -325,7 +325,8 @@ def test_scores_that_are_no_numbers_are_refused(grouped, monkeypatch):
     monkeypatch.setattr(scoring, "score", lambda *_: np.full(15, np.nan, "float32"))
     dataset = types.SimpleNamespace(path="data", splits={"dev": grouped})
     model = types.SimpleNamespace(config=None)
-    message = refusal(TASKS["selection"].metrics_by_group, model, dataset, "dev", ["turns"])
+    given = scoring_of(TASKS["selection"], model, dataset, "dev")
+    message = refusal(TASKS["selection"].metrics_by_group, given, ["turns"])
     assert re.search("data, dev: scores: .* Received: nan", message)
 
 

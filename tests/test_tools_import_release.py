@@ -222,7 +222,7 @@ def test_a_run_with_a_dataset_is_scored(tmp_path):
     }
     assert run.dataset == {**facts, "text": {"tokenizer": "whitespace", "lower": False}}
     assert (run.path / VOCABULARY).read_text() == (dataset / "vocabulary.txt").read_text()
-    evaluate(selection, run.path, "dev", scores_out=tmp_path / "scores", baselines=False)
+    evaluate(selection, run.path, "dev", out=tmp_path / "scores", baselines=False)
     scores = [float(line.split("\t")[0]) for line in (tmp_path / "scores").read_text().splitlines()]
     split, model = selection.load_dataset(dataset).splits["dev"], run.load_model()
     assert len(scores) == len(split.label) == 30

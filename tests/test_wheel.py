@@ -104,7 +104,7 @@ def test_a_project_with_rooms_of_the_same_names_predicts(environment_with_wheel,
         assert "flags:" in run_in(tmp_path, program, command, "--help", PYTHONPATH="")
     instance = {"passage": "Ann lives in Rome.", "question": "Where does Ann live?"}
     lines = written(tmp_path / "lines.jsonl", json.dumps(instance) + "\n")
-    predict = ("evaluate", "--run=bidaf-squad", f"--predict={lines}")
+    predict = ("predict", "--run=bidaf-squad", f"--input={lines}")
     assert json.loads(run_in(tmp_path, program, *predict, PYTHONPATH=""))["answer"] == "Rome"
 
 

@@ -141,7 +141,8 @@ def train_and_score(label, model, settings, data, command, baselines):
 
     import keras
 
-    from colloquy.engine.evaluate import Evaluation, append_scores
+    from colloquy.engine.evaluate import Evaluation
+    from colloquy.engine.score_rows import append_scores
     from colloquy.models import MODELS
     from colloquy.tasks import TASKS
 

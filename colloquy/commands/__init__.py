@@ -11,6 +11,9 @@ COMMANDS = {
     "prepare": "Turns the raw files of a corpus into a dataset.",
     "train": "Trains a model on a prepared dataset into a run directory.",
     "evaluate": "Scores splits with trained models, beside the baselines and the papers.",
+    "predict": (
+        "Answers a file of instances with a trained model, or shows its attention on examples."
+    ),
     "export": "Writes a trained model as a TensorFlow SavedModel, which takes raw strings.",
     "chat": "Talks to a trained model in the terminal.",
     "serve": "Serves trained models: REST for programs, pages for people.",

@@ -10,6 +10,7 @@ from keras import ops
 
 from colloquy.data.batching import batches_by_size
 from colloquy.engine.parallel import results_of
+from colloquy.engine.task import ScoringOptions
 from colloquy.layers.dialog_state import INPUTS
 from colloquy.metrics.bootstrap import Additive
 from colloquy.metrics.dialog import (
@@ -27,6 +28,13 @@ one; by the number of turns so far, this one among them."""
 TEMPLATES = 12  # most frequent templates with a group of their own
 # first turn of a group -> its label
 TURNS = {1: "1-2", 3: "3-4", 5: "5-6", 7: "7-8", 9: "9-10", 11: "11-15", 16: "16-20", 21: "21+"}
+
+
+class Options(ScoringOptions):
+    """Settings of scoring."""
+
+    action_mask: bool = False
+    """Choose only responses that the run's action mask allows."""
 
 
 # === Losses ===

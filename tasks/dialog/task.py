@@ -13,7 +13,7 @@ from colloquy.engine import task
 from colloquy.engine.ensembles import mean_of_softmaxes
 from colloquy.engine.optimizers import averaging, linear_decay
 from colloquy.metrics.dialog import METRICS
-from colloquy.tasks.dialog import scoring
+from colloquy.tasks.dialog import scoring as dialog
 from colloquy.tasks.dialog.action_mask import FILE as MASK
 from colloquy.tasks.dialog.action_mask import learn, load_mask
 from colloquy.tasks.dialog.augment import RESERVED
@@ -33,8 +33,8 @@ class DialogTask(task.Task):
 
     name = example_unit = "dialog"
     Training = Training
-    options = ("action_mask",)
-    breakdowns = scoring.BREAKDOWNS
+    Options = dialog.Options
+    breakdowns = dialog.BREAKDOWNS
     summary_metrics = METRICS
     sample_path = "prepared/task1"
     export_call = ("answer = model.respond", ("response", "api_call", "scores"))
@@ -88,8 +88,8 @@ class DialogTask(task.Task):
 
     def loss(self, training):
         if training.loss == "softmax":
-            return scoring.softmax_loss
-        return lambda answers, logits: scoring.margin_loss(answers, logits, training.margin)
+            return dialog.softmax_loss
+        return lambda answers, logits: dialog.margin_loss(answers, logits, training.margin)
 
     def loss_counts(self, targets):
         return (targets >= 0).sum(axis=1)
@@ -101,51 +101,43 @@ class DialogTask(task.Task):
         return split.collate(batch, config.reads, config.entities, length_multiple)
 
     def validate(self, model, split, length_multiple=4):
-        predicted = scoring.predict(model, split, length_multiple=length_multiple)
-        metrics = scoring.metrics_of(split, predicted)["metrics"]
+        predicted = dialog.predict(model, split, length_multiple=length_multiple)
+        metrics = dialog.metrics_of(split, predicted)["metrics"]
         return metrics, metrics["per_response"]
 
-    def measure(
-        self,
-        model,
-        dataset,
-        split,
-        run,
-        baselines=True,
-        progress=iter,
-        length_multiple=4,
-        action_mask=False,
-    ):
-        """See `engine.task.Task.measure`.
-
-        With the option `action_mask` the model chooses only among the candidates that the run's
-        mask allows.
-        """
-        examples = dataset.splits[split]
+    def measure(self, scoring):
+        """See `engine.task.Task.measure`."""
+        examples = scoring.examples
         mask = None
-        if action_mask:
-            mask = load_mask(run.path, dataset.domain)
+        if scoring.options.action_mask:
+            mask = load_mask(scoring.run.path, scoring.dataset.domain)
             if mask is None:
-                raise UserError(f"{run.path} lacks {MASK}: it was trained by an older version")
-        predicted = scoring.predict(
-            model, examples, progress=progress, length_multiple=length_multiple, mask=mask
-        )
-        record = scoring.metrics_of(examples, predicted)
+                raise UserError(
+                    f"{scoring.run.path} lacks {MASK}: it was trained by an older version"
+                )
+        predicted = self._predict(scoring, mask)
+        record = dialog.metrics_of(examples, predicted)
         record["counts"] = {"dialogs": len(examples), "responses": len(examples.answers)}
         if mask:
             record["search"] = "action mask"
-        if baselines:
-            record.update(scoring.baselines_and_upper_bounds(dataset, split))
-        record["answers"] = _answer_lines(dataset.domain, examples, predicted)
-        record["by_example"] = functools.partial(scoring.metrics_by_dialog, examples, predicted)
+        if scoring.baselines:
+            record.update(dialog.baselines_and_upper_bounds(scoring.dataset, scoring.split))
+        record["answers"] = _answer_lines(scoring.dataset.domain, examples, predicted)
+        record["by_example"] = functools.partial(dialog.metrics_by_dialog, examples, predicted)
         return record
 
-    def metrics_by_group(self, model, dataset, split, breakdowns, progress=iter, length_multiple=4):
-        examples = dataset.splits[split]
-        predicted = scoring.predict(
-            model, examples, progress=progress, length_multiple=length_multiple
+    def metrics_by_group(self, scoring, breakdowns):
+        predicted = self._predict(scoring)
+        return dialog.metrics_by_group(scoring.dataset, scoring.examples, predicted, breakdowns)
+
+    def _predict(self, scoring, mask=None):
+        return dialog.predict(
+            scoring.model,
+            scoring.examples,
+            progress=scoring.progress,
+            length_multiple=scoring.length_multiple,
+            mask=mask,
         )
-        return scoring.metrics_by_group(dataset, examples, predicted, breakdowns)
 
     def describe(self, record):
         counts = record["counts"]
@@ -158,11 +150,11 @@ class DialogTask(task.Task):
 
     def example(self, dataset, split, number):
         """A dialog up to the last sentence of the user."""
-        dialog = split.dialogs[number]
-        history = dataset.conversation(split, dialog)[: dialog["turns"][-1] + 1]
+        conversation = split.dialogs[number]
+        history = dataset.conversation(split, conversation)[: conversation["turns"][-1] + 1]
         return {
             "instance": {"history": history},
-            "expected": [dataset.domain.candidates[dialog["answers"][-1]]],
+            "expected": [dataset.domain.candidates[conversation["answers"][-1]]],
         }
 
     def export_inputs(self, instance):
@@ -180,5 +172,5 @@ class DialogTask(task.Task):
 def _answer_lines(domain, split, predicted):
     """Yields `dialog TAB predicted TAB correct`; predicted is empty if the mask allows nothing."""
     texts = [*domain.candidates, ""]  # -1, the last: no candidate was allowed
-    for dialog, answer, correct in zip(split.dialog, predicted, split.answers, strict=True):
-        yield f"{dialog + 1}\t{texts[answer]}\t{texts[correct]}"
+    for number, answer, correct in zip(split.dialog, predicted, split.answers, strict=True):
+        yield f"{number + 1}\t{texts[answer]}\t{texts[correct]}"

@@ -1,6 +1,7 @@
 """A generation model that answers plain text."""
 
 import collections
+import copy
 import functools
 import threading
 from typing import Annotated, NamedTuple
@@ -67,6 +68,7 @@ class GenerationPredictor(Predictor):
         self.text = read_tokenizer_config(run.dataset.get("text"), run.path)
         # Search for replies where an instance names none.
         self.decoding = search.decoding_of(run)
+        self.has_helpline = True
         self.reverse = None
         self.reverse_weight = 0.5
         self._rng = np.random.default_rng(1)
@@ -74,6 +76,18 @@ class GenerationPredictor(Predictor):
         self._compiled_decoder = functools.cache(
             functools.partial(search.compile_decoder, self.model)
         )
+
+    def of_examples(self):
+        predictor = copy.copy(self)
+        predictor.text = self.text.replace(tokenizer="space", lower=False)
+        predictor.has_helpline = False  # scoring has none
+        return predictor
+
+    def configure(self, options):
+        if options.reverse_run:
+            self.rerank_by(options.reverse_run, options.reverse_weight)
+        if options.decode:
+            self.decoding = search.parse_decoding(options.decode)
 
     def rerank_by(self, reverse_run, weight=0.5):
         """Lets a reverse model choose among the replies found, by default those of a beam.
@@ -121,7 +135,7 @@ class GenerationPredictor(Predictor):
 
     def _helpline_answer(self, instance):
         """The answer to who writes of hurting themselves; `None` to anybody else."""
-        text = helpline_reply(instance.turns[-1])
+        text = helpline_reply(instance.turns[-1]) if self.has_helpline else None
         if text is None:
             return None
         return self.Answer(response=text, best=[Reply(text=text, score=0.0)])

@@ -4,10 +4,11 @@ Letters: R sources   S source words   T target words   K replies to a source   L
 """
 
 import functools
-from typing import NamedTuple
+from typing import Annotated, NamedTuple, Self
 
 import numpy as np
 from keras import KerasTensor, ops
+from pydantic import Field, model_validator
 
 from colloquy.base.config import make_config, parse_assignments
 from colloquy.base.files import UserError
@@ -17,10 +18,30 @@ from colloquy.data.vocabulary import EOS_ID, PADDING_ID, UNK_ID
 from colloquy.engine.devices import choose_xla
 from colloquy.engine.parallel import compile_for_all_sizes, results_of
 from colloquy.engine.run import CONFIG, Run
+from colloquy.engine.task import ScoringOptions
 from colloquy.layers.masking import LOWEST
 from colloquy.models.decoding import INPUTS, Decoder, Decoding
 from colloquy.tasks.generation.data import MAX_SOURCE, GenerationSplit
 from colloquy.tasks.generation.scoring import likelihood
+
+
+class Options(ScoringOptions):
+    """Settings of the search for replies."""
+
+    decode: str = ""
+    """`field=value,...` of `models.decoding.Decoding`; empty: greedy search to score, the run's own
+    search to answer."""
+    reverse_run: str = ""
+    """Run of a reverse model, which chooses among the replies found."""
+    reverse_weight: Annotated[float, Field(ge=0, le=1)] = 0.5
+    """Weight of the reverse model's score."""
+
+    @model_validator(mode="after")
+    def _check_search(self) -> Self:
+        parse_decoding(self.decode)
+        if "reverse_weight" in self.model_fields_set and not self.reverse_run:
+            raise ValueError("reverse_weight needs reverse_run")
+        return self
 
 
 class SearchShape(NamedTuple):

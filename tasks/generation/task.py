@@ -24,6 +24,7 @@ from colloquy.tasks.generation.predictor import GenerationPredictor
 from colloquy.tasks.generation.prepare import Settings, prepare
 from colloquy.tasks.generation.scoring import likelihood, word_loss
 from colloquy.tasks.generation.search import (
+    Options,
     decoding_of,
     decoding_text,
     load_reverse,
@@ -41,7 +42,7 @@ class GenerationTask(task.Task):
     name = "generation"
     example_unit = "pair"
     Training = Training
-    options = ("references", "decode", "reverse_run", "reverse_weight")
+    Options = Options
     summary_metrics = METRICS
     export_options = ("decode",)
     export_call = ("found = model.reply", ("replies", "scores"))
@@ -119,37 +120,21 @@ class GenerationTask(task.Task):
         value = _perplexity(nll, pairs)
         return {"perplexity": value}, 1.0 / value
 
-    def measure(
-        self,
-        model,
-        dataset,
-        split,
-        run,
-        baselines=True,
-        progress=iter,
-        length_multiple=4,
-        **options,
-    ):
+    def measure(self, scoring):
         """Scores a split for evaluate.py, see `engine.task.Task.measure`.
 
         Perplexity is that of all pairs. The other metrics compare the reply to each pair's source
         with its target, and once more without the pairs that are in train, which a model may know
         by heart; or, where the split has `several` references, the reply to each source with all of
-        them.
-
-        Options: `decode`, see `tasks.generation.search.parse_decoding`; `reverse_run` and
-        `reverse_weight`, see `rerank` there. An answer is source, target and reply of a pair,
-        separated by tabs, turns by ` / `.
+        them. An answer is source, target and reply of a pair, separated by tabs, turns by ` / `.
         """
-        decoding = parse_decoding(options.get("decode"))
-        pairs = dataset.splits[split].in_direction_of(model.config)
-        nll = likelihood(model, pairs, length_multiple=length_multiple)
+        model, dataset = scoring.model, scoring.dataset
+        pairs = scoring.examples.in_direction_of(model.config)
+        nll = likelihood(model, pairs, length_multiple=scoring.length_multiple)
 
         # Each source gets one reply, however many targets it has.
         rows, references = by_source(pairs.source_texts, pairs.target_texts)
-        replies_to_sources = _search_replies(
-            model, dataset, pairs.source.take(rows), decoding, options, progress, length_multiple
-        )
+        replies_to_sources = _search_replies(scoring, pairs.source.take(rows))
         sources = [pairs.source_texts[row] for row in rows]
         reply_by_source = dict(zip(sources, replies_to_sources, strict=True))
         replies = [reply_by_source[source] for source in pairs.source_texts]
@@ -182,10 +167,10 @@ class GenerationTask(task.Task):
                     "perplexity": perplexity_of_unseen,
                     **metrics,
                 }
-        search = _search_text(decoding, options)
+        search = _search_text(scoring.options)
         if search:
             record["search"] = search
-        if baselines:
+        if scoring.baselines:
             record["baselines"] = _baselines(dataset, pairs, model.config)
         return record
 
@@ -210,6 +195,10 @@ class GenerationTask(task.Task):
         *turns, target = [dataset.text.join(text.split(" ")) for text in texts]
         return {"instance": {"turns": turns}, "expected": [target]}
 
+    def read_example(self, dataset, split, number):
+        turns = split.source_texts[number].split("\t")
+        return {"instance": {"turns": turns}, "expected": [split.target_texts[number]]}
+
     def export_archive(self, run, model, vocabulary, decode=None):
         # It needs TensorFlow, whatever Keras's backend.
         from colloquy.tasks.generation.export import generation_archive
@@ -219,31 +208,34 @@ class GenerationTask(task.Task):
         return generation_archive(model, vocabulary, text, decoding)
 
 
-def _search_replies(model, dataset, sources, decoding, options, progress, length_multiple):
+def _search_replies(scoring, sources):
     """Returns the best reply to each source, as a text."""
+    options = scoring.options
+    vocabulary = scoring.dataset.vocabulary
     ids, scores = reply(
-        model, sources, decoding, progress=progress, length_multiple=length_multiple
+        scoring.model,
+        sources,
+        parse_decoding(options.decode),
+        progress=scoring.progress,
+        length_multiple=scoring.length_multiple,
     )
-    if options.get("reverse_run"):
-        reverse = load_reverse(options["reverse_run"], dataset.vocabulary)
-        ids, _ = rerank(reverse, sources, ids, scores, _reverse_weight(options))
+    if options.reverse_run:
+        reverse = load_reverse(options.reverse_run, vocabulary)
+        ids, _ = rerank(reverse, sources, ids, scores, options.reverse_weight)
     replies = []
     for best in ids[:, 0]:
-        replies.append(" ".join(words_of(best, dataset.vocabulary)))
+        replies.append(" ".join(words_of(best, vocabulary)))
     return replies
 
 
-def _reverse_weight(options):
-    return options.get("reverse_weight", 0.5)
-
-
-def _search_text(decoding, options):
+def _search_text(options):
     """Describes a search by what differs from greedy search; empty: nothing does."""
     parts = []
-    if decoding_text(decoding):
-        parts.append(decoding_text(decoding))
-    if options.get("reverse_run"):
-        parts.append(f"reranked by {_reverse_weight(options):g}")
+    decoding = decoding_text(parse_decoding(options.decode))
+    if decoding:
+        parts.append(decoding)
+    if options.reverse_run:
+        parts.append(f"reranked by {options.reverse_weight:g}")
     return ", ".join(parts)
 
 

@@ -14,8 +14,8 @@ from colloquy.data.text_files import read_json
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine import task
 from colloquy.engine.ensembles import mean_of_logits
-from colloquy.engine.evaluate import print_records
 from colloquy.engine.optimizers import averaging, linear_decay
+from colloquy.engine.score_tables import print_records
 from colloquy.metrics.reading_comprehension import METRICS
 from colloquy.tasks.reading_comprehension.confidence import load_scale, measure_confidence
 from colloquy.tasks.reading_comprehension.data import CHARACTERS, load_dataset
@@ -127,7 +127,7 @@ class ReadingComprehensionTask(task.Task):
         metrics = record_of(split, answers(split, spans))["metrics"]
         return metrics, metrics["F1"]
 
-    def measure(self, model, dataset, split, run, baselines=True, progress=iter, length_multiple=4):
+    def measure(self, scoring):
         """Scores a split for evaluate.py, see `engine.task.Task.measure`.
 
         The baseline is the first words of the context, the median length of an answer. On dev,
@@ -135,41 +135,52 @@ class ReadingComprehensionTask(task.Task):
         `tasks.reading_comprehension.confidence`. The answers are one line, `{question id: text}` as
         the official script reads it.
         """
-        questions = dataset.splits[split]
-        spans, _ = predict(model, questions, progress=progress, length_multiple=length_multiple)
-        predictions = answers(questions, spans)
+        questions = scoring.examples
+        predictions = answers(questions, self._spans(scoring))
         record = record_of(questions, predictions)
         record["answers"] = [json.dumps(predictions, ensure_ascii=False)]
         record["by_example"] = functools.partial(metrics_by_question, questions, predictions)
-        if baselines:
+        if scoring.baselines:
             first_words = answers(questions, _spans_of_first_words(questions))
             record["baselines"] = {"first words": record_of(questions, first_words)["metrics"]}
-        if split == "dev":
-            record["confidence"], _ = measure_confidence(model, questions, length_multiple)
+        if scoring.split == "dev":
+            record["confidence"], _ = measure_confidence(
+                scoring.model, questions, scoring.length_multiple
+            )
         return record
 
-    def metrics_by_group(self, model, dataset, split, breakdowns, progress=iter, length_multiple=4):
+    def metrics_by_group(self, scoring, breakdowns):
         """By the first word of the question, by confidence, or by what is added to passages.
 
         The first is the paper's figure of question types, the second a reliability diagram: see
         `tasks.reading_comprehension.confidence.measure_confidence`. The third compares passages as
         they are with those of `tasks.reading_comprehension.added_sentences`.
         """
-        questions = dataset.splits[split]
+        model, questions = scoring.model, scoring.examples
         groups = {}
         if "added" in breakdowns:
-            groups["added"] = by_added_sentence(model, questions, progress, length_multiple)
+            groups["added"] = by_added_sentence(
+                model, questions, scoring.progress, scoring.length_multiple
+            )
         if "question" in breakdowns:
-            spans, _ = predict(model, questions, progress=progress, length_multiple=length_multiple)
-            groups["question"] = by_first_word(questions, answers(questions, spans))
+            groups["question"] = by_first_word(questions, answers(questions, self._spans(scoring)))
         if "confidence" in breakdowns:
-            _, groups["confidence"] = measure_confidence(model, questions, length_multiple)
+            _, groups["confidence"] = measure_confidence(model, questions, scoring.length_multiple)
             if not groups["confidence"]:
                 raise UserError(
-                    f"{dataset.path}: expected higher scores of correct answers in the split "
-                    f"{split}"
+                    f"{scoring.dataset.path}: expected higher scores of correct answers in the "
+                    f"split {scoring.split}"
                 )
         return groups
+
+    def _spans(self, scoring):
+        spans, _ = predict(
+            scoring.model,
+            scoring.examples,
+            progress=scoring.progress,
+            length_multiple=scoring.length_multiple,
+        )
+        return spans
 
     def evaluate_predictions(self, path, data, split="dev"):
         """Scores a file of answers to a prepared dataset; prints a table and returns the record.

@@ -4,6 +4,7 @@ Letters: T turns   K utterance words   J response words
 """
 
 import collections
+import copy
 import functools
 
 import keras
@@ -12,7 +13,7 @@ from pydantic import field_validator
 
 from colloquy.base.config import Config
 from colloquy.base.files import UserError
-from colloquy.data.tokenizers import words_of
+from colloquy.data.tokenizers import WHITESPACE, words_of
 from colloquy.engine.parallel import compile_for_all_sizes
 from colloquy.engine.predictor import Predictor, attention_map, in_brackets
 from colloquy.engine.run import VOCABULARY
@@ -64,6 +65,11 @@ class SelectionPredictor(Predictor):
         self.model = run.load_model()
         self.vocabulary = run.vocabulary
         compile_for_all_sizes(self.model)
+
+    def of_examples(self):
+        predictor = copy.copy(self)
+        predictor.text = {"tokenizer": WHITESPACE, "lower": False}
+        return predictor
 
     def answer(self, instances):
         split = self._split(instances)
@@ -119,7 +125,9 @@ class SelectionPredictor(Predictor):
         if not answer.order or self._matching is None:
             return answer, []
         best_candidate = instance.candidates[answer.order[0]]
-        split = self._split([instance.replace(candidates=[best_candidate])])
+        # A copy is not checked again: an example keeps its turns without words.
+        asked = instance.model_copy(update={"candidates": [best_candidate]})
+        split = self._split([asked])
         inputs = inputs_of(split, self.model.config, np.array([0]), np.array([[0]]), 1)
         turns = self._read(instance.turns)
         [response] = self._read([best_candidate])

@@ -14,7 +14,7 @@ from colloquy.data.word_vectors import scale_to_norm
 from colloquy.engine import task
 from colloquy.engine.ensembles import mean_of_logits
 from colloquy.engine.optimizers import LazyAdam, averaging
-from colloquy.tasks.selection import scoring
+from colloquy.tasks.selection import scoring as selection
 from colloquy.tasks.selection import split as batches
 from colloquy.tasks.selection.data import as_texts, load_dataset, read_tokenizer_config
 from colloquy.tasks.selection.echoes import echo_rows
@@ -32,8 +32,8 @@ class SelectionTask(task.Task):
     Training = Training
     release_training = {"loss_clip": 10.0}  # the other defaults are the release's already
     max_score = 2.0
-    options = ("ties", "partial_batches")
-    breakdowns = (*scoring.BREAKDOWNS, "echo")
+    Options = selection.Options
+    breakdowns = (*selection.BREAKDOWNS, "echo")
     summary_metrics = ("R10@1", "MAP")
     batch_fields = ("max_turns", "max_words", "masking", "lexical.turns", "lexical.words")
     load_dataset = staticmethod(load_dataset)
@@ -110,8 +110,8 @@ class SelectionTask(task.Task):
 
     def loss(self, training):
         if training.loss == "softmax":
-            return scoring.softmax_loss
-        return functools.partial(scoring.pointwise_loss, clip=training.loss_clip)
+            return selection.softmax_loss
+        return functools.partial(selection.pointwise_loss, clip=training.loss_clip)
 
     def collate(self, split, config, batch, length_multiple):
         contexts, responses, labels = batch
@@ -123,71 +123,63 @@ class SelectionTask(task.Task):
 
     def validate(self, model, split, length_multiple=4):
         """Chooses by R10@1 + R10@2."""
-        scores = scoring.score(model, split, model.config, length_multiple=length_multiple)
-        metrics = scoring.rank("dev cannot be scored", scores, split).metrics
+        scores = selection.score(model, split, model.config, length_multiple=length_multiple)
+        metrics = selection.rank("dev cannot be scored", scores, split).metrics
         return metrics, metrics["R10@1"] + metrics["R10@2"]
 
-    def measure(
-        self,
-        model,
-        dataset,
-        split,
-        run,
-        baselines=True,
-        progress=iter,
-        length_multiple=4,
-        **options,
-    ):
-        """Scores a split; see `engine.task.Task.measure`, `metrics.ranking.ranking_metrics` for
-        `ties`, evaluate.py.
+    def measure(self, scoring):
+        """Scores a split; see `engine.task.Task.measure` and `tasks.selection.scoring.Options`.
 
-        An answer is `score TAB label` of a line, as DAM's release has them. With
-        `partial_batches="drop"`, 49,996 of Ubuntu's 50,000 contexts and 665 of Douban's 667 remain
-        at a batch size of 256, as there.
+        An answer is `score TAB label` of a line, as DAM's release has them.
         """
-        lines = dataset.splits[split]
-        ties = options.get("ties", "loss")
-        partial_batches = options.get("partial_batches", "keep")
-        scores = scoring.score(model, lines, model.config, progress, length_multiple)
-        if partial_batches == "drop":
-            scores = scores[: scoring.whole_batches(lines.context, run.training.batch_size)]
+        lines = scoring.examples
+        options = scoring.options
+        scores = self._scores(scoring, lines)
+        if options.partial_batches == "drop":
+            kept = selection.whole_batches(lines.context, scoring.run.training.batch_size)
+            scores = scores[:kept]
 
-        def rank(scores_of_lines):
-            first_scores = scores_of_lines[: len(scores)]
-            return scoring.rank(f"{dataset.path}, {split}", first_scores, lines, ties=ties)
-
-        result = rank(scores)
-        baselines_by_name = {}
-        if baselines:
-            for name, baseline_scores in scoring.baseline_scores(dataset, split).items():
-                baselines_by_name[name] = rank(baseline_scores).metrics
+        where = f"{scoring.dataset.path}, {scoring.split}"
+        result = selection.rank(where, scores, lines, ties=options.ties)
+        metrics_by_baseline = {}
+        if scoring.baselines:
+            scores_by_baseline = selection.baseline_scores(scoring.dataset, scoring.split)
+            for name, baseline_scores in scores_by_baseline.items():
+                first_scores = baseline_scores[: len(scores)]
+                ranked = selection.rank(where, first_scores, lines, ties=options.ties)
+                metrics_by_baseline[name] = ranked.metrics
         labels = lines.label[: len(scores)]
         return {
             "metrics": result.metrics,
             "counts": {**result.counts, "lines": len(scores)},
-            "ties": ties,
-            "partial_batches": partial_batches,
-            "baselines": baselines_by_name,
-            "by_example": functools.partial(scoring.metrics_by_context, result),
+            "ties": options.ties,
+            "partial_batches": options.partial_batches,
+            "baselines": metrics_by_baseline,
+            "by_example": functools.partial(selection.metrics_by_context, result),
             "answers": (f"{score}\t{label}" for score, label in zip(scores, labels, strict=True)),
         }
 
-    def metrics_by_group(self, model, dataset, split, breakdowns, progress=iter, length_multiple=4):
-        examples = dataset.splits[split]
-
-        def score(lines):
-            return scoring.score(model, lines, model.config, progress, length_multiple)
-
-        scores = score(examples)
-        # refuses scores that are not finite
-        scoring.rank(f"{dataset.path}, {split}", scores, examples)
-        rows_by_breakdown = {}
+    def metrics_by_group(self, scoring, breakdowns):
+        lines = scoring.examples
+        scores = self._scores(scoring, lines)
+        # Refuses scores that are not finite.
+        selection.rank(f"{scoring.dataset.path}, {scoring.split}", scores, lines)
+        groups = {}
         for name in breakdowns:
             if name == "echo":
-                rows_by_breakdown[name] = echo_rows(examples, scores, score)
+                groups[name] = echo_rows(lines, scores, functools.partial(self._scores, scoring))
             else:
-                rows_by_breakdown[name] = scoring.metrics_by_group(examples, scores, name)
-        return rows_by_breakdown
+                groups[name] = selection.metrics_by_group(lines, scores, name)
+        return groups
+
+    def _scores(self, scoring, lines):
+        return selection.score(
+            scoring.model,
+            lines,
+            scoring.model.config,
+            scoring.progress,
+            scoring.length_multiple,
+        )
 
     def describe(self, record):
         counts = record["counts"]
@@ -207,6 +199,12 @@ class SelectionTask(task.Task):
         candidates = as_texts(split.responses, of_context, dataset.vocabulary)
         expected = list(itertools.compress(candidates, split.label[of_context]))
         return {"instance": {"turns": turns, "candidates": candidates}, "expected": expected}
+
+    def read_example(self, dataset, split, number):
+        example = self.example(dataset, split, number)
+        # Not checked: a scored context may have turns without words.
+        instance = SelectionPredictor.Instance.model_construct(**example["instance"])
+        return {**example, "instance": instance}
 
     def export_archive(self, run, model, vocabulary):
         # needs TensorFlow, whatever Keras's backend

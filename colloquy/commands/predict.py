@@ -1,0 +1,106 @@
+"""Answers a file of instances with a trained model, or shows its attention on examples.
+
+python predict.py --run=pretrained/bidaf-squad --input=questions.jsonl --out=answers.jsonl
+python predict.py --run=runs/dam --input=- --attention < conversations.jsonl
+python predict.py --run=runs/chat --input=talks.jsonl --set=decode=beam=5 --out=replies.jsonl
+python predict.py --run=runs/dam --explain=3 --maps='M_cross 2' --out=build/pictures
+
+An instance is a line of JSON, as REST takes it; docs/serving.md has one for each task.
+"""
+
+import sys
+
+from absl import flags
+
+from colloquy.base import cli, runtime
+from colloquy.base.config import make_config, parse_assignments
+from colloquy.base.files import UserError
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string("run", None, "Run directory, or name of a published run.", required=True)
+flags.DEFINE_string("input", None, "JSON lines to answer; `-`: standard input.")
+flags.DEFINE_string(
+    "out",
+    None,
+    "File of the answers; default: standard output. It replaces a file of answers alone. With "
+    "--explain: directory of pictures.",
+)
+flags.DEFINE_bool("attention", False, "With --input: answers also have the attention.")
+flags.DEFINE_multi_string(
+    "set", [], "Generation: decode=field=value,..., reverse_run=RUN, reverse_weight=0.5."
+)
+flags.DEFINE_integer(
+    "explain", 0, "Number of examples of --split whose attention is shown.", lower_bound=0
+)
+flags.DEFINE_list(
+    "maps", [], "With --explain: names of the maps to show alone, such as 'M_cross 2'."
+)
+flags.DEFINE_string("split", "dev", "With --explain: the split of the examples.")
+flags.DEFINE_string(
+    "data", None, "With --explain: prepared dataset; default: the one the run was trained on."
+)
+
+MAX_SHOWN = 10
+"""Numbers of lines without an answer."""
+
+
+def main() -> None:
+    if bool(FLAGS.input) == bool(FLAGS.explain):
+        raise UserError("expected one of --input and --explain")
+    if FLAGS.input:
+        predict()
+    else:
+        explain()
+
+
+def predict() -> None:
+    """Answers the JSON lines of a file."""
+    cli.refuse_flags(("maps", "split", "data"), "--input")
+    settings = parse_assignments(FLAGS.set)
+    runtime.import_keras()
+
+    from colloquy.engine.json_lines import predict_lines
+
+    run, task = open_run()
+    predictor = task.predictor(run)
+    predictor.configure(make_config(task.Options, settings, "--set "))
+    count, failed = predict_lines(predictor, FLAGS.input, FLAGS.out or "-", FLAGS.attention)
+    print(f"{count - len(failed):,} of {count:,} lines answered", file=sys.stderr)
+    if failed:
+        numbers = ", ".join(str(number) for number in failed[:MAX_SHOWN])
+        more = ", ..." if len(failed) > MAX_SHOWN else ""
+        raise UserError(f"no answer to {len(failed):,} lines: {numbers}{more}")
+
+
+def explain() -> None:
+    """Draws the attention of a model on examples."""
+    cli.refuse_flags(("attention", "set"), "--explain")
+    if not FLAGS.out:
+        raise UserError("--explain needs --out=DIR")
+    runtime.import_keras()
+
+    from colloquy.engine.chat import Terminal
+    from colloquy.engine.explain import explain_examples
+
+    run, task = open_run()
+    dataset = task.dataset_of(run, FLAGS.data)
+    if not len(dataset.splits.get(FLAGS.split, ())):
+        raise UserError(f"{dataset.path} has no examples in the split {FLAGS.split}")
+    examples = task.scored_examples(dataset, FLAGS.explain, FLAGS.split)
+    predictor = task.predictor(run).of_examples()
+    explain_examples(predictor, examples, FLAGS.out, Terminal(), FLAGS.maps)
+
+
+def open_run() -> tuple:
+    """Opens the run and its task; models compute in float32 afterwards."""
+    from colloquy.engine.devices import set_precision
+    from colloquy.engine.run import Run
+    from colloquy.tasks import TASKS
+
+    run = Run.open(FLAGS.run)
+    set_precision("float32")
+    return run, TASKS[run.task]
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,37 @@
+"""The inputs of a score: a model, a split of a dataset, and options."""
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import keras
+
+from colloquy.data.prepared import Dataset
+from colloquy.engine.run import Run
+
+
+@dataclasses.dataclass(frozen=True)
+class Scoring:
+    """What `engine.task.Task.measure` and `metrics_by_group` take."""
+
+    model: keras.Model
+    """The model of a run, or an ensemble."""
+    dataset: Dataset
+    """The dataset of the run, or another one."""
+    split: str
+    """A name of `dataset.splits`."""
+    run: Run
+    """The run, the first one of an ensemble."""
+    options: Any
+    """The task's `Options`."""
+    baselines: bool = True
+    """Scores baselines, too."""
+    progress: Callable[[Iterable], Iterable] = iter
+    """Wraps a list of batches, to show progress."""
+    length_multiple: int = 4
+    """See `engine.task.Task.collate`."""
+
+    @property
+    def examples(self) -> Any:
+        """The split that is scored."""
+        return self.dataset.splits[self.split]
