@@ -133,7 +133,7 @@ def sentence(error, config_class=None):
     first = min(error.errors(), key=lambda problem: problem["type"] == "missing")
     name = in_one_line(".".join(str(part) for part in first["loc"]))
     if first["type"] == "extra_forbidden" and config_class:
-        fields = ", ".join(config_class.model_fields)
+        fields = ", ".join(config_class.model_fields) or "none"
         return f"{config_class.__name__} has no field {name!r}; it has {fields}"
     if first["type"] == "missing":
         prefix = f"{config_class.__name__}: " if config_class else ""
