@@ -185,15 +185,21 @@ def recipe_table(patterns):
 def name_of(row):
     """Returns the title of a row's recipe, with what is special about the row.
 
-    That is the number of models of an ensemble, another corpus of the training, and the search.
+    That is the number of models of an ensemble, another corpus of the training, and the search. An
+    ablation has no recipe: its row has a `title` of its own, and its command says the settings.
 
-    >>> name_of({"recipe": "chat-none", "search": "beam=5"})
-    'Seq2seq, no attention, beam=5'
+    >>> name_of({"recipe": "chat-dot", "search": "beam=5"})
+    "Seq2seq, Luong's dot attention, beam=5"
     >>> name_of({"recipe": "baseline: random"})
     '*baseline: random*'
     """
     recipe = row["recipe"]
-    name = RECIPES[recipe].title if recipe in RECIPES else f"*{recipe}*"
+    if "title" in row:
+        name = row["title"]
+    elif recipe in RECIPES:
+        name = RECIPES[recipe].title
+    else:
+        name = f"*{recipe}*"
     if "ensemble" in row:
         name = f"Ensemble of {row['ensemble']}: {name}"
     if "trained_on" in row:

@@ -44,65 +44,6 @@ RECIPES = {
         config={**LARGE, "dropout": 0.2},
         training=ONE_EPOCH.replace(epochs=1.5, decay=0.5, validations_per_epoch=0.666),
     ),
-    "chat-none": Recipe(
-        title="Seq2seq, no attention",
-        model="seq2seq",
-        corpus="dailydialog",
-        config={**CHAT, "attention": "none"},
-        training=TRAINING,
-    ),
-    "chat-short": Recipe(
-        title="Seq2seq, Luong's dot attention, 1 epoch",
-        model="seq2seq",
-        corpus="dailydialog",
-        config=CHAT,
-        training=ONE_EPOCH,
-    ),
-    # The article's own attention.
-    "chat-short-dot": Recipe(
-        title="Seq2seq, dot attention, 1 epoch",
-        model="seq2seq",
-        corpus="dailydialog",
-        config={**CHAT, "attention": "dot"},
-        training=ONE_EPOCH,
-    ),
-    "chat-short-dot-all": Recipe(
-        title="Seq2seq, dot attention, output from all, 1 epoch",
-        model="seq2seq",
-        corpus="dailydialog",
-        config={**CHAT, "attention": "dot", "output": "all"},
-        training=ONE_EPOCH,
-    ),
-    # For `--reverse_run`.
-    "chat-short-reverse": Recipe(
-        title="Seq2seq, Luong's dot attention, reverse, 1 epoch",
-        model="seq2seq",
-        corpus="dailydialog",
-        config={**CHAT, "reverse": True},
-        training=ONE_EPOCH,
-    ),
-    "chat-short-turns": Recipe(
-        title="Seq2seq, Luong's dot attention, 3 turns, 1 epoch",
-        model="seq2seq",
-        corpus=THREE_TURNS,
-        config=CHAT,
-        training=ONE_EPOCH,
-    ),
-    "chat-short-units": Recipe(
-        title="Seq2seq, Luong's dot attention, 512 units, 3 turns, 1 epoch",
-        model="seq2seq",
-        corpus=THREE_TURNS,
-        config={**LARGE, "dropout": 0.4},
-        training=ONE_EPOCH,
-    ),
-    # Starts from `chat-cornell-first`.
-    "chat-short-pretrained": Recipe(
-        title="Seq2seq, Luong's dot attention, 512 units, pre-trained, 3 turns, 1 epoch",
-        model="seq2seq",
-        corpus=THREE_TURNS,
-        config={**LARGE, "dropout": 0.4},
-        training=ONE_EPOCH,
-    ),
     # As the PyTorch tutorial, 4,000 steps.
     "chat-cornell": Recipe(
         title="Seq2seq, Luong's dot attention, 500 units",
@@ -127,13 +68,6 @@ RECIPES = {
             gradient_clip=50.0,
         ),
     ),
-    "chat-subtitles": Recipe(
-        title="Seq2seq, Luong's dot attention, subtitles",
-        model="seq2seq",
-        corpus="subtitles",
-        config={**CHAT, "dropout": 0.2},
-        training=TRAINING.replace(epochs=2.0, validations_per_epoch=2.0),
-    ),
     # Ours: larger, three turns of context, more epochs.
     "chat-subtitles-long": Recipe(
         title="Seq2seq, Luong's dot attention, 512 units, 3 turns",
@@ -141,21 +75,6 @@ RECIPES = {
         corpus="subtitles, prepared with --turns=3",
         config=LARGE,
         training=LARGE_TRAINING.replace(epochs=3.0),
-    ),
-    # One epoch of subtitles, to compare tokenizers.
-    "chat-subtitles-characters": Recipe(
-        title="Seq2seq, Luong's dot attention, characters",
-        model="seq2seq",
-        corpus="subtitles",
-        config={**CHAT, "dropout": 0.2},
-        training=ONE_EPOCH.replace(validations_per_epoch=2.0),
-    ),
-    "chat-subtitles-words": Recipe(
-        title="Seq2seq, Luong's dot attention, words",
-        model="seq2seq",
-        corpus="subtitles, prepared with --tokenizer=jieba",
-        config={**CHAT, "dropout": 0.2},
-        training=ONE_EPOCH.replace(validations_per_epoch=2.0),
     ),
     # Everyday talk in Chinese; starts from `chat-subtitles-long`.
     "chat-xdailydialog": Recipe(

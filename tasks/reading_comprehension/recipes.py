@@ -30,28 +30,6 @@ RECIPES = {
         config={},
         training=PAPER.replace(validations_per_epoch=2.0),
     ),
-    # Ours, past the paper: a feature, and a start and a decay that suit few epochs.
-    "bidaf-squad-match": Recipe(
-        title="BiDAF, 50-d vectors, similarity starts as a dot product, exact match, linear decay",
-        model="bidaf",
-        corpus="squad",
-        config={"exact_match": True, "similarity_start": "dot"},
-        training=FEW_EPOCHS.replace(epochs=6.0, learning_rate=2e-3, precision="bfloat16"),
-    ),
-    # Ours: self-attention put into bidaf-squad-match, by --init_from.
-    "bidaf-squad-self": Recipe(
-        title="BiDAF, 50-d vectors, similarity starts as a dot product, self-attention, "
-        "exact match, linear decay, length penalty 0.05, pre-trained",
-        model="bidaf",
-        corpus="squad",
-        config={
-            "exact_match": True,
-            "similarity_start": "dot",
-            "self_attention": True,
-            "length_penalty": 0.05,
-        },
-        training=FEW_EPOCHS.replace(epochs=4.0, precision="bfloat16"),
-    ),
     # Ours: continues bidaf-squad-adam-self, by --init_from, with a no-answer option.
     "bidaf-squad-no-answer": Recipe(
         title="BiDAF, 50-d vectors, self-attention, no-answer option, shared norm, linear decay, "
@@ -96,15 +74,6 @@ RECIPES = {
         config={"self_attention": True, "length_penalty": 0.05},
         training=FEW_EPOCHS,
     ),
-    # Continues bidaf-squad-match, by --init_from: without self-attention.
-    "bidaf-squad-match-longer": Recipe(
-        title="BiDAF, 50-d vectors, similarity starts as a dot product, exact match, linear "
-        "decay, length penalty 0.05, pre-trained",
-        model="bidaf",
-        corpus="squad",
-        config={"exact_match": True, "similarity_start": "dot", "length_penalty": 0.05},
-        training=FEW_EPOCHS.replace(epochs=4.0, precision="bfloat16"),
-    ),
     # Ours: the network of bidaf-squad-self, trained in one go.
     "bidaf-squad-self-once": Recipe(
         title="BiDAF, 50-d vectors, similarity starts as a dot product, self-attention, "
@@ -132,95 +101,6 @@ RECIPES = {
         model="bidaf",
         corpus="squad",
         config=HALF_WIDTH,
-        training=SHORT,
-    ),
-    "bidaf-short-official": Recipe(
-        title="BiDAF, 50 units, 50-d vectors, official end pointer, similarity starts as a "
-        "dot product",
-        model="bidaf",
-        corpus="squad",
-        config={**HALF_WIDTH, "end_pointer": "official"},
-        training=SHORT,
-    ),
-    "bidaf-short-no-characters": Recipe(
-        title="BiDAF, 50 units, 50-d vectors, no characters, similarity starts as a dot product",
-        model="bidaf",
-        corpus="squad",
-        config={**HALF_WIDTH, "use_characters": False},
-        training=SHORT,
-    ),
-    "bidaf-short-no-words": Recipe(
-        title="BiDAF, 50 units, 50-d vectors, no words, similarity starts as a dot product",
-        model="bidaf",
-        corpus="squad",
-        config={**HALF_WIDTH, "use_words": False},
-        training=SHORT,
-    ),
-    "bidaf-short-no-c2q": Recipe(
-        title="BiDAF, 50 units, 50-d vectors, no C2Q, similarity starts as a dot product",
-        model="bidaf",
-        corpus="squad",
-        config={**HALF_WIDTH, "c2q": False},
-        training=SHORT,
-    ),
-    "bidaf-short-no-q2c": Recipe(
-        title="BiDAF, 50 units, 50-d vectors, no Q2C, similarity starts as a dot product",
-        model="bidaf",
-        corpus="squad",
-        config={**HALF_WIDTH, "q2c": False},
-        training=SHORT,
-    ),
-    "bidaf-short-match": Recipe(
-        title="BiDAF, 50 units, 50-d vectors, similarity starts as a dot product, exact match",
-        model="bidaf",
-        corpus="squad",
-        config={**HALF_WIDTH, "exact_match": True},
-        training=SHORT,
-    ),
-    "bidaf-short-self": Recipe(
-        title="BiDAF, 50 units, 50-d vectors, similarity starts as a dot product, self-attention",
-        model="bidaf",
-        corpus="squad",
-        config={**HALF_WIDTH, "self_attention": True},
-        training=SHORT,
-    ),
-    "bidaf-short-tuned": Recipe(
-        title="BiDAF, 50 units, 50-d vectors, similarity starts as a dot product, 1,000 "
-        "words tuned",
-        model="bidaf",
-        corpus="squad",
-        config={**HALF_WIDTH, "tuned_words": 1000},
-        training=SHORT,
-    ),
-    # Its dataset is prepared with --trained_words=10.
-    "bidaf-short-unknown": Recipe(
-        title="BiDAF, 50 units, 50-d vectors, similarity starts as a dot product, trained "
-        "unknown words",
-        model="bidaf",
-        corpus="squad",
-        config={**HALF_WIDTH, "train_unknown": True},
-        training=SHORT,
-    ),
-    "bidaf-short-adadelta": Recipe(
-        title="BiDAF, 50 units, 50-d vectors, similarity starts as a dot product, AdaDelta",
-        model="bidaf",
-        corpus="squad",
-        config=HALF_WIDTH,
-        training=SHORT.replace(learning_rate=0.5, optimizer="adadelta", gradient_clip=0.0),
-    ),
-    "bidaf-short-dynamic": Recipe(
-        title="BiDAF, 50 units, 50-d vectors, similarity starts as a dot product, dynamic "
-        "attention",
-        model="bidaf",
-        corpus="squad",
-        config={**HALF_WIDTH, "attention": "dynamic"},
-        training=SHORT,
-    ),
-    "bidaf-short-mlp-fusion": Recipe(
-        title="BiDAF, 50 units, 50-d vectors, similarity starts as a dot product, fusion by MLP",
-        model="bidaf",
-        corpus="squad",
-        config={**HALF_WIDTH, "fusion": "mlp"},
         training=SHORT,
     ),
 }

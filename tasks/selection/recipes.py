@@ -122,16 +122,6 @@ RECIPES = {
             echo_negatives=0.25,
         ),
     ),
-    # All at once, with vectors of whole conversations and general ones.
-    "dam-ubuntu-irc-vectors": Recipe(
-        title="DAM, 2 levels, 9 x 27 words, 250-d vectors, 4 fresh negatives, softmax, 18 x "
-        "TF-IDF^1.5, averaged weights",
-        model="dam",
-        corpus="ubuntu-irc, prepared with --tokenizer=terms --hashed_words=50000 "
-        "--word2vec_text=conversations --window=30 --general_vectors=GLOVE",
-        config={**LONGER, "lexical.gain": 18.0, "lexical.power": 1.5},
-        training=FOUR_NEGATIVES,
-    ),
     # The same, for half an epoch; the cosine is of sets of stems.
     "dam-ubuntu-irc-stems": Recipe(
         title="DAM, 2 levels, 9 x 27 words, 250-d vectors, 4 fresh negatives, softmax, 30 x "
@@ -140,42 +130,6 @@ RECIPES = {
         corpus="ubuntu-irc, prepared as for the one above",
         config={**LONGER, **STEMS},
         training=FOUR_NEGATIVES.replace(epochs=0.5),
-    ),
-    "dam-ubuntu-irc-first": Recipe(
-        title="DAM_first, 2 levels, 6 x 24 words, fresh negatives, softmax",
-        model="dam",
-        corpus="ubuntu-irc",
-        config={**TWO_LEVELS, "variant": "first"},
-        training=ONE_EPOCH,
-    ),
-    "dam-ubuntu-irc-last": Recipe(
-        title="DAM_last, 2 levels, 6 x 24 words, fresh negatives, softmax",
-        model="dam",
-        corpus="ubuntu-irc",
-        config={**TWO_LEVELS, "variant": "last"},
-        training=ONE_EPOCH,
-    ),
-    "dam-ubuntu-irc-self": Recipe(
-        title="DAM_self, 2 levels, 6 x 24 words, fresh negatives, softmax",
-        model="dam",
-        corpus="ubuntu-irc",
-        config={**TWO_LEVELS, "variant": "self"},
-        training=ONE_EPOCH,
-    ),
-    "dam-ubuntu-irc-cross": Recipe(
-        title="DAM_cross, 2 levels, 6 x 24 words, fresh negatives, softmax",
-        model="dam",
-        corpus="ubuntu-irc",
-        config={**TWO_LEVELS, "variant": "cross"},
-        training=ONE_EPOCH,
-    ),
-    # As `--set compatibility=release`.
-    "dam-ubuntu-irc-release": Recipe(
-        title="DAM, 2 levels, 6 x 24 words, fresh negatives, softmax, release mode",
-        model="dam",
-        corpus="ubuntu-irc",
-        config={**TWO_LEVELS, "masking": "release", "scalar_bias": True, "match_divisor": 200**0.5},
-        training=ONE_EPOCH.replace(epochs=0.5, loss_clip=10.0),
     ),
     "dam-chitchat": Recipe(
         title="DAM, 1 level, 9 x 20 words, 64-d vectors, softmax, 16 x TF-IDF",
