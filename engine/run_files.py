@@ -40,8 +40,7 @@ WORD_LISTS = (
     "characters.txt",
     "entities.txt",
     "knowledge.txt",
-    "phrases.txt",
-    "understanding.json",
+    "users.json",
 )
 """`vocabulary.txt`, and what `engine.task.Task.save_assets` writes."""
 WRITTEN = (CONFIG, BEST, LAST, CHECKSUMS, HISTORY, METRICS, EXAMPLES, *WORD_LISTS)

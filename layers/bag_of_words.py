@@ -17,8 +17,12 @@ STDDEV = 0.1
 """Standard deviation of fresh word vectors, as in MemN2N."""
 
 
-def scaled_sinusoids(length, dimension):
-    """`layers.positions.sinusoids` as large as fresh word vectors."""
+def position_signals(positions, length, dimension):
+    """The signals `PE` of `BagOfWords`, by the name of their form, float `(length, dimension)`."""
+    if positions == "none":
+        return np.zeros((length, dimension), "float32")
+    if positions == "interleaved":
+        return interleaved_sinusoids(length, dimension)
     return STDDEV * sinusoids(length, dimension, 10_000.0)
 
 
@@ -72,10 +76,7 @@ class BagOfWords(keras.layers.Layer):
 
         if self.positions == "none":
             return
-        if self.positions == "interleaved":
-            signals_WD = interleaved_sinusoids(self.max_words, self.dimension)
-        else:
-            signals_WD = scaled_sinusoids(self.max_words, self.dimension)
+        signals_WD = position_signals(self.positions, self.max_words, self.dimension)
         # Row n is the sum of the first n positions: of a sentence of n words.
         signals_WD = np.pad(signals_WD, ((1, 0), (0, 0)))
         self.signals = np.cumsum(signals_WD, axis=0)

@@ -8,7 +8,7 @@ import numpy as np
 from keras import ops
 
 from colloquy.layers import check_choice
-from colloquy.layers.bag_of_words import BagOfWords, scaled_sinusoids
+from colloquy.layers.bag_of_words import BagOfWords, position_signals
 from colloquy.layers.masking import mask_from_ids, zero_padding
 from colloquy.layers.memory_attention import MemoryAttention
 
@@ -22,8 +22,8 @@ class OrderedWords(BagOfWords):
 
     `position` is the position encoding of Sukhbaatar et al. 2015, section 4.1, for the j-th of J
     words and the k-th of d features. In `attention` the words of a sentence attend to each other,
-    by the multi-head attention of MEMMA's equations 9 to 11; `PE` are the sinusoids of
-    `layers.positions`, scaled as in `layers.bag_of_words`.
+    by the multi-head attention of MEMMA's equations 9 to 11; `PE` are the signals of
+    `layers.bag_of_words`.
 
     Args:
         vocabulary_size, dimension: See `BagOfWords`.
@@ -32,6 +32,7 @@ class OrderedWords(BagOfWords):
         encoding: `"position"` or `"attention"`.
         heads: H, of `attention`.
         trained: `False`: frozen random word vectors; the attention is trained.
+        positions: `PE` of `attention`, see `BagOfWords`. `"none"`: the order does not count.
 
     Call arguments and result are those of `BagOfWords`, with ids `(S, W)`; padding has no place.
     With `rows`, as for candidates, sentences are plain sums.
@@ -45,9 +46,10 @@ class OrderedWords(BagOfWords):
         encoding="position",
         heads=1,
         trained=True,
+        positions="halves",
         **kwargs,
     ):
-        super().__init__(vocabulary_size, dimension, max_words, **kwargs)
+        super().__init__(vocabulary_size, dimension, max_words, positions, **kwargs)
         check_choice("encoding", encoding, ("position", "attention"))
         self.encoding = encoding
         self.heads = heads
@@ -61,7 +63,7 @@ class OrderedWords(BagOfWords):
     def build(self, ids_shape, rows_shape=None):
         super().build(ids_shape, rows_shape)
         self.embeddings.trainable = self.trained
-        self.places_WD = scaled_sinusoids(self.max_words, self.dimension)
+        self.places_WD = position_signals(self.positions, self.max_words, self.dimension)
         if self.encoding == "attention":
             self.attend.build((None, None, self.dimension), (None, None, self.dimension))
 

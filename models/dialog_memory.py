@@ -119,8 +119,8 @@ class DialogModel(ConfiguredModel):
 def encoded_words(config, name, encoding="sum", positions="none", words=None, heads=1):
     """The layer from a sentence's words to its vector: a `BagOfWords` or `OrderedWords`.
 
-    `positions` are the sinusoids in a sum; `words` is the number of words, `None`: those of the
-    vocabulary.
+    `positions` are the sinusoids of a sum and of `attention`. `words` is the number of words,
+    `None`: those of the vocabulary.
     """
     num_words = words or config.vocabulary_size
     if encoding == "sum":
@@ -139,6 +139,7 @@ def encoded_words(config, name, encoding="sum", positions="none", words=None, he
         encoding,
         heads,
         trained=config.train_embedding,
+        positions=positions,
         name=name,
     )
 

@@ -43,8 +43,9 @@ class MEMMAConfig(SumConfig):
 
     positions: Literal["interleaved", "halves", "none"] = "interleaved"
     """Sinusoids added to the word vectors: `interleaved`, the article's (eq. 6 to 8), `halves`,
-    ours (`layers.bag_of_words`), or `none`. In a sum they tell only a sentence's length; no other
-    `encoding` reads this."""
+    ours (`layers.bag_of_words`), or `none`. In a sum they tell only a sentence's length; with
+    `encoding=attention` they tell the order of its words. `encoding=position` does not read them.
+    """
     heads: Positive = 4
     """`h`, divides `embedding_dim`."""
     divisor: Literal["dimension", "root"] = "dimension"

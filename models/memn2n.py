@@ -76,7 +76,8 @@ class MemN2N(DialogModel):
 
     @staticmethod
     def equations(c, inputs):
-        A = encoded_words(c, "memory_embedding", c.encoding)
+        positions = "none" if c.encoding == "sum" else "halves"
+        A = encoded_words(c, "memory_embedding", c.encoding, positions)
         W = encoded_words(c, "candidate_embedding")
         q_BTD, memory = read_history(c, A, inputs)
         q_BTD, attention_weights = _hops(c, q_BTD, memory, c.gated)

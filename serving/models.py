@@ -144,17 +144,13 @@ class Served:
         }
 
     def _knowledge(self):
-        """Facts, slots and restaurants of a model of dialogs; empty for another one."""
+        """Facts and slots of a model of dialogs; empty for another one."""
         predictor = self.predictor
         if not isinstance(predictor, DialogPredictor):
-            return {"knowledge": [], "slots": [], "restaurants": []}
-        restaurants = [
-            restaurant.model_dump(exclude_unset=True) for restaurant in predictor.restaurants.all
-        ]
+            return {"knowledge": [], "slots": []}
         return {
             "knowledge": predictor.knowledge,
             "slots": list(predictor.domain.slot_values),
-            "restaurants": restaurants,
         }
 
     @property

@@ -11,7 +11,7 @@ from reference_recurrent import log_softmax, sentence_in_loops
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.layers.dialog_state import FLAGS
 from colloquy.models import MODELS
-from colloquy.tasks.dialog.domain import Domain
+from colloquy.tasks.dialog.domain import Domain, Entity
 from colloquy.tasks.dialog.split import SPEAKERS as SPOKEN_BY
 from colloquy.tasks.dialog.split import DialogSplit, encode_dialog
 
@@ -54,7 +54,8 @@ def domain():
     vocabulary = Vocabulary(("_EOS_", "_UNK_", *names))
     texts = [" ".join(map(vocabulary.word, ids)) for ids in candidates()]
     entities = [
-        (name, f"type{type_of(entity)}", "knowledge") for entity, name in enumerate(names[-E:])
+        Entity(name, f"type{type_of(entity)}", "knowledge")
+        for entity, name in enumerate(names[-E:])
     ]
     return Domain(vocabulary, texts, [], entities)
 

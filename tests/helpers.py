@@ -26,7 +26,6 @@ from absl import flags
 
 from colloquy.base.files import UserError
 from colloquy.data import pickles
-from colloquy.data.samples.dialog import write_babi
 from colloquy.engine import chat as terminal
 from colloquy.engine.devices import OneDevice, choose_xla
 from colloquy.engine.run import Run
@@ -102,10 +101,10 @@ def prepare_small(task, root, around=contextlib.nullcontext):
     """Writes small raw files of a task into `root / "raw"` and prepares them, which is done inside
     of `around()`.
 
-    Selection: some hundred training lines, vectors of 7 numbers. Dialog: task 1 with 26 training
-    dialogs of 194 responses, 7 dialogs each in dev and test. Generation: 69 training and 21 dev
-    pairs on who likes what, 14 of them also in train. Reading comprehension: 24 training and 6 dev
-    questions on who lives where, vectors of 3 numbers.
+    Selection: some hundred training lines, vectors of 7 numbers. Dialog: tasks 1 to 5 of the
+    excerpt of dialog bAbI as one, with 26 training dialogs, 7 dialogs each in dev and test.
+    Generation: 69 training and 21 dev pairs on who likes what, 14 of them also in train. Reading
+    comprehension: 24 training and 6 dev questions on who lives where, vectors of 3 numbers.
     """
     raw = root / "raw"
     corpus, write, settings = {
@@ -114,7 +113,7 @@ def prepare_small(task, root, around=contextlib.nullcontext):
             write_smn,
             {"dimension": 7, "word2vec_epochs": 1},
         ),
-        "dialog": ("babi-dialog", lambda raw: write_babi(raw, 40, 3, held_out=7), {}),
+        "dialog": ("babi-dialog", _write_babi, {}),
         "generation": (
             "conversations",
             _write_generation,
@@ -127,6 +126,29 @@ def prepare_small(task, root, around=contextlib.nullcontext):
     module = importlib.import_module(f"colloquy.tasks.{task}.prepare")
     with around():
         module.prepare(corpus, raw, root / "prepared", module.Settings(name=name, **settings))
+
+
+EXCERPT = ROOT / "data" / "samples" / "dialog_babi"
+
+
+def _write_babi(directory):
+    """Writes the excerpt of tasks 1 to 5 of dialog bAbI as task 1, a dialog of each in turn."""
+    directory.mkdir(parents=True)
+    train = _dialogs_in_turn("trn")[:26]
+    held_out = _dialogs_in_turn("dev")
+    for ending, dialogs in (("trn", train), ("dev", held_out[:7]), ("tst", held_out[7:14])):
+        text = "".join(f"{dialog}\n\n" for dialog in dialogs)
+        (directory / f"dialog-babi-task1-sample-{ending}.txt").write_text(text, encoding="utf-8")
+    for name in ("dialog-babi-candidates.txt", "dialog-babi-kb-all.txt"):
+        shutil.copyfile(EXCERPT / name, directory / name)
+
+
+def _dialogs_in_turn(ending):
+    dialogs_of_tasks = []
+    for task in range(1, 6):
+        [file] = EXCERPT.glob(f"*task{task}-*-{ending}.txt")
+        dialogs_of_tasks.append(file.read_text(encoding="utf-8").strip().split("\n\n"))
+    return [dialog for dialogs in zip(*dialogs_of_tasks, strict=True) for dialog in dialogs]
 
 
 TOPICS = {

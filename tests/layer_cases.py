@@ -328,6 +328,9 @@ CASES = {
     "MemoryAttention, plain": memory(False, projected=False),
     "OrderedWords, position": case(OrderedWords, V, D, J, **SENTENCE),
     "OrderedWords, attention": case(OrderedWords, V, 3 * D, J, "attention", 3, False, **SENTENCE),
+    "OrderedWords, interleaved": case(
+        OrderedWords, V, 3 * D, J, "attention", 3, True, "interleaved", **SENTENCE
+    ),
     "PositionalEncoding": case(
         PositionalEncoding, J, inputs={"x": floats(B, T, S, D)}, pads={"x": [2]}
     ),

@@ -201,18 +201,22 @@ def self_attention_in_loops(m, layer):
 def sum_in_loops(ids, layer):
     """One sentence, word by word; the first real word has position 0, the next 1, and so on."""
     [table] = float64(layer.embeddings)
-    signal = positions_in_loops(layer.max_words, layer.dimension)
-    if layer.positions == "halves":
-        signal = 0.1 * signal_in_loops(layer.max_words, layer.dimension, 1e4)
+    signal = _signal_of(layer)
     x, position = np.zeros(layer.dimension), 0
     for id in ids:
         if id == 0:
             continue
-        x = x + table[id]
-        if layer.positions != "none":
-            x = x + signal[position]
+        x = x + table[id] + signal[position]
         position += 1
     return x
+
+
+def _signal_of(layer):
+    if layer.positions == "none":
+        return np.zeros((100, layer.dimension))
+    if layer.positions == "interleaved":
+        return positions_in_loops(layer.max_words, layer.dimension)
+    return 0.1 * signal_in_loops(layer.max_words, layer.dimension, 1e4)
 
 
 def ordered_in_loops(ids, layer):
@@ -225,7 +229,7 @@ def ordered_in_loops(ids, layer):
             for k in range(1, d + 1):
                 x[k - 1] += ((1 - j / J) - k / d * (1 - 2 * j / J)) * word[k - 1]
         return x
-    signal = 0.1 * signal_in_loops(layer.max_words, d, 1e4)
+    signal = _signal_of(layer)
     y = [word + signal[j] for j, word in enumerate(words)]
     W = {weight.name: np.asarray(weight, "float64") for weight in layer.attend.weights}
     for query in y:

@@ -262,7 +262,8 @@ NOTHING = {
         "RecurrentEncoder gru concat": "mask",
     },
     **{"MemoryAttention": "mask", "MemoryAttention, plain": "mask"},
-    **{"OrderedWords, attention": "ids", "OrderedWords, position": "ids"},
+    **dict.fromkeys(("OrderedWords, attention", "OrderedWords, position"), "ids"),
+    **{"OrderedWords, interleaved": "ids"},
 }
 """Cases that give zeros where an argument, ids or a mask, has nothing."""
 
@@ -295,6 +296,7 @@ def test_order_and_places_of_words():
     for name in (
         "OrderedWords, position",
         "OrderedWords, attention",
+        "OrderedWords, interleaved",
         "SentenceGRU",
         "BagOfWords, interleaved",
     ):

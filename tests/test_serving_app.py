@@ -98,7 +98,7 @@ def test_models_say_what_they_are(client):
     assert metadata["instance"]["required"] == ["text"]
     assert "length" in metadata["answer"]["properties"]
     assert state["answer"] == metadata["answer"]
-    nothing = {"knowledge": [], "slots": [], "restaurants": []}
+    nothing = {"knowledge": [], "slots": []}
     assert client.get("/v1/models/echo/knowledge").json() == nothing
     assert client.get("/healthz").json() == {"status": "ok", "models": ["echo"]}
     assert client.head("/").status_code == 200

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 from helpers import refusal
 
+from colloquy.data.corpora.babi_dialog import Fact, Turn
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.models import MODELS
 from colloquy.tasks.dialog.data import load_dataset
-from colloquy.tasks.dialog.domain import Domain, shorten
+from colloquy.tasks.dialog.domain import Domain, Entity, shorten
+from colloquy.tasks.dialog.users import Users, learn_users
 
 # === The domain ===
 
@@ -39,7 +41,9 @@ FACTS = [
 
 
 def make_domain(candidates=("is", "thai"), entities=ENTITIES):
-    return Domain(Vocabulary(tuple(WORDS)), list(candidates), FACTS, list(entities))
+    facts = [Fact(*fields) for fields in FACTS]
+    entities = [Entity(*fields) for fields in entities]
+    return Domain(Vocabulary(tuple(WORDS)), list(candidates), facts, entities)
 
 
 @pytest.mark.parametrize(
@@ -213,7 +217,7 @@ def test_load_dataset(prepared_dialog):
     sizes = {"train": 26, "dev": 7, "dev-oov": 0, "test": 7, "test-oov": 0}
     assert {name: len(split) for name, split in dataset.splits.items()} == sizes
     parent = prepared_dialog.parent
-    message = f"{parent} holds several tasks: give one of them, such as {prepared_dialog}"
+    message = f"{parent} holds datasets: give one of them, such as {prepared_dialog}"
     assert refusal(load_dataset, parent) == message
 
 
@@ -226,27 +230,49 @@ def test_a_conversation_is_that_of_the_file(prepared_dialog):
     for line in raw.partition("\n\n")[0].split("\n"):
         _, _, sentences = line.partition(" ")
         first, tab, response = sentences.partition("\t")
-        texts = [("user" if tab else "fact", first)]
+        turns = [Turn("user" if tab else "fact", first)]
         if tab:
-            texts.append(("bot", response))
+            turns.append(Turn("bot", response))
             answers.append(response)
-        for speaker, text in texts:
+        for speaker, text in turns:
             words = [word if word in known else "_UNK_" for word in text.split()]
-            expected.append({"speaker": speaker, "text": " ".join(words)})
+            expected.append(Turn(speaker, " ".join(words)))
     split = dataset.splits["test"]
     assert dataset.conversation(split, split.dialogs[0]) == expected
     assert [dataset.domain.candidates[n] for n in split.dialogs[0]["answers"]] == answers
 
 
-def test_phrases_are_the_most_frequent_user_sentences(prepared_dialog):
+def test_users_are_learnt_from_train(prepared_dialog):
     dataset = load_dataset(prepared_dialog)
     train = dataset.splits["train"]
     counts = collections.Counter()
+    words = set()
     for dialog in train.dialogs:
-        for sentence in dataset.conversation(train, dialog):
-            if sentence["speaker"] == "user" and sentence["text"] != "<SILENCE>":
-                counts[dataset.domain.template(sentence["text"])] += 1
-    templates = [dataset.domain.template(text) for text in dataset.phrases(5)]
-    assert len(set(templates)) == 5
-    most_common = [count for _, count in counts.most_common(5)]
+        for speaker, text in dataset.conversation(train, dialog):
+            if speaker == "user" and text != "<SILENCE>":
+                counts[dataset.domain.template(text)] += 1
+                words.update(text.split())
+    users = learn_users(dataset)
+    assert set(users.words) == words and users.opening == ""
+    templates = [dataset.domain.template(text) for text in users.phrases]
+    assert len(set(templates)) == 12
+    most_common = [count for _, count in counts.most_common(12)]
     assert [counts[template] for template in templates] == most_common
+
+
+def test_an_opening_begins_every_dialog_of_train():
+    class Split:
+        dialogs = ({"answers": [1]}, {"answers": [1]})
+
+    class Data:
+        splits = {"train": Split}
+        domain = make_domain(["bye", "welcome"])
+        first = "<SILENCE>"
+
+        def conversation(self, split, dialog):
+            return [Turn("user", self.first), Turn("bot", "welcome"), Turn("user", "thai")]
+
+    data = Data()
+    assert learn_users(data) == Users(words=["thai"], phrases=["thai"], opening="welcome")
+    data.first = "hi"
+    assert learn_users(data).opening == ""

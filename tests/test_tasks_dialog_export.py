@@ -1,29 +1,35 @@
 """The exported dialog model: it reads sentences as the predictor does, and answers as the run."""
 
+import types
+
 import numpy as np
 import pytest
 import tensorflow as tf
 from exported import answers_to_a_client
-from helpers import ran
+from helpers import ROOT, copy_of, ran
 
+from colloquy.data.corpora.babi_dialog import Turn
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine import export as exporting
+from colloquy.engine.run import Run
 from colloquy.engine.train import start
+from colloquy.layers.dialog_state import INPUTS
 from colloquy.tasks import TASKS
-from colloquy.tasks.dialog.domain import Domain
+from colloquy.tasks.dialog.domain import Domain, Entity
 from colloquy.tasks.dialog.export import DialogText
-from colloquy.tasks.dialog.wording import Reader, rules_for
+from colloquy.tasks.dialog.reader import DialogReader
+from colloquy.tasks.dialog.users import Users
 
 dialog = TASKS["dialog"]
 WORDS = "_EOS_ _UNK_ <SILENCE> Hello hello red lamp red_lamp in west west_end !".split()
-ENTITIES = [(f"w{number}", "location", "knowledge") for number in range(9)]  # an open type
+ENTITIES = [Entity(f"w{number}", "location", "knowledge") for number in range(9)]  # an open type
 ENTITIES += [
-    ("west", "location", "knowledge"),
-    ("west_end_pier", "location", "knowledge"),
-    ("west_end", "location", "calls"),
-    ("cheap", "price", "knowledge"),
-    ("red_lamp", "restaurant", "subjects"),
-    ("lamp", "dish", "knowledge"),
+    Entity("west", "location", "knowledge"),
+    Entity("west_end_pier", "location", "knowledge"),
+    Entity("west_end", "location", "calls"),
+    Entity("cheap", "price", "knowledge"),
+    Entity("red_lamp", "restaurant", "subjects"),
+    Entity("lamp", "dish", "knowledge"),
 ]
 SENTENCES = [
     "hello in the west end pier west",
@@ -46,18 +52,19 @@ SENTENCES = [
 @pytest.mark.parametrize("is_user", [True, False])
 def test_sentences_become_what_the_predictor_makes_of_them(max_words, is_user):
     domain = Domain(Vocabulary(tuple(WORDS)), ["hello"], [], ENTITIES)
-    values = {"west", "cheap"}
-    known = set(WORDS[2:])
-    rules = rules_for(known, values)
-    reader = Reader(known, values, max_words, of_users={"hello"}, rules=rules)
+    config = types.SimpleNamespace(max_words=max_words, entities=len(ENTITIES), reads=INPUTS)
+    reader = DialogReader(domain, Users(words=["hello", "in"]), config)
     text = DialogText(domain, reader)
     expected = [sentence.split()[:max_words] for sentence in SENTENCES]
     if is_user:
-        expected = [list(reader.read(sentence)[0]) for sentence in SENTENCES]
+        expected = [reader.split(sentence) for sentence in SENTENCES]
 
-    words = text.split(tf.constant(SENTENCES), tf.fill((len(SENTENCES),), is_user))
+    read = text.read(tf.constant([SENTENCES]), tf.fill((1, len(SENTENCES)), is_user))
+    words = text.split(read[0])
     for row, expected_words in zip(words.numpy(), expected, strict=True):
         assert [word.decode() for word in row if word] == expected_words
+    unknown = [", ".join(reader.unknown(words)) for words in expected]
+    assert [words.decode() for words in text.unknown(read[0]).numpy()] == unknown
 
     ids, typed_ids, entities = text.encode(words)
     encoded = domain.encode(expected)
@@ -71,29 +78,35 @@ def test_sentences_become_what_the_predictor_makes_of_them(max_words, is_user):
 # === Answers ===
 
 
+def said_by_user(*texts):
+    return [{"speaker": "user", "text": text} for text in texts]
+
+
 def histories_of(run):
     """Conversations of dev up to each answer, and some that people may write."""
     dataset = dialog.dataset_of(run)
     split = dataset.splits["dev"]
     histories = []
     for encoded in split.dialogs[:3]:
-        conversation = dataset.conversation(split, encoded)
-        histories += [conversation[: turn + 1] for turn in encoded["turns"]]
+        turns = [turn._asdict() for turn in dataset.conversation(split, encoded)]
+        histories += [turns[: turn + 1] for turn in encoded["turns"]]
 
     domain = dataset.domain
-    call = next(text for text in domain.candidates if text.startswith("api_call pizza pellwick"))
-    pizza = {"speaker": "user", "text": "a  Pizza place in Pellwick, please, cheap."}
-    called = [pizza, {"speaker": "bot", "text": call}]
+    call = next(text for text in domain.candidates if len(domain.search(text)) > 1)
+    asked = f"A Table, please: {call.removeprefix('api_call ')}."
+    called = [*said_by_user(asked), {"speaker": "bot", "text": call}]
     facts = [{"speaker": "fact", "text": text} for text in domain.search(call)]
-    silence = {"speaker": "user", "text": ""}
+    remark = {"speaker": "bot", "text": "i do not know: xyzzy"}
     return [
         *histories,
         called,
         [*called, *facts],
-        [*called, *facts, silence],
-        [{"speaker": "user", "text": "Hello, XYZZY!"}],
-        [{"speaker": "user", "text": "XYZZY !"}],
-        [silence],
+        [*called, *facts, *said_by_user("")],
+        [*called, *facts, *said_by_user("xyzzy"), remark, *said_by_user("")],
+        said_by_user("Hello, XYZZY!"),
+        said_by_user("british food in rome for two cheap"),
+        [{"speaker": "bot", "text": "api_call french bombay two cheap"}, *said_by_user("")],
+        said_by_user(""),
     ]
 
 
@@ -112,14 +125,14 @@ def inputs_of(histories):
 def assert_answers_as_the_run(run, histories, outputs):
     predictor = dialog.predictor(run)
     answers = predictor.predict([{"history": history} for history in histories])
-    assert any("did not understand" in answer["response"] for answer in answers)
+    assert any(answer["response"].startswith("i do not know: xyzzy") for answer in answers)
     assert any(outputs["api_call"])
     for row, answer in enumerate(answers):
         best = [candidate["text"] for candidate in answer["best"]]
         scores = [candidate["score"] for candidate in answer["best"]]
         response = outputs["response"][row].decode()
         is_call = response.startswith("api_call")
-        assert response == (best[0] if best else "")
+        assert response == answer["response"]
         assert outputs["api_call"][row].decode() == (response if is_call else "")
         padding = 5 - len(best)
         assert [text.decode() for text in outputs["best"][row]] == best + [""] * padding
@@ -162,6 +175,51 @@ def test_models_with_entities_and_without_attention_too(name, settings, prepared
     inputs = {name: tf.constant(rows) for name, rows in inputs_of(histories).items()}
     outputs = {name: value.numpy() for name, value in model.respond(**inputs).items()}
     assert_answers_as_the_run(run, histories, outputs)
+
+
+OPENINGS = (
+    "hello",
+    "cheap chinese in the north",
+    "vietnamese food in rome",
+    "Good morning!",
+    "can you book a table with italian food in paris",
+    "i want a moderately priced restaurant in the west part of town",
+    "is it open on sunday?",
+    "for six please",
+    "",
+    "?!",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["entity-memma-task5", "entity-memma-task6"])
+def test_a_published_model_answers_plain_openings_alike(name, tmp_path):
+    run = Run.open(ROOT / "pretrained" / name)
+    model = tf.saved_model.load(str(exporting.export(dialog, run, tmp_path / "model")))
+    histories = [said_by_user(text) for text in OPENINGS]
+    inputs = {name: tf.constant(rows) for name, rows in inputs_of(histories).items()}
+    responses = [text.decode() for text in model.respond(**inputs)["response"].numpy()]
+    answers = dialog.predictor(run).predict([{"history": history} for history in histories])
+    assert responses == [answer["response"] for answer in answers]
+    assert sum(bool(answer["best"]) for answer in answers) > 5
+
+
+@pytest.mark.slow
+def test_the_opening_of_the_training_dialogs_is_put_in(trained_dialog, tmp_path_factory):
+    run = copy_of(trained_dialog, tmp_path_factory)
+    greeting = "hello what can i help you with today"
+    file = run.path / "users.json"
+    users = Users.model_validate_json(file.read_text()).model_copy(update={"opening": greeting})
+    file.write_text(users.model_dump_json())
+    path = exporting.export(dialog, run, tmp_path_factory.mktemp("exported") / "model")
+    model = tf.saved_model.load(str(path))
+    histories = histories_of(run)
+    inputs = {name: tf.constant(rows) for name, rows in inputs_of(histories).items()}
+    outputs = {name: value.numpy() for name, value in model.respond(**inputs).items()}
+    assert_answers_as_the_run(run, histories, outputs)
+    reader = dialog.predictor(run).reader
+    assert reader.read([Turn("user", "rome")]).turns[:2] == reader.opening
+    assert reader.read([Turn("user", "")]).turns == [Turn("user", "<SILENCE>")]
 
 
 # === Refusals ===

@@ -1,4 +1,4 @@
-"""`tasks.dialog.predictor` and `chat`, on a small simulated corpus."""
+"""`tasks.dialog.predictor` and `chat`, on the excerpt of dialog bAbI."""
 
 import types
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from helpers import refusal
 
-from colloquy.engine.chat import Note
+from colloquy.data.corpora.babi_dialog import Turn
 from colloquy.tasks import TASKS
 from colloquy.tasks.dialog.chat import SHOWN, DialogChat
 from colloquy.tasks.dialog.domain import Domain
@@ -29,17 +29,51 @@ def chat(trained_dialog):
 @pytest.mark.parametrize(
     ("text", "words", "unknown"),
     [
-        ("Pancake, XYZZY!", ["pancake", "xyzzy"], ["xyzzy"]),
+        ("Italian, XYZZY!", ["italian", "xyzzy"], ["xyzzy"]),
         (" \t", ["<SILENCE>"], []),
         ("?! hello", ["hello"], []),
-        ("?!", ["?"], []),
+        ("?!", ["<SILENCE>"], []),
         ("hello " * 1000, ["hello"] * 32, []),
+        ("italian options", ["italian", "options"], ["options"]),  # a word of the bot
     ],
 )
 def test_words_are_read_without_capitals_and_punctuation(predictor, text, words, unknown):
-    assert {"pancake", "hello"} <= set(predictor.domain.vocabulary.words)
-    assert predictor.read(text) == words
-    assert predictor.unknown(words) == unknown
+    assert {"italian", "hello", "options"} <= set(predictor.domain.vocabulary.words)
+    assert predictor.reader.split(text) == words
+    assert predictor.reader.unknown(words) == unknown
+
+
+def test_a_sentence_of_the_bot_that_is_no_candidate_is_left_out_with_its_question(predictor):
+    said = [
+        Turn("user", "hello"),
+        Turn("bot", "i'm on it"),
+        Turn("user", "cheap xyzzy"),
+        Turn("bot", "i do not know: xyzzy"),
+    ]
+    read = predictor.reader.read([*said, Turn("user", "cheap")])
+    assert read.turns == [*said[:2], Turn("user", "cheap")]
+    assert predictor.reader.read(said).turns == [*said[:2], Turn("user", "<SILENCE>")]
+
+
+@pytest.mark.parametrize(
+    ("texts", "remark"),
+    [
+        (["italian xyzzy in rome"], "i do not know: xyzzy. i know cuisine: "),
+        (["italian in bombay"], "nothing found for italian, bombay"),
+        (["hello"], "i have no response to this. i know cuisine: "),
+    ],
+)
+def test_a_remark_claims_nothing(predictor, monkeypatch, texts, remark):
+    def allow_nothing(inputs):
+        return np.zeros((len(inputs["turns"]), 1, len(predictor.domain.candidates)), bool)
+
+    mask = types.SimpleNamespace(predict_on_batch=allow_nothing)
+    monkeypatch.setattr(predictor.responder, "mask", mask)
+    history = [{"speaker": "user", "text": text} for text in texts]
+    [answer] = predictor.predict([{"history": history}])
+    assert answer["response"].startswith(remark)
+    assert (answer["best"], answer["facts"]) == ([], [])
+    assert [sentence["text"] for sentence in answer["said"]] == [answer["response"]]
 
 
 def test_each_turn_is_answered_as_the_model_does_in_a_batch(trained_dialog, predictor):
@@ -50,7 +84,8 @@ def test_each_turn_is_answered_as_the_model_does_in_a_batch(trained_dialog, pred
     for row in split.dialogs:
         conversation = dataset.conversation(split, row)
         for turn in row["turns"]:
-            instances.append({"history": conversation[: turn + 1], "candidates": candidates})
+            history = [turn._asdict() for turn in conversation[: turn + 1]]
+            instances.append({"history": history, "candidates": candidates})
     answers = predictor.predict(instances)
     expected = [candidates[number] for number in predict(predictor.model, split)]
     assert [answer["response"] for answer in answers] == expected
@@ -64,6 +99,8 @@ def test_memories_are_the_sentences_before_the_last_one_and_the_facts(predictor)
     explained = predictor.explain({"history": history, "facts": [fact]})
     rows = ["user: hello", f"bot: {response}", f"fact: {fact}"]
     assert explained["attention"][0]["rows"] == rows
+    read = [f"{sentence['speaker']}: {sentence['text']}" for sentence in explained["read"]]
+    assert read == [*rows, "user: hello"]
     assert predictor.explain({"history": [HELLO]})["attention"] == []
     assert predictor.predict([]) == []
 
@@ -80,7 +117,11 @@ def test_a_wrong_instance_is_refused(predictor):
 
 
 def test_a_call_that_is_no_candidate_finds_nothing(predictor):
-    said = [("user", "hello"), ("bot", "api_call R_\napi_call pizza nowhere cheap"), ("user", "hi")]
+    said = [
+        ("user", "hello"),
+        ("bot", "api_call R_\napi_call italian nowhere cheap"),
+        ("user", "hi"),
+    ]
     speakers = [sentence["speaker"] for sentence in predictor.conversation(said)["history"]]
     assert speakers == ["user", "bot", "user", "bot", "user"]
 
@@ -89,12 +130,12 @@ def test_facts_of_a_conversation_are_limited(predictor, monkeypatch):
     monkeypatch.setattr("colloquy.tasks.dialog.predictor.MAX_FACTS", 40)
     candidates = predictor.domain.candidates
     calls = [text for text in candidates if text.startswith("api_call")]
-    message = "history: expected at most 40 facts. Received: 4"
+    message = "history: expected at most 40 facts. Received: "
     said = [("user", "hello"), ("bot", "\n".join(calls))]
     assert message in refusal(predictor.conversation, said)
     facts = [{"speaker": "fact", "text": "prezzo R_cuisine thai"}] * 30
     instance = {"history": [*facts, HELLO], "facts": ["prezzo R_cuisine thai"] * 11}
-    assert f"instance 0, {message}1" in refusal(predictor.predict, [instance])
+    assert f"instance 0, {message}41" in refusal(predictor.predict, [instance])
 
 
 # === Chat ===
@@ -105,7 +146,7 @@ def prefer(chat, monkeypatch, *responses):
 
     Returns a list that gets the inputs of each call.
     """
-    monkeypatch.setattr(chat.predictor, "mask", None)
+    monkeypatch.setattr(chat.predictor.responder, "mask", None)
     remaining = [chat.predictor.domain.candidate_numbers[text] for text in responses]
     calls = []
     predict_on_batch = chat.predictor.with_attention.predict_on_batch
@@ -126,20 +167,19 @@ def candidate(chat, beginning):
     return next(text for text in candidates if text.startswith(beginning))
 
 
-def test_unknown_words_are_named_and_nothing_is_understood_where_all_are(chat):
-    note, answer, *_ = chat.reply("Xyzzy PANCAKE?")
-    assert note.startswith("[Unknown words: xyzzy. /help") and isinstance(note, Note)
-    assert answer in chat.predictor.domain.candidates
-    assert chat.said[0] == {"speaker": "user", "text": "Xyzzy PANCAKE?"}
-    assert chat.said[1] == {"speaker": "bot", "text": answer}
-    note, answer = chat.reply("Xyzzy, frobnicate !")
-    assert "words: xyzzy, frobnicate." in note
-    assert "did not understand" in answer and "price: cheap, fancy, modest" in answer
+def test_unknown_words_are_named(chat):
+    [answer] = chat.reply("Xyzzy, frobnicate !")
+    assert answer.startswith("i do not know: xyzzy, frobnicate. ")
+    assert "price: cheap, expensive, moderate" in answer
+    assert chat.said == [
+        {"speaker": "user", "text": "Xyzzy, frobnicate !"},
+        {"speaker": "bot", "text": answer},
+    ]
     assert chat.reset() and chat.said == []
 
 
 def test_an_empty_line_is_silence(chat, monkeypatch):
-    response = candidate(chat, "you are welcome")
+    response = candidate(chat, "you're welcome")
     prefer(chat, monkeypatch, response)
     assert list(chat.reply("")) == [response]
     assert chat.said == [{"speaker": "user", "text": ""}, {"speaker": "bot", "text": response}]
@@ -156,23 +196,22 @@ def test_an_interrupted_answer_leaves_nothing_behind(chat, monkeypatch):
 
 
 def test_help_lists_values_and_phrases(chat):
-    cuisine, location, price, title, *phrases = chat.help().splitlines()
-    assert cuisine.startswith("cuisine") and "pancake" in cuisine
-    assert location.startswith("location")
-    assert price.split() == ["price", "cheap,", "fancy,", "modest"]
+    cuisine, location, number, price, title, *phrases = chat.help().splitlines()
+    assert cuisine.startswith("cuisine") and "italian" in cuisine
+    assert location.startswith("location") and number.startswith("number")
+    assert price.split() == ["price", "cheap,", "expensive,", "moderate"]
     assert title == "People say, for example:"
-    assert phrases == chat.predictor.phrases
-    assert "that will do , thank you ." in phrases
+    assert phrases == chat.predictor.users.phrases
 
 
 def test_a_call_brings_its_facts_into_memory(chat, monkeypatch):
     domain = chat.predictor.domain
     call = next(text for text in domain.candidates if len(domain.search(text)) > 1)
     facts = domain.search(call)
-    response = candidate(chat, "you are welcome")
+    response = candidate(chat, "you're welcome")
     calls = prefer(chat, monkeypatch, call, response)
-    assert list(chat.reply("a pizza place .")) == [call, f"[{len(facts)} facts]", response]
-    expected = [("user", "a pizza place ."), ("bot", call)]
+    assert list(chat.reply("italian food")) == [call, f"[{len(facts)} facts]", response]
+    expected = [("user", "italian food"), ("bot", call)]
     expected += [("fact", fact) for fact in facts]
     expected += [("user", ""), ("bot", response)]
     assert [(sentence["speaker"], sentence["text"]) for sentence in chat.said] == expected

@@ -1,28 +1,17 @@
-"""`tasks.dialog.prepare`, `managers` and `augment`: from dialog bAbI to the files of a dataset."""
+"""`tasks.dialog.prepare`: from dialog bAbI to the files of a dataset."""
 
 import functools
-import itertools
 import json
-import random
 import re
 
 import pytest
-from helpers import contents_of, ran, refusal, run_process, run_script, turns
+from helpers import contents_of, ran, refusal, run_process, run_script
 
 from colloquy.data import pickles
 from colloquy.data.corpora.babi_dialog import Fact
 from colloquy.data.vocabulary import Vocabulary
-from colloquy.tasks.dialog.augment import (
-    ACCEPTED,
-    GREETED,
-    LOOKING,
-    OFFER,
-    QUESTIONS,
-    UPDATE,
-    augment,
-)
+from colloquy.tasks.dialog.data import load_dataset
 from colloquy.tasks.dialog.domain import Domain
-from colloquy.tasks.dialog.managers import split_by_manager
 from colloquy.tasks.dialog.prepare import Settings, find_entities, prepare
 
 # Known in training: thai and rome; greek, basque and oslo are not, so that dev can move to basque
@@ -179,8 +168,6 @@ def test_prepare_reports_statistics(source, tmp_path, capsys):
         "name": "mine",
         "words_of": "train",
         "vocabulary_of": None,
-        "augment": 0,
-        "managers": "all",
     }
     statistics = metadata["statistics"]
     assert list(statistics) == [
@@ -256,28 +243,44 @@ def test_script_repeats_byte_for_byte(source, tmp_path):
     with open(source / "dialog-babi-kb-all.txt", "a") as file:
         for relation in ("type", "of", "any", "name"):
             file.write(f"1 resto_rome_thai R_{relation}\trome\n")
-    call = "api_call thai rome two cheap"
     with open(source / "dialog-babi-candidates.txt", "a") as file:
-        for text in (GREETED, ACCEPTED, *QUESTIONS.values(), LOOKING, call, "api_call thai moon"):
-            file.write(f"1 {text}\n")
-    # A full dialog, to be copied in other words; `hello` after it is no response of dialog bAbI's.
-    with open(source / "dialog-babi-task1-x-trn.txt", "a") as file:
-        file.write(f"\n1 hi\t{call}\n2 resto_rome_thai R_rating 3\n3 {SILENCE}\tresto_rome_thai\n")
-        file.write("4 ok\thello\n")
+        file.write("1 api_call thai moon\n")
 
     written = []
     for runner in (run_script, functools.partial(run_process, PYTHONHASHSEED="1")):
         out = tmp_path / f"out{len(written)}"
-        flags = ["--corpus=babi-dialog", f"--source={source}", f"--out={out}", "--augment=1"]
+        flags = ["--corpus=babi-dialog", f"--source={source}", f"--out={out}"]
         ran("prepare.py", *flags, by=runner)
         written.append(contents_of(out / "task1"))
     assert written[0] == written[1]
     assert set(written[0]) == WRITTEN
-    assert json.loads(written[0]["dataset.json"])["statistics"]["train"]["dialogs"] == 4
 
-    edit(source / "dialog-babi-candidates.txt", f"1 {LOOKING}\n", "")
-    message = refusal(prepare, "babi-dialog", source, tmp_path / "other", Settings(augment=1))
-    assert re.search(rf"candidates\.txt: --augment expects .* Missing: '{LOOKING}'", message)
+
+def test_calls_that_the_knowledge_base_cannot_answer_are_named(source, tmp_path, capsys):
+    run(source, tmp_path / "out")
+    call = "api_call thai rome: 1 facts in the dialog, 2 in the knowledge base"
+    assert call in capsys.readouterr().out
+    edit(
+        source / "dialog-babi-task1-x-trn.txt",
+        "4 <SILENCE>",
+        "4 resto_rome_thai R_location rome\n5 <SILENCE>",
+    )
+    run(source, tmp_path / "mended")
+    assert "facts in the dialog" not in capsys.readouterr().out
+
+
+def test_files_may_have_names_of_their_own(source, tmp_path):
+    for name, new in (
+        ("task1-x-trn", "train"),
+        ("task1-x-dev", "dev"),
+        ("candidates", "candidates"),
+        ("kb-all", "knowledge"),
+    ):
+        (source / f"dialog-babi-{name}.txt").rename(source / f"{new}.txt")
+    prepare("babi-dialog", source, tmp_path / "out", Settings(name="mine"))
+    dataset = load_dataset(tmp_path / "out" / "dialogs")
+    assert dataset.name == "mine-dialogs"
+    assert (len(dataset.splits["train"]), len(dataset.splits["dev"])) == (2, 1)
 
 
 # === Entities ===
@@ -321,114 +324,3 @@ def test_a_place_of_calls_has_the_type_that_most_have():
     facts = [Fact("ask", "R_cuisine", "thai"), Fact("ask", "R_location", "west")]
     calls = ["api_call west", "api_call thai", "api_call thai R_x", "api_call moon"]
     assert find_entities(facts, calls)[3:] == [("moon", "cuisine", "calls")]
-
-
-# === Dialog managers ===
-
-
-def test_managers_are_told_apart_by_their_templates(monkeypatch):
-    monkeypatch.setattr("colloquy.tasks.dialog.managers.COMMON", 5)
-    monkeypatch.setattr("colloquy.tasks.dialog.managers.HELD_OUT", 7)
-    templates = ["hello", "there is no {x} place", "no place serves {x}", "rare", "bye", "goodbye"]
-    dialogs = []
-    for number in range(30):
-        answers = [0, 1, 4] if number < 11 else [0, 2, 5]
-        # Most dialogs lack one of their manager's templates.
-        kept = [answer for place, answer in enumerate(answers) if (number + place) % 4 != 0]
-        dialogs.append({"answers": kept})
-    dialogs[12]["answers"].append(3)
-    splits = {
-        "train": dialogs[3:-2],
-        "dev": [*dialogs[:3], *dialogs[-2:]],
-        "test": [{"answers": [5]}],
-    }
-    both = split_by_manager(splits, templates, "both")
-    assert both["test"] == splits["test"]
-
-    for split, smaller, larger in (("train", 8, 10), ("dev", 3, 9)):
-        managers = [dialog["manager"] for dialog in both[split]]
-        assert (managers.count("smaller"), managers.count("larger")) == (smaller, larger)
-        for name in ("smaller", "larger"):
-            expected = [dialog for dialog in both[split] if dialog["manager"] == name]
-            assert split_by_manager(splits, templates, name)[split] == expected
-
-    answers = [dialog["answers"] for dialog in both["train"] + both["dev"]]
-    assert sorted(answers) == sorted(dialog["answers"] for dialog in dialogs)
-    for dialog in both["train"] + both["dev"]:
-        others = {2, 5} if dialog["manager"] == "smaller" else {1, 4}
-        assert not others & set(dialog["answers"])
-
-
-# === Training dialogs in other words ===
-
-FACTS = []
-for restaurant, rating in (("resto_a", 3), ("resto_b", 8)):
-    FACTS += [
-        f"{restaurant} R_cuisine thai",
-        f"{restaurant} R_location rome",
-        f"{restaurant} R_price cheap",
-        f"{restaurant} R_rating {rating}",
-    ]
-FULL = [
-    *turns("hello", GREETED, "i'd like thai food in rome", ACCEPTED),
-    *turns(SILENCE, QUESTIONS["number"], "six", QUESTIONS["price"], "cheap", LOOKING),
-    *turns(SILENCE, "api_call thai rome six cheap"),
-    *turns("for two", UPDATE, "no", LOOKING, SILENCE, "api_call thai rome two cheap"),
-    *[("fact", fact) for fact in FACTS],
-    *turns(SILENCE, f"{OFFER}resto_b", "no", "sure let me find an other option for you"),
-    *turns(SILENCE, f"{OFFER}resto_a", "it's perfect", "great let me do the reservation"),
-    *turns("its address", "here it is resto_a_address"),
-    *turns("thanks", "is there anything i can help you with", "no", "you're welcome"),
-]
-
-
-def copy(seed):
-    [copied] = augment([FULL], lambda call: FACTS, random.Random(seed))
-    return copied
-
-
-def said_by(speaker, dialog):
-    return [text for by, text in dialog if by == speaker]
-
-
-def test_copies_have_the_same_wishes_restaurants_and_responses():
-    copies = [copy(seed) for seed in range(30)]
-    assert len({str(copied) for copied in copies}) == 30
-    assert copy(7) == copies[7]
-    for copied in copies:
-        responses = said_by("bot", copied)
-        calls = [text for text in responses if text.startswith("api_call")]
-        assert calls == ["api_call thai rome six cheap", "api_call thai rome two cheap"]
-        assert responses[-8:] == said_by("bot", FULL)[-8:]
-        assert said_by("fact", copied)[-len(FACTS) :] == FACTS
-        before_call = copied[: copied.index(("bot", calls[0]))]
-        words = " ".join(said_by("user", before_call)).split()
-        assert {"thai", "rome", "six", "cheap"} <= set(words)
-        for (speaker, text), (_, response) in itertools.pairwise(copied):
-            if speaker == "user" and response.startswith(("api_call", OFFER)):
-                assert text == SILENCE
-    # Some wishes change after an offer.
-    assert any(OFFER in str(copied[: copied.index(("bot", UPDATE))]) for copied in copies)
-    assert any("_UNK_" in str(copied) for copied in copies)
-
-
-def test_the_bot_asks_for_the_first_slot_that_is_missing():
-    slot_of = {"thai": "cuisine", "rome": "location", "six": "number", "cheap": "price"}
-    for seed in range(30):
-        copied = copy(seed)
-        missing = list(QUESTIONS)
-        for speaker, text in copied[: copied.index(("bot", LOOKING))]:
-            if speaker == "user":
-                named = {slot_of[word] for word in text.split() if word in slot_of}
-                missing = [slot for slot in missing if slot not in named]
-            elif text in QUESTIONS.values():
-                assert text == QUESTIONS[missing[0]]
-
-
-# The last: calls of task 6 have three slots.
-@pytest.mark.parametrize(
-    "dialog",
-    [turns("hi", "hello"), FULL[:12], [(by, text.replace("rome ", "")) for by, text in FULL]],
-)
-def test_other_dialogs_are_left_out(dialog):
-    assert augment([dialog], None, random.Random(0)) == []

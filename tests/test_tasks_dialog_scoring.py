@@ -13,7 +13,7 @@ from colloquy.models import MODELS
 from colloquy.tasks import TASKS
 from colloquy.tasks.dialog import scoring
 from colloquy.tasks.dialog.data import load_dataset
-from colloquy.tasks.dialog.domain import Domain
+from colloquy.tasks.dialog.domain import Domain, Entity
 from colloquy.tasks.dialog.scoring import (
     BREAKDOWNS,
     margin_loss,
@@ -22,6 +22,7 @@ from colloquy.tasks.dialog.scoring import (
     softmax_loss,
 )
 from colloquy.tasks.dialog.training import Training
+from colloquy.tasks.dialog.users import learn_users, load_users
 
 dialog = TASKS["dialog"]
 
@@ -129,27 +130,12 @@ def test_predict_takes_the_best_candidate_of_each_turn(sample):
     assert score == metrics["per_response"] == np.mean(expected == split.answers)
 
 
-def test_metrics_are_means_over_the_managers():
-    split = types.SimpleNamespace(
-        manager=np.array(["a", "a", "a", "a", "b"]),
-        dialog=np.array([0, 0, 1, 1, 2]),
-        answers=np.array([4, 2, 7, 3, 5]),
-    )
-    assert scoring.metrics_of(split, np.array([4, 2, 7, 1, 6])) == {
-        "metrics": {"per_response": 0.375, "per_dialog": 0.25},
-        "parts": {
-            "manager: a": {"per_response": 0.75, "per_dialog": 0.5},
-            "manager: b": {"per_response": 0.0, "per_dialog": 0.0},
-        },
-    }
-
-
 def contexts_and_inputs(dataset, split):
     """The words up to each turn, and the ids of its user's sentence."""
     contexts = []
     inputs = []
     for row in split.dialogs:
-        texts = [sentence["text"] for sentence in dataset.conversation(split, row)]
+        texts = [turn.text for turn in dataset.conversation(split, row)]
         for turn in row["turns"]:
             contexts.append(" ".join(texts[: turn + 1]).split())
             inputs.append(dataset.vocabulary.encode(texts[turn].split()))
@@ -220,7 +206,8 @@ def dataset():
     train = types.SimpleNamespace(answers=np.array([0, 1, 4]))
     # Two dialogs, of three turns and of two.
     dev = types.SimpleNamespace(answers=np.array([0, 1, 3, 2, 5]), dialog=np.array([0, 0, 0, 1, 1]))
-    domain = Domain(Vocabulary(("_EOS_", "_UNK_", *words)), CANDIDATES, [], ENTITIES)
+    entities = [Entity(*fields) for fields in ENTITIES]
+    domain = Domain(Vocabulary(("_EOS_", "_UNK_", *words)), CANDIDATES, [], entities)
     return types.SimpleNamespace(splits={"train": train, "dev": dev}, domain=domain)
 
 
@@ -314,9 +301,9 @@ def test_weights_are_averaged_if_the_settings_say_so():
 def test_a_run_keeps_its_domain(sample, tmp_path):
     dialog.save_assets(sample, tmp_path)
     files = {file.name for file in tmp_path.iterdir()}
-    assert files == {*Domain.FILES, "action_mask.json", "phrases.txt"}
+    assert files == {*Domain.FILES, "action_mask.json", "users.json"}
     assert Domain.load(tmp_path) == sample.domain
-    assert (tmp_path / "phrases.txt").read_text().splitlines() == sample.phrases()
+    assert load_users(tmp_path, sample.domain) == learn_users(sample)
     run = types.SimpleNamespace(dataset=sample.metadata())
     assert dialog.dataset_of(run).metadata() == sample.metadata()
     assert "is not a directory" in refusal(dialog.dataset_of, run, tmp_path / "absent")

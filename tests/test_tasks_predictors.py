@@ -4,10 +4,8 @@ import math
 
 import numpy as np
 import pytest
-from helpers import copy_of, refusal
+from helpers import refusal
 
-from colloquy.data.text_files import write_json
-from colloquy.engine.run import EXAMPLES
 from colloquy.models.decoding import Decoding
 from colloquy.tasks import TASKS
 from colloquy.tasks.generation.predictor import LONGEST
@@ -149,36 +147,3 @@ def test_wrong_settings_of_a_search_are_refused(predictors, decode, message):
 def test_a_reply_needs_a_turn(predictors, turns):
     message = refusal(predictors["generation"].predict, [{"turns": turns}])
     assert "instance 0" in message and " turns: " in message
-
-
-@pytest.fixture
-def bot_that_begins(trained_dialog, tmp_path_factory):
-    """A run whose dialogs begin with a sentence, by default the user's silence."""
-    run = copy_of(trained_dialog, tmp_path_factory)
-    # The mask allows no greeting after silence, which the sample lacks.
-    (run.path / "action_mask.json").unlink()
-
-    def make(first="<SILENCE>"):
-        history = [{"speaker": "user", "text": first}]
-        write_json(run.path / EXAMPLES, [{"title": "mine", "instance": {"history": history}}])
-        return TASKS["dialog"].predictor(run)
-
-    return make
-
-
-def test_a_bot_that_always_spoke_first_is_asked_as_if_it_had(bot_that_begins):
-    predictor = bot_that_begins()
-    silence = {"speaker": "user", "text": ""}
-    hello = {"speaker": "user", "text": "hello"}
-    [greeting] = predictor.predict([{"history": [silence]}])
-    history = [silence, {"speaker": "bot", "text": greeting["response"]}, hello]
-    assert predictor.explain({"history": [hello]}) == predictor.explain({"history": history})
-    # The bot did speak first.
-    begun = predictor.explain({"history": [{"speaker": "bot", "text": "hello"}, hello]})
-    assert [attention["rows"] for attention in begun["attention"]] == [["bot: hello"]]
-
-
-def test_a_bot_that_users_spoke_to_first_gets_no_opening(bot_that_begins):
-    predictor = bot_that_begins(first="hello")
-    explained = predictor.explain({"history": [{"speaker": "user", "text": "hello"}]})
-    assert explained["attention"] == []

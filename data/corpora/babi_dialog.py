@@ -22,6 +22,10 @@ from colloquy.data.text_files import bad_line, existing_directory, read_lines
 SILENCE = "<SILENCE>"
 # split -> its part of file names
 SPLITS = {"train": "trn", "dev": "dev", "test": "tst", "test-oov": "tst-OOV"}
+OWN_SPLITS = {"train": "train.txt", "dev": "dev.txt", "test": "test.txt"}
+OWN_CANDIDATES = "candidates.txt"
+OWN_KNOWLEDGE = "knowledge.txt"
+OWN_TASK = "dialogs"
 NUMBER = re.compile("[0-9]{1,9}")
 LINE = "`number user TAB bot`, `number subject R_relation value` or `number api_call no result`"
 
@@ -34,10 +38,18 @@ class Fact(NamedTuple):
     value: str
 
 
+class Turn(NamedTuple):
+    """A sentence of a dialog."""
+
+    speaker: str
+    """`user`, `bot` or `fact`."""
+    text: str
+
+
 class Task(NamedTuple):
     """The files of one task."""
 
-    number: int
+    name: str
     splits: dict[str, pathlib.Path]  # split -> file; `train` is always there
     candidates: pathlib.Path
     knowledge: pathlib.Path
@@ -48,16 +60,36 @@ def find_tasks(directory):
 
     A task's own files are `dialog-babi-taskN-*candidates.txt` and `dialog-babi-taskN-*kb.txt`;
     tasks 1 to 5 without them share `dialog-babi-candidates.txt` and `dialog-babi-kb-all.txt`.
+    A directory with a `train.txt` is one task of one's own, `dialogs`: `train.txt`, perhaps
+    `dev.txt` and `test.txt`, `candidates.txt` and `knowledge.txt`.
     """
     directory = existing_directory(directory, "dialog bAbI")
+    if (directory / OWN_SPLITS["train"]).is_file():
+        return [_find_own_task(directory)]
     tasks = []
     for number in range(1, 7):
         task = _find_task(directory, number)
         if task:
             tasks.append(task)
     if not tasks:
-        raise UserError(f"{directory}: expected files dialog-babi-taskN-*-trn.txt. Received: none")
+        raise UserError(
+            f"{directory}: expected files dialog-babi-taskN-*-trn.txt or {OWN_SPLITS['train']}. "
+            "Received: none"
+        )
     return tasks
+
+
+def _find_own_task(directory):
+    splits = {}
+    for split, name in OWN_SPLITS.items():
+        if (directory / name).is_file():
+            splits[split] = directory / name
+    return Task(
+        name=OWN_TASK,
+        splits=splits,
+        candidates=_require_first(directory, [OWN_CANDIDATES], "the task needs its candidates"),
+        knowledge=_require_first(directory, [OWN_KNOWLEDGE], "the task needs its knowledge base"),
+    )
 
 
 def _find_task(directory, number):
@@ -79,7 +111,7 @@ def _find_task(directory, number):
         candidates.append("dialog-babi-candidates.txt")
         knowledge.append("dialog-babi-kb-all.txt")
     return Task(
-        number=number,
+        name=f"task{number}",
         splits=splits,
         candidates=_require_first(directory, candidates, f"task {number} needs its candidates"),
         knowledge=_require_first(directory, knowledge, f"task {number} needs its knowledge base"),
@@ -111,7 +143,7 @@ def read_dialogs(path, candidates=None):
         candidates: A candidates file, which must have each response; `None`: any response is read.
 
     Returns:
-        Dialogs, lists of `(speaker, text)`, where the speakers are `user`, `bot` and `fact`.
+        Dialogs, lists of `Turn`.
     """
     known_responses = set(read_candidates(candidates)) if candidates else None
     dialogs = []
@@ -130,11 +162,11 @@ def read_dialogs(path, candidates=None):
             expected = "number 1" if expected_id == 1 else f"number {expected_id} or 1"
             raise bad_line(path, number, expected, line)
 
-        utterances = _parse_utterances(path, number, rest)
-        speaker, text = utterances[-1]
-        if known_responses and speaker == "bot" and text not in known_responses:
-            raise bad_line(path, number, f"a response of {candidates.name}", text)
-        dialogs[-1].extend(utterances)
+        turns = _parse_turns(path, number, rest)
+        last = turns[-1]
+        if known_responses and last.speaker == "bot" and last.text not in known_responses:
+            raise bad_line(path, number, f"a response of {candidates.name}", last.text)
+        dialogs[-1].extend(turns)
         expected_id = id + 1
 
     dialogs = [dialog for dialog in dialogs if "user" in dict(dialog)]
@@ -143,19 +175,19 @@ def read_dialogs(path, candidates=None):
     return dialogs
 
 
-def _parse_utterances(path, number, rest):
-    """A turn as `[("user", text), ("bot", text)]`, or a fact as `[("fact", text)]`."""
+def _parse_turns(path, number, rest):
+    """The `Turn`s of a line: a user's and the bot's, or a fact."""
     fields = rest.split("\t")
     if len(fields) == 2 and fields[1].split():
         user = " ".join(fields[0].split())
         bot = " ".join(fields[1].split())
-        return [("user", user or SILENCE), ("bot", bot)]
+        return [Turn("user", user or SILENCE), Turn("bot", bot)]
     words = rest.split(" ")
     is_fact = words == ["api_call", "no", "result"]
     if len(words) == 3 and all(words):
         is_fact = is_fact or words[1].startswith("R_")
     if len(fields) == 1 and is_fact:
-        return [("fact", rest)]
+        return [Turn("fact", rest)]
     raise bad_line(path, number, LINE, rest)
 
 
@@ -195,8 +227,8 @@ def unseen_entities(train, knowledge):
     """
     words = set()
     for dialog in train:
-        for _, text in dialog:
-            words.update(text.split())
+        for turn in dialog:
+            words.update(turn.text.split())
 
     pairs = {}
     for relation in ("R_cuisine", "R_location"):
@@ -212,9 +244,9 @@ def unseen_entities(train, knowledge):
 def move(dialogs, pairs):
     """Dialogs with words replaced by the pairs of `unseen_entities`.
 
-    >>> dialog = [("user", "thai in rome"), ("fact", "resto_rome_thai R_price cheap")]
-    >>> move([dialog], {"rome": "hanoi"})
-    [[('user', 'thai in hanoi'), ('fact', 'resto_hanoi_thai R_price cheap')]]
+    >>> [[turn]] = move([[Turn("user", "thai in rome")]], {"rome": "hanoi"})
+    >>> turn.text
+    'thai in hanoi'
     """
     # A value may be the start of another: the longest one matches.
     longest_first = sorted(pairs, key=len, reverse=True)
@@ -223,8 +255,8 @@ def move(dialogs, pairs):
 
     moved = []
     for dialog in dialogs:
-        utterances = []
+        turns = []
         for speaker, text in dialog:
-            utterances.append((speaker, pattern.sub(lambda match: pairs[match[1]], text)))
-        moved.append(utterances)
+            turns.append(Turn(speaker, pattern.sub(lambda match: pairs[match[1]], text)))
+        moved.append(turns)
     return moved

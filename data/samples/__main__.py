@@ -1,16 +1,14 @@
 """Writes the embedded sample of a task, as the raw files that prepare.py reads.
 
-python -m colloquy.data.samples --task=dialog --out=build/sample/raw --seed=1
+python -m colloquy.data.samples --task=reading_comprehension --out=build/sample/raw --seed=1
 """
 
 from absl import flags
 
 from colloquy.base.cli import run
-from colloquy.data.samples.dialog import write_babi
 from colloquy.data.samples.reading_comprehension import write_squad
 
 SAMPLES = {
-    "dialog": write_babi,
     "reading_comprehension": write_squad,
 }
 

@@ -6,8 +6,7 @@ import numpy as np
 from rich.table import Table
 
 from colloquy.engine.chat import Chat, Note
-from colloquy.tasks.dialog.domain import shorten
-from colloquy.tasks.dialog.prepare import NO_RESULT
+from colloquy.tasks.dialog.domain import NO_RESULT, shorten
 
 SHOWN = 8  # memories that /explain shows
 
@@ -25,9 +24,9 @@ class DialogChat(Chat):
         lines = []
         for slot, values in self.predictor.domain.slot_values.items():
             lines.append(f"{slot:15} {shorten(values)}")
-        if self.predictor.phrases:
+        if self.predictor.users.phrases:
             lines.append("People say, for example:")
-            lines += self.predictor.phrases
+            lines += self.predictor.users.phrases
         return "\n".join(lines)
 
     def reply(self, text):
@@ -42,9 +41,6 @@ class DialogChat(Chat):
         self.said = [*instance["history"], *answer["said"]]
         self.last = instance
 
-        if answer["unknown"]:
-            unknown = ", ".join(answer["unknown"])
-            yield Note(f"[Unknown words: {unknown}. /help lists some that I know.]")
         by_speaker = itertools.groupby(answer["said"], key=lambda sentence: sentence["speaker"])
         for speaker, sentences in by_speaker:
             texts = [sentence["text"] for sentence in sentences]

@@ -1,24 +1,20 @@
 """Prepared datasets of dialogs."""
 
-import collections
 import dataclasses
 import pathlib
 
 from colloquy.base.files import UserError
 from colloquy.data import pickles
-from colloquy.data.corpora.babi_dialog import SILENCE
+from colloquy.data.corpora.babi_dialog import Turn
 from colloquy.data.prepared import METADATA, Dataset, checked, read_metadata
 from colloquy.data.sequences import Sequences
-from colloquy.tasks.dialog.domain import Domain
-from colloquy.tasks.dialog.prepare import DIALOGS, SPLITS
+from colloquy.tasks.dialog.domain import DIALOGS, SPLITS, Domain
 from colloquy.tasks.dialog.split import SPEAKERS, DialogSplit
-
-PHRASES = "phrases.txt"  # of a run: what users say
 
 
 @dataclasses.dataclass(frozen=True)
 class DialogDataset(Dataset):
-    """A prepared directory with a `DialogSplit` for each of `tasks.dialog.prepare.SPLITS`."""
+    """A prepared directory with a `DialogSplit` for each of `tasks.dialog.domain.SPLITS`."""
 
     domain: Domain
 
@@ -27,33 +23,22 @@ class DialogDataset(Dataset):
         return self.domain.vocabulary
 
     def conversation(self, split, dialog):
-        """The sentences of a split's dialog, `{"speaker", "text"}` each."""
+        """The `Turn`s of a split's dialog."""
         speaker_names = {number: name for name, number in SPEAKERS.items()}
         sentences = split.sentences.words.lists(dialog["sentences"])
         conversation = []
         for speaker, ids in zip(dialog["speakers"], sentences, strict=True):
             text = " ".join(self.vocabulary.word(id) for id in ids)
-            conversation.append({"speaker": speaker_names[speaker], "text": text})
+            conversation.append(Turn(speaker_names[speaker], text))
         return conversation
-
-    def phrases(self, count=12):
-        """The most frequent sentences of users in train, one for each template."""
-        train = self.splits["train"]
-        texts_by_template = collections.defaultdict(list)
-        for dialog in train.dialogs:
-            for sentence in self.conversation(train, dialog):
-                text = sentence["text"]
-                if sentence["speaker"] == "user" and text != SILENCE:
-                    texts_by_template[self.domain.template(text)].append(text)
-        by_frequency = sorted(texts_by_template.values(), key=len, reverse=True)
-        return [texts[0] for texts in by_frequency[:count]]
 
 
 def load_dataset(path):
     """Reads a prepared dataset; missing, malformed or contradictory files are a `UserError`."""
     path = pathlib.Path(path)
-    if not (path / METADATA).is_file() and (path / "task1" / METADATA).is_file():
-        raise UserError(f"{path} holds several tasks: give one of them, such as {path / 'task1'}")
+    tasks = sorted(path.glob(f"*/{METADATA}"))
+    if tasks and not (path / METADATA).is_file():
+        raise UserError(f"{path} holds datasets: give one of them, such as {tasks[0].parent}")
     metadata = read_metadata(path, "dialog")
     domain = Domain.load(path)
     data = pickles.load(path / DIALOGS)

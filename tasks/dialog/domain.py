@@ -4,28 +4,48 @@ import collections
 import dataclasses
 import functools
 import pathlib
+from typing import NamedTuple
 
 import numpy as np
 
 from colloquy.base.files import UserError
-from colloquy.data.corpora.babi_dialog import SILENCE
+from colloquy.data.corpora.babi_dialog import SILENCE, Fact
 from colloquy.data.prepared import VOCABULARY, checked, read_vocabulary
 from colloquy.data.sequences import Sequences, stack
 from colloquy.data.text_files import read_lines
 from colloquy.data.vocabulary import Vocabulary
-from colloquy.tasks.dialog.prepare import (
-    CALL,
-    CANDIDATES,
-    ENTITIES,
-    KNOWLEDGE,
-    RESTAURANT,
-    find_facts,
-)
 from colloquy.tasks.dialog.split import Sentences
+
+DIALOGS = "dialogs.pkl"
+CANDIDATES = "candidates.txt"
+KNOWLEDGE = "knowledge.txt"
+ENTITIES = "entities.txt"
+SPLITS = ("train", "dev", "dev-oov", "test", "test-oov")
+CALL = "api_call "
+NO_RESULT = "api_call no result"
+RESTAURANT = "restaurant"  # type of the subjects of facts
 
 # Any training set has all values of a type with at most so few, so they keep their own ids.
 MAX_CLOSED_VALUES = 8
 MAX_NAME_PARTS = 100
+
+
+class Entity(NamedTuple):
+    """A line of `entities.txt`, see `tasks.dialog.prepare.find_entities`."""
+
+    name: str
+    type: str
+    source: str
+
+
+class Restaurant(NamedTuple):
+    """A subject of facts."""
+
+    name: str
+    values: set[str]
+    """The values of its facts."""
+    entity: int
+    """Its number among the entities, from 1; 0: it is none."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,9 +59,8 @@ class Domain:
 
     vocabulary: Vocabulary
     candidates: list[str]
-    knowledge: list[tuple[str, str, str]]
-    entities: list[tuple[str, str, str]]
-    """`(name, type, source)` from `tasks.dialog.prepare.find_entities`."""
+    knowledge: list[Fact]
+    entities: list[Entity]
 
     FILES = (VOCABULARY, CANDIDATES, KNOWLEDGE, ENTITIES)
 
@@ -49,16 +68,16 @@ class Domain:
     def load(cls, path):
         """Reads a prepared dataset or a run; a missing or malformed file is a `UserError`."""
         path = pathlib.Path(path)
-        entities = _read_triples(path / ENTITIES)
-        for name, _, _ in entities:
-            if name.count("_") > MAX_NAME_PARTS:
+        entities = [Entity(*fields) for fields in _read_triples(path / ENTITIES)]
+        for entity in entities:
+            if entity.name.count("_") > MAX_NAME_PARTS:
                 raise UserError(
                     f"{path / ENTITIES}: expected names of at most {MAX_NAME_PARTS} parts"
                 )
         domain = cls(
             vocabulary=read_vocabulary(path / VOCABULARY),
             candidates=[line for _, line in read_lines(path / CANDIDATES, "candidates")],
-            knowledge=_read_triples(path / KNOWLEDGE),
+            knowledge=[Fact(*fields) for fields in _read_triples(path / KNOWLEDGE)],
             entities=entities,
         )
         with checked(path / CANDIDATES, "candidates of similar lengths"):
@@ -186,11 +205,23 @@ class Domain:
     def search(self, response):
         """Finds the facts that a response searches for: none unless it is a candidate and a call.
 
-        See `tasks.dialog.prepare.find_facts`.
+        See `find_facts`.
         """
         if response.startswith(CALL) and response in self.candidate_numbers:
             return find_facts(self.knowledge, response)
         return []
+
+    @functools.cached_property
+    def restaurants(self):
+        """The `Restaurant`s of the knowledge base, in its order."""
+        numbers = {}
+        for number, entity in enumerate(self.entities, 1):
+            if entity.source == "subjects":
+                numbers[entity.name] = number
+        values = {}
+        for fact in self.knowledge:
+            values.setdefault(fact.subject, set()).add(fact.value)
+        return [Restaurant(name, values[name], numbers.get(name, 0)) for name in values]
 
     @functools.cached_property
     def slot_values(self):
@@ -280,7 +311,10 @@ class Domain:
         slots = [0]
         restaurants = [0]
         owners = [0]
-        owners_by_value = self._group_owners()
+        owners_by_value = collections.defaultdict(set)
+        for restaurant in self.restaurants:
+            for value in restaurant.values:
+                owners_by_value[value].add(restaurant.entity)
         for number, (name, entity_type, _) in enumerate(self.entities, 1):
             is_slot = entity_type in self.slot_values
             is_restaurant = entity_type == RESTAURANT
@@ -289,19 +323,6 @@ class Domain:
             restaurants.append(number if is_restaurant else 0)
             owners.append(min(entity_owners) if len(entity_owners) == 1 else 0)
         return [np.array(table, np.int32) for table in (is_call, slots, restaurants, owners)]
-
-    def _group_owners(self):
-        """Groups the restaurants of the knowledge base by value; 0: one that is no entity."""
-        number_of_restaurant = {}
-        for number, (name, _, source) in enumerate(self.entities, 1):
-            if source == "subjects":
-                number_of_restaurant[name] = number
-
-        owners_by_value = collections.defaultdict(set)
-        for restaurant, _, value in self.knowledge:
-            owner = number_of_restaurant.get(restaurant, 0)
-            owners_by_value[value].add(owner)
-        return owners_by_value
 
     @functools.cached_property
     def required_fields(self):
@@ -333,6 +354,19 @@ class Domain:
             if layer.name in tables:
                 trained = [np.asarray(variable) for variable in layer.trainable_variables]
                 layer.set_weights([*trained, *tables[layer.name]])
+
+
+def find_facts(knowledge, call):
+    """Finds the facts about all subjects with every value that an `api_call` names.
+
+    `R_price` means any price.
+    """
+    wanted = {word for word in call.split()[1:] if not word.startswith("R_")}
+    values_by_subject = collections.defaultdict(set)
+    for fact in knowledge:
+        values_by_subject[fact.subject].add(fact.value)
+    facts = [" ".join(fact) for fact in knowledge if wanted <= values_by_subject[fact.subject]]
+    return facts or [NO_RESULT]
 
 
 def shorten(values, most=24):

@@ -11,17 +11,19 @@ import tensorflow as tf
 
 from colloquy.data.corpora.babi_dialog import SILENCE
 from colloquy.data.sequences import stack
-from colloquy.data.tokenizers import GraphTokenizer, apply_rules
+from colloquy.data.tokenizers import GraphTokenizer
 from colloquy.data.vocabulary import WordIds
 from colloquy.engine.export import build_archive, ensure_shape, require
 from colloquy.layers.masking import LOWEST
-from colloquy.tasks.dialog.predictor import BEST, NOTHING_FOUND, REMARK
-from colloquy.tasks.dialog.prepare import CALL
+from colloquy.tasks.dialog import remarks
+from colloquy.tasks.dialog.domain import CALL
+from colloquy.tasks.dialog.reader import ENDS
 from colloquy.tasks.dialog.split import SPEAKERS
-from colloquy.tasks.dialog.wording import BEFORE_SPLITTING, BETWEEN, ENDS, NO_WORD
+from colloquy.tasks.dialog.talk import BEST
 
 SPACE = r"[\x{1C}-\x{1F}\x{85}\p{Z}]+"  # white space of str.split, without ASCII's
 USER = SPEAKERS["user"]
+BOT = SPEAKERS["bot"]
 
 
 def dialog_archive(predictor):
@@ -29,22 +31,22 @@ def dialog_archive(predictor):
 
     Its endpoint `respond`, also `serving_default`:
 
-        history     string (B, M)   sentences, the oldest first; "" of a user is silence
+        history     string (B, M)   what was said, in order; "" of a user is silence
         speakers    string (B, M)   "user", "bot", "fact" (what a search found), or "" for padding
-     -> response    string (B,)     the best candidate that the action mask allows; "" if there is
-                                    none: the bot did not understand
+     -> response    string (B,)     the best candidate that the action mask allows; a remark of
+                                    `tasks.dialog.remarks` where none fits
         api_call    string (B,)     the response if it is a search, otherwise ""
         best        string (B, K)   at most five allowed candidates, the best first, then ""
         scores      float32 (B, K)  their probabilities among all candidates
 
-    If the last sentence is not the user's, the user is silent. Where the bot always speaks first,
-    as in task 6, a history begins with the user's silence and the bot's greeting.
+    If the last sentence is not the user's, the user is silent. Padding is at the end.
     """
     respond = _Responder(predictor)
     tables = [
         respond.text.ids_of_words.table,
         *respond.text.normalizer.tables,
         respond.text.surface_forms,
+        respond.text.users_words,
         respond.numbers,
         respond.speaker_numbers,
     ]
@@ -58,37 +60,35 @@ class _Responder:
     def __init__(self, predictor):
         domain = predictor.domain
         self.model = predictor.model
-        self.mask = predictor.mask
-        self.understanding = predictor.understanding
+        self.mask = predictor.responder.mask
+        self.wishes = predictor.responder.wishes
         self.config = predictor.config
         self.text = DialogText(domain, predictor.reader)
+        self.opening = [turn.text for turn in predictor.reader.opening]
         self.candidates = tf.constant(domain.candidates)
+        self.names = tf.constant([entity.name for entity in domain.entities], tf.string)
+        self.search_values = domain.search_values
+        self.no_response = remarks.no_response(domain)
         self.numbers = _lookup_table(domain.candidate_numbers, default=-1)
         self.speaker_numbers = _lookup_table({"": 0, **SPEAKERS}, default=-1)
 
     def __call__(self, history, speakers):
-        history_BM, speakers_BM = self._checked(history, speakers)
-        history_BM, speakers_BM = _drop_remarks(history_BM, speakers_BM)
-        history_BM, speakers_BM, turn_B1 = _append_silence(history_BM, speakers_BM)
-        words_SW = self.text.split(
-            tf.reshape(history_BM, [-1]), tf.reshape(speakers_BM == USER, [-1])
-        )
+        texts_BM, speakers_BM = self._checked(history, speakers)
+        texts_BM = self.text.read(texts_BM, speakers_BM == USER)
+        texts_BM, speakers_BM = self._leave_out_remarks(texts_BM, speakers_BM)
+        texts_BM, speakers_BM = self._put_in_opening(texts_BM, speakers_BM)
+        texts_BM, speakers_BM, turn_B1 = _append_silence(texts_BM, speakers_BM)
+        words_SW = self.text.split(tf.reshape(texts_BM, [-1]))
         inputs = self._encode(words_SW, speakers_BM, turn_B1)
 
         reads = {name: inputs[name] for name in self.config.reads}
         logits_BC = self.model(reads, training=False)[:, 0]
-        # A user's words that are all unknown ask for nothing.
-        is_known_SW = self.text.is_known(words_SW)
-        is_known_BM = tf.reshape(tf.reduce_any(is_known_SW, axis=1), tf.shape(history_BM))
-        allowed_BC = tf.gather(is_known_BM, turn_B1, axis=1, batch_dims=1)
-        if self.understanding:
-            ids_BMW = tf.reshape(inputs["words"][1:], tf.concat([tf.shape(history_BM), [-1]], 0))
-            asked_BW = tf.gather(ids_BMW, turn_B1[:, 0], axis=1, batch_dims=1)
-            heard = {**inputs, "words": asked_BW, "logits": logits_BC}
-            allowed_BC &= self.understanding(heard)
-        elif self.mask:
+        asked_B = tf.gather(texts_BM, turn_B1[:, 0], batch_dims=1)
+        unknown_B = self.text.unknown(asked_B)
+        allowed_BC = tf.broadcast_to((unknown_B == "")[:, None], tf.shape(logits_BC))
+        if self.mask:
             allowed_BC &= self.mask(inputs)[:, 0]
-        return self._best(logits_BC, allowed_BC)
+        return self._best(logits_BC, allowed_BC, self._remark(unknown_B, inputs))
 
     def _checked(self, history, speakers):
         """Returns the history and the numbers of its speakers, both `(B, M)`."""
@@ -142,14 +142,52 @@ class _Responder:
             "responses": by_dialog(responses_S),
         }
 
-    def _best(self, logits_BC, allowed_BC):
+    def _leave_out_remarks(self, texts_BM, speakers_BM):
+        """Makes padding of the sentences that `DialogReader.read` leaves out."""
+        is_candidate_BM = self.numbers.lookup(texts_BM) >= 0
+        is_remark_BM = (speakers_BM == BOT) & ~is_candidate_BM
+        is_before_BM = tf.pad(is_remark_BM, [[0, 0], [0, 1]])[:, 1:]
+        is_left_out_BM = is_remark_BM | (is_before_BM & (speakers_BM == USER))
+        return tf.where(is_left_out_BM, "", texts_BM), tf.where(is_left_out_BM, 0, speakers_BM)
+
+    def _put_in_opening(self, texts_BM, speakers_BM):
+        """Puts the opening of the training dialogs before a history that the user begins."""
+        if not self.opening:
+            return texts_BM, speakers_BM
+        is_first_BM = tf.cumsum(tf.cast(speakers_BM > 0, tf.int32), axis=1) == 1
+        is_first_BM &= speakers_BM > 0
+        is_spoken_BM = (speakers_BM == USER) & (texts_BM != SILENCE)
+        lacks_opening_B1 = tf.reduce_any(is_first_BM & is_spoken_BM, axis=1, keepdims=True)
+        opening_B2 = tf.where(lacks_opening_B1, tf.constant([self.opening]), "")
+        speakers_B2 = tf.where(lacks_opening_B1, tf.constant([[USER, BOT]]), 0)
+        return (
+            tf.concat([opening_B2, texts_BM], axis=1),
+            tf.concat([speakers_B2, speakers_BM], axis=1),
+        )
+
+    def _remark(self, unknown_B, inputs):
+        """What the bot says if none of its responses fits, as `Responder` does; string `(B,)`."""
+        wished_BTE, exists_BT, is_open_BT = self.wishes(inputs)
+        wished_BE = wished_BTE[:, 0, 1:]
+        names_BE = tf.where(wished_BE, self.names, "")
+        names = tf.ragged.boolean_mask(names_BE, wished_BE)
+        values_B = tf.strings.reduce_join(names, axis=1, separator=", ")
+        found_nothing_B = tf.reduce_any(wished_BE, axis=1) & ~is_open_BT[:, 0]
+        found_B = tf.where(exists_BT[:, 0], remarks.NOTHING_ELSE, remarks.NOTHING_FOUND)
+        nothing_found_B = tf.strings.join([found_B, values_B])
+        remark_B = tf.where(found_nothing_B, nothing_found_B, self.no_response)
+        ending = f". {self.search_values}"
+        unknown_words_B = tf.strings.join([remarks.UNKNOWN_WORDS, unknown_B, ending])
+        return tf.where(unknown_B == "", remark_B, unknown_words_B)
+
+    def _best(self, logits_BC, allowed_BC, remark_B):
         """Returns the outputs of the endpoint."""
         K = min(BEST, len(self.candidates))
         _, best_BK = tf.math.top_k(tf.where(allowed_BC, logits_BC, LOWEST), K)
         is_allowed_BK = tf.gather(allowed_BC, best_BK, batch_dims=1)
         texts_BK = tf.where(is_allowed_BK, tf.gather(self.candidates, best_BK), "")
         scores_BK = tf.gather(tf.nn.softmax(logits_BC), best_BK, batch_dims=1)
-        response_B = texts_BK[:, 0]
+        response_B = tf.where(is_allowed_BK[:, 0], texts_BK[:, 0], remark_B)
         is_call_B = tf.strings.regex_full_match(response_B, f"{CALL}.*")
         return {
             "response": response_B,
@@ -159,18 +197,7 @@ class _Responder:
         }
 
 
-def _drop_remarks(history_BM, speakers_BM):
-    """Makes padding of the bot's remarks (`is_remark`), and of silences before some of them."""
-    is_bot_BM = speakers_BM == SPEAKERS["bot"]
-    is_remark_BM = is_bot_BM & tf.strings.regex_full_match(history_BM, REMARK)
-    found_nothing_BM = is_bot_BM & tf.strings.regex_full_match(history_BM, f"(?s){NOTHING_FOUND}.*")
-    is_before_BM = tf.pad(found_nothing_BM[:, 1:], [[0, 0], [0, 1]])[:, : tf.shape(history_BM)[1]]
-    is_silence_BM = (speakers_BM == USER) & (history_BM == "")
-    is_dropped_BM = is_remark_BM | (is_silence_BM & is_before_BM)
-    return tf.where(is_dropped_BM, "", history_BM), tf.where(is_dropped_BM, 0, speakers_BM)
-
-
-def _append_silence(history_BM, speakers_BM):
+def _append_silence(texts_BM, speakers_BM):
     """Appends a silent user where the last sentence is not the user's, and padding elsewhere.
 
     Returns:
@@ -182,12 +209,12 @@ def _append_silence(history_BM, speakers_BM):
     last_B1 = tf.reduce_max(place_BM, axis=1, keepdims=True)
     is_last_BM = tf.range(M) == last_B1
     is_asked_B1 = tf.reduce_any(is_last_BM & (speakers_BM == USER), axis=1, keepdims=True)
-    silent_B1 = tf.where(is_asked_B1, 0, USER)
-    turn_B1 = tf.where(is_asked_B1, last_B1, M)
+    text_B1 = tf.where(is_asked_B1, "", SILENCE)
+    speaker_B1 = tf.where(is_asked_B1, 0, USER)
     return (
-        tf.pad(history_BM, [[0, 0], [0, 1]], constant_values=""),
-        tf.concat([speakers_BM, silent_B1], axis=1),
-        turn_B1,
+        tf.concat([texts_BM, text_B1], axis=1),
+        tf.concat([speakers_BM, speaker_B1], axis=1),
+        tf.where(is_asked_B1, last_B1, M),
     )
 
 
@@ -195,7 +222,7 @@ def _append_silence(history_BM, speakers_BM):
 
 
 class DialogText:
-    """Reads sentences in a graph, as `wording.Reader` and `Domain.encode` do in Python.
+    """Reads sentences in a graph, as `DialogReader` and `Domain.encode` do in Python.
 
     Surface forms (`Domain.surface_forms`) are counted from 1; 0 means none.
     """
@@ -206,8 +233,7 @@ class DialogText:
         self.max_words = reader.max_words
         self.longest = min(domain.longest_name, self.max_words)
         self.normalizer = GraphTokenizer("space", lower=False)
-        self.rules = reader.rules
-        self.spelling = GraphSpelling(reader.limits)
+        self.users_words = _lookup_table(dict.fromkeys(sorted(reader.users_words), 1), default=0)
 
         # The tables begin with surface form 0.
         numbers = {}
@@ -225,52 +251,46 @@ class DialogText:
         self.entities = tf.constant(stack(entities))
         self.type_ids = tf.constant(type_ids)
 
-    def split(self, texts_S, is_user_S):
-        """Splits texts into words, string `(S, W)`, padded with ""; a user's as `Reader` does."""
-        texts_S = tf.where(is_user_S, self._read(texts_S), texts_S)
+    def read(self, texts_BM, is_user_BM):
+        """Reads texts, words with one space between them, those of users as `DialogReader` does."""
+        texts_S = tf.reshape(texts_BM, [-1])
+        is_user_S = tf.reshape(is_user_BM, [-1])
+        texts_S = tf.where(is_user_S, self._read_users(texts_S), texts_S)
         texts_S = tf.strings.regex_replace(texts_S, SPACE, " ")
-        return tf.strings.split(texts_S).to_tensor(shape=(None, self.max_words))
-
-    def _read(self, texts_S):
-        """What `Reader` makes of the texts of users, words with spaces between them."""
-        texts_S = apply_rules(self.normalizer.normalize(texts_S), BEFORE_SPLITTING)
-        is_silent_S = texts_S == ""
-        words = tf.strings.split(texts_S)[:, : 2 * self.max_words]
-        texts_S = apply_rules(self._split(words), self.rules)
-
         words = tf.strings.split(texts_S)[:, : self.max_words]
-        flat = words.flat_values
-        is_known = self._has_id(flat)
-        nearest = tf.where(is_known, flat, self.spelling(flat, ~is_known))
-        read_S = tf.strings.reduce_join(words.with_flat_values(nearest), axis=1, separator=" ")
-        read_S = tf.where(read_S == "", NO_WORD, read_S)
-        return tf.where(is_silent_S, SILENCE, read_S)
+        texts_S = tf.strings.reduce_join(words, axis=1, separator=" ")
+        return tf.reshape(texts_S, tf.shape(texts_BM))
 
-    def _split(self, words):
-        """Splits words at signs, unless they are known as they are or without capitals.
-
-        Returns texts `(S,)`, words with spaces between them.
-        """
+    def _read_users(self, texts_S):
+        words = tf.strings.split(self.normalizer.normalize(texts_S))
         plain = words.flat_values
         lower = tf.strings.lower(plain, encoding="utf-8")
-        parts = tf.strings.split(tf.strings.regex_replace(lower, BETWEEN, " "))
-        bare = tf.strings.regex_replace(parts.flat_values, ENDS, "")
-        bare = tf.where(self._has_id(parts.flat_values), parts.flat_values, bare)
-        parted = tf.strings.reduce_join(parts.with_flat_values(bare), axis=1, separator=" ")
-        read = parted
-        # The last one that is known wins.
-        for form in (lower, plain):
-            read = tf.where(self._has_id(form), form, read)
-        return tf.strings.reduce_join(words.with_flat_values(read), axis=1, separator=" ")
+        read = tf.strings.regex_replace(lower, ENDS, "")
+        read = tf.where(self._has_id(lower), lower, read)
+        read = tf.where(self._has_id(plain), plain, read)
+        texts_S = tf.strings.reduce_join(words.with_flat_values(read), axis=1, separator=" ")
+        texts_S = tf.strings.strip(texts_S)
+        return tf.where(texts_S == "", SILENCE, texts_S)
 
     def _has_id(self, words):
+        # The vocabulary begins with special words, the last of them the unknown one.
         return self.ids_of_words(words) > self.unknown_id
 
-    def is_known(self, words_SW):
-        """Marks words that the model knows, without punctuation and padding, bool `(S, W)`."""
-        is_word_SW = tf.strings.regex_full_match(words_SW, r".*[\pL\pN].*")
-        # The vocabulary begins with special words, the last of them the unknown one.
-        return is_word_SW & (self.ids_of_words(words_SW) > self.unknown_id)
+    def split(self, texts_S):
+        """Splits texts into words, string `(S, W)`, padded with ""."""
+        return tf.strings.split(texts_S).to_tensor(shape=(None, self.max_words))
+
+    def unknown(self, texts_B):
+        """The words that users of the training dialogs never say, as `DialogReader.unknown`.
+
+        Returns texts with commas between them, string `(B,)`.
+        """
+        words_BW = self.split(texts_B)
+        _, cover_BW = self._link(words_BW)
+        is_unknown_BW = (cover_BW == 0) & (self.users_words.lookup(words_BW) == 0)
+        is_unknown_BW &= words_BW != ""
+        unknown = tf.ragged.boolean_mask(words_BW, is_unknown_BW)
+        return tf.strings.reduce_join(unknown, axis=1, separator=", ")
 
     def encode(self, words_SW):
         """Encodes words as `Domain.encode` does.
@@ -320,75 +340,6 @@ class DialogText:
             form_SW = self.surface_forms.lookup(joined_SW)
             longest_SW = tf.where(form_SW > 0, form_SW, longest_SW)
         return longest_SW
-
-
-class GraphSpelling:
-    """`Reader.nearest` in a graph.
-
-    Shape suffixes: N words, F forms that are known, L letters of a word, K letters of a form.
-
-    Args:
-        limits: Form -> the most typing errors with which a word is still taken for it.
-    """
-
-    def __init__(self, limits):
-        self.forms = [*limits, ""]
-        self.limit_F = tf.constant([*limits.values(), -1])
-        letters_FK = tf.strings.unicode_decode(self.forms, "UTF-8").to_tensor()
-        self.letters_FK = tf.constant(letters_FK.numpy())
-        self.length_F = tf.constant([len(form) for form in self.forms])
-
-    def __call__(self, words, is_misspelt):
-        """Takes strings of one dimension; replaces misspelt ones by the form that is nearest."""
-        places = tf.where(is_misspelt)
-        misspelt_N = tf.gather_nd(words, places)
-        letters_NL = tf.strings.unicode_decode(misspelt_N, "UTF-8").to_tensor()
-        length_N = tf.strings.length(misspelt_N, unit="UTF8_CHAR")
-        most_letters = self.letters_FK.shape[1] + 2
-        letters_NL = tf.pad(letters_NL, [[0, 0], [0, most_letters]])[:, :most_letters]
-        letters_NL = tf.ensure_shape(letters_NL, [None, most_letters])
-
-        errors_NF = self._count_errors(letters_NL, length_N)
-        is_near_NF = errors_NF <= self.limit_F
-        is_near_NF &= letters_NL[:, :1] == self.letters_FK[:, 0]
-        is_near_NF &= tf.abs(length_N[:, None] - self.length_F) <= self.limit_F
-        errors_NF = tf.where(is_near_NF, errors_NF, most_letters)
-        nearest_N = tf.gather(self.forms, tf.argmin(errors_NF, axis=1))
-        nearest_N = tf.where(tf.reduce_any(is_near_NF, axis=1), nearest_N, misspelt_N)
-        return tf.tensor_scatter_nd_update(words, places, nearest_N)
-
-    def _count_errors(self, letters_NL, length_N):
-        """`count_typing_errors` of each word and form, int32 `(N, F)`."""
-        K = self.letters_FK.shape[1]
-        number_K1 = tf.range(K + 1)
-        # Errors of a row after further letters of the form that are missing in the word.
-        missing_KK = number_K1[None, :] - number_K1[:, None]
-        missing_KK = tf.where(missing_KK >= 0, missing_KK, 2 * K)
-        N = tf.shape(letters_NL)[0]
-        row_NFK = tf.broadcast_to(number_K1, [N, len(self.forms), K + 1])
-        rows = [row_NFK]
-        was_equal_NFK = None
-        for place in range(letters_NL.shape[1]):
-            is_equal_NFK = letters_NL[:, place, None, None] == self.letters_FK
-            wrong_NFK = rows[-1][..., :-1] + tf.cast(~is_equal_NFK, tf.int32)
-            too_many_NFK = rows[-1][..., 1:] + 1
-            errors_NFK = tf.minimum(wrong_NFK, too_many_NFK)
-            if place > 0:
-                # The letter before equals this one of the form, and this letter the one before.
-                is_exchanged_NFK = is_equal_NFK[..., :-1] & was_equal_NFK[..., 1:]
-                exchanged_NFK = tf.where(is_exchanged_NFK, rows[-2][..., :-2] + 1, 2 * K)
-                exchanged_NFK = tf.pad(exchanged_NFK, [[0, 0], [0, 0], [1, 0]], constant_values=99)
-                errors_NFK = tf.minimum(errors_NFK, exchanged_NFK)
-            first_NF1 = tf.fill([N, len(self.forms), 1], place + 1)
-            row_NFK = tf.concat([first_NF1, errors_NFK], axis=2)
-            row_NFK = tf.reduce_min(row_NFK[..., :, None] + missing_KK, axis=2)
-            rows.append(row_NFK)
-            was_equal_NFK = is_equal_NFK
-        row_N = tf.minimum(length_N, len(rows) - 1)
-        rows_NLFK = tf.stack(rows, axis=1)
-        row_NFK = tf.gather(rows_NLFK, row_N, axis=1, batch_dims=1)
-        at_end_FK = tf.one_hot(self.length_F, K + 1, dtype=tf.int32)
-        return tf.reduce_sum(row_NFK * at_end_FK, axis=2)
 
 
 def _lookup_table(numbers, default):

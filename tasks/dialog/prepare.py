@@ -1,5 +1,5 @@
 """Dialog tasks: from a corpus's files to one prepared dataset per task, `OUT/task1`, `OUT/task2`
-and so on.
+and so on; `OUT/dialogs` of files of one's own.
 
     dialogs.pkl       {"sentences": lists of word ids, each sentence once,
                        "splits": {split: [{"sentences", "speakers", "times", "turns", "answers"}]}}
@@ -11,46 +11,40 @@ and the files of `data.prepared`, without word vectors.
 
 A dialog has the numbers of its `sentences` in order, their `speakers` (1 user, 2 bot, 3 knowledge)
 and `times` (earlier turns); `turns` are the places of the user's sentences, and `answers` the
-numbers of the candidates that follow them. With --managers it also names its `manager`. The split
-`dev-oov` is dev moved to entities that no training dialog mentions
-(`data.corpora.babi_dialog.unseen_entities`), if the knowledge base has enough of them.
+numbers of the candidates that follow them. The split `dev-oov` is dev moved to entities that no
+training dialog mentions (`data.corpora.babi_dialog.unseen_entities`), if the knowledge base has
+enough of them.
 """
 
 import collections
-import functools
 import itertools
-import random
 from typing import Literal
 
-from colloquy.base.config import NonNegative
-from colloquy.base.files import UserError, atomic_directory
+from colloquy.base.files import atomic_directory
 from colloquy.data.corpora import CORPORA
 from colloquy.data.prepared import VOCABULARY, CommonSettings, print_summary, write
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine.vocabularies import Words
-from colloquy.tasks.dialog.augment import augment
-from colloquy.tasks.dialog.managers import MANAGERS, split_by_manager
+from colloquy.tasks.dialog.domain import (
+    CALL,
+    CANDIDATES,
+    DIALOGS,
+    ENTITIES,
+    KNOWLEDGE,
+    NO_RESULT,
+    RESTAURANT,
+    SPLITS,
+    Entity,
+    find_facts,
+)
 from colloquy.tasks.dialog.split import encode_dialog
 
-DIALOGS = "dialogs.pkl"
-CANDIDATES = "candidates.txt"
-KNOWLEDGE = "knowledge.txt"
-ENTITIES = "entities.txt"
-SPLITS = ("train", "dev", "dev-oov", "test", "test-oov")
-CALL = "api_call "
-NO_RESULT = "api_call no result"
-RESTAURANT = "restaurant"  # type of the subjects of facts
+SHOWN_CALLS = 5  # of those that cannot be repeated
 
 
 class Settings(CommonSettings):
     """Settings of preparing a corpus."""
 
-    augment: NonNegative = 0
-    """Copies of each full training dialog in other words, see tasks/dialog/augment.py."""
-    managers: Literal["all", "both", *MANAGERS] = "all"
-    """Dialog managers of train and dev, found by their responses; `both`: scores of dev are means
-    over them.
-    """
     words_of: Literal["all", "train"] = "all"
     """Texts whose words make the vocabulary: the training dialogs; with `all` also the candidates
     and the knowledge base, which a bot has before its first user."""
@@ -62,7 +56,7 @@ def prepare(corpus, source, out, settings):
     statistics_of_tasks = {}
     with atomic_directory(out) as directory:
         for task in reader.find_tasks(source):
-            name = f"task{task.number}"
+            name = task.name
             files, statistics = _prepare_task(reader, task, settings)
             statistics_of_tasks[name] = statistics
             (directory / name).mkdir()
@@ -87,16 +81,11 @@ def _prepare_task(reader, task, settings):
     candidates = reader.read_candidates(task.candidates)
     knowledge = reader.read_knowledge(task.knowledge)
     dialogs = _read_dialogs(reader, task, candidates, knowledge)
-    copies = _make_copies(dialogs["train"], knowledge, settings.augment)
-    _check_copies(copies, candidates, task)
-    dialogs["train"] = dialogs["train"] + copies
+    _report_calls(task.name, find_unrepeatable_calls(dialogs["train"], knowledge))
     vocabulary = _make_vocabulary(dialogs["train"], candidates, knowledge, settings)
 
     sentences, encoded = _encode_dialogs(dialogs, candidates)
     entities = find_entities(knowledge, candidates)
-    if settings.managers != "all":
-        templates = _make_templates(candidates, entities)
-        encoded = split_by_manager(encoded, templates, settings.managers)
     files = {
         DIALOGS: {
             "sentences": [vocabulary.encode(text.split()) for text in sentences],
@@ -117,7 +106,7 @@ def _prepare_task(reader, task, settings):
 def _read_dialogs(reader, task, candidates, knowledge):
     """Reads `{split: dialogs}`; `dev-oov` is there if the knowledge base allows it.
 
-    Dialogs are lists of `(speaker, text)`.
+    Dialogs are lists of `Turn`.
     """
     dialogs = {}
     for split, file in task.splits.items():
@@ -138,23 +127,49 @@ def _responses_of(dialogs):
     return responses
 
 
-def _make_copies(dialogs, knowledge, count):
-    """Copies the full dialogs `count` times in other words."""
-    rng = random.Random(1)
-    search = functools.partial(find_facts, knowledge)
-    copies = []
-    for _ in range(count):
-        copies += augment(dialogs, search, rng)
-    return copies
+def find_unrepeatable_calls(dialogs, knowledge):
+    """Finds the calls after which a dialog has other facts than a search of the knowledge base.
+
+    A bot that makes such a call finds something else than its training dialogs say. A call without
+    facts after it is not compared.
+
+    Returns:
+        `{call: (facts in the dialog, facts of the search)}`, the numbers of facts.
+    """
+    facts_by_call = {}
+    unrepeatable = {}
+    for turns in dialogs:
+        for place, turn in enumerate(turns):
+            if turn.speaker != "bot" or not turn.text.startswith(CALL):
+                continue
+            facts = _facts_at(turns, place + 1)
+            if turn.text not in facts_by_call:
+                facts_by_call[turn.text] = find_facts(knowledge, turn.text)
+            found = facts_by_call[turn.text]
+            if facts and set(facts) != set(found):
+                unrepeatable[turn.text] = (_count(facts), _count(found))
+    return unrepeatable
 
 
-def _check_copies(copies, candidates, task):
-    missing = _responses_of(copies) - set(candidates)
-    if missing:
-        raise UserError(
-            f"{task.candidates}: --augment expects the responses of dialog bAbI. "
-            f"Missing: {min(missing)!r}"
-        )
+def _facts_at(turns, place):
+    facts = []
+    while place < len(turns) and turns[place].speaker == "fact":
+        facts.append(turns[place].text)
+        place += 1
+    return facts
+
+
+def _count(facts):
+    return 0 if facts == [NO_RESULT] else len(facts)
+
+
+def _report_calls(name, unrepeatable):
+    if not unrepeatable:
+        return
+    count = len(unrepeatable)
+    print(f"{name}: {count:,} calls of train find other facts in the knowledge base, such as")
+    for call, (in_dialog, found) in list(unrepeatable.items())[:SHOWN_CALLS]:
+        print(f"    {call}: {in_dialog} facts in the dialog, {found} in the knowledge base")
 
 
 def _make_vocabulary(dialogs, candidates, knowledge, settings):
@@ -188,18 +203,6 @@ def _encode_dialogs(dialogs, candidates):
     return sentences, encoded
 
 
-def _make_templates(candidates, entities):
-    """The template of each candidate; all calls have one."""
-    type_of = {name: f"{{{entity_type}}}" for name, entity_type, _ in entities}
-    templates = []
-    for text in candidates:
-        if text.startswith(CALL):
-            templates.append(CALL.strip())
-        else:
-            templates.append(" ".join(type_of.get(word, word) for word in text.split()))
-    return templates
-
-
 def _statistics(dialogs):
     lengths = [len(dialog["sentences"]) for dialog in dialogs]
     responses = [len(dialog["turns"]) for dialog in dialogs]
@@ -211,24 +214,11 @@ def _statistics(dialogs):
     }
 
 
-def find_facts(knowledge, call):
-    """Finds the facts about all subjects with every value that an `api_call` names.
-
-    `R_price` means any price.
-    """
-    wanted = {word for word in call.split()[1:] if not word.startswith("R_")}
-    values_by_subject = collections.defaultdict(set)
-    for subject, _, value in knowledge:
-        values_by_subject[subject].add(value)
-    facts = [" ".join(fact) for fact in knowledge if wanted <= values_by_subject[fact[0]]]
-    return facts or [NO_RESULT]
-
-
 # === Entities ===
 
 
 def find_entities(knowledge, candidates):
-    """The entities of the domain: distinct triples `(name, type, source)`, sorted within a source.
+    """The distinct `Entity`s of the domain, sorted within a source.
 
     - `knowledge`: the values of a relation, whose type is the relation (`R_price` gives `price`).
     - `subjects`: subjects of facts, of type `restaurant`.
@@ -254,10 +244,10 @@ def find_entities(knowledge, candidates):
     entities = []
     type_of_value = {}
     for value_type, value in sorted(typed_values):
-        entities.append((value, value_type, "knowledge"))
+        entities.append(Entity(value, value_type, "knowledge"))
         type_of_value[value] = value_type
     for subject in sorted(subjects):
-        entities.append((subject, RESTAURANT, "subjects"))
+        entities.append(Entity(subject, RESTAURANT, "subjects"))
     calls = [text.split()[1:] for text in candidates if text.startswith(CALL)]
     return entities + _find_unknown_values(calls, type_of_value)
 
@@ -272,5 +262,5 @@ def _find_unknown_values(calls, type_of_value):
         [(common_type, _)] = collections.Counter(known_types).most_common(1)
         for word in words_of_place:
             if word not in type_of_value and not word.startswith("R_"):
-                unknown.add((word, common_type, "calls"))
+                unknown.add(Entity(word, common_type, "calls"))
     return sorted(unknown)

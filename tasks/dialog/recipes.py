@@ -58,12 +58,4 @@ RECIPES = {
         config={"dropout": 0.3},
         training=BABI,
     ),
-    # The bot that people talk to. Its dataset is prepared with --augment=1.
-    "babi-entity-memma-augmented": Recipe(
-        title="Entity MEMMA, augmented dialogs",
-        model="entity-memma",
-        corpus=CORPUS,
-        config={"dropout": 0.3},
-        training=BABI.replace(validations_per_epoch=1.0),
-    ),
 }

@@ -20,7 +20,7 @@ from colloquy.metrics.dialog import (
     reachable_by_types,
     tfidf_match,
 )
-from colloquy.tasks.dialog.prepare import CALL
+from colloquy.tasks.dialog.domain import CALL
 
 BREAKDOWNS = ("kind", "template", "seen", "turns")
 """Groupings of responses: by the purpose, the template and the occurrence in train of the correct
@@ -131,40 +131,15 @@ def predict(model, split, batch_size=32, progress=iter, length_multiple=4, mask=
     return predicted
 
 
-def metrics_of(split, predicted):
-    """Scores predictions: means over the split's dialog managers.
-
-    Returns:
-        `{"metrics": {name: mean}}`; if there are several managers, also `"parts"`, those of each.
-    """
-    parts = {}
-    for manager in np.unique(split.manager):
-        is_of_manager = split.manager == manager
-        parts[f"manager: {manager}"] = dialog_metrics(
-            predicted[is_of_manager], split.answers[is_of_manager], split.dialog[is_of_manager]
-        )
-    metrics = {}
-    for name in next(iter(parts.values())):
-        metrics[name] = float(np.mean([part[name] for part in parts.values()]))
-    if len(parts) > 1:
-        return {"metrics": metrics, "parts": parts}
-    return {"metrics": metrics}
-
-
 def metrics_by_dialog(split, predicted):
-    """`{metric: Additive}` over the dialogs of a split, as `metrics_of` averages them."""
+    """`{metric: Additive}` over the dialogs of a split, as `dialog_metrics` averages them."""
     dialogs = len(split)
     is_correct = predicted == split.answers
-    responses_terms = []
-    dialog_terms = []
-    for manager in np.unique(split.manager):
-        is_of_manager = split.manager == manager
-        dialog = split.dialog[is_of_manager]
-        responses = np.bincount(dialog, minlength=dialogs)
-        correct = np.bincount(dialog, weights=is_correct[is_of_manager], minlength=dialogs)
-        has_responses = responses > 0
-        responses_terms += [correct, responses]
-        dialog_terms += [has_responses & (correct == responses), has_responses]
+    responses = np.bincount(split.dialog, minlength=dialogs)
+    correct = np.bincount(split.dialog, weights=is_correct, minlength=dialogs)
+    has_responses = responses > 0
+    responses_terms = [correct, responses]
+    dialog_terms = [has_responses & (correct == responses), has_responses]
     return {
         "per_response": Additive(np.stack(responses_terms, axis=1).astype(np.float64)),
         "per_dialog": Additive(np.stack(dialog_terms, axis=1).astype(np.float64)),

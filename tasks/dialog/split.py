@@ -33,7 +33,7 @@ class Sentences(NamedTuple):
 
 
 def encode_dialog(conversation, sentences):
-    """Encodes a list of `(speaker, text)`, without answers.
+    """Encodes a list of `Turn`, without answers.
 
     New texts are added to `sentences`, `{text: number}`.
 
@@ -62,7 +62,6 @@ class DialogSplit:
     Attributes:
         answers: The candidate of each response, int `(responses,)`.
         dialog: The dialog of each response, int `(responses,)`.
-        manager: The dialog manager of each response, text `(responses,)`.
         sizes: The numbers of sentences and of turns of each dialog, int `(dialogs, 2)`.
     """
 
@@ -78,8 +77,6 @@ class DialogSplit:
         num_turns = self.fields["turns"].lengths
         self.sizes = np.stack([num_sentences, num_turns], axis=1)
         self.dialog = np.repeat(np.arange(len(dialogs)), num_turns)
-        managers = np.array([dialog.get("manager", "") for dialog in dialogs])
-        self.manager = managers[self.dialog]
 
     def __len__(self):
         return len(self.dialogs)

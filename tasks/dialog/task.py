@@ -1,29 +1,28 @@
 """Dialog with a list of responses: data, training, scoring and use of its models."""
 
 import functools
+import pathlib
 import shutil
 
 import keras
 
 from colloquy.base.files import UserError, atomic_file
 from colloquy.data.batching import batches_by_size
-from colloquy.data.samples.dialog import write_babi
+from colloquy.data.samples import dialog_babi
 from colloquy.data.sequences import round_up
 from colloquy.engine import task
 from colloquy.engine.ensembles import mean_of_softmaxes
 from colloquy.engine.optimizers import averaging, linear_decay
-from colloquy.metrics.dialog import METRICS
+from colloquy.metrics.dialog import METRICS, dialog_metrics
 from colloquy.tasks.dialog import scoring as dialog
 from colloquy.tasks.dialog.action_mask import FILE as MASK
 from colloquy.tasks.dialog.action_mask import learn, load_mask
-from colloquy.tasks.dialog.augment import RESERVED
-from colloquy.tasks.dialog.data import PHRASES, load_dataset
+from colloquy.tasks.dialog.data import load_dataset
 from colloquy.tasks.dialog.domain import Domain
 from colloquy.tasks.dialog.predictor import DialogPredictor
-from colloquy.tasks.dialog.prepare import Settings, prepare
 from colloquy.tasks.dialog.training import Training
-from colloquy.tasks.dialog.understanding import FILE as UNDERSTANDING
-from colloquy.tasks.dialog.understanding import learn_words
+from colloquy.tasks.dialog.users import FILE as USERS
+from colloquy.tasks.dialog.users import learn_users
 
 WORDS = 16  # `max_words` is a multiple of this
 
@@ -36,7 +35,7 @@ class DialogTask(task.Task):
     Options = dialog.Options
     breakdowns = dialog.BREAKDOWNS
     summary_metrics = METRICS
-    sample_path = "prepared/task1"
+    sample_path = "prepared/task5"
     export_call = ("answer = model.respond", ("response", "api_call", "scores"))
     export_instance = {"history": [{"speaker": "user", "text": "hello"}]}
     load_dataset = staticmethod(load_dataset)
@@ -44,27 +43,21 @@ class DialogTask(task.Task):
     predictor = DialogPredictor
 
     def make_sample(self, directory):
-        write_babi(directory / "raw")
-        prepare("babi-dialog", directory / "raw", directory / "prepared", Settings(name="sample"))
+        # Serving imports this file, and needs nothing of preparing.
+        from colloquy.tasks.dialog.prepare import Settings, prepare
+
+        excerpt = pathlib.Path(dialog_babi.__file__).parent
+        prepare("babi-dialog", excerpt, directory / "prepared", Settings(name="sample"))
 
     def save_assets(self, dataset, path):
-        """The files of its domain, what train teaches beside the weights, and frequent sentences.
-
-        Train teaches the action mask, and a bot that books what users say before its responses.
-        """
+        """The files of its domain, and what train teaches beside the weights."""
         for name in Domain.FILES:
             shutil.copyfile(dataset.path / name, path / name)
-        train = dataset.splits["train"]
-        rules = learn(dataset.domain, train)
+        rules = learn(dataset.domain, dataset.splits["train"])
         with atomic_file(path / MASK) as file:
             file.write(rules.model_dump_json())
-        if RESERVED in dataset.domain.candidate_numbers:
-            conversations = [dataset.conversation(train, dialog) for dialog in train.dialogs]
-            words = learn_words(dataset.domain, conversations)
-            with atomic_file(path / UNDERSTANDING) as file:
-                file.write(words.model_dump_json())
-        with atomic_file(path / PHRASES) as file:
-            file.writelines(f"{phrase}\n" for phrase in dataset.phrases())
+        with atomic_file(path / USERS) as file:
+            file.write(learn_users(dataset).model_dump_json())
 
     def required_fields(self, dataset):
         return dataset.domain.required_fields
@@ -102,7 +95,7 @@ class DialogTask(task.Task):
 
     def validate(self, model, split, length_multiple=4):
         predicted = dialog.predict(model, split, length_multiple=length_multiple)
-        metrics = dialog.metrics_of(split, predicted)["metrics"]
+        metrics = dialog_metrics(predicted, split.answers, split.dialog)
         return metrics, metrics["per_response"]
 
     def measure(self, scoring):
@@ -116,7 +109,7 @@ class DialogTask(task.Task):
                     f"{scoring.run.path} lacks {MASK}: it was trained by an older version"
                 )
         predicted = self._predict(scoring, mask)
-        record = dialog.metrics_of(examples, predicted)
+        record = {"metrics": dialog_metrics(predicted, examples.answers, examples.dialog)}
         record["counts"] = {"dialogs": len(examples), "responses": len(examples.answers)}
         if mask:
             record["search"] = "action mask"
@@ -151,9 +144,9 @@ class DialogTask(task.Task):
     def example(self, dataset, split, number):
         """A dialog up to the last sentence of the user."""
         conversation = split.dialogs[number]
-        history = dataset.conversation(split, conversation)[: conversation["turns"][-1] + 1]
+        turns = dataset.conversation(split, conversation)[: conversation["turns"][-1] + 1]
         return {
-            "instance": {"history": history},
+            "instance": {"history": [turn._asdict() for turn in turns]},
             "expected": [dataset.domain.candidates[conversation["answers"][-1]]],
         }
 

@@ -1,0 +1,124 @@
+"""Text to arrays: a conversation as the model reads it, and the inputs of model and action mask."""
+
+import re
+from typing import NamedTuple
+
+from colloquy.data.corpora.babi_dialog import SILENCE, Turn
+from colloquy.data.tokenizers import normalize
+from colloquy.data.vocabulary import SPECIALS
+from colloquy.layers.dialog_state import INPUTS
+from colloquy.tasks.dialog.split import DialogSplit, encode_dialog
+
+SIGNS = ".,;:!?\"()\\[\\]{}<>*/\\\\|=+~^_…\u2013—'-"
+ENDS = f"^[{SIGNS}]+|[{SIGNS}]+$"
+"""A pattern of the signs around a word, for Python and for TensorFlow's regular expressions."""
+
+
+class Read(NamedTuple):
+    """A conversation as the model reads it."""
+
+    turns: list[Turn]
+    """Its sentences. The last one is the user's, perhaps `SILENCE`."""
+    unknown: list[str]
+    """Words of the last sentence that users of the training dialogs never say."""
+
+
+class DialogReader:
+    """Reads conversations; `tasks.dialog.export` does the same in a graph.
+
+    Args:
+        domain: A `tasks.dialog.domain.Domain`.
+        users: The run's `tasks.dialog.users.Users`.
+        config: The model's config.
+    """
+
+    def __init__(self, domain, users, config):
+        self.domain = domain
+        self.max_words = config.max_words
+        self.entities = config.entities
+        self.names = {*config.reads, *INPUTS}
+        self.known = set(domain.vocabulary.words) - set(SPECIALS)
+        self.users_words = {*users.words, SILENCE} - set(SPECIALS)
+        self.opening = []
+        if users.opening:
+            self.opening = [Turn("user", SILENCE), Turn("bot", users.opening)]
+
+    # === Words ===
+
+    def split(self, text):
+        """Splits a user's text into words. A text without words is silence.
+
+        A word that the model does not know is read without capitals, and if it is still unknown
+        without the signs around it.
+        """
+        words = []
+        for word in normalize(text, lower=False).split():
+            lower = word.lower()
+            if word not in self.known:
+                word = lower if lower in self.known else re.sub(ENDS, "", lower)
+            if word:
+                words.append(word)
+        return words[: self.max_words] or [SILENCE]
+
+    def unknown(self, words):
+        """The words that are in no entity and that users of the training dialogs never say."""
+        unknown = []
+        for linked_words, entities in self.domain.link(words):
+            if not entities:
+                unknown += [word for word in linked_words if word not in self.users_words]
+        return unknown
+
+    # === Conversations ===
+
+    def read(self, history):
+        """Reads a conversation, a list of `Turn`.
+
+        - A sentence of the bot that is no candidate is left out, such as a remark of
+          `tasks.dialog.remarks`, and with it the user's sentence before it, which it answers.
+        - If the bot of the training dialogs always speaks first, its greeting is put in.
+        - If the last sentence is not the user's, the user is silent.
+        """
+        turns = []
+        for turn in history:
+            words = turn.text.split()[: self.max_words]
+            if turn.speaker == "user":
+                words = self.split(turn.text)
+            turns.append(Turn(turn.speaker, " ".join(words)))
+        turns = self._leave_out_remarks(turns)
+
+        if turns and turns[0].speaker == "user" and turns[0].text != SILENCE:
+            turns = [*self.opening, *turns]
+        if not turns or turns[-1].speaker != "user":
+            turns.append(Turn("user", SILENCE))
+        return Read(turns, self.unknown(turns[-1].text.split()))
+
+    def _leave_out_remarks(self, turns):
+        is_kept = [True] * len(turns)
+        for place, turn in enumerate(turns):
+            if turn.speaker == "bot" and turn.text not in self.domain.candidate_numbers:
+                is_kept[place] = False
+                if place > 0 and turns[place - 1].speaker == "user":
+                    is_kept[place - 1] = False
+        return [turn for turn, kept in zip(turns, is_kept, strict=True) if kept]
+
+    # === Arrays ===
+
+    def collate(self, reads):
+        """Makes the inputs of the model and of the action mask for the last turns of `Read`s.
+
+        See `tasks.dialog.split.DialogSplit.collate`.
+        """
+        sentences = {}
+        dialogs = []
+        for read in reads:
+            dialog = encode_dialog(read.turns, sentences)
+            # Only the last sentence is answered: the dialog has one turn, with number 0.
+            last_time = dialog["times"][-1]
+            dialog["times"] = [time - last_time for time in dialog["times"]]
+            dialog["turns"] = [len(read.turns) - 1]
+            dialog["answers"] = [0]
+            dialogs.append(dialog)
+        encoded = self.domain.encode([text.split() for text in sentences])
+        split = DialogSplit(encoded, dialogs)
+        inputs, _ = split.collate(range(len(dialogs)), self.names, self.entities)
+        return inputs
