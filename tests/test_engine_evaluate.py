@@ -58,12 +58,12 @@ def test_a_dialog_model_is_scored_beside_baselines(run, tmp_path, capsys):
     assert [int(number) for number in numbers] == [number + 1 for number in split.dialog]
     predicted = [candidates.index(text) for text in said]
     assert record["metrics"] == dialog_metrics(predicted, split.answers, split.dialog)
-    assert record["counts"] == {"dialogs": 7, "responses": 48}
+    assert record["counts"] == {"dialogs": 7, "responses": 57}
     assert baselines_and_upper_bounds(dataset, "test").items() <= record.items()
     assert run.metrics()["test"]["metrics"] == record["metrics"]
 
     printed = capsys.readouterr().out
-    assert "sample-task1, test: 7 dialogs, 48 responses" in printed
+    assert "sample-task1, test: 7 dialogs, 57 responses" in printed
     assert f"{record['metrics']['per_response']:.4f}" in printed
     for kind, label in (("baselines", "baseline"), ("upper_bounds", "upper bound")):
         for name, metrics in record[kind].items():

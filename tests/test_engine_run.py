@@ -142,7 +142,7 @@ def test_hashed_words_need_no_room(trained_selection, tmp_path):
 
 def test_a_sealed_run_is_refused_when_a_file_that_answers_depend_on_is_altered(own):
     own.seal()
-    words = ("vocabulary.txt", "candidates.txt", "entities.txt", "knowledge.txt", "phrases.txt")
+    words = ("vocabulary.txt", "candidates.txt", "entities.txt", "knowledge.txt", "users.json")
     names = {CONFIG, BEST, *words}
     assert names <= json.loads((own.path / CHECKSUMS).read_text()).keys()
     Run.open(own.path).load_model()

@@ -22,7 +22,7 @@ from colloquy.tasks import RECIPES, TASKS
         (
             "dialog",
             {"candidates": "[3, 5]"},
-            r"--set candidates=\[3, 5\]: .*task1 decides candidates, it is \(477",
+            r"--set candidates=\[3, 5\]: .*task1 decides candidates, it is \(531",
         ),
         (
             "dialog",

@@ -167,7 +167,7 @@ def test_a_config_that_asks_for_more_weights_than_there_are_is_refused_at_once(c
 
 
 @pytest.mark.parametrize(
-    "name", [CONFIG, CARD, PAGE, HISTORY, "phrases.txt", BEST, "pairs/x", "index"]
+    "name", [CONFIG, CARD, PAGE, HISTORY, "users.json", BEST, "pairs/x", "index"]
 )
 def test_no_link_leaves_a_run(copied, name):
     (copied / "pairs").mkdir()

@@ -266,7 +266,7 @@ def test_the_dataset_decides_sizes(sample):
     expected = {**domain.required_fields, "max_words": 32}  # the next multiple of 16
     assert {name: getattr(config, name) for name in expected} == expected
     assert config.hops == 2
-    assert config.candidates == (477, len(" ".join(domain.candidates).split()))
+    assert config.candidates == (531, len(" ".join(domain.candidates).split()))
     assert 16 < sample.splits["train"].sentences.words.lengths.max() <= 32
     for name, value in expected.items():
         other = "3" if isinstance(value, int) else "[3, 3]"

@@ -1,4 +1,4 @@
-"""tools/sweep.py on a small simulated corpus of dialogs."""
+"""tools/sweep.py on the excerpt of dialog bAbI."""
 
 import json
 import re
