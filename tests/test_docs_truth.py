@@ -133,7 +133,8 @@ def defined_flags():
 def setting_names():
     """Fields of all models and trainings, those of nested configs with the name of their field."""
     configs = [entry.config for entry in MODELS.values()]
-    configs += [task.Training for task in TASKS.values()]
+    for task in TASKS.values():
+        configs += [task.Training, task.Options]
     names = {"compatibility"}
     for config in configs:
         for name, field in config.model_fields.items():
