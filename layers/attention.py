@@ -78,7 +78,8 @@ class Attention(keras.layers.Layer):
             kernel = self.W
         else:
             return memory
-        # Outside a call Keras does not cast weights.
+        # This method also runs outside of a call, where Keras does not cast weights to the
+        # compute dtype.
         return ops.matmul(memory, ops.cast(kernel, memory.dtype))
 
     def call(self, query, memory, mask, keys=None):

@@ -104,7 +104,8 @@ class AttentiveModule(keras.layers.Layer):
             return release_softmax(logits, query_mask, key_mask)
         if key_mask is not None:
             key_mask = key_mask[..., None, :]
-        # A word that attends to padding alone is zero in the end.
+        # Rows without a real key get uniform weights here; `call` sets their vectors to zero in
+        # the end.
         return masked_softmax(logits, key_mask, some_real=True)
 
     def _feed_forward(self, x):

@@ -14,11 +14,12 @@ from colloquy.layers.tensorflow_kernels import bilstm, has_kernels
 def both_directions(layer, merge="concat", **kwargs):
     """`keras.layers.Bidirectional` with `layer` kept alive.
 
-    `load_model` knows layers by their `id`. Keras copies `layer` for each direction. Were it
-    collected, the next layer could have its `id`, and a loaded model would get its copy.
+    Keras copies `layer` for each direction, and `load_model` tells layers apart by their `id`. If
+    Python freed `layer`, another layer could get the same `id`, and a loaded model would share the
+    weights of the wrong one.
     """
     both = keras.layers.Bidirectional(layer, merge, **kwargs)
-    # In a function: Keras would count an attribute as a part of `both`.
+    # A function holds it, because Keras would count an attribute as a sublayer of `both`.
     both.copied = lambda: layer
     return both
 

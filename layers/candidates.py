@@ -36,7 +36,7 @@ def sum_of_rows(values_BTN, numbers_CK):
     Numbers count from 1; 0 adds nothing.
     """
     B, T, N = ops.shape(values_BTN)
-    # With the values of a number in one row, whole rows are gathered.
+    # Transposed, the values of one number are a row, and gathering whole rows is fast.
     rows_NX = ops.pad(ops.transpose(ops.reshape(values_BTN, (B * T, N))), [[1, 0], [0, 0]])
     sums_CX = ops.sum(ops.take(rows_NX, numbers_CK, axis=0), axis=1)
     return ops.reshape(ops.transpose(sums_CX), (B, T, ops.shape(numbers_CK)[0]))

@@ -58,7 +58,7 @@ class CrossMatch(keras.layers.Layer):
         return row_products(U_attended, R_attended)
 
     def compute_mask(self, inputs, mask=None):
-        # Its cells are of two sentences: the mask of one does not fit them.
+        # A cell belongs to a word of each sentence, so the mask of neither sentence is passed on.
         return None
 
     def compute_output_shape(self, utterance_shape, response_shape, scores_shape, **_):

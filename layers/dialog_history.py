@@ -64,7 +64,7 @@ class SpeakerFeature(keras.layers.Layer):
         )
 
     def call(self, x, speakers):
-        # The product's gradient is dense, see `layers.word_embedding`.
+        # A product with 1 makes the gradient of the table dense, see `layers.word_embedding`.
         table = ops.multiply(self.table, ops.ones((), dtype=self.table.dtype))
         return x + ops.take(table, speakers, axis=0)
 

@@ -231,6 +231,6 @@ class StateVector(keras.layers.Layer):
     def call(self, known):
         powers = ops.cast(known, "int32") * ops.array(self.power_F, "int32")
         number = ops.sum(powers, axis=-1) % self.VECTORS
-        # The product's gradient is dense, see `layers.word_embedding`.
+        # A product with 1 makes the gradient of the table dense, see `layers.word_embedding`.
         vectors = ops.multiply(self.vectors, ops.ones((), dtype=self.vectors.dtype))
         return ops.cast(ops.take(vectors, number, axis=0), self.compute_dtype)

@@ -101,7 +101,8 @@ class DynamicBiLSTM(keras.layers.Layer):
             query_mask = all_real(query)
         zeros = ops.zeros((ops.shape(context)[0], self.units), context.dtype)
 
-        # Without a mask, which JAX's loop does not take beside a memory: padding comes last.
+        # No mask is passed, because JAX's loop takes none beside a memory. Padding comes last, so
+        # it reaches no real word.
         def read(rnn, context):
             keys = rnn.cell.attention.keys(query)
             memory = [keys, query, ops.cast(query_mask, query.dtype)]

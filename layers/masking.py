@@ -155,6 +155,6 @@ def max_pool_3d(x, size, mask=None):
         return pool(x)
     mask = mask[..., None]
     pooled_mask = ops.greater(pool(ops.cast(mask, dtype)), 0)
-    # float16 ends at -65504
+    # The lowest number of float16 is -65504, so MASKED_LOGIT would be minus infinity.
     lowest = ops.full((), -3e4 if dtype == "float16" else MASKED_LOGIT, dtype=dtype)
     return zero_padding(pool(ops.where(mask, x, lowest)), pooled_mask), pooled_mask[..., 0]

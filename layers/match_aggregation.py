@@ -68,7 +68,7 @@ class MatchAggregation(keras.layers.Layer):
 
     def build(self, matches_shape, cell_mask_shape=None):
         shape = (None, *matches_shape[0][2:], len(matches_shape))
-        # See `_pad_ends` for the dtype of exact masks.
+        # Exact masks may compute in bfloat16, because `_pad_ends` avoids images two turns deep.
         dtype = self.dtype_policy if self.masking == "exact" else "float32"
         self.convolutions = []
         for i, filters in enumerate(self.filters):
@@ -94,7 +94,8 @@ class MatchAggregation(keras.layers.Layer):
     def call(self, matches, cell_mask=None):
         self._check_sizes(matches[0].shape)
         B, N, *volume = ops.shape(matches[0])
-        # Channels stacked in front and moved: much faster than stacked at the end.
+        # Stacking channels on the first axis and then moving the axis is much faster than stacking
+        # them on the last.
         channels = [ops.reshape(match, (-1, *volume)) for match in matches]
         x = ops.transpose(ops.stack(channels), (1, 2, 3, 4, 0))
         if self.masking == "release":
@@ -107,11 +108,11 @@ class MatchAggregation(keras.layers.Layer):
             else:
                 mask = ops.reshape(cell_mask, (-1, *volume))
             first, second = self.convolutions
-            # Convolutions are linear: a factor of the kernel saves one of the image.
+            # Convolutions are linear, so the small kernel is scaled in place of the image.
             x, mask = convolve_and_pool(x, mask, first.kernel * self.scale, first.bias)
             x, mask = convolve_and_pool(x, mask, second.kernel, second.bias)
 
-        # A smaller image has fewer cells, the first ones.
+        # `W3` has a weight for each cell of the largest image. A smaller one uses the first.
         _, t, k, j, _ = ops.shape(x)
         W3_TKJC = ops.reshape(ops.cast(self.W3, "float32"), self.grid)[:t, :k, :j]
         logits = ops.einsum("atkjc,tkjc->a", ops.cast(x, "float32"), W3_TKJC)
@@ -133,9 +134,10 @@ class MatchAggregation(keras.layers.Layer):
 def convolve_and_pool(x, mask, kernel, bias):
     """`max_pool(ELU(conv(x) + b))` over the real cells alone.
 
-    Bias and ELU grow with their argument, so they come after the maximum, which leaves one of 27
-    cells. From float `(P, T, K, J, C)`, zero in padded cells, and its mask `(P, T, K, J)` to float
-    `(P, t, k, j, F)`, zero where a window has no real cell, and the mask of windows that have one.
+    Adding a bias and ELU keep the order of numbers, so both are applied after the maximum, to one
+    of 27 cells. From float `(P, T, K, J, C)`, zero in padded cells, and its mask `(P, T, K, J)` to
+    float `(P, t, k, j, F)`, zero where a window has no real cell, and the mask of windows that have
+    one.
     """
     # The convolution's own padding is part of `_pad_ends`: with oneDNN, TensorFlow 2.21 makes one
     # operation of a padding and a convolution after it, which forgets that the convolution is a
@@ -151,10 +153,11 @@ def convolve_and_pool(x, mask, kernel, bias):
 def _pad_ends(x, around=0):
     """Pads `(P, T, K, J, ...)` at the ends so that pooling windows begin with the first cell.
 
-    Windows would begin before it if 1 were left over. Turns come in threes: TensorFlow 2.21's
-    gradient of a kernel on a CPU in bfloat16 is garbage where an image is two turns deep.
+    If 1 were left over after division by 3, windows would begin one cell before the image. Turns
+    are padded to a multiple of 3, because in bfloat16 on a CPU TensorFlow 2.21 computes a wrong
+    gradient of the kernel for an image two turns deep.
 
-    `around` is the number of cells added on every side besides.
+    `around` is the number of cells that are added on every side, too.
     """
     _, T, K, J = ops.shape(x)[:4]
     padding = [

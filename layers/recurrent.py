@@ -183,7 +183,7 @@ class RecurrentDecoder(keras.layers.Layer):
         self.output_kind = output
         policy = self.dtype_policy
         stack = [_recurrent(cell, units, name=f"layer_{i}", dtype=policy) for i in range(layers)]
-        # Saved weights know it by this name.
+        # Files of weights contain this name, so it cannot change.
         self.look = None
         if attention != "none":
             score = {**BEFORE, **AFTER}[attention]
@@ -203,7 +203,7 @@ class RecurrentDecoder(keras.layers.Layer):
             self.readout = Dense(
                 units, activation="tanh", use_bias=False, name="readout", dtype=policy
             )
-        # Set last: Keras tracks the contents of a list when it is set.
+        # The list is assigned when it is full, because Keras tracks the layers that it holds then.
         self.stack = stack
         self.drop = keras.layers.Dropout(dropout, dtype=policy)
 

@@ -44,10 +44,10 @@ def bilstm(x_BTD, mask_BT, forward, backward, training=False):
 def lstm(x_TBD, mask_TB, kernel, recurrent_kernel, bias, backwards, training):
     """One direction of `bilstm`, `(T, B, H)`; its states are float32.
 
-    A training batch takes a loop. Keras's own multiplies by the input's weights in each step, and
-    its gradient adds to theirs in each. Here such products are of all steps at once, the gradient's
-    in the dtype of `x_TBD`. An answer takes the operation `BlockLSTMV2`, which is faster for a
-    single sequence.
+    Training runs a loop over the steps. Keras's loop multiplies the input by its weights in each
+    step, and adds to their gradient in each step. Here one product does so for all steps at once;
+    that of the gradient has the dtype of `x_TBD`. Inference runs the operation `BlockLSTMV2`, which
+    is faster for a single sequence.
     """
     import tensorflow as tf
 
@@ -110,9 +110,10 @@ def _before(states_TBH, backwards):
 def _states_by_operation(x_TBD, mask_TB, w_DG, w_HG, b_G, backwards):
     """Outputs, cells, gates i, f, o and new contents of all steps, `(T, B, H)` each.
 
-    A step takes as long as reading its weights. So the words of a part of the steps, if they are
-    few, are multiplied by those of the input all at once, and each word's one-hot vector reads its
-    product, a row of the weights.
+    The operation multiplies each step's input by all of the input's weights, and for one sequence
+    most of its time is reading them. So the steps are cut into parts. If a part has few words, one
+    product multiplies them all beforehand, and the operation gets these products as weights and a
+    one-hot vector for each word: it then reads a small matrix at each step.
     """
     import tensorflow as tf
 
@@ -126,19 +127,20 @@ def _states_by_operation(x_TBD, mask_TB, w_DG, w_HG, b_G, backwards):
             return x_TBD
         return tf.reverse_sequence(x_TBD, lengths_B, seq_axis=0, batch_axis=1)
 
-    # If the words of a part are few, each has a one-hot vector. Else there are 0 such vectors: an
-    # array without rows costs nothing, and needs no branch.
+    # One-hot vectors if a part has few words, and otherwise an array without rows: it costs
+    # nothing, and the graph needs no branch.
     steps = -(-T // PARTS)
     is_few = steps * B < min(D, G)
     num_one_hot = tf.where(is_few, steps * B, 0)
     one_hot = tf.one_hot(tf.range(steps * B), num_one_hot)
     one_hot = tf.reshape(one_hot, (steps, B, num_one_hot))
 
-    # All products, or if they are needed for one-hot vectors alone, these.
+    # With more features than gates, products replace all inputs. Otherwise only the one-hot vectors
+    # need them.
     x_TBD = tf.pad(in_order(x_TBD), [(0, PARTS * steps - T), (0, 0), (0, 0)])
     multiplied = x_TBD if D > G else x_TBD[: tf.where(is_few, PARTS * steps, 0)]
     gates_TBG = tf.tensordot(multiplied, w_DG, 1)
-    if D > G:  # a product has fewer features than a word: it takes the word's place
+    if D > G:
         x_TBD = gates_TBG
         w_DG = tf.eye(G)
     width = tf.where(is_few, 0, min(D, G))
@@ -217,7 +219,7 @@ def _gate_gradients(g_TBH, mask_TB, c_TBH, i, f, o, new, w_HG, backwards):
     tanh_c = tf.tanh(c_TBH)
     is_real_TB1 = tf.cast(mask_TB, "float32")[..., None]
 
-    # The gate gradients per gradient of the cell, for o of the output.
+    # The derivative of the cell by each of its gates i, f and new, and of the output by o.
     per_gate = [
         tf.raw_ops.SigmoidGrad(y=i, dy=new),
         tf.raw_ops.SigmoidGrad(y=f, dy=_before(c_TBH, backwards)),

@@ -33,11 +33,12 @@ class WordEmbedding(keras.layers.Embedding):
 
     def call(self, ids):
         if keras.backend.standardize_dtype(ids.dtype) not in ("int32", "int64"):
-            # `keras.Sequential` makes floats of its input.
+            # `keras.Sequential` casts its input to floats, ids too.
             ids = ops.cast(ids, "int32")
         table_VD = self.embeddings
         if not self.sparse_gradient:
-            # The product's gradient is dense; its forward pass is optimised away.
+            # A product with 1 makes the gradient dense. TensorFlow's optimizer removes it from the
+            # forward pass.
             table_VD = ops.multiply(table_VD, ops.ones((), dtype=table_VD.dtype))
         return ops.cast(ops.take(table_VD, ids, axis=0), self.compute_dtype)
 

@@ -98,7 +98,7 @@ def question_metrics(
         em = f1_score = 0.0
         if id in predictions:
             em = float(max(exact_match(predictions[id], answer) for answer in references))
-            # Never so in SQuAD, which scores as in the script.
+            # SQuAD's answers have no such scripts, so its scores are those of the official script.
             by_character = all(_SPACELESS.search(answer) for answer in references)
             f1_score = max(f1(predictions[id], answer, by_character) for answer in references)
         by_question["EM"].append(em)

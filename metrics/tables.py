@@ -62,7 +62,8 @@ def by_metric(scores, metrics):
         if None in values:
             cells.append("")
             continue
-        digits = 2 if max(values) > 1 else 3  # perplexity and length are no fractions
+        # Perplexity and length are not fractions: two decimals suffice.
+        digits = 2 if max(values) > 1 else 3
         cell = number(statistics.mean(values), digits)
         if len(values) > 1:
             cell += f" ± {number(statistics.stdev(values), digits)}"

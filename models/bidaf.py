@@ -141,9 +141,8 @@ class BiDAF(ConfiguredModel):
         query: Likewise, `(B, J)`.
 
     Returns:
-        Logits of start and end, float32 `(B, 2, T)`; `masked_logits` makes those of padding, which
-        changes no other. With `no_answer` the sum of two is the logit of a span, that of no answer
-        is 0.
+        Logits of start and end, float32 `(B, 2, T)`. Padding has the lowest logit and changes no
+        other. With `no_answer`, a span's logit is the sum of two, and that of no answer is 0.
 
     Tokens are those of a batch, so `model.fit` takes batches from a generator. It would cut arrays
     by their first axis. The loss here is that of an answer `(B, 2)`, its first and last word:
@@ -210,7 +209,7 @@ class BiDAF(ConfiguredModel):
 
 
 def _layers(c):
-    """The layers by name; in this order they draw the seeds of their weights."""
+    """Makes the layers by name. Each draws the seed of its weights in this order."""
     width = c.embedding_dim
     first_modelling = DynamicBiLSTM if c.attention == "dynamic" else BiLSTM
     layers = types.SimpleNamespace(
@@ -253,10 +252,10 @@ def _token_vectors(c, layers, words_N, characters_NL):
     if c.use_characters:
         parts.append(layers.characters(characters_NL))
     if c.use_words:
-        # A trained vector is that of the file plus a learnt one.
+        # The vectors of the file stay fixed; learnt ones are added to some of them.
         vector_ND = layers.words(words_N)
         if c.train_unknown:
-            # Rows of the table: 0 none, 1 the unknown word, then the last words.
+            # Row 0 adds nothing, row 1 is of the unknown word, the others of the last words.
             after_N = words_N - (c.vocabulary_size - c.trained_words)
             row_N = ops.where(after_N > 0, after_N + 1, 0)
             row_N = ops.where(ops.equal(words_N, c.unknown_id), 1, row_N)
@@ -270,7 +269,7 @@ def _token_vectors(c, layers, words_N, characters_NL):
 
 
 def _learnt(table, row):
-    """Vectors that a table adds to those of words, by their rows in it; 0 for row 0."""
+    """The learnt vectors of these rows of a table, zeros for row 0."""
     return zero_padding(table(row), mask_from_ids(row)[:, None])
 
 
@@ -294,7 +293,7 @@ def _span_logits(c, layers, G, M, t_mask):
 
     logits_B2T = ops.stack([start_BT, end_BT], axis=1)
     if c.no_answer:
-        # Half of it for the start and half for the end: a span has the sum.
+        # A span is the sum of a start and an end: half of the logit is added to each.
         answer_B = _answer_logit(layers, G_and_M, G_and_M2, logits_B2T, t_mask)
         logits_B2T = ops.cast(logits_B2T, "float32") + answer_B[:, None, None] / 2
     return masked_logits(logits_B2T, t_mask[:, None, :])
@@ -341,7 +340,7 @@ def best_spans(logits, max_length, count=1, length_penalty=0.0):
     T = ops.shape(start_BT)[1]
     L = max_length
 
-    # The end logit of each span; beyond the context they are rolled round.
+    # The end logit of each span. `roll` wraps spans that pass the last word; they are masked below.
     ends_BTL = ops.stack([ops.roll(end_BT, -l, axis=1) for l in range(L)], axis=2)
     is_inside_TL = ops.arange(T)[:, None] + ops.arange(L) < T
     penalty_L = length_penalty * ops.arange(L, dtype="float32")
@@ -357,7 +356,7 @@ def best_spans(logits, max_length, count=1, length_penalty=0.0):
 def _same_words(words_N, context_BT, query_BJ, unknown):
     """True where a context word is a query word, bool `(B, T, J)`.
 
-    It is if both are the same token, or the same known word.
+    They match if both are the same token, or the same known word.
     """
     context_BT1 = context_BT[:, :, None]
     query_B1J = query_BJ[:, None, :]

@@ -31,7 +31,7 @@ class ConfiguredModel(keras.Model):
         self.config = config
 
     def avoid_fast_paths(self):
-        """Makes layers compute as XLA can compile them: without operations that it lacks."""
+        """Has all layers avoid operations that XLA cannot compile."""
         for layer in self._flatten_layers():
             if getattr(layer, "fast", False):
                 layer.fast = False

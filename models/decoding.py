@@ -198,7 +198,7 @@ def _first_scores(K, sample):
     """Scores of the empty hypotheses of a source, float32 `(K,)`."""
     if sample:
         return ops.zeros(K)
-    # A beam starts from one hypothesis, else its K would be the same K times.
+    # A beam starts from one hypothesis: K equal ones would find each reply K times.
     return masked_logits(ops.zeros(K), ops.arange(K) == 0)
 
 
@@ -291,7 +291,7 @@ def _forbid(settings, t, ids_BKL, logits_BKV, eos_id, unk_id):
     K, L = ids_BKL.shape[1:]
     W = V + -V % BLOCK
 
-    # The forbidden words; where one is allowed, padding is in its place.
+    # The ids of forbidden words. Where a word is allowed, the id is that of padding, 0.
     unknown_B1 = ops.where(settings.allow_unknown, 0, unk_id)
     end_B1 = ops.where(t >= settings.min_length, 0, eos_id)
     fixed_B2 = ops.concatenate([unknown_B1, end_B1], axis=1)
@@ -306,7 +306,8 @@ def _forbid(settings, t, ids_BKL, logits_BKV, eos_id, unk_id):
     flat = ops.scatter_update(flat, ops.reshape(index_BKn, (-1, 1)), lowest)
     allowed_BKW = ops.reshape(flat, (B, K, W))
 
-    # A reply that cannot be continued ends. At most its words and three more are forbidden.
+    # If all words are forbidden, the reply ends. A larger vocabulary always has an allowed one: at
+    # most the reply's words and three others are forbidden.
     if V > L + 3:
         return allowed_BKW
     is_stuck_BK1 = ops.max(allowed_BKW, axis=-1, keepdims=True) == LOWEST
@@ -411,7 +412,7 @@ def _draw(settings, logits_BKV, allowed_BKW, noise_BK):
     sum_before_BKV = ops.cumsum(p_BKV, axis=-1) - p_BKV
     p_BKV = ops.where(sum_before_BKV < settings.top_p[..., None], p_BKV, 0.0)
 
-    # Rounding may pass the last word that is left.
+    # By rounding, the noise may exceed the sum of all words; the last word is drawn then.
     total_BK1 = ops.sum(p_BKV, axis=-1, keepdims=True)
     is_passed_BKV = ops.cumsum(p_BKV, axis=-1) <= noise_BK[..., None] * total_BK1
     rank_BK = ops.sum(ops.cast(is_passed_BKV, "int32"), axis=-1)

@@ -88,8 +88,8 @@ class Seq2Seq(ConfiguredModel):
             but its last word.
 
     Returns:
-        Logits of the target's words, float `(B, T, V + 1)`, by id; padding changes no other. In
-        training on TensorFlow those of the unpadded words alone, `(R, V + 1)`, see
+        Logits of the target's words, float `(B, T, V + 1)`, by id; padding changes none of them. In
+        training on TensorFlow, only the logits of the unpadded words, `(R, V + 1)`, see
         `layers.unpadding`.
     """
 
@@ -103,7 +103,7 @@ class Seq2Seq(ConfiguredModel):
             return ReversibleWordEmbedding(
                 rows,
                 c.embedding_dim,
-                # A clone draws other numbers.
+                # Each table gets its own copy of the initializer, and so its own random numbers.
                 embeddings_initializer=STARTS[c.embedding_start].clone(),
                 trainable=c.train_embedding,
                 name=name,
