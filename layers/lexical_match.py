@@ -8,6 +8,9 @@ Shape suffixes:
 import keras
 from keras import ops
 
+ECHO_POWER = 8
+"""High, since the cosine of a repeated turn is near 1 and that of other responses mostly below .6."""
+
 
 @keras.saving.register_keras_serializable("colloquy")
 class LexicalMatch(keras.layers.Layer):
@@ -15,6 +18,11 @@ class LexicalMatch(keras.layers.Layer):
 
         logit = gain sum_{w, x: c_w = r_x} v(c_w)^2 / sqrt(sum_w v(c_w)^2  sum_x v(r_x)^2)
         v(w)  = idf(w)^power
+
+    A response that repeats a turn shares all its words with the context, so the cosine ranks it
+    first. `echo_gain` subtracts a term that only such a response has:
+
+        logit = logit - echo_gain (max_t cosine(turn_t, response))^ECHO_POWER
 
     A word outside the vocabulary matches itself if it has a hashed id
     (`data.vocabulary.Vocabulary`): file names, versions and error messages decide which answer
@@ -28,9 +36,11 @@ class LexicalMatch(keras.layers.Layer):
         gain, power: Of the equation; the higher the power, the more rare words count.
         stems: Replace each id by its entry of the weight `stem`, and count each once. A fresh entry
             is the id itself.
+        echo_gain: Of the second equation; 0: no such term. Turns and responses are compared as sets
+            of words, or of stems.
 
     Call arguments:
-        context: Word ids `(B, ...)`, int32, 0 = padding.
+        context: Word ids of turns `(B, T, K)`, or of one text `(B, W)`, int32, 0 = padding.
         responses: Word ids `(B, N, X)`, int32.
         training: Boolean.
 
@@ -38,13 +48,16 @@ class LexicalMatch(keras.layers.Layer):
         Logits, float32 `(B, N)`.
     """
 
-    def __init__(self, words, unknown_id=0, gain=16.0, power=1.0, stems=False, **kwargs):
+    def __init__(
+        self, words, unknown_id=0, gain=16.0, power=1.0, stems=False, echo_gain=0.0, **kwargs
+    ):
         super().__init__(**kwargs)
         self.words = words
         self.unknown_id = unknown_id
         self.gain = gain
         self.power = power
         self.stems = stems
+        self.echo_gain = echo_gain
 
     def build(self, context_shape, responses_shape):
         self.idf = self.add_weight(
@@ -65,8 +78,8 @@ class LexicalMatch(keras.layers.Layer):
         context_BW = ops.reshape(context, (ops.shape(context)[0], -1))
         responses_BNX = responses
         if self.stems:
-            context_BW = self._distinct_stems(context_BW)
-            responses_BNX = self._distinct_stems(responses_BNX)
+            context_BW = self._distinct(context_BW)
+            responses_BNX = self._distinct(responses_BNX)
         c_BW = self._weights(context_BW)
         r_BNX = self._weights(responses_BNX)
 
@@ -74,14 +87,36 @@ class LexicalMatch(keras.layers.Layer):
         square_B1W1 = ops.square(c_BW)[:, None, :, None]
         shared_BN = ops.sum(ops.where(is_same_BNWX, square_B1W1, 0.0), axis=(2, 3))
         squares_BN = ops.sum(c_BW**2, axis=1)[:, None] * ops.sum(r_BNX**2, axis=2)
-        return self.gain * shared_BN / ops.sqrt(ops.maximum(squares_BN, 1e-6))
+        logits_BN = self.gain * shared_BN / ops.sqrt(ops.maximum(squares_BN, 1e-6))
+        if self.echo_gain:
+            logits_BN = logits_BN - self.echo_gain * self._echo(context, responses) ** ECHO_POWER
+        return logits_BN
 
-    def _distinct_stems(self, ids):
-        """The stems of each text, sorted, with 0 in place of repeated ones."""
-        stems = ops.sort(ops.take(self.stem, ids, axis=0), axis=-1)
-        is_repeated = ops.equal(stems[..., 1:], stems[..., :-1])
-        later_stems = ops.where(is_repeated, 0, stems[..., 1:])
-        return ops.concatenate([stems[..., :1], later_stems], axis=-1)
+    def _echo(self, context, responses):
+        """The highest cosine of a turn and each response, as sets of words, `(B, N)`."""
+        turns = context if len(context.shape) == 3 else context[:, None]
+        turns_BTK = self._distinct(turns)
+        responses_BNX = self._distinct(responses)
+        t_BTK = self._weights(turns_BTK)
+        r_BNX = self._weights(responses_BNX)
+
+        is_same_BNTKX = ops.equal(
+            turns_BTK[:, None, :, :, None], responses_BNX[:, :, None, None, :]
+        )
+        square_B1TK1 = ops.square(t_BTK)[:, None, :, :, None]
+        shared_BNT = ops.sum(ops.where(is_same_BNTKX, square_B1TK1, 0.0), axis=(3, 4))
+        t_squares_BT = ops.sum(t_BTK**2, axis=2)
+        r_squares_BN = ops.sum(r_BNX**2, axis=2)
+        squares_BNT = t_squares_BT[:, None, :] * r_squares_BN[:, :, None]
+        return ops.max(shared_BNT / ops.sqrt(ops.maximum(squares_BNT, 1e-6)), axis=2)
+
+    def _distinct(self, ids):
+        """The words of each text, or their stems, sorted, with 0 in place of repeated ones."""
+        words = ops.take(self.stem, ids, axis=0) if self.stems else ids
+        words = ops.sort(words, axis=-1)
+        is_repeated = ops.equal(words[..., 1:], words[..., :-1])
+        later_words = ops.where(is_repeated, 0, words[..., 1:])
+        return ops.concatenate([words[..., :1], later_words], axis=-1)
 
     def _weights(self, ids):
         """The words' weights, float32, 0 for padding and `unknown_id`."""

@@ -42,6 +42,9 @@ class LexicalMatchConfig(Config):
     """Power of the inverse document frequencies: the higher, the more rare words count."""
     stems: bool = False
     """Compare sets of stems: words with one stem are one word, which counts once."""
+    echo_gain: Annotated[float, Field(ge=0)] = 0.0
+    """Factor of the term that lowers the score of a response that repeats a turn; 0: no such
+    term."""
     turns: Positive = 20
     """Turns read, the last ones: more than the network reads, since they cost little."""
     words: Positive = 100
@@ -223,6 +226,7 @@ def _lexical_match(c):
         gain=c.lexical.gain,
         power=c.lexical.power,
         stems=c.lexical.stems,
+        echo_gain=c.lexical.echo_gain,
         name="lexical_match",
     )
 

@@ -310,6 +310,9 @@ CASES = {
     "LexicalMatch": case(
         LexicalMatch, V, 2, 1.5, 1.7, inputs=LEXICAL, pads={x: [1, 2] for x in LEXICAL}, tables=IDF
     ),
+    "LexicalMatch, echo": case(
+        LexicalMatch, V, 2, stems=True, echo_gain=7.0, inputs=LEXICAL, tables=STEMS
+    ),
     "LexicalMatch, stems": case(
         LexicalMatch, V, 2, stems=True, inputs=LEXICAL, pads={"context": [2]}, tables=STEMS
     ),

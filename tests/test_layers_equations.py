@@ -32,7 +32,7 @@ from layer_cases import (
 from colloquy.layers.attention import Attention, AttentionCell
 from colloquy.layers.attention_flow import AttentionFlow
 from colloquy.layers.bag_of_words import BagOfWords
-from colloquy.layers.lexical_match import LexicalMatch
+from colloquy.layers.lexical_match import ECHO_POWER, LexicalMatch
 from colloquy.layers.match_aggregation import pooled_size
 from colloquy.layers.positions import PositionalEncoding
 from colloquy.layers.recurrent import AFTER, BEFORE, RecurrentEncoder
@@ -128,7 +128,13 @@ def match_types_in_loops(layer, b, state, mentions, seen):
 
 def cosines_in_loops(layer, b, context, responses):
     texts = [context[b][context[b] > 0], *(response[response > 0] for response in responses[b])]
-    return [[ref.cosine_of_words(texts[0], response, layer) for response in texts[1:]]]
+    logits = [ref.cosine_of_words(texts[0], response, layer) for response in texts[1:]]
+    if layer.echo_gain:
+        turns = [turn[turn > 0] for turn in context[b]]
+        for n, response in enumerate(texts[1:]):
+            cosines = [ref.cosine_of_words(turn, response, layer) / layer.gain for turn in turns]
+            logits[n] -= layer.echo_gain * max(cosines) ** ECHO_POWER
+    return [logits]
 
 
 def template_candidates_in_loops(layer, b, template_logits, gain, template_of_candidate):
@@ -400,6 +406,17 @@ def test_attention_cell_has_the_sizes_of_its_cell_and_context():
 
 
 # === Lexical match and aggregation ===
+
+
+def test_an_echo_loses_what_it_gains_by_the_words_it_repeats():
+    layer = LexicalMatch(V, 2, gain=3.0, echo_gain=5.0)
+    context = np.array([[[3, 4, 4], [5, 6, 0]]])
+    responses = np.array([[[4, 3, 0], [5, 7, 0], [7, 8, 0]]])
+    # Cosines with all five words of the context, and with the nearest turn as a set of words.
+    with_context = np.array([3, 1, 0]) / np.sqrt(5 * 2)
+    with_turn = np.array([1.0, 0.5, 0.0])
+    expected = 3 * with_context - 5 * with_turn**ECHO_POWER
+    np.testing.assert_allclose(to_numpy(layer(context, responses))[0], expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["LexicalMatch", "LexicalMatch, stems"])
