@@ -9,7 +9,7 @@ import keras
 from keras import ops
 
 ECHO_POWER = 8
-"""High, since the cosine of a repeated turn is near 1 and that of other responses mostly below .6."""
+"""High: the cosine of a repeated turn is near 1, that of other responses mostly below .6."""
 
 
 @keras.saving.register_keras_serializable("colloquy")
