@@ -21,11 +21,13 @@ from colloquy.base.files import UserError
 
 def _prepare_standard_files():
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        # A closed file, as by `2>&-`: else the next file takes its number, and log lines.
+        # A standard file may be closed, as by `2>&-`. Without a replacement, the next file that is
+        # opened gets its number, and log lines are written into it.
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))
         # Characters that the terminal lacks, and invalid bytes, are replaced.
-        with contextlib.suppress(AttributeError):  # another object in its place
+        # Tests and notebooks replace standard files by objects without `reconfigure`.
+        with contextlib.suppress(AttributeError):
             getattr(sys, name).reconfigure(errors="replace")
 
 
@@ -33,7 +35,8 @@ def _show_error(error_class, error, trace):
     """Ends with one line at Ctrl-C during imports."""
     if issubclass(error_class, KeyboardInterrupt):
         print("interrupted", file=sys.stderr, flush=True)
-        os._exit(130)  # a second Ctrl-C would interrupt Python's own exit
+        # A second Ctrl-C would interrupt Python's shutdown and print a traceback.
+        os._exit(130)
     sys.__excepthook__(error_class, error, trace)
 
 
@@ -64,12 +67,14 @@ def run(main):
         except UserError as error:
             sys.exit(f"error: {error}")
         except OSError as error:
-            # Any look at a file raises this one for a path that is too long.
+            # Every function that takes a path raises this error for one that is too long, so it is
+            # caught once, here.
             if error.errno != errno.ENAMETOOLONG:
                 raise
             sys.exit(f"error: {error.filename}: {error.strerror}")
         except KeyboardInterrupt as error:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would interrupt the exit
+            # A second Ctrl-C would interrupt Python's shutdown and print a traceback.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
             print(str(error) or "interrupted", file=sys.stderr)
             sys.exit(130)
 
@@ -77,7 +82,8 @@ def run(main):
         try:
             app.run(guarded, flags_parser=parse_flags)
         finally:
-            sys.stdout.flush()  # --help, too
+            # Flush here, so that a closed pipe is caught below, also after --help.
+            sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
@@ -99,7 +105,8 @@ def _parse_flags(argv, documentation):
         sys.exit(f"error: Only flags are taken (--help lists them). Received: {' '.join(rest[1:])}")
     for name in flags.FLAGS:
         value = flags.FLAGS[name].value
-        if value != value:  # NaN, which passes the bounds of flags
+        # NaN is neither below nor above a bound, so absl accepts it.
+        if value != value:
             sys.exit(f"error: flag --{name} expects a number. Received: nan")
     return rest
 

@@ -12,7 +12,8 @@ from colloquy.base.files import UserError, in_one_line
 
 Positive = Annotated[int, Field(ge=1)]
 NonNegative = Annotated[int, Field(ge=0)]
-Layers = Annotated[int, Field(ge=0, le=64)]  # of a deeper model, building alone takes minutes
+# A model with more layers than this takes minutes to build.
+Layers = Annotated[int, Field(ge=0, le=64)]
 Dropout = Annotated[float, Field(ge=0, lt=1)]
 
 

@@ -23,7 +23,8 @@ NOT_WRITABLE = {
     errno.ENAMETOOLONG,
 }
 CHECKSUMS = "checksums.json"
-UNFINISHED = re.compile(r"\.(.+)\.[0-9a-f]{16}")  # see `_temporary_beside`
+# The names that `_temporary_beside` gives.
+UNFINISHED = re.compile(r"\.(.+)\.[0-9a-f]{16}")
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -173,7 +174,8 @@ def atomic_file(path, mode="w"):
     """
     path = pathlib.Path(path)
     check_output(path)
-    if path.exists() and not path.is_file():  # a device would be replaced
+    # Moving the finished file to the path of a device, such as /dev/null, would replace the device.
+    if path.exists() and not path.is_file():
         raise UserError(f"{path} is not a regular file")
     options = {}
     if "b" not in mode:
@@ -200,7 +202,8 @@ def publish(temporary, path):
 def _temporary_beside(path):
     """Yields a path in a fresh directory beside `path`, where it is moved if the block succeeds."""
     _make_directory(path.parent)
-    # Named before it is made, so that it is removed if an interrupt comes in between.
+    # The name is chosen before the directory is made, so that the cleanup below knows it even if an
+    # interrupt arrives right after.
     directory = path.parent / f".{path.name}.{secrets.token_hex(8)}"
     try:
         with writing(path):

@@ -26,7 +26,8 @@ CHOSEN = "RUNTIME_CHOSEN"
 FASTER = {
     # Off by default on CPUs without AVX-512 VNNI.
     "TF_ENABLE_ONEDNN_OPTS": "1",
-    # malloc maps and unmaps large tensors: a page fault for every 4 KB.
+    # malloc maps and unmaps memory for each large tensor, with a page fault for every 4 KB. The BFC
+    # allocator keeps the memory.
     "TF_CPU_ALLOCATOR_USE_BFC": "true",
 }
 # `ONEDNN_MAX_CPU_ISA` names the best instructions that oneDNN may use. With these it may use AMX.
@@ -40,8 +41,10 @@ AMX_LEVELS = (
 )
 # With these it may use AVX512_BF16.
 BF16_LEVELS = (*AMX_LEVELS, "AVX512_CORE_BF16", "AVX512_CORE_FP16", "AVX10_1_512")
-BACKENDS = ("tensorflow", "jax", "torch")  # of Keras; but for the first, each is an extra
-M_MMAP_THRESHOLD = -3  # of `mallopt`
+# The backends of Keras. TensorFlow is a requirement; the others are extras.
+BACKENDS = ("tensorflow", "jax", "torch")
+# The number of this parameter in `mallopt`.
+M_MMAP_THRESHOLD = -3
 LOG_LINE = re.compile(rb"[IWE]\d{4} \d\d:|WARNING: All log messages before absl")
 
 
@@ -58,20 +61,22 @@ def prepare(threads=None, environ=os.environ, operations=None):
     if "tensorflow" in sys.modules and environ is os.environ:
         return
     if "MALLOC_MMAP_THRESHOLD_" not in environ:
-        # glibc raises it to 32 MB, and then arrays of many sizes leave holes.
+        # glibc raises this threshold up to 32 MB. Arrays below it come from the heap, where arrays of
+        # many sizes leave holes.
         _call_glibc("mallopt", M_MMAP_THRESHOLD, 2**20)
 
     megabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
     cpus = str(threads or available_cpus())
     choices = {
         **FASTER,
-        # The default is 64 GB.
+        # TensorFlow's default is 64 GB, whatever the machine has.
         "TF_CPU_BFC_MEM_LIMIT_IN_MB": str(megabytes),
         "TF_NUM_INTRAOP_THREADS": cpus,
         "TF_NUM_INTEROP_THREADS": str(operations or cpus),
-        # There is an operation per tensor size; the default of 1,024 loses many.
+        # oneDNN compiles an operation for each tensor size. Its default of 1,024 forgets many of
+        # them before they are used again.
         "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "8192",
-        # Errors are raised anyway, and TensorFlow logs missing GPUs as errors.
+        # TensorFlow logs missing GPUs as errors. Real errors are raised, too.
         "TF_CPP_MIN_LOG_LEVEL": "3",
     }
     chosen = []
@@ -146,8 +151,8 @@ def import_keras():
         _silence_python_loggers()
         log_filter = _log_lines_dropped()
 
-    # Loading makes many objects and frees none: garbage collection is a fifth of its time.
-    # Keras loads Matplotlib for plots of its own, which nothing here draws: a tenth.
+    # Importing Keras makes many objects and frees none, so garbage collection only costs: a fifth
+    # of the time. Matplotlib, which Keras imports for plots that nothing here draws, costs a tenth.
     is_collecting = gc.isenabled()
     gc.disable()
     try:
