@@ -61,7 +61,7 @@ def prepare(threads=None, environ=os.environ, operations=None):
     if "tensorflow" in sys.modules and environ is os.environ:
         return
     if "MALLOC_MMAP_THRESHOLD_" not in environ:
-        # glibc raises this threshold up to 32 MB. Arrays below it come from the heap, where arrays of
+        # glibc raises this threshold up to 32 MB. Smaller arrays come from the heap, where
         # many sizes leave holes.
         _call_glibc("mallopt", M_MMAP_THRESHOLD, 2**20)
 
