@@ -33,6 +33,10 @@ if not (_FOLDER / "layers").is_dir():
 from colloquy.base.files import UserError  # noqa: E402
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import keras
+
     from colloquy.engine.predictor import Predictor
     from colloquy.engine.run import Run
 
@@ -165,6 +169,7 @@ def train(
     devices: str = "one",
     ray_hosts: int | None = None,
     save_minutes: float = 10.0,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
     **settings: object,
 ) -> Run:
     """Trains a model into a new run directory.
@@ -179,6 +184,8 @@ def train(
         devices: "one", or with JAX "all".
         ray_hosts: Trains with JAX on all devices of this many hosts of a Ray cluster.
         save_minutes: Minutes between saves of the state between two validations.
+        callbacks: Callbacks of Keras, called at batches and, as at epochs, at validations with
+            dev's metrics; see `colloquy.engine.callbacks`.
         settings: Fields of the model's config and of the task's `Training`, which win over those
             of the recipe, such as `epochs=3.0, levels=2`.
 
@@ -216,9 +223,11 @@ def train(
         recipe=label,
     )
     if ray_hosts:
+        if callbacks:
+            raise UserError("callbacks: expected none with ray_hosts")
         train_on_cluster(ray_hosts, **arguments)
         return Run.open(workdir)
-    return start(devices=devices, **arguments)
+    return start(devices=devices, callbacks=callbacks, **arguments)
 
 
 def resume(

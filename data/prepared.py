@@ -216,14 +216,14 @@ def read_embedding(file, vocabulary):
 
     Row 0 is padding.
     """
-    vectors = read_vectors(file)
+    vectors = read_vector_table(file)
     size = len(vocabulary) + 1
     if len(vectors) != size:
         raise UserError(f"{file}: expected shape ({size}, dimension). Received: {vectors.shape}")
     return vectors
 
 
-def read_vectors(file):
+def read_vector_table(file):
     """Reads word vectors, float32 `(words, dimension)`: a pickled array or lists of numbers."""
     file = pathlib.Path(file)
     value = pickles.load(file)

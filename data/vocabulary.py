@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import hashlib
 import pathlib
 import re
 
@@ -133,6 +134,10 @@ class Vocabulary:
         if id > len(self.words):
             id = self.unk_id
         return self.words[id - 1]
+
+    def digest(self) -> str:
+        """SHA-256 of the words in their order, in hexadecimal digits."""
+        return hashlib.sha256("\n".join(self.words).encode()).hexdigest()
 
     def save(self, path):
         """Writes one word per line, UTF-8: line `n` is the word with id `n`."""

@@ -33,12 +33,21 @@ def _check_reads_the_same(task, model, widest):
             f"models of an ensemble read the same fields. Received: {fields} and {others}"
         )
     for field in task.batch_fields:
-        expected = getattr(widest.config, field, None)
-        received = getattr(model.config, field, None)
-        if received != expected:
+        expected = _setting(widest.config, field)
+        received = _setting(model.config, field)
+        # A model without a part, such as the lexical match, does not read its inputs.
+        if received is not None and received != expected:
             raise UserError(
                 f"models of an ensemble have the same {field}. Received: {expected} and {received}"
             )
+
+
+def _setting(config, field):
+    """The value of a field such as `max_turns` or `lexical.turns`; `None` if it is missing."""
+    value = config
+    for name in field.split("."):
+        value = getattr(value, name, None)
+    return value
 
 
 def mean_of_logits(logits):

@@ -7,7 +7,7 @@ from colloquy.engine.task import Training
 from colloquy.models import MODELS
 
 
-class Metadata(Config, extra="allow"):
+class DatasetRecord(Config, extra="allow"):
     """Metadata of a dataset; a task adds its own."""
 
     path: str | None
@@ -24,7 +24,7 @@ class RunRecord(Config, extra="allow"):
     recipe: str | None = None
     config: dict
     training: dict
-    dataset: Metadata
+    dataset: DatasetRecord
     before: list[dict] = []
     resumed: list[dict] = []
     decode: str = ""

@@ -60,7 +60,6 @@ from colloquy.engine.run_files import (
 )
 from colloquy.models import MODELS
 
-"""Directory of the published runs, which are known by their names, too."""
 TOY = "A toy: it knows only the invented town of the embedded sample."
 UNSEALED = (CHECKSUMS, LAST, HISTORY, METRICS, EXAMPLES, CARD, PAGE, "index")
 """Files of a published run without a checksum: answers do not depend on them. An index has its own.

@@ -18,7 +18,7 @@ def prepare_sample(task):
     Returns:
         The path of the prepared dataset.
     """
-    directory = SAMPLES / f"sample-{task.name}-{fingerprint(task)}"
+    directory = SAMPLES / f"sample-{task.name}-{code_digest(task)}"
     if not directory.is_dir():
         try:
             with atomic_directory(directory) as temporary:
@@ -29,7 +29,7 @@ def prepare_sample(task):
     return directory / task.sample_path
 
 
-def fingerprint(task):
+def code_digest(task):
     """Ten hexadecimal digits: a hash of the code that makes a sample.
 
     This is the code in `data/`, in the task's `prepare.py`, and `make_sample`.

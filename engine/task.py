@@ -94,6 +94,8 @@ class Task(abc.ABC):
     """Fields of a model's config that its batches depend on; they are equal in an ensemble."""
     sample_path = "prepared"
     """Path of the prepared dataset in the directory of `make_sample`."""
+    chat_options = ()
+    """Flags of chat.py that `chat` takes."""
     export_call = ("found = model.answer", ())
     """An assignment that calls the exported `model`, and its outputs."""
     export_instance = {}
@@ -356,6 +358,18 @@ class Task(abc.ABC):
     @abc.abstractmethod
     def predictor(self, run):
         """The `engine.predictor.Predictor` of a run's best model; a broken run is a `UserError`."""
+
+    @abc.abstractmethod
+    def chat(self, run, options):
+        """Starts a conversation with a run's best model.
+
+        Args:
+            run: The run.
+            options: `{name: value}` of some `chat_options`.
+
+        Returns:
+            The `engine.chat.Chat`.
+        """
 
     def export_inputs(self, instance):
         """The arguments of `export_call` for a batch of one: `{name: nested lists of texts}`."""

@@ -55,8 +55,7 @@ class Words:
             metadata[name] = getattr(run.config, name, 0)
 
         def vectors():
-            [table] = run.load_model().get_layer("word_embedding").get_weights()
-            return table
+            return run.load_model().word_vectors()
 
         return cls(path, metadata, run.vocabulary, vectors)
 

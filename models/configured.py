@@ -30,6 +30,15 @@ class ConfiguredModel(keras.Model):
             keras.config.set_dtype_policy(before)
         self.config = config
 
+    def word_vectors(self):
+        """The word vectors, float32 `(rows, D)`; row 0 is padding."""
+        [table] = self.get_layer("word_embedding").get_weights()
+        return table
+
+    def set_word_vectors(self, vectors):
+        """Sets the word vectors to those of a dataset, float32 `(rows, D)`."""
+        self.get_layer("word_embedding").set_weights([vectors])
+
     def avoid_fast_paths(self):
         """Has all layers avoid operations that XLA cannot compile."""
         for layer in self._flatten_layers():

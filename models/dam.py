@@ -144,6 +144,23 @@ class DAM(ConfiguredModel):
 
     Config = DAMConfig
 
+    @property
+    def compares_stems(self):
+        """True if the lexical match compares stems, which `set_document_weights` then takes."""
+        return self.config.lexical is not None and self.config.lexical.stems
+
+    def set_document_weights(self, idf, stems=None):
+        """Sets the tables of the lexical match.
+
+        Args:
+            idf: Inverse document frequency of each word id, float `(ids,)`.
+            stems: The id of each word's stem, int `(ids,)`, if the config asks for stems.
+        """
+        layer = self.get_layer("lexical_match")
+        if stems is not None:
+            layer.stem.assign(stems)
+        layer.idf.assign(idf)
+
     def network(self, c):
         levels = {"first": [0], "last": [c.levels]}.get(c.variant, range(c.levels + 1))
 

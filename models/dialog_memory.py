@@ -8,6 +8,7 @@ Shape suffixes:
 from typing import Literal
 
 import keras
+import numpy as np
 from keras import ops
 
 from colloquy.base.config import Config, Dropout, Layers, NonNegative, Positive
@@ -103,6 +104,17 @@ class DialogModel(ConfiguredModel):
     `attention_weights` holds the symbolic weights of each hop, `(B, H, T, M)`, for
     `keras.Model(model.input, ...)`.
     """
+
+    def set_tables(self, tables):
+        """Sets the tables of candidates and entities; trained variables stay.
+
+        Args:
+            tables: `{layer: arrays}`. Layers that the model lacks are skipped.
+        """
+        for layer in self.layers:
+            if layer.name in tables:
+                trained = [np.asarray(variable) for variable in layer.trainable_variables]
+                layer.set_weights([*trained, *tables[layer.name]])
 
     def network(self, config):
         inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in config.reads}

@@ -12,6 +12,7 @@ Shape suffixes:
 from typing import Annotated, Literal
 
 import keras
+import numpy as np
 from pydantic import Field, model_validator
 
 from colloquy.base.config import Config, Dropout, Layers, Positive
@@ -136,6 +137,14 @@ class Seq2Seq(ConfiguredModel):
         return {"source": source_BS, "target_in": target_BT}, logits
 
     # === Word by word, see models.decoding ===
+
+    def set_word_vectors(self, vectors):
+        """Sets the word vectors of source and target; rows beyond those of words stay."""
+        for layer in self.layers:
+            if layer.name in ("word_embedding", "source_embedding"):
+                [table] = layer.get_weights()
+                further_rows = table[len(vectors) :]
+                layer.set_weights([np.concatenate([vectors, further_rows])])
 
     @property
     def begin_id(self):

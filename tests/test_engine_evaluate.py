@@ -22,7 +22,7 @@ from colloquy.metrics.dialog import dialog_metrics
 from colloquy.metrics.ranking import ranking_metrics
 from colloquy.metrics.reading_comprehension import squad_metrics
 from colloquy.tasks import TASKS
-from colloquy.tasks.dialog.scoring import baselines_and_upper_bounds
+from colloquy.tasks.dialog.baselines import baselines_and_upper_bounds
 from colloquy.tasks.reading_comprehension.scoring import predict
 from colloquy.tasks.selection.scoring import score
 

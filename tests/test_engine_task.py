@@ -10,7 +10,7 @@ from helpers import refusal, run_script, train_small
 
 from colloquy.base.config import describe_fields
 from colloquy.engine import sample
-from colloquy.engine.sample import fingerprint, prepare_sample
+from colloquy.engine.sample import code_digest, prepare_sample
 from colloquy.engine.task import load_training
 from colloquy.models import MODELS
 from colloquy.tasks import RECIPES, TASKS
@@ -133,7 +133,7 @@ def small(text="x", then=lambda: None):
 @pytest.fixture
 def in_empty_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sample, "fingerprint", lambda task: "abc")
+    monkeypatch.setattr(sample, "code_digest", lambda task: "abc")
 
 
 def test_a_sample_is_made_once_for_each_state_of_the_code(
@@ -147,7 +147,7 @@ def test_a_sample_is_made_once_for_each_state_of_the_code(
     )
     assert prepare_sample(task) == found and task.make_sample.call_count == 1
     assert [path.name for path in (tmp_path / "build").iterdir()] == ["sample-small-abc"]
-    monkeypatch.setattr(sample, "fingerprint", lambda task: "def")
+    monkeypatch.setattr(sample, "code_digest", lambda task: "def")
     assert (
         prepare_sample(task) == pathlib.Path("build/sample-small-def/prepared/task1")
         and task.make_sample.call_count == 2
@@ -163,9 +163,9 @@ def test_of_two_that_make_it_at_once_the_first_stays(in_empty_directory, tmp_pat
 
 
 def test_the_fingerprint_is_that_of_the_code(monkeypatch, tmp_path):
-    found = {name: fingerprint(task) for name, task in TASKS.items()}
+    found = {name: code_digest(task) for name, task in TASKS.items()}
     assert len(set(found.values())) == 4 and all(len(digits) == 10 for digits in found.values())
-    assert found["dialog"] == fingerprint(TASKS["dialog"])
+    assert found["dialog"] == code_digest(TASKS["dialog"])
     for folder in ("data", "tasks"):
         (tmp_path / folder).mkdir()
     monkeypatch.setattr(sample, "ROOT", tmp_path)
@@ -174,5 +174,5 @@ def test_the_fingerprint_is_that_of_the_code(monkeypatch, tmp_path):
     for words, code in ("a", ""), ("b", ""), ("b", "1"):
         (tmp_path / "data" / "words.txt").write_text(words)
         (tmp_path / "tasks" / "prepare.py").write_text(code)
-        states.add(fingerprint(TASKS["dialog"]))
+        states.add(code_digest(TASKS["dialog"]))
     assert len(states) == 3

@@ -23,7 +23,8 @@ from colloquy.engine.progress import Progress
 from colloquy.engine.run import BEST, HISTORY, LAST, Run
 from colloquy.engine.run_files import SCALARS, WRITTEN
 from colloquy.engine.task import Training
-from colloquy.engine.train import LOG_INTERVAL, resume, start, train
+from colloquy.engine.train import resume, start
+from colloquy.engine.trainer import LOG_INTERVAL, train_run
 from colloquy.models import MODELS
 from colloquy.tasks import TASKS
 
@@ -92,7 +93,7 @@ class NumbersRun(Run):
         return model
 
 
-def trained(path, targets, task=None, total=None, save_minutes=10.0, **settings):
+def trained(path, targets, task=None, total=None, save_minutes=10.0, callbacks=(), **settings):
     """Trains one epoch of `targets`, or continues to `total` steps; returns the run."""
     settings.setdefault("learning_rate", 0.25)
     epochs = (total or len(targets)) / len(targets)
@@ -100,7 +101,9 @@ def trained(path, targets, task=None, total=None, save_minutes=10.0, **settings)
     path.mkdir(exist_ok=True)
     run = NumbersRun(path, {"training": training.to_json()})
     dataset = types.SimpleNamespace(path="data", splits={"train": targets, "dev": "dev"})
-    train(task or Numbers(), run, dataset, OneDevice(), save_minutes=save_minutes)
+    train_run(
+        task or Numbers(), run, dataset, OneDevice(), save_minutes=save_minutes, callbacks=callbacks
+    )
     return run
 
 
@@ -225,7 +228,7 @@ def test_a_loss_that_is_not_finite_keeps_the_last_good_state(tmp_path, wrong):
 
 @pytest.mark.parametrize("settings", [{"validations_per_epoch": 5}, {"save_minutes": 0.0}])
 def test_weights_that_are_not_finite_are_neither_scored_nor_saved(tmp_path, monkeypatch, settings):
-    monkeypatch.setattr("colloquy.engine.train.LOG_INTERVAL", 1)
+    monkeypatch.setattr("colloquy.engine.trainer.LOG_INTERVAL", 1)
     task = Numbers(optimizer=keras.optimizers.SGD(1e39))  # the loss before the step is finite
     message = refusal(trained, tmp_path / "run", np.ones(5), task, **settings)
     assert "the weights after step 1 are not finite, so" in message
@@ -280,7 +283,7 @@ def test_an_extended_run_keeps_its_validation_steps_and_continues_exactly(tmp_pa
 
 
 def test_a_killed_process_loses_no_more_than_was_not_saved(tmp_path, monkeypatch):
-    monkeypatch.setattr("colloquy.engine.train.LOG_INTERVAL", 2)
+    monkeypatch.setattr("colloquy.engine.trainer.LOG_INTERVAL", 2)
     targets, die = np.linspace(-1, 1, 7), Mock(side_effect=MemoryError)
     whole = trained(tmp_path / "whole", targets, total=14)
     with at_step(10, die), pytest.raises(MemoryError):
@@ -293,6 +296,44 @@ def test_a_killed_process_loses_no_more_than_was_not_saved(tmp_path, monkeypatch
         trained(tmp_path / "validation", targets, total=14, save_minutes=0.0)
     for name in ("step", "validation"):
         check_same_training(trained(tmp_path / name, targets, total=14), whole)
+
+
+class Recorder(keras.callbacks.Callback):
+    """Notes its calls, and stops after some validations."""
+
+    def __init__(self, stop_after=99):
+        super().__init__()
+        self.calls = []
+        self.stop_after = stop_after
+
+    def on_train_begin(self, logs=None):
+        self.calls.append("begin")
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.calls.append((batch, sorted(logs)))
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.calls.append((epoch, logs["val_accuracy"] == logs["accuracy"]))
+        self.model.stop_training = epoch + 1 >= self.stop_after
+
+    def on_train_end(self, logs=None):
+        self.calls.append("end")
+
+
+def test_callbacks_of_keras_see_batches_and_validations_and_may_stop(tmp_path):
+    targets = np.linspace(-1, 1, 6)
+    whole = trained(tmp_path / "whole", targets, validations_per_epoch=2)
+    recorder = Recorder()
+    run = trained(tmp_path / "run", targets, validations_per_epoch=2, callbacks=[recorder])
+    first = [(step, ["loss"]) for step in range(3)]
+    second = [(step, ["loss"]) for step in range(3, 6)]
+    assert recorder.calls == ["begin", *first, (0, True), *second, (1, True), "end"]
+    check_same_training(run, whole)
+
+    options = {"validations_per_epoch": 2, "callbacks": [Recorder(stop_after=1)]}
+    stopped = trained(tmp_path / "stopped", targets, **options)
+    assert [row["step"] for row in stopped.history()] == [3]
+    check_same_training(trained(stopped.path, targets, validations_per_epoch=2), whole)
 
 
 # === Runs ===

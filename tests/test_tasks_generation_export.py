@@ -9,7 +9,7 @@ from helpers import refusal
 from colloquy.data.vocabulary import EOS_ID, Vocabulary
 from colloquy.engine import export as exporting
 from colloquy.tasks import TASKS
-from colloquy.tasks.generation.data import TokenizerConfig
+from colloquy.tasks.generation.data import SourceConfig
 from colloquy.tasks.generation.export import GenerationText
 from colloquy.tasks.generation.search import parse_decoding, reply, words_of
 
@@ -17,7 +17,7 @@ generation = TASKS["generation"]
 
 
 def text_of(words, tokenizer="words", turns=1):
-    config = TokenizerConfig(tokenizer=tokenizer, lower=True, turns=turns)
+    config = SourceConfig(tokenizer=tokenizer, lower=True, turns=turns)
     return GenerationText(Vocabulary.of(words), config)
 
 

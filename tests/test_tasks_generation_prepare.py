@@ -13,7 +13,7 @@ from colloquy.data import pickles
 from colloquy.data.corpora import CORPORA
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.tasks import TASKS
-from colloquy.tasks.generation.data import TokenizerConfig, load_dataset, read_references
+from colloquy.tasks.generation.data import SourceConfig, load_dataset, read_references
 from colloquy.tasks.generation.prepare import Settings, prepare
 
 generation = TASKS["generation"]
@@ -183,7 +183,7 @@ def test_load_dataset(generation_dataset, prepared_generation):
     assert dev.target_texts[1:3] == ["i like noise .", "noise ? noise is too loud"]
     text = {"tokenizer": "words", "lower": True, "turns": 2}
     assert generation_dataset.vectors is None
-    assert generation_dataset.text == TokenizerConfig.of(text)
+    assert generation_dataset.text == SourceConfig.of(text)
     path = str(prepared_generation.resolve())
     assert generation_dataset.metadata() == {"path": path, "name": "small", "text": text}
 
@@ -199,7 +199,7 @@ def test_load_dataset(generation_dataset, prepared_generation):
 # === References ===
 
 
-TEXT = TokenizerConfig(tokenizer="words", lower=True, turns=2)
+TEXT = SourceConfig(tokenizer="words", lower=True, turns=2)
 
 
 def test_references_are_read_as_the_run_reads_texts(tmp_path):

@@ -19,7 +19,7 @@ from colloquy.models import MODELS
 from colloquy.models.decoding import Decoding
 from colloquy.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from colloquy.tasks import TASKS
-from colloquy.tasks.generation.data import TokenizerConfig
+from colloquy.tasks.generation.data import SourceConfig
 from colloquy.tasks.generation.scoring import likelihood, nll_model, word_nll
 from colloquy.tasks.generation.search import reply, words_of
 from colloquy.tasks.generation.training import Training
@@ -278,7 +278,7 @@ def test_a_run_that_does_not_say_how_texts_are_read_is_refused(run, references):
 def test_examples_read_as_people_write():
     source_texts = ["我 会 用 筷 子 。\tyes , a little ."]
     split = SimpleNamespace(source_texts=source_texts, target_texts=["oh !"])
-    text = TokenizerConfig(tokenizer="mixed", lower=True, turns=2)
+    text = SourceConfig(tokenizer="mixed", lower=True, turns=2)
     example = generation.example(SimpleNamespace(text=text), split, 0)
     instance = {"turns": ["我会用筷子。", "yes, a little."]}
     assert example == {"instance": instance, "expected": ["oh!"]}

@@ -13,10 +13,10 @@ from colloquy.data.vocabulary import Vocabulary
 from colloquy.models.dam import DAM, DAMConfig
 from colloquy.tasks import TASKS
 from colloquy.tasks.selection import scoring
+from colloquy.tasks.selection.baselines import baseline_scores
 from colloquy.tasks.selection.data import load_dataset
 from colloquy.tasks.selection.lexical import document_weights, equal_stems
 from colloquy.tasks.selection.scoring import (
-    baseline_scores,
     metrics_by_group,
     pointwise_loss,
     ranking_batches,

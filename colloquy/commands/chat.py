@@ -14,7 +14,6 @@ keys.
 from absl import flags
 
 from colloquy.base import cli, runtime
-from colloquy.base.files import UserError
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string(
@@ -32,11 +31,11 @@ flags.DEFINE_string(
 flags.DEFINE_float(
     "reverse_weight", 0.5, "Weight of the reverse model's score.", lower_bound=0.0, upper_bound=1.0
 )
-OPTIONS = {"selection": ("index", "candidates"), "generation": ("reverse_run", "reverse_weight")}
-"""Flags that only one task has."""
+OPTIONS = ("index", "candidates", "reverse_run", "reverse_weight")
+"""Flags that only one task has, see `engine.task.Task.chat_options`."""
 
 
-def main():
+def main() -> None:
     if not FLAGS.reverse_run:
         cli.refuse_flags(["reverse_weight"], "use without --reverse_run")
     runtime.import_keras()
@@ -44,48 +43,20 @@ def main():
     from colloquy.engine.chat import Terminal, talk
     from colloquy.engine.run import Run
     from colloquy.tasks import TASKS
-    from colloquy.tasks.dialog.chat import DialogChat
-    from colloquy.tasks.generation.chat import GenerationChat
-    from colloquy.tasks.reading_comprehension.chat import ReadingComprehensionChat
-    from colloquy.tasks.selection.chat import SelectionChat
 
     run = Run.open(FLAGS.run)
+    task = TASKS[run.task]
+    foreign = [name for name in OPTIONS if name not in task.chat_options]
+    cli.refuse_flags(foreign, f"models of {task.name}")
     options = {}
-    for task, names in OPTIONS.items():
-        if task != run.task:
-            cli.refuse_flags(names, f"models of {run.task}")
-            continue
-        for name in names:
-            if FLAGS[name].present:
-                options[name] = FLAGS[name].value
-    predictor = TASKS[run.task].predictor(run)
-    if run.task == "selection":
-        options = choose_candidates(run, predictor, options)
-    chats = {
-        "dialog": DialogChat,
-        "generation": GenerationChat,
-        "reading_comprehension": ReadingComprehensionChat,
-        "selection": SelectionChat,
-    }
+    for name in task.chat_options:
+        if FLAGS[name].present:
+            options[name] = FLAGS[name].value
+    chat = task.chat(run, options)
     console = Terminal()
     if run.note:
         console.print(run.note)
-    talk(chats[run.task](predictor, **options), console)
-
-
-def choose_candidates(run, predictor, options):
-    """Returns where answers come from: `index` or `candidates`, by default the run's own index."""
-    from colloquy.tasks.selection.retrieval.build import index_of_run
-
-    if not options:
-        index = index_of_run(run.path, predictor)
-        if index:
-            return {"index": index}
-    if len(options) != 1:
-        raise UserError(
-            f"{run.path} ranks answers: give --index=DIR (tools.build_index) or --candidates=FILE"
-        )
-    return options
+    talk(chat, console)
 
 
 if __name__ == "__main__":

@@ -350,10 +350,7 @@ class Domain:
             "dialog_state": self.state_tables,
             "candidate_templates": [self.template_numbers],
         }
-        for layer in model.layers:
-            if layer.name in tables:
-                trained = [np.asarray(variable) for variable in layer.trainable_variables]
-                layer.set_weights([*trained, *tables[layer.name]])
+        model.set_tables(tables)
 
 
 def find_facts(knowledge, call):

@@ -17,6 +17,8 @@ from colloquy.metrics.dialog import METRICS, dialog_metrics
 from colloquy.tasks.dialog import scoring as dialog
 from colloquy.tasks.dialog.action_mask import FILE as MASK
 from colloquy.tasks.dialog.action_mask import learn, load_mask
+from colloquy.tasks.dialog.baselines import baselines_and_upper_bounds
+from colloquy.tasks.dialog.chat import DialogChat
 from colloquy.tasks.dialog.data import load_dataset
 from colloquy.tasks.dialog.domain import Domain
 from colloquy.tasks.dialog.predictor import DialogPredictor
@@ -114,7 +116,7 @@ class DialogTask(task.Task):
         if mask:
             record["search"] = "action mask"
         if scoring.baselines:
-            record.update(dialog.baselines_and_upper_bounds(scoring.dataset, scoring.split))
+            record.update(baselines_and_upper_bounds(scoring.dataset, scoring.split))
         record["answers"] = _answer_lines(scoring.dataset.domain, examples, predicted)
         record["by_example"] = functools.partial(dialog.metrics_by_dialog, examples, predicted)
         return record
@@ -149,6 +151,9 @@ class DialogTask(task.Task):
             "instance": {"history": [turn._asdict() for turn in turns]},
             "expected": [dataset.domain.candidates[conversation["answers"][-1]]],
         }
+
+    def chat(self, run, options):
+        return DialogChat(self.predictor(run))
 
     def export_inputs(self, instance):
         texts = [sentence["text"] for sentence in instance["history"]]

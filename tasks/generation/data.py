@@ -10,12 +10,13 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from colloquy.base.config import Config, Positive, make_config
+from colloquy.base.config import Positive, make_config
 from colloquy.base.files import UserError
 from colloquy.data import pickles, prepared
 from colloquy.data.sequences import Sequences
 from colloquy.data.text_files import read_json
-from colloquy.data.tokenizers import TOKENIZERS, words_of
+from colloquy.data.tokenizer_config import TokenizerConfig
+from colloquy.data.tokenizers import TOKENIZERS
 from colloquy.data.vocabulary import EOS_ID, PADDING_ID, Vocabulary
 
 PAIRS = "pairs.pkl"
@@ -27,8 +28,8 @@ References = Annotated[dict[str, Annotated[list[str], Field(min_length=1)]], Fie
 """A file of references: source -> correct replies."""
 
 
-class TokenizerConfig(Config):
-    """From raw strings to words: the same for a dataset, its models and their users."""
+class SourceConfig(TokenizerConfig):
+    """How the turns of a conversation become a source."""
 
     tokenizer: Literal[tuple(TOKENIZERS)]
     """Key of `data.tokenizers.TOKENIZERS`."""
@@ -37,22 +38,16 @@ class TokenizerConfig(Config):
     turns: Positive
     """Utterances of a source, the last ones."""
 
-    def words(self, text):
-        return words_of(text, self.tokenizer, self.lower)
 
-    def join(self, words):
-        return TOKENIZERS[self.tokenizer].detokenize(words)
-
-
-def read_tokenizer_config(settings, file):
-    """Reads a `TokenizerConfig` from the JSON object of settings in a file.
+def read_source_config(settings, file):
+    """Reads a `SourceConfig` from the JSON object of settings in a file.
 
     A wrong or missing one is a `UserError`.
     """
     if not isinstance(settings, dict):
         settings = {}
-    fields = {name: settings.get(name) for name in TokenizerConfig.model_fields}
-    return make_config(TokenizerConfig, fields, f"{file}: ")
+    fields = {name: settings.get(name) for name in SourceConfig.model_fields}
+    return make_config(SourceConfig, fields, f"{file}: ")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,7 +126,7 @@ class GenerationDataset(prepared.Dataset):
     vocabulary: Vocabulary
     # Word vectors, float32 `(vocabulary size + 1, D)`; row 0 is padding.
     vectors: np.ndarray | None
-    text: TokenizerConfig
+    text: SourceConfig
 
     def metadata(self):
         return {**super().metadata(), "text": self.text.to_json()}
@@ -141,7 +136,7 @@ def load_dataset(path):
     """Reads a prepared dataset; a missing or malformed file is a `UserError`."""
     path = pathlib.Path(path)
     metadata = prepared.read_metadata(path, "generation")
-    text = read_tokenizer_config(metadata.get("settings"), path / prepared.METADATA)
+    text = read_source_config(metadata.get("settings"), path / prepared.METADATA)
     vocabulary = prepared.read_vocabulary(path / prepared.VOCABULARY)
     pairs = pickles.load(path / PAIRS)
     splits = {}

@@ -18,7 +18,7 @@ class GenerationText:
 
     Args:
         vocabulary: `data.vocabulary.Vocabulary`.
-        text: `TokenizerConfig`; a tokenizer that cannot run inside a graph is a `UserError`.
+        text: `SourceConfig`; a tokenizer that cannot run inside a graph is a `UserError`.
     """
 
     def __init__(self, vocabulary, text):
@@ -74,7 +74,7 @@ def generation_archive(model, vocabulary, text, decoding):
     Args:
         model: `models.seq2seq.Seq2Seq`.
         vocabulary: `data.vocabulary.Vocabulary` of its dataset.
-        text: `TokenizerConfig` of its dataset.
+        text: `SourceConfig` of its dataset.
         decoding: `Decoding`.
     """
     text = GenerationText(vocabulary, text)

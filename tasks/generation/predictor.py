@@ -20,7 +20,7 @@ from colloquy.engine.predictor import Predictor, attention_map, in_brackets
 from colloquy.engine.task import check_fields
 from colloquy.models.decoding import Decoding, stream_reply
 from colloquy.tasks.generation import search
-from colloquy.tasks.generation.data import MAX_SOURCE, read_tokenizer_config
+from colloquy.tasks.generation.data import MAX_SOURCE, read_source_config
 
 # Replies that a reverse model chooses from.
 CHOICE = 10
@@ -65,7 +65,7 @@ class GenerationPredictor(Predictor):
         self.model = run.load_model()
         choose_xla(self.model, "auto")
         check_fields(self.model.config, {"vocabulary_size": len(self.vocabulary)}, run.path)
-        self.text = read_tokenizer_config(run.dataset.get("text"), run.path)
+        self.text = read_source_config(run.dataset.get("text"), run.path)
         # Search for replies where an instance names none.
         self.decoding = search.decoding_of(run)
         self.has_helpline = True

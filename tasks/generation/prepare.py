@@ -38,9 +38,9 @@ from colloquy.data.word_vectors import load_text_vectors
 from colloquy.engine.vocabularies import Words
 from colloquy.tasks.generation.data import (
     PAIRS,
-    TokenizerConfig,
+    SourceConfig,
     encode_pairs,
-    read_tokenizer_config,
+    read_source_config,
 )
 
 NO_LETTERS = re.compile(r"[\W_]+")
@@ -123,11 +123,11 @@ def prepare(corpus, source, out, settings):
 
 
 def _choose_tokenizer(settings, reader, given):
-    """The `TokenizerConfig` of a given vocabulary, of the settings, or of the corpus."""
+    """The `SourceConfig` of a given vocabulary, of the settings, or of the corpus."""
     if given:
         fields = given.metadata.get("text", given.metadata.get("settings"))
-        return read_tokenizer_config(fields, given.path)
-    return TokenizerConfig(
+        return read_source_config(fields, given.path)
+    return SourceConfig(
         tokenizer=settings.tokenizer or reader.TOKENIZER,
         lower=settings.lower,
         turns=settings.turns,

@@ -12,7 +12,6 @@ from colloquy.engine.optimizers import TwoRateAdam, linear_decay
 from colloquy.metrics.bootstrap import Additive
 from colloquy.metrics.generation import (
     METRICS,
-    baselines_of,
     bleu_by_reply,
     by_source,
     generation_metrics,
@@ -20,6 +19,8 @@ from colloquy.metrics.generation import (
     perplexity_of_sums,
 )
 from colloquy.tasks.generation import data
+from colloquy.tasks.generation.baselines import baselines_for
+from colloquy.tasks.generation.chat import GenerationChat
 from colloquy.tasks.generation.predictor import GenerationPredictor
 from colloquy.tasks.generation.prepare import Settings, prepare
 from colloquy.tasks.generation.scoring import likelihood, word_loss
@@ -45,6 +46,7 @@ class GenerationTask(task.Task):
     Options = Options
     summary_metrics = METRICS
     export_options = ("decode",)
+    chat_options = ("reverse_run", "reverse_weight")
     export_call = ("found = model.reply", ("replies", "scores"))
     export_instance = {"turns": ["hello there"]}
     load_dataset = staticmethod(data.load_dataset)
@@ -63,7 +65,7 @@ class GenerationTask(task.Task):
         if not path or not pathlib.Path(path).is_file():
             return super().dataset_of(run, path)
         metadata = run.dataset
-        text = data.read_tokenizer_config(metadata.get("text"), run.path)
+        text = data.read_source_config(metadata.get("text"), run.path)
         splits = {"references": data.read_references(path, run.vocabulary, text)}
         if metadata["path"] and pathlib.Path(metadata["path"]).is_dir():
             splits["train"] = super().dataset_of(run).splits["train"]
@@ -83,13 +85,8 @@ class GenerationTask(task.Task):
         return {} if dataset.vectors is None else {"embedding_dim": dataset.vectors.shape[1]}
 
     def initialise(self, model, dataset, training):
-        if dataset.vectors is None:
-            return
-        for layer in model.layers:
-            if layer.name in ("word_embedding", "source_embedding"):
-                [table] = layer.get_weights()
-                further_rows = table[len(dataset.vectors) :]
-                layer.set_weights([np.concatenate([dataset.vectors, further_rows])])
+        if dataset.vectors is not None:
+            model.set_word_vectors(dataset.vectors)
 
     def optimizer(self, training, steps, config=None):
         return TwoRateAdam(
@@ -171,7 +168,7 @@ class GenerationTask(task.Task):
         if search:
             record["search"] = search
         if scoring.baselines:
-            record["baselines"] = _baselines(dataset, pairs, model.config)
+            record["baselines"] = baselines_for(dataset, pairs, model.config)
         return record
 
     def describe(self, record):
@@ -199,11 +196,14 @@ class GenerationTask(task.Task):
         turns = split.source_texts[number].split("\t")
         return {"instance": {"turns": turns}, "expected": [split.target_texts[number]]}
 
+    def chat(self, run, options):
+        return GenerationChat(self.predictor(run), **options)
+
     def export_archive(self, run, model, vocabulary, decode=None):
         # It needs TensorFlow, whatever Keras's backend.
         from colloquy.tasks.generation.export import generation_archive
 
-        text = data.read_tokenizer_config(run.dataset.get("text"), run.path)
+        text = data.read_source_config(run.dataset.get("text"), run.path)
         decoding = parse_decoding(decode) if decode else decoding_of(run)
         return generation_archive(model, vocabulary, text, decoding)
 
@@ -274,16 +274,6 @@ def _perplexity(nll, split, rows=slice(None)):
     total = float(nll[rows].sum(dtype=np.float64))
     words = int(split.target.lengths[rows].sum())
     return perplexity(total, words)
-
-
-def _baselines(dataset, pairs, config):
-    """Scores of the baselines, which know the targets of train if the dataset has them."""
-    train_targets = []
-    if "train" in dataset.splits:
-        train_targets = dataset.splits["train"].in_direction_of(config).target_texts
-    return baselines_of(
-        train_targets, pairs.source_texts, pairs.target_texts, several=pairs.several
-    )
 
 
 def _answer_lines(pairs, replies):

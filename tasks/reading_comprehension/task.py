@@ -17,6 +17,8 @@ from colloquy.engine.ensembles import mean_of_logits
 from colloquy.engine.optimizers import averaging, linear_decay
 from colloquy.engine.score_tables import print_records
 from colloquy.metrics.reading_comprehension import METRICS
+from colloquy.tasks.reading_comprehension.baselines import spans_of_first_words
+from colloquy.tasks.reading_comprehension.chat import ReadingComprehensionChat
 from colloquy.tasks.reading_comprehension.confidence import load_scale, measure_confidence
 from colloquy.tasks.reading_comprehension.data import CHARACTERS, load_dataset
 from colloquy.tasks.reading_comprehension.predictor import ReadingComprehensionPredictor
@@ -82,7 +84,7 @@ class ReadingComprehensionTask(task.Task):
                 f"Received: no_answer={model.config.no_answer}, shared_norm={training.shared_norm}"
             )
         if model.config.use_words:
-            model.get_layer("word_embedding").set_weights([dataset.vectors])
+            model.set_word_vectors(dataset.vectors)
 
     def optimizer(self, training, steps=None, config=None):
         rate, given = training.learning_rate, {"global_clipnorm": training.gradient_clip or None}
@@ -141,7 +143,7 @@ class ReadingComprehensionTask(task.Task):
         record["answers"] = [json.dumps(predictions, ensure_ascii=False)]
         record["by_example"] = functools.partial(metrics_by_question, questions, predictions)
         if scoring.baselines:
-            first_words = answers(questions, _spans_of_first_words(questions))
+            first_words = answers(questions, spans_of_first_words(questions))
             record["baselines"] = {"first words": record_of(questions, first_words)["metrics"]}
         if scoring.split == "dev":
             record["confidence"], _ = measure_confidence(
@@ -214,23 +216,15 @@ class ReadingComprehensionTask(task.Task):
         }
         return {"instance": instance, "expected": split.answers[number]}
 
+    def chat(self, run, options):
+        return ReadingComprehensionChat(self.predictor(run))
+
     def export_archive(self, run, model, vocabulary):
         # This needs TensorFlow, whatever Keras's backend.
         from colloquy.tasks.reading_comprehension.export import reading_archive
 
         characters = Vocabulary.load(run.path / CHARACTERS)
         return reading_archive(model, vocabulary, characters, load_scale(run))
-
-
-def _spans_of_first_words(questions):
-    """The first words of each context, as many as the median answer has, int `(questions, 2)`."""
-    lengths = []
-    for spans in questions.spans:
-        for first, last in spans:
-            lengths.append(last - first)
-    median = int(np.median(lengths))
-    ends = np.minimum(median, questions.sizes[:, 0] - 1)
-    return np.stack([np.zeros_like(ends), ends], axis=1)
 
 
 def _read_predictions(path):

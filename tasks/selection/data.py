@@ -20,7 +20,7 @@ See `data.prepared` for the other files.
 import dataclasses
 import pathlib
 import reprlib
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
@@ -35,11 +35,11 @@ from colloquy.data.prepared import (
     VOCABULARY,
     Dataset,
     read_metadata,
-    read_vectors,
+    read_vector_table,
 )
 from colloquy.data.sequences import Sequences
 from colloquy.data.text_files import validated
-from colloquy.data.tokenizers import TOKENIZERS, WHITESPACE
+from colloquy.data.tokenizer_config import TokenizerConfig
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.tasks.selection.split import SelectionSplit
 
@@ -56,13 +56,6 @@ ARRAY_NAMES = {
     "label": "int32",
 }
 """The arrays of a split with their types; `None`: see `ids_dtype`."""
-
-
-class TokenizerConfig(Config):
-    """Arguments of `data.tokenizers.words_of`; the defaults suit the release's files."""
-
-    tokenizer: Literal[WHITESPACE, *TOKENIZERS] = WHITESPACE
-    lower: bool = False
 
 
 class Metadata(Config):
@@ -115,7 +108,7 @@ def load_dataset(path):
     path = pathlib.Path(path)
     values = read_metadata(path, "selection")
     metadata = check_metadata(values, path / METADATA)
-    vectors = read_vectors(path / VECTORS)
+    vectors = read_vector_table(path / VECTORS)
     eos_id = metadata["eos_id"]
     if eos_id is None or not 0 < eos_id < len(vectors):
         expected = f"expected eos_id, an id of _EOS_ from 1 to {len(vectors) - 1}"

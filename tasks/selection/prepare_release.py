@@ -6,7 +6,7 @@ import numpy as np
 
 from colloquy.base.files import UserError
 from colloquy.data.corpora import dam_release
-from colloquy.data.prepared import VECTORS, checked, read_vectors
+from colloquy.data.prepared import VECTORS, checked, read_vector_table
 from colloquy.tasks.selection.data import ARRAYS, path_of, split_arrays
 from colloquy.tasks.selection.ingest import candidates_per_context
 from colloquy.tasks.selection.recipes import PUBLISHED_CORPORA
@@ -27,7 +27,7 @@ def prepare_release(source, settings, directory):
     """
     # The vectors first: a wrong id need not wait for the examples, which take minutes to read.
     file = pathlib.Path(source) / "data.pkl"
-    vectors = read_vectors(pathlib.Path(source) / VECTORS)
+    vectors = read_vector_table(pathlib.Path(source) / VECTORS)
     eos_id = settings.eos_id or PUBLISHED_CORPORA.get(settings.name)
     if eos_id is None:
         how = "give --eos_id, or --name=ubuntu-v1 (28270) or --name=douban (1)"

@@ -12,15 +12,12 @@ from colloquy.base.files import UserError
 from colloquy.data.sequences import round_up, stack
 from colloquy.engine.parallel import results_of
 from colloquy.engine.task import ScoringOptions
-from colloquy.metrics.baselines import tfidf_scores
 from colloquy.metrics.bootstrap import Additive
 from colloquy.metrics.ranking import TIES, ranking_metrics
 from colloquy.tasks.selection.split import inputs_of
 
 # Candidates of a context that are scored together.
 CANDIDATES_AT_ONCE = 10
-# Training lines in memory as lists at once.
-DOCUMENTS_AT_ONCE = 4096
 # Upper limits of the groups of contexts in section 5 of the paper: by number of turns, words of the
 # last turn, mean words of a turn. A last group has all above.
 BREAKDOWNS = {
@@ -145,38 +142,6 @@ def whole_batches(context, batch_size):
     if kept == len(context):
         return kept
     return int(np.searchsorted(context, context[kept]))
-
-
-def baseline_scores(dataset, split):
-    """Scores of the three baselines on a split, `{name: (lines,)}`.
-
-    A constant wins nothing by `ties="loss"`.
-    """
-    train = dataset.splits["train"]
-    evaluated = dataset.splits[split]
-    contexts, responses = evaluated.texts(np.arange(len(evaluated)), dataset.eos_id)
-    tfidf = tfidf_scores(
-        _training_documents(train, dataset.eos_id),
-        contexts,
-        responses,
-        ignore=[] if dataset.unk_id is None else [dataset.unk_id],
-        end_of_turn=dataset.eos_id,
-    )
-    return {
-        "random": np.random.default_rng(0).random(len(evaluated)),
-        "constant": np.zeros(len(evaluated)),
-        "TF-IDF cosine": tfidf,
-    }
-
-
-def _training_documents(train, eos_id):
-    """Yields the contexts and responses of the positive lines, lists of ids."""
-    positives = np.flatnonzero(train.label == 1)
-    for start in range(0, len(positives), DOCUMENTS_AT_ONCE):
-        lines = positives[start : start + DOCUMENTS_AT_ONCE]
-        contexts, responses = train.texts(lines, eos_id)
-        yield from contexts
-        yield from responses
 
 
 def metrics_by_group(split, scores, grouping):

@@ -16,6 +16,8 @@ from colloquy.engine.ensembles import mean_of_logits
 from colloquy.engine.optimizers import LazyAdam, averaging
 from colloquy.tasks.selection import scoring as selection
 from colloquy.tasks.selection import split as batches
+from colloquy.tasks.selection.baselines import baseline_scores
+from colloquy.tasks.selection.chat import SelectionChat
 from colloquy.tasks.selection.data import as_texts, load_dataset, read_tokenizer_config
 from colloquy.tasks.selection.echoes import echo_rows
 from colloquy.tasks.selection.lexical import document_weights, equal_stems
@@ -40,6 +42,7 @@ class SelectionTask(task.Task):
     training_batches = staticmethod(batches.training_batches)
     average = staticmethod(mean_of_logits)
     predictor = SelectionPredictor
+    chat_options = ("index", "candidates")
     export_call = ("ranked = model.rank", ("order", "scores"))
     export_instance = {
         "turns": ["hi", "how do i mount a usb stick?"],
@@ -77,21 +80,21 @@ class SelectionTask(task.Task):
             vectors[[0, dataset.eos_id, dataset.unk_id or 0]] = 0.0
         if training.vector_norm:
             vectors = scale_to_norm(vectors, training.vector_norm)
-        model.get_layer("word_embedding").set_weights([vectors])
+        model.set_word_vectors(vectors)
         if getattr(model.config, "lexical", None):
-            self._initialise_lexical_match(model.get_layer("lexical_match"), dataset)
+            self._set_document_weights(model, dataset)
 
-    def _initialise_lexical_match(self, layer, dataset):
-        num_ids = layer.idf.shape[0]
+    def _set_document_weights(self, model, dataset):
+        num_ids = len(dataset.vectors) + dataset.hashed_words
         stems = None
-        if layer.stems:
+        if model.compares_stems:
             if dataset.vocabulary is None:
                 raise UserError(
                     f"lexical.stems expects words, not ids alone. {dataset.path} has no vocabulary"
                 )
             stems = equal_stems(dataset.vocabulary, num_ids)
-            layer.stem.assign(stems)
-        layer.idf.assign(document_weights(dataset.splits["train"], num_ids, stems))
+        idf = document_weights(dataset.splits["train"], num_ids, stems)
+        model.set_document_weights(idf, stems)
 
     def optimizer(self, training, steps=None, config=None):
         """Adam with the release's staircase schedule and `epsilon` 1e-8 as in TensorFlow 1; lazy if
@@ -143,9 +146,9 @@ class SelectionTask(task.Task):
         result = selection.rank(where, scores, lines, ties=options.ties)
         metrics_by_baseline = {}
         if scoring.baselines:
-            scores_by_baseline = selection.baseline_scores(scoring.dataset, scoring.split)
-            for name, baseline_scores in scores_by_baseline.items():
-                first_scores = baseline_scores[: len(scores)]
+            scores_by_baseline = baseline_scores(scoring.dataset, scoring.split)
+            for name, scores_of_lines in scores_by_baseline.items():
+                first_scores = scores_of_lines[: len(scores)]
                 ranked = selection.rank(where, first_scores, lines, ties=options.ties)
                 metrics_by_baseline[name] = ranked.metrics
         labels = lines.label[: len(scores)]
@@ -205,6 +208,21 @@ class SelectionTask(task.Task):
         # Not checked: a scored context may have turns without words.
         instance = SelectionPredictor.Instance.model_construct(**example["instance"])
         return {**example, "instance": instance}
+
+    def chat(self, run, options):
+        """Answers come from an index or from a file of candidates; default: the run's own index."""
+        # Serving imports this file, and needs nothing of building an index.
+        from colloquy.tasks.selection.retrieval.build import index_of_run
+
+        predictor = self.predictor(run)
+        if not options:
+            index = index_of_run(run.path, predictor)
+            options = {"index": index} if index else {}
+        if len(options) != 1:
+            raise UserError(
+                f"{run.path} ranks answers: give index=DIR (tools.build_index) or candidates=FILE"
+            )
+        return SelectionChat(predictor, **options)
 
     def export_archive(self, run, model, vocabulary):
         # needs TensorFlow, whatever Keras's backend

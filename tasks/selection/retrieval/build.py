@@ -37,7 +37,6 @@ from colloquy.tasks.selection.retrieval.index import (
     WORD_VECTORS,
     idf_norm,
     text_vector,
-    vocabulary_hash,
 )
 
 # In a run directory: its index, or conversations (`smn`) to build one from.
@@ -61,7 +60,7 @@ def build(predictor, out, conversations, made_of=()):
     """
     # Hashed words have no vector.
     vocabulary = dataclasses.replace(predictor.vocabulary, hashed=0)
-    word_vectors = predictor.model.get_layer("word_embedding").get_weights()[0]
+    word_vectors = predictor.model.word_vectors()
 
     with atomic_directory(out) as directory:
         all_pairs, words_by_text = read_pairs(conversations, predictor.text)
@@ -96,7 +95,7 @@ def build(predictor, out, conversations, made_of=()):
 
         config = {
             "index": VERSION,
-            "vocabulary": vocabulary_hash(vocabulary),
+            "vocabulary": vocabulary.digest(),
             "text": predictor.text,
             "responses": len(responses),
             "pairs": len(pairs),
@@ -145,7 +144,7 @@ def _cached_index(path, predictor):
     """The directory in the cache that the index of the run `path` has, or will have."""
     sources = [
         VERSION,
-        vocabulary_hash(predictor.vocabulary),
+        predictor.vocabulary.digest(),
         checksum(path / BEST),
         checksums_of(path / PAIRS),
     ]

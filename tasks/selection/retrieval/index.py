@@ -20,7 +20,6 @@ question_norm      of the idf of these
 
 import collections
 import dataclasses
-import hashlib
 import math
 import pathlib
 import threading
@@ -72,7 +71,7 @@ class RetrievalIndex:
     def __init__(self, path, vocabulary):
         path = pathlib.Path(path)
         self.config = read_config(path)
-        if self.config["vocabulary"] != vocabulary_hash(vocabulary):
+        if self.config["vocabulary"] != vocabulary.digest():
             raise UserError(
                 f"{path} was built for a run of another vocabulary: "
                 "build one with --run of this run"
@@ -218,11 +217,6 @@ def text_vector(words, vocabulary, word_vectors):
     total = word_vectors[vocabulary.encode(words)].sum(axis=0)
     norm = np.linalg.norm(total)
     return total / norm if norm > 0 else total
-
-
-def vocabulary_hash(vocabulary):
-    """SHA-256 of the words of a `Vocabulary` in their order."""
-    return hashlib.sha256("\n".join(vocabulary.words).encode()).hexdigest()
 
 
 def read_config(path):

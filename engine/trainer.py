@@ -1,0 +1,328 @@
+"""The loop of a training: steps, validations and saves."""
+
+import functools
+import itertools
+import math
+import os
+import time
+from collections.abc import Sequence
+
+import keras
+import numpy as np
+
+from colloquy.base.files import UserError
+from colloquy.data.batching import Epochs, stream_batches
+from colloquy.data.prepared import Dataset, fingerprint
+from colloquy.engine.callbacks import Callbacks
+from colloquy.engine.devices import OneDevice, choose_xla, set_precision, set_seed
+from colloquy.engine.interrupts import signals_received
+from colloquy.engine.optimizers import averaged_weights
+from colloquy.engine.progress import Progress, open_scalars
+from colloquy.engine.records import TrainState
+from colloquy.engine.run import LAST, Run
+from colloquy.engine.run_files import SCALARS
+from colloquy.engine.task import Task, load_training
+from colloquy.engine.vocabularies import start_from
+
+LOG_INTERVAL = 10
+"""Steps between two log lines. Reading the loss makes the program wait for the device, so it is not
+read at every step."""
+FEW_STEPS = 200
+"""With fewer steps in all, a model may have learned next to nothing."""
+ENOUGH_STEPS = 500
+"""Steps to recommend instead."""
+MIN_EXAMPLES = 100
+"""Examples of dev; on fewer the best possible score may be chance."""
+
+
+def train_run(
+    task: Task,
+    run: Run,
+    dataset: Dataset,
+    devices: OneDevice,
+    *,
+    init_from: str | os.PathLike | Run | None = None,
+    save_minutes: float = 10.0,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
+) -> None:
+    """Trains the model of a run until its epochs are over, early stopping ends it or a signal
+    arrives.
+
+    A run with a saved state continues from there, with the steps that it would have had without the
+    break.
+
+    Raises:
+        UserError: A loss, a weight or a metric is not finite.
+        KeyboardInterrupt: A signal arrived; the state is saved.
+    """
+    trainer = Trainer(task, run, dataset, devices, init_from, callbacks)
+    first_step = trainer.state.step
+    with (
+        devices.scope(),
+        signals_received() as signals,
+        Progress(first_step, trainer.total_steps) as progress,
+    ):
+        trainer.callbacks.begin()
+        trainer.loop(signals, progress, save_minutes)
+        trainer.callbacks.end()
+
+
+class Trainer:
+    """The model of a run, its batches, and the state that both are at."""
+
+    def __init__(
+        self,
+        task: Task,
+        run: Run,
+        dataset: Dataset,
+        devices: OneDevice,
+        init_from: str | os.PathLike | Run | None = None,
+        callbacks: Sequence[keras.callbacks.Callback] = (),
+    ) -> None:
+        self.task = task
+        self.run = run
+        self.dataset = dataset
+        self.devices = devices
+        self.training = load_training(task, run)
+        self.split = dataset.splits["train"]
+        self.dev = dataset.splits["dev"]
+
+        set_precision(self.training.precision)
+        self.evaluation_model = devices.evaluation_model(run.build_model, self.training.jit)
+        set_seed(self.training.seed)
+        with devices.scope():
+            self.model = run.build_model()
+            self.length_multiple = choose_xla(self.model, self.training.jit)
+            self._plan_steps()
+            self.state = self._compile(init_from)
+        self._check_dataset()
+
+        batches = stream_batches(self.make_batch, self.state.step, self.total_steps)
+        self.batches = iter(batches)
+        with devices.scope():
+            self.learn_batch = devices.train_step(self.model, batches)
+        self.write_scalars = open_scalars(run.path / SCALARS)
+        self.callbacks = Callbacks(callbacks, self.model, self.epochs.steps)
+
+    def _plan_steps(self):
+        """Sets the batch of each step, the number of steps and the interval of validations."""
+        training = self.training
+        make_epoch = functools.partial(
+            self.task.training_batches, self.split, self.model.config, training
+        )
+        self.epochs = Epochs(make_epoch, training.seed)
+        if not self.epochs.steps:
+            raise UserError(
+                f"{self.dataset.path}: these settings leave no example of the split train"
+            )
+        self.total_steps = math.ceil(training.epochs * self.epochs.steps)
+        self.validation_interval = math.ceil(self.epochs.steps / training.validations_per_epoch)
+
+    def _compile(self, init_from):
+        """Compiles the model and sets its weights; returns the `TrainState` to start from."""
+        task, model = self.task, self.model
+        optimizer = task.optimizer(self.training, self.total_steps, model.config)
+        loss = task.loss(self.training)
+        model.compile(optimizer=optimizer, loss=loss, jit_compile=model.jit_compile)
+        model.optimizer.build(model.trainable_variables)
+        if (self.run.path / LAST).exists():
+            # Without this, more epochs would do nothing after early stopping.
+            return self.run.restore(model).replace(stopped=False)
+        task.initialise(model, self.dataset, self.training)
+        if init_from:
+            start_from(init_from, model, self.dataset, task)
+        return TrainState()
+
+    def _check_dataset(self):
+        """Refuses to resume with a changed dataset."""
+        stored = self.state.fingerprint
+        self.state = self.state.replace(fingerprint=fingerprint(self.dataset.path))
+        row = self.state.row
+        steps_per_epoch = self.epochs.steps
+        if row and row["epoch"] != round(row["step"] / steps_per_epoch, 3):
+            raise UserError(
+                f"{self.dataset.path} has changed since the run was saved: it now gives "
+                f"{steps_per_epoch:,} steps per epoch, which does not match epoch {row['epoch']:g} "
+                f"at step {row['step']:,}"
+            )
+        if stored and stored != self.state.fingerprint:
+            raise UserError(
+                f"{self.dataset.path} has changed since the run was saved: its examples or words "
+                "are others; train.py --init_from=RUN starts a new training from the run's weights"
+            )
+
+    def make_batch(self, step: int) -> tuple:
+        """Makes the arrays of a step that this process computes."""
+        batch = self.task.collate(
+            self.split, self.model.config, self.epochs.batch(step), self.length_multiple
+        )
+        return self.devices.part_of(batch, self.task.loss_counts, self.training.batch_size)
+
+    def loop(self, signals: list[int], progress: Progress, save_minutes: float) -> None:
+        """Takes all steps; validates and saves on the way."""
+        progress.line(self._describe())
+        if self.total_steps < FEW_STEPS:
+            progress.line(self._recommend_epochs())
+        saved_at = time.monotonic()
+        while self.state.validated_step < self.total_steps and not self.state.stopped:
+            validation_step = self.state.next_validation(self.validation_interval, self.total_steps)
+            steps = min(LOG_INTERVAL, validation_step - self.state.step)
+            self.advance(steps, signals, progress)
+
+            # Read once: a signal that arrives between two checks would skip the save.
+            interrupted = bool(signals)
+            minutes = (time.monotonic() - saved_at) / 60
+            if interrupted or minutes > save_minutes:
+                self.save()
+                saved_at = time.monotonic()
+            if interrupted:
+                raise KeyboardInterrupt
+            if self.state.step == validation_step:
+                self.validate(progress)
+                saved_at = time.monotonic()
+
+    def _describe(self):
+        text = (
+            f"{self.run.path}: {self.model.count_params():,} parameters, "
+            f"steps per epoch: {self.epochs.steps:,}, "
+            f"steps between validations: {self.validation_interval:,}"
+        )
+        if self.devices.count > 1:
+            return f"{text}, {self.devices.count} devices"
+        return text
+
+    def _recommend_epochs(self):
+        epochs = math.ceil(ENOUGH_STEPS / self.epochs.steps)
+        steps = "1 step" if self.total_steps == 1 else f"{self.total_steps:,} steps"
+        return (
+            f"{steps} in all, with which a model may learn next to nothing: "
+            f"--epochs={epochs:,} makes {epochs * self.epochs.steps:,}"
+        )
+
+    def advance(self, steps: int, signals: list[int], progress: Progress) -> None:
+        """Takes a few steps, fewer if a signal arrives, and shows their loss."""
+        started = time.perf_counter()
+        logs = []
+        for number, batch in enumerate(itertools.islice(self.batches, steps), 1):
+            is_last = number == steps
+            logs.append(self.learn_batch(batch, log=is_last))
+            if signals:
+                break
+        if not logs:
+            return
+
+        losses = self._read_losses(logs)
+        seconds = time.perf_counter() - started
+        self.state = self.state.after(losses, seconds)
+        mean_loss = sum(losses) / len(losses)
+        progress.update(self.state.step, mean_loss)
+        self.callbacks.after_steps(self.state.step, losses)
+        if len(logs) == steps:  # only the last step logs its gradient norm
+            rate = self.model.optimizer.learning_rate
+            scalars = {**logs[-1], "loss": mean_loss, "learning_rate": rate}
+            self.write_scalars(self.state.step, scalars)
+
+    def save(self) -> None:
+        """Saves the model and the state, to resume from."""
+        self._check_weights()
+        self.run.save(self.model, self.state)
+
+    def validate(self, progress: Progress) -> None:
+        """Scores dev, keeps the weights if they are the best so far, and saves the state."""
+        self._check_weights()
+        max_score = self.task.max_score
+        with averaged_weights(self.model, self.evaluation_model) as averaged:
+            metrics, score = self.task.validate(averaged, self.dev, self.length_multiple)
+            row = self._make_row(metrics)
+            # Of several that reach the best possible score, the last is kept.
+            improved = score > self.state.best_score or score >= max_score
+            if improved:
+                self.run.save_best(averaged)
+
+        done = score >= max_score and self._is_conclusive()
+        patience = self.training.patience
+        self.state = self.state.validated(
+            row, score, improved=improved, patience=patience, done=done
+        )
+        self.run.save(self.model, self.state)
+        self.run.log(row)
+        if self.callbacks.after_validation(row):
+            self.state = self.state.replace(stopped=True)
+            self.run.save(self.model, self.state)
+        dev_metrics = {f"dev/{name}": value for name, value in metrics.items()}
+        self.write_scalars(self.state.step, dev_metrics)
+        progress.line(_report(self.state, metrics))
+
+    def _is_conclusive(self):
+        """True if the best possible score is no chance.
+
+        It counts after an epoch, from the third validation, on enough examples of dev.
+        """
+        return (
+            self.state.step >= self.epochs.steps
+            and self.state.validations >= 2
+            and self.task.num_examples(self.dev) >= MIN_EXAMPLES
+        )
+
+    def _make_row(self, metrics):
+        """Returns a row of the history; metrics that are not finite end the training."""
+        state = self.state
+        if not np.isfinite(list(metrics.values())).all():
+            raise self._diverged(f"the metrics after step {state.step:,} are not finite")
+        steps = state.step - state.validated_step
+        seconds_before = state.row["seconds"] if state.row else 0.0
+        seconds = max(state.seconds - seconds_before, 1e-3)
+        return {
+            "step": state.step,
+            "epoch": round(state.step / self.epochs.steps, 3),
+            "loss": state.losses / steps,
+            "steps_per_second": round(steps / seconds, 3),
+            "seconds": round(state.seconds, 3),
+            **{name: round(float(value), 5) for name, value in metrics.items()},
+        }
+
+    def _read_losses(self, logs):
+        """Returns the losses as numbers, which waits for the device; they must be finite."""
+        losses = [float(log["loss"]) for log in logs]
+        for step, loss in enumerate(losses, self.state.step + 1):
+            if not math.isfinite(loss):
+                raise self._diverged(f"the loss of step {step:,} is {loss}")
+        return losses
+
+    def _check_weights(self):
+        """Refuses weights to save: after a finite loss, a gradient may not have been finite."""
+        for weight in self.model.weights:
+            if not np.isfinite(np.asarray(weight)).all():
+                raise self._diverged(f"the weights after step {self.state.step:,} are not finite")
+
+    def _diverged(self, reason):
+        return UserError(
+            f"{self.run.path}: {reason}, so training stopped; try a lower --learning_rate, a "
+            "smaller --set gradient_clip, or --precision=float32; " + how_to_resume(self.run)
+        )
+
+
+def _report(state, metrics):
+    """Returns the lines that a validation prints."""
+    row = state.row
+    shown = "  ".join(f"{name} {value:.4f}" for name, value in metrics.items())
+    text = (
+        f"step {row['step']:,}  epoch {row['epoch']:.2f}  loss {row['loss']:.4f}  "
+        f"{row['steps_per_second']:.2f} steps/s  dev: {shown}"
+    )
+    if not state.waited:
+        text += "  (best)"
+    if not state.stopped:
+        return text
+    if not state.waited:
+        return f"{text}\nthe best score that there is: training stopped"
+    validations = "validation" if state.waited == 1 else "validations"
+    return f"{text}\nno improvement for {state.waited} {validations}: training stopped"
+
+
+def how_to_resume(run: Run) -> str:
+    """The command that continues a run, for messages."""
+    state = run.saved_state()
+    if state is None:
+        return "nothing was saved before, so nothing is kept"
+    return f"train.py --resume --workdir={run.path} continues from step {state.step}"
