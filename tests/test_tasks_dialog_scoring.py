@@ -11,7 +11,7 @@ from colloquy.data.vocabulary import Vocabulary
 from colloquy.metrics.dialog import dialog_metrics, nearest_neighbour, tfidf_match
 from colloquy.models import MODELS
 from colloquy.tasks import TASKS
-from colloquy.tasks.dialog import scoring
+from colloquy.tasks.dialog.baselines import baselines_and_upper_bounds
 from colloquy.tasks.dialog.data import load_dataset
 from colloquy.tasks.dialog.domain import Domain, Entity
 from colloquy.tasks.dialog.scoring import (
@@ -172,7 +172,7 @@ def test_baselines_and_upper_bounds_are_those_of_the_texts(sample):
     def score(predicted):
         return dialog_metrics(predicted, test.answers, test.dialog)
 
-    assert scoring.baselines_and_upper_bounds(sample, "test") == {
+    assert baselines_and_upper_bounds(sample, "test") == {
         "baselines": {"TF-IDF match": score(match), "nearest neighbour": score(neighbour)},
         "upper_bounds": {
             "seen responses": score(np.where(is_seen, test.answers, -1)),
