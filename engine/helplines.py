@@ -1,9 +1,9 @@
 # ruff: noqa: RUF001 Chinese punctuation
 """The reply to a person who writes of hurting or killing themselves.
 
-Chats give it in place of what a model would say. A short list of phrases decides, so it misses
-what is said in other words. Phrases in which people exaggerate, such as "this game is killing me",
-are not in it.
+Chats give it in place of what a model would say, from then on to the end of the conversation. A
+short list of phrases decides, so it misses what is said in other words. Phrases in which people
+exaggerate, such as "this game is killing me", are not in it.
 """
 
 import re
@@ -35,6 +35,16 @@ _HARM = (
     r"|slit(?:ting)? my wrists?|(?:take|taking) an overdose|overdos(?:e|ing)"
     r"|jump(?:ing)? off (?:a|the) (?:bridge|building|roof))"
 )
+# Ten or more, or all of them: "i took two paracetamol" is no alarm.
+_TOO_MANY = (
+    r"(?:[1-9]\d+|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen|twenty|thirty|forty"
+    r"|fifty|sixty|a hundred|too many|all (?:of )?(?:my|the|his|her)|all those"
+    r"|a (?:whole )?(?:bottle|box|bunch|handful|pack|packet) of)"
+)
+_MEDICINE = (
+    r"(?:pills?|tablets?|capsules?|painkillers?|sleeping|antidepressants?|medication|meds|paracetamol"
+    r"|tylenol|acetaminophen|ibuprofen|aspirin|advil|xanax|valium|benzos)"
+)
 _END = r"(?= *(?:$|[.,;:!?]))"
 # Texts are lower-case, with straight apostrophes. Repetitions are bounded: texts may be long.
 ENGLISH_PHRASES = (
@@ -57,6 +67,8 @@ ENGLISH_PHRASES = (
     rf"\b(?:end|ending|take|taking) my life{_END}",
     rf"\bi\b[^.!?]{{0,60}}\b{_WANT} end it all",
     rf"\b(?:no reason|nothing|nothing left|not worth) (?:to live|to live for|living){_END}",
+    r"\bi(?:'ve| have)?(?: just| already)? (?:took|taken|swallowed|ate|downed) "
+    rf"{_TOO_MANY} (?:[a-z]+ )?{_MEDICINE}\b",
     r"\b(?:i'm|i am|i'd be|i would be|everyone is|everyone would be) better off "
     r"(?:dead|without me)",
 )
@@ -93,3 +105,31 @@ def helpline_reply(text):
     if _CHINESE.search(text.replace(" ", "")):
         return CHINESE_REPLY
     return None
+
+
+def helpline_of_conversation(user_texts, bot_texts=()):
+    """The reply to a conversation in which someone wrote, last or before, of hurting themselves.
+
+    Args:
+        user_texts: What the user said, the oldest first.
+        bot_texts: What was replied. A reply of this file stays the reply.
+
+    Returns:
+        The reply; `None` for any other conversation.
+
+    >>> helpline_of_conversation(["I want to die", "i mean it, tonight"]) == ENGLISH_REPLY
+    True
+    """
+    for text in bot_texts:
+        if text in REPLIES:
+            return text
+    for text in reversed(user_texts):
+        reply = helpline_reply(text)
+        if reply is not None:
+            return reply
+    return None
+
+
+def helpline_of_turns(turns):
+    """Like `helpline_of_conversation`, for turns of two speakers; the last one is the user's."""
+    return helpline_of_conversation(user_texts=turns[-1::-2][::-1], bot_texts=turns[:-1])

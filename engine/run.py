@@ -36,7 +36,6 @@ from colloquy.engine.records import (
     AnyTraining,
     Example,
     HistoryRow,
-    RunRecord,
     SplitMetrics,
     TrainState,
 )
@@ -51,13 +50,11 @@ from colloquy.engine.run_files import (
     METRICS,
     PAGE,
     VOCABULARY,
-    check_files,
-    check_sizes,
-    check_uncompressed,
     find_run,
     is_unfinished,
     is_written,
 )
+from colloquy.engine.untrusted import check_sizes, check_weights, open_untrusted
 from colloquy.models import MODELS
 
 TOY = "A toy: it knows only the invented town of the embedded sample."
@@ -176,18 +173,12 @@ class Run:
             path: Its directory, or the name of a published run. A `Run` is returned as it is.
 
         Raises:
-            UserError: It has no valid `config.json`, its files were altered, or
-                `engine.run_files.check_files` refuses them.
+            UserError: See `engine.untrusted.open_untrusted`.
         """
         if isinstance(path, Run):
             return path
-        run = cls(find_run(path), {})
-        check_files(run.path)
-        run.record.update(run._read(CONFIG, RunRecord))
-        for name in run._checksums():
-            if name not in (BEST, LAST):  # they are large, and checked when they are read
-                run._check(name)
-        return run
+        directory = find_run(path)
+        return cls(directory, open_untrusted(directory))
 
     def remove(self):
         """Removes what the run wrote, and its directory if nothing else is in it."""
@@ -249,7 +240,7 @@ class Run:
         weights = self.path / BEST
         if not weights.is_file():
             raise UserError(f"{self.path} holds no weights: expected {BEST}, which train.py writes")
-        self._check(BEST)
+        check_weights(self.path, BEST)
         with _fitting(weights), warnings.catch_warnings():
             check_sizes(self, weights)
             # Keras only warns of layers it found no weights for.
@@ -318,9 +309,7 @@ class Run:
     def _opened_state(self):
         """Yields the arrays of `last.npz` and the `TrainState`."""
         file = self.path / LAST
-        self._check(LAST)
-        with _fitting(file):
-            check_uncompressed(file)
+        check_weights(self.path, LAST)
         with _fitting(file), np.load(file, allow_pickle=False) as saved:
             state = json.loads(str(saved["state"]))
             yield saved, TrainState.of(state)
@@ -350,17 +339,6 @@ class Run:
 
     def _checksums(self):
         return self._read(CHECKSUMS, dict[str, list[str]], {})
-
-    def _check(self, name):
-        """Refuses a file that matches none of its checksums."""
-        checksums = self._checksums().get(name)
-        if not checksums:
-            return
-        file = self.path / name
-        if not file.is_file() or checksum(file) not in checksums:
-            raise UserError(
-                f"{file} is damaged or was altered: {CHECKSUMS} does not name its SHA-256"
-            )
 
     # === History, examples, metrics ===
 

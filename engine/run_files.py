@@ -10,16 +10,13 @@ history.jsonl      one line per validation
 metrics.json       results of evaluate.py, by split
 examples.json      examples of dev to try the model on
 page.json          of a published run: title and examples for the web pages, see
-                   `serving.models.Page`
+                   `serving.run_facts.Page`
 """
 
-import math
 import os
 import pathlib
-import zipfile
-from concurrent import futures
 
-from colloquy.base.files import CHECKSUMS, UserError, check_inside, unfinished_name
+from colloquy.base.files import CHECKSUMS, UserError, unfinished_name
 from colloquy.engine.interrupts import LOCK
 
 PRETRAINED = pathlib.Path(__file__).resolve().parent.parent / "pretrained"
@@ -61,85 +58,9 @@ MAX_BYTES = {
     LAST: None,
     **dict.fromkeys(WORD_LISTS, 2**28),
 }
-"""Largest sizes of the files that are read; weights are compared with the config's instead."""
+"""Largest sizes of the files that are read; `None`: see `engine.untrusted.check_weights`."""
 DIRECTORIES = ("pairs", "index")
 """Directories that are read: conversations, and an index of them."""
-
-WEIGHTS_PER_BYTE = 4
-"""Most weights of a model per byte of their file; compressed half precision has about half a one.
-"""
-
-
-def check_files(directory):
-    """Refuses a run with a file that leads out of its directory, or that is too large to be one.
-
-    Raises:
-        UserError: See `base.files.check_inside`.
-    """
-    for name, max_bytes in MAX_BYTES.items():
-        check_inside(directory / name, directory, max_bytes)
-    for name in DIRECTORIES:
-        for file in [directory / name, *(directory / name).rglob("*")]:
-            if not file.is_dir() or file.is_symlink():
-                check_inside(file, directory)
-
-
-def check_sizes(run, file):
-    """Refuses a config whose model would take more memory than a file of its weights can fill.
-
-    Args:
-        run: The `engine.run.Run`.
-        file: `best.weights.h5` or `last.npz`.
-
-    Raises:
-        UserError: A size of the config, or all of them together, ask for more.
-    """
-    import keras  # takes seconds to load; opening a run need not wait
-
-    num_bytes = file.stat().st_size
-    largest = max(num_bytes, 2**20)
-    sizes = {**run.config.to_json(), "hashed_words": 0}  # which have no weights of their own
-    # An array of the signals of positions is computed when a model is built.
-    sizes["signals"] = sizes.get("max_words", 0) * sizes.get("embedding_dim", 0)
-    for value in keras.tree.flatten(sizes):
-        if isinstance(value, int) and value > largest:
-            raise UserError(
-                f"{run.path / CONFIG}: a model of size {value:,} does not fit {file.name}"
-            )
-    num_weights = _count_weights(run.build_model)
-    if num_weights > WEIGHTS_PER_BYTE * largest:
-        raise UserError(
-            f"{run.path / CONFIG}: a model of {num_weights:,} weights does not fit {file.name}, "
-            f"which has {num_bytes:,} bytes"
-        )
-
-
-def check_uncompressed(file):
-    """Refuses a `last.npz` whose arrays take more room than the file; a training stores them as
-    they are.
-    """
-    with zipfile.ZipFile(file) as archive:
-        num_bytes = sum(entry.file_size for entry in archive.infolist())
-    if num_bytes > file.stat().st_size:
-        raise UserError(f"{file}: expected arrays without compression, as train.py writes them")
-
-
-def _count_weights(build_model):
-    """Counts the weights of a model without making room for them.
-
-    In a stateless scope, Keras puts new variables on a list of those to initialise later. The list
-    is one of the thread, which ends here.
-    """
-
-    def count():
-        import keras
-
-        with keras.StatelessScope(initialize_variables=False):
-            model = build_model()
-        return sum(math.prod(weight.shape) for weight in model.weights)
-
-    with futures.ThreadPoolExecutor(max_workers=1) as thread:
-        return thread.submit(count).result()
 
 
 def is_written(file):

@@ -12,10 +12,10 @@ from colloquy.engine.devices import has_gpu, open_devices, set_seed
 from colloquy.engine.interrupts import locked
 from colloquy.engine.provenance import provenance
 from colloquy.engine.run import LAST, Run
-from colloquy.engine.run_files import check_sizes
 from colloquy.engine.sample import prepare_sample
 from colloquy.engine.task import Task, load_training
 from colloquy.engine.trainer import how_to_resume, train_run
+from colloquy.engine.untrusted import check_sizes
 from colloquy.models import MODELS
 
 

@@ -4,14 +4,13 @@ import base64
 import dataclasses
 import hmac
 import ipaddress
-import time
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 
-from colloquy.serving.limits import RequestError, respond_error
+from colloquy.serving.answers import RequestError, respond_error
+from colloquy.serving.places import HEALTH
 
-HEALTH = "/healthz"  # needs no key and answers while the server stops
 STOPPING = "the server is stopping: ask again"
 
 
@@ -30,45 +29,21 @@ class Access:
 
 
 class Guard:
-    """ASGI middleware that refuses requests by their headers, and counts the others."""
+    """ASGI middleware that refuses requests by their headers."""
 
     def __init__(self, app, access):
         self.app = app
         self.access = access
 
     async def __call__(self, scope, receive, send):
-        if scope["type"] != "http":
-            return await self.app(scope, receive, send)
-        if scope["method"] == "HEAD":  # uvicorn leaves out the body
-            scope = {**scope, "method": "GET"}
-        state = scope["app"].state
-        try:
-            self._check(scope, Headers(scope=scope), state)
-        except RequestError as error:
-            return await respond_error(error, scope["path"])(scope, receive, send)
-
-        begin = time.perf_counter()
-        status = 500
-        seconds = None
-
-        async def send_and_note(message):
-            nonlocal status, seconds
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                seconds = time.perf_counter() - begin
-            await send(message)
-
-        state.open_requests += 1
-        try:
-            await self.app(scope, receive, send_and_note)
-        finally:
-            state.open_requests -= 1
-            if scope["method"] == "POST" and "endpoint" in scope:
-                if seconds is None:
-                    seconds = time.perf_counter() - begin
-                model = scope.get("state", {}).get("model", "unknown")
-                verb = scope["endpoint"].__name__
-                state.metrics.count_request(model, verb, status, seconds)
+        if scope["type"] == "http":
+            if scope["method"] == "HEAD":  # uvicorn leaves out the body
+                scope = {**scope, "method": "GET"}
+            try:
+                self._check(scope, Headers(scope=scope), scope["app"].state)
+            except RequestError as error:
+                return await respond_error(error, scope["path"])(scope, receive, send)
+        return await self.app(scope, receive, send)
 
     def _check(self, scope, headers, state):
         host = headers.get("host", "")
@@ -90,8 +65,6 @@ class Guard:
             raise RequestError(401, "expected the server's key", challenge)
         if scope["method"] == "POST":
             _check_content_type(headers.get("content-type", ""))
-        if state.open_requests >= state.limits.requests:
-            raise RequestError(503, f"{state.limits.requests} requests are open: ask again")
 
     def _is_own_name(self, host):
         if "*" in self.access.hosts or _hostname(host) in self.access.hosts:
@@ -111,6 +84,8 @@ class Guard:
                 key = base64.b64decode(key).decode("utf-8").partition(":")[2]
             except ValueError:
                 return False
+        elif scheme.lower() != "bearer":
+            return False
         return hmac.compare_digest(key.encode("utf-8"), self.access.api_key.encode("utf-8"))
 
 

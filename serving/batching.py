@@ -16,8 +16,10 @@ from collections.abc import Callable
 import numpy as np
 
 from colloquy.base.files import UserError
+from colloquy.engine.predictor import Predictor
 from colloquy.serving.access import STOPPING
-from colloquy.serving.limits import Limits, RequestError, check_count, make_json
+from colloquy.serving.answers import RequestError, make_json
+from colloquy.serving.limits import Limits, check_count
 
 MAX_CELLS = 100  # rows, and columns, of an attention map that a client gets
 ROWS_AT_ONCE = 250  # between two of these, a batch that nobody waits for is given up
@@ -67,7 +69,7 @@ class BatchedModel:
 
     def __init__(self, model, limits=None, count_batch=lambda verb, count, seconds: None):
         self.name = model.name
-        self.version = model.version
+        self.predictor_class = model.predictor_class
         self._model = model
         self._limits = limits or Limits()
         self._count_batch = count_batch
@@ -85,6 +87,11 @@ class BatchedModel:
         """Instances that wait, without those whose clients have left."""
         with self._changed:
             return sum(job.count for job in self._waiting if job.is_wanted)
+
+    @property
+    def chats(self):
+        """True for a model that replies to conversations."""
+        return self.predictor_class.conversation is not Predictor.conversation
 
     def summary(self):
         """What is known without loading the model, and whether it is `ready`."""
@@ -111,7 +118,7 @@ class BatchedModel:
         return self._description
 
     async def predict(self, instances, write):
-        """Answers instances, dicts; returns `write(predictor, answers)`."""
+        """Answers instances; returns `write(predictor, answers)`."""
         return await self._submit("predict", len(instances), _reader(instances), write)
 
     async def explain(self, instance, write):

@@ -7,63 +7,99 @@ last `data: [DONE]`. A whole reply takes a tenth of a second, in one batch with 
 computed before its first word is sent.
 """
 
+import bisect
+import itertools
 import re
 import time
 import uuid
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Body, Request
 from fastapi.responses import StreamingResponse
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from colloquy.base.config import Config, Positive
-from colloquy.base.files import UserError
 from colloquy.engine.helplines import REPLIES as HELPLINE_REPLIES
-from colloquy.serving.limits import (
-    check_count,
-    find_model,
-    make_json,
-    read_body,
-    respond,
-    wait_for_answer,
-)
+from colloquy.serving.answers import OpenAIError, RequestError, make_json, respond
+from colloquy.serving.limits import BoundedRoute, check_count, wait_for_answer
+from colloquy.serving.model_routes import find_model
 
 MAX_TOKENS = 100  # of a reply, whatever `max_tokens` says
 MIN_TEMPERATURE = 0.01
+WORD = re.compile(r"\S+")
 SPEAKERS = {"user": "user", "assistant": "bot"}
+SKIPPED = "X-Skipped-Messages"  # header that says how many messages the model does not read
 STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-# Fields that no model here can honour, unless they say nothing.
-REFUSED = (
-    "audio",
-    "frequency_penalty",
-    "function_call",
-    "functions",
-    "logit_bias",
-    "logprobs",
-    "modalities",
-    "presence_penalty",
-    "response_format",
-    "tool_choice",
-    "tools",
-    "top_logprobs",
-)
-SAYS_NOTHING = (None, False, 0, [], {}, ["text"], {"type": "text"}, "none", "auto")
-router = APIRouter()
+# Fields that change no reply here nor elsewhere.
+WITHOUT_EFFECT = {"metadata", "prompt_cache_key", "safety_identifier", "store", "user"}
+# Fields that no model here can honour, with the values at which they change nothing.
+NEUTRAL_VALUES = {
+    "frequency_penalty": [0],
+    "function_call": ["none", "auto"],
+    "functions": [[]],
+    "logit_bias": [{}],
+    "logprobs": [False],
+    "modalities": [["text"]],
+    "parallel_tool_calls": [True, False],
+    "presence_penalty": [0],
+    "response_format": [{"type": "text"}],
+    "service_tier": ["auto", "default"],
+    "tool_choice": ["none", "auto"],
+    "tools": [[]],
+    "top_logprobs": [0],
+}
+ERRORS = {
+    "default": {"model": OpenAIError, "description": "The conversation is wrong, or too large."}
+}
 
 
-class Part(Config, extra="ignore"):
+def text_or_list(value):
+    """The branch of a field that is a text or a list, so that an error names the right one."""
+    return "text" if isinstance(value, str) else "list"
+
+
+def drop_neutral_fields(fields, values):
+    """Drops what changes no reply; a `ValueError` names another field that is not in `fields`."""
+    if not isinstance(values, dict):
+        return values
+    kept = {}
+    for name, value in values.items():
+        if name in fields:
+            kept[name] = value
+        elif name in WITHOUT_EFFECT or value is None:
+            continue
+        elif value not in NEUTRAL_VALUES.get(name, []):
+            raise ValueError(f"{name} is not supported")
+    return kept
+
+
+class Part(Config):
     """Part of a message."""
 
     type: Literal["text"]
     text: str
 
 
-class Message(Config, extra="ignore"):
+class Message(Config):
     """One message of the conversation."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    """The models read what `user` and `assistant` said, nothing else."""
-    content: str | list[Part] | None = None
+    """The models read what `user` and `assistant` said. The header `X-Skipped-Messages` of an
+    answer counts the other messages."""
+    content: (
+        Annotated[
+            Annotated[str, Tag("text")] | Annotated[list[Part], Tag("list")],
+            Discriminator(text_or_list),
+        ]
+        | None
+    ) = None
+    name: str | None = None
+    """It is not read."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def drop_neutral_fields(cls, values):
+        return drop_neutral_fields(cls.model_fields, values)
 
     def text(self):
         if isinstance(self.content, str):
@@ -71,14 +107,16 @@ class Message(Config, extra="ignore"):
         return "".join(part.text for part in self.content or [])
 
 
-class StreamOptions(Config, extra="ignore"):
+class StreamOptions(Config):
     """Options of a stream."""
 
     include_usage: bool = False
     """Send `usage` in a chunk of its own before `[DONE]`."""
+    include_obfuscation: bool = False
+    """It changes nothing: the server pads no chunk."""
 
 
-class ChatRequest(Config, extra="allow"):
+class ChatRequest(Config):
     """A conversation. A field that cannot be honoured is refused by its name."""
 
     model: str
@@ -99,7 +137,13 @@ class ChatRequest(Config, extra="allow"):
     """Tokens of the reply, 100 at most."""
     max_tokens: Positive | None = None
     """The same, by its older name."""
-    stop: str | Annotated[list[str], Field(max_length=4)] | None = None
+    stop: (
+        Annotated[
+            Annotated[str, Tag("text")] | Annotated[list[str], Field(max_length=4), Tag("list")],
+            Discriminator(text_or_list),
+        ]
+        | None
+    ) = None
     """Texts before which the reply ends."""
     n: Literal[1] | None = 1
     """One reply per request."""
@@ -110,22 +154,21 @@ class ChatRequest(Config, extra="allow"):
     """Not OpenAI's: the last chunk, or the completion, has the answer of the model with its
     attention maps as `explanation`."""
 
-    @model_validator(mode="after")
-    def check(self):
-        for name in REFUSED:
-            if (self.model_extra or {}).get(name) not in SAYS_NOTHING:
-                raise ValueError(f"{name} is not supported")
-        return self
+    @model_validator(mode="before")
+    @classmethod
+    def drop_neutral_fields(cls, values):
+        return drop_neutral_fields(cls.model_fields, values)
 
     @property
     def token_limit(self):
         return min(self.max_completion_tokens or self.max_tokens or MAX_TOKENS, MAX_TOKENS)
 
     def turns(self):
-        """The conversation as `(speaker, text)`."""
+        """The conversation as `(speaker, text)`, without the messages that are not read."""
         last = self.messages[-1].role
         if last != "user":
-            raise UserError(f"messages: expected the last one to be the user's. Received: {last}")
+            message = f"messages: expected the last one to be the user's. Received: {last}"
+            raise RequestError(400, message, field="messages")
         turns = []
         for message in self.messages:
             if message.role in SPEAKERS:
@@ -149,6 +192,18 @@ class ChatRequest(Config, extra="allow"):
         return ",".join(f"{name}={value}" for name, value in settings.items())
 
 
+class Completion(Config):
+    """A reply."""
+
+    id: str
+    object: Literal["chat.completion"]
+    created: int
+    model: str
+    choices: list[dict[str, Any]]
+    usage: dict[str, int]
+    explanation: dict[str, Any] = {}
+
+
 class Reply(NamedTuple):
     """A reply of a model."""
 
@@ -158,15 +213,32 @@ class Reply(NamedTuple):
     answer: dict
 
 
-@router.post("/v1/chat/completions")
-async def chat(request: Request):
-    """Replies to a conversation."""
-    body = await read_body(request, ChatRequest)
+def make_router(models):
+    """Makes the route of chat completions.
+
+    Args:
+        models: `serving.batching.BatchedModel`s; the document has the first one that chats.
+    """
+    router = APIRouter(tags=["chat"], responses=ERRORS, route_class=BoundedRoute)
+    names = [model.name for model in models if model.chats]
+    messages = [{"role": "user", "content": "Hello"}]
+    example = {"model": names[0] if names else "NAME", "messages": messages}
+    body_field = Body(openapi_examples={"Hello": {"value": example}})
+
+    @router.post("/v1/chat/completions", operation_id="chat", response_model=Completion)
+    async def chat(request: Request, body: Annotated[ChatRequest, body_field]):
+        """Replies to a conversation; with `stream` as server-sent events."""
+        return await _reply(request, body)
+
+    return router
+
+
+async def _reply(request, body):
     model = find_model(request, body.model)
     turns = body.turns()
     limits = request.app.state.limits
     characters = sum(len(text) for _, text in turns)
-    check_count("a conversation", characters, limits.instance_characters, "characters")
+    check_count("a conversation", characters, limits.text_characters, "characters")
     decode = body.search()
 
     def conversation(predictor):
@@ -184,16 +256,21 @@ async def chat(request: Request):
             return _make_events(reply, body)
         return make_json(_make_completion(reply, body))
 
+    headers = {}
+    skipped = len(body.messages) - len(turns)
+    if skipped:
+        headers[SKIPPED] = str(skipped)
     answer = model.reply(conversation, write, with_attention=body.explain)
     content = await wait_for_answer(request, answer)
     if not body.stream:
-        return respond(request, content)
+        return respond(request, content, headers)
 
     async def events():
         for event in content:
             yield event
 
-    return StreamingResponse(events(), media_type="text/event-stream", headers=STREAM_HEADERS)
+    headers = {**STREAM_HEADERS, **headers}
+    return StreamingResponse(events(), media_type="text/event-stream", headers=headers)
 
 
 def _make_reply(predictor, answer, turns, body):
@@ -227,10 +304,16 @@ def _finished_reply(predictor, text, finish_reason, answer, turns):
 
 
 def _cut_words(predictor, text, token_limit):
-    """Drops the last words of a text until it has at most `token_limit` tokens."""
-    while text and predictor.count_tokens(text) > token_limit:
-        text = re.sub(r"\s*\S+\s*$", "", text)
-    return text
+    """The first words of a text that have at most `token_limit` tokens, found by bisection."""
+    ends = _word_ends(text)
+    fitting = bisect.bisect_right(
+        ends, token_limit, key=lambda end: predictor.count_tokens(text[:end])
+    )
+    return text[: ends[fitting - 1]] if fitting else ""
+
+
+def _word_ends(text):
+    return [match.end() for match in WORD.finditer(text)]
 
 
 def _make_completion(reply, body):
@@ -255,7 +338,8 @@ def _make_events(reply, body):
     """Makes the server-sent events of a reply, a word each."""
     head = _make_head(body, "chat.completion.chunk")
     deltas = [{"role": "assistant", "content": ""}]
-    deltas += [{"content": word} for word in re.findall(r"\s*\S+", reply.text)]
+    for start, end in itertools.pairwise([0, *_word_ends(reply.text)]):
+        deltas.append({"content": reply.text[start:end]})
     chunks = []
     for delta in deltas:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}

@@ -49,12 +49,13 @@ def build_app(paths, limits, access):
     runtime.prepare(threads=1)
     runtime.import_keras()
     from colloquy.serving.app import create_app
-    from colloquy.serving.models import freeze, open_model
+    from colloquy.serving.models import open_model
+    from colloquy.serving.warm_up import freeze, warm_up
 
     models = {}
     for name, (path, index) in paths.items():
         models[name] = open_model(name, path, index)
-        models[name].warm_up()
+        warm_up(models[name].predictor)
     freeze()
     return create_app(models, limits, access)
 

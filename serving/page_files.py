@@ -33,7 +33,7 @@ DOCS_HEADERS = {
 @functools.cache
 def find_pages():
     """Finds the files, `{name: path}`; those of Swagger UI are in the package fastapi-offline."""
-    # The package itself is not imported: this is needed before anything heavy is.
+    # The package itself is not imported: it would change FastAPI.
     package = pathlib.Path(importlib.util.find_spec("fastapi_offline").origin).parent
     swagger_ui = package / "static"
     files = [

@@ -1,9 +1,9 @@
 """The HTTP server: slow connections are closed, and SIGTERM waits for open requests."""
 
 import asyncio
+import os
 import signal
 import socket
-import sys
 import time
 
 import uvicorn
@@ -11,72 +11,89 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from colloquy.base.files import UserError
 
-# Seconds of an idle connection. Clients keep one for less, so they use none that closes.
-KEEP_ALIVE = 75
+KEEP_ALIVE = 20  # seconds of an idle connection between two requests
 HEADER_SECONDS = 10  # in which the headers of a request must arrive
-WRITE_SECONDS = 30  # in which a client must read what the system does not hold for it
-# Connections without a complete request. Beyond this number the oldest is closed.
-UNFINISHED = 256
+WRITE_SECONDS = 10  # in which a client must read what the system does not hold for it
+MOST_IDLE = 256  # idle connections
+MOST_UNFINISHED = 256  # connections whose headers have not arrived
+MOST_UNREAD = 128  # connections that do not read their answers
 UNACCEPTED = 2048  # connections that wait for the server to accept them
-# Time after which a computing Python thread lets another one run, 5 ms by default. A small request
-# waits for its turn some twenty times.
-SWITCH_SECONDS = 0.00005
+
+
+class Deadlines:
+    """Connections of this process that must do something within some seconds.
+
+    A connection that is late is closed. If there are more than `most`, the oldest is.
+    """
+
+    def __init__(self, most):
+        self.most = most
+        self._timers = {}  # by connection, the oldest first
+
+    def __len__(self):
+        return len(self._timers)
+
+    def __contains__(self, connection):
+        return connection in self._timers
+
+    def start(self, connection, seconds):
+        """Closes a connection after some seconds, unless it is stopped or has been started."""
+        if connection in self._timers or connection.transport.is_closing():
+            return
+        loop = asyncio.get_running_loop()
+        self._timers[connection] = loop.call_later(seconds, connection.transport.abort)
+        if len(self._timers) > self.most:
+            oldest = next(iter(self._timers))
+            self.stop(oldest)
+            oldest.transport.abort()
+
+    def stop(self, connection):
+        timer = self._timers.pop(connection, None)
+        if timer is not None:
+            timer.cancel()
 
 
 class Protocol(AutoHTTPProtocol):
-    """A connection that has `HEADER_SECONDS` for the headers of each request.
+    """A connection that is closed if it is slow: idle, with its headers, or reading its answer.
 
-    A client that does not read its answer within `WRITE_SECONDS` loses it: by itself uvicorn would
-    keep the answer for as long as the client likes.
+    By itself uvicorn would keep an answer for as long as its client likes.
     """
 
-    waiting = {}
-    """`{connection: timer}` of this process's connections without a request, the oldest first."""
+    idle = Deadlines(MOST_IDLE)
+    unfinished = Deadlines(MOST_UNFINISHED)
+    unread = Deadlines(MOST_UNREAD)
 
     def connection_made(self, transport):
         super().connection_made(transport)
-        self._writing = None
         # `pause_writing` is called as soon as anything waits for the client.
         transport.set_write_buffer_limits(high=0)
-        self._watch()
+        self.unfinished.start(self, HEADER_SECONDS)
 
     def connection_lost(self, exc):
-        self._forget()
-        self._stop_writing_timer()
+        for deadlines in (self.idle, self.unfinished, self.unread):
+            deadlines.stop(self)
         super().connection_lost(exc)
 
     def pause_writing(self):
         super().pause_writing()
-        loop = asyncio.get_running_loop()
-        self._writing = loop.call_later(WRITE_SECONDS, self.transport.abort)
+        self.unread.start(self, WRITE_SECONDS)
 
     def resume_writing(self):
         super().resume_writing()
-        self._stop_writing_timer()
-
-    def _stop_writing_timer(self):
-        if self._writing is not None:
-            self._writing.cancel()
-            self._writing = None
+        self.unread.stop(self)
 
     def data_received(self, data):
+        self.idle.stop(self)
         super().data_received(data)
-        self._watch()
-
-    def _watch(self):
-        """Starts the timer where a request is to come, and stops it once its headers are there."""
         if self.cycle is not None and not self.cycle.response_complete:
-            self._forget()
-        elif self not in self.waiting and not self.transport.is_closing():
-            loop = asyncio.get_running_loop()
-            self.waiting[self] = loop.call_later(HEADER_SECONDS, self.transport.abort)
-            if len(self.waiting) > UNFINISHED:
-                next(iter(self.waiting)).transport.abort()
+            self.unfinished.stop(self)  # its headers are there
+        elif self not in self.idle:
+            self.unfinished.start(self, HEADER_SECONDS)
 
-    def _forget(self):
-        timer = self.waiting.pop(self, None)
-        if timer is not None:
-            timer.cancel()
+    def on_response_complete(self):
+        super().on_response_complete()
+        if self.cycle is not None and self.cycle.response_complete:
+            self.idle.start(self, KEEP_ALIVE)
 
 
 def bind(host, port):
@@ -96,13 +113,14 @@ def bind(host, port):
     return listening
 
 
-def listen(listening):
-    """Lets a socket of `bind` accept connections; a `UserError` if another server does already."""
-    try:
-        listening.listen()
-    except OSError as error:  # it was bound to the port at the same moment
-        host, port, *_ = listening.getsockname()
-        raise UserError(f"--host={host} --port={port}: {error.strerror}") from error
+def raise_descriptor_limit():
+    """Allows this process as many open connections and files as the system lets it have."""
+    if os.name == "nt":
+        return
+    import resource
+
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def address_of(listening):
@@ -169,14 +187,18 @@ class Server(uvicorn.Server):
                 for model in self.state.models.values():
                     model.give_up()
                 self.should_exit = True
-            if not self.state.open_requests:
+            if not self.state.open_requests and not self.state.arriving:
                 self.should_exit = True
         return await super().on_tick(counter)
 
     def open(self):
         """Serves until it is ended; a `KeyboardInterrupt` if by SIGINT."""
-        sys.setswitchinterval(SWITCH_SECONDS)
-        listen(self.listening)
+        raise_descriptor_limit()
+        try:
+            self.listening.listen()
+        except OSError as error:  # another server was bound to the port at the same moment
+            host, port, *_ = self.listening.getsockname()
+            raise UserError(f"--host={host} --port={port}: {error.strerror}") from error
         print(f"{address_of(self.listening)} is open; Ctrl-C ends it", flush=True)
         self.run(sockets=[self.listening])
         if self.interrupted:

@@ -61,9 +61,9 @@ class Echo(Predictor):
         return self.answer([instance])[0], [letters]
 
 
-def served(predictor, name="echo", version="2", **facts):
+def served(predictor, name="echo", **facts):
     """A `Served` of a predictor."""
-    return Served(name, version, lambda: predictor, facts)
+    return Served(name, lambda: predictor, facts, type(predictor))
 
 
 class Running:

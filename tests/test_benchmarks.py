@@ -1,8 +1,7 @@
-"""The benchmarks of the server: loads, attacks, and their requests."""
+"""The benchmarks of the server: loads and their requests."""
 
 import json
 import random
-import time
 
 import pytest
 from echo import Running
@@ -11,7 +10,6 @@ from helpers import import_script
 from colloquy.serving.limits import Limits
 
 benchmark = import_script("benchmarks.serving")
-attacks = import_script("benchmarks.attacks")
 
 
 @pytest.fixture(scope="module")
@@ -56,29 +54,3 @@ def test_requests_are_like_the_examples_in_other_sizes():
     passages = {one["passage"] for one in varied}
     assert passages == {"one two", "one two three", "one two three four"}
     assert {one["question"] for one in varied} == {"who?"}
-
-
-class FakeServer:
-    """Answers a small request at once, and an attack after a tenth of a second."""
-
-    def ask_small(self, target):
-        return 200
-
-    def attack(self):
-        time.sleep(0.1)
-        return 413
-
-
-def test_a_small_client_is_timed_beside_attackers():
-    measured = attacks.measure_beside(FakeServer(), FakeServer.attack, clients=3, seconds=0.3)
-    assert measured.pop("outcome") == "413"
-    assert set(measured) == {"reader", "bot", "healthz"}
-    for latencies in measured.values():
-        assert 0 < latencies["p50_ms"] <= latencies["p99_ms"]
-
-    class Refusing(FakeServer):
-        def ask_small(self, target):
-            return 503
-
-    with pytest.raises(RuntimeError, match="503"):
-        attacks.measure_beside(Refusing(), None, clients=0, seconds=0.1)

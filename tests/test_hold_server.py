@@ -16,7 +16,6 @@ import time
 import pytest
 from helpers import start_process
 
-from colloquy.benchmarks.servers import Client
 from colloquy.benchmarks.turns import memory
 
 pytestmark = pytest.mark.slow
@@ -25,12 +24,32 @@ SMALL_SECONDS = 5.0  # in which a small request is answered beside any attack
 MEGABYTES = 400  # that an attack may cost
 
 
-class Attacked(Client):
-    """A server process, and clients of it."""
+class Attacked:
+    """A server process, and clients of it, each request on a connection of its own."""
 
     def __init__(self, process, port):
-        super().__init__(port)
         self.process = process
+        self.port = port
+
+    def ask(self, path, body=None, headers=None, seconds=60):
+        """Returns the status and the body of an answer; a `body` is posted."""
+        content = None if body is None else json.dumps(body)
+        method = "GET" if body is None else "POST"
+        sent_headers = {"Content-Type": "application/json", **(headers or {})}
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=seconds)
+        with contextlib.closing(connection):
+            connection.request(method, path, content, sent_headers)
+            response = connection.getresponse()
+            return response.status, response.read()
+
+    def chat(self, model, text, **more):
+        """Has a model said `text`, then asks it for a reply."""
+        messages = [
+            {"role": "user", "content": "hello"},
+            {"role": "assistant", "content": text},
+            {"role": "user", "content": "hello"},
+        ]
+        return self.ask("/v1/chat/completions", {"model": model, "messages": messages, **more})
 
     def ask_small(self):
         """Asks the reader a small question; returns the seconds until its answer."""

@@ -8,7 +8,7 @@ from helpers import ROOT
 
 from colloquy.data.text_files import read_json
 from colloquy.engine.run import CARD, PAGE, Run
-from colloquy.serving.models import Page
+from colloquy.serving.run_facts import Page
 from colloquy.tasks import RECIPES, TASKS
 
 PRETRAINED = sorted(path.parent for path in (ROOT / "pretrained").glob("*/config.json"))

@@ -15,7 +15,6 @@ from helpers import refusal, script_refusal
 from colloquy.commands import serve
 from colloquy.engine import run_files
 from colloquy.engine.run import Run
-from colloquy.serving.starting import Progress
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +40,7 @@ def test_without_flags_all_trained_models_are_served(
     monkeypatch.setattr(run_files, "PRETRAINED", pathlib.Path("pretrained"))
     assert serve.find_models() == {}
     assert "no trained model in pretrained/ or runs/: train.py trains one" in refusal(
-        serve.load_models, Progress()
+        serve.load_models
     )
     for place in ("pretrained/dam", "runs/dam", "runs/broken", "build/demo/run"):
         shutil.copytree(trained_selection.path, tmp_path / place)
@@ -49,7 +48,7 @@ def test_without_flags_all_trained_models_are_served(
     (tmp_path / "runs" / "broken" / "config.json").write_text("{")
     found = {name: str(path) for name, path in serve.find_models().items()}
     assert found == {"dam": "pretrained/dam", "broken": "runs/broken", "demo": "build/demo/run"}
-    assert set(serve.load_models(Progress())) == {"dam", "demo"}
+    assert set(serve.load_models()) == {"dam", "demo"}
     # chat.py --run and colloquy.load take the same names.
     assert {name: str(Run.open(name).path) for name in ("dam", "demo")} == {
         "dam": "pretrained/dam",
@@ -67,6 +66,7 @@ def test_without_flags_all_trained_models_are_served(
         (["one=x", "two=y"], ["a"], "--index expects NAME=DIR. Received: a"),
         (["a/x/", "two=y"], ["x=i"], {"x": ("a/x/", "i"), "two": ("y", None)}),
         (["/"], [], "--run expects NAME=DIR. Received: /"),
+        (["a b=x"], [], "letters, digits, . _ and -. Received: a b"),
         (["=x"], [], "--run expects NAME=DIR. Received: =x"),
         (["x", "a/x"], [], "--run: the name x is given twice"),
         (["one=x", "one=y"], [], "--run: the name one is given twice"),
@@ -109,10 +109,10 @@ def test_a_wrong_model_beside_good_ones_is_left_out(trained_selection, tmp_path,
     shutil.copytree(trained_selection.path, tmp_path / "broken")
     (tmp_path / "broken" / "config.json").write_text("{")
     with flagsaver.flagsaver(run=["broken", "good"]):
-        assert set(serve.load_models(Progress())) == {"good"}
+        assert set(serve.load_models()) == {"good"}
     assert "broken is left out: broken/config.json: expected JSON" in capsys.readouterr().err
     with flagsaver.flagsaver(run=["broken"]):
-        assert "expected JSON" in refusal(serve.load_models, Progress())
+        assert "expected JSON" in refusal(serve.load_models)
 
 
 def test_a_key_that_is_no_utf_8_is_refused_at_start(monkeypatch):

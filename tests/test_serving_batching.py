@@ -7,8 +7,9 @@ import time
 import pytest
 
 from colloquy.base.files import UserError
+from colloquy.serving.answers import RequestError
 from colloquy.serving.batching import ROWS_AT_ONCE, BatchedModel
-from colloquy.serving.limits import Limits, RequestError
+from colloquy.serving.limits import Limits
 
 HELD = 0.5  # an instance whose batch waits for the event
 
@@ -16,7 +17,9 @@ HELD = 0.5  # an instance whose batch waits for the event
 class Numbers:
     """A model of numbers: each is its own number of rows, and answered by ten times itself."""
 
-    name, version, ready = "numbers", "1", True
+    name = "numbers"
+    ready = True
+    predictor_class = None
 
     def __init__(self, compute=lambda x: 10 * x):
         self.compute = compute

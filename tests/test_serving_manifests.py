@@ -1,4 +1,4 @@
-"""The manifests and the Dockerfile: what Kubernetes, KServe and KubeRay need is there, and agrees
+"""The manifests and the Dockerfile: what Kubernetes and KubeRay need is there, and agrees
 with the code.
 """
 
@@ -54,33 +54,6 @@ def check_volumes(container, volumes):
     assert mounted == {volume["name"] for volume in volumes}
 
 
-def test_the_inference_service_has_what_kserve_needs():
-    service = read_manifest("kserve.yaml")
-    assert service["apiVersion"] == "serving.kserve.io/v1beta1"
-    assert service["kind"] == "InferenceService"
-    assert re.fullmatch("[a-z]([-a-z0-9]*[a-z0-9])?", service["metadata"]["name"])
-    for value in service["metadata"]["annotations"].values():
-        assert isinstance(value, str)
-    predictor = service["spec"]["predictor"]
-    assert 0 < predictor["minReplicas"] <= predictor["maxReplicas"]
-
-    [container] = predictor["containers"]
-    check_container(container)
-    check_volumes(container, predictor["volumes"])
-    assert container["name"] == "kserve-container"  # what KServe looks for
-    [port] = container["ports"]
-    assert port["protocol"] == "TCP"
-    assert f"EXPOSE {port['containerPort']}\n" in DOCKERFILE
-    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
-        assert container[probe]["httpGet"] == {"path": "/healthz", "port": port["containerPort"]}
-    names = [variable["name"] for variable in container["env"]]
-    assert names == ["STORAGE_URI", "COLLOQUY_API_KEY"]
-    run, hosts = container["args"]
-    assert run == "--run=dam=/mnt/models"  # where the storage initializer puts it
-    assert f"--allowed_hosts={service['metadata']['name']}." in hosts
-    assert "*" not in hosts
-
-
 def test_the_deployment_and_its_service_agree():
     deployment, service = read_manifests("deployment.yaml")
     assert (deployment["kind"], service["kind"]) == ("Deployment", "Service")
@@ -91,6 +64,9 @@ def test_the_deployment_and_its_service_agree():
     check_container(container)
     check_volumes(container, template["spec"]["volumes"])
     [port] = container["ports"]
+    assert f"EXPOSE {port['containerPort']}\n" in DOCKERFILE
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+        assert container[probe]["httpGet"] == {"path": "/healthz", "port": port["containerPort"]}
     assert service["spec"]["ports"][0]["targetPort"] == port["containerPort"]
     _, hosts = container["args"]
     assert hosts.startswith(f"--allowed_hosts={service['metadata']['name']},")
@@ -194,9 +170,9 @@ missing = "gensim", "matplotlib", "pytest", "tensorboard", "sacrebleu", "yaml", 
 for name in missing:
     sys.modules[name] = None
 from colloquy.commands import serve
-from colloquy.serving import app, models, server
+from colloquy.serving import app, models, server, warm_up
 model = models.open_model("m", {str(trained_selection.path)!r})
-model.warm_up()
+warm_up.warm_up(model.predictor)
 app.create_app({{"m": model}})
 """
     done = subprocess.run(

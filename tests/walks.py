@@ -78,9 +78,10 @@ def batch_walk(name, directory):
 def request_walk(path):
     """The files that a REST request to a run passes."""
     model, files = open_model("m", path), {}
-    instances = model.examples[:1]
+    instances = [model.summary()["examples"][0]["instance"]]
     model.predictor.predict(instances)  # compiles
-    with noting(files), TestClient(create_app({"m": model})) as client:
+    app = create_app({"m": model})
+    with noting(files), TestClient(app) as client:
         assert client.post("/v1/models/m:predict", json={"instances": instances}).status_code == 200
     return files
 

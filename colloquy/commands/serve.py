@@ -61,6 +61,7 @@ flags.DEFINE_bool(
 )
 flags.DEFINE_string("replicas", "1", "With --ray, FEWEST:MOST or N: replicas of the server.")
 
+NAME = re.compile(r"[\w.-]+")
 LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
@@ -87,6 +88,9 @@ def choose_models():
         _add("run", assignment, paths, name, path)
     if not paths:
         paths = find_models()
+    for name in paths:
+        if not NAME.fullmatch(name):
+            raise UserError(f"a model's name has letters, digits, . _ and -. Received: {name}")
     if not paths:
         raise UserError("there is no trained model in pretrained/ or runs/: train.py trains one")
 
@@ -110,25 +114,24 @@ def _add(flag, assignment, paths, name, path):
     paths[name] = path
 
 
-def load_models(progress):
+def load_models():
     """Loads the models to serve, `{name: serving.models.Served}`.
 
     Those that `--run` names are warm, those that were found are not loaded. One that is wrong is
-    left out; a `UserError` if none is left. `progress.step` says what is done.
+    left out; a `UserError` if none is left.
     """
     chosen = choose_models()
-    progress.step = "loading TensorFlow"
+    print("loading TensorFlow and the models", flush=True)
     runtime.import_keras()
-    from colloquy.serving.models import freeze, open_model, start_tensorflow
+    from colloquy.serving.models import open_model
+    from colloquy.serving.warm_up import freeze, warm_up
 
-    start_tensorflow()
     models = {}
     for name, (path, index) in chosen.items():
-        progress.step = f"loading {name}" if FLAGS.run or index else f"opening {name}"
         try:
             model = open_model(name, path, index)
             if FLAGS.run or index:
-                model.warm_up()
+                warm_up(model.predictor)
                 print(f"{name}: {path} is warm", flush=True)
         except UserError as error:
             if len(chosen) == 1:
@@ -216,19 +219,14 @@ def main():
         serve_on_ray(limits, access)
         return
     cli.refuse_flags(["replicas"], "one process: give --ray too")
-    from colloquy.serving.server import Server, bind, listen
-    from colloquy.serving.starting import Progress, starting
+    from colloquy.serving.server import Server, bind
 
     listening = bind(FLAGS.host, FLAGS.port)  # a port in use is noticed before models are loaded
-    listen(listening)
-    progress = Progress()
-    with starting(listening, progress):
-        models = load_models(progress)
-        progress.step = "opening the port"
-        from colloquy.serving.app import create_app
-        from colloquy.serving.models import warming
+    models = load_models()
+    from colloquy.serving.app import create_app
+    from colloquy.serving.warm_up import warming
 
-        app = create_app(models, limits, access)
+    app = create_app(models, limits, access)
     with warming(models.values(), lambda: app.state.open_requests):
         Server(app, listening, limits.grace_seconds).open()
 

@@ -115,23 +115,10 @@ function closeMenus(event) {
 
 // === Start ===
 
-/** Asks for the models, again and again while the server starts. */
-async function fetchModels() {
-  try {
-    const { data } = await ask("v1/models");
-    return data.map((row) => ({ ...row, name: row.id }));
-  } catch (failure) {
-    if (failure.status !== 503) throw failure;
-    showNotice("The server is starting: it loads TensorFlow and the models…");
-    await new Promise((resolve) => setTimeout(resolve, 500));
-    return fetchModels();
-  }
-}
-
 async function start() {
   let models;
   try {
-    models = await fetchModels();
+    models = (await ask("v1/models")).details;
   } catch (failure) {
     if (failure.status) showNotice(failure.message);
     else addEventListener("back", start, { once: true });

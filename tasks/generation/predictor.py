@@ -15,7 +15,7 @@ from colloquy.base.files import UserError
 from colloquy.data.sequences import Sequences, stack
 from colloquy.data.vocabulary import EOS_ID, UNK_ID
 from colloquy.engine.devices import choose_xla
-from colloquy.engine.helplines import helpline_reply
+from colloquy.engine.helplines import helpline_of_turns
 from colloquy.engine.predictor import Predictor, attention_map, in_brackets
 from colloquy.engine.task import check_fields
 from colloquy.models.decoding import Decoding, stream_reply
@@ -135,7 +135,7 @@ class GenerationPredictor(Predictor):
 
     def _helpline_answer(self, instance):
         """The answer to who writes of hurting themselves; `None` to anybody else."""
-        text = helpline_reply(instance.turns[-1]) if self.has_helpline else None
+        text = helpline_of_turns(instance.turns) if self.has_helpline else None
         if text is None:
             return None
         return self.Answer(response=text, best=[Reply(text=text, score=0.0)])

@@ -5,7 +5,7 @@ It answers with responses of an index, or ranks the user's own answers.
 
 from colloquy.data.text_files import read_lines
 from colloquy.engine.chat import Chat, Note
-from colloquy.engine.helplines import helpline_reply
+from colloquy.engine.helplines import helpline_of_turns
 from colloquy.tasks.selection.retrieval.answers import answers_of, as_written, ranked
 from colloquy.tasks.selection.retrieval.index import Hit, RetrievalIndex
 
@@ -42,7 +42,7 @@ class SelectionChat(Chat):
         if not text.strip():
             return []
         turns = [*self.said, text]
-        helpline = helpline_reply(text)
+        helpline = helpline_of_turns(turns)
         if helpline is not None:
             self.said = [*turns, helpline]
             self.last = None

@@ -4,9 +4,13 @@ import time
 
 from colloquy.base.config import Config
 from colloquy.base.files import UserError
-from colloquy.serving.models import render_markdown
+from colloquy.serving.run_facts import render_markdown
 
 CARD = "# A card\n\nWhat it **cannot** do.\n\n<script>alert(1)</script>"
+
+
+class Anything(Config, extra="allow"):
+    """An instance or an answer."""
 
 
 class Fake:
@@ -15,10 +19,10 @@ class Fake:
     While `held` has "card", "loading", "answer" or "attention", that is not finished.
     """
 
-    version, ready = "1", True
+    ready = True
     damage = ""
     """Why it cannot be loaded."""
-    Instance = Config  # whose fields the application asks for
+    Instance = Answer = Anything
 
     def __init__(self, task, answer, examples=(), name=None, knowledge=None, **facts):
         self.name = name or f"fake-{task}"
@@ -28,6 +32,7 @@ class Fake:
         self.knowledge = knowledge or {}
         self.facts = facts
         self.predictor = self
+        self.predictor_class = type(self)
         self.asked = []
         self.held = set()
 
@@ -70,7 +75,7 @@ class Fake:
         return {"metadata": {"metadata": facts}, "state": facts, "knowledge": self.knowledge}
 
     def valid(self, instance, where):
-        return instance
+        return instance if isinstance(instance, dict) else instance.model_dump()
 
     def padded_rows(self, instance):
         return 1

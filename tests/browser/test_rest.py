@@ -10,7 +10,7 @@ expect = pytest.importorskip("playwright.sync_api").expect
 
 def test_a_request_is_tried_out(server, open_page):
     facts = {"task": "echo", "examples": [{"title": "A text", "instance": {"text": "abc"}}]}
-    model = Served("echo", "1", Echo, facts)
+    model = Served("echo", Echo, facts, Echo)
     assert model.predictor
     server.models = {"echo": model}
     server.stop()
@@ -18,7 +18,7 @@ def test_a_request_is_tried_out(server, open_page):
     page = open_page(f"{server.url}docs")
     refused = []
     page.on("console", lambda message: refused.append(message.text))
-    operation = page.locator("#operations-default-predict_echo")
+    operation = page.locator("#operations-echo-predict_echo")
     operation.click()
     operation.get_by_role("button", name="Try it out").click()
     assert '"text": "abc"' in operation.locator("textarea").input_value()

@@ -8,7 +8,7 @@ import re
 
 from colloquy.base.files import UserError
 from colloquy.data.tokenizers import TOKENIZERS, WHITESPACE, apply_rules
-from colloquy.engine.helplines import helpline_reply
+from colloquy.engine.helplines import helpline_of_turns
 from colloquy.engine.parallel import in_order
 from colloquy.engine.predictor import Predictor
 from colloquy.tasks.selection.predictor import SelectionPredictor
@@ -170,8 +170,7 @@ class AnsweringPredictor(Predictor):
         with_candidates = [instance for instance in instances if instance.candidates]
         without_candidates = [instance for instance in instances if not instance.candidates]
         ranked_answers = iter(self.predictor.answer(with_candidates) if with_candidates else [])
-        # One call of the model for all of them takes as long as one call for each. A batch per core
-        # is computed at once; in a server, one after the other (`parallel.MOST`).
+        # One call of the model for all of them takes as long as one call for each.
         chosen_answers = in_order(self._choose_answer, without_candidates)
         answers = []
         for instance in instances:
@@ -194,7 +193,7 @@ class AnsweringPredictor(Predictor):
         if instance.candidates:
             return self.predictor.answer_with_attention(instance, details)
         answer = self._choose_answer(instance)
-        if helpline_reply(instance.turns[-1]) is not None:
+        if helpline_of_turns(instance.turns) is not None:
             return answer, []
         best = instance.replace(candidates=answer.candidates[:1])
         _, attention = self.predictor.answer_with_attention(best, details)
@@ -202,7 +201,7 @@ class AnsweringPredictor(Predictor):
 
     def _choose_answer(self, instance):
         """Answers an instance without candidates."""
-        helpline = helpline_reply(instance.turns[-1])
+        helpline = helpline_of_turns(instance.turns)
         if helpline is not None:
             return self._answer([helpline], [Hit(helpline, score=1.0)])
         if self.index is None:

@@ -1,0 +1,224 @@
+"""Runs of strangers: everything that is checked of their files, before anything reads them.
+
+What `open_untrusted` and `check_weights` have passed is trusted from then on.
+"""
+
+import hashlib
+import json
+import math
+import os
+import pathlib
+import stat
+import zipfile
+from concurrent import futures
+
+from pydantic import TypeAdapter, ValidationError
+
+from colloquy.base.config import sentence
+from colloquy.base.files import CHECKSUMS, UserError, in_one_line
+from colloquy.engine.records import RunRecord
+from colloquy.engine.run_files import BEST, CONFIG, DIRECTORIES, LAST, MAX_BYTES
+
+OTHER_BYTES = 2**28
+"""Largest size of another file that `checksums.json` names."""
+WEIGHTS_PER_BYTE = 4
+"""Most weights of a model per byte of their file; compressed half precision has about half a one.
+"""
+_Checksums = dict[str, list[str]]
+
+
+def open_untrusted(directory):
+    """Checks the files of a run, and returns the contents of its `config.json`.
+
+    Each file is a regular one inside of the directory, has a largest size, and matches its
+    checksum. A link is refused, wherever it leads. Weights are large: `check_weights` compares
+    their checksum when they are loaded.
+
+    Args:
+        directory: The directory of the run.
+
+    Raises:
+        UserError: A file is missing, something else, too large, altered or not of its form.
+    """
+    directory = pathlib.Path(directory)
+    max_bytes = dict(MAX_BYTES)
+    for name in DIRECTORIES:
+        if (directory / name).is_symlink():
+            raise UserError(f"{directory / name} is a link, expected a directory")
+        for file in (directory / name).rglob("*"):
+            if file.is_symlink() or not file.is_dir():
+                max_bytes[str(file.relative_to(directory))] = None
+
+    checksums = _read_json(directory, CHECKSUMS, _Checksums) or {}
+    for name in checksums:
+        path = pathlib.PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts:
+            raise UserError(f"{directory / CHECKSUMS} names {name!r:.80}, which is not in the run")
+        max_bytes.setdefault(name, OTHER_BYTES)
+
+    for name, most in max_bytes.items():
+        expected = None if name in (BEST, LAST) else checksums.get(name)
+        _check_file(directory, name, most, expected)
+    record = _read_json(directory, CONFIG, RunRecord)
+    if record is None:
+        raise UserError(f"{directory} is not a run directory: {CONFIG} is missing")
+    return record
+
+
+def _check_file(directory, name, max_bytes, checksums):
+    """Refuses a file that is not regular, too large, or matches none of its `checksums`, if any."""
+    file = directory / name
+    opened = _open_regular(file)
+    if opened is None:
+        if checksums:
+            raise _altered(file)
+        return
+    with opened:
+        size = os.fstat(opened.fileno()).st_size
+        if max_bytes is not None and size > max_bytes:
+            raise UserError(f"{file}: expected at most {max_bytes:,} bytes. Received: {size:,}")
+        if checksums and hashlib.file_digest(opened, "sha256").hexdigest() not in checksums:
+            raise _altered(file)
+
+
+def _open_regular(file):
+    """Opens a regular file, without following a link or waiting for a pipe; `None` without one."""
+    try:
+        handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        reason = "is a link" if file.is_symlink() else f"cannot be opened ({error.strerror})"
+        raise UserError(f"{file} {reason}, expected a regular file") from error
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise UserError(f"{file} is not a regular file")
+    return open(handle, "rb")
+
+
+def _read_json(directory, name, expected_type):
+    """Reads a JSON file of a type; `None` without it."""
+    file = directory / name
+    opened = _open_regular(file)
+    if opened is None:
+        return None
+    with opened:
+        content = opened.read(MAX_BYTES[name] + 1)
+    if len(content) > MAX_BYTES[name]:
+        raise UserError(f"{file}: expected at most {MAX_BYTES[name]:,} bytes")
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{file}: expected JSON. {in_one_line(error)}") from error
+    try:
+        TypeAdapter(expected_type).validate_python(value)
+    except ValidationError as error:
+        raise UserError(f"{file}: {sentence(error)}") from error
+    return value
+
+
+def _altered(file):
+    return UserError(f"{file} is damaged or was altered: {CHECKSUMS} does not name its SHA-256")
+
+
+# === Weights ===
+
+
+def check_weights(directory, name):
+    """Refuses weights that were altered, or whose arrays take more memory than their file can fill.
+
+    Args:
+        directory: The directory of a run.
+        name: `best.weights.h5` or `last.npz`.
+    """
+    checksums = _read_json(directory, CHECKSUMS, _Checksums) or {}
+    _check_file(directory, name, None, checksums.get(name))
+    file = directory / name
+    try:
+        if name == LAST:
+            _check_arrays(file)
+        else:
+            _check_datasets(file)
+    except UserError:
+        raise
+    except Exception as error:  # of a damaged file h5py and zipfile raise anything
+        raise UserError(f"{file}: the weights do not fit. {in_one_line(error, 200)}") from error
+
+
+def _check_arrays(file):
+    """Refuses a `last.npz` with compressed arrays; a training stores them as they are."""
+    with zipfile.ZipFile(file) as archive:
+        num_bytes = sum(entry.file_size for entry in archive.infolist())
+    if num_bytes > file.stat().st_size:
+        raise UserError(f"{file}: expected arrays without compression, as train.py writes them")
+
+
+def _check_datasets(file):
+    """Refuses weights in HDF5 that are stored elsewhere, or are too many for their file."""
+    import h5py
+
+    names = []
+    num_weights = 0
+    with h5py.File(file, "r") as archive:
+        archive.visit_links(names.append)
+        for name in names:
+            if not isinstance(archive.get(name, getlink=True), h5py.HardLink):
+                raise UserError(f"{file}: {name:.80} is a link, expected weights")
+            item = archive[name]
+            if not isinstance(item, h5py.Dataset):
+                continue
+            if item.external or item.is_virtual:
+                raise UserError(f"{file}: {name:.80} is stored in another file")
+            num_weights += item.size
+    _check_count(file, num_weights)
+
+
+def check_sizes(run, file):
+    """Refuses a config whose model would take more memory than a file of its weights can fill.
+
+    Args:
+        run: The `engine.run.Run`.
+        file: `best.weights.h5` or `last.npz`.
+
+    Raises:
+        UserError: A size of the config, or all of them together, ask for more.
+    """
+    import keras  # takes seconds to load; opening a run need not wait
+
+    sizes = {**run.config.to_json(), "hashed_words": 0}  # which have no weights of their own
+    # An array of the signals of positions is computed when a model is built.
+    sizes["signals"] = sizes.get("max_words", 0) * sizes.get("embedding_dim", 0)
+    largest = max(file.stat().st_size, 2**20)
+    for value in keras.tree.flatten(sizes):
+        if isinstance(value, int) and value > largest:
+            raise UserError(
+                f"{run.path / CONFIG}: a model of size {value:,} does not fit {file.name}"
+            )
+    _check_count(file, _count_weights(run.build_model))
+
+
+def _check_count(file, num_weights):
+    num_bytes = file.stat().st_size
+    if num_weights > WEIGHTS_PER_BYTE * max(num_bytes, 2**20):
+        raise UserError(
+            f"{file.parent / CONFIG}: a model of {num_weights:,} weights does not fit {file.name}, "
+            f"which has {num_bytes:,} bytes"
+        )
+
+
+def _count_weights(build_model):
+    """Counts the weights of a model without making room for them.
+
+    In a stateless scope, Keras puts new variables on a list of those to initialise later. The list
+    is one of the thread, which ends here.
+    """
+
+    def count():
+        import keras
+
+        with keras.StatelessScope(initialize_variables=False):
+            model = build_model()
+        return sum(math.prod(weight.shape) for weight in model.weights)
+
+    with futures.ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(count).result()

@@ -1,0 +1,111 @@
+"""First answers of models, so that nothing is compiled when the first client asks."""
+
+import contextlib
+import gc
+import json
+import sys
+import threading
+
+from colloquy.base.files import UserError
+
+# The searches that the pages ask for, beside the run's own.
+DECODES = ("beam=1", "sample=true,temperature=0.8,top_p=0.9")
+TEXT = "people say that it is a good day in the town and that all is well"
+LONG_TEXT = " ".join([TEXT] * 8)
+
+
+def make_instances(instance_class):
+    """Makes instances of a task, a short one and a long one; none of a task that is not known.
+
+    They do not depend on what a run brings: its examples may be long, or many.
+    """
+    fields = instance_class.model_fields
+    instances = []
+    for text in (TEXT, LONG_TEXT):
+        if "passage" in fields:
+            instances.append({"passage": text, "question": TEXT})
+        elif "history" in fields:
+            instances.append({"history": [{"speaker": "user", "text": text}]})
+        elif "decode" in fields:
+            for decode in ("", *DECODES):
+                instances.append({"turns": [text], "decode": decode})
+        elif "candidates" in fields:
+            instances.append({"turns": [text], "candidates": [TEXT, text]})
+            if not fields["candidates"].is_required():  # the index finds them
+                instances.append({"turns": [text]})
+    return instances
+
+
+def answer_first(predictor):
+    """Has a model that was just loaded answer a text; a `UserError` if it answers with NaN."""
+    for instance in make_instances(predictor.Instance)[:1]:
+        answers = predictor.predict([instance])
+        try:
+            json.dumps(answers, allow_nan=False)
+        except ValueError as error:
+            raise UserError("its answers have NaN or infinity: it is damaged") from error
+
+
+def warm_up(predictor, pause=lambda: None):
+    """Answers and explains texts alone and together. `pause()` is called before each."""
+    instances = make_instances(predictor.Instance)
+    for instance in instances:
+        pause()
+        predictor.predict([instance])
+        predictor.explain(instance)
+    if instances:
+        pause()
+        predictor.predict(instances)
+
+
+@contextlib.contextmanager
+def warming(models, is_busy):
+    """Loads and warms up the models on a thread, while `is_busy()` is false.
+
+    Args:
+        models: `serving.models.Served`s.
+        is_busy: Zero-argument function; true while the server answers requests.
+    """
+    cold_models = [model for model in models if not model.ready]
+    stopped = threading.Event()
+
+    def pause():
+        while is_busy() and not stopped.wait(0.1):
+            pass
+        if stopped.is_set():
+            raise InterruptedError
+
+    def prepare(model, step):
+        pause()
+        try:
+            step(model)
+        except InterruptedError:
+            raise
+        except Exception as error:  # the other models are still to be warmed up
+            print(f"{model.name} cannot answer: {error}", file=sys.stderr, flush=True)
+
+    def prepare_all():
+        with contextlib.suppress(InterruptedError):
+            for model in cold_models:
+                prepare(model, lambda model: model.load())
+            for model in cold_models:
+                if model.ready:
+                    prepare(model, lambda model: warm_up(model.predictor, pause))
+            freeze()
+
+    thread = threading.Thread(target=prepare_all)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join()
+
+
+def freeze():
+    """Hides loaded objects from the garbage collector.
+
+    There are half a million of them; a full collection would take 250 ms each time.
+    """
+    gc.collect()
+    gc.freeze()
