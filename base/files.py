@@ -87,30 +87,6 @@ def _sealing_text(directory):
     return json.dumps(checksums_of(directory, without=[CHECKSUMS]), indent=1)
 
 
-# === Files of strangers ===
-
-
-def check_inside(file, root, max_bytes=None):
-    """Refuses a file of a stranger's directory `root` that would lead elsewhere or fill the memory.
-
-    Args:
-        max_bytes: Largest size; `None`: any.
-
-    Raises:
-        UserError: It is a link that leaves `root`, a pipe, a device, a directory, or too large.
-    """
-    real = pathlib.Path(os.path.realpath(file))
-    if not real.is_relative_to(os.path.realpath(root)):
-        raise UserError(f"{file} is a link that leaves {root}: expected a regular file")
-    if not real.exists():
-        return
-    if not real.is_file():
-        raise UserError(f"{file} is not a regular file")
-    size = real.stat().st_size
-    if max_bytes is not None and size > max_bytes:
-        raise UserError(f"{file}: expected at most {max_bytes:,} bytes. Received: {size:,}")
-
-
 # === Writing ===
 
 

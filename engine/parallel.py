@@ -7,6 +7,7 @@ import keras
 
 from colloquy.base import runtime
 from colloquy.data.batching import ahead, stream_arrays
+from colloquy.engine.checkpoints import checkpoint
 
 MOST = 4  # batches at once: each takes memory
 
@@ -90,6 +91,7 @@ def in_order(compute, inputs, model=None):
     if model is not None:
         compile_for_all_sizes(model)
     at_once = batches_at_once()
-    if at_once == 1:
-        return map(compute, inputs)
-    return ahead(compute, inputs, at_once)
+    results = map(compute, inputs) if at_once == 1 else ahead(compute, inputs, at_once)
+    for result in results:
+        yield result
+        checkpoint()

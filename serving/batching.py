@@ -9,6 +9,7 @@ import collections
 import concurrent.futures
 import contextlib
 import dataclasses
+import functools
 import threading
 import time
 from collections.abc import Callable
@@ -16,13 +17,17 @@ from collections.abc import Callable
 import numpy as np
 
 from colloquy.base.files import UserError
+from colloquy.engine.checkpoints import at_checkpoints, checkpoint
 from colloquy.engine.predictor import Predictor
 from colloquy.serving.access import STOPPING
 from colloquy.serving.answers import RequestError, make_json
 from colloquy.serving.limits import Limits, check_count
 
 MAX_CELLS = 100  # rows, and columns, of an attention map that a client gets
-ROWS_AT_ONCE = 250  # between two of these, a batch that nobody waits for is given up
+ROWS_AT_ONCE = 64  # that are computed between two checkpoints
+SMALL_CHARACTERS = 2_000  # of an instance that is answered between two steps of a large one
+
+CLOSE_SECONDS = 5  # for the step that is computed when the server ends
 
 _loader = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="loader")
 """Loads models, so that requests for them hold no thread that others need."""
@@ -40,6 +45,8 @@ class Job:
     """Makes the instances, given the predictor."""
     write: Callable
     """Makes the result of the request, given the predictor and the answers."""
+    characters: int = 0
+    """Characters of its instances."""
     instances: list = dataclasses.field(default_factory=list)
     rows: list = dataclasses.field(default_factory=list)
     future: concurrent.futures.Future = dataclasses.field(default_factory=concurrent.futures.Future)
@@ -49,6 +56,11 @@ class Job:
     def is_wanted(self):
         """False if the client has left, its time is over, or it has an answer."""
         return not self.future.done()
+
+    @property
+    def is_small(self):
+        """True if it may be answered between two steps of another request."""
+        return self.count == 1 and self.characters <= SMALL_CHARACTERS
 
     def succeed(self, result):
         with contextlib.suppress(concurrent.futures.InvalidStateError):  # the client has left
@@ -117,22 +129,23 @@ class BatchedModel:
             self._description = await self._on_loader(self._make_description)
         return self._description
 
-    async def predict(self, instances, write):
-        """Answers instances; returns `write(predictor, answers)`."""
-        return await self._submit("predict", len(instances), _reader(instances), write)
+    async def predict(self, instances, write, characters=0):
+        """Answers instances of some `characters` in all; returns `write(predictor, answers)`."""
+        job = Job("predict", len(instances), _reader(instances), write, characters)
+        return await self._submit(job)
 
-    async def explain(self, instance, write):
+    async def explain(self, instance, write, characters=0):
         """Answers one instance with its attention maps; returns `write(predictor, answers)`."""
-        return await self._submit("explain", 1, _reader([instance]), write)
+        return await self._submit(Job("explain", 1, _reader([instance]), write, characters))
 
-    async def reply(self, conversation, write, with_attention=False):
+    async def reply(self, conversation, write, characters=0, with_attention=False):
         """Replies to `conversation(predictor)`, which returns an instance; returns as `predict`."""
 
         def read(predictor):
             return [predictor.valid(conversation(predictor), "the conversation")]
 
         verb = "explain" if with_attention else "predict"
-        return await self._submit(verb, 1, read, write)
+        return await self._submit(Job(verb, 1, read, write, characters))
 
     def give_up(self):
         """Refuses all requests without an answer, as the server is stopping."""
@@ -145,11 +158,11 @@ class BatchedModel:
             self._is_closed = True
             self._changed.notify()
         if self._thread is not None:
-            await asyncio.to_thread(self._thread.join)
+            await asyncio.to_thread(self._thread.join, CLOSE_SECONDS)
 
-    async def _submit(self, verb, count, read, write):
+    async def _submit(self, job):
         await self.load()
-        job = Job(verb, count, read, write)
+        job.arrived = time.monotonic()  # batches are collected from now on
         self._enqueue(job)
         return await asyncio.wrap_future(job.future)
 
@@ -268,9 +281,30 @@ class BatchedModel:
                 end += 1
             piece = instances[first:end]
             started = time.perf_counter()
-            answers += self._call_model(jobs[0].verb, piece)
-            self._count_batch(jobs[0].verb, len(piece), time.perf_counter() - started)
+            with at_checkpoints(functools.partial(self._between_steps, jobs)):
+                answers += self._call_model(jobs[0].verb, piece)
+                self._count_batch(jobs[0].verb, len(piece), time.perf_counter() - started)
+                checkpoint()
         return answers
+
+    def _between_steps(self, jobs):
+        """Gives jobs up if nobody waits for them, and answers small ones that came meanwhile."""
+        if not any(job.is_wanted for job in jobs):
+            raise RequestError(499, "nobody waits for this answer")
+        if all(job.is_small for job in jobs):
+            return
+        readable = [job for job in self._take_small_jobs() if self._read(job)]
+        if readable:
+            self._answer(readable)
+
+    def _take_small_jobs(self):
+        """Takes the small jobs that wait and may share a batch."""
+        with self._changed:
+            small = [job for job in self._waiting if job.is_small]
+            taken = [job for job in small if job.verb == small[0].verb][: self._limits.max_batch]
+            for job in taken:
+                self._waiting.remove(job)
+        return taken
 
     def _call_model(self, verb, instances):
         predictor = self._model.predictor

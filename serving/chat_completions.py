@@ -260,7 +260,7 @@ async def _reply(request, body):
     skipped = len(body.messages) - len(turns)
     if skipped:
         headers[SKIPPED] = str(skipped)
-    answer = model.reply(conversation, write, with_attention=body.explain)
+    answer = model.reply(conversation, write, characters, with_attention=body.explain)
     content = await wait_for_answer(request, answer)
     if not body.stream:
         return respond(request, content, headers)

@@ -21,7 +21,7 @@ class Limits(Config):
     """Characters of all texts of an instance, or of a conversation."""
     values: Positive = 5_000
     """Values of a body: texts, numbers, lists, objects."""
-    max_rows: Positive = 1_000
+    max_rows: Positive = 256
     """Rows that the model computes for a request, see `engine.predictor.Predictor.padded_rows`."""
     max_batch: Positive = 32
     """Instances per call of a model."""
@@ -46,11 +46,14 @@ def check_count(where, count, most, unit):
 
 
 def check_instances(instances, limits):
-    """Refuses too many instances, and an instance with too much text."""
+    """Refuses too many instances, and an instance with too much text; returns the characters."""
     check_count("`instances`", len(instances), limits.instances, "items")
+    total = 0
     for number, instance in enumerate(instances):
         characters = _count_characters(instance.model_dump())
         check_count(f"instance {number}", characters, limits.text_characters, "characters")
+        total += characters
+    return total
 
 
 def _count_characters(value):

@@ -57,8 +57,8 @@ def make_router(model):
     async def predict(request: Request, body: Annotated[body_class, body_field]):
         """Answers instances."""
         request.state.model = model.name
-        check_instances(body.instances, request.app.state.limits)
-        answer = model.predict(body.instances, write_predictions)
+        characters = check_instances(body.instances, request.app.state.limits)
+        answer = model.predict(body.instances, write_predictions, characters)
         return respond(request, await wait_for_answer(request, answer))
 
     @router.post(
@@ -69,11 +69,11 @@ def make_router(model):
     async def explain(request: Request, body: Annotated[body_class, body_field]):
         """Answers one instance, with attention."""
         request.state.model = model.name
-        check_instances(body.instances, request.app.state.limits)
+        characters = check_instances(body.instances, request.app.state.limits)
         if len(body.instances) > 1:
             count = len(body.instances)
             raise RequestError(413, f"one instance is explained per request. Received: {count}")
-        answer = model.explain(body.instances[0], write_explanations)
+        answer = model.explain(body.instances[0], write_explanations, characters)
         return respond(request, await wait_for_answer(request, answer))
 
     return router

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from colloquy.base.files import UserError
+from colloquy.engine.checkpoints import checkpoint
 from colloquy.serving.answers import RequestError
 from colloquy.serving.batching import ROWS_AT_ONCE, BatchedModel
 from colloquy.serving.limits import Limits
@@ -105,12 +106,12 @@ def test_a_request_that_fails_fails_alone_and_the_others_need_few_calls():
 
 def test_a_wrong_or_too_large_request_is_refused_alone():
     model = Numbers()
-    requests = [1], ["x"], [900, 101], [2]
+    requests = [1], ["x"], [200, 57], [2]
     answers = with_model(model, lambda batched: ask_together(batched, model, *requests))
     assert (answers[0], answers[3]) == ([10], [20])
     assert str(answers[1]) == "instance 0: expected a number"
     assert answers[2].status == 413
-    assert "1,000 rows at most. Received: 1,001" in str(answers[2])
+    assert "256 rows at most. Received: 257" in str(answers[2])
     assert model.batches == [[HELD], [1, 2]]
 
 
@@ -156,10 +157,55 @@ def test_a_large_request_is_computed_in_pieces_while_somebody_waits():
         left.cancel()
         await asyncio.sleep(0.01)  # the worker is told
         model.event.set()
-        return await batched.predict([100, 100, 100], write)
+        return await batched.predict([30, 30, 30], write)
 
-    assert with_model(model, ask) == [1000, 1000, 1000]
-    assert model.batches == [[HELD, large], [100, 100], [100]]
+    assert with_model(model, ask) == [300, 300, 300]
+    assert model.batches == [[HELD, large], [30, 30], [30]]
+
+
+class Steps(Numbers):
+    """Computes an instance in as many steps as its number says, and notes them."""
+
+    def __init__(self):
+        super().__init__()
+        self.begun = threading.Event()
+
+    def answers(self, instances):
+        for instance in instances:
+            for _ in range(instance):
+                self.batches.append(instance)
+                self.begun.set()
+                time.sleep(0.05)
+                checkpoint()
+        return list(instances)
+
+
+def test_small_requests_are_answered_between_the_steps_of_a_large_one():
+    model = Steps()
+
+    async def ask(batched):
+        large = await begin(batched.predict([20], write, 90_000), model.begun.is_set)
+        assert await batched.predict([1], write, 10) == [1]
+        assert not large.done()
+        return await large
+
+    assert with_model(model, ask) == [20]
+    assert model.batches.count(20) == 20
+
+
+def test_a_large_request_ends_at_its_next_step_once_nobody_waits_for_it():
+    model = Steps()
+
+    async def ask(batched):
+        large = await begin(batched.predict([200], write, 90_000), model.begun.is_set)
+        batched.give_up()
+        with pytest.raises(RequestError) as error:
+            await large
+        assert error.value.status == 503
+        return await batched.predict([1], write, 90_000)
+
+    assert with_model(model, ask) == [1]
+    assert model.batches.count(200) < 20
 
 
 def test_what_nobody_waits_for_is_not_computed_and_what_the_end_finds_is_refused():

@@ -1,5 +1,6 @@
 """Builds an index from conversations: pairs, two BM25 searches, a vector of each response."""
 
+import atexit
 import collections
 import dataclasses
 import hashlib
@@ -7,7 +8,9 @@ import json
 import math
 import os
 import pathlib
+import shutil
 import sys
+import tempfile
 
 import bm25s
 import numpy as np
@@ -113,8 +116,11 @@ def index_of_run(path, predictor):
     `$XDG_CACHE_HOME/colloquy` under a name that depends on them and on the model. Nothing is
     written into the run.
 
+    Where that cannot be written, it is built in a directory of this process alone, and a line says
+    so.
+
     Returns:
-        Its directory; `None` without conversations, or where nothing can be written.
+        Its directory; `None` without conversations.
     """
     own_index = path / INDEX
     if own_index.is_dir():
@@ -128,9 +134,11 @@ def index_of_run(path, predictor):
         return index
     try:
         check_output(index)
-    except UserError:
-        return None
-    print(f"{index}: built once, of {conversations}", flush=True)
+        print(f"{index}: built once, of {conversations}", flush=True)
+    except UserError as error:
+        index = pathlib.Path(tempfile.mkdtemp(prefix="colloquy-"), INDEX)
+        atexit.register(shutil.rmtree, index.parent, ignore_errors=True)
+        print(f"{error}: the index of {path} is built at each start", flush=True)
     try:
         build(predictor, index, of_corpus("smn", conversations), [PAIRS])
     except UserError:

@@ -1,0 +1,31 @@
+"""Places at which a long computation can be interrupted: between two batches of a model.
+
+A server gives up there what nobody waits for, and answers small requests first.
+"""
+
+import contextlib
+import contextvars
+
+_action = contextvars.ContextVar("action", default=None)
+
+
+def checkpoint():
+    """Calls what `at_checkpoints` has set for this thread, if anything; that may raise."""
+    action = _action.get()
+    if action is not None:
+        action()
+
+
+@contextlib.contextmanager
+def at_checkpoints(action):
+    """For the block, lets `checkpoint` call `action()` on this thread.
+
+    >>> with at_checkpoints(lambda: print("a step is done")):
+    ...     checkpoint()
+    a step is done
+    """
+    token = _action.set(action)
+    try:
+        yield
+    finally:
+        _action.reset(token)
