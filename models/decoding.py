@@ -15,7 +15,7 @@ import keras
 from keras import ops
 from pydantic import Field, model_validator
 
-from colloquy.base.config import Config, NonNegative, Positive
+from colloquy.base.config import Config, NonNegative
 from colloquy.layers.masking import LOWEST, masked_logits, masked_softmax
 
 LONGEST_BLOCKED = 10
@@ -28,11 +28,11 @@ the blocks with the largest maxima."""
 class Decoding(Config):
     """Settings of the search for replies; the default, a beam of 1, is greedy search."""
 
-    beam: Positive = 1
+    beam: Annotated[int, Field(ge=1, le=5_000)] = 1
     """Hypotheses kept; with `sample`, replies drawn."""
     sample: bool = False
     """Draw words by their probability instead of searching for the most probable reply."""
-    max_length: Positive = 30
+    max_length: Annotated[int, Field(ge=1, le=500)] = 30
     """Words, `_EOS_` included; a reply without one ends there."""
     min_length: NonNegative = 0
     """Words before `_EOS_` is allowed."""
@@ -49,7 +49,7 @@ class Decoding(Config):
     model is the model itself)."""
     temperature: Annotated[float, Field(ge=0.01, le=100)] = 1.0
     """Sampling: logits are divided by it."""
-    top_k: NonNegative = 0
+    top_k: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     """Sampling: only among the `top_k` most probable words; 0: all."""
     top_p: Annotated[float, Field(ge=1e-6, le=1)] = 1.0
     """Sampling: only among the fewest words that together have this probability (Holtzman et al.

@@ -8,8 +8,8 @@ import threading
 
 from colloquy.base.files import UserError
 
-# The searches that the pages ask for, beside the run's own.
-DECODES = ("beam=1", "sample=true,temperature=0.8,top_p=0.9")
+# Searches beside the run's own, whose compilation no client shall wait for.
+DECODES = ("beam=1", "beam=5", "beam=10", "sample=true,temperature=0.8,top_p=0.9")
 TEXT = "people say that it is a good day in the town and that all is well"
 LONG_TEXT = " ".join([TEXT] * 8)
 

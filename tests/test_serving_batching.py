@@ -96,6 +96,7 @@ def test_requests_that_wait_together_share_a_batch():
 
 def test_a_request_that_fails_fails_alone_and_the_others_need_few_calls():
     model = Numbers(lambda instance: 1 / instance)
+    model.padded_rows = lambda instance: 1
     requests = [[n] for n in (1, 2, 3, 0, *range(4, 16))]
     answers = with_model(model, lambda batched: ask_together(batched, model, *requests))
     assert isinstance(answers.pop(3), ZeroDivisionError)

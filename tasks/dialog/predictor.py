@@ -10,7 +10,7 @@ from pydantic import Field
 from colloquy.base.config import Config
 from colloquy.base.files import UserError
 from colloquy.data.corpora.babi_dialog import SILENCE, Turn
-from colloquy.engine.helplines import helpline_reply
+from colloquy.engine.helplines import helpline_of_conversation
 from colloquy.engine.parallel import compile_for_all_sizes
 from colloquy.engine.predictor import Predictor, attention_map, in_brackets
 from colloquy.engine.task import check_fields
@@ -173,10 +173,9 @@ class DialogPredictor(Predictor):
     def _answer(self, instance, steps):
         first = steps[0]
         read = as_sentences(first.read.turns)
-        last_sentence = instance.history[-1]
-        helpline = None
-        if last_sentence.speaker == "user":
-            helpline = helpline_reply(last_sentence.text)
+        user_texts = [turn.text for turn in instance.history if turn.speaker == "user"]
+        bot_texts = [turn.text for turn in instance.history if turn.speaker == "bot"]
+        helpline = helpline_of_conversation(user_texts, bot_texts)
         if helpline is not None:
             said = [Sentence(speaker="bot", text=helpline)]
             return self.Answer(

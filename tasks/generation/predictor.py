@@ -24,8 +24,8 @@ from colloquy.tasks.generation.data import MAX_SOURCE, read_source_config
 
 # Replies that a reverse model chooses from.
 CHOICE = 10
-# Beams that an instance may ask for, each compiled separately.
-BEAMS = (1, 2, 3, 4, 5, 10, 20)
+# Beams that an instance may ask for; each is compiled, and a server compiles them at its start.
+BEAMS = (1, 5, 10)
 # Most words of a reply.
 LONGEST = 100
 

@@ -14,6 +14,7 @@ from pydantic import field_validator
 from colloquy.base.config import Config
 from colloquy.base.files import UserError
 from colloquy.data.tokenizers import WHITESPACE, words_of
+from colloquy.engine.checkpoints import checkpoint
 from colloquy.engine.parallel import compile_for_all_sizes
 from colloquy.engine.predictor import Predictor, attention_map, in_brackets
 from colloquy.engine.run import VOCABULARY
@@ -102,6 +103,7 @@ class SelectionPredictor(Predictor):
                 of_candidates = name in ("responses", "candidates")
                 part[name] = ids[:, start : start + CANDIDATES_AT_ONCE] if of_candidates else ids
             logits.append(np.asarray(self.model.predict_on_batch(part))[0])
+            checkpoint()
         return np.concatenate(logits)
 
     def padded_rows(self, instance):
