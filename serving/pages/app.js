@@ -4,7 +4,7 @@ import { ask } from "./requests.js";
 import { showNotice } from "./common.js";
 import { readLink, writeLink } from "./link.js";
 import { Panel } from "./panel.js";
-import { booking } from "./booking.js";
+import { dialog } from "./dialog.js";
 import { reading } from "./reading.js";
 import { selection } from "./selection.js";
 import { talk } from "./talk.js";
@@ -13,7 +13,7 @@ import { talk } from "./talk.js";
 const TASKS = {
   reading_comprehension: reading,
   generation: talk,
-  dialog: booking,
+  dialog,
   selection,
 };
 const panels = new Map(); // task: its Panel
@@ -75,6 +75,7 @@ function show(task) {
     tab.setAttribute("aria-selected", isOpen);
     tab.tabIndex = isOpen ? 0 : -1;
     document.getElementById(tab.getAttribute("aria-controls")).hidden = !isOpen;
+    if (isOpen) document.title = `${tab.textContent} - Colloquy`;
   }
 }
 
@@ -89,7 +90,7 @@ async function openTab(task) {
 }
 
 function moveByKey(event) {
-  const usable = findTabs().filter((tab) => !tab.disabled);
+  const usable = findTabs().filter((tab) => !tab.hidden);
   const place = usable.indexOf(event.target);
   const places = { ArrowRight: place + 1, ArrowLeft: place - 1, Home: 0, End: -1 };
   const next = places[event.key];
@@ -126,8 +127,11 @@ async function start() {
   }
   showNotice("");
   for (const tab of findTabs()) makePanel(tab, models);
+  const demos = document.querySelector(".demos");
+  demos.hidden = !demos.querySelector("[role=tab]:not([hidden])");
   if (!panels.size) {
     showNotice("No model is served that these pages know.");
+    document.querySelector("main").hidden = true;
     return;
   }
   addEventListener("popstate", () => restore(openedTask));
@@ -139,9 +143,8 @@ async function start() {
 function makePanel(tab, models) {
   const name = taskOf(tab);
   const own = models.filter(({ task }) => task === name).sort(compareModels);
-  tab.disabled = !own.length;
-  tab.title = own.length ? "" : "No model of this kind is served";
-  if (!own.length) return;
+  tab.hidden = !own.length;
+  if (tab.hidden) return;
   const panel = new Panel(name, TASKS[name], own, (isNew) => remember(panel, isNew));
   panels.set(name, panel);
   tab.addEventListener("click", () => openTab(name));

@@ -30,6 +30,16 @@ export function percent(fraction) {
 
 export const formatCount = (count) => count.toLocaleString("en");
 
+/** An error that is mended in `field`, which then has the focus. */
+export function fieldError(text, field) {
+  return Object.assign(new Error(text), { field });
+}
+
+/** Whether two values of JSON are the same. */
+export function isSame(first, second) {
+  return JSON.stringify(first) === JSON.stringify(second);
+}
+
 export function splitLines(text) {
   return text.split("\n").map((line) => line.trim()).filter(Boolean);
 }
@@ -41,8 +51,8 @@ export function softmax(logits) {
   return powers.map((power) => power / sum);
 }
 
-/** A number on a bar that is filled to `fraction`. */
-export function makeBar(fraction, text, title) {
+/** A bar that is filled to `fraction`, perhaps with a number on it. */
+export function makeBar(fraction, text = "", title = null) {
   return element("span", { class: "bar", title, "--p": `${Math.round(100 * fraction)}%` }, text);
 }
 

@@ -10,8 +10,6 @@
 import { element, isComposing, makeButton } from "./common.js";
 import { explain } from "./requests.js";
 
-export const SILENCE = "<SILENCE>"; // what a user says to a booking bot who says nothing
-
 export function beginTalk(panel) {
   panel.list = panel.find(".talk");
   panel.talk = [];
@@ -80,8 +78,7 @@ function makeEdit(panel, bubble, place) {
 
 /** The text of a turn, which is a string or has a speaker; of silence nothing. */
 export function textOf(turn) {
-  const text = typeof turn === "string" ? turn : turn?.text ?? "";
-  return text === SILENCE ? "" : text;
+  return typeof turn === "string" ? turn : turn?.text ?? "";
 }
 
 /** A field in the place of a bubble; the talk ends before it and continues with its text. */
@@ -115,8 +112,8 @@ export function nextTurn(panel) {
 }
 
 /**
- * Shows what the user says and a bubble that waits, which `answer(bubble, own)` fills. If it fails,
- * all is as before.
+ * Shows what the user says and a bubble that waits, which `answer(bubble)` fills. If it fails, all
+ * is as before.
  */
 async function exchange(panel, next, answer) {
   const { talk, list } = panel;
@@ -124,13 +121,13 @@ async function exchange(panel, next, answer) {
   const bubbles = [...list.children];
   const cut = next.bubble ? bubbles.slice(bubbles.indexOf(next.bubble)) : [];
   for (const bubble of cut) bubble.remove();
-  const own = addBubble(panel, "you", next.shown || next.text || "(silence)");
+  const own = addBubble(panel, "you", next.text || "(silence)");
   const bubble = addBubble(panel, "bot", "…");
   bubble.setAttribute("aria-busy", true);
   if (next.bubble) field.focus();
   else field.value = "";
   try {
-    await answer(bubble, own);
+    await answer(bubble);
     own.append(makeEdit(panel, own, next.place));
   } catch (failure) {
     if (panel.talk === talk) { // neither answered nor started again
@@ -150,24 +147,24 @@ async function exchange(panel, next, answer) {
 export async function sayTurn(panel, signal, next) {
   const instance = panel.task.instance(panel, next);
   const [model, second] = panel.askedModels;
-  await exchange(panel, next, async (bubble, own) => {
+  await exchange(panel, next, async (bubble) => {
     const secondAnswer = second && explain(second, instance, signal);
     secondAnswer?.catch(() => {}); // it is awaited below
-    const answer = await panel.task.reply(panel, { model, instance, bubble, own, signal });
+    const answer = await panel.task.reply(panel, { model, instance, bubble, signal });
     panel.list.scrollTop = panel.list.scrollHeight;
     panel.result.replaceChildren(...panel.task.showBest(answer));
     panel.explanation.replaceChildren(...panel.task.showAttention(answer));
-    panel.answered();
+    panel.answered(instance);
     if (!second) return;
     const other = await secondAnswer;
-    panel.find(".other").replaceChildren(showOther(panel, second, other));
+    panel.find(".other").replaceChildren(showOther(panel, panel.titleOf(second), other));
   });
 }
 
-function showOther(panel, model, answer) {
+function showOther(panel, title, answer) {
   const text = panel.task.spokenText(answer) || "(silence)";
   const bubble = element("p", { class: "bubble", dir: "auto" }, text);
-  const label = `Reply of ${model}`;
+  const label = `Reply of ${title}`;
   const heading = element("h2", {}, label);
   return element("section", { class: "view", "aria-label": label }, heading, bubble);
 }

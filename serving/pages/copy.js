@@ -1,4 +1,4 @@
-// The menu Copy: what was given as a link, or as a request of a program.
+// The menu Copy: what was given as a link, or the request that was answered for a program.
 
 import { element } from "./common.js";
 import { isLong } from "./link.js";
@@ -6,9 +6,15 @@ import { needsKey, pathOf } from "./requests.js";
 
 export async function copyAs(panel, kind) {
   if (kind === "link") panel.remember(false);
-  const text = write(panel, kind);
   const isCut = kind === "link" && isLong(panel.task.input(panel));
   const place = panel.find(".copied");
+  let text;
+  try {
+    text = write(panel, kind);
+  } catch (failure) { // there is no request yet
+    place.textContent = failure.message;
+    return;
+  }
   try {
     await navigator.clipboard.writeText(text);
     const without = "Copied without the text, which is too long for a link.";
@@ -24,11 +30,18 @@ export async function copyAs(panel, kind) {
 
 function write(panel, kind) {
   if (kind === "link") return location.href;
-  const body = { instances: [panel.task.instance(panel)] };
+  const { model, instance } = panel.request || nextRequest(panel);
+  const body = { instances: [instance] };
   if (kind === "JSON") return JSON.stringify(body, null, 1);
   const page = location.href.split("#")[0];
-  const url = new URL(pathOf(panel.model, ":predict"), page).href;
+  const url = new URL(pathOf(model, ":predict"), page).href;
   return kind === "curl" ? writeCurl(url, body) : writePython(url, body);
+}
+
+/** Without an answer yet, what would be asked. */
+function nextRequest(panel) {
+  panel.task.check?.(panel);
+  return { model: panel.model, instance: panel.task.instance(panel) };
 }
 
 function writeCurl(url, body) {

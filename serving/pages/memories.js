@@ -1,17 +1,22 @@
 // A memory network's attention: bars beside the sentences in memory.
 
 import { element, makeButton, makeHint, percent } from "./common.js";
-import { nameFact, nameRestaurant } from "./restaurants.js";
 
 const SHOWN = 8; // sentences, before "more"
 
-/** A bar for each hop beside each sentence; those with the largest weights, in their order. */
+/**
+ * A bar for each hop beside each sentence; those with the largest weights, in their order. Where no
+ * sentence has twice its share, one line says so instead, as /explain of chat.py does.
+ */
 export function showMemories({ rows, columns, weights }) {
   const most = weights.map((row) => Math.max(...row));
-  const evenness = sayEvenness(weights);
+  if (rows.length > 1 && Math.max(...most) < 2 / rows.length) {
+    const share = percent(1 / rows.length);
+    return [makeHint(`Attention is flat here: each of ${rows.length} sentences has about ${share}.`)];
+  }
   const byWeight = most.map((_, i) => i).sort((i, j) => most[j] - most[i]);
   const shown = new Set(byWeight.slice(0, SHOWN));
-  const scale = Math.max(2 / rows.length, ...most); // alike, bars are half as long
+  const scale = Math.max(...most);
   const items = rows.map((text, i) => {
     const item = makeMemory(text, columns, weights[i], scale);
     item.hidden = !shown.has(i);
@@ -22,18 +27,7 @@ export function showMemories({ rows, columns, weights }) {
   list.append(...items);
   const hops = columns.length === 1 ? "" : `, one for each of ${columns.length} hops`;
   const hint = makeHint(`Bars: the share of attention${hops}.`);
-  return [...evenness, list, ...makeMore(list, items), hint];
-}
-
-/** Says so if no memory has twice its share, as /explain of chat.py does. */
-function sayEvenness(weights) {
-  if (weights.length < 2) return [];
-  const all = weights.flat();
-  const [least, most] = [Math.min(...all), Math.max(...all)];
-  if (most >= 2 / weights.length) return [];
-  const range = `${Math.round(100 * least)} to ${Math.round(100 * most)} per cent`;
-  const text = `No memory dominates: each of ${weights.length} memories has ${range}.`;
-  return [element("p", { class: "remark" }, text)];
+  return [list, ...makeMore(list, items), hint];
 }
 
 function makeMemory(text, hops, weights, scale) {
@@ -53,16 +47,12 @@ function makeMemory(text, hops, weights, scale) {
   return element("li", {}, bars, number, words);
 }
 
-/** The speaker and the sentence of `user: <SILENCE>`, as people write them. */
+/** The speaker and the sentence of `user: <SILENCE>`. */
 function splitSpeaker(text) {
   const colon = text.indexOf(": ");
-  const names = { user: "you", bot: "bot", fact: "fact" };
-  const sentence = text.slice(colon + 2);
-  const speaker = text.slice(0, colon);
-  const isSilence = !sentence || sentence === "<SILENCE>";
-  let shown = isSilence ? "(silence)" : nameRestaurant(sentence);
-  if (speaker === "fact") shown = nameFact(sentence);
-  return [names[speaker] ?? "", shown];
+  const speaker = text.slice(0, colon).replace("user", "you");
+  const sentence = text.slice(colon + 2).replace("<SILENCE>", "");
+  return [speaker, sentence || "(silence)"];
 }
 
 function makeMore(list, items) {

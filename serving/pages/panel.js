@@ -7,14 +7,16 @@
 //   fill(panel, input)        puts an example or the input of a link into the fields
 //   input(panel)              what was given, for a link
 //   instance(panel)           the same as the server takes it
-//   check(panel)              raises what is wrong with the fields; optional
+//   check(panel, next)        throws what is wrong with the fields; optional
 //   submit(panel, signal)     asks and shows the answer
 //   clear(panel)              removes what it shows beside the results; optional
 //   asksAtOnce                true: an example is answered when it is chosen
 //   opensEmpty                true: no example is chosen at first
+//
+// A panel with a `list` holds a conversation, see conversation.js.
 
 import { copyAs } from "./copy.js";
-import { element, isComposing } from "./common.js";
+import { element, isComposing, isSame } from "./common.js";
 import { refuseLongText, setLongest } from "./files.js";
 import { ask, pathOf } from "./requests.js";
 
@@ -66,8 +68,8 @@ export class Panel {
   }
 
   fillModels() {
-    for (const { name, title } of this.models) {
-      this.fields.model.append(element("option", { value: name }, title || name));
+    for (const { name } of this.models) {
+      this.fields.model.append(element("option", { value: name }, this.titleOf(name)));
     }
     this.fillSwitch();
     this.fillCompare();
@@ -86,14 +88,18 @@ export class Panel {
     }
   }
 
+  titleOf(name) {
+    return this.models.find((model) => model.name === name).title || name;
+  }
+
   /** Offers the other models to compare with. */
   fillCompare() {
     const { compare } = this.fields;
     const before = compare.value;
     const others = this.models.filter(({ name }) => name !== this.model);
     compare.replaceChildren(element("option", { value: "" }, "no other"));
-    for (const { name, title } of others) {
-      compare.append(element("option", { value: name }, title || name));
+    for (const { name } of others) {
+      compare.append(element("option", { value: name }, this.titleOf(name)));
     }
     compare.closest("label").hidden = !others.length;
     compare.value = others.some(({ name }) => name === before) ? before : "";
@@ -146,7 +152,7 @@ export class Panel {
       input = null; // a link that is damaged
     }
     if (!input) this.fillExample();
-    else if (this.task.asksAtOnce) this.submit();
+    else if (this.task.asksAtOnce && !this.list) this.submit();
   }
 
   async load(name, signal) {
@@ -174,12 +180,8 @@ export class Panel {
     setLongest(card.text_characters);
     this.find(".about").replaceChildren(...describe(card));
     this.find("[data-card]").hidden = !card.card_html;
-    const { example } = this.fields;
-    example.replaceChildren();
-    card.examples.forEach(({ title }, i) => {
-      example.append(element("option", { value: i }, title || `Example ${i + 1}`));
-    });
-    example.append(element("option", { value: "" }, "none"));
+    if (card.lead) this.find(".lead span").textContent = card.lead;
+    this.fields.example.replaceChildren(...listExamples(card.examples));
     this.task.introduce?.(this, card);
   }
 
@@ -196,14 +198,17 @@ export class Panel {
     if (this.example && this.task.asksAtOnce) this.submit();
   }
 
+  /** What is in the fields is no longer the example. */
+  forgetExample() {
+    this.fields.example.value = "";
+    this.find(".source").textContent = "";
+  }
+
   /** The true answers of the example, if the fields in `instance` are still the example's. */
   expected(instance) {
     if (!this.example) return [];
-    for (const [key, value] of Object.entries(instance)) {
-      const original = this.example.instance[key];
-      if (JSON.stringify(value) !== JSON.stringify(original)) return [];
-    }
-    return this.example.expected || [];
+    const isOwn = ([key, value]) => isSame(value, this.example.instance[key]);
+    return Object.entries(instance).every(isOwn) ? this.example.expected || [] : [];
   }
 
   // === Events ===
@@ -220,7 +225,9 @@ export class Panel {
       this.form.addEventListener(kind, (event) => this.checkPasted(event));
     }
     this.form.addEventListener("input", (event) => {
-      if (!event.target.matches("select, [type=radio]")) this.changed();
+      if (event.target.matches("select, [type=radio]")) return;
+      if (!this.list && !event.target.closest(".menu")) this.forgetExample();
+      this.changed();
     });
     model.addEventListener("change", () => this.chooseByHand(model.value));
     compare.addEventListener("change", () => {
@@ -229,6 +236,11 @@ export class Panel {
       this.changed();
     });
     example.addEventListener("change", () => {
+      const [{ dataset }] = example.selectedOptions;
+      if (dataset.model) {
+        this.chooseByHand(dataset.model);
+        return;
+      }
       this.fillExample();
       this.remember(true);
     });
@@ -271,6 +283,7 @@ export class Panel {
 
   /** Removes the results. */
   clear() {
+    this.request = null;
     for (const place of this.findAll(".result, .explanation, .other, .took")) {
       place.replaceChildren();
     }
@@ -299,13 +312,14 @@ export class Panel {
     const { signal } = this.working;
     this.setBusy(true);
     try {
-      await this.waitForModel(signal);
+      await this.waitForModel(signal, next);
       this.began = performance.now();
       await this.task.submit(this, signal, next);
     } catch (failure) {
       if (failure.name === "AbortError") return false;
       this.clear();
       this.say(failure.message);
+      focusOn(failure.field);
       return false;
     } finally {
       if (this.working?.signal === signal) {
@@ -317,8 +331,8 @@ export class Panel {
     return true;
   }
 
-  async waitForModel(signal) {
-    this.task.check?.(this);
+  async waitForModel(signal, next) {
+    this.task.check?.(this, next);
     const note = this.find(".took");
     note.textContent = "Loading the model…";
     if (this.hasFailed) {
@@ -329,8 +343,9 @@ export class Panel {
     signal.throwIfAborted();
   }
 
-  /** The first answer is there: says how long it took. */
-  answered() {
+  /** The first answer is there: says how long it took. `instance` is what was asked. */
+  answered(instance) {
+    this.request = { model: this.model, instance };
     const seconds = (performance.now() - this.began) / 1000;
     const shown = seconds < 10 ? seconds.toFixed(2) : Math.round(seconds);
     this.find(".took").textContent = `${shown} s`;
@@ -352,6 +367,30 @@ export class Panel {
     this.explanation.setAttribute("aria-busy", false);
     this.explanation.replaceChildren(...shown);
   }
+}
+
+function focusOn(field) {
+  if (!field) return;
+  const menu = field.closest(".menu");
+  if (menu) menu.open = true;
+  field.focus();
+}
+
+/** The examples as options; those with titles such as `Task 1: a table` in groups. */
+function listExamples(examples) {
+  const groups = new Map();
+  const options = [];
+  examples.forEach(({ title }, i) => {
+    const [, group, rest] = title.match(/^([^:]+): (.+)$/) || [null, "", title];
+    const option = element("option", { value: i }, rest || `Example ${i + 1}`);
+    if (group && !groups.has(group)) {
+      groups.set(group, element("optgroup", { label: group }));
+      options.push(groups.get(group));
+    }
+    if (group) groups.get(group).append(option);
+    else options.push(option);
+  });
+  return [...options, element("option", { value: "" }, "your own")];
 }
 
 const makeAlert = (text) => element("p", { class: "error", role: "alert" }, text);

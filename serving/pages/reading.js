@@ -1,14 +1,21 @@
 // Ask a text: the answer is marked in the text, whose words are shaded by attention.
 
-import { element, formatCount, makeBar, makeButton, makeHint, percent } from "./common.js";
-import { makeChooser, makeLegend, shadeText, WEIGHTS } from "./attention.js";
+import {
+  element, fieldError, formatCount, makeBar, makeButton, makeHint, percent,
+} from "./common.js";
+import { isFaint, makeChooser, makeLegend, shadeText, WEIGHTS } from "./attention.js";
 import { acceptFile, tooLong } from "./files.js";
 import { explain } from "./requests.js";
+
+const FEW_ENGLISH = 0.12; // share of words such as "the" below which a text is hardly English
+const ENOUGH_WORDS = 8; // of a text, to say which language it is in
 
 export const reading = {
   asksAtOnce: true,
   begin(panel) {
     panel.passage = panel.find(".passage");
+    panel.shade = () => {};
+    panel.find(".fold").addEventListener("toggle", () => panel.shade());
     panel.find("[data-edit]").addEventListener("click", () => {
       panel.stop();
       panel.clear(); // the answer was to the text as it was
@@ -33,11 +40,12 @@ export const reading = {
   instance(panel) { return this.input(panel); },
   clear: showField,
   check(panel) {
-    const { passage, question } = this.input(panel);
-    if (!question.trim()) throw new Error("Ask a question first.");
-    if (!passage.trim()) throw new Error("There is no text to ask: paste one, or open a file.");
-    const problem = tooLong(passage.length);
-    if (problem) throw new Error(problem);
+    const { passage, question } = panel.fields;
+    if (!question.value.trim()) throw fieldError("Ask a question first.", question);
+    const isEmpty = !passage.value.trim();
+    if (isEmpty) throw fieldError("There is no text to ask: paste one, or open a file.", passage);
+    const problem = tooLong(passage.value.length);
+    if (problem) throw fieldError(problem, passage);
   },
   async submit(panel, signal) {
     const instance = this.instance(panel);
@@ -45,13 +53,12 @@ export const reading = {
     const answers = await Promise.all(names.map((name) => explain(name, instance, signal)));
     const truth = panel.expected(instance);
     const views = answers.map((answer, i) => {
-      const isOnly = names.length === 1;
-      const show = isOnly ? null : () => showPassage(panel, instance.passage, answer);
-      return makeAnswer(answer, truth, isOnly ? "Answer" : names[i], show);
+      const title = names.length === 1 ? "Answer" : panel.titleOf(names[i]);
+      return makeAnswer(panel, instance.passage, answer, truth, title);
     });
-    panel.result.replaceChildren(...views);
-    showPassage(panel, instance.passage, answers[0]);
-    panel.answered();
+    panel.result.replaceChildren(...views, ...sayLanguage(instance.passage));
+    showPassage(panel, instance.passage, answers[0], answers[0]);
+    panel.answered(instance);
   },
 };
 
@@ -62,19 +69,31 @@ function showField(panel) {
   passage.hidden = false;
   panel.passage.hidden = true;
   panel.passage.replaceChildren();
+  panel.shade = () => {};
   panel.find("[data-edit]").hidden = true;
   panel.explanation.replaceChildren();
   panel.find(".where").textContent = "";
 }
 
-/** Shows the text with the answer marked, in the place of its field. */
-function showPassage(panel, text, answer) {
+/**
+ * Shows the text in the place of its field, with a span of the answer marked: its own, or an
+ * alternative. Its words are shaded while the panel of attention is open.
+ */
+function showPassage(panel, text, answer, span) {
   const choices = listShades(answer.attention);
-  const marked = [answer.start, answer.end].map((offset) => toUnits(text, offset));
+  const marked = [span.start, span.end].map((offset) => toUnits(text, offset));
   const window = [answer.window_start, answer.window_end].map((offset) => toUnits(text, offset));
+  const isWithin = window[0] <= marked[0] && marked[1] <= window[1];
+  let chosen = 0;
+  panel.shade = () => {
+    const isOpen = panel.find(".fold").open;
+    const { words = [], weights = [] } = (isOpen && choices[chosen]) || {};
+    const shown = isWithin ? window : [0, text.length];
+    panel.passage.replaceChildren(shadeText(text, words, weights, marked, shown));
+  };
   const draw = (i) => {
-    const { words = [], weights = [] } = choices[i] || {};
-    panel.passage.replaceChildren(shadeText(text, words, weights, marked, window));
+    chosen = i;
+    panel.shade();
   };
   draw(0);
   panel.passage.hidden = false;
@@ -82,11 +101,9 @@ function showPassage(panel, text, answer) {
   panel.find("[data-edit]").hidden = false;
   panel.find(".where").textContent = sayWindow(text, window);
   scrollToMark(panel.passage);
-  if (!choices.length) return;
-  panel.explanation.replaceChildren(
-    makeChooser("Shade by", choices, draw),
-    makeLegend(WEIGHTS),
-  );
+  const shades = [makeChooser("Shade by", choices, draw), makeLegend(WEIGHTS)];
+  const nothing = makeHint("This network has no attention to show.");
+  panel.explanation.replaceChildren(...(choices.length ? shades : [nothing]));
 }
 
 /** The server counts characters, a string UTF-16 units. */
@@ -135,47 +152,70 @@ function listShades(maps) {
 
 // === The answer ===
 
-function makeAnswer(answer, truth, title, show) {
+function makeAnswer(panel, passage, answer, truth, title) {
   const isDoubtful = answer.good === false;
   const heading = element("h2", {}, title);
   const text = element("p", { class: "answer", dir: "auto" }, answer.answer || "none found");
-  if (truth.length) text.append(" ", makeVerdict(answer.answer, truth));
+  if (truth.length) text.append(" ", compare(answer.answer, truth));
   const view = element("section", { class: isDoubtful ? "view doubtful" : "view" }, heading, text);
   view.setAttribute("aria-label", title);
-  view.append(makeHint(sayDoubt(answer)));
+  view.append(sayVerdict(answer));
   if (answer.unknown_percent) {
-    view.append(makeHint(`The model does not know ${answer.unknown_percent} % of the words.`));
+    view.append(makeHint(`The network does not know ${answer.unknown_percent} % of the words.`));
   }
-  if (show) view.append(makeButton("Mark it in the text", show, { class: "quiet" }));
-  const others = listOthers(answer);
-  if (others.children.length) view.append(element("h3", {}, "Other answers"), others);
+  view.append(...listSpans(panel, passage, answer));
   return view;
 }
 
-function makeVerdict(answer, truth) {
+function compare(answer, truth) {
   const isCorrect = truth.includes(answer);
   return element("span", { class: "truth" }, isCorrect ? "✓ correct" : `correct: ${truth[0]}`);
 }
 
-function sayDoubt({ good, confidence, threshold }) {
-  if (confidence == null) return "Confidence unknown: it was not measured for this model.";
-  const shown = percent(confidence);
-  const limit = threshold == null ? "" : ` A good answer has ${percent(threshold)} or more.`;
-  if (good === false) {
-    return `This text may not answer it, ${shown}: these words come nearest.${limit}`;
-  }
-  const right = Math.round(100 * confidence);
-  const condition = "if the text answers every second question";
-  return `Confidence ${shown}: of 100 such answers about ${right} are right, ${condition}.${limit}`;
+/** How sure the network is, in words; the per cent and its limit are a hover away. */
+function sayVerdict({ good, confidence, threshold, verdict }) {
+  if (confidence == null) return makeHint("How sure it is was not measured for this network.");
+  const words = verdict || (good === false ? "probably not in this text" : "likely");
+  const limit = threshold == null ? "" : ` From ${percent(threshold)} on, an answer is shown as good.`;
+  const title = `Of 100 answers with this score about ${Math.round(100 * confidence)} are right, `
+    + `if every second question can be answered.${limit}`;
+  const word = element("abbr", { class: "verdict", title, tabindex: 0 }, words);
+  return element("p", { class: "hint" }, "How sure: ", word);
 }
 
-function listOthers({ answer, n_best }) {
+/** The answer and its alternatives, each a button that marks it in the text. */
+function listSpans(panel, passage, answer) {
+  const others = (answer.n_best || []).filter((span) => {
+    return span.answer !== answer.answer && /[\p{L}\p{N}]/u.test(span.answer);
+  });
   const list = element("ol", { class: "ranked" });
-  for (const other of n_best || []) {
-    if (other.answer === answer || !/[\p{L}\p{N}]/u.test(other.answer)) continue;
-    const fraction = other.confidence ?? other.probability;
-    const text = element("span", { dir: "auto" }, other.answer);
-    list.append(element("li", {}, makeBar(fraction, percent(fraction)), text));
-  }
-  return list;
+  const buttons = [answer, ...others].map((span) => {
+    const fraction = span.confidence ?? span.probability ?? 0;
+    const bar = makeBar(fraction, "", `Confidence: ${percent(fraction)}`);
+    const text = element("span", { dir: "auto" }, span.answer);
+    const button = element("button", { type: "button" }, bar, text);
+    button.addEventListener("click", () => press(button, span));
+    list.append(element("li", {}, button));
+    return button;
+  });
+  if (buttons.length === 1 && panel.askedModels.length === 1) return [];
+  const mark = (pressed) => {
+    for (const button of buttons) button.setAttribute("aria-pressed", button === pressed);
+  };
+  const press = (button, span) => {
+    mark(button);
+    showPassage(panel, passage, answer, span);
+  };
+  mark(buttons[0]);
+  return [element("h3", {}, "Choose an answer to mark it in the text"), list];
+}
+
+/** That a text is hardly English, the one language that readers are trained on. */
+function sayLanguage(text) {
+  const words = text.match(/[\p{L}'’]+/gu) || [];
+  if (!words.length) return [];
+  const isLatin = /\p{Script=Latin}/u.test(text);
+  const share = words.filter(isFaint).length / words.length;
+  if (isLatin && (words.length < ENOUGH_WORDS || share >= FEW_ENGLISH)) return [];
+  return [makeHint("This text is hardly English, the only language that this network has read.")];
 }

@@ -1,7 +1,7 @@
-// Pick a response: a conversation and candidates as rows; then, in their place, what matched and a
-// ranking.
+// Pick a response: a conversation and candidates as rows; then, in the place of the candidates, their
+// order.
 
-import { element, formatCount, makeBar, makeButton, makeHint, percent, softmax } from "./common.js";
+import { element, fieldError, formatCount, makeBar, makeButton, makeHint, softmax } from "./common.js";
 import { MATCHES, shadeTurns } from "./attention.js";
 import { acceptFile, tooLong } from "./files.js";
 import { explain, predict } from "./requests.js";
@@ -13,16 +13,20 @@ export const selection = {
   begin(panel) {
     panel.turns = panel.find(".rows.turns");
     panel.candidates = panel.find(".rows.candidates");
-    panel.find(".example").after(panel.find(".actions")); // to rank within three Tab presses
+    panel.match = () => {};
+    panel.find(".fold").addEventListener("toggle", () => panel.match());
     for (const button of panel.findAll("[data-add]")) {
       button.addEventListener("click", () => addRow(button.previousElementSibling, "").focus());
     }
-    for (const button of panel.findAll("[data-edit]")) {
-      button.addEventListener("click", () => editAgain(panel, button));
-    }
+    panel.find("[data-edit]").addEventListener("click", () => {
+      panel.stop();
+      panel.clear();
+      panel.candidates.querySelector("textarea").focus();
+    });
     panel.form.addEventListener("paste", (event) => pasteRows(panel, event));
     panel.find("[data-index]").addEventListener("click", () => {
       setRows(panel.candidates, []);
+      panel.forgetExample();
       panel.form.requestSubmit();
     });
     acceptFile(panel, panel.find(".candidate-box"), (text) => {
@@ -37,7 +41,7 @@ export const selection = {
   fill(panel, { turns = [], candidates = [] }) {
     setRows(panel.turns, turns);
     setRows(panel.candidates, candidates);
-    showFields(panel);
+    showFields(panel, true);
   },
   input(panel) {
     return { turns: readRows(panel.turns), candidates: readRows(panel.candidates) };
@@ -46,21 +50,25 @@ export const selection = {
     const { turns, candidates } = this.input(panel);
     return candidates.length || !panel.indexSize ? { turns, candidates } : { turns };
   },
-  clear: showFields,
+  clear(panel) {
+    panel.match = () => {};
+    showFields(panel, true);
+  },
   check(panel) {
-    if (!readRows(panel.turns).length) throw new Error("The conversation has no words yet.");
+    const first = (list) => list.querySelector("textarea") || list.nextElementSibling;
+    const { turns, candidates } = this.input(panel);
+    if (!turns.length) throw fieldError("The conversation has no words yet.", first(panel.turns));
+    if (candidates.length || panel.indexSize) return;
+    throw fieldError("There are no responses yet: type some, one per row.", first(panel.candidates));
   },
   async submit(panel, signal) {
     const instance = this.instance(panel);
-    if (instance.candidates && !instance.candidates.length) {
-      throw new Error("Give responses to choose from, one per row.");
-    }
     const names = panel.askedModels;
     const answers = await Promise.all(names.map((name) => predict(name, instance, signal)));
-    const rankings = answers.map((answer, i) => makeRanking(panel, instance, answer, names, i));
+    const rankings = answers.map((answer, i) => makeRanking(panel, instance, answer, names[i]));
     panel.result.replaceChildren(...rankings.map(({ view }) => view));
-    showResults(panel);
-    panel.answered();
+    showFields(panel, false);
+    panel.answered(instance);
     showFromTop(panel.result.closest("section"));
     await rankings[0].select(0);
   },
@@ -70,22 +78,15 @@ function showIndex(panel, size) {
   panel.indexSize = size;
   panel.find("[data-index]").hidden = !size;
   panel.find("[data-retrieval]").hidden = !size;
-  const hint = `Without any, an index of ${formatCount(size)} responses is searched.`;
+  const hint = `Without any, the best of ${formatCount(size)} responses that people gave are found.`;
   panel.find("[data-retrieval]").textContent = hint;
 }
 
-// === Fields, or results in their place ===
-
-function showFields(panel) {
-  for (const place of panel.findAll(".fields")) place.hidden = false;
-  for (const place of panel.findAll(".results")) place.hidden = true;
-  for (const button of panel.findAll("[data-edit]")) button.hidden = true;
-}
-
-function showResults(panel) {
-  for (const place of panel.findAll(".fields")) place.hidden = true;
-  for (const place of panel.findAll(".results")) place.hidden = false;
-  for (const button of panel.findAll("[data-edit]")) button.hidden = false;
+/** Shows the candidates as fields, or their order in that place. */
+function showFields(panel, isShown) {
+  panel.find(".fields").hidden = !isShown;
+  panel.result.hidden = isShown;
+  panel.find("[data-edit]").hidden = isShown;
 }
 
 /** Scrolls to a section that begins below the window, as on a phone. */
@@ -93,53 +94,44 @@ function showFromTop(section) {
   if (section.getBoundingClientRect().top > innerHeight / 2) section.scrollIntoView();
 }
 
-function editAgain(panel, button) {
-  panel.stop();
-  panel.clear();
-  button.closest("section").querySelector("textarea").focus();
-}
+// === The order ===
 
-// === The ranking ===
-
-/** The ranking of one model; `select(n)` shows what matched in its n-th response. */
-function makeRanking(panel, instance, answer, names, i) {
+/** The order by one model; `select(n)` shows what matched in its n-th response, if one looks. */
+function makeRanking(panel, instance, answer, model) {
   const candidates = answer.candidates || instance.candidates;
   if (!candidates.length) throw new Error("Nothing in the index has a word of that.");
-  const model = names[i];
   const buttons = listResponses(panel, instance, answer, candidates);
   const select = async (n) => {
     buttons.forEach((button, place) => button.setAttribute("aria-pressed", place === n));
     const chosen = { turns: instance.turns, candidates: [candidates[answer.order[n]]] };
-    await panel.look(async (signal) => {
-      const { attention } = await explain(model, chosen, signal);
-      return attention.length ? shadeMatches(attention) : [makeHint("Nothing to show.")];
-    });
+    panel.match = () => {
+      if (panel.find(".fold").open) panel.look((signal) => findMatches(model, chosen, signal));
+    };
+    panel.match();
   };
   const list = element("ol", { class: "ranked" });
   buttons.forEach((button, n) => {
     button.addEventListener("click", () => select(n));
     list.append(element("li", { hidden: answer.candidates && n >= SHOWN }, button));
   });
-  const view = element("section", { class: "view", "aria-label": `Ranking by ${model}` });
-  if (names.length > 1) view.append(element("h3", {}, model));
-  view.append(list, ...makeMore(list));
-  const scale = "Per cent: a softmax over these responses.";
-  view.append(makeHint(`${scale} Choose one to see what matched.`));
+  const title = panel.titleOf(model);
+  const view = element("section", { class: "view", "aria-label": `Order of ${title}` });
+  if (panel.askedModels.length > 1) view.append(element("h3", {}, title));
+  view.append(...sayDoubt(answer), list, ...makeMore(list));
+  view.append(makeHint("The longer the bar, the better the response continues the conversation."));
   return { view, select };
 }
 
 function listResponses(panel, instance, answer, candidates) {
-  const logits = answer.totals || answer.logits;
-  const fractions = softmax(logits);
+  const fractions = softmax(answer.totals || answer.logits);
   const truth = panel.expected({ turns: instance.turns });
-  const unit = answer.totals ? "logit + 16 × similarity of the questions" : "logit";
+  const turns = new Set(instance.turns.map(simplify));
   return answer.order.map((number) => {
-    const text = element("span", { dir: "auto" }, candidates[number]);
-    if (truth.includes(candidates[number])) {
-      text.append(" ", element("span", { class: "truth" }, "✓ true response"));
-    }
-    const title = `${unit}: ${logits[number].toFixed(2)}`;
-    const bar = makeBar(fractions[number], percent(fractions[number]), title);
+    const response = candidates[number];
+    const text = element("span", { dir: "auto" }, response);
+    if (truth.includes(response)) text.append(" ", makeMark("✓ true response"));
+    if (turns.has(simplify(response))) text.append(" ", makeMark("an echo: repeats a turn"));
+    const bar = makeBar(fractions[number] / Math.max(...fractions));
     const button = element("button", { type: "button", "aria-pressed": "false" }, bar, text);
     if (answer.said_to) {
       const context = `once said to: ${answer.said_to[number].join(" / ")}`;
@@ -147,6 +139,20 @@ function listResponses(panel, instance, answer, candidates) {
     }
     return button;
   });
+}
+
+const makeMark = (text) => element("span", { class: "truth" }, text);
+
+/** A text by its words alone, to tell whether it repeats another. */
+function simplify(text) {
+  return (text.toLowerCase().match(/[\p{L}\p{N}]+/gu) || [text]).join(" ");
+}
+
+/** What the server says of an answer that may not be good, if it says so. */
+function sayDoubt({ good, reason }) {
+  if (good !== false) return [];
+  const why = reason ? `: ${reason}` : "";
+  return [element("p", { class: "remark" }, `None of these may be a good response${why}.`)];
 }
 
 /** A button that shows the hidden items of a list, if it has any. */
@@ -159,6 +165,13 @@ function makeMore(list) {
     more.remove();
   }, { class: "quiet" });
   return [more];
+}
+
+// === What matched ===
+
+async function findMatches(model, instance, signal) {
+  const { attention } = await explain(model, instance, signal);
+  return attention.length ? shadeMatches(attention) : [makeHint("Nothing to show.")];
 }
 
 /** The matches of a response's words with those of each turn; at first the strongest of all. */

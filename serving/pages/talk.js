@@ -1,6 +1,6 @@
 // Talk: a model writes replies.
 
-import { makeHint, makeRanking, softmax } from "./common.js";
+import { fieldError, makeHint, makeRanking, softmax } from "./common.js";
 import { END, shadeTurns, WEIGHTS } from "./attention.js";
 import { addBubble, beginTalk, fillTalk, nextTurn, readTalk, sayTurn } from "./conversation.js";
 import { stream } from "./requests.js";
@@ -34,8 +34,10 @@ export const talk = {
   instance(panel, { place, text } = nextTurn(panel)) {
     return { turns: [...panel.talk.slice(0, place), text], decode: readDecode(panel) };
   },
+  check(panel, { text } = nextTurn(panel)) {
+    if (!text) throw fieldError("Say something first.", panel.fields.text);
+  },
   async submit(panel, signal, next = nextTurn(panel)) {
-    if (!next.text) throw new Error("Say something first.");
     await sayTurn(panel, signal, next);
   },
   async reply(panel, { model, instance, bubble, signal }) {
@@ -49,16 +51,17 @@ export const talk = {
   spokenText: ({ response }) => response,
   showBest({ best }) {
     const replies = best.slice(0, SHOWN);
-    if (replies.length < 2) return [];
+    if (replies.length < 2) return [makeHint("It considered one reply only.")];
     const fractions = softmax(replies.map(({ score }) => score));
     const rows = replies.map(({ text, score }, i) => {
-      const title = `log probability, as the search ranks: ${score.toFixed(2)}`;
+      const title = `Score: ${score.toFixed(2)}, a log probability`;
       return { text, fraction: fractions[i], title };
     });
-    return [makeRanking(rows), makeHint("Per cent: relative among the replies shown.")];
+    return [makeRanking(rows), makeHint("Per cent: of the replies shown, which add up to 100.")];
   },
   showAttention({ attention }) {
-    return attention.length ? shadeSources(attention[0]) : [];
+    if (!attention.length) return [makeHint("The program answered here, not the network.")];
+    return shadeSources(attention[0]);
   },
 };
 
@@ -66,7 +69,9 @@ function readDecode(panel) {
   const { search, temperature } = panel.fields;
   if (search.value !== "sample") return search.value;
   const degrees = Number(temperature.value);
-  if (!(degrees >= 0.1 && degrees <= 2)) throw new Error("Temperature is a number from 0.1 to 2.");
+  if (!(degrees >= 0.1 && degrees <= 2)) {
+    throw fieldError("Temperature is a number from 0.1 to 2.", temperature);
+  }
   return `sample=true,temperature=${degrees},top_p=0.9`;
 }
 
@@ -83,7 +88,7 @@ function shadeSources({ title, rows, columns, weights }) {
   }
   const read = columns.map(nameEnd);
   return shadeTurns({
-    label: "While writing:",
+    label: "While it wrote:",
     choices,
     turns: turns.map((places) => places.map((j) => read[j])),
     lastIs: "you",

@@ -132,8 +132,8 @@ def talk(page):
 
 
 @pytest.fixture
-def booking(page):
-    return open_tab(page, "Book a table")
+def dialog(page):
+    return open_tab(page, "Dialog bAbI")
 
 
 @pytest.fixture

@@ -169,10 +169,11 @@ def read(instance):
     is_good = not word.startswith("x")
     span = {"answer": word, "start": start, "end": start + len(word), "score": 0.9}
     span["confidence"] = 0.75 if is_good else 0.18
-    other = {**span, "answer": "Ann", "confidence": 0.125}
+    other = {**span, "answer": "Ann", "start": 0, "end": 3, "confidence": 0.125}
     return {
         **span,
         "good": is_good,
+        "verdict": "likely" if is_good else "probably not in this text",
         "threshold": 0.2,
         "unknown_percent": 12.5,
         "window_start": 0,
@@ -187,60 +188,18 @@ def write(instance):
     return {"response": texts[0], "best": best}
 
 
-CUISINES = ("italian", "french")
-PLACES = ("rome", "paris")
-CASA = {
-    "name": "casa_6stars",
-    "cuisine": "italian",
-    "location": "rome",
-    "price": "cheap",
-    "rating": 6,
-    "address": "casa_6stars_address",
-    "phone": "06 123",
-}
-MIRABELLE = {"name": "la_mirabelle", "cuisine": "french", "location": "paris", "rating": 8}
-
-
-def book(instance):
-    """Understands two slots; once both are named, it calls and offers a restaurant."""
-    history = instance["history"]
-    wishes = understand(history)
-    words = history[-1]["text"].split()
-    response = "where should it be" if len(wishes) < 2 else "ok"
+def respond(instance):
+    """Responds as the dialog `A_DIALOG` has it, but for its second response; a rule refuses x."""
+    user = instance["history"][-1]["text"]
+    response = {"hi": "hello", "a table": "how many", "": "api_call rome"}.get(user, "ok")
+    best = [{"text": response, "score": 0.8}, {"text": "so", "score": 0.2}]
     said = [{"speaker": "bot", "text": response}]
-    restaurants = []
-    if len(wishes) == 2:
-        restaurants = [CASA, MIRABELLE]
-        for speaker, text in (
-            ("user", ""),
-            ("bot", "api_call italian rome R_price"),
-            ("fact", "casa_6stars R_cuisine italian"),
-            ("fact", "la_mirabelle R_rating 8"),
-            ("user", ""),
-            ("bot", "what about casa_6stars"),
-        ):
-            said.append({"speaker": speaker, "text": text})
-    return {
-        "response": response,
-        "best": [{"text": response, "score": 0.8}, {"text": "hello", "score": 0.2}],
-        "unknown": [word for word in words if word.startswith("x")],
-        "said": said,
-        "wishes": wishes,
-        "restaurants": restaurants,
-    }
-
-
-def understand(history):
-    wishes = {}
-    for place, turn in enumerate(history):
-        words = turn["text"].split()
-        for word in words if turn["speaker"] == "user" else ():
-            slot = {"cuisine": word in CUISINES, "location": word in PLACES}
-            for name in (name for name, is_named in slot.items() if is_named):
-                without = " ".join(other for other in words if other != word)
-                mention = {"sentence": place, "without": without}
-                wishes[name] = {"slot": name, "value": word, "mentions": [mention]}
-    return list(wishes.values())
+    if user == "rome":
+        said.append({"speaker": "fact", "text": "casa R_location rome"})
+        said.append({"speaker": "user", "text": ""})
+        said.append({"speaker": "bot", "text": "what about casa"})
+    is_refused = user.startswith("x")
+    return {"response": response, "best": [] if is_refused else best, "said": said}
 
 
 # === The models that the tests serve ===
@@ -252,18 +211,21 @@ TABLE = {
 WEATHER = {"turns": ["is it cold ?"], "candidates": ["very cold", "yes"]}
 PEOPLE = {"passage": "Ann lives in Rome. Bob lives in Paris.", "question": "Who lives in Paris"}
 OPENINGS = ["tea ?", "hi", "good evening", "how are you"]
-A_TABLE_IN_ROME = [
-    {"speaker": "user", "text": "<SILENCE>"},
+A_DIALOG = [
+    {"speaker": "user", "text": "hi"},
     {"speaker": "bot", "text": "hello"},
-    {"speaker": "user", "text": "a table in rome"},
+    {"speaker": "user", "text": "a table"},
+    {"speaker": "bot", "text": "where"},
+    {"speaker": "fact", "text": "casa R_location rome"},
+    {"speaker": "fact", "text": "casa R_phone casa_phone"},
+    {"speaker": "user", "text": "<SILENCE>"},
 ]
 
 
 def make_models():
     """Returns `{name: Fake}`."""
     talks = [{"title": text, "instance": {"turns": [text, "well"]}} for text in OPENINGS]
-    restaurants = [CASA, MIRABELLE]
-    knowledge = {"knowledge": [], "slots": ["cuisine", "location"], "restaurants": restaurants}
+    table_in_rome = {"title": "Task 1: Rome", "instance": {"history": A_DIALOG}}
     table = {"title": "A table", "instance": TABLE, "expected": ["perhaps"]}
     models = [
         Fake(
@@ -281,9 +243,9 @@ def make_models():
         Fake("generation", write, talks, label="English", default=True),
         Fake(
             "dialog",
-            book,
-            [{"title": "In Rome", "instance": {"history": A_TABLE_IN_ROME}}],
-            knowledge=knowledge,
+            respond,
+            [{**table_in_rome, "expected": ["api_call rome"]}],
+            lead="Its restaurants are invented.",
         ),
     ]
     return {model.name: model for model in models}

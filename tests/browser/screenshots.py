@@ -13,7 +13,7 @@ from playwright.sync_api import sync_playwright
 OUT = pathlib.Path(__file__).parents[2] / "docs" / "screenshots"
 TASKS = ("reading_comprehension", "generation", "dialog", "selection")
 SIZES = {"wide_light": (1400, 900), "phone_dark": (390, 844)}
-WISHES = ("can you book a table in rome in a cheap price range", "italian", "for two people")
+STEPS = 3  # of a dialog
 LOADING_MS = 120_000  # a model that nobody has asked yet
 
 
@@ -34,21 +34,22 @@ def take(browser, url, task, name):
 
 
 def use(panel, task):
-    """Asks a model as a person does; the first tab has asked its example by itself."""
+    """Asks a model as a person does; some tabs have asked their example by themselves."""
     if task == "reading_comprehension":
         panel.locator("mark").wait_for()
     elif task == "selection":
         panel.locator("[name=example] option").first.wait_for(state="attached")
         panel.get_by_role("button", name="Rank", exact=True).click()
-        panel.locator(".explanation .legend").wait_for()
+        panel.locator(".ranked button").first.wait_for()
     elif task == "generation":
         panel.locator(".opening").first.click()
-        panel.locator(".explanation .legend").wait_for()
+        panel.locator(".ranked").wait_for()
     else:
-        for wish in WISHES:
-            panel.locator("[name=text]").fill(wish)
-            panel.get_by_role("button", name="Say", exact=True).click()
+        panel.locator(".talk .verdict").first.wait_for()
+        for _ in range(STEPS):
             panel.locator(".busy[aria-busy=false]").wait_for(state="attached")
+            panel.get_by_role("button", name="Next", exact=True).click()
+        panel.locator(".busy[aria-busy=false]").wait_for(state="attached")
 
 
 def main(url):

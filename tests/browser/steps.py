@@ -10,7 +10,7 @@ DROP = """([selector, name, text]) => {
     for (const type of ["dragover", "drop"]) target.dispatchEvent(new DragEvent(type, options));
 }"""
 COPY = "([text, count]) => navigator.clipboard.writeText(text.repeat(count))"
-TABS = ("Ask a text", "Talk", "Book a table", "Pick a response")
+TABS = ("Ask a text", "Talk", "Dialog bAbI", "Pick a response")
 
 
 def open_tab(page, name):
@@ -46,7 +46,7 @@ def ask(panel, question, text=None):
 def say(panel, text, reply=None):
     """Says `text` and waits until the reply is there and the next thing can be said."""
     panel.locator("[name=text]").fill(text)
-    press(panel, "Say")
+    panel.locator(".composer [type=submit]").click()
     if reply:
         panel.locator(".talk li", has_text=reply).last.wait_for()
         wait_until_idle(panel)

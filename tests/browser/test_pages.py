@@ -21,7 +21,7 @@ from tests.browser.steps import (
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
-PLACES = ".said, .composer, .columns > section, .fold, .tools"
+PLACES = ".tools, .said, .composer, .rows.turns, .titles"
 RUN_AXE = "axe.run(document, {resultTypes: ['violations']})"
 
 
@@ -32,27 +32,41 @@ def places(panel):
 
 def use(panel, tab):
     """Uses a tab once, so that it shows an answer."""
-    if tab in ("Talk", "Book a table"):
-        say(panel, "italian food", "you said" if tab == "Talk" else "where should it be")
+    if tab == "Talk":
+        say(panel, "tea ?", "you said: tea ?")
+    elif tab == "Dialog bAbI":
+        panel.locator(".talk .verdict").first.wait_for()
     elif tab == "Pick a response":
         rank(panel)
-        panel.locator(".explanation .legend").wait_for()
     wait_until_idle(panel)
 
 
 def test_panels_keep_their_places_when_a_list_is_empty(page):
-    for tab in ("Talk", "Book a table"):
+    for tab in ("Talk", "Pick a response"):
         panel = open_tab(page, tab)
-        panel.locator(".fold").first.wait_for()
         before = places(panel)
-        assert panel.locator(".fold").first.inner_text()
         use(panel, tab)
-        after = places(panel)
-        assert after[:4] == before[:4] and len(after) == len(before)
-    panel = open_tab(page, "Pick a response")
-    before = places(panel)
-    use(panel, "Pick a response")
-    assert places(panel) == before
+        assert places(panel) == before and before
+
+
+def test_the_first_tab_is_a_tool_and_the_others_are_research_demos(server, open_page, models):
+    demos = {name: model for name, model in models.items() if model.task != "selection"}
+    server.stop()
+    server.models = demos
+    server.start()
+    page = open_page(server.url)
+    page.locator("mark").wait_for()
+    assert page.title() == "Ask a text - Colloquy"
+    assert page.get_by_role("tab").all_inner_texts() == list(TABS[:3])  # one has no model
+    assert page.locator(".demos").inner_text().split("\n")[0] == "Research demos"
+    tops = set()
+    for tab in TABS[1:3]:
+        panel = open_tab(page, tab)
+        assert page.title() == f"{tab} - Colloquy"
+        assert panel.locator(".explanation").is_hidden()
+        assert len(panel.locator(".lead span").inner_text()) > 20
+        tops.add(str(panel.locator(".lead").bounding_box()["x"]))
+    assert len(tops) == 1
 
 
 def test_copy_is_one_menu_of_a_link_and_requests(page, ranking, server, open_page):
@@ -82,6 +96,7 @@ def test_an_error_is_in_the_pages_words_and_goes_when_the_text_is_mended(page, r
     text.fill("z" * 100_001)
     press(reading, "Ask")
     error = reading.locator(".error")
+    expect(text).to_be_focused()
     expected = "The text is too long: 100,000 characters at most, this one has 100,001."
     expect(error).to_have_text(expected)
     assert reading.locator("mark").count() == 0
@@ -136,10 +151,10 @@ def test_what_is_typed_and_said_before_the_examples_are_there_is_answered(page, 
     expect(panel.locator("[name=text]")).to_have_value("tea ?")
     model = models["fake-dialog"]
     model.held.add("card")
-    page.get_by_role("tab", name="Book a table").click()
-    say(panel, "italian food")
+    page.get_by_role("tab", name="Dialog bAbI").click()
+    say(panel, "xyzzy")
     model.held.clear()
-    expect(panel.locator(".talk li")).to_have_text(["italian food", "where should it be"])
+    expect(panel.locator(".talk li")).to_have_text(["xyzzy", "ok"])
 
 
 def test_a_model_that_cannot_be_loaded_says_why_and_asking_tries_again(server, open_page, models):
@@ -223,7 +238,7 @@ def test_the_page_asks_for_the_key_once(page, ranking, server):
             ranking.get_by_text("Expected the server's key.").wait_for()
             assert page.evaluate("sessionStorage.length") == 0
             press(ranking, "Rank")
-    ranking.locator(".explanation .legend").wait_for()
+    ranking.locator(".ranked").wait_for()
     stored = page.evaluate("[localStorage.length, ...Object.values(sessionStorage)]")
     assert stored == [0, "schlüssel"]
     say(open_tab(page, "Talk"), "hi", "you said: hi")
@@ -274,12 +289,20 @@ def test_tabs_are_reached_by_keyboard(page):
         assert page.get_by_role("tabpanel").count() == 1
 
 
-def test_no_text_is_wider_than_a_phone(server, open_page):
-    page = open_page(server.url, viewport=PHONE)
-    for tab in TABS:
-        panel = open_tab(page, tab)
-        use(panel, tab)
-        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), tab
+TOP = "each => each.getBoundingClientRect().top"
+
+
+def test_no_text_is_wider_than_a_phone_and_conversations_begin_in_its_upper_quarter(
+    server, open_page
+):
+    for size in (PHONE, {"width": 320, "height": 568}):
+        page = open_page(server.url, viewport=size)
+        for tab in TABS:
+            panel = open_tab(page, tab)
+            if size == PHONE and tab != "Ask a text":
+                assert panel.locator(".said, .rows.turns").evaluate(TOP) < PHONE["height"] / 4
+            use(panel, tab)
+            assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), tab
 
 
 @pytest.mark.parametrize(("size", "scheme"), [(WIDE, "light"), (PHONE, "dark")])

@@ -21,7 +21,7 @@ def test_the_first_screen_has_an_answered_example_a_sentence_and_the_card(sized_
     answer = panel.locator(".answer")
     expect(answer).to_have_text("Paris ✓ correct")
     expect(answer).to_be_in_viewport()
-    assert panel.locator(".lead").inner_text().startswith("A small network reads your text and")
+    assert panel.locator(".lead").inner_text().startswith("Paste a text, ask it a question")
     press(panel, "About this model")
     card = sized_page.get_by_role("dialog")
     assert card.locator("h1").inner_text() == "A card"
@@ -47,18 +47,39 @@ def test_the_text_stands_once_and_edit_returns_to_it(page, reading):
     assert reading.locator("mark").inner_text() == "Rome"  # after a character of two UTF-16 units
 
 
-def test_doubt_is_amber_and_says_why_and_red_is_for_errors(page, reading):
+def test_confidence_is_a_word_with_the_per_cent_behind_it_and_red_is_for_errors(page, reading):
+    verdict = reading.locator(".verdict")
+    expect(verdict).to_have_text("likely")
+    title = verdict.get_attribute("title")
+    assert title.startswith("Of 100 answers with this score about 75 are right")
+    assert "%" not in reading.locator(".result").inner_text().replace("12.5 % of the words", "")
     reading.get_by_label("Question", exact=True).fill("what is xyzzy?")
     press(reading, "Ask")
-    doubt = reading.locator(".doubtful .hint").first
-    reason = "This text may not answer it, 18 %: these words come nearest."
-    expect(doubt).to_have_text(f"{reason} A good answer has 20 % or more.")
+    doubt = reading.locator(".doubtful .verdict")
+    expect(doubt).to_have_text("probably not in this text")
     assert doubt.evaluate(COLOUR) == "rgb(138, 90, 0)"
+    expect(reading.locator("[name=example]")).to_have_value("")  # the question is one's own
     assert reading.locator(".error").inner_text() == ""
     reading.get_by_label("Question", exact=True).fill("")
     press(reading, "Ask")
     expect(reading.locator(".error")).to_have_text("Ask a question first.")
+    expect(reading.get_by_label("Question", exact=True)).to_be_focused()
     assert reading.locator(".error").evaluate(COLOUR) == "rgb(179, 38, 30)"
+
+
+def test_an_alternative_is_marked_in_the_text(page, reading):
+    reading.locator(".ranked button", has_text="Ann").click()
+    expect(reading.locator("mark")).to_have_text("Ann")
+    pressed = reading.locator(".ranked button[aria-pressed=true]")
+    assert pressed.inner_text().strip() == "Ann"
+
+
+def test_a_text_in_another_language_is_said_to_be_one(page, reading):
+    hint = "This text is hardly English"
+    assert hint not in reading.inner_text()
+    german = "Die Werkstatt in der alten Fabrik ist seit Montag wieder geöffnet, sagt Frau Paris."
+    ask(reading, "Who lives in Paris", german)
+    expect(reading.locator(".result")).to_contain_text(hint)
 
 
 def test_ctrl_and_enter_ask_from_any_field(page, reading, models):
@@ -86,7 +107,9 @@ def test_a_long_text_shows_which_part_answered(page, reading, models):
     assert reading.locator(".passage").inner_text() == text
 
 
-def test_words_are_shaded_where_they_are_and_a_uniform_map_is_pale(page, reading, models):
+def test_words_are_shaded_once_one_looks_and_a_uniform_map_is_pale(page, reading, models):
+    assert reading.locator(".passage .word").count() == 0
+    reading.locator(".fold > summary").click()
     expect(reading.locator(".chip[aria-pressed=true]")).to_have_text("first and last word")
     assert reading.locator(".passage .word").first.evaluate(WEIGHT) == "0.000"
     assert reading.locator("mark .word").evaluate(WEIGHT) == "1.000"
@@ -133,5 +156,7 @@ def test_two_models_answer_and_each_can_be_marked_in_the_text(server, open_page,
     page.keyboard.press("Escape")
     press(panel, "Ask")
     expect(panel.locator(".answer")).to_have_count(2)
-    panel.get_by_role("button", name="Mark it in the text").last.click()
+    views = panel.locator(".view")
+    assert views.nth(1).locator("h2").inner_text() == "Title of other"
+    views.nth(1).locator(".ranked button").first.click()
     expect(panel.locator("mark")).to_have_text("Ann")

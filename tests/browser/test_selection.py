@@ -1,7 +1,5 @@
 """Pick a response: rows, a ranking and what matched."""
 
-import re
-
 import pytest
 
 from tests.browser.steps import (
@@ -16,41 +14,41 @@ from tests.browser.steps import (
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
-
-def test_rank_is_within_three_tab_presses(page, ranking):
-    page.get_by_role("tab", name="Pick a response").focus()
-    reached = []
-    for _ in range(3):
-        page.keyboard.press("Tab")
-        reached.append(page.evaluate(FOCUSED))
-        if reached[-1] == "Rank":
-            break
-    assert reached[-1] == "Rank"
-    page.keyboard.press("Enter")
-    ranking.locator(".ranked button").first.wait_for()
+BARS = "all => all.map((each) => parseInt(each.style.getPropertyValue('--p')))"
 
 
-def test_candidates_are_rows_and_the_ranking_takes_their_place(page, ranking):
+def test_candidates_are_rows_and_their_order_takes_that_place(page, ranking):
     assert rows(ranking, "turns") == ["hi", "which table ?"]
     assert rows(ranking, "candidates") == ["the one at the window", "no", "perhaps"]
     assert ranking.locator(".truth").count() == 0
     ranked = rank(ranking)
-    assert ranking.locator(".rows").first.is_hidden()
-    softmax = ["99 %", "1 %", "< 1 %"]  # of -2, -7 and -21
-    texts = [text.split("\n") for text in ranked.all_inner_texts()]
-    assert [parts[0] for parts in texts] == softmax
-    assert [parts[-1] for parts in texts] == [
+    assert ranking.locator(".rows.candidates").is_hidden()
+    assert [text.strip() for text in ranked.all_inner_texts()] == [
         "no",
         "perhaps ✓ true response",
         "the one at the window",
     ]
-    ranked.nth(2).click()
-    ranking.get_by_role("button", name="matches of window").wait_for()
-    assert ranked.nth(2).get_attribute("aria-pressed") == "true"
-    assert re.fullmatch(r"\d+(\.\d\d)? s", ranking.locator(".took").inner_text())
-    ranking.get_by_role("region", name="Responses").get_by_role("button", name="Edit").click()
+    bars = ranked.locator(".bar").evaluate_all(BARS)
+    assert bars[0] == 100 and bars == sorted(bars, reverse=True)
+    press(ranking, "Edit")
     expect(ranking.get_by_label("Response 1", exact=True)).to_be_focused()
     assert rows(ranking, "candidates") == ["the one at the window", "no", "perhaps"]
+
+
+def test_an_echo_is_said_to_be_one_and_no_responses_are_a_sentence(page, ranking, models):
+    ranking.get_by_label("Response 1", exact=True).fill("Which table?")
+    echo = "Which table? an echo: repeats a turn"
+    assert echo in rank(ranking).nth(2).inner_text()
+    press(ranking, "Edit")
+    page.evaluate("document.querySelector('[data-index]').hidden = true")
+    models["fake-selection"].facts.pop("responses")
+    page.reload()
+    for number in (3, 2, 1):
+        ranking.get_by_role("button", name=f"Remove response {number}", exact=True).click()
+    press(ranking, "Rank")
+    problem = "There are no responses yet: type some, one per row."
+    expect(ranking.locator(".error")).to_have_text(problem)
+    assert page.evaluate(FOCUSED) == "Add a response"
 
 
 def test_five_results_of_the_index_are_shown_and_more_for_twenty(page, ranking, models):
@@ -102,8 +100,9 @@ def test_rows_are_moved_by_mouse_and_keyboard_and_keep_the_focus(page, ranking):
     assert page.evaluate(FOCUSED) == "Add a response"
 
 
-def test_a_chosen_response_is_explained_or_the_error_is_in_its_place(page, ranking, models):
+def test_a_chosen_response_is_explained_once_one_looks(page, ranking, models):
     ranked = rank(ranking)
+    ranking.locator(".fold > summary").click()
     ranking.locator(".explanation .legend").wait_for()
     models["fake-selection"].held.add("attention")
     ranked.nth(1).click()

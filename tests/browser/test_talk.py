@@ -1,25 +1,41 @@
 """Talk: a model that writes replies."""
 
+import json
+
 import pytest
 
-from tests.browser.conftest import WIDE
 from tests.browser.fakes import OPENINGS
-from tests.browser.steps import edit, open_menu, open_tab, press, said, say, wait_until_idle
+from tests.browser.steps import (
+    copied,
+    edit,
+    open_menu,
+    open_tab,
+    press,
+    said,
+    say,
+    wait_until_idle,
+)
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
 
-def test_the_conversation_is_640_pixels_in_the_middle_and_what_was_attended_to_folds(page, talk):
+def test_what_was_attended_to_is_closed_until_opened(page, talk):
     say(talk, "tea ?", "you said: tea ?")
-    box = talk.locator(".conversation").bounding_box()
-    assert box["width"] == 640
-    middle = page.evaluate("document.documentElement.clientWidth") / 2
-    assert box["x"] + 320 == pytest.approx(middle, abs=8) and WIDE["width"] > 1000
     explanation = talk.locator(".explanation")
+    assert explanation.is_hidden()
+    talk.locator(".fold > summary", has_text="What it attended to").click()
     press(talk, "attention while writing said:")
     assert explanation.locator(".turns.shown li").last.get_attribute("data-who") == "you"
-    talk.locator(".fold > summary", has_text="What it attended to").click()
-    assert explanation.is_hidden()
+
+
+def test_copy_has_the_request_that_was_answered(page, talk):
+    open_menu(talk, "Copy")
+    press(talk, "JSON")
+    expect(talk.locator(".copied")).to_have_text("Say something first.")
+    page.keyboard.press("Escape")
+    say(talk, "tea ?", "you said: tea ?")
+    body = json.loads(copied(talk, "JSON", "JSON"))
+    assert body["instances"][0]["turns"] == ["tea ?"]
 
 
 def test_four_openings_begin_a_conversation(page, talk, models):
@@ -41,7 +57,7 @@ def test_replies_have_per_cent_relative_among_those_shown(page, talk):
     say(talk, "tea ?", "you said: tea ?")
     replies = talk.locator(".ranked li").all_inner_texts()
     assert replies == ["82 %\nyou said: tea ?", "18 %\nsomething else"]
-    assert "Per cent: relative among the replies shown." in talk.inner_text()
+    assert "Per cent: of the replies shown" in talk.inner_text()
 
 
 def test_the_words_of_a_reply_are_shown_as_they_come(page, talk, models):
@@ -127,7 +143,7 @@ def test_settings_of_the_search_are_sent_and_a_second_model_replies_too(page, ta
     talk.get_by_label("Compare with").select_option("a-other-talk")
     page.keyboard.press("Escape")
     say(talk, "tea ?", "you said: tea ?")
-    other = talk.get_by_role("region", name="Reply of a-other-talk")
+    other = talk.get_by_role("region", name="Reply of Title of a-other-talk")
     expect(other.locator(".bubble")).to_have_text("you said: tea ?")
     decode = models["fake-generation"].asked[-1]["decode"]
     assert decode == "sample=true,temperature=0.8,top_p=0.9"
@@ -136,6 +152,7 @@ def test_settings_of_the_search_are_sent_and_a_second_model_replies_too(page, ta
     page.keyboard.press("Escape")
     say(talk, "milk")
     expect(talk.locator(".error")).to_have_text("Temperature is a number from 0.1 to 2.")
+    expect(talk.get_by_label("Temperature")).to_be_focused()
 
 
 def test_back_returns_to_a_talk_with_the_reply_that_came_meanwhile(page, talk, models):
@@ -146,7 +163,7 @@ def test_back_returns_to_a_talk_with_the_reply_that_came_meanwhile(page, talk, m
     reply = page.locator("#panel-generation .talk li", has_text="you said: tea ?")
     reply.wait_for(state="attached")
     page.go_back()
-    talk.locator(".explanation .legend").wait_for()
+    talk.locator(".result .ranked").wait_for()
     assert said(talk) == ["tea ?", "you said: tea ?"]
     page.reload()
     expect(page.locator("#panel-generation .talk li")).to_have_text(["tea ?", "you said: tea ?"])
