@@ -112,7 +112,7 @@ def check_devices(devices):
     """Refuses the devices `all`, as a `UserError`, on a backend that cannot use them."""
     backend = keras_backend()
     if devices == "all" and backend != "jax":
-        raise UserError(f"--devices=all needs KERAS_BACKEND=jax. Received: {backend}")
+        raise UserError(f"devices=all needs KERAS_BACKEND=jax. Received: {backend}")
 
 
 def check_backend():

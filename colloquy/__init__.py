@@ -146,13 +146,13 @@ def prepare(
     from colloquy.data.corpora import CORPORA, chitchat
 
     if corpus not in CORPORA:
-        raise UserError(f"--corpus expects one of {', '.join(CORPORA)}. Received: {corpus}")
+        raise UserError(f"corpus: expected one of {', '.join(CORPORA)}. Received: {corpus}")
     row = CORPORA[corpus]
     task = task or row.task
     if task not in row.tasks:
-        raise UserError(f"--corpus={corpus} is for {', '.join(row.tasks)}. Received: --task={task}")
+        raise UserError(f"corpus {corpus} is for {', '.join(row.tasks)}. Received: task={task}")
     if not source and row.reader is not chitchat:
-        raise UserError(f"--corpus={corpus} needs --source=DIR")
+        raise UserError(f"source: expected the directory of the files of {corpus}")
     preparation = importlib.import_module(f"colloquy.tasks.{task}.prepare")
     checked = make_config(preparation.Settings, settings)
     preparation.prepare(corpus, source, out, checked)
@@ -199,7 +199,7 @@ def train(
     >>> colloquy.train("dam", epoch=3.0)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    colloquy.base.files.UserError: --set: no field 'epoch'. The model has vocabulary_size, ...
+    colloquy.base.files.UserError: there is no setting 'epoch'. The model has vocabulary_size, ...
     """
     from colloquy.recipes import choose_recipe, merge_settings
 

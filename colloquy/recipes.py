@@ -20,7 +20,7 @@ def choose_recipe(model=None, recipe=None, has_data=False):
         The keys of the model and of the recipe; `None`: the defaults of the model.
     """
     if model is not None and model not in MODELS:
-        raise UserError(f"--model expects one of {', '.join(MODELS)}. Received: {model}")
+        raise UserError(f"model: expected one of {', '.join(MODELS)}. Received: {model}")
     if recipe is None:
         model = model or "dam"
         if not has_data:
@@ -31,11 +31,11 @@ def choose_recipe(model=None, recipe=None, has_data=False):
 
     if recipe not in RECIPES:
         similar = difflib.get_close_matches(recipe, RECIPES)
-        hint = ", ".join(similar) or "--help lists them"
-        raise UserError(f"--recipe={recipe} is not a recipe. Did you mean: {hint}?")
+        hint = ", ".join(similar) or "colloquy.tasks.RECIPES lists them"
+        raise UserError(f"recipe: {recipe} is not one. Did you mean: {hint}?")
     model_of_recipe = RECIPES[recipe].model
     if model not in (None, model_of_recipe):
-        raise UserError(f"--recipe={recipe} trains {model_of_recipe}. Received: --model={model}")
+        raise UserError(f"recipe {recipe} trains {model_of_recipe}. Received: model={model}")
     return model_of_recipe, recipe
 
 

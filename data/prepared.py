@@ -165,7 +165,7 @@ def check_splits(splits):
     known = ("train", "dev", "dev-oov", "test", "test-oov")
     for split in splits:
         if split not in (*known, "references"):
-            raise UserError(f"--split expects some of {', '.join(known)}. Received: {split}")
+            raise UserError(f"split: expected some of {', '.join(known)}. Received: {split}")
 
 
 def read_metadata(path, task):

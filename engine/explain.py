@@ -74,7 +74,7 @@ def _choose(maps, names):
             chosen.append({key: attention[key] for key in attention if key != "group"})
     if not chosen:
         known = dict.fromkeys(attention["title"].rpartition(": ")[2] for attention in maps)
-        raise UserError(f"--maps expects some of {', '.join(known)}. Received: {', '.join(names)}")
+        raise UserError(f"maps: expected some of {', '.join(known)}. Received: {', '.join(names)}")
     return chosen
 
 

@@ -127,10 +127,10 @@ class Task(abc.ABC):
         if path:
             return self.load_dataset(path)
         if not metadata["path"]:
-            raise UserError(f"{run.path} names no dataset: give --data")
+            raise UserError(f"{run.path} names no dataset: give it as data")
         if not pathlib.Path(metadata["path"]).is_dir():
             raise UserError(
-                f"{run.path} was trained on {metadata['path']}, which is gone: give --data"
+                f"{run.path} was trained on {metadata['path']}, which is gone: give it as data"
             )
         return self.load_dataset(metadata["path"])
 
@@ -188,11 +188,16 @@ class Task(abc.ABC):
                 training_settings[name] = value
             else:
                 raise UserError(
-                    f"--set: no field {name!r}. The model has {', '.join(config_fields)}; "
+                    f"there is no setting {name!r}. {self.hint_at_setting(name)}"
+                    f"The model has {', '.join(config_fields)}; "
                     f"its training has {', '.join(training_fields)}"
                 )
         make_config(spec.config, model_settings, partial=True)  # refuses wrong values
         return model_settings, make_config(self.Training, training_settings)
+
+    def hint_at_setting(self, name):
+        """A sentence for who gives a setting by a name that it has elsewhere; here none."""
+        return ""
 
     def _add_release_settings(self, spec, settings):
         """Adds what `compatibility=release` sets; the other settings win."""
@@ -201,7 +206,7 @@ class Task(abc.ABC):
         known = ["paper", "release"] if spec.release_settings else ["paper"]
         if compatibility not in known:
             raise UserError(
-                f"--set compatibility= expects {' or '.join(known)}. Received: {compatibility!r}"
+                f"compatibility: expected {' or '.join(known)}. Received: {compatibility!r}"
             )
         if compatibility == "paper":
             return settings
@@ -225,8 +230,7 @@ class Task(abc.ABC):
         for name, value in decided_fields.items():
             if str(model_settings.get(name, value)) != str(value):
                 raise UserError(
-                    f"--set {name}={model_settings[name]}: "
-                    f"{dataset.path} decides {name}, it is {value}"
+                    f"{name}={model_settings[name]}: {dataset.path} decides {name}, it is {value}"
                 )
 
         settings = dict(model_settings)

@@ -68,7 +68,7 @@ def start_from(path, model, dataset, task):
     run = _open_run(path, task.name, "init_from")
     if dataset.vocabulary is None or dataset.vocabulary.words != run.vocabulary.words:
         raise UserError(
-            f"--init_from={path}: {dataset.path} has other words; "
+            f"init_from={path}: {dataset.path} has other words; "
             f"prepare.py --vocabulary_of={path} gives it the run's"
         )
     trained = {weight.path: weight for weight in run.load_model().weights}
@@ -78,7 +78,7 @@ def start_from(path, model, dataset, task):
         received = tuple(weights[name].shape) if name in weights else "a model without it"
         if received != expected:
             raise UserError(
-                f"--init_from={path}: expected {name} of shape {expected}, as in the run. "
+                f"init_from={path}: expected {name} of shape {expected}, as in the run. "
                 f"Received: {received}"
             )
 

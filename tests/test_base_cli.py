@@ -21,7 +21,7 @@ PREPARE, TRAIN = (
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
-        ("evaluate.py --run=pretrained/bidaf-squad", "--data"),
+        ("evaluate.py --run=pretrained/bidaf-squad", "as data"),
         ("evaluate.py --run=pretrained/bidaf-squad --set=ties=loss", "has no field 'ties'"),
         ("evaluate.py --predictions=x --data=data --by=z", "--by is not for --predictions"),
         ("evaluate.py --run=pretrained/bidaf-squad --by=question --scores=z", "not for --by"),
@@ -39,9 +39,9 @@ PREPARE, TRAIN = (
         ),
         ("chat.py --run=nowhere", "nowhere is not a run directory"),
         ("evaluate.py --run=x --data=no.json", "--data=no.json: there is no such file"),
-        ("evaluate.py --run=x --split=valid", "--split expects some of train, dev,.* valid"),
+        ("evaluate.py --run=x --split=valid", "split: expected some of train, dev,.* valid"),
         ("evaluate.py --run=x --against=y --scores=z", "--scores is not for --against"),
-        ("train.py --devices=all", "--devices=all needs KERAS_BACKEND=jax"),
+        ("train.py --devices=all", "devices=all needs KERAS_BACKEND=jax"),
         (f"chat.py --run={'x' * 300}", ": File name too long"),
         ("export.py --run=x", "--out is missing"),
         ("export.py --run=nowhere --out=build/never", "nowhere is not a run directory"),
@@ -60,7 +60,7 @@ PREPARE, TRAIN = (
         ),
         (
             "train.py --recipe=dam-chitchat --model=bidaf",
-            "--recipe=dam-chitchat trains dam. Received: --model=bidaf",
+            "recipe dam-chitchat trains dam. Received: model=bidaf",
         ),
         ("train.py --model=dam --set=levels", "--set expects field=value. Received: 'levels'"),
         (f"{PREPARE}=smn", "nowhere"),
@@ -68,8 +68,8 @@ PREPARE, TRAIN = (
         (f"{PREPARE}=smn --turns=2", "--turns is not for --corpus=smn.* --min_count, "),
         (f"{PREPARE}=smn --min_count=0", "--min_count: .*greater than or equal to 1. Received: 0"),
         (f"{PREPARE}=squad --words_of=al", "'all' or 'train'"),
-        (f"{PREPARE}=smn --task=generation", "is for selection. Received: --task=generation"),
-        ("prepare.py --corpus=smn --out=build/never", "--corpus=smn needs --source=DIR"),
+        (f"{PREPARE}=smn --task=generation", "is for selection. Received: task=generation"),
+        ("prepare.py --corpus=smn --out=build/never", "source: expected the directory"),
         (
             f"{PREPARE}=squad --dimension=3",
             "--dimension is not for .*=squad.* --vectors, --words_of, ",

@@ -85,8 +85,8 @@ def test_what_a_model_cannot_use_is_refused(trained_dialog, trained_selection, s
     for candidates in ("a text", [], [3], [" "]):
         message = refusal(colloquy.load, trained_selection, candidates=candidates)
         assert message.startswith("candidates are ")
-    assert "--model expects one of bidaf" in refusal(colloquy.train, "dan")
-    assert "--corpus expects one of chitchat" in refusal(colloquy.prepare, "plays", "x", "y")
+    assert "model: expected one of bidaf" in refusal(colloquy.train, "dan")
+    assert "corpus: expected one of chitchat" in refusal(colloquy.prepare, "plays", "x", "y")
 
 
 def test_the_program_lists_its_commands_and_runs_the_scripts(monkeypatch, capsys):
@@ -107,4 +107,4 @@ def test_the_program_lists_its_commands_and_runs_the_scripts(monkeypatch, capsys
 
 
 def test_a_setting_that_is_a_flag_is_none_of_set():
-    assert "no field 'workdir'" in script_refusal("train.py", "--set=workdir=x")
+    assert "there is no setting 'workdir'" in script_refusal("train.py", "--set=workdir=x")

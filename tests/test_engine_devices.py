@@ -55,7 +55,7 @@ def assert_equal_states(path, expected, atol):
 
 def test_several_devices_are_those_of_jax(monkeypatch):
     assert type(open_devices("one")) is OneDevice
-    message = "--devices=all needs KERAS_BACKEND=jax. Received: tensorflow"
+    message = "devices=all needs KERAS_BACKEND=jax. Received: tensorflow"
     assert refusal(open_devices, "all") == message
     monkeypatch.setattr(keras.config, "backend", lambda: "jax")
     monkeypatch.setenv(HOSTS, "127.0.0.1:1234,127.0.0.1:1235")

@@ -104,7 +104,7 @@ def test_maps_are_chosen_by_name(tmp_path):
     kept = json.loads((tmp_path / "example-1.json").read_text(encoding="utf-8"))
     assert len(kept["answer"]["attention"]) == 4
     message = refusal(explain_examples, predictor, examples, tmp_path / "2", Console(), ["M 9"])
-    assert message == "--maps expects some of turn 1, M_cross 2, M_self 1. Received: M 9"
+    assert message == "maps: expected some of turn 1, M_cross 2, M_self 1. Received: M 9"
 
 
 def test_a_model_without_attention_says_so(tmp_path):

@@ -22,12 +22,12 @@ from colloquy.tasks import RECIPES, TASKS
         (
             "dialog",
             {"candidates": "[3, 5]"},
-            r"--set candidates=\[3, 5\]: .*task1 decides candidates, it is \(531",
+            r"candidates=\[3, 5\]: .*task1 decides candidates, it is \(531",
         ),
         (
             "dialog",
             {"levels": "3"},
-            r"no field 'levels'\. The model has .*heads.*; its training has .*loss, ",
+            r"no setting 'levels'\. The model has .*heads.*; its training has .*loss, ",
         ),
         ("dialog", {"epochs": "Infinity"}, "epochs: .* finite number"),
         ("dialog", {"epochs": "1e30"}, "epochs: .* less than or equal to 1000000"),
@@ -50,12 +50,12 @@ from colloquy.tasks import RECIPES, TASKS
         (
             "generation",
             {"vocabulary_size": "5"},
-            r"--set vocabulary_size=5: .* decides vocabulary_size, it is \d+",
+            r"vocabulary_size=5: .* decides vocabulary_size, it is \d+",
         ),
         (
             "reading_comprehension",
             {"characters": "3"},
-            r"--set characters=3: .* decides characters",
+            r"characters=3: .* decides characters",
         ),
     ],
 )

@@ -461,8 +461,8 @@ def with_another_dataset(run):
     ("spoilt", "message"),
     [
         (lambda run: (run.path / LAST).unlink(), "cannot be resumed: it has no last.npz"),
-        (with_path(None), "names no dataset: give --data"),
-        (with_path("/gone"), "was trained on /gone, which is gone: give --data"),
+        (with_path(None), "names no dataset"),
+        (with_path("/gone"), "was trained on /gone, which is gone"),
         (with_another_dataset, "here it is .*: they come from different preparations"),
     ],
 )

@@ -172,7 +172,7 @@ def find_missing_splits(label, dataset, seed):
     for split in FLAGS.split:
         if split not in dataset.splits:
             raise UserError(
-                f"--split expects some of {', '.join(dataset.splits)}. Received: {split}"
+                f"split: expected some of {', '.join(dataset.splits)}. Received: {split}"
             )
         if len(dataset.splits[split]) and split not in scored_splits:
             missing.append(split)

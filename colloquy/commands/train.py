@@ -17,6 +17,7 @@ from colloquy.engine.task import Training
 from colloquy.models import MODELS
 from colloquy.recipes import choose_recipe, merge_settings
 from colloquy.tasks import RECIPES
+from colloquy.tasks.selection.release_conf import read_release_conf
 
 
 def list_recipes():
@@ -52,6 +53,12 @@ cli.define_settings(Training, TRAINING)
 flags.DEFINE_multi_string(
     "set", [], "field=value of the model's config or of the task's Training; may be repeated."
 )
+flags.DEFINE_string(
+    "release_conf",
+    None,
+    "The conf of DAM's original release as JSON: its settings, which other flags change; see "
+    "docs/release.md.",
+)
 flags.DEFINE_bool(
     "show_settings", False, "Print the fields of --set for --model, with defaults, and exit."
 )
@@ -85,7 +92,7 @@ def main():
         "save_minutes": FLAGS.save_minutes,
     }
     if FLAGS.resume:
-        others = (*TRAINING[1:], "model", "recipe", "set", "init_from")
+        others = (*TRAINING[1:], "model", "recipe", "set", "init_from", "release_conf")
         cli.refuse_flags(others, "--resume, which keeps to the run's own settings")
         workdir = FLAGS.workdir or "runs/dam"
         colloquy.resume(workdir, data=FLAGS.data, epochs=FLAGS.epochs, **machines)
@@ -107,11 +114,23 @@ def main():
 
 
 def read_settings():
-    """Returns `{field: value}` of the flags and of --set, which wins."""
+    """Returns `{field: value}` of --release_conf, of the flags and of --set; the last wins."""
     settings = {**cli.given_settings(Training, TRAINING), **parse_assignments(FLAGS.set)}
+    if FLAGS.release_conf:
+        settings = {**read_conf(), **settings}
     for name in inspect.signature(colloquy.train).parameters:
         if name in settings:
-            raise UserError(f"--set: no field {name!r}")
+            raise UserError(f"there is no setting {name!r}: it is a flag")
+    return settings
+
+
+def read_conf() -> dict:
+    """The settings of --release_conf; prints what each of its keys became."""
+    cli.refuse_flags(["recipe"], "--release_conf")
+    if FLAGS.model not in (None, "dam"):
+        raise UserError(f"--release_conf is for --model=dam. Received: --model={FLAGS.model}")
+    settings, lines = read_release_conf(FLAGS.release_conf)
+    print("\n".join(lines))
     return settings
 
 

@@ -23,6 +23,7 @@ from colloquy.tasks.selection.echoes import echo_rows
 from colloquy.tasks.selection.lexical import document_weights, equal_stems
 from colloquy.tasks.selection.predictor import SelectionPredictor
 from colloquy.tasks.selection.prepare import Settings, prepare
+from colloquy.tasks.selection.release_conf import hint_at_setting
 from colloquy.tasks.selection.training import Training
 
 
@@ -71,6 +72,9 @@ class SelectionTask(task.Task):
 
     def optional_fields(self, dataset):
         return {"unknown_id": dataset.unk_id or 0}
+
+    def hint_at_setting(self, name):
+        return hint_at_setting(name)
 
     def initialise(self, model, dataset, training):
         vectors = dataset.vectors

@@ -1,0 +1,90 @@
+"""The keys of `conf` in DAM's original release, and what each of them is here.
+
+docs/release.md shows the same table to readers who come from the release.
+"""
+
+from typing import NamedTuple
+
+from colloquy.base.files import UserError
+from colloquy.data.text_files import read_json
+
+
+class ReleaseKey(NamedTuple):
+    """One key of the release's `conf`."""
+
+    setting: str | None
+    """The setting of `train.py --set` with the same value; `None`: there is none."""
+    note: str = ""
+    """What else there is to know, as the end of a line."""
+
+
+KEYS = {
+    "stack_num": ReleaseKey("levels"),
+    "is_positional": ReleaseKey("positional"),
+    "max_turn_num": ReleaseKey("max_turns"),
+    "max_turn_len": ReleaseKey("max_words"),
+    "batch_size": ReleaseKey("batch_size"),
+    "learning_rate": ReleaseKey("learning_rate"),
+    "num_scan_data": ReleaseKey("epochs"),
+    "rand_seed": ReleaseKey("seed", "the draws differ from the release's"),
+    "vocab_size": ReleaseKey(None, "the dataset decides vocabulary_size"),
+    "emb_size": ReleaseKey(None, "the word vectors decide embedding_dim"),
+    "_EOS_": ReleaseKey(None, "prepare.py --eos_id=ID, or --name=ubuntu-v1 or --name=douban"),
+    "data_path": ReleaseKey(None, "prepare.py --corpus=dam-release --source=DIR, then --data"),
+    "word_emb_init": ReleaseKey(None, "word_embedding.pkl in the --source of prepare.py"),
+    "save_path": ReleaseKey(None, "--workdir=RUN"),
+    "init_model": ReleaseKey(None, "tools.import_release makes a run of it, for --init_from=RUN"),
+    "attention_type": ReleaseKey(None, "the release does not read it"),
+    "is_mask": ReleaseKey(None, "the release does not read it: its masks are masking=release"),
+    "is_layer_norm": ReleaseKey(None, "the release does not read it: it always normalizes"),
+    "drop_dense": ReleaseKey(None, "the release does not read it: it has no dropout"),
+    "drop_attention": ReleaseKey(None, "the release does not read it: it has no dropout"),
+    "final_n_class": ReleaseKey(None, "the release does not read it"),
+    "max_to_keep": ReleaseKey(None, "a run keeps its best weights and its last state"),
+}
+"""Every key of the release's `conf`."""
+
+
+def read_release_conf(path: str) -> tuple[dict, list[str]]:
+    """Reads the release's `conf` dict, saved as JSON.
+
+    Returns:
+        The settings that it stands for, as `train.py --set` takes them.
+        A line for each of its keys, which says what it became.
+
+    Raises:
+        UserError: It is no JSON object, or has a key that the release does not have.
+    """
+    conf = read_json(path)
+    if not isinstance(conf, dict):
+        raise UserError(f"{path}: expected a JSON object. Received: {type(conf).__name__}")
+    settings = {"compatibility": "release"}
+    lines = ["compatibility=release: the network and the loss of the release"]
+    for name, value in conf.items():
+        if name not in KEYS:
+            raise UserError(f"{path}: {name} is not a key of the release's conf: {', '.join(KEYS)}")
+        key = KEYS[name]
+        is_unset = value is None  # `rand_seed` is None in the release
+        if key.setting is None or is_unset:
+            lines.append(f"{name}={value}: {key.note or 'our default'}")
+            continue
+        if isinstance(value, bool | str) and key.setting != "positional":
+            raise UserError(f"{path}: {name}: expected a number. Received: {value!r:.60}")
+        settings[key.setting] = value
+        note = f"; {key.note}" if key.note else ""
+        lines.append(f"{name}={value}: {key.setting}={value}{note}")
+    return settings, lines
+
+
+def hint_at_setting(name: str) -> str:
+    """What a key of the release's `conf` is here, as a sentence; empty for other names.
+
+    >>> hint_at_setting("stack_num")
+    "The release's stack_num is levels. "
+    """
+    if name not in KEYS:
+        return ""
+    key = KEYS[name]
+    if key.setting is None:
+        return f"The release's {name} is no setting: {key.note}. "
+    return f"The release's {name} is {key.setting}. "

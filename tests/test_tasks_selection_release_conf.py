@@ -1,0 +1,88 @@
+"""The conf of DAM's release as settings of ours."""
+
+import json
+import re
+
+import pytest
+from helpers import ROOT, refusal, script_refusal
+
+from colloquy.models import MODELS
+from colloquy.tasks import TASKS
+from colloquy.tasks.selection.release_conf import KEYS, read_release_conf
+
+# As in the release's main.py, for Ubuntu V1.
+CONF = {
+    "data_path": "./data/data.pkl",
+    "save_path": "./output/ubuntu/temp/",
+    "word_emb_init": "./data/word_embedding.pkl",
+    "init_model": None,
+    "rand_seed": None,
+    "drop_dense": None,
+    "drop_attention": None,
+    "is_mask": True,
+    "is_layer_norm": True,
+    "is_positional": False,
+    "stack_num": 4,
+    "attention_type": "dot",
+    "learning_rate": 1e-3,
+    "vocab_size": 434512,
+    "emb_size": 200,
+    "batch_size": 256,
+    "max_turn_num": 9,
+    "max_turn_len": 50,
+    "max_to_keep": 1,
+    "num_scan_data": 2,
+    "_EOS_": 28270,
+    "final_n_class": 1,
+}
+
+
+def write(tmp_path, conf):
+    file = tmp_path / "conf.json"
+    file.write_text(json.dumps(conf), encoding="utf-8")
+    return file
+
+
+def test_each_key_becomes_a_setting_or_a_line(tmp_path):
+    settings, lines = read_release_conf(write(tmp_path, CONF))
+    assert settings == {
+        "compatibility": "release",
+        "positional": False,
+        "levels": 4,
+        "learning_rate": 1e-3,
+        "batch_size": 256,
+        "max_turns": 9,
+        "max_words": 50,
+        "epochs": 2,
+    }
+    assert len(lines) == len(CONF) + 1
+    assert "stack_num=4: levels=4" in lines
+    model, training = TASKS["selection"].split_settings(MODELS["dam"], settings)
+    assert model["levels"] == 4 and model["masking"] == "release" and training.loss_clip == 10.0
+
+
+def test_the_page_of_the_release_names_every_key():
+    page = (ROOT / "docs" / "release.md").read_text(encoding="utf-8")
+    for name, key in KEYS.items():
+        [row] = re.findall(rf"(?m)^\| [^|]*`{name}`.*$", page)
+        assert key.setting is None or f"`{key.setting}`" in row or f"`--{key.setting}`" in row
+
+
+@pytest.mark.parametrize(
+    ("conf", "word"),
+    [([], "JSON object"), ({"levels": 3}, "levels"), ({"stack_num": "four"}, "stack_num")],
+)
+def test_another_conf_is_refused(tmp_path, conf, word):
+    assert word in refusal(read_release_conf, write(tmp_path, conf))
+
+
+def test_train_reads_a_conf_and_knows_the_names_of_the_release(tmp_path):
+    flags = ["--workdir=build/never", "--data=nowhere"]
+    message = script_refusal("train.py", *flags, "--set=stack_num=4")
+    assert "The release's stack_num is levels" in message
+    message = script_refusal("train.py", *flags, "--set=is_mask=true")
+    assert "The release's is_mask is no setting" in message
+    conf = write(tmp_path, CONF)
+    assert "nowhere" in script_refusal("train.py", *flags, f"--release_conf={conf}")
+    message = script_refusal("train.py", *flags, "--model=memma", f"--release_conf={conf}")
+    assert "--model=dam" in message
