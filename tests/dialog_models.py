@@ -122,14 +122,14 @@ def config(name, **settings):
     if name == "entity-memma":
         settings = {"templates": len(domain().templates), **settings}
     return MODELS[name].config(
-        **{**domain().required_fields, "max_words": 7, **SMALL, **hops, **heads, **settings}
+        **{**domain().tables.required_fields, "max_words": 7, **SMALL, **hops, **heads, **settings}
     )
 
 
 def fresh(name, **settings):
     """A model as it starts, with the candidates."""
     model = MODELS[name].build(config(name, **settings))
-    domain().put_into(model)
+    domain().tables.put_into(model)
     return model
 
 

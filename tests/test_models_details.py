@@ -259,7 +259,7 @@ def both_ways(*pairs):
 def knowing(name):
     """A model with random weights that knows the domain."""
     settings = {
-        **domain().required_fields,
+        **domain().tables.required_fields,
         "max_words": 16,
         **dialog_models.SMALL,
         "heads": 2,
@@ -268,7 +268,7 @@ def knowing(name):
     if name == "entity-memma":
         settings["templates"] = len(domain().templates)
     model = randomised(MODELS[name].build(MODELS[name].config(**settings)), 4, 0.3)
-    domain().put_into(model)
+    domain().tables.put_into(model)
     return model
 
 

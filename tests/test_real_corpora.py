@@ -89,7 +89,7 @@ def test_match_types_of_the_first_dialog_of_task_5(
     answer = dialog["answers"][number]
     context = set().union(*split.sentences.entities.lists(dialog["sentences"][: turn + 1]))
 
-    members, type_of_group, groups_of_candidates = domain.match_groups
+    members, type_of_group, groups_of_candidates = domain.tables.match_groups
     is_matched = [bool(context & set(group)) for group in members]
     matched_types = []
     for groups in groups_of_candidates:

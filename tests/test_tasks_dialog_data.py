@@ -146,7 +146,7 @@ def test_match_groups_are_values_of_one_type_in_a_candidate():
         "thai and greek": {(0, (thai, greek))},
         "korean": set(),  # what only calls name has none either
     }
-    members, types, groups = make_domain(groups_of_candidates).match_groups
+    members, types, groups = make_domain(groups_of_candidates).tables.match_groups
     assert members.shape == (3, 2) and types.shape == (3,)  # each group once
     for row, expected in zip(groups, groups_of_candidates.values(), strict=True):
         found = set()
@@ -154,7 +154,7 @@ def test_match_groups_are_values_of_one_type_in_a_candidate():
             entities = members[number - 1]
             found.add((int(types[number - 1]), tuple(entities[entities > 0].tolist())))
         assert found == expected
-    empty = make_domain(entities=[]).match_groups
+    empty = make_domain(entities=[]).tables.match_groups
     assert [table.shape for table in empty] == [(0, 1), (0,), (2, 1)]
 
 
@@ -184,10 +184,10 @@ def test_put_into_gives_a_model_the_candidates(prepared_dialog, name):
     settings = {"embedding_dim": 6, "heads": 2, "hops": 1, "match_types": not is_entity_model}
     if is_entity_model:
         settings["templates"] = len(domain.templates)
-    config = MODELS[name].config(**domain.required_fields, max_words=32, **settings)
+    config = MODELS[name].config(**domain.tables.required_fields, max_words=32, **settings)
     model = MODELS[name].build(config)
     before = {layer.name: layer.get_weights() for layer in model.layers}
-    domain.put_into(model)
+    domain.tables.put_into(model)
     weights = {layer.name: layer.get_weights() for layer in model.layers}
 
     if is_entity_model:
@@ -199,7 +199,7 @@ def test_put_into_gives_a_model_the_candidates(prepared_dialog, name):
         np.testing.assert_array_equal(weights["candidate_words"][0], words.flat())
         np.testing.assert_array_equal(weights["candidate_rows"][0], words.owners())
     layer = "entity_pointer" if is_entity_model else "match_types"
-    tables = [domain.candidate_entities] if is_entity_model else domain.match_groups
+    tables = [domain.candidate_entities] if is_entity_model else domain.tables.match_groups
     num_trained = len(weights[layer]) - len(tables)
     expected_weights = [*before[layer][:num_trained], *tables]
     assert num_trained > 0

@@ -16,7 +16,7 @@ from colloquy.engine.train import start
 from colloquy.layers.dialog_state import INPUTS
 from colloquy.tasks import TASKS
 from colloquy.tasks.dialog.domain import Domain, Entity
-from colloquy.tasks.dialog.export import DialogText
+from colloquy.tasks.dialog.graph_text import DialogText
 from colloquy.tasks.dialog.reader import DialogReader
 from colloquy.tasks.dialog.users import Users
 

@@ -318,9 +318,3 @@ def test_find_entities_by_source():
         ("tuscan", "location", "calls"),
     ]
     assert find_entities(facts, ["hello", "api_call"]) == known
-
-
-def test_a_place_of_calls_has_the_type_that_most_have():
-    facts = [Fact("ask", "R_cuisine", "thai"), Fact("ask", "R_location", "west")]
-    calls = ["api_call west", "api_call thai", "api_call thai R_x", "api_call moon"]
-    assert find_entities(facts, calls)[3:] == [("moon", "cuisine", "calls")]

@@ -109,7 +109,7 @@ def test_predict_takes_the_best_candidate_of_each_turn(sample):
     split = sample.splits["dev"]
     settings = {"embedding_dim": 6, "heads": 2, "hops": 1, "match_types": True, "positions": "none"}
     model = MODELS["memma"].build(build_config(sample, settings))
-    sample.domain.put_into(model)
+    sample.domain.tables.put_into(model)
     randomised(model, 5, 0.7)
     expected = []
     for row in range(len(split)):
@@ -263,7 +263,7 @@ def test_rare_templates_are_one_group_and_long_dialogs_another(dataset, monkeypa
 def test_the_dataset_decides_sizes(sample):
     config = build_config(sample, {"hops": "2"})
     domain = sample.domain
-    expected = {**domain.required_fields, "max_words": 32}  # the next multiple of 16
+    expected = {**domain.tables.required_fields, "max_words": 32}  # the next multiple of 16
     assert {name: getattr(config, name) for name in expected} == expected
     assert config.hops == 2
     assert config.candidates == (531, len(" ".join(domain.candidates).split()))

@@ -52,7 +52,7 @@ def state_model(domain):
         inputs[name] = keras.Input(shape, dtype="int32", name=name)
     state = DialogState(len(domain.types), len(domain.entities), len(domain.candidates))
     model = keras.Model(inputs, state(**inputs))
-    state.set_weights(domain.state_tables)
+    state.set_weights(domain.tables.state_tables)
     return model
 
 

@@ -15,6 +15,7 @@ from colloquy.data.sequences import Sequences, stack
 from colloquy.data.text_files import read_lines
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.tasks.dialog.split import Sentences
+from colloquy.tasks.dialog.tables import ModelTables
 
 DIALOGS = "dialogs.pkl"
 CANDIDATES = "candidates.txt"
@@ -23,7 +24,6 @@ ENTITIES = "entities.txt"
 SPLITS = ("train", "dev", "dev-oov", "test", "test-oov")
 CALL = "api_call "
 NO_RESULT = "api_call no result"
-RESTAURANT = "restaurant"  # type of the subjects of facts
 
 # Any training set has all values of a type with at most so few, so they keep their own ids.
 MAX_CLOSED_VALUES = 8
@@ -81,7 +81,7 @@ class Domain:
             entities=entities,
         )
         with checked(path / CANDIDATES, "candidates of similar lengths"):
-            _ = domain.required_fields
+            _ = domain.tables.required_fields
         return domain
 
     # === Entities in texts ===
@@ -202,12 +202,15 @@ class Domain:
     def encoded_candidates(self):
         return self.encode([text.split() for text in self.candidates])
 
+    def is_call(self, response):
+        return response.startswith(CALL)
+
     def search(self, response):
         """Finds the facts that a response searches for: none unless it is a candidate and a call.
 
         See `find_facts`.
         """
-        if response.startswith(CALL) and response in self.candidate_numbers:
+        if self.is_call(response) and response in self.candidate_numbers:
             return find_facts(self.knowledge, response)
         return []
 
@@ -229,7 +232,7 @@ class Domain:
         entities_of_candidates = self.encoded_candidates.entities.lists()
         values_by_type = collections.defaultdict(set)
         for candidate, numbers in zip(self.candidates, entities_of_candidates, strict=True):
-            if not candidate.startswith(CALL):
+            if not self.is_call(candidate):
                 continue
             for number in numbers:
                 name, entity_type, _ = self.entities[number - 1]
@@ -242,8 +245,6 @@ class Domain:
         """A text of the values that calls name."""
         slots = [f"{slot}: {shorten(values)}" for slot, values in self.slot_values.items()]
         return f"i know {'; '.join(slots)}"
-
-    # === Tables of models ===
 
     @functools.cached_property
     def candidate_entities(self):
@@ -268,89 +269,9 @@ class Domain:
         return np.array(numbers, np.int32)
 
     @functools.cached_property
-    def match_groups(self):
-        """The match types of candidates (Bordes et al. 2017, section 4.2).
-
-        A candidate has type `t` in a context that mentions one of its entities of type `t`. These
-        entities are a group. Entities and groups count from 1; 0 is padding.
-
-        Returns:
-            The entities of each group, int32 `(groups, members)`.
-            The type of each group, int32 `(groups,)`.
-            The groups of each candidate, int32 `(C, groups per candidate)`.
-        """
-        group_numbers = {}
-        groups_of_candidates = []
-        for entities in self.encoded_candidates.entities.lists():
-            groups = []
-            for group in self._group_by_type(entities):
-                number = group_numbers.setdefault(group, len(group_numbers) + 1)
-                groups.append(number)
-            groups_of_candidates.append(groups)
-        types = [type_number for type_number, _ in group_numbers]
-        members = [entities for _, entities in group_numbers]
-        return stack(members), np.array(types, np.int32), stack(groups_of_candidates)
-
-    def _group_by_type(self, numbers):
-        """Groups values of the knowledge base, sorted pairs `(type, entities)`."""
-        entities_by_type = collections.defaultdict(set)
-        for number in numbers:
-            _, entity_type, source = self.entities[number - 1]
-            if source == "knowledge":
-                entities_by_type[self.types.index(entity_type)].add(number)
-        return [
-            (number, tuple(sorted(entities_by_type[number]))) for number in sorted(entities_by_type)
-        ]
-
-    @functools.cached_property
-    def state_tables(self):
-        """The weights of `layers.dialog_state.DialogState`, four int32 arrays."""
-        is_call = [candidate.startswith(CALL) for candidate in self.candidates]
-
-        # The other tables begin with entity 0, the padding.
-        slots = [0]
-        restaurants = [0]
-        owners = [0]
-        owners_by_value = collections.defaultdict(set)
-        for restaurant in self.restaurants:
-            for value in restaurant.values:
-                owners_by_value[value].add(restaurant.entity)
-        for number, (name, entity_type, _) in enumerate(self.entities, 1):
-            is_slot = entity_type in self.slot_values
-            is_restaurant = entity_type == RESTAURANT
-            entity_owners = owners_by_value[name]
-            slots.append(self.types.index(entity_type) + 1 if is_slot else 0)
-            restaurants.append(number if is_restaurant else 0)
-            owners.append(min(entity_owners) if len(entity_owners) == 1 else 0)
-        return [np.array(table, np.int32) for table in (is_call, slots, restaurants, owners)]
-
-    @functools.cached_property
-    def required_fields(self):
-        """The fields of a model's config that the domain decides."""
-        words = self.encoded_candidates.words
-        members, _, groups = self.match_groups
-        return {
-            "vocabulary_size": len(self.vocabulary),
-            "candidates": (len(words), int(words.lengths.sum())),
-            "entities": len(self.entities),
-            "types": len(self.types),
-            "candidate_entities": self.candidate_entities.shape,
-            "match_groups": members.shape,
-            "match_candidates": groups.shape,
-        }
-
-    def put_into(self, model):
-        """Sets the candidates of a model and the entities in them; its trained variables stay."""
-        words = self.encoded_candidates.words
-        tables = {
-            "candidate_words": [words.flat()],
-            "candidate_rows": [words.owners()],
-            "match_types": self.match_groups,
-            "entity_pointer": [self.candidate_entities],
-            "dialog_state": self.state_tables,
-            "candidate_templates": [self.template_numbers],
-        }
-        model.set_tables(tables)
+    def tables(self):
+        """The `ModelTables` of the domain."""
+        return ModelTables(self)
 
 
 def find_facts(knowledge, call):

@@ -87,7 +87,7 @@ class DialogPredictor(Predictor):
         self.domain = Domain.load(run.path)
         self.model = run.load_model() if model is None else model
         self.config = self.model.config
-        check_fields(self.config, self.domain.required_fields, run.path)
+        check_fields(self.config, self.domain.tables.required_fields, run.path)
         outputs = [self.model.output, *self.model.attention_weights]
         self.with_attention = keras.Model(self.model.input, outputs)
         # An export calls its model as a part of its own graph.

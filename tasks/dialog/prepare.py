@@ -32,12 +32,12 @@ from colloquy.tasks.dialog.domain import (
     ENTITIES,
     KNOWLEDGE,
     NO_RESULT,
-    RESTAURANT,
     SPLITS,
     Entity,
     find_facts,
 )
 from colloquy.tasks.dialog.split import encode_dialog
+from colloquy.tasks.dialog.tables import RESTAURANT
 
 SHOWN_CALLS = 5  # of those that cannot be repeated
 

@@ -62,7 +62,7 @@ class DialogTask(task.Task):
             file.write(learn_users(dataset).model_dump_json())
 
     def required_fields(self, dataset):
-        return dataset.domain.required_fields
+        return dataset.domain.tables.required_fields
 
     def optional_fields(self, dataset):
         longest_sentence = dataset.splits["train"].sentences.words.lengths.max()
@@ -74,7 +74,7 @@ class DialogTask(task.Task):
         }
 
     def initialise(self, model, dataset, training):
-        dataset.domain.put_into(model)
+        dataset.domain.tables.put_into(model)
 
     def optimizer(self, training, steps, config=None):
         schedule = linear_decay(training.learning_rate, steps, training.decay)

@@ -1,0 +1,102 @@
+"""The tables that models need of a domain: sizes, candidates and the entities in them."""
+
+import collections
+import functools
+
+import numpy as np
+
+from colloquy.data.sequences import stack
+
+RESTAURANT = "restaurant"  # type of the subjects of facts
+
+
+class ModelTables:
+    """The tables of a `tasks.dialog.domain.Domain`."""
+
+    def __init__(self, domain):
+        self.domain = domain
+
+    @functools.cached_property
+    def match_groups(self):
+        """The match types of candidates (Bordes et al. 2017, section 4.2).
+
+        A candidate has type `t` in a context that mentions one of its entities of type `t`. These
+        entities are a group. Entities and groups count from 1; 0 is padding.
+
+        Returns:
+            The entities of each group, int32 `(groups, members)`.
+            The type of each group, int32 `(groups,)`.
+            The groups of each candidate, int32 `(C, groups per candidate)`.
+        """
+        group_numbers = {}
+        groups_of_candidates = []
+        for entities in self.domain.encoded_candidates.entities.lists():
+            groups = []
+            for group in self._group_by_type(entities):
+                number = group_numbers.setdefault(group, len(group_numbers) + 1)
+                groups.append(number)
+            groups_of_candidates.append(groups)
+        types = [type_number for type_number, _ in group_numbers]
+        members = [entities for _, entities in group_numbers]
+        return stack(members), np.array(types, np.int32), stack(groups_of_candidates)
+
+    def _group_by_type(self, numbers):
+        """Groups values of the knowledge base, sorted pairs `(type, entities)`."""
+        entities_by_type = collections.defaultdict(set)
+        for number in numbers:
+            _, entity_type, source = self.domain.entities[number - 1]
+            if source == "knowledge":
+                entities_by_type[self.domain.types.index(entity_type)].add(number)
+        return [
+            (number, tuple(sorted(entities_by_type[number]))) for number in sorted(entities_by_type)
+        ]
+
+    @functools.cached_property
+    def state_tables(self):
+        """The weights of `layers.dialog_state.DialogState`, four int32 arrays."""
+        is_call = [self.domain.is_call(candidate) for candidate in self.domain.candidates]
+
+        # The other tables begin with entity 0, the padding.
+        slots = [0]
+        restaurants = [0]
+        owners = [0]
+        owners_by_value = collections.defaultdict(set)
+        for restaurant in self.domain.restaurants:
+            for value in restaurant.values:
+                owners_by_value[value].add(restaurant.entity)
+        for number, (name, entity_type, _) in enumerate(self.domain.entities, 1):
+            is_slot = entity_type in self.domain.slot_values
+            is_restaurant = entity_type == RESTAURANT
+            entity_owners = owners_by_value[name]
+            slots.append(self.domain.types.index(entity_type) + 1 if is_slot else 0)
+            restaurants.append(number if is_restaurant else 0)
+            owners.append(min(entity_owners) if len(entity_owners) == 1 else 0)
+        return [np.array(table, np.int32) for table in (is_call, slots, restaurants, owners)]
+
+    @functools.cached_property
+    def required_fields(self):
+        """The fields of a model's config that the domain decides."""
+        words = self.domain.encoded_candidates.words
+        members, _, groups = self.match_groups
+        return {
+            "vocabulary_size": len(self.domain.vocabulary),
+            "candidates": (len(words), int(words.lengths.sum())),
+            "entities": len(self.domain.entities),
+            "types": len(self.domain.types),
+            "candidate_entities": self.domain.candidate_entities.shape,
+            "match_groups": members.shape,
+            "match_candidates": groups.shape,
+        }
+
+    def put_into(self, model):
+        """Sets the candidates of a model and the entities in them; its trained variables stay."""
+        words = self.domain.encoded_candidates.words
+        tables = {
+            "candidate_words": [words.flat()],
+            "candidate_rows": [words.owners()],
+            "match_types": self.match_groups,
+            "entity_pointer": [self.domain.candidate_entities],
+            "dialog_state": self.state_tables,
+            "candidate_templates": [self.domain.template_numbers],
+        }
+        model.set_tables(tables)
