@@ -98,8 +98,18 @@ RECIPES = {
     ),
     # Continues the one above for 34 steps that hardly change its weights: a run with stems.
     "dam-ubuntu-irc-candidates-stems": Recipe(
-        title="DAM, 2 levels, 6 x 24 words, 4 fresh negatives, softmax, 38 x TF-IDF^1.5 of stems "
-        "less 45 x echo, averaged weights, pre-trained",
+        title="DAM, 2 levels, 6 x 24 words, 4 fresh negatives, softmax, 30 x TF-IDF^1.5 of stems, "
+        "averaged weights, pre-trained",
+        model="dam",
+        corpus=HASHED,
+        config={**TWO_LEVELS, **STEMS},
+        training=FOUR_NEGATIVES.replace(
+            decay_steps=300, epochs=0.01, learning_rate=1e-6, validations_per_epoch=100.0
+        ),
+    # Continues the one above as briefly, with a term against responses that repeat a turn.
+    "dam-ubuntu-irc-echoes": Recipe(
+        title="DAM, 2 levels, 6 x 24 words, 4 fresh negatives, softmax, 38 x TF-IDF^1.5 of stems, "
+        "45 x echoes, averaged weights, pre-trained",
         model="dam",
         corpus=HASHED,
         config={**TWO_LEVELS, **STEMS, "lexical.gain": 38.0, "lexical.echo_gain": 45.0},
