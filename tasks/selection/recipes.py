@@ -106,6 +106,7 @@ RECIPES = {
         training=FOUR_NEGATIVES.replace(
             decay_steps=300, epochs=0.01, learning_rate=1e-6, validations_per_epoch=100.0
         ),
+    ),
     # Continues the one above as briefly, with a term against responses that repeat a turn.
     "dam-ubuntu-irc-echoes": Recipe(
         title="DAM, 2 levels, 6 x 24 words, 4 fresh negatives, softmax, 38 x TF-IDF^1.5 of stems, "
