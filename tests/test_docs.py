@@ -8,6 +8,7 @@ import functools
 import importlib
 import json
 import re
+import subprocess
 import sys
 import types
 from unittest.mock import patch
@@ -156,6 +157,16 @@ def example(name):
     names = {"__name__": "example"}
     exec(compile(code_of(name), name, "exec"), names)
     return names
+
+
+@pytest.mark.parametrize("command", [("check",), ("format", "--check")], ids=" ".join)
+def test_the_files_of_the_walks_pass_lint(command):
+    for name in re.findall(r"```python\n# (\S+)\n", WALKS):
+        is_part_of_a_file = (ROOT / name).exists()
+        if not is_part_of_a_file:
+            ruff = [sys.executable, "-m", "ruff", *command, f"--stdin-filename={ROOT / name}", "-"]
+            run = subprocess.run(ruff, input=code_of(name), capture_output=True, text=True)
+            assert run.returncode == 0, f"{name}: {run.stdout}{run.stderr}"
 
 
 @pytest.fixture
