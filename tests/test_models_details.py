@@ -24,7 +24,7 @@ from colloquy.models.bidaf import BiDAF, BiDAFConfig
 from colloquy.models.dam import DAM, DAMConfig, release_settings
 from colloquy.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from colloquy.tasks import TASKS
-from colloquy.tasks.dialog.domain import Domain
+from colloquy.tasks.dialog.domain import Domain, Entity
 from colloquy.tasks.generation.scoring import word_loss
 from colloquy.tasks.reading_comprehension import prepare as prepare_reading
 from colloquy.tasks.reading_comprehension.data import load_dataset
@@ -215,7 +215,9 @@ def domain():
     """Restaurants with phones, types of more than 8 values, and three prices: a closed type."""
     places, phones = ([f"{name}_{i}" for i in range(11)] for name in ("place", "phone"))
     names = {"R_name": places, "R_phone": phones, "R_price": ["cheap", "moderate", "expensive"]}
-    entities = [(name, type, "knowledge") for type, of_type in names.items() for name in of_type]
+    entities = [
+        Entity(name, type, "knowledge") for type, of_type in names.items() for name in of_type
+    ]
     texts = [*(f"here is {place}" for place in places), *(f"call {phone}" for phone in phones)]
     texts += ["api_call cheap", "api_call expensive", "you are welcome"]
     sentences = "here is call api_call you are welcome hello no"
