@@ -14,7 +14,6 @@ Each distinct token of a batch goes through characters, words and highway once, 
 occurs.
 """
 
-import types
 from typing import Annotated, Literal
 
 import keras
@@ -54,13 +53,10 @@ class BiDAFConfig(Config):
     unknown_id: NonNegative = 2
     """Id of the unknown word."""
     embedding_dim: Positive = 100
-    """Features of a word vector. Word vectors are frozen, except by the next two settings."""
+    """Features of a word vector. Word vectors are frozen, except by `train_unknown`."""
     train_unknown: bool = False
     """Train the vector of the unknown word and those of `trained_words`; `prepare.py
     --trained_words`."""
-    tuned_words: NonNegative = 0
-    """Number of words, the first ones (the most frequent in GloVe's files), whose vectors are
-    trained (Chen et al. 2017, section 3.2); not in the paper."""
     hidden: Positive = 100
     """`d`, units of each LSTM in each direction."""
     character_dim: Positive = 8
@@ -76,9 +72,9 @@ class BiDAFConfig(Config):
     """Between the two modelling LSTMs each context word attends to the others (Clark and Gardner
     2018); not in the paper."""
     no_answer: bool = False
-    """Beside the spans, "this context has no answer" is an option with a logit of 0 (Clark and
-    Gardner 2018, section 3.2); not in the paper. A layer adds to a context's logits what says
-    whether it has one, see `_answer_logit`."""
+    """Besides the spans, "this context has no answer" is an option with a logit of 0 (Clark and
+    Gardner 2018, section 3.2); not in the paper. `_answer_logit`, added to all spans, says whether
+    a context has an answer."""
     dropout: Dropout = 0.2
     """Fraction dropped before each LSTM, before the logits and on the character vectors."""
     end_pointer: Literal["paper", "official"] = "paper"
@@ -103,21 +99,17 @@ class BiDAFConfig(Config):
     length_penalty: Annotated[float, Field(ge=0)] = 0.0
     """Nats subtracted from the score of an answer for each word after its first, in the search for
     the best span; training does not use it. Not in the paper."""
+    max_answer_words: Positive = 30
+    """Words of the longest answer that is looked for; 0.03 % of SQuAD's are longer. Training does
+    not use it."""
     attention: Literal["flow", "dynamic"] = "flow"
     """`flow`, or `dynamic`, an ablation of the paper: computed inside the first modelling LSTM from
     its state; `G` is then `H`."""
 
     @model_validator(mode="after")
     def _check_words(self):
-        if (self.train_unknown or self.tuned_words) and not self.use_words:
-            raise ValueError(
-                "train_unknown or tuned_words needs use_words=True. Received: use_words=False"
-            )
-        if self.tuned_words > self.vocabulary_size:
-            raise ValueError(
-                f"tuned_words must be at most vocabulary_size={self.vocabulary_size}. "
-                f"Received: tuned_words={self.tuned_words}"
-            )
+        if self.train_unknown and not self.use_words:
+            raise ValueError("train_unknown needs use_words=True. Received: use_words=False")
         if self.self_attention and self.modelling_layers == 1:
             raise ValueError(
                 "self_attention is between two modelling LSTMs. Received: modelling_layers=1"
@@ -141,11 +133,13 @@ class BiDAF(ConfiguredModel):
         query: Likewise, `(B, J)`.
 
     Returns:
-        Logits of start and end, float32 `(B, 2, T)`. Padding has the lowest logit and changes no
-        other. With `no_answer`, a span's logit is the sum of two, and that of no answer is 0.
+        Logits of start and end, float32 `(B, 2, T)`. `masked_logits` sets the logits of padding to
+        the lowest value, so padding has probability 0. With `no_answer` the logit of a span is the
+        sum of its start and its end, and the logit of no answer is 0.
 
-    Tokens are those of a batch, so `model.fit` takes batches from a generator. It would cut arrays
-    by their first axis. The loss here is that of an answer `(B, 2)`, its first and last word:
+    `words` and `characters` belong to a whole batch, so `model.fit` takes batches from a generator:
+    it would cut arrays along their first axis. The targets here are the first and the last word of
+    an answer, `(B, 2)`:
 
     >>> model = BiDAF(BiDAFConfig(vocabulary_size=7, characters=5, hidden=3))
     >>> model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
@@ -164,7 +158,7 @@ class BiDAF(ConfiguredModel):
     Config = BiDAFConfig
 
     def network(self, c):
-        layers = _layers(c)
+        layers = _Layers(c)
         words_N = keras.Input((), dtype="int32", name="words")
         characters_NL = keras.Input((None,), dtype="int32", name="characters")
         context_BT = keras.Input((None,), dtype="int32", name="context")
@@ -177,126 +171,159 @@ class BiDAF(ConfiguredModel):
         }
         t_mask = mask_from_ids(context_BT)
         j_mask = mask_from_ids(query_BJ)
-        drop = layers.drop
 
-        # === Layers 1 and 2: tokens; layer 3: H (B, T, 2d), U (B, J, 2d) ===
-        x_ND = _token_vectors(c, layers, words_N, characters_NL)
-        X = drop[0](ops.take(x_ND, context_BT, axis=0))
-        Q = drop[1](ops.take(x_ND, query_BJ, axis=0))
+        # 1. and 2. Characters, words and highway, once for each distinct token
+        x_ND = _embed_tokens(c, layers, words_N, characters_NL)
+        X = layers.drop_context(ops.take(x_ND, context_BT, axis=0))
+        Q = layers.drop_query(ops.take(x_ND, query_BJ, axis=0))
         if c.exact_match:
             same_BTJ = _same_words(words_N, context_BT, query_BJ, c.unknown_id)
             X = _with_feature(X, ops.any(same_BTJ, axis=2))
             Q = _with_feature(Q, ops.any(same_BTJ, axis=1))
+
+        # 3. Contextual embedding: H (B, T, 2d), U (B, J, 2d)
         H = layers.contextual(X, t_mask)
         U = layers.contextual(Q, j_mask)
 
-        # === Layer 4: G (B, T, 8d); layer 5: M (B, T, 2d) ===
+        # 4. and 5. Attention flow: G (B, T, 8d); modelling: M (B, T, 2d)
         if c.attention == "dynamic":
             G = H
-            M = layers.modelling[0](drop[2](H), U, t_mask, j_mask)
+            M = layers.modelling_0(layers.drop_modelling_0(H), U, t_mask, j_mask)
         else:
-            flow = AttentionFlow(
-                c.c2q, c.q2c, c.similarity_start, c.similarity, c.fusion, name="attention_flow"
-            )
-            G = flow(H, U, t_mask, j_mask)
-            M = layers.modelling[0](drop[2](G), t_mask)
+            G = layers.flow(H, U, t_mask, j_mask)
+            M = layers.modelling_0(layers.drop_modelling_0(G), t_mask)
         if c.self_attention:
-            M = SelfAttention(name="self_attention")(M, t_mask)
+            M = layers.self_attention(M, t_mask)
         if c.modelling_layers == 2:
-            M = layers.modelling[1](drop[3](M), t_mask)
+            M = layers.modelling_1(layers.drop_modelling_1(M), t_mask)
 
+        # 6. Output: logits of start and end, (B, 2, T)
         return inputs, _span_logits(c, layers, G, M, t_mask)
 
 
-def _layers(c):
-    """Makes the layers by name. Each draws the seed of its weights in this order."""
-    width = c.embedding_dim
-    first_modelling = DynamicBiLSTM if c.attention == "dynamic" else BiLSTM
-    layers = types.SimpleNamespace(
-        words=WordEmbedding(c.vocabulary_size + 1, width, trainable=False, name="word_embedding"),
-        characters=CharacterCNN(
+class _Layers:
+    """The layers of a network, by the paper's names.
+
+    Each draws the seeds of its weights and of its dropout when it is made. Their order is part of
+    what `seed` means: another order starts from other weights.
+    """
+
+    def __init__(self, c):
+        # 1. Characters and words
+        width = c.embedding_dim
+        self.words = WordEmbedding(
+            c.vocabulary_size + 1, width, trainable=False, name="word_embedding"
+        )
+        self.characters = CharacterCNN(
             c.characters,
             c.character_dim,
             c.character_filters,
             c.character_width,
             c.dropout,
             name="character_cnn",
-        ),
-        unknown=WordEmbedding(c.trained_words + 2, width, "zeros", name="unknown_words"),
-        tuned=WordEmbedding(c.tuned_words + 1, width, "zeros", name="tuned_words"),
-        highway=[Highway(name=f"highway_{i}") for i in range(2)],
-        drop=[keras.layers.Dropout(c.dropout, name=f"dropout_{i}") for i in range(7)],
-        contextual=BiLSTM(c.hidden, name="contextual"),
-        end=BiLSTM(c.hidden, name="end"),
-        modelling=[
-            first_modelling(c.hidden, name="modelling_0"),
-            *[BiLSTM(c.hidden, name=f"modelling_{i}") for i in range(1, c.modelling_layers)],
-        ],
-        start_logit=keras.layers.Dense(1, use_bias=False, name="start_logit"),
-        end_logit=keras.layers.Dense(1, use_bias=False, name="end_logit"),
-    )
-    if c.no_answer:
-        layers.answer_hidden = keras.layers.Dense(ANSWER_UNITS, "relu", name="answer_hidden")
-        layers.answer_logit = keras.layers.Dense(
-            1,
-            kernel_initializer="zeros",
-            bias_initializer=keras.initializers.Constant(ANSWER_BIAS),
-            name="answer_logit",
         )
-    return layers
+        self.unknown_words = WordEmbedding(
+            c.trained_words + 2, width, "zeros", name="unknown_words"
+        )
+
+        # 2. Highway
+        self.highway_0 = Highway(name="highway_0")
+        self.highway_1 = Highway(name="highway_1")
+
+        # Dropout, each before the layer that it is named after
+        self.drop_context = keras.layers.Dropout(c.dropout, name="dropout_0")
+        self.drop_query = keras.layers.Dropout(c.dropout, name="dropout_1")
+        self.drop_modelling_0 = keras.layers.Dropout(c.dropout, name="dropout_2")
+        self.drop_modelling_1 = keras.layers.Dropout(c.dropout, name="dropout_3")
+        self.drop_start_logit = keras.layers.Dropout(c.dropout, name="dropout_4")
+        self.drop_end = keras.layers.Dropout(c.dropout, name="dropout_5")
+        self.drop_end_logit = keras.layers.Dropout(c.dropout, name="dropout_6")
+
+        # 3., 5. and 6. The LSTMs; that of the end makes M2 of M
+        self.contextual = BiLSTM(c.hidden, name="contextual")
+        self.end = BiLSTM(c.hidden, name="end")
+        if c.attention == "dynamic":
+            self.modelling_0 = DynamicBiLSTM(c.hidden, name="modelling_0")
+        else:
+            self.modelling_0 = BiLSTM(c.hidden, name="modelling_0")
+        if c.modelling_layers == 2:
+            self.modelling_1 = BiLSTM(c.hidden, name="modelling_1")
+
+        # 6. Output
+        self.start_logit = keras.layers.Dense(1, use_bias=False, name="start_logit")
+        self.end_logit = keras.layers.Dense(1, use_bias=False, name="end_logit")
+        if c.no_answer:
+            self.answer_hidden = keras.layers.Dense(ANSWER_UNITS, "relu", name="answer_hidden")
+            self.answer_logit = keras.layers.Dense(
+                1,
+                kernel_initializer="zeros",
+                bias_initializer=keras.initializers.Constant(ANSWER_BIAS),
+                name="answer_logit",
+            )
+
+        # 4. Attention flow, and self-attention between the modelling LSTMs
+        if c.attention == "flow":
+            self.flow = AttentionFlow(
+                c.c2q, c.q2c, c.similarity_start, c.similarity, c.fusion, name="attention_flow"
+            )
+        if c.self_attention:
+            self.self_attention = SelfAttention(name="self_attention")
 
 
-def _token_vectors(c, layers, words_N, characters_NL):
-    """Layers 1 and 2: characters and words through the highway, float `(N, D)`."""
+def _embed_tokens(c, layers, words_N, characters_NL):
+    """Sections 1 and 2: characters and words of each token, through the highway, `(N, D)`."""
     parts = []
     if c.use_characters:
         parts.append(layers.characters(characters_NL))
     if c.use_words:
-        # The vectors of the file stay fixed; learnt ones are added to some of them.
         vector_ND = layers.words(words_N)
         if c.train_unknown:
-            # Row 0 adds nothing, row 1 is of the unknown word, the others of the last words.
-            after_N = words_N - (c.vocabulary_size - c.trained_words)
-            row_N = ops.where(after_N > 0, after_N + 1, 0)
-            row_N = ops.where(ops.equal(words_N, c.unknown_id), 1, row_N)
-            vector_ND = vector_ND + _learnt(layers.unknown, row_N)
-        if c.tuned_words:
-            row_N = ops.where(words_N <= c.tuned_words, words_N, 0)
-            vector_ND = vector_ND + _learnt(layers.tuned, row_N)
+            vector_ND = vector_ND + _learnt_vectors(c, layers.unknown_words, words_N)
         parts.append(vector_ND)
-    first, second = layers.highway
-    return second(first(ops.concatenate(parts, axis=-1)))
+    return layers.highway_1(layers.highway_0(ops.concatenate(parts, axis=-1)))
 
 
-def _learnt(table, row):
-    """The learnt vectors of these rows of a table, zeros for row 0."""
-    return zero_padding(table(row), mask_from_ids(row)[:, None])
+def _learnt_vectors(c, table, words_N):
+    """Vectors learnt for the unknown word and for the last `trained_words` words, `(N, D)`.
+
+    They are added to the frozen vectors; those of all other words are 0. Row 1 of the table is the
+    unknown word's, the next rows are those of the last words.
+    """
+    first_trained = c.vocabulary_size - c.trained_words + 1
+    row_N = ops.where(words_N >= first_trained, words_N - first_trained + 2, 0)
+    row_N = ops.where(ops.equal(words_N, c.unknown_id), 1, row_N)
+    return zero_padding(table(row_N), mask_from_ids(row_N)[:, None])
 
 
 def _span_logits(c, layers, G, M, t_mask):
-    """Layer 6: the logits of start and end, float32 `(B, 2, T)`.
+    """Section 6: the logits of start and end, float32 `(B, 2, T)`.
 
     p1 = softmax(w1 [G; M]),  p2 = softmax(w2 [G; M2])
     """
-    drop = layers.drop
-    G_and_M = drop[4](ops.concatenate([G, M], axis=-1))
+    G_and_M = layers.drop_start_logit(ops.concatenate([G, M], axis=-1))
     start_BT = layers.start_logit(G_and_M)[..., 0]
 
     to_end = M
     if c.end_pointer == "official":
-        p1_BT = masked_softmax(start_BT, t_mask)
-        a = ops.einsum("bt,btd->bd", p1_BT, M)[:, None, :]
-        to_end = ops.concatenate([G, M, a + ops.zeros_like(M), M * a], axis=-1)
-    M2 = layers.end(drop[5](to_end), t_mask)
-    G_and_M2 = drop[6](ops.concatenate([G, M2], axis=-1))
+        to_end = _official_end_input(G, M, start_BT, t_mask)
+    M2 = layers.end(layers.drop_end(to_end), t_mask)
+    G_and_M2 = layers.drop_end_logit(ops.concatenate([G, M2], axis=-1))
     end_BT = layers.end_logit(G_and_M2)[..., 0]
 
     logits_B2T = ops.stack([start_BT, end_BT], axis=1)
     if c.no_answer:
-        # A span is the sum of a start and an end: half of the logit is added to each.
+        # A span's logit is the sum of a start and an end, so each gets half.
         answer_B = _answer_logit(layers, G_and_M, G_and_M2, logits_B2T, t_mask)
         logits_B2T = ops.cast(logits_B2T, "float32") + answer_B[:, None, None] / 2
     return masked_logits(logits_B2T, t_mask[:, None, :])
+
+
+def _official_end_input(G, M, start_BT, t_mask):
+    """[G; M; a; M * a], `(B, T, 14d)`, where a is the mean of M weighted by p1."""
+    p1_BT = masked_softmax(start_BT, t_mask)
+    a = ops.einsum("bt,btd->bd", p1_BT, M)[:, None, :]
+    a_at_each_word = a + ops.zeros_like(M)
+    return ops.concatenate([G, M, a_at_each_word, M * a], axis=-1)
 
 
 def _answer_logit(layers, G_and_M, G_and_M2, logits_B2T, t_mask):

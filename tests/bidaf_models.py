@@ -43,7 +43,7 @@ VARIANTS = [
     {"q2c": False, "exact_match": True},
     {"attention": "dynamic"},
     {"similarity": "mlp", "fusion": "mlp"},
-    {"train_unknown": True, "trained_words": 4, "tuned_words": 5},
+    {"train_unknown": True, "trained_words": 4},
     {"self_attention": True, "similarity_start": "dot"},
     {"modelling_layers": 1},
 ]
@@ -102,8 +102,6 @@ def in_loops(model, row):
                         1 if word == UNKNOWN else after + 1
                     ]
                 )
-            if word <= c.tuned_words:
-                x = x + to_numpy(layer("tuned_words").embeddings)[word]
             parts.append(x)
         x = np.concatenate(parts)
         for i in range(2):

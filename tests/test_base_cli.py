@@ -138,7 +138,7 @@ def test_characters_missing_from_a_terminal_and_invalid_bytes_are_replaced():
 
 SCRIPTS = [
     path.relative_to(ROOT).as_posix()
-    for folder in (".", "tools", "benchmarks", "data/samples")
+    for folder in (".", "tools", "benchmarks")
     for path in sorted((ROOT / folder).glob("*.py"))
     if re.search(r"run\(main\)|run_command\(", path.read_text(encoding="utf-8"))
 ]

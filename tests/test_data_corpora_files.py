@@ -13,7 +13,8 @@ from colloquy.data.corpora.babi_dialog import (
     read_dialogs,
     unseen_entities,
 )
-from colloquy.data.corpora.squad import Answer, align, read, tokenize
+from colloquy.data.corpora.squad import Answer, read
+from colloquy.data.offsets import tokenize, tokens_of_span
 
 # === Dialog bAbI ===
 
@@ -176,7 +177,7 @@ def test_read_keeps_order_texts_and_answers(tmp_path):
         ),
         paragraph(item("q3", "Is it?", [(0, "So")]), context="So it is."),
     )
-    questions = read(file)
+    questions = read(file).questions
     assert [question.id for question in questions] == ["q1", "q2", "q3"]
     assert questions[1].text == "What  number ?"
     found = [
@@ -192,8 +193,13 @@ def test_other_starts_give_every_place_of_an_answer(tmp_path):
     others = written(
         tmp_path / "others.json", json.dumps({"q1": [{"answer": 0, "chosen": 0, "all": [0, 4, 8]}]})
     )
-    assert read(file)[0].answers == (Answer(0, 1), Answer(6, 7))
-    assert read(file, others)[0].answers == (Answer(0, 1), Answer(4, 5), Answer(8, 9), Answer(6, 7))
+    assert read(file).questions[0].answers == (Answer(0, 1), Answer(6, 7))
+    assert read(file, others).questions[0].answers == (
+        Answer(0, 1),
+        Answer(4, 5),
+        Answer(8, 9),
+        Answer(6, 7),
+    )
 
 
 def test_tokens_are_at_their_offsets_in_any_script():
@@ -205,14 +211,14 @@ def test_tokens_are_at_their_offsets_in_any_script():
     assert "".join(tokens) == "".join(CONTEXT.split())
 
 
-def test_align_takes_the_tokens_that_touch_the_span():
+def test_a_span_has_the_tokens_that_it_touches():
     text = "the well-known house"
     offsets = tokenize(text)
     words = [text[i:j] for i, j in offsets]
     assert words == ["the", "well", "-", "known", "house"]
-    assert align(offsets, Answer(4, 14)) == (1, 3)
-    assert align(offsets, Answer(6, 7)) == (1, 1)  # a part of a token
-    assert align(offsets, Answer(3, 4)) is None  # the space
+    assert tokens_of_span(offsets, 4, 14) == (1, 3)
+    assert tokens_of_span(offsets, 6, 7) == (1, 1)  # a part of a token
+    assert tokens_of_span(offsets, 3, 4) is None  # the space
 
 
 def of(*items, **more):
@@ -220,49 +226,94 @@ def of(*items, **more):
 
 
 @pytest.mark.parametrize(
-    ("value", "message"),
+    ("value", "place"),
     [
-        ([], ": Input should be a valid dictionary"),
-        ({"data": []}, "expected questions. Received: none"),
-        ({"data": [{"title": "t"}]}, "the field data.0.paragraphs is missing"),
-        (
-            {"data": [{"paragraphs": [{"qas": []}]}]},
-            "the field data.0.paragraphs.0.context is missing",
-        ),
-        ({"data": [{"paragraphs": [[[[[[[[[{}] * 999]]]]]]]]}]}, "data.0.paragraphs.0: "),
-        (of(context=" \n"), "data.0.paragraphs.0.context: "),
-        (of(None), "data.0.paragraphs.0.qas.0: "),
-        (of(item(question=" ")), "qas.0.question: "),
-        (of(item("x" * 999, answers=())), "qas.0.answers: "),
-        (of(item(answers=[(0, "")])), "qas.0.answers.0.text: "),
-        (
-            of(item(answers=[(-3, "x")])),
-            "answer_start: input should be greater than or equal to 0. Received: -3",
-        ),
-        (
-            of(item(answers=[(10**400, "x")])),
-            "answer_start: input should be less than 2147483648. Received: 1000",
-        ),
-        (
-            of(item(answers=[(True, "x")])),
-            "answer_start: input should be a valid integer. Received: True",
-        ),
-        (
-            of(item(answers=[(9, "İbrahim")])),
-            "question q1: expected 'İbrahim' at offset 9. Received: ' İbrahi'",
-        ),
-        (of(item(), item(question="Else?")), "question q1: expected an id that no other"),
+        ({"data": []}, "expected questions"),
+        ({"data": [{"title": "t"}]}, "data.0.paragraphs"),
+        ({"data": [{"paragraphs": [{"qas": []}]}]}, "data.0.paragraphs.0.context"),
+        ({"data": [{"paragraphs": [[[[[[[[[{}] * 999]]]]]]]]}]}, "data.0.paragraphs.0"),
+        (of(context=" \n"), "data.0.paragraphs.0.context"),
+        (of(None), "question: "),
+        (of(item(question=" ")), "question: "),
+        (of(item(answers=[(-3, "x")])), "answers.0.answer_start"),
+        (of(item(answers=[(10**400, "x")])), "answers.0.answer_start"),
+        (of(item(answers=[(True, "x")])), "answers.0.answer_start"),
+        (of(item("x" * 999, answers=[(9, "İbrahim")])), "not at its offset"),
+        ([{"context": CONTEXT, "question": "Who?"}], "answers"),
     ],
 )
-def test_read_rejects_what_is_no_squad(tmp_path, value, message):
+def test_a_file_without_a_readable_question_is_refused(tmp_path, value, place):
     file = written(tmp_path / "a.json", json.dumps(value))
-    found = refusal(read, file)
-    assert found.startswith(str(file)) and message in found and len(found) < 400
+    message = refusal(read, file)
+    assert message.startswith(str(file))
+    assert place in message
+    assert len(message) < 400
+
+
+def test_questions_that_cannot_be_read_are_counted_with_their_ids(tmp_path):
+    misplaced = [item(f"m{number}", answers=[(9, "İbrahim")]) for number in range(4)]
+    repeated = item(question="Else?")
+    file = write(tmp_path / "a.json", paragraph(item(), repeated, *misplaced))
+    found = read(file)
+    assert [question.id for question in found.questions] == ["q1"]
+    assert list(found.left_out.values()) == [["q1"], ["m0", "m1", "m2", "m3"]]
+    last = found.remarks()[-1]
+    assert last.startswith("4 left out, ")
+    assert last.endswith(": m0, m1, m2, ...")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"is_impossible": True},
+        {"answers": []},
+        {"answers": [{"text": "", "answer_start": 0}], "is_impossible": False},
+        {"answers": [{"text": "CANNOTANSWER", "answer_start": 99}]},
+    ],
+)
+def test_questions_without_an_answer_are_unanswerable(tmp_path, changes):
+    file = write(tmp_path / "a.json", paragraph({**item(), **changes}))
+    found = read(file)
+    assert found.questions[0].answers == ()
+    assert found.remarks() == []
+
+
+def test_offsets_in_utf16_units_are_recognized_by_the_answers(tmp_path):
+    context = "👍🏽 Ann met Bob. 🍞 Bob met Ann."
+    start = context.index("Bob")
+    by_units = [item(answers=[(start + 2, "Bob")]), item("q2", answers=[(0, "👍🏽")])]
+    found = read(write(tmp_path / "units.json", paragraph(*by_units, context=context)))
+    assert found.has_utf16_offsets
+    assert found.questions[0].answers == (Answer(start, start + 3),)
+    assert "UTF-16" in found.remarks()[0]
+
+    # An answer that is where characters say decides for characters.
+    mixed = [*by_units, item("q3", answers=[(start, "Bob")])]
+    found = read(write(tmp_path / "mixed.json", paragraph(*mixed, context=context)))
+    assert not found.has_utf16_offsets
+    assert found.left_out["the text of an answer is not at its offset"] == ["q1"]
+
+
+def test_hugging_faces_flat_form_is_read(tmp_path):
+    answers = {"text": ["Bob"], "answer_start": [8]}
+    row = {"context": "Ann met Bob.", "question": "Who?", "answers": answers}
+    rows = [{**row, "id": "1", "title": "a"}, {**row, "id": "2", "title": "b"}]
+    lines = "".join(json.dumps(each) + "\n" for each in rows)
+    expected = [("1", 1), ("2", 2)]
+    for name, text in (
+        ("list.json", json.dumps(rows)),
+        ("data.json", json.dumps({"data": rows})),
+        ("lines.json", lines),
+        ("lines.jsonl", lines),
+    ):
+        found = read(written(tmp_path / name, text)).questions
+        assert [(question.id, question.article) for question in found] == expected
+        assert found[0].answers == (Answer(8, 11),)
 
 
 def test_a_question_may_occur_twice(tmp_path):
     file = write(tmp_path / "a.json", paragraph(item(), item(answers=[(6, "met")])))
-    assert [question.answers[0].start for question in read(file)] == [10, 6]
+    assert [question.answers[0].start for question in read(file).questions] == [10, 6]
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from colloquy.data.corpora.squad import tokenize, words_at
 from colloquy.data.normalization import GraphNormalizer, normalize
+from colloquy.data.offsets import tokenize, words_at
 from colloquy.data.tokenizers import TOKENIZERS, GraphTokenizer, words_of
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.tasks.reading_comprehension.export import ReadingText

@@ -319,8 +319,6 @@ SIZES = (
 RULES = [
     ("bidaf", {"use_characters": False, "use_words": False}, "must not both be False"),
     ("bidaf", {"train_unknown": True, "use_words": False}, "needs use_words=True"),
-    ("bidaf", {"tuned_words": 3, "use_words": False}, "needs use_words=True"),
-    ("bidaf", {"tuned_words": 12}, "at most vocabulary_size=11.*tuned_words=12"),
     ("dam", {"hashed_words": 3, "unknown_id": 0}, "expect an unknown_id.*unknown_id=0"),
     ("dam", {"hashed_words": 3, "unknown_id": 38}, "unknown_id=38"),
     ("seq2seq", {"hidden": 7}, "even to be halved.*hidden=7"),

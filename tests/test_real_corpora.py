@@ -10,6 +10,7 @@ import pytest
 from helpers import ROOT
 
 from colloquy.data.corpora import babi_dialog, conversations, cornell, dailydialog, squad, subtitles
+from colloquy.data.offsets import tokenize, tokens_of_span
 from colloquy.layers.dialog_state import INPUTS
 from colloquy.metrics.reading_comprehension import squad_metrics
 from colloquy.tasks import TASKS
@@ -133,13 +134,13 @@ def test_conversations_have_the_known_counts(module, directory, counts, pairs):
 
 def test_squad_has_the_known_counts():
     path = corpus("squad")
-    questions = squad.read(path / "train-v1.1.json.gz", path / "train-v1.1.ambiguous_starts.json")
+    starts = path / "train-v1.1.ambiguous_starts.json"
+    questions = squad.read(path / "train-v1.1.json.gz", starts).questions
     assert len(questions) == 87599
     assert len({question.context for question in questions}) == 18891
     assert sum(len(question.answers) > 1 for question in questions) == 87599 - 78161
     for question in questions[:500]:
-        tokens = squad.tokenize(question.context)
-        assert squad.align(tokens, question.answers[0]) is not None
+        assert tokens_of_span(tokenize(question.context), *question.answers[0]) is not None
 
 
 @pytest.mark.parametrize(
@@ -148,7 +149,7 @@ def test_squad_has_the_known_counts():
 def test_real_predictions_get_their_official_scores(system, em, f1):
     path = corpus("squad")
     answers = {}
-    for question in squad.read(path / "dev-v1.1.json"):
+    for question in squad.read(path / "dev-v1.1.json").questions:
         spans = question.answers
         answers[question.id] = [question.context[span.start : span.end] for span in spans]
     predictions = json.loads((path / "predictions" / f"{system}.json").read_text(encoding="utf-8"))

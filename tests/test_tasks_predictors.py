@@ -10,7 +10,7 @@ from colloquy.models.decoding import Decoding
 from colloquy.tasks import TASKS
 from colloquy.tasks.generation.predictor import LONGEST
 from colloquy.tasks.generation.search import search_shape
-from colloquy.tasks.reading_comprehension.predictor import make_windows
+from colloquy.tasks.reading_comprehension.windows import make_windows
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def compiled_models(task, predictor):
         return [predictor.with_attention]
     if task == "generation":
         return [predictor._compiled_decoder(search_shape(Decoding(), LONGEST))]
-    return [predictor._reader, predictor._encoder]
+    return [predictor._span_finder, predictor._encoder]
 
 
 def without_numbers(value):
@@ -70,7 +70,7 @@ def test_a_run_keeps_examples_that_its_predictor_answers_by_one_graph_for_all_si
 
 
 def test_rows_are_what_the_models_compute(predictors):
-    window = predictors["reading_comprehension"].window
+    window = predictors["reading_comprehension"].window_words
     num_windows = len(make_windows(0, 500, window, window // 4))
     assert num_windows > 1
     instances = {

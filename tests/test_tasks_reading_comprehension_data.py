@@ -8,6 +8,8 @@ import pytest
 from helpers import refusal
 
 from colloquy.data.batching import XLA_MULTIPLE
+from colloquy.data.corpora import squad
+from colloquy.data.samples import SQUAD
 from colloquy.tasks.reading_comprehension.data import load_dataset
 from colloquy.tasks.reading_comprehension.prepare import Settings, prepare
 
@@ -80,7 +82,9 @@ def test_with_xla_few_shapes_occur(dataset):
 
 
 @pytest.mark.parametrize(("multiple", "width", "query_width"), [(1, 5, 3), (16, 16, 16)])
-def test_collate_cuts_texts_and_drops_answers_beyond_the_cut(dataset, multiple, width, query_width):
+def test_collate_cuts_questions_and_takes_the_window_with_the_answer(
+    dataset, multiple, width, query_width
+):
     inputs, spans = dataset.splits["train"].collate(
         [0, 1], max_context=5, max_question=3, multiple=multiple
     )
@@ -88,8 +92,23 @@ def test_collate_cuts_texts_and_drops_answers_beyond_the_cut(dataset, multiple, 
     assert inputs["query"].shape == (2, query_width)
     assert np.count_nonzero(inputs["context"]) == 10
     assert np.count_nonzero(inputs["query"]) == 6
-    # The second answer, at word 8, may be in the padding.
-    assert spans.tolist() == [[[3, 3]], [[-1, -1]]]
+    # The second answer, word 8, is in the window of words 4 to 8.
+    assert spans.tolist() == [[[3, 3]], [[4, 4]]]
+
+
+def test_the_excerpt_of_squad_is_small_whole_and_licensed():
+    sizes = [path.stat().st_size for path in SQUAD.iterdir()]
+    assert sum(sizes) < 250_000
+    assert "CC BY-SA 4.0" in (SQUAD / "LICENCE").read_text("utf-8")
+    for (file, other_starts), contexts, questions in (
+        (squad.find_splits(SQUAD)["train"], 40, 198),
+        (squad.find_splits(SQUAD)["dev"], 10, 40),
+    ):
+        read = squad.read(file, other_starts)
+        assert read.remarks() == []
+        assert len({question.context for question in read.questions}) == contexts
+        assert len(read.questions) == questions
+        assert all(question.answers for question in read.questions)
 
 
 def prepared_corpus(directory, context, questions, vectors):

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from helpers import copy_of, train_small
 
-from colloquy.data.corpora.squad import tokenize
+from colloquy.data.offsets import tokenize
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine import export as exporting
 from colloquy.tasks import TASKS
@@ -16,7 +16,7 @@ from colloquy.tasks.reading_comprehension.scoring import predict
 
 reading = TASKS["reading_comprehension"]
 NAMES = ("answer", "start", "end", "score", "probability", "confidence")
-SCALE = {"score_weight": 0.7, "shared_weight": 2.0, "offset": -1.5, "threshold": 0.4}
+SCALE = {"score_weight": 0.7, "offset": -0.5, "threshold": 0.4}
 TEXTS = [
     "Ann lives in Rome.",
     "  It's 3,000.5 m\u00b2; 19th 1a2 a1b 1.2.3, 4. x_y __ \u0661\u0662\u0663",
@@ -86,6 +86,8 @@ def test_predictor_export_and_scoring_answer_the_same(run, model):
         instances.append({"passage": passage, "question": question})
     answers = reading.predictor(run).predict(instances)
     assert exported["good"].tolist() == [answer["good"] for answer in answers]
+    verdicts = [verdict.decode() for verdict in exported["verdict"].tolist()]
+    assert verdicts == [answer["verdict"] for answer in answers]
     assert len({answer["confidence"] for answer in answers}) > 3
     for row, answer in enumerate(answers):
         n_best = answer["n_best"]
@@ -124,7 +126,7 @@ def test_without_a_scale_there_is_no_confidence(trained_reading_comprehension, t
     path = exporting.export(reading, trained_reading_comprehension, tmp_path / "model")
     exported = ask(tf.saved_model.load(str(path)), [TEXTS[0]], ["Who?"])
     assert "score" in exported
-    assert not {"confidence", "good"} & set(exported)
+    assert not {"confidence", "good", "verdict"} & set(exported)
 
 
 @pytest.mark.parametrize("passage", [b"\xff\xfe abc", b"ab\xe2\x82", b"\xed\xa0\x80 a"])

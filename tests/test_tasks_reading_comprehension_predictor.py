@@ -8,14 +8,15 @@ import pytest
 from helpers import refusal, talk_plain
 from reference_recurrent import softmax
 
-from colloquy.data.corpora.squad import tokenize, words_at
+from colloquy.data.offsets import read_text, tokenize, words_at
 from colloquy.tasks import TASKS
 from colloquy.tasks.reading_comprehension.chat import (
     ReadingComprehensionChat,
     _highlight_in_sentence,
 )
-from colloquy.tasks.reading_comprehension.predictor import BATCH_WORDS, make_windows
-from colloquy.tasks.reading_comprehension.scoring import MAX_LENGTH
+from colloquy.tasks.reading_comprehension.predictor import BATCH_WORDS
+from colloquy.tasks.reading_comprehension.reader import Read
+from colloquy.tasks.reading_comprehension.windows import make_windows
 
 PASSAGE = "Ann lives in Rome. Bob lives in Paris."
 QUESTION = "Where does Bob live?"
@@ -53,9 +54,9 @@ def test_the_window_with_the_highest_logits_answers(predictor):
     filler = "in Oslo, in Kyiv? " * 211
     passage = f"{filler}{PASSAGE} {filler}"
     offsets = tokenize(passage)
-    windows = make_windows(0, len(offsets), predictor.window, predictor.window // 4)
+    windows = make_windows(0, len(offsets), predictor.window_words, predictor.window_words // 4)
     assert len(windows) > 5
-    assert predictor.window // 4 >= MAX_LENGTH
+    assert predictor.window_words // 4 >= predictor.model.config.max_answer_words
 
     scores_and_answers = []
     for _, first, end in windows:
@@ -73,7 +74,7 @@ def test_the_window_with_the_highest_logits_answers(predictor):
     # Attention is that in the window of the answer, not in the whole passage.
     explained = predictor.explain({"passage": passage, "question": QUESTION})
     columns = explained["attention"][0]["columns"]
-    assert len(columns) == predictor.window
+    assert len(columns) == predictor.window_words
     assert answer["answer"].split()[0] in columns
     window = passage[answer["window_start"] : answer["window_end"]]
     assert words_at(window, tokenize(window)) == columns
@@ -81,13 +82,13 @@ def test_the_window_with_the_highest_logits_answers(predictor):
 
 def test_ten_thousand_words_are_read_a_batch_at_a_time(predictor, monkeypatch):
     words_of_batches = []
-    predict = predictor._reader.predict_on_batch
+    predict = predictor._span_finder.predict_on_batch
 
     def counting(inputs):
         words_of_batches.append(inputs["context"].size)
         return predict(inputs)
 
-    monkeypatch.setattr(predictor._reader, "predict_on_batch", counting)
+    monkeypatch.setattr(predictor._span_finder, "predict_on_batch", counting)
     passage = "Cyd lives in Kyiv. " * 2000 + PASSAGE
     assert len(tokenize(passage)) == 10_010
     answer = ask(predictor, passage)
@@ -96,7 +97,7 @@ def test_ten_thousand_words_are_read_a_batch_at_a_time(predictor, monkeypatch):
     assert max(words_of_batches) <= BATCH_WORDS
     assert sum(words_of_batches) < 1.5 * 10_010
     # As after training on passages of this length.
-    monkeypatch.setattr(predictor, "window", BATCH_WORDS + 1)
+    monkeypatch.setattr(predictor, "window_words", BATCH_WORDS + 1)
     assert ask(predictor, PASSAGE)["answer"]
 
 
@@ -119,7 +120,7 @@ def test_the_best_answers_share_no_word(predictor):
 def test_attention_is_the_papers(predictor):
     _, c2q, q2c = predictor.explain({"passage": PASSAGE, "question": QUESTION})["attention"]
     flow = predictor.model.get_layer("attention_flow")
-    split = predictor._split([predictor.Instance(passage=PASSAGE, question=QUESTION)])
+    split = predictor.reader.split([Read.of(PASSAGE, QUESTION)])
     inputs, _ = split.collate([0])
     encoder = keras.Model(predictor.model.input, flow.input[:2])
     [H_TD], [U_JD] = encoder.predict_on_batch(inputs)
@@ -229,16 +230,32 @@ def test_an_answer_is_explained(chat, tmp_path):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+def test_an_instance_is_tokenized_once(predictor, monkeypatch):
+    texts = []
+
+    def counted(text):
+        texts.append(text)
+        return read_text(text)
+
+    monkeypatch.setattr("colloquy.tasks.reading_comprehension.reader.read_text", counted)
+    instance = predictor.valid({"passage": PASSAGE, "question": QUESTION}, "instance 0")
+    predictor.padded_rows(instance)
+    predictor.answers([instance])
+    predictor.explain(instance)
+    assert texts == [PASSAGE, QUESTION]
+
+
 def test_a_doubtful_answer_is_remarked_on(chat, monkeypatch):
     answer = {**ask(chat.predictor, PASSAGE), "confidence": 0.218, "good": False}
-    answer["threshold"] = 0.25
+    answer["verdict"] = "probably not in this text"
     answer["unknown_percent"] = 15.4
+    answer["remark"] = "The text is not English."
     monkeypatch.setattr(chat.predictor, "predict", lambda asked: [answer] * len(asked))
     chat.take(PASSAGE)
     _, *notes = chat.reply("Where does Bob live?")
     assert notes == [
-        f"{answer['answer']}  (score {answer['score']:.1f}, confidence 22 %)",
-        "[The text may not answer this: a good answer has 25 % or more.]",
+        f"{answer['answer']}  (probably not in this text, confidence 22 %)",
+        "[The text is not English.]",
         "[The model has no vector for 15 % of these words.]",
     ]
 

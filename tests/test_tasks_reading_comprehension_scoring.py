@@ -12,9 +12,10 @@ from keras import ops
 
 from colloquy.data.sequences import Sequences
 from colloquy.engine.evaluate import evaluate
-from colloquy.models.bidaf import best_spans
+from colloquy.models.bidaf import BiDAFConfig, best_spans
 from colloquy.tasks import TASKS
 from colloquy.tasks.reading_comprehension.confidence import (
+    Scale,
     fit_scale,
     load_scale,
     measure_confidence,
@@ -22,6 +23,7 @@ from colloquy.tasks.reading_comprehension.confidence import (
 from colloquy.tasks.reading_comprehension.data import ReadingSplit, Tokens, load_dataset
 from colloquy.tasks.reading_comprehension.scoring import span_loss
 from colloquy.tasks.reading_comprehension.second_contexts import content_words, shared_words
+from colloquy.tasks.reading_comprehension.task import _say_what_is_not_read
 
 reading = TASKS["reading_comprehension"]
 
@@ -69,20 +71,13 @@ def test_best_spans_finds_what_a_loop_over_all_spans_finds(length, penalty):
 
 def test_a_scale_says_how_often_an_answer_is_right():
     rng = np.random.default_rng(5)
-    scores, shared = rng.normal(3.0, 7.0, 20_000), rng.random(20_000)
-    right = rng.random(20_000) < 1 / (1 + np.exp(-(0.5 * scores + 3.0 * shared - 4.0)))
-    scale = fit_scale(scores, shared, right)
-    found = scale.score_weight, scale.shared_weight, scale.offset
-    assert found == (
-        pytest.approx(0.5, abs=0.02),
-        pytest.approx(3.0, abs=0.2),
-        pytest.approx(-4.0, abs=0.15),
-    )
-    assert scale.confidence(5.0, 0.5) == pytest.approx(0.5, abs=0.01)
-    above = [
-        scale.confidence(*each) >= scale.threshold
-        for each in zip(scores[right], shared[right], strict=True)
-    ]
+    scores = rng.normal(3.0, 7.0, 20_000)
+    right = rng.random(20_000) < 1 / (1 + np.exp(-(0.5 * scores - 2.5)))
+    scale = fit_scale(scores, right)
+    assert scale.score_weight == pytest.approx(0.5, abs=0.02)
+    assert scale.offset == pytest.approx(-2.5, abs=0.1)
+    assert scale.confidence(5.0) == pytest.approx(0.5, abs=0.01)
+    above = [scale.confidence(score) >= scale.threshold for score in scores[right]]
     assert np.mean(above) == pytest.approx(0.92, abs=0.002)
 
 
@@ -92,7 +87,7 @@ def test_a_scale_says_how_often_an_answer_is_right():
     ids=["higher is worse", "all right", "all wrong", "none"],
 )
 def test_without_evidence_there_is_no_scale(scores, right):
-    assert fit_scale(scores, [1.0] * len(scores), right) is None
+    assert fit_scale(scores, right) is None
 
 
 def test_shared_words_leave_out_the_most_frequent():
@@ -121,14 +116,14 @@ def test_evaluating_dev_gives_the_predictor_a_scale(run):
     metrics["dev"]["confidence"] = {"slope": 2.0, "offset": -3.0, "threshold": 1.0}
     (run.path / "metrics.json").write_text(json.dumps(metrics))
     assert load_scale(run) is None
-    # every content word of the question is there
-    weights = {"score_weight": 2.0, "shared_weight": 1.0, "offset": -3.0}
+    weights = {"score_weight": 2.0, "offset": -2.0}
     expected = 1 / (1 + np.exp(2.0 - 2.0 * found["score"]))
     for threshold, good in ((expected - 0.01, True), (expected + 0.01, False)):
         metrics["dev"]["confidence"] = {**weights, "threshold": threshold}
         (run.path / "metrics.json").write_text(json.dumps(metrics))
         [again] = reading.predictor(run).predict([instance])
         assert again["confidence"] == pytest.approx(expected) and again["good"] is good
+        assert (again["verdict"] == "probably not in this text") is not good
 
 
 def test_each_question_is_also_asked_of_a_passage_that_shares_words_but_not_the_answer(monkeypatch):
@@ -182,13 +177,44 @@ def test_each_question_is_also_asked_of_a_passage_that_shares_words_but_not_the_
     assert measure_confidence(None, nothing) == (None, [])
 
 
-def test_training_leaves_out_questions_whose_answer_is_not_read(dataset):
+def test_training_reads_the_window_that_has_the_answer(dataset, capsys):
+    train = dataset.splits["train"]
     training = reading.Training(max_context=5, batch_size=8)
-    batches = reading.training_batches(
-        dataset.splits["train"], None, training, np.random.default_rng(0)
-    )
+    batches = reading.training_batches(train, None, training, np.random.default_rng(0))
     rows = np.concatenate([rows for rows, _, _ in batches])
-    assert sorted(rows) == list(range(0, 24, 2))  # the first of each context's two
+    assert sorted(rows) == list(range(24))
+    for batch in batches:
+        inputs, spans = reading.collate(train, None, batch, length_multiple=1)
+        for number, row in enumerate(batch[0]):
+            first = spans[number, 0, 0]
+            token = inputs["context"][number, first]
+            answer = train.tokens.words[train.contexts.lists([train.context[row]])[0]]
+            assert inputs["words"][token] in answer[[span[0] for span in train.spans[row]]]
+
+    # An answer of two words is whole in no window of 5, which share one.
+    longer = dataclasses.replace(train, spans=[[[2, 3]], *train.spans[1:]])
+    batches = reading.training_batches(longer, None, training, np.random.default_rng(0))
+    assert 0 not in np.concatenate([rows for rows, _, _ in batches])
+    config = BiDAFConfig(vocabulary_size=1, characters=1, max_answer_words=1)
+    _say_what_is_not_read(longer, config, training)
+    printed = capsys.readouterr().out
+    assert "24 of 24 questions: a window of max_context=5" in printed
+    assert "1 of 24 questions are left out" in printed
+    assert "1 of 24 questions have an answer of more than max_answer_words=1" in printed
+
+
+@pytest.mark.parametrize(
+    ("confidence", "verdict"),
+    [
+        (0.95, "sure"),
+        (0.6, "likely"),
+        (0.3, "may be wrong"),
+        (0.1, "probably not in this text"),
+    ],
+)
+def test_a_confidence_has_a_verdict(confidence, verdict):
+    scale = Scale(score_weight=1.0, offset=0.0, threshold=0.2)
+    assert scale.verdict(confidence) == verdict
 
 
 def test_evaluate_measures_all_questions_and_writes_predictions(run, tmp_path, capsys):

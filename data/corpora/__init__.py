@@ -30,7 +30,7 @@ class Corpus(NamedTuple):
     `read(path, opener)`. Of conversations, for selection and generation:
     `find_splits(directory)` and `read(paths, split)`, which `splits.read_splits` calls. For dialog:
     `find_tasks`, `read_dialogs`, `read_candidates`, `read_knowledge`, `unseen_entities` and `move`.
-    For reading comprehension: `find_splits`, `read`, `tokenize` and `align`. `TOKENIZER` names the
+    For reading comprehension: `find_splits` and `read`. `TOKENIZER` names the
     tokenizer that suits a corpus for selection or generation."""
 
     @property

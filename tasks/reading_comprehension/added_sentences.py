@@ -10,7 +10,7 @@ import dataclasses
 
 import numpy as np
 
-from colloquy.data.corpora.squad import tokenize
+from colloquy.data.offsets import tokenize
 from colloquy.data.sequences import Sequences
 from colloquy.tasks.reading_comprehension.second_contexts import (
     CANDIDATES,

@@ -5,7 +5,7 @@ import re
 
 from rich.text import Text
 
-from colloquy.data.corpora.squad import tokenize, words_at
+from colloquy.data.offsets import read_text
 from colloquy.engine.chat import Chat, Note
 
 UNKNOWN = 15
@@ -29,19 +29,19 @@ class ReadingComprehensionChat(Chat):
 
     def take(self, text):
         """Takes a text to ask about; empty lines end its paragraphs."""
-        paragraphs = [part.strip() for part in re.split(r"\n\s*\n", text) if tokenize(part)]
+        paragraphs = [part.strip() for part in re.split(r"\n\s*\n", text) if read_text(part).words]
         if not paragraphs:
             return "There are no words in this text."
         self.paragraphs = paragraphs
         self.last = None
-        words = sum(len(tokenize(part)) for part in paragraphs)
+        words = sum(len(read_text(part).words) for part in paragraphs)
         return f"{words:,} words in {len(paragraphs):,} paragraphs."
 
     def reply(self, question):
         """The answer of the highest confidence over all paragraphs, and remarks on it."""
         if not self.paragraphs:
             return [Note("Give me a text first: /read FILE")]
-        if not tokenize(question):
+        if not read_text(question).words:
             return [Note("Ask a question.")]
         asked = [{"passage": text, "question": question} for text in self.paragraphs]
         answers = self.predictor.predict(asked)
@@ -59,8 +59,7 @@ class ReadingComprehensionChat(Chat):
         lines = [_likeliest("first word", words, start_p), _likeliest("last word", words, end_p)]
 
         # The answer's words may occur several times in the window: the likeliest place counts.
-        text = answer["answer"]
-        answer_words = words_at(text, tokenize(text))
+        answer_words = read_text(answer["answer"]).words
         num_words = len(answer_words)
         places = [i for i in range(len(words)) if words[i : i + num_words] == answer_words]
         first = max(places, key=lambda i: start_p[i] * end_p[i + num_words - 1])
@@ -94,13 +93,12 @@ def _highlight_in_sentence(text, answer):
 
 
 def _remarks(answer):
-    numbers = f"score {answer['score']:.1f}"
-    if answer["confidence"] is not None:
-        numbers += f", confidence {100 * answer['confidence']:.0f} %"
-    yield Note(f"{answer['answer']}  ({numbers})")
-    if answer["good"] is False:
-        threshold = 100 * answer["threshold"]
-        yield Note(f"[The text may not answer this: a good answer has {threshold:.0f} % or more.]")
+    measure = f"score {answer['score']:.1f}"
+    if answer["verdict"] is not None:
+        measure = f"{answer['verdict']}, confidence {100 * answer['confidence']:.0f} %"
+    yield Note(f"{answer['answer']}  ({measure})")
+    if answer["remark"]:
+        yield Note(f"[{answer['remark']}]")
     unknown = answer["unknown_percent"]
     if unknown >= UNKNOWN:
         yield Note(f"[The model has no vector for {unknown:.0f} % of these words.]")

@@ -3,8 +3,7 @@
 Unanswerable questions show what a wrong answer looks like: each question of dev is asked of its own
 passage and of a second one without the answer, for every second question from the same article, for
 the others from another one. The scale says how probable it is that an answer is correct if both are
-equally frequent, from the answer's score and from the fraction of the question's words that the
-passage has. It is fitted on half of the articles.
+equally frequent, from the answer's score. It is fitted on half of the articles.
 """
 
 from typing import NamedTuple
@@ -21,30 +20,44 @@ from colloquy.tasks.reading_comprehension.second_contexts import SecondContexts
 
 QUESTIONS = 2000
 """Questions that are asked, at most."""
+SURE = 0.8
+LIKELY = 0.5
+"""Confidences from which an answer is called sure, and likely."""
 KEPT = 0.92
 """Fraction of the fitted half's correct answers above the threshold: nine of ten, and a margin."""
 BINS = 10
 """Bins of the reliability diagram."""
+NOT_IN_TEXT = "probably not in this text"
+VERDICTS = ("sure", "likely", "may be wrong", NOT_IN_TEXT)
+"""Words for a confidence: from `SURE`, from `LIKELY`, from the threshold, below it."""
 
 
 class Scale(Config):
-    """`1 / (1 + exp(-(score_weight score + shared_weight shared + offset)))`."""
+    """`1 / (1 + exp(-(score_weight score + offset)))`."""
 
     score_weight: float
-    shared_weight: float
     offset: float
     threshold: float
     """The confidence from which an answer counts as good."""
 
-    def confidence(self, score, shared):
-        """The probability that an answer is correct, from its score and `shared_words`.
+    def confidence(self, score):
+        """The probability that an answer is correct, from its score.
 
-        >>> scale = Scale(score_weight=2.0, shared_weight=1.0, offset=-3.5, threshold=0.2)
-        >>> scale.confidence(1.5, 0.5), round(scale.confidence(2.5, 0.5), 3)
+        >>> scale = Scale(score_weight=2.0, offset=-3.0, threshold=0.2)
+        >>> scale.confidence(1.5), round(scale.confidence(2.5), 3)
         (0.5, 0.881)
         """
-        logit = self.score_weight * score + self.shared_weight * shared + self.offset
-        return float(scipy.special.expit(logit))
+        return float(scipy.special.expit(self.score_weight * score + self.offset))
+
+    def verdict(self, confidence):
+        """The confidence in words: one of `VERDICTS`."""
+        if confidence < self.threshold:
+            return NOT_IN_TEXT
+        if confidence >= SURE:
+            return "sure"
+        if confidence >= LIKELY:
+            return "likely"
+        return "may be wrong"
 
 
 def load_scale(run):
@@ -56,11 +69,11 @@ def load_scale(run):
     return make_config(Scale, fields, f"{run.path / METRICS}: ")
 
 
-def fit_scale(scores, shared, correct):
+def fit_scale(scores, correct):
     """Fits the `Scale` under which answers, `correct` or not, are most probable.
 
     Args:
-        scores, shared: Arguments of `Scale.confidence`, `(N,)`.
+        scores: Scores of answers, `(N,)`.
         correct: Bool `(N,)`.
 
     Returns:
@@ -77,26 +90,24 @@ def fit_scale(scores, shared, correct):
 
     # Platt's targets, section 2.1: nearer to 0 and 1 with more examples.
     target = np.where(correct, (num_correct + 1) / (num_correct + 2), 1 / (num_wrong + 2))
-    features = np.stack([scores, shared], axis=1).astype(np.float64)
-    mean = features.mean(axis=0)
-    spread = np.maximum(features.std(axis=0), 1e-9)
-    X = np.column_stack([(features - mean) / spread, np.ones(len(features))])
+    scores = np.asarray(scores, np.float64)
+    mean = scores.mean()
+    spread = max(scores.std(), 1e-9)
+    standardized = (scores - mean) / spread
 
-    def cross_entropy(w):
-        logits = X @ w
+    def cross_entropy(parameters):
+        logits = parameters[0] * standardized + parameters[1]
         return np.mean(np.logaddexp(0, logits) - target * logits)
 
-    w = optimize.minimize(cross_entropy, np.zeros(3)).x
-    if w[0] <= 0:
+    slope, intercept = optimize.minimize(cross_entropy, np.zeros(2)).x
+    if slope <= 0:
         return None
 
-    logits_of_correct = (X @ w)[correct]
+    logits_of_correct = slope * standardized[correct] + intercept
     threshold = scipy.special.expit(np.quantile(logits_of_correct, 1 - KEPT))
-    weights = w[:2] / spread
     return Scale(
-        score_weight=float(weights[0]),
-        shared_weight=float(weights[1]),
-        offset=float(w[2] - weights @ mean),
+        score_weight=float(slope / spread),
+        offset=float(intercept - slope * mean / spread),
         threshold=float(threshold),
     )
 
@@ -129,12 +140,11 @@ def measure_confidence(model, split, length_multiple=4):
         correct[row] = any(exact_match(prediction, answer) for answer in asked.answers[row])
 
     is_fitted = np.tile(second.is_fitted, 2)
-    scale = fit_scale(scores[is_fitted], second.shared[is_fitted], correct[is_fitted])
+    scale = fit_scale(scores[is_fitted], correct[is_fitted])
     if scale is None:
         return None, []
 
-    pairs = zip(scores, second.shared, strict=True)
-    confidence = np.array([scale.confidence(score, shared) for score, shared in pairs])
+    confidence = np.array([scale.confidence(score) for score in scores])
     is_good = confidence >= scale.threshold
     is_measured = ~is_fitted
     is_second = np.arange(len(asked)) >= len(rows)
@@ -149,7 +159,19 @@ def measure_confidence(model, split, length_multiple=4):
     for name, values in fractions.items():
         if len(values):
             record[name] = float(values.mean())
+    record["verdicts"] = _verdicts(scale, confidence[is_measured], correct[is_measured])
     return record, _reliability(confidence[is_measured], correct[is_measured])
+
+
+def _verdicts(scale, confidence, correct):
+    """How many answers have each verdict, and the fraction of these that is correct."""
+    verdicts = np.array([scale.verdict(value) for value in confidence])
+    found = {}
+    for name in VERDICTS:
+        of_verdict = correct[verdicts == name]
+        if len(of_verdict):
+            found[name] = {"answers": len(of_verdict), "right": float(of_verdict.mean())}
+    return found
 
 
 def _reliability(confidence, correct):
@@ -179,8 +201,6 @@ class SecondPassages(NamedTuple):
     """Bool: whether this is of the article of the question's own passage."""
     is_fitted: np.ndarray
     """Bool: whether the scale is fitted to this question, as to all of its article."""
-    shared: np.ndarray
-    """`second_contexts.shared_words`, float `(2 N,)`: with their own passages, then with these."""
 
 
 def _choose_second_passages(split):
@@ -208,15 +228,9 @@ def _choose_second_passages(split):
             contexts += others
             is_same_article.append(is_same)
 
-    rows = np.array(rows, int)
-    shared_with_own = [second_contexts.shared(row, split.context[row]) for row in rows]
-    shared_with_second = []
-    for row, context in zip(rows, contexts, strict=True):
-        shared_with_second.append(second_contexts.shared(row, context))
     return SecondPassages(
-        rows,
-        np.array(contexts, int),
-        np.array(is_same_article, bool),
-        number_of_article[rows] % 2 == 0,
-        np.array(shared_with_own + shared_with_second),
+        rows=np.array(rows, int),
+        contexts=np.array(contexts, int),
+        is_same_article=np.array(is_same_article, bool),
+        is_fitted=number_of_article[rows] % 2 == 0,
     )

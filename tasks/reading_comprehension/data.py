@@ -21,6 +21,7 @@ from colloquy.tasks.reading_comprehension.second_contexts import (
     contexts_of_same_article,
     sentences_to_add,
 )
+from colloquy.tasks.reading_comprehension.windows import Window, window_of_answer
 
 READING, CHARACTERS = "reading.pkl", "characters.txt"
 SPLITS = ("train", "dev")
@@ -108,7 +109,9 @@ class ReadingSplit:
 
         Args:
             rows: Indices of the questions.
-            max_context, max_question: The first words that are read of each; `None`: all.
+            max_context: Words of a context that are read; `None`: all. Of a longer one it is the
+                window that has the answer.
+            max_question: The first words of a question that are read; `None`: all.
             multiple: Sizes are rounded up to it. Above `XLA_MULTIPLE`, distinct tokens and answers
                 are rounded up to more, as XLA compiles each new size.
 
@@ -117,7 +120,9 @@ class ReadingSplit:
             First and last words of the answers within the words that are read, int32 `(B, A, 2)`,
             padded with -1.
         """
-        context = _first_words(self.contexts, self.context[rows], max_context, multiple)
+        windows = [self._window(row, max_context) for row in rows]
+        contexts = self._contexts_of_windows(rows, windows)
+        context = _first_words(contexts, np.arange(len(rows)), max_context, multiple)
         query = _first_words(self.questions, rows, max_question, multiple)
         if multiple > XLA_MULTIPLE:
             token_multiple = 2048
@@ -138,15 +143,29 @@ class ReadingSplit:
             "context": numbers[: context.size].reshape(context.shape),
             "query": numbers[context.size :].reshape(query.shape),
         }
-        # The width of `context` is rounded up: it may exceed `max_context`.
-        words_read = max_context or context.shape[1]
-        return inputs, self._pad_spans(rows, words_read, answer_multiple)
+        return inputs, self._pad_spans(rows, windows, answer_multiple)
 
-    def _pad_spans(self, rows, words_read, multiple):
-        """The spans that end within the words that are read, int32 `(B, A, 2)`."""
+    def _window(self, row, max_context):
+        words = int(self.contexts.lengths[self.context[row]])
+        if max_context is None or words <= max_context:
+            return Window(0, 0, words)
+        return window_of_answer(self.spans[row], words, max_context)
+
+    def _contexts_of_windows(self, rows, windows):
+        contexts = self.context[rows]
+        first = np.array([window.first for window in windows])
+        lengths = np.array([window.end for window in windows]) - first
+        return Sequences(self.contexts.ids, self.contexts.starts[contexts] + first, lengths)
+
+    def _pad_spans(self, rows, windows, multiple):
+        """The spans in their windows, counted from the begin of these, int32 `(B, A, 2)`."""
         spans_of_rows = []
-        for row in rows:
-            spans_of_rows.append([span for span in self.spans[row] if span[1] < words_read])
+        for row, window in zip(rows, windows, strict=True):
+            spans = []
+            for first, last in self.spans[row]:
+                if window.first <= first and last < window.end:
+                    spans.append([first - window.first, last - window.first])
+            spans_of_rows.append(spans)
         num_spans = max([1, *(len(spans) for spans in spans_of_rows)])
         shape = len(rows), round_up(num_spans, multiple), 2
         padded = np.full(shape, NO_SPAN, np.int32)
@@ -154,6 +173,13 @@ class ReadingSplit:
             if spans:
                 padded[i, : len(spans)] = spans
         return padded
+
+    def answers_longer_than(self, words):
+        """Bool `(questions,)`: whether every answer has more than this many words."""
+        is_longer = []
+        for spans in self.spans:
+            is_longer.append(all(last - first + 1 > words for first, last in spans))
+        return np.array(is_longer, bool)
 
     def asked_of(self, rows, context):
         """Returns questions `rows`, each asked of the context at its place in `context`.

@@ -8,20 +8,17 @@ import tensorflow as tf
 
 from colloquy.base.characters import SPACELESS
 from colloquy.data.normalization import INVISIBLE, JOINERS, MARKS, GraphNormalizer
-from colloquy.data.vocabulary import UNK_ID, WordIds
+from colloquy.data.vocabulary import WordIds
 from colloquy.engine.export import build_archive, ensure_shape, require
 from colloquy.layers.masking import LOWEST, MASKED_LOGIT
 from colloquy.models.bidaf import best_spans
+from colloquy.tasks.reading_comprehension.confidence import LIKELY, NOT_IN_TEXT, SURE
 from colloquy.tasks.reading_comprehension.data import WORD_CHARACTERS
 from colloquy.tasks.reading_comprehension.predictor import BEST, SPANS
-from colloquy.tasks.reading_comprehension.scoring import MAX_LENGTH
-from colloquy.tasks.reading_comprehension.second_contexts import FREQUENT
 
-MIN_CONTEXT = 1 + SPANS // MAX_LENGTH
-"""Words that a context is padded to, so that it has `SPANS` spans."""
 NO_SCORE = tf.float32.min  # finite, because JSON knows no infinity
 
-# data.corpora.squad.TOKEN in the syntax of TensorFlow's regular expressions (RE2), with full-width
+# data.offsets.TOKEN in the syntax of TensorFlow's regular expressions (RE2), with full-width
 # signs, and with what nobody sees inside of a token.
 _HIDDEN = f"[{INVISIBLE}]*"
 _DIGITS = rf"\p{{Nd}}(?:{_HIDDEN}[\p{{Nd}}{MARKS}])*"
@@ -44,10 +41,14 @@ END = "\x03"
 class ReadingText:
     """Makes the model's inputs of strings, as prepare.py and `ReadingSplit.collate` do.
 
-    It takes the `Vocabulary` of lower-case words and that of characters.
+    Args:
+        vocabulary: A `Vocabulary` of lower-case words.
+        characters: That of characters.
+        min_context: Words that a context is padded to.
     """
 
-    def __init__(self, vocabulary, characters):
+    def __init__(self, vocabulary, characters, min_context=1):
+        self.min_context = min_context
         self.words = WordIds(vocabulary)
         self.characters = WordIds(characters)
         self.normalize = GraphNormalizer()
@@ -88,7 +89,7 @@ class ReadingText:
         return {
             "words": tf.concat([[0], self.words(lower)], axis=0),
             "characters": characters.to_tensor(shape=(None, WORD_CHARACTERS)),
-            "context": _at_least(MIN_CONTEXT, context_numbers.to_tensor()),
+            "context": _at_least(self.min_context, context_numbers.to_tensor()),
             "query": _at_least(1, query_numbers.to_tensor()),
         }
 
@@ -106,16 +107,20 @@ def reading_archive(model, vocabulary, characters, scale=None):
         probability  float32 (B,)    its probability within the passage; 0 for none
         confidence   float32 (B,)    the probability that it is correct; 0 for none
         good         bool (B,)       whether the confidence reaches the scale's threshold
+        verdict      string (B,)     the confidence in words
 
     These are the names and values of `predictor.AnswerSpan` and `Answer`. `n_best_answer` and so
     on, `(B, K)`, are those of its `n_best`, answers that share no word.
 
     Args:
         vocabulary, characters: Those of the model's words and characters.
-        scale: The run's `confidence.Scale`; `None`: there is no `confidence` and no `good`.
+        scale: The run's `confidence.Scale`; `None`: there is no `confidence`, `good` or
+            `verdict`.
     """
-    text = ReadingText(vocabulary, characters)
     penalty = model.config.length_penalty
+    max_words = model.config.max_answer_words
+    # A context of so many words has `SPANS` spans.
+    text = ReadingText(vocabulary, characters, min_context=1 + SPANS // max_words)
 
     def answer(passage, question):
         passage, question = _checked(passage, question)
@@ -123,7 +128,7 @@ def reading_archive(model, vocabulary, characters, scale=None):
         query, _, _ = text.tokens(question)
         inputs = text.inputs(tokens, query)
         logits = model(inputs, training=False)
-        first, last, score = best_apart(*best_spans(logits, MAX_LENGTH, SPANS, penalty), BEST)
+        first, last, score = best_apart(*best_spans(logits, max_words, SPANS, penalty), BEST)
         has_question = query.row_lengths() > 0
         is_real = tf.logical_and(score > LOWEST, has_question[:, None])
         first = tf.where(is_real, first, 0)
@@ -146,8 +151,7 @@ def reading_archive(model, vocabulary, characters, scale=None):
             "probability": tf.where(is_real, tf.exp(log_p), 0.0),
         }
         if scale is not None:
-            shared = shared_words(inputs)[:, None]
-            logit = scale.score_weight * score + scale.shared_weight * shared + scale.offset
+            logit = scale.score_weight * score + scale.offset
             n_best["confidence"] = tf.where(is_real, tf.sigmoid(logit), 0.0)
         outputs = {}
         for name, value in n_best.items():
@@ -155,6 +159,7 @@ def reading_archive(model, vocabulary, characters, scale=None):
             outputs[f"n_best_{name}"] = value
         if scale is not None:
             outputs["good"] = is_real[:, 0] & (outputs["confidence"] >= scale.threshold)
+            outputs["verdict"] = _verdict(scale, outputs["confidence"])
         return outputs
 
     inputs = {"passage": "B", "question": "B"}
@@ -198,32 +203,11 @@ def best_apart(first, last, score, count):
     return tf.concat(firsts, axis=1), tf.concat(lasts, axis=1), tf.concat(scores, axis=1)
 
 
-def shared_words(inputs):
-    """The fractions of the questions' words that passages have, as `second_contexts.shared_words`.
-
-    Takes the `ReadingText.inputs` and returns float32 `(B,)`.
-    """
-    context_BT, _ = _content_words(inputs["words"], inputs["context"])
-    query_BJ, is_content_BJ = _content_words(inputs["words"], inputs["query"])
-    is_shared_BJ = tf.reduce_any(query_BJ[:, :, None] == context_BT[:, None, :], axis=2)
-
-    # A word of a question counts once.
-    is_same_BJJ = query_BJ[:, :, None] == query_BJ[:, None, :]
-    is_here_BJJ = tf.linalg.band_part(is_same_BJJ, 0, 0)
-    is_here_or_before_BJJ = tf.linalg.band_part(is_same_BJJ, -1, 0)
-    is_repeated_BJ = tf.reduce_any(is_here_or_before_BJJ & ~is_here_BJJ, axis=2)
-    is_counted_BJ = is_content_BJ & ~is_repeated_BJ
-    total = tf.reduce_sum(tf.cast(is_counted_BJ, tf.float32), axis=1)
-    shared = tf.reduce_sum(tf.cast(is_counted_BJ & is_shared_BJ, tf.float32), axis=1)
-    return tf.where(total > 0, shared / tf.maximum(total, 1.0), 1.0)
-
-
-def _content_words(words, numbers):
-    """Words by their ids, unknown ones by minus their numbers; and which are content words."""
-    ids = tf.gather(words, numbers)
-    is_unknown = ids == UNK_ID
-    is_content = is_unknown | (ids > FREQUENT)
-    return tf.where(is_unknown, -numbers, ids), is_content
+def _verdict(scale, confidence):
+    """`Scale.verdict` in a graph, string `(B,)`."""
+    verdict = tf.where(confidence >= LIKELY, "likely", "may be wrong")
+    verdict = tf.where(confidence >= SURE, "sure", verdict)
+    return tf.where(confidence < scale.threshold, NOT_IN_TEXT, verdict)
 
 
 def _length(texts):

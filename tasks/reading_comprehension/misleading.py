@@ -146,17 +146,14 @@ def own_passage(split, row):
     return Passage(numbers, split.spans[row])
 
 
-def with_sentence(split, row, passage, sentence, max_words, rng):
+def with_sentence(split, row, passage, sentence, rng):
     """The question's passage with a sentence before it, after it or between two of its sentences.
 
-    The sentence does not part an answer, nor push the first out of the `max_words` that are read.
+    The sentence does not part an answer.
     """
-    first_end = min(last for _, last in passage.spans)
     places = []
     for place in [0, *sentence_ends(split, split.context[row])]:
-        parts_answer = any(first < place <= last for first, last in passage.spans)
-        pushes_answer = place <= first_end and first_end + len(sentence) >= max_words
-        if not parts_answer and not pushes_answer:
+        if not any(first < place <= last for first, last in passage.spans):
             places.append(place)
     place = _draw_place(places, rng)
 

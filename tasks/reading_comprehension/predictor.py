@@ -9,7 +9,6 @@ Letters: T passage words   W words of a window   J question words
 
 import dataclasses
 import functools
-import itertools
 import math
 from typing import NamedTuple
 
@@ -19,7 +18,6 @@ import scipy.special
 
 from colloquy.base.config import Config
 from colloquy.base.files import UserError
-from colloquy.data.corpora.squad import tokenize, words_at
 from colloquy.data.sequences import Sequences
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine.parallel import compile_for_all_sizes
@@ -28,9 +26,9 @@ from colloquy.engine.task import check_fields
 from colloquy.layers.masking import LOWEST
 from colloquy.models.bidaf import best_spans
 from colloquy.tasks.reading_comprehension.confidence import load_scale
-from colloquy.tasks.reading_comprehension.data import CHARACTERS, ReadingSplit, Tokens
-from colloquy.tasks.reading_comprehension.scoring import MAX_LENGTH
-from colloquy.tasks.reading_comprehension.second_contexts import content_words, shared_words
+from colloquy.tasks.reading_comprehension.data import CHARACTERS
+from colloquy.tasks.reading_comprehension.reader import Read, Reader
+from colloquy.tasks.reading_comprehension.windows import Window, make_windows, overlap_of
 
 BATCH_WORDS = 8000
 """Words of the windows that are read at once, padding included; a window may have more."""
@@ -44,14 +42,6 @@ MAX_QUESTION_WORDS = 300
 """The longest question that is read: each word is compared with each of the passage."""
 
 
-class Window(NamedTuple):
-    """Words `first` to `end - 1` of passage `row`, which are read at once."""
-
-    row: int
-    first: int
-    end: int
-
-
 class Span(NamedTuple):
     """A possible answer: the sum of its two logits, its first and last words, its window."""
 
@@ -61,20 +51,12 @@ class Span(NamedTuple):
     window: Window | None = None
 
 
-def make_windows(row, words, size, overlap):
-    """Makes the windows of `size` words of a passage, its index `row`.
+class Found(NamedTuple):
+    """What the model found in the windows of a passage."""
 
-    The last one ends where the passage ends. Neighbours share at least `overlap` words, fewer than
-    `size`: an answer of at most this many is whole in a window.
-
-    >>> [window[1:] for window in make_windows(0, 10, size=5, overlap=2)]
-    [(0, 5), (3, 8), (5, 10)]
-    >>> [window[1:] for window in make_windows(0, 4, size=5, overlap=2)]
-    [(0, 4)]
-    """
-    last_start = max(words - size, 0)
-    starts = [*range(0, last_start, size - overlap), last_start]
-    return [Window(row, start, min(start + size, words)) for start in starts]
+    spans: list[Span]
+    logits: dict[Window, np.ndarray]
+    """Logits of start and end in each window, float64 `(2, W)`."""
 
 
 def best_apart(spans, count):
@@ -109,7 +91,7 @@ class AnswerSpan(Config):
     dev, see `tasks.reading_comprehension.confidence`. Null in a run without that scale."""
 
 
-class SpanReader(keras.Model):
+class SpanFinder(keras.Model):
     """The logits of a model, float32, and its best spans, see `models.bidaf.best_spans`."""
 
     def __init__(self, model):
@@ -118,7 +100,9 @@ class SpanReader(keras.Model):
 
     def call(self, inputs):
         logits = keras.ops.cast(self.model(inputs), "float32")
-        return logits, *best_spans(logits, MAX_LENGTH, SPANS, self.model.config.length_penalty)
+        config = self.model.config
+        best = best_spans(logits, config.max_answer_words, SPANS, config.length_penalty)
+        return logits, *best
 
 
 class ReadingComprehensionPredictor(Predictor):
@@ -134,11 +118,19 @@ class ReadingComprehensionPredictor(Predictor):
         """The text that contains the answer."""
         question: str
 
+        @functools.cached_property
+        def read(self):
+            """Both texts as tokens; they are tokenized once."""
+            return Read.of(self.passage, self.question)
+
     class Answer(AnswerSpan):
         """The best answer."""
 
         good: bool | None
         """True from a confidence of `threshold`. Null in a run without a scale of confidence."""
+        verdict: str | None
+        """The confidence in words: sure, likely, may be wrong, or probably not in this text. Null
+        in a run without a scale of confidence."""
         threshold: float | None
         """Chosen on dev, see `tasks.reading_comprehension.confidence.Scale`."""
         n_best: list[AnswerSpan]
@@ -149,65 +141,69 @@ class ReadingComprehensionPredictor(Predictor):
         passage is read in windows."""
         unknown_percent: float
         """Percentage of the words of passage and question without a word vector."""
+        remark: str | None
+        """A sentence if the passage does not seem to be English; otherwise null."""
 
     def __init__(self, run):
         self.vocabulary = run.vocabulary
         self.characters = Vocabulary.load(run.path / CHARACTERS)
         self.model = run.load_model()
         self.scale = load_scale(run)
-        self._reader = SpanReader(self.model)
-        compile_for_all_sizes(self._reader, self.model.input)
-        self.window = max(run.training.max_context, 4 * MAX_LENGTH)  # words
+        self.reader = Reader(self.vocabulary, self.characters)
+        self._span_finder = SpanFinder(self.model)
+        compile_for_all_sizes(self._span_finder, self.model.input)
+        # Any answer is whole in a window: neighbours share a quarter of their words.
+        self.window_words = max(run.training.max_context, 4 * self.model.config.max_answer_words)
         sizes = {"vocabulary_size": len(self.vocabulary), "characters": len(self.characters)}
         check_fields(self.model.config, sizes, run.path)
 
     def check(self, instance):
-        for name, text in instance:
-            if not tokenize(text):
-                raise UserError(f"{name}: expected words. Received: {text!r:.60}")
-        words = len(tokenize(instance.question))
+        for name, tokenized in instance.read._asdict().items():
+            if not tokenized.words:
+                raise UserError(f"{name}: expected words. Received: {tokenized.text!r:.60}")
+        words = len(instance.read.question.words)
         if words > MAX_QUESTION_WORDS:
             raise UserError(
                 f"question: expected at most {MAX_QUESTION_WORDS} words. Received: {words:,}"
             )
 
     def answer(self, instances):
-        asked = self._split(instances)
+        asked = self.reader.split([instance.read for instance in instances])
         answers = []
-        for row, (spans, logits) in enumerate(self._read(asked)):
-            answers.append(self._answer(asked, row, spans, logits))
+        for row, found in enumerate(self._find_spans(asked)):
+            answers.append(self._answer(asked, row, found, instances[row].read))
         return answers
 
     def padded_rows(self, instance):
         """A row for each `ROW_WORDS` words of each window, for as many words of the question."""
-        passage_words = len(tokenize(instance.passage))
-        question_words = len(tokenize(instance.question))
+        passage_words = len(instance.read.passage.words)
+        question_words = len(instance.read.question.words)
         num_windows = len(self._windows(0, passage_words))
-        rows_per_window = math.ceil(min(passage_words, self.window) / ROW_WORDS)
+        rows_per_window = math.ceil(min(passage_words, self.window_words) / ROW_WORDS)
         return num_windows * max(1, rows_per_window) * math.ceil(question_words / ROW_WORDS)
 
     def show(self, instance):
         """Like `Predictor`'s; words in brackets are read by their letters alone."""
         [answer] = self.answer([instance])
         texts = []
-        for name, text in instance:
-            lower_words = [word.lower() for word in _words(text)]
+        for name, tokenized in instance.read._asdict().items():
+            lower_words = [word.lower() for word in tokenized.words]
             texts.append((name, in_brackets(lower_words, self.vocabulary)))
         return texts, [(span.score, span.answer) for span in answer.n_best]
 
     def answer_with_attention(self, instance, details):
         """Like `Predictor`'s; of a long passage, in the window that holds the answer."""
-        asked = self._split([instance])
-        [(spans, logits)] = self._read(asked)
-        [best_span] = best_apart(spans, 1)
+        asked = self.reader.split([instance.read])
+        [found] = self._find_spans(asked)
+        [best_span] = best_apart(found.spans, 1)
         window = best_span.window
-        words = _words(instance.passage)[window.first : window.end]
-        p_2W = scipy.special.softmax(logits[window], axis=1)
+        words = instance.read.passage.words[window.first : window.end]
+        p_2W = scipy.special.softmax(found.logits[window], axis=1)
         maps = [attention_map("probabilities", ["start", "end"], words, p_2W)]
         if self.model.config.attention != "dynamic":
-            question = _words(instance.question)
-            maps += self._flow(_ask_of_windows(asked, [window]), words, question)
-        return self._answer(asked, 0, spans, logits), maps
+            of_window = _ask_of_windows(asked, [window])
+            maps += self._flow(of_window, words, instance.read.question.words)
+        return self._answer(asked, 0, found, instance.read), maps
 
     def _flow(self, split, words, question):
         """Attention between the words of a window and of the question.
@@ -237,66 +233,39 @@ class ReadingComprehensionPredictor(Predictor):
         compile_for_all_sizes(encoder)
         return encoder
 
-    def _split(self, instances):
-        """The split of these questions; each has a context of its own."""
-        passages = [instance.passage for instance in instances]
-        questions = [instance.question for instance in instances]
-        count = len(instances)
-
-        token_numbers = {}
-        contexts = [_number_tokens(text, token_numbers) for text in passages]
-        question_tokens = [_number_tokens(text, token_numbers) for text in questions]
-        offsets = [list(itertools.chain(*tokenize(text))) for text in passages]
-        return ReadingSplit(
-            tokens=Tokens.of(list(token_numbers), self.vocabulary, self.characters),
-            contexts=Sequences.of(contexts),
-            texts=passages,
-            offsets=Sequences.of(offsets),
-            articles=np.zeros(count, int),
-            ids=[""] * count,
-            context=np.arange(count),
-            questions=Sequences.of(question_tokens),
-            answers=[[]] * count,
-            spans=[[]] * count,
-            question_texts=questions,
-        )
-
     def _windows(self, row, words):
-        return make_windows(row, words, size=self.window, overlap=self.window // 4)
+        return make_windows(row, words, self.window_words, overlap_of(self.window_words))
 
-    def _read(self, asked):
-        """Reads each passage, in windows.
-
-        Returns for each its best spans, and `{window: logits of start and end, float64 (2, W)}`.
-        """
+    def _find_spans(self, asked):
+        """Reads each passage of a split, in windows; returns a `Found` for each."""
         windows = []
         for row, words in enumerate(asked.contexts.lengths.tolist()):
             windows += self._windows(row, words)
         windows.sort(key=lambda window: window.end - window.first)
 
-        spans_and_logits = [([], {}) for _ in asked.texts]
-        batch_size = max(1, BATCH_WORDS // self.window)
+        found = [Found([], {}) for _ in asked.texts]
+        batch_size = max(1, BATCH_WORDS // self.window_words)
         for start in range(0, len(windows), batch_size):
             batch = windows[start : start + batch_size]
             batch_split = _ask_of_windows(asked, batch)
             inputs, _ = batch_split.collate(np.arange(len(batch)), multiple=16)
-            outputs = [np.asarray(x) for x in self._reader.predict_on_batch(inputs)]
+            outputs = [np.asarray(x) for x in self._span_finder.predict_on_batch(inputs)]
             for window, logits_2T, first_N, last_N, score_N in zip(batch, *outputs, strict=True):
-                spans, logits = spans_and_logits[window.row]
-                spans += _spans_of_passage(window, first_N, last_N, score_N)
                 words = window.end - window.first
-                logits[window] = logits_2T[:, :words].astype(np.float64)
-        return spans_and_logits
+                of_passage = found[window.row]
+                of_passage.spans.extend(_spans_of_passage(window, first_N, last_N, score_N))
+                of_passage.logits[window] = logits_2T[:, :words].astype(np.float64)
+        return found
 
-    def _answer(self, asked, row, spans, logits):
-        """Makes the answer of question `row` from what `_read` returns for it."""
-        logits_2T = _merge_windows(logits, words=asked.contexts.lengths[row])
+    def _answer(self, asked, row, found, read):
+        """Makes the answer of question `row` from what was found in its windows."""
+        logits_2T = _merge_windows(found.logits, words=asked.contexts.lengths[row])
         log_z = np.logaddexp.reduce(logits_2T, axis=1).sum()
         if self.model.config.no_answer:
             log_z = np.logaddexp(log_z, 0.0)
-        best_spans = best_apart(spans, BEST)
+        spans = best_apart(found.spans, BEST)
         n_best = []
-        for span in best_spans:
+        for span in spans:
             start, end = asked.char_offsets(row, span.first, span.last)
             log_p = logits_2T[0, span.first] + logits_2T[1, span.last] - log_z
             n_best.append(
@@ -306,56 +275,30 @@ class ReadingComprehensionPredictor(Predictor):
                     end=end,
                     score=span.score,
                     probability=float(np.exp(log_p)),
-                    confidence=self._confidence(asked, row, span),
+                    confidence=self.scale.confidence(span.score) if self.scale else None,
                 )
             )
 
-        window = best_spans[0].window
+        window = spans[0].window
         window_start, window_end = asked.char_offsets(row, window.first, window.end - 1)
         good = None
         threshold = None
+        verdict = None
         if self.scale is not None:
             threshold = self.scale.threshold
             good = n_best[0].confidence >= threshold
+            verdict = self.scale.verdict(n_best[0].confidence)
         return self.Answer(
             **dict(n_best[0]),
             good=good,
+            verdict=verdict,
             threshold=threshold,
             n_best=n_best,
             window_start=window_start,
             window_end=window_end,
-            unknown_percent=self._unknown_percent(asked.texts[row], asked.question_texts[row]),
+            unknown_percent=self.reader.unknown_percent(read),
+            remark=read.remark(),
         )
-
-    def _confidence(self, asked, row, span):
-        """The confidence of a span by the scale of the run; `None` without one."""
-        if self.scale is None:
-            return None
-        [question] = asked.questions.lists([row])
-        [passage] = asked.contexts.lists([row])
-        window_words = passage[span.window.first : span.window.end]
-        shared = shared_words(
-            content_words(asked.tokens, question), content_words(asked.tokens, window_words)
-        )
-        return self.scale.confidence(span.score, shared)
-
-    def _unknown_percent(self, passage, question):
-        """The percentage of words without a vector; punctuation does not count."""
-        words = []
-        for word in _words(passage) + _words(question):
-            if any(char.isalnum() for char in word):
-                words.append(word.lower())
-        unknown = self.vocabulary.encode(words).count(self.vocabulary.unk_id)
-        return round(100 * unknown / max(len(words), 1), 1)
-
-
-def _words(text):
-    return words_at(text, tokenize(text))
-
-
-def _number_tokens(text, numbers):
-    """The numbers of a text's tokens, from 1; new tokens are added to the dict `numbers`."""
-    return [numbers.setdefault(token, len(numbers) + 1) for token in _words(text)]
 
 
 def _ask_of_windows(asked, windows):

@@ -24,12 +24,16 @@ from pydantic import Field
 from colloquy.base.config import NonNegative, Positive
 from colloquy.base.files import UserError, atomic_directory
 from colloquy.data.corpora import CORPORA
+from colloquy.data.offsets import read_text, tokens_of_span
 from colloquy.data.prepared import VECTORS, VOCABULARY, CommonSettings, print_summary, write
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.data.word_vectors import complete, read_vectors
 from colloquy.engine.vocabularies import Words
 from colloquy.metrics.reading_comprehension import exact_match
 from colloquy.tasks.reading_comprehension.data import CHARACTERS, READING
+
+MAX_ANSWER_WORDS = 30
+"""The default of a model's `max_answer_words`; longer answers are counted."""
 
 
 class Settings(CommonSettings):
@@ -63,7 +67,7 @@ def prepare(corpus, source, out, settings):
         vectors = _lower_case(read_vectors(settings.vectors or _vectors_beside(source)))
 
     with atomic_directory(out) as directory:
-        encoder = Encoder(reader)
+        encoder = Encoder()
         splits, statistics, words, letters = _encode_splits(files, reader, encoder)
         if shared:
             vocabulary = shared.vocabulary
@@ -112,14 +116,19 @@ def _encode_splits(files, reader, encoder):
     splits = {}
     statistics = {}
     for split, (file, other_starts) in files.items():
-        questions = reader.read(file, other_starts)
+        reading = reader.read(file, other_starts)
+        for remark in reading.remarks():
+            print(f"{file}: {remark}")
+        questions = reading.questions
         splits[split] = [encoder.encode(question) for question in questions if question.answers]
         if not splits[split]:
-            raise UserError(f"{file}: expected questions with answers. Received: none")
+            received = f"{len(questions):,} unanswerable questions"
+            raise UserError(f"{file}: expected questions with answers. Received: {received}")
         statistics[split] = {
             "file": file.name,
             **_statistics(splits[split], encoder.contexts),
             "unanswerable_questions": len(questions) - len(splits[split]),
+            "left_out": sum(len(ids) for ids in reading.left_out.values()),
         }
         if split == "train":  # before the encoder has the words of others
             words = encoder.count_words(splits["train"])
@@ -130,8 +139,7 @@ def _encode_splits(files, reader, encoder):
 class Encoder:
     """Encodes questions for `reading.pkl`, and collects the distinct tokens and contexts."""
 
-    def __init__(self, reader):
-        self.reader = reader
+    def __init__(self):
         self.tokens = {}
         """`{token: number}`, from 1, in the order of their first occurrence."""
         self.contexts = []
@@ -147,15 +155,14 @@ class Encoder:
         answers = {}
         for answer in question.answers:
             answers[question.context[answer.start : answer.end]] = None
-            span = self.reader.align(offsets, answer)
+            span = tokens_of_span(offsets, answer.start, answer.end)
             if span:
                 spans[span] = None
-        question_offsets = self.reader.tokenize(question.text)
         return {
             "id": question.id,
             "context": number,
             "question": question.text,
-            "tokens": self._number_tokens(question.text, question_offsets),
+            "tokens": self._number_tokens(read_text(question.text)),
             "answers": list(answers),
             "spans": [list(span) for span in spans],
         }
@@ -192,8 +199,8 @@ class Encoder:
         if text in self.context_numbers:
             return self.context_numbers[text]
 
-        offsets = self.reader.tokenize(text)
-        if not offsets:
+        context = read_text(text)
+        if not context.words:
             raise UserError(
                 f"question {question.id}: expected words in its context. Received: {text!r:.60}"
             )
@@ -202,16 +209,16 @@ class Encoder:
         self.contexts.append(
             {
                 "text": text,
-                "tokens": self._number_tokens(text, offsets),
-                "offsets": list(itertools.chain(*offsets)),
+                "tokens": self._number_tokens(context),
+                "offsets": list(itertools.chain(*context.offsets)),
                 "article": question.article,
             }
         )
         return number
 
-    def _number_tokens(self, text, offsets):
+    def _number_tokens(self, text):
         numbers = []
-        for token in self.reader.words_at(text, offsets):
+        for token in text.words:
             numbers.append(self.tokens.setdefault(token, len(self.tokens) + 1))
         return numbers
 
@@ -275,6 +282,11 @@ def _statistics(questions, contexts):
     numbers = {question["context"] for question in questions}
     context_lengths = [len(contexts[number]["tokens"]) for number in numbers]
     question_lengths = [len(question["tokens"]) for question in questions]
+    answer_lengths = []
+    for question in questions:
+        # The search for an answer needs to find one of the references.
+        lengths = [last - first + 1 for first, last in question["spans"]]
+        answer_lengths.append(min(lengths, default=0))
     return {
         "questions": len(questions),
         "contexts": len(context_lengths),
@@ -282,5 +294,8 @@ def _statistics(questions, contexts):
         "context_tokens_95": float(np.percentile(context_lengths, 95)),
         "context_tokens_most": max(context_lengths),
         "question_tokens_95": float(np.percentile(question_lengths, 95)),
+        f"answers_over_{MAX_ANSWER_WORDS}_tokens": sum(
+            length > MAX_ANSWER_WORDS for length in answer_lengths
+        ),
         "several_spans": sum(len(question["spans"]) > 1 for question in questions),
     }

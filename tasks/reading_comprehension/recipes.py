@@ -19,9 +19,9 @@ RECIPES = {
     "bidaf-sample": Recipe(
         title="BiDAF, 40 units, 50-d vectors, similarity starts as a dot product",
         model="bidaf",
-        corpus="the embedded sample",
+        corpus="an excerpt of SQuAD",
         config={"hidden": 40, "character_filters": 40, "dropout": 0.1, "similarity_start": "dot"},
-        training=PAPER.replace(epochs=5.0, learning_rate=0.005, ema=0.99),
+        training=PAPER.replace(epochs=15.0, batch_size=20, learning_rate=0.003, ema=0.98),
     ),
     "bidaf-squad-adam": Recipe(
         title="BiDAF, 50-d vectors",

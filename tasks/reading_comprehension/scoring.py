@@ -20,8 +20,6 @@ from colloquy.tasks.reading_comprehension.second_contexts import SecondContexts
 
 FIRST_WORDS = ("what", "who", "how", "when", "which", "in", "where", "why")
 """The most frequent first words of SQuAD's questions."""
-MAX_LENGTH = 30
-"""Words of the longest answer that is looked for; 0.03 % of SQuAD's are longer."""
 VALIDATED = 1000
 """Questions of dev that a validation of a model with `no_answer` asks, each of two contexts."""
 MISLED = 2000
@@ -68,7 +66,7 @@ def predict(model, split, batch_size=60, progress=iter, length_multiple=4):
     def best_of(inputs):
         logits = model.predict_on_batch(inputs)
         first, last, score = best_spans(
-            logits, MAX_LENGTH, length_penalty=model.config.length_penalty
+            logits, model.config.max_answer_words, length_penalty=model.config.length_penalty
         )
         return np.asarray(first)[:, 0], np.asarray(last)[:, 0], np.asarray(score)[:, 0]
 

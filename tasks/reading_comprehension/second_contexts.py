@@ -84,10 +84,6 @@ class SecondContexts:
                 contexts.append(context)
         return self._best(row, contexts, count)
 
-    def shared(self, row, context):
-        """The fraction of a question's words that a context has, see `shared_words`."""
-        return shared_words(self._question(row), self.words_of_contexts[context])
-
     def _question(self, row):
         [numbers] = self.split.questions.lists([row])
         return content_words(self.split.tokens, numbers)

@@ -69,18 +69,15 @@ class TwoContexts(NamedTuple):
     """Of what is drawn when the batch is made."""
 
 
-def shared_norm_batches(split, ends, training, rng):
-    """The batches of an epoch, a list of `TwoContexts`.
+def shared_norm_batches(split, rows, training, rng):
+    """The batches of an epoch of questions `rows`, a list of `TwoContexts`.
 
     Questions without a second context are left out.
-
-    Args:
-        ends: Last word of each question's answer, int `(questions,)`.
     """
     second = _second_contexts(split, rng)
     own_lengths = split.contexts.lengths[split.context]
     sizes = np.maximum(own_lengths, split.contexts.lengths[second])[:, None]
-    rows = np.flatnonzero((ends < training.max_context) & (second != NONE))
+    rows = rows[second[rows] != NONE]
     batches = []
     for batch in batches_by_size(sizes[rows], training.batch_size, rng):
         row = rows[batch]
@@ -136,7 +133,7 @@ def _own_passage(split, row, batch, rng):
         sentence = split.misleading_sentences.draw(row, rng)
     else:
         sentence = sentence_numbers(split, split.other_sentences[row])
-    return with_sentence(split, row, passage, sentence, batch.max_context, rng)
+    return with_sentence(split, row, passage, sentence, rng)
 
 
 def _passage_without_answer(split, row, second, batch, rng):

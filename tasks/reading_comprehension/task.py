@@ -2,6 +2,7 @@
 
 import functools
 import json
+import shutil
 import sys
 
 import keras
@@ -9,7 +10,7 @@ import numpy as np
 
 from colloquy.base.files import UserError
 from colloquy.data.batching import batches_by_size
-from colloquy.data.samples.reading_comprehension import write_squad
+from colloquy.data.samples import SQUAD
 from colloquy.data.text_files import read_json
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine import task
@@ -40,6 +41,7 @@ from colloquy.tasks.reading_comprehension.shared_norm import (
     shared_norm_loss,
 )
 from colloquy.tasks.reading_comprehension.training import Training
+from colloquy.tasks.reading_comprehension.windows import overlap_of
 
 
 class ReadingComprehensionTask(task.Task):
@@ -60,8 +62,8 @@ class ReadingComprehensionTask(task.Task):
     predictor = ReadingComprehensionPredictor
 
     def make_sample(self, directory):
-        write_squad(directory / "raw")
-        prepare("squad", directory / "raw", directory / "prepared", Settings(name="sample-reading"))
+        shutil.copytree(SQUAD, directory / "raw")
+        prepare("squad", directory / "raw", directory / "prepared", Settings(name="squad-excerpt"))
 
     def save_assets(self, dataset, path):
         dataset.characters.save(path / CHARACTERS)
@@ -85,6 +87,7 @@ class ReadingComprehensionTask(task.Task):
             )
         if model.config.use_words:
             model.set_word_vectors(dataset.vectors)
+        _say_what_is_not_read(dataset.splits["train"], model.config, training)
 
     def optimizer(self, training, steps=None, config=None):
         rate, given = training.learning_rate, {"global_clipnorm": training.gradient_clip or None}
@@ -102,14 +105,14 @@ class ReadingComprehensionTask(task.Task):
         """Batches are indices of questions of similar size, the words that are read of each, and
         with `shared_norm` second contexts, drawn from `ReadingSplit.second_contexts`.
 
-        Questions whose answer is not read are left out, and those without a second context.
+        A question is left out if no window has its whole answer, or without a second context.
         """
-        ends = np.array([min(last for _, last in spans) for spans in split.spans])
+        rows = np.flatnonzero(~split.answers_longer_than(overlap_of(training.max_context)))
         if training.shared_norm:
-            return shared_norm_batches(split, ends, training, rng)
-        rows = np.flatnonzero(ends < training.max_context)
+            return shared_norm_batches(split, rows, training, rng)
         batches = []
-        for batch in batches_by_size(split.sizes[rows], training.batch_size, rng):
+        sizes = np.minimum(split.sizes[rows], [training.max_context, training.max_question])
+        for batch in batches_by_size(sizes, training.batch_size, rng):
             batches.append((rows[batch], training.max_context, training.max_question))
         return batches
 
@@ -225,6 +228,22 @@ class ReadingComprehensionTask(task.Task):
 
         characters = Vocabulary.load(run.path / CHARACTERS)
         return reading_archive(model, vocabulary, characters, load_scale(run))
+
+
+def _say_what_is_not_read(split, config, training):
+    """Prints which questions of train are cut, left out or never answered, by which setting."""
+    context_words = split.contexts.lengths[split.context]
+    in_windows = (context_words > training.max_context).sum()
+    left_out = split.answers_longer_than(overlap_of(training.max_context)).sum()
+    too_long = split.answers_longer_than(config.max_answer_words).sum()
+    of_all = f"of {len(split):,} questions"
+    if in_windows:
+        print(f"{in_windows:,} {of_all}: a window of max_context={training.max_context} is read")
+    if left_out:
+        print(f"{left_out:,} {of_all} are left out: no window of max_context has the whole answer")
+    if too_long:
+        limit = f"max_answer_words={config.max_answer_words}"
+        print(f"{too_long:,} {of_all} have an answer of more than {limit}, which is never given")
 
 
 def _read_predictions(path):

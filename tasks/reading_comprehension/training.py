@@ -22,7 +22,8 @@ class Training(with_defaults(task.Training, epochs=12.0, batch_size=60)):
     kept.
     """
     max_context: Positive = 400
-    """Words of a context that training reads; a question with its answer after them is left out."""
+    """Words of a context that are read at once. Of a longer one, training reads the window that has
+    the answer; an answer is looked for in all windows."""
     max_question: Positive = 30
     """Words of a question that training reads."""
     shared_norm: bool = False

@@ -1,0 +1,96 @@
+"""Reads passages and questions: texts in, arrays out.
+
+An instance is tokenized once, as a `Read`. Checks, counts of words, the model's inputs, answers and
+explanations use that.
+"""
+
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+
+from colloquy.data.offsets import TokenizedText, read_text
+from colloquy.data.sequences import Sequences
+from colloquy.tasks.reading_comprehension.data import ReadingSplit, Tokens
+
+FREQUENT_WORDS = frozenset(
+    "the of and a to in is was for on that by with as at from it are or an be this which".split()
+)
+"""English has many of these in every text, other languages hardly any."""
+LEAST_FREQUENT = 0.05
+"""The fraction of frequent words below which a text does not seem to be English."""
+LEAST_WORDS = 20
+"""Words of a passage from which its language is judged."""
+
+
+class Read(NamedTuple):
+    """A passage and a question on it, tokenized."""
+
+    passage: TokenizedText
+    question: TokenizedText
+
+    @classmethod
+    def of(cls, passage, question):
+        """Tokenizes two texts."""
+        return cls(read_text(passage), read_text(question))
+
+    def remark(self):
+        """A sentence if the passage does not seem to be English; otherwise `None`.
+
+        >>> german = "Die Fähre fährt von Montag bis Freitag um acht und um zehn Uhr nach Norden. "
+        >>> Read.of(2 * german, "When does the ferry leave?").remark()
+        'The text does not seem to be English, the only language that this model reads.'
+        >>> Read.of(2 * "The ferry leaves on Monday at eight and at ten. ", "When?").remark()
+        """
+        words = [word.lower() for word in self.passage.words if word[0].isalpha()]
+        frequent = sum(word in FREQUENT_WORDS for word in words)
+        if len(words) < LEAST_WORDS or frequent >= LEAST_FREQUENT * len(words):
+            return None
+        return "The text does not seem to be English, the only language that this model reads."
+
+
+class Reader:
+    """Makes the arrays of a model with a vocabulary of words and one of characters."""
+
+    def __init__(self, vocabulary, characters):
+        self.vocabulary = vocabulary
+        self.characters = characters
+
+    def split(self, reads):
+        """A `ReadingSplit` of these questions; each has a context of its own."""
+        numbers_of_words = {}
+        contexts = []
+        questions = []
+        offsets = []
+        for read in reads:
+            contexts.append(_number(read.passage.words, numbers_of_words))
+            questions.append(_number(read.question.words, numbers_of_words))
+            offsets.append(list(itertools.chain(*read.passage.offsets)))
+        count = len(reads)
+        return ReadingSplit(
+            tokens=Tokens.of(list(numbers_of_words), self.vocabulary, self.characters),
+            contexts=Sequences.of(contexts),
+            texts=[read.passage.text for read in reads],
+            offsets=Sequences.of(offsets),
+            articles=np.zeros(count, int),
+            ids=[""] * count,
+            context=np.arange(count),
+            questions=Sequences.of(questions),
+            answers=[[]] * count,
+            spans=[[]] * count,
+            question_texts=[read.question.text for read in reads],
+        )
+
+    def unknown_percent(self, read):
+        """The percentage of words without a vector; punctuation does not count."""
+        words = []
+        for word in read.passage.words + read.question.words:
+            if any(char.isalnum() for char in word):
+                words.append(word.lower())
+        unknown = self.vocabulary.encode(words).count(self.vocabulary.unk_id)
+        return round(100 * unknown / max(len(words), 1), 1)
+
+
+def _number(words, numbers_of_words):
+    """The numbers of words, from 1; new words are added to the dict."""
+    return [numbers_of_words.setdefault(word, len(numbers_of_words) + 1) for word in words]
