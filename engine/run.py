@@ -87,8 +87,16 @@ class Run:
 
     @property
     def config(self):
-        """Config of the model."""
-        return make_config(self.spec.config, self.record["config"], f"{self.path / CONFIG}: ")
+        """Config of the model.
+
+        A setting that this version no longer has is dropped if it was off; otherwise it is a
+        `UserError`.
+        """
+        settings = {}
+        for name, value in self.record["config"].items():
+            if name in self.spec.config.model_fields or value:
+                settings[name] = value
+        return make_config(self.spec.config, settings, f"{self.path / CONFIG}: ")
 
     @property
     def training(self):

@@ -40,7 +40,7 @@ def main():
     run = Run.open(FLAGS.run)
     about = "\n".join(line for _, line in read_lines(FLAGS.about, "a model card"))
     changes = parse_assignments(FLAGS.set)
-    config = make_config(run.spec.config, {**run.record["config"], **changes})
+    config = make_config(run.spec.config, {**run.config.to_json(), **changes})
     parse_decoding(FLAGS.decode)
     copied = (HISTORY, EXAMPLES, PAGE, *WORD_LISTS)
     with atomic_directory(FLAGS.out) as directory:
