@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import sysconfig
+import tomllib
 
 import pytest
 from helpers import ROOT, written
@@ -106,6 +107,14 @@ def test_a_project_with_rooms_of_the_same_names_predicts(environment_with_wheel,
     lines = written(tmp_path / "lines.jsonl", json.dumps(instance) + "\n")
     predict = ("predict", "--run=bidaf-squad", f"--input={lines}")
     assert json.loads(run_in(tmp_path, program, *predict, PYTHONPATH=""))["answer"] == "Rome"
+
+
+def test_the_wheel_and_its_extra_dev_require_what_the_clone_does():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    clone = (ROOT / "requirements.txt").read_text(encoding="utf-8").split()
+    parts = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
+    assert sorted(parts) == sorted(clone)
+    assert not any("pytest" in requirement for requirement in project["dependencies"])
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The commands, one file each: flags, then a call.
+"""The commands, one file each: flags, then a call. Programs for research are in `colloquy.tools`.
 
 `colloquy train ...`, of an installed package, and `python train.py ...`, in a clone, run the same
 file.
@@ -19,13 +19,19 @@ COMMANDS = {
     "serve": "Serves trained models: REST for programs, pages for people.",
 }
 
+TOOLS = {
+    "sweep": "Trains and scores recipes on several datasets with several seeds.",
+    "build_index": "Builds an index of responses for a model of selection.",
+    "import_release": "Turns a checkpoint of DAM's original release into a run.",
+}
 
-def run_command(name):
+
+def run_command(name: str) -> None:
     """Runs the file of a command as a program, which may define flags that others have, too."""
     runpy.run_module(f"{__name__}.{name}", run_name="__main__")
 
 
-def main():
+def main() -> None:
     """The program `colloquy`, which an installed package has."""
     from colloquy import __version__
 
@@ -35,10 +41,14 @@ def main():
         return
     if name in ("--help", "-h"):
         print("colloquy COMMAND --help lists the flags of a command:\n")
-        for command, meaning in COMMANDS.items():
-            print(f"  {command:10}{meaning}")
+        for command, meaning in {**COMMANDS, **TOOLS}.items():
+            print(f"  {command:15} {meaning}")
         return
-    if name not in COMMANDS:
-        sys.exit(f"error: colloquy expects one of {', '.join(COMMANDS)}. Received: {name}")
+    if name not in COMMANDS and name not in TOOLS:
+        known = ", ".join([*COMMANDS, *TOOLS])
+        sys.exit(f"error: colloquy expects one of {known}. Received: {name}")
     sys.argv = [f"colloquy {name}", *sys.argv[2:]]
-    run_command(name)
+    if name in TOOLS:
+        runpy.run_module(f"colloquy.tools.{name}", run_name="__main__")
+    else:
+        run_command(name)
