@@ -1,25 +1,33 @@
 """Comparison of two models on the same examples: paired differences with intervals."""
 
+import glob
 import os
+import pathlib
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from rich.table import Column, Table
 
+from colloquy.base.config import make_config
 from colloquy.base.files import UserError
 from colloquy.data.prepared import Dataset
 from colloquy.engine.evaluate import Evaluation, open_all
 from colloquy.engine.provenance import provenance
 from colloquy.engine.score_tables import print_table
+from colloquy.engine.scoring import Scoring
 from colloquy.engine.task import Task
 from colloquy.metrics.bootstrap import Additive, differences
 
 
 class Scored(NamedTuple):
-    """A model, or the seeds of one that answer together, scored on the examples of a split."""
+    """A model, the seeds of one that answer together, or another system on a split."""
 
-    evaluation: Evaluation
-    metrics: dict[str, Additive]  # a term of each for each example
+    task: Task
+    dataset: Dataset
+    names: list[str]
+    """The paths of its runs, or the name of a baseline or file."""
+    metrics: dict[str, Additive]
+    """A term of each for each example."""
     counts: dict[str, int]
 
 
@@ -37,7 +45,8 @@ def compare(
     Args:
         tasks: `tasks.TASKS`.
         patterns: As `evaluate_all` takes them: a model. Several runs are its seeds.
-        against: The same of the other model.
+        against: The same of the other model; or a baseline or a file of answers, see
+            `engine.task.Task.measure_outside`.
         split: The split.
         data, precision, settings: See `Evaluation`.
 
@@ -45,42 +54,45 @@ def compare(
         A dict ready for JSON: the paths, the number of examples, `metrics` of
         `metrics.bootstrap.differences`, and provenance.
     """
-    loaded_datasets: dict[str, Dataset] = {}
-    sides = []
-    for side in (patterns, against):
-        models = []
+    datasets: dict[str, Dataset] = {}
+
+    def score_runs(side: list) -> list[Scored]:
+        scored = []
         for runs in open_all(side):
             task = tasks[runs[0].task]
-            evaluation = Evaluation(task, runs, data, settings, precision, loaded_datasets)
+            evaluation = Evaluation(task, runs, data, settings, precision, datasets)
             metrics, counts = evaluation.metrics_by_example(split)
-            models.append(Scored(evaluation, metrics, counts))
-        sides.append(models)
+            names = [str(run.path) for run in runs]
+            scored.append(Scored(task, evaluation.dataset, names, metrics, counts))
+        return scored
 
-    first = sides[0][0]
-    for scored in [*sides[0], *sides[1]]:
-        task = scored.evaluation.task
-        if task is not first.evaluation.task or scored.counts != first.counts:
+    ones = score_runs(patterns)
+    first = ones[0]
+    others = []
+    for source in against:
+        if _is_run(source):
+            others += score_runs([source])
+        else:
+            others.append(_score_outside(first, split, str(source), settings))
+    for scored in [*ones, *others]:
+        if scored.task is not first.task or scored.counts != first.counts:
             raise UserError(
                 f"expected runs with the same examples of {split}. Received: "
-                f"{first.evaluation.runs[0].path}, {scored.evaluation.runs[0].path}; "
-                "data=DIR scores both on one dataset"
+                f"{first.names[0]}, {scored.names[0]}; data=DIR scores both on one dataset"
             )
 
-    metrics_of_sides = []
+    metrics = differences([one.metrics for one in ones], [other.metrics for other in others])
     paths = []
-    for models in sides:
-        metrics_of_sides.append([scored.metrics for scored in models])
-        runs_of_side = [run for scored in models for run in scored.evaluation.runs]
-        paths.append([str(run.path) for run in runs_of_side])
-    metrics = differences(*metrics_of_sides)
+    for side in (ones, others):
+        paths.append([name for scored in side for name in scored.names])
     # Every metric has a term for each example.
     any_metric = next(iter(first.metrics.values()))
     examples = len(any_metric.terms)
-    _print_differences(first.evaluation, split, paths, metrics, examples)
+    _print_differences(first, split, paths, metrics, examples)
     return {
         "run": paths[0],
         "against": paths[1],
-        "corpus": first.evaluation.dataset.name,
+        "corpus": first.dataset.name,
         "split": split,
         "examples": examples,
         "counts": first.counts,
@@ -89,14 +101,39 @@ def compare(
     }
 
 
-def _print_differences(evaluation, split, paths, metrics, examples):
+def _is_run(source: object) -> bool:
+    """True for runs and patterns of runs; False for the name of a baseline or a file."""
+    if not isinstance(source, str | os.PathLike):
+        return True
+    if pathlib.Path(source).is_file():
+        return False
+    return bool(glob.glob(str(source))) or not str(source).isalnum()
+
+
+def _score_outside(
+    first: Scored, split: str, source: str, settings: Mapping[str, object] | None
+) -> Scored:
+    scoring = Scoring(
+        model=None,
+        dataset=first.dataset,
+        split=split,
+        run=None,
+        options=make_config(first.task.Options, settings or {}),
+    )
+    measured = first.task.measure_outside(scoring, source)
+    return Scored(first.task, first.dataset, [source], measured["by_example"](), measured["counts"])
+
+
+def _print_differences(
+    first: Scored, split: str, paths: list[list[str]], metrics: dict, examples: int
+) -> None:
     names = [", ".join(side) for side in paths]
     columns = ["run", "against", "difference", "95 % interval"]
     table = Table(
         "",
         *[Column(name, justify="right") for name in columns],
-        title=f"{evaluation.dataset.name}, {split}: {names[0]} against {names[1]}",
-        caption=f"paired bootstrap over {examples:,} {evaluation.task.example_unit}s",
+        title=f"{first.dataset.name}, {split}: {names[0]} against {names[1]}",
+        caption=f"paired bootstrap over {examples:,} {first.task.example_unit}s",
     )
     for name, row in metrics.items():
         interval = f"{row['low']:+.4f} to {row['high']:+.4f}"

@@ -14,14 +14,14 @@ from colloquy.engine.run import Run
 class Scoring:
     """What `engine.task.Task.measure` and `metrics_by_group` take."""
 
-    model: keras.Model
-    """The model of a run, or an ensemble."""
+    model: keras.Model | None
+    """The model of a run, or an ensemble; `None` for answers of another system."""
     dataset: Dataset
     """The dataset of the run, or another one."""
     split: str
     """A name of `dataset.splits`."""
-    run: Run
-    """The run, the first one of an ensemble."""
+    run: Run | None
+    """The run, the first one of an ensemble; `None` as for `model`."""
     options: Any
     """The task's `Options`."""
     baselines: bool = True

@@ -308,6 +308,18 @@ class Task(abc.ABC):
             It also has the model's `answers`, lines of text, which are made when they are written.
         """
 
+    def measure_outside(self, scoring, source):
+        """Scores the answers of another system, as `measure` does those of a model.
+
+        Args:
+            scoring: An `engine.scoring.Scoring` without a model.
+            source: The name of a baseline, or a file of answers such as `evaluate.py --out` writes.
+
+        Returns:
+            A dict with `counts` and `by_example`.
+        """
+        raise UserError(f"{source}: expected a run; {self.name} takes no answers of other systems")
+
     def metrics_by_group(self, scoring, breakdowns):
         """Scores groups of a split's examples by some of `breakdowns`; see also `measure`.
 

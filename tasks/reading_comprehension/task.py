@@ -154,6 +154,14 @@ class ReadingComprehensionTask(task.Task):
             )
         return record
 
+    def measure_outside(self, scoring, source):
+        questions = scoring.examples
+        predictions = _read_predictions(source)
+        return {
+            "counts": record_of(questions, predictions)["counts"],
+            "by_example": functools.partial(metrics_by_question, questions, predictions),
+        }
+
     def metrics_by_group(self, scoring, breakdowns):
         """By the first word of the question, by confidence, or by what is added to passages.
 
