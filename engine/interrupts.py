@@ -43,9 +43,12 @@ def signals_received():
 def locked(directory):
     """Keeps other processes, by a `UserError`, from training into a directory.
 
-    The lock ends with the block, or with its process.
+    The lock ends with the block, or with its process. A link or a pipe of its name is refused.
     """
-    with open(directory / LOCK, "a", encoding="utf-8") as file:
+    file = directory / LOCK
+    if file.is_symlink() or (file.exists() and not file.is_file()):
+        raise UserError(f"{file} is not a regular file")
+    with open(file, "a", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

@@ -86,6 +86,7 @@ class BatchedModel:
         self._limits = limits or Limits()
         self._count_batch = count_batch
         self._description = None
+        self._predictor = None
         self._changed = threading.Condition()
         self._waiting = collections.deque()
         self._open = set()  # jobs that wait or are computed
@@ -115,12 +116,12 @@ class BatchedModel:
 
     async def load(self):
         """Loads the model and returns its predictor."""
-        if not self._model.ready:
+        if self._predictor is None:
             try:
-                await self._on_loader(lambda: self._model.predictor)
+                self._predictor = await self._on_loader(lambda: self._model.predictor)
             except UserError as error:  # no request is to blame
                 raise RequestError(500, str(error)) from error
-        return self._model.predictor
+        return self._predictor
 
     async def describe(self):
         """Returns `{part: serving.limits.Content}` of what `Served.describe` says."""
@@ -230,7 +231,7 @@ class BatchedModel:
         if not job.is_wanted:
             return False
         try:
-            predictor = self._model.predictor
+            predictor = self._predictor
             job.instances = job.read(predictor)
             job.rows = [predictor.padded_rows(instance) for instance in job.instances]
             check_count("a request", sum(job.rows), self._limits.max_rows, "rows")
@@ -261,7 +262,7 @@ class BatchedModel:
             if not job.is_wanted:
                 continue
             try:
-                job.succeed(job.write(self._model.predictor, own))
+                job.succeed(job.write(self._predictor, own))
             except Exception as error:
                 job.fail(error)
 
@@ -307,7 +308,7 @@ class BatchedModel:
         return taken
 
     def _call_model(self, verb, instances):
-        predictor = self._model.predictor
+        predictor = self._predictor
         if verb == "predict":
             return predictor.answers(instances)
         return [cut_maps(predictor.explain(instance)) for instance in instances]

@@ -217,15 +217,23 @@ def make_router(models):
     """Makes the route of chat completions.
 
     Args:
-        models: `serving.batching.BatchedModel`s; the document has the first one that chats.
+        models: `serving.batching.BatchedModel`s. The document shows the first one that chats, and
+            leaves the route out if none does.
     """
     router = APIRouter(tags=["chat"], responses=ERRORS, route_class=BoundedRoute)
     names = [model.name for model in models if model.chats]
     messages = [{"role": "user", "content": "Hello"}]
-    example = {"model": names[0] if names else "NAME", "messages": messages}
-    body_field = Body(openapi_examples={"Hello": {"value": example}})
+    examples = {}
+    for name in names[:1]:
+        examples["Hello"] = {"value": {"model": name, "messages": messages}}
+    body_field = Body(openapi_examples=examples)
 
-    @router.post("/v1/chat/completions", operation_id="chat", response_model=Completion)
+    @router.post(
+        "/v1/chat/completions",
+        operation_id="chat",
+        response_model=Completion,
+        include_in_schema=bool(names),
+    )
     async def chat(request: Request, body: Annotated[ChatRequest, body_field]):
         """Replies to a conversation; with `stream` as server-sent events."""
         return await _reply(request, body)

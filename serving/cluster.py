@@ -5,6 +5,7 @@ requests to the replicas, starts and replaces them, and has metrics of its own.
 """
 
 import signal
+import threading
 
 import ray
 from ray import serve
@@ -82,9 +83,11 @@ def start(app, host, port):
 
 
 def wait():
-    """Waits until Ctrl-C or SIGTERM, then closes the application."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    """Waits until SIGTERM, a normal end, or Ctrl-C; then closes the application."""
+    ended = threading.Event()
+    signal.signal(signal.SIGTERM, lambda number, frame: ended.set())
     try:
-        signal.pause()
+        while not ended.wait(1):
+            pass
     finally:
         serve.shutdown()

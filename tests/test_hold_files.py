@@ -19,7 +19,7 @@ from colloquy.base import runtime
 from colloquy.base.files import CHECKSUMS, UserError, atomic_file, refuse_existing
 from colloquy.engine.evaluate import evaluate
 from colloquy.engine.explain import explain_examples
-from colloquy.engine.interrupts import LOCK
+from colloquy.engine.interrupts import LOCK, locked
 from colloquy.engine.run import BEST, CONFIG, HISTORY, LAST, METRICS, Run
 from colloquy.engine.run_files import CARD, EXAMPLES, PAGE, SCALARS
 from colloquy.tasks import TASKS
@@ -125,6 +125,13 @@ def test_only_a_lock_and_an_unfinished_config_start_anew(trained_dialog, tmp_pat
     (tmp_path / f".{CONFIG}.0123456789abcdef").mkdir()
     run = Run.create(tmp_path, trained_dialog.record)
     assert Run.open(tmp_path).config == run.config == trained_dialog.config
+
+
+@pytest.mark.parametrize("forge", [os.mkfifo, lambda lock: lock.symlink_to("/dev/null")])
+def test_a_lock_is_a_regular_file(tmp_path, forge):
+    forge(tmp_path / LOCK)
+    with pytest.raises(UserError, match="not a regular file"), locked(tmp_path):
+        pass
 
 
 @pytest.mark.parametrize("name", [HISTORY, METRICS])

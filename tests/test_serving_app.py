@@ -15,7 +15,7 @@ from unittest.mock import AsyncMock
 import numpy as np
 import openapi_spec_validator
 import pytest
-from echo import Echo, served
+from echo import Echo, served, try_out
 from fastapi.testclient import TestClient
 from helpers import until
 
@@ -144,23 +144,6 @@ def test_large_answers_are_made_and_compressed_on_the_worker_thread(client, monk
     answer = explain(client, "x" * 100)
     assert answer.headers["content-encoding"] == "gzip"
     assert names == ["model"]
-
-
-def try_out(client, document):
-    """Sends what Swagger UI prefills for each route; returns `{(method, path): status}`."""
-    statuses = {}
-    for path, operations in document["paths"].items():
-        for method, operation in operations.items():
-            url = path
-            for parameter in operation.get("parameters", []):
-                example = next(iter(parameter["examples"].values()))
-                url = url.replace(f"{{{parameter['name']}}}", example["value"])
-            body = None
-            if "requestBody" in operation:
-                content = operation["requestBody"]["content"]["application/json"]
-                body = next(iter(content["examples"].values()))["value"]
-            statuses[method, path] = client.request(method, url, json=body).status_code
-    return statuses
 
 
 def test_the_document_is_valid_and_all_that_it_prefills_works(client):
