@@ -23,6 +23,8 @@ class Page(Config):
     """Short name, such as a language, in a switch between the models of a task."""
     default: bool = False
     """True: the pages open with this model of its task."""
+    lead: str = ""
+    """The sentence of its tab: the article, what it was trained on, and what to expect."""
     examples: list[Example] = []
 
 

@@ -25,6 +25,7 @@ FLAGS = [
 ]
 WIDE = {"width": 1400, "height": 900}
 PHONE = {"width": 390, "height": 844}
+TIMEOUT_MS = 30_000  # a loaded machine is slow; nothing waits this long where all is well
 
 
 def pytest_collection_modifyitems(items):
@@ -78,6 +79,7 @@ def server(models):
 @pytest.fixture(scope="session")
 def browser():
     playwright = pytest.importorskip("playwright.sync_api")
+    playwright.expect.set_options(timeout=TIMEOUT_MS)
     with playwright.sync_playwright() as engine:
         chromium = engine.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield chromium
@@ -96,7 +98,7 @@ def opened(browser, url, **options):
     context = browser.new_context(**{"viewport": WIDE, **options})
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     page = context.new_page()
-    page.set_default_timeout(10_000)
+    page.set_default_timeout(TIMEOUT_MS)
     problems = []
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("dialog", lambda dialog: problems.append(f"dialog: {dialog.message}"))

@@ -168,18 +168,6 @@ def test_a_model_that_cannot_be_loaded_says_why_and_asking_tries_again(server, o
     expect(panel.locator("mark")).to_have_text("Paris")
 
 
-def test_while_the_server_starts_the_page_waits_for_it(server, open_page):
-    starting = {"error": "the server is starting: loading TensorFlow"}
-    page = open_page("about:blank")
-    page.route("**/v1/models", lambda route: route.fulfill(status=503, json=starting))
-    page.goto(server.url)
-    expect(page.locator("#notice")).to_contain_text("The server is starting")
-    assert page.get_by_role("tab").count() == 4
-    page.unroute("**/v1/models")
-    page.locator("mark").wait_for()
-    expect(page.locator("#notice")).to_have_text("")
-
-
 def test_the_mark_is_in_the_header_and_the_tab_of_the_browser(page, server):
     icon = page.locator("link[rel=icon]").get_attribute("href")
     answer = page.request.get(f"{server.url}{icon}")
