@@ -3,12 +3,9 @@
 import {
   element, fieldError, formatCount, makeBar, makeButton, makeHint, percent,
 } from "./common.js";
-import { isFaint, makeChooser, makeLegend, shadeText, WEIGHTS } from "./attention.js";
+import { makeChooser, makeLegend, shadeText, WEIGHTS } from "./attention.js";
 import { acceptFile, tooLong } from "./files.js";
 import { explain } from "./requests.js";
-
-const FEW_ENGLISH = 0.12; // share of words such as "the" below which a text is hardly English
-const ENOUGH_WORDS = 8; // of a text, to say which language it is in
 
 export const reading = {
   asksAtOnce: true,
@@ -56,7 +53,7 @@ export const reading = {
       const title = names.length === 1 ? "Answer" : panel.titleOf(names[i]);
       return makeAnswer(panel, instance.passage, answer, truth, title);
     });
-    panel.result.replaceChildren(...views, ...sayLanguage(instance.passage));
+    panel.result.replaceChildren(...views);
     showPassage(panel, instance.passage, answers[0], answers[0]);
     panel.answered(instance);
   },
@@ -160,6 +157,7 @@ function makeAnswer(panel, passage, answer, truth, title) {
   const view = element("section", { class: isDoubtful ? "view doubtful" : "view" }, heading, text);
   view.setAttribute("aria-label", title);
   view.append(sayVerdict(answer));
+  if (answer.remark) view.append(element("p", { class: "remark" }, answer.remark));
   if (answer.unknown_percent) {
     view.append(makeHint(`The network does not know ${answer.unknown_percent} % of the words.`));
   }
@@ -208,14 +206,4 @@ function listSpans(panel, passage, answer) {
   };
   mark(buttons[0]);
   return [element("h3", {}, "Choose an answer to mark it in the text"), list];
-}
-
-/** That a text is hardly English, the one language that readers are trained on. */
-function sayLanguage(text) {
-  const words = text.match(/[\p{L}'’]+/gu) || [];
-  if (!words.length) return [];
-  const isLatin = /\p{Script=Latin}/u.test(text);
-  const share = words.filter(isFaint).length / words.length;
-  if (isLatin && (words.length < ENOUGH_WORDS || share >= FEW_ENGLISH)) return [];
-  return [makeHint("This text is hardly English, the only language that this network has read.")];
 }
