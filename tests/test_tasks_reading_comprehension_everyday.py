@@ -39,6 +39,7 @@ def outcomes(predictor):
 def test_sixty_questions_to_everyday_texts():
     predictor = TASKS["reading_comprehension"].predictor(Run.open(ROOT / "pretrained/bidaf-squad"))
     found = outcomes(predictor)
-    assert found["right"] >= 0
-    assert found["right doubted"] <= 60
-    assert found["wrong good"] + found["unanswerable good"] <= 60
+    assert found["right"] >= 31
+    assert found["right doubted"] <= 3
+    assert found["wrong good"] <= 3
+    assert found["unanswerable good"] <= 8

@@ -120,7 +120,7 @@ def measure_confidence(model, split, length_multiple=4):
         other articles the fraction of correct answers that count as good, `right_kept`, and of
         wrong ones that do not, `wrong_refused`. Among these are the answers in second passages, of
         the same article, `same_article_refused`, and of others, `other_article_refused`. A fraction
-        of nothing is missing.
+        of nothing is missing. `right_of_sure` and so on: the fraction of correct answers by verdict.
         The reliability on these articles: the fraction of correct answers and the mean confidence
         of answers of similar confidence, groups of `engine.task.Task.metrics_by_group`.
         `None, []` where no scale can be fitted.
@@ -159,18 +159,18 @@ def measure_confidence(model, split, length_multiple=4):
     for name, values in fractions.items():
         if len(values):
             record[name] = float(values.mean())
-    record["verdicts"] = _verdicts(scale, confidence[is_measured], correct[is_measured])
+    record.update(_right_by_verdict(scale, confidence[is_measured], correct[is_measured]))
     return record, _reliability(confidence[is_measured], correct[is_measured])
 
 
-def _verdicts(scale, confidence, correct):
-    """How many answers have each verdict, and the fraction of these that is correct."""
+def _right_by_verdict(scale, confidence, correct):
+    """The fraction of correct answers of each verdict, `{"right_of_sure": 0.9, ...}`."""
     verdicts = np.array([scale.verdict(value) for value in confidence])
     found = {}
     for name in VERDICTS:
         of_verdict = correct[verdicts == name]
         if len(of_verdict):
-            found[name] = {"answers": len(of_verdict), "right": float(of_verdict.mean())}
+            found[f"right_of_{name.replace(' ', '_')}"] = float(of_verdict.mean())
     return found
 
 
