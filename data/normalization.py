@@ -2,7 +2,8 @@
 
 - Characters that nobody sees are removed: soft hyphens, zero-width spaces, marks of direction, byte
   order marks. The zero-width joiner and non-joiner stay between two letters, where they matter.
-- A letter and its accents become one character where Unicode has one (NFC).
+- A letter and its accents become one character where Unicode has one (NFC); of a run of more than
+  30 marks, the others are dropped.
 - Full-width and half-width forms and the ligatures of Latin letters become plain characters.
 
 Tokenizers add rules of their own.
@@ -32,6 +33,9 @@ LAST_MARK = 0x1E94A
 LAST_COMPOSED = 0x2FA1D
 # Most marks that one composed character has: three, in Greek.
 MOST_MARKS = 3
+# Marks of one letter that are read; Unicode's Stream-Safe Text Format has as many. The time of NFC
+# grows with the square of their number.
+MOST_MARKS_READ = 30
 
 
 def _marks():
@@ -60,6 +64,7 @@ _CLUSTER = re.compile(
     f"|[{MARKS}][{MARKS}\uff9e\uff9f]*",
     re.DOTALL,
 )
+_LONG_MARKS = re.compile(f"([{MARKS}\uff9e\uff9f]{{{MOST_MARKS_READ}}})[{MARKS}\uff9e\uff9f]+")
 _INVISIBLE = re.compile(f"[{INVISIBLE}]+")
 _JOINERS = re.compile(f"[{JOINERS}]+")
 _WIDTHS_AND_LIGATURES = re.compile(f"[{WIDTHS_AND_LIGATURES}]+")
@@ -152,6 +157,7 @@ def _keep_joiners(match):
 
 
 def _compose(text):
+    text = _LONG_MARKS.sub(r"\1", text)
     text = _WIDTHS_AND_LIGATURES.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
     return unicodedata.normalize("NFC", text)
 
@@ -159,8 +165,8 @@ def _compose(text):
 class GraphNormalizer:
     """`normalize` inside a TensorFlow graph.
 
-    Differs from it where a letter has more marks than one character of Unicode holds: those stay
-    as they are.
+    Differs from it where a letter has more marks than one character of Unicode holds: all of them
+    stay as they are.
     """
 
     def __init__(self):

@@ -17,6 +17,8 @@ class Report:
     """A line for each file: its name and its form."""
     counts: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     """Numbers of things that were read, such as `{"turns": 12}`."""
+    senders: set[str] = dataclasses.field(default_factory=set)
+    """Names of the senders, where a file has them."""
     left_out: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     """Numbers of things that were left out, by reason."""
     notes: list[str] = dataclasses.field(default_factory=list)
@@ -48,7 +50,9 @@ class Report:
         if len(self.files) > SHOWN_FILES:
             shown.append(f"and {len(self.files) - SHOWN_FILES:,} more files")
         if self.counts:
-            parts = [f"{name} {count:,}" for name, count in self.counts.items()]
+            parts = [f"{count:,} {name}" for name, count in self.counts.items()]
+            if self.senders:
+                parts.append(f"{len(self.senders):,} senders")
             shown.append(f"read: {', '.join(parts)}")
         if self.left_out:
             parts = [f"{count:,} {reason}" for reason, count in self.left_out.items()]

@@ -1,10 +1,11 @@
 """Readers of lines and of JSON from untrusted files.
 
-Lines end at `\\n` alone, and a `\\r` before it is dropped; U+0085, U+2028 and the like are text. A
-byte order mark at the very start is dropped. A file that ends in `.gz` is decompressed. Memory
-stays in proportion to the file.
+Files are UTF-8, or UTF-16 if they begin with its byte order mark. Lines end at `\\n` alone, and a
+`\\r` before it is dropped; U+0085, U+2028 and the like are text. A byte order mark at the very
+start is dropped. A file that ends in `.gz` is decompressed. Memory stays in proportion to the file.
 """
 
+import codecs
 import contextlib
 import gzip
 import json
@@ -25,6 +26,9 @@ Text is compressed 3 to 10 times, up to 60 times where each of hundreds of lines
 context. Gzip reaches 1,030, of one byte repeated.
 """
 BOM = "\ufeff".encode()
+UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+UTF16 = "convert it: iconv -f UTF-16LE -t UTF-8 FILE > NEW"
+OTHER_ENCODING = "if it is Windows-1252, convert it: iconv -f CP1252 -t UTF-8 FILE > NEW"
 
 
 def bad_line(path, number, expected, received):
@@ -79,6 +83,8 @@ def read_lines(path, expected="text", fallback=None, opener=open):
     last_text = 0  # number of the last line that is not blank
     with readable(path, "a readable text file"), opener(path, "rb") as raw:
         for line in _raw_lines(path, raw):
+            if b"\0" in line and num_lines < 2:
+                raise UserError(f"{path}: expected UTF-8. Received: UTF-16 without a mark; {UTF16}")
             num_lines += 1
             if not line.strip():
                 continue
@@ -92,11 +98,44 @@ def read_lines(path, expected="text", fallback=None, opener=open):
         raise UserError(f"{path}: expected {expected}. Received: an empty file")
 
 
+def read_beginning(path):
+    """The first line of a file, or its first 4,000 bytes if it is longer."""
+    path = pathlib.Path(path)
+    opener = gzip.open if path.suffix == ".gz" else open
+    with readable(path, "a readable text file"), opener(path, "rb") as file:
+        beginning = file.read(4000)
+    if beginning.startswith(UTF16_MARKS):
+        text = beginning.decode("utf-16", errors="ignore")
+    else:
+        text = beginning.removeprefix(BOM).decode(errors="ignore")
+    return text.lstrip().partition("\n")[0].removesuffix("\r")
+
+
+def is_utf8(path):
+    """Whether the first megabyte of a file is UTF-8, or UTF-16 with a mark."""
+    path = pathlib.Path(path)
+    opener = gzip.open if path.suffix == ".gz" else open
+    with readable(path, "a readable text file"), opener(path, "rb") as file:
+        beginning = file.read(2**20)
+    if beginning.startswith(UTF16_MARKS):
+        return True
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(beginning)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def _raw_lines(path, raw):
-    """Yields the bytes of each line of an open file, without its end."""
+    """Yields the bytes of each line of an open file, UTF-8, without its end."""
     is_compressed = path.suffix == ".gz"
     lines = gzip.open(raw) if is_compressed else raw
+    mark = lines.read(2)
+    lines.seek(0)
     limit = largest_content(path) if is_compressed else None
+    if mark in UTF16_MARKS:
+        yield from _utf16_lines(path, lines, limit)
+        return
     number = 0
     while line := lines.readline(MAX_LINE + 1):
         number += 1
@@ -105,6 +144,28 @@ def _raw_lines(path, raw):
         if is_compressed and number % 1000 == 1 and lines.tell() > limit:
             raise _too_large(path, limit)
         yield line.removesuffix(b"\n").removesuffix(b"\r")
+
+
+def _utf16_lines(path, file, limit):
+    """Yields the lines of an open UTF-16 file as UTF-8; `limit`: see `largest_content`."""
+    decoder = codecs.getincrementaldecoder("utf-16")()
+    rest = ""
+    number = 0
+    while chunk := file.read(2**16):
+        if limit is not None and file.tell() > limit:
+            raise _too_large(path, limit)
+        try:
+            rest += decoder.decode(chunk)
+        except UnicodeDecodeError as error:
+            raise UserError(f"{path}: expected UTF-16, by its mark. {error.reason}") from error
+        *lines, rest = rest.split("\n")
+        for line in lines:
+            number += 1
+            yield line.removesuffix("\r").encode(errors="replace")
+        if len(rest) > MAX_LINE:
+            raise bad_line(path, number + 1, f"at most {MAX_LINE:,} characters", rest)
+    if rest:
+        yield rest.removesuffix("\r").encode(errors="replace")
 
 
 def largest_content(path):
@@ -133,7 +194,7 @@ def _decode(path, number, line, fallback):
         if fallback:
             return line.decode(fallback, errors="replace")
         around = line[max(0, error.start - 20) : error.start + 20]
-        raise bad_line(path, number, "UTF-8", around) from error
+        raise bad_line(path, number, f"UTF-8; {OTHER_ENCODING}", around) from error
 
 
 def read_json(path, value_type=None):

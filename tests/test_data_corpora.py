@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colloquy.data.corpora import (
+    CORPORA,
     babi_dialog,
     chat_files,
     conversations,
@@ -23,16 +24,23 @@ from colloquy.data.corpora import (
     smn,
     squad,
     subtitles,
+    tables,
+    whatsapp,
 )
 from colloquy.data.corpora.babi_dialog import Fact
 from colloquy.data.corpora.splits import read_splits
+from colloquy.data.report import Report
 from colloquy.data.text_files import largest_content
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.data.word_vectors import read_vectors
 
 
 def of_paths(module):
-    return lambda path: module.read([path], "train")
+    return lambda path: module.read([path], "train", Report())
+
+
+def with_report(read):
+    return lambda path: read(path, Report())
 
 
 class Reader(NamedTuple):
@@ -66,7 +74,7 @@ def of_cornell(name):
             path if each == name else written(path.with_name(each), text)
             for each, text in CORNELL.items()
         ]
-        return cornell.read(files, "train")
+        return cornell.read(files, "train", Report())
 
     return read
 
@@ -99,7 +107,7 @@ READERS = {
         },
     ),
     "messages": Reader(
-        chat_files.read_role_messages,
+        with_report(chat_files.read_json_lines),
         '{"messages": [{"role": "system", "content": "Be kind."},'
         ' {"role": "user", "content": "Hi\\tyou"},'
         ' {"role": "user", "content": [{"type": "text", "text": "there?"}]},'
@@ -115,7 +123,7 @@ READERS = {
         },
     ),
     "whatsapp, Android": Reader(
-        chat_files.read_whatsapp,
+        with_report(whatsapp.read_whatsapp),
         "12/05/2021, 13:58 - Messages and calls are end-to-end encrypted.\n"
         "12/05/2021, 14:02 - Ann: Hi!\n\nAre you there: yes?\n"
         "12/05/2021, 14:02 - Ann: <Media omitted>\n"
@@ -128,7 +136,7 @@ READERS = {
         {},
     ),
     "whatsapp, iOS": Reader(
-        chat_files.read_whatsapp,
+        with_report(whatsapp.read_whatsapp),
         "[12.05.21, 11:58:33 AM] Ann: \u200eMessages and calls are end-to-end encrypted.\n"
         "[12.05.21, 11:58:34 AM] Ann: Hi!\n"
         "\u200e[12.05.21, 12:02:33\u202fPM] Bob: \u200eimage omitted\n"
@@ -137,7 +145,7 @@ READERS = {
         {},
     ),
     "table": Reader(
-        chat_files.read_table,
+        with_report(tables.read_table),
         'Text;Chat_ID;x\n"Hi;\nyou";1;\nNo.;2;\nYes.;1;\nAgain.;1;y\n',
         [["Hi; you", "Yes.", "Again."]],
         {"3 fields, as in the header": ["Hi", "a;b;c;d"]},
@@ -158,6 +166,7 @@ READERS = {
         f"M {'你好'.encode().decode('iso-8859-2')}\nE\nE\nM M\n",
         [["one  two", "你好"], ["M"]],
         {"E or M and an utterance": ["b c", "Ma", ""]},
+        utf_8=False,
     ),
     "cornell lines": Reader(
         of_cornell("movie_lines.txt"),
@@ -281,7 +290,7 @@ def test_a_line_is_utf_8_and_not_too_long(reader, tmp_path):
         path = written(tmp_path / "a.txt", reader.good.encode() + line + b"\n")
         if reader.utf_8 or expected != "UTF-8":
             assert refusal(reader.read, path).startswith(
-                f"{path}, line {number}: expected {expected}. Received: b'"
+                f"{path}, line {number}: expected {expected}"
             )
 
 
@@ -414,7 +423,7 @@ def test_find_split_takes_the_first_of_its_names(tmp_path):
 def read(module, directory):
     """What a module reads of a directory, train and dev."""
     files = module.find_splits(directory)
-    return {split: module.read(files[split], split) for split in ("train", "dev")}
+    return {split: module.read(files[split], split, Report()) for split in ("train", "dev")}
 
 
 def write(directory, files):
@@ -465,19 +474,114 @@ def test_the_form_of_conversations_is_seen_in_the_file(tmp_path):
     }
     for name, reader in forms.items():
         path = written(tmp_path / name, reader.good)
-        assert conversations.read([path], "train") == reader.found
+        assert of_paths(conversations)(path) == reader.found
     path = written(tmp_path / "e.txt", "Hello there.\n")
     assert "docs/own_conversations.md" in refusal(of_paths(conversations), path)
 
 
-def test_a_chat_without_replies_and_a_table_without_its_columns_are_refused(tmp_path):
-    path = written(tmp_path / "a.txt", "12/05/2021, 14:02 - Ann: Hi!\n")
-    assert "expected conversations of at least two turns" in refusal(chat_files.read_whatsapp, path)
+TALK_OF_TWO = [["Hi you", "Yes"], ["So", "No"]]
+ROWS = ["text,chat,speaker", "Hi,1,Ann", "you,1,Ann", "Yes,1,Bob", "So,2,Ann", "No,2,Bob"]
+TIMES = [
+    "date,text,from,id",
+    "2021-03-01T10:02:00Z,Yes,Bob,5",
+    "2021-03-01T10:01:00Z,Hi you,Ann,4",
+    "2021-03-01T19:02:00Z,No,Bob,3",
+    "2021-03-01T19:01:00Z,So,Ann,2",
+]
+FORMS = {
+    "LCCC": ("conversations", "LCCC-base_train.json", json.dumps(TALK_OF_TWO)),
+    "LCCC, lines": ("conversations", "train.jsonl", "\n".join(map(json.dumps, TALK_OF_TWO))),
+    "Hugging Face": (
+        "dailydialog",
+        "train.jsonl",
+        "\n".join(json.dumps({"dialog": talk, "act": [1]}) for talk in TALK_OF_TWO),
+    ),
+    "ParlAI": (
+        "conversations",
+        "train.txt",
+        "text:Hi you\tlabels:Yes\tepisode_done:True\ntext:So\tlabels:No|Yes\n",
+    ),
+    "a table": ("conversations", "a.csv", "\n".join(ROWS)),
+    "a table of Excel": (
+        "conversations",
+        "a.csv",
+        "sep=;\n" + "\n".join(ROWS).replace(",", ";"),
+    ),
+    "tabs": ("conversations", "a.txt", "\n".join(ROWS).replace(",", "\t")),
+    "UTF-16": ("conversations", "a.tsv", "\n".join(ROWS).replace(",", "\t").encode("utf-16")),
+    "times": ("conversations", "a.csv", "\n".join(TIMES)),
+    "pairs": ("conversations", "a.csv", "question,answer\nHi you,Yes\nSo,No\n"),
+    "slashes": ("subtitles", "a.conv", "E\nM Hi/you/\nM Yes/\nE\nM So/\nM No/\n"),
+    "GBK": ("subtitles", "a.conv", "E\nM \u4f60\u597d\nM Yes\nE\nM So\nM No\n".encode("gbk")),
+}
+"""Files as they are downloaded or exported: all are `TALK_OF_TWO`."""
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_form_of_conversations_is_read_as_it_is(form, tmp_path):
+    corpus, name, content = FORMS[form]
+    report = Report()
+    found = CORPORA[corpus].reader.read([written(tmp_path / name, content)], "train", report)
+    expected = TALK_OF_TWO
+    if form == "GBK":
+        expected = [["\u4f60\u597d", "Yes"], ["So", "No"]]
+    assert found == expected
+    assert len(report.files) == 1
+
+
+def test_a_table_says_what_it_lacks(tmp_path):
     path = written(tmp_path / "a.csv", "text,topic\nHi,1\n")
-    message = refusal(chat_files.read_table, path)
+    message = refusal(of_paths(conversations), path)
     assert message.startswith(f"{path}, line 1: expected a column conversation or ")
-    path = written(path, "text,chat,speaker\nHi,1,Ann\nyou,1,Ann\nYes,1,Bob\n")
-    assert chat_files.read_table(path) == [["Hi you", "Yes"]]
+    report = Report()
+    rows = ["chat,text,date,topic", "1,Yes,9/3/21,x", "1,Hi,3/3/21,y"]
+    assert tables.read_table(written(path, "\n".join(rows)), report) == [["Yes", "Hi"]]
+    assert "columns used: chat, text, date; not used: topic" in report.files[0]
+    no_senders, no_times = report.notes
+    assert "no column of senders" in no_senders and "its values fall" in no_times
+
+
+NOTES = """\
+01.03.21, 10:18 - Ann hat den Betreff von \u201eTrip\u201c zu \u201eTrip: Rome\u201c
+01.03.21, 10:18 - Trip: Ann hat Bob eingeladen
+01.03.21, 10:19 - Ann: Hi {n} ok
+01.03.21, 10:19 - Bob: <Medien>
+01.03.21, 10:19 - Bob: \u2039Foto\u203a
+01.03.21, 10:20 - Bob: IMG-20.jpg (Datei)
+01.03.21, 10:20 - Bob: Diese Nachricht wurde entfernt
+01.03.21, 10:20 - Bob: ok
+"""
+
+
+def test_notes_of_a_chat_program_are_known_by_their_structure(tmp_path):
+    days = [NOTES.format(n=n).replace("01.03", f"0{n}.03") for n in range(1, 6)]
+    report = Report()
+    found = whatsapp.read_whatsapp(written(tmp_path / "a.txt", "".join(days)), report)
+    assert found == [[f"Hi {n} ok", "ok"] for n in range(1, 6)]
+    assert report.left_out == {"notes of the chat program": 30}
+    assert report.senders == {"Ann", "Bob"}
+
+
+@pytest.mark.parametrize(
+    ("content", "word"),
+    [
+        ("".join(f"{n}\tHi\tYes\n" for n in range(9)), "number"),
+        ("".join(f"Q: why {n}\tA: so\n" for n in range(9)), "Q:"),
+        ("Hi\tYes\n".encode("utf-16-le"), "iconv"),
+        ("Hi\tYes\xe9\n".encode("cp1252"), "iconv"),
+    ],
+)
+def test_what_is_no_conversation_is_refused_by_its_name(content, word, tmp_path):
+    assert word in refusal(of_paths(conversations), written(tmp_path / "a.txt", content))
+
+
+def test_wrongly_decoded_turns_are_repaired_and_named(tmp_path):
+    content = "".join(f"don\u00e2\u20ac\u2122t {n}\tcaf\u00e9\n" for n in range(12))
+    report = Report()
+    splits = read_splits(conversations, written(tmp_path / "a.txt", content), report)
+    assert splits["train"].conversations[0] == ["don\u2019t 0", "caf\u00e9"]
+    assert "repaired in 12 turns" in report.notes[0]
+    assert "read: 12 conversations, 24 turns" in report.lines()
 
 
 def test_conversations_are_not_those_of_smn(tmp_path):

@@ -1,55 +1,25 @@
-"""Files of chats that other programs write, for `data.corpora.conversations`.
+"""Files of conversations in JSON, and of ParlAI, for `data.corpora.conversations`.
 
-    {"messages": [{"role": "user", "content": TEXT}, ...]}     OpenAI's chats, one per line
-    12/05/2021, 14:02 - ANN: TEXT                              WhatsApp, Android
-    [12.05.21, 14:02:33] ANN: TEXT                             WhatsApp, iOS
-    conversation,text                                          a table, one message per row
-
-Consecutive messages of one sender are one turn. Conversations of fewer than two turns are left out.
+{"messages": [{"role": "user", "content": TEXT}, ...]}     OpenAI's chats, one per line
+{"dialog": [TEXT, TEXT, ...], ...}                         one per line, as on Hugging Face
+[TEXT, TEXT, ...]                                          one per line, as LCCC
+[[TEXT, TEXT, ...], ...]                                   a JSON file of all, as LCCC
+text:TEXT TAB labels:TEXT TAB episode_done:True            ParlAI
 """
 
-import csv
-import re
-from typing import NamedTuple
+from typing import Annotated
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from colloquy.base.files import UserError, in_one_line
-from colloquy.data.text_files import bad_line, read_lines
-
-
-def join_messages(messages):
-    """Returns the turns of a conversation, given the sender and the text of each message.
-
-    >>> join_messages([("Ann", "Hi!"), ("Ann", " all  well?"), ("Bob", ""), ("Bob", "Yes.")])
-    ['Hi! all well?', 'Yes.']
-    """
-    turns = []
-    last_sender = None
-    for sender, text in messages:
-        words = " ".join(text.split())
-        if not words:
-            continue
-        if turns and sender == last_sender:
-            turns[-1] = f"{turns[-1]} {words}"
-        else:
-            turns.append(words)
-        last_sender = sender
-    return turns
-
-
-def _keep_exchanges(path, conversations):
-    """Leaves out conversations without a reply; a file must have others."""
-    exchanges = [turns for turns in conversations if len(turns) >= 2]
-    if not exchanges:
-        raise UserError(f"{path}: expected conversations of at least two turns. Received: none")
-    return exchanges
-
-
-# === OpenAI's messages ===
+from colloquy.data.corpora.messages import join_messages, keep_exchanges
+from colloquy.data.text_files import bad_line, read_json, read_lines
 
 ROLES = ("user", "assistant")
 """The roles that speak; `system`, `developer`, `tool` and `function` do not."""
+PARLAI = "text:"
+EXPECTED = (
+    '{"messages": [{"role": TEXT, "content": TEXT}, ...]}, {"dialog": [TEXT, ...]} or [TEXT, ...]'
+)
 
 
 class _Part(BaseModel):
@@ -68,185 +38,83 @@ class _RoleMessage(BaseModel):
 
 
 class _Chat(BaseModel):
+    """A conversation by roles."""
+
     messages: list[_RoleMessage]
 
+    def turns(self, report):
+        spoken = [message for message in self.messages if message.role in ROLES]
+        report.leave_out("messages of other roles", len(self.messages) - len(spoken))
+        report.senders.update(message.role for message in spoken)
+        return join_messages([(message.role, message.text()) for message in spoken])
 
-def read_role_messages(path):
-    """Reads lines of OpenAI's chat format, one conversation per line."""
-    chat_type = TypeAdapter(_Chat)
+
+class _Dialog(BaseModel):
+    """A conversation as a list of texts."""
+
+    dialog: list[str]
+
+    def turns(self, report):
+        return _spoken(self.dialog, report)
+
+
+_Conversation = Annotated[_Chat | _Dialog | list[str], Field(union_mode="left_to_right")]
+
+
+def read_json_lines(path, report):
+    """Reads lines of JSON, a conversation per line."""
+    conversation_type = TypeAdapter(_Conversation)
+    report.add_file(path, "JSON lines, a conversation per line")
     conversations = []
     for number, line in read_lines(path, "conversations"):
         try:
-            chat = chat_type.validate_json(line)
+            conversation = conversation_type.validate_json(line)
         except ValidationError as error:
-            expected = '{"messages": [{"role": TEXT, "content": TEXT}, ...]}'
-            raise bad_line(path, number, expected, line) from error
-        spoken = [message for message in chat.messages if message.role in ROLES]
-        messages = [(message.role, message.text()) for message in spoken]
-        conversations.append(join_messages(messages))
-    return _keep_exchanges(path, conversations)
+            raise bad_line(path, number, EXPECTED, line) from error
+        conversations.append(_turns(conversation, report))
+    return keep_exchanges(path, conversations, report)
 
 
-# === WhatsApp ===
-
-PAUSE = 180
-"""Minutes without a message after which a new conversation begins; a new day begins one, too."""
-DATE = r"(\d{1,4}[./-]\d{1,2}[./-]\d{1,4})"
-TIME = r"(\d{1,2})[:.](\d{2})(?:[:.]\d{2})?(?:\s?([ap])\.?\s?m\.?)?"
-HEADER = re.compile(rf"\u200e?\[?{DATE},? {TIME}(?:\] ?| - )(.*)", re.IGNORECASE)
-MARK = "\u200e"
-"""iOS writes it before a text of its own, such as `image omitted`."""
-NO_TEXT = re.compile(r"<[^<>]+>|This message was deleted\.?|You deleted this message\.?")
-EDITED = re.compile(f"{MARK}?<[^<>]+>$")
+def read_json_file(path, report):
+    """Reads a JSON file, a list of conversations."""
+    report.add_file(path, "a JSON list of conversations")
+    conversations = []
+    for conversation in read_json(path, list[_Conversation]):
+        conversations.append(_turns(conversation, report))
+    return keep_exchanges(path, conversations, report)
 
 
-class _ChatMessage(NamedTuple):
-    """A message of an export."""
-
-    date: str
-    minute: int
-    """Minute of the day."""
-    sender: str
-    """Empty: a note of the program."""
-    lines: list
-    """Lines of the text."""
-
-    def text(self):
-        text = " ".join(self.lines).strip()
-        if text.startswith(MARK) or NO_TEXT.fullmatch(text):
-            return ""
-        return EDITED.sub("", text).replace(MARK, "")
+def _turns(conversation, report):
+    if isinstance(conversation, list):
+        return _spoken(conversation, report)
+    return conversation.turns(report)
 
 
-def is_whatsapp(line):
-    """True if a line begins a message of an export of WhatsApp."""
-    return HEADER.match(line) is not None
+def _spoken(texts, report):
+    """The texts that are not empty; without an empty one, its neighbours are one conversation."""
+    turns = [text.strip() for text in texts if text.strip()]
+    report.leave_out("turns without text", len(texts) - len(turns))
+    return turns
 
 
-def read_whatsapp(path):
-    """Reads the export of a chat, which is cut into conversations by days and pauses.
-
-    Notes of the program, left out media and deleted messages are no turns.
-    """
-    messages_by_conversation = []
-    last = None
-    for message in _read_chat_messages(path):
-        text = message.text()
-        if not message.sender or not text:
+def read_parlai(path, report):
+    """Reads episodes of ParlAI: the text, then the first of the labels, on each line."""
+    report.add_file(path, "ParlAI's dialogs; fields used: text, labels, episode_done")
+    conversations = [[]]
+    for number, line in read_lines(path, "conversations"):
+        if not line:
             continue
-        is_same_day = last is not None and message.date == last.date
-        if not is_same_day or message.minute - last.minute > PAUSE:
-            messages_by_conversation.append([])
-        messages_by_conversation[-1].append((message.sender, text))
-        last = message
-    conversations = [join_messages(messages) for messages in messages_by_conversation]
-    return _keep_exchanges(path, conversations)
-
-
-def _read_chat_messages(path):
-    """Yields each message; a line without date and time continues the message before it."""
-    message = None
-    for _, line in read_lines(path, "conversations"):
-        header = HEADER.match(line)
-        if header is None:
-            if message is not None:
-                message.lines.append(line)
-            continue
-        if message is not None:
-            yield message
-        date, hour, minute, half, content = header.groups()
-        sender, colon, text = content.partition(": ")
-        if not colon:
-            sender = ""
-        minute_of_day = _minute_of_day(int(hour), int(minute), half)
-        message = _ChatMessage(date, minute_of_day, sender.strip(f"{MARK} "), [text])
-    if message is not None:
-        yield message
-
-
-def _minute_of_day(hour, minute, half):
-    """`half` is `a` or `p` of a clock with twelve hours, else `None`."""
-    if half is None:
-        return 60 * hour + minute
-    hour = hour % 12
-    if half in "pP":
-        hour += 12
-    return 60 * hour + minute
-
-
-# === Tables ===
-
-DELIMITERS = (",", ";", "\t")
-CONVERSATION_COLUMNS = (
-    "conversation",
-    "conversation_id",
-    "dialog",
-    "dialog_id",
-    "dialogue",
-    "dialogue_id",
-    "chat",
-    "chat_id",
-    "session",
-    "session_id",
-    "thread",
-    "thread_id",
-)
-TEXT_COLUMNS = ("text", "message", "utterance", "content")
-SENDER_COLUMNS = ("sender", "speaker", "author", "role")
-"""Names of columns, the first that a table has. Without a sender, each row is a turn."""
-
-
-def read_table(path):
-    """Reads a CSV file: a header, then a message per row, those of a conversation in order."""
-    rows = _read_rows(path)
-    _, header, _ = next(rows)
-    conversation_column = _find_column(path, header, CONVERSATION_COLUMNS)
-    text_column = _find_column(path, header, TEXT_COLUMNS)
-    sender_column = None
-    if any(name in header for name in SENDER_COLUMNS):
-        sender_column = _find_column(path, header, SENDER_COLUMNS)
-
-    messages_by_conversation = {}
-    for number, row, line in rows:
-        if len(row) != len(header):
-            raise bad_line(path, number, f"{len(header)} fields, as in the header", line)
-        # A row without a sender is a turn of its own.
-        sender = number if sender_column is None else row[sender_column]
-        messages = messages_by_conversation.setdefault(row[conversation_column], [])
-        messages.append((sender, row[text_column]))
-    conversations = [join_messages(messages) for messages in messages_by_conversation.values()]
-    return _keep_exchanges(path, conversations)
-
-
-def _read_rows(path):
-    """Yields the number of its last line, the fields and the text of each row.
-
-    The fields of the header are in lower case. The delimiter is the most frequent one in it.
-    """
-    numbered = read_lines(path, "conversations")
-    _, first = next(numbered)
-    delimiter = max(DELIMITERS, key=first.count)
-
-    def lines():
-        yield f"{first}\n"
-        for _, line in numbered:
-            yield f"{line}\n"
-
-    reader = csv.reader(lines(), delimiter=delimiter)
-    try:
-        header = [name.strip().lower() for name in next(reader)]
-        yield reader.line_num, header, first
-        for row in reader:
-            if row:
-                yield reader.line_num, row, delimiter.join(row)
-    except csv.Error as error:
-        where = f"{path}, line {reader.line_num}"
-        raise UserError(f"{where}: expected a CSV row. {in_one_line(error, 100)}") from error
-
-
-def _find_column(path, header, names):
-    for name in names:
-        if name in header:
-            return header.index(name)
-    expected = f"a column {' or '.join(names)}"
-    raise UserError(f"{path}, line 1: expected {expected}. Received: {in_one_line(header, 100)}")
+        fields = {}
+        for part in line.split("\t"):
+            name, colon, value = part.partition(":")
+            if not colon:
+                raise bad_line(path, number, "fields of ParlAI, as text:... TAB labels:...", line)
+            fields[name] = value.replace("\\n", " ").replace("\\t", " ")
+        labels = fields.get("labels") or fields.get("eval_labels") or ""
+        for text in (fields.get("text", ""), labels.split("|")[0]):
+            if text.strip():
+                conversations[-1].append(text.strip())
+        if fields.get("episode_done") == "True":
+            conversations.append([])
+    spoken = [turns for turns in conversations if turns]
+    return keep_exchanges(path, spoken, report)

@@ -11,7 +11,7 @@ import pathlib
 from pydantic import BaseModel
 
 from colloquy.base.files import UserError
-from colloquy.data.corpora.chat_files import join_messages
+from colloquy.data.corpora.messages import join_messages
 from colloquy.data.corpora.splits import ALL
 from colloquy.data.text_files import find_files, read_json
 
@@ -45,14 +45,17 @@ def find_splits(directory=None):
     return {ALL: files}
 
 
-def read(paths, split):
+def read(paths, split, report):
     """Reads all conversations, each a list of two or more turns."""
     conversations = []
     for path in paths:
+        report.add_file(path, "the chats of chitchat, their messages in order of time")
         for conversation in read_json(path, dict[str, _Conversation]).values():
             turns = _read_turns(conversation)
             if len(turns) >= 2:
                 conversations.append(turns)
+            else:
+                report.leave_out("conversations without a reply")
     if not conversations:
         raise UserError(f"{paths[0]}: expected conversations. Received: none")
     return conversations

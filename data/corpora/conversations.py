@@ -2,26 +2,31 @@
 
     UTTERANCE TAB UTTERANCE TAB ...
 
-One conversation per line, or a file of `data.corpora.chat_files`. LCCC's characters are separated
-by spaces, which the tokenizer of this corpus ignores.
+One conversation per line, or another form: `chat_files`, `tables`, `whatsapp`. LCCC's characters
+are separated by spaces, which the tokenizer of this corpus ignores.
 """
 
 import pathlib
+import re
 
 from colloquy.base.files import UserError
-from colloquy.data.corpora import chat_files
+from colloquy.data.corpora.chat_files import PARLAI, read_json_file, read_json_lines, read_parlai
 from colloquy.data.corpora.splits import ALL
-from colloquy.data.text_files import bad_line, find_files, list_files, read_lines
+from colloquy.data.corpora.tables import is_table, read_table
+from colloquy.data.corpora.whatsapp import is_whatsapp, read_whatsapp
+from colloquy.data.text_files import bad_line, find_files, list_files, read_beginning, read_lines
 
 TOKENIZER = "mixed"
 NAMES = {
-    "train": ("train*", "toy_train*"),
-    "dev": ("dev*", "valid*", "toy_valid*"),
-    "test": ("test*",),
+    "train": ("train*", "*_train*"),
+    "dev": ("dev*", "valid*", "*_dev*", "*_valid*"),
+    "test": ("test*", "*_test*"),
 }
 """File names of each split, without their ending."""
-ENDINGS = (".txt", ".jsonl", ".csv")
-OTHER_FORMS = "JSON lines of messages, a WhatsApp export or a .csv file: docs/own_conversations.md"
+ENDINGS = (".txt", ".jsonl", ".json", ".csv", ".tsv")
+OTHER_FORMS = "JSON, a table, a WhatsApp export or ParlAI's: docs/own_conversations.md"
+MARK = re.compile(r"([A-Za-z_]+|[0-9]+):")
+"""Begin of a field of another format, such as `A:`."""
 
 
 def find_splits(source):
@@ -51,44 +56,65 @@ def _patterns(names):
     return [f"{name}{ending}" for name in names for ending in ENDINGS]
 
 
-def read(paths, split):
+def read(paths, split, report):
     """Reads conversations, each a list of two or more utterances."""
     conversations = []
     for path in paths:
         read_file = _choose_reader(path)
-        conversations += read_file(path)
+        conversations += read_file(path, report)
     return conversations
 
 
 def _choose_reader(path):
-    """The function that reads a file: by its ending `.csv`, else by its first line."""
-    if path.name.removesuffix(".gz").endswith(".csv"):
-        return chat_files.read_table
-    _, first_line = next(read_lines(path, "conversations"))
-    if first_line.startswith("{"):
-        return chat_files.read_role_messages
-    if chat_files.is_whatsapp(first_line):
-        return chat_files.read_whatsapp
+    """The function that reads a file: by its ending, else by its first line."""
+    name = path.name.removesuffix(".gz")
+    if name.endswith(".csv"):
+        return read_table
+    first_line = read_beginning(path)
+    if name.endswith(".json") and not first_line.startswith("{"):
+        return read_json_file
+    if first_line.startswith(("{", '["')):
+        return read_json_lines
+    if is_whatsapp(first_line):
+        return read_whatsapp
+    if first_line.startswith(PARLAI) and "\tlabels:" in first_line:
+        return read_parlai
+    if is_table(first_line):
+        return read_table
     return _read_tabs
 
 
-def _read_tabs(path):
+def _read_tabs(path, report):
     """Reads lines of utterances separated by tabs.
 
-    An empty utterance is refused: without it, its neighbours would answer each other. So are files
-    whose lines all begin with 0 or 1, as those of SMN do.
+    An empty utterance is refused: without it, its neighbours would answer each other.
     """
+    report.add_file(path, "utterances separated by tabs, a conversation per line")
     conversations = []
-    first_turns = set()
     for number, line in read_lines(path, "conversations"):
         turns = line.split("\t")
         require_utterances(path, number, line, turns, f"tabs; or {OTHER_FORMS}")
-        first_turns.add(turns[0])
         conversations.append(turns)
+    _refuse_marks(path, conversations)
+    return conversations
+
+
+def _refuse_marks(path, conversations):
+    """Refuses a file whose lines all begin with a label, a number or the name of a field."""
+    first_turns = {turns[0] for turns in conversations}
+    received = None
     if first_turns <= {"0", "1"}:
         received = "lines that all begin with 0 or 1, as labels do: a file for --corpus=smn"
+    elif all(turn.strip().isdecimal() for turn in first_turns):
+        received = "lines that all begin with a number: remove this column"
+    else:
+        marks = {match[0] for turn in first_turns if (match := MARK.match(turn))}
+        is_marked = all(MARK.match(turn) for turn in first_turns)
+        if is_marked and len(first_turns) > 2 * len(marks):
+            shown = ", ".join(sorted(marks)[:3])
+            received = f"lines that all begin with {shown}, as fields of another format do"
+    if received:
         raise UserError(f"{path}: expected utterances. Received: {received}")
-    return conversations
 
 
 def require_utterances(path, number, line, turns, separator):

@@ -27,7 +27,7 @@ def find_splits(directory):
     return {"train": files, "dev": files}
 
 
-def read(paths, split):
+def read(paths, split, report):
     """Reads conversations, each a list of two or more utterances.
 
     A conversation is split where a line is missing or empty, so that every utterance answers the
@@ -35,6 +35,8 @@ def read(paths, split):
     lost character (U+FFFD) between letters, as in some copies, is read as an apostrophe.
     """
     lines_file, conversations_file = paths
+    report.add_file(lines_file, "lines of films; fields used: line and text")
+    report.add_file(conversations_file, "conversations of films; fields used: film and lines")
     lines = _read_lines(lines_file)
     conversations = []
     for number, line in read_lines(conversations_file, "conversations"):
@@ -50,7 +52,9 @@ def read(paths, split):
         film_split = "dev" if film % HELD_OUT == 0 else "train"
         if film_split == split:
             turns = [lines.get(id) for id in re.findall(r"L\d+", fields[3])]
-            conversations.extend(_unbroken(turns))
+            runs = _unbroken(turns)
+            report.leave_out("lines missing, empty or alone", len(turns) - sum(map(len, runs)))
+            conversations.extend(runs)
     return conversations
 
 

@@ -2,14 +2,16 @@
 
     UTTERANCE __eou__ UTTERANCE __eou__ ... __eou__
 
-One conversation per line. XDailyDialog omits the last `__eou__`, or adds labels after a tab, which
-are ignored; it is prepared with the tokenizer of its language, `mixed` for Chinese.
+One conversation per line; or JSON lines `{"dialog": [UTTERANCE, ...]}`, as on Hugging Face.
+XDailyDialog omits the last `__eou__`, or adds labels after a tab, which are ignored; it is prepared
+with the tokenizer of its language, `mixed` for Chinese.
 """
 
 import re
 
+from colloquy.data.corpora.chat_files import read_json_lines
 from colloquy.data.corpora.conversations import require_utterances
-from colloquy.data.text_files import find_files, read_lines
+from colloquy.data.text_files import find_files, read_beginning, read_lines
 
 TOKENIZER = "words"
 END = "__eou__"
@@ -19,8 +21,14 @@ NAMES = {
         "dialogues_train.txt",
         "*_train_human.txt",
         "dialogues_text_*.txt",
+        "train.json*",
     ),
-    "dev": ("validation/dialogues_validation.txt", "dialogues_validation.txt", "*_dev_human.txt"),
+    "dev": (
+        "validation/dialogues_validation.txt",
+        "dialogues_validation.txt",
+        "*_dev_human.txt",
+        "validation.json*",
+    ),
 }
 APOSTROPHE = "['\u2018\u2019\u2032]"
 CLITIC = re.compile(rf"([a-z]) ?{APOSTROPHE} ?(s|t|m|d|ll|re|ve)\b", re.IGNORECASE)
@@ -32,7 +40,7 @@ def find_splits(directory):
     return {split: find_files(directory, names)[:1] for split, names in NAMES.items()}
 
 
-def read(paths, split):
+def read(paths, split, report):
     r"""Reads conversations, each a list of two or more utterances.
 
     The corpus separates apostrophes from their words, and writes `I \u2019 Ve`. They are joined
@@ -40,6 +48,11 @@ def read(paths, split):
     """
     conversations = []
     for path in paths:
+        if read_beginning(path).startswith("{"):
+            for turns in read_json_lines(path, report):
+                conversations.append([join_apostrophes(turn) for turn in turns])
+            continue
+        report.add_file(path, f"utterances separated by {END}, a conversation per line")
         for number, line in read_lines(path, "conversations"):
             turns = line.partition("\t")[0].split(END)
             if not turns[-1].strip():

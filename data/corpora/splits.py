@@ -6,6 +6,7 @@ import random
 from typing import NamedTuple
 
 from colloquy.base.files import UserError
+from colloquy.data.report import Report
 
 ALL = "all"
 """The key of `find_splits` for the files of a corpus without splits of its own."""
@@ -36,14 +37,34 @@ def read_splits(reader, source, report=None):
     Returns:
         `{name: Split}`, with at least `train` and `dev`.
     """
-    files_by_split = reader.find_splits(source)
-    if ALL in files_by_split:
-        files = files_by_split[ALL]
-        return draw_splits(files[0], reader.read(files, ALL))
+    report = report or Report()
     splits = {}
-    for split, files in files_by_split.items():
-        splits[split] = Split(files[0], reader.read(files, split))
-    return splits
+    for split, files in reader.find_splits(source).items():
+        conversations = _repair(files[0], reader.read(files, split, report), report)
+        report.counts["conversations"] += len(conversations)
+        report.counts["turns"] += sum(len(turns) for turns in conversations)
+        splits[split] = Split(files[0], conversations)
+    if ALL not in splits:
+        return splits
+    report.note("train, dev and test were drawn from all conversations")
+    return draw_splits(*splits[ALL])
+
+
+def _repair(file, conversations, report):
+    r"""Repairs UTF-8 that was read as Windows-1252, `donâ€™t`, turn by turn."""
+    repaired = 0
+    for turns in conversations:
+        for place, text in enumerate(turns):
+            if text.isascii():
+                continue
+            try:
+                turns[place] = text.encode("cp1252").decode()
+            except UnicodeError:
+                continue
+            repaired += 1
+    if repaired:
+        report.note(f"{file}: UTF-8 read as Windows-1252 was repaired in {repaired:,} turns")
+    return conversations
 
 
 def draw_splits(file, conversations):

@@ -9,12 +9,13 @@ the previous one.
 
 import re
 
-from colloquy.data.text_files import bad_line, find_files, read_lines
+from colloquy.data.text_files import bad_line, find_files, is_utf8, read_lines
 
 TOKENIZER = "mixed"
+CHINESE = "gb18030"  # encoding of files that are not UTF-8; it contains GBK
 # the last of every `HELD_OUT` blocks of a file belongs to dev, so dev has other episodes than train
 HELD_OUT = 20
-STYLE = re.compile(r"\{\\[^}]*\}")  # of ASS subtitles, {\an8}
+STYLE = re.compile(r"\{\\[^{}]*\}")  # of ASS subtitles, {\an8}
 
 
 def find_splits(directory):
@@ -23,25 +24,31 @@ def find_splits(directory):
     return {"train": files, "dev": files}
 
 
-def read(paths, split):
+def read(paths, split, report):
     """Reads blocks, each a list of one or more utterances.
 
     Style codes are removed, and utterances of nothing else left out. UTF-8 mistaken for ISO 8859-2
-    is repaired.
+    is repaired. A file may be in GBK, and its words separated by slashes, as in Xiaohuangji.
     """
     conversations = []
     for path in paths:
-        blocks = _read_blocks(path)
+        blocks = _read_blocks(path, report)
         first_of_dev = len(blocks) - len(blocks) // HELD_OUT
         blocks = blocks[first_of_dev:] if split == "dev" else blocks[:first_of_dev]
         conversations.extend(block for block in blocks if block)
     return conversations
 
 
-def _read_blocks(path):
+def _read_blocks(path, report):
     """Reads the blocks of a file; some may be empty."""
     blocks = []
-    for number, line in read_lines(path, "conversations"):
+    form = "blocks of utterances"
+    encoding = None
+    if not is_utf8(path):
+        encoding = CHINESE
+        form += ", in GBK"
+    ends_with_slash = 0
+    for number, line in read_lines(path, "conversations", fallback=encoding):
         mark, _, text = line.partition(" ")
         if line.strip() == "E":
             blocks.append([])
@@ -49,9 +56,17 @@ def _read_blocks(path):
             text = STYLE.sub("", _repair(text)).strip()
             if text:
                 blocks[-1].append(text)
+                ends_with_slash += text.endswith("/")
+            else:
+                report.leave_out("utterances without text")
         else:
             expected = "E or M and an utterance" if blocks else "E, which opens a block"
             raise bad_line(path, number, expected, line)
+    if ends_with_slash > 0.9 * sum(len(block) for block in blocks):
+        form += ", words separated by slashes"
+        blocks = [[text.replace("/", " ").strip() for text in block] for block in blocks]
+        blocks = [[text for text in block if text] for block in blocks]
+    report.add_file(path, form)
     return blocks
 
 

@@ -32,6 +32,7 @@ from colloquy.data.prepared import (
     print_summary,
     write,
 )
+from colloquy.data.report import Report, choose_examples
 from colloquy.data.tokenizers import TOKENIZERS
 from colloquy.data.vocabulary import EOS_ID, SPECIALS, UNK_ID, Vocabulary
 from colloquy.data.word_vectors import load_text_vectors
@@ -81,6 +82,7 @@ def prepare(corpus, source, out, settings):
     """
     reader = CORPORA[corpus].reader
     source = source and pathlib.Path(source)
+    report = Report()
     given = Words.of(settings.vocabulary_of, "generation") if settings.vocabulary_of else None
     text = _choose_tokenizer(settings, reader, given)
     settings = settings.replace(**text.to_json())
@@ -92,12 +94,9 @@ def prepare(corpus, source, out, settings):
         )
 
     splits = {}
-    for name, split in read_splits(reader, source).items():
+    for name, split in read_splits(reader, source, report).items():
         splits[name] = _Conversations(split.conversations, text)
-    for conversations in splits.values():
-        conversations.drop_pairs(lambda words: not words)
-        if settings.max_words:
-            conversations.drop_pairs(lambda words: len(words) > settings.max_words)
+    _drop_empty_and_long_pairs(splits, settings, report)
 
     if given:
         vocabulary = given.vocabulary
@@ -106,9 +105,10 @@ def prepare(corpus, source, out, settings):
     if settings.drop_unknown:
         known_words = set(vocabulary.words)
         for conversations in splits.values():
-            conversations.drop_pairs(lambda words: not known_words.issuperset(words))
+            dropped = conversations.drop_pairs(lambda words: not known_words.issuperset(words))
+            report.leave_out("pairs with an unknown word (--drop_unknown)", dropped)
 
-    encoded_splits = _encode_splits(splits, vocabulary, source)
+    encoded_splits = _encode_splits(splits, vocabulary, source, report)
     statistics = {}
     for split, encoded in encoded_splits.items():
         statistics[split] = _statistics(splits[split], encoded)
@@ -118,8 +118,32 @@ def prepare(corpus, source, out, settings):
     sizes = {"vocabulary": len(vocabulary), **statistics}
     with atomic_directory(out) as directory:
         write(directory, files, corpus, source, settings, sizes, task="generation")
+    report.print(_show_examples(encoded_splits["train"], vocabulary))
     print_summary(statistics)
     print(f"{out}: {len(vocabulary):,} words")
+
+
+def _drop_empty_and_long_pairs(splits, settings, report):
+    for conversations in splits.values():
+        dropped = conversations.drop_pairs(lambda words: not words)
+        report.leave_out("pairs with a turn without words", dropped)
+        if settings.max_words:
+            dropped = conversations.drop_pairs(lambda words: len(words) > settings.max_words)
+            reason = f"pairs with a turn of over {settings.max_words} words (--max_words)"
+            report.leave_out(reason, dropped)
+
+
+def _show_examples(encoded, vocabulary):
+    """The examples of the report: pairs of train with the words that a model knows."""
+
+    def text(ids):
+        words = ["/" if id == EOS_ID else vocabulary.word(id) for id in ids[:-1]]
+        return " ".join(words)
+
+    def show(place):
+        return text(encoded["source"][place]), text(encoded["target"][place])
+
+    return choose_examples(len(encoded["source"]), show)
 
 
 def _choose_tokenizer(settings, reader, given):
@@ -152,9 +176,11 @@ class _Conversations:
         self.possible = len(self.pairs)
 
     def drop_pairs(self, is_unfit):
-        """Drops pairs with an utterance whose words are unfit."""
+        """Drops pairs with an utterance whose words are unfit; returns their number."""
         unfit = [is_unfit(words) for words in self.utterances]
+        number = len(self.pairs)
         self.pairs = [(start, stop) for start, stop in self.pairs if not any(unfit[start:stop])]
+        return number - len(self.pairs)
 
 
 def find_pairs(lengths, turns):
@@ -194,13 +220,15 @@ def _vocabulary(conversations, settings):
     return settings, vocabulary
 
 
-def _encode_splits(splits, vocabulary, source):
+def _encode_splits(splits, vocabulary, source, report):
     """The content of `PAIRS`."""
     encoded_splits = {}
     for split, conversations in splits.items():
         if not conversations.pairs:
+            reasons = ", ".join(report.left_out) or "conversations have one turn"
             raise UserError(
-                f"{source}: expected pairs for {split}. None of {conversations.possible} are left"
+                f"{source}: expected pairs for {split}. None of {conversations.possible} are left: "
+                f"{reasons}"
             )
         encoded_splits[split] = encode_pairs(
             conversations.utterances, conversations.pairs, vocabulary

@@ -24,8 +24,8 @@ DUPLICATE_FRACTION = 0.8
 SHOWN = 20
 # Tokens of commands, paths and addresses in the logs of #ubuntu; people write no spaces in them.
 JOINED_TOKENS = re.compile(
-    r"\bppa : \S+ / \S+|\d+(?: : \d+)+|~ / [\w.-]+|(?<!\S)/ [\w.-]+(?: / [\w.-]+)+"
-    r"|\S+ @ [\w-]+\.\w+|\* \. \w+|- - [a-z]{2}|& &|\| \|"
+    r"\bppa : \S+ / \S+|(?<!\d)\d+(?: : \d+)+|~ / [\w.-]+|(?<!\S)/ [\w.-]+(?: / [\w.-]+)+"
+    r"|(?<!\S)\S+ @ [\w-]+\.\w+|\* \. \w+|- - [a-z]{2}|& &|\| \|"
 )
 QUOTES = (
     (r"< ([a-z][\w -]*) >", r"<\1>"),

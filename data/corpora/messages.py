@@ -1,0 +1,33 @@
+"""Messages of senders as turns of conversations."""
+
+from colloquy.base.files import UserError
+
+
+def join_messages(messages):
+    """Returns the turns of a conversation, given the sender and the text of each message.
+
+    Consecutive messages of one sender are one turn.
+
+    >>> join_messages([("Ann", "Hi!"), ("Ann", " all  well?"), ("Bob", ""), ("Bob", "Yes.")])
+    ['Hi! all well?', 'Yes.']
+    """
+    words_of_turns = []
+    last_sender = None
+    for sender, text in messages:
+        words = text.split()
+        if not words:
+            continue
+        if not words_of_turns or sender != last_sender:
+            words_of_turns.append([])
+        words_of_turns[-1] += words
+        last_sender = sender
+    return [" ".join(words) for words in words_of_turns]
+
+
+def keep_exchanges(path, conversations, report):
+    """Leaves out conversations without a reply; a file must have others."""
+    exchanges = [turns for turns in conversations if len(turns) >= 2]
+    if not exchanges:
+        raise UserError(f"{path}: expected conversations of at least two turns. Received: none")
+    report.leave_out("conversations without a reply", len(conversations) - len(exchanges))
+    return exchanges

@@ -1,0 +1,158 @@
+"""Exports of WhatsApp, for `data.corpora.conversations`.
+
+    12/05/2021, 14:02 - ANN: TEXT          Android
+    [12.05.21, 14:02:33] ANN: TEXT         iOS
+
+Notes of the program are no turns. They are found by their structure, whatever their language: see
+`_is_note` and `_repeated_notes`.
+"""
+
+import collections
+import re
+from typing import NamedTuple
+
+from colloquy.data.corpora.messages import join_messages, keep_exchanges
+from colloquy.data.text_files import read_lines
+
+PAUSE = 180
+"""Minutes without a message after which a new conversation begins; a new day begins one, too."""
+DATE = r"(\d{1,4}[./-]\d{1,2}[./-]\d{1,4})"
+TIME = r"(\d{1,2})[:.](\d{2})(?:[:.]\d{2})?(?:\s?([ap])\.?\s?m\.?)?"
+HEADER = re.compile(rf"\u200e?\[?{DATE},? {TIME}(?:\] ?| - )(.*)", re.IGNORECASE)
+MARK = "\u200e"
+"""iOS writes it before a text of its own, such as `image omitted`."""
+IN_BRACKETS = re.compile(r"<[^<>]+>|\u2039[^\u2039\u203a]+\u203a")
+FILE = re.compile(r"\S+\.[A-Za-z0-9]{2,5}(?: \([^()]+\))?")
+"""The name of an attached file, such as `IMG-1.jpg (file attached)`."""
+QUOTES = re.compile('["\u201c\u201d\u201e\u00ab\u00bb]')
+EDITED = re.compile(f"{MARK}?<[^<>]+>$")
+REPEATS = 3
+"""Times that a note of several messages occurs at least."""
+NOTE_WORDS = 8
+"""Words of such a note at most."""
+
+
+class _Message(NamedTuple):
+    """A message of an export."""
+
+    date: str
+    minute: int
+    """Minute of the day."""
+    sender: str
+    """Empty: a note of the program."""
+    text: str
+
+
+def is_whatsapp(line):
+    """True if a line begins a message of an export of WhatsApp."""
+    return HEADER.match(line) is not None
+
+
+def read_whatsapp(path, report):
+    """Reads the export of a chat, which is cut into conversations by days and pauses."""
+    report.add_file(path, "an export of WhatsApp, cut into conversations by days and pauses")
+    messages = list(_read_messages(path))
+    spoken = [message for message in messages if message.sender and not _is_note(message)]
+    repeated_notes = _repeated_notes(spoken)
+    kept = [message for message in spoken if message.text not in repeated_notes]
+    kept = _without_note_senders(kept)
+    report.leave_out("notes of the chat program", len(messages) - len(kept))
+    if repeated_notes:
+        shown = ", ".join(f'"{text}"' for text in sorted(repeated_notes)[:3])
+        report.note(f"taken for notes of the chat program, since they repeat: {shown}")
+    report.senders.update(message.sender for message in kept)
+
+    messages_by_conversation = []
+    last = None
+    for message in kept:
+        is_same_day = last is not None and message.date == last.date
+        if not is_same_day or message.minute - last.minute > PAUSE:
+            messages_by_conversation.append([])
+        text = EDITED.sub("", message.text).replace(MARK, "")
+        messages_by_conversation[-1].append((message.sender, text))
+        last = message
+    conversations = [join_messages(messages) for messages in messages_by_conversation]
+    return keep_exchanges(path, conversations, report)
+
+
+def _is_note(message):
+    """Whether a message is a note by its form alone.
+
+    It is marked, in brackets, or the name of a file; or its sender is none, since the text before
+    the colon has a quotation mark, as in `Ann changed the subject to "Trip: Rome"`.
+    """
+    text = message.text
+    if text.startswith(MARK) or QUOTES.search(message.sender):
+        return True
+    is_in_brackets = IN_BRACKETS.fullmatch(text) is not None
+    return not text or is_in_brackets or FILE.fullmatch(text) is not None
+
+
+def _repeated_notes(messages):
+    """Short texts that are repeated letter by letter, with a word that people never use.
+
+    People write `ok` in longer messages, too; `Photo omitted` has words that no other message has.
+    """
+    counts = collections.Counter(message.text for message in messages)
+    people_words = set()
+    for text, count in counts.items():
+        if count < REPEATS:
+            people_words.update(text.lower().split())
+    notes = set()
+    for text, count in counts.items():
+        words = text.lower().split()
+        is_short = len(words) <= NOTE_WORDS
+        if count >= REPEATS and is_short and not people_words.issuperset(words):
+            notes.add(text)
+    return notes
+
+
+def _without_note_senders(messages):
+    """Leaves out the name of a group: a sender whose messages all begin with another's name."""
+    texts_by_sender = collections.defaultdict(list)
+    for message in messages:
+        texts_by_sender[message.sender].append(message.text)
+    senders = tuple(texts_by_sender)
+    note_senders = set()
+    for sender, texts in texts_by_sender.items():
+        others = tuple(f"{other} " for other in senders if other != sender)
+        if others and all(text.startswith(others) for text in texts):
+            note_senders.add(sender)
+    return [message for message in messages if message.sender not in note_senders]
+
+
+def _read_messages(path):
+    """Yields each message; a line without date and time continues the message before it."""
+    header = None
+    lines = []
+    for _, line in read_lines(path, "conversations"):
+        match = HEADER.match(line)
+        if match is None:
+            lines.append(line)
+            continue
+        if header is not None:
+            yield _message(header, lines)
+        header = match
+        lines = []
+    if header is not None:
+        yield _message(header, lines)
+
+
+def _message(header, more_lines):
+    date, hour, minute, half, content = header.groups()
+    sender, colon, text = content.partition(": ")
+    if not colon:
+        sender = ""
+    minute_of_day = _minute_of_day(int(hour), int(minute), half)
+    text = " ".join([text, *more_lines]).strip()
+    return _Message(date, minute_of_day, sender.strip(f"{MARK} "), text)
+
+
+def _minute_of_day(hour, minute, half):
+    """`half` is `a` or `p` of a clock with twelve hours, else `None`."""
+    if half is None:
+        return 60 * hour + minute
+    hour = hour % 12
+    if half in "pP":
+        hour += 12
+    return 60 * hour + minute

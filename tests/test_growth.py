@@ -1,0 +1,251 @@
+"""Reading a text takes time that is linear in its length: no request, no file stops a program.
+
+The functions are found by the program, not listed: each function of one `text`, each compiled
+pattern and each list of rules of the rooms, each tokenizer in Python and in the graph, each reader
+of a corpus. They read a dozen kinds of hostile text at n, 2n and 4n characters.
+"""
+
+import gc
+import importlib
+import inspect
+import itertools
+import os
+import pathlib
+import re
+import time
+
+import pytest
+from helpers import ROOT
+
+from colloquy.base.files import UserError
+from colloquy.data.corpora import CORPORA
+from colloquy.data.report import Report
+from colloquy.data.tokenizers import TOKENIZERS, WHITESPACE, GraphTokenizer, apply_rules, words_of
+
+LIMIT = 16_000
+"""The longest text, in characters; four times more would be as linear."""
+GROWTH = 2.5
+"""Most growth of the time from one length to its double."""
+FLOOR = 0.03
+"""Seconds below which growth is noise."""
+MOST = 0.3
+"""Most seconds for a text of `LIMIT` characters."""
+
+MARKS = "".join(chr(code) for code in (0x301, 0x316, 0x300, 0x327, 0x302, 0x31B))
+KINDS = {
+    "letter": "a",
+    "words": "a ",
+    "hyphens": "-",
+    "hyphenated": "a-",
+    "marks": MARKS,
+    "letters with marks": "a\u0301\u0316",
+    "half-width marks": "\uff76\uff9e\uff9f",
+    "digits": "1",
+    "dates": "1:1.1,1/",
+    "brackets": "(",
+    "styles": "{\\",
+    "tags": "<a",
+    "quotes": "\"'` ",
+    "emojis": "\U0001f600\u200d",
+    "surrogates": "\ud800a",
+    "blanks": " ",
+    "lines": "a\n",
+    "tabs": "a\t",
+    "joiners": "a\u200d\u200c",
+    "invisible": "\u200b\ufeff",
+    "underscores": "a_-_/",
+    "Chinese": "\u4f60\u597d\uff01",
+    "jamo": "\u1100\u1161\u11a8",
+    "mixture": "a-'1.\u0301(\"\u4f60 {\\<",
+}
+
+
+def text_of(kind, length):
+    unit = KINDS[kind]
+    return (unit * (length // len(unit) + 1))[:length]
+
+
+# === What reads a text ===
+
+
+def modules():
+    """The modules that read texts of users or files; one whose package is missing is left out."""
+    for room in ("data", "engine", "tasks", "metrics", "serving"):
+        for path in sorted((ROOT / room).rglob("*.py")):
+            if path.name == "__main__.py" or "samples" in path.parts:
+                continue
+            name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            try:
+                yield importlib.import_module(f"colloquy.{name}".removesuffix(".__init__"))
+            except ImportError as error:
+                assert error.name == "ray", error
+
+
+def is_of_one_text(function):
+    """Whether a function needs nothing but a text."""
+    required = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.default is parameter.empty:
+            required.append(parameter.name)
+    return required in (["text"], ["line"], ["question"], ["message"])
+
+
+def is_rules(value):
+    """Whether a value is a list of patterns with their replacements."""
+    if not isinstance(value, tuple | list) or not value:
+        return False
+    try:
+        for pattern, replacement in value:
+            re.sub(pattern, replacement, "")
+    except (TypeError, ValueError, re.error):  # RE2's rules are tested in the graph
+        return False
+    return True
+
+
+def find_readers():
+    """`{name: function of a text}`."""
+    readers = {}
+    for module in modules():
+        own = module.__name__.removeprefix("colloquy.")
+        for name, value in vars(module).items():
+            if inspect.isfunction(value) and value.__module__ == module.__name__:
+                if is_of_one_text(value):
+                    readers[f"{own}.{name}"] = value
+            elif isinstance(value, re.Pattern) and isinstance(value.pattern, str):
+                readers[f"{own}.{name}"] = lambda text, pattern=value: pattern.sub("", text)
+            elif is_rules(value) and name.isupper():
+                readers[f"{own}.{name}"] = lambda text, rules=value: apply_rules(text, rules)
+    for name in (*TOKENIZERS, WHITESPACE):
+        readers[f"tokenizer {name}"] = lambda text, name=name: words_of(text, name)
+    for name, tokenizer in TOKENIZERS.items():
+        readers[f"detokenizer {name}"] = lambda text, tokenizer=tokenizer: tokenizer.detokenize(
+            text.split()
+        )
+    return readers
+
+
+READERS = find_readers()
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Rows of the table, which is written if `GROWTH_TABLE` names a file."""
+    rows = []
+    yield rows
+    file = os.environ.get("GROWTH_TABLE")
+    if file:
+        with open(file, "a", encoding="utf-8") as out:
+            out.writelines(f"{row}\n" for row in rows)
+
+
+def seconds(read, text):
+    """CPU seconds, so that other work of the machine counts little."""
+    gc.disable()
+    begin = time.process_time()
+    try:
+        read(text)
+    except (UserError, UnicodeError, ValueError, ImportError):
+        pass  # a refusal reads the text, too
+    finally:
+        gc.enable()
+    return time.process_time() - begin
+
+
+def times_of(read, kind):
+    """CPU seconds at a quarter, a half and the whole of `LIMIT`."""
+    times = []
+    for length in (LIMIT // 4, LIMIT // 2, LIMIT):
+        times.append(seconds(read, text_of(kind, length)))
+        if times[-1] > 2 * MOST:
+            break
+    return times
+
+
+def is_linear(times):
+    if times[-1] > MOST:
+        return False
+    pairs = itertools.pairwise(times)
+    return all(after <= max(FLOOR, GROWTH * before) for before, after in pairs)
+
+
+def check_growth(name, read, table, kinds=KINDS):
+    slow = []
+    for kind in kinds:
+        times = times_of(read, kind)
+        if not is_linear(times):
+            # Once more: it may have been noise.
+            times = [min(pair) for pair in zip(times, times_of(read, kind), strict=False)]
+        shown = " ".join(f"{1000 * value:9.2f}" for value in times)
+        table.append(f"{name:60} {kind:20} {shown}")
+        if not is_linear(times):
+            slow.append(f"{kind}: {shown} ms")
+    assert not slow, f"{name} is not linear: {slow}"
+
+
+def test_functions_are_found():
+    assert {"data.normalization.normalize", "tokenizer terms"} <= READERS.keys()
+    assert len(READERS) > 40
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_text_is_read_in_linear_time(name, table):
+    check_growth(name, READERS[name], table)
+
+
+@pytest.mark.parametrize("name", [name for name in TOKENIZERS if name != "jieba"])
+def test_a_text_is_read_in_linear_time_in_the_graph(name, table):
+    import tensorflow as tf
+
+    tokenizer = GraphTokenizer(name, lower=True)
+    tokenize = tf.function(tokenizer, input_signature=[tf.TensorSpec([None], tf.string)])
+    tokenize(tf.constant(["compile"]))
+
+    def read(text):
+        tokenize(tf.constant([text.encode(errors="replace")]))
+
+    check_growth(f"graph {name}", read, table)
+
+
+# === Files ===
+
+FORMS = {
+    "chitchat": ("dataset.json", None),
+    "smn": ("train.txt", "1\tx\t{text}\n"),
+    "dailydialog": ("dialogues_train.txt", "x __eou__ {text} __eou__\n"),
+    "subtitles": ("a.conv", "E\nM {text}\nM y\n"),
+    "conversations": ("a.txt", "x\t{text}\n"),
+    "conversations, CSV": ("a.csv", "sender,text\nann,x\nbob,{text}\n"),
+    "conversations, CSV of one sender": ("a.csv", None),
+    "conversations, WhatsApp": (
+        "a.txt",
+        "12/05/2021, 14:02 - Ann: hi\n12/05/2021, 14:03 - Bob: {text}\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if FORMS[form][1]])
+def test_a_file_is_read_in_linear_time(form, table, tmp_path):
+    name, content = FORMS[form]
+    reader = CORPORA[form.split(",")[0]].reader
+    path = tmp_path / name
+
+    def read(text):
+        line = " ".join(re.sub("[\n\t]", " ", text).split(" "))
+        path.write_text(content.format(text=line), encoding="utf-8", errors="replace")
+        if form == "smn":
+            list(reader.read(path))
+        else:
+            reader.read([path], "train", Report())
+
+    check_growth(form, read, table)
+
+
+def test_rows_of_one_sender_are_read_in_linear_time(table, tmp_path):
+    path = pathlib.Path(tmp_path / "a.csv")
+
+    def read(text):
+        rows = "ann,x\n" * len(text)
+        path.write_text(f"sender,text\nbob,hi\n{rows}bob,bye\n")
+        CORPORA["conversations"].reader.read([path], "train", Report())
+
+    check_growth("conversations, CSV of one sender", read, table, ["letter"])
