@@ -18,6 +18,10 @@ from pydantic import Field, model_validator
 from colloquy.base.config import Config, NonNegative
 from colloquy.layers.masking import LOWEST, masked_logits, masked_softmax
 
+MOST_BEAMS = 100
+"""Most hypotheses of a search: each needs a row of logits over the whole vocabulary."""
+LONGEST_REPLY = 500
+"""Most words of a reply: the buffer of each hypothesis has as many."""
 LONGEST_BLOCKED = 10
 """Words of the longest sequence that `block_ngrams` may block."""
 BLOCK = 64
@@ -28,11 +32,11 @@ the blocks with the largest maxima."""
 class Decoding(Config):
     """Settings of the search for replies; the default, a beam of 1, is greedy search."""
 
-    beam: Annotated[int, Field(ge=1, le=5_000)] = 1
+    beam: Annotated[int, Field(ge=1, le=MOST_BEAMS)] = 1
     """Hypotheses kept; with `sample`, replies drawn."""
     sample: bool = False
     """Draw words by their probability instead of searching for the most probable reply."""
-    max_length: Annotated[int, Field(ge=1, le=500)] = 30
+    max_length: Annotated[int, Field(ge=1, le=LONGEST_REPLY)] = 30
     """Words, `_EOS_` included; a reply without one ends there."""
     min_length: NonNegative = 0
     """Words before `_EOS_` is allowed."""
@@ -161,6 +165,27 @@ def decode(model, inputs, num_beams, reply_length, eos_id, unk_id, anti_lm=False
     ]
     _, ids_BKL, score_BK, length_BK, *_ = ops.while_loop(is_open, add_word, start)
     return _sort_replies(settings, ids_BKL, score_BK, length_BK)
+
+
+def put_new_replies_first(ids_BKL, scores_BK, said_BTL):
+    """Sorts the replies to each source: those that were given before come behind the others.
+
+    Args:
+        ids_BKL: Replies as `decode` returns them, int32.
+        scores_BK: Their scores, float32.
+        said_BTL: The replies that were given before, int32; rows of 0 are none.
+
+    Returns:
+        The ids and the scores in the new order, which is otherwise the old one.
+    """
+    K = ids_BKL.shape[1]
+    is_equal_BKTL = ids_BKL[:, :, None, :] == said_BTL[:, None, :, :]
+    is_said_BK = ops.any(ops.all(is_equal_BKTL, axis=3), axis=2)
+    group_BK = ops.cast(is_said_BK, "int32")
+    # Where a search found fewer than K replies, the missing ones stay last.
+    group_BK = ops.where(scores_BK > LOWEST, group_BK, 2)
+    order_BK = ops.argsort(group_BK * K + ops.arange(K), axis=1)
+    return _gather(ids_BKL, order_BK), _gather(scores_BK, order_BK)
 
 
 def stream_reply(model, inputs, eos_id, unk_id):

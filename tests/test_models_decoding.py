@@ -10,7 +10,15 @@ from helpers import randomised, to_numpy
 from keras import ops
 
 from colloquy.base.files import UserError
-from colloquy.models.decoding import BLOCK, LOWEST, Decoder, Decoding, _top_words, decode
+from colloquy.models.decoding import (
+    BLOCK,
+    LOWEST,
+    Decoder,
+    Decoding,
+    _top_words,
+    decode,
+    put_new_replies_first,
+)
 from colloquy.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from colloquy.tasks.generation.search import decoding_inputs, parse_decoding
 
@@ -317,10 +325,11 @@ DRAWS = 2003
 
 def draw_frequencies(model, source, **settings):
     """How often each word comes first; the noise passes through [0, 1) in even steps."""
-    decoding = Decoding(beam=DRAWS, sample=True, max_length=1, **settings)
+    decoding = Decoding(sample=True, max_length=1, **settings)
     noise = (np.random.default_rng(0).permutation(DRAWS) + 0.5) / DRAWS
-    ids, _ = run(model, source[None], decoding, noise.astype("float32")[None, :, None])
-    return np.bincount(ids[0, :, 0], minlength=V + 1) / DRAWS
+    sources = np.repeat(source[None], DRAWS, axis=0)
+    ids, _ = run(model, sources, decoding, noise.astype("float32")[:, None, None])
+    return np.bincount(ids[:, 0, 0], minlength=V + 1) / DRAWS
 
 
 def probabilities_in_loops(logits, temperature=1.0, top_k=0, top_p=1.0):
@@ -392,9 +401,28 @@ class EveryWordAlike:
 def test_every_word_can_be_drawn_in_half_precision():
     """Cast to bfloat16, the noise would have only a few hundred values."""
     keras.config.set_dtype_policy("mixed_bfloat16")
-    decoding = Decoding(beam=2003, sample=True, max_length=1, allow_unknown=True)
-    noise = ((np.arange(2003) + 0.5) / 2003).astype("float32")[None, :, None]
-    decoder = Decoder(EveryWordAlike(), 2003, 1, EOS, UNK)
-    inputs = {"source": SOURCES[:1], **decoding_inputs([decoding]), "noise": noise}
+    decoding = Decoding(sample=True, max_length=1, allow_unknown=True)
+    noise = ((np.arange(2003) + 0.5) / 2003).astype("float32")[:, None, None]
+    decoder = Decoder(EveryWordAlike(), 1, 1, EOS, UNK)
+    sources = np.repeat(SOURCES[:1], 2003, axis=0)
+    inputs = {"source": sources, **decoding_inputs([decoding] * 2003), "noise": noise}
     ids, _ = decoder.predict_on_batch(inputs)
     assert len(np.unique(ids)) == 2003
+
+
+def test_replies_that_were_given_come_behind_the_others():
+    ids = np.array([[[5, EOS, 0], [6, 7, EOS], [0, 0, 0]], [[5, EOS, 0], [7, EOS, 0], [6, 7, EOS]]])
+    scores = np.array([[-1.0, -2.0, LOWEST], [-1.0, -2.0, -3.0]], "float32")
+    said = np.array([[[5, EOS, 0], [0, 0, 0]], [[5, EOS, 0], [7, EOS, 0]]])
+    new_ids, new_scores = put_new_replies_first(ids, scores, said)
+    assert ops.convert_to_numpy(new_ids)[:, :, 0].tolist() == [[6, 5, 0], [6, 5, 7]]
+    assert ops.convert_to_numpy(new_scores).tolist()[1] == [-3.0, -1.0, -2.0]
+    kept, _ = put_new_replies_first(ids, scores, said[:, :0])
+    np.testing.assert_array_equal(ops.convert_to_numpy(kept), ids)
+
+
+@pytest.mark.parametrize("setting", [{"beam": 10**6}, {"max_length": 10**6}, {"top_k": 2**40}])
+def test_settings_have_upper_bounds(setting):
+    with pytest.raises(ValueError, match="less than or equal to") as refused:
+        Decoding(**{"sample": True, **setting})
+    assert len(str(refused.value)) < 300

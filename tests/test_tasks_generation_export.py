@@ -28,9 +28,30 @@ def exported(run, out, decode):
 def test_the_last_turns_that_are_not_empty_make_the_source():
     text = text_of(["a", "b", "c"], turns=2)  # 3, 4, 5
     turns = tf.constant([["a", "", "b", "c d"], ["", "a", "", ""], ["", "", "", ""]])
-    source = text.source(turns).numpy().tolist()
+    source, said = text.source(turns, reply_length=3)
+    source = source.numpy().tolist()
     assert source == [[4, 1, 5, 2, 1], [3, 1, 0, 0, 0], [1, 0, 0, 0, 0]]
-    assert text.source(tf.zeros([2, 0], tf.string)).numpy().tolist() == [[1], [1]]
+    # The reply before the last turn; none where there is a single turn.
+    assert said.numpy().any(axis=2).tolist()[1:] == [[False] * 4] * 2
+    assert said.numpy()[0].tolist() == [[0, 0, 0], [0, 0, 0], [4, 1, 0], [0, 0, 0]]
+    source, said = text.source(tf.zeros([2, 0], tf.string), reply_length=3)
+    assert source.numpy().tolist() == [[1], [1]] and said.shape == (2, 0, 3)
+
+
+def test_a_reply_is_not_given_again_while_there_is_another(trained_generation, tmp_path):
+    decode = "beam=3,max_length=7"
+    model = exported(trained_generation, tmp_path, decode)
+    predictor = generation.predictor(trained_generation)
+    predictor.decoding = parse_decoding(decode)
+    [first] = predictor.predict([{"turns": ["hello"]}])
+    turns = ["hello", first["response"], "hello", "so", "hello"]
+    [again] = predictor.predict([{"turns": ["hello", first["response"], "hello"]}])
+    [later] = predictor.predict([{"turns": turns}])
+    others = [reply["text"] for reply in first["best"][1:]]
+    assert again["best"][-1]["text"] == first["response"] == later["best"][-1]["text"]
+    assert again["response"] == later["response"] == others[0]
+    replies = model.reply(turns=tf.constant([turns]))["replies"][0].numpy()
+    assert [text.decode() for text in replies] == [reply["text"] for reply in later["best"]]
 
 
 def test_predictor_export_and_scoring_reply_the_same(trained_generation, tmp_path):
@@ -64,7 +85,7 @@ def test_predictor_export_and_scoring_reply_the_same(trained_generation, tmp_pat
 
 def test_a_word_of_a_user_ends_no_turn(trained_generation):
     predictor = generation.predictor(trained_generation)
-    _, ids = predictor.source(["_EOS_ hello", "", "you"])
+    ids = predictor.reader.read(["_EOS_ hello", "", "you"]).source
     assert ids.count(EOS_ID) == 2
     assert predictor.predict([]) == []
 

@@ -124,6 +124,8 @@ def card(run, about, records):
     parts = [about.rstrip(), "## Measured from this file"]
     for split, scored in records.items():
         rows = [(f"{run.model}, half-precision weights", scored["metrics"])]
+        for name, metrics in scored.get("parts", {}).items():
+            rows.append((name, metrics))
         for name, metrics in scored.get("baselines", {}).items():
             rows.append((f"baseline: {name}", metrics))
         parts.append(_table(f"{run.dataset['name']}, {split}", rows, scored["metrics"]))

@@ -8,7 +8,7 @@ import tensorflow as tf
 from colloquy.data.tokenizers import TOKENIZERS, GraphTokenizer
 from colloquy.data.vocabulary import EOS_ID, PADDING_ID, UNK_ID, WordIds
 from colloquy.engine.export import build_archive, ensure_shape
-from colloquy.models.decoding import decode
+from colloquy.models.decoding import decode, put_new_replies_first
 from colloquy.tasks.generation.data import MAX_SOURCE
 from colloquy.tasks.generation.search import decoding_inputs, search_shape
 
@@ -28,14 +28,16 @@ class GenerationText:
         self.words = tf.constant(["", "", *vocabulary.words[1:]])  # padding and `_EOS_` are nothing
         self.join = TOKENIZERS[text.tokenizer].detokenize_in_graph
 
-    def source(self, turns):
+    def source(self, turns, reply_length):
         """The ids of the last turns that are not empty, `_EOS_` after each; of none `_EOS_` alone.
 
         Args:
             turns: String `(B, T)`, the oldest turn first.
+            reply_length: `L`, the longest reply of the search.
 
         Returns:
-            Int32 `(B, S)`, 0 = padding.
+            Int32 `(B, S)`, 0 = padding, and the ids of the replies before, int32 `(B, T, L)`: of
+            every second turn before the last, with `_EOS_` at the end.
         """
         B, T = tf.unstack(tf.shape(turns, tf.int64))
         flat_turns = tf.reshape(turns, [-1])
@@ -44,12 +46,15 @@ class GenerationText:
         ends = tf.fill([B * T, 1], EOS_ID)
         ids = tf.concat([ids, ends], axis=1)
 
-        # The last turns with words are joined.
         has_words_BT = tf.reshape(tokens.row_lengths() > 0, (B, T))
         is_counted_BT = tf.cast(has_words_BT, tf.int32)
         turns_from_here_BT = tf.cumsum(is_counted_BT, axis=1, reverse=True)
-        is_read_BT = has_words_BT & (turns_from_here_BT <= self.turns)
+        is_said_BT = has_words_BT & (turns_from_here_BT % 2 == 0)
         ids = tf.RaggedTensor.from_uniform_row_length(ids, T, B)
+        said_BTL = self._said(ids, is_said_BT, reply_length)
+
+        # The last turns with words are joined.
+        is_read_BT = has_words_BT & (turns_from_here_BT <= self.turns)
         read = tf.ragged.boolean_mask(ids, is_read_BT)
         joined = read.merge_dims(1, 2)
 
@@ -59,7 +64,15 @@ class GenerationText:
         ids_BS = tf.pad(ids_BS, [[0, 0], [0, missing]])
         first_B1 = ids_BS[:, :1]
         first_B1 = tf.where(first_B1 == PADDING_ID, EOS_ID, first_B1)
-        return tf.concat([first_B1, ids_BS[:, 1:]], axis=1)
+        return tf.concat([first_B1, ids_BS[:, 1:]], axis=1), said_BTL
+
+    def _said(self, ids, is_said_BT, reply_length):
+        """The turns that are replies, int32 `(B, T, L)`; zeros for other and for longer turns."""
+        is_short_BT = ids.row_lengths(axis=2).to_tensor() <= reply_length
+        B, T = tf.unstack(tf.shape(is_said_BT))
+        ids_BTL = ids.to_tensor(shape=[None, None, reply_length])
+        is_compared_BT = is_said_BT & tf.reshape(is_short_BT, (B, T))
+        return tf.where(is_compared_BT[..., None], tf.reshape(ids_BTL, (B, T, reply_length)), 0)
 
 
 def generation_archive(model, vocabulary, text, decoding):
@@ -69,7 +82,9 @@ def generation_archive(model, vocabulary, text, decoding):
      -> replies     string (B, K)   as many as `decoding.beam`, the best first
         scores      float32 (B, K)  their log probability, divided by the length penalty
 
-    The search runs inside the graph. Sampling gives the same replies to the same request.
+    The search runs inside the graph. Sampling gives the same replies to the same request. Every
+    second turn before the last is a reply of the model, which is not given again while the search
+    has another.
 
     Args:
         model: `models.seq2seq.Seq2Seq`.
@@ -82,7 +97,8 @@ def generation_archive(model, vocabulary, text, decoding):
     shape = search_shape(decoding)
 
     def reply(turns):
-        source = text.source(ensure_shape(turns, "turns", "BT"))
+        turns = ensure_shape(turns, "turns", "BT")
+        source, said_BTL = text.source(turns, shape.reply_length)
         inputs = {"source": source}
         B = tf.shape(source)[0]
         for name, value in fields.items():
@@ -93,6 +109,7 @@ def generation_archive(model, vocabulary, text, decoding):
         ids, scores = decode(
             model, inputs, shape.num_beams, shape.reply_length, EOS_ID, UNK_ID, shape.anti_lm
         )
+        ids, scores = put_new_replies_first(ids, scores, said_BTL)
         return {"replies": text.join(tf.gather(text.words, ids)), "scores": scores}
 
     endpoints = {"reply": (reply, {"turns": "BT"})}

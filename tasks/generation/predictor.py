@@ -18,9 +18,10 @@ from colloquy.engine.devices import choose_xla
 from colloquy.engine.helplines import helpline_of_turns
 from colloquy.engine.predictor import Predictor, attention_map, in_brackets
 from colloquy.engine.task import check_fields
-from colloquy.models.decoding import Decoding, stream_reply
+from colloquy.models.decoding import Decoding, put_new_replies_first, stream_reply
 from colloquy.tasks.generation import search
-from colloquy.tasks.generation.data import MAX_SOURCE, read_source_config
+from colloquy.tasks.generation.data import read_source_config
+from colloquy.tasks.generation.reader import Read, Reader
 
 # Replies that a reverse model chooses from.
 CHOICE = 10
@@ -45,7 +46,9 @@ class GenerationPredictor(Predictor):
         """A conversation."""
 
         turns: Annotated[list[str], Field(min_length=1)]
-        """The conversation, the oldest turn first; the model reads the last ones."""
+        """The conversation, the oldest turn first; the model reads the last ones. The last turn is
+        the user's, and every second one before it the bot's: a reply that the bot has given is not
+        given again while the search has another."""
         decode: Annotated[str, Field(max_length=200)] = ""
         """Search for replies, as `beam=5,length_penalty=1`, or `beam=1`: greedy search; empty: the
         run's own."""
@@ -66,6 +69,7 @@ class GenerationPredictor(Predictor):
         choose_xla(self.model, "auto")
         check_fields(self.model.config, {"vocabulary_size": len(self.vocabulary)}, run.path)
         self.text = read_source_config(run.dataset.get("text"), run.path)
+        self.reader = Reader(self.vocabulary, self.text)
         # Search for replies where an instance names none.
         self.decoding = search.decoding_of(run)
         self.has_helpline = True
@@ -166,7 +170,7 @@ class GenerationPredictor(Predictor):
 
     def show(self, instance):
         [answer] = self.answer([instance])
-        source = in_brackets(self.source(instance.turns)[0], self.vocabulary)
+        source = in_brackets(self.reader.read(instance.turns).words, self.vocabulary)
         replies = [(reply.score, reply.text) for reply in answer.best]
         return [("source", source)], replies
 
@@ -176,8 +180,8 @@ class GenerationPredictor(Predictor):
             return helpline_answer, []
         request = self._request(instance)
         [ids], [scores] = self._search([request])
-        weights = search.attention(self.model, request.source, ids[0])
-        return self._answer(ids, scores), self._maps(request.words, ids[0], weights)
+        weights = search.attention(self.model, request.read.source, ids[0])
+        return self._answer(ids, scores), self._maps(request.read.words, ids[0], weights)
 
     def conversation(self, said, decode=""):
         return {"turns": [text for _, text in said], "decode": decode}
@@ -215,23 +219,12 @@ class GenerationPredictor(Predictor):
                 weights.append(keras.ops.convert_to_numpy(weights_of_word).tolist())
             yield {
                 "response": self._text(np.array(ids)),
-                "attention": self._maps(request.words, np.array(ids), weights),
+                "attention": self._maps(request.read.words, np.array(ids), weights),
             }
 
-    def source(self, turns):
-        """Words and their ids that the model reads of some turns, `_EOS_` after each turn."""
-        words_of_turns = [self.text.words(turn) for turn in turns]
-        said = [words for words in words_of_turns if words][-self.text.turns :]
-        words = []
-        ids = []
-        for words_of_turn in said or [[]]:
-            words += [*words_of_turn, "_EOS_"]
-            ids += [*self.vocabulary.encode(words_of_turn), EOS_ID]
-        return words[-MAX_SOURCE:], ids[-MAX_SOURCE:]
-
     def _request(self, instance):
-        words, source = self.source(instance.turns)
-        return _Request(words, source, self._decoding(instance), instance.seed)
+        read = self.reader.read(instance.turns)
+        return _Request(read, self._decoding(instance), instance.seed)
 
     def _decoding(self, instance):
         if not instance.decode:
@@ -243,14 +236,16 @@ class GenerationPredictor(Predictor):
         decoder = self._compiled_decoder(search.search_shape(requests[0].decoding, LONGEST))
         ids, scores = decoder.predict_on_batch(self._inputs(requests))
         ids, scores = np.asarray(ids), np.asarray(scores)
-        if self.reverse is None:
-            return ids, scores
-        sources = Sequences.of([request.source for request in requests])
-        return search.rerank(self.reverse, sources, ids, scores, self.reverse_weight)
+        if self.reverse is not None:
+            sources = Sequences.of([request.read.source for request in requests])
+            ids, scores = search.rerank(self.reverse, sources, ids, scores, self.reverse_weight)
+        said = self.reader.said_ids([request.read for request in requests], ids.shape[-1])
+        ids, scores = put_new_replies_first(ids, scores, said)
+        return keras.ops.convert_to_numpy(ids), keras.ops.convert_to_numpy(scores)
 
     def _inputs(self, requests):
         inputs = {
-            "source": stack([request.source for request in requests]),
+            "source": stack([request.read.source for request in requests]),
             **search.decoding_inputs([request.decoding for request in requests]),
         }
         shape = search.search_shape(requests[0].decoding, LONGEST)
@@ -286,7 +281,6 @@ class GenerationPredictor(Predictor):
 class _Request(NamedTuple):
     """What the model reads of an instance, and how its reply is searched."""
 
-    words: list[str]
-    source: list[int]
+    read: Read
     decoding: Decoding
     seed: int | None

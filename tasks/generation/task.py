@@ -124,6 +124,9 @@ class GenerationTask(task.Task):
         with its target, and once more without the pairs that are in train, which a model may know
         by heart; or, where the split has `several` references, the reply to each source with all of
         them. An answer is source, target and reply of a pair, separated by tabs, turns by ` / `.
+
+        Without the option `decode` the search is greedy, as in articles. If the chat of the run
+        searches otherwise, a further part has the metrics of that search.
         """
         model, dataset = scoring.model, scoring.dataset
         pairs = scoring.examples.in_direction_of(model.config)
@@ -131,15 +134,12 @@ class GenerationTask(task.Task):
 
         # Each source gets one reply, however many targets it has.
         rows, references = by_source(pairs.source_texts, pairs.target_texts)
-        replies_to_sources = _search_replies(scoring, pairs.source.take(rows))
-        sources = [pairs.source_texts[row] for row in rows]
-        reply_by_source = dict(zip(sources, replies_to_sources, strict=True))
+        sources = pairs.source.take(rows)
+        decoding = parse_decoding(scoring.options.decode)
+        replies_to_sources = _search_replies(scoring, sources, decoding)
+        reply_by_source = _replies_by_source(pairs, rows, replies_to_sources)
         replies = [reply_by_source[source] for source in pairs.source_texts]
-
-        if pairs.several:
-            metrics = generation_metrics(replies_to_sources, references)
-        else:
-            metrics = _metrics_of_pairs(pairs, replies, range(len(pairs)))
+        metrics = _metrics_of_replies(pairs, replies_to_sources, references, reply_by_source)
         record = {
             "metrics": {"perplexity": _perplexity(nll, pairs), **metrics},
             "parts": {},
@@ -165,8 +165,16 @@ class GenerationTask(task.Task):
                     **metrics,
                 }
         search = _search_text(scoring.options)
+        chat_decoding = decoding_of(scoring.run)
         if search:
             record["search"] = search
+        elif chat_decoding != decoding:
+            replies_to_sources = _search_replies(scoring, sources, chat_decoding)
+            reply_by_source = _replies_by_source(pairs, rows, replies_to_sources)
+            part = f"as its chat searches: {decoding_text(chat_decoding)}"
+            record["parts"][part] = _metrics_of_replies(
+                pairs, replies_to_sources, references, reply_by_source
+            )
         if scoring.baselines:
             record["baselines"] = baselines_for(dataset, pairs, model.config)
         return record
@@ -208,14 +216,28 @@ class GenerationTask(task.Task):
         return generation_archive(model, vocabulary, text, decoding)
 
 
-def _search_replies(scoring, sources):
+def _replies_by_source(pairs, rows, replies_to_sources):
+    """The reply to each distinct source, `{source text: reply}`."""
+    texts = [pairs.source_texts[row] for row in rows]
+    return dict(zip(texts, replies_to_sources, strict=True))
+
+
+def _metrics_of_replies(pairs, replies_to_sources, references, reply_by_source):
+    """Compares replies with all references of their source, or pair by pair."""
+    if pairs.several:
+        return generation_metrics(replies_to_sources, references)
+    replies = [reply_by_source[source] for source in pairs.source_texts]
+    return _metrics_of_pairs(pairs, replies, range(len(pairs)))
+
+
+def _search_replies(scoring, sources, decoding):
     """Returns the best reply to each source, as a text."""
     options = scoring.options
     vocabulary = scoring.dataset.vocabulary
     ids, scores = reply(
         scoring.model,
         sources,
-        parse_decoding(options.decode),
+        decoding,
         progress=scoring.progress,
         length_multiple=scoring.length_multiple,
     )
