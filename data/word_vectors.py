@@ -211,10 +211,16 @@ def read_vectors(path, words=None):
         path.stat()
     if path.suffix == ".npz":
         return _read_arrays(path, words)
+    if path.suffix == ".zip":
+        raise UserError(
+            f"{path}: expected vectors as text, .gz or .npz. Received: .zip; "
+            f"unpack it: unzip {path}"
+        )
     _refuse_binary(path)
 
     vectors_by_word = {}
     announced = 0
+    announced_dimension = None
     dimension = None
     number = 0
     for number, line in read_lines(path, None, fallback="utf-8"):
@@ -225,9 +231,16 @@ def read_vectors(path, words=None):
         is_header = number == 1 and len(values) == 1
         if is_header:
             announced = int(word) if word.isdecimal() and len(word) < 19 else 0
+            if word.isdecimal():
+                announced_dimension = values[0]
             continue
         if dimension is None and values:
             dimension = len(values)
+            if announced_dimension not in (None, str(dimension)):
+                raise UserError(
+                    f"{path}: expected vectors of dimension {announced_dimension}, as line 1 says. "
+                    f"Received: {dimension} values on line {number}"
+                )
         if not values or len(values) != dimension:
             expected = f"a word and {dimension or 'its'} values"
             raise UserError(
@@ -246,7 +259,7 @@ def read_vectors(path, words=None):
 def _refuse_binary(path):
     """Refuses the binary format of word2vec: its first line alone is text."""
     if path.suffix == ".gz":
-        return  # its bytes are of another kind
+        return  # A .gz file is compressed; the check below is for plain bytes.
     with readable(path, "word vectors"), path.open("rb") as file:
         first_line = file.readline(HEADER)
         vectors = file.read(HEADER)

@@ -266,6 +266,13 @@ class Task(abc.ABC):
         Their number is the same for every `numpy.random.Generator`.
         """
 
+    def limits(self, split, config, training):
+        """Sentences on the examples of a split that settings leave out or cut, for the user.
+
+        Each has their number, the reason, and the setting that keeps them.
+        """
+        return []
+
     @abc.abstractmethod
     def collate(self, split, config, batch, length_multiple):
         """Makes the arrays `(inputs, targets)` of one of the `training_batches`.

@@ -111,10 +111,12 @@ class Trainer:
             self.task.training_batches, self.split, self.model.config, training
         )
         self.epochs = Epochs(make_epoch, training.seed)
+        limits = self.task.limits(self.split, self.model.config, training)
         if not self.epochs.steps:
-            raise UserError(
-                f"{self.dataset.path}: these settings leave no example of the split train"
-            )
+            reasons = "; ".join(["these settings leave no example of the split train", *limits])
+            raise UserError(f"{self.dataset.path}: {reasons}")
+        for sentence in limits:
+            print(f"note: {sentence}")
         self.total_steps = math.ceil(training.epochs * self.epochs.steps)
         self.validation_interval = math.ceil(self.epochs.steps / training.validations_per_epoch)
 

@@ -261,3 +261,10 @@ def test_tabs_separate_too_and_the_first_of_equal_words_counts(tmp_path):
 )
 def test_incomplete_and_binary_files_are_refused(tmp_path, content, message):
     assert message in refusal(read_vectors, written(tmp_path / "vectors.bin", content))
+
+
+def test_a_header_that_contradicts_the_rows_and_an_archive_are_refused(tmp_path):
+    path = written(tmp_path / "vectors.txt", "2 3\na 1 2\nb 3 4\n")
+    assert "dimension 3, as line 1 says. Received: 2 values" in refusal(read_vectors, path)
+    path = written(tmp_path / "vectors.zip", "PK")
+    assert "unzip" in refusal(read_vectors, path)

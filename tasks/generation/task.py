@@ -106,6 +106,22 @@ class GenerationTask(task.Task):
         sizes = split.in_direction_of(config).sizes
         return batches_by_size(sizes, training.batch_size, rng)
 
+    def limits(self, split, config, training):
+        """Sources and targets that are cut; no example is left out."""
+        pairs = split.in_direction_of(config)
+        sentences = []
+        for name, texts, most in (
+            ("sources", pairs.source, data.MAX_SOURCE),
+            ("targets", pairs.target, data.MAX_TARGET),
+        ):
+            long = int((texts.lengths > most).sum())
+            if long:
+                sentences.append(
+                    f"{long:,} of {len(pairs):,} {name} have more than {most} words and are cut "
+                    "(prepare.py --max_words=N leaves long turns out)"
+                )
+        return sentences
+
     def collate(self, split, config, batch, length_multiple):
         pairs = split.in_direction_of(config)
         return pairs.collate(batch, length_multiple, data.MAX_SOURCE, data.MAX_TARGET)

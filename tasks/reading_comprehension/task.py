@@ -25,6 +25,7 @@ from colloquy.tasks.reading_comprehension.data import CHARACTERS, load_dataset
 from colloquy.tasks.reading_comprehension.predictor import ReadingComprehensionPredictor
 from colloquy.tasks.reading_comprehension.prepare import Settings, prepare
 from colloquy.tasks.reading_comprehension.scoring import (
+    MAX_LENGTH,
     answers,
     by_added_sentence,
     by_first_word,
@@ -115,6 +116,28 @@ class ReadingComprehensionTask(task.Task):
         for batch in batches_by_size(sizes, training.batch_size, rng):
             batches.append((rows[batch], training.max_context, training.max_question))
         return batches
+
+    def limits(self, split, config, training):
+        """Questions whose answer is behind `max_context`, and answers that are too long to give."""
+        total = len(split.spans)
+        sentences = []
+        ends = [min(last for _, last in spans) for spans in split.spans]
+        behind = [end for end in ends if end >= training.max_context]
+        if behind:
+            sentences.append(
+                f"{len(behind):,} of {total:,} questions are left out, {total - len(behind):,} of "
+                f"{total:,} left: their answer is behind word {training.max_context} "
+                f"(--set max_context={max(behind) + 1} keeps them)"
+            )
+        long = 0
+        for spans in split.spans:
+            long += all(last - first >= MAX_LENGTH for first, last in spans)
+        if long:
+            sentences.append(
+                f"{long:,} of {total:,} questions have an answer of over {MAX_LENGTH} words: "
+                "a model gives no answer of so many words"
+            )
+        return sentences
 
     def collate(self, split, config, batch, length_multiple):
         if isinstance(batch, TwoContexts):

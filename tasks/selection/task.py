@@ -120,6 +120,23 @@ class SelectionTask(task.Task):
             return selection.softmax_loss
         return functools.partial(selection.pointwise_loss, clip=training.loss_clip)
 
+    def limits(self, split, config, training):
+        """Contexts and turns that are cut; no example is left out."""
+        sentences = []
+        long_contexts = int((split.context_turns > config.max_turns).sum())
+        if long_contexts:
+            sentences.append(
+                f"of {long_contexts:,} of {len(split.context_turns):,} contexts the last "
+                f"{config.max_turns} turns are read (--set max_turns=N reads more)"
+            )
+        long_turns = int((split.turns.lengths > config.max_words).sum())
+        if long_turns:
+            sentences.append(
+                f"of {long_turns:,} of {len(split.turns):,} turns the last {config.max_words} "
+                "words are read (--set max_words=N reads more)"
+            )
+        return sentences
+
     def collate(self, split, config, batch, length_multiple):
         contexts, responses, labels = batch
         inputs = batches.inputs_of(split, config, contexts, responses, length_multiple)
