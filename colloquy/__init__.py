@@ -33,7 +33,7 @@ if not (_FOLDER / "layers").is_dir():
 from colloquy.base.files import UserError  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import keras
 
@@ -113,7 +113,7 @@ def load(
 
 def prepare(
     corpus: str,
-    source: PathLike | None,
+    source: PathLike | Sequence | Mapping | None,
     out: PathLike,
     *,
     task: str | None = None,
@@ -123,7 +123,10 @@ def prepare(
 
     Args:
         corpus: A key of `colloquy.data.corpora.CORPORA`, the format of the files.
-        source: Directory of the files; `None` for `chitchat`, which needs none.
+        source: Directory of the files; `None` for `chitchat`, which needs none. Or a corpus in
+            memory: for `conversations` a list of conversations, each a list of texts, or
+            `{"train": list, "dev": list}` of them; for `squad` the latter with dicts of `id`,
+            `context`, `question` and `answers`, as Hugging Face has them.
         out: Directory to write; missing or empty.
         task: Task to prepare for, if the corpus has several; default: its first.
         settings: Fields of `Settings` in `colloquy/tasks/TASK/prepare.py`.
@@ -155,7 +158,18 @@ def prepare(
         raise UserError(f"source: expected the directory of the files of {corpus}")
     preparation = importlib.import_module(f"colloquy.tasks.{task}.prepare")
     checked = make_config(preparation.Settings, settings)
-    preparation.prepare(corpus, source, out, checked)
+    if isinstance(source, str | os.PathLike) or source is None:
+        preparation.prepare(corpus, source, out, checked)
+        return pathlib.Path(out)
+
+    from colloquy.data.in_memory import as_files
+
+    if corpus not in ("conversations", "squad"):
+        raise UserError(
+            f"source: expected the directory of the files of {corpus}. Received: a list"
+        )
+    with as_files(source, corpus) as directory:
+        preparation.prepare(corpus, directory, out, checked)
     return pathlib.Path(out)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from helpers import refusal, written
 
+import colloquy
 from colloquy.data import pickles
 from colloquy.data.corpora import CORPORA
 from colloquy.data.vocabulary import Vocabulary
@@ -232,3 +233,17 @@ def test_a_file_of_no_references_is_refused(tmp_path, content, message):
     path = written(tmp_path / "references.json", content)
     error = refusal(read_references, path, Vocabulary.of(["hi"]), TEXT)
     assert message in error and str(path) in error
+
+
+def test_lists_in_memory_are_prepared(tmp_path):
+    talks = [[f"hi {n}", "hello\tyou", "so"] for n in range(12)]
+    colloquy.prepare("conversations", talks, tmp_path / "drawn", task="generation")
+    splits = {"train": talks[:9], "dev": talks[9:]}
+    colloquy.prepare("conversations", splits, tmp_path / "own", task="generation")
+    pairs = {name: len(split) for name, split in load_dataset(tmp_path / "own").splits.items()}
+    assert pairs == {"train": 18, "dev": 6}
+    assert load_dataset(tmp_path / "own").name == "conversations"
+    assert len(load_dataset(tmp_path / "drawn").splits["train"]) == 16
+    wrong = refusal(colloquy.prepare, "conversations", {"valid": talks}, tmp_path / "no")
+    assert "Received: valid" in wrong
+    assert "Received: a list" in refusal(colloquy.prepare, "smn", talks, tmp_path / "no")

@@ -25,7 +25,6 @@ from colloquy.tasks.reading_comprehension.data import CHARACTERS, load_dataset
 from colloquy.tasks.reading_comprehension.predictor import ReadingComprehensionPredictor
 from colloquy.tasks.reading_comprehension.prepare import Settings, prepare
 from colloquy.tasks.reading_comprehension.scoring import (
-    MAX_LENGTH,
     answers,
     by_added_sentence,
     by_first_word,
@@ -118,24 +117,22 @@ class ReadingComprehensionTask(task.Task):
         return batches
 
     def limits(self, split, config, training):
-        """Questions whose answer is behind `max_context`, and answers that are too long to give."""
+        """Questions that no window answers, and answers that are too long to give."""
         total = len(split.spans)
         sentences = []
-        ends = [min(last for _, last in spans) for spans in split.spans]
-        behind = [end for end in ends if end >= training.max_context]
-        if behind:
+        left_out = int(split.answers_longer_than(overlap_of(training.max_context)).sum())
+        if left_out:
             sentences.append(
-                f"{len(behind):,} of {total:,} questions are left out, {total - len(behind):,} of "
-                f"{total:,} left: their answer is behind word {training.max_context} "
-                f"(--set max_context={max(behind) + 1} keeps them)"
+                f"{left_out:,} of {total:,} questions are left out, since no window of "
+                f"{training.max_context} words has their whole answer "
+                "(--set max_context=N reads more)"
             )
-        long = 0
-        for spans in split.spans:
-            long += all(last - first >= MAX_LENGTH for first, last in spans)
+        long = int(split.answers_longer_than(config.max_answer_words).sum())
         if long:
             sentences.append(
-                f"{long:,} of {total:,} questions have an answer of over {MAX_LENGTH} words: "
-                "a model gives no answer of so many words"
+                f"{long:,} of {total:,} questions have an answer of over "
+                f"{config.max_answer_words} words, which the model does not give "
+                "(--set max_answer_words=N gives longer ones)"
             )
         return sentences
 
