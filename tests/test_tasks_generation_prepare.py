@@ -134,7 +134,7 @@ def test_splits_are_those_of_the_reader(tmp_path, monkeypatch):
     reader = types.SimpleNamespace(
         TOKENIZER="words",
         find_splits=lambda source: {split: [split] for split in conversations},
-        read=lambda paths, split: conversations[split],
+        read=lambda paths, split, report: conversations[split],
     )
     monkeypatch.setitem(CORPORA, "conversations", CORPORA["conversations"]._replace(reader=reader))
     prepare("conversations", tmp_path, tmp_path / "out", Settings(min_count=1))
