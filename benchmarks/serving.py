@@ -202,10 +202,10 @@ def worst_requests():
     """Yields the model, a title, the path and the body of each of the worst requests."""
     passage = LONG_TEXT[:90_000]
     long_question = {"passage": passage[:9_000], "question": "Where does Ann live? " * 50}
-    sentences = [{"speaker": "user", "text": "x"}] * 2_400
+    sentences = [{"speaker": "user", "text": "x"}] * 1_600
     lines = [
         {"role": "user", "content": "hello"},
-        {"role": "assistant", "content": "x\n" * 7_000},
+        {"role": "assistant", "content": "x\n" * 990},
         {"role": "user", "content": "hello"},
     ]
     beam = {"turns": ["hello"], "decode": "beam=10,max_length=100"}
@@ -215,7 +215,7 @@ def worst_requests():
         ("reader", "90,000 characters", "predict", [long_passage]),
         ("reader", "90,000 characters, explained", "explain", [long_passage]),
         ("reader", "a question of 250 words", "predict", [long_question]),
-        ("bot", "2,400 sentences", "predict", [{"history": sentences}]),
+        ("bot", "1,600 sentences", "predict", [{"history": sentences}]),
         ("chat", "25 beams of 10", "predict", [beam] * 25),
         ("ranker", "250 candidates", "predict", [candidates]),
         ("ranker", "250 candidates, explained", "explain", [candidates]),
@@ -224,7 +224,7 @@ def worst_requests():
         body = json.dumps({"instances": values}).encode()
         yield model, title, f"/v1/models/{model}:{verb}", body
     body = json.dumps({"model": "bot", "messages": lines}).encode()
-    yield "bot", "7,000 lines in a chat completion", "/v1/chat/completions", body
+    yield "bot", "990 lines in a chat completion", "/v1/chat/completions", body
 
 
 def measure_worst():

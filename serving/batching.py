@@ -25,7 +25,11 @@ from colloquy.serving.limits import Limits, check_count
 
 MAX_CELLS = 100  # rows, and columns, of an attention map that a client gets
 ROWS_AT_ONCE = 64  # that are computed between two checkpoints
-SMALL_CHARACTERS = 2_000  # of an instance that is answered between two steps of a large one
+# A request of at most so many instances and characters is small: it is answered between two steps
+# of a large one, and shares batches with other small ones.
+SMALL_INSTANCES = 8
+SMALL_CHARACTERS = 2_000
+PATIENCE_SECONDS = 1.0  # that a large request waits while small ones come
 
 CLOSE_SECONDS = 5  # for the step that is computed when the server ends
 
@@ -38,7 +42,7 @@ class Job:
     """The instances of one request, and what the worker does with them."""
 
     verb: str
-    """`predict` or `explain`: jobs with the same verb share batches."""
+    """`predict` or `explain`: small jobs with the same verb share batches."""
     count: int
     """Instances, before they are read."""
     read: Callable
@@ -60,7 +64,7 @@ class Job:
     @property
     def is_small(self):
         """True if it may be answered between two steps of another request."""
-        return self.count == 1 and self.characters <= SMALL_CHARACTERS
+        return self.count <= SMALL_INSTANCES and self.characters <= SMALL_CHARACTERS
 
     def succeed(self, result):
         with contextlib.suppress(concurrent.futures.InvalidStateError):  # the client has left
@@ -216,15 +220,27 @@ class BatchedModel:
                     break
                 self._changed.wait(seconds)
 
-            jobs = [self._waiting.popleft()]
-            count = jobs[0].count
-            while self._waiting:
-                job = self._waiting[0]
+            oldest = self._waiting[0]
+            waited = time.monotonic() - oldest.arrived
+            is_due = not oldest.is_small and waited > PATIENCE_SECONDS
+            if is_due or not any(job.is_small for job in self._waiting):
+                return [self._waiting.popleft()]
+        return self._take_small_jobs()
+
+    def _take_small_jobs(self):
+        """Takes the small jobs that wait and may share a batch; none if no small one waits."""
+        with self._changed:
+            taken = []
+            count = 0
+            for job in [job for job in self._waiting if job.is_small]:
                 count += job.count
-                if job.verb != jobs[0].verb or count > self._limits.max_batch:
+                is_other = taken and job.verb != taken[0].verb
+                if is_other or (taken and count > self._limits.max_batch):
                     break
-                jobs.append(self._waiting.popleft())
-            return jobs
+                taken.append(job)
+            for job in taken:
+                self._waiting.remove(job)
+        return taken
 
     def _read(self, job):
         """Reads the instances of a job and counts their rows; returns False if it fails."""
@@ -297,15 +313,6 @@ class BatchedModel:
         readable = [job for job in self._take_small_jobs() if self._read(job)]
         if readable:
             self._answer(readable)
-
-    def _take_small_jobs(self):
-        """Takes the small jobs that wait and may share a batch."""
-        with self._changed:
-            small = [job for job in self._waiting if job.is_small]
-            taken = [job for job in small if job.verb == small[0].verb][: self._limits.max_batch]
-            for job in taken:
-                self._waiting.remove(job)
-        return taken
 
     def _call_model(self, verb, instances):
         predictor = self._predictor

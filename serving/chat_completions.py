@@ -247,6 +247,8 @@ async def _reply(request, body):
     limits = request.app.state.limits
     characters = sum(len(text) for _, text in turns)
     check_count("a conversation", characters, limits.text_characters, "characters")
+    lines = sum(1 + text.count("\n") for _, text in turns)
+    check_count("a conversation", lines, limits.lines, "lines")
     decode = body.search()
 
     def conversation(predictor):

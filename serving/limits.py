@@ -19,9 +19,11 @@ class Limits(Config):
     """Instances per request."""
     text_characters: Positive = 100_000
     """Characters of all texts of an instance, or of a conversation."""
+    lines: Positive = 1_000
+    """Lines of a conversation in a chat completion; a model of dialogs reads each as a sentence."""
     values: Positive = 5_000
     """Values of a body: texts, numbers, lists, objects."""
-    max_rows: Positive = 256
+    max_rows: Positive = 300
     """Rows that the model computes for a request, see `engine.predictor.Predictor.padded_rows`."""
     max_batch: Positive = 32
     """Instances per call of a model."""

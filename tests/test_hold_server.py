@@ -10,7 +10,6 @@ import http.client
 import json
 import shutil
 import signal
-import socket
 import time
 
 import pytest
@@ -129,68 +128,9 @@ def test_clients_that_left_take_their_work_with_them(server):
     assert server.ask_small() < SMALL_SECONDS
 
 
-@pytest.mark.parametrize(("repeats", "status"), [(50, 200), (1000, 400)])
-def test_maps_of_a_long_question_are_cut(server, repeats, status):
-    question = "Where does Ann live? " * repeats
-    body = {"instances": [{"passage": "Ann lives in Rome. " * 20, "question": question}]}
-
-    def attack():
-        return server.ask("/v1/models/reader:explain", body)
-
-    with server.holding([attack] * 2) as running:
-        answers = [answer.result() for answer in running]
-    for received_status, content in answers:
-        assert received_status == status
-        assert len(content) < 1_000_000
-
-
-def test_descriptions_are_made_once(server):
-    def attack():
-        for _ in range(50):
-            status, _ = server.ask("/v1/models/bot/metadata", headers={"Accept-Encoding": "gzip"})
-            assert status == 200
-
-    with server.holding([attack] * 8) as running:
-        for answer in running:
-            answer.result()
-
-
-def test_clients_that_do_not_read_cost_little(server):
-    head = "GET /v1/models/bot/knowledge HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
-    with contextlib.ExitStack() as stack:
-
-        def attack():
-            connection = stack.enter_context(socket.socket())
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            connection.connect(("127.0.0.1", server.port))
-            connection.settimeout(1)
-            with contextlib.suppress(OSError):
-                connection.sendall(200 * head.encode())
-
-        with server.holding([attack] * 20) as running:
-            pass
-        assert len(running) == 20 and all(answer.exception() is None for answer in running)
-        assert server.ask_small() < SMALL_SECONDS  # while they all wait, connected
-
-
-def test_streams_share_batches_with_whole_replies(server):
-    def attack():
-        status, content = server.chat("bot", "hello", stream=True)
-        assert status == 200
-        assert content.endswith(b"data: [DONE]\n\n")
-
-    with server.holding([attack] * 16) as running:
-        for answer in running:
-            answer.result()
-
-
-def test_a_damaged_run_is_left_out_and_strange_names_are_refused(server):
+def test_a_damaged_run_is_left_out(server):
     status, content = server.ask("/v1/models")
     assert (status, json.loads(content)["models"]) == (200, ["bot", "reader"])
-    assert server.ask(f"/pages/{'x' * 300}")[0] == 404
-    status, content = server.ask("/", headers={"Host": "colleague.example:8501"})
-    assert status == 421
-    assert b"--allowed_hosts=colleague.example" in content
 
 
 def test_sigterm_under_load_ends_within_the_grace(server):

@@ -104,17 +104,6 @@ def test_ray_gets_the_models_of_the_flags_and_without_it_one_reads_what_to_insta
     assert "--grace_seconds is not for --ray" in message
 
 
-def test_a_wrong_model_beside_good_ones_is_left_out(trained_selection, tmp_path, capsys):
-    shutil.copytree(trained_selection.path, tmp_path / "good")
-    shutil.copytree(trained_selection.path, tmp_path / "broken")
-    (tmp_path / "broken" / "config.json").write_text("{")
-    with flagsaver.flagsaver(run=["broken", "good"]):
-        assert set(serve.load_models()) == {"good"}
-    assert "broken is left out: broken/config.json: expected JSON" in capsys.readouterr().err
-    with flagsaver.flagsaver(run=["broken"]):
-        assert "expected JSON" in refusal(serve.load_models)
-
-
 def test_a_key_that_is_no_utf_8_is_refused_at_start(monkeypatch):
     monkeypatch.setenv("COLLOQUY_API_KEY", "k\udcff")
     assert "expect a key in UTF-8" in refusal(serve.read_access)

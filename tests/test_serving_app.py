@@ -29,7 +29,13 @@ from colloquy.serving.models import Served
 from colloquy.serving.warm_up import warming
 
 LIMITS = Limits(
-    max_body_bytes=3000, instances=5, values=60, text_characters=130, max_rows=150, requests=9
+    max_body_bytes=3000,
+    instances=5,
+    values=60,
+    lines=20,
+    text_characters=130,
+    max_rows=150,
+    requests=9,
 )
 HASTY = LIMITS.replace(timeout_seconds=0.5)
 EXAMPLES = [{"title": "short", "instance": {"text": "ab", "inside": [{"text": "c"}]}}]
@@ -256,6 +262,7 @@ def said(role, content):
         (CHAT, chat_body(reasoning_effort="low"), 400, "reasoning_effort"),
         (CHAT, chat_body(messages=said("user", "a " * 70)), 413, "130 characters"),
         (CHAT, chat_body(messages=said("user", "a " * 70), stream=True), 413, "130 characters"),
+        (CHAT, chat_body(messages=said("user", "a\n" * 25)), 413, "20 lines"),
     ],
 )
 def test_a_wrong_request_gets_its_status_and_one_sentence(

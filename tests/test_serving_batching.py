@@ -107,12 +107,12 @@ def test_a_request_that_fails_fails_alone_and_the_others_need_few_calls():
 
 def test_a_wrong_or_too_large_request_is_refused_alone():
     model = Numbers()
-    requests = [1], ["x"], [200, 57], [2]
+    requests = [1], ["x"], [200, 101], [2]
     answers = with_model(model, lambda batched: ask_together(batched, model, *requests))
     assert (answers[0], answers[3]) == ([10], [20])
     assert str(answers[1]) == "instance 0: expected a number"
     assert answers[2].status == 413
-    assert "256 rows at most. Received: 257" in str(answers[2])
+    assert "300 rows at most. Received: 301" in str(answers[2])
     assert model.batches == [[HELD], [1, 2]]
 
 
