@@ -87,7 +87,7 @@ def is_of_one_text(function):
     for parameter in inspect.signature(function).parameters.values():
         if parameter.default is parameter.empty:
             required.append(parameter.name)
-    return required in (["text"], ["line"], ["question"], ["message"])
+    return required in (["text"], ["line"], ["question"])
 
 
 def is_rules(value):

@@ -25,7 +25,7 @@ NAMES = {
 """File names of each split, without their ending."""
 ENDINGS = (".txt", ".jsonl", ".json", ".csv", ".tsv")
 OTHER_FORMS = "JSON, a table, a WhatsApp export or ParlAI's: docs/own_conversations.md"
-MARK = re.compile(r"([A-Za-z_]+|[0-9]+):")
+MARK = re.compile(r"([A-Za-z_]{1,20}|[0-9]{1,9}):")
 """Begin of a field of another format, such as `A:`."""
 
 

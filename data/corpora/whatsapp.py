@@ -22,7 +22,7 @@ HEADER = re.compile(rf"\u200e?\[?{DATE},? {TIME}(?:\] ?| - )(.*)", re.IGNORECASE
 MARK = "\u200e"
 """iOS writes it before a text of its own, such as `image omitted`."""
 IN_BRACKETS = re.compile(r"<[^<>]+>|\u2039[^\u2039\u203a]+\u203a")
-FILE = re.compile(r"\S+\.[A-Za-z0-9]{2,5}(?: \([^()]+\))?")
+FILE = re.compile(r"\S{1,100}\.[A-Za-z0-9]{2,5}(?: \([^()]{1,100}\))?")
 """The name of an attached file, such as `IMG-1.jpg (file attached)`."""
 QUOTES = re.compile('["\u201c\u201d\u201e\u00ab\u00bb]')
 EDITED = re.compile(f"{MARK}?<[^<>]+>$")
