@@ -120,7 +120,7 @@ def measure_confidence(model, split, length_multiple=4):
         other articles the fraction of correct answers that count as good, `right_kept`, and of
         wrong ones that do not, `wrong_refused`. Among these are the answers in second passages, of
         the same article, `same_article_refused`, and of others, `other_article_refused`. A fraction
-        of nothing is missing. `right_of_sure` and so on: the fraction of correct answers by verdict.
+        of nothing is missing. `right_of_sure` and so on: the fraction that is correct, by verdict.
         The reliability on these articles: the fraction of correct answers and the mean confidence
         of answers of similar confidence, groups of `engine.task.Task.metrics_by_group`.
         `None, []` where no scale can be fitted.
