@@ -108,7 +108,10 @@ def load(
     from colloquy.tasks import load_predictor
 
     set_precision("float32")  # a training before may have chosen another
-    return load_predictor(Run.open(run), index=index, candidates=candidates)
+    opened = Run.open(run)
+    predictor = load_predictor(opened, index=index, candidates=candidates)
+    predictor.run = str(opened.path)
+    return predictor
 
 
 def prepare(

@@ -167,7 +167,7 @@ class Evaluation:
         paths = ", ".join(str(run.path) for run in self.runs)
         label = f"{self._recipe()} ({paths})"
         if len(self.runs) == 1:
-            return label
+            return label + _unfinished(self.runs[0])
         return f"ensemble of {len(self.runs)}: {label}"
 
     def _recipe(self) -> str:
@@ -237,6 +237,14 @@ class Evaluation:
             for training in run.trainings():
                 seconds += training["seconds"] or 0
         return seconds
+
+
+def _unfinished(run: Run) -> str:
+    """The epochs that a run has, if its training was interrupted or goes on."""
+    rows = run.history()
+    if not rows or run.saved_state() is None or run.finished():
+        return ""
+    return f", {rows[-1]['epoch']:g} of {run.training.epochs:g} epochs"
 
 
 def _describe_example(predictor: Predictor, example: dict) -> str:

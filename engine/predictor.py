@@ -2,6 +2,7 @@
 
 import abc
 import re
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from pydantic import ValidationError
@@ -20,7 +21,15 @@ class Predictor(abc.ABC):
     Answer = Config
     """The output for an instance; a field that is not set is left out."""
 
-    def predict(self, instances):
+    run = ""
+    """The run whose model answers, for the repr."""
+
+    def __repr__(self) -> str:
+        instance = ", ".join(self.Instance.model_fields)
+        answer = ", ".join(self.Answer.model_fields)
+        return f"<{type(self).__name__} {self.run}: {{{instance}}} -> {{{answer}}}>"
+
+    def predict(self, instances: Iterable[Mapping[str, object] | Config]) -> list[dict]:
         """Answers instances, dicts with the fields of `Instance`, by dicts with those of `Answer`.
 
         In one batch where their sizes allow it. A `UserError` names a wrong instance by its number,

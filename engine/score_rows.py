@@ -43,13 +43,16 @@ def append_scores(path: str | os.PathLike, record: dict) -> None:
     row = {name: record[name] for name in ROW if name in record}
     if row.get("command"):
         row["command"] = portable(row["command"])
+    row["metrics"] = _rounded(row["metrics"])
+    if "parts" in row:
+        row["parts"] = {name: _rounded(metrics) for name, metrics in row["parts"].items()}
     evaluation = row["evaluation"]
     row["evaluation"] = {**evaluation, "command": portable(evaluation["command"])}
 
     rows = [row]
     for row in reference_rows(record):
         if {**row, "metrics": None} not in known_rows:
-            rows.append(row)
+            rows.append({**row, "metrics": _rounded(row["metrics"])})
 
     with writing(path), open(path, "a", encoding="utf-8") as file:
         content = pathlib.Path(path).read_bytes()
@@ -57,3 +60,8 @@ def append_scores(path: str | os.PathLike, record: dict) -> None:
             file.write("\n")
         for row in rows:
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def _rounded(metrics: dict[str, float]) -> dict[str, float]:
+    """Metrics with six decimals: further ones differ between machines."""
+    return {name: round(value, 6) for name, value in metrics.items()}

@@ -109,6 +109,10 @@ def test_texts_of_corpora_are_no_markup(run, capsys):
 # === Rows ===
 
 
+def rounded(metrics):
+    return {name: round(value, 6) for name, value in metrics.items()}
+
+
 def test_a_row_says_what_trained_and_what_evaluated(run, tmp_path, monkeypatch):
     trained = {
         "command": "python train.py --recipe=mine --data=/home/ann/task1 --workdir=/home/ann/run",
@@ -125,19 +129,22 @@ def test_a_row_says_what_trained_and_what_evaluated(run, tmp_path, monkeypatch):
     file = tmp_path / "scores.jsonl"
     record = evaluation.Evaluation(dialog, [other]).score("dev")
     append_scores(file, record)
-    row, *references = read_scores(file)
+    scored, *references = read_scores(file)
 
     shared = {"task": "dialog", "corpus": "sample-task1", "split": "dev"}
     minutes = round(run.history()[-1]["seconds"] / 60, 3)
-    measured = {"metrics": record["metrics"], "epochs": 8.0, "minutes": minutes}
+    measured = {"metrics": rounded(record["metrics"]), "epochs": 8.0, "minutes": minutes}
     trained["command"] = "python train.py --recipe=mine --data=task1"
     here["command"] = "python evaluate.py --run=RUN --split=dev"
-    assert row == {"recipe": "mine", "seed": 1, **shared, **measured, **trained, "evaluation": here}
+    origin = {**shared, **measured, **trained, "evaluation": here}
+    assert scored == {"recipe": "mine", "seed": 1, **origin}
     expected = []
     for name, metrics in record["baselines"].items():
-        expected.append({"recipe": f"baseline: {name}", **shared, "metrics": metrics})
+        row = {"recipe": f"baseline: {name}", **shared, "metrics": rounded(metrics)}
+        expected.append(row)
     for name, metrics in record["upper_bounds"].items():
-        expected.append({"recipe": f"upper bound: {name}", **shared, "metrics": metrics})
+        row = {"recipe": f"upper bound: {name}", **shared, "metrics": rounded(metrics)}
+        expected.append(row)
     assert references == expected
 
     # An editor may leave out the last newline.
@@ -184,6 +191,13 @@ def test_seeds_are_shown_side_by_side_and_each_model_and_dataset_is_loaded_once(
     assert [text.strip() for text in header.split("┃")[1:-1]] == names
     evaluate_all(TASKS, [str(swept / "runs" / "tiny-task1-1")], ["dev"], baselines=False)
     assert "deviation" not in capsys.readouterr().out
+
+
+def test_a_run_that_was_interrupted_says_its_epochs(run, tmp_path):
+    other = copy_with(run, tmp_path / "other", "training", epochs=run.training.epochs + 4)
+    label = evaluation.Evaluation(dialog, [other]).label()
+    assert label.endswith(f", {run.training.epochs:g} of {other.training.epochs:g} epochs")
+    assert "epochs" not in evaluation.Evaluation(dialog, [run]).label()
 
 
 def test_published_scores_are_shown_beside_what_they_are_of(run, capsys):

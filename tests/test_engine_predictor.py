@@ -134,3 +134,9 @@ def test_a_file_that_holds_no_answers_stays_as_it_is(tmp_path, content):
 def test_answers_are_written_to_a_device(tmp_path):
     write(tmp_path / "in", ["a"])
     assert predict_lines(Double(), tmp_path / "in", os.devnull) == (1, [])
+
+
+def test_a_predictor_shows_its_run_and_its_fields():
+    predictor = Double()
+    predictor.run = "runs/mine"
+    assert repr(predictor) == "<Double runs/mine: {text, times} -> {text, note}>"
