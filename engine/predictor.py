@@ -27,7 +27,8 @@ class Predictor(abc.ABC):
     def __repr__(self) -> str:
         instance = ", ".join(self.Instance.model_fields)
         answer = ", ".join(self.Answer.model_fields)
-        return f"<{type(self).__name__} {self.run}: {{{instance}}} -> {{{answer}}}>"
+        name = f"{type(self).__name__} {self.run}".rstrip()
+        return f"<{name}: {{{instance}}} -> {{{answer}}}>"
 
     def predict(self, instances: Iterable[Mapping[str, object] | Config]) -> list[dict]:
         """Answers instances, dicts with the fields of `Instance`, by dicts with those of `Answer`.

@@ -100,7 +100,7 @@ def test_blank_lines_are_skipped_and_ids_come_back(tmp_path):
     [
         ("missing", "out", "No such file"),
         ("out", "out", "is the file of instances"),
-        ("in", ".", "Is a directory"),
+        ("in", ".", "is a directory"),
     ],
 )
 def test_files_that_do_not_belong_together_are_refused(tmp_path, source, out, message):
