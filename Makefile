@@ -33,6 +33,7 @@ demo: $(INSTALLED)
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python -m colloquy.tools.check_types
 	$(BIN)/python -m colloquy.tools.tables --check
 
 test: lint

@@ -11,11 +11,13 @@ import os
 import re
 import signal
 import sys
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from absl import app, flags
 
 from colloquy.base import runtime
-from colloquy.base.config import make_config
+from colloquy.base.config import Config, make_config
 from colloquy.base.files import UserError
 
 
@@ -47,7 +49,7 @@ runtime.prepare()
 sys.excepthook = _show_error
 
 
-def run(main):
+def run(main: Callable[[], None]) -> None:
     """Runs a script's `main()` after its flags are parsed and the modules of --import imported.
 
     A `UserError` ends it with one line and exit code 1, Ctrl-C with one line and 130, a closed pipe
@@ -132,9 +134,11 @@ def _import_modules(names):
             ) from error
 
 
-def define_settings(config_class, names, defaults=False):
+def define_settings(
+    config_class: type[Config], names: Iterable[str], defaults: bool = False
+) -> None:
     """Defines a flag for some fields of a `base.config.Config`, with their `defaults` or `None`."""
-    define_by_type = {
+    define_by_type: dict[Any, Callable] = {
         int: flags.DEFINE_integer,
         float: flags.DEFINE_float,
         bool: flags.DEFINE_bool,
@@ -142,7 +146,7 @@ def define_settings(config_class, names, defaults=False):
     for name in names:
         field = config_class.model_fields[name]
         define = define_by_type.get(field.annotation, flags.DEFINE_string)
-        description = " ".join(field.description.split())
+        description = " ".join((field.description or "").split())
         define(name, field.default if defaults else None, description)
         _show_in_help(name)
 
@@ -152,7 +156,7 @@ def _show_in_help(name):
     flags.FLAGS.register_key_flag_for_module(sys.argv[0], flags.FLAGS[name])
 
 
-def given_settings(config_class, names):
+def given_settings(config_class: type[Config], names: Iterable[str]) -> dict[str, Any]:
     """Returns `{name: value}` of the flags of `define_settings` that have a value.
 
     Raises:
@@ -167,7 +171,7 @@ def given_settings(config_class, names):
     return settings
 
 
-def refuse_flags(names, beside):
+def refuse_flags(names: Iterable[str], beside: str) -> None:
     """Refuses flags that conflict with an option, as a `UserError`; `beside` ends the message."""
     for name in names:
         if flags.FLAGS[name].present:

@@ -4,7 +4,8 @@ import contextlib
 import copy
 import json
 import typing
-from typing import Annotated
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
@@ -30,27 +31,30 @@ class Config(BaseModel):
     )
 
     @classmethod
-    def of(cls, values):
+    def of(cls, values: Mapping[str, object]) -> Self:
         """Builds a config from a dict as JSON has it, where tuples are lists."""
         return cls.model_validate_json(json.dumps(values, default=Config.to_json))
 
-    def explicit_fields(self):
+    def explicit_fields(self) -> dict[str, Any]:
         """Returns `{field: value}` of the fields that were set, not left at their defaults."""
         names = [name for name in type(self).model_fields if name in self.model_fields_set]
         return {name: getattr(self, name) for name in names}
 
-    def replace(self, **changes):
+    def replace(self, **changes: object) -> Self:
         """Returns a copy with some fields changed, validated."""
         return type(self).model_validate({**self.explicit_fields(), **changes})
 
-    def to_json(self):
+    def to_json(self) -> dict[str, Any]:
         """Returns a dict ready for JSON, which `of` takes."""
         return self.model_dump(mode="json")
 
 
-def with_defaults(config_class, **defaults):
+C = TypeVar("C", bound=Config)
+
+
+def with_defaults(config_class: type[C], **defaults: object) -> type[C]:
     """Returns a config class with other defaults of some fields, to be a base class."""
-    fields = {}
+    fields: dict[str, Any] = {}
     for name, default in defaults.items():
         field = copy.copy(config_class.model_fields[name])
         field.default = default
@@ -60,7 +64,7 @@ def with_defaults(config_class, **defaults):
     )
 
 
-def parse_assignments(assignments, flag="--set"):
+def parse_assignments(assignments: Iterable[str], flag: str = "--set") -> dict[str, str]:
     """Splits the values of a flag such as `--set`; one that is not `field=value` is a `UserError`.
 
     >>> parse_assignments(["levels=2", "variant=cross"])
@@ -75,7 +79,9 @@ def parse_assignments(assignments, flag="--set"):
     return values
 
 
-def make_config(config_class, settings, where="", partial=False):
+def make_config(
+    config_class: type[C], settings: Mapping[str, object], where: str = "", partial: bool = False
+) -> C:
     """Builds a config from `{field: value}`.
 
     Args:
@@ -112,7 +118,7 @@ def make_config(config_class, settings, where="", partial=False):
     except ValidationError as error:
         problems = {problem["type"] for problem in error.errors()}
         if partial and problems == {"missing"}:
-            return None
+            return None  # type: ignore[return-value]  # `partial` only checks
         raise UserError(where + sentence(error, config_class)) from error
 
 
@@ -120,7 +126,7 @@ def _types(field):
     return field.annotation, *typing.get_args(field.annotation)
 
 
-def parse_value(text):
+def parse_value(text: str) -> Any:
     """Returns the JSON value of a text, a number such as `.5`, or the text itself."""
     text_of_python = {"True": "true", "False": "false", "None": "null"}
     for parse in (json.loads, float):
@@ -129,7 +135,7 @@ def parse_value(text):
     return text
 
 
-def sentence(error, config_class=None):
+def sentence(error: ValidationError, config_class: type[Config] | None = None) -> str:
     """Describes the first problem of a `ValidationError`; missing fields come last."""
     first = min(error.errors(), key=lambda problem: problem["type"] == "missing")
     name = in_one_line(".".join(str(part) for part in first["loc"]))
@@ -145,7 +151,9 @@ def sentence(error, config_class=None):
     return f"{name}: {reason[0].lower()}{reason[1:]}. Received: {in_one_line(first['input'])}"
 
 
-def describe_fields(config_class, prefix=""):
+def describe_fields(
+    config_class: type[Config], prefix: str = ""
+) -> list[tuple[str, str, str, str]]:
     """Lists the fields that `--set` can change.
 
     Returns:

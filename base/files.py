@@ -9,6 +9,8 @@ import pathlib
 import re
 import secrets
 import shutil
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 NOT_WRITABLE = {
     errno.ENOSPC,
@@ -34,11 +36,11 @@ class UserError(Exception):
     The message is one sentence: which file and line, what was expected, what was received.
     """
 
-    def __init__(self, message):
-        super().__init__(" ".join(printable(message).splitlines()))
+    def __init__(self, message: object) -> None:
+        super().__init__(" ".join(printable(str(message)).splitlines()))
 
 
-def in_one_line(value, length=80):
+def in_one_line(value: object, length: int = 80) -> str:
     """A value of a file or of a user, or the message of another error, as part of a sentence.
 
     >>> in_one_line("two\\nlines", length=7)
@@ -47,7 +49,7 @@ def in_one_line(value, length=80):
     return " ".join(str(value).split())[:length]
 
 
-def printable(text):
+def printable(text: str) -> str:
     """Removes control characters, which a terminal may obey, from a text of a model or a file.
 
     >>> printable("two\\nlines\\x1b]0;title\\x07")
@@ -59,13 +61,13 @@ def printable(text):
 # === Checksums ===
 
 
-def checksum(path):
+def checksum(path: str | os.PathLike) -> str:
     """Returns the SHA-256 of a file, in hexadecimal digits."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def checksums_of(directory, without=()):
+def checksums_of(directory: pathlib.Path, without: Iterable[str] = ()) -> dict[str, list[str]]:
     """Returns `{name: [checksum]}` of the files of a directory and its subdirectories.
 
     Hidden files are left out, and files and subdirectories whose names are in `without`.
@@ -78,7 +80,7 @@ def checksums_of(directory, without=()):
     return checksums
 
 
-def seal(directory):
+def seal(directory: pathlib.Path) -> None:
     """Writes `checksums.json`, the SHA-256 of all other files of a directory."""
     (directory / CHECKSUMS).write_text(_sealing_text(directory))
 
@@ -90,7 +92,7 @@ def _sealing_text(directory):
 # === Writing ===
 
 
-def check_output(path):
+def check_output(path: str | os.PathLike) -> None:
     """Refuses a file that cannot be written, before work begins, and makes its directory.
 
     Raises:
@@ -104,7 +106,7 @@ def check_output(path):
         raise UserError(f"{path.parent} cannot be written to")
 
 
-def refuse_existing(path):
+def refuse_existing(path: str | os.PathLike) -> None:
     """Refuses to replace a file that holds something, or anything else, as a `UserError`."""
     path = pathlib.Path(path)
     if path.exists() and not (path.is_file() and path.stat().st_size == 0):
@@ -112,7 +114,7 @@ def refuse_existing(path):
 
 
 @contextlib.contextmanager
-def writing(path):
+def writing(path: str | os.PathLike) -> Iterator[None]:
     """Turns a full or read-only disk, and a name taken by another process, into a `UserError`."""
     try:
         yield
@@ -123,7 +125,7 @@ def writing(path):
 
 
 @contextlib.contextmanager
-def atomic_directory(path):
+def atomic_directory(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     """Yields a fresh directory, which becomes `path` if the block succeeds and vanishes otherwise.
 
     Raises:
@@ -138,7 +140,7 @@ def atomic_directory(path):
 
 
 @contextlib.contextmanager
-def atomic_file(path, mode="w"):
+def atomic_file(path: str | os.PathLike, mode: str = "w") -> Iterator[Any]:
     r"""Yields an open file, which becomes `path` if the block succeeds and vanishes otherwise.
 
     Args:
@@ -153,14 +155,14 @@ def atomic_file(path, mode="w"):
     # Moving the finished file to the path of a device, such as /dev/null, would replace the device.
     if path.exists() and not path.is_file():
         raise UserError(f"{path} is not a regular file")
-    options = {}
+    options: dict[str, Any] = {}
     if "b" not in mode:
         options = {"encoding": "utf-8", "newline": "\n"}
     with _temporary_beside(path) as temporary, open(temporary, mode, **options) as file:
         yield file
 
 
-def publish(temporary, path):
+def publish(temporary: str | os.PathLike, path: str | os.PathLike) -> None:
     """Moves a finished file or directory to its place, so that it survives a loss of power.
 
     Both paths are on the same file system.
@@ -191,7 +193,7 @@ def _temporary_beside(path):
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def unfinished_name(directory):
+def unfinished_name(directory: pathlib.Path) -> str | None:
     """The name of the file that a killed process was writing in a directory; `None` for others.
 
     >>> unfinished_name(pathlib.Path("run/.config.json.0123456789abcdef"))

@@ -18,6 +18,7 @@ import re
 import resource
 import sys
 import tempfile
+from collections.abc import Iterator, Mapping, MutableMapping
 
 from colloquy.base.files import UserError
 
@@ -48,7 +49,11 @@ M_MMAP_THRESHOLD = -3
 LOG_LINE = re.compile(rb"[IWE]\d{4} \d\d:|WARNING: All log messages before absl")
 
 
-def prepare(threads=None, environ=os.environ, operations=None):
+def prepare(
+    threads: int | None = None,
+    environ: MutableMapping[str, str] = os.environ,
+    operations: int | None = None,
+) -> None:
     """Chooses how TensorFlow computes in this process and its children.
 
     It sets environment variables, which have no effect once TensorFlow is loaded.
@@ -90,14 +95,14 @@ def prepare(threads=None, environ=os.environ, operations=None):
     environ[CHOSEN] = ",".join(chosen)
 
 
-def user_value(name, environ=os.environ):
+def user_value(name: str, environ: Mapping[str, str] = os.environ) -> str | None:
     """Returns the user's value of an environment variable, `None` if only `prepare` set it."""
     if name in environ.get(CHOSEN, "").split(","):
         return None
     return environ.get(name)
 
 
-def keras_backend(environ=os.environ):
+def keras_backend(environ: Mapping[str, str] = os.environ) -> str:
     """Returns the name of the backend that Keras has or will have; it loads nothing."""
     if environ.get("KERAS_BACKEND"):
         return environ["KERAS_BACKEND"]
@@ -108,14 +113,14 @@ def keras_backend(environ=os.environ):
         return "tensorflow"
 
 
-def check_devices(devices):
+def check_devices(devices: str) -> None:
     """Refuses the devices `all`, as a `UserError`, on a backend that cannot use them."""
     backend = keras_backend()
     if devices == "all" and backend != "jax":
         raise UserError(f"devices=all needs KERAS_BACKEND=jax. Received: {backend}")
 
 
-def check_backend():
+def check_backend() -> None:
     """Refuses a backend of Keras that is unknown or not installed, before Keras is loaded.
 
     Keras itself ends with a long traceback.
@@ -135,7 +140,7 @@ def check_backend():
         )
 
 
-def import_keras():
+def import_keras() -> None:
     """Imports Keras, which takes seconds. Scripts call it before the first import that needs it.
 
     TensorFlow's log lines are dropped, unless the user set `TF_CPP_MIN_LOG_LEVEL` to 0 or 1.
@@ -146,7 +151,7 @@ def import_keras():
     if "keras" in sys.modules:
         return
     check_backend()
-    log_filter = contextlib.nullcontext()
+    log_filter: contextlib.AbstractContextManager = contextlib.nullcontext()
     if user_value("TF_CPP_MIN_LOG_LEVEL") not in ("0", "1"):
         _silence_python_loggers()
         log_filter = _log_lines_dropped()
@@ -189,19 +194,19 @@ def _log_lines_dropped():
 
 
 @contextlib.contextmanager
-def without(module):
+def without(module: str) -> Iterator[None]:
     """Makes the import of a module fail in the block, unless it is loaded already."""
     if module in sys.modules:
         yield
         return
-    sys.modules[module] = None
+    sys.modules[module] = None  # type: ignore[assignment]  # Python's own way to hide a module
     try:
         yield
     finally:
         del sys.modules[module]
 
 
-def return_memory():
+def return_memory() -> None:
     """Returns freed memory to the system: reading a dataset frees as much as the dataset keeps."""
     _call_glibc("malloc_trim", 0)
 
@@ -211,7 +216,9 @@ def _call_glibc(name, *arguments):
         getattr(ctypes.CDLL(None), name)(*arguments)
 
 
-def describe(environ=os.environ, cpuinfo="/proc/cpuinfo"):
+def describe(
+    environ: Mapping[str, str] = os.environ, cpuinfo: str | os.PathLike = "/proc/cpuinfo"
+) -> str:
     """Describes the choices in one line."""
     threads = environ.get("TF_NUM_INTRAOP_THREADS") or available_cpus()
     onednn = "on" if _is_on("TF_ENABLE_ONEDNN_OPTS", environ) else "off"
@@ -226,12 +233,12 @@ def _is_on(name, environ):
 
 
 @functools.cache
-def announce(line):
+def announce(line: str) -> None:
     """Prints a line to stderr, once per process."""
     print(line, file=sys.stderr, flush=True)
 
 
-def available_cpus(root="/"):
+def available_cpus(root: str | os.PathLike = "/") -> int:
     """Counts the CPUs that this process may use.
 
     It is the least of the process's affinity and of its control groups' quotas, rounded up.
@@ -251,7 +258,7 @@ def available_cpus(root="/"):
     return max(1, cpus)
 
 
-def available_memory(root="/"):
+def available_memory(root: str | os.PathLike = "/") -> int:
     """Bytes of memory that this process may use: the machine's, or its control groups' limit."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for group in _control_groups(pathlib.Path(root), "memory"):
@@ -263,7 +270,7 @@ def available_memory(root="/"):
 
 
 @contextlib.contextmanager
-def limited_memory(num_bytes):
+def limited_memory(num_bytes: int) -> Iterator[None]:
     """Has Python raise a `MemoryError` where this process would take more memory in the block.
 
     `RLIMIT_DATA` does not count what is only reserved, or mapped from a file, as `RLIMIT_AS` does.
@@ -302,7 +309,9 @@ def _read(path):
         return ""
 
 
-def bfloat16_instructions(environ=os.environ, cpuinfo="/proc/cpuinfo"):
+def bfloat16_instructions(
+    environ: Mapping[str, str] = os.environ, cpuinfo: str | os.PathLike = "/proc/cpuinfo"
+) -> str | None:
     """Names the instructions that compute bfloat16.
 
     Returns:
@@ -319,7 +328,13 @@ def bfloat16_instructions(environ=os.environ, cpuinfo="/proc/cpuinfo"):
     return None
 
 
-def choose_precision(precision, gains=True, gpu=False, environ=os.environ, cpuinfo="/proc/cpuinfo"):
+def choose_precision(
+    precision: str,
+    gains: bool = True,
+    gpu: bool = False,
+    environ: Mapping[str, str] = os.environ,
+    cpuinfo: str | os.PathLike = "/proc/cpuinfo",
+) -> str:
     """Chooses the precision to compute in, and warns once if the CPU only emulates it.
 
     Args:

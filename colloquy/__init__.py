@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import os
 import pathlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
@@ -223,7 +223,11 @@ def train(
     model, recipe = choose_recipe(model, recipe, has_data=data is not None)
     merged, label = merge_settings(recipe, settings)
     workdir = workdir or f"runs/{model}"
-    arguments = {"data": data, "init_from": init_from, "save_minutes": save_minutes}
+    arguments: dict[str, Any] = {
+        "data": data,
+        "init_from": init_from,
+        "save_minutes": save_minutes,
+    }
     _start_keras(devices)
 
     from colloquy.engine.cluster import train_on_cluster
@@ -275,7 +279,7 @@ def resume(
     from colloquy.tasks import TASKS
 
     run = Run.open(workdir)
-    arguments = {
+    arguments: dict[str, Any] = {
         "task": TASKS[run.task],
         "workdir": run.path,
         "data": data,
@@ -376,9 +380,14 @@ def compare(
     from colloquy.engine import compare as comparison
     from colloquy.tasks import TASKS
 
-    sides = [side if isinstance(side, list) else [side] for side in (run, against)]
     return comparison.compare(
-        TASKS, *sides, split=split, data=data, precision=precision, settings=settings
+        TASKS,
+        run if isinstance(run, list) else [run],
+        against if isinstance(against, list) else [against],
+        split=split,
+        data=data,
+        precision=precision,
+        settings=settings,
     )
 
 

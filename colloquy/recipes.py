@@ -1,6 +1,8 @@
 """Which recipe a training follows, and its settings."""
 
 import difflib
+from collections.abc import Mapping
+from typing import Any
 
 from colloquy.base.config import parse_value
 from colloquy.base.files import UserError
@@ -8,7 +10,9 @@ from colloquy.models import MODELS
 from colloquy.tasks import RECIPES
 
 
-def choose_recipe(model=None, recipe=None, has_data=False):
+def choose_recipe(
+    model: str | None = None, recipe: str | None = None, has_data: bool = False
+) -> tuple[str, str | None]:
     """Chooses the model to train, and the recipe to follow.
 
     Args:
@@ -39,7 +43,9 @@ def choose_recipe(model=None, recipe=None, has_data=False):
     return model_of_recipe, recipe
 
 
-def merge_settings(recipe, settings):
+def merge_settings(
+    recipe: str | None, settings: Mapping[str, object]
+) -> tuple[dict[str, Any], str | None]:
     """Merges the settings of a recipe with the user's, which win.
 
     Args:

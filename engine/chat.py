@@ -5,6 +5,8 @@ import contextlib
 import pathlib
 import re
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 from rich.console import Console
 from rich.live import Live
@@ -25,7 +27,7 @@ STYLES = {"you": "bold cyan", "bot": "bold green"}
 class Terminal(Console):
     """A console that prints no control characters but its own, whatever models and files say."""
 
-    def render(self, renderable, options=None):
+    def render(self, renderable: Any, options: Any = None) -> Iterator[Any]:
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=printable(segment.text))
 
@@ -41,18 +43,18 @@ class Chat(abc.ABC):
 
     HELP = ""  # the commands, one per line, and a remark about the model
 
-    def __init__(self, predictor):
+    def __init__(self, predictor: Any) -> None:
         self.predictor = predictor
         self.reset()
 
-    def reset(self, _=""):
+    def reset(self, _: str = "") -> str | None:
         """Forgets what was said, and the last instance or answer, which `/explain` shows."""
-        self.said = []
-        self.last = None
+        self.said: list = []
+        self.last: dict | None = None
         return "A new conversation."
 
     @property
-    def commands(self):
+    def commands(self) -> dict[str, Any]:
         """Returns `{name: method}` of the commands that `HELP` lists.
 
         A method takes the text after the name and returns something to print.
@@ -60,7 +62,7 @@ class Chat(abc.ABC):
         names = re.findall(r"^/(\w+)", self.HELP, re.MULTILINE)
         return {f"/{name}": getattr(self, name) for name in names}
 
-    def explain(self, path=""):
+    def explain(self, path: str = "") -> Any:
         """Shows the attention of the last answer, or writes it into a PNG file."""
         if self.last is None:
             return "Say something first."
@@ -72,20 +74,20 @@ class Chat(abc.ABC):
         draw(answer["attention"], path)
         return f"{path} written"
 
-    def explained(self, details):
+    def explained(self, details: bool) -> Any:
         """Returns the last answer with its attention, see `engine.predictor.Predictor.explain`."""
         return self.predictor.explain(self.last, details)
 
     @abc.abstractmethod
-    def explanation(self, answer):
+    def explanation(self, answer: dict) -> Any:
         """Returns a text, or another thing that a console prints, for an answer with attention."""
 
-    def help(self):
+    def help(self) -> str:
         """Returns a text that `/help` adds to `HELP`."""
         return ""
 
     @abc.abstractmethod
-    def reply(self, text):
+    def reply(self, text: str) -> Iterator[Any]:
         """Answers a text, which may be empty. If it is interrupted, the conversation can continue.
 
         Messages are texts, `rich.text.Text`s, `Note`s, or generators of the states of one text that
@@ -93,7 +95,7 @@ class Chat(abc.ABC):
         """
 
 
-def talk(chat, console):
+def talk(chat: Chat, console: Console) -> None:
     """Reads lines and shows the answers of a `Chat` until `/quit` or the end of the input.
 
     In a terminal, lines are edited, commands completed, and earlier lines, also of earlier days,
@@ -208,7 +210,7 @@ class _Conversation:
         is_one_line = isinstance(shown, Text) and not self.console.is_terminal
         self.console.print(shown, soft_wrap=is_one_line)
 
-    def help(self, _):
+    def help(self, _: Any) -> str:
         return f"{self.introduction}\n{self.chat.help()}".rstrip()
 
     def save(self, name):

@@ -5,11 +5,13 @@ A server gives up there what nobody waits for, and answers small requests first.
 
 import contextlib
 import contextvars
+from collections.abc import Callable
+from typing import Any
 
-_action = contextvars.ContextVar("action", default=None)
+_action: contextvars.ContextVar = contextvars.ContextVar("action", default=None)
 
 
-def checkpoint():
+def checkpoint() -> None:
     """Calls what `at_checkpoints` has set for this thread, if anything; that may raise."""
     action = _action.get()
     if action is not None:
@@ -17,7 +19,7 @@ def checkpoint():
 
 
 @contextlib.contextmanager
-def at_checkpoints(action):
+def at_checkpoints(action: Callable[[], None]) -> Any:
     """For the block, lets `checkpoint` call `action()` on this thread.
 
     >>> with at_checkpoints(lambda: print("a step is done")):

@@ -6,8 +6,11 @@ Ray is the extra `ray`: `pip install -e '.[ray]'`.
 import contextlib
 import importlib.util
 import logging
+import os
 import pathlib
 import tempfile
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from colloquy.base.files import UserError
 from colloquy.engine.run import LAST, Run
@@ -17,7 +20,9 @@ LOSSES = 3  # restarts without progress after which a training ends
 
 
 @contextlib.contextmanager
-def connected(flag, needed, log=False, **environment):
+def connected(
+    flag: str, needed: Iterable[str], log: bool = False, **environment: str
+) -> Iterator[Any]:
     """Connects this process to the cluster of `RAY_ADDRESS`, or to one that it starts here.
 
     Yields the module `ray`. The cluster's processes find this repository at the same path.
@@ -52,7 +57,16 @@ def connected(flag, needed, log=False, **environment):
         ray.shutdown()
 
 
-def train_on_cluster(hosts, *, task, workdir, data=None, init_from=None, resume=False, **settings):
+def train_on_cluster(
+    hosts: int,
+    *,
+    task: Any,
+    workdir: str | os.PathLike,
+    data: str | os.PathLike | None = None,
+    init_from: Any = None,
+    resume: bool = False,
+    **settings: Any,
+) -> None:
     """Trains as `engine.train.start` or `resume` does, on all devices of several hosts.
 
     Every host has one process and finds files at the same paths. If a host is lost, the others are

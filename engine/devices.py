@@ -9,6 +9,8 @@ import os
 import pathlib
 import shutil
 import tempfile
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import keras
 import numpy as np
@@ -22,7 +24,7 @@ HOSTS = "KERAS_DISTRIBUTION_JOB_ADDRESSES"
 """Environment variable that names the hosts of a training; see docs/devices.md."""
 
 
-def open_devices(devices):
+def open_devices(devices: str) -> "OneDevice":
     """Opens the devices to train on. Call it first of all.
 
     Args:
@@ -61,11 +63,11 @@ class OneDevice:
     count = 1  # devices that share a batch
     first = True  # this process writes the run; one of several hosts does
 
-    def scope(self):
+    def scope(self) -> contextlib.AbstractContextManager:
         """Context to build and train the model in."""
         return contextlib.nullcontext()
 
-    def part_of(self, batch, counts, batch_size):
+    def part_of(self, batch: Any, counts: Any, batch_size: int) -> Any:
         """The arrays of a batch that this process computes; here all of them.
 
         Args:
@@ -78,7 +80,7 @@ class OneDevice:
         """
         return batch
 
-    def train_step(self, model, batches):
+    def train_step(self, model: keras.Model, batches: Any) -> Callable[..., dict]:
         """Returns a function that trains a compiled model on one of `batches`.
 
         It returns `{"loss": value}`. On TensorFlow, `log=True` adds `gradient_norm`, the global
@@ -93,7 +95,7 @@ class OneDevice:
 
         return train_on_batch
 
-    def evaluation_model(self, build, jit):
+    def evaluation_model(self, build: Callable[[], keras.Model], jit: str) -> keras.Model | None:
         """A copy of the model on one device, made by `build`, to score in its place.
 
         `None`: the model itself is scored.
@@ -101,7 +103,7 @@ class OneDevice:
         return None
 
     @contextlib.contextmanager
-    def workdir(self, path, resume):
+    def workdir(self, path: str | os.PathLike, resume: bool) -> Iterator[str | os.PathLike]:
         """The directory that this process writes into.
 
         It is `path`, or a copy to throw away if another host writes that.
@@ -153,7 +155,7 @@ class JaxDevices(OneDevice):
     process = 0
     processes = 1
 
-    def __init__(self, several):
+    def __init__(self, several: Any) -> None:
         self.distribution = None
         if several:
             import jax
@@ -163,10 +165,10 @@ class JaxDevices(OneDevice):
             self.process, self.processes = jax.process_index(), jax.process_count()
             self.first = self.process == 0
 
-    def scope(self):
+    def scope(self) -> contextlib.AbstractContextManager:
         return self.distribution.scope() if self.distribution else super().scope()
 
-    def part_of(self, batch, counts, batch_size):
+    def part_of(self, batch: Any, counts: Any, batch_size: int) -> Any:
         inputs, targets = batch
         padded_size = _round_up(batch_size, self.count)
         arrays = pad_batch(inputs, targets, counts, padded_size, self.count)
@@ -176,7 +178,7 @@ class JaxDevices(OneDevice):
 
         return keras.tree.map_structure(own_part, arrays)
 
-    def evaluation_model(self, build, jit):
+    def evaluation_model(self, build: Callable[[], keras.Model], jit: str) -> keras.Model | None:
         if not self.distribution:
             return None
         model = build()
@@ -184,7 +186,13 @@ class JaxDevices(OneDevice):
         return model
 
 
-def pad_batch(inputs, targets, counts, padded_size, multiple):
+def pad_batch(
+    inputs: dict[str, np.ndarray],
+    targets: np.ndarray,
+    counts: Callable[[np.ndarray], np.ndarray],
+    padded_size: int,
+    multiple: int,
+) -> tuple:
     """Pads a batch with examples that have no weight: the mean of the weighted losses stays equal.
 
     Args:
@@ -228,7 +236,7 @@ def _round_up(number, multiple):
     return -(-number // multiple) * multiple
 
 
-def has_gpu():
+def has_gpu() -> bool:
     """True if a GPU computes."""
     if keras.config.backend() == "torch":  # whose devices Keras does not list
         import torch
@@ -241,7 +249,7 @@ def has_gpu():
     return False
 
 
-def choose_xla(model, jit):
+def choose_xla(model: keras.Model, jit: str) -> int:
     """Makes a model compile by XLA or not.
 
     Args:
@@ -257,7 +265,7 @@ def choose_xla(model, jit):
     return XLA_MULTIPLE if model.jit_compile else 4
 
 
-def set_precision(precision):
+def set_precision(precision: str) -> None:
     """Makes layers built from now on compute in `float32`, `bfloat16` or `float16`.
 
     Their weights stay float32.
@@ -269,12 +277,12 @@ def set_precision(precision):
     keras.config.set_dtype_policy(policy)
 
 
-def set_seed(seed):
+def set_seed(seed: int) -> None:
     """Seeds every random number generator, as Keras does.
 
     Other backends do not load TensorFlow for it.
     """
-    hides_tensorflow = contextlib.nullcontext()
+    hides_tensorflow: contextlib.AbstractContextManager = contextlib.nullcontext()
     if keras.config.backend() != "tensorflow":
         hides_tensorflow = runtime.without("tensorflow")
     with hides_tensorflow:

@@ -1,5 +1,7 @@
 """Ensembles: several models of a task joined into one."""
 
+from typing import Any
+
 import keras
 import numpy as np
 from keras import ops
@@ -7,7 +9,7 @@ from keras import ops
 from colloquy.base.files import UserError
 
 
-def ensemble(task, models):
+def ensemble(task: Any, models: list[keras.Model]) -> keras.Model:
     """Joins models into one, whose probabilities are a mean of theirs.
 
     The mean is that of `engine.task.Task.average`. One of the models must take all inputs that any
@@ -50,7 +52,7 @@ def _setting(config, field):
     return value
 
 
-def mean_of_logits(logits):
+def mean_of_logits(logits: Any) -> Any:
     """Averages logits, in float32: the geometric mean of the probabilities of a softmax, or of the
     odds of a sigmoid.
 
@@ -61,7 +63,7 @@ def mean_of_logits(logits):
     return ops.mean(ops.stack(logits), axis=0)
 
 
-def mean_of_softmaxes(logits):
+def mean_of_softmaxes(logits: Any) -> Any:
     """Log of the arithmetic mean of softmaxes over the last axis, in float32.
 
     >>> one, other = (np.log(np.array([p], "float32")) for p in ([0.5, 0.5], [1.0, 3.0]))

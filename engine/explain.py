@@ -3,8 +3,11 @@
 A map is one of `Predictor.explain`.
 """
 
+import os
 import pathlib
 import warnings
+from collections.abc import Iterable
+from typing import Any
 
 from rich.text import Text
 
@@ -34,7 +37,13 @@ LINE_WIDTH = 20  # of a line of maps without a group
 PAGE_WIDTH = 8  # of a line of maps that the user named
 
 
-def explain_examples(predictor, examples, out, console, names=()):
+def explain_examples(
+    predictor: Any,
+    examples: list[dict],
+    out: str | os.PathLike,
+    console: Any,
+    names: Iterable[str] = (),
+) -> None:
     """Answers examples, `{"title", "instance"}`, and shows the attention of a predictor's model.
 
     `out` gets `example-N.json`, the answer with all its maps, and `example-N.png`, a panel per map;
@@ -78,7 +87,7 @@ def _choose(maps, names):
     return chosen
 
 
-def heat_map(attention):
+def heat_map(attention: dict) -> Text:
     """A map as a `rich.text.Text`: the larger a weight, the darker; below 0 it is empty.
 
     >>> weights = [[0.0, 1.0], [0.5, 0.5]]
@@ -119,7 +128,9 @@ def _style(fraction):
     return f"#000000 on rgb({light},{light},255)"
 
 
-def draw(maps, path, title="", line_width=LINE_WIDTH):
+def draw(
+    maps: list[dict], path: str | os.PathLike, title: str = "", line_width: float = LINE_WIDTH
+) -> None:
     """Writes maps as a PNG picture, those of one `group` in one line, the others in lines of
     `line_width` inches.
 
@@ -139,7 +150,7 @@ def draw(maps, path, title="", line_width=LINE_WIDTH):
 
     installed = {font.name for font in font_manager.fontManager.ttflist}
     families = [name for name in CJK_FONTS if name in installed]
-    fonts = {
+    fonts: dict[Any, Any] = {
         "font.family": [*families, "DejaVu Sans"],
         "font.size": TICK_SIZE,
         "axes.titlesize": TICK_SIZE + 1,
@@ -202,7 +213,7 @@ class _Panel:
         self.width = self.left + map_width + 0.2
         self.height = TITLE_HEIGHT + ROW_HEIGHT * len(rows) + _label_length(self.columns)
 
-    def draw(self, figure, left, top):
+    def draw(self, figure: Any, left: Any, top: Any) -> None:
         """Draws the panel.
 
         Its upper left corner is `left` and `top` inches from the lower left one of the figure.

@@ -1,7 +1,9 @@
 """Export of a run as a TensorFlow SavedModel that takes raw strings."""
 
+import os
 import pathlib
 import pprint
+from typing import Any
 
 import keras
 
@@ -10,7 +12,9 @@ from colloquy.engine.devices import set_precision
 from colloquy.engine.run import VOCABULARY
 
 
-def export(task, run, out, version=1, **options):
+def export(
+    task: Any, run: Any, out: str | os.PathLike, version: int = 1, **options: object
+) -> pathlib.Path:
     """Writes a run's best weights as the SavedModel `out/version`, which needs TensorFlow alone.
 
     It computes in float32 whatever the run was trained in. Its endpoints are those of
@@ -66,7 +70,7 @@ def _check_exportable(task, run, options):
         raise UserError(f"{run.path} cannot be exported: its dataset lacks {VOCABULARY}")
 
 
-def example(task, run):
+def example(task: Any, run: Any) -> str:
     """Returns Python lines that call the exported `model` with an example of the run."""
     instance = _choose_instance(task, run)
     call, outputs = task.export_call
@@ -100,7 +104,7 @@ def _choose_instance(task, run):
     return examples[0]["instance"]
 
 
-def without_cudnn(model):
+def without_cudnn(model: keras.Model) -> Any:
     """Makes recurrent layers of a model compute without cuDNN.
 
     Its operations cannot run on a CPU once they are exported.
@@ -110,7 +114,7 @@ def without_cudnn(model):
             layer.use_cudnn = False
 
 
-def build_archive(endpoints, tracked):
+def build_archive(endpoints: Any, tracked: Any) -> Any:
     """Builds a `keras.export.ExportArchive` of some models and lookup tables.
 
     Args:
@@ -131,7 +135,7 @@ def build_archive(endpoints, tracked):
     return archive
 
 
-def ensure_shape(x, name, axes):
+def ensure_shape(x: Any, name: str, axes: Any) -> Any:
     """Checks the shape of a tensor, a letter per axis, and returns it.
 
     The error names the input and its shape: `turns_must_have_shape_B_T`.
@@ -146,7 +150,7 @@ def ensure_shape(x, name, axes):
     return tf.ensure_shape(x, [None] * len(axes), name=message)
 
 
-def require(checks, *tensors):
+def require(checks: Any, *tensors: Any) -> Any:
     """Returns the tensors, computed once the `checks` of `tf.debugging` have passed.
 
     Otherwise what needs them may fail first, with an error that names no input.

@@ -91,7 +91,7 @@ _ENGLISH = re.compile("|".join(ENGLISH_PHRASES))
 _CHINESE = re.compile("|".join(CHINESE_PHRASES))
 
 
-def helpline_reply(text):
+def helpline_reply(text: str) -> str | None:
     """The reply to a text whose writer may hurt themselves; `None` for any other text.
 
     >>> helpline_reply("Nobody would care. I want to die!") == ENGLISH_REPLY

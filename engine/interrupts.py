@@ -2,9 +2,12 @@
 
 import contextlib
 import fcntl
+import os
+import pathlib
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 
 from colloquy.base.files import UserError
 
@@ -12,12 +15,12 @@ LOCK = ".lock"
 
 
 @contextlib.contextmanager
-def signals_received():
+def signals_received() -> Iterator[list[str]]:
     """Yields a list that SIGINT or SIGTERM is noted in, so that training saves and ends.
 
     A second signal interrupts at once.
     """
-    received = []
+    received: list[str] = []
 
     def receive(number, _):
         if received:
@@ -40,12 +43,12 @@ def signals_received():
 
 
 @contextlib.contextmanager
-def locked(directory):
+def locked(directory: str | os.PathLike) -> Iterator[None]:
     """Keeps other processes, by a `UserError`, from training into a directory.
 
     The lock ends with the block, or with its process. A link or a pipe of its name is refused.
     """
-    file = directory / LOCK
+    file = pathlib.Path(directory) / LOCK
     if file.is_symlink() or (file.exists() and not file.is_file()):
         raise UserError(f"{file} is not a regular file")
     with open(file, "a", encoding="utf-8") as file:

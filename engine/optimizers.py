@@ -4,26 +4,30 @@ Shape suffixes:  V rows of a table   U distinct rows of a batch   D features
 """
 
 import contextlib
+from collections.abc import Iterator
+from typing import Any
 
 import keras
 import numpy as np
 from keras import ops
 
 
-def linear_decay(learning_rate, steps, fraction):
+def linear_decay(learning_rate: float, steps: int, fraction: float) -> Any:
     """A learning rate that decays linearly over `steps` to a `fraction` of the initial one."""
     return keras.optimizers.schedules.PolynomialDecay(
         learning_rate, max(steps, 1), end_learning_rate=learning_rate * fraction
     )
 
 
-def averaging(momentum):
+def averaging(momentum: float) -> dict[str, Any]:
     """Arguments of an optimizer that keeps moving averages of the weights; 0: none are kept."""
     return {"use_ema": True, "ema_momentum": momentum} if momentum else {}
 
 
 @contextlib.contextmanager
-def averaged_weights(model, evaluation_model=None):
+def averaged_weights(
+    model: keras.Model, evaluation_model: keras.Model | None = None
+) -> Iterator[keras.Model]:
     """Yields the model to score, with averages, if any, as its weights.
 
     It is a compiled `model`, or its `evaluation_model`. Afterwards the weights are bit by bit what
@@ -61,11 +65,11 @@ class LazyAdam(keras.optimizers.Adam):
     a word that no longer occurs keeps moving by its momentum.
     """
 
-    def apply(self, grads, trainable_variables=None):
+    def apply(self, grads: Any, trainable_variables: Any = None) -> None:
         # Before clipping, which then sees the gradient of a word, not of each occurrence.
         super().apply([sum_by_row(gradient) for gradient in grads], trainable_variables)
 
-    def update_step(self, gradient, variable, learning_rate):
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         if not hasattr(gradient, "indices"):
             super().update_step(gradient, variable, learning_rate)
             return
@@ -94,7 +98,7 @@ class LazyAdam(keras.optimizers.Adam):
         move(variable, lambda _: -rate * m_UD / (ops.sqrt(v_UD) + self.epsilon))
 
 
-def sum_by_row(gradient):
+def sum_by_row(gradient: Any) -> Any:
     """A list of rows with each row once, as the sum of its gradients; other gradients unchanged."""
     if not hasattr(gradient, "indices"):
         return gradient
@@ -111,16 +115,16 @@ class TwoRateAdam(keras.optimizers.Adam):
     It is not for shared embeddings.
     """
 
-    def __init__(self, *args, decoder_rate=1.0, **kwargs):
+    def __init__(self, *args: Any, decoder_rate: float = 1.0, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.decoder_rate = decoder_rate
 
-    def update_step(self, gradient, variable, learning_rate):
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         path = getattr(variable, "path", variable.name)  # TensorFlow's own variable has no path
         layers = path.split("/")
         if "decoder" in layers or "projection" in layers or "logits" in layers:
             learning_rate = learning_rate * self.decoder_rate
         super().update_step(gradient, variable, learning_rate)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "decoder_rate": self.decoder_rate}

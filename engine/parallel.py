@@ -3,6 +3,9 @@
 Two batches on a core each take less time than one after the other on both cores.
 """
 
+from collections.abc import Callable, Iterator
+from typing import Any
+
 import keras
 
 from colloquy.base import runtime
@@ -12,7 +15,7 @@ from colloquy.engine.checkpoints import checkpoint
 MOST = 4  # batches at once: each takes memory
 
 
-def batches_at_once():
+def batches_at_once() -> int:
     """Batches that are computed at once: at most one per core; 1 on a GPU and on other backends."""
     if keras.config.backend() != "tensorflow":
         return 1
@@ -23,7 +26,7 @@ def batches_at_once():
     return min(runtime.available_cpus(), MOST)
 
 
-def share_cores():
+def share_cores() -> None:
     """Gives each batch its part of the cores; `TF_NUM_INTRAOP_THREADS` wins.
 
     Call it before TensorFlow computes.
@@ -37,7 +40,7 @@ def share_cores():
     tf.config.threading.set_intra_op_parallelism_threads(threads)
 
 
-def compile_for_all_sizes(model, inputs=None):
+def compile_for_all_sizes(model: keras.Model, inputs: Any = None) -> None:
     """Makes one graph of a model's `predict_on_batch` for inputs of every size.
 
     It is made before the first batch. By itself TensorFlow makes one for the first size, and
@@ -55,7 +58,13 @@ def compile_for_all_sizes(model, inputs=None):
     model.predict_function.get_concrete_function([(specs,)])
 
 
-def results_of(compute, make_inputs, batches, model=None, progress=iter):
+def results_of(
+    compute: Callable,
+    make_inputs: Callable,
+    batches: Any,
+    model: keras.Model | None = None,
+    progress: Callable = iter,
+) -> Iterator[tuple]:
     """Yields `(batch, compute(make_inputs(batch)))` for each of a list of batches, several of them
     computed at once.
 
@@ -79,7 +88,7 @@ def results_of(compute, make_inputs, batches, model=None, progress=iter):
     yield from zip(progress(batches), results, strict=True)
 
 
-def in_order(compute, inputs, model=None):
+def in_order(compute: Callable, inputs: Any, model: keras.Model | None = None) -> Iterator[Any]:
     """Yields `compute(x)` for each of some inputs, in their order, and computes the next ones
     meanwhile.
 

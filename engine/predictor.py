@@ -2,7 +2,8 @@
 
 import abc
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 from pydantic import ValidationError
@@ -41,7 +42,7 @@ class Predictor(abc.ABC):
             valid.append(self.valid(instance, f"instance {number}"))
         return self.answers(valid) if valid else []
 
-    def explain(self, instance, details=False):
+    def explain(self, instance: Mapping[str, object] | Config, details: bool = False) -> dict:
         """Answers one instance and adds the model's `attention`, a list of `{"title", "rows",
         "columns", "weights"}`.
 
@@ -52,7 +53,7 @@ class Predictor(abc.ABC):
         answer, maps = self.answer_with_attention(self.valid(instance, "instance 0"), details)
         return {**answer.model_dump(exclude_unset=True), "attention": maps}
 
-    def valid(self, instance, where):
+    def valid(self, instance: object, where: str) -> Any:
         """Makes an `Instance` of a dict; `where` begins the message if it is wrong. An `Instance`
         stays as it is.
         """
@@ -65,41 +66,41 @@ class Predictor(abc.ABC):
             raise UserError(f"{where}, {error}") from error
         return valid
 
-    def answers(self, instances):
+    def answers(self, instances: list) -> list[dict]:
         """Answers each `Instance` by a dict, as `predict` returns it."""
         return [answer.model_dump(exclude_unset=True) for answer in self.answer(instances)]
 
-    def check(self, instance):
+    def check(self, instance: Any) -> None:
         """Raises a `UserError` if an `Instance` is wrong in a way that its class cannot say;
         nothing here.
         """
         return
 
-    def padded_rows(self, instance):
+    def padded_rows(self, instance: Any) -> int:
         """The number of rows that the model computes for an `Instance`; here 1.
 
         A server refuses requests with too many. A row takes some 10 ms on two cores.
         """
         return 1
 
-    def count_tokens(self, text):
+    def count_tokens(self, text: str) -> int:
         """The number of tokens of a text; here its words and signs."""
         return len(TOKENS.findall(text))
 
-    def configure(self, options):
+    def configure(self, options: Config) -> None:
         """Sets the search for answers by the task's `Options`; here a `UserError` if any is set."""
         changed = options.explicit_fields()
         if changed:
             raise UserError(f"this model answers without settings. Received: {', '.join(changed)}")
 
-    def of_examples(self):
+    def of_examples(self) -> Self:
         """The same model for the examples of `engine.task.Task.read_example`; here itself.
 
         Their texts are words separated by spaces, which must not be tokenized again.
         """
         return self
 
-    def show(self, instance):
+    def show(self, instance: Any) -> tuple[list[tuple[str, str]], list[tuple[float, str]]]:
         """Shows how the model reads and answers an `Instance`; empty by default.
 
         Returns `(label, text)` of what it reads, without words beyond its limits and by
@@ -107,7 +108,7 @@ class Predictor(abc.ABC):
         """
         return [], []
 
-    def conversation(self, said, decode=""):
+    def conversation(self, said: Sequence[tuple[str, str]], decode: str = "") -> dict:
         """The instance, a dict, of a conversation of `(speaker, text)`, the speakers `user` and
         `bot`.
 
@@ -115,20 +116,22 @@ class Predictor(abc.ABC):
         """
         raise UserError("this model does not reply to conversations: use :predict")
 
-    def reply(self, answer):
+    def reply(self, answer: dict) -> str:
         """The text of an answer, a dict, in a conversation."""
         raise NotImplementedError
 
     @abc.abstractmethod
-    def answer(self, instances):
+    def answer(self, instances: list) -> list:
         """Makes an `Answer` for each of one or more `Instance`s."""
 
     @abc.abstractmethod
-    def answer_with_attention(self, instance, details):
+    def answer_with_attention(self, instance: Any, details: bool) -> tuple[Any, list[dict]]:
         """Makes the `Answer` and the attention maps of an `Instance`, as `explain` returns them."""
 
 
-def attention_map(title, rows, columns, weights, **group):
+def attention_map(
+    title: str, rows: list[str], columns: list[str], weights: Any, **group: str
+) -> dict:
     """One of the maps of `Predictor.explain`; `weights` are an array `(rows, columns)`."""
     return {
         "title": title,
@@ -139,7 +142,7 @@ def attention_map(title, rows, columns, weights, **group):
     }
 
 
-def in_brackets(words, vocabulary):
+def in_brackets(words: Sequence[str], vocabulary: Any) -> str:
     """Words as a text, with brackets around those that a `data.vocabulary.Vocabulary` lacks."""
     shown = []
     for word, id in zip(words, vocabulary.encode(words), strict=True):

@@ -1,8 +1,11 @@
 """The display of a training: lines in the terminal, scalars for TensorBoard."""
 
 import datetime
+import os
 import sys
 import time
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import keras
 from rich.console import Console
@@ -14,7 +17,14 @@ class Progress:
     In a terminal it is a moving line, elsewhere a line every `every` seconds.
     """
 
-    def __init__(self, step, total, file=None, every=30.0, clock=time.monotonic):
+    def __init__(
+        self,
+        step: int,
+        total: int,
+        file: Any = None,
+        every: float = 30.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.console = Console(
             file=file or sys.stdout, markup=False, highlight=False, soft_wrap=True
         )
@@ -33,7 +43,7 @@ class Progress:
     def __exit__(self, *_):
         self.status.stop()
 
-    def update(self, step, loss):
+    def update(self, step: int, loss: float) -> None:
         """Shows the steps done, over the whole training, and the latest loss."""
         seconds = max(self.clock() - self.started_at, 1e-6)
         speed = (step - self.first_step) / seconds
@@ -44,14 +54,14 @@ class Progress:
         if is_due and not self.console.is_terminal:
             self.line(text)
 
-    def line(self, text):
+    def line(self, text: str) -> None:
         """Prints a line that stays."""
         self.console.print(text)
         self.console.file.flush()
         self.printed_at = self.clock()
 
 
-def open_scalars(path):
+def open_scalars(path: str | os.PathLike) -> Callable[[int, Mapping[str, Any]], None]:
     """Returns a function of a step and `{name: value}` that writes them for TensorBoard.
 
     On other backends than TensorFlow it does nothing.

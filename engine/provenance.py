@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+from typing import Any
 
 import keras
 
@@ -15,7 +16,7 @@ from colloquy.base.runtime import available_cpus
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
-def provenance(repeated_by=None):
+def provenance(repeated_by: str | None = None) -> dict[str, Any]:
     """Returns `command`, `hardware`, `commit`, `dirty` and `versions` of this process, for JSON.
 
     Args:
@@ -36,7 +37,7 @@ def provenance(repeated_by=None):
     }
 
 
-def command():
+def command() -> str:
     """Returns the command line, as `python train.py --model=dam` or `colloquy train ...`."""
     words = sys.argv
     if words[0].startswith("colloquy "):
@@ -51,7 +52,7 @@ def command():
 OUTPUT_FLAGS = ("--workdir", "--scores", "--scores_out", "--out")
 
 
-def portable(command):
+def portable(command: str) -> str:
     """A command line without the paths of this machine, for rows that others read.
 
     Outputs are left out, runs are called RUN, and of other absolute paths the last name is left.
@@ -81,7 +82,7 @@ def _run_names(count):
 
 
 @functools.cache
-def revision():
+def revision() -> dict[str, Any]:
     """Returns the `commit` of the code and `dirty`, whether tracked files differ from it.
 
     Both are `None` without git.
@@ -102,7 +103,7 @@ def _git(*arguments):
     return git.stdout.strip() if git.returncode == 0 else None
 
 
-def hardware():
+def hardware() -> str:
     """Describes the hardware: `2 cores, AMD EPYC ...`, and the GPUs that the backend sees."""
     parts = [f"{available_cpus()} cores", _processor_name()]
     if keras.config.backend() == "tensorflow":

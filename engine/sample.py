@@ -3,6 +3,7 @@
 import hashlib
 import inspect
 import pathlib
+from typing import Any
 
 from colloquy.base.files import UserError, atomic_directory
 
@@ -10,7 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SAMPLES = pathlib.Path("build")
 
 
-def prepare_sample(task):
+def prepare_sample(task: Any) -> pathlib.Path:
     """Prepares the sample of a task in `build/sample-TASK-HASH/`, unless it exists.
 
     Two processes may both make it; the first one to finish wins.
@@ -29,7 +30,7 @@ def prepare_sample(task):
     return directory / task.sample_path
 
 
-def code_digest(task):
+def code_digest(task: Any) -> str:
     """Ten hexadecimal digits: a hash of the code that makes a sample.
 
     This is the code in `data/`, in the task's `prepare.py`, and `make_sample`.

@@ -45,7 +45,7 @@ def print_records(
             add(part, values)
     table.add_section()
     origin = {"task": task.name, "corpus": dataset.name, "split": split}
-    references = {}
+    references: dict[str, dict] = {}
     for record in records:
         for row in reference_rows({**record, **origin}):
             references.setdefault(row["recipe"], row["metrics"])

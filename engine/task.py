@@ -9,8 +9,10 @@ prepared dataset  ->  batches  ->  loss            training
 
 import abc
 import dataclasses
+import os
 import pathlib
-from typing import Annotated, Literal
+from collections.abc import Callable, Iterable, Mapping
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -65,7 +67,7 @@ class Recipe:
     training: Training
     """Settings of its training, of the task's class."""
 
-    def settings(self):
+    def settings(self) -> dict[str, Any]:
         """Returns `{field: value}` of the config and of the training, as `--set` takes them."""
         return {**self.config, **self.training.explicit_fields()}
 
@@ -79,7 +81,7 @@ class Task(abc.ABC):
     """One example of a split, in titles: context, dialog, pair or question."""
     Training = Training
     """The task's subclass of `engine.task.Training`."""
-    release_training = {}
+    release_training: dict[str, Any] = {}
     """`{field: value}` of `Training` that `--set compatibility=release` sets."""
     max_score = 1.0
     """The best possible score of `validate`. Training ends there if dev is large enough to exclude
@@ -98,7 +100,7 @@ class Task(abc.ABC):
     """Flags of chat.py that `chat` takes."""
     export_call = ("found = model.answer", ())
     """An assignment that calls the exported `model`, and its outputs."""
-    export_instance = {}
+    export_instance: dict[str, Any] = {}
     """An instance to call it with, for runs without examples."""
     export_options = ()
     """Flags of export.py that `export_archive` takes."""
@@ -106,13 +108,13 @@ class Task(abc.ABC):
     # === Data ===
 
     @abc.abstractmethod
-    def make_sample(self, directory):
+    def make_sample(self, directory: pathlib.Path) -> None:
         """Writes the embedded sample's raw files to `directory/raw`, and prepares them into
         `directory/prepared`.
         """
 
     @abc.abstractmethod
-    def load_dataset(self, path):
+    def load_dataset(self, path: str | os.PathLike) -> Any:
         """Reads a `data.prepared.Dataset`.
 
         Its `splits` have lengths, empty ones included; its `vocabulary` may be `None`.
@@ -121,7 +123,7 @@ class Task(abc.ABC):
             UserError: It is a dataset of another task.
         """
 
-    def dataset_of(self, run, path=None):
+    def dataset_of(self, run: Any, path: str | os.PathLike | None = None) -> Any:
         """Opens the dataset that a run was trained on, or the one at `path` in its place."""
         metadata = run.dataset
         if path:
@@ -134,24 +136,24 @@ class Task(abc.ABC):
             )
         return self.load_dataset(metadata["path"])
 
-    def save_assets(self, dataset, path):
+    def save_assets(self, dataset: Any, path: pathlib.Path) -> None:
         """Writes files that the model needs, beside the vocabulary, into a run's directory."""
         return
 
     # === Settings ===
 
     @abc.abstractmethod
-    def required_fields(self, dataset):
+    def required_fields(self, dataset: Any) -> dict[str, Any]:
         """`{field: value}` of a model's config that a dataset decides.
 
         Another dataset for the model must agree.
         """
 
-    def optional_fields(self, dataset):
+    def optional_fields(self, dataset: Any) -> dict[str, Any]:
         """Further fields that the dataset of the training decides, if a model's config has them."""
         return {}
 
-    def check_fits(self, run, dataset):
+    def check_fits(self, run: Any, dataset: Any) -> None:
         """Refuses, as a `UserError`, a dataset with another vocabulary than that of a run."""
         check_fields(run.config, self.required_fields(dataset), dataset.path)
         if dataset.vocabulary is None or not (run.path / VOCABULARY).is_file():
@@ -162,7 +164,9 @@ class Task(abc.ABC):
                 "they come from different preparations"
             )
 
-    def split_settings(self, spec, settings):
+    def split_settings(
+        self, spec: Any, settings: Mapping[str, object]
+    ) -> tuple[dict[str, Any], Any]:
         """Splits settings of `--set` into those of the model and those of its training.
 
         Args:
@@ -195,7 +199,7 @@ class Task(abc.ABC):
         make_config(spec.config, model_settings, partial=True)  # refuses wrong values
         return model_settings, make_config(self.Training, training_settings)
 
-    def hint_at_setting(self, name):
+    def hint_at_setting(self, name: str) -> str:
         """A sentence for who gives a setting by a name that it has elsewhere; here none."""
         return ""
 
@@ -214,7 +218,7 @@ class Task(abc.ABC):
         variant = settings.get("variant", default_variant)
         return {**spec.release_settings(variant), **self.release_training, **settings}
 
-    def build_config(self, spec, dataset, model_settings):
+    def build_config(self, spec: Any, dataset: Any, model_settings: Mapping[str, Any]) -> Any:
         """Builds the config of a model for a dataset.
 
         Args:
@@ -244,23 +248,23 @@ class Task(abc.ABC):
     # === Training ===
 
     @abc.abstractmethod
-    def initialise(self, model, dataset, training):
+    def initialise(self, model: Any, dataset: Any, training: Any) -> None:
         """Sets the weights of a fresh model that come from the dataset, such as word vectors."""
 
     @abc.abstractmethod
-    def optimizer(self, training, steps, config):
+    def optimizer(self, training: Any, steps: int, config: Any) -> Any:
         """The optimizer for a training of `steps` steps of a model with a `config`."""
 
     @abc.abstractmethod
-    def loss(self, training):
+    def loss(self, training: Any) -> Callable:
         """The loss for `keras.Model.compile`: a function of targets and logits, float32 `(B,)`."""
 
-    def loss_counts(self, targets):
+    def loss_counts(self, targets: np.ndarray) -> np.ndarray:
         """Terms that the loss averages over in each example of a batch, `(B,)`; here 1."""
         return np.ones(len(targets))
 
     @abc.abstractmethod
-    def training_batches(self, split, config, training, rng):
+    def training_batches(self, split: Any, config: Any, training: Any, rng: Any) -> list:
         """Cuts one epoch of a split into batches for `collate`, in an order drawn from `rng`.
 
         Their number is the same for every `numpy.random.Generator`.
@@ -274,7 +278,7 @@ class Task(abc.ABC):
         return []
 
     @abc.abstractmethod
-    def collate(self, split, config, batch, length_multiple):
+    def collate(self, split: Any, config: Any, batch: Any, length_multiple: int) -> tuple:
         """Makes the arrays `(inputs, targets)` of one of the `training_batches`.
 
         Lengths are rounded up to a multiple of `length_multiple`, or of this times a constant of
@@ -283,19 +287,21 @@ class Task(abc.ABC):
 
     # === Scoring ===
 
-    def average(self, logits):
+    def average(self, logits: Any) -> Any:
         """Logits of an ensemble, whose probabilities are a mean of the models'; refused here."""
         raise UserError(
             f"models of {self.name} cannot form an ensemble: "
             "give --run one run, or a pattern of several"
         )
 
-    def num_examples(self, split):
+    def num_examples(self, split: Any) -> int:
         """The number of contexts, dialogs, pairs or questions of a split."""
         return len(split)
 
     @abc.abstractmethod
-    def validate(self, model, split, length_multiple=4):
+    def validate(
+        self, model: Any, split: Any, length_multiple: int = 4
+    ) -> tuple[dict[str, float], float]:
         """Scores a split during training.
 
         Returns:
@@ -304,7 +310,7 @@ class Task(abc.ABC):
         """
 
     @abc.abstractmethod
-    def measure(self, scoring):
+    def measure(self, scoring: Any) -> dict[str, Any]:
         """Scores a split for evaluate.py.
 
         Args:
@@ -315,7 +321,7 @@ class Task(abc.ABC):
             It also has the model's `answers`, lines of text, which are made when they are written.
         """
 
-    def measure_outside(self, scoring, source):
+    def measure_outside(self, scoring: Any, source: str) -> dict[str, Any]:
         """Scores the answers of another system, as `measure` does those of a model.
 
         Args:
@@ -327,7 +333,7 @@ class Task(abc.ABC):
         """
         raise UserError(f"{source}: expected a run; {self.name} takes no answers of other systems")
 
-    def metrics_by_group(self, scoring, breakdowns):
+    def metrics_by_group(self, scoring: Any, breakdowns: Iterable[str]) -> dict[str, list[dict]]:
         """Scores groups of a split's examples by some of `breakdowns`; see also `measure`.
 
         Returns:
@@ -336,19 +342,19 @@ class Task(abc.ABC):
         return {}
 
     @abc.abstractmethod
-    def describe(self, record):
+    def describe(self, record: dict) -> tuple[str, str | None]:
         """The title and the caption, or `None`, of the table of a record from `measure`."""
 
     # === Use ===
 
-    def examples(self, dataset, count=3, split="dev"):
+    def examples(self, dataset: Any, count: int = 3, split: str = "dev") -> list[dict]:
         """At most `count` examples of a split, `{"title", "instance", "expected"}`.
 
         A dataset without texts has none.
         """
         return self._examples(self.example, dataset, count, split)
 
-    def scored_examples(self, dataset, count=3, split="dev"):
+    def scored_examples(self, dataset: Any, count: int = 3, split: str = "dev") -> list[dict]:
         """Like `examples`, with the words that are scored: see `read_example`."""
         return self._examples(self.read_example, dataset, count, split)
 
@@ -362,15 +368,15 @@ class Task(abc.ABC):
             examples.append({"title": title, **example})
         return examples
 
-    def example_to_try(self, example):
+    def example_to_try(self, example: dict) -> dict:
         """The part of an example that a run keeps for people to try; here all."""
         return example
 
     @abc.abstractmethod
-    def example(self, dataset, split, number):
+    def example(self, dataset: Any, split: Any, number: int) -> dict:
         """`{"instance", "expected"}` of an example of a split; correct answers are texts."""
 
-    def read_example(self, dataset, split, number):
+    def read_example(self, dataset: Any, split: Any, number: int) -> dict:
         """Like `example`, for `engine.predictor.Predictor.of_examples`.
 
         Texts that the dataset holds as words are these words, separated by spaces, and the instance
@@ -379,11 +385,11 @@ class Task(abc.ABC):
         return self.example(dataset, split, number)
 
     @abc.abstractmethod
-    def predictor(self, run):
+    def predictor(self, run: Any) -> Any:
         """The `engine.predictor.Predictor` of a run's best model; a broken run is a `UserError`."""
 
     @abc.abstractmethod
-    def chat(self, run, options):
+    def chat(self, run: Any, options: Mapping[str, Any]) -> Any:
         """Starts a conversation with a run's best model.
 
         Args:
@@ -394,19 +400,19 @@ class Task(abc.ABC):
             The `engine.chat.Chat`.
         """
 
-    def export_inputs(self, instance):
+    def export_inputs(self, instance: dict) -> dict[str, list]:
         """The arguments of `export_call` for a batch of one: `{name: nested lists of texts}`."""
         return {name: [value] for name, value in instance.items()}
 
     @abc.abstractmethod
-    def export_archive(self, run, model, vocabulary, **options):
+    def export_archive(self, run: Any, model: Any, vocabulary: Any, **options: Any) -> Any:
         """A `keras.export.ExportArchive` of a run's float32 model: endpoints take raw strings.
 
         Options are those of `export_options`; a wrong one is a `UserError`.
         """
 
 
-def load_training(task, run, **changes):
+def load_training(task: Any, run: Any, **changes: object) -> Any:
     """Returns the settings that a run was trained with, with `changes` applied.
 
     A setting that this version no longer has is dropped if it was off; otherwise it is a
@@ -420,7 +426,7 @@ def load_training(task, run, **changes):
     return make_config(task.Training, {**settings, **changes}, where=f"{run.path}: ")
 
 
-def check_fields(config, fields, path):
+def check_fields(config: Any, fields: Mapping[str, Any], path: str | os.PathLike) -> None:
     """Refuses a dataset or run, as a `UserError`, if it does not fit a model's config.
 
     Args:

@@ -160,7 +160,7 @@ class Trainer:
         )
         return self.devices.part_of(batch, self.task.loss_counts, self.training.batch_size)
 
-    def loop(self, signals: list[int], progress: Progress, save_minutes: float) -> None:
+    def loop(self, signals: list[str], progress: Progress, save_minutes: float) -> None:
         """Takes all steps; validates and saves on the way."""
         progress.line(self._describe())
         if self.total_steps < FEW_STEPS:
@@ -201,7 +201,7 @@ class Trainer:
             f"--epochs={epochs:,} makes {epochs * self.epochs.steps:,}"
         )
 
-    def advance(self, steps: int, signals: list[int], progress: Progress) -> None:
+    def advance(self, steps: int, signals: list[str], progress: Progress) -> None:
         """Takes a few steps, fewer if a signal arrives, and shows their loss."""
         started = time.perf_counter()
         logs = []

@@ -1,8 +1,12 @@
 """Vocabularies and weights of trained models and prepared datasets, for other trainings."""
 
 import dataclasses
+import os
 import pathlib
 from collections.abc import Callable
+from typing import Any, Self
+
+import keras
 
 from colloquy.base.files import UserError
 from colloquy.data.prepared import METADATA, VECTORS, VOCABULARY, read_embedding, read_metadata
@@ -21,7 +25,7 @@ class Words:
     """Reads the word vectors, float32 `(words + 1, dimension)`; row 0 is padding."""
 
     @classmethod
-    def of(cls, path, task):
+    def of(cls, path: str | os.PathLike, task: str) -> Self:
         """Opens the run or dataset that `--vocabulary_of` names.
 
         Raises:
@@ -60,7 +64,7 @@ class Words:
         return cls(path, metadata, run.vocabulary, vectors)
 
 
-def start_from(path, model, dataset, task):
+def start_from(path: Any, model: keras.Model, dataset: Any, task: Any) -> None:
     """Gives a fresh model the weights of the run at `path`, which has the same words.
 
     Layers missing there, such as an extension, keep their fresh weights; they are printed.

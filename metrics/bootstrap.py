@@ -8,6 +8,7 @@ Letters:  E examples   S sums   N draws
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any, Self
 
 import numpy as np
 
@@ -17,7 +18,7 @@ CELLS = 1 << 25
 """Numbers of examples drawn at a time."""
 
 
-def ratio(sums):
+def ratio(sums: np.ndarray) -> np.ndarray:
     """The mean of `S / 2` ratios of sums, `(..., S)`: a numerator, its denominator, and so on.
 
     >>> float(ratio(np.array([1.0, 2.0, 3.0, 4.0])))
@@ -36,13 +37,13 @@ class Additive:
     """Computes the metric from sums, `(..., S)`."""
 
     @classmethod
-    def mean(cls, values):
+    def mean(cls, values: Any) -> Self:
         """The mean of a value per example."""
         values = np.asarray(values, np.float64)
         return cls(np.stack([values, np.ones(len(values))], axis=1))
 
 
-def differences(ones, others, draws=DRAWS):
+def differences(ones: list, others: list, draws: int = DRAWS) -> dict[str, dict[str, float]]:
     """Compares models on the same examples.
 
     Args:

@@ -6,6 +6,7 @@ word ids, 0 is padding.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -21,7 +22,7 @@ BLOCK = 1 << 22
 """Scores in memory at a time."""
 
 
-def dialog_metrics(predicted, gold, dialog) -> dict[str, float]:
+def dialog_metrics(predicted: Any, gold: Any, dialog: Any) -> dict[str, float]:
     """Fractions of correct responses and of dialogs without a wrong one, and metrics `ADDED`.
 
     `dialog` is the number of each response's dialog.
@@ -41,7 +42,7 @@ def dialog_metrics(predicted, gold, dialog) -> dict[str, float]:
 # === Upper bounds ===
 
 
-def reachable_by_seen(train_gold, gold) -> np.ndarray:
+def reachable_by_seen(train_gold: Any, gold: Any) -> np.ndarray:
     """Responses within reach of a model that repeats training responses, bool `(responses,)`.
 
     Models that read the words of candidates exceed this bound on tasks 1 and 5, where unseen
@@ -56,8 +57,8 @@ def reachable_by_seen(train_gold, gold) -> np.ndarray:
 
 
 def reachable_by_types(
-    train_gold,
-    gold,
+    train_gold: Any,
+    gold: Any,
     candidates: Sequence[Sequence[int]],
     type_of: Mapping[int, int],
     contexts: Sequence[Collection[int]],
@@ -120,7 +121,7 @@ def tfidf_match(
 
 
 def nearest_neighbour(
-    train_inputs: Sequence[Sequence[int]], train_gold, inputs: Sequence[Sequence[int]]
+    train_inputs: Sequence[Sequence[int]], train_gold: Any, inputs: Sequence[Sequence[int]]
 ) -> np.ndarray:
     """The response to the training input with the largest TF-IDF cosine with each input.
 

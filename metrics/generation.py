@@ -12,6 +12,7 @@ import itertools
 import math
 import random
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -68,12 +69,12 @@ def bleu(replies: Sequence[str], references: Sequence[Sequence[str]]) -> dict[st
     return scores
 
 
-def perplexity_of_sums(sums):
+def perplexity_of_sums(sums: np.ndarray) -> np.ndarray:
     """Perplexity from the sums of negative log-likelihoods and of tokens, `(..., 2)`."""
     return np.exp(sums[..., 0] / sums[..., 1])
 
 
-def bleu_by_reply(replies, references):
+def bleu_by_reply(replies: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, Any]:
     """`{name: Additive}` of BLEU-1 to BLEU-4, as `bleu` computes them."""
     terms = np.zeros((len(replies), 2 + 2 * 4))
     for row, (reply, texts) in enumerate(zip(replies, references, strict=True)):

@@ -1,6 +1,7 @@
 """The scores in `results/`: our own, and those that others published."""
 
 import json
+import os
 from pathlib import Path
 
 from colloquy.base.files import UserError
@@ -18,7 +19,7 @@ PUBLISHED_SIZES = {
 source of ours says it."""
 
 
-def scores(path=RESULTS / "scores.jsonl") -> list[dict]:
+def scores(path: str | os.PathLike = RESULTS / "scores.jsonl") -> list[dict]:
     """The rows of a file of scores; none if it does not exist.
 
     There is a row per recipe, corpus, split and seed; baselines have no seed. Measured rows have
@@ -43,7 +44,7 @@ def scores(path=RESULTS / "scores.jsonl") -> list[dict]:
         raise UserError(f"{path}: expected a JSON object per line. {error}") from error
 
 
-def reference_rows(record):
+def reference_rows(record: dict) -> list[dict]:
     """The baselines and upper bounds of a record as rows of their own, without a seed."""
     shared = {key: record[key] for key in ("task", "corpus", "split")}
     rows = []

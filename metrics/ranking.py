@@ -5,6 +5,7 @@ reproduces both scripts of the DAM release, for Ubuntu and for Douban.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ class RankingResult:
     """Each metric of each context that is not left out."""
 
 
-def ranking_metrics(scores, labels, groups, *, ties: str = "loss") -> RankingResult:
+def ranking_metrics(scores: Any, labels: Any, groups: Any, *, ties: str = "loss") -> RankingResult:
     """Ranks the candidates of each context by descending score, and averages over the contexts.
 
     With `P` positives in a context, and `rank` counted from 1 over all its candidates:

@@ -2,12 +2,13 @@
 
 import collections
 import statistics
+from collections.abc import Iterable, Sequence
 
 NO_FRACTIONS = {"perplexity", "length"}
 LOWER_IS_BETTER = {"perplexity"}
 
 
-def by_corpus(rows, metrics):
+def by_corpus(rows: list[dict], metrics: Sequence[str]) -> tuple[list[str], list[list[str]]]:
     """A line per model, a column per corpus and split: mean and deviation over seeds, in per cent.
 
     Args:
@@ -51,7 +52,7 @@ def by_corpus(rows, metrics):
     return header, [line for _, line in lines]
 
 
-def by_metric(scores, metrics):
+def by_metric(scores: list[dict], metrics: Sequence[str]) -> list[str]:
     """A cell per metric: its mean over dicts of metrics, and the standard deviation.
 
     It is empty where one of them lacks the metric.
@@ -71,7 +72,7 @@ def by_metric(scores, metrics):
     return cells
 
 
-def mean_over_corpora(rows, name):
+def mean_over_corpora(rows: list[dict], name: str) -> float:
     """The mean over corpora and splits of the mean over rows.
 
     `name` is a metric, or a number that the rows hold.
@@ -89,7 +90,7 @@ def mean_over_corpora(rows, name):
     return statistics.mean(statistics.mean(column) for column in values.values())
 
 
-def number(value, digits=3, sign=""):
+def number(value: float, digits: int = 3, sign: str = "") -> str:
     """Formats a number; three decimals, as in scores, lose the zero before the point.
 
     >>> number(0.5), number(34.2819, 2), number(-0.25, 2, "+")
@@ -98,7 +99,7 @@ def number(value, digits=3, sign=""):
     return f"{value:{sign},.{digits}f}".removeprefix("0" if digits == 3 else "")
 
 
-def markdown(header, lines):
+def markdown(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     """The text of a table, without empty columns at its end; an empty cell is one space wide."""
     while lines and not any(line[-1] for line in lines):
         header = header[:-1]

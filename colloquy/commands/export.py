@@ -26,7 +26,7 @@ flags.DEFINE_string(
 )
 
 
-def main():
+def main() -> None:
     options = {}
     if FLAGS.decode is not None:
         options["decode"] = FLAGS.decode

@@ -8,6 +8,7 @@ python prepare.py --corpus=dailydialog --source=../shared/data/dailydialog --out
 """
 
 import importlib
+from typing import Any
 
 from absl import flags
 
@@ -64,11 +65,11 @@ VOCABULARY_FLAGS = (
 """Flags that are not allowed with --vocabulary_of."""
 
 
-def define_flags():
+def define_flags() -> None:
     """Defines a flag for each field of each task's settings."""
     names = dict.fromkeys(name for fields in FIELDS.values() for name in fields)  # in order
     for name in names:
-        tasks_by_text = {}
+        tasks_by_text: dict[str, list[str]] = {}
         for task, fields in FIELDS.items():
             if name in fields:
                 text = describe_field(fields[name])
@@ -81,7 +82,7 @@ def define_flags():
         define(name, None, "\n".join(texts))
 
 
-def describe_field(field):
+def describe_field(field: Any) -> str:
     description = " ".join(field.description.split())
     if field.default is None:
         return description
@@ -91,7 +92,7 @@ def describe_field(field):
 define_flags()
 
 
-def main():
+def main() -> None:
     if FLAGS.corpus not in CORPORA:
         raise UserError(f"--corpus expects one of {', '.join(CORPORA)}. Received: {FLAGS.corpus}")
     task = FLAGS.task or CORPORA[FLAGS.corpus].task

@@ -11,6 +11,7 @@ import pathlib
 import re
 import socket
 import sys
+from typing import Any
 
 from absl import flags
 
@@ -68,7 +69,7 @@ LOCAL = ("localhost", "127.0.0.1", "::1")
 # === Which models ===
 
 
-def find_models():
+def find_models() -> Any:
     """Finds the trained ones among the runs with a name: `{name: path}`."""
     trained = {}
     for name, path in find_named_runs().items():
@@ -77,9 +78,9 @@ def find_models():
     return trained
 
 
-def choose_models():
+def choose_models() -> Any:
     """Chooses the models to serve: `{name: (path, path of its index or None)}`."""
-    paths = {}
+    paths: dict = {}
     for assignment in FLAGS.run:
         name, equals, path = assignment.partition("=")
         if not equals:
@@ -94,7 +95,7 @@ def choose_models():
     if not paths:
         raise UserError("there is no trained model in pretrained/ or runs/: train.py trains one")
 
-    indexes = {}
+    indexes: dict = {}
     for assignment in FLAGS.index:
         name, equals, path = assignment.partition("=")
         if not equals and len(paths) == 1:
@@ -114,7 +115,7 @@ def _add(flag, assignment, paths, name, path):
     paths[name] = path
 
 
-def load_models():
+def load_models() -> Any:
     """Loads the models to serve, `{name: serving.models.Served}`.
 
     Those that `--run` names are warm, those that were found are not loaded. One that is wrong is
@@ -148,7 +149,7 @@ def load_models():
 # === How ===
 
 
-def read_limits():
+def read_limits() -> Any:
     request_seconds = 2 * FLAGS.timeout_seconds  # for its body, and for its answer
     grace_seconds = FLAGS.grace_seconds
     if grace_seconds is None:
@@ -159,7 +160,7 @@ def read_limits():
     return Limits(**cli.given_settings(Limits, LIMITS), grace_seconds=grace_seconds)
 
 
-def read_access():
+def read_access() -> Any:
     is_local = FLAGS.host in LOCAL
     hosts = [*LOCAL, FLAGS.host, *FLAGS.allowed_hosts]
     if not is_local:
@@ -180,7 +181,7 @@ def read_access():
     )
 
 
-def read_replicas():
+def read_replicas() -> Any:
     """Returns the fewest and the most replicas."""
     match = re.fullmatch("([1-9][0-9]{0,3})(?::([1-9][0-9]{0,3}))?", FLAGS.replicas)
     if match:
@@ -192,7 +193,7 @@ def read_replicas():
     raise UserError(f"--replicas expects {expected}. Received: {FLAGS.replicas}")
 
 
-def serve_on_ray(limits, access):
+def serve_on_ray(limits: Any, access: Any) -> None:
     """Serves by Ray Serve until Ctrl-C or SIGTERM."""
     cli.refuse_flags(["grace_seconds"], "--ray, which gives open requests 20 s")
     replicas = read_replicas()
@@ -208,7 +209,7 @@ def serve_on_ray(limits, access):
     cluster.wait()
 
 
-def main():
+def main() -> None:
     limits = read_limits()
     access = read_access()
     # An operation takes half of the cores, and two are computed at once. Each thread keeps copies

@@ -6,12 +6,14 @@ python train.py --model=dam --show_settings
 """
 
 import inspect
+from collections.abc import Mapping
+from typing import Any
 
 from absl import flags
 
 import colloquy
 from colloquy.base import cli, runtime
-from colloquy.base.config import describe_fields, parse_assignments
+from colloquy.base.config import Config, describe_fields, parse_assignments
 from colloquy.base.files import UserError
 from colloquy.engine.task import Training
 from colloquy.models import MODELS
@@ -20,9 +22,9 @@ from colloquy.tasks import RECIPES
 from colloquy.tasks.selection.release_conf import read_release_conf
 
 
-def list_recipes():
+def list_recipes() -> str:
     """Returns a line per model, with the names of its recipes."""
-    names_by_model = {model: [] for model in MODELS}
+    names_by_model: dict[str, list[str]] = {model: [] for model in MODELS}
     for name, recipe in RECIPES.items():
         names_by_model[recipe.model].append(name)
     return "\n".join(f"{model}: {', '.join(names)}" for model, names in names_by_model.items())
@@ -83,7 +85,7 @@ flags.DEFINE_integer(
 )
 
 
-def main():
+def main() -> None:
     if FLAGS.ray_hosts:
         cli.refuse_flags(["devices"], "--ray_hosts, which takes all")
     machines = {
@@ -113,7 +115,7 @@ def main():
     )
 
 
-def read_settings():
+def read_settings() -> dict[str, Any]:
     """Returns `{field: value}` of --release_conf, of the flags and of --set; the last wins."""
     settings = {**cli.given_settings(Training, TRAINING), **parse_assignments(FLAGS.set)}
     if FLAGS.release_conf:
@@ -134,7 +136,7 @@ def read_conf() -> dict:
     return settings
 
 
-def show_settings(settings):
+def show_settings(settings: Mapping[str, object]) -> None:
     """Prints every field of --set, with its value and its meaning.
 
     Values are the defaults; those of --recipe and of the flags are marked.
@@ -156,7 +158,9 @@ def show_settings(settings):
         print("      release: the settings of the published code, where they differ.\n")
 
 
-def show_fields(title, config, settings, origins):
+def show_fields(
+    title: str, config: type[Config], settings: Mapping[str, Any], origins: Mapping[str, str]
+) -> None:
     print(f"{title}, {config.__module__}.{config.__qualname__}\n")
     for name, kind, default, meaning in describe_fields(config):
         outer, _, inner = name.partition(".")
