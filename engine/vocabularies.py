@@ -6,8 +6,6 @@ import pathlib
 from collections.abc import Callable
 from typing import Any, Self
 
-import keras
-
 from colloquy.base.files import UserError
 from colloquy.data.prepared import METADATA, VECTORS, VOCABULARY, read_embedding, read_metadata
 from colloquy.data.vocabulary import Vocabulary
@@ -64,7 +62,7 @@ class Words:
         return cls(path, metadata, run.vocabulary, vectors)
 
 
-def start_from(path: Any, model: keras.Model, dataset: Any, task: Any) -> None:
+def start_from(path: Any, model: Any, dataset: Any, task: Any) -> None:
     """Gives a fresh model the weights of the run at `path`, which has the same words.
 
     Layers missing there, such as an extension, keep their fresh weights; they are printed.
