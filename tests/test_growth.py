@@ -62,7 +62,7 @@ KINDS = {
 
 def text_of(kind, length):
     unit = KINDS[kind]
-    return (unit * (length // len(unit) + 1))[:length]
+    return unit * (length // len(unit))
 
 
 # === What reads a text ===
