@@ -59,13 +59,6 @@ class Decoding(Config):
     """Sampling: only among the fewest words that together have this probability (Holtzman et al.
     2020)."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_old_names(cls, settings):
-        if "against_empty" in settings:
-            raise ValueError("against_empty is called anti_lm_weight now")
-        return settings
-
     @model_validator(mode="after")
     def _check_together(self):
         if self.min_length >= self.max_length:

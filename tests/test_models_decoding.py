@@ -254,11 +254,6 @@ def test_absurd_settings_are_refused(settings):
         Decoding(**settings)
 
 
-def test_the_former_name_of_the_anti_lm_weight_is_refused_with_the_new_one():
-    with pytest.raises(UserError, match="against_empty is called anti_lm_weight now"):
-        parse_decoding("beam=5,against_empty=0.25")
-
-
 def test_an_empty_source_is_read_once(monkeypatch):
     shapes = []
     encode = Seq2Seq.encode
