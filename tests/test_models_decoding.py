@@ -9,7 +9,6 @@ import pytest
 from helpers import randomised, to_numpy
 from keras import ops
 
-from colloquy.base.files import UserError
 from colloquy.models.decoding import (
     BLOCK,
     LOWEST,
@@ -20,7 +19,7 @@ from colloquy.models.decoding import (
     put_new_replies_first,
 )
 from colloquy.models.seq2seq import Seq2Seq, Seq2SeqConfig
-from colloquy.tasks.generation.search import decoding_inputs, parse_decoding
+from colloquy.tasks.generation.search import decoding_inputs
 
 # === Small models, and searches in plain loops over calls of them ===
 
