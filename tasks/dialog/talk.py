@@ -12,6 +12,7 @@ from scipy.special import softmax
 
 from colloquy.base.config import Config
 from colloquy.data.corpora.babi_dialog import SILENCE, Turn
+from colloquy.engine.checkpoints import checkpoint
 from colloquy.tasks.dialog import remarks
 from colloquy.tasks.dialog.reader import Read
 
@@ -69,6 +70,7 @@ class Responder:
         talks = [[] for _ in reads]
         waiting = range(len(reads))
         while waiting:
+            checkpoint()
             steps = self.respond([reads[i] for i in waiting], [choices[i] for i in waiting])
             continuing = []
             for i, step in zip(waiting, steps, strict=True):

@@ -20,6 +20,7 @@ from colloquy.base.config import Config
 from colloquy.base.files import UserError
 from colloquy.data.sequences import Sequences
 from colloquy.data.vocabulary import Vocabulary
+from colloquy.engine.checkpoints import checkpoint
 from colloquy.engine.parallel import compile_for_all_sizes
 from colloquy.engine.predictor import Predictor, attention_map, in_brackets
 from colloquy.engine.task import check_fields
@@ -30,8 +31,9 @@ from colloquy.tasks.reading_comprehension.data import CHARACTERS
 from colloquy.tasks.reading_comprehension.reader import Read, Reader
 from colloquy.tasks.reading_comprehension.windows import Window, make_windows, overlap_of
 
-BATCH_WORDS = 8000
-"""Words of the windows that are read at once, padding included; a window may have more."""
+BATCH_WORDS = 2000
+"""Words of the windows that are read at once, padding included; a window may have more. Between two
+batches a server answers small requests."""
 ROW_WORDS = 100
 """Words of a window, and of a question, that are a row for a server's limits."""
 BEST = 5
@@ -255,6 +257,7 @@ class ReadingComprehensionPredictor(Predictor):
                 of_passage = found[window.row]
                 of_passage.spans.extend(_spans_of_passage(window, first_N, last_N, score_N))
                 of_passage.logits[window] = logits_2T[:, :words].astype(np.float64)
+            checkpoint()
         return found
 
     def _answer(self, asked, row, found, read):
