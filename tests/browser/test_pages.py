@@ -111,7 +111,7 @@ WRONG = "instance 0, question: expected at most 300 words. Received: 301"
 
 
 def test_compare_with_offers_other_models_only(page, talk):
-    open_menu(talk, "Model and settings")
+    open_menu(talk, "Settings")
     compare = talk.locator("[name=compare] option")
     titles = ["Title of fake-generation", "Title of a-other-talk"]
     assert talk.locator("[name=model] option").all_inner_texts() == titles
@@ -120,7 +120,7 @@ def test_compare_with_offers_other_models_only(page, talk):
     assert compare.all_inner_texts() == ["no other", titles[0]]
     page.keyboard.press("Escape")
     reading = open_tab(page, "Ask a text")
-    open_menu(reading, "Model and settings")
+    open_menu(reading, "Settings")
     assert reading.get_by_label("Compare with").is_hidden()  # there is one model
 
 

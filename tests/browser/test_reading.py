@@ -28,7 +28,7 @@ def test_the_first_screen_has_an_answered_example_a_sentence_and_the_card(sized_
     assert card.locator("strong").inner_text() == "cannot"
     assert "<script>alert(1)</script>" in card.inner_text()
     sized_page.keyboard.press("Escape")
-    open_menu(panel, "Model and settings")
+    open_menu(panel, "Settings")
     assert panel.locator(".about").inner_text() == "fake, trained on a test; dev: R10@1 0.500."
 
 
@@ -152,7 +152,7 @@ def test_two_models_answer_and_each_can_be_marked_in_the_text(server, open_page,
     page = open_page(server.url, viewport=PHONE)
     panel = page.get_by_role("tabpanel")
     panel.locator("mark").wait_for()
-    open_menu(panel, "Model and settings")
+    open_menu(panel, "Settings")
     panel.get_by_label("Compare with").select_option("other")
     page.keyboard.press("Escape")
     press(panel, "Ask")

@@ -137,7 +137,7 @@ def test_an_input_method_may_compose_with_enter(talk):
 
 
 def test_settings_of_the_search_are_sent_and_a_second_model_replies_too(page, talk, models):
-    open_menu(talk, "Model and settings")
+    open_menu(talk, "Settings")
     assert talk.get_by_label("Temperature").is_disabled()
     talk.get_by_label("Search").select_option("sample")
     talk.get_by_label("Compare with").select_option("a-other-talk")
@@ -147,7 +147,7 @@ def test_settings_of_the_search_are_sent_and_a_second_model_replies_too(page, ta
     expect(other.locator(".bubble")).to_have_text("you said: tea ?")
     decode = models["fake-generation"].asked[-1]["decode"]
     assert decode == "sample=true,temperature=0.8,top_p=0.9"
-    open_menu(talk, "Model and settings")
+    open_menu(talk, "Settings")
     talk.get_by_label("Temperature").fill("5")
     page.keyboard.press("Escape")
     say(talk, "milk")
