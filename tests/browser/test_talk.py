@@ -139,7 +139,7 @@ def test_an_input_method_may_compose_with_enter(talk):
 def test_settings_of_the_search_are_sent_and_a_second_model_replies_too(page, talk, models):
     open_menu(talk, "Settings")
     assert talk.get_by_label("Temperature").is_disabled()
-    talk.get_by_label("Search").select_option("sample")
+    talk.get_by_label("How it writes").select_option("sample")
     talk.get_by_label("Compare with").select_option("a-other-talk")
     page.keyboard.press("Escape")
     say(talk, "tea ?", "you said: tea ?")
