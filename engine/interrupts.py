@@ -48,10 +48,10 @@ def locked(directory: str | os.PathLike) -> Iterator[None]:
 
     The lock ends with the block, or with its process. A link or a pipe of its name is refused.
     """
-    file = pathlib.Path(directory) / LOCK
-    if file.is_symlink() or (file.exists() and not file.is_file()):
-        raise UserError(f"{file} is not a regular file")
-    with open(file, "a", encoding="utf-8") as file:
+    path = pathlib.Path(directory) / LOCK
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise UserError(f"{path} is not a regular file")
+    with open(path, "a", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
