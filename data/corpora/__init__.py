@@ -28,7 +28,8 @@ class Corpus(NamedTuple):
     reader: types.ModuleType
     """Reader of its files. Of lines for selection: `find_split(directory, split)`,
     `read(path, opener)`. Of conversations, for selection and generation:
-    `find_splits(directory)` and `read(paths, split)`, which `splits.read_splits` calls. For dialog:
+    `find_splits(directory)` and `read(paths, split, report)`, which `splits.read_splits` calls with
+    a `data.report.Report`. For dialog:
     `find_tasks`, `read_dialogs`, `read_candidates`, `read_knowledge`, `unseen_entities` and `move`.
     For reading comprehension: `find_splits` and `read`. `TOKENIZER` names the
     tokenizer that suits a corpus for selection or generation."""
