@@ -51,7 +51,7 @@ def test_an_echo_is_said_to_be_one_and_no_responses_are_a_sentence(page, ranking
 
 
 def test_five_results_of_the_index_are_shown_and_more_for_twenty(page, ranking, models):
-    expect(ranking.locator("[data-retrieval]")).to_contain_text("an index of 2,345 responses")
+    expect(ranking.locator("[data-retrieval]")).to_contain_text("the best of 2,345 responses")
     ranked = rank(ranking, "Search the index")
     assert models["fake-selection"].asked[0] == {"turns": ["hi", "which table ?"]}
     assert ranking.locator(".ranked li:visible").count() == 5
