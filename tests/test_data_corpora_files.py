@@ -8,6 +8,7 @@ from helpers import refusal, turns, written
 from colloquy.data.corpora.babi_dialog import (
     SILENCE,
     Fact,
+    Turn,
     find_tasks,
     move,
     read_dialogs,
@@ -60,12 +61,12 @@ def test_find_tasks(tmp_path):
     )
     tasks = find_tasks(str(tmp_path))
     assert [
-        (task.number, list(task.splits), [path.name for path in task.splits.values()])
+        (task.name, list(task.splits), [path.name for path in task.splits.values()])
         for task in tasks
     ] == [
-        (1, ["train", "test-oov"], calls),
-        (3, ["train", "dev", "test", "test-oov"], options),
-        (6, ["train", "test"], dstc2),
+        ("task1", ["train", "test-oov"], calls),
+        ("task3", ["train", "dev", "test", "test-oov"], options),
+        ("task6", ["train", "test"], dstc2),
     ]
     assert [(task.candidates.name, task.knowledge.name) for task in tasks] == [own, SHARED, OWN]
 
@@ -89,7 +90,7 @@ def test_find_tasks_rejects_other_directories(tmp_path):
         == f"{absent}: expected the directory of dialog bAbI. Received: no directory"
     )
     touch(tmp_path, *SHARED, "dialog-babi-task7-x-trn.txt")
-    assert "expected files dialog-babi-taskN-*-trn.txt. Received: none" in refusal(
+    assert "expected files dialog-babi-taskN-*-trn.txt or train.txt. Received: none" in refusal(
         find_tasks, tmp_path
     )
     touch(tmp_path, "dialog-babi-task4-x-dev.txt", "dialog-babi-task4-x-tst.txt")
@@ -104,7 +105,13 @@ def knowledge(**values):
     ]
 
 
-TRAIN = [[*turns("thai food in rome", "ok"), ("fact", "resto_paris_thai R_location paris")]]
+TRAIN = [
+    [
+        Turn("user", "thai food in rome"),
+        Turn("bot", "ok"),
+        Turn("fact", "resto_paris_thai R_location paris"),
+    ]
+]
 
 
 def test_unseen_entities_pairs_in_sorted_order():

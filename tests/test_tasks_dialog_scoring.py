@@ -271,7 +271,7 @@ def test_the_dataset_decides_sizes(sample):
     for name, value in expected.items():
         other = "3" if isinstance(value, int) else "[3, 3]"
         message = refusal(build_config, sample, {name: other})
-        assert message.startswith(f"--set {name}={other}: ")
+        assert message.startswith(f"{name}={other}: ")
         assert f" decides {name}" in message
 
 
