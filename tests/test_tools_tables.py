@@ -9,6 +9,7 @@ import pytest
 from helpers import refusal
 
 from colloquy.metrics.published import scores
+from colloquy.models import MODELS
 from colloquy.tasks import RECIPES
 from colloquy.tools import tables
 from colloquy.tools.tables import ROOT, render, write
@@ -119,6 +120,12 @@ def test_every_row_says_how_to_get_it_again():
         if "seed" not in found:
             assert found["recipe"].startswith(("baseline: ", "upper bound: ")) and found["metrics"]
             continue
+        command = r"python train\.py --recipe=([\w-]+)( --set=\S+)* --seed=(\d+) "
+        name, settings, seed = re.match(command, found["command"]).groups()
+        recipe = RECIPES[name]  # a recipe that is gone is another one with settings
+        assert (settings is None) == (name == found["recipe"]) and int(seed) == found["seed"]
+        assert MODELS[recipe.model].task == found["task"]
+        assert settings or found["epochs"] <= recipe.training.epochs + 0.01
         assert {"minutes", "hardware", "versions", "dirty"} <= found.keys() and len(
             found["commit"]
         ) == 7
