@@ -21,8 +21,8 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from colloquy.base.config import Config, Positive
 from colloquy.engine.helplines import REPLIES as HELPLINE_REPLIES
 from colloquy.serving.answers import OpenAIError, RequestError, make_json, respond
-from colloquy.serving.limits import BoundedRoute, check_count, wait_for_answer
-from colloquy.serving.model_routes import find_model
+from colloquy.serving.limits import check_count, wait_for_answer
+from colloquy.serving.model_routes import BoundedRoute, find_model
 
 MAX_TOKENS = 100  # of a reply, whatever `max_tokens` says
 MIN_TEMPERATURE = 0.01

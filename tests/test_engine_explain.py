@@ -161,10 +161,13 @@ def test_generation_examples_are_the_words_that_were_scored(trained_generation):
     dataset = task.dataset_of(trained_generation)
     dev = dataset.splits["dev"]
     predictor = task.predictor(trained_generation).of_examples()
+    # Words of a dataset are split already.
+    assert predictor.reader.read(["it's UBUNTU-14"]).words == ["it's", "UBUNTU-14", "_EOS_"]
     for number in range(len(dev)):
         instance = task.read_example(dataset, dev, number)["instance"]
-        _, ids = predictor.source(instance["turns"])
-        assert ids == dev.source.lists([number])[0][-60:]
+        assert (
+            predictor.reader.read(instance["turns"]).source == dev.source.lists([number])[0][-60:]
+        )
 
 
 def test_dialog_examples_are_the_words_that_were_scored(trained_dialog):
@@ -176,4 +179,4 @@ def test_dialog_examples_are_the_words_that_were_scored(trained_dialog):
         instance = predictor.Instance.model_validate(example["instance"])
         sentences = dev.sentences.words.lists(dev.dialogs[number]["sentences"])
         for sentence, ids in zip(instance.history, sentences, strict=False):
-            assert dataset.vocabulary.encode(predictor.read(sentence.text)) == ids
+            assert dataset.vocabulary.encode(predictor.reader.split(sentence.text)) == ids

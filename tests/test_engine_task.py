@@ -44,7 +44,11 @@ from colloquy.tasks import RECIPES, TASKS
             {"embedding_dim": "9"},
             "embedding_dim=9: .* decides embedding_dim, it is 7$",
         ),
-        ("selection", {"compatibility": "tf2"}, "expects paper or release"),
+        (
+            "selection",
+            {"compatibility": "tf2"},
+            "compatibility: expected paper or release. Received: 'tf2'",
+        ),
         ("selection", {"conv_filters": "[16]"}, r"conv_filters\.1 is missing"),
         ("selection", {"negatives": "hard"}, "negatives: .* 'file' or 'fresh'. Received: hard"),
         (

@@ -84,6 +84,7 @@ class GenerationPredictor(Predictor):
     def of_examples(self):
         predictor = copy.copy(self)
         predictor.text = self.text.replace(tokenizer="space", lower=False)
+        predictor.reader = Reader(self.vocabulary, predictor.text)
         predictor.has_helpline = False  # scoring has none
         return predictor
 
