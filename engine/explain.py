@@ -187,8 +187,8 @@ def _fits(line, panel, line_width):
     return panel.group is not None or _total_width([*line, panel]) <= line_width
 
 
-def _total_width(line):
-    return sum(panel.width for panel in line)
+def _total_width(panels):
+    return sum(panel.width for panel in panels)
 
 
 class _Panel:
