@@ -44,14 +44,10 @@ VOCABULARY = Vocabulary.of(WORDS)
 VECTORS = np.random.default_rng(3).normal(size=(len(VOCABULARY) + 1, 7)).astype("float32")
 
 
-class Model:
-    def get_layer(self, name):
-        assert name == "word_embedding"
-        return types.SimpleNamespace(get_weights=lambda: [VECTORS])
-
-
 PREDICTOR = types.SimpleNamespace(
-    vocabulary=VOCABULARY, text={"tokenizer": "terms", "lower": True}, model=Model()
+    vocabulary=VOCABULARY,
+    text={"tokenizer": "terms", "lower": True},
+    model=types.SimpleNamespace(word_vectors=lambda: VECTORS),
 )
 
 
