@@ -132,6 +132,17 @@ def test_history_has_the_mean_loss_of_each_interval(tmp_path, capsys):
     assert validations[1].endswith("dev: accuracy 0.2500")
 
 
+def test_a_training_says_which_examples_its_limits_leave_out(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(Numbers, "limits", lambda *_: ["2 examples are too long"])
+    trained(tmp_path / "run", np.ones(3))
+    assert capsys.readouterr().out.splitlines()[0] == "note: 2 examples are too long"
+    monkeypatch.setattr(Numbers, "training_batches", lambda *_, **__: [])
+    message = refusal(trained, tmp_path / "none", np.ones(3))
+    assert message == (
+        "data: these settings leave no example of the split train; 2 examples are too long"
+    )
+
+
 def test_a_training_of_200_steps_is_not_called_short(tmp_path, capsys):
     trained(tmp_path / "run", np.ones(40), total=200)
     assert "steps in all" not in capsys.readouterr().out
