@@ -39,7 +39,7 @@ def test_the_last_turns_that_are_not_empty_make_the_source():
 
 
 def test_a_reply_is_not_given_again_while_there_is_another(trained_generation, tmp_path):
-    decode = "beam=3,max_length=7"
+    decode = "beam=3,max_length=7,min_length=1"  # an empty turn is no reply
     model = exported(trained_generation, tmp_path, decode)
     predictor = generation.predictor(trained_generation)
     predictor.decoding = parse_decoding(decode)

@@ -181,10 +181,9 @@ class GenerationTask(task.Task):
                     **metrics,
                 }
         search = _search_text(scoring.options)
-        chat_decoding = decoding_of(scoring.run)
         if search:
             record["search"] = search
-        elif chat_decoding != decoding:
+        elif (chat_decoding := decoding_of(scoring.run)) != decoding:
             replies_to_sources = _search_replies(scoring, sources, chat_decoding)
             reply_by_source = _replies_by_source(pairs, rows, replies_to_sources)
             part = f"as its chat searches: {decoding_text(chat_decoding)}"
