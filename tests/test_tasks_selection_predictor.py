@@ -273,7 +273,7 @@ def test_script_answers_from_an_index(trained_selection, selection_index, monkey
     for flags in ([], [f"--index={selection_index}", "--candidates=x"]):
         done = run_script("chat.py", f"--run={trained_selection.path}", *flags)
         assert done.returncode == 1
-        assert "give --index=DIR (tools.build_index) or --candidates=FILE" in done.stderr
+        assert "give index=DIR (tools.build_index) or candidates=FILE" in done.stderr
 
 
 def test_a_model_that_came_with_pairs_is_talked_to_and_served(run_with_pairs, monkeypatch):
