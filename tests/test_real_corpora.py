@@ -11,6 +11,7 @@ from helpers import ROOT
 
 from colloquy.data.corpora import babi_dialog, conversations, cornell, dailydialog, squad, subtitles
 from colloquy.data.offsets import tokenize, tokens_of_span
+from colloquy.data.report import Report
 from colloquy.layers.dialog_state import INPUTS
 from colloquy.metrics.reading_comprehension import squad_metrics
 from colloquy.tasks import TASKS
@@ -125,7 +126,7 @@ def test_tfidf_on_ubuntu_irc_has_the_known_scores(tmp_path):
 def test_conversations_have_the_known_counts(module, directory, counts, pairs):
     files = module.find_splits(corpus(directory))
     for split, count, num_pairs in zip(("train", "dev"), counts, pairs, strict=True):
-        talks = module.read(files[split], split)
+        talks = module.read(files[split], split, Report())
         assert len(talks) == count
         assert sum(len(turns) - 1 for turns in talks) == num_pairs
         for turns in talks:
