@@ -201,7 +201,8 @@ def test_a_published_model_answers_plain_openings_alike(name, tmp_path):
     responses = [text.decode() for text in model.respond(**inputs)["response"].numpy()]
     answers = dialog.predictor(run).predict([{"history": history} for history in histories])
     assert responses == [answer["response"] for answer in answers]
-    assert sum(bool(answer["best"]) for answer in answers) > 5
+    # Some openings get a response of the candidates, the others a sentence about unknown words.
+    assert {bool(answer["best"]) for answer in answers} == {True, False}
 
 
 @pytest.mark.slow

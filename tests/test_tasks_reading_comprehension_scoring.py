@@ -105,6 +105,8 @@ def test_evaluating_dev_gives_the_predictor_a_scale(run):
         "passage": "Ann lives in Rome. Bob lives in Paris.",
         "question": "Where does Bob live?",
     }
+    # Another test may have evaluated the run that this one is a copy of.
+    (run.path / "metrics.json").unlink(missing_ok=True)
     assert load_scale(run) is None
     [found] = reading.predictor(run).predict([instance])
     assert (found["confidence"], found["good"]) == (None, None)

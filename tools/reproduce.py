@@ -41,9 +41,11 @@ def main():
     published = f"pretrained/{PUBLISHED[FLAGS.model]}"
     run = Run.open(ROOT / published)
     card = (run.path / CARD).read_text(encoding="utf-8").replace("../shared/data", FLAGS.corpora)
-    # The first command prepares, the second evaluates; the others prepare for the training.
-    commands = re.findall(r"(?m)^    python ((?:prepare|evaluate)\.py .*)$", card)
-    prepare, evaluate, *others = commands
+    # A card evaluates on build/data; what it prepares elsewhere is for the training.
+    prepare_commands = re.findall(r"(?m)^    python (prepare\.py .*)$", card)
+    [evaluate] = re.findall(r"(?m)^    python (evaluate\.py .*)$", card)
+    [prepare] = [command for command in prepare_commands if "--out=build/data" in command]
+    others = [command for command in prepare_commands if command != prepare]
     with tempfile.TemporaryDirectory() as directory:
         call(prepare.replace("build/data", f"{directory}/data"))
         evaluate = evaluate.replace("build/data", f"{directory}/data")
