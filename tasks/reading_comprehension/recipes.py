@@ -48,7 +48,7 @@ RECIPES = {
         ),
     ),
     # Ours: continues bidaf-squad-no-answer, by --init_from, on misleading sentences. Its averaged
-    # weights keep a quarter of the initial ones, which lose less on questions as they are.
+    # weights keep half of the initial ones, which lose less on questions as they are.
     "bidaf-squad-misleading": Recipe(
         title="BiDAF, 50-d vectors, self-attention, no-answer option, shared norm, misleading "
         "sentences, linear decay, length penalty 0.05, pre-trained",
@@ -60,7 +60,7 @@ RECIPES = {
             batch_size=30,
             learning_rate=5e-4,
             validations_per_epoch=20.0,
-            ema=0.997,
+            ema=0.9985,
             shared_norm=True,
             added_sentences=0.5,
             question_words=0.9,
