@@ -1,8 +1,8 @@
 """Similarity of a context and a response by their words alone: an extension, not in DAM's paper.
 
 Shape suffixes:
-    B batch   N candidates   W words of a context   X words of a response
-    V words of the vocabulary
+    B batch   N candidates   T turns   K words of a turn   W words of a context
+    X words of a response   V words of the vocabulary
 """
 
 import keras
@@ -75,31 +75,23 @@ class LexicalMatch(keras.layers.Layer):
     def call(self, context, responses, training=False):
         if training:
             return ops.zeros(ops.shape(responses)[:2], "float32")
-        context_BW = ops.reshape(context, (ops.shape(context)[0], -1))
+        whole_B1W = ops.reshape(context, (ops.shape(context)[0], 1, -1))
         responses_BNX = responses
         if self.stems:
-            context_BW = self._distinct(context_BW)
-            responses_BNX = self._distinct(responses_BNX)
-        c_BW = self._weights(context_BW)
-        r_BNX = self._weights(responses_BNX)
-
-        is_same_BNWX = ops.equal(context_BW[:, None, :, None], responses_BNX[:, :, None, :])
-        square_B1W1 = ops.square(c_BW)[:, None, :, None]
-        shared_BN = ops.sum(ops.where(is_same_BNWX, square_B1W1, 0.0), axis=(2, 3))
-        squares_BN = ops.sum(c_BW**2, axis=1)[:, None] * ops.sum(r_BNX**2, axis=2)
-        logits_BN = self.gain * shared_BN / ops.sqrt(ops.maximum(squares_BN, 1e-6))
+            whole_B1W = self._distinct(whole_B1W)
+            responses_BNX = self._distinct(responses)
+        logits_BN = self.gain * self._cosines(whole_B1W, responses_BNX)[:, :, 0]
         if self.echo_gain:
-            logits_BN = logits_BN - self.echo_gain * self._echo(context, responses) ** ECHO_POWER
+            turns_BTK = context if len(context.shape) == 3 else context[:, None]
+            echoes_BNT = self._cosines(self._distinct(turns_BTK), self._distinct(responses))
+            echo_BN = ops.max(echoes_BNT, axis=2)
+            logits_BN = logits_BN - self.echo_gain * echo_BN**ECHO_POWER
         return logits_BN
 
-    def _echo(self, context, responses):
-        """The highest cosine of a turn and each response, as sets of words, `(B, N)`."""
-        turns = context if len(context.shape) == 3 else context[:, None]
-        turns_BTK = self._distinct(turns)
-        responses_BNX = self._distinct(responses)
+    def _cosines(self, turns_BTK, responses_BNX):
+        """The cosine of the weights of each turn and each response, `(B, N, T)`."""
         t_BTK = self._weights(turns_BTK)
         r_BNX = self._weights(responses_BNX)
-
         is_same_BNTKX = ops.equal(
             turns_BTK[:, None, :, :, None], responses_BNX[:, :, None, None, :]
         )
@@ -108,7 +100,7 @@ class LexicalMatch(keras.layers.Layer):
         t_squares_BT = ops.sum(t_BTK**2, axis=2)
         r_squares_BN = ops.sum(r_BNX**2, axis=2)
         squares_BNT = t_squares_BT[:, None, :] * r_squares_BN[:, :, None]
-        return ops.max(shared_BNT / ops.sqrt(ops.maximum(squares_BNT, 1e-6)), axis=2)
+        return shared_BNT / ops.sqrt(ops.maximum(squares_BNT, 1e-6))
 
     def _distinct(self, ids):
         """The words of each text, or their stems, sorted, with 0 in place of repeated ones."""
