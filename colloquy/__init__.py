@@ -361,8 +361,7 @@ def compare(
 
     Args:
         run: A model: a run as `evaluate` takes it. Several runs are seeds, which are averaged.
-        against: The other model; selection: or "tfidf", "bm25", or a file with a score per line;
-            reading comprehension: or a JSON file {question id: answer}.
+        against: The other model; reading comprehension: or a JSON file {question id: answer}.
         data, split, precision, settings: See `evaluate`.
 
     Returns:

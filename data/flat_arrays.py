@@ -1,15 +1,13 @@
-"""One-dimensional arrays in `.npy` files: written while they grow, read in blocks, or mapped.
+"""One-dimensional arrays in `.npy` files: written while they grow, and mapped into memory.
 
 A corpus becomes texts of word ids, concatenated in a file; only its distinct words are in memory.
 """
-
-import pathlib
 
 import numpy as np
 
 from colloquy.base.files import UserError, in_one_line
 
-BLOCK = 2**20  # items read at once
+BLOCK = 2**20  # items written at once
 
 
 class GrowingArray:
@@ -44,37 +42,17 @@ class GrowingArray:
         np.lib.format.write_array_header_1_0(self._file, header)  # has room for any length
 
 
-class StoredArray:
-    """An array of integers in a `.npy` file, read in parts.
+def map_array(path):
+    """Maps an array of integers in one dimension into memory, to be read alone.
 
-    What is read does not count as memory of the process for long, as pages of a map do.
+    Raises:
+        UserError: The file is missing, or no such array.
     """
-
-    def __init__(self, path):
-        self.path = pathlib.Path(path)
-        self._map = _open_map(self.path)
-        self.dtype = self._map.dtype
-
-    def __len__(self):
-        return len(self._map)
-
-    def mapped(self):
-        """The array as a read-only memory map."""
-        return self._map.view(np.ndarray)
-
-    def read(self, start, stop):
-        """The items from `start` to `stop`, in memory."""
-        count = max(0, min(stop, len(self)) - start)
-        offset = self._map.offset + start * self.dtype.itemsize
-        return np.fromfile(self.path, self.dtype, count, offset=offset)
-
-
-def _open_map(path):
     try:
         mapped = np.load(path, mmap_mode="r", allow_pickle=False)
         if mapped.ndim != 1 or mapped.dtype.kind not in "iu":
             raise ValueError(f"{mapped.dtype} {mapped.shape}"[:60])
-        return mapped
+        return mapped.view(np.ndarray)
     except OSError as error:
         raise UserError(f"{path}: expected an array. Received: {error.strerror}") from error
     except Exception as error:  # a damaged header can make its readers raise anything

@@ -1,4 +1,4 @@
-"""Baselines for response selection: the TF-IDF cosine of context and response, and BM25.
+"""A baseline for response selection: the TF-IDF cosine of context and response.
 
     weight(w, text) = (occurrences of w in text) * idf(w),   idf(w) = ln((1 + n) / (1 + df(w)))
 
@@ -21,75 +21,25 @@ BLOCK = 1 << 11
 
 def tfidf_scores(
     train_documents: Iterable[Sequence[int]],
-    contexts: Sequence[Sequence[int]],
-    responses: Sequence[Sequence[int]],
+    contexts: Iterable[Sequence[int]],
+    responses: Iterable[Sequence[int]],
     *,
     ignore: Iterable[int] = (),
-    end_of_turn: int | None = None,
 ) -> np.ndarray:
     """Cosine between the TF-IDF vectors of each context and its response.
 
     It is 0 where either lacks a counted word.
 
-    Document frequencies are those of `train_documents`, split at `end_of_turn`, the id that ends an
-    utterance. Ids in `ignore` are no words either.
+    Document frequencies are those of `train_documents`. Ids in `ignore` are no words.
 
-    >>> train = [[1, 2, 9, 1, 3], [1, 4]]  # three utterances, all with word 1: its idf is 0
-    >>> tfidf_scores(train, [[1, 2, 9, 3], [1, 4, 0]], [[2, 1], [1, 2]], end_of_turn=9).round(3)
+    >>> train = [[1, 2], [1, 3], [1, 4]]  # all with word 1: its idf is 0
+    >>> tfidf_scores(train, [[1, 2, 3], [1, 4, 0]], [[2, 1], [1, 2]]).round(3)
     array([0.707, 0.   ])
     """
-    ignore = list(ignore)
-    if end_of_turn is not None:
-        ignore.append(end_of_turn)
     contexts, responses = count_words(contexts, responses, ignore=ignore)
-    train_blocks = _count_blocks(train_documents, ignore, end_of_turn)
+    train_blocks = _count_blocks(train_documents, ignore)
     idf = inverse_frequencies(train_blocks, num_words=contexts.shape[1])
     return unit_rows(contexts, idf).multiply(unit_rows(responses, idf)).sum(axis=1)
-
-
-def bm25_scores(
-    train_documents: Iterable[Sequence[int]],
-    contexts: Sequence[Sequence[int]],
-    responses: Sequence[Sequence[int]],
-    *,
-    ignore: Iterable[int] = (),
-    end_of_turn: int | None = None,
-    k1: float = 1.5,
-    b: float = 0.75,
-) -> np.ndarray:
-    """BM25 of each response for its context, whose words are the query, each once.
-
-    Document frequencies and the mean length are those of the utterances of `train_documents`;
-    other arguments are as in `tfidf_scores`.
-
-    >>> train = [[1, 2, 9, 1, 3], [1, 4]]
-    >>> bm25_scores(train, [[1, 2, 9, 3], [1, 4, 0]], [[2, 1], [1, 2]], end_of_turn=9).round(3)
-    array([1.114, 0.134])
-    """
-    ignore = list(ignore)
-    if end_of_turn is not None:
-        ignore.append(end_of_turn)
-    queries, documents = count_words(contexts, responses, ignore=ignore)
-    num_words = queries.shape[1]
-    num_documents = 0
-    total_length = 0.0
-    frequency = np.zeros(num_words)
-    for counts in _count_blocks(train_documents, ignore, end_of_turn):
-        num_documents += np.count_nonzero(np.diff(counts.indptr))
-        total_length += counts.data.sum()
-        frequency += np.bincount(counts.indices, minlength=num_words)[:num_words]
-    idf = np.log(1 + (num_documents - frequency + 0.5) / (frequency + 0.5))
-
-    mean_length = max(total_length / max(num_documents, 1), 1.0)
-    length = documents.sum(axis=1)
-    row = np.repeat(np.arange(documents.shape[0]), np.diff(documents.indptr))
-    saturation = k1 * (1 - b + b * length[row] / mean_length)
-    weight = documents.data * (k1 + 1) / (documents.data + saturation) * idf[documents.indices]
-    weights = sparse.csr_array((weight, documents.indices, documents.indptr), documents.shape)
-    is_asked = sparse.csr_array(
-        (np.ones(len(queries.data)), queries.indices, queries.indptr), queries.shape
-    )
-    return is_asked.multiply(weights).sum(axis=1)
 
 
 # === TF-IDF vectors ===
@@ -144,26 +94,17 @@ def unit_rows(counts: sparse.csr_array, idf: np.ndarray) -> sparse.csr_array:
     return sparse.csr_array((unit, counts.indices, counts.indptr), counts.shape)
 
 
-def _count_blocks(texts, ignore, end_of_turn=None):
-    """Yields word counts of `BLOCK` texts at a time.
-
-    At `end_of_turn`, if given, a text is cut into several rows.
-    """
+def _count_blocks(texts, ignore):
+    """Yields word counts of `BLOCK` texts at a time."""
     no_words = np.array([PADDING, *ignore])
     texts = iter(texts)
     while block := list(islice(texts, BLOCK)):
         lengths = np.fromiter(map(len, block), np.int64, count=len(block))
         word = np.fromiter(chain.from_iterable(block), np.int64, count=lengths.sum())
         row = np.repeat(np.arange(len(block)), lengths)
-        num_rows = len(block)
-        if end_of_turn is not None:
-            is_end = word == end_of_turn
-            row = row + np.cumsum(is_end)
-            num_rows += np.count_nonzero(is_end)
-
         is_word = ~np.isin(word, no_words)
         row = row[is_word]
         word = word[is_word]
-        shape = num_rows, word.max(initial=0) + 1
+        shape = len(block), word.max(initial=0) + 1
         # The constructor adds up repeated words, which also sorts the ids of each row.
         yield sparse.csr_array((np.ones(len(row)), (row, word)), shape)

@@ -9,13 +9,8 @@ from helpers import refusal, written
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colloquy.data.flat_arrays import GrowingArray, StoredArray
+from colloquy.data.flat_arrays import GrowingArray, map_array
 from colloquy.data.sequences import Sequences
-
-
-def saved(path, values, dtype="int64"):
-    np.save(path, np.array(values, dtype))
-    return StoredArray(path)
 
 
 @pytest.mark.parametrize("dtype", ["uint16", "int64"])
@@ -32,14 +27,12 @@ def test_a_growing_array_is_what_numpy_reads(tmp_path, dtype):
     assert np.load(tmp_path / "a.npy").tolist() == []
 
 
-def test_a_stored_array_is_read_in_parts(tmp_path):
-    stored = saved(tmp_path / "a.npy", range(11), "uint16")
-    assert len(stored) == 11 and stored.dtype == np.uint16
-    assert stored.read(3, 5).tolist() == [3, 4] and stored.read(9, 99).tolist() == [9, 10]
-    assert stored.read(11, 12).tolist() == stored.read(99, 100).tolist() == []
-    assert stored.mapped().tolist() == list(range(11)) and type(stored.mapped()) is np.ndarray
+def test_an_array_is_mapped_to_be_read_alone(tmp_path):
+    np.save(tmp_path / "a.npy", np.arange(11, dtype="uint16"))
+    mapped = map_array(tmp_path / "a.npy")
+    assert mapped.tolist() == list(range(11)) and type(mapped) is np.ndarray
     with pytest.raises(ValueError, match="read-only"):
-        stored.mapped()[0] = 1
+        mapped[0] = 1
 
 
 def header(shape, dtype="<i4"):
@@ -74,7 +67,7 @@ def long_header(version):
     ],
 )
 def test_other_files_are_refused(tmp_path, content):
-    found = refusal(StoredArray, written(tmp_path / "a.npy", content))
+    found = refusal(map_array, written(tmp_path / "a.npy", content))
     assert "a.npy: expected an array of whole numbers" in found and "\n" not in found
 
 
@@ -82,7 +75,7 @@ def test_other_files_are_refused(tmp_path, content):
 @given(st.sampled_from([header((2,)) + bytes(8), long_header(1), long_header(2)]).flatmap(mutated))
 def test_any_file_is_read_or_refused(tmp_path_factory, content):
     path = written(tmp_path_factory.getbasetemp() / "any.npy", content)
-    accepts(lambda: StoredArray(path).read(0, 10), len(content))
+    accepts(lambda: map_array(path)[:10].sum(), len(content))
 
 
 @pytest.mark.parametrize(

@@ -197,11 +197,6 @@ def without(name):
 # === Response selection ===
 
 
-LISTS = [
-    (({}, {}, {}), "expected a dict with train, dev and test. Received: tuple; .*dam-release"),
-    ({"train": {}, "dev": {}, "test": {}}, "expected train to be a dict of turn_ids, "),
-    ({"train": [1], "dev": [1], "test": [1]}, "expected train to be a dict of turn_ids, "),
-]
 BAD_VECTORS = [
     [[0.0, float("nan")]],
     [1.0, 2.0],
@@ -230,16 +225,14 @@ FACTS = [
     *(("hashed_words", number, "json: hashed_words") for number in (-1, 2**24 + 1, True, "1")),
 ]
 SELECTION = [
-    *((whole("data.pkl", value), message) for value, message in LISTS),
     *(
         (whole("word_embedding.pkl", value), r"word_embedding\.pkl: expected")
         for value in BAD_VECTORS
     ),
     *((put("dataset.json", name, value=value), message) for name, value, message in FACTS),
     *((whole("dataset.json", text), r"dataset\.json: expected") for text in ("{", "[" * 100_000)),
-    (without("data.pkl"), r"data\.pkl"),
-    (put("data.pkl", "train", "label", value=[1, 0]), "train.label: expected an array of whole"),
-    (put("data.pkl", "dev", "turn_ids", 0, value=10_000), r"dev.turn_ids: expected numbers from 0"),
+    (without("arrays/dev.label.npy"), r"dev\.label\.npy"),
+    (whole("arrays/train.label.npy", b"no array"), "train.label.npy: expected an array of whole"),
 ]
 
 # === Dialog ===

@@ -30,21 +30,3 @@ def test_groups_of_examples_are_a_table_a_file_and_a_chart(trained_selection, tm
 def test_what_by_takes(trained_selection, flags, message):
     run = f"--run={trained_selection.path}"
     assert message in script_refusal("evaluate.py", run, *flags)
-
-
-def test_a_model_is_compared_with_a_baseline_and_with_a_file_of_scores(trained_selection, tmp_path):
-    run = f"--run={trained_selection.path}"
-    scores = tmp_path / "scores.txt"
-    ran("evaluate.py", run, "--nobaselines", f"--out={scores}")
-    result = tmp_path / "same.json"
-    ran("evaluate.py", run, f"--against={scores}", f"--out={result}")
-    metrics = json.loads(result.read_text(encoding="utf-8"))["metrics"]
-    assert all(row["difference"] == row["low"] == row["high"] == 0 for row in metrics.values())
-
-    done = ran("evaluate.py", run, "--against=bm25", f"--out={tmp_path / 'bm25.json'}")
-    assert "against bm25" in done.stdout
-    kept = json.loads((tmp_path / "bm25.json").read_text(encoding="utf-8"))
-    assert kept["against"] == ["bm25"] and kept["examples"] == 11
-    assert "one of tfidf, bm25" in script_refusal("evaluate.py", run, "--against=bm26")
-    scores.write_text("0.5\n")
-    assert "lines" in script_refusal("evaluate.py", run, f"--against={scores}")

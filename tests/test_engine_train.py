@@ -491,14 +491,17 @@ def test_start_refuses_datasets_that_do_not_suit(prepared, prepared_dialog, tmp_
     message = refusal(start, selection, "dam", prepared_dialog, tmp_path / "run", {})
     assert "expected a dataset for models of selection" in message
     broken = shutil.copytree(prepared, tmp_path / "broken")
-    data = pickle.loads((broken / "data.pkl").read_bytes())
-    all_positive = {**data["dev"], "label": np.ones_like(data["dev"]["label"])}
-    empty = {name: array[:0] for name, array in data["dev"].items()}
-    for dev, message in (
-        (empty, "training needs examples in the split dev"),
-        (all_positive, "dev cannot be scored: .*neg"),
+    arrays = {file: np.load(file) for file in (broken / "arrays").glob("dev.*.npy")}
+
+    def spoil(file, array):
+        return np.ones_like(array) if file.name == "dev.label.npy" else array
+
+    for change, message in (
+        (spoil, "dev cannot be scored: .*neg"),
+        (lambda file, array: array[:0], "training needs examples in the split dev"),
     ):
-        (broken / "data.pkl").write_bytes(pickle.dumps({**data, "dev": dev}))
+        for file, array in arrays.items():
+            np.save(file, change(file, array))
         assert re.search(message, refusal(train_small, "selection", broken, tmp_path / "run"))
         assert not (tmp_path / "run").exists()
 

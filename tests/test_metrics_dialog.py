@@ -46,17 +46,15 @@ def texts(rng, n, ids, longest):
 
 
 @pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("options", [{}, {"ignore": [3, 5]}, {"end_of_turn": 2}])
+@pytest.mark.parametrize("options", [{}, {"ignore": [3, 5]}])
 @pytest.mark.parametrize("block", [1 << 16, 7])
 def test_tfidf_matches_loops(seed, options, block, monkeypatch):
     monkeypatch.setattr(baselines, "BLOCK", block)
-    rng, end = np.random.default_rng(seed), options.get("end_of_turn")
+    rng = np.random.default_rng(seed)
     train, contexts, responses = (
         texts(rng, n, ids, 13) for n, ids in ((31, 17), (53, 23), (53, 23))
     )
-    runs = [itertools.groupby(document, lambda token: token == end) for document in train]
-    utterances = [list(group) for groups in runs for ends, group in groups if not ends]
-    vector = vectors_in_loops(utterances, {0, end, *options.get("ignore", ())})
+    vector = vectors_in_loops(train, {0, *options.get("ignore", ())})
     expected = [
         cosine_in_loops(vector(c), vector(r)) for c, r in zip(contexts, responses, strict=True)
     ]

@@ -38,7 +38,7 @@ LINES = [  # context, response
     (["é naïve 日本", "x\u00a0y x y"], "日本 e\u0301 é"),
     (["a\t b\n c\r\x0b\x0cd\x1ce", "e\u2028e"], "\n a\u3000\n"),
     (["_EOS_ a _UNK_ b", "c"], "_EOS_"),  # as text these are unknown words
-    (["a b"], ""),  # a response without words
+    (["a b"], " "),  # a response without words
     ([" "], "a"),
     ([], "a b"),  # no context at all
 ]
@@ -57,10 +57,9 @@ def filled(rows):
     return np.array(texts, object)
 
 
-def inputs_of(lines, name):
-    contexts, second = zip(*lines, strict=True)
-    texts = filled([[s] for s in second])[:, 0] if name == "response" else filled(second)
-    return {"turns": filled(contexts), name: texts}
+def inputs_of(rows):
+    contexts, candidates = zip(*rows, strict=True)
+    return {"turns": filled(contexts), "candidates": filled(candidates)}
 
 
 def empty(B, T, N):
@@ -68,29 +67,27 @@ def empty(B, T, N):
 
 
 def bytes_inputs(word):
-    """A context and a response around one word."""
+    """A context and a candidate around one word."""
     turns = np.array([[b"a " + word, word + b"\tb"]], object)
-    return {"turns": turns, "response": np.array([b"c " + word], object)}
+    return {"turns": turns, "candidates": np.array([[b"c " + word]], object)}
 
 
-SCORED = inputs_of(LINES, "response")
-RANKED = inputs_of(RANK, "candidates")
+SCORED = inputs_of([(context, [response]) for context, response in LINES])
+RANKED = inputs_of(RANK)
 SMALL = empty(1, 2, 2)
 TAIL = {name: texts * 7 for name, texts in bytes_inputs(b" d ").items()}
 LONG = {name: b"e " * 20_000 + texts for name, texts in TAIL.items()}
 CALLS = {  # model, endpoint, inputs
-    "score": ("exact", "score", SCORED),
+    "scored": ("exact", "rank", SCORED),
     "default": ("exact", "serving_default", SCORED),
     "rank": ("exact", "rank", RANKED),
-    "release": ("release", "score", SCORED),
-    "release rank": ("release", "rank", RANKED),
-    "not UTF-8": ("exact", "score", bytes_inputs(b"\xffa\xe2")),
-    "unknown": ("exact", "score", bytes_inputs(b"unknown")),
-    "long": ("exact", "score", LONG),
-    "its end": ("exact", "score", TAIL),
+    "release": ("release", "rank", SCORED),
+    "not UTF-8": ("exact", "rank", bytes_inputs(b"\xffa\xe2")),
+    "unknown": ("exact", "rank", bytes_inputs(b"unknown")),
+    "long": ("exact", "rank", LONG),
+    "its end": ("exact", "rank", TAIL),
     "one axis": ("exact", "rank", {**SMALL, "candidates": SMALL["candidates"][0]}),
-    "one axis of turns": ("exact", "score", {**SCORED, "turns": SMALL["turns"][0]}),
-    "two axes": ("exact", "score", {"turns": SMALL["turns"], "response": SMALL["turns"]}),
+    "one axis of turns": ("exact", "rank", {**SMALL, "turns": SMALL["turns"][0]}),
     "mismatch": ("exact", "rank", {**empty(3, 2, 2), "turns": SMALL["turns"]}),
 }
 for model_name, sizes in itertools.product(
@@ -142,27 +139,24 @@ def test_the_printed_example_runs_in_a_client_that_has_nothing_of_this_project(s
     assert answer["order"].shape == (1, 2) and (answer["scores"] > 0).all()
 
 
-def test_score_agrees_with_evaluation_in_float32(served):
+def test_logits_agree_with_evaluation_in_float32(served):
     """The run was exported under a bfloat16 policy, with which the logits would differ by 1e-2."""
-    answer, expected = served.answers["score"], served.expected[: len(LINES)]
-    assert np.ptp(expected) > 1 and set(answer) == {"score", "logit"}
-    np.testing.assert_allclose(answer["logit"], expected, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(answer["score"], sigmoid(answer["logit"]), rtol=1e-5)
-    assert answer["score"].dtype == answer["logit"].dtype == np.float32
-    np.testing.assert_array_equal(served.answers["default"]["score"], answer["score"])
+    answer, expected = served.answers["scored"], served.expected[: len(LINES), None]
+    assert np.ptp(expected) > 1
+    np.testing.assert_allclose(answer["logits"], expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(answer["scores"], sigmoid(answer["logits"]), rtol=1e-5)
+    assert answer["scores"].dtype == answer["logits"].dtype == np.float32
+    np.testing.assert_array_equal(served.answers["default"]["scores"], answer["scores"])
 
 
 def test_release_masks_read_the_full_size(served):
-    split = split_of(LINES + RANK_LINES)
+    split = split_of(LINES)
     responses = np.arange(len(split))[:, None]
     inputs = split.collate(split.context, responses, max_turns=3, max_words=7, cut=False)
     assert inputs["turns"].shape == (len(split), 3, 7)
-    expected = to_numpy(served.release_model(inputs))[:, 0]
-    scored, ranked = expected[: len(LINES)], expected[len(LINES) :].reshape(2, 5)
-    logits = served.answers["release"]["logit"]
-    np.testing.assert_allclose(logits, scored, rtol=1e-5, atol=1e-5)
-    logits = served.answers["release rank"]["logits"]
-    np.testing.assert_allclose(logits[REAL], ranked[REAL], rtol=1e-5, atol=1e-5)
+    expected = to_numpy(served.release_model(inputs))
+    logits = served.answers["release"]["logits"]
+    np.testing.assert_allclose(logits, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_rank_scores_each_candidate_as_evaluation_does_and_tells_missing_ones_apart(served):
@@ -181,37 +175,10 @@ def test_rank_scores_each_candidate_as_evaluation_does_and_tells_missing_ones_ap
     assert order[0, -1] == 1 and order[1, -2:].tolist() == [0, 3]
 
 
-def test_the_predictor_answers_as_the_export_does(served):
-    predictor = TASKS["selection"].predictor(served.run)
-    instances = [{"turns": context, "candidates": candidates} for context, candidates in RANK]
-    instances.insert(1, {"turns": ["c"], "candidates": []})
-    first, nothing, last = predictor.predict(instances)
-    assert nothing == {"scores": [], "logits": [], "order": []}
-    _, logits = served.expected[len(LINES) :].reshape(2, 5)
-    np.testing.assert_allclose(last["logits"], logits, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(last["scores"], sigmoid(logits), rtol=1e-4)
-    assert last["order"] == np.argsort(-np.array(last["logits"]), kind="stable").tolist()
-    # The predictor alone drops turns without text, such as the second of the first context.
-    texts = [turn for turn in instances[0]["turns"] if turn]
-    assert predictor.predict([{**instances[0], "turns": texts}]) == [first]
-
-
-def test_the_best_candidate_is_explained(served):
-    predictor = TASKS["selection"].predictor(served.run)
-    instance = {"turns": RANK[0][0], "candidates": ["e d"]}
-    answer = predictor.explain(instance)
-    assert [(shown["rows"], shown["columns"]) for shown in answer.pop("attention")] == [
-        (["a", "b"], ["e", "d"]),  # the turn after it has no text and is dropped
-        (["c"], ["e", "d"]),
-        (["d", "e"], ["e", "d"]),
-    ]
-    assert predictor.predict([instance]) == [answer] and predictor.predict([]) == []
-
-
 def test_texts_of_any_bytes_and_length_or_none_are_read_and_other_shapes_refused(served):
     answers = served.answers
-    assert answers["not UTF-8"]["logit"] == answers["unknown"]["logit"]
-    assert answers["long"]["logit"] == answers["its end"]["logit"]
+    assert answers["not UTF-8"]["logits"] == answers["unknown"]["logits"]
+    assert answers["long"]["logits"] == answers["its end"]["logits"]
     for model in ("exact", "release"):
         for sizes in [(0, 2, 3), (2, 3, 0), (0, 0, 0)]:
             assert {value.shape for value in answers[f"{model} {sizes}"].values()} == {
@@ -225,7 +192,7 @@ def test_texts_of_any_bytes_and_length_or_none_are_read_and_other_shapes_refused
         "one axis": "candidates_must_have_shape_B_N",
         "one axis of turns": "turns_must_have_shape_B_T",
     }
-    for call, name in (shapes | {"two axes": "response_must_have_shape_B"}).items():
+    for call, name in shapes.items():
         assert name in answers[call] and "expected shape [?" in answers[call]
 
 

@@ -56,17 +56,20 @@ def source(tmp_path):
 
 
 def run(source, out, **settings):
-    """Prepares a corpus; returns `{split: {"y": labels, "c": contexts, "r": responses}}`, vectors,
-    vocabulary and metadata.
-    """
+    """Prepares a corpus; returns its dataset, and the metadata of that."""
     prepare("smn", source, out, Settings(**{**SMALL, **settings}))
-    dataset = load_dataset(out)
-    splits = {}
-    for name, split in dataset.splits.items():
-        contexts, responses = split.texts(range(len(split)), EOS)
-        splits[name] = {"y": split.label.tolist(), "c": contexts, "r": responses}
-    metadata = json.loads((out / "dataset.json").read_text())
-    return splits, dataset.vectors, dataset.vocabulary, metadata
+    return load_dataset(out), json.loads((out / "dataset.json").read_text())
+
+
+def shown(dataset, name):
+    """The lines of a split: label, turns and response, as words."""
+    split = dataset.splits[name]
+    lines = []
+    for line, context in enumerate(split.context):
+        turns = as_texts(split.turns, split.turns_of(context), dataset.vocabulary)
+        [response] = as_texts(split.responses, [line], dataset.vocabulary)
+        lines.append((int(split.label[line]), turns, response))
+    return lines
 
 
 # === Files ===
@@ -79,74 +82,65 @@ def test_no_word_is_rare_in_a_small_corpus_by_default(source, tmp_path, words, k
     texts[0] += " x" * (words - sum(len(text.split()) for text in dict.fromkeys(texts)))
     lines = "".join(f"1\t{a}\t{b}\n" for a, b in zip(texts[::2], texts[1::2], strict=False))
     (source / "train.txt").write_text(lines)
-    _, _, vocabulary, facts = run(source, tmp_path / "out", min_count=None)
+    dataset, facts = run(source, tmp_path / "out", min_count=None)
     assert facts["settings"]["min_count"] == kept
-    assert ("once" in vocabulary.words) == ("7" in vocabulary.words) == (
-        kept == 1
-    ) and "often" in vocabulary.words
+    assert "often" in dataset.vocabulary.words
+    assert ("once" in dataset.vocabulary.words) == (kept == 1)
 
 
 def test_prepare_writes_ids(source, tmp_path):
-    splits, vectors, vocabulary, _ = run(source, tmp_path / "new" / "out")
-    assert vocabulary.words == ("_EOS_", "_UNK_", "b", "a", "d")
-    b, a, d, end, unknown = 3, 4, 5, 1, 2
-    first = [a, b, end, unknown, b, end]
-    second = [*first, d, end]
-    assert splits["train"] == {
-        "y": [1, 0, 1, 0, 1],
-        "c": [first, first, second, second, [end]],
-        "r": [[d], [unknown] * 2, [a, unknown, d, unknown], [unknown], [unknown, b]],
-    }
-    assert splits["dev"] == {
-        "y": [1, 0, 0, 1, 0, 0],
-        "c": [[a, end]] * 3 + [[b, end, unknown, end]] + [[unknown, end]] * 2,
-        "r": [[b, d], [unknown], [unknown], [a], [a], [b]],
-    }
-    assert splits["test"] == {"y": [], "c": [], "r": []}
-    assert vectors.shape == (6, 5) and vectors.dtype == np.float32
-    dataset = load_dataset(tmp_path / "new" / "out")
-    assert dataset.splits["train"].context_turns.tolist() == [2, 3, 1]
+    dataset, _ = run(source, tmp_path / "new" / "out")
+    assert dataset.vocabulary.words == ("_EOS_", "_UNK_", "b", "a", "d")
+    assert dataset.vectors.shape == (6, 5) and dataset.vectors.dtype == np.float32
+    unk = "_UNK_"
+    first = ["a b", f"{unk} b"]
+    assert shown(dataset, "train") == [
+        (1, first, "d"),
+        (0, first, f"{unk} {unk}"),
+        (1, [*first, "d"], f"a {unk} d {unk}"),
+        (0, [*first, "d"], unk),
+        (1, [""], f"{unk} b"),
+    ]
+    assert shown(dataset, "dev") == [
+        (1, ["a"], "b d"),
+        (0, ["a"], unk),
+        (0, ["a"], unk),
+        (1, ["b", unk], "a"),
+        (0, [unk], "a"),
+        (0, [unk], "b"),
+    ]
+    assert shown(dataset, "test") == []
+    assert dataset.splits["train"].context.tolist() == [0, 0, 1, 1, 2]
 
 
 def test_prepare_keeps_unknown_words_by_their_hash(source, tmp_path):
-    *_, plain = run(source, tmp_path / "plain")
-    splits, vectors, vocabulary, facts = run(source, tmp_path / "hashed", hashed_words=101)
-    train = splits["train"]
-    hashed = Vocabulary(vocabulary.words, hashed=101)
-    only, e = hashed.encode(["only", "e"])
-    assert vectors.shape == (6, 5) and 6 <= min(only, e) and max(only, e) <= 5 + 101 and only != e
-    assert train["r"][1:3] == [[only] * 2, [4, e, 5, hashed.encode(["_EOS_"])[0]]]
-    dataset = load_dataset(tmp_path / "hashed")
+    plain, plain_facts = run(source, tmp_path / "plain")
+    dataset, facts = run(source, tmp_path / "hashed", hashed_words=101)
+    hashed = Vocabulary(plain.vocabulary.words, hashed=101)
+    only, e, end = hashed.encode(["only", "e", "_EOS_"])
+    assert 6 <= min(only, e) and max(only, e) <= 5 + 101 and only != e
+    assert dataset.splits["train"].responses.lists([1, 2]) == [[only] * 2, [4, e, 5, end]]
     assert (dataset.hashed_words, facts["hashed_words"]) == (101, 101)
-    known = [id if id <= 5 else 2 for id in dataset.splits["train"].responses.ids]
-    assert known == load_dataset(tmp_path / "plain").splits["train"].responses.ids.tolist()
-    assert facts["statistics"]["train"]["unknown_words"] > 0
-    assert facts["statistics"]["train"] == plain["statistics"]["train"]
-    assert as_texts(dataset.splits["train"].responses, [0, 1], dataset.vocabulary) == [
-        "d",
-        "_UNK_ _UNK_",
-    ]
+    assert dataset.vectors.shape == (6, 5) and shown(dataset, "train") == shown(plain, "train")
+    assert facts["statistics"]["train"] == plain_facts["statistics"]["train"]
 
 
 @pytest.mark.parametrize(
-    ("given", "texts", "tokenizer", "lower"),
+    ("given", "texts", "lower"),
     [
-        (None, "Hello there! _EOS_ | How are YOU? | _UNK_ you! | you!", "whitespace", False),
-        ("terms", "hello there ! _EOS_ | how are you ? | hello _UNK_ you ! | you !", "terms", True),
+        ("whitespace", ["Hello there!", "How are YOU?", "_UNK_ you!", "you!"], False),
+        ("terms", ["hello there !", "how are you ?", "hello _UNK_ you !", "you !"], True),
     ],
 )
-def test_prepare_splits_raw_texts_as_told(source, tmp_path, given, texts, tokenizer, lower):
+def test_prepare_splits_raw_texts_as_told(source, tmp_path, given, texts, lower):
     (source / "train.txt").write_text(
         "1\tHello there!\tHow are YOU?\n0\tHello there!\thello, you!\n1\tyou\tyou!\n"
     )
-    splits, _, vocabulary, facts = run(source, tmp_path / "out", tokenizer=given, min_count=1)
-    train = splits["train"]
-    words = ("", *vocabulary.words)
-    assert (
-        " | ".join(" ".join(words[id] for id in ids) for ids in (train["c"][0], *train["r"]))
-        == texts
-    )
-    assert facts["text"] == {"tokenizer": tokenizer, "lower": lower}
+    tokenizer = None if given == "whitespace" else given
+    dataset, facts = run(source, tmp_path / "out", tokenizer=tokenizer, min_count=1)
+    lines = shown(dataset, "train")
+    assert [lines[0][1][0], *(response for _, _, response in lines)] == texts
+    assert facts["text"] == {"tokenizer": given, "lower": lower}
 
 
 def test_texts_beyond_the_cache_and_blocks_are_the_same(tmp_path, monkeypatch):
@@ -162,150 +156,87 @@ def test_texts_beyond_the_cache_and_blocks_are_the_same(tmp_path, monkeypatch):
 
 
 def test_prepare_trains_vectors_on_distinct_utterances_or_whole_conversations(source, tmp_path):
-    options = {"min_count": 1, "seed": 3}
-    _, vectors, vocabulary, _ = run(source, tmp_path / "utterances", **options)
-    assert vocabulary == Vocabulary.of_counts(collections.Counter(" ".join(UTTERANCES).split()))
-    trained = {
-        "dimension": 5,
-        "window": 2,
-        "negative": 25,
-        "epochs": 2,
-        "sample": 1e-4,
-        "seed": 3,
-    }
-    np.testing.assert_array_equal(
-        vectors, train_word2vec(map(str.split, UTTERANCES), vocabulary, **trained)
-    )
+    options = {"min_count": 1, "seed": 3, "window": 4}
+    trained = {"dimension": 5, "window": 4, "negative": 25, "epochs": 2, "sample": 1e-4, "seed": 3}
+    dataset, _ = run(source, tmp_path / "utterances", **options)
+    counts = collections.Counter(" ".join(UTTERANCES).split())
+    assert dataset.vocabulary == Vocabulary.of_counts(counts)
+    expected = train_word2vec(map(str.split, UTTERANCES), dataset.vocabulary, **trained)
+    np.testing.assert_array_equal(dataset.vectors, expected)
 
-    lines = [
-        "1\tx\ty\tz",
-        "1\tx\ty\tw w",
-        "1\ty\tw w\ta",
-        "1\tz\tx",
-        "1\ta\tb",
-        "0\ta\tq",
-        "1\ta\tc",
-    ]
-    (source / "train.txt").write_text(TRAIN + "\n".join(lines) + "\n")
-    out = tmp_path / "conversations"
-    _, vectors, vocabulary, facts = run(
-        source, out, word2vec_text="conversations", window=4, **options
-    )
-    said = ["a b c b d a e d _EOS_", "f b", "x y z w w", "y w w a", "z x", "a b c"]
-    np.testing.assert_array_equal(
-        vectors, train_word2vec(map(str.split, said), vocabulary, **{**trained, "window": 4})
-    )
-    assert facts["settings"]["word2vec_text"] == "conversations"
-    assert np.abs(run(source, tmp_path / "other", window=4, **options)[1] - vectors).max() > 1e-4
+    lines = ["1 x y z", "1 x y w", "1 y w a", "1 z x", "1 a b", "0 a q", "1 a c"]
+    more = "".join(line.replace(" ", "\t") + "\n" for line in lines)
+    (source / "train.txt").write_text(TRAIN + more)
+    dataset, _ = run(source, tmp_path / "conversations", word2vec_text="conversations", **options)
+    said = ["a b c b d a e d _EOS_", "f b", "x y z w", "y w a", "z x", "a b c"]
+    expected = train_word2vec(map(str.split, said), dataset.vocabulary, **trained)
+    np.testing.assert_array_equal(dataset.vectors, expected)
 
 
 def test_prepare_takes_vectors_from_files(source, tmp_path, capsys):
     path = tmp_path / "vectors.txt"
     path.write_text("a 1 2 3\nx 4 5 6\nd 7 8 9\n")
-    own, vocabulary = run(source, tmp_path / "own", seed=3)[1:3]
+    own, _ = run(source, tmp_path / "own", seed=3)
     capsys.readouterr()
-    vectors = run(source, tmp_path / "given", vectors=str(path), seed=3)[1]
-    np.testing.assert_array_equal(
-        vectors, complete({"a": [1, 2, 3], "d": [7, 8, 9]}, vocabulary, 3, seed=3)
-    )
+    given, _ = run(source, tmp_path / "given", vectors=str(path), seed=3)
+    known = {"a": [1, 2, 3], "d": [7, 8, 9]}
+    np.testing.assert_array_equal(given.vectors, complete(known, own.vocabulary, 3, seed=3))
     assert "vectors of 2 of 3 words" in capsys.readouterr().out
-    _, vectors, _, facts = run(source, tmp_path / "both", general_vectors=str(path), seed=3)
-    np.testing.assert_array_equal(vectors, append_vectors(own, str(path), vocabulary)[0])
-    assert vectors.shape == (6, 8) and facts["settings"]["general_vectors"] == str(path)
-    assert "vectors of 2 of 3 words" in capsys.readouterr().out
+    both, _ = run(source, tmp_path / "both", general_vectors=str(path), seed=3)
+    expected, _ = append_vectors(own.vectors, str(path), own.vocabulary)
+    np.testing.assert_array_equal(both.vectors, expected)
+    assert both.vectors.shape == (6, 8)
 
 
 def test_prepare_reports_facts_and_prints_a_summary(source, tmp_path, capsys):
-    _, _, _, facts = run(source, tmp_path / "out")
-    assert [facts[name] for name in ("corpus", "task", "eos_id", "unk_id")] == [
-        "smn",
-        "selection",
-        1,
-        2,
-    ]
-    assert facts["name"] == source.name
-    assert facts["settings"] == {
-        **{
-            "name": None,
-            "tokenizer": "whitespace",
-            "seed": 1,
-            "contexts": 12000,
-            "eos_id": None,
-        },
-        **{"min_count": 2, "vocabulary_of": None, "hashed_words": 0, "vectors": None},
-        **{"general_vectors": None, "word2vec_text": "utterances"},
-        **SMALL,
-    }
+    _, facts = run(source, tmp_path / "out", word2vec_epochs=None)
+    names = ("corpus", "task", "name", "eos_id", "unk_id")
+    assert [facts[name] for name in names] == ["smn", "selection", source.name, 1, 2]
+    decided = {"tokenizer": "whitespace", "word2vec_epochs": 20, **{"min_count": 2, "window": 2}}
+    assert facts["settings"].items() >= decided.items()
     statistics = facts["statistics"]
-    assert set(statistics) == {"vocabulary", "distinct_training_utterances", "train", "dev"}
-    assert (statistics["vocabulary"], statistics["distinct_training_utterances"]) == (5, 6)
+    assert set(statistics) == {"vocabulary", "train", "dev"} and statistics["vocabulary"] == 5
     assert statistics["dev"] == {
-        **{
-            "file": "valid.gz",
-            "lines": 6,
-            "contexts": 3,
-            "candidates_x_contexts": "3 x 1, 1 x 1, 2 x 1",
-        },
-        **{"turns_median": 1.0, "turns_95": 1.9, "words_median": 1.0, "words_95": 1.0},
-        **{"contexts_over_9_turns": 0.0, "turns_over_50_words": 0.0, "unknown_words": 0.3636},
-        **{"contexts_without_positive": 1, "contexts_without_negative": 1},
+        "file": "valid.gz",
+        "lines": 6,
+        "contexts": 3,
+        "turns_median": 1.0,
+        "turns_95": 1.9,
+        "words_median": 1.0,
+        "words_95": 1.0,
+        "unknown_words": 0.3636,
+        "contexts_without_positive": 1,
+        "contexts_without_negative": 1,
+        "candidates_x_contexts": "3 x 1, 1 x 1, 2 x 1",
     }
-    decided = run(source, tmp_path / "by size", word2vec_epochs=None)[3]["settings"]
-    assert decided["word2vec_epochs"] == 20
-
-    error = capsys.readouterr().err
-    assert f"{source / 'valid.gz'}, line 4: expected 3 candidates" in error
-    assert "Received: lines: 1; 2 of 3 contexts do not have 3" in error
-    long = "b\t" * 9 + " ".join("b" * 51)
-    short = "b\t" * 8 + " ".join("b" * 50)
-    (source / "test").write_text(f"1\t{long}\td\n1\t{short}\td\n1\td\td\n")
-    statistics = run(source, tmp_path / "cut")[3]["statistics"]["test"]
-    assert statistics["contexts_over_9_turns"] == 0.3333
-    assert statistics["turns_over_50_words"] == pytest.approx(1 / 20)
-    assert (statistics["turns_median"], statistics["words_median"]) == (9, 1)
     printed = capsys.readouterr()
-    assert "2 x 2, 1 x 1" in printed.out
-    assert "5 words, vectors (6, 5)" in printed.out
+    assert "3 x 1, 1 x 1, 2 x 1" in printed.out and "5 words, vectors (6, 5)" in printed.out
+    assert f"{source / 'valid.gz'}, line 5: expected the lines of a context" in printed.err
 
 
-def fails(source, out, message):
-    before = sorted(out.parent.rglob("*"))
-    assert re.search(message, refusal(prepare, "smn", source, out, Settings(**SMALL)))
-    assert sorted(out.parent.rglob("*")) == before
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("test.txt", "1\ta\tb\n1 a b\n", "test.txt, line 2: expected .* has tabs"),
+        ("train.txt", "0\ta\tb\n", "train.txt: expected lines with label 1"),
+        ("train.txt", "1\ta\tb\n", "train.txt: expected .* that occurs 2 times"),
+        ("train.txt", None, "source: expected a training file"),
+    ],
+)
+def test_prepare_rejects_files(source, tmp_path, file, content, message):
+    if content is None:
+        (source / file).unlink()
+    else:
+        (source / file).write_text(content)
+    before = sorted(tmp_path.rglob("*"))
+    found = refusal(prepare, "smn", source, tmp_path / "out", Settings(**SMALL))
+    assert re.search(message, found) and sorted(tmp_path.rglob("*")) == before
 
 
-def test_prepare_rejects_files_and_directories(source, tmp_path, capsys):
-    for name in ("test.txt", "dev"):
-        (source / name).write_text("1\ta\tb\n1 a b\n")
-        fails(source, tmp_path / "out", f"{name}, line 2: expected .* has tabs")
-        (source / name).unlink()
-    for content, message in (
-        ("0\ta\tb\n", "lines with label 1. Received: none"),
-        ("1\ta\tb\n", "that occurs 2 times"),
-    ):
-        (source / "train.txt").write_text(content)
-        fails(source, tmp_path / "out", f"train.txt: expected .*{message}")
-    (tmp_path / "used").mkdir()
-    (tmp_path / "used" / "mine").touch()
-    fails(source, tmp_path / "used", "used must not exist yet, or be an empty directory")
-    fails(source / "absent", tmp_path / "out", "absent: expected the directory of a corpus")
-    (source / "train.txt").rename(source / "training.txt")
-    fails(source, tmp_path / "out", "source: expected a training file, one of train, train.gz")
-    (source / "train.txt").write_text(TRAIN)
+def test_a_corpus_without_dev_is_warned_of(source, tmp_path, capsys):
     (source / "valid.gz").unlink()
-    capsys.readouterr()
     run(source, tmp_path / "out")
     assert f"warning: {source} has no dev file" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(("others", "sizes"), [(2, [3, 3, 3, 3]), (0, [6])])
-def test_equal_contexts_are_cut_at_the_number_of_all_others(source, tmp_path, others, sizes):
-    groups = ["a", "a", *"bc"[:others]]
-    lines = [f"{label}\t{turn}\tb\n" for turn in groups for label in (1, 0, 0)]
-    (source / "valid.gz").unlink()
-    (source / "valid.txt").write_text("".join(lines))
-    prepare("smn", source, tmp_path / "out", Settings(dimension=4, min_count=1))
-    assert np.bincount(load_dataset(tmp_path / "out").splits["dev"].context).tolist() == sizes
 
 
 def test_a_shuffled_training_file_is_warned_of(source, tmp_path, capsys):
@@ -314,7 +245,7 @@ def test_a_shuffled_training_file_is_warned_of(source, tmp_path, capsys):
     run(source, tmp_path / "out")
     message = capsys.readouterr().err
     assert "train.txt, line 1: expected the lines of a context in a row, with label 1" in message
-    assert "lines: 1; 1 of 4 contexts have no line with label 1" in message
+    assert "1 of 4 contexts have no line with label 1" in message
 
 
 def test_script_repeats_byte_for_byte(source, tmp_path):
@@ -326,8 +257,8 @@ def test_script_repeats_byte_for_byte(source, tmp_path):
         assert done.stderr.startswith("warning: ") and done.stderr.count("\n") == 1
         written.append(contents_of(out))
     assert written[0] == written[1]
-    assert set(written[0]) == {"data.pkl", "dataset.json", "vocabulary.txt", "word_embedding.pkl"}
-    assert json.loads(written[0]["dataset.json"])["settings"]["window"] == 2
+    others = {name for name in written[0] if not name.startswith("arrays/")}
+    assert others == {"dataset.json", "vocabulary.txt", "word_embedding.pkl"}
 
 
 # === Conversations ===
@@ -390,15 +321,6 @@ def test_all_contexts_are_drawn_where_asked():
     assert sum(line.label == 0 for line in lines) == 1 + 1 + 2
 
 
-def test_chitchat_is_prepared_for_selection(chitchat_directory, tmp_path):
-    settings = Settings(**{**SMALL, "min_count": 1}, contexts=40)
-    prepare("chitchat", chitchat_directory, tmp_path / "out", settings)
-    dataset = load_dataset(tmp_path / "out")
-    assert (dataset.name, dataset.text["tokenizer"]) == ("chitchat", "terms")
-    assert [len(split) for split in dataset.splits.values()] == [40 * 4, 100, 100]
-    assert dataset.splits["dev"].context_turns.min() >= 3
-
-
 def test_dev_and_test_are_fixed_and_train_has_the_other_conversations():
     talks = [[f"{turn} of {number}" for turn in range(2 + number % 2)] for number in range(3000)]
     splits = {name: split.conversations for name, split in draw_splits("x.txt", talks).items()}
@@ -409,15 +331,12 @@ def test_dev_and_test_are_fixed_and_train_has_the_other_conversations():
     }
     assert sorted(splits["train"] + splits["dev"] + splits["test"]) == sorted(talks)
     assert {name: split.conversations for name, split in draw_splits("", talks).items()} == splits
-    # Short conversations have contexts in dev, too.
-    assert len(draw_lines(splits["dev"], "dev", contexts=1, seed=1)) == 500 * 10
     assert "x.txt: expected at least 3 conversations" in refusal(draw_splits, "x.txt", talks[:2])
 
 
 def test_settings_of_drawn_contexts_are_refused_for_files_that_have_them(source, tmp_path):
     settings = Settings(**SMALL, contexts=9)
-    message = refusal(prepare, "smn", source, tmp_path / "out", settings)
-    assert "--contexts is for conversations" in message
+    assert "--contexts" in refusal(prepare, "smn", source, tmp_path / "out", settings)
 
 
 def test_the_demo_prepares_chitchat_as_train_does_without_data(tmp_path):
@@ -477,12 +396,13 @@ def test_the_release_is_a_corpus_with_and_without_words(release, tmp_path, capsy
 
 
 def test_the_release_may_have_any_zeros_and_ones_as_labels(release, tmp_path):
-    for number, labels in enumerate((["1", "0"], (1, 0), np.array([1, 0]), [True, False])):
-        split = {**RELEASE[0], "y": labels}
-        write_release(release, (split, split, split))
-        prepare("dam-release", release, tmp_path / f"out{number}", Settings(eos_id=9))
-        label = load_dataset(tmp_path / f"out{number}").splits["train"].label
-        assert label.tolist() == [1, 0] and label.dtype == np.int32
+    splits = []
+    for labels in (["1", "0"], np.array([1, 0]), [True, False]):
+        splits.append({**RELEASE[0], "y": labels})
+    write_release(release, tuple(splits))
+    prepare("dam-release", release, tmp_path / "out", Settings(eos_id=9))
+    for split in load_dataset(tmp_path / "out").splits.values():
+        assert split.label.tolist() == [1, 0] and split.label.dtype == np.int32
 
 
 def test_padding_of_a_release_is_no_turn(release, tmp_path):
@@ -502,13 +422,10 @@ def changed_split(**lists):
     ("splits", "message"),
     [
         (({}, {}), r"expected a tuple \(train, dev, test\)"),
-        (({}, {}, {}), "expected train to be a dict with y, c and r"),
         (changed_split(c=[], r=[]), "equally long. Received: 2, 0, 0"),
         (changed_split(y=[7, 1]), "labels of train of 0 or 1. Received: 7"),
-        (changed_split(y=[[1], 1]), r"labels of train of 0 or 1. Received: \[1\]"),
         (changed_split(c="ab"), "expected lists in train. Received: str"),
         (changed_split(r=[[5.7], [3]]), "expected lists of ids in train. .*'float' object"),
-        (changed_split(r=[b"ab", [3]]), "lists of ids are needed. Received: bytes"),
         (changed_split(r=[[2**40], [3]]), "expected lists of ids in train"),
         (changed_split(r=[[100], [3]]), "train: expected ids from 0 to 9. Received: from 3 to 100"),
         (changed_split(c=[[3], [3]]), "train: expected contexts with the id of _EOS_"),
@@ -532,9 +449,8 @@ def test_the_release_needs_the_id_of_eos(release, tmp_path):
 # === Words of a lexical match ===
 
 
-@pytest.mark.parametrize("block", [2, 100])
-def test_document_weights_are_inverse_document_frequencies(monkeypatch, block):
-    monkeypatch.setattr("colloquy.tasks.selection.lexical.BLOCK", block)
+def test_document_weights_are_inverse_document_frequencies(monkeypatch):
+    monkeypatch.setattr("colloquy.tasks.selection.lexical.BLOCK", 2)
     contexts = [[3, 3, 4, EOS, 3, 5, EOS], [3, EOS]]  # three utterances
     # and two more
     found = document_weights(SelectionSplit.of(contexts, [[4], [3, 9]], [1, 1], EOS), 11)

@@ -88,14 +88,10 @@ def test_split_of_matches_loops_and_equal_contexts_of_consecutive_lines_are_one(
     assert split.context_turns.tolist() == [1, 1, 1, 0]
     assert split.context_start.tolist() == [0, 1, 2, 3]
     assert split.turns.lists() == [[5], [6], [5]]
-    split = SelectionSplit.of([[5, 1]] * 4 + [[6, 1]] * 3, [[7]] * 7, [1] * 7, EOS, candidates=2)
-    assert split.context.tolist() == [0, 0, 1, 1, 2, 2, 2]
-    turns = split.turns.lists()
-    assert [turns[split.turns_of(number)] for number in range(3)] == [[[5]], [[5]], [[6]]]
 
 
 @pytest.mark.parametrize(("max_turns", "max_words"), [(2, 3), (9, 50)])
-@pytest.mark.parametrize("multiple", (1, 4, 7))
+@pytest.mark.parametrize("multiple", (1, 4))
 def test_collate_matches_loops(max_turns, max_words, multiple):
     for seed in range(7):
         c, r, y = corpus(seed)
@@ -192,26 +188,20 @@ def test_a_split_without_something_to_compare_is_refused(split, training, messag
     assert message in refusal(batches_of, split, **training)
 
 
-@pytest.mark.parametrize(
-    "loss, negatives", [("pointwise", "file"), ("softmax", "file"), ("softmax", "fresh")]
-)
-def test_an_epoch_has_every_example_once_and_any_batch_of_it_alone(monkeypatch, loss, negatives):
+def test_an_epoch_has_every_example_once_and_any_batch_of_it_alone(monkeypatch):
     monkeypatch.setattr("colloquy.tasks.selection.split.POOL", 3)
     split = make_split(sizes=(2, 3) * 19)
 
     def epoch(seed=5):
-        return batches_of(split, seed, loss=loss, negatives=negatives)
+        return batches_of(split, seed, loss="softmax", negatives="fresh")
 
     every = list(epoch())
-    lines = np.concatenate([responses[:, 0] for _, responses, _ in every])
-    expected = range(95) if loss == "pointwise" else np.flatnonzero(split.label == 1)
-    assert sorted(lines) == list(expected) and lines.tolist() != sorted(lines)
-    assert len(epoch()) == len(epoch(6)) == len(every) > 3
-    for at in (len(every) - 1, 0, 4):
-        np.testing.assert_equal(epoch()[at], every[at])
-    assert (
-        lines.tolist() != np.concatenate([responses[:, 0] for _, responses, _ in epoch(6)]).tolist()
-    )
+    lines = np.concatenate([responses[:, 0] for _, responses, _ in every]).tolist()
+    assert sorted(lines) == np.flatnonzero(split.label == 1).tolist() != lines
+    assert len(epoch()) == len(every) > 3
+    for place in (len(every) - 1, 0, 4):
+        np.testing.assert_equal(epoch()[place], every[place])
+    assert lines != np.concatenate([responses[:, 0] for _, responses, _ in epoch(6)]).tolist()
 
 
 # === Losses and scores ===
@@ -241,7 +231,7 @@ def test_score_gives_every_line_what_it_gets_alone(sizes=(1, 3, 25, 2)):
 
 
 @pytest.mark.parametrize("masking, rows, candidates", [("exact", 12, 5), ("release", 8, 10)])
-@pytest.mark.parametrize("pairs", [1, 8, 80])
+@pytest.mark.parametrize("pairs", [1, 80])
 def test_ranking_batches_hold_each_line_once_and_like_lengths_together(
     masking, rows, candidates, pairs
 ):

@@ -18,7 +18,7 @@ from colloquy.engine.evaluate import evaluate
 from colloquy.engine.run import VOCABULARY, Run
 from colloquy.engine.train import resume
 from colloquy.tasks import TASKS
-from colloquy.tasks.selection.data import SPLITS, split_arrays
+from colloquy.tasks.selection.data import SPLITS, write_split
 from colloquy.tasks.selection.split import SelectionSplit
 from colloquy.tools.import_release import import_checkpoint
 
@@ -194,12 +194,10 @@ def write_dataset(path, dimension=D):
         np.random.default_rng(3), range(2, V + 1), EOS_ID, [(20, 2), (3, 10), (0, 10)]
     )
     path.mkdir()
-    data = {}
+    (path / "arrays").mkdir()
     for name, lists in zip(SPLITS, splits, strict=True):
         split = SelectionSplit.of(lists["c"], lists["r"], lists["y"], EOS_ID)
-        data[name] = split_arrays(split, V + 1)
-    with open(path / "data.pkl", "wb") as file:
-        pickles.dump(data, file)
+        write_split(split, path / "arrays", name, V + 1)
     with open(path / "word_embedding.pkl", "wb") as file:
         pickles.dump(np.zeros((V + 1, dimension), "float32"), file)
     Vocabulary((*SPECIALS, *(f"word{id}" for id in range(3, V + 1)))).save(path / "vocabulary.txt")

@@ -39,9 +39,9 @@ flags.DEFINE_multi_string(
 flags.DEFINE_multi_string(
     "against",
     [],
-    "Another model, as --run; selection: or tfidf, bm25, or a file with a score per line; reading "
-    "comprehension: or a file as --predictions. Shows the difference of each metric with its 95 % "
-    "interval, by a paired bootstrap; several runs of a side are seeds.",
+    "Another model, as --run; reading comprehension: or a file as --predictions. Shows the "
+    "difference of each metric with its 95 % interval, by a paired bootstrap; several runs of a "
+    "side are seeds.",
 )
 flags.DEFINE_string(
     "predictions", None, "Instead of a run: JSON {question id: answer}, for reading comprehension."

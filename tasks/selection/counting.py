@@ -41,8 +41,6 @@ class TrainingText(NamedTuple):
 
     counts: collections.Counter
     """`{word: occurrences}`."""
-    num_utterances: int
-    """Number of distinct utterances."""
     sentences: pathlib.Path
     """File with a sentence per line, its words separated by spaces."""
 
@@ -92,7 +90,7 @@ def count_words(lines, tokenize, file, join=False):
                     conversation = list(line.turns)
                 conversation.append(line.response)
         write(_tokenize_all(conversation, tokenize))
-    return TrainingText(counts, len(hashes), pathlib.Path(file))
+    return TrainingText(counts, pathlib.Path(file))
 
 
 def _continues(line, conversation):

@@ -1,8 +1,6 @@
 """A prepared response-selection dataset: its files, read and checked.
 
-    data.pkl   {"train": {name: array}, "dev": ..., "test": ...}, NumPy arrays of one dimension
-    arrays/    the same arrays as `SPLIT.NAME.npy`, which are mapped into memory; in place of
-               data.pkl where they are large
+    arrays/    `SPLIT.NAME.npy`, arrays of whole numbers, which are mapped into memory
 
 The arrays of a split:
 
@@ -27,8 +25,7 @@ from pydantic import Field
 
 from colloquy.base.config import Config, Positive
 from colloquy.base.files import UserError
-from colloquy.data import pickles
-from colloquy.data.flat_arrays import StoredArray
+from colloquy.data.flat_arrays import map_array
 from colloquy.data.prepared import (
     METADATA,
     VECTORS,
@@ -43,7 +40,6 @@ from colloquy.data.tokenizer_config import TokenizerConfig
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.tasks.selection.split import SelectionSplit
 
-DATA = "data.pkl"
 ARRAYS = "arrays"
 SPLITS = ("train", "dev", "test")
 ARRAY_NAMES = {
@@ -118,10 +114,7 @@ def load_dataset(path):
     if (path / VOCABULARY).is_file():
         vocabulary = _read_vocabulary(path / VOCABULARY, eos_id, vectors.shape)
     num_ids = len(vectors) + metadata["hashed_words"]
-    if (path / ARRAYS).is_dir():
-        splits = {split: read_split(path / ARRAYS, split, num_ids) for split in SPLITS}
-    else:
-        splits = _read_pickle(path / DATA, num_ids)
+    splits = {split: read_split(path / ARRAYS, split, num_ids) for split in SPLITS}
     return SelectionDataset(path, values["name"], splits, vectors, vocabulary, **metadata)
 
 
@@ -155,33 +148,18 @@ def ids_dtype(num_ids):
 
 
 def read_split(directory, split, num_ids):
-    """Maps the arrays of a split, whose ids are below `num_ids`, into memory and checks them."""
+    """Maps the arrays of a split, whose ids are below `num_ids`, into memory and checks them.
+
+    Returns:
+        `SelectionSplit`.
+    """
+    where = pathlib.Path(directory) / split
+    limits = {"turn_ids": num_ids, "response_ids": num_ids, "label": 2}
     arrays = {}
     for name in ARRAY_NAMES:
-        arrays[name] = StoredArray(path_of(directory, split, name)).mapped()
-    return build_split(arrays, pathlib.Path(directory) / split, num_ids)
-
-
-def _read_pickle(file, num_ids):
-    data = pickles.load(file)
-    if not isinstance(data, dict) or data.keys() != set(SPLITS):
-        hint = "data.pkl of DAM's release is a corpus: prepare.py --corpus=dam-release"
-        expected = "expected a dict with train, dev and test"
-        raise UserError(f"{file}: {expected}. Received: {type(data).__name__}; {hint}")
-    splits = {}
-    for split, arrays in data.items():
-        if not isinstance(arrays, dict) or arrays.keys() != ARRAY_NAMES.keys():
-            expected = f"expected {split} to be a dict of {', '.join(ARRAY_NAMES)}"
-            raise UserError(f"{file}: {expected}")
-        splits[split] = build_split(arrays, f"{file}, {split}", num_ids)
-    return splits
-
-
-def build_split(arrays, where, num_ids):
-    """Builds a `SelectionSplit` from its arrays; `where` begins the message about a wrong one."""
-    for name, array in arrays.items():
-        limits = {"turn_ids": num_ids, "response_ids": num_ids, "label": 2}
-        _check_numbers(array, f"{where}.{name}", limits.get(name, 2**31))
+        array = map_array(path_of(directory, split, name))
+        _check_range(array, f"{where}.{name}", limits.get(name, 2**31))
+        arrays[name] = array
     _check_sum(arrays, "context_turns", "turn_lengths", where)
     _check_sum(arrays, "turn_lengths", "turn_ids", where)
     _check_sum(arrays, "context_lines", "label", where)
@@ -202,9 +180,7 @@ def build_split(arrays, where, num_ids):
     )
 
 
-def _check_numbers(array, where, limit):
-    if not isinstance(array, np.ndarray) or array.ndim != 1 or array.dtype.kind not in "iu":
-        raise UserError(f"{where}: expected an array of whole numbers in one dimension")
+def _check_range(array, where, limit):
     if not len(array):
         return
     smallest, largest = int(array.min()), int(array.max())
@@ -230,8 +206,8 @@ def _sequences(ids, lengths):
     return Sequences(ids, _starts(lengths), lengths)
 
 
-def split_arrays(split, num_ids):
-    """The arrays of a `SelectionSplit`, `{name: array}`."""
+def write_split(split, directory, name, num_ids):
+    """Writes the arrays of a `SelectionSplit`, whose ids are below `num_ids`."""
     context = split.context.astype(np.int64)  # NumPy makes an empty one of floats
     arrays = {
         "turn_ids": split.turns.flat(),
@@ -242,6 +218,6 @@ def split_arrays(split, num_ids):
         "response_lengths": split.responses.lengths,
         "label": split.label,
     }
-    for name, dtype in ARRAY_NAMES.items():
-        arrays[name] = arrays[name].astype(dtype or ids_dtype(num_ids))
-    return arrays
+    for array, dtype in ARRAY_NAMES.items():
+        values = arrays[array].astype(dtype or ids_dtype(num_ids))
+        np.save(path_of(directory, name, array), values)

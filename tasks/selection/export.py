@@ -1,4 +1,4 @@
-"""The endpoints of a response-selection model.
+"""The endpoint of a response-selection model.
 
 Letters: B batch   N candidates of a context   T turns   K words
 """
@@ -18,26 +18,22 @@ WHITE_SPACE = r"[\s\x0b\x1c-\x1f\x{85}\pZ]*"
 
 
 def selection_archive(model, vocabulary, text):
-    """The endpoints of a response-selection model, a `keras.export.ExportArchive`.
+    """The endpoint `rank`, also `serving_default`, of a model: a `keras.export.ExportArchive`.
 
     Texts are split into words by the tokenizer of the run's dataset (`prepare.py --tokenizer`):
     most take raw text as people write it; `whitespace` takes words separated by ASCII white space,
     written as in the run's corpus (case, punctuation), and its bytes need not be UTF-8. A word that
     the vocabulary lacks is `_UNK_`, and so is a literal `_EOS_`.
 
-        score (also `serving_default`)
-            turns       string (B, T)   the context, oldest turn first; a turn of white space is
-                                        dropped, wherever it is, so "" pads a shorter context
-            response    string (B,)     "" is a response without words
-         -> logit       float32 (B,)
-            score       float32 (B,)    its sigmoid
-        rank, which encodes a context once for all its candidates
-            turns       string (B, T)   as above
-            candidates  string (B, N)   "" is no candidate; " " is a response without words
-         -> logits      float32 (B, N)  the lowest float32 where there is no candidate
-            scores      float32 (B, N)  -1 where there is no candidate
-            order       int32 (B, N)    the candidates' places in their row, best first; equal ones
-                                        in the order given, missing ones last
+        turns       string (B, T)   the context, oldest turn first; a turn of white space is
+                                    dropped, wherever it is, so "" pads a shorter context
+        candidates  string (B, N)   "" is no candidate; " " is a response without words
+     -> logits      float32 (B, N)  the lowest float32 where there is no candidate
+        scores      float32 (B, N)  -1 where there is no candidate, else the sigmoid of the logit
+        order       int32 (B, N)    the candidates' places in their row, best first; equal ones in
+                                    the order given, missing ones last
+
+    A context is encoded once for all its candidates.
 
     Args:
         model: Takes `{"turns", "responses"}`, returns logits `(B, N)`; has a `config`.
@@ -46,12 +42,6 @@ def selection_archive(model, vocabulary, text):
     """
     word_ids = WordIds(vocabulary)
     split_words = GraphTokenizer(**text)
-
-    def score(turns, response):
-        turns = ensure_shape(turns, "turns", "BT")
-        candidates = ensure_shape(response, "response", "B")[:, None]
-        logit = _logits(model, word_ids, split_words, turns, candidates)[:, 0]
-        return {"score": tf.sigmoid(logit), "logit": logit}
 
     def rank(turns, candidates):
         candidates = ensure_shape(candidates, "candidates", "BN")
@@ -65,10 +55,7 @@ def selection_archive(model, vocabulary, text):
             "order": tf.argsort(ranked, direction="DESCENDING", stable=True),
         }
 
-    endpoints = {
-        "score": (score, {"turns": "BT", "response": "B"}),
-        "rank": (rank, {"turns": "BT", "candidates": "BN"}),
-    }
+    endpoints = {"rank": (rank, {"turns": "BT", "candidates": "BN"})}
     return build_archive(endpoints, [word_ids.table, *split_words.tables])
 
 
@@ -76,7 +63,7 @@ def _logits(model, word_ids, split_words, turns, candidates):
     """The model's logits, float32 `(B, N)`, for strings `(B, T)` and `(B, N)`."""
     B, N = tf.unstack(tf.shape(candidates))
     has_equal_rows = tf.debugging.assert_equal(
-        tf.shape(turns)[0], B, "turns and candidates or response must have equally many rows"
+        tf.shape(turns)[0], B, "turns and candidates must have equally many rows"
     )
     turns, candidates = require([has_equal_rows], turns, candidates)
 

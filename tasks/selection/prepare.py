@@ -6,7 +6,6 @@ by `contexts`; DAM's release, of ids, is prepared by `prepare_release`.
 
 import functools
 import pathlib
-import shutil
 import sys
 from collections.abc import Callable
 from typing import Annotated, NamedTuple
@@ -26,30 +25,22 @@ from colloquy.engine.vocabularies import Words
 from colloquy.tasks.selection.contexts import draw_lines
 from colloquy.tasks.selection.counting import WordSettings, choose_vocabulary, count_words
 from colloquy.tasks.selection.data import (
-    ARRAY_NAMES,
     ARRAYS,
-    DATA,
     SPLITS,
     as_texts,
     check_metadata,
     ids_dtype,
-    path_of,
     read_split,
 )
 from colloquy.tasks.selection.ingest import (
-    candidates_per_context,
-    check_candidates,
-    check_positives,
     encode_lines,
+    warn_of_contexts_without_positive,
     write_arrays,
 )
 from colloquy.tasks.selection.prepare_release import prepare_release
 from colloquy.tasks.selection.statistics import Prepared, statistics_of
 from colloquy.tasks.selection.vectors import VectorSettings, make_vectors
 
-LARGEST_PICKLE = 500_000_000
-"""Bytes of ids up to which the examples are written as `data.pkl`, which training reads into
-memory. Larger ones stay flat arrays, which training maps from disk."""
 SENTENCES = ".sentences"
 """File of the sentences for word2vec; it is removed when the dataset is complete."""
 
@@ -93,22 +84,21 @@ def prepare(corpus, source, out, settings):
         files = {VECTORS: prepared.vectors}
         if prepared.vocabulary:
             files[VOCABULARY] = prepared.vocabulary
-        files.update(_load_small_arrays(directory / ARRAYS))
-        sizes = {"vocabulary": len(prepared.vectors) - 1, **prepared.sizes}
+        num_words = len(prepared.vectors) - 1
         write(
             directory,
             files,
             corpus,
             source,
             prepared.settings,
-            {**sizes, **prepared.statistics},
+            {"vocabulary": num_words, **prepared.statistics},
             task="selection",
             **prepared.metadata,
         )
 
     report.print(examples)
     print_summary(prepared.statistics)
-    print(f"{out}: {sizes['vocabulary']:,} words, vectors {prepared.vectors.shape}")
+    print(f"{out}: {num_words:,} words, vectors {prepared.vectors.shape}")
     if "dev" not in prepared.statistics:
         lacks = f"{source} has no dev file, which training needs to choose weights"
         consequence = f"so train.py will not train on {out}"
@@ -133,7 +123,6 @@ def _prepare_texts(corpus, source, settings, directory, progress, report):
     settings = settings.replace(tokenizer=text["tokenizer"])
     tokenize = functools.partial(words_of, **text)
 
-    sizes = {}
     if words_from:
         vocabulary = words_from.vocabulary
         vectors = words_from.vectors()
@@ -141,7 +130,6 @@ def _prepare_texts(corpus, source, settings, directory, progress, report):
         train = sources["train"]
         joins_turns = settings.word2vec_text == "conversations"
         counted = count_words(train.read(), tokenize, directory / SENTENCES, joins_turns)
-        sizes["distinct_training_utterances"] = counted.num_utterances
         settings, vocabulary = choose_vocabulary(counted.counts, settings, train.file)
         settings, vectors = make_vectors(counted, vocabulary, settings, settings.seed, progress)
         counted.sentences.unlink()
@@ -150,24 +138,22 @@ def _prepare_texts(corpus, source, settings, directory, progress, report):
     statistics = {}
     (directory / ARRAYS).mkdir()
     for split in SPLITS:
-        lines = sources.get(split)
-        blocks = _encode_split(split, lines, tokenize, vocabulary)
+        split_source = sources.get(split)
+        lines = split_source.read() if split_source else []
+        blocks = encode_lines(lines, tokenize, vocabulary)
         unknown = write_arrays(blocks, directory / ARRAYS, split, ids_dtype(num_ids), vocabulary)
-        if lines is None:
+        if split_source is None:
             continue
         examples = read_split(directory / ARRAYS, split, num_ids)
-        statistics[split] = {"file": lines.file.name, **statistics_of(examples, unknown)}
-        if split == "train":
-            check_positives(examples, lines.file)
-        else:
-            check_candidates(examples, lines.file)
+        statistics[split] = {"file": split_source.file.name, **statistics_of(examples, unknown)}
+        warn_of_contexts_without_positive(examples, split_source.file)
     metadata = {
         "eos_id": vocabulary.eos_id,
         "unk_id": vocabulary.unk_id or None,
         "hashed_words": vocabulary.hashed,
         "text": text,
     }
-    return Prepared(settings, vocabulary, vectors, sizes, statistics, metadata)
+    return Prepared(settings, vocabulary, vectors, statistics, metadata)
 
 
 def _find_sources(corpus, directory, settings, progress, report):
@@ -196,18 +182,6 @@ def _find_sources(corpus, directory, settings, progress, report):
     return sources
 
 
-def _encode_split(split, source, tokenize, vocabulary):
-    """Yields the blocks of a split; those of a missing split are empty."""
-    if source is None:
-        yield dict.fromkeys(ARRAY_NAMES, ())
-        return
-    # In train, contexts may have any number of responses.
-    candidates = 0
-    if split != "train":
-        candidates = candidates_per_context(line.turns for line in source.read())
-    yield from encode_lines(source.read(), tokenize, vocabulary, candidates)
-
-
 # === Files ===
 
 
@@ -227,16 +201,3 @@ def _show_examples(directory, prepared):
         return " / ".join(turns_of_context), response
 
     return choose_examples(len(positives), show)
-
-
-def _load_small_arrays(arrays):
-    """Returns the content of `data.pkl` if the ids are few, and removes the arrays; else `{}`."""
-    files = [path_of(arrays, split, "turn_ids") for split in SPLITS]
-    files += [path_of(arrays, split, "response_ids") for split in SPLITS]
-    if sum(file.stat().st_size for file in files) > LARGEST_PICKLE:
-        return {}
-    data = {}
-    for split in SPLITS:
-        data[split] = {name: np.load(path_of(arrays, split, name)) for name in ARRAY_NAMES}
-    shutil.rmtree(arrays)
-    return {DATA: data}

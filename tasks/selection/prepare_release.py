@@ -7,8 +7,7 @@ import numpy as np
 from colloquy.base.files import UserError
 from colloquy.data.corpora import dam_release
 from colloquy.data.prepared import VECTORS, checked, read_vector_table
-from colloquy.tasks.selection.data import ARRAYS, path_of, split_arrays
-from colloquy.tasks.selection.ingest import candidates_per_context
+from colloquy.tasks.selection.data import ARRAYS, write_split
 from colloquy.tasks.selection.recipes import PUBLISHED_CORPORA
 from colloquy.tasks.selection.split import SelectionSplit
 from colloquy.tasks.selection.statistics import Prepared, statistics_of
@@ -46,13 +45,9 @@ def prepare_release(source, settings, directory):
     (directory / ARRAYS).mkdir()
     for name, (contexts, responses, labels) in splits.items():
         with checked(file, f"lists of ids in {name}"):
-            candidates = 0
-            if name != "train":
-                candidates = candidates_per_context(list(context) for context in contexts)
-            split = SelectionSplit.of(contexts, responses, labels, eos_id, candidates)
+            split = SelectionSplit.of(contexts, responses, labels, eos_id)
         _check_ids(split, f"{file}, {name}", eos_id, len(vectors))
-        for array, values in split_arrays(split, len(vectors)).items():
-            np.save(path_of(directory / ARRAYS, name, array), values)
+        write_split(split, directory / ARRAYS, name, len(vectors))
         if len(split):
             unknown = 0
             if unk_id:
@@ -63,7 +58,6 @@ def prepare_release(source, settings, directory):
         settings=settings.replace(eos_id=eos_id),
         vocabulary=vocabulary,
         vectors=vectors,
-        sizes={},
         statistics=statistics,
         metadata={"eos_id": eos_id, "unk_id": unk_id or None, "hashed_words": 0},
     )

@@ -5,7 +5,6 @@ words
 """
 
 import dataclasses
-import functools
 import math
 
 import numpy as np
@@ -18,8 +17,6 @@ POOL = 256
 """Training batches sorted by size together, see `data.batching.like_batches`."""
 MAX_DRAWS = 8
 """Draws of a negative: a popular "ok" may be drawn for another "ok"."""
-LEFT_OUT = 0.3
-"""The share of words that a shortened echo leaves out."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,11 +45,11 @@ class SelectionSplit:
         return slice(first, first + self.context_turns[context])
 
     @classmethod
-    def of(cls, contexts, responses, labels, eos_id, candidates=0):
+    def of(cls, contexts, responses, labels, eos_id):
         """Builds a split from the lists `c`, `r` and `y` of `data.pkl`.
 
         Contexts are cut into turns at `eos_id` as in DAM's release: an empty turn is dropped at the
-        very end alone. For `candidates` see `context_sizes`.
+        very end alone.
 
         >>> SelectionSplit.of([[5, 6, 1, 1, 7, 1]], [[8]], [1], eos_id=1).turns.lists()
         [[5, 6], [], [7]]
@@ -60,33 +57,25 @@ class SelectionSplit:
         Raises:
             TypeError, OverflowError: See `data.sequences.Sequences.of`.
         """
-        # Consecutive equal contexts, and the number of their lines.
-        equal_contexts = []
+        distinct_contexts = []
+        context_of_line = []
         previous = None
         for context in contexts:
             is_same = context is previous or (
                 previous is not None and list(context) == list(previous)
             )
-            if is_same:
-                equal_contexts[-1][1] += 1
-            else:
-                equal_contexts.append([context, 1])
+            if not is_same:
+                distinct_contexts.append(context)
+            context_of_line.append(len(distinct_contexts) - 1)
             previous = context
 
-        cut_contexts = []
-        sizes = []
-        for context, num_lines in equal_contexts:
-            for size in context_sizes(num_lines, candidates):
-                cut_contexts.append(context)
-                sizes.append(size)
-
-        turns, num_turns = _cut_turns(Sequences.of(cut_contexts), eos_id)
+        turns, num_turns = _cut_turns(Sequences.of(distinct_contexts), eos_id)
         return cls(
             turns=turns,
             context_start=np.cumsum(num_turns) - num_turns,
             context_turns=num_turns,
             responses=Sequences.of(responses),
-            context=np.repeat(np.arange(len(sizes)), np.array(sizes, np.int64)),
+            context=np.array(context_of_line, np.int64),
             label=np.asarray(labels, np.int32),
         )
 
@@ -97,8 +86,7 @@ class SelectionSplit:
 
         Args:
             contexts: Numbers of contexts, int `(B,)`.
-            responses: Their candidates, int `(B, N)`: lines, echoes (see `draw_echoes`), or -1: no
-                candidate.
+            responses: The lines of their candidates, int `(B, N)`; -1: no candidate.
             max_turns, max_words: The largest `T`; the largest `K` and `J`.
             length_multiple: `K` and `J` are multiples of it, `T` of an eighth of it, so that few
                 shapes occur.
@@ -114,11 +102,10 @@ class SelectionSplit:
             T = round_up(max(1, num_turns_B.max()), max(1, length_multiple // 8))
             turns_BT = turns_BT[:, :T]
             K = min(max_words, self.turns.width(turns_BT, multiple=length_multiple))
-            longest = max(1, int(self._candidate_lengths(responses).max(initial=1)))
-            J = min(max_words, round_up(longest, length_multiple))
+            J = min(max_words, self.responses.width(responses, multiple=length_multiple))
         return {
             "turns": self.turns.padded(turns_BT, K),
-            "responses": self._padded_candidates(responses, J),
+            "responses": self.responses.padded(responses, J),
         }
 
     def sizes(self, contexts, responses, max_turns, max_words):
@@ -128,7 +115,7 @@ class SelectionSplit:
         """
         num_turns_E, turns_ET = self._last_turns(contexts, max_turns)
         K_E = self.turns.lengths_at(turns_ET).max(axis=1, initial=0)
-        J_E = self._candidate_lengths(responses).max(axis=1, initial=0)
+        J_E = self.responses.lengths_at(responses).max(axis=1, initial=0)
         return np.stack(
             [num_turns_E, np.minimum(K_E, max_words), np.minimum(J_E, max_words)], axis=1
         )
@@ -162,93 +149,6 @@ class SelectionSplit:
                 break
             drawn[is_same] = pool[rng.integers(len(pool), size=is_same.sum())]
         return drawn
-
-    def draw_echoes(self, contexts, count, max_turns, rng):
-        """Draws turns of contexts themselves as candidates: the last turns most often.
-
-        Half of them leave out words, see `shortened_turns`.
-
-        Returns:
-            `count` candidates for each context, int `(len(contexts), count)`, for `collate`:
-            `len(self) + turn`, and `len(self) + len(turns) + turn` for a shortened turn.
-        """
-        num_turns = np.minimum(self.context_turns[contexts], max_turns)[:, None]
-        shape = (len(contexts), count)
-        # Squares are mostly small: of six turns, the last one is drawn two times of five.
-        turns_from_end = (num_turns * rng.random(shape) ** 2).astype(np.int64)
-        last_turns = self.context_start[contexts] + self.context_turns[contexts] - 1
-        turns = last_turns[:, None] - turns_from_end
-        is_shortened = rng.random(shape) < 0.5
-        return len(self) + turns + np.where(is_shortened, len(self.turns), 0)
-
-    @functools.cached_property
-    def shortened_turns(self):
-        """All turns, with `LEFT_OUT` of their words left out by a fixed seed."""
-        ids = self.turns.flat()
-        owners = self.turns.owners()
-        is_kept = np.random.default_rng(0).random(len(ids)) >= LEFT_OUT
-        lengths = np.bincount(owners[is_kept], minlength=len(self.turns))
-        return Sequences(ids[is_kept], np.cumsum(lengths) - lengths, lengths)
-
-    def _candidate_lengths(self, candidates):
-        """The numbers of words of candidates, see `collate`: int64 of the same shape."""
-        lengths = 0
-        for sequences, numbers in self._sources(candidates):
-            lengths = lengths + sequences.lengths_at(numbers)
-        return lengths
-
-    def _padded_candidates(self, candidates, width):
-        """The words of candidates, see `collate`, padded with 0: int32 `(B, N, width)`."""
-        padded = 0
-        for sequences, numbers in self._sources(candidates):
-            padded = padded + sequences.padded(numbers, width)
-        return padded
-
-    def _sources(self, candidates):
-        """Yields `Sequences`, and which of these the candidates are: -1 where they are none."""
-        is_line = candidates < len(self)
-        yield self.responses, np.where(is_line, candidates, -1)
-        if is_line.all():
-            return
-        turns = candidates - len(self)
-        shortened = turns - len(self.turns)
-        is_whole = ~is_line & (shortened < 0)
-        yield self.turns, np.where(is_whole, turns, -1)
-        yield self.shortened_turns, np.where(shortened >= 0, shortened, -1)
-
-    def texts(self, lines, eos_id):
-        """Contexts and responses of lines as lists of ids, each turn followed by `eos_id`.
-
-        Lines of one context share one list, and equal ids are one object, which saves memory.
-        """
-        shared_ids = {}
-
-        def share(ids):
-            return [shared_ids.setdefault(id, id) for id in ids]
-
-        contexts = {}
-        for context in np.unique(self.context[lines]):
-            ids = []
-            for turn in self.turns.lists(self.turns_of(context)):
-                ids += share([*turn, eos_id])
-            contexts[context] = ids
-        contexts_of_lines = [contexts[context] for context in self.context[lines]]
-        responses = [share(ids) for ids in self.responses.lists(lines)]
-        return contexts_of_lines, responses
-
-
-def context_sizes(num_lines, candidates):
-    """Returns the numbers of lines of the contexts that consecutive lines with equal turns are.
-
-    They are one context, but several where each context has a fixed number of `candidates` and they
-    are a multiple of it: two conversations may be equal. 0: no number is fixed.
-
-    >>> context_sizes(20, candidates=10), context_sizes(12, candidates=10), context_sizes(20, 0)
-    ([10, 10], [12], [20])
-    """
-    if candidates and num_lines % candidates == 0:
-        return [candidates] * (num_lines // candidates)
-    return [num_lines]
 
 
 def _cut_turns(contexts, eos_id):
@@ -341,18 +241,8 @@ def training_batches(split, config, training, rng):
         rng = np.random.default_rng(seed)
         labels_EN = split.label[lines_EN]
         if training.negatives == "fresh":
-            negatives_EN = split.draw_negatives(
-                lines_EN[:, 0], positives, training.negatives_per_positive, rng
-            )
-            if training.echo_negatives:
-                contexts_E = split.context[lines_EN[:, 0]]
-                echoes_EN = split.draw_echoes(
-                    contexts_E, training.negatives_per_positive, config.max_turns, rng
-                )
-                is_echo_EN = rng.random(echoes_EN.shape) < training.echo_negatives
-                # A context without a turn has no echo.
-                is_echo_EN &= split.context_turns[contexts_E][:, None] > 0
-                negatives_EN = np.where(is_echo_EN, echoes_EN, negatives_EN)
+            count = training.negatives_per_positive
+            negatives_EN = split.draw_negatives(lines_EN[:, 0], positives, count, rng)
             lines_EN = np.hstack([lines_EN, negatives_EN])
             labels_EN = np.hstack([labels_EN, np.zeros_like(negatives_EN, np.int32)])
         contexts_E = split.context[lines_EN[:, 0]]

@@ -7,11 +7,6 @@ import numpy as np
 
 from colloquy.data.vocabulary import Vocabulary
 
-PAPER_TURNS = 9
-"""Turns of a context that DAM reads."""
-PAPER_WORDS = 50
-"""Words of an utterance that DAM reads."""
-
 
 class Prepared(NamedTuple):
     """Contents of a dataset beside the arrays of its splits."""
@@ -20,8 +15,6 @@ class Prepared(NamedTuple):
     """`tasks.selection.prepare.Settings`, with the values that preparing decided."""
     vocabulary: Vocabulary | None
     vectors: np.ndarray
-    sizes: dict
-    """Statistics of the whole dataset, `{name: number}`."""
     statistics: dict
     """`{split: {name: number or text}}`."""
     metadata: dict
@@ -46,8 +39,6 @@ def statistics_of(split, unknown):
         "turns_95": round(float(np.percentile(turns, 95)), 2),
         "words_median": float(np.percentile(words, 50)),
         "words_95": round(float(np.percentile(words, 95)), 2),
-        "contexts_over_9_turns": round(float(np.mean(turns > PAPER_TURNS)), 4),
-        "turns_over_50_words": round(float(np.mean(words > PAPER_WORDS)), 4),
         "unknown_words": round(unknown / num_words, 4),
         "contexts_without_positive": int(np.sum(positive == 0)),
         "contexts_without_negative": int(np.sum(positive == candidates)),

@@ -16,7 +16,7 @@ from colloquy.engine.ensembles import mean_of_logits
 from colloquy.engine.optimizers import LazyAdam, averaging
 from colloquy.tasks.selection import scoring as selection
 from colloquy.tasks.selection import split as batches
-from colloquy.tasks.selection.baselines import baseline_scores, outside_scores
+from colloquy.tasks.selection.baselines import baseline_scores
 from colloquy.tasks.selection.chat import SelectionChat
 from colloquy.tasks.selection.data import as_texts, load_dataset, read_tokenizer_config
 from colloquy.tasks.selection.echoes import echo_rows
@@ -181,15 +181,6 @@ class SelectionTask(task.Task):
             "baselines": metrics_by_baseline,
             "by_example": functools.partial(selection.metrics_by_context, result),
             "answers": (f"{score}\t{label}" for score, label in zip(scores, labels, strict=True)),
-        }
-
-    def measure_outside(self, scoring, source):
-        lines = scoring.examples
-        scores = outside_scores(scoring.dataset, scoring.split, source)
-        result = selection.rank(source, scores, lines, ties=scoring.options.ties)
-        return {
-            "counts": {**result.counts, "lines": len(scores)},
-            "by_example": functools.partial(selection.metrics_by_context, result),
         }
 
     def metrics_by_group(self, scoring, breakdowns):

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from colloquy.base.config import Positive, with_defaults
 from colloquy.engine import task
@@ -17,10 +17,6 @@ class Training(with_defaults(task.Training, validations_per_epoch=10.0)):
     """
     negatives_per_positive: Positive = 1
     """Fresh negatives per positive; with `negatives=file` the file decides."""
-    echo_negatives: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """The share of fresh negatives that are turns of the context itself, whole or with words left
-    out, so that a response that repeats its context scores low.
-    """
     loss: Literal["pointwise", "softmax"] = "pointwise"
     """See `tasks.selection.scoring`."""
     decay_rate: Annotated[float, Field(gt=0, le=1)] = 0.9
@@ -43,9 +39,3 @@ class Training(with_defaults(task.Training, validations_per_epoch=10.0)):
     every match looks alike."""
     vector_norm: Annotated[float, Field(ge=0)] = 0.0
     """Euclidean length of every word vector before training; 0: unchanged."""
-
-    @model_validator(mode="after")
-    def _check_echoes(self):
-        if self.echo_negatives and self.negatives != "fresh":
-            raise ValueError("echo_negatives expects negatives=fresh")
-        return self
