@@ -36,17 +36,16 @@ flags.DEFINE_multi_enum(
 flags.DEFINE_integer("batch_size", 32, "Pairs per training step.", lower_bound=4)
 define_flags(blocks=4, steps=16)
 
-LAZY = "precision=bfloat16,lazy_embedding=true"
+HALF = "precision=bfloat16"
 SIDES = {
     "the release's path": ("compatibility=release", "layer_norm at_once"),
     "padding cut and a context once": ("", "layer_norm unpadding at_once"),
     "layer normalisation": ("", "unpadding at_once"),
     "padded words left out": ("", "at_once"),
-    "bfloat16": ("precision=bfloat16", "at_once"),
-    "word vectors lazily": (LAZY, "ranking"),
-    "two candidates per context": (f"{LAZY},negatives=fresh,negatives_per_positive=1", "ranking"),
-    "four candidates per context": (f"{LAZY},negatives=fresh,negatives_per_positive=3", "ranking"),
-    "several batches at once": ("precision=bfloat16", "training"),
+    "bfloat16": (HALF, "at_once"),
+    "two candidates per context": (f"{HALF},negatives=fresh,negatives_per_positive=1", "ranking"),
+    "four candidates per context": (f"{HALF},negatives=fresh,negatives_per_positive=3", "ranking"),
+    "several batches at once": (HALF, "training"),
 }
 """Settings of each side, and what it lacks:
 

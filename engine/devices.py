@@ -18,7 +18,6 @@ import numpy as np
 from colloquy.base import runtime
 from colloquy.base.files import UserError
 from colloquy.data.batching import XLA_MULTIPLE
-from colloquy.engine.optimizers import sum_by_row
 
 HOSTS = "KERAS_DISTRIBUTION_JOB_ADDRESSES"
 """Environment variable that names the hosts of a training; see docs/devices.md."""
@@ -133,10 +132,7 @@ def _tensorflow_train_step(model, batch_spec):
             scaled_loss = model.optimizer.scale_loss(loss)
         gradients = tape.gradient(scaled_loss, model.trainable_weights)
 
-        def global_norm():
-            return tf.linalg.global_norm([sum_by_row(gradient) for gradient in gradients])
-
-        norm = tf.cond(log, global_norm, lambda: 0.0)
+        norm = tf.cond(log, lambda: tf.linalg.global_norm(gradients), lambda: 0.0)
         norm /= model.optimizer.scale_loss(1.0)
         model.optimizer.apply(gradients, model.trainable_weights)
         return {"loss": loss, "gradient_norm": norm}

@@ -58,6 +58,8 @@ from colloquy.engine.untrusted import check_sizes, check_weights, open_untrusted
 from colloquy.models import MODELS
 
 TOY = "A toy: it knows only the invented town of the embedded sample."
+FORMER_DEFAULTS = {"shared_embedding": True, "train_embedding": True}
+"""Settings that no model or few models have any more, with the value that changed nothing."""
 UNSEALED = (CHECKSUMS, LAST, HISTORY, METRICS, EXAMPLES, CARD, PAGE, "index")
 """Files of a published run without a checksum: answers do not depend on them. An index has its own.
 """
@@ -89,12 +91,13 @@ class Run:
     def config(self):
         """Config of the model.
 
-        A setting that this version no longer has is dropped if it was off; otherwise it is a
-        `UserError`.
+        A setting that this version no longer has is dropped if it was off, or as `FORMER_DEFAULTS`
+        has it; otherwise it is a `UserError`.
         """
         settings = {}
         for name, value in self.record["config"].items():
-            if name in self.spec.config.model_fields or value:
+            is_off = not value or value == FORMER_DEFAULTS.get(name)
+            if name in self.spec.config.model_fields or not is_off:
                 settings[name] = value
         return make_config(self.spec.config, settings, f"{self.path / CONFIG}: ")
 

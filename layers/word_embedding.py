@@ -9,7 +9,7 @@ from keras import ops
 
 @keras.saving.register_keras_serializable("colloquy")
 class WordEmbedding(keras.layers.Embedding):
-    """`keras.layers.Embedding` whose gradient is dense on every backend, unless asked otherwise.
+    """`keras.layers.Embedding` whose gradient is dense on every backend.
 
     On TensorFlow a lookup's gradient is a list of rows (`IndexedSlices`), one per occurrence of a
     word. Keras 3.15 squares these rows one by one for Adam's second moment and only then adds those
@@ -17,33 +17,22 @@ class WordEmbedding(keras.layers.Embedding):
     in a batch gets a wrong step. A dense gradient has one row per word. It also lets Adam move
     words outside the batch, by their momentum, as the DAM release does.
 
-    Args:
-        sparse_gradient: On TensorFlow the list of rows, for `engine.optimizers.LazyAdam`; elsewhere
-            no effect.
-        Others: See `keras.layers.Embedding`. With `mask_zero=True` the vectors carry the mask of
-            the ids: 0 is padding.
+    Arguments are those of `keras.layers.Embedding`. With `mask_zero=True` the vectors carry the
+    mask of the ids: 0 is padding.
 
     >>> WordEmbedding(7, 3)(np.array([[1, 2]])).shape.as_list()
     [1, 2, 3]
     """
 
-    def __init__(self, *args, sparse_gradient=False, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.sparse_gradient = sparse_gradient
-
     def call(self, ids):
         if keras.backend.standardize_dtype(ids.dtype) not in ("int32", "int64"):
             # `keras.Sequential` casts its input to floats, ids too.
             ids = ops.cast(ids, "int32")
-        table_VD = self.embeddings
-        if not self.sparse_gradient:
-            # A product with 1 makes the gradient dense. TensorFlow's optimizer removes it from the
-            # forward pass.
-            table_VD = ops.multiply(table_VD, ops.ones((), dtype=table_VD.dtype))
+        # A product with 1 makes the gradient dense. TensorFlow's optimizer removes it from the
+        # forward pass.
+        one = ops.ones((), dtype=self.embeddings.dtype)
+        table_VD = ops.multiply(self.embeddings, one)
         return ops.cast(ops.take(table_VD, ids, axis=0), self.compute_dtype)
-
-    def get_config(self):
-        return {**super().get_config(), "sparse_gradient": self.sparse_gradient}
 
 
 @keras.saving.register_keras_serializable("colloquy")

@@ -73,11 +73,6 @@ class DAMConfig(Config):
     """Add weighted sinusoids to the word vectors (the release's `is_positional`)."""
     embedding_dropout: Dropout = 0.0
     """Fraction of word-vector features dropped in training. The paper has none."""
-    train_embedding: bool = True
-    """`False`: frozen word vectors."""
-    lazy_embedding: bool = False
-    """Training updates only the vectors of a batch's words (`engine.optimizers.LazyAdam`;
-    TensorFlow): faster with a large vocabulary, and not quite Adam."""
     masking: Literal["exact", "release"] = "exact"
     """`exact`: padding changes nothing, so a batch can be cut to its real size. `release`: the
     release's masks, under which padded words and empty turns count."""
@@ -254,8 +249,6 @@ def _word_vectors(c):
         c.vocabulary_size + 1,
         c.embedding_dim,
         embeddings_initializer=keras.initializers.RandomNormal(stddev=0.1),
-        trainable=c.train_embedding,
-        sparse_gradient=c.lazy_embedding,
         name="word_embedding",
     )
     positions = PositionalEncoding(c.max_words, name="positional")

@@ -12,7 +12,6 @@ Shape suffixes:
 from typing import Annotated, Literal
 
 import keras
-import numpy as np
 from pydantic import Field, model_validator
 
 from colloquy.base.config import Config, Dropout, Layers, Positive
@@ -35,7 +34,7 @@ class Seq2SeqConfig(Config):
     vocabulary_size: Positive
     """Words with an id, 1 to this. The id after the last begins every target."""
     embedding_dim: Positive = 256
-    """Dimension of word vectors; that of the dataset's, where it has some."""
+    """Dimension of word vectors."""
     cell: Literal["gru", "lstm"] = "gru"
     """Cell of encoder and decoder."""
     hidden: Positive = 256
@@ -52,15 +51,10 @@ class Seq2SeqConfig(Config):
     output: Literal["state", "all"] = "state"
     """Input of the next word's logits: the decoder's `state` (Luong's attentional vector with his
     attention), or `all`: the state, the word before and the context."""
-    shared_embedding: bool = True
-    """Source and target words have the same vectors."""
     tied_output: bool = False
     """The logit of a word is its vector times a projection of the decoder's output."""
-    train_embedding: bool = True
-    """`False`: frozen word vectors."""
     embedding_start: Literal["uniform", "normal"] = "uniform"
-    """Initial word vectors where the dataset has none: `uniform` in [-.1, .1], or `normal`, of
-    standard deviation 1."""
+    """Initial word vectors: `uniform` in [-.1, .1], or `normal`, of standard deviation 1."""
     dropout: Dropout = 0.2
     """Fraction dropped of word vectors, between layers and before the logits."""
     reverse: bool = False
@@ -100,18 +94,14 @@ class Seq2Seq(ConfiguredModel):
         rows = c.vocabulary_size + 2  # padding, the words, the beginning of a target
 
         # === Layers ===
-        def words(name):
-            return ReversibleWordEmbedding(
-                rows,
-                c.embedding_dim,
-                # Each table gets its own copy of the initializer, and so its own random numbers.
-                embeddings_initializer=STARTS[c.embedding_start].clone(),
-                trainable=c.train_embedding,
-                name=name,
-            )
-
-        target_words = words("word_embedding")
-        source_words = target_words if c.shared_embedding else words("source_embedding")
+        # Source and target words have the same vectors.
+        words = ReversibleWordEmbedding(
+            rows,
+            c.embedding_dim,
+            # Each model gets its own copy of the initializer, and so its own random numbers.
+            embeddings_initializer=STARTS[c.embedding_start].clone(),
+            name="word_embedding",
+        )
         size = {"cell": c.cell, "units": c.hidden, "layers": c.layers, "dropout": c.dropout}
         encoder = RecurrentEncoder(
             **size, bidirectional=c.bidirectional, merge=c.merge, name="encoder"
@@ -127,24 +117,16 @@ class Seq2Seq(ConfiguredModel):
         source_BS = keras.Input((None,), dtype="int32", name="source")
         target_BT = keras.Input((None,), dtype="int32", name="target_in")
         mask_BS = mask_from_ids(source_BS)
-        memory_BSH, *states = encoder(drop(source_words(source_BS)), mask_BS)
+        memory_BSH, *states = encoder(drop(words(source_BS)), mask_BS)
 
         # === Decoder ===
-        x_BTH = drop(decoder(drop(target_words(target_BT)), memory_BSH, mask_BS, states))
+        x_BTH = drop(decoder(drop(words(target_BT)), memory_BSH, mask_BS, states))
         x_BTH = UnpadInTraining(name="unpad")(x_BTH, mask_from_ids(target_BT))
 
-        logits = _logits(c, target_words, last, x_BTH)
+        logits = _logits(c, words, last, x_BTH)
         return {"source": source_BS, "target_in": target_BT}, logits
 
     # === Word by word, see models.decoding ===
-
-    def set_word_vectors(self, vectors):
-        """Sets the word vectors of source and target; rows beyond those of words stay."""
-        for layer in self.layers:
-            if layer.name in ("word_embedding", "source_embedding"):
-                [table] = layer.get_weights()
-                further_rows = table[len(vectors) :]
-                layer.set_weights([np.concatenate([vectors, further_rows])])
 
     @property
     def begin_id(self):
@@ -156,8 +138,7 @@ class Seq2Seq(ConfiguredModel):
 
         Returns the decoder's first states and the cache of its steps, lists of `(B, ...)`.
         """
-        name = "word_embedding" if self.config.shared_embedding else "source_embedding"
-        embedding = self.get_layer(name)
+        embedding = self.get_layer("word_embedding")
         encoder = self.get_layer("encoder")
         decoder = self.get_layer("decoder")
         mask = mask_from_ids(source)
@@ -179,7 +160,7 @@ class Seq2Seq(ConfiguredModel):
         return _logits(self.config, embedding, last, x), states, weights
 
 
-def _logits(c, target_words, last, x):
+def _logits(c, words, last, x):
     if c.tied_output:
-        return target_words(last(x), scored=c.vocabulary_size + 1)
+        return words(last(x), scored=c.vocabulary_size + 1)
     return last(x)

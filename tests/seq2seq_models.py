@@ -20,7 +20,7 @@ VARIANTS = [
     {"attention": "none", "output": "all"},
     {"attention": "dot", "output": "all", "tied_output": True},
     {"attention": "luong_dot", "cell": "lstm", "layers": 2, "merge": "sum"},
-    {"attention": "general", "shared_embedding": False, "bidirectional": False},
+    {"attention": "general", "bidirectional": False},
     {"attention": "scaled_dot", "tied_output": True},
 ]
 DROPPING = {"dropout": 0.5}
@@ -58,18 +58,13 @@ def in_loops(model, row):
     """The logits of each word of a target, `(T, V + 1)`."""
     c, layer = model.config, model.get_layer
     source, target = EXAMPLES[row]
-    target_words = to_numpy(layer("word_embedding").embeddings).astype("float64")
-    source_words = target_words
-    if not c.shared_embedding:
-        source_words = to_numpy(layer("source_embedding").embeddings).astype("float64")
-    memory, *states = encode_in_loops(source_words[source], layer("encoder"))
-    outputs, _, _ = decode_in_loops(
-        target_words[[BEGIN, *target[:-1]]], memory, states, layer("decoder")
-    )
+    words = to_numpy(layer("word_embedding").embeddings).astype("float64")
+    memory, *states = encode_in_loops(words[source], layer("encoder"))
+    outputs, _, _ = decode_in_loops(words[[BEGIN, *target[:-1]]], memory, states, layer("decoder"))
     W, b = float64(*layer("projection" if c.tied_output else "logits").weights)
     outputs = [output @ W + b for output in outputs]
     if c.tied_output:
-        outputs = [[output @ vector for vector in target_words[: V + 1]] for output in outputs]
+        outputs = [[output @ vector for vector in words[: V + 1]] for output in outputs]
     return np.array(outputs)
 
 

@@ -144,10 +144,6 @@ def test_seq2seq_leaves_padding_out_in_training(settings):
     assert model(inputs, training=True).shape == model(inputs).shape == (*targets.shape, V + 1)
 
 
-def tables(model):
-    return [layer for layer in model.layers if layer.name.endswith("_embedding")]
-
-
 @pytest.mark.parametrize(
     ("policy", "settings"),
     [
@@ -166,27 +162,12 @@ def test_seq2seq_steps_are_the_call_in_half_precision(settings, policy):
     np.testing.assert_allclose(to_numpy(stepped), logits[:, 0], atol=np.ptp(logits) / 50)
 
 
-def test_seq2seq_shares_word_vectors():
-    """One table for source and target, or two, which begin with different numbers."""
-    for shared, names in (
-        (True, ["word_embedding"]),
-        (False, ["source_embedding", "word_embedding"]),
-    ):
-        assert (
-            sorted(layer.name for layer in tables(seq2seq.made(shared_embedding=shared))) == names
-        )
+def test_seq2seq_begins_with_the_word_vectors_of_its_setting():
     for start, deviation in (("uniform", 0.1 / 3**0.5), ("normal", 1.0)):
-        settings = {
-            "embedding_dim": 20,
-            "hidden": 4,
-            "shared_embedding": False,
-            "embedding_start": start,
-        }
-        model = Seq2Seq(Seq2SeqConfig(vocabulary_size=500, **settings))
-        source, target = (layer.get_weights()[0] for layer in tables(model))
-        np.testing.assert_allclose([source.std(), target.std()], deviation, rtol=0.05)
-        assert np.abs(source - target).max() > 0.1
-        assert (np.abs(source).max() <= 0.1) == (start == "uniform")
+        settings = {"embedding_dim": 20, "hidden": 4, "embedding_start": start}
+        vectors = Seq2Seq(Seq2SeqConfig(vocabulary_size=500, **settings)).word_vectors()
+        np.testing.assert_allclose(vectors.std(), deviation, rtol=0.05)
+        assert (np.abs(vectors).max() <= 0.1) == (start == "uniform")
 
 
 # === Memory networks ===

@@ -13,7 +13,7 @@ from colloquy.base.files import UserError
 from colloquy.data.word_vectors import scale_to_norm
 from colloquy.engine import task
 from colloquy.engine.ensembles import mean_of_logits
-from colloquy.engine.optimizers import LazyAdam, averaging
+from colloquy.engine.optimizers import averaging
 from colloquy.tasks.selection import scoring as selection
 from colloquy.tasks.selection import split as batches
 from colloquy.tasks.selection.baselines import baseline_scores
@@ -101,14 +101,11 @@ class SelectionTask(task.Task):
         model.set_document_weights(idf, stems)
 
     def optimizer(self, training, steps=None, config=None):
-        """Adam with the release's staircase schedule and `epsilon` 1e-8 as in TensorFlow 1; lazy if
-        the model asks.
-        """
+        """Adam with the release's staircase schedule and `epsilon` 1e-8 as in TensorFlow 1."""
         schedule = keras.optimizers.schedules.ExponentialDecay(
             training.learning_rate, training.decay_steps, training.decay_rate, staircase=True
         )
-        adam = LazyAdam if getattr(config, "lazy_embedding", False) else keras.optimizers.Adam
-        return adam(
+        return keras.optimizers.Adam(
             schedule,
             epsilon=1e-8,
             clipvalue=training.gradient_clip or None,
