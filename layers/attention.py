@@ -37,20 +37,23 @@ class Attention(keras.layers.Layer):
     Call arguments:
         query: Float `(B, T, Q)`.
         memory: Float `(B, S, D)`; D = Q for `dot` and `scaled_dot`.
-        mask: Boolean `(B, S)`, `True` = real. A memory without real entries gives zeros.
+        memory_mask: Boolean `(B, S)`, `True` = real. A memory without real entries gives zeros.
+            `None`: the implicit mask of `memory`, or else every entry is real.
         keys: The result of `keys(memory)`; `None`: it is computed.
 
     Returns:
-        The contexts `c`, float `(B, T, D)`, and the weights `a`, float `(B, T, S)`.
+        The contexts `c`, float `(B, T, D)`, with the implicit mask of `query`, and the weights `a`,
+        float `(B, T, S)`.
     """
 
     def __init__(self, score="dot", units=None, **kwargs):
         super().__init__(**kwargs)
         check_choice("score", score, SCORES)
+        self.supports_masking = True
         self.score = score
         self.units = units
 
-    def build(self, query_shape, memory_shape, mask_shape=None, keys_shape=None):
+    def build(self, query_shape, memory_shape, **_):
         Q = query_shape[-1]
         D = memory_shape[-1]
         if self.score in ("dot", "scaled_dot") and Q != D:
@@ -82,7 +85,7 @@ class Attention(keras.layers.Layer):
         # compute dtype.
         return ops.matmul(memory, ops.cast(kernel, memory.dtype))
 
-    def call(self, query, memory, mask, keys=None):
+    def call(self, query, memory, memory_mask=None, keys=None):
         keys_BSA = self.keys(memory) if keys is None else keys
         if self.score == "additive":
             query_BTA = ops.matmul(query, self.W_s)
@@ -92,7 +95,9 @@ class Attention(keras.layers.Layer):
             e_BTS = ops.einsum("btq,bsq->bts", query, keys_BSA)
             if self.score == "scaled_dot":
                 e_BTS = e_BTS / memory.shape[-1] ** 0.5
-        a_BTS = masked_softmax(e_BTS, mask[:, None, :])
+        if memory_mask is not None:
+            memory_mask = memory_mask[:, None, :]
+        a_BTS = masked_softmax(e_BTS, memory_mask)
         return ops.matmul(a_BTS, memory), a_BTS
 
 

@@ -44,20 +44,21 @@ class AttentiveModule(keras.layers.Layer):
 
     Call arguments, with leading axes that broadcast against each other:
         query: `Q`, float `(..., Q, D)`.
-        key: `K`, float `(..., K, D)`.
-        value: `V`, float `(..., K, D)`.
+        key: `K`, float `(..., K, D)`; by default the query.
+        value: `V`, float `(..., K, D)`; by default the key.
         query_mask: Boolean `(..., Q)`, `True` = real. `None`: the implicit mask of `query`, if it
             has one.
         key_mask: Likewise, `(..., K)`.
         scores: `Q K^T`, float `(..., Q, K)`, if the caller has it already (DAM needs the same
             product three times).
+        mask: The `query_mask` as Keras passes it where `query` is the only argument.
 
     Returns:
         Float `(..., Q, D)`. With exact masks the vector of a padded word, and of one that attends
         to padding alone, is zero; without `query_mask` the latter is arbitrary but finite. The
         implicit mask of `query` is passed on.
 
-    >>> AttentiveModule()(*[np.ones((2, 3, 7), "float32")] * 3).shape.as_list()
+    >>> AttentiveModule()(np.ones((2, 3, 7), "float32")).shape.as_list()
     [2, 3, 7]
     """
 
@@ -71,7 +72,7 @@ class AttentiveModule(keras.layers.Layer):
         self.fast = masking == "exact" and keras.config.backend() == "tensorflow"
         self.supports_jit = not self.fast
 
-    def build(self, query_shape, key_shape=None, value_shape=None, **_):
+    def build(self, query_shape, **_):
         D = query_shape[-1]
         bias_shape = (1,) if self.scalar_bias else (D,)
         self.W1_DD = self.add_weight(name="W1", shape=(D, D), initializer="orthogonal")
@@ -84,8 +85,16 @@ class AttentiveModule(keras.layers.Layer):
         self.attention_norm.build((None, D))
         self.ffn_norm.build((None, D))
 
-    def call(self, query, key, value, query_mask=None, key_mask=None, scores=None):
-        Q, V = query, value
+    def call(
+        self, query, key=None, value=None, query_mask=None, key_mask=None, scores=None, mask=None
+    ):
+        if query_mask is None:
+            query_mask = mask
+        if key is None:
+            key = query
+            key_mask = query_mask
+        Q = query
+        V = key if value is None else value
         Att = self.attention(query, key, query_mask, key_mask, scores)
         V_att = ops.matmul(Att, V)
         if query_mask is None or self.masking == "release":
@@ -115,9 +124,10 @@ class AttentiveModule(keras.layers.Layer):
         ffn = add_bias(ops.matmul(ffn, self.W2_DD), self.b2)
         return self.ffn_norm(ffn + x)
 
-    def compute_output_shape(self, query_shape, key_shape, value_shape=None, **_):
-        scores = row_products(keras.KerasTensor(query_shape), keras.KerasTensor(key_shape))
-        return (*scores.shape[:-1], query_shape[-1])
+    def compute_output_shape(self, query_shape, key_shape=None, **_):
+        query = keras.KerasTensor(query_shape)
+        key = keras.KerasTensor(key_shape or query_shape)
+        return (*row_products(query, key).shape[:-1], query_shape[-1])
 
 
 def row_products(x, y):

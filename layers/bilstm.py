@@ -9,6 +9,7 @@ import keras
 
 from colloquy.layers.masking import all_real, zero_padding
 from colloquy.layers.tensorflow_kernels import bilstm, has_kernels
+from colloquy.layers.unpadding import apply_padding_last
 
 
 def both_directions(layer, merge="concat", **kwargs):
@@ -36,8 +37,8 @@ class BiLSTM(keras.layers.Layer):
 
     Call arguments:
         x: Float `(B, T, D)`.
-        mask: Boolean `(B, T)`, `True` = real; padding is at the end. `None`: the implicit mask of
-            `x`, or else every word is real.
+        mask: Boolean `(B, T)`, `True` = real; padding may be anywhere. `None`: the implicit mask
+            of `x`, or else every word is real.
 
     Returns:
         Float `(B, T, 2H)`, zeros at padding. The implicit mask of `x` is passed on.
@@ -61,7 +62,11 @@ class BiLSTM(keras.layers.Layer):
         if self.fast:
             forward = _weights(self.both.forward_layer.cell)
             backward = _weights(self.both.backward_layer.cell)
-            return bilstm(x, mask, forward, backward, training)
+
+            def read(x, mask):
+                return bilstm(x, mask, forward, backward, training)
+
+            return apply_padding_last(read, x, mask)
         return zero_padding(self.both(x, mask=mask, training=training), mask[..., None])
 
     def compute_output_shape(self, x_shape, mask_shape=None):

@@ -27,7 +27,7 @@ class CrossMatch(keras.layers.Layer):
     Call arguments, with leading axes that broadcast against each other:
         utterance: `U`, float `(..., K, D)`.
         response: `R`, float `(..., J, D)`.
-        scores: `U R^T`, float `(..., K, J)`.
+        scores: `U R^T`, float `(..., K, J)`; `None`: it is computed.
         utterance_mask: Boolean `(..., K)`, `True` = real.
         response_mask: Boolean `(..., J)`.
 
@@ -46,8 +46,9 @@ class CrossMatch(keras.layers.Layer):
         self.utterance_attends.build(utterance_shape)
         self.response_attends.build(response_shape)
 
-    def call(self, utterance, response, scores, utterance_mask=None, response_mask=None):
-        U, R, S = utterance, response, scores
+    def call(self, utterance, response, scores=None, utterance_mask=None, response_mask=None):
+        U, R = utterance, response
+        S = row_products(U, R) if scores is None else scores
         U_attended = self.utterance_attends(
             U, R, R, query_mask=utterance_mask, key_mask=response_mask, scores=S
         )
@@ -61,5 +62,6 @@ class CrossMatch(keras.layers.Layer):
         # A cell belongs to a word of each sentence, so the mask of neither sentence is passed on.
         return None
 
-    def compute_output_shape(self, utterance_shape, response_shape, scores_shape, **_):
-        return scores_shape
+    def compute_output_shape(self, utterance_shape, response_shape, **_):
+        U, R = keras.KerasTensor(utterance_shape), keras.KerasTensor(response_shape)
+        return row_products(U, R).shape

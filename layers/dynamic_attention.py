@@ -8,6 +8,7 @@ from keras import ops
 
 from colloquy.layers.attention import Attention, AttentionCell
 from colloquy.layers.masking import all_real, zero_padding
+from colloquy.layers.unpadding import apply_padding_last
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -66,7 +67,7 @@ class DynamicBiLSTM(keras.layers.Layer):
     Call arguments:
         context: Float `(B, T, D)`.
         query: Float `(B, J, D)`.
-        context_mask: Boolean `(B, T)`, `True` = real; padding is at the end. `None`: the
+        context_mask: Boolean `(B, T)`, `True` = real; padding may be anywhere. `None`: the
             implicit mask of `context`, or else every word is real.
         query_mask: Likewise, `(B, J)`.
 
@@ -108,8 +109,10 @@ class DynamicBiLSTM(keras.layers.Layer):
             memory = [keys, query, ops.cast(query_mask, query.dtype)]
             return rnn(context, initial_state=[zeros, zeros, *memory], training=training)
 
-        forward, backward = self.directions
-        reversed_context = reverse_words(context, context_mask)
-        backward_BTH = reverse_words(read(backward, reversed_context), context_mask)
-        both = ops.concatenate([read(forward, context), backward_BTH], axis=-1)
+        def read_both_ways(context, mask):
+            forward, backward = self.directions
+            backward_BTH = reverse_words(read(backward, reverse_words(context, mask)), mask)
+            return ops.concatenate([read(forward, context), backward_BTH], axis=-1)
+
+        both = apply_padding_last(read_both_ways, context, context_mask)
         return zero_padding(both, context_mask[..., None])

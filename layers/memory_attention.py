@@ -30,13 +30,15 @@ class MemoryAttention(keras.layers.Layer):
     Call arguments:
         query: Float `(B, T, D)`.
         memory: Float `(B, M, D)`.
-        mask: Boolean `(B, T, M)`, `True` where a turn may attend. A turn without any sentence
-            before it gets zeros.
+        memory_mask: Boolean `(B, T, M)`, `True` where a turn may attend, or `(B, M)`, of all turns.
+            A turn without any sentence before it gets zeros. `None`: the implicit mask of `memory`,
+            or else every sentence is real.
         time_vectors: Float `(R, D)`, or `None`.
         distances: One-hot float `(B, T, M, R)`, with `time_vectors`.
 
     Returns:
-        The output `o`, float `(B, T, D)`, and the weights, `(B, H, T, M)`.
+        The output `o`, float `(B, T, D)`, with the implicit mask of `query`, and the weights,
+        `(B, H, T, M)`.
     """
 
     def __init__(self, heads=1, projected=True, divisor=1.0, **kwargs):
@@ -45,6 +47,7 @@ class MemoryAttention(keras.layers.Layer):
             raise ValueError(
                 f"Several heads need projections. Received: heads={heads}, projected={projected}"
             )
+        self.supports_masking = True
         self.heads = heads
         self.projected = projected
         self.divisor = divisor
@@ -52,7 +55,7 @@ class MemoryAttention(keras.layers.Layer):
         self.key_DHE = None
         self.value_DHE = None
 
-    def build(self, query_shape, memory_shape, *_):
+    def build(self, query_shape, memory_shape, **_):
         D = query_shape[-1]
         H = self.heads
         if D % H:
@@ -75,7 +78,7 @@ class MemoryAttention(keras.layers.Layer):
         axes = "bm"[: len(x.shape) - 1]
         return ops.einsum(f"{axes}d,dhe->{axes}he", x, kernel_DHE)
 
-    def call(self, query, memory, mask, time_vectors=None, distances=None):
+    def call(self, query, memory, memory_mask=None, time_vectors=None, distances=None):
         Q_BTHE = self._split(query, self.query_DHE)
         K_BMHE = self._split(memory, self.key_DHE)
         V_BMHE = self._split(memory, self.value_DHE)
@@ -84,7 +87,10 @@ class MemoryAttention(keras.layers.Layer):
             time_key_RHE = self._split(time_vectors, self.key_DHE)
             toward_BTHR = ops.einsum("bthe,rhe->bthr", Q_BTHE, time_key_RHE)
             logits_BHTM = logits_BHTM + ops.einsum("bthr,btmr->bhtm", toward_BTHR, distances)
-        a_BHTM = masked_softmax(logits_BHTM / self.divisor, mask[:, None])
+        if memory_mask is not None:
+            axes = (1, 2) if len(memory_mask.shape) == 2 else 1
+            memory_mask = ops.expand_dims(memory_mask, axes)
+        a_BHTM = masked_softmax(logits_BHTM / self.divisor, memory_mask)
         o_BTHE = ops.einsum("bhtm,bmhe->bthe", a_BHTM, V_BMHE)
         if time_vectors is not None:
             time_value_RHE = self._split(time_vectors, self.value_DHE)

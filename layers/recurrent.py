@@ -155,12 +155,13 @@ class RecurrentDecoder(keras.layers.Layer):
     Call arguments:
         y: The word before each, float `(B, T, E)`.
         memory: Float `(B, S, D)`.
-        mask: Boolean `(B, S)`, `True` = real.
-        states: List of the first states, float `(B, H)`, as the encoder's last.
+        memory_mask: Boolean `(B, S)`, `True` = real. `None`: the implicit mask of `memory`, or else
+            every entry is real.
+        states: List of the first states, float `(B, H)`, as the encoder's last. `None`: zeros.
 
     Returns:
-        Float `(B, T, H)`, or with `"all"` `(B, T, H + E + D)`. `step` computes the same word by
-        word, and returns states and attention weights.
+        Float `(B, T, H)`, or with `"all"` `(B, T, H + E + D)`, with the implicit mask of `y`.
+        `step` computes the same word by word, and returns states and attention weights.
     """
 
     def __init__(
@@ -177,6 +178,7 @@ class RecurrentDecoder(keras.layers.Layer):
         check_choice("cell", cell, tuple(STATES))
         check_choice("attention", attention, ("none", *BEFORE, *AFTER))
         check_choice("output", output, ("state", "all"))
+        self.supports_masking = True
         self.cell = cell
         self.units = units
         self.attention = attention
@@ -207,7 +209,7 @@ class RecurrentDecoder(keras.layers.Layer):
         self.stack = stack
         self.drop = keras.layers.Dropout(dropout, dtype=policy)
 
-    def build(self, y_shape, memory_shape, mask_shape=None, states_shape=None):
+    def build(self, y_shape, memory_shape, **_):
         E = y_shape[-1]
         D = memory_shape[-1]
         first, *others = self.stack
@@ -224,7 +226,12 @@ class RecurrentDecoder(keras.layers.Layer):
             self.look.build((None, None, self.units), memory_shape)
             self.readout.build((None, None, self.units + D))
 
-    def call(self, y, memory, mask, states, training=None):
+    def call(self, y, memory, memory_mask=None, states=None, training=None):
+        if memory_mask is None:
+            memory_mask = all_real(memory)
+        if states is None:
+            zeros = ops.zeros((ops.shape(y)[0], self.units), y.dtype)
+            states = [zeros] * (len(self.stack) * STATES[self.cell])
         states = _states_by_layer(self.cell, states)
         x = y
         c = None
@@ -237,7 +244,11 @@ class RecurrentDecoder(keras.layers.Layer):
             if i > 0:
                 x = self.drop(x, training=training)
             if i == 0 and self.attention in BEFORE:
-                memory_states = [self.look.keys(memory), memory, ops.cast(mask, memory.dtype)]
+                memory_states = [
+                    self.look.keys(memory),
+                    memory,
+                    ops.cast(memory_mask, memory.dtype),
+                ]
                 initial_state = [*states[0], *memory_states]
                 s_and_c = layer(x, initial_state=initial_state, training=training)
                 x = s_and_c[..., : self.units]
@@ -246,7 +257,7 @@ class RecurrentDecoder(keras.layers.Layer):
                 x, *_ = layer(x, initial_state=states[i], training=training)
 
         if self.attention in AFTER:
-            c, _ = self.look(x, memory, mask)
+            c, _ = self.look(x, memory, memory_mask)
             x = self.readout(ops.concatenate([c, x], axis=-1))
         return self._output(x, y, c)
 
@@ -302,7 +313,7 @@ class RecurrentDecoder(keras.layers.Layer):
             return ops.concatenate([x, y, c], axis=-1)
         return x
 
-    def compute_output_shape(self, y_shape, memory_shape, mask_shape=None, states_shape=None):
+    def compute_output_shape(self, y_shape, memory_shape, **_):
         size = self.units
         if self.output_kind == "all":
             context_size = self.units if self.attention == "none" else memory_shape[-1]

@@ -33,6 +33,39 @@ def apply_unpadded(function, x, mask):
     return repad(function(unpad(x)))
 
 
+def apply_padding_last(function, x, mask):
+    """`function(x, mask)` for a function of texts whose padding comes after their words.
+
+    Elsewhere padding may be anywhere: the function gets the real words first, in their order, and
+    its results return to the places of the words. Nothing is moved where padding is last in the
+    whole batch.
+
+    Args:
+        function: From float `(B, T, D)` and boolean `(B, T)` to float `(B, T, H)`.
+        x: Float `(B, T, D)`.
+        mask: Boolean `(B, T)`, `True` = real.
+
+    >>> x = np.array([[[0.0], [1.0], [2.0]]])
+    >>> mask = np.array([[False, True, True]])
+    >>> y = apply_padding_last(lambda x, mask: ops.cumsum(x, axis=1) + 7, x, mask)
+    >>> keras.ops.convert_to_numpy(y).ravel().tolist()
+    [10.0, 8.0, 10.0]
+    """
+    T = ops.shape(mask)[1]
+    place_T = ops.arange(T)
+    is_moved = ops.any(mask[:, 1:] & ~mask[:, :-1])
+    order_BT = ops.argsort(ops.where(mask, place_T, place_T + T), axis=1)
+    back_BT = ops.argsort(order_BT, axis=1)
+
+    def move(array, index_BT):
+        return ops.take_along_axis(array, index_BT[..., None], axis=1)
+
+    moved_mask_BT = ops.take_along_axis(mask, order_BT, axis=1)
+    x = ops.cond(is_moved, lambda: move(x, order_BT), lambda: x)
+    y = function(x, moved_mask_BT)
+    return ops.cond(is_moved, lambda: move(y, back_BT), lambda: y)
+
+
 def unpadding(mask, multiple=64):
     """`unpad` and `repad` between a padded array and its unpadded rows.
 

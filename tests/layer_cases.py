@@ -122,17 +122,14 @@ def case(layer, *args, inputs, **options):
     return Case(lambda **k: layer(*args, **settings, **k), inputs, **options)
 
 
+MEMORY = {"pads": {"memory": [1], "memory_mask": [1]}, "masks": {"memory": "memory_mask"}}
+
+
 def attention(score):
     size = E if score in ("additive", "general") else D
-    inputs = {"query": floats(B, T, D), "memory": floats(B, S, size, seed=1), "mask": real(B, S)}
-    return case(
-        Attention,
-        score,
-        J,
-        inputs=inputs,
-        pads={"memory": [1], "mask": [1]},
-        masks={"memory": "mask"},
-    )
+    inputs = {"query": floats(B, T, D), "memory": floats(B, S, size, seed=1)}
+    inputs["memory_mask"] = real(B, S)
+    return case(Attention, score, J, inputs=inputs, **MEMORY)
 
 
 def flow(**settings):
@@ -208,20 +205,19 @@ def decoder(attention, **settings):
     inputs = {
         "y": floats(B, T, E),
         "memory": floats(B, S, size, seed=1),
-        "mask": real(B, S),
+        "memory_mask": real(B, S),
         "states": states,
     }
-    own = {"pads": {"memory": [1], "mask": [1]}, "masks": {"memory": "mask"}}
-    return case(RecurrentDecoder, inputs=inputs, units=D, attention=attention, **own, **settings)
+    return case(RecurrentDecoder, inputs=inputs, units=D, attention=attention, **MEMORY, **settings)
 
 
 def memory(timed, **settings):
     inputs = {
         "query": floats(B, T, 3 * D),
         "memory": floats(B, S, 3 * D, seed=1),
-        "mask": real(B, T, S),
+        "memory_mask": real(B, T, S),
     }
-    pads = {"memory": [1], "mask": [2]}
+    pads = {"memory": [1], "memory_mask": [2]}
     if timed:
         inputs |= {"time_vectors": floats(J, 3 * D, seed=2), "distances": DISTANCES}
         pads["distances"] = [2]

@@ -6,9 +6,10 @@ import json
 import keras
 import numpy as np
 import pytest
-from helpers import to_numpy
-from layer_cases import CASES, B, D, J, S, T, V, call, outputs_of
+from helpers import on_tensorflow, to_numpy
+from layer_cases import CASES, B, D, J, S, T, V, call, floats, outputs_of, real
 
+from colloquy import layers
 from colloquy.layers.attention import Attention
 from colloquy.layers.attention_flow import AttentionFlow
 from colloquy.layers.attentive_module import AttentiveModule
@@ -95,39 +96,136 @@ WORDS = np.array([[3, 1, 2], [2, 0, 0]], "int32")
 
 
 @pytest.mark.parametrize(
-    "layers",
+    "parts",
     [
         lambda: [BiLSTM(D)],
         lambda: [Highway(), PositionalEncoding(J), SelfAttention(), BiLSTM(D), LayerNorm()],
     ],
 )
-def test_a_sequential_model_passes_the_mask_of_its_words(layers):
+def test_a_sequential_model_passes_the_mask_of_its_words(parts):
     """What follows a word embedding takes its mask, and what is padded changes nothing."""
-    model = keras.Sequential([WordEmbedding(V, D, mask_zero=True), *layers()])
+    model = keras.Sequential([WordEmbedding(V, D, mask_zero=True), *parts()])
     words, padded = model(WORDS[:1]), model(np.pad(WORDS[:1], [(0, 0), (0, 2)]))
     np.testing.assert_allclose(to_numpy(padded)[:, :3], to_numpy(words), atol=1e-6)
     mask = keras.src.backend.get_keras_mask(model(WORDS))
     np.testing.assert_array_equal(to_numpy(mask), WORDS != 0)
 
 
-@pytest.mark.parametrize(
-    "name", ["AttentiveModule", "AttentionFlow", "DynamicBiLSTM", "CrossMatch"]
-)
-def test_takes_the_masks_that_its_inputs_carry(name):
+PASSES_ON = {
+    "Attention dot": "query",
+    "AttentionFlow": "context",
+    "AttentiveModule": "query",
+    "CrossMatch": None,
+    "DynamicBiLSTM": "context",
+    "MemoryAttention, plain": "query",
+    "RecurrentDecoder luong_dot": "y",
+}
+"""Layers of several texts, and the argument whose mask the output gets."""
+
+
+def with_mask(array, mask):
+    tensor = keras.ops.convert_to_tensor(array)
+    keras.src.backend.set_keras_mask(tensor, keras.ops.convert_to_tensor(mask))
+    return tensor
+
+
+@pytest.mark.parametrize("name", PASSES_ON)
+def test_takes_and_passes_on_the_masks_that_its_inputs_carry(name):
     """As those that are passed. Without any, every word is real."""
     layer = CASES[name].build()
     inputs = dict(CASES[name].inputs)
     masks = {argument: inputs.pop(argument) for argument in [*inputs] if "_mask" in argument}
     all_real = {argument: np.ones_like(mask) for argument, mask in masks.items()}
-    np.testing.assert_allclose(
-        *(to_numpy(y) for y in (layer(**inputs), layer(**inputs, **all_real))), atol=1e-6
-    )
-    expected = layer(**inputs, **masks)
+
+    def output(**more):
+        return to_numpy(keras.tree.flatten(layer(**{**inputs, **more}))[0])
+
+    np.testing.assert_allclose(output(), output(**all_real), atol=1e-6)
+    marked = {}
     for argument, mask in masks.items():
-        marked = argument.removesuffix("_mask")
-        inputs[marked] = keras.ops.convert_to_tensor(inputs[marked])
-        keras.src.backend.set_keras_mask(inputs[marked], keras.ops.convert_to_tensor(mask))
-    np.testing.assert_allclose(to_numpy(layer(**inputs)), to_numpy(expected), atol=1e-6)
+        text = argument.removesuffix("_mask")
+        marked[text] = with_mask(inputs[text], mask)
+    np.testing.assert_allclose(output(**marked), output(**masks), atol=1e-6)
+
+    argument = PASSES_ON[name]
+    if argument is None:
+        return
+    mask = real(*inputs[argument].shape[:-1])
+    marked[argument] = with_mask(inputs[argument], mask)
+    passed = keras.src.backend.get_keras_mask(keras.tree.flatten(layer(**{**inputs, **marked}))[0])
+    np.testing.assert_array_equal(to_numpy(passed), mask)
+
+
+def test_defaults_are_what_the_equations_suggest():
+    """A sentence attends to itself, scores are products, a decoder begins with zeros."""
+    layer = CASES["AttentiveModule"].build()
+    x, mask = floats(B, S, D), real(B, S)
+    own = to_numpy(layer(with_mask(x, mask)))
+    np.testing.assert_allclose(own, to_numpy(layer(x, x, x, mask, mask)), atol=1e-6)
+    np.testing.assert_allclose(to_numpy(layer(x)), to_numpy(layer(x, x, x)), atol=1e-6)
+
+    layer, inputs = CASES["CrossMatch"].build(), dict(CASES["CrossMatch"].inputs)
+    expected = to_numpy(layer(**inputs))
+    del inputs["scores"]
+    np.testing.assert_allclose(to_numpy(layer(**inputs)), expected, atol=1e-5)
+
+    layer, inputs = (
+        CASES["RecurrentDecoder dot"].build(),
+        dict(CASES["RecurrentDecoder dot"].inputs),
+    )
+    zeros = [np.zeros_like(state) for state in inputs.pop("states")]
+    np.testing.assert_array_equal(
+        to_numpy(layer(**inputs)), to_numpy(layer(**inputs, states=zeros))
+    )
+
+
+ANYWHERE = np.array([[0, 0, 1, 1, 1], [1, 0, 1, 0, 1]], bool)
+"""Padding before a text, and holes in one."""
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in CASES if {"mask", "context_mask"} & CASES[name].inputs.keys()]
+)
+@pytest.mark.parametrize("training", [False, True])
+def test_padding_may_be_anywhere(name, training):
+    """The result is that of a text without padding, also where a layer has a fast path."""
+    layer, inputs = CASES[name].build(), dict(CASES[name].inputs)
+    for part in layer._flatten_layers():
+        if isinstance(part, keras.layers.Dropout):
+            part.rate = 0.0
+    text, mask_name = ("x", "mask") if "mask" in inputs else ("context", "context_mask")
+    found = keras.tree.flatten(layer(**{**inputs, mask_name: ANYWHERE}, training=training))[0]
+    for row, mask in enumerate(ANYWHERE):
+        alone = {name: x[row : row + 1] for name, x in inputs.items()}
+        alone[text] = alone[text][:, mask]
+        alone[mask_name] = np.ones((1, 3), bool)
+        expected = keras.tree.flatten(layer(**alone, training=training))[0]
+        np.testing.assert_allclose(to_numpy(found)[row][mask], to_numpy(expected)[0], atol=1e-5)
+
+
+@on_tensorflow
+@pytest.mark.parametrize("name", ["AttentiveModule", "BiLSTM", "CrossMatch"])
+def test_fast_paths_take_padding_anywhere(name):
+    layer, inputs = CASES[name].build(), dict(CASES[name].inputs)
+    rng = np.random.default_rng(0)
+    for argument, x in inputs.items():
+        if "mask" in argument:
+            inputs[argument] = rng.random(x.shape) < 0.6
+    fast_parts = [part for part in layer._flatten_layers() if getattr(part, "fast", False)]
+    assert fast_parts
+    found = outputs_of(layer, inputs)
+    for part in fast_parts:
+        part.fast = False
+    for fast, slow in zip(found, outputs_of(layer, inputs), strict=True):
+        np.testing.assert_allclose(fast, slow, atol=1e-5)
+
+
+def test_every_layer_is_imported_by_its_name():
+    for name, case in CASES.items():
+        layer = type(case.make())
+        assert getattr(layers, layer.__name__) is layer, name
+    with pytest.raises(ImportError, match="cannot import name 'Transformer'"):
+        from colloquy.layers import Transformer  # noqa: F401
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -11,7 +11,6 @@ import pytest
 import tensorflow as tf
 from gradients import gradients_of
 from helpers import on_tensorflow, randomised, to_numpy
-from keras import ops
 from keras.src.saving.serialization_lib import ObjectSharingScope
 from layer_cases import B, D, E, J, S, T, built, floats
 
@@ -85,29 +84,6 @@ def test_bilstm_by_kernels_is_keras_own_also_backwards(rows, features, training)
     for one, other in zip(*found, strict=True):
         assert one.shape == other.shape and np.abs(other).max() > 0.02
         np.testing.assert_allclose(one, other, atol=1e-5)
-
-
-@on_tensorflow
-@pytest.mark.parametrize("training", [False, True])
-def test_bilstm_by_kernels_rounds_in_bfloat16_and_nothing_more(training):
-    """Weights and inputs that bfloat16 holds exactly, so that only what is computed from them is
-    rounded.
-    """
-    x, upstream = (
-        to_numpy(ops.cast(floats(B, S, size, seed=size), "bfloat16")) for size in (D, 2 * J)
-    )
-    found = []
-    for dtype in ("float32", "mixed_bfloat16"):
-        layer, (_, mask) = built("BiLSTM", dtype=dtype)
-        layer.set_weights([to_numpy(ops.cast(w, "bfloat16")) for w in layer.weights])
-        assert layer.fast and layer(x, mask).dtype == layer.compute_dtype
-
-        def compute(x, *_, layer=layer, mask=mask):
-            return layer(x, mask, training=training)
-
-        found.append(gradients_of(compute, [x, *layer.trainable_variables], upstream))
-    for exact, rounded in zip(*found, strict=True):
-        assert np.abs(rounded.astype("float32") - exact).max() < 0.02 * np.abs(exact).max()
 
 
 @on_tensorflow
