@@ -309,8 +309,7 @@ def evaluate(
     Args:
         run: A run as `load` takes it, a pattern of several such as "runs/babi/*", "A,B,C" for an
             ensemble, or a list of these.
-        data: Prepared dataset. Default: the one that a run was trained on. Generation: or a JSON
-            file of references, for `split="references"`.
+        data: Prepared dataset. Default: the one that a run was trained on.
         split: A split, or several.
         baselines: Scores baselines, too.
         precision: `auto` is that of the training if the hardware computes it, else float32.

@@ -1,7 +1,6 @@
 """Conversations with a model: the interface of `tasks/<task>/chat.py`, and its terminal."""
 
 import abc
-import contextlib
 import pathlib
 import re
 import sys
@@ -9,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from rich.console import Console
-from rich.live import Live
 from rich.text import Text
 
 from colloquy.base.files import UserError, atomic_file, printable
@@ -90,8 +88,7 @@ class Chat(abc.ABC):
     def reply(self, text: str) -> Iterator[Any]:
         """Answers a text, which may be empty. If it is interrupted, the conversation can continue.
 
-        Messages are texts, `rich.text.Text`s, `Note`s, or generators of the states of one text that
-        is being written.
+        Messages are texts, `rich.text.Text`s or `Note`s.
         """
 
 
@@ -182,25 +179,8 @@ class _Conversation:
         if isinstance(message, Note):
             self.print(message)
             return str(message)
-        if not isinstance(message, str | Text):
-            return f"bot: {self.watch(message)}"
         self.print(_line("bot", message))
         return f"bot: {message}"
-
-    def watch(self, texts):
-        """Shows a text while it is being written, outside of a terminal at its end; returns it."""
-        text = ""
-        if not self.console.is_terminal:
-            states = list(texts)
-            if states:
-                text = states[-1]
-            self.print(_line("bot", text))
-            return text
-        live = Live(_line("bot", "..."), console=self.console, auto_refresh=False)
-        with contextlib.closing(texts), live:
-            for text in texts:
-                live.update(_line("bot", text), refresh=True)
-        return text
 
     def print(self, shown):
         if isinstance(shown, str):

@@ -247,9 +247,11 @@ class Task(abc.ABC):
 
     # === Training ===
 
-    @abc.abstractmethod
     def initialise(self, model: Any, dataset: Any, training: Any) -> None:
-        """Sets the weights of a fresh model that come from the dataset, such as word vectors."""
+        """Sets the weights of a fresh model that come from the dataset, such as word vectors; here
+        none.
+        """
+        return
 
     @abc.abstractmethod
     def optimizer(self, training: Any, steps: int, config: Any) -> Any:

@@ -45,16 +45,12 @@ class Decoding(Config):
     6) ** alpha."""
     block_ngrams: Annotated[int, Field(ge=0, le=LONGEST_BLOCKED)] = 0
     """Length of the word sequences that a reply must not repeat; 0: any may be repeated."""
-    allow_unknown: bool = False
-    """A reply may contain `_UNK_`."""
     anti_lm_weight: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Weight of a word's log probability after an empty source, `_EOS_` alone. It is subtracted:
     it is high in replies that would answer anything (MMI-antiLM of Li et al. 2016; the language
     model is the model itself)."""
     temperature: Annotated[float, Field(ge=0.01, le=100)] = 1.0
     """Sampling: logits are divided by it."""
-    top_k: Annotated[int, Field(ge=0, le=1_000_000)] = 0
-    """Sampling: only among the `top_k` most probable words; 0: all."""
     top_p: Annotated[float, Field(ge=1e-6, le=1)] = 1.0
     """Sampling: only among the fewest words that together have this probability (Holtzman et al.
     2020)."""
@@ -66,8 +62,8 @@ class Decoding(Config):
                 f"min_length must be below max_length={self.max_length}. "
                 f"Received: {self.min_length}"
             )
-        if not self.sample and (self.temperature, self.top_k, self.top_p) != (1, 0, 1):
-            raise ValueError("temperature, top_k and top_p need sample=true")
+        if not self.sample and (self.temperature, self.top_p) != (1, 1):
+            raise ValueError("temperature and top_p need sample=true")
         return self
 
 
@@ -75,12 +71,10 @@ INPUTS = {
     "max_length": "int32",
     "min_length": "int32",
     "block_ngrams": "int32",
-    "top_k": "int32",
     "length_penalty": "float32",
     "temperature": "float32",
     "top_p": "float32",
     "anti_lm_weight": "float32",
-    "allow_unknown": "bool",
 }
 """Fields of a `Decoding` that are inputs of a search, with their types."""
 
@@ -181,37 +175,6 @@ def put_new_replies_first(ids_BKL, scores_BK, said_BTL):
     return _gather(ids_BKL, order_BK), _gather(scores_BK, order_BK)
 
 
-def stream_reply(model, inputs, eos_id, unk_id):
-    """Writes one reply to one source as `decode` does with a beam of 1, word by word.
-
-    Yields the id of each word and its attention weights `(S,)`, or `None`.
-    """
-    settings = SimpleNamespace(**inputs, anti_lm=inputs["anti_lm_weight"].any())
-    noise_BKL = inputs.get("noise")
-    L = int(settings.max_length[0, 0])
-    model = _scoring_model(model, settings, 1, eos_id)
-    states, cache = model.encode(settings.source)
-
-    ids_L = [0] * L
-    word = model.begin_id
-    for t in range(L):
-        before = ops.convert_to_tensor([word], "int32")
-        logits, states, weights = model.step(before, states, cache)
-        logits_BKV = ops.cast(logits, "float32")[:, None]
-        ids_BKL = ops.convert_to_tensor([[ids_L]], "int32")
-        allowed_BKW = _forbid(settings, t, ids_BKL, logits_BKV, eos_id, unk_id)
-        if noise_BKL is not None:
-            word_BK, _ = _draw(settings, logits_BKV, allowed_BKW, noise_BKL[:, :1, t])
-        else:
-            word_BK = ops.argmax(allowed_BKW, axis=-1)
-
-        word = int(word_BK[0, 0])
-        ids_L[t] = word
-        yield word, None if weights is None else weights[0]
-        if word == eos_id:
-            return
-
-
 def _first_scores(K, sample):
     """Scores of the empty hypotheses of a source, float32 `(K,)`."""
     if sample:
@@ -310,9 +273,8 @@ def _forbid(settings, t, ids_BKL, logits_BKV, eos_id, unk_id):
     W = V + -V % BLOCK
 
     # The ids of forbidden words. Where a word is allowed, the id is that of padding, 0.
-    unknown_B1 = ops.where(settings.allow_unknown, 0, unk_id)
     end_B1 = ops.where(t >= settings.min_length, 0, eos_id)
-    fixed_B2 = ops.concatenate([unknown_B1, end_B1], axis=1)
+    fixed_B2 = ops.concatenate([ops.full_like(end_B1, unk_id), end_B1], axis=1)
     fixed_BK2 = ops.repeat(fixed_B2[:, None], K, axis=1)
     repeating_BKL = _repeating(ids_BKL, t, settings.block_ngrams[..., None])
     words_BKn = ops.concatenate([repeating_BKL, fixed_BK2], axis=2)
@@ -412,7 +374,7 @@ def _top_words(logits_BKW, n):
 
 
 def _draw(settings, logits_BKV, allowed_BKW, noise_BK):
-    """Draws words among those that `top_k` and `top_p` leave.
+    """Draws words among those that `top_p` leaves.
 
     The likeliest words come first; the word drawn is the one at which the sum of probabilities
     passes the noise.
@@ -424,9 +386,8 @@ def _draw(settings, logits_BKV, allowed_BKW, noise_BK):
     V = logits_BKV.shape[-1]
     likely_BKV, words_BKV = ops.top_k(allowed_BKW / settings.temperature[..., None], V)
 
-    # Keep the `top_k` likeliest words, and of them those that `top_p` needs; at least one.
-    top_k_B11 = ops.where(settings.top_k > 0, settings.top_k, V)[..., None]
-    p_BKV = masked_softmax(likely_BKV, ops.arange(V) < top_k_B11)
+    # Keep the likeliest words, those that `top_p` needs; at least one.
+    p_BKV = masked_softmax(likely_BKV)
     sum_before_BKV = ops.cumsum(p_BKV, axis=-1) - p_BKV
     p_BKV = ops.where(sum_before_BKV < settings.top_p[..., None], p_BKV, 0.0)
 

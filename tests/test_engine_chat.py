@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-from unittest.mock import Mock
 
 import pytest
 from helpers import talk_plain
@@ -19,11 +18,11 @@ from colloquy.engine.chat import Chat, Note
 
 
 class Parrot(Chat):
-    """Says a word twice; `slow` word by word, `stop` is interrupted, `wrong` refused."""
+    """Says a word twice; `stop` is interrupted, `wrong` refused."""
 
     HELP = "/shout  shouts"
 
-    closed, shout = False, staticmethod(str.upper)
+    shout = staticmethod(str.upper)
 
     def help(self):
         return "words: any"
@@ -43,18 +42,8 @@ class Parrot(Chat):
             raise KeyboardInterrupt
         if text == "wrong":
             raise UserError("no such word")
-        if text == "slow":
-            yield self.slowly()
-            return
         yield Note(f"[{len(text)} letters]")
         yield Text(f"{text} {text}", style="bold")
-
-    def slowly(self):
-        try:
-            for count in range(1, 4):
-                yield " ".join(["slow"] * count)
-        finally:
-            self.closed = True
 
 
 INTRODUCTION = ["/shout  shouts", *terminal.HELP.split("\n")]
@@ -64,7 +53,6 @@ INTRODUCTION = ["/shout  shouts", *terminal.HELP.split("\n")]
     ("lines", "shown"),
     [
         (["a" * 60], [f"you: {'a' * 60}", "[60 letters]", f"bot: {'a' * 60} {'a' * 60}"]),
-        (["slow"], ["you: slow", "bot: slow slow slow"]),
         (
             [":smile: [bold]x"],
             ["you: :smile: [bold]x", "[15 letters]", "bot: :smile: [bold]x :smile: [bold]x"],
@@ -99,12 +87,12 @@ def test_where_there_is_no_terminal_each_message_is_a_line(lines, shown):
 
 def test_control_characters_of_a_model_reach_neither_the_terminal_nor_a_file(tmp_path, monkeypatch):
     hostile, file = "a\x1b]0;title\x07b\x1b[2J\x9bc", tmp_path / "talk.txt"
-    replies = [hostile, Note(hostile), Text(hostile, style="bold"), iter([hostile])]
+    replies = [hostile, Note(hostile), Text(hostile, style="bold")]
     chat = Parrot(None)
     monkeypatch.setattr(chat, "reply", lambda text: iter(replies))
     monkeypatch.setattr(chat, "help", lambda: hostile)
     shown = talk_plain(chat, "go", "/help", f"/save {file}")
-    assert shown.count("a]0;titleb[2Jc\n") == 5 and file.read_text().count("a]0;titleb[2Jc\n") == 4
+    assert shown.count("a]0;titleb[2Jc\n") == 4 and file.read_text().count("a]0;titleb[2Jc\n") == 3
     assert not set("\x1b\x07\x9b") & set(shown + file.read_text())
     console = terminal.Terminal(file=io.StringIO(), force_terminal=True, color_system="standard")
     table = Table("x", title=hostile)
@@ -137,8 +125,8 @@ def test_the_last_answer_is_explained_in_words_or_as_a_picture(tmp_path):
 def test_what_was_said_is_saved(tmp_path):
     file = tmp_path / "talk.txt"
     commands = f"/save {file}", f"/save {file}\0", "/save", f"/save {file}/x", f"/save {'x' * 300}"
-    lines = talk_plain(Parrot(None), "hi", "/shout x", "slow", *commands).split("\n")
-    assert file.read_text() == "you: hi\n[2 letters]\nbot: hi hi\nyou: slow\nbot: slow slow slow\n"
+    lines = talk_plain(Parrot(None), "hi", "/shout x", *commands).split("\n")
+    assert file.read_text() == "you: hi\n[2 letters]\nbot: hi hi\n"
     refused = "/save expects the name of a new file. Received: "
     assert {f"{file} written", f"{refused}{file}", refused} <= set(lines)
     for refused in (f"[{file} cannot be", "[[Errno 36] File name too long"):
@@ -174,26 +162,20 @@ UP, LEFT, CTRL_C, CTRL_D = "\x1b[A", "\x1b[D", "\x03", "\x04"
 
 def test_in_a_terminal_lines_are_edited_and_come_back(monkeypatch, tmp_path):
     chat = Parrot(None)
-    with typing(
-        [f"by{LEFT}{LEFT}a \r", f"{UP}!\r", CTRL_C, "slow\r", CTRL_D], monkeypatch, tmp_path
-    ) as console:
+    typed = [f"by{LEFT}{LEFT}a \r", f"{UP}!\r", CTRL_C, CTRL_D]
+    with typing(typed, monkeypatch, tmp_path) as console:
         terminal.talk(chat, console)
     shown = console.file.getvalue()
     assert "\x1b[1;32mbot: \x1b[0m\x1b[1ma by a by\x1b[0m" in shown
     assert "a by! a by!" in shown
     assert "[/quit or Ctrl-D ends]" in shown
-    assert "slow slow slow" in shown and chat.closed
-    with typing([f"{UP}{UP}\r", "/quit\r"], monkeypatch, tmp_path) as console:  # another day
+    with typing([f"{UP}\r", "/quit\r"], monkeypatch, tmp_path) as console:  # another day
         terminal.talk(chat, console)
     assert "a by! a by!" in console.file.getvalue()
 
 
-@pytest.mark.parametrize("interrupted", ["stop", "slow"])
-def test_a_stopped_answer_does_not_end_the_conversation(monkeypatch, tmp_path, interrupted):
-    chat = Parrot(None)
-    with typing([f"{interrupted}\r", "go\r", "/quit\r"], monkeypatch, tmp_path) as console:
-        monkeypatch.setattr(terminal.Live, "update", Mock(side_effect=KeyboardInterrupt))
-        terminal.talk(chat, console)
+def test_a_stopped_answer_does_not_end_the_conversation(monkeypatch, tmp_path):
+    with typing(["stop\r", "go\r", "/quit\r"], monkeypatch, tmp_path) as console:
+        terminal.talk(Parrot(None), console)
     shown = console.file.getvalue()
     assert "[stopped]" in shown and "go go" in shown
-    assert chat.closed == (interrupted == "slow")

@@ -7,14 +7,13 @@ import types
 
 import numpy as np
 import pytest
-from helpers import refusal, written
+from helpers import refusal
 
 import colloquy
 from colloquy.data import pickles
-from colloquy.data.corpora import CORPORA
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.tasks import TASKS
-from colloquy.tasks.generation.data import SourceConfig, load_dataset, read_references
+from colloquy.tasks.generation.data import SourceConfig, load_dataset
 from colloquy.tasks.generation.prepare import Settings, prepare
 
 generation = TASKS["generation"]
@@ -121,42 +120,11 @@ def test_pairs_are_kept_or_left_out(
     assert is_warned == (settings.get("tokenizer") == "jieba")
 
 
-def test_every_turn_of_a_source_ends_with_eos(source, tmp_path):
-    data, words, _ = prepare_small(source, tmp_path / "out", turns=2, min_count=1)
-    vocabulary = [None, "_EOS_", "_UNK_", *words]
-    read = " ".join(vocabulary[id] for id in data["train"]["source"][1])
-    assert read == "hi ! _EOS_ hello , tom . _EOS_"
-
-
-def test_splits_are_those_of_the_reader(tmp_path, monkeypatch):
-    """A reader may find its files itself and have a test split."""
-    conversations = {"train": [["a", "b"]], "dev": [["b", "a"]], "test": [["a", "a", "b"]]}
-    reader = types.SimpleNamespace(
-        TOKENIZER="words",
-        find_splits=lambda source: {split: [split] for split in conversations},
-        read=lambda paths, split, report: conversations[split],
-    )
-    monkeypatch.setitem(CORPORA, "conversations", CORPORA["conversations"]._replace(reader=reader))
-    prepare("conversations", tmp_path, tmp_path / "out", Settings(min_count=1))
-    splits = load_dataset(tmp_path / "out").splits
-    assert {name: len(split) for name, split in splits.items()} == {"train": 1, "dev": 1, "test": 2}
-
-
-def test_vectors_are_read(source, tmp_path):
-    (tmp_path / "vectors.txt").write_text("a 1 2 3\nhi 4 5 6\nother 7 8 9\n")
-    prepare_small(source, tmp_path / "out", vectors=str(tmp_path / "vectors.txt"))
-    vectors = load_dataset(tmp_path / "out").vectors
-    assert vectors.shape == (6, 3) and vectors.dtype == np.float32
-    assert vectors[[0, 3, 5]].tolist() == [[0, 0, 0], [1, 2, 3], [4, 5, 6]]  # padding, a, hi
-
-
 def test_nothing_is_left_behind_where_it_fails(source, tmp_path):
     (source / "dev.txt").write_text("a b\tc\n")
     out = tmp_path / "out"
     message = refusal(prepare, "conversations", source, out, Settings(max_words=1))
     assert re.search("talk: expected pairs for dev.* None of 1 are left", message)
-    absent = Settings(vectors=str(tmp_path / "no.txt"))
-    assert "expected word vectors" in refusal(prepare, "conversations", source, out, absent)
     assert [path.name for path in tmp_path.iterdir()] == ["talk"]
 
 
@@ -183,7 +151,6 @@ def test_load_dataset(generation_dataset, prepared_generation):
     assert dev.source_texts[:2] == ["i am dee .", "i am dee .\thello dee , what do you like ?"]
     assert dev.target_texts[1:3] == ["i like noise .", "noise ? noise is too loud"]
     text = {"tokenizer": "words", "lower": True, "turns": 2}
-    assert generation_dataset.vectors is None
     assert generation_dataset.text == SourceConfig.of(text)
     path = str(prepared_generation.resolve())
     assert generation_dataset.metadata() == {"path": path, "name": "small", "text": text}
@@ -195,44 +162,6 @@ def test_load_dataset(generation_dataset, prepared_generation):
     assert read == "i am ann . _EOS_ hello ann , what do you like ? _EOS_"
     assert [words[id] for id in inputs["target_in"][0]] == ["_BOS_", "i", "like", "tea", "."]
     assert [words[id] for id in target[0]] == ["i", "like", "tea", ".", "_EOS_"]
-
-
-# === References ===
-
-
-TEXT = SourceConfig(tokenizer="words", lower=True, turns=2)
-
-
-def test_references_are_read_as_the_run_reads_texts(tmp_path):
-    references = {
-        "I am Dee.": ["hello dee , what do you like ?", "Hello!", "i like tea ."],
-        "x\tI am Ann.\tHello ann, what do you like?": ["I like rain.", "i like noise ."],
-        "i like zebras .": ["tea is fine"],
-    }
-    (tmp_path / "references.json").write_text(json.dumps(references), encoding="utf-8")
-    vocabulary = Vocabulary.of(["i", "am", "dee", ".", "hello", "!"])  # 3 to 8
-    split = read_references(tmp_path / "references.json", vocabulary, TEXT)
-    sources, targets = split.source.lists(), split.target.lists()
-    assert sources[0] == sources[2] == [3, 4, 5, 6, 1]
-    assert split.source_texts[3] == "i am ann .\thello ann , what do you like ?"
-    assert targets[1] == [7, 8, 1] and split.target_texts[1] == "hello !"
-    assert sources[5] == [3, 2, 2, 6, 1]  # _UNK_
-    assert len(split) == 6 and split.bos == 9 and split.several and not split.seen.any()
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("[]", "Input should be a valid dictionary"),
-        ('{"hi": []}', "hi: list should have at least 1 item"),
-        ('{"hi": ["you", 3]}', "hi.1: input should be a valid string. Received: 3"),
-        ('{"hi\\t": ["you"]}', r"texts with words for the source 'hi\t'"),
-    ],
-)
-def test_a_file_of_no_references_is_refused(tmp_path, content, message):
-    path = written(tmp_path / "references.json", content)
-    error = refusal(read_references, path, Vocabulary.of(["hi"]), TEXT)
-    assert message in error and str(path) in error
 
 
 def test_lists_in_memory_are_prepared(tmp_path):

@@ -1,8 +1,6 @@
 """`tasks.generation.scoring` and `task`: loss and likelihood against loops, measured replies."""
 
 import collections
-import dataclasses
-import json
 from types import SimpleNamespace
 
 import keras
@@ -11,11 +9,8 @@ import pytest
 from helpers import copy_of, random_seq2seq, refusal, scoring_of, to_numpy
 from reference_recurrent import nll_in_loops
 
-from colloquy.data.vocabulary import Vocabulary
-from colloquy.engine.evaluate import evaluate, evaluate_all
 from colloquy.engine.run import Run
 from colloquy.metrics.generation import baselines_of, generation_metrics
-from colloquy.models import MODELS
 from colloquy.models.decoding import Decoding
 from colloquy.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from colloquy.tasks import TASKS
@@ -117,38 +112,12 @@ def test_the_decoder_moves_at_its_own_rate(rate):
 # === From prepared pairs to scores ===
 
 PAIRS = 21  # of dev
-FOUND = {
-    "I am Dee.": ["hello dee , what do you like ?", "Hello!", "i like tea ."],
-    "x\tI am Ann.\tHello ann, what do you like?": ["I like rain.", "i like noise ."],
-    "i like zebras .": ["tea is fine"],
-}
 
 
 @pytest.fixture(scope="module")
 def run(trained_generation, tmp_path_factory):
     """A copy, into which evaluate.py may write."""
     return copy_of(trained_generation, tmp_path_factory)
-
-
-@pytest.mark.parametrize("shared", (True, False))
-def test_word_vectors_of_the_dataset_are_put_into_a_model(generation_dataset, shared):
-    words = len(generation_dataset.vocabulary)
-    vectors = np.random.default_rng(0).normal(size=(words + 1, 3)).astype("float32")
-    given = dataclasses.replace(generation_dataset, vectors=vectors)
-    spec = MODELS["seq2seq"]
-    settings = {"hidden": 10, "shared_embedding": shared}
-    model_settings, training = generation.split_settings(spec, settings)
-    config = generation.build_config(spec, given, model_settings)
-    assert (config.vocabulary_size, config.embedding_dim) == (words, 3)
-    message = refusal(generation.build_config, spec, given, {"embedding_dim": 5})
-    assert "decides embedding_dim, it is 3" in message
-    model = Seq2Seq(config)
-    tables = [layer for layer in model.layers if layer.name.endswith("_embedding")]
-    begins = [layer.get_weights()[0][-1] for layer in tables]
-    for dataset in (given, generation_dataset):  # the latter has no vectors and changes nothing
-        generation.initialise(model, dataset, training)
-        for layer, begin in zip(tables, begins, strict=True):
-            np.testing.assert_array_equal(layer.get_weights()[0], [*vectors, begin])
 
 
 def columns_of(answers):
@@ -198,81 +167,11 @@ def test_measure_compares_replies_with_targets(generation_dataset, reverse):
     assert ("human, 2 sources with several targets" in baselines) == (not reverse)
 
 
-@pytest.fixture
-def references(tmp_path):
-    path = tmp_path / "references.json"
-    path.write_text(json.dumps(FOUND), encoding="utf-8")
-    return path
-
-
-def test_replies_are_compared_with_all_references_of_their_source(
-    run, references, tmp_path, capsys
-):
-    record = evaluate(
-        generation,
-        run.path,
-        "references",
-        data=references,
-        decode="min_length=3,max_length=7",
-        out=tmp_path / "replies.txt",
-    )
-    dataset, model = generation.dataset_of(run, references), run.load_model()
-    split = dataset.splits["references"]
-    sources = split.source.take(np.array([0, 3, 5]))
-    decoding = Decoding(min_length=3, max_length=7)
-    replies = replies_to(model, sources, dataset.vocabulary, decoding)
-    groups = [split.target_texts[:3], split.target_texts[3:5], split.target_texts[5:]]
-    expected = generation_metrics(replies, groups)
-    words = int(split.target.lengths.sum())
-    perplexity = np.exp(likelihood(model, split).sum() / words)
-    assert record["metrics"] == {"perplexity": pytest.approx(perplexity, rel=1e-4), **expected}
-    assert record["counts"] == {"pairs": 6, "sources": 3, "words": words}
-    assert record["parts"] == {}
-    train = generation.dataset_of(run).splits["train"].target_texts
-    baselines = baselines_of(train, split.source_texts, split.target_texts, several=True)
-    assert record["baselines"] == baselines
-
-    lines = (tmp_path / "replies.txt").read_text(encoding="utf-8").splitlines()
-    assert columns_of(lines)[2][3:] == [replies[1], replies[1], replies[2]]
-    printed = " ".join(capsys.readouterr().out.split())
-    assert "6 references of 3 sources; max_length=7, min_length=3" in printed
-    assert "references" in json.loads((run.path / "metrics.json").read_text())
-
-
-def test_a_run_alone_is_enough(run, references, tmp_path):
-    """Its dataset may be gone. Each run reads the references by its own words."""
-    record = {**run.record, "dataset": {**run.dataset, "path": str(tmp_path / "gone")}}
-    words = run.vocabulary.words
-    datasets = []
-    for name, order in (("a", words), ("b", [*words[:2], *words[:1:-1]])):
-        other = Run.create(tmp_path / name, record, Vocabulary(order))
-        other.save_best(run.load_model())
-        datasets.append(generation.dataset_of(other, references))
-    assert datasets[0].splits.keys() == {"references"}
-    targets = [dataset.splits["references"].target.lists() for dataset in datasets]
-    assert targets[0] != targets[1]
-
-    evaluate_all(TASKS, [str(tmp_path / "[ab]")], ["references"], data=str(references))
-    scores = json.loads((tmp_path / "a" / "metrics.json").read_text())["references"]
-    assert list(scores["baselines"]) == ["human, 2 sources with several targets"]
-
-
-def test_evaluate_measures_writes_and_prints(run, capsys):
-    record = evaluate(generation, run.path, "dev", decode="beam=2,max_length=5")
-    best = min(row["perplexity"] for row in run.history())
-    assert record["metrics"]["perplexity"] == pytest.approx(best, rel=1e-4)
-    printed = " ".join(capsys.readouterr().out.split())
-    assert "21 pairs, 7 of them not in train; beam=2" in printed
-    assert f"{record['metrics']['BLEU-2']:.4f}" in printed
-    assert "without the pairs of train" in printed
-
-
-def test_a_run_that_does_not_say_how_texts_are_read_is_refused(run, references):
+def test_a_run_that_does_not_say_how_texts_are_read_is_refused(run):
     other = Run(run.path, {**run.record, "dataset": {**run.dataset, "text": {"lower": True}}})
     message = f"{run.path}: tokenizer: "
     assert message in refusal(generation.predictor, other)
     assert message in refusal(generation.export_archive, other, None, None)
-    assert message in refusal(generation.dataset_of, other, references)
 
 
 def test_examples_read_as_people_write():

@@ -1,10 +1,8 @@
 """`tasks.generation.search` and `chat`: replies, reranked by a reverse model, in a chat."""
 
-import json
-
 import numpy as np
 import pytest
-from helpers import copy_of, ran, random_seq2seq, refusal, scoring_of, to_numpy
+from helpers import copy_of, random_seq2seq, refusal, scoring_of, to_numpy
 from reference_recurrent import nll_in_loops
 
 from colloquy.data.vocabulary import Vocabulary
@@ -16,27 +14,6 @@ from colloquy.tasks.generation.chat import GenerationChat
 from colloquy.tasks.generation.search import parse_decoding, reply, rerank, words_of
 
 generation = TASKS["generation"]
-
-
-def test_drawn_replies_are_the_same_in_any_batch(generation_dataset, generation_model):
-    sources = generation_dataset.splits["dev"].source.take(np.array([7, 0, 20, 11, 4]))
-    decoding = Decoding(max_length=5, beam=3, sample=True, temperature=2.0)
-    ids, scores = reply(generation_model, sources, decoding)
-    assert ids.shape == (5, decoding.beam, 5) and scores.shape == (5, decoding.beam)
-    assert (ids[:, :, 0] > 0).all()
-
-    again, scores_again = reply(generation_model, sources, decoding, batch_size=2)
-    np.testing.assert_array_equal(again, ids)
-    np.testing.assert_allclose(scores_again, scores, atol=1e-4)
-
-    other, _ = reply(generation_model, sources, decoding, seed=2)
-    assert (other != ids).any()
-
-
-def test_words_of_a_reply(generation_dataset):
-    vocabulary = generation_dataset.vocabulary
-    ids = np.array([*vocabulary.encode(["hello", "ann", "nobody"]), 1, 0, 0])
-    assert words_of(ids, vocabulary) == ["hello", "ann", "_UNK_"]
 
 
 def test_parse_decoding():
@@ -138,26 +115,13 @@ def test_measure_takes_the_reply_that_a_reverse_model_chooses(random_runs, gener
     assert generation.describe(record)[0].endswith("; beam=3, max_length=5, reranked by 0.7")
 
 
-def test_answers_to_a_file_are_searched_for_as_asked(random_runs, tmp_path):
+def test_options_set_the_search_of_a_predictor(random_runs):
     run, reverse_run = random_runs
-    instances = [{"turns": ["i am dee ."]}, {"turns": ["hello", "i like tea ."]}]
-    lines = [json.dumps(instance) + "\n" for instance in instances]
-    (tmp_path / "in.jsonl").write_text("".join(lines), encoding="utf-8")
-    ran(
-        "predict.py",
-        f"--run={run.path}",
-        f"--input={tmp_path}/in.jsonl",
-        f"--out={tmp_path}/out.jsonl",
-        f"--set=reverse_run={reverse_run.path}",
-        "--set=reverse_weight=1",
-        "--set=decode=beam=3,min_length=2,max_length=5",
-    )
     predictor = generation.predictor(run)
-    predictor.rerank_by(reverse_run.path, 1.0)
-    predictor.decoding = Decoding(beam=3, min_length=2, max_length=5)
-    expected = [answer["response"] for answer in predictor.predict(instances)]
-    lines = (tmp_path / "out.jsonl").read_text("utf-8").splitlines()
-    assert [json.loads(line)["response"] for line in lines] == expected
+    predictor.configure(generation.Options(reverse_run=str(reverse_run.path), reverse_weight=1.0))
+    assert predictor.decoding == Decoding(beam=10) and predictor.reverse_weight == 1.0
+    predictor.configure(generation.Options(decode="beam=3,min_length=2,max_length=5"))
+    assert predictor.decoding == Decoding(beam=3, min_length=2, max_length=5)
 
 
 def test_in_a_chat_a_reverse_model_chooses_among_the_replies(random_runs, generation_dataset):
@@ -192,45 +156,24 @@ def test_other_runs_are_refused_as_reverse_models(random_runs, trained_generatio
 
 # === Chat ===
 
-WORDY = Decoding(min_length=4, max_length=7, block_ngrams=2)
-
 
 @pytest.fixture
 def chat(trained_generation):
     return GenerationChat(generation.predictor(trained_generation))
 
 
-def test_a_reply_is_written_word_by_word_and_remembered(chat):
-    chat.predictor.decoding = WORDY
-    assert chat.HELP.startswith("The model reads the last 2 turns, its own replies among them.")
-    [written] = chat.reply("Hello")
-    texts = list(written)
-    answer = chat.predictor.explain({"turns": ["hello"]})
-    assert texts[-1] == answer["response"] == chat.said[1]
-    assert len(texts) > 4 and texts[1] != texts[-1]
-    [shown], [expected] = chat.last["attention"], answer["attention"]
-    assert shown["rows"] == expected["rows"]
-    np.testing.assert_allclose(shown["weights"], expected["weights"], rtol=1e-4, atol=1e-6)
-
-
-def test_a_stopped_reply_is_remembered_as_far_as_it_was_written(chat):
-    chat.predictor.decoding = WORDY
-    assert list(chat.reply("\u200b")) == [] and chat.said == []  # no words
-    [written] = chat.reply("hello")
-    next(written)
-    second = next(written)
-    written.close()
-    assert chat.said == ["hello", second]
-
-
-def test_drawn_replies_are_written_as_they_are_drawn_at_once(trained_generation):
-    one = generation.predictor(trained_generation)
-    other = generation.predictor(trained_generation)
-    one.decoding = other.decoding = WORDY.replace(sample=True, top_k=5)
-    for text in ("hello", "i like tea ."):
-        *_, written = one.write(one.Instance(turns=[text]))
-        [answer] = other.predict([{"turns": [text]}])
-        assert written["response"] == answer["response"]
+def test_a_text_without_a_known_word_gets_a_reply_that_is_called_not_good(chat):
+    reason = "the model knows no word of the last turn"
+    for text in ("zxcv qwer", "zxcv?!", "ZXCV"):
+        [answer] = chat.predictor.predict([{"turns": ["hello", "hello", text]}])
+        assert answer["response"] and answer["good"] is False and answer["reason"] == reason
+        said, note = chat.reply(text)
+        assert note == f"[{reason}]" and said == chat.said[-1]
+    for text in ("zxcv hello", "?!"):
+        [answer] = chat.predictor.predict([{"turns": [text]}])
+        assert answer.keys() == {"response", "best"}
+        assert len(list(chat.reply(text))) == 1
+    assert list(chat.reply("\u200b")) == []  # no words
 
 
 def test_commands_change_how_replies_are_found(chat):
@@ -290,8 +233,7 @@ def test_a_wrong_search_of_a_run_names_its_file(run_with_search):
 
 def test_attention_is_shown(chat):
     assert chat.explain() == "Say something first."
-    for texts in chat.reply("hello you"):
-        list(texts)
+    assert len(list(chat.reply("hello you"))) == 1
     title, *rows = chat.explain().plain.splitlines()
     assert title.split()[-1] == "_EOS_"
     assert len(rows) == len(chat.last["attention"][0]["rows"])

@@ -6,7 +6,6 @@ python evaluate.py --run=runs/bidaf-1,runs/bidaf-2            # an ensemble
 python evaluate.py --run='runs/memma-*' --against='runs/memr-*' --split=test
 python evaluate.py --run=runs/dam --by=turns,words            # groups of examples
 python evaluate.py --run=runs/chat --set=decode=beam=5,length_penalty=1
-python evaluate.py --run=runs/chat --data=references.json     # {source: [reference, ...]}
 python evaluate.py --predictions=predictions.json --data=build/squad
 
 Settings of --set, with their defaults:
@@ -50,8 +49,7 @@ flags.DEFINE_list("split", None, "Splits to score; default: dev.")
 flags.DEFINE_string(
     "data",
     None,
-    "Prepared dataset; default: the one the run was trained on. Generation: or a JSON file "
-    "{source: [reference, ...]}.",
+    "Prepared dataset; default: the one the run was trained on.",
 )
 flags.DEFINE_list(
     "by",
@@ -167,12 +165,10 @@ def score_predictions() -> None:
 
 
 def splits() -> list[str]:
-    """The splits to score: without --split dev, or those of a file of references."""
+    """The splits to score: without --split dev."""
     if FLAGS.split:
         check_splits(FLAGS.split)
-        return FLAGS.split
-    is_file = FLAGS.data and pathlib.Path(FLAGS.data).is_file()
-    return ["references"] if is_file else ["dev"]
+    return FLAGS.split or ["dev"]
 
 
 def one_split() -> str:

@@ -33,35 +33,18 @@ class GenerationChat(Chat):
             self.HELP += REVERSE_HELP
 
     def reply(self, text):
-        """Yields the reply, and after `/beam` a note with all replies and their scores.
-
-        A reply without a beam is written word by word; if it is stopped, what was written is
-        remembered.
-        """
+        """Yields the reply, a note if it is not good, and after `/beam` one with all replies."""
         if not self.predictor.text.words(text):
             return
         turns = [*self.said, text]
-        if self.predictor.decoding.beam == 1:
-            yield self._written(turns)
-            return
         answer = self.predictor.explain({"turns": turns})
-        self._remember(turns, answer)
-        yield answer["response"]
-        if self.shows_all and len(answer["best"]) > 1:
-            yield Note(f"{self._score_title()}, and reply:\n{_scored_replies(answer)}")
-
-    def _written(self, turns):
-        answer = None
-        try:
-            for answer in self.predictor.write(self.predictor.Instance(turns=turns)):
-                yield answer["response"]
-        finally:
-            if answer:
-                self._remember(turns, answer)
-
-    def _remember(self, turns, answer):
         self.said = [*turns, answer["response"]]
         self.last = answer
+        yield answer["response"]
+        if not answer.get("good", True):
+            yield Note(f"[{answer['reason']}]")
+        if self.shows_all and len(answer["best"]) > 1:
+            yield Note(f"{self._score_title()}, and reply:\n{_scored_replies(answer)}")
 
     def _score_title(self):
         """What the scores of replies are."""

@@ -13,12 +13,11 @@ from pydantic import Field
 from colloquy.base.config import Config
 from colloquy.base.files import UserError
 from colloquy.data.sequences import Sequences, stack
-from colloquy.data.vocabulary import EOS_ID, UNK_ID
 from colloquy.engine.devices import choose_xla
 from colloquy.engine.helplines import helpline_of_turns
 from colloquy.engine.predictor import Predictor, attention_map, in_brackets
 from colloquy.engine.task import check_fields
-from colloquy.models.decoding import Decoding, put_new_replies_first, stream_reply
+from colloquy.models.decoding import Decoding, put_new_replies_first
 from colloquy.tasks.generation import search
 from colloquy.tasks.generation.data import read_source_config
 from colloquy.tasks.generation.reader import Read, Reader
@@ -29,6 +28,7 @@ CHOICE = 10
 BEAMS = (1, 5, 10)
 # Most words of a reply.
 LONGEST = 100
+NO_KNOWN_WORD = "the model knows no word of the last turn"
 
 
 class Reply(Config):
@@ -62,6 +62,10 @@ class GenerationPredictor(Predictor):
         """The best reply."""
         best: list[Reply]
         """`decoding.beam` replies, the best first."""
+        good: bool = True
+        """False if the model knows no word of the last turn; otherwise left out."""
+        reason: str = ""
+        """Why the reply is not good; otherwise left out."""
 
     def __init__(self, run):
         self.vocabulary = run.vocabulary
@@ -158,7 +162,7 @@ class GenerationPredictor(Predictor):
         for numbers in numbers_by_shape.values():
             ids, scores = self._search([requests[number] for number in numbers])
             for row, number in enumerate(numbers):
-                answers[number] = self._answer(ids[row], scores[row])
+                answers[number] = self._answer(requests[number], ids[row], scores[row])
         return [answers[number] for number in range(len(instances))]
 
     def padded_rows(self, instance):
@@ -182,7 +186,8 @@ class GenerationPredictor(Predictor):
         request = self._request(instance)
         [ids], [scores] = self._search([request])
         weights = search.attention(self.model, request.read.source, ids[0])
-        return self._answer(ids, scores), self._maps(request.read.words, ids[0], weights)
+        answer = self._answer(request, ids, scores)
+        return answer, self._maps(request.read.words, ids[0], weights)
 
     def conversation(self, said, decode=""):
         return {"turns": [text for _, text in said], "decode": decode}
@@ -199,29 +204,6 @@ class GenerationPredictor(Predictor):
 
     def reply(self, answer):
         return answer["response"]
-
-    def write(self, instance):
-        """Writes the reply word by word if the search keeps one hypothesis, otherwise at once.
-
-        Yields `{"response", "attention"}` as `explain`, for the words written so far.
-        """
-        request = self._request(instance)
-        has_one_hypothesis = request.decoding.beam == 1 and self.reverse is None
-        if not has_one_hypothesis or self._helpline_answer(instance) is not None:
-            yield self.explain(instance)
-            return
-        ids = []
-        weights = []
-        for id, weights_of_word in stream_reply(
-            self.model, self._inputs([request]), EOS_ID, UNK_ID
-        ):
-            ids.append(id)
-            if weights_of_word is not None:
-                weights.append(keras.ops.convert_to_numpy(weights_of_word).tolist())
-            yield {
-                "response": self._text(np.array(ids)),
-                "attention": self._maps(request.read.words, np.array(ids), weights),
-            }
 
     def _request(self, instance):
         read = self.reader.read(instance.turns)
@@ -264,11 +246,14 @@ class GenerationPredictor(Predictor):
     def _text(self, ids):
         return self.text.join(search.words_of(ids, self.vocabulary))
 
-    def _answer(self, ids, scores):
+    def _answer(self, request, ids, scores):
         best = []
         for reply, score in zip(ids, scores.tolist(), strict=True):
             best.append(Reply(text=self._text(reply), score=score))
-        return self.Answer(response=best[0].text, best=best)
+        doubt = {}
+        if request.read.is_unknown:
+            doubt = {"good": False, "reason": NO_KNOWN_WORD}
+        return self.Answer(response=best[0].text, best=best, **doubt)
 
     def _maps(self, source_words, ids, weights):
         """The map of attention over the source, if the model has attention."""

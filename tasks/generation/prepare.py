@@ -3,7 +3,7 @@
     pairs.pkl   {split: {"source": [[id]], "target": [[id]], "source_text": [text], "target_text":
                          [text], "seen": [bool]}}
 
-and the files of `data.prepared`, word vectors only if some were given.
+and the files of `data.prepared`.
 
 Each utterance but the first of a conversation is a target; its source is the last utterances before
 it. `source` has `_EOS_` after each turn, `target` at its end. Texts are normalized tokens separated
@@ -15,17 +15,15 @@ import collections
 import pathlib
 import re
 import sys
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
-from pydantic import Field
 
 from colloquy.base.config import NonNegative, Positive
 from colloquy.base.files import UserError, atomic_directory
 from colloquy.data.corpora import CORPORA
 from colloquy.data.corpora.splits import read_splits
 from colloquy.data.prepared import (
-    VECTORS,
     VOCABULARY,
     CommonSettings,
     filled_min_count,
@@ -35,7 +33,6 @@ from colloquy.data.prepared import (
 from colloquy.data.report import Report, choose_examples
 from colloquy.data.tokenizers import TOKENIZERS
 from colloquy.data.vocabulary import EOS_ID, SPECIALS, UNK_ID, Vocabulary
-from colloquy.data.word_vectors import load_text_vectors
 from colloquy.engine.vocabularies import Words
 from colloquy.tasks.generation.data import (
     PAIRS,
@@ -65,10 +62,6 @@ class Settings(CommonSettings):
     """Number of most frequent words that are known; 0: all."""
     drop_unknown: bool = False
     """Leaves out pairs with an unknown word."""
-    vectors: str | None = None
-    """File of word2vec or GloVe vectors; default: none."""
-    seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
-    """Seed of the vectors of words that the file lacks."""
 
 
 def prepare(corpus, source, out, settings):
@@ -113,8 +106,6 @@ def prepare(corpus, source, out, settings):
     for split, encoded in encoded_splits.items():
         statistics[split] = _statistics(splits[split], encoded)
     files = {PAIRS: encoded_splits, VOCABULARY: vocabulary}
-    if settings.vectors:
-        files[VECTORS], _ = load_text_vectors(settings.vectors, vocabulary, settings.seed)
     sizes = {"vocabulary": len(vocabulary), **statistics}
     with atomic_directory(out) as directory:
         write(directory, files, corpus, source, settings, sizes, task="generation")

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from colloquy.data.vocabulary import EOS_ID
+from colloquy.data.vocabulary import EOS_ID, UNK_ID
 from colloquy.tasks.generation.data import MAX_SOURCE
 
 
@@ -17,6 +17,8 @@ class Read(NamedTuple):
     """Their ids."""
     said: list[list[str]]
     """The words of each reply that the bot gave before, the last one first."""
+    is_unknown: bool
+    """Whether the last turn has words, and the vocabulary none of them; signs do not count."""
 
 
 class Reader:
@@ -43,7 +45,18 @@ class Reader:
         for words_of_turn in words_of_turns[-self.text.turns :] or [[]]:
             words += [*words_of_turn, "_EOS_"]
             ids += [*self.vocabulary.encode(words_of_turn), EOS_ID]
-        return Read(words[-MAX_SOURCE:], ids[-MAX_SOURCE:], said=words_of_turns[-2::-2])
+        return Read(
+            words=words[-MAX_SOURCE:],
+            source=ids[-MAX_SOURCE:],
+            said=words_of_turns[-2::-2],
+            is_unknown=self._is_unknown(words_of_turns[-1] if words_of_turns else []),
+        )
+
+    def _is_unknown(self, words):
+        """True if there are words, and the vocabulary has none of them; signs do not count."""
+        spoken = [word for word in words if any(character.isalnum() for character in word)]
+        is_known = [id != UNK_ID for id in self.vocabulary.encode(spoken)]
+        return bool(spoken) and not any(is_known)
 
     def said_ids(self, reads, reply_length):
         """The replies before as `models.decoding.put_new_replies_first` compares them.

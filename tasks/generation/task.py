@@ -1,7 +1,6 @@
 """Response generation: data, training, scoring and use of its models."""
 
 import functools
-import pathlib
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from colloquy.engine.optimizers import TwoRateAdam, linear_decay
 from colloquy.metrics.bootstrap import Additive
 from colloquy.metrics.generation import (
     METRICS,
+    baselines_of,
     bleu_by_reply,
     by_source,
     generation_metrics,
@@ -19,7 +19,6 @@ from colloquy.metrics.generation import (
     perplexity_of_sums,
 )
 from colloquy.tasks.generation import data
-from colloquy.tasks.generation.baselines import baselines_for
 from colloquy.tasks.generation.chat import GenerationChat
 from colloquy.tasks.generation.predictor import GenerationPredictor
 from colloquy.tasks.generation.prepare import Settings, prepare
@@ -56,37 +55,8 @@ class GenerationTask(task.Task):
         settings = Settings(tokenizer="words", turns=2)
         prepare("chitchat", None, directory / "prepared", settings)
 
-    def dataset_of(self, run, path=None):
-        """Opens a dataset as `engine.task.Task` says, or a file of references.
-
-        References are read by the run's words and tokenizer: a dataset with the split `references`,
-        and the run's own `train` if that still exists.
-        """
-        if not path or not pathlib.Path(path).is_file():
-            return super().dataset_of(run, path)
-        metadata = run.dataset
-        text = data.read_source_config(metadata.get("text"), run.path)
-        splits = {"references": data.read_references(path, run.vocabulary, text)}
-        if metadata["path"] and pathlib.Path(metadata["path"]).is_dir():
-            splits["train"] = super().dataset_of(run).splits["train"]
-        return data.GenerationDataset(
-            path=pathlib.Path(path),
-            name=metadata["name"],
-            splits=splits,
-            vocabulary=run.vocabulary,
-            vectors=None,
-            text=text,
-        )
-
     def required_fields(self, dataset):
         return {"vocabulary_size": len(dataset.vocabulary)}
-
-    def optional_fields(self, dataset):
-        return {} if dataset.vectors is None else {"embedding_dim": dataset.vectors.shape[1]}
-
-    def initialise(self, model, dataset, training):
-        if dataset.vectors is not None:
-            model.set_word_vectors(dataset.vectors)
 
     def optimizer(self, training, steps, config=None):
         return TwoRateAdam(
@@ -138,8 +108,7 @@ class GenerationTask(task.Task):
 
         Perplexity is that of all pairs. The other metrics compare the reply to each pair's source
         with its target, and once more without the pairs that are in train, which a model may know
-        by heart; or, where the split has `several` references, the reply to each source with all of
-        them. An answer is source, target and reply of a pair, separated by tabs, turns by ` / `.
+        by heart. The answers are those of `_answer_lines`.
 
         Without the option `decode` the search is greedy, as in articles. If the chat of the run
         searches otherwise, a further part has the metrics of that search.
@@ -147,66 +116,52 @@ class GenerationTask(task.Task):
         model, dataset = scoring.model, scoring.dataset
         pairs = scoring.examples.in_direction_of(model.config)
         nll = likelihood(model, pairs, length_multiple=scoring.length_multiple)
-
-        # Each source gets one reply, however many targets it has.
-        rows, references = by_source(pairs.source_texts, pairs.target_texts)
-        sources = pairs.source.take(rows)
         decoding = parse_decoding(scoring.options.decode)
-        replies_to_sources = _search_replies(scoring, sources, decoding)
-        reply_by_source = _replies_by_source(pairs, rows, replies_to_sources)
-        replies = [reply_by_source[source] for source in pairs.source_texts]
-        metrics = _metrics_of_replies(pairs, replies_to_sources, references, reply_by_source)
+        replies = _search_replies(scoring, pairs, decoding)
+        all_rows = range(len(pairs))
+        unseen = np.flatnonzero(~pairs.seen)
         record = {
-            "metrics": {"perplexity": _perplexity(nll, pairs), **metrics},
+            "metrics": {
+                "perplexity": _perplexity(nll, pairs),
+                **_metrics_of_pairs(pairs, replies, all_rows),
+            },
             "parts": {},
             "counts": {
                 "pairs": len(pairs),
-                "sources": len(rows),
+                "sources": len(set(pairs.source_texts)),
                 "words": int(pairs.target.lengths.sum()),
+                "unseen": len(unseen),
             },
             "unit": dataset.text.tokenizer,
             "answers": _answer_lines(pairs, replies),
-            "by_example": functools.partial(
-                metrics_by_source, pairs, nll, replies_to_sources, references, reply_by_source
-            ),
+            "by_example": functools.partial(metrics_by_pair, pairs, nll, replies),
         }
-        if not pairs.several:
-            unseen = np.flatnonzero(~pairs.seen)
-            record["counts"]["unseen"] = len(unseen)
-            if 0 < len(unseen) < len(pairs):
-                metrics = _metrics_of_pairs(pairs, replies, unseen)
-                perplexity_of_unseen = _perplexity(nll, pairs, unseen)
-                record["parts"]["without the pairs of train"] = {
-                    "perplexity": perplexity_of_unseen,
-                    **metrics,
-                }
+        if 0 < len(unseen) < len(pairs):
+            record["parts"]["without the pairs of train"] = {
+                "perplexity": _perplexity(nll, pairs, unseen),
+                **_metrics_of_pairs(pairs, replies, unseen),
+            }
         search = _search_text(scoring.options)
         if search:
             record["search"] = search
         elif (chat_decoding := decoding_of(scoring.run)) != decoding:
-            replies_to_sources = _search_replies(scoring, sources, chat_decoding)
-            reply_by_source = _replies_by_source(pairs, rows, replies_to_sources)
+            chat_replies = _search_replies(scoring, pairs, chat_decoding)
             part = f"as its chat searches: {decoding_text(chat_decoding)}"
-            record["parts"][part] = _metrics_of_replies(
-                pairs, replies_to_sources, references, reply_by_source
-            )
+            record["parts"][part] = _metrics_of_pairs(pairs, chat_replies, all_rows)
         if scoring.baselines:
-            record["baselines"] = baselines_for(dataset, pairs, model.config)
+            train = dataset.splits["train"].in_direction_of(model.config)
+            record["baselines"] = baselines_of(
+                train.target_texts, pairs.source_texts, pairs.target_texts
+            )
         return record
 
     def describe(self, record):
         counts = record["counts"]
-        pairs = f"{counts['pairs']:,}"
-        if "unseen" in counts:
-            counted = f"{pairs} pairs, {counts['unseen']:,} of them not in train"
-            compared = "one reference per pair"
-        else:
-            counted = f"{pairs} references of {counts['sources']:,} sources"
-            compared = "all references of a source at once"
+        counted = f"{counts['pairs']:,} pairs, {counts['unseen']:,} of them not in train"
         search = record.get("search", "greedy search")
         caption = (
             f"Perplexity is per token of the tokenizer {record['unit']}, the end of a target "
-            f"included; BLEU by sacrebleu on these tokens, {compared}."
+            f"included; BLEU by sacrebleu on these tokens, one reference per pair."
         )
         return f"{counted}; {search}", caption
 
@@ -231,22 +186,10 @@ class GenerationTask(task.Task):
         return generation_archive(model, vocabulary, text, decoding)
 
 
-def _replies_by_source(pairs, rows, replies_to_sources):
-    """The reply to each distinct source, `{source text: reply}`."""
-    texts = [pairs.source_texts[row] for row in rows]
-    return dict(zip(texts, replies_to_sources, strict=True))
-
-
-def _metrics_of_replies(pairs, replies_to_sources, references, reply_by_source):
-    """Compares replies with all references of their source, or pair by pair."""
-    if pairs.several:
-        return generation_metrics(replies_to_sources, references)
-    replies = [reply_by_source[source] for source in pairs.source_texts]
-    return _metrics_of_pairs(pairs, replies, range(len(pairs)))
-
-
-def _search_replies(scoring, sources, decoding):
-    """Returns the best reply to each source, as a text."""
+def _search_replies(scoring, pairs, decoding):
+    """Returns the best reply to each pair's source, as a text; equal sources are searched once."""
+    first_rows, _ = by_source(pairs.source_texts, pairs.target_texts)
+    sources = pairs.source.take(first_rows)
     options = scoring.options
     vocabulary = scoring.dataset.vocabulary
     ids, scores = reply(
@@ -259,10 +202,10 @@ def _search_replies(scoring, sources, decoding):
     if options.reverse_run:
         reverse = load_reverse(options.reverse_run, vocabulary)
         ids, _ = rerank(reverse, sources, ids, scores, options.reverse_weight)
-    replies = []
-    for best in ids[:, 0]:
-        replies.append(" ".join(words_of(best, vocabulary)))
-    return replies
+    reply_by_source = {}
+    for row, best in zip(first_rows, ids[:, 0], strict=True):
+        reply_by_source[pairs.source_texts[row]] = " ".join(words_of(best, vocabulary))
+    return [reply_by_source[source] for source in pairs.source_texts]
 
 
 def _search_text(options):
@@ -282,28 +225,17 @@ def _metrics_of_pairs(pairs, replies, rows):
     return generation_metrics([replies[row] for row in rows], references)
 
 
-def metrics_by_source(pairs, nll, replies_to_sources, references, reply_by_source):
-    """`{metric: Additive}` over the pairs, or, where a split has several references, the sources.
+def metrics_by_pair(pairs, nll, replies):
+    """`{metric: Additive}` over the pairs.
 
     distinct-1 and distinct-2 are missing: they count over all replies together.
     """
     words = np.asarray(pairs.target.lengths, np.float64)
-    terms = np.stack([nll, words], axis=1)
-    if pairs.several:
-        row_of_source = {source: row for row, source in enumerate(reply_by_source)}
-        rows = [row_of_source[source] for source in pairs.source_texts]
-        by_source_terms = np.zeros((len(row_of_source), 2))
-        np.add.at(by_source_terms, rows, terms)
-        terms = by_source_terms
-        replies = replies_to_sources
-    else:
-        replies = [reply_by_source[source] for source in pairs.source_texts]
-        references = [[target] for target in pairs.target_texts]
-    lengths = [len(reply.split()) for reply in replies]
+    references = [[target] for target in pairs.target_texts]
     return {
-        "perplexity": Additive(terms, perplexity_of_sums),
+        "perplexity": Additive(np.stack([nll, words], axis=1), perplexity_of_sums),
         **bleu_by_reply(replies, references),
-        "length": Additive.mean(lengths),
+        "length": Additive.mean([len(reply.split()) for reply in replies]),
     }
 
 
