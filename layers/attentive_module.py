@@ -72,7 +72,7 @@ class AttentiveModule(keras.layers.Layer):
         self.fast = masking == "exact" and keras.config.backend() == "tensorflow"
         self.supports_jit = not self.fast
 
-    def build(self, query_shape, **_):
+    def build(self, query_shape, *_, **__):
         D = query_shape[-1]
         bias_shape = (1,) if self.scalar_bias else (D,)
         self.W1_DD = self.add_weight(name="W1", shape=(D, D), initializer="orthogonal")

@@ -73,6 +73,24 @@ def test_perplexity_is_no_fraction_and_less_of_it_is_better():
     ]
 
 
+def test_models_of_one_name_with_different_settings_have_lines_of_their_own():
+    settings = [(1, 0.5, 1), (2, 0.7, 1), (1, 0.9, 3)]
+    rows = [
+        row("MEMMA", seed=seed, value=value, settings={"hops": hops, "seed": seed})
+        for seed, value, hops in settings
+    ]
+    assert lines(rows) == [["MEMMA, hops=3", "90.0", "1"], ["MEMMA, hops=1", "60.0 ± 14.1", "2"]]
+    # A difference between corpora alone, as in the size of a vocabulary, makes no other model.
+    rows = [row("MEMMA", corpus=f"babi-task{n}", settings={"vocabulary_size": n}) for n in (1, 2)]
+    assert [line[0] for line in lines(rows)] == ["MEMMA"]
+
+
+def test_a_column_names_its_split_where_there_are_several():
+    rows = [row("MEMMA", split=split) for split in ("dev-oov", "dev")]
+    header = ["", "babi-task1 dev", "babi-task1 dev-oov", "mean", "seeds"]
+    assert by_corpus(rows, ["per_response"])[0] == header
+
+
 def test_seeds_give_a_mean_and_a_deviation():
     rows = [
         row("MEMMA", seed=seed, value=value) for seed, value in ((1, 0.9), (2, 0.92), (5, 0.97))
