@@ -233,33 +233,6 @@ def check_half_precision(model, name, logits, expected_logits):
         assert 0 < np.abs(computed - expected).max() < max(np.ptp(expected), 1.0) / 10
 
 
-def structure_of(model):
-    """Class, name and settings of each layer, in order, and the name and shape of each weight."""
-    layers = [(type(layer), layer.name, layer.get_config()) for layer in model.layers]
-    weights = [(weight.path, weight.shape) for weight in model.weights]
-    return layers, weights
-
-
-@each({name: all_settings[:2] for name, all_settings in EQUATIONS.items()})
-def test_keras_clones_it(name, settings):
-    """The clone of Keras is no `ConfiguredModel`, as that class says; `from_config` keeps it."""
-    helpers = HELPERS[name]
-    model = helpers.made(**settings)
-    inputs, _ = helpers.batch(model)
-    expected = to_numpy(model(inputs))
-
-    clone = keras.models.clone_model(model)
-    copy = type(model).from_config(model.get_config())
-    assert isinstance(clone, keras.Model) and not isinstance(clone, ConfiguredModel)
-    assert type(copy) is type(model) and copy.config == model.config
-    for again in (clone, copy):
-        assert structure_of(again) == structure_of(model)
-        assert again.name == model.name
-        assert not {id(weight) for weight in again.weights} & {id(w) for w in model.weights}
-        again.set_weights(model.get_weights())
-        np.testing.assert_array_equal(to_numpy(again(inputs)), expected)
-
-
 # === Configs ===
 
 SIZES = (
