@@ -15,18 +15,15 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from helpers import ROOT, ran, refusal, run_process, run_script, script_refusal, written
 from test_data_corpora import Reader, of_paths
 
 from colloquy.data.corpora import CORPORA
-from colloquy.engine.evaluate import Evaluation
-from colloquy.engine.export import export
 from colloquy.engine.run import Run
-from colloquy.engine.train import start
 from colloquy.metrics import generation
 from colloquy.models import MODELS, ModelEntry
 from colloquy.tasks import RECIPES, TASKS
+from colloquy.tools.diagrams import DIAGRAMS, draw
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TESTS = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "tests").glob("test_*.py")}
@@ -101,6 +98,20 @@ def commands(text):
 @functools.cache
 def flags_of(script):
     return set(re.findall(r"(?m)^  --(?:\[no\])?(\w+)", run_script(script, "--helpfull").stdout))
+
+
+DIAGRAMS_OF = {"dam": ["dam"], "bidaf": ["bidaf"], "memma": ["memma", "dialog_memory"]}
+
+
+@pytest.mark.parametrize("name", DIAGRAMS)
+def test_a_diagram_is_of_the_layers_that_its_model_has(name):
+    code = ""
+    for module in DIAGRAMS_OF.get(name, [name]):
+        code += (ROOT / "models" / f"{module}.py").read_text(encoding="utf-8")
+    for box, (*_, is_layer) in DIAGRAMS[name].boxes.items():
+        assert not is_layer or re.search(rf'"{box}(_\d|_\{{\w\}})?"', code), box
+    drawn = (ROOT / "docs" / "images" / f"{name}.svg").read_text(encoding="utf-8")
+    assert draw(DIAGRAMS[name]) == drawn, "run: python -m colloquy.tools.diagrams"
 
 
 def test_commands_of_a_page_have_flags_that_exist(text):
@@ -191,26 +202,6 @@ def test_the_model_to_follow_passes_the_test_to_follow(bag_match):
         test()
 
 
-@pytest.mark.slow
-def test_the_model_to_follow_is_trained_scored_and_exported(bag_match, prepared, tmp_path):
-    settings = {"epochs": 3.0, "batch_size": 16, "learning_rate": 1e-2, "validations_per_epoch": 1}
-    run = start(TASKS["selection"], "bag-match", prepared, tmp_path / "run", settings)
-    assert run.record["config"].keys() == MODELS["bag-match"].config.model_fields.keys()
-    record = Evaluation(TASKS["selection"], [run], None).score("test")
-    assert record["recipe"] == "bag-match" and record["counts"]["contexts"] == 11
-    first, *_, last = (row["loss"] for row in run.history())
-    assert last < 0.58 < first
-    export(TASKS["selection"], run, tmp_path / "exported")
-    turns, candidates = ["hello .", "good day ."], ["i would like a table .", "goodbye ."]
-    exported = tf.saved_model.load(str(tmp_path / "exported" / "1"))
-    found = exported.rank(turns=tf.constant([turns]), candidates=tf.constant([candidates]))[
-        "scores"
-    ]
-    answer = TASKS["selection"].predictor(run).explain({"turns": turns, "candidates": candidates})
-    np.testing.assert_allclose(found[0], answer["scores"], atol=1e-5)
-    assert answer["attention"] == []  # it has none
-
-
 def test_a_model_without_hashed_words_refuses_a_dataset_with_them(bag_match, prepared):
     dataset = dataclasses.replace(TASKS["selection"].load_dataset(prepared), hashed_words=7)
     message = refusal(TASKS["selection"].build_config, MODELS["bag-match"], dataset, {})
@@ -264,6 +255,7 @@ def test_a_project_of_its_own_adds_a_model_a_recipe_a_corpus_and_a_metric(projec
     ran("train.py", *train, f"--data={prepared}", "--epochs=1", "--batch_size=16")
     run = Run.open("run")
     assert (run.model, run.config.max_turns) == ("bag-match", 3)
+    ran("export.py", "--import=my_project", "--run=run", "--out=exported")
 
     (project / "plays").mkdir()
     for name in ("train.txt", "dev.txt"):
@@ -281,7 +273,7 @@ def test_a_module_that_is_missing_and_a_run_of_a_model_that_is_not_registered(pr
     assert "--import=absent: there is no such module in" in script_refusal(
         "train.py", "--import=absent"
     )
-    written(project / "config.json", json.dumps({**RUN, "model": "bag-match"}))
+    written(project / "config.json", json.dumps({**RUN, "model": "not-registered"}))
     assert "--import=MODULE adds a model of your own" in refusal(Run.open, project)
 
 
