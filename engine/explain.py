@@ -33,8 +33,7 @@ CHARACTER_WIDTH = 0.6 * TICK_SIZE / 72
 ROW_HEIGHT = 0.2
 COLUMN_WIDTH = 0.32
 TITLE_HEIGHT = 0.35
-LINE_WIDTH = 20  # of a line of maps without a group
-PAGE_WIDTH = 8  # of a line of maps that the user named
+PAGE_WIDTH = 9  # of a line of maps
 
 
 def explain_examples(
@@ -48,7 +47,7 @@ def explain_examples(
 
     `out` gets `example-N.json`, the answer with all its maps, and `example-N.png`, a panel per map;
     the console prints the maps without their details. With `names`, such as `M_cross 2`, both show
-    the maps whose titles end in one of them, the picture at the width of a page.
+    the maps whose titles end in one of them.
     """
     files = [pathlib.Path(out) / f"example-{number}.json" for number in range(1, len(examples) + 1)]
     for file in files:
@@ -63,11 +62,9 @@ def explain_examples(
             instance = instance.to_json()
         write_json(file, {**example, "instance": instance, "answer": answer})
         maps = answer["attention"]
-        line_width = LINE_WIDTH
         if names:
             maps = _choose(maps, names)
-            line_width = PAGE_WIDTH
-        draw(maps, file.with_suffix(".png"), example["title"], line_width)
+        draw(maps, file.with_suffix(".png"), example["title"])
         console.print(f"\n{example['title']}", style="bold")
         for attention in maps:
             if "group" not in attention:
@@ -128,20 +125,17 @@ def _style(fraction):
     return f"#000000 on rgb({light},{light},255)"
 
 
-def draw(
-    maps: list[dict], path: str | os.PathLike, title: str = "", line_width: float = LINE_WIDTH
-) -> None:
-    """Writes maps as a PNG picture, those of one `group` in one line, the others in lines of
-    `line_width` inches.
+def draw(maps: list[dict], path: str | os.PathLike, title: str = "") -> None:
+    """Writes maps as a PNG picture, in lines of at most `PAGE_WIDTH` inches and of one `group`.
 
-    The fonts are those that have the words' characters.
+    A wider map has a line of its own. The fonts are those that have the words' characters.
     """
     if pathlib.Path(path).suffix != ".png":
         raise UserError(f"expected the name of a .png file. Received: {path}")
     from matplotlib import font_manager, rc_context  # takes a second
     from matplotlib.figure import Figure
 
-    lines = _arrange([_Panel(attention) for attention in maps], line_width)
+    lines = _arrange([_Panel(attention) for attention in maps])
     width = max(_total_width(line) for line in lines)
     heights = [max(panel.height for panel in line) for line in lines]
     top = sum(heights)
@@ -170,21 +164,20 @@ def draw(
             figure.savefig(file, format="png")
 
 
-def _arrange(panels, line_width):
-    """Puts panels in lines: as many without a group as have room, then a line per group."""
+def _arrange(panels):
+    """Puts panels in lines: as many of one group as have room."""
     lines = []
     for panel in panels:
-        if lines and _fits(lines[-1], panel, line_width):
+        if lines and _fits(lines[-1], panel):
             lines[-1].append(panel)
         else:
             lines.append([panel])
     return lines
 
 
-def _fits(line, panel, line_width):
-    if line[-1].group != panel.group:
-        return False
-    return panel.group is not None or _total_width([*line, panel]) <= line_width
+def _fits(line, panel):
+    is_one_group = line[-1].group == panel.group
+    return is_one_group and _total_width([*line, panel]) <= PAGE_WIDTH
 
 
 def _total_width(panels):
