@@ -24,6 +24,7 @@ def provenance(repeated_by: str | None = None) -> dict[str, Any]:
     """
     backend = keras.config.backend()
     versions = {
+        "colloquy": sys.modules["colloquy"].__version__,
         "python": platform.python_version(),
         "keras": keras.__version__,
         "backend": backend,

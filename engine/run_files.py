@@ -113,6 +113,10 @@ def find_run(path):
     directory = pathlib.Path(path)
     if (directory / CONFIG).is_file():
         return directory
+    published = PRETRAINED / directory.name
+    # The pages write `pretrained/NAME`, which exists in a clone, not beside an installed package.
+    if directory == pathlib.Path("pretrained", directory.name) and (published / CONFIG).is_file():
+        return published
     message = f"{path} is not a run directory: {CONFIG} is missing"
     if len(directory.parts) == 1 and not directory.exists():
         named_runs = find_named_runs()

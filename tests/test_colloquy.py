@@ -53,12 +53,16 @@ def test_a_dataset_is_prepared_and_a_model_trained_scored_and_loaded(prepared_ge
     assert [row["step"] for row in resumed.history()] == [2, 3]
 
 
-def test_a_published_run_is_known_by_its_name():
+def test_a_published_run_is_known_by_its_name(tmp_path, monkeypatch):
     assert colloquy.pretrained().keys() >= {"bidaf-squad", "dam-ubuntu-irc"}
     assert Run.open("bidaf-squad").path == ROOT / "pretrained" / "bidaf-squad"
     message = refusal(colloquy.load, "bidaf-squat")
     assert "bidaf-squat is not a run directory" in message and "bidaf-squad" in message
     assert "Received: 3" in refusal(colloquy.load, 3)
+    # The pages write `pretrained/NAME`, which an installed package knows in any directory.
+    monkeypatch.chdir(tmp_path)
+    assert Run.open("pretrained/bidaf-squad").path == ROOT / "pretrained" / "bidaf-squad"
+    assert "is not a run directory" in refusal(Run.open, "pretrained/absent")
 
 
 def test_responses_are_retrieved_from_an_index_or_ranked_from_a_list(

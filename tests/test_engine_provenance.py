@@ -7,6 +7,7 @@ import keras
 import pytest
 from helpers import ran, run_process
 
+import colloquy
 from colloquy.base.runtime import available_cpus
 from colloquy.engine import provenance
 
@@ -53,6 +54,7 @@ def test_provenance_names_command_hardware_and_versions(monkeypatch):
     monkeypatch.undo()
     assert found["hardware"].startswith(f"{available_cpus()} cores, ")
     assert found["versions"]["keras"] == keras.__version__
+    assert found["versions"]["colloquy"] == colloquy.__version__
     assert found["versions"]["backend"] in found["versions"]
     assert set(found) == {"command", "hardware", "commit", "dirty", "versions"}
 
