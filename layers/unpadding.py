@@ -54,16 +54,18 @@ def apply_padding_last(function, x, mask):
     T = ops.shape(mask)[1]
     place_T = ops.arange(T)
     is_moved = ops.any(mask[:, 1:] & ~mask[:, :-1])
-    order_BT = ops.argsort(ops.where(mask, place_T, place_T + T), axis=1)
-    back_BT = ops.argsort(order_BT, axis=1)
+    length_B1 = ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True)
+
+    def words_first():
+        """The place of each word, then of each padding, int `(B, T)`."""
+        return ops.argsort(ops.where(mask, place_T, place_T + T), axis=1)
 
     def move(array, index_BT):
         return ops.take_along_axis(array, index_BT[..., None], axis=1)
 
-    moved_mask_BT = ops.take_along_axis(mask, order_BT, axis=1)
-    x = ops.cond(is_moved, lambda: move(x, order_BT), lambda: x)
-    y = function(x, moved_mask_BT)
-    return ops.cond(is_moved, lambda: move(y, back_BT), lambda: y)
+    moved = ops.cond(is_moved, lambda: move(x, words_first()), lambda: x)
+    y = function(moved, place_T < length_B1)
+    return ops.cond(is_moved, lambda: move(y, ops.argsort(words_first(), axis=1)), lambda: y)
 
 
 def unpadding(mask, multiple=64):
