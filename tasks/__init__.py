@@ -33,8 +33,7 @@ def load_predictor(run, index=None, candidates=None):
 
     Args:
         run: The run.
-        index, candidates: Selection: see `retrieval.answers.AnsweringPredictor`. Without either,
-            the index is that of `retrieval.build.index_of_run`, if any.
+        index, candidates: Selection: see `retrieval.answers.add_responses`.
     """
     if run.task != "selection" and (index is not None or candidates is not None):
         raise UserError(
@@ -46,11 +45,6 @@ def load_predictor(run, index=None, candidates=None):
     if run.task != "selection":
         return predictor
 
-    from colloquy.tasks.selection.retrieval.answers import AnsweringPredictor
-    from colloquy.tasks.selection.retrieval.build import index_of_run
+    from colloquy.tasks.selection.retrieval.answers import add_responses
 
-    if index is None and candidates is None:
-        index = index_of_run(run.path, predictor)
-        if index is None:
-            return predictor
-    return AnsweringPredictor(predictor, index, candidates)
+    return add_responses(predictor, run, index, candidates)

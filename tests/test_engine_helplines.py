@@ -140,16 +140,14 @@ def test_a_dialog_model_gives_it_to_the_end_of_the_conversation(trained_dialog):
     assert [one["response"] for one in later] == [ENGLISH_REPLY] * 2
 
 
-def test_retrieval_gives_it_in_place_of_a_response(selection_predictor, selection_index, tmp_path):
+def test_retrieval_gives_it_in_place_of_a_response(selection_predictor, selection_index):
     instance = {"turns": ["i want to die"]}
-    (tmp_path / "answers.txt").write_text("what is the town like ?\n", encoding="utf-8")
     for source in ({"index": selection_index}, {"candidates": ["what is the town like ?"]}):
         predictor = AnsweringPredictor(selection_predictor, **source)
         [answer] = predictor.predict([instance])
         assert answer["candidates"] == [ENGLISH_REPLY]
         assert predictor.explain(instance)["attention"] == []
-    for source in ({"index": selection_index}, {"candidates": tmp_path / "answers.txt"}):
-        chat = SelectionChat(selection_predictor, **source)
+        chat = SelectionChat(predictor)
         assert chat.reply("i want to die") == chat.reply("tonight") == [ENGLISH_REPLY]
 
 

@@ -2,6 +2,7 @@
 
 import io
 import re
+import types
 
 import numpy as np
 import pytest
@@ -13,10 +14,14 @@ from colloquy.engine.run import Run
 from colloquy.models.dam import DAM, DAMConfig, release_settings
 from colloquy.serving.models import open_model
 from colloquy.tasks import TASKS
-from colloquy.tasks.selection.chat import SelectionChat
-from colloquy.tasks.selection.predictor import Matching
-from colloquy.tasks.selection.retrieval.answers import answers_of, ranked
-from colloquy.tasks.selection.retrieval.index import Hit, RetrievalIndex
+from colloquy.tasks.selection.chat import SelectionChat, read_candidates
+from colloquy.tasks.selection.doubt import load_threshold, measure_doubt
+from colloquy.tasks.selection.matching import Matching
+from colloquy.tasks.selection.retrieval.answers import (
+    NOTHING_FOUND,
+    AnsweringPredictor,
+)
+from colloquy.tasks.selection.split import SelectionSplit
 
 T, K, J, D, L = 2, 5, 3, 7, 2
 TURNS, RESPONSE = [["a", "b", "c", "d", "e"], ["c", "a"]], ["e", "b", "b"]
@@ -151,16 +156,39 @@ def test_the_best_candidate_is_explained_by_its_words(selection_predictor):
         assert answer["attention"] == (maps if is_candidate_best else [])
 
 
-def test_turns_without_text_change_nothing(selection_predictor):
-    words = selection_predictor.vocabulary.words
-    turns = [words[5], words[6]]
-    [expected, answer] = selection_predictor.predict(
-        [
-            {"turns": turns, "candidates": list(words[7:9])},
-            {"turns": ["", turns[0], " ", turns[1], ""], "candidates": list(words[7:9])},
-        ]
-    )
-    assert answer == expected
+def test_a_ranking_without_a_shared_word_or_with_low_scores_is_not_called_good(
+    selection_predictor, monkeypatch
+):
+    instances = [
+        {"turns": ["the town , then"], "candidates": candidates}
+        for candidates in (["yes , no", "and"], ["yes", "a town"])
+    ]
+    doubted, good = selection_predictor.predict(instances)
+    assert not doubted["good"] and "shares a word" in doubted["reason"]
+    assert good["good"] and "reason" not in good
+    monkeypatch.setattr(selection_predictor, "threshold", max(good["logits"]) + 1.0)
+    [low] = selection_predictor.predict(instances[1:])
+    assert not low["good"] and "scores lower" in low["reason"]
+    assert low["logits"] == good["logits"]
+
+
+def test_the_threshold_keeps_right_first_responses_and_doubts_rankings_without_one(
+    trained_selection,
+):
+    """Right responses have 1.0 to 10.0; of ten rankings, five decide."""
+    contexts = [[5 + number, 1] for number in range(10) for _ in range(2)]
+    split = SelectionSplit.of(contexts, [[3], [4]] * 10, [1, 0] * 10, 1)
+    right = np.arange(1.0, 11.0)
+    scores = np.stack([right, right - 6.0], axis=1).ravel()
+    record = measure_doubt(split, scores)
+    assert record["threshold"] == pytest.approx(np.quantile([1.0, 3.0, 5.0, 7.0, 9.0], 0.08))
+    assert record["right_kept"] == 1.0
+    assert record["without_right_doubted"] == 3 / 5  # 2, 4 and 6 less 6 of 2, 4, 6, 8 and 10
+    assert measure_doubt(split, -scores) is None
+    run = types.SimpleNamespace(path=trained_selection.path, metrics=lambda: {})
+    assert load_threshold(run) == -np.inf
+    run.metrics = lambda: {"dev": {"doubt": record}}
+    assert load_threshold(run) == record["threshold"]
 
 
 def test_a_context_is_encoded_once_for_all_its_candidates(selection_predictor, monkeypatch):
@@ -201,22 +229,22 @@ QUESTION = "what can you tell me about the town ?"
 
 @pytest.fixture
 def chat(selection_predictor, selection_index):
-    return SelectionChat(selection_predictor, index=selection_index)
+    return SelectionChat(AnsweringPredictor(selection_predictor, selection_index))
 
 
-def test_the_chat_says_the_best_answer_and_remembers_it(chat, selection_predictor, selection_index):
-    index = RetrievalIndex(selection_index, selection_predictor.vocabulary)
+def test_the_chat_says_the_best_answer_and_remembers_it(chat):
+    def best(turns):
+        [answer] = chat.predictor.predict([{"turns": turns}])
+        return answer["candidates"][0]
+
     assert chat.reply("  ") == [] and chat.said == []
     [first] = chat.reply(QUESTION)
-    assert first == answers_of(selection_predictor, index, [QUESTION])[0].text
-    assert chat.said == [QUESTION, first]
-    [second] = chat.reply("and the market ?")
-    turns = [QUESTION, first, "and the market ?"]
-    assert second == answers_of(selection_predictor, index, turns)[0].text
+    assert first == best([QUESTION]) and chat.said == [QUESTION, first]
+    assert chat.reply("and the market ?") == [best([QUESTION, first, "and the market ?"])]
 
     chat.reset()
     assert chat.said == [] and chat.more() == "Say something first."
-    assert chat.reply("zork zork") == ["[The index has no response with these words.]"]
+    assert chat.reply("zork zork") == [f"[{NOTHING_FOUND}]"]
     assert chat.more() == chat.explain() == "Say something first."
 
 
@@ -224,11 +252,10 @@ def test_more_shows_scores_and_sources(chat):
     chat.reply(QUESTION)
     lines = chat.more("3").split("\n")
     assert len(lines) == 6
-    for number, answer in enumerate(chat.answers[:3], 1):
-        line, source = lines[2 * number - 2 : 2 * number]
-        assert line == f"{number:3}  {answer.total:6.2f}  {answer.text}"
-        assert source.strip().startswith("said to: ") and answer.context[-1] in source
-        assert all(f"{search} {rank}" in source for search, rank in answer.ranks.items())
+    for number, text in enumerate(chat.answer["candidates"][:3]):
+        line, source = lines[2 * number : 2 * number + 2]
+        assert line == f"{number + 1:3}  {chat.answer['totals'][number]:6.2f}  {text}"
+        assert source.strip() == f"said to: {' / '.join(chat.answer['said_to'][number])}"
     assert len(chat.more().split("\n")) == 10
     for wrong in ("x", "0"):
         expected = f"/more expects how many answers to show. Received: {wrong}"
@@ -242,26 +269,27 @@ def test_explain_shows_the_best_match_of_each_word(chat):
     assert "(turn 1)" in lines[0]
 
 
-def test_own_answers_are_ranked(selection_predictor, tmp_path):
+def test_own_answers_are_ranked(trained_selection, selection_predictor, tmp_path):
     file = tmp_path / "answers.txt"
     file.write_text("yes\n\n\u3000\n  no thank you\nthe town is old\n", encoding="utf-8")
-    chat = SelectionChat(selection_predictor, candidates=file)
+    chat = TASKS["selection"].chat(trained_selection, {"candidates": file})
     [said] = chat.reply(QUESTION)
-    hits = [Hit("yes"), Hit("no thank you"), Hit("the town is old")]
-    best = ranked(selection_predictor, [QUESTION], hits)
-    assert said == best[0].text
-    lines = [f"{i:3}  {answer.total:6.2f}  {answer.text}" for i, answer in enumerate(best, 1)]
+    texts = ["yes", "no thank you", "the town is old"]
+    [ranked] = selection_predictor.predict([{"turns": [QUESTION], "candidates": texts}])
+    best = [(ranked["logits"][place], texts[place]) for place in ranked["order"]]
+    assert said == best[0][1]
+    lines = [f"{i:3}  {logit:6.2f}  {text}" for i, (logit, text) in enumerate(best, 1)]
     assert chat.more().split("\n") == lines
 
 
 @pytest.mark.parametrize(
     ("content", "message"), [(None, "readable text file"), (b"\n \n", "an answer per line")]
 )
-def test_a_file_without_answers_is_refused(selection_predictor, tmp_path, content, message):
+def test_a_file_without_answers_is_refused(tmp_path, content, message):
     file = tmp_path / "answers.txt"
     if content is not None:
         file.write_bytes(content)
-    error = refusal(SelectionChat, selection_predictor, None, file)
+    error = refusal(read_candidates, file)
     assert re.search(rf"answers.txt.*: expected .*{message}", error)
 
 
@@ -270,10 +298,9 @@ def test_script_answers_from_an_index(trained_selection, selection_index, monkey
     done = run_script("chat.py", f"--run={trained_selection.path}", f"--index={selection_index}")
     assert done.returncode == 0 and done.stdout.count("bot: ") == 1
     assert "said to: " in done.stdout and "/more N" in done.stdout
-    for flags in ([], [f"--index={selection_index}", "--candidates=x"]):
-        done = run_script("chat.py", f"--run={trained_selection.path}", *flags)
-        assert done.returncode == 1
-        assert "give index=DIR (tools.build_index) or candidates=FILE" in done.stderr
+    done = run_script("chat.py", f"--run={trained_selection.path}")
+    assert done.returncode == 1
+    assert "give index=DIR (tools.build_index) or candidates=FILE" in done.stderr
 
 
 def test_a_model_that_came_with_pairs_is_talked_to_and_served(run_with_pairs, monkeypatch):

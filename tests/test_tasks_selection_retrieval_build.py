@@ -2,21 +2,18 @@
 
 import math
 
-import numpy as np
 import pytest
 from helpers import refusal, run_script
 
 from colloquy.base.files import checksums_of
-from colloquy.data.vocabulary import Vocabulary
 from colloquy.tasks.selection.retrieval.build import (
     index_of_run,
     inverse_document_frequency,
     of_corpus,
     read_pairs,
-    weight_word_vectors,
 )
 from colloquy.tasks.selection.retrieval.clean import clean_pairs
-from colloquy.tasks.selection.retrieval.index import RetrievalIndex, text_vector
+from colloquy.tasks.selection.retrieval.index import RetrievalIndex
 
 # === Pairs ===
 
@@ -30,12 +27,7 @@ def test_every_turn_but_the_first_is_paired_with_the_two_before_it_once():
         (["d"], "a"),
         (["d", "a"], "b"),
     ]
-    assert list(words_by_text) == ["a", "b", "c", "d"]
-
-
-def test_texts_are_split_into_words():
-    _, words_by_text = read_pairs([["Hi, you!", ""]], {"tokenizer": "terms", "lower": True})
-    assert words_by_text == {"Hi, you!": ["hi", ",", "you", "!"], "": []}
+    assert words_by_text == {text: [text] for text in "abcd"}
 
 
 # === Clean pairs ===
@@ -80,28 +72,10 @@ def test_few_texts_have_no_names_and_no_common_words():
     assert clean_pairs(pairs, words_by_text, {"yes", "bob", "it"}) == pairs
 
 
-# === Vectors ===
-
-
-def test_vectors_are_sums_of_centered_word_vectors_by_idf():
-    documents = [["a", "b"], ["a", "c"], ["a", "a"]]
-    vocabulary = Vocabulary(("_EOS_", "_UNK_", "a", "b", "c"))
-    word_vectors = np.random.default_rng(1).normal(size=(6 + 11, 7))
-
-    idf = inverse_document_frequency(documents, {"a", "b", "c", "d"})
-    expected_idf = {"a": 0.0, "b": math.log(2), "c": math.log(2), "d": math.log(4)}
-    assert idf == pytest.approx(expected_idf)
-
-    idf = {"a": 0.5, "b": 0.25, "c": 2.0, "d": 1.0}
-    weighted = weight_word_vectors(word_vectors, vocabulary, idf)
-    assert weighted.shape == (6, 7) and weighted.dtype == np.float32
-    assert not weighted[:3].any()  # padding, _EOS_, _UNK_
-
-    center = word_vectors[3:6].mean(axis=0)
-    total = 2 * 0.5 * (word_vectors[3] - center) + 2.0 * (word_vectors[5] - center)
-    vector = text_vector(["a", "d", "c", "a"], vocabulary, weighted)
-    np.testing.assert_allclose(vector, total / np.linalg.norm(total), rtol=1e-5)
-    assert not text_vector(["d"], vocabulary, weighted).any()
+def test_inverse_document_frequencies_are_of_responses():
+    idf = inverse_document_frequency([["a", "b"], ["a", "c"], ["a", "a"]], {"a", "b", "c", "d"})
+    expected = {"a": 0.0, "b": math.log(2), "c": math.log(2), "d": math.log(4)}
+    assert idf == pytest.approx(expected)
 
 
 # === The index of a run ===
@@ -117,7 +91,7 @@ def test_a_run_with_pairs_gets_an_index_in_the_cache_once(
     assert capsys.readouterr().out == f"{built}: built once, of {run_with_pairs / 'pairs'}\n"
 
     index = RetrievalIndex(built, selection_predictor.vocabulary)
-    assert index.config["made_of"] == ["pairs"] and index.size > 9
+    assert index.size > 9
     conversations = of_corpus("smn", prepared.parent / "raw")
     turns = {turn for conversation in conversations for turn in conversation}
     assert {pair["text"] for pair in index.responses.corpus} <= turns

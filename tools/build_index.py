@@ -50,7 +50,7 @@ def main():
     predictor = SelectionPredictor(run)
     corpora = zip(FLAGS.corpus, sources, strict=True)
     conversations = (turns for corpus, source in corpora for turns in of_corpus(corpus, source))
-    config = build(predictor, FLAGS.out, conversations, FLAGS.source or FLAGS.corpus)
+    config = build(predictor, FLAGS.out, conversations)
     print(
         f"{FLAGS.out}: {config['responses']:,} responses to {config['pairs']:,} contexts in "
         f"{time.perf_counter() - begin:.0f} s; {config['left_out']:,} left out "

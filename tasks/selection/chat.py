@@ -5,9 +5,6 @@ It answers with responses of an index, or ranks the user's own answers.
 
 from colloquy.data.text_files import read_lines
 from colloquy.engine.chat import Chat, Note
-from colloquy.engine.helplines import helpline_of_turns
-from colloquy.tasks.selection.retrieval.answers import answers_of, as_written, ranked
-from colloquy.tasks.selection.retrieval.index import Hit, RetrievalIndex
 
 SHOWN = 5
 
@@ -16,9 +13,7 @@ class SelectionChat(Chat):
     """One conversation.
 
     Args:
-        predictor: `SelectionPredictor`.
-        index: Directory of an index, whose responses are the answers.
-        candidates: Without an index: UTF-8 file with an answer per line.
+        predictor: `tasks.selection.retrieval.answers.AnsweringPredictor`.
     """
 
     HELP = (
@@ -26,42 +21,22 @@ class SelectionChat(Chat):
         "and where they come from"
     )
 
-    def __init__(self, predictor, index=None, candidates=None):
-        super().__init__(predictor)
-        self.index = None
-        self.candidates = []
-        if index:
-            self.index = RetrievalIndex(index, predictor.vocabulary)
-            return
-        for _, line in read_lines(candidates, "an answer per line"):
-            text = line.strip()
-            if text:
-                self.candidates.append(Hit(text))
-
     def reply(self, text):
         if not text.strip():
             return []
         turns = [*self.said, text]
-        helpline = helpline_of_turns(turns)
-        if helpline is not None:
-            self.said = [*turns, helpline]
-            self.last = None
-            return [helpline]
-        if self.index:
-            answers = answers_of(self.predictor, self.index, turns)
-        else:
-            answers = ranked(self.predictor, turns, self.candidates)
+        [answer] = self.predictor.predict([{"turns": turns}])
 
         # The state changes only now: finding answers may have been interrupted.
         self.said = turns
-        self.answers = answers
+        self.answer = answer
         self.last = None
-        if not answers:
-            return [Note("[The index has no response with these words.]")]
-        best = answers[0].text
+        if not answer["candidates"]:
+            return [Note(f"[{answer['reason']}]")]
+        best = answer["candidates"][0]
         self.said = [*turns, best]
-        self.last = {"turns": turns, "candidates": [best]}
-        return [self._shown(best)]
+        self.last = {"turns": turns}
+        return [best]
 
     def more(self, argument=""):
         if self.last is None:
@@ -69,13 +44,12 @@ class SelectionChat(Chat):
         if argument and not (argument.isdecimal() and int(argument)):
             return f"/more expects how many answers to show. Received: {argument}"
         count = int(argument or SHOWN)
+        contexts = self.answer.get("said_to", [])
         lines = []
-        for number, answer in enumerate(self.answers[:count], 1):
-            lines.append(f"{number:3}  {answer.total:6.2f}  {self._shown(answer.text)}")
-            if answer.context:
-                context = " / ".join(self._shown(turn) for turn in answer.context)
-                ranks = ", ".join(f"{search} {rank}" for search, rank in answer.ranks.items())
-                lines.append(f"            said to: {context}  [{ranks}]")
+        for place, text in enumerate(self.answer["candidates"][:count]):
+            lines.append(f"{place + 1:3}  {self.answer['totals'][place]:6.2f}  {text}")
+            if contexts:
+                lines.append(f"            said to: {' / '.join(contexts[place])}")
         return "\n".join(lines)
 
     def explanation(self, answer):
@@ -92,6 +66,8 @@ class SelectionChat(Chat):
         lines.append("match with the best word of the turns that are read; the best of all is 1")
         return "\n".join(lines)
 
-    def _shown(self, text):
-        """A text of the index as people write it; the user's own candidates as they are."""
-        return as_written(text, self.predictor.text["tokenizer"]) if self.index else text
+
+def read_candidates(path):
+    """Reads the user's own answers, a list of texts: one of each line that is not empty."""
+    texts = [line.strip() for _, line in read_lines(path, "an answer per line")]
+    return [text for text in texts if text]

@@ -6,6 +6,7 @@ candidates of the corpora are from other conversations, so their scores do not s
 
 import numpy as np
 
+from colloquy.tasks.selection.scoring import best_scores
 from colloquy.tasks.selection.split import SelectionSplit
 
 ECHOES = {"last turn": 1, "turn before": 2, "two turns before": 3}
@@ -55,8 +56,8 @@ def echo_rows(split, scores, score):
         same contexts without the turn, `R11@1` with it; `echo above` is the share of contexts in
         which the turn has at least the score of the best positive response.
     """
-    best_positive = _best_scores(split, scores, split.label == 1)
-    best_negative = _best_scores(split, scores, split.label == 0)
+    best_positive = best_scores(split, scores, split.label == 1)
+    best_negative = best_scores(split, scores, split.label == 0)
     is_ranked = np.isfinite(best_positive) & np.isfinite(best_negative)
 
     rows = []
@@ -75,10 +76,3 @@ def echo_rows(split, scores, score):
         }
         rows.append({"group": name, "examples": len(echo), "metrics": metrics})
     return rows
-
-
-def _best_scores(split, scores, is_chosen):
-    """The highest score among the chosen lines of each context, float `(contexts,)`; or `-inf`."""
-    best = np.full(len(split.context_turns), -np.inf)
-    np.maximum.at(best, split.context[is_chosen], scores[is_chosen])
-    return best

@@ -1,13 +1,8 @@
-"""A response-selection model that answers plain text, with maps of its matches and attention.
+"""A response-selection model that answers plain text."""
 
-Letters: T turns   K utterance words   J response words
-"""
-
-import collections
 import copy
 import functools
 
-import keras
 import numpy as np
 from pydantic import field_validator
 
@@ -16,9 +11,12 @@ from colloquy.base.files import UserError
 from colloquy.data.tokenizers import WHITESPACE, words_of
 from colloquy.engine.checkpoints import checkpoint
 from colloquy.engine.parallel import compile_for_all_sizes
-from colloquy.engine.predictor import Predictor, attention_map, in_brackets
+from colloquy.engine.predictor import Predictor, in_brackets
 from colloquy.engine.run import VOCABULARY
 from colloquy.tasks.selection.data import read_tokenizer_config
+from colloquy.tasks.selection.doubt import load_threshold
+from colloquy.tasks.selection.lexical import is_spoken
+from colloquy.tasks.selection.matching import Matching
 from colloquy.tasks.selection.scoring import score
 from colloquy.tasks.selection.split import SelectionSplit, inputs_of
 
@@ -27,6 +25,8 @@ LENGTH_MULTIPLE = 4
 # Candidates computed at once, so that small requests pass; by eights, logits are the same to the
 # bit.
 CANDIDATES_AT_ONCE = 32
+NO_SHARED_WORD = "no response shares a word with the conversation"
+LOW_SCORES = "the best one scores lower than nearly all right ones did"
 
 
 class SelectionPredictor(Predictor):
@@ -58,11 +58,16 @@ class SelectionPredictor(Predictor):
         """Scores before the sigmoid."""
         order: list[int]
         """Places of the candidates, the best first."""
+        good: bool
+        """False: probably none of them continues the conversation."""
+        reason: str = ""
+        """Why the answer is not good."""
 
     def __init__(self, run):
         if not (run.path / VOCABULARY).is_file():
             raise UserError(f"{run.path} cannot answer text: its dataset had no {VOCABULARY}")
         self.text = read_tokenizer_config(run)
+        self.threshold = load_threshold(run)
         self.model = run.load_model()
         self.vocabulary = run.vocabulary
         compile_for_all_sizes(self.model)
@@ -83,14 +88,35 @@ class SelectionPredictor(Predictor):
         start = 0
         for instance in instances:
             end = start + len(instance.candidates)
-            answers.append(self._answer(logits[start:end]))
+            answers.append(self._answer(instance, logits[start:end]))
             start = end
         return answers
 
-    def _answer(self, logits):
+    def _answer(self, instance, logits):
         scores = 1 / (1 + np.exp(-logits.astype(np.float64)))
         order = np.argsort(-logits, kind="stable")
-        return self.Answer(scores=scores.tolist(), logits=logits.tolist(), order=order.tolist())
+        return self.Answer(
+            scores=scores.tolist(),
+            logits=logits.tolist(),
+            order=order.tolist(),
+            **self._judge(instance, logits),
+        )
+
+    def _judge(self, instance, logits):
+        """The fields `good` and, if it is false, `reason` of an answer."""
+        said = self._spoken_words(instance.turns)
+        if said.isdisjoint(self._spoken_words(instance.candidates)):
+            return {"good": False, "reason": NO_SHARED_WORD}
+        if logits.max() < self.threshold:
+            return {"good": False, "reason": LOW_SCORES}
+        return {"good": True}
+
+    def _spoken_words(self, texts):
+        """The distinct words of texts that have a letter or a digit."""
+        words = set()
+        for text in texts:
+            words.update(word for word in self._words(text) if is_spoken(word))
+        return words
 
     def _logits_of_one_context(self, split):
         """Encodes the context once for up to `CANDIDATES_AT_ONCE` candidates, padded alike."""
@@ -162,95 +188,3 @@ class SelectionPredictor(Predictor):
         """The words that the model reads of the last texts."""
         config = self.model.config
         return [self._words(text)[-config.max_words :] for text in texts[-config.max_turns :]]
-
-
-class Matching:
-    """Reads match matrices and attention weights out of a `models.dam.DAM`."""
-
-    def __init__(self, model):
-        self.model = model
-        outputs = {"M": dict(model.match_matrices), **model.representations}
-        self._values = keras.Model(model.input, outputs)
-        compile_for_all_sizes(self._values)
-
-    def maps(self, inputs, turns, response, details=False):
-        """The matches of one response with each turn, see `engine.predictor.Predictor.explain`.
-
-        The first maps, one for each turn, show the mean of the match matrices divided by its
-        maximum; negative matches are zero.
-
-        Args:
-            inputs: The model's, of one context and one response.
-            turns: The words that are read of each turn.
-            response: The words that are read of the response.
-            details: Add every match matrix, then the weights of every attentive module.
-        """
-        values = self._values.predict_on_batch(inputs)
-        matches = {name: _array(M)[0, 0] for name, M in values["M"].items()}
-        mean_TKJ = np.maximum(np.mean(list(matches.values()), axis=0), 0.0)
-        mean_TKJ /= max(mean_TKJ.max(), 1e-9)
-
-        maps = Maps()
-        for t, words in enumerate(turns):
-            maps.add("", f"turn {t + 1}", words, response, mean_TKJ[t])
-            if details:
-                group = f"turn {t + 1}: matches"
-                for name, M_TKJ in matches.items():
-                    maps.add(group, f"turn {t + 1}: {name}", words, response, M_TKJ[t])
-        if details and response:
-            self._add_attention(maps, values, inputs, turns, response)
-        return maps.in_groups()
-
-    def _add_attention(self, maps, values, inputs, turns, response):
-        """Adds the weights of every attentive module.
-
-        Response and turns attend to themselves, then each to the other.
-        """
-        u_mask = np.asarray(inputs["turns"] != 0)[:, None]  # (1, 1, T, K)
-        r_mask = np.asarray(inputs["responses"] != 0)[:, :, None]  # (1, 1, 1, J)
-        layers = {layer.name: layer for layer in self.model.layers}
-        for level, (U, R) in enumerate(zip(values["U"], values["R"], strict=True)):
-            attends = layers.get(f"self_attention_{level}")
-            if attends is not None:
-                title = f"self-attention {level + 1}"
-                Att_JJ = attends.attention(R, R, r_mask, r_mask)[0, 0, 0]
-                maps.add("response: attention", f"response: {title}", response, response, Att_JJ)
-                Att_TKK = attends.attention(U, U, u_mask, u_mask)[0, 0]
-                for t, words in enumerate(turns):
-                    group = f"turn {t + 1}: attention"
-                    maps.add(group, f"turn {t + 1}: {title}", words, words, Att_TKK[t])
-
-            match = layers.get(f"cross_match_{level}")
-            if match is not None:
-                Att_TKJ = match.utterance_attends.attention(U, R, u_mask, r_mask)[0, 0]
-                Att_TJK = match.response_attends.attention(R, U, r_mask, u_mask)[0, 0]
-                for t, words in enumerate(turns):
-                    group = f"turn {t + 1}: attention"
-                    on_response = f"turn {t + 1} on response {level}"
-                    on_turn = f"response on turn {t + 1} {level}"
-                    maps.add(group, on_response, words, response, Att_TKJ[t])
-                    maps.add(group, on_turn, response, words, Att_TJK[t])
-
-
-class Maps:
-    """Attention maps, collected by group."""
-
-    def __init__(self):
-        self.maps_by_group = collections.defaultdict(list)
-
-    def add(self, group, title, rows, columns, weights):
-        """Adds a map without its padding, unless it has no words; group "": none."""
-        if not rows or not columns:
-            return
-        weights = _array(weights)[: len(rows), : len(columns)]
-        group_field = {"group": group} if group else {}
-        shown = attention_map(title, rows, columns, weights, **group_field)
-        self.maps_by_group[group].append(shown)
-
-    def in_groups(self):
-        """All maps, those of a group together."""
-        return [shown for maps in self.maps_by_group.values() for shown in maps]
-
-
-def _array(x):
-    return keras.ops.convert_to_numpy(keras.ops.cast(x, "float32"))

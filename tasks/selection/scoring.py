@@ -127,6 +127,13 @@ def rank(where, scores, split, **options):
         raise UserError(f"{where}: {error}") from error
 
 
+def best_scores(split, scores, is_chosen):
+    """The highest score among the chosen lines of each context, float `(contexts,)`; or `-inf`."""
+    best = np.full(len(split.context_turns), -np.inf)
+    np.maximum.at(best, split.context[is_chosen], scores[is_chosen])
+    return best
+
+
 def metrics_by_context(result):
     """`{metric: Additive}` over the contexts of a `RankingResult`."""
     return {name: Additive.mean(values) for name, values in result.by_context.items()}

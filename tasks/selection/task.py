@@ -17,13 +17,15 @@ from colloquy.engine.optimizers import averaging
 from colloquy.tasks.selection import scoring as selection
 from colloquy.tasks.selection import split as batches
 from colloquy.tasks.selection.baselines import baseline_scores
-from colloquy.tasks.selection.chat import SelectionChat
+from colloquy.tasks.selection.chat import SelectionChat, read_candidates
 from colloquy.tasks.selection.data import as_texts, load_dataset, read_tokenizer_config
+from colloquy.tasks.selection.doubt import measure_doubt
 from colloquy.tasks.selection.echoes import echo_rows
 from colloquy.tasks.selection.lexical import document_weights, equal_stems
 from colloquy.tasks.selection.predictor import SelectionPredictor
 from colloquy.tasks.selection.prepare import Settings, prepare
 from colloquy.tasks.selection.release_conf import hint_at_setting
+from colloquy.tasks.selection.retrieval.answers import AnsweringPredictor, add_responses
 from colloquy.tasks.selection.training import Training
 
 
@@ -176,6 +178,7 @@ class SelectionTask(task.Task):
             "ties": options.ties,
             "partial_batches": options.partial_batches,
             "baselines": metrics_by_baseline,
+            "doubt": measure_doubt(lines, scores) if len(scores) == len(lines) else None,
             "by_example": functools.partial(selection.metrics_by_context, result),
             "answers": (f"{score}\t{label}" for score, label in zip(scores, labels, strict=True)),
         }
@@ -229,18 +232,15 @@ class SelectionTask(task.Task):
 
     def chat(self, run, options):
         """Answers come from an index or from a file of candidates; default: the run's own index."""
-        # Serving imports this file, and needs nothing of building an index.
-        from colloquy.tasks.selection.retrieval.build import index_of_run
-
-        predictor = self.predictor(run)
-        if not options:
-            index = index_of_run(run.path, predictor)
-            options = {"index": index} if index else {}
-        if len(options) != 1:
+        options = dict(options)
+        if "candidates" in options:
+            options["candidates"] = read_candidates(options["candidates"])
+        predictor = add_responses(self.predictor(run), run, **options)
+        if not isinstance(predictor, AnsweringPredictor):
             raise UserError(
                 f"{run.path} ranks answers: give index=DIR (tools.build_index) or candidates=FILE"
             )
-        return SelectionChat(predictor, **options)
+        return SelectionChat(predictor)
 
     def export_archive(self, run, model, vocabulary):
         # needs TensorFlow, whatever Keras's backend

@@ -3,7 +3,6 @@
 The model encodes the conversation once for all its candidates.
 """
 
-import math
 import re
 
 from colloquy.base.files import UserError
@@ -11,8 +10,9 @@ from colloquy.data.tokenizers import TOKENIZERS, WHITESPACE, apply_rules
 from colloquy.engine.helplines import helpline_of_turns
 from colloquy.engine.parallel import in_order
 from colloquy.engine.predictor import Predictor
+from colloquy.tasks.selection.lexical import is_spoken
 from colloquy.tasks.selection.predictor import SelectionPredictor
-from colloquy.tasks.selection.retrieval.index import Hit, RetrievalIndex, is_word
+from colloquy.tasks.selection.retrieval.index import Hit, RetrievalIndex
 
 # Responses that the model ranks; with 25, 50 or 100 answers are as good (docs/retrieval.md).
 CANDIDATES = 32
@@ -22,6 +22,7 @@ QUESTION_WEIGHT = 16.0
 DUPLICATE_FRACTION = 0.8
 # Answers of the index that a predictor lists.
 SHOWN = 20
+NOTHING_FOUND = "the index has no response with these words"
 # Tokens of commands, paths and addresses in the logs of #ubuntu; people write no spaces in them.
 JOINED_TOKENS = re.compile(
     r"\bppa : \S+ / \S+|(?<!\d)\d+(?: : \d+)+|~ / [\w.-]+|(?<!\S)/ [\w.-]+(?: / [\w.-]+)+"
@@ -49,36 +50,27 @@ def as_written(text, tokenizer):
     return apply_rules(text, QUOTES)
 
 
-def answers_of(predictor, index, turns, count=CANDIDATES):
-    """The best `count` candidates of an index for a conversation, `ranked` by the model."""
-    candidates = candidates_of(index, turns, count)
-    return ranked(predictor, turns, candidates)
-
-
 def candidates_of(index, turns, count=CANDIDATES):
-    """`Hit`s without near-duplicates.
-
-    The first are responses to turns that share words with the last turn, the most similar turns
-    first. The others follow in the order of `RetrievalIndex.search`.
-    """
-
-    def question_order(hit):
-        return -hit.question if "contexts" in hit.ranks else math.inf
-
-    hits = sorted(index.search(turns), key=question_order)
+    """The first `count` `Hit`s of a search, without near-duplicates and what was said already."""
     words_of_turns = [index.split(turn) for turn in turns]
-    return without_duplicates(hits, words_of_turns, count)
+    return without_duplicates(index.search(turns), words_of_turns, count)
 
 
 def ranked(predictor, turns, hits):
-    """`Hit`s with their `score` and `total`, the best first."""
+    """Ranks `Hit`s by a model.
+
+    Returns:
+        The hits with their `score` and `total`, the best first.
+        The fields `good` and `reason` of the model's answer.
+    """
     candidates = [hit.text for hit in hits]
     [prediction] = predictor.predict([{"turns": turns, "candidates": candidates}])
     answers = []
     for hit, score, logit in zip(hits, prediction["scores"], prediction["logits"], strict=True):
         total = logit + QUESTION_WEIGHT * hit.question
         answers.append(hit._replace(score=score, total=total))
-    return sorted(answers, key=lambda answer: -answer.total)
+    answers.sort(key=lambda answer: -answer.total)
+    return answers, {name: prediction[name] for name in ("good", "reason") if name in prediction}
 
 
 def without_duplicates(answers, said, count=None):
@@ -117,7 +109,7 @@ def _are_near_duplicates(words, others):
 
 def _without_punctuation(words):
     """The distinct lower-case words of a text without punctuation; all if it has no others."""
-    kept = {word.lower() for word in words if is_word(word)}
+    kept = {word.lower() for word in words if is_spoken(word)}
     return kept or set(words)
 
 
@@ -158,11 +150,9 @@ class AnsweringPredictor(Predictor):
             self.index = RetrievalIndex(index, predictor.vocabulary)
             self.responses = self.index.size
             return
-        is_list = isinstance(candidates, list | tuple)
+        is_list = isinstance(candidates, list | tuple) and len(candidates) > 0
         if not is_list or not all(isinstance(text, str) and text.strip() for text in candidates):
             raise UserError(f"candidates are a list of texts. Received: {candidates!r:.80}")
-        if not candidates:
-            raise UserError("candidates are one or more texts. Received: none")
         self.hits = [Hit(text) for text in candidates]
         self.responses = len(self.hits)
 
@@ -185,9 +175,7 @@ class AnsweringPredictor(Predictor):
         return {"turns": [text for _, text in said]}
 
     def reply(self, answer):
-        if not answer["candidates"]:
-            raise UserError("the index has no response with these words")
-        return answer["candidates"][0]
+        return answer["candidates"][0] if answer["candidates"] else answer["reason"]
 
     def answer_with_attention(self, instance, details):
         if instance.candidates:
@@ -205,21 +193,45 @@ class AnsweringPredictor(Predictor):
         if helpline is not None:
             return self._answer([helpline], [Hit(helpline, score=1.0)])
         if self.index is None:
-            answers = ranked(self.predictor, instance.turns, self.hits)
-            return self._answer([answer.text for answer in answers], answers)
+            answers, verdict = ranked(self.predictor, instance.turns, self.hits)
+            return self._answer([answer.text for answer in answers], answers, **verdict)
+
+        hits = candidates_of(self.index, instance.turns)
+        if not hits:
+            return self._answer([], [], said_to=[], good=False, reason=NOTHING_FOUND)
+        answers, verdict = ranked(self.predictor, instance.turns, hits)
+        answers = answers[:SHOWN]
         tokenizer = self.predictor.text["tokenizer"]
-        answers = answers_of(self.predictor, self.index, instance.turns)[:SHOWN]
+        texts = [as_written(answer.text, tokenizer) for answer in answers]
         said_to = []
         for answer in answers:
             said_to.append([as_written(turn, tokenizer) for turn in answer.context])
-        texts = [as_written(answer.text, tokenizer) for answer in answers]
-        return self._answer(texts, answers, said_to=said_to)
+        return self._answer(texts, answers, said_to=said_to, **verdict)
 
-    def _answer(self, texts, hits, **fields):
+    def _answer(self, texts, hits, good=True, **fields):
         return self.Answer(
             candidates=texts,
             scores=[hit.score for hit in hits],
             totals=[hit.total for hit in hits],
             order=list(range(len(hits))),
+            good=good,
             **fields,
         )
+
+
+def add_responses(predictor, run, index=None, candidates=None):
+    """Returns a predictor that has responses of its own.
+
+    Args:
+        predictor: The `SelectionPredictor` of the run.
+        index, candidates: See `AnsweringPredictor`. Without either, the index is that of
+            `retrieval.build.index_of_run`; if there is none, `predictor` is returned.
+    """
+    # Answers from an index or a list need nothing of building one.
+    from colloquy.tasks.selection.retrieval.build import index_of_run
+
+    if index is None and candidates is None:
+        index = index_of_run(run.path, predictor)
+        if index is None:
+            return predictor
+    return AnsweringPredictor(predictor, index, candidates)

@@ -1,8 +1,7 @@
-"""Builds an index from conversations: pairs, two BM25 searches, a vector of each response."""
+"""Builds an index from conversations: pairs, and two BM25 searches of them."""
 
 import atexit
 import collections
-import dataclasses
 import hashlib
 import json
 import math
@@ -13,7 +12,6 @@ import sys
 import tempfile
 
 import bm25s
-import numpy as np
 
 from colloquy.base.files import (
     UserError,
@@ -26,7 +24,6 @@ from colloquy.data.corpora import CORPORA
 from colloquy.data.corpora.splits import read_splits
 from colloquy.data.text_files import write_json
 from colloquy.data.tokenizers import words_of
-from colloquy.data.vocabulary import SPECIALS
 from colloquy.engine.run import BEST
 from colloquy.tasks.selection.retrieval.clean import clean_pairs
 from colloquy.tasks.selection.retrieval.index import (
@@ -35,25 +32,20 @@ from colloquy.tasks.selection.retrieval.index import (
     IDF,
     RESPONSES,
     TURNS,
-    VECTORS,
     VERSION,
-    WORD_VECTORS,
-    idf_norm,
-    text_vector,
 )
 
 # In a run directory: its index, or conversations (`smn`) to build one from.
 INDEX, PAIRS = "index", "pairs"
 
 
-def build(predictor, out, conversations, made_of=()):
+def build(predictor, out, conversations):
     """Writes an index of the responses of conversations.
 
     Args:
         predictor: `tasks.selection.predictor.SelectionPredictor` that will rank the responses.
         out: Directory to write; missing or empty.
         conversations: Lists of texts, the oldest first.
-        made_of: Names of the sources.
 
     Returns:
         The `config.json` of the index.
@@ -61,13 +53,10 @@ def build(predictor, out, conversations, made_of=()):
     Raises:
         UserError: `clean_pairs` leaves no response, or `out` is in use.
     """
-    # Hashed words have no vector.
-    vocabulary = dataclasses.replace(predictor.vocabulary, hashed=0)
-    word_vectors = predictor.model.word_vectors()
-
+    known_words = set(predictor.vocabulary.words)
     with atomic_directory(out) as directory:
         all_pairs, words_by_text = read_pairs(conversations, predictor.text)
-        pairs = clean_pairs(all_pairs, words_by_text, known_words=set(vocabulary.words))
+        pairs = clean_pairs(all_pairs, words_by_text, known_words)
         if not pairs:
             raise UserError("an index needs conversations with suitable responses. Received: none")
 
@@ -80,7 +69,10 @@ def build(predictor, out, conversations, made_of=()):
         all_words = {word for words in words_by_text.values() for word in words}
         idf = inverse_document_frequency(response_words, all_words)
         write_json(directory / IDF, idf)
-        add_words(pairs, words_by_text, idf)
+        # A search then splits the conversation alone.
+        for pair in pairs:
+            pair["words"] = sorted(set(words_by_text[pair["text"]]))
+            pair["question_words"] = sorted(set(words_by_text[pair["context"][-1]]))
 
         context_words = []
         for pair in pairs:
@@ -89,21 +81,13 @@ def build(predictor, out, conversations, made_of=()):
         _save_bm25(directory / CONTEXTS, context_words, corpus=pairs)
         _save_bm25(directory / RESPONSES, response_words, corpus=responses)
 
-        weighted = weight_word_vectors(word_vectors, vocabulary, idf)
-        np.save(directory / WORD_VECTORS, weighted)
-        vectors = np.empty((len(responses), weighted.shape[1]), np.float32)
-        for number, words in enumerate(response_words):
-            vectors[number] = text_vector(words, vocabulary, weighted)
-        np.save(directory / VECTORS, vectors)
-
         config = {
             "index": VERSION,
-            "vocabulary": vocabulary.digest(),
+            "vocabulary": predictor.vocabulary.digest(),
             "text": predictor.text,
             "responses": len(responses),
             "pairs": len(pairs),
             "left_out": len({pair["text"] for pair in all_pairs}) - len(responses),
-            "made_of": list(made_of),
         }
         write_json(directory / CONFIG, config)
     return config
@@ -140,7 +124,7 @@ def index_of_run(path, predictor):
         atexit.register(shutil.rmtree, index.parent, ignore_errors=True)
         print(f"{error}: the index of {path} is built at each start", flush=True)
     try:
-        build(predictor, index, of_corpus("smn", conversations), [PAIRS])
+        build(predictor, index, of_corpus("smn", conversations))
     except UserError:
         # Another process may have built it meanwhile.
         if not index.is_dir():
@@ -164,17 +148,17 @@ def _cached_index(path, predictor):
 # === Conversations ===
 
 
-def of_corpus(corpus, source, split="train"):
-    """Yields the conversations of a corpus as lists of texts.
+def of_corpus(corpus, source):
+    """Yields the conversations of the training split of a corpus as lists of texts.
 
     A context of a selection corpus is a conversation with its positive response.
     """
     tasks, reader = CORPORA[corpus]
     if "generation" in tasks:
         splits = read_splits(reader, source and pathlib.Path(source))
-        yield from splits[split].conversations
+        yield from splits["train"].conversations
         return
-    for example in reader.read(reader.find_split(source, split)):
+    for example in reader.read(reader.find_split(source, "train")):
         if example.label == 1:
             yield [*example.turns, example.response]
 
@@ -204,25 +188,6 @@ def read_pairs(conversations, text):
     return list(pairs.values()), words_by_text
 
 
-def add_words(pairs, words_by_text, idf):
-    """Adds to pairs what a search needs of them, so that it splits the conversation alone.
-
-    Args:
-        pairs: Dicts of `text` and `context`, see `read_pairs`.
-        words_by_text: `{text: words}` of all turns.
-        idf: `{word: inverse document frequency}`.
-    """
-    numbers = {}
-    for pair in pairs:
-        words = set(words_by_text[pair["text"]])
-        question_words = set(words_by_text[pair["context"][-1]])
-        pair["response"] = numbers.setdefault(pair["text"], len(numbers))
-        pair["words"] = sorted(words)
-        pair["norm"] = idf_norm(words, idf)
-        pair["question_words"] = sorted(question_words)
-        pair["question_norm"] = idf_norm(question_words, idf)
-
-
 # === Files ===
 
 
@@ -239,23 +204,3 @@ def inverse_document_frequency(documents, words):
     for document in documents:
         frequency.update(set(document))
     return {word: math.log((1 + len(documents)) / (1 + frequency[word])) for word in sorted(words)}
-
-
-def weight_word_vectors(word_vectors, vocabulary, idf):
-    """Centers word vectors and multiplies them by idf; those of padding and specials are zero.
-
-    Args:
-        word_vectors: Float `(V, E)`; those of hashed words follow the others.
-        vocabulary: `data.vocabulary.Vocabulary` without hashed words.
-        idf: `{word: inverse document frequency}`.
-
-    Returns:
-        Float32 `(vocabulary + 1, E)`.
-    """
-    weights = np.zeros(1 + len(vocabulary.words), np.float32)
-    for number, word in enumerate(vocabulary.words, 1):
-        if word not in SPECIALS:
-            weights[number] = idf.get(word, 0.0)
-    known = np.asarray(word_vectors[: len(weights)], np.float32)
-    center = known[weights > 0].mean(axis=0)
-    return weights[:, None] * (known - center)

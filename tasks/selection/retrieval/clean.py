@@ -9,6 +9,7 @@ import collections
 import re
 
 from colloquy.data.vocabulary import SPECIALS
+from colloquy.tasks.selection.lexical import is_spoken
 
 MANY_TEXTS = 10_000
 """Distinct texts from which the numbers below tell names and common words from others."""
@@ -96,8 +97,7 @@ def _has_content(words, common_words):
     """Whether a word is not common; no word is a placeholder."""
     if any(PLACEHOLDER.fullmatch(word) for word in words):
         return False
-    spoken = [word for word in words if any(character.isalnum() for character in word)]
-    return any(word not in common_words for word in spoken)
+    return any(is_spoken(word) and word not in common_words for word in words)
 
 
 def _is_for_anyone(words, names):

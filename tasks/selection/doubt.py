@@ -1,0 +1,55 @@
+"""Rankings that may have no right response: the logit from which a first one counts as good.
+
+It is chosen on dev, as a reader's threshold is: nearly all right responses that are first reach it.
+Every second context decides; the others show how many right ones are kept, and how many rankings
+are doubted when their right response is left out.
+"""
+
+import numpy as np
+
+from colloquy.base.config import Config, make_config
+from colloquy.engine.run import METRICS
+from colloquy.tasks.selection.scoring import best_scores
+
+KEPT = 0.92
+"""Fraction of the right first responses that reach the threshold: nine of ten, and a margin."""
+
+
+class Doubt(Config):
+    """What a run's evaluation of dev says of its rankings."""
+
+    threshold: float
+    """The logit from which a first response counts as good."""
+    right_kept: float
+    """The fraction of right first responses that do."""
+    without_right_doubted: float
+    """The fraction of rankings without a right response whose first one does not."""
+
+
+def measure_doubt(split, scores):
+    """The fields of `Doubt` of a split, from the logits of its lines; `None` if it is small."""
+    best_right = best_scores(split, scores, split.label == 1)
+    best_wrong = best_scores(split, scores, split.label == 0)
+    is_ranked = np.isfinite(best_right) & np.isfinite(best_wrong)
+    is_right_first = is_ranked & (best_right > best_wrong)
+    decides = np.arange(len(best_right)) % 2 == 0
+    fitted = best_right[is_right_first & decides]
+    measured = best_right[is_right_first & ~decides]
+    if not len(fitted) or not len(measured):
+        return None
+
+    threshold = float(np.quantile(fitted, 1 - KEPT))
+    doubted = best_wrong[is_ranked & ~decides] < threshold
+    return {
+        "threshold": threshold,
+        "right_kept": float(np.mean(measured >= threshold)),
+        "without_right_doubted": float(np.mean(doubted)),
+    }
+
+
+def load_threshold(run):
+    """The threshold of a run whose dev was evaluated; of another run, that of no doubt."""
+    record = run.metrics().get("dev", {}).get("doubt")
+    if not record:
+        return -np.inf
+    return make_config(Doubt, record, f"{run.path / METRICS}: ").threshold
