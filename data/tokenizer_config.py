@@ -9,7 +9,7 @@ from colloquy.data.tokenizers import TOKENIZERS, WHITESPACE, words_of
 class TokenizerConfig(Config):
     """Settings of a tokenizer; the defaults suit texts whose words are separated by spaces."""
 
-    tokenizer: Literal[WHITESPACE, *TOKENIZERS] = WHITESPACE
+    tokenizer: Literal[WHITESPACE, *TOKENIZERS] = WHITESPACE  # type: ignore[valid-type]
     """`whitespace`, or a key of `data.tokenizers.TOKENIZERS`."""
     lower: bool = False
     """Make texts lower case."""

@@ -13,6 +13,8 @@ import logging
 import re
 import sys
 import unicodedata
+from collections.abc import Iterable
+from typing import Any
 
 from colloquy.base.characters import HAN
 from colloquy.base.files import UserError
@@ -78,7 +80,7 @@ OPTIONS = (("(^| )- ([a-z0-9])( |$)", r"\1-\2\3"),) * 2
 """Options of a command; twice, because neighbours share a space. Other hyphens are inside terms."""
 
 
-def apply_rules(text, rules):
+def apply_rules(text: Any, rules: Iterable[tuple[str, str]]) -> Any:
     """Applies rules to a string, or in a graph to a string tensor."""
     if isinstance(text, str):
         for pattern, replacement in rules:
@@ -91,7 +93,7 @@ def apply_rules(text, rules):
     return text
 
 
-def normalize(text, lower=True):
+def normalize(text: str, lower: bool = True) -> str:
     """Normalizes a text for tokenizers.
 
     `data.normalization.normalize` applies first: invisible characters are removed. Typographic
@@ -120,11 +122,10 @@ class Tokenizer:
     """
 
     pattern: str  # matches a token
-    glue: str = " "  # separator of joined tokens
     join: tuple[tuple[str, str], ...] = ()  # rules for joined tokens
     segment: bool = False  # runs of Han characters are split into words by the package jieba
 
-    def tokenize(self, text):
+    def tokenize(self, text: str) -> list[str]:
         """The tokens of a normalized text; a `UserError` if jieba is needed and not installed."""
         tokens = re.findall(self.pattern, text)
         if not self.segment:
@@ -144,15 +145,15 @@ class Tokenizer:
                 words.append(token)
         return words
 
-    def detokenize(self, tokens):
+    def detokenize(self, tokens: Iterable[str]) -> str:
         """The text that a reader expects of some tokens; spaces are guessed."""
-        return apply_rules(self.glue.join(tokens), self.join)
+        return apply_rules(" ".join(tokens), self.join)
 
-    def detokenize_in_graph(self, tokens):
+    def detokenize_in_graph(self, tokens: Any) -> Any:
         """The texts of tokens, string `(..., L)`, padded with "" at the end: string `(...)`."""
         import tensorflow as tf
 
-        joined = tf.strings.reduce_join(tokens, axis=-1, separator=self.glue)
+        joined = tf.strings.reduce_join(tokens, axis=-1, separator=" ")
         return apply_rules(joined, ((" +$", ""), *self.join))
 
 
@@ -160,7 +161,6 @@ TOKENIZERS = {
     "space": Tokenizer("[^ ]+"),
     "words": Tokenizer(WORDS, join=JOIN + HYPHENS),
     "terms": Tokenizer(TERMS, join=OPTIONS + JOIN),
-    "characters": Tokenizer("[^ ]", glue=""),
     "mixed": Tokenizer(MIXED, join=JOIN + HYPHENS),
     "jieba": Tokenizer(f"[{HAN}]+|{MIXED}", join=JOIN + HYPHENS, segment=True),
 }
@@ -170,7 +170,6 @@ TOKENIZERS = {
 - `words`: words with their inner apostrophes, numbers, `...`, `--`, and each other sign.
 - `terms`: words with the signs that join their parts (`apt-get`, `kernel.org`, `2.6.8`,
   `__path__`), and each other sign, as the logs of #ubuntu are tokenized.
-- `characters`: each character.
 - `mixed`: as `words`, but each Han character is a token.
 - `jieba`: as `mixed`, but Han characters form words.
 """
@@ -182,7 +181,7 @@ It splits at ASCII white space and changes nothing else.
 """
 
 
-def words_of(text, tokenizer=WHITESPACE, lower=True):
+def words_of(text: str, tokenizer: str = WHITESPACE, lower: bool = True) -> list[str]:
     """The words of any text by a key of `TOKENIZERS`, or by `WHITESPACE`, which keeps capitals."""
     if tokenizer == WHITESPACE:
         return [word.decode() for word in text.encode(errors="replace").split()]
@@ -197,12 +196,13 @@ class GraphTokenizer:
     `WHITESPACE` accepts any bytes.
     """
 
-    def __init__(self, tokenizer, lower):
-        self.tokenizer = TOKENIZERS.get(tokenizer)
+    def __init__(self, tokenizer: str, lower: bool) -> None:
+        self.tokenizer: Tokenizer | None = None
         self.lower = lower
         self.tables = []  # lookup tables that an exported model must track
         if tokenizer == WHITESPACE:
             return
+        self.tokenizer = TOKENIZERS[tokenizer]
         if self.tokenizer.segment:
             raise UserError(f"the tokenizer {tokenizer} cannot run inside a TensorFlow graph")
         import tensorflow as tf
@@ -215,7 +215,7 @@ class GraphTokenizer:
         )
         self.tables.append(tf.lookup.StaticHashTable(initializer, default_value=""))
 
-    def __call__(self, texts):
+    def __call__(self, texts: Any) -> Any:
         """The words of texts, string `(n,)`: ragged string `(n, words)`."""
         import tensorflow as tf
 
@@ -224,7 +224,7 @@ class GraphTokenizer:
         spaced = apply_rules(self.normalize(texts), [(f"({self.tokenizer.pattern})", r" \1 ")])
         return tf.strings.split(spaced)
 
-    def normalize(self, texts):
+    def normalize(self, texts: Any) -> Any:
         """`normalize` of texts, string `(n,)`."""
         import tensorflow as tf
 

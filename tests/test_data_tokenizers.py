@@ -83,14 +83,13 @@ def test_normalize(text, expected):
         ),
         ("words", TEXTS[2], "привет , مرحبا ؟ हिन्दी । café こん 👍 🏽"),
         ("mixed", TEXTS[3], "你 好 , tom ! 今 天 3:15 见 ... ... 好 吗 ? \U00020000 々"),
-        ("characters", f"A b{NI_HAO}", "a b \u4f60 \u597d"),
         ("terms", TEXTS[4], TERMS),
     ],
 )
 def test_tokens(name, text, expected):
     assert tokens(name, text) == expected.split()
     # tokenized texts stay as they are
-    assert name == "characters" or tokens(name, expected) == expected.split()
+    assert tokens(name, expected) == expected.split()
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -149,7 +148,6 @@ def test_detokenized_terms_have_the_same_tokens(joined, expected):
     """A hyphen that is a token joins only the option of a command."""
     assert TOKENIZERS["terms"].detokenize(joined.split()) == expected
     assert TOKENIZERS["space"].detokenize(joined.split()) == joined
-    assert TOKENIZERS["characters"].detokenize(joined.split()) == joined.replace(" ", "")
     assert tokens("terms", expected) == joined.split()
 
 
@@ -264,31 +262,16 @@ def load_word2id(path):
 @pytest.mark.parametrize(
     ("load", "content", "message"),
     [
-        (Vocabulary.load, "_UNK_\nx\n", ": one of its words must be _EOS_. Received: none"),
-        (
-            Vocabulary.load,
-            f"_EOS_\n{'x' * 99} y\n",
-            ": line 2 must be a word without white space. Received: 'x{59}$",
-        ),
-        (Vocabulary.load, "_EOS_\n_UNK_\nx\ny\nx\n", ": line 5 repeats line 3. Received: 'x'"),
-        (
-            Vocabulary.load,
-            "_EOS_\n_UNK_\nx\n\n",
-            ": line 4 must be a word without white space. Received: ''",
-        ),
-        (Vocabulary.load, "_EOS_\n_UNK_\nx\r\n", r": line 3 must be a word .* Received: 'x\\r'"),
-        (
-            Vocabulary.load,
-            b"_EOS_\n_UNK_\nx\n\xff\n",
-            ": line 4 must be UTF-8. Received: invalid start byte",
-        ),
+        (Vocabulary.load, "_UNK_\nx\n", ": one of its words must be _EOS_"),
+        (Vocabulary.load, f"_EOS_\n{'x' * 99} y\n", ": line 2 must be a word .*: 'x{59}$"),
+        (Vocabulary.load, "_EOS_\n_UNK_\nx\ny\nx\n", ": line 5 repeats line 3"),
+        (Vocabulary.load, "_EOS_\n_UNK_\nx\r\n", ": line 3 must be a word"),
+        (Vocabulary.load, b"_EOS_\n_UNK_\nx\n\xff\n", ": line 4 must be UTF-8"),
         (load_word2id, "", ".*expected words and ids. Received: an empty file"),
-        (load_word2id, "x 1\ny\n", ".*line 2: expected an id after 'y'. Received: ''"),
-        (load_word2id, "x 1\ny -1\n", ".*line 2: expected an id after 'y'. Received: '-1'"),
-        (load_word2id, "x 1\ny 999999999\n", ": expected ids of 3 words. Received: 999999999"),
+        (load_word2id, "x 1\ny -1\n", ".*line 2: expected an id after 'y'"),
+        (load_word2id, "x 1\ny 999999999\n", ": expected ids of 3 words"),
         (load_word2id, "x 1\ny 1\n", ".*line 2: expected a new id; 1 is 'x'"),
-        (load_word2id, "x 1\nx 2\n", ".*id 2 repeats id 1. Received: 'x'"),
-        (load_word2id, "x 1\n_EOS_ 2\n", ".*id 3 repeats id 2. Received: '_EOS_'"),
+        (load_word2id, "x 1\n_EOS_ 2\n", ".*id 3 repeats id 2"),
     ],
 )
 def test_a_bad_line_of_words_is_refused(tmp_path, load, content, message):
