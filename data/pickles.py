@@ -13,11 +13,12 @@ import pickle
 import re
 import struct
 import types
+from typing import IO, Any, ClassVar
 
 import numpy as np
 
 from colloquy.base.files import UserError, in_one_line
-from colloquy.data.text_files import readable
+from colloquy.data.text_files import PathLike, readable
 
 EXPECTED = "expected a whole pickle of lists, dicts, numbers, texts and arrays"
 MAX_DEPTH = 32
@@ -30,7 +31,7 @@ SCALARS = {np.dtype(code).type for code in "?bhilqBHILQefdg"}
 PLAIN = {type(None), bool, int, float, str, bytes, np.ndarray} | CONTAINERS | SCALARS
 
 
-def load(path):
+def load(path: PathLike) -> Any:
     """Reads a pickle of plain values of any protocol.
 
     Text of Python 2 is read as latin-1: `text.encode("latin1").decode("utf-8")` gives its
@@ -87,7 +88,8 @@ def _require_plain(value, max_items):
             if not item_types <= PLAIN:
                 raise pickle.UnpicklingError("a name or a dtype in the place of a value")
             if str in item_types:
-                texts = [item for item in items if type(item) is str]
+                # Each text once: a file can refer to a long one many times.
+                texts = {item for item in items if type(item) is str}
                 "".join(texts).encode()  # raises for half of a surrogate pair
             if not item_types.isdisjoint(CONTAINERS):
                 next_level.extend(item for item in items if type(item) in CONTAINERS)
@@ -103,12 +105,12 @@ def _require_plain(value, max_items):
 class DType:
     """The dtype of a number. Its state in a pickle sets the byte order."""
 
-    def __init__(self, name, align=False, copy=False):
+    def __init__(self, name: Any, align: Any = False, copy: Any = False) -> None:
         if type(name) is not str or not re.fullmatch("[biuf][0-9]{1,2}", name):
             raise pickle.UnpicklingError("an array of anything but numbers")
         self.dtype = np.dtype(name)
 
-    def set_state(self, state):
+    def set_state(self, state: tuple) -> None:
         """Sets the byte order; `state` is `(version, order, None, None, None, ...)`."""
         _, order, *structure = state[:5]
         if order not in ("<", ">", "=", "|") or structure != [None, None, None]:
@@ -132,15 +134,10 @@ def _fill_array(array, state):
     array.__setstate__((1, shape, dtype.dtype, bool(is_fortran), data))
 
 
-def _array_from_buffer(data, dtype, shape, order, axes=None):
-    """For `_frombuffer`, protocol 5. With order `"K"`, `axes` are the axes of the result."""
+def _array_from_buffer(data, dtype, shape, order):
+    """For `_frombuffer`, protocol 5."""
     data = _check_array(data, dtype, shape)
-    array = np.frombuffer(data, dtype.dtype)
-    if order == "K":
-        array = array.reshape(shape).transpose(axes)
-    else:
-        array = array.reshape(shape, order=order)
-    return array.copy(order="K")
+    return np.frombuffer(data, dtype.dtype).reshape(shape, order=order).copy(order="K")
 
 
 def _scalar(dtype, data):
@@ -284,7 +281,7 @@ class _Unpickler(pickle._Unpickler):
     def refuse_opcode(self):
         raise pickle.UnpicklingError("an opcode that plain values do not need")
 
-    dispatch = dict.fromkeys(range(256), refuse_opcode)
+    dispatch: ClassVar[dict[int, Any]] = dict.fromkeys(range(256), refuse_opcode)
     for opcode in INHERITED_OPCODES:
         dispatch[opcode[0]] = pickle._Unpickler.dispatch[opcode[0]]
     dispatch[pickle.BININT2[0]] = load_binint2
@@ -301,14 +298,11 @@ class _Unpickler(pickle._Unpickler):
 # === Writing ===
 
 
-def dump(value, file):
+def dump(value: Any, file: IO[bytes]) -> None:
     """Pickles plain values into a binary file by protocol 2, which Python 2 can read.
 
     Arrays are written under names that every version of NumPy knows; NumPy 2 would write
     `numpy._core`, which NumPy 1 lacks.
-
-    Raises:
-        TypeError: A NumPy scalar, or an array of anything but numbers.
 
     >>> import io
     >>> file = io.BytesIO()
@@ -321,12 +315,7 @@ def dump(value, file):
 
 class _Pickler(pickle.Pickler):
     def reducer_override(self, value):
-        if not isinstance(value, np.ndarray | np.generic):
+        if not isinstance(value, np.ndarray):
             return NotImplemented
-        if isinstance(value, np.generic) or value.dtype.kind not in "biufc":
-            raise TypeError(
-                "Plain numbers or arrays of numbers are needed. "
-                f"Received: {type(value)}, dtype={value.dtype}"
-            )
         state = value.__reduce__()[2]
         return np.ndarray, ((0,), "b"), state

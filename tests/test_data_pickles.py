@@ -1,16 +1,15 @@
 """`data.pickles`: the values it reads and writes, and forged files that it refuses."""
 
-import gc
 import io
 import os
 import pickle
 import pickletools
-import random
 import time
 
 import numpy as np
 import pytest
-from helpers import refusal, run_process
+from fuzzing import accepts, mutated
+from helpers import refusal
 from helpers import unpickled as load
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -64,7 +63,6 @@ def test_load_reads_every_protocol(protocol):
         "F": np.asfortranarray(np.arange(6, dtype=np.int64).reshape(2, 3)),
         "big-endian": np.array([1, 256], ">i2"),
         "strided": np.arange(7)[::3],
-        "transposed": np.arange(24).reshape(2, 3, 4).transpose(1, 0, 2),  # order "K" of protocol 5
         "no axes": np.array(5.0),
         "bool": np.array([True, False]),
         "empty": np.zeros((0, 3)),
@@ -105,14 +103,6 @@ def test_what_is_referred_to_again_is_the_same_object():
     assert value[0][0] is value[0][1] is value[3][0] and value[1] is value[2][0]
 
 
-def test_load_leaves_the_collector_as_it_was():
-    gc.disable()
-    load(b"N.")
-    assert not gc.isenabled()
-    gc.enable()
-    assert refusal(load, b"N") and gc.isenabled()
-
-
 def test_dump_writes_names_that_python_2_and_old_numpy_have():
     file = io.BytesIO()
     shared = [5, 6, 1]
@@ -130,14 +120,6 @@ def test_dump_writes_names_that_python_2_and_old_numpy_have():
         assert again[0] == value[0] and again[0]["c"][0] is again[0]["c"][1]
         np.testing.assert_array_equal(again[1], value[1], strict=True)
         assert again[2:] == (b"\xff", b"")
-
-
-@pytest.mark.parametrize(
-    "value", [np.int64(3), np.array([None]), np.array(["a"]), np.zeros(2, "i4,f4")]
-)
-def test_dump_rejects_other_than_plain_numbers(value):
-    with pytest.raises(TypeError, match=r"Plain numbers .* Received: <class 'numpy\..*dtype="):
-        pickles.dump([value], io.BytesIO())
 
 
 def test_load_rejects_missing_and_empty_files_and_directories(tmp_path):
@@ -311,12 +293,16 @@ def attacks():
     return contents
 
 
-def test_the_attacks_are_attacks(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for content in attacks()[::36]:
-        pickle.loads(content)
-        assert os.path.exists("canary")
-        os.remove("canary")
+def whole_files():
+    """Pickles of plain values in every protocol."""
+    split = {"y": [1, 0, 1], "c": [[5, 300, 70_000], [7]], "r": [[1, 2], [3]]}
+    values = [
+        (split, split, split),
+        [np.ones((3, 5), np.float32), split],
+        [1.5, None, True, "caf\u00e9", b"\xff", np.float32(2.5), {"a": {"b": [(3,)]}}],
+        [list(range(1500))],
+    ]
+    return [pickle.dumps(value, protocol) for value in values for protocol in range(6)]
 
 
 def test_no_attack_runs(tmp_path, monkeypatch):
@@ -326,81 +312,11 @@ def test_no_attack_runs(tmp_path, monkeypatch):
     assert not os.path.exists("canary")
 
 
-def damaged(rng, contents):
-    """A file of some, with one to five bits flipped, parts moved, repeated or cut off."""
-    content = bytearray(rng.choice(contents))
-    for _ in range(rng.randint(1, 5)):
-        place = rng.randrange(len(content) + 1)
-        part = content[place : place + rng.choice([1, 1, 2, 5, 20, 200])]
-        match rng.randrange(6):
-            case 0 if part:
-                content[place] ^= 1 << rng.randrange(8)
-            case 1:
-                del content[place : place + len(part)]
-            case 2:
-                content[place:place] = part * rng.choice([1, 2, 50])
-            case 3:
-                opcode = rng.choice(pickletools.opcodes)
-                content[place:place] = opcode.code.encode("latin1")
-            case 4:
-                donor = rng.choice(contents)
-                start = rng.randrange(len(donor))
-                content[place:place] = donor[start : start + rng.choice([5, 20, 200])]
-            case 5:
-                del content[place:]
-    return bytes(content)
+FILES = [*whole_files(), *attacks(), *(content for content, _ in FORGED.values())]
+OPCODES = [opcode.code.encode("latin1") for opcode in pickletools.opcodes]
 
 
-def read_damaged_files(count, seed):
-    """Reads damaged files; returns the number of those that were accepted."""
-    split = {"y": [1, 0, 1], "c": [[5, 300, 70_000], [7]], "r": [[1, 2], [3]]}
-    values = [
-        (split, split, split),
-        np.arange(24).reshape(2, 3, 4).transpose(1, 0, 2),
-        [np.ones((3, 5), np.float32), split],
-        [1.5, None, True, "caf\u00e9", b"\xff", np.float32(2.5)],
-        {"a": {"b": [[1, 2], (3,)]}},
-        [list(range(1500))],
-    ]
-    whole = [pickle.dumps(value, protocol) for value in values for protocol in range(6)]
-    contents = 5 * whole
-    contents += attacks()
-    contents += [content for content, _ in FORGED.values() if len(content) < 1000]
-    rng = random.Random(seed)
-    num_accepted = 0
-    for _ in range(count):
-        content = damaged(rng, contents)
-        start = time.process_time()
-        try:
-            str(load(content))
-            num_accepted += 1
-        except UserError as error:
-            assert len(str(error)) < 600, error
-        assert time.process_time() - start < 5, content
-    return num_accepted
-
-
-def forbid_calls(event, args):
-    """An audit hook that ends the process if it runs a command or code."""
-    if event in ("os.system", "subprocess.Popen", "exec", "os.exec", "os.posix_spawn"):
-        os.write(2, f"{event} was called\n".encode())
-        os._exit(3)
-
-
-def test_damaged_files_are_read_or_refused(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert 0 < read_damaged_files(300, seed=2) < 150
+@given(st.sampled_from(FILES).flatmap(lambda content: mutated(content, OPCODES)))
+def test_any_file_is_read_or_refused(content):
+    accepts(lambda: load(content), len(content))
     assert not os.path.exists("canary")
-
-
-@pytest.mark.slow
-def test_12_000_damaged_files_run_nothing_and_crash_nothing(tmp_path):
-    code = (
-        f"import os, sys; sys.path.insert(0, {os.path.dirname(__file__)!r}); "
-        f"import test_data_pickles as test; os.chdir({str(tmp_path)!r}); "
-        "sys.addaudithook(test.forbid_calls); print(test.read_damaged_files(12_000, seed=1))"
-    )
-    process = run_process("-W", "ignore", "-c", code)
-    assert process.returncode == 0, process.stderr
-    assert 50 < int(process.stdout) < 6_000
-    assert not (tmp_path / "canary").exists()
