@@ -2,11 +2,18 @@
 
 import collections
 import dataclasses
+from collections.abc import Callable, Iterable
+
+from colloquy.data.text_files import PathLike
 
 SHOWN_FILES = 5
 """Files that a report names; of others it gives the number."""
 SHOWN_WORDS = 30
 """Words of an example that a report shows."""
+
+
+Example = tuple[str, str]
+"""The source and the target, as a model reads them."""
 
 
 @dataclasses.dataclass
@@ -24,23 +31,23 @@ class Report:
     notes: list[str] = dataclasses.field(default_factory=list)
     """Sentences on what a user may not expect."""
 
-    def add_file(self, path, form):
+    def add_file(self, path: PathLike, form: str) -> None:
         """Names a file that was read and its form, once."""
         line = f"{path}: {form}"
         if line not in self.files:
             self.files.append(line)
 
-    def leave_out(self, reason, count=1):
+    def leave_out(self, reason: str, count: int = 1) -> None:
         """Counts things that were left out, such as `"messages without text"`."""
         if count:
             self.left_out[reason] += count
 
-    def note(self, sentence):
+    def note(self, sentence: str) -> None:
         """Adds a sentence, once."""
         if sentence not in self.notes:
             self.notes.append(sentence)
 
-    def lines(self, examples=()):
+    def lines(self, examples: Iterable[Example] = ()) -> list[str]:
         """The lines of the report.
 
         Args:
@@ -64,13 +71,13 @@ class Report:
             shown.append(f"{place} example: {_shortened(source)}  =>  {_shortened(target)}")
         return shown
 
-    def print(self, examples=()):
+    def print(self, examples: Iterable[Example] = ()) -> None:
         """Prints the lines."""
         for line in self.lines(examples):
             print(line)
 
 
-def choose_examples(number, make):
+def choose_examples(number: int, make: Callable[[int], Example]) -> list[Example]:
     """The first example, one from the middle, and the last.
 
     Args:

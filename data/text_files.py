@@ -8,14 +8,22 @@ start is dropped. A file that ends in `.gz` is decompressed. Memory stays in pro
 import codecs
 import contextlib
 import gzip
+import io
 import json
+import os
 import pathlib
 import zlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from colloquy.base.config import sentence
 from colloquy.base.files import UserError, atomic_file, in_one_line
+
+PathLike = str | os.PathLike
+Files = dict[str, list[pathlib.Path]]
+"""Split -> its files."""
 
 MAX_LINE = 2**20  # bytes of a line
 MAX_RATIO = 250
@@ -31,7 +39,7 @@ UTF16 = "convert it: iconv -f UTF-16LE -t UTF-8 FILE > NEW"
 OTHER_ENCODING = "if it is Windows-1252, convert it: iconv -f CP1252 -t UTF-8 FILE > NEW"
 
 
-def bad_line(path, number, expected, received):
+def bad_line(path: PathLike, number: int, expected: str, received: Any) -> UserError:
     """The error for line `number`, from 1, of a file, with the start of what was received."""
     shown = repr(received[:60])
     if len(received) > 60:
@@ -39,14 +47,17 @@ def bad_line(path, number, expected, received):
     return UserError(f"{path}, line {number}: expected {expected}. Received: {shown}")
 
 
-def existing_directory(directory, corpus="a corpus"):
+def existing_directory(directory: PathLike, corpus: str = "a corpus") -> pathlib.Path:
+    """The directory, which must exist."""
     directory = pathlib.Path(directory)
     if not directory.is_dir():
         raise UserError(f"{directory}: expected the directory of {corpus}. Received: no directory")
     return directory
 
 
-def find_files(directory, patterns, corpus="a corpus"):
+def find_files(
+    directory: PathLike, patterns: Iterable[str], corpus: str = "a corpus"
+) -> list[pathlib.Path]:
     """The files of `list_files`, of which there must be one."""
     paths = list_files(directory, patterns, corpus)
     if not paths:
@@ -54,13 +65,15 @@ def find_files(directory, patterns, corpus="a corpus"):
     return paths
 
 
-def list_files(directory, patterns, corpus="a corpus"):
+def list_files(
+    directory: PathLike, patterns: Iterable[str], corpus: str = "a corpus"
+) -> list[pathlib.Path]:
     """The files of a directory that match one of some patterns, ordered by pattern, then by name.
 
     A file with `.gz` matches too, unless the same file without `.gz` exists.
     """
     directory = existing_directory(directory, corpus)
-    paths_by_name = {}  # the key lacks `.gz`
+    paths_by_name: dict[str, pathlib.Path] = {}  # the key lacks `.gz`
     for pattern in patterns:
         paths = sorted(directory.glob(pattern)) + sorted(directory.glob(f"{pattern}.gz"))
         for path in paths:
@@ -68,7 +81,12 @@ def list_files(directory, patterns, corpus="a corpus"):
     return list(paths_by_name.values())
 
 
-def read_lines(path, expected="text", fallback=None, opener=open):
+def read_lines(
+    path: PathLike,
+    expected: str | None = "text",
+    fallback: str | None = None,
+    opener: Callable[..., Any] = open,
+) -> Iterator[tuple[int, str]]:
     """Yields the number, from 1, and the text of each line.
 
     Blank lines are empty, and left out at the end of the file.
@@ -84,7 +102,8 @@ def read_lines(path, expected="text", fallback=None, opener=open):
     with readable(path, "a readable text file"), opener(path, "rb") as raw:
         for line in _raw_lines(path, raw):
             if b"\0" in line and num_lines < 2:
-                raise UserError(f"{path}: expected UTF-8. Received: UTF-16 without a mark; {UTF16}")
+                received = f"a binary file, or UTF-16 without a mark; {UTF16}"
+                raise UserError(f"{path}: expected UTF-8. Received: {received}")
             num_lines += 1
             if not line.strip():
                 continue
@@ -98,83 +117,95 @@ def read_lines(path, expected="text", fallback=None, opener=open):
         raise UserError(f"{path}: expected {expected}. Received: an empty file")
 
 
-def read_beginning(path):
+def read_json_lines(path: pathlib.Path, value_type: Any, expected: str) -> Iterator[Any]:
+    """Yields the value of each line that is not blank, as a type that pydantic knows.
+
+    Args:
+        expected: The form of a line, for messages.
+    """
+    adapter = TypeAdapter(value_type)
+    for number, line in read_lines(path, "JSON lines"):
+        if not line.strip():
+            continue
+        try:
+            yield adapter.validate_json(line)
+        except ValidationError as error:
+            raise bad_line(path, number, expected, line) from error
+
+
+def read_beginning(path: pathlib.Path) -> str:
     """The first line of a file, or its first 4,000 bytes if it is longer."""
-    path = pathlib.Path(path)
-    opener = gzip.open if path.suffix == ".gz" else open
-    with readable(path, "a readable text file"), opener(path, "rb") as file:
-        beginning = file.read(4000)
-    if beginning.startswith(UTF16_MARKS):
-        text = beginning.decode("utf-16", errors="ignore")
-    else:
-        text = beginning.removeprefix(BOM).decode(errors="ignore")
+    beginning = _read_bytes(path, 4000)
+    encoding = "utf-16" if beginning.startswith(UTF16_MARKS) else "utf-8-sig"
+    text = beginning.decode(encoding, errors="ignore")
     return text.lstrip().partition("\n")[0].removesuffix("\r")
 
 
-def is_utf8(path):
+def is_utf8(path: pathlib.Path) -> bool:
     """Whether the first megabyte of a file is UTF-8, or UTF-16 with a mark."""
-    path = pathlib.Path(path)
-    opener = gzip.open if path.suffix == ".gz" else open
-    with readable(path, "a readable text file"), opener(path, "rb") as file:
-        beginning = file.read(2**20)
-    if beginning.startswith(UTF16_MARKS):
-        return True
+    beginning = _read_bytes(path, 2**20)
     try:
         codecs.getincrementaldecoder("utf-8")().decode(beginning)
     except UnicodeDecodeError:
-        return False
+        return beginning.startswith(UTF16_MARKS)
     return True
+
+
+def _read_bytes(path, count):
+    """The first bytes of a file."""
+    with readable(path, "a readable text file"), open(path, "rb") as raw:
+        return _decompressed(path, raw).read(count)
+
+
+def _decompressed(path, raw):
+    """The content of an open file, which is compressed if its name ends in `.gz`."""
+    return gzip.open(raw) if path.suffix == ".gz" else raw
 
 
 def _raw_lines(path, raw):
     """Yields the bytes of each line of an open file, UTF-8, without its end."""
-    is_compressed = path.suffix == ".gz"
-    lines = gzip.open(raw) if is_compressed else raw
-    mark = lines.read(2)
-    lines.seek(0)
-    limit = largest_content(path) if is_compressed else None
+    file = _decompressed(path, raw)
+    limit = largest_content(path)
+    mark = file.read(2)
+    file.seek(0)
     if mark in UTF16_MARKS:
-        yield from _utf16_lines(path, lines, limit)
-        return
+        file = io.BytesIO(_utf16_as_utf8(path, file))
     number = 0
-    while line := lines.readline(MAX_LINE + 1):
+    while line := file.readline(MAX_LINE + 1):
         number += 1
         if len(line) > MAX_LINE:
             raise bad_line(path, number, f"at most {MAX_LINE:,} bytes", line)
-        if is_compressed and number % 1000 == 1 and lines.tell() > limit:
-            raise _too_large(path, limit)
+        if number % 1000 == 1 and file.tell() > limit:
+            raise _too_large(path)
         yield line.removesuffix(b"\n").removesuffix(b"\r")
 
 
-def _utf16_lines(path, file, limit):
-    """Yields the lines of an open UTF-16 file as UTF-8; `limit`: see `largest_content`."""
-    decoder = codecs.getincrementaldecoder("utf-16")()
-    rest = ""
-    number = 0
-    while chunk := file.read(2**16):
-        if limit is not None and file.tell() > limit:
-            raise _too_large(path, limit)
-        try:
-            rest += decoder.decode(chunk)
-        except UnicodeDecodeError as error:
-            raise UserError(f"{path}: expected UTF-16, by its mark. {error.reason}") from error
-        *lines, rest = rest.split("\n")
-        for line in lines:
-            number += 1
-            yield line.removesuffix("\r").encode(errors="replace")
-        if len(rest) > MAX_LINE:
-            raise bad_line(path, number + 1, f"at most {MAX_LINE:,} characters", rest)
-    if rest:
-        yield rest.removesuffix("\r").encode(errors="replace")
+def _utf16_as_utf8(path, file):
+    try:
+        return _read_content(path, file).decode("utf-16").encode(errors="replace")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: expected UTF-16, by its mark. {error.reason}") from error
 
 
-def largest_content(path):
-    """Most bytes that a compressed file may contain."""
+def _read_content(path, file):
+    """All bytes of an open file."""
+    limit = largest_content(path)
+    content = bytearray()
+    # In parts: reading `limit` bytes at once would take as much memory for a small file.
+    while chunk := file.read(2**20):
+        content += chunk
+        if len(content) > limit:
+            raise _too_large(path)
+    return bytes(content)
+
+
+def largest_content(path: pathlib.Path) -> int:
+    """Most bytes that a file may contain when it is decompressed."""
     return max(MIN_CONTENT, MAX_RATIO * path.stat().st_size)
 
 
 @contextlib.contextmanager
-def readable(path, expected):
+def readable(path: PathLike, expected: str) -> Iterator[None]:
     """Turns a missing or unreadable file into a `UserError`."""
     try:
         yield
@@ -183,7 +214,8 @@ def readable(path, expected):
         raise UserError(f"{path}: expected {expected}. Received: {reason}") from error
 
 
-def _too_large(path, limit):
+def _too_large(path):
+    limit = largest_content(path)
     return UserError(f"{path}: expected at most {limit:,} bytes when decompressed. Received: more")
 
 
@@ -197,17 +229,15 @@ def _decode(path, number, line, fallback):
         raise bad_line(path, number, f"UTF-8; {OTHER_ENCODING}", around) from error
 
 
-def read_json(path, value_type=None):
+def read_json(path: PathLike, value_type: Any = None) -> Any:
     """Reads a JSON file, UTF-8; `value_type` is a type for `validated`.
 
-    It also refuses nesting deeper than Python's parser goes, numbers of thousands of digits, half
-    of a surrogate pair (`"\\ud800"`), and little but brackets.
+    It also refuses nesting deeper than Python's parser goes, numbers of thousands of digits, and
+    half of a surrogate pair (`"\\ud800"`).
     """
     path = pathlib.Path(path)
-    content = _read_content(path)
-    max_brackets = len(content) // 8 + 2**19
-    if content.count(b"[") + content.count(b"{") > max_brackets:
-        raise UserError(f"{path}: expected JSON with texts and numbers. Received: mostly brackets")
+    with readable(path, "a readable JSON file"), open(path, "rb") as raw:
+        content = _read_content(path, _decompressed(path, raw))
     try:
         value = json.loads(content.decode("utf-8-sig"))
         if b"\\u" in content:
@@ -222,26 +252,13 @@ def read_json(path, value_type=None):
     return validated(path, value_type, value)
 
 
-def _read_content(path):
-    """The bytes of a file, decompressed if its name ends in `.gz`."""
-    with readable(path, "a readable JSON file"):
-        if path.suffix != ".gz":
-            return path.read_bytes()
-        limit = largest_content(path)
-        with gzip.open(path, "rb") as file:
-            content = file.read(limit + 1)
-    if len(content) > limit:
-        raise _too_large(path, limit)
-    return content
-
-
-def write_json(path, value):
+def write_json(path: PathLike, value: object) -> None:
     """Writes a JSON file as `base.files.atomic_file` does."""
     with atomic_file(path) as file:
         json.dump(value, file, indent=1, ensure_ascii=False)
 
 
-def validated(path, value_type, value):
+def validated(path: PathLike, value_type: Any, value: object) -> Any:
     """Returns the value of a file as a `value_type`, any type that pydantic knows."""
     try:
         return TypeAdapter(value_type).validate_python(value)

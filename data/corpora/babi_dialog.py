@@ -14,18 +14,17 @@ or a space for the tab.
 
 import pathlib
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from colloquy.base.files import UserError
-from colloquy.data.text_files import bad_line, existing_directory, read_lines
+from colloquy.data.text_files import PathLike, bad_line, existing_directory, read_lines
 
 SILENCE = "<SILENCE>"
 # split -> its part of file names
 SPLITS = {"train": "trn", "dev": "dev", "test": "tst", "test-oov": "tst-OOV"}
-OWN_SPLITS = {"train": "train.txt", "dev": "dev.txt", "test": "test.txt"}
-OWN_CANDIDATES = "candidates.txt"
-OWN_KNOWLEDGE = "knowledge.txt"
 OWN_TASK = "dialogs"
+OWN_SPLITS = ("train", "dev", "test")
 NUMBER = re.compile("[0-9]{1,9}")
 LINE = "`number user TAB bot`, `number subject R_relation value` or `number api_call no result`"
 
@@ -55,7 +54,7 @@ class Task(NamedTuple):
     knowledge: pathlib.Path
 
 
-def find_tasks(directory):
+def find_tasks(directory: PathLike) -> list[Task]:
     """The tasks in a directory, each with its candidates and knowledge base.
 
     A task's own files are `dialog-babi-taskN-*candidates.txt` and `dialog-babi-taskN-*kb.txt`;
@@ -64,57 +63,38 @@ def find_tasks(directory):
     `dev.txt` and `test.txt`, `candidates.txt` and `knowledge.txt`.
     """
     directory = existing_directory(directory, "dialog bAbI")
-    if (directory / OWN_SPLITS["train"]).is_file():
-        return [_find_own_task(directory)]
+    if (directory / "train.txt").is_file():
+        patterns = {split: f"{split}.txt" for split in OWN_SPLITS}
+        task = _find_task(directory, OWN_TASK, patterns, ["candidates.txt"], ["knowledge.txt"])
+        return [task]
     tasks = []
     for number in range(1, 7):
-        task = _find_task(directory, number)
-        if task:
-            tasks.append(task)
+        prefix = f"dialog-babi-task{number}-*"
+        patterns = {split: f"{prefix}-{ending}.txt" for split, ending in SPLITS.items()}
+        if not any(_first(directory, [pattern]) for pattern in patterns.values()):
+            continue
+        candidates = [f"{prefix}candidates.txt"]
+        knowledge = [f"{prefix}kb.txt"]
+        if number < 6:
+            candidates.append("dialog-babi-candidates.txt")
+            knowledge.append("dialog-babi-kb-all.txt")
+        tasks.append(_find_task(directory, f"task{number}", patterns, candidates, knowledge))
     if not tasks:
         raise UserError(
-            f"{directory}: expected files dialog-babi-taskN-*-trn.txt or {OWN_SPLITS['train']}. "
-            "Received: none"
+            f"{directory}: expected files dialog-babi-taskN-*-trn.txt or train.txt. Received: none"
         )
     return tasks
 
 
-def _find_own_task(directory):
-    splits = {}
-    for split, name in OWN_SPLITS.items():
-        if (directory / name).is_file():
-            splits[split] = directory / name
+def _find_task(directory, name, patterns, candidates, knowledge):
+    """A task of the first files that match patterns, `{split: pattern}` and lists of others."""
+    files = {split: _first(directory, [pattern]) for split, pattern in patterns.items()}
+    files["train"] = _require_first(directory, [patterns["train"]], "its training dialogs")
     return Task(
-        name=OWN_TASK,
-        splits=splits,
-        candidates=_require_first(directory, [OWN_CANDIDATES], "the task needs its candidates"),
-        knowledge=_require_first(directory, [OWN_KNOWLEDGE], "the task needs its knowledge base"),
-    )
-
-
-def _find_task(directory, number):
-    """The files of a task; `None` if there are none."""
-    task = f"dialog-babi-task{number}"
-    splits = {}
-    for split, ending in SPLITS.items():
-        file = _first(directory, [f"{task}-*-{ending}.txt", f"{task}-*-{ending.lower()}.txt"])
-        if file:
-            splits[split] = file
-    if not splits:
-        return None
-    if "train" not in splits:
-        raise UserError(f"{directory}: expected a training file {task}-*-trn.txt")
-
-    candidates = [f"{task}-*candidates.txt"]
-    knowledge = [f"{task}-*kb.txt"]
-    if number < 6:
-        candidates.append("dialog-babi-candidates.txt")
-        knowledge.append("dialog-babi-kb-all.txt")
-    return Task(
-        name=f"task{number}",
-        splits=splits,
-        candidates=_require_first(directory, candidates, f"task {number} needs its candidates"),
-        knowledge=_require_first(directory, knowledge, f"task {number} needs its knowledge base"),
+        name=name,
+        splits={split: file for split, file in files.items() if file},
+        candidates=_require_first(directory, candidates, "its candidates"),
+        knowledge=_require_first(directory, knowledge, "its knowledge base"),
     )
 
 
@@ -127,14 +107,14 @@ def _first(directory, patterns):
     return None
 
 
-def _require_first(directory, patterns, need):
+def _require_first(directory, patterns, content):
     path = _first(directory, patterns)
     if path is None:
-        raise UserError(f"{directory}: {need}, {' or '.join(patterns)}")
+        raise UserError(f"{directory}: the task needs {content}, {' or '.join(patterns)}")
     return path
 
 
-def read_dialogs(path, candidates=None):
+def read_dialogs(path: pathlib.Path, candidates: pathlib.Path | None = None) -> list[list[Turn]]:
     """Reads a dialog file: dialogs with turns.
 
     White space becomes single spaces.
@@ -145,17 +125,17 @@ def read_dialogs(path, candidates=None):
     Returns:
         Dialogs, lists of `Turn`.
     """
-    known_responses = set(read_candidates(candidates)) if candidates else None
-    dialogs = []
+    known_responses = set(read_candidates(candidates)) if candidates else set()
+    dialogs: list[list[Turn]] = []
     expected_id = 1
     for number, line in read_lines(path, None):
         if not line.strip():
             expected_id = 1
             continue
-        id, space, rest = line.partition(" ")
-        if not NUMBER.fullmatch(id) or not space:
+        digits, space, rest = line.partition(" ")
+        if not NUMBER.fullmatch(digits) or not space:
             raise bad_line(path, number, LINE, line)
-        id = int(id)
+        id = int(digits)
         if id == 1:
             dialogs.append([])
         elif id != expected_id:
@@ -164,7 +144,7 @@ def read_dialogs(path, candidates=None):
 
         turns = _parse_turns(path, number, rest)
         last = turns[-1]
-        if known_responses and last.speaker == "bot" and last.text not in known_responses:
+        if candidates and last.speaker == "bot" and last.text not in known_responses:
             raise bad_line(path, number, f"a response of {candidates.name}", last.text)
         dialogs[-1].extend(turns)
         expected_id = id + 1
@@ -191,9 +171,9 @@ def _parse_turns(path, number, rest):
     raise bad_line(path, number, LINE, rest)
 
 
-def read_candidates(path):
+def read_candidates(path: pathlib.Path) -> list[str]:
     """Reads the list of all responses, in the file's order."""
-    seen = {}
+    seen: dict[str, int] = {}
     for number, line in read_lines(path, "candidates"):
         id, _, text = line.partition(" ")
         text = " ".join(text.split())
@@ -204,7 +184,7 @@ def read_candidates(path):
     return list(seen)
 
 
-def read_knowledge(path):
+def read_knowledge(path: pathlib.Path) -> list[Fact]:
     """Reads a knowledge base: a list of `Fact`."""
     facts = []
     for number, line in read_lines(path, "facts"):
@@ -215,7 +195,7 @@ def read_knowledge(path):
     return facts
 
 
-def unseen_entities(train, knowledge):
+def unseen_entities(train: list[list[Turn]], knowledge: list[Fact]) -> dict[str, str]:
     """Pairs each cuisine and place of the training dialogs with one that none of them contains.
 
     Tasks 1 to 5 have a knowledge base of two worlds: one of the training dialogs, one of the
@@ -230,7 +210,7 @@ def unseen_entities(train, knowledge):
         for turn in dialog:
             words.update(turn.text.split())
 
-    pairs = {}
+    pairs: dict[str, str] = {}
     for relation in ("R_cuisine", "R_location"):
         values = sorted({fact.value for fact in knowledge if fact.relation == relation})
         seen = [value for value in values if value in words]
@@ -241,7 +221,7 @@ def unseen_entities(train, knowledge):
     return pairs
 
 
-def move(dialogs, pairs):
+def move(dialogs: list[list[Turn]], pairs: Mapping[str, str]) -> list[list[Turn]]:
     """Dialogs with words replaced by the pairs of `unseen_entities`.
 
     >>> [[turn]] = move([[Turn("user", "thai in rome")]], {"rome": "hanoi"})

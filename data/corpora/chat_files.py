@@ -7,11 +7,14 @@
 text:TEXT TAB labels:TEXT TAB episode_done:True            ParlAI
 """
 
+import pathlib
 from typing import Annotated
 
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field
 
-from colloquy.data.corpora.messages import join_messages, keep_exchanges
+from colloquy.data import text_files
+from colloquy.data.corpora.messages import Conversations, join_messages, keep_exchanges
+from colloquy.data.report import Report
 from colloquy.data.text_files import bad_line, read_json, read_lines
 
 ROLES = ("user", "assistant")
@@ -61,27 +64,21 @@ class _Dialog(BaseModel):
 _Conversation = Annotated[_Chat | _Dialog | list[str], Field(union_mode="left_to_right")]
 
 
-def read_json_lines(path, report):
+def read_json_lines(path: pathlib.Path, report: Report) -> Conversations:
     """Reads lines of JSON, a conversation per line."""
-    conversation_type = TypeAdapter(_Conversation)
     report.add_file(path, "JSON lines, a conversation per line")
-    conversations = []
-    for number, line in read_lines(path, "conversations"):
-        try:
-            conversation = conversation_type.validate_json(line)
-        except ValidationError as error:
-            raise bad_line(path, number, EXPECTED, line) from error
-        conversations.append(_turns(conversation, report))
-    return keep_exchanges(path, conversations, report)
+    return _keep_turns(path, text_files.read_json_lines(path, _Conversation, EXPECTED), report)
 
 
-def read_json_file(path, report):
+def read_json_file(path: pathlib.Path, report: Report) -> Conversations:
     """Reads a JSON file, a list of conversations."""
     report.add_file(path, "a JSON list of conversations")
-    conversations = []
-    for conversation in read_json(path, list[_Conversation]):
-        conversations.append(_turns(conversation, report))
-    return keep_exchanges(path, conversations, report)
+    return _keep_turns(path, read_json(path, list[_Conversation]), report)
+
+
+def _keep_turns(path, conversations, report):
+    turns = [_turns(conversation, report) for conversation in conversations]
+    return keep_exchanges(path, turns, report)
 
 
 def _turns(conversation, report):
@@ -97,10 +94,10 @@ def _spoken(texts, report):
     return turns
 
 
-def read_parlai(path, report):
+def read_parlai(path: pathlib.Path, report: Report) -> Conversations:
     """Reads episodes of ParlAI: the text, then the first of the labels, on each line."""
     report.add_file(path, "ParlAI's dialogs; fields used: text, labels, episode_done")
-    conversations = [[]]
+    conversations: Conversations = [[]]
     for number, line in read_lines(path, "conversations"):
         if not line:
             continue

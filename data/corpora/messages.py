@@ -1,9 +1,16 @@
 """Messages of senders as turns of conversations."""
 
+import pathlib
+from collections.abc import Iterable
+
 from colloquy.base.files import UserError
+from colloquy.data.report import Report
+
+Conversations = list[list[str]]
+"""The turns of each conversation."""
 
 
-def join_messages(messages):
+def join_messages(messages: Iterable[tuple[object, str]]) -> list[str]:
     """Returns the turns of a conversation, given the sender and the text of each message.
 
     Consecutive messages of one sender are one turn.
@@ -11,8 +18,8 @@ def join_messages(messages):
     >>> join_messages([("Ann", "Hi!"), ("Ann", " all  well?"), ("Bob", ""), ("Bob", "Yes.")])
     ['Hi! all well?', 'Yes.']
     """
-    words_of_turns = []
-    last_sender = None
+    words_of_turns: Conversations = []
+    last_sender: object = None
     for sender, text in messages:
         words = text.split()
         if not words:
@@ -24,7 +31,9 @@ def join_messages(messages):
     return [" ".join(words) for words in words_of_turns]
 
 
-def keep_exchanges(path, conversations, report):
+def keep_exchanges(
+    path: pathlib.Path, conversations: Conversations, report: Report
+) -> Conversations:
     """Leaves out conversations without a reply; a file must have others."""
     exchanges = [turns for turns in conversations if len(turns) >= 2]
     if not exchanges:

@@ -15,19 +15,20 @@ unanswerable. Texts are kept character by character: every offset counts charact
 text. A file whose offsets count UTF-16 units, as JavaScript does, is recognized by its answers.
 """
 
-import json
+import itertools
 import pathlib
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from colloquy.base.files import UserError, in_one_line
-from colloquy.data.text_files import bad_line, find_files, read_json, read_lines, validated
+from colloquy.data.text_files import PathLike, find_files, read_json, read_json_lines, validated
 
 NO_ANSWER_TEXTS = ("", "CANNOTANSWER")
 """Answers that mean that there is none: an empty one of annotation tools, and QuAC's."""
 MISPLACED = "the text of an answer is not at its offset"
 REPEATED = "another question has the same id"
+FLAT_LINE = '{"id": ID, "context": TEXT, "question": TEXT, "answers": {...}}'
 SHOWN_IDS = 3
 LAST_NARROW = 0xFFFF
 """The last character that is one UTF-16 unit."""
@@ -130,7 +131,19 @@ class _Starts(_Json):
     all: Annotated[list[Offset], Field(min_length=1)]
 
 
-def find_splits(directory):
+class _Row(NamedTuple):
+    """A question as a file has it."""
+
+    article: int
+    context: str
+    value: Any
+    """What should be an `_Item`."""
+
+
+Splits = dict[str, tuple[pathlib.Path, pathlib.Path | None]]
+
+
+def find_splits(directory: PathLike) -> Splits:
     """The files of a directory, `{"train": (file, file of other starts or None), "dev": ...}`.
 
     Only `train*.json` may have other starts, in `train*.ambiguous_starts.json`.
@@ -139,9 +152,7 @@ def find_splits(directory):
     dev = _find_questions(directory, "dev")
     stem = train.name.removesuffix(".gz").removesuffix(".json")
     other_starts = train.with_name(f"{stem}.ambiguous_starts.json")
-    if not other_starts.is_file():
-        other_starts = None
-    return {"train": (train, other_starts), "dev": (dev, None)}
+    return {"train": (train, other_starts if other_starts.is_file() else None), "dev": (dev, None)}
 
 
 def _find_questions(directory, split):
@@ -151,7 +162,7 @@ def _find_questions(directory, split):
     return min(paths, key=lambda path: "ambiguous_starts" in path.name)
 
 
-def read(path, other_starts=None) -> Questions:
+def read(path: PathLike, other_starts: PathLike | None = None) -> Questions:
     """Reads a SQuAD file or a relative of it.
 
     A question that cannot be read is left out and counted; a file without questions, or in another
@@ -161,37 +172,25 @@ def read(path, other_starts=None) -> Questions:
     with all places where an answer's text may be meant, if the file's own `answer_start` is one of
     several guesses.
     """
-    articles = _read_articles(pathlib.Path(path))
-    has_utf16_offsets = _counts_utf16_units(articles)
+    rows = _read_rows(pathlib.Path(path))
+    has_utf16_offsets = _counts_utf16_units(rows)
     starts_by_answer = _read_other_starts(other_starts) if other_starts else {}
     questions = []
     left_out: dict[str, list[str]] = {}
     texts_by_id: dict[str, tuple[str, str]] = {}
-    for article_number, article in articles:
-        for paragraph in article.paragraphs:
-            places = _Places(paragraph.context, has_utf16_offsets)
-            for value in paragraph.qas:
-                item, reason = _valid_item(value)
-                answers = None
-                if item:
-                    # The official file repeats 14 of its questions.
-                    texts = paragraph.context, item.question
-                    answers = places.answers(item, starts_by_answer)
-                    if texts_by_id.setdefault(item.id, texts) != texts:
-                        reason = REPEATED
-                    elif answers is None:
-                        reason = MISPLACED
-                if reason:
-                    left_out.setdefault(reason, []).append(_id_of(value))
-                    continue
-                question = Question(
-                    id=item.id,
-                    context=paragraph.context,
-                    text=item.question,
-                    answers=answers,
-                    article=article_number,
-                )
-                questions.append(question)
+    for row in rows:
+        try:
+            item = _Item.model_validate(row.value)
+            answers = _find_answers(row.context, item, has_utf16_offsets, starts_by_answer)
+            # The official file repeats 14 of its questions.
+            texts = row.context, item.question
+            if texts_by_id.setdefault(item.id, texts) != texts:
+                raise ValueError(REPEATED)
+        except ValueError as error:
+            left_out.setdefault(_reason(error), []).append(_id_of(row.value))
+            continue
+        questions.append(Question(item.id, row.context, item.question, answers, row.article))
+
     result = Questions(questions, left_out, has_utf16_offsets)
     if not questions:
         received = "; ".join(result.remarks()) or "none"
@@ -199,77 +198,57 @@ def read(path, other_starts=None) -> Questions:
     return result
 
 
-def _read_articles(path):
-    """The articles of a file in any form, as `(number, article)`."""
+# === Forms of files ===
+
+
+def _read_rows(path):
+    """The questions of a file in any form."""
     if path.name.removesuffix(".gz").endswith(".jsonl"):
-        return _articles_of_rows(path, _read_rows(path))
+        return _rows_of_lines(path)
     try:
         value = read_json(path)
     except UserError as error:
         # A file of lines may be called .json, too.
         try:
-            return _articles_of_rows(path, _read_rows(path))
+            return _rows_of_lines(path)
         except UserError:
             raise error from None
-    rows = value.get("data") if isinstance(value, dict) else value
-    is_flat = isinstance(rows, list) and rows and isinstance(rows[0], dict) and "context" in rows[0]
-    if is_flat:
-        return _articles_of_rows(path, rows)
-    return list(enumerate(validated(path, _File, value).data, 1))
+    values = value.get("data") if isinstance(value, dict) else value
+    first = values[0] if isinstance(values, list) and values else None
+    if isinstance(first, dict) and "context" in first:
+        return _rows_of_flat(validated(path, list[_FlatQuestion], values))
 
-
-def _read_rows(path):
-    """The values of a file of JSON lines."""
     rows = []
-    for number, line in read_lines(path, "a question a line, as JSON"):
-        if line.strip():
-            try:
-                rows.append(json.loads(line))
-            except (ValueError, RecursionError) as error:
-                raise bad_line(path, number, "JSON", line) from error
+    for number, article in enumerate(validated(path, _File, value).data, 1):
+        for paragraph in article.paragraphs:
+            rows += [_Row(number, paragraph.context, question) for question in paragraph.qas]
     return rows
 
 
-def _articles_of_rows(path, rows):
-    """The articles of a file with a question a row; each title is one."""
-    rows = validated(path, list[_FlatQuestion], rows)
-    numbers = {}
-    qas = {}
-    for row in rows:
+def _rows_of_lines(path):
+    return _rows_of_flat(read_json_lines(path, _FlatQuestion, FLAT_LINE))
+
+
+def _rows_of_flat(flat_questions):
+    """The rows of Hugging Face's form; each title is an article."""
+    rows = []
+    numbers: dict[str, int] = {}
+    for flat in flat_questions:
         number = 0
-        if row.title is not None:
-            number = numbers.setdefault(row.title, len(numbers) + 1)
+        if flat.title is not None:
+            number = numbers.setdefault(flat.title, len(numbers) + 1)
         answers = []
-        for text, start in zip(row.answers.text, row.answers.answer_start, strict=False):
+        # A missing offset or text makes the question invalid.
+        for text, start in itertools.zip_longest(flat.answers.text, flat.answers.answer_start):
             answers.append({"text": text, "answer_start": start})
-        item = {
-            "id": row.id,
-            "question": row.question,
-            "is_impossible": row.is_impossible,
+        value = {
+            "id": flat.id,
+            "question": flat.question,
+            "is_impossible": flat.is_impossible,
             "answers": answers,
         }
-        qas.setdefault((number, row.context), []).append(item)
-
-    articles = []
-    for (number, context), items in qas.items():
-        paragraph = _Paragraph(context=context, qas=items)
-        articles.append((number, _Article(paragraphs=[paragraph])))
-    return articles
-
-
-def _valid_item(value):
-    """A question, or `None` and the reason why it is none."""
-    try:
-        return _Item.model_validate(value), None
-    except ValidationError as error:
-        problem = error.errors()[0]
-        field = ".".join(str(part) for part in problem["loc"]) or "question"
-        return None, in_one_line(f"{field}: {problem['msg'][0].lower()}{problem['msg'][1:]}")
-
-
-def _id_of(value):
-    id = value.get("id") if isinstance(value, dict) else None
-    return "without an id" if id is None else str(id)
+        rows.append(_Row(number, flat.context, value))
+    return rows
 
 
 def _read_other_starts(path):
@@ -281,69 +260,71 @@ def _read_other_starts(path):
     return starts_by_answer
 
 
-class _Places:
-    """Finds answers in a context by their offsets."""
-
-    def __init__(self, context, has_utf16_offsets):
-        self.context = context
-        self.character_at_unit = None
-        """The character at each UTF-16 unit; `None` where each has one."""
-        if has_utf16_offsets and _has_wide_characters(context):
-            self.character_at_unit = []
-            for number, char in enumerate(context):
-                units = 2 if ord(char) > LAST_NARROW else 1
-                self.character_at_unit += [number] * units
-
-    def answers(self, item, starts_by_answer):
-        """The spans of a question's answers; `None` if a text is not at its offset."""
-        texts = [answer.text.strip() for answer in item.answers]
-        if item.is_impossible or all(text in NO_ANSWER_TEXTS for text in texts):
-            return ()
-        spans = []
-        for number, answer in enumerate(item.answers):
-            if texts[number] in NO_ANSWER_TEXTS:
-                continue
-            for start in starts_by_answer.get((item.id, number), [answer.answer_start]):
-                span = self.span(answer.text, start)
-                if span is None:
-                    return None
-                spans.append(span)
-        return tuple(spans)
-
-    def span(self, text, start):
-        """The span of a text at an offset; `None` if it is not there."""
-        if self.character_at_unit is not None:
-            if start >= len(self.character_at_unit):
-                return None
-            start = self.character_at_unit[start]
-        end = start + len(text)
-        return Answer(start, end) if self.context[start:end] == text else None
+def _reason(error):
+    """Why a question is left out, in the same words for all that lack the same."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    problem = error.errors()[0]
+    field = ".".join(str(part) for part in problem["loc"]) or "question"
+    return in_one_line(f"{field}: {problem['msg'][0].lower()}{problem['msg'][1:]}")
 
 
-def _has_wide_characters(text):
-    """Whether a text has characters of two UTF-16 units, such as an emoji."""
-    return bool(text) and ord(max(text)) > LAST_NARROW
+def _id_of(value):
+    id = value.get("id") if isinstance(value, dict) else None
+    return "without an id" if id is None else str(id)
 
 
-def _counts_utf16_units(articles):
+# === Places of answers ===
+
+
+def _find_answers(context, item, has_utf16_offsets, starts_by_answer):
+    """The spans of a question's answers; a `ValueError` if a text is not at its offset."""
+    if item.is_impossible:
+        return ()
+    spans = []
+    for number, answer in enumerate(item.answers):
+        if answer.text.strip() in NO_ANSWER_TEXTS:
+            continue
+        for start in starts_by_answer.get((item.id, number), [answer.answer_start]):
+            if has_utf16_offsets:
+                start = _character_at_unit(context, start)
+            end = start + len(answer.text)
+            if context[start:end] != answer.text:
+                raise ValueError(MISPLACED)
+            spans.append(Answer(start, end))
+    return tuple(spans)
+
+
+def _character_at_unit(text, unit):
+    """The number of the character at a UTF-16 unit.
+
+    >>> _character_at_unit("\U0001f44d!", 2)
+    1
+    """
+    before = text.encode("utf-16-le")[: 2 * unit]
+    return len(before.decode("utf-16-le", errors="ignore"))
+
+
+def _counts_utf16_units(rows):
     """Whether offsets count UTF-16 units: some answers are there alone, none by characters alone.
 
     Only contexts with characters of two units tell.
     """
     by_units = 0
     by_characters = 0
-    for _, article in articles:
-        for paragraph in article.paragraphs:
-            if not _has_wide_characters(paragraph.context):
-                continue
-            unit_places = _Places(paragraph.context, has_utf16_offsets=True)
-            character_places = _Places(paragraph.context, has_utf16_offsets=False)
-            for value in paragraph.qas:
-                item, _ = _valid_item(value)
-                if item is None:
-                    continue
-                is_at_unit = bool(unit_places.answers(item, {}))
-                is_at_character = bool(character_places.answers(item, {}))
-                by_units += is_at_unit and not is_at_character
-                by_characters += is_at_character and not is_at_unit
+    for row in rows:
+        if ord(max(row.context)) <= LAST_NARROW:
+            continue
+        is_at_unit = _has_answers_at(row, has_utf16_offsets=True)
+        is_at_character = _has_answers_at(row, has_utf16_offsets=False)
+        by_units += is_at_unit and not is_at_character
+        by_characters += is_at_character and not is_at_unit
     return by_units > 0 and by_characters == 0
+
+
+def _has_answers_at(row, has_utf16_offsets):
+    try:
+        item = _Item.model_validate(row.value)
+        return bool(_find_answers(row.context, item, has_utf16_offsets, {}))
+    except ValueError:
+        return False
