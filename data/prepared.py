@@ -16,6 +16,8 @@ import dataclasses
 import hashlib
 import pathlib
 import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import rich
@@ -25,7 +27,7 @@ from colloquy.base.config import Config
 from colloquy.base.files import UserError, checksum, in_one_line
 from colloquy.data import pickles
 from colloquy.data.corpora import CORPORA
-from colloquy.data.text_files import read_json, write_json
+from colloquy.data.text_files import PathLike, read_json, write_json
 from colloquy.data.vocabulary import SPECIALS, Vocabulary
 
 METADATA = "dataset.json"
@@ -45,7 +47,7 @@ class CommonSettings(Config):
     vectors are used, so that its model can score the new data or continue training on it."""
 
 
-def filled_min_count(min_count, counts):
+def filled_min_count(min_count: int | None, counts: Mapping[str, int]) -> int:
     """`--min_count`, or its default for a training text with these `{word: count}`.
 
     The default is 2, but 1 for a text of fewer than `SMALL_TEXT` words.
@@ -56,7 +58,17 @@ def filled_min_count(min_count, counts):
     return 1 if num_words < SMALL_TEXT else 2
 
 
-def write(directory, files, corpus, source, settings, statistics, *, name=None, **more):
+def write(
+    directory: pathlib.Path,
+    files: Mapping[str, Any],
+    corpus: str,
+    source: PathLike | None,
+    settings: CommonSettings,
+    statistics: object,
+    *,
+    name: str | None = None,
+    **more: object,
+) -> None:
     """Writes a prepared dataset into an empty directory.
 
     Args:
@@ -87,7 +99,7 @@ def write(directory, files, corpus, source, settings, statistics, *, name=None, 
     write_json(directory / METADATA, metadata)
 
 
-def fingerprint(path):
+def fingerprint(path: PathLike) -> str:
     """Returns a digest of the examples of a prepared dataset; "" of one that is no directory.
 
     Metadata and word vectors do not count: a dataset that is prepared again has the same digest.
@@ -103,7 +115,7 @@ def fingerprint(path):
     return digest.hexdigest()[:16]
 
 
-def print_summary(statistics):
+def print_summary(statistics: Mapping[str, Mapping[str, Any]]) -> None:
     """Prints the statistics of a dataset, `{split: {name: number or text}}`, see docs/data.md."""
     table = Table("", *statistics)
     first_split = next(iter(statistics.values()))
@@ -136,13 +148,13 @@ class Dataset:
     splits: dict
     """`{name: examples}`; an absent split has none."""
 
-    def metadata(self):
+    def metadata(self) -> dict[str, Any]:
         """Metadata that a run keeps, ready for JSON."""
         return {"path": str(self.path.resolve()), "name": self.name}
 
 
 @contextlib.contextmanager
-def checked(file, expected="what prepare.py writes"):
+def checked(file: PathLike, expected: str = "what prepare.py writes") -> Iterator[None]:
     """Turns errors caused by a value of a wrong type into a `UserError` that names its file."""
     try:
         yield
@@ -153,14 +165,14 @@ def checked(file, expected="what prepare.py writes"):
         raise UserError(f"{file}: expected {expected}. {in_one_line(error, 200)}") from error
 
 
-def texts(values):
+def texts(values: Any) -> list[str]:
     """A list of texts; a `TypeError` if it is something else."""
     if type(values) is not list or not all(type(value) is str for value in values):
         raise TypeError("a list of texts is needed")
     return values
 
 
-def check_splits(splits):
+def check_splits(splits: Iterable[str]) -> None:
     """Refuses a split that no dataset has, as a `UserError`, before anything is loaded."""
     known = ("train", "dev", "dev-oov", "test", "test-oov")
     for split in splits:
@@ -168,7 +180,7 @@ def check_splits(splits):
             raise UserError(f"split: expected some of {', '.join(known)}. Received: {split}")
 
 
-def read_metadata(path, task):
+def read_metadata(path: PathLike, task: str) -> dict[str, Any]:
     """Reads the metadata of a prepared dataset of a task, a dict with at least `name`."""
     path = pathlib.Path(path)
     if not path.exists():
@@ -202,7 +214,7 @@ def _not_prepared(path, task):
     )
 
 
-def read_vocabulary(file):
+def read_vocabulary(file: PathLike) -> Vocabulary:
     """Reads a vocabulary that prepare.py wrote, which begins with the specials."""
     vocabulary = Vocabulary.load(file)
     if vocabulary.words[: len(SPECIALS)] != SPECIALS:
@@ -211,7 +223,7 @@ def read_vocabulary(file):
     return vocabulary
 
 
-def read_embedding(file, vocabulary):
+def read_embedding(file: PathLike, vocabulary: Vocabulary) -> np.ndarray:
     """Reads the word vectors of a vocabulary, float32 `(len(vocabulary) + 1, dimension)`.
 
     Row 0 is padding.
@@ -223,28 +235,18 @@ def read_embedding(file, vocabulary):
     return vectors
 
 
-def read_vector_table(file):
+def read_vector_table(file: PathLike) -> np.ndarray:
     """Reads word vectors, float32 `(words, dimension)`: a pickled array or lists of numbers."""
     file = pathlib.Path(file)
     value = pickles.load(file)
     with checked(file, "rows of numbers"), np.errstate(over="ignore"):
-        if not isinstance(value, np.ndarray):
-            value = _array_of_lists(value, file.stat().st_size)
-        if value.dtype.kind not in "biuf":
-            raise ValueError(f"Received: {value.dtype}")
-        vectors = np.asarray(value, np.float32)
+        vectors = np.asarray(value)
+        if vectors.dtype.kind not in "biuf":
+            raise ValueError(f"Received: {vectors.dtype}")
+        vectors = vectors.astype(np.float32)
     if vectors.ndim != 2 or not vectors.size or not np.isfinite(vectors).all():
         raise UserError(
             f"{file}: expected a finite array (vocabulary + 1, dimension). "
             f"Received: shape {vectors.shape}"
         )
     return vectors
-
-
-def _array_of_lists(rows, file_size):
-    """Makes an array of lists, unless one list that is repeated would make it huge."""
-    dimension = len(rows[0]) if len(rows) else 0
-    num_bytes = 4 * len(rows) * dimension
-    if num_bytes > 4 * file_size + 2**26:
-        raise ValueError("rows that are one and the same")
-    return np.asarray(rows)

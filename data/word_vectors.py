@@ -2,33 +2,34 @@
 
 import collections
 import logging
-import math
 import pathlib
+import re
 import tempfile
-import zipfile
+from collections.abc import Callable, Container, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
 from colloquy.base.files import UserError, in_one_line
 from colloquy.base.runtime import available_cpus
-from colloquy.data.text_files import largest_content, read_lines, readable
-from colloquy.data.vocabulary import EOS_ID, PADDING_ID, SPECIALS, UNK_ID
+from colloquy.data.text_files import PathLike, read_lines
+from colloquy.data.vocabulary import EOS_ID, PADDING_ID, SPECIALS, UNK_ID, Vocabulary
 
 WORDS_READ = 50_000_000
 """Words that word2vec reads, over all passes, by default."""
 REPEATABLE = 10_000_000
 """Words of the longest text whose vectors repeat exactly with their seed by default."""
 
-HEADER = 2**16
-"""Bytes of a file of vectors that show whether it is binary."""
+HEADER = re.compile("([0-9]{1,18}) ([0-9]{1,9})")
+"""Line 1 of a file of word2vec: the numbers of words and of values."""
 
 
-def default_epochs(num_words):
+def default_epochs(num_words: int) -> int:
     """Passes of word2vec over a text, 20 to 1; its own default of 5 suits ten million words."""
     return min(20, max(1, WORDS_READ // max(1, num_words)))
 
 
-def default_workers(num_words):
+def default_workers(num_words: int) -> int:
     """Threads of word2vec for a text: one per core, but a single one up to `REPEATABLE` words.
 
     A single thread gives the same vectors each time.
@@ -39,17 +40,17 @@ def default_workers(num_words):
 
 
 def train_word2vec(
-    sentences,
-    vocabulary,
+    sentences: Iterable[list[str]],
+    vocabulary: Vocabulary,
     *,
-    dimension,
-    epochs=5,
-    seed=1,
-    workers=1,
-    after_epoch=lambda: None,
-    directory=None,
-    **settings,
-):
+    dimension: int,
+    epochs: int = 5,
+    seed: int = 1,
+    workers: int = 1,
+    after_epoch: Callable[[], None] = lambda: None,
+    directory: pathlib.Path | None = None,
+    **settings: Any,
+) -> np.ndarray:
     """Trains word vectors by gensim's CBOW. With one worker they repeat exactly.
 
     Args:
@@ -112,7 +113,12 @@ def _write_known(sentences, vocabulary, file):
     return ordered_counts, num_lines
 
 
-def complete(vectors_by_word, vocabulary, dimension, seed=1):
+def complete(
+    vectors_by_word: Mapping[str, np.ndarray],
+    vocabulary: Vocabulary,
+    dimension: int,
+    seed: int = 1,
+) -> np.ndarray:
     """Puts vectors in the order of a vocabulary and adds those that are missing.
 
     Padding is zeros. `_UNK_` and `_EOS_` are the mean of the known vectors, as in DeepPavlov's DAM
@@ -144,14 +150,16 @@ def complete(vectors_by_word, vocabulary, dimension, seed=1):
     return vectors
 
 
-def scale_to_norm(vectors, norm):
+def scale_to_norm(vectors: np.ndarray, norm: float) -> np.ndarray:
     """Scales vectors, float `(n, dimension)`, to the Euclidean length `norm`; zeros stay zeros."""
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     scale = norm / np.where(length == 0, 1, length)
     return (vectors * scale).astype(vectors.dtype)
 
 
-def load_text_vectors(path, vocabulary, seed=1):
+def load_text_vectors(
+    path: PathLike, vocabulary: Vocabulary, seed: int = 1
+) -> tuple[np.ndarray, int]:
     """Reads the vectors of a vocabulary from a file of `read_vectors`.
 
     Returns:
@@ -163,7 +171,9 @@ def load_text_vectors(path, vocabulary, seed=1):
     return vectors, len(vectors_by_word)
 
 
-def append_vectors(vectors, path, vocabulary):
+def append_vectors(
+    vectors: np.ndarray, path: PathLike, vocabulary: Vocabulary
+) -> tuple[np.ndarray, int]:
     """Appends a general vector from a file to each word's vector (Dong and Huang 2018).
 
     The file's vectors are scaled so that their average distance from their mean equals that of
@@ -196,7 +206,7 @@ def _read_known_vectors(path, vocabulary):
     return vectors_by_word
 
 
-def read_vectors(path, words=None):
+def read_vectors(path: PathLike, words: Container[str] | None = None) -> dict[str, np.ndarray]:
     """Reads word vectors, `{word: float32 vector}`, in the file's order.
 
     The file is text of word2vec (line 1: count and dimension) or GloVe: a word and its vector per
@@ -207,144 +217,75 @@ def read_vectors(path, words=None):
         words: The words to read; `None`: all.
     """
     path = pathlib.Path(path)
-    with readable(path, "word vectors"):
-        path.stat()
-    if path.suffix == ".npz":
-        return _read_arrays(path, words)
     if path.suffix == ".zip":
         raise UserError(
             f"{path}: expected vectors as text, .gz or .npz. Received: .zip; "
             f"unpack it: unzip {path}"
         )
-    _refuse_binary(path)
-
-    vectors_by_word = {}
-    announced = 0
-    announced_dimension = None
-    dimension = None
-    number = 0
-    for number, line in read_lines(path, None, fallback="utf-8"):
-        # From the right: GloVe 840B has words with spaces. -1 splits at every space.
-        max_splits = -1 if dimension is None else dimension
-        spaced = line.replace("\t", " ").rstrip(" \r")
-        word, *values = spaced.rsplit(" ", max_splits)
-        is_header = number == 1 and len(values) == 1
-        if is_header:
-            announced = int(word) if word.isdecimal() and len(word) < 19 else 0
-            if word.isdecimal():
-                announced_dimension = values[0]
-            continue
-        if dimension is None and values:
-            dimension = len(values)
-            if announced_dimension not in (None, str(dimension)):
-                raise UserError(
-                    f"{path}: expected vectors of dimension {announced_dimension}, as line 1 says. "
-                    f"Received: {dimension} values on line {number}"
-                )
-        if not values or len(values) != dimension:
-            expected = f"a word and {dimension or 'its'} values"
-            raise UserError(
-                f"{path}, line {number}: expected {expected}. Received: {len(values)} values"
-            )
+    file_vectors = _read_arrays(path) if path.suffix == ".npz" else _read_rows(path)
+    vectors_by_word: dict[str, np.ndarray] = {}
+    for word, values, place in file_vectors:
         if (words is None or word in words) and word not in vectors_by_word:
-            vectors_by_word[word] = _parse_vector(path, number, values)
-    if number <= announced:
-        raise UserError(
-            f"{path}: expected {announced:,} words, as line 1 says. Received: {number - 1:,}; the "
-            "file may be incomplete"
-        )
+            vectors_by_word[word] = _parse_vector(values, place)
     return vectors_by_word
 
 
-def _refuse_binary(path):
-    """Refuses the binary format of word2vec: its first line alone is text."""
-    if path.suffix == ".gz":
-        return  # A .gz file is compressed; the check below is for plain bytes.
-    with readable(path, "word vectors"), path.open("rb") as file:
-        first_line = file.readline(HEADER)
-        vectors = file.read(HEADER)
-    has_header = len(first_line.split()) == 2 and first_line.replace(b" ", b"").strip().isdigit()
-    if has_header and b"\0" in vectors:
+def _read_rows(path):
+    """Yields the word, the values and the place of each line of a text file."""
+    announced_words = 0
+    announced_dimension = 0
+    dimension = 0
+    number = 0
+    for number, line in read_lines(path, None, fallback="utf-8"):
+        line = line.replace("\t", " ").rstrip(" \r")
+        header = HEADER.fullmatch(line)
+        if number == 1 and header:
+            announced_words = int(header[1])
+            announced_dimension = int(header[2])
+            continue
+        # From the right: GloVe 840B has words with spaces. The first line is split at every space.
+        word, *values = line.rsplit(" ", dimension or -1)
+        dimension = dimension or announced_dimension or len(values)
+        place = f"{path}, line {number}"
+        if not values or len(values) != dimension:
+            expected = f"a word and {dimension or 'its'} values"
+            raise UserError(f"{place}: expected {expected}. Received: {len(values)} values")
+        yield word, values, place
+    if number <= announced_words:
         raise UserError(
-            f"{path}: expected vectors as text or .npz. Received: the binary format of word2vec; "
-            "gensim reads it (KeyedVectors.load_word2vec_format with binary=True) and writes text "
-            "(save_word2vec_format)"
+            f"{path}: expected {announced_words:,} words, as line 1 says. "
+            f"Received: {number - 1:,}; the file may be incomplete"
         )
 
 
-def _parse_vector(path, number, values):
+def _parse_vector(values, place):
     try:
         with np.errstate(over="ignore"):
             vector = np.array(values, np.float32)
-        _require_finite(vector)
-        return vector
+        if not np.isfinite(vector).all():
+            raise ValueError("a value that is not finite")
     except ValueError as error:
         reason = in_one_line(error, 200)
-        raise UserError(
-            f"{path}, line {number}: expected a word and numbers. Received: {reason}"
-        ) from error
+        raise UserError(f"{place}: expected a word and numbers. Received: {reason}") from error
+    return vector
 
 
-def _require_finite(vectors):
-    if not np.isfinite(vectors).all():
-        raise ValueError("a value that is not finite")
-
-
-def _read_arrays(path, words):
+def _read_arrays(path):
+    """Returns the word, the vector and the place of each row of an archive."""
     try:
-        file_words, vectors = _load_arrays(path)
-    except OSError as error:
-        reason = error.strerror or error
-        raise UserError(f"{path}: expected word vectors. Received: {reason}") from error
-    except MemoryError:
-        raise
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            words = arrays["words"]
+            vectors = arrays["vectors"]
+        is_list_of_texts = words.dtype.kind == "U" and words.ndim == 1
+        if not is_list_of_texts or vectors.ndim != 2 or len(words) != len(vectors):
+            raise ValueError(f"{words.dtype} {words.shape}, {vectors.shape}")
+        words = words.tolist()
+        "".join(words).encode()  # raises for half of a surrogate pair
     except Exception as error:  # a damaged archive can make its readers raise anything
+        reason = in_one_line(f"{type(error).__name__}: {error}", 200)
         raise UserError(
-            f"{path}: expected the arrays words and vectors, texts (n,) and finite numbers "
-            f"(n, dimension). Received: {in_one_line(error, 200)}"
+            f"{path}: expected the arrays words and vectors, texts (n,) and numbers "
+            f"(n, dimension). Received: {reason}"
         ) from error
-
-    vectors_by_word = {}
-    for word, vector in zip(file_words, vectors, strict=True):
-        if (words is None or word in words) and word not in vectors_by_word:
-            vectors_by_word[word] = vector
-    return vectors_by_word
-
-
-def _load_arrays(path):
-    """Returns the words and the vectors, float32; raises anything if the archive is damaged."""
-    _check_sizes(path)
-    with np.load(path, allow_pickle=False) as arrays, np.errstate(over="ignore"):
-        words = arrays["words"]
-        vectors = arrays["vectors"].astype(np.float32)
-    is_list_of_texts = words.dtype.kind == "U" and words.ndim == 1
-    if not is_list_of_texts or vectors.ndim != 2 or len(words) != len(vectors):
-        raise ValueError(f"{words.dtype} {words.shape}, {vectors.shape}")
-    _require_finite(vectors)
-    words = words.tolist()
-    "".join(words).encode()  # raises for half of a surrogate pair
-    return words, vectors
-
-
-def _check_sizes(path):
-    """Refuses arrays that would be far larger than their archive, before they are created."""
-    with zipfile.ZipFile(path) as archive:
-        for name in ("words", "vectors"):
-            member = archive.getinfo(f"{name}.npy")
-            with archive.open(member) as file:
-                shape, dtype = _read_header(file)
-            size = max(math.prod(shape) * dtype.itemsize, 1)
-            if size > min(member.file_size, largest_content(path)):
-                file_size = path.stat().st_size
-                raise ValueError(f"{name} of shape {shape!s:.60} in a file of {file_size:,} bytes")
-
-
-def _read_header(file):
-    """Shape and dtype of the array in an open `.npy` file; raises anything on others."""
-    readers = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-    }
-    read_header = readers[np.lib.format.read_magic(file)]
-    shape, _, dtype = read_header(file)
-    return shape, dtype
+    places = [f"{path}, row {row}" for row in range(len(words))]
+    return zip(words, vectors, places, strict=True)
