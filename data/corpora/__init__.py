@@ -35,7 +35,7 @@ class Corpus(NamedTuple):
     tokenizer that suits a corpus for selection or generation."""
 
     @property
-    def task(self):
+    def task(self) -> str:
         """The task by default."""
         return self.tasks[0]
 

@@ -11,9 +11,10 @@ import pathlib
 from pydantic import BaseModel
 
 from colloquy.base.files import UserError
-from colloquy.data.corpora.messages import join_messages
+from colloquy.data.corpora.messages import Conversations, join_messages
 from colloquy.data.corpora.splits import ALL
-from colloquy.data.text_files import find_files, read_json
+from colloquy.data.report import Report
+from colloquy.data.text_files import Files, PathLike, find_files, read_json
 
 TOKENIZER = "terms"
 PACKAGE = "chitchat_dataset"
@@ -29,7 +30,7 @@ class _Conversation(BaseModel):
     messages: list[list[_Message]]
 
 
-def find_splits(directory=None):
+def find_splits(directory: PathLike | None = None) -> Files:
     """Finds the file, `{ALL: [file]}`: the corpus has no splits of its own.
 
     Args:
@@ -40,12 +41,12 @@ def find_splits(directory=None):
         package = importlib.util.find_spec(PACKAGE)
         if package is None:
             raise UserError("--corpus=chitchat needs a package: pip install chitchat-dataset")
-        directory = pathlib.Path(package.origin).parent
+        directory = pathlib.Path(str(package.origin)).parent
     files = find_files(directory, ["dataset.json"], "chitchat")
     return {ALL: files}
 
 
-def read(paths, split, report):
+def read(paths: list[pathlib.Path], split: str, report: Report) -> Conversations:
     """Reads all conversations, each a list of two or more turns."""
     conversations = []
     for path in paths:

@@ -11,10 +11,20 @@ import re
 
 from colloquy.base.files import UserError
 from colloquy.data.corpora.chat_files import PARLAI, read_json_file, read_json_lines, read_parlai
+from colloquy.data.corpora.messages import Conversations
 from colloquy.data.corpora.splits import ALL
 from colloquy.data.corpora.tables import is_table, read_table
 from colloquy.data.corpora.whatsapp import is_whatsapp, read_whatsapp
-from colloquy.data.text_files import bad_line, find_files, list_files, read_beginning, read_lines
+from colloquy.data.report import Report
+from colloquy.data.text_files import (
+    Files,
+    PathLike,
+    bad_line,
+    find_files,
+    list_files,
+    read_beginning,
+    read_lines,
+)
 
 TOKENIZER = "mixed"
 NAMES = {
@@ -29,7 +39,7 @@ MARK = re.compile(r"([A-Za-z_]{1,20}|[0-9]{1,9}):")
 """Begin of a field of another format, such as `A:`."""
 
 
-def find_splits(source):
+def find_splits(source: PathLike) -> Files:
     """Finds the files of each split, `{"train": [files], "dev": [files], ...}`.
 
     A directory without dev, and a file in its place, has `{ALL: [files]}`.
@@ -56,7 +66,7 @@ def _patterns(names):
     return [f"{name}{ending}" for name in names for ending in ENDINGS]
 
 
-def read(paths, split, report):
+def read(paths: list[pathlib.Path], split: str, report: Report) -> Conversations:
     """Reads conversations, each a list of two or more utterances."""
     conversations = []
     for path in paths:
@@ -117,7 +127,9 @@ def _refuse_marks(path, conversations):
         raise UserError(f"{path}: expected utterances. Received: {received}")
 
 
-def require_utterances(path, number, line, turns, separator):
+def require_utterances(
+    path: pathlib.Path, number: int, line: str, turns: list[str], separator: str
+) -> None:
     """Refuses a line with fewer than two turns, or with an empty one."""
     if len(turns) < 2:
         raise bad_line(path, number, f"utterances separated by {separator}", line)

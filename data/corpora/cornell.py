@@ -6,9 +6,12 @@ movie_conversations.txt   u0 +++$+++ u2 +++$+++ m0 +++$+++ ['L194', 'L195', 'L19
 
 import html
 import itertools
+import pathlib
 import re
 
-from colloquy.data.text_files import bad_line, find_files, read_lines
+from colloquy.data.corpora.messages import Conversations
+from colloquy.data.report import Report
+from colloquy.data.text_files import Files, PathLike, bad_line, find_files, read_lines
 
 TOKENIZER = "words"
 SEPARATOR = " +++$+++ "
@@ -21,13 +24,13 @@ TAG = re.compile("</?(?:u|i|b|pre)>", re.IGNORECASE)
 LOST_APOSTROPHE = re.compile("([A-Za-z])\ufffd([A-Za-z])")
 
 
-def find_splits(directory):
+def find_splits(directory: PathLike) -> Files:
     """The two files of the corpus: the same for both splits, which `read` separates."""
     files = [find_files(directory, [name])[0] for name in FILES]
     return {"train": files, "dev": files}
 
 
-def read(paths, split, report):
+def read(paths: list[pathlib.Path], split: str, report: Report) -> Conversations:
     """Reads conversations, each a list of two or more utterances.
 
     A conversation is split where a line is missing or empty, so that every utterance answers the

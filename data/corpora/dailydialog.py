@@ -7,11 +7,14 @@ XDailyDialog omits the last `__eou__`, or adds labels after a tab, which are ign
 with the tokenizer of its language, `mixed` for Chinese.
 """
 
+import pathlib
 import re
 
 from colloquy.data.corpora.chat_files import read_json_lines
 from colloquy.data.corpora.conversations import require_utterances
-from colloquy.data.text_files import find_files, read_beginning, read_lines
+from colloquy.data.corpora.messages import Conversations
+from colloquy.data.report import Report
+from colloquy.data.text_files import Files, PathLike, find_files, read_beginning, read_lines
 
 TOKENIZER = "words"
 END = "__eou__"
@@ -35,12 +38,12 @@ CLITIC = re.compile(rf"([a-z]) ?{APOSTROPHE} ?(s|t|m|d|ll|re|ve)\b", re.IGNORECA
 OTHER = re.compile(rf"\b(o|ma) ?{APOSTROPHE} ?(clock|am)\b", re.IGNORECASE)
 
 
-def find_splits(directory):
+def find_splits(directory: PathLike) -> Files:
     """The files of a directory, `{"train": [file], "dev": [file]}`: the first of `NAMES`."""
     return {split: find_files(directory, names)[:1] for split, names in NAMES.items()}
 
 
-def read(paths, split, report):
+def read(paths: list[pathlib.Path], split: str, report: Report) -> Conversations:
     r"""Reads conversations, each a list of two or more utterances.
 
     The corpus separates apostrophes from their words, and writes `I \u2019 Ve`. They are joined
@@ -63,7 +66,7 @@ def read(paths, split, report):
     return conversations
 
 
-def join_apostrophes(text):
+def join_apostrophes(text: str) -> str:
     """Joins `s`, `t`, `m`, `d`, `ll`, `re`, `ve`, `o'clock` and `ma'am` with their apostrophes.
 
     >>> join_apostrophes("I \u2019 Ve said , don ' t say \u2018 Tom' s at six o \u2019 clock .")

@@ -15,7 +15,7 @@ import numpy as np
 
 from colloquy.base.files import UserError
 from colloquy.data import pickles
-from colloquy.data.text_files import existing_directory
+from colloquy.data.text_files import PathLike, existing_directory
 from colloquy.data.tokenizers import WHITESPACE
 from colloquy.data.vocabulary import Vocabulary
 
@@ -24,7 +24,7 @@ SPLITS = ("train", "dev", "test")
 LABELS = {0: 0, 1: 1, "0": 0, "1": 1}
 
 
-def read(directory):
+def read(directory: PathLike) -> dict[str, tuple]:
     """Reads `data.pkl`: `{split: (contexts, responses, labels)}`, of equal length."""
     file = existing_directory(directory, "DAM's release") / "data.pkl"
     data = pickles.load(file)
@@ -37,7 +37,7 @@ def read(directory):
     return splits
 
 
-def read_vocabulary(directory, eos_id):
+def read_vocabulary(directory: PathLike, eos_id: int) -> Vocabulary | None:
     """Reads the words of `word2id`; `None` if the release lacks it."""
     file = existing_directory(directory, "DAM's release") / "word2id"
     return Vocabulary.load_word2id(file, eos_id) if file.is_file() else None

@@ -4,17 +4,18 @@ One candidate per line, `label TAB utterance TAB ... TAB response`, oldest utter
 separated by spaces; lines with the same context follow each other.
 """
 
-from typing import NamedTuple
+import pathlib
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
-from colloquy.base.files import UserError
-from colloquy.data.text_files import bad_line, existing_directory, read_lines
+from colloquy.data.text_files import PathLike, bad_line, find_files, list_files, read_lines
 from colloquy.data.tokenizers import WHITESPACE
 
 TOKENIZER = WHITESPACE
 FORMAT = "`label TAB utterance TAB ... TAB response`"
 # file names without endings
 NAMES = {"train": ("train",), "dev": ("dev", "valid", "validation"), "test": ("test",)}
-ENDINGS = ("", ".gz", ".txt", ".txt.gz", ".tsv", ".tsv.gz")
+ENDINGS = ("", ".txt", ".tsv")
 
 
 class Line(NamedTuple):
@@ -25,22 +26,18 @@ class Line(NamedTuple):
     response: str
 
 
-def find_split(directory, split):
-    """The file of a split: the first of `NAMES` with one of `ENDINGS`.
+def find_split(directory: PathLike, split: str) -> pathlib.Path | None:
+    """The file of a split: the first of `NAMES` with one of `ENDINGS`, also with `.gz`.
 
     It is `None` if dev or test is missing; a missing train is a `UserError`.
     """
-    directory = existing_directory(directory)
-    names = [name + ending for name in NAMES[split] for ending in ENDINGS]
-    for name in names:
-        if (directory / name).is_file():
-            return directory / name
-    if split == "train":
-        raise UserError(f"{directory}: expected a training file, one of {', '.join(names)}")
-    return None
+    patterns = [name + ending for name in NAMES[split] for ending in ENDINGS]
+    find = find_files if split == "train" else list_files
+    files = find(directory, patterns)
+    return files[0] if files else None
 
 
-def read(path, opener=open):
+def read(path: pathlib.Path, opener: Callable[..., Any] = open) -> Iterator[Line]:
     """Yields each `Line` of a file; `opener`: see `data.text_files.read_lines`."""
     for number, line in read_lines(path, f"lines of {FORMAT}", opener=opener):
         label, *utterances = line.split("\t")

@@ -3,10 +3,12 @@
 import math
 import pathlib
 import random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from colloquy.base.files import UserError
+from colloquy.data.corpora.messages import Conversations
 from colloquy.data.report import Report
+from colloquy.data.text_files import PathLike
 
 ALL = "all"
 """The key of `find_splits` for the files of a corpus without splits of its own."""
@@ -22,11 +24,13 @@ class Split(NamedTuple):
 
     file: pathlib.Path
     """The first file that they come from, for messages."""
-    conversations: list
+    conversations: Conversations
     """Lists of turns."""
 
 
-def read_splits(reader, source, report=None):
+def read_splits(
+    reader: Any, source: PathLike | None, report: Report | None = None
+) -> dict[str, Split]:
     """Reads a corpus of conversations.
 
     Args:
@@ -67,7 +71,7 @@ def _repair(file, conversations, report):
     return conversations
 
 
-def draw_splits(file, conversations):
+def draw_splits(file: pathlib.Path, conversations: Conversations) -> dict[str, Split]:
     """Draws train, dev and test, `{name: Split}`.
 
     A sixth of the conversations is dev, a sixth test, each at most `HELD_OUT`.

@@ -7,9 +7,12 @@ Lines have no final punctuation and often contain spaces. No speakers are given:
 the previous one.
 """
 
+import pathlib
 import re
 
-from colloquy.data.text_files import bad_line, find_files, is_utf8, read_lines
+from colloquy.data.corpora.messages import Conversations
+from colloquy.data.report import Report
+from colloquy.data.text_files import Files, PathLike, bad_line, find_files, is_utf8, read_lines
 
 TOKENIZER = "mixed"
 CHINESE = "gb18030"  # encoding of files that are not UTF-8; it contains GBK
@@ -18,19 +21,19 @@ HELD_OUT = 20
 STYLE = re.compile(r"\{\\[^{}]*\}")  # of ASS subtitles, {\an8}
 
 
-def find_splits(directory):
+def find_splits(directory: PathLike) -> Files:
     """The files `*.conv`: the same for train and dev, which `read` separates by `HELD_OUT`."""
     files = find_files(directory, ["*.conv"])
     return {"train": files, "dev": files}
 
 
-def read(paths, split, report):
+def read(paths: list[pathlib.Path], split: str, report: Report) -> Conversations:
     """Reads blocks, each a list of one or more utterances.
 
     Style codes are removed, and utterances of nothing else left out. UTF-8 mistaken for ISO 8859-2
     is repaired. A file may be in GBK, and its words separated by slashes, as in Xiaohuangji.
     """
-    conversations = []
+    conversations: Conversations = []
     for path in paths:
         blocks = _read_blocks(path, report)
         first_of_dev = len(blocks) - len(blocks) // HELD_OUT

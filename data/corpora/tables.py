@@ -8,11 +8,13 @@ column of times orders the messages of a conversation.
 
 import csv
 import datetime
+import pathlib
 import re
 from typing import NamedTuple
 
 from colloquy.base.files import UserError, in_one_line
-from colloquy.data.corpora.messages import join_messages, keep_exchanges
+from colloquy.data.corpora.messages import Conversations, join_messages, keep_exchanges
+from colloquy.data.report import Report
 from colloquy.data.text_files import bad_line, read_lines
 
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
@@ -65,48 +67,44 @@ TIME_FORMATS = (
 class _Row(NamedTuple):
     """A message of a table."""
 
-    number: int
-    """Number of its last line."""
     conversation: str
     sender: str
     text: str
     time: str
 
 
-def is_table(line):
+def is_table(line: str) -> bool:
     """Whether a first line names columns of a table, separated by tabs, commas or semicolons."""
     if SEPARATOR_LINE.fullmatch(line.strip()):
         return True
-    columns = _find_columns(_split_header(line, _delimiter(line)))
+    columns = _find_columns([_plain(name) for name in line.split(_delimiter(line))])
     has_messages = "text" in columns and {"conversation", "time", "sender"} & columns.keys()
     return bool(has_messages) or {"question", "answer"} <= columns.keys()
 
 
-def read_table(path, report):
+def read_table(path: pathlib.Path, report: Report) -> Conversations:
     """Reads the conversations of a table."""
-    delimiter, numbered_rows = _read_rows(path)
-    _, names, _ = next(numbered_rows)
+    delimiter, names, values_by_row = _read_rows(path)
     columns = _find_columns(names)
     _describe(path, names, columns, delimiter, report)
     if {"question", "answer"} <= columns.keys() and "text" not in columns:
         conversations = []
-        for number, fields, line in numbered_rows:
-            _require_fields(path, number, fields, names, line)
-            pair = [fields[columns["question"]], fields[columns["answer"]]]
+        for values in values_by_row:
+            pair = [values[columns["question"]], values[columns["answer"]]]
             conversations.append(join_messages(enumerate(pair)))
         return keep_exchanges(path, conversations, report)
 
     _require_columns(path, names, columns)
     rows = []
-    for number, fields, line in numbered_rows:
-        _require_fields(path, number, fields, names, line)
-
-        def field(kind, default="", fields=fields):
-            return fields[columns[kind]] if kind in columns else default
-
-        # A row without a sender is a turn of its own.
-        sender = field("sender", default=str(number))
-        row = _Row(number, field("conversation"), sender, field("text"), field("time").strip())
+    for number, values in enumerate(values_by_row):
+        cells = {kind: values[place] for kind, place in columns.items()}
+        row = _Row(
+            conversation=cells.get("conversation", ""),
+            # A row without a sender is a turn of its own.
+            sender=cells.get("sender", str(number)),
+            text=cells["text"],
+            time=cells.get("time", "").strip(),
+        )
         rows.append(row)
     if "sender" in columns:
         report.senders.update(row.sender for row in rows)
@@ -114,11 +112,10 @@ def read_table(path, report):
         shown = ", ".join(NAMES["sender"][:4])
         report.note(f"{path}: no column of senders ({shown}, ...), so each row is a turn")
 
-    groups = _group(path, rows, columns, report)
     empty = sum(not row.text.strip() for row in rows)
     report.leave_out("messages without text", empty)
     conversations = []
-    for group in groups:
+    for group in _group(path, rows, columns, report):
         conversations.append(join_messages([(row.sender, row.text) for row in group]))
     return keep_exchanges(path, conversations, report)
 
@@ -131,55 +128,37 @@ def _delimiter(line):
     return max(DELIMITERS, key=line.count)
 
 
-def _split_header(line, delimiter):
-    names = []
-    for name in line.split(delimiter):
-        names.append(_plain(name))
-    return names
-
-
 def _plain(name):
     """The name of a column in lower case, with underscores, without quotes."""
     return re.sub(r"[\s-]+", "_", name.strip().strip('"').strip().lower())
 
 
 def _read_rows(path):
-    """Returns the delimiter, and a generator of rows, the header first.
+    """Returns the delimiter, the names of the columns, and the values of each row.
 
-    A row is the number of its last line, its fields and its text. The delimiter is named by a first
-    line `sep=;`, or it is the most frequent one of the header.
+    The delimiter is named by a first line `sep=;`, or it is the most frequent one of the header.
     """
-    numbered_lines = read_lines(path, "conversations")
-    skipped = 0
-    _, header = next(numbered_lines)
-    named = SEPARATOR_LINE.fullmatch(header.strip(" \r"))
-    if named:
-        skipped = 1
-        _, header = next(numbered_lines, (2, ""))
+    lines = [line for _, line in read_lines(path, "conversations")]
+    named = SEPARATOR_LINE.fullmatch(lines[0].strip(" \r"))
+    skipped = 1 if named else 0
+    header = lines[skipped] if len(lines) > skipped else ""
     delimiter = named[1] if named else _delimiter(header)
-
-    def lines():
-        yield f"{header}\n"
-        for _, line in numbered_lines:
-            yield f"{line}\n"
-
-    def rows():
-        reader = csv.reader(lines(), delimiter=delimiter)
-        try:
-            yield 1 + skipped, [_plain(name) for name in next(reader)], header
-            for fields in reader:
-                if fields:
-                    yield reader.line_num + skipped, fields, delimiter.join(fields)
-        except csv.Error as error:
-            where = f"{path}, line {reader.line_num + skipped}"
-            raise UserError(f"{where}: expected a CSV row. {in_one_line(error, 100)}") from error
-
-    return delimiter, rows()
-
-
-def _require_fields(path, number, fields, names, line):
-    if len(fields) != len(names):
-        raise bad_line(path, number, f"{len(names)} fields, as in the header", line)
+    reader = csv.reader((f"{line}\n" for line in lines[skipped:]), delimiter=delimiter)
+    names = []
+    values_by_row = []
+    try:
+        names = [_plain(name) for name in next(reader, [])]
+        for values in reader:
+            if values and len(values) != len(names):
+                expected = f"{len(names)} fields, as in the header"
+                number = reader.line_num + skipped
+                raise bad_line(path, number, expected, delimiter.join(values))
+            if values:
+                values_by_row.append(values)
+    except csv.Error as error:
+        where = f"{path}, line {reader.line_num + skipped}"
+        raise UserError(f"{where}: expected a CSV row. {in_one_line(error, 100)}") from error
+    return delimiter, names, values_by_row
 
 
 # === Columns ===
@@ -219,49 +198,44 @@ def _describe(path, names, columns, delimiter, report):
 
 def _group(path, rows, columns, report):
     """The rows of each conversation, ordered by time where there is one that can be read."""
-    times = {row.number: _parse_time(row.time) for row in rows}
-    has_times = "time" in columns and rows and None not in times.values()
+    timed_rows = [(_parse_time(row.time), row) for row in rows]
+    unread = [row.time for time, row in timed_rows if time is None]
     groups = {}
-    for row in rows:
-        groups.setdefault(row.conversation, []).append(row)
-    if not has_times:
-        if "time" in columns:
-            shown = rows[0].time if rows else ""
-            falls = "; its values fall" if _falls(groups.values()) else ""
-            report.note(
-                f"{path}: the times, such as {shown!r:.40}, cannot be read{falls}, so the "
-                "messages stay in the order of the file"
-            )
+    for time, row in timed_rows:
+        groups.setdefault(row.conversation, []).append((time, row))
+    if unread:
         if "conversation" not in columns:
             expected = f"expected a column {' or '.join(NAMES['conversation'])}, or times"
             raise UserError(f"{path}: {expected}. Received: neither")
-        return list(groups.values())
+        if "time" in columns:
+            report.note(
+                f"{path}: the times, such as {unread[0]!r:.40}, cannot be read, so the messages "
+                "stay in the order of the file: the oldest one must be the first"
+            )
+        return [[row for _, row in group] for group in groups.values()]
 
-    ordered_groups = []
     moved = 0
     for group in groups.values():
-        ordered = sorted(group, key=lambda row: times[row.number])
-        moved += ordered != group
-        ordered_groups.append(ordered)
+        before = list(group)
+        group.sort(key=lambda timed_row: timed_row[0])
+        moved += group != before
     if moved:
         report.note(f"{path}: the messages of {moved:,} conversations were put in order of time")
     if "conversation" in columns:
-        return ordered_groups
+        return [[row for _, row in group] for group in groups.values()]
     report.note(f"{path}: no column of conversations, so a pause of three hours ends one")
-    return _cut_at_pauses(ordered_groups, times)
+    return _cut_at_pauses(groups.get("", []))
 
 
-def _cut_at_pauses(groups, times):
-    cut_groups = []
-    for group in groups:
-        last_time = None
-        for row in group:
-            time = times[row.number]
-            if last_time is None or time - last_time > PAUSE:
-                cut_groups.append([])
-            cut_groups[-1].append(row)
-            last_time = time
-    return cut_groups
+def _cut_at_pauses(timed_rows):
+    groups = []
+    last_time = None
+    for time, row in timed_rows:
+        if last_time is None or time - last_time > PAUSE:
+            groups.append([])
+        groups[-1].append(row)
+        last_time = time
+    return groups
 
 
 def _parse_time(text):
@@ -287,10 +261,3 @@ def _parse_time(text):
         except ValueError:
             continue
     return None
-
-
-def _falls(groups):
-    """Whether times that cannot be read fall, as texts, in most conversations."""
-    falling = sum(group[0].time > group[-1].time for group in groups)
-    rising = sum(group[0].time < group[-1].time for group in groups)
-    return falling > rising

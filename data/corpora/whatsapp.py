@@ -8,10 +8,12 @@ Notes of the program are no turns. They are found by their structure, whatever t
 """
 
 import collections
+import pathlib
 import re
 from typing import NamedTuple
 
-from colloquy.data.corpora.messages import join_messages, keep_exchanges
+from colloquy.data.corpora.messages import Conversations, join_messages, keep_exchanges
+from colloquy.data.report import Report
 from colloquy.data.text_files import read_lines
 
 PAUSE = 180
@@ -43,12 +45,12 @@ class _Message(NamedTuple):
     text: str
 
 
-def is_whatsapp(line):
+def is_whatsapp(line: str) -> bool:
     """True if a line begins a message of an export of WhatsApp."""
     return HEADER.match(line) is not None
 
 
-def read_whatsapp(path, report):
+def read_whatsapp(path: pathlib.Path, report: Report) -> Conversations:
     """Reads the export of a chat, which is cut into conversations by days and pauses."""
     report.add_file(path, "an export of WhatsApp, cut into conversations by days and pauses")
     messages = list(_read_messages(path))
@@ -62,11 +64,10 @@ def read_whatsapp(path, report):
         report.note(f"taken for notes of the chat program, since they repeat: {shown}")
     report.senders.update(message.sender for message in kept)
 
-    messages_by_conversation = []
+    messages_by_conversation: list[list[tuple[str, str]]] = []
     last = None
     for message in kept:
-        is_same_day = last is not None and message.date == last.date
-        if not is_same_day or message.minute - last.minute > PAUSE:
+        if not last or message.date != last.date or message.minute - last.minute > PAUSE:
             messages_by_conversation.append([])
         text = EDITED.sub("", message.text).replace(MARK, "")
         messages_by_conversation[-1].append((message.sender, text))
