@@ -1,13 +1,16 @@
-"""One-dimensional arrays in `.npy` files: written while they grow, and mapped into memory.
+"""One-dimensional arrays in `.npy` files: written while they grow, and mapped.
 
 A corpus becomes texts of word ids, concatenated in a file; only its distinct words are in memory.
 """
 
+from collections.abc import Sequence
+from typing import Self
+
 import numpy as np
+import numpy.typing as npt
 
 from colloquy.base.files import UserError, in_one_line
-
-BLOCK = 2**20  # items written at once
+from colloquy.data.text_files import PathLike
 
 
 class GrowingArray:
@@ -16,24 +19,24 @@ class GrowingArray:
     The file is complete after the `with` block.
     """
 
-    def __init__(self, path, dtype):
+    def __init__(self, path: PathLike, dtype: npt.DTypeLike) -> None:
         self._dtype = np.dtype(dtype)
         self._length = 0
         self._file = open(path, "wb")
         self._write_header()
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         self._file.seek(0)
         self._write_header()  # with the final length
         self._file.close()
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._length
 
-    def write(self, values):
+    def write(self, values: Sequence[int] | np.ndarray) -> None:
         np.asarray(values, self._dtype).tofile(self._file)
         self._length += len(values)
 
@@ -42,12 +45,8 @@ class GrowingArray:
         np.lib.format.write_array_header_1_0(self._file, header)  # has room for any length
 
 
-def map_array(path):
-    """Maps an array of integers in one dimension into memory, to be read alone.
-
-    Raises:
-        UserError: The file is missing, or no such array.
-    """
+def map_array(path: PathLike) -> np.ndarray:
+    """The array of integers in a `.npy` file as a read-only memory map."""
     try:
         mapped = np.load(path, mmap_mode="r", allow_pickle=False)
         if mapped.ndim != 1 or mapped.dtype.kind not in "iu":

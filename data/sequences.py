@@ -3,8 +3,13 @@
 import array
 import dataclasses
 import itertools
+from typing import Any, Literal, Self
 
 import numpy as np
+import numpy.typing as npt
+
+BLOCK = 2**16
+"""Lists whose ids are counted at once."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -15,12 +20,12 @@ class Sequences:
     starts: np.ndarray
     lengths: np.ndarray
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.lengths)
 
     @classmethod
-    def of(cls, lists):
-        """Packs lists, tuples or arrays of 32-bit integers; the same object is stored once.
+    def of(cls, lists: Any) -> Self:
+        """Packs lists, tuples or arrays of 32-bit integers.
 
         Anything else raises a `TypeError` or an `OverflowError`.
         """
@@ -31,69 +36,48 @@ class Sequences:
             names = sorted(other_type.__name__ for other_type in other_types)
             raise TypeError(f"lists of ids are needed. Received: {', '.join(names)}")
 
-        lists = list(lists)  # an array makes a new object of a row each time
-        object_ids = np.fromiter(map(id, lists), np.int64, len(lists))
-        _, first_places, object_of_list = np.unique(
-            object_ids, return_index=True, return_inverse=True
-        )
-        if len(first_places) < len(lists):
-            # Stores each object once, in the order of their first places.
-            order = np.argsort(first_places)
-            distinct = cls.of([lists[place] for place in first_places[order]])
-            rank_of_object = np.argsort(order)
-            return distinct.take(rank_of_object[object_of_list])
-
         lengths = np.fromiter(map(len, lists), np.int64, len(lists))
         ids = array.array("i", itertools.chain.from_iterable(lists))
         return cls(np.array(ids, np.int32), np.cumsum(lengths) - lengths, lengths)
 
-    def take(self, index):
+    def take(self, index: Any) -> "Sequences":
         """The lists at `index`, an int array or a slice, as `Sequences` that share the ids."""
         return Sequences(self.ids, self.starts[index], self.lengths[index])
 
-    def lists(self, index=slice(None)):
+    def lists(self, index: Any = slice(None)) -> list[list[int]]:
         """New lists of ids: all, or those at `index`."""
         starts = self.starts[index]
         stops = starts + self.lengths[index]
         spans = zip(starts.tolist(), stops.tolist(), strict=True)
         return [self.ids[start:stop].tolist() for start, stop in spans]
 
-    def flat(self):
+    def flat(self) -> np.ndarray:
         """The ids of all lists, concatenated."""
         return self.ids[ranges(self.starts, self.lengths)]
 
-    def owners(self):
+    def owners(self) -> np.ndarray:
         """The number of the list that each id of `flat()` is from."""
         return np.repeat(np.arange(len(self)), self.lengths)
 
-    def document_frequency(self, size):
+    def document_frequency(self, size: int, stems: np.ndarray | None = None) -> np.ndarray:
         """The number of lists that contain each id below `size`, int64 `(size,)`.
+
+        Args:
+            stems: The id that each id counts as, int `(size,)`.
 
         >>> Sequences.of([[2, 2, 1], [2]]).document_frequency(4).tolist()
         [0, 1, 2, 0]
         """
-        # One number for each pair of a list and an id: repetitions within a list count once.
-        pairs = np.unique(self.owners() * size + self.flat())
-        return np.bincount(pairs % size, minlength=size)
+        frequency = np.zeros(size, np.int64)
+        for start in range(0, len(self), BLOCK):
+            part = self.take(slice(start, start + BLOCK))
+            ids = part.flat() if stems is None else stems[part.flat()]
+            # One number for each pair of a list and an id: repetitions within a list count once.
+            pairs = np.unique(part.owners() * size + ids)
+            frequency += np.bincount(pairs % size, minlength=size)
+        return frequency
 
-    def joined(self, numbers):
-        """Concatenates the lists in each row of `numbers`, int `(results, lists)`; -1 is no list.
-
-        >>> Sequences.of([[4, 5], [6], [7, 8, 9]]).joined(np.array([[2, 0], [-1, 1]])).lists()
-        [[7, 8, 9, 4, 5], [6]]
-        """
-        lengths = np.where(numbers >= 0, self.lengths[numbers], 0)
-        source = ranges(self.starts[numbers.ravel()], lengths.ravel())
-        total = lengths.sum(axis=1)
-        return Sequences(self.ids[source], np.cumsum(total) - total, total)
-
-    def parts(self, size):
-        """Yields all lists in order as `Sequences` of at most `size` lists."""
-        for start in range(0, len(self), size):
-            numbers = np.arange(start, min(start + size, len(self)))
-            yield self.joined(numbers[:, None])
-
-    def equal(self, index, other):
+    def equal(self, index: np.ndarray, other: np.ndarray) -> np.ndarray:
         """Compares pairs of lists: bool of the shape of `index` and `other`.
 
         >>> sequences = Sequences.of([[4, 5], [6], [4, 5], [7]])
@@ -111,21 +95,27 @@ class Sequences:
         is_equal[is_equal] = differences == 0
         return is_equal
 
-    def lengths_at(self, index):
+    def lengths_at(self, index: npt.ArrayLike) -> np.ndarray:
         """The lengths of the lists at `index`, int64 of the same shape; 0 where it is -1."""
         index = np.asarray(index)
         if not len(self.lengths):
             return np.zeros_like(index)
         return np.where(index >= 0, self.lengths[index], 0).astype(np.int64)
 
-    def width(self, index, limit=None, multiple=1):
+    def width(self, index: npt.ArrayLike, limit: int | None = None, multiple: int = 1) -> int:
         """Length of the longest list at `index`: 1 to `limit`, rounded up to `multiple`."""
         longest = int(self.lengths_at(index).max(initial=1))
         if limit is not None:
             longest = min(longest, limit)
         return round_up(longest, multiple)
 
-    def padded(self, index, width, limit=None, keep="last"):
+    def padded(
+        self,
+        index: npt.ArrayLike,
+        width: int,
+        limit: int | None = None,
+        keep: Literal["first", "last"] = "last",
+    ) -> np.ndarray:
         """Pads the lists at `index` with 0.
 
         Args:
@@ -156,7 +146,7 @@ class Sequences:
         return np.where(is_real, self.ids[source], 0).astype(np.int32)
 
 
-def stack(lists):
+def stack(lists: Any) -> np.ndarray:
     """Lists of ids as one int32 array `(lists, longest)`, padded with 0 at the end; at least one
     column.
 
@@ -173,12 +163,12 @@ def stack(lists):
     return sequences.padded(numbers, width)
 
 
-def round_up(n, multiple):
+def round_up(n: int, multiple: int) -> int:
     """The smallest multiple that is not below `n`."""
     return -(-n // multiple) * multiple
 
 
-def ranges(starts, lengths):
+def ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """Concatenates the ranges of `length` integers from each start.
 
     >>> ranges(np.array([5, 1]), np.array([2, 3])).tolist()

@@ -4,10 +4,9 @@ import io
 
 import numpy as np
 import pytest
-from fuzzing import accepts, mutated
+from fuzzing import mutated, read_if_accepted
 from helpers import refusal, written
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from colloquy.data.flat_arrays import GrowingArray, map_array
 from colloquy.data.sequences import Sequences
@@ -27,10 +26,11 @@ def test_a_growing_array_is_what_numpy_reads(tmp_path, dtype):
     assert np.load(tmp_path / "a.npy").tolist() == []
 
 
-def test_an_array_is_mapped_to_be_read_alone(tmp_path):
+def test_an_array_is_mapped(tmp_path):
     np.save(tmp_path / "a.npy", np.arange(11, dtype="uint16"))
     mapped = map_array(tmp_path / "a.npy")
-    assert mapped.tolist() == list(range(11)) and type(mapped) is np.ndarray
+    assert mapped.tolist() == list(range(11))
+    assert type(mapped) is np.ndarray and mapped.dtype == np.uint16
     with pytest.raises(ValueError, match="read-only"):
         mapped[0] = 1
 
@@ -43,27 +43,15 @@ def header(shape, dtype="<i4"):
     return file.getvalue()
 
 
-def long_header(version):
-    """A header of 20,000 bytes, about which NumPy says several lines."""
-    text = (
-        str({"descr": "<i4", "fortran_order": False, "shape": (2,)}).ljust(20_000).encode() + b"\n"
-    )
-    return (
-        b"\x93NUMPY%c\x00" % version + len(text).to_bytes(2 * version, "little") + text + bytes(8)
-    )
-
-
 @pytest.mark.parametrize(
     "content",
     [
         b"no array",
         header((2,)) + bytes(7),
         header((2**62,)),
-        header((-5,)),
         header((2, 2)) + bytes(16),
         header((2,), "|O") + bytes(16),
         header((), "<i4") + bytes(4),
-        long_header(2),
     ],
 )
 def test_other_files_are_refused(tmp_path, content):
@@ -72,10 +60,11 @@ def test_other_files_are_refused(tmp_path, content):
 
 
 @settings(max_examples=settings().max_examples // 5)
-@given(st.sampled_from([header((2,)) + bytes(8), long_header(1), long_header(2)]).flatmap(mutated))
+@given(mutated(header((2,)) + bytes(8)))
 def test_any_file_is_read_or_refused(tmp_path_factory, content):
     path = written(tmp_path_factory.getbasetemp() / "any.npy", content)
-    accepts(lambda: map_array(path)[:10].sum(), len(content))
+    values = read_if_accepted(lambda: map_array(path), len(content))
+    assert values is None or (values.ndim == 1 and values.dtype.kind in "iu")
 
 
 @pytest.mark.parametrize(

@@ -214,7 +214,7 @@ def test_prepare_reports_facts_and_prints_a_summary(source, tmp_path, capsys):
         ("test.txt", "1\ta\tb\n1 a b\n", "test.txt, line 2: expected .* has tabs"),
         ("train.txt", "0\ta\tb\n", "train.txt: expected lines with label 1"),
         ("train.txt", "1\ta\tb\n", "train.txt: expected .* that occurs 2 times"),
-        ("train.txt", None, "source: expected a training file"),
+        ("train.txt", None, "source: expected a file train or train.txt"),
     ],
 )
 def test_prepare_rejects_files(source, tmp_path, file, content, message):
@@ -444,7 +444,7 @@ def test_the_release_needs_the_id_of_eos(release, tmp_path):
 
 
 def test_document_weights_are_inverse_document_frequencies(monkeypatch):
-    monkeypatch.setattr("colloquy.tasks.selection.lexical.BLOCK", 2)
+    monkeypatch.setattr("colloquy.data.sequences.BLOCK", 2)
     contexts = [[3, 3, 4, EOS, 3, 5, EOS], [3, EOS]]  # three utterances
     # and two more
     found = document_weights(SelectionSplit.of(contexts, [[4], [3, 9]], [1, 1], EOS), 11)

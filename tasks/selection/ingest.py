@@ -10,9 +10,11 @@ import sys
 
 import numpy as np
 
-from colloquy.data.flat_arrays import BLOCK, GrowingArray
+from colloquy.data.flat_arrays import GrowingArray
 from colloquy.tasks.selection.data import ARRAY_NAMES, path_of
 
+BLOCK = 2**20
+"""Ids of responses after which a block ends."""
 CACHED_TEXTS = 2**16
 """Texts whose ids are cached: the turns of a conversation repeat line after line."""
 

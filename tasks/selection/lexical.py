@@ -1,12 +1,6 @@
 """Words: their weights and stems for `layers.lexical_match`, and which are punctuation."""
 
-import dataclasses
-import itertools
-
 import numpy as np
-
-BLOCK = 2**16
-"""Utterances whose words are counted at once."""
 
 
 def document_weights(split, ids, stems=None):
@@ -17,11 +11,8 @@ def document_weights(split, ids, stems=None):
 
     `stems`, int `(ids,)`, has the id that each counts as, see `equal_stems`.
     """
-    frequency = np.zeros(ids, np.int64)
-    for part in itertools.chain(split.turns.parts(BLOCK), split.responses.parts(BLOCK)):
-        if stems is not None:
-            part = dataclasses.replace(part, ids=stems[part.ids])
-        frequency += part.document_frequency(ids)
+    frequency = split.turns.document_frequency(ids, stems)
+    frequency += split.responses.document_frequency(ids, stems)
     n = len(split.turns) + len(split.responses)
     return (np.log((1 + n) / (1 + frequency)) / np.log(1 + n)).astype(np.float32)
 
