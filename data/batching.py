@@ -6,13 +6,18 @@ an epoch.
 
 import bisect
 import collections
-import collections.abc
 import concurrent.futures
 import functools
 import itertools
 import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
+
+In = TypeVar("In")
+Out = TypeVar("Out")
 
 # With XLA, lengths are rounded up to this: it compiles each shape anew, for up to a minute.
 XLA_MULTIPLE = 16
@@ -20,7 +25,7 @@ THREADS = 2  # batches that are made at once
 PREFETCHED = 4  # finished batches that wait
 
 
-def stream_batches(make_batch, first_step, last_step):
+def stream_batches(make_batch: Callable[[int], Any], first_step: int, last_step: int) -> Any:
     """Streams the batches of the steps `range(first_step, last_step)`, and makes the next ones
     while one is computed.
 
@@ -67,7 +72,7 @@ def _stream_from_tensorflow(make_batch, first_step, last_step):
     )
 
 
-def stream_arrays(make_batch, count):
+def stream_arrays(make_batch: Callable[[int], Any], count: int) -> Iterator[Any]:
     """Iterates over the NumPy arrays of the batches `range(count)`, by `stream_batches`."""
     stream = stream_batches(make_batch, 0, count)
     if hasattr(stream, "as_numpy_iterator"):
@@ -75,7 +80,7 @@ def stream_arrays(make_batch, count):
     return stream
 
 
-def ahead(function, inputs, threads):
+def ahead(function: Callable[[In], Out], inputs: Iterable[In], threads: int) -> Iterator[Out]:
     """Yields `function(x)` for each of some inputs, in their order, while threads compute the next
     ones.
 
@@ -84,7 +89,7 @@ def ahead(function, inputs, threads):
     """
     inputs = iter(inputs)
     pool = concurrent.futures.ThreadPoolExecutor(threads)
-    waiting = collections.deque()
+    waiting: collections.deque[concurrent.futures.Future[Out]] = collections.deque()
     try:
         for x in itertools.islice(inputs, threads):
             waiting.append(pool.submit(function, x))
@@ -96,7 +101,7 @@ def ahead(function, inputs, threads):
         pool.shutdown(cancel_futures=True)
 
 
-def remembered(function):
+def remembered(function: Callable[[int], Out]) -> Callable[[int], Out]:
     """Caches the last two results of a function of integers that several threads call; each result
     is made once.
     """
@@ -110,7 +115,7 @@ def remembered(function):
     return call
 
 
-class Batches(collections.abc.Sequence):
+class Batches(Sequence):
     """An epoch's batches in pools of `counts` batches; `make(pool)` makes those of one when the
     first is asked for.
 
@@ -119,14 +124,14 @@ class Batches(collections.abc.Sequence):
     (5, (1, 0), (1, 2))
     """
 
-    def __init__(self, counts, make):
+    def __init__(self, counts: Iterable[int], make: Callable[[int], Sequence]) -> None:
         self._starts = [0, *itertools.accumulate(counts)]
         self._pool = remembered(make)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._starts[-1]
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> Any:
         index = range(len(self))[index]
         pool = bisect.bisect_right(self._starts, index) - 1
         return self._pool(pool)[index - self._starts[pool]]
@@ -143,17 +148,19 @@ class Epochs:
     (3, [0, 1, 2, 2, 0, 1])
     """
 
-    def __init__(self, make_batches, seed):
+    def __init__(self, make_batches: Callable[[np.random.Generator], Sequence], seed: int) -> None:
         self._epoch = remembered(lambda epoch: make_batches(np.random.default_rng((seed, epoch))))
         self.steps = len(self._epoch(0))  # steps per epoch
 
-    def batch(self, step):
+    def batch(self, step: int) -> Any:
         """The batch of a step, counted from 0 over all epochs."""
         epoch, index = divmod(step, self.steps)
         return self._epoch(epoch)[index]
 
 
-def batches_by_size(sizes, batch_size, rng=None, pool=64):
+def batches_by_size(
+    sizes: npt.ArrayLike, batch_size: int, rng: np.random.Generator | None = None, pool: int = 64
+) -> Sequence:
     """Cuts examples into batches of similar size on every axis; their number depends on that of the
     examples alone.
 
@@ -180,7 +187,9 @@ def batches_by_size(sizes, batch_size, rng=None, pool=64):
     return Batches(counts, make)
 
 
-def random_pools(examples, batch_size, rng, pool):
+def random_pools(
+    examples: int, batch_size: int, rng: np.random.Generator, pool: int
+) -> list[tuple[np.ndarray, int]]:
     """All examples in random order, in parts of `pool` batches: a list of int arrays, each with a
     seed of its own.
     """
@@ -188,7 +197,7 @@ def random_pools(examples, batch_size, rng, pool):
     return list(zip(parts, rng.integers(2**63, size=len(parts)).tolist(), strict=True))
 
 
-def like_batches(sizes, batch_size, rng):
+def like_batches(sizes: np.ndarray, batch_size: int, rng: np.random.Generator) -> list[np.ndarray]:
     """Cuts a pool of examples into batches of similar size on every axis, in random order, as
     `batches_by_size` does.
 
@@ -224,6 +233,6 @@ def _cut(rows, size):
     return [rows[i : i + size] for i in range(0, len(rows), size)]
 
 
-def evenly_spaced(total, count):
+def evenly_spaced(total: int, count: int) -> list[int]:
     """Indices of at most `count` of `total` examples, at equal distances, with first and last."""
     return np.unique(np.linspace(0, total - 1, min(count, total)).astype(int)).tolist()

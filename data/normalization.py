@@ -13,7 +13,7 @@ import functools
 import itertools
 import re
 import unicodedata
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 INVISIBLE = (
     "\u00ad\u034f\u061c\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f"
@@ -90,7 +90,7 @@ class Normalized(NamedTuple):
     """Character `i` comes from `original[starts[i]:ends[i]]`."""
 
 
-def normalize(text):
+def normalize(text: str) -> str:
     """A text as `normalize_with_offsets` reads it.
 
     >>> normalize("Zu\u00ad\u0308rich, \uff2f\uff2b\uff01 \ufb01ne")
@@ -102,7 +102,7 @@ def normalize(text):
     return _compose(text)
 
 
-def normalize_with_offsets(text):
+def normalize_with_offsets(text: str) -> Normalized:
     """Normalizes a text and keeps where its characters were: `Normalized`.
 
     >>> normalize_with_offsets("o\u0308\u00adl")
@@ -169,7 +169,7 @@ class GraphNormalizer:
     stay as they are.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         import tensorflow as tf
 
         composed = _composed_forms()
@@ -180,7 +180,7 @@ class GraphNormalizer:
         singles = "".join(character for character in composed if len(character) == 1)
         self.patterns = (f"[{singles}]", GRAPH_CLUSTER)
 
-    def __call__(self, texts):
+    def __call__(self, texts: Any) -> Any:
         """`normalize` of texts, string `(n,)`; U+0002 becomes U+0001."""
         import tensorflow as tf
 

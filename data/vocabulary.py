@@ -5,9 +5,11 @@ import functools
 import hashlib
 import pathlib
 import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
 
 from colloquy.base.files import UserError, atomic_file
-from colloquy.data.text_files import read_lines, readable
+from colloquy.data.text_files import PathLike, read_lines, readable
 
 # Ids in datasets of prepare.py. The release's vocabularies have others, see `Vocabulary.eos_id`.
 PADDING_ID = 0
@@ -23,7 +25,7 @@ PRIME = 2**31 - 1
 POWERS = tuple(pow(1_000_003, i, PRIME) for i in range(1, HASHED_BYTES + 1))
 
 
-def hash_of(word):
+def hash_of(word: str) -> int:
     """Hash from 0 to 2^31 - 2: a polynomial in the first 32 bytes.
 
     A TensorFlow graph can compute it too, see `WordIds`.
@@ -35,7 +37,7 @@ def hash_of(word):
     return total % PRIME
 
 
-def is_word(text):
+def is_word(text: str) -> bool:
     """Whether a text is not empty and has no ASCII white space."""
     return text.encode().split() == [text.encode()]
 
@@ -59,9 +61,9 @@ class Vocabulary:
     words: tuple[str, ...]
     hashed: int = 0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "words", tuple(self.words))
-        seen = {}
+        seen: dict[str, int] = {}
         for id, word in enumerate(self.words, 1):
             if not is_word(word):
                 raise ValueError(
@@ -73,19 +75,19 @@ class Vocabulary:
             raise ValueError("one of its words must be _EOS_. Received: none")
 
     @functools.cached_property
-    def eos_id(self):
+    def eos_id(self) -> int:
         """The id of `_EOS_`, the end of a turn."""
         return self.words.index("_EOS_") + 1
 
     @functools.cached_property
-    def unk_id(self):
+    def unk_id(self) -> int:
         """The id of `_UNK_`; 0, padding, which models skip, if the vocabulary lacks it."""
         if "_UNK_" not in self.words:
             return PADDING_ID
         return self.words.index("_UNK_") + 1
 
     @classmethod
-    def of_counts(cls, counts, min_count=1):
+    def of_counts(cls, counts: Mapping[str, int], min_count: int = 1) -> Self:
         """The specials, then the words that occur `min_count` times or more.
 
         The words of `counts`, `{word: occurrences}`, are ordered by falling count, then by code
@@ -102,7 +104,7 @@ class Vocabulary:
         return cls((*SPECIALS, *words))
 
     @classmethod
-    def of(cls, words):
+    def of(cls, words: Iterable[str]) -> Self:
         """The specials, then words in order, without repetitions and words with white space."""
         distinct = dict.fromkeys([*SPECIALS, *words])
         return cls(tuple(word for word in distinct if is_word(word)))
@@ -111,10 +113,10 @@ class Vocabulary:
     def _ids(self):
         return {word: id for id, word in enumerate(self.words, 1) if word not in SPECIALS}
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.words)
 
-    def encode(self, tokens):
+    def encode(self, tokens: Iterable[str]) -> list[int]:
         """The ids of some words; unknown ones have `unk_id` or a hashed id."""
         ids = self._ids
         if not self.hashed:
@@ -129,7 +131,7 @@ class Vocabulary:
                 encoded.append(first_hashed + hash_of(token) % self.hashed)
         return encoded
 
-    def word(self, id):
+    def word(self, id: int) -> str:
         """The word with an id; `_UNK_` for a hashed one."""
         if id > len(self.words):
             id = self.unk_id
@@ -139,13 +141,13 @@ class Vocabulary:
         """SHA-256 of the words in their order, in hexadecimal digits."""
         return hashlib.sha256("\n".join(self.words).encode()).hexdigest()
 
-    def save(self, path):
+    def save(self, path: PathLike) -> None:
         """Writes one word per line, UTF-8: line `n` is the word with id `n`."""
         with atomic_file(path) as file:
             file.writelines(f"{word}\n" for word in self.words)
 
     @classmethod
-    def load(cls, path, hashed=0):
+    def load(cls, path: PathLike, hashed: int = 0) -> Self:
         path = pathlib.Path(path)
         with readable(path, "a vocabulary"):
             text = path.read_bytes()
@@ -160,7 +162,7 @@ class Vocabulary:
             raise UserError(f"{path}: {error}") from error
 
     @classmethod
-    def load_word2id(cls, path, eos_id):
+    def load_word2id(cls, path: PathLike, eos_id: int) -> Self:
         """Reads `word2id` of DAM's release: words, each followed by its id.
 
         Both are separated by any white space, in any order of the ids. An id without a word gets
@@ -203,7 +205,7 @@ def _numbered_tokens(path):
 class WordIds:
     """`Vocabulary.encode` inside a TensorFlow graph; an exported model must track `table`."""
 
-    def __init__(self, vocabulary):
+    def __init__(self, vocabulary: Vocabulary) -> None:
         import tensorflow as tf
 
         # A text that contains `_EOS_` does not end a turn.
@@ -215,7 +217,7 @@ class WordIds:
         self.table = tf.lookup.StaticHashTable(initializer, vocabulary.unk_id)
         self._vocabulary = vocabulary
 
-    def __call__(self, words):
+    def __call__(self, words: Any) -> Any:
         """The ids of words, string of any shape, `(n,)` if some are hashed: int32."""
         import tensorflow as tf
 

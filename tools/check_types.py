@@ -1,4 +1,4 @@
-"""Checks the types of `base/`, `engine/` and `colloquy/` with mypy.
+"""Checks the types of `base/`, `data/`, `engine/` and `colloquy/` with mypy.
 
     python -m colloquy.tools.check_types
 
@@ -14,7 +14,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LINKS = ROOT / "build" / "mypy" / "colloquy"
 ROOMS = ("base", "data", "engine", "layers", "metrics", "models", "serving", "tasks", "tools")
-CHECKED = ("-p", "colloquy.base", "-p", "colloquy.engine", "-p", "colloquy.commands")
+CHECKED = ("base", "data", "engine", "commands")
 
 
 def link_rooms() -> None:
@@ -31,7 +31,8 @@ def link_rooms() -> None:
 def main() -> None:
     link_rooms()
     modules = ("-m", "colloquy", "-m", "colloquy.recipes")
-    command = [sys.executable, "-m", "mypy", *CHECKED, *modules]
+    packages = [f"--package=colloquy.{room}" for room in CHECKED]
+    command = [sys.executable, "-m", "mypy", *packages, *modules]
     done = subprocess.run(
         command, cwd=ROOT, env={**os.environ, "MYPYPATH": str(LINKS.parent)}, check=False
     )
