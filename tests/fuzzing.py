@@ -17,76 +17,20 @@ SECONDS = 20
 """Processor time for one input."""
 LONGEST = 400
 """Characters of a message."""
-TOKENS = [
-    b"\xff",
-    b"\xed\xa0\x80",
-    b"\\ud800",
-    b"\xef\xbb\xbf",
-    b"\0",
-    b"\t",
-    b"\n",
-    b"\r\n",
-    b"\r",
-    b"\xc2\x85",
-    b"\xe2\x80\xa8",
-    b"\x0b",
-    b"\x1c",
-    b"\xc2\xa0",
-    b"9" * 5000,
-    b"-1",
-    b"0",
-    b"1",
-    b"1e999",
-    b"NaN",
-    b"null",
-    b"[" * 100_000,
-    b'{"a":' * 2000,
-    b"\t" * 3000,
-    b" " * 3000,
-    b'"',
-    b"\\",
-    b"[]",
-    b"{}",
-    b"_EOS_",
-    b"\\u0000",
-    "\u0130\u4f60".encode(),
-    b"__eou__",
-    b" +++$+++ ",
-    b"_" * 300,
-    b"x" * (2**20 + 1),
-    b"True",
-    b"R_",
-    b"api_call ",
-]
+ENCODINGS = [b"\xff", b"\xed\xa0\x80", b"\\ud800", b"\xef\xbb\xbf", b"\0", b"\\u0000"]
+LINES = [b"\t", b"\n", b"\r\n", b"\r", b"\xc2\x85", b"\xe2\x80\xa8", b"\x0b", b"\x1c", b"\xc2\xa0"]
+NUMBERS = [b"9" * 5000, b"-1", b"0", b"1", b"1e999", b"NaN", b"null", b"True"]
+JSON_PARTS = [b"[" * 100_000, b'{"a":' * 2000, b'"', b"\\", b"[]", b"{}"]
+LONG = [b"\t" * 3000, b" " * 3000, b"_" * 300, b"x" * (2**20 + 1)]
+WORDS = [b"_EOS_", b"__eou__", b" +++$+++ ", b"R_", b"api_call ", "\u0130\u4f60".encode()]
+TOKENS = [*ENCODINGS, *LINES, *NUMBERS, *JSON_PARTS, *LONG, *WORDS]
 """What mutations insert into texts."""
 MANY = [3, 1] * 2000
-ODD = [
-    0.9,
-    5.7,
-    10**400,
-    -1,
-    2**40,
-    True,
-    None,
-    "1",
-    "x" * 999,
-    b"ab",
-    [],
-    {},
-    [[]],
-    (),
-    float("nan"),
-    ["a"],
-    {"y": []},
-    [1, [2]],
-    np.ones(3),
-    np.ones((2, 2), int),
-    np.zeros(3, complex),
-    "\u2028",
-    "",
-    MANY,
-    [MANY] * 3000,
-]
+ODD_NUMBERS = [0.9, 5.7, 10**400, -1, 2**40, True, float("nan")]
+ODD_TEXTS = ["1", "x" * 999, b"ab", "\u2028", "", ["a"]]
+ODD_CONTAINERS = [None, [], {}, [[]], (), {"y": []}, [1, [2]], MANY, [MANY] * 3000]
+ODD_ARRAYS = [np.ones(3), np.ones((2, 2), int), np.zeros(3, complex)]
+ODD = [*ODD_NUMBERS, *ODD_TEXTS, *ODD_CONTAINERS, *ODD_ARRAYS]
 """What replaces parts of values."""
 
 

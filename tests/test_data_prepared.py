@@ -13,11 +13,11 @@ import shutil
 
 import numpy as np
 import pytest
-from fuzzing import accepts, any_json, mutated, with_an_odd_part
-from helpers import refusal, unpickled, written
+from fuzzing import accepts, any_json, mutated, read_if_accepted, with_an_odd_part
+from helpers import ROOT, refusal, unpickled, written
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_data_corpora import CORNELL, SQUAD, VECTORS
+from test_data_corpora import CORNELL, PASSAGE, QAS, SQUAD, VECTORS
 
 from colloquy.base.files import UserError
 from colloquy.data import pickles
@@ -63,22 +63,22 @@ FILES = {
 """A small corpus of each kind."""
 
 
-def prepare(corpus, directory, task=None, **changed):
+def prepare(corpus, directory, task=None, files=None, **changed):
     """Writes a corpus, of which some files are changed, prepares it, and gives the prepared
     directory.
     """
     task = task or CORPORA[corpus].task
-    (directory / "raw").mkdir(parents=True)
-    for name, content in {**FILES[corpus], **changed}.items():
-        written(directory / "raw" / name, content)
+    for name, content in {**(files or FILES[corpus]), **changed}.items():
+        path = directory / "raw" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        written(path, content)
     module = importlib.import_module(f"colloquy.tasks.{task}.prepare")
     more = {} if corpus == "babi-dialog" else {"min_count": 1}
     if corpus == "dam-release":
         more["eos_id"] = 1
     if corpus == "smn":
         more["vectors"] = str(written(directory / "vectors.txt", VECTORS.replace("is", "a")))
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        module.prepare(corpus, directory / "raw", directory / "out", module.Settings(**more))
+    module.prepare(corpus, directory / "raw", directory / "out", module.Settings(**more))
     return directory / "out" / "task1" if corpus == "babi-dialog" else directory / "out"
 
 
@@ -88,8 +88,7 @@ def load(corpus, directory, task=None):
 
 def pickled(value):
     file = io.BytesIO()
-    with contextlib.suppress(TypeError):  # a value that only Python's own pickler writes
-        pickles.dump(value, file)
+    pickles.dump(value, file)
     return file.getvalue()
 
 
@@ -110,12 +109,104 @@ def samples(tmp_path_factory):
     return {corpus: prepare(corpus, tmp_path_factory.mktemp(corpus)) for corpus in corpora}
 
 
-@pytest.mark.parametrize(
-    ("corpus", "task"), [(corpus, task) for corpus in FILES for task in CORPORA[corpus].tasks]
-)
-def test_each_corpus_is_prepared_for_each_of_its_tasks(corpus, task, tmp_path):
-    splits = load(corpus, prepare(corpus, tmp_path, task), task).splits
+TALKS = [[f"how is {word} ?", f"{word} is fine .", "good ."] for word in ("tea", "rain", "snow")]
+LCCC = json.dumps(TALKS)
+LINES = "\n".join(json.dumps(talk) for talk in TALKS)
+DIALOG_LINES = "\n".join(json.dumps({"dialog": talk, "act": [1, 2, 1]}) for talk in TALKS)
+END_OF_TURN = "\n".join(" __eou__ ".join(talk) for talk in TALKS)
+LABELLED = END_OF_TURN.replace("\n", "\t1\t2 1\t0 0\n")
+SLASHES = "E\nM \u4f60/\u597d/\nM \u662f/\u7684/\n" * 20
+TURNS_OF_TALKS = "read: 6 conversations, 18 turns"
+MISPLACED = {**QAS[0], "id": "q2", "answers": [{"text": "Rome", "answer_start": 3}]}
+SQUAD_FILE = {"data": [{"paragraphs": [{"context": PASSAGE, "qas": [*QAS, MISPLACED]}]}]}
+LAYOUTS = [
+    ("Ubuntu V1, Douban", "smn", {"valid.txt": SMN}, "valid.txt: lines of a label"),
+    ("Ubuntu V1, Douban", "dam-release", FILES["dam-release"], "ids of DAM's release"),
+    ("E-commerce", "smn", {}, "first example: a b / c b  =>  d"),
+    ("#ubuntu", "smn", {"dev.txt": SMN}, "dev.txt: lines of a label"),
+    ("dialog bAbI", "babi-dialog", FILES["babi-dialog"], "task1: 3 candidates"),
+    (
+        "SQuAD 1.1",
+        "squad",
+        {**FILES["squad"], "dev-v1.1.json": json.dumps(SQUAD_FILE)},
+        "dev-v1.1.json: 1 left out, the text of an answer is not at its offset: q2",
+    ),
+    (
+        "DailyDialog",
+        "dailydialog",
+        {
+            "train/dialogues_train.txt": END_OF_TURN,
+            "validation/dialogues_validation.txt": END_OF_TURN,
+        },
+        "dialogues_train.txt: utterances separated by __eou__",
+    ),
+    (
+        "DailyDialog",
+        "dailydialog",
+        {"train.jsonl": DIALOG_LINES, "validation.jsonl": DIALOG_LINES},
+        TURNS_OF_TALKS,
+    ),
+    ("Cornell Movie-Dialogs", "cornell", FILES["cornell"], "read: 2 conversations, 4 turns"),
+    ("Chinese film subtitles", "subtitles", FILES["subtitles"], "a.conv: blocks of utterances"),
+    (
+        "Chinese film subtitles",
+        "subtitles",
+        {"xiaohuangji50w_fenciA.conv": SLASHES},
+        "first example: \u4f60 \u597d => \u662f \u7684",
+    ),
+    (
+        "Chinese film subtitles",
+        "subtitles",
+        {"xiaohuangji50w_nofenci.conv": SLASHES.replace("/", "").encode("gbk")},
+        "nofenci.conv: blocks of utterances, in GBK",
+    ),
+    (
+        "LCCC",
+        "conversations",
+        {"LCCC-base_train.json": LCCC, "LCCC-base_valid.json": LCCC},
+        "LCCC-base_train.json: a JSON list of conversations",
+    ),
+    (
+        "LCCC",
+        "conversations",
+        {"lccc_base_train.jsonl": LINES, "lccc_base_valid.jsonl": LINES},
+        TURNS_OF_TALKS,
+    ),
+    (
+        "XDailyDialog",
+        "dailydialog",
+        {"Zh_train_human.txt": LABELLED, "Zh_dev_human.txt": LABELLED},
+        TURNS_OF_TALKS,
+    ),
+    ("chitchat", "chitchat", FILES["chitchat"], "read: 8 conversations, 32 turns"),
+]
+"""Rows of the table of public corpora in docs/data.md, in the layout that one downloads, and a part
+of what `prepare.py` prints."""
+LAYOUTS_OF_TASKS = [(*layout, task) for layout in LAYOUTS for task in CORPORA[layout[1]].tasks]
+
+
+@pytest.mark.parametrize(("name", "corpus", "files", "shown", "task"), LAYOUTS_OF_TASKS)
+def test_a_public_corpus_is_prepared_as_it_is_downloaded(
+    name, corpus, files, shown, task, tmp_path, capsys
+):
+    if corpus == "smn":
+        files = {"train.txt": SMN, "dev.txt": SMN, "test.txt": SMN, **files}
+        if "valid.txt" in files:
+            del files["dev.txt"]
+    splits = load(corpus, prepare(corpus, tmp_path, task, files), task).splits
     assert splits["train"] and splits["dev"]
+    printed = " ".join(capsys.readouterr().out.split())
+    assert " ".join(shown.split()) in printed
+
+
+def test_every_row_of_public_corpora_has_a_layout():
+    page = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
+    table = page.partition("## Public corpora")[2].partition("\n\n    python")[0]
+    rows = [line.split("|")[1].strip() for line in table.splitlines() if line.startswith("| ")]
+    rows.remove("corpus")
+    assert len(rows) >= 10
+    for row in rows:
+        assert any(row.startswith(layout[0]) for layout in LAYOUTS), row
 
 
 @pytest.mark.parametrize("corpus", ["chitchat", "smn"])
@@ -135,7 +226,8 @@ def test_a_dataset_with_any_file_is_read_or_refused(samples, tmp_path_factory, d
     path = data.draw(st.sampled_from(sorted(file for file in out.rglob("*") if file.is_file())))
     path.write_bytes(data.draw(any_file(path.name, path.read_bytes())))
     size = sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
-    accepts(lambda: load(corpus, out), size)
+    dataset = read_if_accepted(lambda: load(corpus, out), size)
+    assert dataset is None or dataset.splits.keys() >= {"train", "dev"}
 
 
 @settings(max_examples=max(40, settings().max_examples // 10))
@@ -151,7 +243,8 @@ def test_what_is_prepared_of_any_corpus_is_read_again(tmp_path_factory, data):
     content = data.draw(any_file(name, content))
 
     def read():
-        out = prepare(corpus, directory, **{name: content})
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            out = prepare(corpus, directory, **{name: content})
         try:
             return load(corpus, out)
         except UserError as error:
@@ -201,36 +294,27 @@ BAD_VECTORS = [
     [[0.0, float("nan")]],
     [1.0, 2.0],
     [["1.5"]],
-    [[]],
-    [[[1.0]]],
     [[1.0], [1.0, 2.0]],
-    [[1e300]],
     [[10**400]],
-    [[1.0, None]],
     {"a": [1.0]},
-    pickle.dumps("text"),
     np.zeros((3, 2), complex),
     [[0.5] * 3000] * 3000,
 ]
 FACTS = [
-    *(
-        ("text", text, "json: text")
-        for text in ("terms", {"tokenizer": "x"}, {"lower": 1}, {"tokenizer": 3})
-    ),
-    *(("eos_id", id, "json: eos_id") for id in ("1", True, 1e400)),
-    *(("eos_id", id, r"_EOS_ from 1 to \d+\. Received: ") for id in (0, 10**400)),
-    ("eos_id", None, r"_EOS_ from 1 to \d+\. Received: None"),
+    ("text", {"tokenizer": "x"}, "json: text"),
+    ("eos_id", "1", "json: eos_id"),
+    ("eos_id", 0, r"_EOS_ from 1 to \d+\. Received: "),
     ("eos_id", 2, r"vocabulary\.txt: expected _EOS_ to be word 2"),
-    *(("unk_id", id, "json: unk_id") for id in ("2", 0)),
-    *(("hashed_words", number, "json: hashed_words") for number in (-1, 2**24 + 1, True, "1")),
+    ("unk_id", 0, "json: unk_id"),
+    ("hashed_words", 2**24 + 1, "json: hashed_words"),
 ]
 SELECTION = [
     *(
-        (whole("word_embedding.pkl", value), r"word_embedding\.pkl: expected")
+        (whole("word_embedding.pkl", value), "word_embedding.pkl: expected")
         for value in BAD_VECTORS
     ),
     *((put("dataset.json", name, value=value), message) for name, value, message in FACTS),
-    *((whole("dataset.json", text), r"dataset\.json: expected") for text in ("{", "[" * 100_000)),
+    (whole("dataset.json", "{"), "dataset.json: expected"),
     (without("arrays/dev.label.npy"), r"dev\.label\.npy"),
     (whole("arrays/train.label.npy", b"no array"), "train.label.npy: expected an array of whole"),
 ]
@@ -238,65 +322,34 @@ SELECTION = [
 # === Dialog ===
 
 of_dialog = functools.partial(put, "dialogs.pkl", "splits", "dev", 2)
-THREE = "line 2: .*three fields.*Received: "
 FIRST = slice(1)
-SILENT = {"sentences": [1], "speakers": [1], "times": [0]}
-DOMAIN = [
-    ("candidates.txt", b"th\xe8re\n", r"line 1: expected UTF-8; .*Received: b'th\\xe8re'"),
-    ("candidates.txt", b"", "an empty file"),
-    ("candidates.txt", b"ok\n" * 2**10 + b"rome " * 2**17, "similar lengths"),
-    ("entities.txt", b"_" * 101 + b"\tcuisine\tknowledge\n", "at most 100 parts"),
-    ("entities.txt", b"thai\tcuisine\tknowledge\nrome\ttown\n", THREE + "2$"),
-    ("knowledge.txt", "\u2028\tR_x\t\x85\nask\tR_x\ty\tz\n", THREE + "4$"),
-    ("dialogs.pkl", b"", "an empty file"),
-    ("dialogs.pkl", [1], "list indices must be integers"),
-    ("dialogs.pkl", {"splits": {}}, "KeyError: 'sentences'"),
-]
-DIALOGS = [
-    (of_dialog("answers", FIRST, value=[531]), "answers must be 11 numbers from 0 to 530$"),
-    (of_dialog("answers", FIRST, value=[-1]), "answers must be 11 numbers from 0 to 530$"),
-    (of_dialog("turns", FIRST, value=[99]), r"turns must be \d+ numbers from 0 to \d\d$"),
-    (of_dialog("sentences", FIRST, value=[10**6]), r"sentences must be \d+ numbers from 0 to \d+$"),
-    (of_dialog("times", FIRST, value=[-1]), r"times must be \d+ numbers from 0 to \d+$"),
-    (of_dialog("speakers", FIRST, value=[4]), r"speakers must be \d+ numbers from 0 to 3"),
-    (of_dialog("sentences", FIRST), "speakers must be"),
-    *((of_dialog(name, FIRST), f"{name} must be") for name in ("answers", "times", "speakers")),
-    (of_dialog(value={**SILENT, "turns": [], "answers": []}), "turns must be some numbers"),
-    (of_dialog("answers"), "answers"),
-    (put("dialogs.pkl", "sentences", 5, value=[412]), "KeyError: 412"),
-    (put("dialogs.pkl", "splits", value=[{}]), "no attribute 'get'"),
-]
 DIALOG = [
     *((without(name), f"{name}: .*No such file") for name in (*Domain.FILES, "dialogs.pkl")),
     (without("dataset.json"), "Prepare it first: python prepare.py"),
-    *((whole(name, content), f"{name}(: |, ).*{message}") for name, content, message in DOMAIN),
-    *(
-        (damage, rf"dialogs\.pkl: expected what prepare\.py writes .*{message}")
-        for damage, message in DIALOGS
-    ),
+    (whole("candidates.txt", b"ok\n" * 2**10 + b"rome " * 2**17), "similar lengths"),
+    (whole("entities.txt", b"_" * 101 + b"\tcuisine\tknowledge\n"), "at most 100 parts"),
+    (whole("knowledge.txt", "\u2028\tR_x\t\x85\nask\tR_x\ty\tz\n"), "line 2: .*three fields"),
+    (whole("dialogs.pkl", {"splits": {}}), "KeyError: 'sentences'"),
+    (of_dialog("answers", FIRST, value=[531]), "answers must be 11 numbers from 0 to 530$"),
+    (of_dialog("speakers", FIRST, value=[4]), r"speakers must be \d+ numbers from 0 to 3"),
+    (of_dialog("sentences", FIRST), "speakers must be"),
+    (of_dialog("answers"), "answers"),
+    (put("dialogs.pkl", "sentences", 5, value=[412]), "KeyError: 412"),
 ]
 
 # === Generation ===
 
 of_pairs = functools.partial(put, "pairs.pkl", "dev")
 GENERATION = [
-    (whole("dataset.json", "{"), "dataset.json: expected JSON"),
     (put("dataset.json", "settings", "tokenizer", value="no"), "dataset.json: tokenizer: "),
-    (put("dataset.json", "settings", "turns", value=0), "dataset.json: turns: "),
     (without("vocabulary.txt"), "vocabulary.txt: expected a vocabulary"),
     (whole("vocabulary.txt", "_EOS_\n_UNK_\na\n"), "ids must be from 1 to 3"),
-    (without("pairs.pkl"), "pairs.pkl: expected a pickle"),
     (whole("pairs.pkl", {}), "KeyError: 'train'"),
-    (of_pairs("seen"), "KeyError: 'seen'"),
     (of_pairs("target", -1), "of one length"),
-    (of_pairs("source", 1, slice(0), value=[0]), "ids must be from 1"),
-    (of_pairs("source", 1, slice(99, None), value=[3]), "must end with 1"),
     (of_pairs("target", 1, value=[]), "must end with 1"),
     (of_pairs("target", 1, value=[5.7, 1]), "'float' object"),
-    (of_pairs("target", 1, value=[10**400, 1]), "pairs.pkl: expected what prepare.py writes"),
     (of_pairs("source_text", value=[1] * 21), "a list of texts"),
     (of_pairs("seen", value=[0.9] * 21), "seen must be True or False"),
-    (whole("word_embedding.pkl", [[0.0] * 5] * 3), r"dimension\). Received: \(3, 5\)"),
 ]
 
 # === Reading comprehension ===
@@ -306,18 +359,12 @@ of_question = functools.partial(put, "reading.pkl", "splits", "dev", 0)
 READING = [
     (put("dataset.json", "trained_words", value=99), "trained_words below"),
     (whole("vocabulary.txt", "_EOS_\n_UNK_\n"), r"shape \(3, dimension\)"),
-    (put("word_embedding.pkl", 0, value=[float("nan")] * 3), "embedding.pkl: "),
     (put("reading.pkl", "tokens", value="a"), "a list of texts"),
     (of_context("tokens", value=[999] * 10), "tokens must be from 1 to"),
-    (of_question("tokens", value=[0]), "tokens must be from 1 to"),
     (of_context("offsets", value=[0, 3]), "start and the end of each token"),
     (of_context("offsets", value=[0] * 19 + [99]), "must rise and end within"),
     (of_question("context", value=99), "contexts must be from 0 to"),
-    *(
-        (of_question("spans", value=value), "spans must be whole numbers within")
-        for value in ([], [[0, 99]])
-    ),
-    (of_question("answers", value="Rome"), "a list of texts"),
+    (of_question("spans", value=[[0, 99]]), "spans must be whole numbers within"),
 ]
 
 # === All ===
