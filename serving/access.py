@@ -37,8 +37,6 @@ class Guard:
 
     async def __call__(self, scope, receive, send):
         if scope["type"] == "http":
-            if scope["method"] == "HEAD":  # uvicorn leaves out the body
-                scope = {**scope, "method": "GET"}
             try:
                 self._check(scope, Headers(scope=scope), scope["app"].state)
             except RequestError as error:

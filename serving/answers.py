@@ -1,15 +1,14 @@
-"""What the server sends: JSON, made once and compressed where that saves much, and errors."""
+"""What the server sends: JSON and errors."""
 
-import gzip
 import json
-from typing import Literal, NamedTuple
+from typing import Literal
 
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse
 
 from colloquy.base.config import Config
 from colloquy.base.files import UserError
 
-COMPRESSED_FROM = 2_000  # bytes
+JSON = "application/json"
 
 
 class RequestError(UserError):
@@ -40,38 +39,14 @@ class OpenAIProblem(Config):
     code: str | None
 
 
-class Content(NamedTuple):
-    """The body of an answer. It is made once, on a thread if it may be large."""
-
-    body: bytes
-    compressed: bytes | None
-    media_type: str
-
-
-def make_content(body, media_type):
-    compressed = None
-    if len(body) >= COMPRESSED_FROM:
-        compressed = gzip.compress(body, compresslevel=5)
-    return Content(body, compressed, media_type)
-
-
 def make_json(value):
-    """Makes the `Content` of a value; one with infinity or NaN is refused."""
+    """Writes a value as JSON, in bytes; one with infinity or NaN is refused."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except ValueError as error:
         message = "the model's answer contains infinity or NaN, which JSON cannot represent"
         raise RequestError(422, message) from error
-    return make_content(text.encode("utf-8", "replace"), "application/json")
-
-
-def respond(request, content, headers=None):
-    """Makes the response of a `Content`, compressed if the client accepts it."""
-    headers = {"Vary": "Accept, Accept-Encoding", **(headers or {})}
-    if content.compressed and "gzip" in request.headers.get("accept-encoding", ""):
-        headers["Content-Encoding"] = "gzip"
-        return Response(content.compressed, headers=headers, media_type=content.media_type)
-    return Response(content.body, headers=headers, media_type=content.media_type)
+    return text.encode("utf-8", "replace")
 
 
 def respond_error(error, path):

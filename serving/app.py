@@ -1,15 +1,13 @@
 """The web application: REST as TensorFlow Serving, KServe and OpenAI have it, metrics and pages.
 
     GET  /v1/models                   the models that chat, as OpenAI lists them; all models
-    GET  /v1/models/NAME              state and metadata of a model
-    GET  /v1/models/NAME/metadata     the metadata as TensorFlow Serving has it
-    GET  /v1/models/NAME/knowledge    what a dialog model knows
+    GET  /v1/models/NAME              state, scores and examples of a model, which this loads
     GET  /v1/models/NAME/card         title, scores, examples and card; loads nothing
     POST /v1/models/NAME:predict      {"instances": [{...}]} -> {"predictions": [...]}
     POST /v1/models/NAME:explain      {"instances": [{...}]} -> {"explanations": [...]}
     POST /v1/chat/completions         see serving/chat_completions.py
     GET  /healthz  /metrics  /openapi.json  /docs
-    GET  /                            the pages; {"status": "alive"} if HTML is not accepted
+    GET  /                            the pages
 
 An error of `:predict` and `:explain` is `{"error": "one sentence"}`, others below /v1 are OpenAI's.
 """
@@ -23,21 +21,14 @@ import prometheus_client
 from fastapi import APIRouter, FastAPI, Path, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
-from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.exceptions import HTTPException
 
 from colloquy.base.config import sentence
 from colloquy.base.files import UserError
 from colloquy.serving import chat_completions, model_routes
 from colloquy.serving.access import Access, Guard
-from colloquy.serving.answers import (
-    OpenAIError,
-    RequestError,
-    make_content,
-    make_json,
-    respond,
-    respond_error,
-)
+from colloquy.serving.answers import JSON, OpenAIError, RequestError, make_json, respond_error
 from colloquy.serving.batching import BatchedModel
 from colloquy.serving.limits import Limits
 from colloquy.serving.metrics import Metrics
@@ -87,7 +78,6 @@ def create_app(models, limits=None, access=None):
     app.state.models = batched_models
     app.state.limits = limits
     app.state.metrics = metrics
-    app.state.arriving = {}  # the timers of bodies that have not arrived, the oldest first
     app.state.open_requests = 0
     app.state.stopping = False
     app.add_middleware(Places)
@@ -100,7 +90,8 @@ def create_app(models, limits=None, access=None):
             # OpenAI's client sends a dozen headers `x-stainless-*`.
             allow_headers=["*"],
         )
-    app.include_router(make_router(list(models)))
+    app.include_router(make_server_router())
+    app.include_router(make_models_router(list(models)))
     for model in batched_models.values():
         app.include_router(model_routes.make_router(model))
     app.include_router(chat_completions.make_router(batched_models.values()))
@@ -132,17 +123,9 @@ def describe_invalid(error):
 # === GET ===
 
 
-def make_router(names):
-    """Makes the routes that are the same for all models."""
-    router = APIRouter(tags=["server"], responses=ERRORS)
-    example = names[0] if names else "NAME"
-    ModelName = Annotated[
-        str,
-        Path(
-            openapi_examples={example: {"value": example}},
-            description=f"One of {', '.join(names)}.",
-        ),
-    ]
+def make_server_router():
+    """Makes the routes of the server and its pages."""
+    router = APIRouter(tags=["server"])
 
     @router.get(HEALTH)
     async def health(request: Request):
@@ -159,7 +142,37 @@ def make_router(names):
         text = state.metrics.as_text(queued)
         return Response(text, media_type=prometheus_client.CONTENT_TYPE_LATEST)
 
-    @router.get("/v1/models")
+    @router.get("/pages/{file}", include_in_schema=False)
+    async def page(file: str):
+        path = find_pages().get(file)
+        if path is None:
+            raise RequestError(404, f"there is no page {file[:100]!r}")
+        return FileResponse(path, media_type=media_type(path), headers=headers_of(file))
+
+    @router.get("/", include_in_schema=False)
+    async def index():
+        return await page(INDEX)
+
+    @router.get("/docs", include_in_schema=False)
+    async def docs():
+        return await page(DOCS)
+
+    return router
+
+
+def make_models_router(names):
+    """Makes the routes that describe models."""
+    router = APIRouter(prefix="/v1/models", tags=["models"], responses=ERRORS)
+    example = names[0] if names else "NAME"
+    ModelName = Annotated[
+        str,
+        Path(
+            openapi_examples={example: {"value": example}},
+            description=f"One of {', '.join(names)}.",
+        ),
+    ]
+
+    @router.get("")
     async def list_models(request: Request):
         """The models that chat in `data`, as OpenAI has it; all models in the other fields."""
         models = request.app.state.models.values()
@@ -170,50 +183,22 @@ def make_router(names):
             "details": [describe_briefly(model) for model in models],
         }
 
-    @router.get("/v1/models/{model}")
-    async def state(request: Request, model: ModelName):
+    @router.get("/{model}")
+    async def describe(request: Request, model: ModelName):
         """State, scores and examples of a model, which this loads."""
-        return await respond_part(request, model, "state")
+        content = await find_model(request, model).describe()
+        return Response(content, media_type=JSON)
 
-    @router.get("/v1/models/{model}/metadata")
-    async def metadata(request: Request, model: ModelName):
-        """Scores, examples and JSON schemas of a model, which this loads."""
-        return await respond_part(request, model, "metadata")
-
-    @router.get("/v1/models/{model}/knowledge")
-    async def knowledge(request: Request, model: ModelName):
-        """The facts that a dialog model knows, its restaurants, and the slots it searches by."""
-        return await respond_part(request, model, "knowledge")
-
-    @router.get("/v1/models/{model}/card")
+    @router.get("/{model}/card")
     async def card(request: Request, model: ModelName):
         """Scores, examples and the card, as HTML, of a model that need not be loaded."""
-        batched_model = find_model(request, model)
+        served = find_model(request, model).served
         text_characters = request.app.state.limits.text_characters
 
         def make_card():
-            return make_json({**batched_model.card(), "text_characters": text_characters})
+            return make_json({**served.card(), "text_characters": text_characters})
 
-        return respond(request, await asyncio.to_thread(make_card))
-
-    @router.get("/")
-    async def root(request: Request):
-        """Is the server up? Browsers get the pages."""
-        if "text/html" in request.headers.get("accept", ""):
-            return await page(request, INDEX)
-        return {"status": "alive"}
-
-    @router.get("/pages/{file}", include_in_schema=False)
-    async def page(request: Request, file: str):
-        path = find_pages().get(file)
-        if path is None:
-            raise RequestError(404, f"there is no page {file[:100]!r}")
-        content = await asyncio.to_thread(_read_page, path)
-        return respond(request, content, headers_of(file))
-
-    @router.get("/docs", include_in_schema=False)
-    async def docs(request: Request):
-        return await page(request, DOCS)
+        return Response(await asyncio.to_thread(make_card), media_type=JSON)
 
     return router
 
@@ -221,18 +206,7 @@ def make_router(names):
 def describe_briefly(model):
     """Name, task and titles of a model, and whether it is loaded."""
     row = {"name": model.name}
-    for field, value in model.summary().items():
+    for field, value in model.served.summary().items():
         if field in ("task", "title", "label", "default", "ready"):
             row[field] = value
     return row
-
-
-async def respond_part(request, name, part):
-    model = find_model(request, name)
-    description = await model.describe()
-    return respond(request, description[part])
-
-
-@functools.cache
-def _read_page(path):
-    return make_content(path.read_bytes(), media_type(path))

@@ -1,4 +1,4 @@
-"""Micro-batching: requests that arrive within a few milliseconds share one call of the model.
+"""Micro-batching: small requests that wait while a model computes share its next call.
 
 Each model has one worker thread. Whatever depends on the size of an instance happens there: reading
 it, tokenizing it, computing its answer, and writing the answer as JSON.
@@ -14,22 +14,19 @@ import threading
 import time
 from collections.abc import Callable
 
-import numpy as np
-
 from colloquy.base.files import UserError
 from colloquy.engine.checkpoints import at_checkpoints, checkpoint
 from colloquy.engine.predictor import Predictor
 from colloquy.serving.access import STOPPING
 from colloquy.serving.answers import RequestError, make_json
 from colloquy.serving.limits import Limits, check_count
+from colloquy.serving.maps import cut_maps
 
-MAX_CELLS = 100  # rows, and columns, of an attention map that a client gets
 ROWS_AT_ONCE = 64  # that are computed between two checkpoints
 # A request of at most so many instances and characters is small: it is answered between two steps
 # of a large one, and shares batches with other small ones.
 SMALL_INSTANCES = 8
 SMALL_CHARACTERS = 2_000
-PATIENCE_SECONDS = 1.0  # that a large request waits while small ones come
 
 CLOSE_SECONDS = 5  # for the step that is computed when the server ends
 
@@ -54,7 +51,6 @@ class Job:
     instances: list = dataclasses.field(default_factory=list)
     rows: list = dataclasses.field(default_factory=list)
     future: concurrent.futures.Future = dataclasses.field(default_factory=concurrent.futures.Future)
-    arrived: float = dataclasses.field(default_factory=time.monotonic)
 
     @property
     def is_wanted(self):
@@ -76,17 +72,15 @@ class Job:
 
 
 class BatchedModel:
-    """A `serving.models.Served` whose concurrent requests share batches.
+    """A `serving.models.Served`, `served`, whose concurrent requests share batches.
 
-    A wrong instance is a `UserError` of its request alone. A `RequestError` has status 413 for a
-    request that is too large, 429 if too many wait, 503 after `give_up`.
     `count_batch(verb, instances, seconds)` is called after each batch.
     """
 
     def __init__(self, model, limits=None, count_batch=lambda verb, count, seconds: None):
         self.name = model.name
         self.predictor_class = model.predictor_class
-        self._model = model
+        self.served = model
         self._limits = limits or Limits()
         self._count_batch = count_batch
         self._description = None
@@ -110,47 +104,30 @@ class BatchedModel:
         """True for a model that replies to conversations."""
         return self.predictor_class.conversation is not Predictor.conversation
 
-    def summary(self):
-        """What is known without loading the model, and whether it is `ready`."""
-        return self._model.summary()
-
-    def card(self):
-        """See `Served.card`; the model need not be loaded."""
-        return self._model.card()
-
     async def load(self):
-        """Loads the model and returns its predictor."""
+        """Loads the model; a `RequestError` with status 500 says why it cannot be."""
         if self._predictor is None:
             try:
-                self._predictor = await self._on_loader(lambda: self._model.predictor)
+                self._predictor = await _on_loader(lambda: self.served.predictor)
             except UserError as error:  # no request is to blame
                 raise RequestError(500, str(error)) from error
-        return self._predictor
 
     async def describe(self):
-        """Returns `{part: serving.limits.Content}` of what `Served.describe` says."""
+        """Returns what `Served.describe` says, as JSON."""
         await self.load()
         if self._description is None:
-            self._description = await self._on_loader(self._make_description)
+            self._description = await _on_loader(lambda: make_json(self.served.describe()))
         return self._description
 
-    async def predict(self, instances, write, characters=0):
-        """Answers instances of some `characters` in all; returns `write(predictor, answers)`."""
-        job = Job("predict", len(instances), _reader(instances), write, characters)
-        return await self._submit(job)
+    async def answer(self, job):
+        """Answers a `Job`; returns what its `write` returns.
 
-    async def explain(self, instance, write, characters=0):
-        """Answers one instance with its attention maps; returns `write(predictor, answers)`."""
-        return await self._submit(Job("explain", 1, _reader([instance]), write, characters))
-
-    async def reply(self, conversation, write, characters=0, with_attention=False):
-        """Replies to `conversation(predictor)`, which returns an instance; returns as `predict`."""
-
-        def read(predictor):
-            return [predictor.valid(conversation(predictor), "the conversation")]
-
-        verb = "explain" if with_attention else "predict"
-        return await self._submit(Job(verb, 1, read, write, characters))
+        A wrong instance is a `UserError`. A `RequestError` has status 413 for a job that is too
+        large, 429 if too many wait, 503 after `give_up`.
+        """
+        await self.load()
+        self._enqueue(job)
+        return await asyncio.wrap_future(job.future)
 
     def give_up(self):
         """Refuses all requests without an answer, as the server is stopping."""
@@ -164,12 +141,6 @@ class BatchedModel:
             self._changed.notify()
         if self._thread is not None:
             await asyncio.to_thread(self._thread.join, CLOSE_SECONDS)
-
-    async def _submit(self, job):
-        await self.load()
-        job.arrived = time.monotonic()  # batches are collected from now on
-        self._enqueue(job)
-        return await asyncio.wrap_future(job.future)
 
     def _enqueue(self, job):
         most = self._limits.max_queue
@@ -186,46 +157,18 @@ class BatchedModel:
                 self._thread.start()
             self._changed.notify()
 
-    @staticmethod
-    async def _on_loader(function):
-        return await asyncio.get_running_loop().run_in_executor(_loader, function)
-
-    def _make_description(self):
-        parts = self._model.describe()
-        return {name: make_json(part) for name, part in parts.items()}
-
     # === Called on the worker thread ===
 
     def _work(self):
         while True:
-            jobs = self._take_jobs()
-            if not jobs:
-                return
-            readable = [job for job in jobs if self._read(job)]
-            if readable:
-                self._answer(readable)
-
-    def _take_jobs(self):
-        """Waits for jobs and takes those of one batch; none after the end."""
-        with self._changed:
-            while not self._waiting and not self._is_closed:
-                self._changed.wait()
-            if not self._waiting:
-                return []
-
-            ready_at = self._waiting[0].arrived + self._limits.batch_milliseconds / 1000
-            while self.queued < self._limits.max_batch:
-                seconds = ready_at - time.monotonic()
-                if seconds <= 0:
-                    break
-                self._changed.wait(seconds)
-
-            oldest = self._waiting[0]
-            waited = time.monotonic() - oldest.arrived
-            is_due = not oldest.is_small and waited > PATIENCE_SECONDS
-            if is_due or not any(job.is_small for job in self._waiting):
-                return [self._waiting.popleft()]
-        return self._take_small_jobs()
+            with self._changed:
+                while not self._waiting and not self._is_closed:
+                    self._changed.wait()
+                if not self._waiting:
+                    return
+                is_next_small = self._waiting[0].is_small
+                jobs = self._take_small_jobs() if is_next_small else [self._waiting.popleft()]
+            self._answer(jobs)
 
     def _take_small_jobs(self):
         """Takes the small jobs that wait and may share a batch; none if no small one waits."""
@@ -235,12 +178,37 @@ class BatchedModel:
             for job in [job for job in self._waiting if job.is_small]:
                 count += job.count
                 is_other = taken and job.verb != taken[0].verb
-                if is_other or (taken and count > self._limits.max_batch):
+                if is_other or (taken and count > self._limits.instances):
                     break
                 taken.append(job)
             for job in taken:
                 self._waiting.remove(job)
         return taken
+
+    def _answer(self, jobs):
+        """Answers jobs in a batch. If that fails, each is answered alone, so that one fails."""
+        readable = [job for job in jobs if self._read(job)]
+        try:
+            answers = self._compute(readable)
+        except Exception as error:
+            if len(readable) == 1:
+                readable[0].fail(error)
+                return
+            for job in readable:
+                self._answer([job])
+            return
+
+        first = 0
+        for job in readable:
+            end = first + len(job.instances)
+            own_answers = answers[first:end]
+            first = end
+            if not job.is_wanted:
+                continue
+            try:
+                job.succeed(job.write(self._predictor, own_answers))
+            except Exception as error:
+                job.fail(error)
 
     def _read(self, job):
         """Reads the instances of a job and counts their rows; returns False if it fails."""
@@ -255,32 +223,6 @@ class BatchedModel:
             job.fail(error)
             return False
         return True
-
-    def _answer(self, jobs):
-        """Answers jobs together. If that fails, it answers them in ever smaller batches."""
-        try:
-            answers = self._compute(jobs)
-        except Exception as error:
-            if len(jobs) == 1:
-                jobs[0].fail(error)
-                return
-            # The others shall neither fail nor wait long for the one that does.
-            half = len(jobs) // 2
-            self._answer(jobs[:half])
-            self._answer(jobs[half:])
-            return
-
-        first = 0
-        for job in jobs:
-            end = first + len(job.instances)
-            own = answers[first:end]
-            first = end
-            if not job.is_wanted:
-                continue
-            try:
-                job.succeed(job.write(self._predictor, own))
-            except Exception as error:
-                job.fail(error)
 
     def _compute(self, jobs):
         """Computes the answers to jobs piece by piece, while somebody waits for one of them."""
@@ -308,11 +250,8 @@ class BatchedModel:
         """Gives jobs up if nobody waits for them, and answers small ones that came meanwhile."""
         if not any(job.is_wanted for job in jobs):
             raise RequestError(499, "nobody waits for this answer")
-        if all(job.is_small for job in jobs):
-            return
-        readable = [job for job in self._take_small_jobs() if self._read(job)]
-        if readable:
-            self._answer(readable)
+        if not all(job.is_small for job in jobs):
+            self._answer(self._take_small_jobs())
 
     def _call_model(self, verb, instances):
         predictor = self._predictor
@@ -321,37 +260,5 @@ class BatchedModel:
         return [cut_maps(predictor.explain(instance)) for instance in instances]
 
 
-def cut_maps(answer):
-    """Cuts the attention maps of an answer to what a page can show; `"cut": true` says so."""
-    maps = []
-    for whole in answer["attention"]:
-        weights = np.asarray(whole["weights"])
-        shown = {**whole}
-        if weights.size and max(weights.shape) > MAX_CELLS:
-            peak_row, peak_column = np.unravel_index(weights.argmax(), weights.shape)
-            rows = _around(peak_row, weights.shape[0])
-            columns = _around(peak_column, weights.shape[1])
-            weights = weights[rows, columns]
-            shown["rows"] = whole["rows"][rows]
-            shown["columns"] = whole["columns"][columns]
-            shown["cut"] = True
-        shown["weights"] = weights.round(5).tolist()
-        maps.append(shown)
-    return {**answer, "attention": maps}
-
-
-def _around(peak, size):
-    """The slice of `MAX_CELLS` of `size` cells that has `peak` in its middle, or near it."""
-    first = min(peak - MAX_CELLS // 2, size - MAX_CELLS)
-    first = max(first, 0)
-    return slice(first, first + MAX_CELLS)
-
-
-def _reader(instances):
-    def read(predictor):
-        read_instances = []
-        for number, instance in enumerate(instances):
-            read_instances.append(predictor.valid(instance, f"instance {number}"))
-        return read_instances
-
-    return read
+async def _on_loader(function):
+    return await asyncio.get_running_loop().run_in_executor(_loader, function)

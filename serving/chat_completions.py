@@ -12,15 +12,16 @@ import itertools
 import re
 import time
 import uuid
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Body, Request
-from fastapi.responses import StreamingResponse
+from fastapi.responses import Response
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from colloquy.base.config import Config, Positive
 from colloquy.engine.helplines import REPLIES as HELPLINE_REPLIES
-from colloquy.serving.answers import OpenAIError, RequestError, make_json, respond
+from colloquy.serving.answers import JSON, OpenAIError, RequestError, make_json
+from colloquy.serving.batching import Job
 from colloquy.serving.limits import check_count, wait_for_answer
 from colloquy.serving.model_routes import BoundedRoute, find_model
 
@@ -35,15 +36,11 @@ WITHOUT_EFFECT = {"metadata", "prompt_cache_key", "safety_identifier", "store", 
 # Fields that no model here can honour, with the values at which they change nothing.
 NEUTRAL_VALUES = {
     "frequency_penalty": [0],
-    "function_call": ["none", "auto"],
-    "functions": [[]],
     "logit_bias": [{}],
     "logprobs": [False],
-    "modalities": [["text"]],
     "parallel_tool_calls": [True, False],
     "presence_penalty": [0],
     "response_format": [{"type": "text"}],
-    "service_tier": ["auto", "default"],
     "tool_choice": ["none", "auto"],
     "tools": [[]],
     "top_logprobs": [0],
@@ -58,19 +55,24 @@ def text_or_list(value):
     return "text" if isinstance(value, str) else "list"
 
 
-def drop_neutral_fields(fields, values):
-    """Drops what changes no reply; a `ValueError` names another field that is not in `fields`."""
-    if not isinstance(values, dict):
-        return values
-    kept = {}
-    for name, value in values.items():
-        if name in fields:
-            kept[name] = value
-        elif name in WITHOUT_EFFECT or value is None:
-            continue
-        elif value not in NEUTRAL_VALUES.get(name, []):
-            raise ValueError(f"{name} is not supported")
-    return kept
+class ClientFields(Config):
+    """Fields that a client sends. One that cannot be honoured is refused by its name."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def drop_neutral_fields(cls, values):
+        """Drops what changes no reply."""
+        if not isinstance(values, dict):
+            return values
+        kept = {}
+        for name, value in values.items():
+            if name in cls.model_fields:
+                kept[name] = value
+            elif name in WITHOUT_EFFECT or value is None:
+                continue
+            elif value not in NEUTRAL_VALUES.get(name, []):
+                raise RequestError(400, f"{name} is not supported", field=name)
+        return kept
 
 
 class Part(Config):
@@ -80,7 +82,7 @@ class Part(Config):
     text: str
 
 
-class Message(Config):
+class Message(ClientFields):
     """One message of the conversation."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
@@ -96,11 +98,6 @@ class Message(Config):
     name: str | None = None
     """It is not read."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def drop_neutral_fields(cls, values):
-        return drop_neutral_fields(cls.model_fields, values)
-
     def text(self):
         if isinstance(self.content, str):
             return self.content
@@ -112,12 +109,10 @@ class StreamOptions(Config):
 
     include_usage: bool = False
     """Send `usage` in a chunk of its own before `[DONE]`."""
-    include_obfuscation: bool = False
-    """It changes nothing: the server pads no chunk."""
 
 
-class ChatRequest(Config):
-    """A conversation. A field that cannot be honoured is refused by its name."""
+class ChatRequest(ClientFields):
+    """A conversation."""
 
     model: str
     """Name of a model that replies: of generation, of selection with an index, or of dialog."""
@@ -147,17 +142,6 @@ class ChatRequest(Config):
     """Texts before which the reply ends."""
     n: Literal[1] | None = 1
     """One reply per request."""
-    decode: str = ""
-    """Not OpenAI's: the search as `:predict` takes it, `beam=5,length_penalty=1`, in place of
-    `temperature`, `top_p` and `max_tokens`."""
-    explain: bool = False
-    """Not OpenAI's: the last chunk, or the completion, has the answer of the model with its
-    attention maps as `explanation`."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def drop_neutral_fields(cls, values):
-        return drop_neutral_fields(cls.model_fields, values)
 
     @property
     def token_limit(self):
@@ -180,37 +164,10 @@ class ChatRequest(Config):
 
         Empty: the run's own.
         """
-        if self.decode or not self.temperature:
-            return self.decode
-        settings = {
-            "sample": "true",
-            "temperature": max(self.temperature, MIN_TEMPERATURE),
-            "top_p": self.top_p or 1,
-        }
-        if self.max_completion_tokens or self.max_tokens:
-            settings["max_length"] = self.token_limit
-        return ",".join(f"{name}={value}" for name, value in settings.items())
-
-
-class Completion(Config):
-    """A reply."""
-
-    id: str
-    object: Literal["chat.completion"]
-    created: int
-    model: str
-    choices: list[dict[str, Any]]
-    usage: dict[str, int]
-    explanation: dict[str, Any] = {}
-
-
-class Reply(NamedTuple):
-    """A reply of a model."""
-
-    text: str
-    finish_reason: str
-    usage: dict
-    answer: dict
+        if not self.temperature:
+            return ""
+        temperature = max(self.temperature, MIN_TEMPERATURE)
+        return f"sample=true,temperature={temperature},top_p={self.top_p or 1}"
 
 
 def make_router(models):
@@ -231,7 +188,6 @@ def make_router(models):
     @router.post(
         "/v1/chat/completions",
         operation_id="chat",
-        response_model=Completion,
         include_in_schema=bool(names),
     )
     async def chat(request: Request, body: Annotated[ChatRequest, body_field]):
@@ -249,68 +205,57 @@ async def _reply(request, body):
     check_count("a conversation", characters, limits.text_characters, "characters")
     lines = sum(1 + text.count("\n") for _, text in turns)
     check_count("a conversation", lines, limits.lines, "lines")
-    decode = body.search()
 
-    def conversation(predictor):
-        instance = predictor.conversation(turns, decode)
-        fields = predictor.Instance.model_fields
-        if body.seed is not None and "seed" in fields:
+    def read(predictor):
+        instance = predictor.conversation(turns, body.search())
+        if body.seed is not None and "seed" in predictor.Instance.model_fields:
             instance["seed"] = body.seed
-        if not decode and "decode" in fields:
-            instance["decode"] = predictor.own_search(body.token_limit)
-        return instance
+        return [predictor.valid(instance, "the conversation")]
 
     def write(predictor, answers):
-        reply = _make_reply(predictor, answers[0], turns, body)
+        text, finish_reason = _cut_reply(predictor, predictor.reply(answers[0]), body)
+        usage = _count_usage(predictor, turns, text)
         if body.stream:
-            return _make_events(reply, body)
-        return make_json(_make_completion(reply, body))
+            return _write_events(text, finish_reason, usage, body)
+        return make_json(_make_completion(text, finish_reason, usage, body))
 
-    headers = {}
+    job = Job("predict", 1, read, write, characters)
+    content = await wait_for_answer(request, model.answer(job))
+    headers = STREAM_HEADERS if body.stream else {}
     skipped = len(body.messages) - len(turns)
     if skipped:
-        headers[SKIPPED] = str(skipped)
-    answer = model.reply(conversation, write, characters, with_attention=body.explain)
-    content = await wait_for_answer(request, answer)
-    if not body.stream:
-        return respond(request, content, headers)
-
-    async def events():
-        for event in content:
-            yield event
-
-    headers = {**STREAM_HEADERS, **headers}
-    return StreamingResponse(events(), media_type="text/event-stream", headers=headers)
+        headers = {**headers, SKIPPED: str(skipped)}
+    media_type = "text/event-stream" if body.stream else JSON
+    return Response(content, headers=headers, media_type=media_type)
 
 
-def _make_reply(predictor, answer, turns, body):
-    """Cuts the reply of an answer where the request says; one that names helplines stays whole."""
-    text = predictor.reply(answer)
+def _cut_reply(predictor, text, body):
+    """Cuts a reply where the request says, and says why it ends there.
+
+    A reply that names helplines stays whole.
+    """
     finish_reason = "stop"
-    count = predictor.count_tokens(text)
     if text in HELPLINE_REPLIES:
-        return _finished_reply(predictor, text, finish_reason, answer, turns)
-    if count >= body.token_limit:
+        return text, finish_reason
+    if predictor.count_tokens(text) >= body.token_limit:
         finish_reason = "length"
         text = _cut_words(predictor, text, body.token_limit)
     stops = [body.stop] if isinstance(body.stop, str) else body.stop or []
     for stop in stops:
         if stop and stop in text:
-            text = text[: text.index(stop)]
             finish_reason = "stop"
-    return _finished_reply(predictor, text, finish_reason, answer, turns)
+            text = text[: text.index(stop)]
+    return text, finish_reason
 
 
-def _finished_reply(predictor, text, finish_reason, answer, turns):
-    """A `Reply` with its tokens counted."""
+def _count_usage(predictor, turns, reply):
     prompt_tokens = sum(predictor.count_tokens(said) for _, said in turns)
-    completion_tokens = predictor.count_tokens(text)
-    usage = {
+    completion_tokens = predictor.count_tokens(reply)
+    return {
         "prompt_tokens": prompt_tokens,
         "completion_tokens": completion_tokens,
         "total_tokens": prompt_tokens + completion_tokens,
     }
-    return Reply(text, finish_reason, usage, answer)
 
 
 def _cut_words(predictor, text, token_limit):
@@ -326,43 +271,32 @@ def _word_ends(text):
     return [match.end() for match in WORD.finditer(text)]
 
 
-def _make_completion(reply, body):
-    message = {"role": "assistant", "content": reply.text, "refusal": None}
+def _make_completion(text, finish_reason, usage, body):
     choice = {
         "index": 0,
-        "message": message,
+        "message": {"role": "assistant", "content": text, "refusal": None},
         "logprobs": None,
-        "finish_reason": reply.finish_reason,
+        "finish_reason": finish_reason,
     }
-    completion = {
-        **_make_head(body, "chat.completion"),
-        "choices": [choice],
-        "usage": reply.usage,
-    }
-    if body.explain:
-        completion["explanation"] = reply.answer
-    return completion
+    return {**_make_head(body, "chat.completion"), "choices": [choice], "usage": usage}
 
 
-def _make_events(reply, body):
-    """Makes the server-sent events of a reply, a word each."""
+def _write_events(text, finish_reason, usage, body):
+    """Writes a reply as server-sent events, a word each."""
     head = _make_head(body, "chat.completion.chunk")
-    deltas = [{"role": "assistant", "content": ""}]
-    for start, end in itertools.pairwise([0, *_word_ends(reply.text)]):
-        deltas.append({"content": reply.text[start:end]})
-    chunks = []
-    for delta in deltas:
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}
-        chunks.append({**head, "choices": [choice]})
-    choice = {"index": 0, "delta": {}, "logprobs": None, "finish_reason": reply.finish_reason}
-    last = {**head, "choices": [choice]}
-    if body.explain:
-        last["explanation"] = reply.answer
-    chunks.append(last)
+    chunks = [_make_chunk(head, {"role": "assistant", "content": ""})]
+    for start, end in itertools.pairwise([0, *_word_ends(text)]):
+        chunks.append(_make_chunk(head, {"content": text[start:end]}))
+    chunks.append(_make_chunk(head, {}, finish_reason))
     if body.stream_options and body.stream_options.include_usage:
-        chunks.append({**head, "choices": [], "usage": reply.usage})
-    texts = [make_json(chunk).body.decode("utf-8") for chunk in chunks]
-    return [f"data: {text}\n\n" for text in [*texts, "[DONE]"]]
+        chunks.append({**head, "choices": [], "usage": usage})
+    lines = [b"data: " + make_json(chunk) for chunk in chunks]
+    return b"\n\n".join([*lines, b"data: [DONE]", b""])
+
+
+def _make_chunk(head, delta, finish_reason=None):
+    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
+    return {**head, "choices": [choice]}
 
 
 def _make_head(body, object_type):

@@ -37,7 +37,7 @@ def application(paths, replicas=(1, 1), limits=None, access=None):
         autoscaling_config={
             "min_replicas": fewest,
             "max_replicas": most,
-            "target_ongoing_requests": limits.max_batch / 2,
+            "target_ongoing_requests": limits.instances / 2,
         },
         max_ongoing_requests=limits.max_queue,
         ray_actor_options={"num_cpus": 1},

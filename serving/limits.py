@@ -15,7 +15,7 @@ class Limits(Config):
     max_body_bytes: Positive = 200_000
     """Bytes of a request's body."""
     instances: Positive = 32
-    """Instances per request."""
+    """Instances per request, and per call of a model."""
     text_characters: Positive = 100_000
     """Characters of all texts of an instance, or of a conversation."""
     lines: Positive = 1_000
@@ -24,19 +24,13 @@ class Limits(Config):
     """Values of a body: texts, numbers, lists, objects."""
     max_rows: Positive = 300
     """Rows that the model computes for a request, see `engine.predictor.Predictor.padded_rows`."""
-    max_batch: Positive = 32
-    """Instances per call of a model."""
-    batch_milliseconds: Annotated[float, Field(ge=0)] = 2.0
-    """Time that a batch waits for further requests, from the arrival of its first one."""
     max_queue: Positive = 256
     """Instances that may wait per model; more get status 429."""
-    arriving: Positive = 256
-    """Requests whose bodies have not arrived; beyond them the oldest gets status 408."""
     requests: Positive = 512
     """Requests that are answered at once; more get status 503."""
     timeout_seconds: Annotated[float, Field(gt=0)] = 30.0
-    """Seconds for a body to arrive, and then for its answer; later it gets status 504."""
-    grace_seconds: Annotated[float, Field(ge=0)] = 65.0
+    """Seconds for an answer; later it gets status 504."""
+    grace_seconds: Annotated[float, Field(ge=0)] = 35.0
     """Seconds that open requests have after SIGTERM."""
 
 

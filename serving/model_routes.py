@@ -3,12 +3,13 @@
 import functools
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Body, Request
+from fastapi import APIRouter, Body, Request, Response
 from fastapi.routing import APIRoute
 from pydantic import Field, create_model
 
 from colloquy.base.config import Config
-from colloquy.serving.answers import Error, RequestError, make_json, respond
+from colloquy.serving.answers import JSON, Error, RequestError, make_json
+from colloquy.serving.batching import Job
 from colloquy.serving.limits import check_instances, check_values, wait_for_answer
 
 
@@ -65,7 +66,7 @@ def make_router(model):
     router = APIRouter(tags=[model.name], responses=ERRORS, route_class=BoundedRoute)
     body_class, predictions_class, explanations_class = make_types(model.predictor_class)
     examples = {}
-    for example in model.summary().get("examples", []):
+    for example in model.served.summary().get("examples", []):
         value = {"instances": [example["instance"]]}
         examples[example["title"]] = {"value": value}
     body_field = Body(openapi_examples=examples)
@@ -77,10 +78,7 @@ def make_router(model):
     )
     async def predict(request: Request, body: Annotated[body_class, body_field]):
         """Answers instances."""
-        request.state.model = model.name
-        characters = check_instances(body.instances, request.app.state.limits)
-        answer = model.predict(body.instances, write_predictions, characters)
-        return respond(request, await wait_for_answer(request, answer))
+        return await _answer(request, model, "predict", body.instances, "predictions")
 
     @router.post(
         f"/v1/models/{model.name}:explain",
@@ -89,15 +87,31 @@ def make_router(model):
     )
     async def explain(request: Request, body: Annotated[body_class, body_field]):
         """Answers one instance, with attention."""
-        request.state.model = model.name
-        characters = check_instances(body.instances, request.app.state.limits)
-        if len(body.instances) > 1:
-            count = len(body.instances)
-            raise RequestError(413, f"one instance is explained per request. Received: {count}")
-        answer = model.explain(body.instances[0], write_explanations, characters)
-        return respond(request, await wait_for_answer(request, answer))
+        return await _answer(request, model, "explain", body.instances, "explanations")
 
     return router
+
+
+async def _answer(request, model, verb, instances, field):
+    """Answers instances by `{field: answers}`."""
+    request.state.model = model.name  # for the metrics
+    characters = check_instances(instances, request.app.state.limits)
+    count = len(instances)
+    if verb == "explain" and count > 1:
+        raise RequestError(413, f"one instance is explained per request. Received: {count}")
+
+    def read(predictor):
+        read_instances = []
+        for number, instance in enumerate(instances):
+            read_instances.append(predictor.valid(instance, f"instance {number}"))
+        return read_instances
+
+    def write(predictor, answers):
+        return make_json({field: answers})
+
+    job = Job(verb, count, read, write, characters)
+    content = await wait_for_answer(request, model.answer(job))
+    return Response(content, media_type=JSON)
 
 
 def find_model(request, name):
@@ -131,11 +145,3 @@ def make_types(predictor_class):
         f"{name}Explanations", explanations=(list[explanation_class], ...)
     )
     return body_class, predictions_class, explanations_class
-
-
-def write_predictions(predictor, answers):
-    return make_json({"predictions": answers})
-
-
-def write_explanations(predictor, answers):
-    return make_json({"explanations": answers})

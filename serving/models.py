@@ -2,7 +2,6 @@
 
 import functools
 import threading
-import time
 
 from colloquy.base.files import UserError, in_one_line
 from colloquy.engine.predictor import Predictor
@@ -18,7 +17,6 @@ from colloquy.tasks.selection.predictor import SelectionPredictor
 from colloquy.tasks.selection.retrieval.answers import AnsweringPredictor
 
 VERSION = "1"  # of every model
-RETRY_SECONDS = 60.0  # until a model that could not be loaded is tried again
 PREDICTORS = {
     "dialog": DialogPredictor,
     "generation": GenerationPredictor,
@@ -30,7 +28,7 @@ PREDICTORS = {
 class Served:
     """An `engine.predictor.Predictor` that is loaded when it is first needed.
 
-    If loading fails, it is not tried again for a minute.
+    If loading fails, it is not tried again.
 
     Args:
         name: Its name for clients.
@@ -50,7 +48,6 @@ class Served:
         self._facts = facts
         self._predictor = None
         self._failure = ""
-        self._retry_at = 0.0
 
     @property
     def predictor(self):
@@ -65,14 +62,13 @@ class Served:
         with self.loading:
             if self.ready:
                 return
-            if self._failure and time.monotonic() <= self._retry_at:
+            if self._failure:
                 raise UserError(self._failure)
             try:
                 predictor = self._load()
                 answer_first(predictor)
             except Exception as error:  # a run or an index of a stranger may be wrong in any way
                 self._failure = _describe_failure(error)
-                self._retry_at = time.monotonic() + RETRY_SECONDS
                 raise UserError(self._failure) from error
             self._predictor = predictor
             self.ready = True
@@ -86,52 +82,24 @@ class Served:
         html = render_markdown(self._facts.get("card", ""))
         return {"name": self.name, "version": VERSION, **self.summary(), "card_html": html}
 
-    @property
-    def metadata(self):
-        """What clients are told of the loaded model, with the JSON schemas of `Predictor`."""
-        predictor = self.predictor
-        metadata = {
-            "name": self.name,
-            "version": VERSION,
-            **self._facts,
-            "instance": predictor.Instance.model_json_schema(),
-            "answer": predictor.Answer.model_json_schema(),
-        }
-        if isinstance(predictor, AnsweringPredictor):
-            metadata["responses"] = predictor.responses
-        return metadata
-
     def describe(self):
-        """What the application answers at each path of a model, `{path: value}`."""
-        metadata = self.metadata
+        """What clients are told of the loaded model, as TensorFlow Serving and OpenAI have it."""
+        predictor = self.predictor
         version = {
             "version": VERSION,
             "state": "AVAILABLE",
             "status": {"error_code": "OK", "error_message": ""},
         }
-        return {
-            "state": {
-                **openai_model(self.name),
-                **metadata,
-                "ready": True,
-                "model_version_status": [version],
-            },
-            "metadata": {
-                "model_spec": {"name": self.name, "signature_name": "", "version": VERSION},
-                "metadata": metadata,
-            },
-            "knowledge": self._knowledge(),
+        description = {
+            **openai_model(self.name),
+            "name": self.name,
+            "version": VERSION,
+            **self.summary(),
+            "model_version_status": [version],
         }
-
-    def _knowledge(self):
-        """Facts and slots of a model of dialogs; empty for another one."""
-        predictor = self.predictor
-        if not isinstance(predictor, DialogPredictor):
-            return {"knowledge": [], "slots": []}
-        return {
-            "knowledge": predictor.knowledge,
-            "slots": list(predictor.domain.slot_values),
-        }
+        if isinstance(predictor, AnsweringPredictor):
+            description["responses"] = predictor.responses
+        return description
 
 
 def openai_model(name):

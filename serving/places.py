@@ -1,6 +1,5 @@
 """A place for each request: first while its body arrives, then while it is answered."""
 
-import asyncio
 import time
 
 from starlette.datastructures import Headers
@@ -9,14 +8,13 @@ from colloquy.serving.answers import RequestError, respond_error
 from colloquy.serving.limits import check_count
 
 HEALTH = "/healthz"  # answers also when every place is taken, needs no key
-CLOSE = {"Connection": "close"}
 
 
 class Places:
     """ASGI middleware that receives a whole body before anything parses it, and counts requests.
 
-    A body has a largest size, and a time to arrive. A body that has not arrived takes no place
-    from those that are answered.
+    A body has a largest size. One that has not arrived takes no place from those that are answered;
+    `serving.server` closes connections that are slow.
     """
 
     def __init__(self, app):
@@ -27,7 +25,7 @@ class Places:
             return await self.app(scope, receive, send)
         state = scope["app"].state
         try:
-            body = await _receive_body(scope, receive, state)
+            body = await _receive_body(scope, receive, state.limits.max_body_bytes)
             if state.open_requests >= state.limits.requests and scope["path"] != HEALTH:
                 raise RequestError(503, f"{state.limits.requests} requests are open: ask again")
         except RequestError as error:
@@ -48,42 +46,25 @@ class Places:
             state.open_requests -= 1
 
 
-async def _receive_body(scope, receive, state):
-    """Receives the body of a request, no further than the limits."""
+async def _receive_body(scope, receive, most):
+    """Receives the body of a request, of `most` bytes at most."""
     headers = Headers(scope=scope)
-    limits = state.limits
     if "transfer-encoding" in headers and "content-length" in headers:
         message = "expected one of the headers Content-Length and Transfer-Encoding"
-        raise RequestError(400, message, CLOSE)
+        raise RequestError(400, message, {"Connection": "close"})
     announced = headers.get("content-length", "0")
     if announced.isdigit():
-        check_count("a body", int(announced), limits.max_body_bytes, "bytes")
+        check_count("a body", int(announced), most, "bytes")
 
     body = bytearray()
-    try:
-        async with asyncio.timeout(limits.timeout_seconds) as timer:
-            state.arriving[timer] = None
-            if len(state.arriving) > limits.arriving:
-                oldest = next(iter(state.arriving))
-                del state.arriving[oldest]
-                if not oldest.expired():
-                    oldest.reschedule(0)  # it is late at once
-            more_body = True
-            while more_body:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    # Nobody reads this answer.
-                    raise RequestError(499, "the client left before its body had arrived")
-                body += message.get("body", b"")
-                check_count("a body", len(body), limits.max_body_bytes, "bytes")
-                more_body = message.get("more_body", False)
-    except TimeoutError as late:
-        message = f"the body did not arrive within {limits.timeout_seconds:g} seconds"
-        if timer not in state.arriving:
-            message = f"the body was the oldest of {limits.arriving} that had not arrived"
-        raise RequestError(408, message, CLOSE) from late
-    finally:
-        state.arriving.pop(timer, None)
+    more_body = True
+    while more_body:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise RequestError(499, "the client left before its body had arrived")
+        body += message.get("body", b"")
+        check_count("a body", len(body), most, "bytes")
+        more_body = message.get("more_body", False)
     return bytes(body)
 
 

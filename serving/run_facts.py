@@ -9,11 +9,6 @@ from colloquy.data.text_files import read_json
 from colloquy.engine.records import Example
 from colloquy.engine.run import CARD, PAGE
 
-# Fields of a row of `history.jsonl` that are no metric.
-PROGRESS = {"step", "epoch", "loss", "steps_per_second", "seconds"}
-# The metric by which the best validation of each task is chosen.
-MAIN_METRICS = ("R10@1", "F1", "per_response", "perplexity")
-
 
 class Page(Config):
     """`page.json` of a run, which is optional: how the pages present it."""
@@ -45,7 +40,7 @@ def describe_run(run):
         "model": run.model,
         "corpus": corpus,
         "note": run.note,
-        "scores": _scores(run),
+        "scores": {split: result["metrics"] for split, result in run.metrics().items()},
         **page.model_dump(),
         "title": page.title or f"{run.model}, {corpus or None}",
         "card": card,
@@ -60,26 +55,3 @@ def render_markdown(text):
     '<h1>A &lt;b&gt;card&lt;/b&gt;</h1>\\n'
     """
     return MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
-
-
-def _scores(run):
-    """The metrics of the splits that evaluate.py scored; without dev, of the best validation."""
-    scores = {split: record["metrics"] for split, record in run.metrics().items()}
-    best = _best_validation(run)
-    if best and "dev" not in scores:
-        scores["dev"] = best
-    return scores
-
-
-def _best_validation(run):
-    rows = []
-    for row in run.history():
-        metrics = {name: value for name, value in row.items() if name not in PROGRESS}
-        if metrics:
-            rows.append(metrics)
-    for metric in MAIN_METRICS:
-        scored = [row for row in rows if metric in row]
-        if scored:
-            choose = min if metric == "perplexity" else max
-            return choose(scored, key=lambda row: row[metric])
-    return None

@@ -12,12 +12,12 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 from colloquy.base.files import UserError
 
 KEEP_ALIVE = 20  # seconds of an idle connection between two requests
-HEADER_SECONDS = 10  # in which the headers of a request must arrive
+ARRIVAL_SECONDS = 20  # in which a request must arrive
 WRITE_SECONDS = 10  # in which a client must read what the system does not hold for it
 MOST_IDLE = 256  # idle connections
-MOST_UNFINISHED = 256  # connections whose headers have not arrived
+MOST_UNFINISHED = 256  # connections whose requests have not arrived
 MOST_UNREAD = 128  # connections that do not read their answers
-UNACCEPTED = 2048  # connections that wait for the server to accept them
+UNACCEPTED = 512  # connections that wait for the server to accept them
 
 
 class Deadlines:
@@ -54,7 +54,7 @@ class Deadlines:
 
 
 class Protocol(AutoHTTPProtocol):
-    """A connection that is closed if it is slow: idle, with its headers, or reading its answer.
+    """A connection that is closed if it is slow: idle, with its request, or reading its answer.
 
     By itself uvicorn would keep an answer for as long as its client likes.
     """
@@ -67,7 +67,7 @@ class Protocol(AutoHTTPProtocol):
         super().connection_made(transport)
         # `pause_writing` is called as soon as anything waits for the client.
         transport.set_write_buffer_limits(high=0)
-        self.unfinished.start(self, HEADER_SECONDS)
+        self.unfinished.start(self, ARRIVAL_SECONDS)
 
     def connection_lost(self, exc):
         for deadlines in (self.idle, self.unfinished, self.unread):
@@ -85,10 +85,11 @@ class Protocol(AutoHTTPProtocol):
     def data_received(self, data):
         self.idle.stop(self)
         super().data_received(data)
-        if self.cycle is not None and not self.cycle.response_complete:
-            self.unfinished.stop(self)  # its headers are there
+        cycle = self.cycle
+        if cycle is not None and not cycle.more_body and not cycle.response_complete:
+            self.unfinished.stop(self)  # the whole request is there
         elif self not in self.idle:
-            self.unfinished.start(self, HEADER_SECONDS)
+            self.unfinished.start(self, ARRIVAL_SECONDS)
 
     def on_response_complete(self):
         super().on_response_complete()
@@ -96,20 +97,18 @@ class Protocol(AutoHTTPProtocol):
             self.idle.start(self, KEEP_ALIVE)
 
 
-def bind(host, port):
-    """Makes a socket at an address, which accepts nothing yet.
+def listen(host, port):
+    """Makes a socket that listens at an address; connections wait until a server accepts them.
 
     An address that is taken or unknown is a `UserError`.
     """
-    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listening = socket.create_server((host, port), family=family, backlog=UNACCEPTED)
+    except OSError as error:
+        raise UserError(f"--host={host} --port={port}: {error.strerror}") from error
     # Without it, an answer takes 40 ms more.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    try:
-        listening.bind((host, port))
-    except OSError as error:
-        listening.close()
-        raise UserError(f"--host={host} --port={port}: {error.strerror}") from error
     return listening
 
 
@@ -138,7 +137,7 @@ class Server(uvicorn.Server):
 
     Args:
         app: The application of `serving.app`.
-        listening: A socket of `bind`.
+        listening: A socket of `listen`.
         grace_seconds: Time for open requests; those left then get status 503.
     """
 
@@ -146,7 +145,7 @@ class Server(uvicorn.Server):
         config = uvicorn.Config(
             app,
             http=Protocol,
-            backlog=1,
+            backlog=UNACCEPTED,
             log_level="warning",
             server_header=False,
             timeout_graceful_shutdown=2,
@@ -158,16 +157,6 @@ class Server(uvicorn.Server):
         self.grace_seconds = grace_seconds
         self.deadline = 0.0
         self.interrupted = False
-
-    async def startup(self, sockets=None):
-        """Sets how many connections may wait.
-
-        The backlog of 1 lets asyncio accept one connection at once, so that a thousand new ones do
-        not keep requests waiting.
-        """
-        await super().startup(sockets)
-        for listening in sockets or ():
-            listening.listen(UNACCEPTED)
 
     def handle_exit(self, sig, frame):
         """Lets no request in from now on."""
@@ -187,18 +176,13 @@ class Server(uvicorn.Server):
                 for model in self.state.models.values():
                     model.give_up()
                 self.should_exit = True
-            if not self.state.open_requests and not self.state.arriving:
+            if not self.state.open_requests:
                 self.should_exit = True
         return await super().on_tick(counter)
 
     def open(self):
         """Serves until it is ended; a `KeyboardInterrupt` if by SIGINT."""
         raise_descriptor_limit()
-        try:
-            self.listening.listen()
-        except OSError as error:  # another server was bound to the port at the same moment
-            host, port, *_ = self.listening.getsockname()
-            raise UserError(f"--host={host} --port={port}: {error.strerror}") from error
         print(f"{address_of(self.listening)} is open; Ctrl-C ends it", flush=True)
         self.run(sockets=[self.listening])
         if self.interrupted:

@@ -66,7 +66,6 @@ def warming(models, is_busy):
         models: `serving.models.Served`s.
         is_busy: Zero-argument function; true while the server answers requests.
     """
-    cold_models = [model for model in models if not model.ready]
     stopped = threading.Event()
 
     def pause():
@@ -75,25 +74,20 @@ def warming(models, is_busy):
         if stopped.is_set():
             raise InterruptedError
 
-    def prepare(model, step):
-        pause()
-        try:
-            step(model)
-        except InterruptedError:
-            raise
-        except Exception as error:  # the other models are still to be warmed up
-            print(f"{model.name} cannot answer: {error}", file=sys.stderr, flush=True)
+    def prepare():
+        for model in models:
+            if model.ready:
+                continue
+            try:
+                pause()
+                warm_up(model.predictor, pause)
+            except InterruptedError:
+                return
+            except Exception as error:  # the other models are still to be warmed up
+                print(f"{model.name} cannot answer: {error}", file=sys.stderr, flush=True)
+        freeze()
 
-    def prepare_all():
-        with contextlib.suppress(InterruptedError):
-            for model in cold_models:
-                prepare(model, lambda model: model.load())
-            for model in cold_models:
-                if model.ready:
-                    prepare(model, lambda model: warm_up(model.predictor, pause))
-            freeze()
-
-    thread = threading.Thread(target=prepare_all)
+    thread = threading.Thread(target=prepare)
     thread.start()
     try:
         yield

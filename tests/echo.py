@@ -11,7 +11,7 @@ from colloquy.base.config import Config
 from colloquy.engine.predictor import Predictor
 from colloquy.serving.app import create_app
 from colloquy.serving.models import Served
-from colloquy.serving.server import Server, bind
+from colloquy.serving.server import Server, listen
 
 
 class Letter(Config):
@@ -72,7 +72,7 @@ class Running:
     def __init__(self, limits, name="echo", grace_seconds=20):
         self.echo = Echo()
         app = create_app({name: served(self.echo, name)}, limits)
-        self.server = Server(app, bind("127.0.0.1", 0), grace_seconds)
+        self.server = Server(app, listen("127.0.0.1", 0), grace_seconds)
         self.port = self.server.listening.getsockname()[1]
         self.thread = threading.Thread(target=self.server.open, daemon=True)
         self.thread.start()

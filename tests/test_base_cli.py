@@ -45,7 +45,7 @@ PREPARE, TRAIN = (
         (f"chat.py --run={'x' * 300}", ": File name too long"),
         ("export.py --run=x", "--out is missing"),
         ("export.py --run=nowhere --out=build/never", "nowhere is not a run directory"),
-        ("serve.py --max_batch=0", "--max_batch: input should be greater than or equal to 1"),
+        ("serve.py --max_queue=0", "--max_queue: input should be greater than or equal to 1"),
         ("train.py stray", r"Only flags are taken \(--help lists them\). Received: stray"),
         ("train.py --epochs=0", "--epochs: input should be greater than 0. Received: 0.0"),
         ("train.py --resume --workdir=x --set=levels=3", "--set is not for --resume"),

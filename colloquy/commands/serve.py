@@ -34,14 +34,7 @@ flags.DEFINE_string(
     "host", "127.0.0.1", "Address to listen on; 0.0.0.0: all addresses of this machine."
 )
 flags.DEFINE_integer("port", 8501, "Port to listen at.", lower_bound=0, upper_bound=65535)
-LIMITS = (
-    "batch_milliseconds",
-    "max_batch",
-    "max_queue",
-    "timeout_seconds",
-    "max_body_bytes",
-    "max_rows",
-)
+LIMITS = ("max_queue", "timeout_seconds", "max_body_bytes", "max_rows")
 cli.define_settings(Limits, LIMITS, defaults=True)
 flags.DEFINE_float(
     "grace_seconds", None, "Time for open requests after SIGTERM; default: 5 more than a request's."
@@ -150,12 +143,11 @@ def load_models() -> Any:
 
 
 def read_limits() -> Any:
-    request_seconds = 2 * FLAGS.timeout_seconds  # for its body, and for its answer
     grace_seconds = FLAGS.grace_seconds
     if grace_seconds is None:
-        grace_seconds = request_seconds + 5
-    if grace_seconds < request_seconds:
-        needed = f"at least the {request_seconds:g} of a request"
+        grace_seconds = FLAGS.timeout_seconds + 5
+    if grace_seconds < FLAGS.timeout_seconds:
+        needed = f"at least --timeout_seconds={FLAGS.timeout_seconds:g}"
         raise UserError(f"--grace_seconds expects {needed}. Received: {grace_seconds:g}")
     return Limits(**cli.given_settings(Limits, LIMITS), grace_seconds=grace_seconds)
 
@@ -220,9 +212,9 @@ def main() -> None:
         serve_on_ray(limits, access)
         return
     cli.refuse_flags(["replicas"], "one process: give --ray too")
-    from colloquy.serving.server import Server, bind
+    from colloquy.serving.server import Server, listen
 
-    listening = bind(FLAGS.host, FLAGS.port)  # a port in use is noticed before models are loaded
+    listening = listen(FLAGS.host, FLAGS.port)  # a port in use is noticed before models are loaded
     models = load_models()
     from colloquy.serving.app import create_app
     from colloquy.serving.warm_up import warming

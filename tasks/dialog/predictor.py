@@ -103,11 +103,6 @@ class DialogPredictor(Predictor):
             reads=self.config.reads,
         )
 
-    @property
-    def knowledge(self):
-        """The facts of the knowledge base, texts."""
-        return [" ".join(fact) for fact in self.domain.knowledge]
-
     # === Predictions ===
 
     def check(self, instance):

@@ -192,16 +192,6 @@ class GenerationPredictor(Predictor):
     def conversation(self, said, decode=""):
         return {"turns": [text for _, text in said], "decode": decode}
 
-    def own_search(self, max_length):
-        """The search where nobody names one, for replies of at most `max_length` words, as the
-        field `decode` of an instance.
-        """
-        own = self.decoding
-        if max_length >= own.max_length:
-            return ""
-        min_length = min(own.min_length, max_length - 1)
-        return search.decoding_text(own.replace(max_length=max_length, min_length=min_length))
-
     def reply(self, answer):
         return answer["response"]
 
