@@ -53,7 +53,6 @@ async function restore(fallback) {
   const hasModel = isLinked && link.model;
   const example = hasModel ? link.example ?? "" : null;
   const opening = panel.choose(model, example, isLinked ? link.input : null);
-  if (isKnown(link.compare) && link.compare !== model) panel.fields.compare.value = link.compare;
   await opening;
   if (!link.model) remember(panel, false);
 }

@@ -9,7 +9,7 @@ const FUNCTION_WORDS = new Set(
 );
 export const END = "_EOS_";
 
-export function isFaint(word) {
+function isFaint(word) {
   return FUNCTION_WORDS.has(word.toLowerCase()) || !/[\p{L}\p{N}]/u.test(word);
 }
 
@@ -17,12 +17,12 @@ export function isFaint(word) {
  * Opacity of a weight in [0, 1]: its square root, so that .01 can be seen and a uniform map is
  * pale.
  */
-export function weightDepth(weight) {
+function weightDepth(weight) {
   return Math.sqrt(clip(weight)).toFixed(3);
 }
 
 /** Opacity of a match in [0, 1]: its cube, as most words match a little. */
-export function matchDepth(match) {
+function matchDepth(match) {
   return (clip(match) ** 3).toFixed(3);
 }
 
@@ -30,7 +30,7 @@ function clip(value) {
   return Math.min(1, Math.max(0, value));
 }
 
-export function shadeWord(word, weight, depth, isPale = isFaint(word)) {
+function shadeWord(word, weight, depth, isPale = isFaint(word)) {
   const title = `${word}: ${weight.toFixed(3)}`;
   const kind = isPale ? "word faint" : "word";
   return element("span", { class: kind, "--w": depth(weight), title }, word);

@@ -79,8 +79,3 @@ export function isComposing(event) {
 export function showNotice(text) {
   document.getElementById("notice").textContent = text;
 }
-
-/** Tells a sentence to screen readers. */
-export function announce(text) {
-  document.getElementById("spoken").textContent = text;
-}

@@ -8,7 +8,6 @@
 //   reply(panel, ...)      asks for the reply, writes it into its bubble
 
 import { element, isComposing, makeButton } from "./common.js";
-import { explain } from "./requests.js";
 
 export function beginTalk(panel) {
   panel.list = panel.find(".talk");
@@ -35,7 +34,7 @@ export function fillTalk(panel, input) {
   drawTalk(panel);
 }
 
-export function drawTalk(panel) {
+function drawTalk(panel) {
   panel.list.replaceChildren();
   panel.talk.forEach((_, i) => panel.task.drawTurn(panel, i));
   showOpenings(panel);
@@ -143,28 +142,15 @@ async function exchange(panel, next, answer) {
   }
 }
 
-/** Says the next turn, and shows the reply; that of a second model beside it. */
+/** Says the next turn, and shows the reply. */
 export async function sayTurn(panel, signal, next) {
   const instance = panel.task.instance(panel, next);
-  const [model, second] = panel.askedModels;
+  const { model } = panel;
   await exchange(panel, next, async (bubble) => {
-    const secondAnswer = second && explain(second, instance, signal);
-    secondAnswer?.catch(() => {}); // it is awaited below
     const answer = await panel.task.reply(panel, { model, instance, bubble, signal });
     panel.list.scrollTop = panel.list.scrollHeight;
     panel.result.replaceChildren(...panel.task.showBest(answer));
     panel.explanation.replaceChildren(...panel.task.showAttention(answer));
     panel.answered(instance);
-    if (!second) return;
-    const other = await secondAnswer;
-    panel.find(".other").replaceChildren(showOther(panel, panel.titleOf(second), other));
   });
-}
-
-function showOther(panel, title, answer) {
-  const text = panel.task.spokenText(answer) || "(silence)";
-  const bubble = element("p", { class: "bubble", dir: "auto" }, text);
-  const label = `Reply of ${title}`;
-  const heading = element("h2", {}, label);
-  return element("section", { class: "view", "aria-label": label }, heading, bubble);
 }

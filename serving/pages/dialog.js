@@ -70,7 +70,6 @@ export const dialog = {
     proposeNext(panel);
     return answer;
   },
-  spokenText: ({ response }) => response,
   showBest({ best }) {
     if (!best.length) return [makeHint("A rule of the program answered, not the network.")];
     const rows = best.map(({ text, score }) => ({ text, fraction: score }));

@@ -6,14 +6,13 @@ export function isLong(input) {
   return JSON.stringify(input).length > LONGEST;
 }
 
-/** Reads the address: its task, model, compared model, example and input, `null` where missing. */
+/** Reads the address: its task, model, example and input, `null` where missing. */
 export function readLink() {
   const [task, query] = location.hash.slice(1).split("?");
   const values = new URLSearchParams(query);
   return {
     task,
     model: values.get("model"),
-    compare: values.get("compare"),
     example: values.get("example"),
     input: history.state?.input ?? readInput(values.get("input")),
     entry: history.state?.entry,
@@ -30,10 +29,9 @@ function readInput(text) {
 
 /** Writes a panel's input into the address, as a new entry of the history or over the last one. */
 export function writeLink(panel, isNew) {
-  const { compare, example } = panel.fields;
+  const { example } = panel.fields;
   const input = panel.task.input(panel);
   const values = new URLSearchParams({ model: panel.model });
-  if (compare.value) values.set("compare", compare.value);
   if (example.value) values.set("example", example.value);
   if (!isLong(input)) values.set("input", JSON.stringify(input));
   panel.entry = Math.random(); // the last one of this panel

@@ -3,7 +3,7 @@
 // A task is an object with
 //   begin(panel)              once, at the start
 //   introduce(panel, card)    a model was chosen; optional
-//   loaded(panel, metadata)   it is loaded; optional
+//   loaded(panel, model)      it is loaded; optional
 //   fill(panel, input)        puts an example or the input of a link into the fields
 //   input(panel)              what was given, for a link
 //   instance(panel)           the same as the server takes it
@@ -61,18 +61,11 @@ export class Panel {
 
   get model() { return this.fields.model.value; }
 
-  /** The chosen model, and the one to compare it with, if any. */
-  get askedModels() {
-    const names = [this.model, this.fields.compare.value];
-    return names.filter(Boolean);
-  }
-
   fillModels() {
     for (const { name } of this.models) {
       this.fields.model.append(element("option", { value: name }, this.titleOf(name)));
     }
     this.fillSwitch();
-    this.fillCompare();
   }
 
   /** The models with a label, such as a language, are a switch too. */
@@ -92,19 +85,6 @@ export class Panel {
     return this.models.find((model) => model.name === name).title || name;
   }
 
-  /** Offers the other models to compare with. */
-  fillCompare() {
-    const { compare } = this.fields;
-    const before = compare.value;
-    const others = this.models.filter(({ name }) => name !== this.model);
-    compare.replaceChildren(element("option", { value: "" }, "no other"));
-    for (const { name } of others) {
-      compare.append(element("option", { value: name }, this.titleOf(name)));
-    }
-    compare.closest("label").hidden = !others.length;
-    compare.value = others.some(({ name }) => name === before) ? before : "";
-  }
-
   chooseByHand(name) {
     this.choose(name);
     this.opening.then(() => this.remember(true));
@@ -121,7 +101,6 @@ export class Panel {
     this.choosing = new AbortController();
     this.fields.model.value = name;
     for (const choice of this.findAll(".switch input")) choice.checked = choice.value === name;
-    this.fillCompare();
     this.isTyped = false;
     const { signal } = this.choosing;
     this.loading = this.load(name, signal);
@@ -160,9 +139,9 @@ export class Panel {
     note.textContent = "Loading the model…";
     this.hasFailed = false;
     try {
-      const { metadata } = await ask(pathOf(name, "/metadata"), null, signal);
+      const model = await ask(pathOf(name, ""), null, signal);
       await this.opening;
-      await this.task.loaded?.(this, metadata);
+      await this.task.loaded?.(this, model);
     } catch (failure) {
       if (this.choosing.signal === signal) {
         this.hasFailed = true;
@@ -214,7 +193,7 @@ export class Panel {
   // === Events ===
 
   listen() {
-    const { model, compare, example } = this.fields;
+    const { model, example } = this.fields;
     this.form.noValidate = true; // the page says in its own words what is wrong
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -230,11 +209,6 @@ export class Panel {
       this.changed();
     });
     model.addEventListener("change", () => this.chooseByHand(model.value));
-    compare.addEventListener("change", () => {
-      this.stop();
-      this.clear();
-      this.changed();
-    });
     example.addEventListener("change", () => {
       const [{ dataset }] = example.selectedOptions;
       if (dataset.model) {
@@ -284,7 +258,7 @@ export class Panel {
   /** Removes the results. */
   clear() {
     this.request = null;
-    for (const place of this.findAll(".result, .explanation, .other, .took")) {
+    for (const place of this.findAll(".result, .explanation, .took")) {
       place.replaceChildren();
     }
     this.say("");

@@ -1,8 +1,6 @@
 // Ask a text: the answer is marked in the text, whose words are shaded by attention.
 
-import {
-  element, fieldError, formatCount, makeBar, makeButton, makeHint, percent,
-} from "./common.js";
+import { element, fieldError, formatCount, makeBar, makeHint, percent } from "./common.js";
 import { makeChooser, makeLegend, shadeText, WEIGHTS } from "./attention.js";
 import { acceptFile, tooLong } from "./files.js";
 import { explain } from "./requests.js";
@@ -46,15 +44,10 @@ export const reading = {
   },
   async submit(panel, signal) {
     const instance = this.instance(panel);
-    const names = panel.askedModels;
-    const answers = await Promise.all(names.map((name) => explain(name, instance, signal)));
+    const answer = await explain(panel.model, instance, signal);
     const truth = panel.expected(instance);
-    const views = answers.map((answer, i) => {
-      const title = names.length === 1 ? "Answer" : panel.titleOf(names[i]);
-      return makeAnswer(panel, instance.passage, answer, truth, title);
-    });
-    panel.result.replaceChildren(...views);
-    showPassage(panel, instance.passage, answers[0], answers[0]);
+    panel.result.replaceChildren(makeAnswer(panel, instance.passage, answer, truth));
+    showPassage(panel, instance.passage, answer, answer);
     panel.answered(instance);
   },
 };
@@ -149,13 +142,12 @@ function listShades(maps) {
 
 // === The answer ===
 
-function makeAnswer(panel, passage, answer, truth, title) {
+function makeAnswer(panel, passage, answer, truth) {
   const isDoubtful = answer.good === false;
-  const heading = element("h2", {}, title);
   const text = element("p", { class: "answer", dir: "auto" }, answer.answer || "none found");
   if (truth.length) text.append(" ", compare(answer.answer, truth));
-  const view = element("section", { class: isDoubtful ? "view doubtful" : "view" }, heading, text);
-  view.setAttribute("aria-label", title);
+  const view = element("section", { class: isDoubtful ? "view doubtful" : "view" }, text);
+  view.setAttribute("aria-label", "Answer");
   view.append(sayVerdict(answer));
   if (answer.remark) view.append(element("p", { class: "remark" }, answer.remark));
   if (answer.unknown_percent) {
@@ -196,7 +188,7 @@ function listSpans(panel, passage, answer) {
     list.append(element("li", {}, button));
     return button;
   });
-  if (buttons.length === 1 && panel.askedModels.length === 1) return [];
+  if (buttons.length === 1) return [];
   const mark = (pressed) => {
     for (const button of buttons) button.setAttribute("aria-pressed", button === pressed);
   };

@@ -1,4 +1,4 @@
-// Requests to the server: JSON, streams, the key, and what to say if one fails.
+// Requests to the server, and what to say if one fails.
 
 import { showNotice } from "./common.js";
 
@@ -22,54 +22,15 @@ export async function explain(model, instance, signal) {
   return explanations[0];
 }
 
-/** Streams a reply: calls `write(text)` for each state of it; returns the answer. */
-export async function stream(model, turns, decode, write, signal) {
-  const messages = turns.map((content, i) => {
-    const isOwn = (turns.length - i) % 2 === 1;
-    return { role: isOwn ? "user" : "assistant", content };
-  });
-  const body = { model, messages, decode, stream: true, explain: true };
-  const response = await send("v1/chat/completions", body, signal);
-  let text = "";
-  let explanation = null;
-  for await (const chunk of readEvents(response, signal)) {
-    if (chunk.error) throw new Error(chunk.error.message || chunk.error);
-    text += chunk.choices[0].delta.content || "";
-    explanation = chunk.explanation || explanation;
-    write(text);
-  }
-  return { best: [], attention: [], ...explanation, response: text };
-}
-
-async function* readEvents(response, signal) {
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
-  for (;;) {
-    const { done, value } = await connected(reader.read());
-    signal.throwIfAborted();
-    if (done) return;
-    const events = (rest + value).split("\n\n");
-    rest = events.pop();
-    for (const event of events) {
-      const data = event.replace(/^data: /, "");
-      if (data !== "[DONE]") yield JSON.parse(data);
-    }
-  }
-}
-
 async function send(path, body, signal) {
-  const key = authorization();
-  const headers = {};
-  const options = { signal, headers, credentials: (await isOpen) ? "omit" : "same-origin" };
-  if (key) headers.Authorization = key;
+  const options = { signal };
   if (body) {
-    headers["Content-Type"] = "application/json";
+    options.headers = { "Content-Type": "application/json" };
     options.method = "POST";
     options.body = JSON.stringify(body);
   }
   const response = await connected(fetch(path, options));
   setOffline(false);
-  if (response.status === 401 && (await askForKey(key))) return send(path, body, signal);
   if (response.ok) return response;
   const { error } = await response.json().catch(() => ({}));
   const message = error?.message || error || `The server answered with status ${response.status}.`;
@@ -89,7 +50,7 @@ const PAGE_WORDS = [
 ];
 
 /** A message of the server without the names that only programs know. */
-export function inPageWords(message) {
+function inPageWords(message) {
   for (const [pattern, words] of PAGE_WORDS) {
     const match = message.match(pattern);
     if (match) return words.replace("$1", match[1]);
@@ -135,44 +96,8 @@ async function connected(step) {
 
 // === The key ===
 // A browser that had to prove itself to get this page (HTTP Basic, a proxy's cookie) continues to.
-// If a key is wanted only later, the page asks.
 
-const KEY = "colloquy-key";
 export let needsKey = false; // whether a program needs a key to ask this server
-const isOpen = fetch("v1/models", { method: "HEAD", credentials: "omit" }).then(
-  ({ ok, status }) => {
-    needsKey = status === 401;
-    return ok;
-  },
-  () => false,
-);
-let asking = null;
-
-/** Asks for a key, as `refused` is wrong; whether there is another one. */
-function askForKey(refused) {
-  needsKey = true;
-  if (refused === authorization()) sessionStorage.removeItem(KEY);
-  if (authorization()) return true; // given meanwhile
-  asking ??= new Promise(openKeyDialog);
-  return asking;
-}
-
-function openKeyDialog(resolve) {
-  const dialog = document.getElementById("key");
-  const field = dialog.querySelector("input");
-  dialog.querySelector("form").onsubmit = () => sessionStorage.setItem(KEY, field.value);
-  dialog.querySelector("[type=button]").onclick = () => dialog.close();
-  dialog.onclose = () => {
-    asking = null;
-    field.value = "";
-    resolve(Boolean(authorization()));
-  };
-  dialog.showModal();
-}
-
-/** The header with the key, whose characters are the bytes of UTF-8. */
-function authorization() {
-  const key = sessionStorage.getItem(KEY);
-  if (!key) return null;
-  return `Bearer ${String.fromCharCode(...new TextEncoder().encode(key))}`;
-}
+fetch("v1/models", { credentials: "omit" }).then(({ status }) => {
+  needsKey = status === 401;
+}, () => {});

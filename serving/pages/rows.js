@@ -1,9 +1,8 @@
-// Rows of texts that can be edited, added, removed, moved and pasted.
+// Rows of texts that can be edited, added, removed and pasted.
 
-import { announce, element, formatCount, makeButton, splitLines } from "./common.js";
+import { element, formatCount, makeButton, splitLines } from "./common.js";
 
 const MOST = 200; // rows that are made at once
-const STEPS = { ArrowUp: -1, ArrowDown: 1 };
 
 /** The texts of a list, without empty rows. */
 export function readRows(list) {
@@ -21,11 +20,8 @@ export function addRow(list, text, before = null) {
   const lines = Math.min(6, Math.ceil((text.length + 1) / 44));
   const field = element("textarea", { rows: lines, dir: "auto" });
   field.value = text;
-  const title = "Drag, or press Alt and an arrow key";
-  const grip = element("button", { type: "button", class: "grip", title });
   const remove = makeButton("×", () => removeByHand(item), { class: "remove" });
-  const item = element("li", {}, grip, field, remove);
-  letMove(list, item, grip);
+  const item = element("li", {}, field, remove);
   list.insertBefore(item, before);
   numberRows(list);
   return field;
@@ -70,61 +66,13 @@ function tellChange(list) {
   list.dispatchEvent(new Event("input", { bubbles: true }));
 }
 
-/** `Turn` or `Response`. */
-function nameOf(list) {
-  return list.dataset.name;
-}
-
 function numberRows(list) {
-  const name = nameOf(list);
+  const { name } = list.dataset; // Turn or Response
   const items = [...list.children];
   items.forEach((item, i) => {
     item.dataset.who = (items.length - i) % 2 ? "them" : "you";
     const label = `${name} ${i + 1}`;
     item.querySelector("textarea").setAttribute("aria-label", label);
-    item.querySelector(".grip").setAttribute("aria-label", `Move ${label.toLowerCase()}`);
     item.querySelector(".remove").setAttribute("aria-label", `Remove ${label.toLowerCase()}`);
   });
-}
-
-// === Moving ===
-
-/** By its grip with mouse, finger or arrow keys, and with Alt and arrow keys from anywhere. */
-function letMove(list, item, grip) {
-  grip.addEventListener("pointerdown", (event) => grip.setPointerCapture(event.pointerId));
-  grip.addEventListener("pointermove", ({ pointerId, clientY }) => {
-    if (grip.hasPointerCapture(pointerId)) moveTo(list, item, clientY);
-  });
-  item.addEventListener("keydown", (event) => {
-    const step = STEPS[event.key];
-    if (!step || !(event.altKey || event.target === grip)) return;
-    event.preventDefault();
-    move(list, item, step);
-  });
-}
-
-/** The neighbour moves, so that the row keeps the focus and the pointer. */
-function move(list, item, step) {
-  const neighbour = step < 0 ? item.previousElementSibling : item.nextElementSibling;
-  if (!neighbour) return;
-  if (step < 0) item.after(neighbour);
-  else item.before(neighbour);
-  item.scrollIntoView({ block: "nearest" });
-  numberRows(list);
-  tellChange(list);
-  const place = [...list.children].indexOf(item) + 1;
-  announce(`${nameOf(list)} moved to place ${place} of ${list.children.length}.`);
-}
-
-function moveTo(list, item, y) {
-  const middle = (row) => {
-    const { top, height } = row.getBoundingClientRect();
-    return top + height / 2;
-  };
-  while (item.previousElementSibling && y < middle(item.previousElementSibling)) {
-    move(list, item, -1);
-  }
-  while (item.nextElementSibling && y > middle(item.nextElementSibling)) {
-    move(list, item, 1);
-  }
 }

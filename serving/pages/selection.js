@@ -63,14 +63,13 @@ export const selection = {
   },
   async submit(panel, signal) {
     const instance = this.instance(panel);
-    const names = panel.askedModels;
-    const answers = await Promise.all(names.map((name) => predict(name, instance, signal)));
-    const rankings = answers.map((answer, i) => makeRanking(panel, instance, answer, names[i]));
-    panel.result.replaceChildren(...rankings.map(({ view }) => view));
+    const answer = await predict(panel.model, instance, signal);
+    const { view, select } = makeRanking(panel, instance, answer);
+    panel.result.replaceChildren(view);
     showFields(panel, false);
     panel.answered(instance);
     showFromTop(panel.result.closest("section"));
-    await rankings[0].select(0);
+    select(0);
   },
 };
 
@@ -96,16 +95,17 @@ function showFromTop(section) {
 
 // === The order ===
 
-/** The order by one model; `select(n)` shows what matched in its n-th response, if one looks. */
-function makeRanking(panel, instance, answer, model) {
+/** The order; `select(n)` shows what matched in its n-th response, if one looks. */
+function makeRanking(panel, instance, answer) {
   const candidates = answer.candidates || instance.candidates;
   if (!candidates.length) throw new Error("Nothing in the index has a word of that.");
   const buttons = listResponses(panel, instance, answer, candidates);
-  const select = async (n) => {
+  const select = (n) => {
     buttons.forEach((button, place) => button.setAttribute("aria-pressed", place === n));
     const chosen = { turns: instance.turns, candidates: [candidates[answer.order[n]]] };
     panel.match = () => {
-      if (panel.find(".fold").open) panel.look((signal) => findMatches(model, chosen, signal));
+      if (!panel.find(".fold").open) return;
+      panel.look((signal) => findMatches(panel.model, chosen, signal));
     };
     panel.match();
   };
@@ -114,9 +114,7 @@ function makeRanking(panel, instance, answer, model) {
     button.addEventListener("click", () => select(n));
     list.append(element("li", { hidden: answer.candidates && n >= SHOWN }, button));
   });
-  const title = panel.titleOf(model);
-  const view = element("section", { class: "view", "aria-label": `Order of ${title}` });
-  if (panel.askedModels.length > 1) view.append(element("h3", {}, title));
+  const view = element("section", { class: "view", "aria-label": "Order" });
   view.append(...sayDoubt(answer), list, ...makeMore(list));
   view.append(makeHint("The longer the bar, the better the response continues the conversation."));
   return { view, select };

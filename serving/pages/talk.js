@@ -3,7 +3,7 @@
 import { fieldError, makeHint, makeRanking, softmax } from "./common.js";
 import { END, shadeTurns, WEIGHTS } from "./attention.js";
 import { addBubble, beginTalk, fillTalk, nextTurn, readTalk, sayTurn } from "./conversation.js";
-import { stream } from "./requests.js";
+import { explain } from "./requests.js";
 
 const SHOWN = 5; // replies that the search found
 
@@ -41,14 +41,11 @@ export const talk = {
     await sayTurn(panel, signal, next);
   },
   async reply(panel, { model, instance, bubble, signal }) {
-    const { turns, decode } = instance;
-    const write = (text) => bubble.replaceChildren(text);
-    const answer = await stream(model, turns, decode, write, signal);
-    write(answer.response || "(silence)");
-    panel.talk = [...turns, answer.response];
+    const answer = await explain(model, instance, signal);
+    bubble.replaceChildren(answer.response || "(silence)");
+    panel.talk = [...instance.turns, answer.response];
     return answer;
   },
-  spokenText: ({ response }) => response,
   showBest({ best }) {
     const replies = best.slice(0, SHOWN);
     if (replies.length < 2) return [makeHint("It considered one reply only.")];

@@ -1,4 +1,8 @@
-"""A real browser on the pages, served by models that answer at once: `make test-browser`."""
+"""A real browser on the pages, served by models that answer at once: `make test-browser`.
+
+All tests share one browser, one context and one server; `own_server` is for tests that stop it, or
+hold up its loading.
+"""
 
 import contextlib
 import shutil
@@ -10,7 +14,6 @@ import uvicorn
 
 from colloquy.serving.access import Access
 from colloquy.serving.app import create_app
-from colloquy.serving.limits import Limits
 from tests.browser.fakes import make_models
 from tests.browser.steps import open_tab
 
@@ -44,10 +47,8 @@ class Server:
 
     def start(self, key=None):
         """Listens again where it did; with a key it asks for it."""
-        app = create_app(self.models, Limits(), Access(api_key=key))
-        config = uvicorn.Config(
-            app, host="127.0.0.1", port=self.port, log_level="error", lifespan="on"
-        )
+        app = create_app(self.models, access=Access(api_key=key))
+        config = uvicorn.Config(app, port=self.port, log_level="error", lifespan="on")
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run, daemon=True)
         self.thread.start()
@@ -57,23 +58,38 @@ class Server:
         self.url = f"http://127.0.0.1:{self.port}/"
 
     def stop(self):
+        for model in self.models.values():
+            getattr(model, "held", set()).clear()
         self.server.should_exit = True
         self.server.force_exit = True
         self.thread.join(10)
 
 
-@pytest.fixture
-def models():
-    return make_models()
+@pytest.fixture(scope="session")
+def shared_server():
+    server = Server(make_models())
+    yield server
+    server.stop()
 
 
 @pytest.fixture
-def server(models):
-    running = Server(models)
-    yield running
-    for model in models.values():
+def server(shared_server):
+    yield shared_server
+    for model in shared_server.models.values():
         model.held.clear()
-    running.stop()
+        model.asked.clear()
+
+
+@pytest.fixture
+def models(server):
+    return server.models
+
+
+@pytest.fixture
+def own_server():
+    server = Server(make_models())
+    yield server
+    server.stop()
 
 
 @pytest.fixture(scope="session")
@@ -86,17 +102,22 @@ def browser():
         chromium.close()
 
 
+@pytest.fixture(scope="session")
+def context(browser):
+    context = browser.new_context(viewport=WIDE)
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    return context
+
+
 @pytest.fixture
-def open_page(browser):
-    """`open_page(url, **options)` is a page of its own, on which nothing may fail."""
+def open_page(context):
+    """`open_page(url)` opens a page, on which nothing may fail."""
     with contextlib.ExitStack() as stack:
-        yield lambda url, **options: stack.enter_context(opened(browser, url, **options))
+        yield lambda url: stack.enter_context(opened(context, url))
 
 
 @contextlib.contextmanager
-def opened(browser, url, **options):
-    context = browser.new_context(**{"viewport": WIDE, **options})
-    context.grant_permissions(["clipboard-read", "clipboard-write"])
+def opened(context, url):
     page = context.new_page()
     page.set_default_timeout(TIMEOUT_MS)
     problems = []
@@ -104,40 +125,27 @@ def opened(browser, url, **options):
     page.on("dialog", lambda dialog: problems.append(f"dialog: {dialog.message}"))
     page.goto(url)
     yield page
-    with contextlib.suppress(Exception):
-        context.close()
+    page.close()
     assert problems == []
 
 
 @pytest.fixture
-def page(server, open_page):
+def reading(server, open_page):
     page = open_page(server.url)
     page.locator("#panel-reading_comprehension mark").wait_for()
-    return page
-
-
-@pytest.fixture(params=[WIDE, PHONE], ids=["wide", "phone"])
-def sized_page(server, open_page, request):
-    page = open_page(server.url, viewport=request.param)
-    page.locator("#panel-reading_comprehension mark").wait_for()
-    return page
+    return page.get_by_role("tabpanel")
 
 
 @pytest.fixture
-def reading(page):
-    return open_tab(page, "Ask a text")
+def talk(server, open_page):
+    return open_tab(open_page(f"{server.url}#generation"), "Talk")
 
 
 @pytest.fixture
-def talk(page):
-    return open_tab(page, "Talk")
+def dialog(server, open_page):
+    return open_tab(open_page(f"{server.url}#dialog"), "Dialog bAbI")
 
 
 @pytest.fixture
-def dialog(page):
-    return open_tab(page, "Dialog bAbI")
-
-
-@pytest.fixture
-def ranking(page):
-    return open_tab(page, "Pick a response")
+def ranking(server, open_page):
+    return open_tab(open_page(f"{server.url}#selection"), "Pick a response")

@@ -24,12 +24,11 @@ class Fake:
     """Why it cannot be loaded."""
     Instance = Answer = Anything
 
-    def __init__(self, task, answer, examples=(), name=None, knowledge=None, **facts):
+    def __init__(self, task, answer, examples=(), name=None, **facts):
         self.name = name or f"fake-{task}"
         self.task = task
         self.answer = answer
         self.examples = list(examples)
-        self.knowledge = knowledge or {}
         self.facts = facts
         self.predictor = self
         self.predictor_class = type(self)
@@ -71,8 +70,7 @@ class Fake:
         self.wait("loading")
         if self.damage:
             raise UserError(self.damage)
-        facts = self.make_card()
-        return {"metadata": {"metadata": facts}, "state": facts, "knowledge": self.knowledge}
+        return self.make_card()
 
     def valid(self, instance, where):
         return instance if isinstance(instance, dict) else instance.model_dump()

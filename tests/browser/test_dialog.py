@@ -18,7 +18,11 @@ def step(panel):
     wait_until_idle(panel)
 
 
-def test_a_dialog_is_played_step_by_step_beside_what_it_has(page, dialog, models):
+def test_a_dialog_is_played_step_by_step_beside_what_it_has(dialog, models):
+    wait_until_idle(dialog)
+    body = copied(dialog, "JSON", "JSON")  # the request that was answered
+    assert '"text": "hi"' in body
+    assert "hello" not in body and "SILENCE" not in body
     assert dialog.locator(".lead span").inner_text() == "Its restaurants are invented."
     assert dialog.locator("optgroup").get_attribute("label") == "Task 1"
     expect(dialog.locator(".talk li")).to_have_text(["hi", "hello✓ as in the dialog"])
@@ -43,7 +47,7 @@ def test_a_dialog_is_played_step_by_step_beside_what_it_has(page, dialog, models
     expect(dialog.locator("[name=example]")).to_be_focused()
 
 
-def test_after_a_changed_sentence_it_continues_with_its_own_responses(page, dialog, models):
+def test_after_a_changed_sentence_it_continues_with_its_own_responses(dialog):
     wait_until_idle(dialog)
     say(dialog, "rome")
     expect(dialog.locator(".talk li").last).to_have_text("what about casa")
@@ -61,25 +65,24 @@ def test_after_a_changed_sentence_it_continues_with_its_own_responses(page, dial
     edit(dialog, "hi", "good morning")
     expect(dialog.locator(".talk li").last).to_have_text("ok")
     assert said(dialog) == ["good morning", "ok"]
-    page.reload()
+    dialog.page.reload()
     expect(dialog.locator(".talk li")).to_have_text(["good morning", "ok"])
 
 
-def test_candidates_are_shown_and_memory_is_closed_until_opened(page, dialog, models):
+def test_candidates_are_shown_and_memory_is_closed_until_opened(dialog, models, monkeypatch):
     step(dialog)
     assert dialog.locator(".ranked li").all_inner_texts() == ["80 %\nhow many", "20 %\nso"]
     assert dialog.locator(".explanation").is_hidden()
     dialog.locator(".fold > summary", has_text="What it remembered").click()
     flat = "Attention is flat here: each of 3 sentences has about 33 %."
     assert dialog.locator(".explanation").inner_text() == flat
-    models["fake-dialog"].memories = lambda *_: [
-        {
-            "title": "memories",
-            "rows": [f"user: sentence {i}" for i in range(12)],
-            "columns": ["hop 1", "hop 2"],
-            "weights": [[i / 60, 1 / 12] for i in range(12)],
-        }
-    ]
+    memories = {
+        "title": "memories",
+        "rows": [f"user: sentence {i}" for i in range(12)],
+        "columns": ["hop 1", "hop 2"],
+        "weights": [[i / 60, 1 / 12] for i in range(12)],
+    }
+    monkeypatch.setattr(models["fake-dialog"], "memories", lambda *_: [memories])
     step(dialog)
     bars = dialog.locator(".memories li:visible .hops")
     assert bars.count() == 8
@@ -89,10 +92,3 @@ def test_candidates_are_shown_and_memory_is_closed_until_opened(page, dialog, mo
     say(dialog, "xyzzy")
     rule = "A rule of the program answered, not the network."
     expect(dialog.locator(".result")).to_have_text(rule)
-
-
-def test_copy_has_the_request_that_was_answered(page, dialog):
-    wait_until_idle(dialog)
-    body = copied(dialog, "JSON", "JSON")
-    assert '"text": "hi"' in body
-    assert "hello" not in body and "SILENCE" not in body

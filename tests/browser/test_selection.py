@@ -2,25 +2,16 @@
 
 import pytest
 
-from tests.browser.steps import (
-    COPY,
-    DROP,
-    FOCUSED,
-    press,
-    rank,
-    rows,
-    wait_until_idle,
-)
+from tests.browser.steps import COPY, DROP, FOCUSED, press, rank, rows, wait_until_idle
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
 BARS = "all => all.map((each) => parseInt(each.style.getPropertyValue('--p')))"
 
 
-def test_candidates_are_rows_and_their_order_takes_that_place(page, ranking):
+def test_candidates_are_rows_and_their_order_takes_that_place(ranking):
     assert rows(ranking, "turns") == ["hi", "which table ?"]
     assert rows(ranking, "candidates") == ["the one at the window", "no", "perhaps"]
-    assert ranking.locator(".truth").count() == 0
     ranked = rank(ranking)
     assert ranking.locator(".rows.candidates").is_hidden()
     assert [text.strip() for text in ranked.all_inner_texts()] == [
@@ -31,26 +22,27 @@ def test_candidates_are_rows_and_their_order_takes_that_place(page, ranking):
     bars = ranked.locator(".bar").evaluate_all(BARS)
     assert bars[0] == 100 and bars == sorted(bars, reverse=True)
     press(ranking, "Edit")
-    expect(ranking.get_by_label("Response 1", exact=True)).to_be_focused()
-    assert rows(ranking, "candidates") == ["the one at the window", "no", "perhaps"]
-
-
-def test_an_echo_is_said_to_be_one_and_no_responses_are_a_sentence(page, ranking):
-    ranking.get_by_label("Response 1", exact=True).fill("Which table?")
+    first = ranking.get_by_label("Response 1", exact=True)
+    expect(first).to_be_focused()
+    first.fill("Which table?")
     echo = "Which table? an echo: repeats a turn"
     assert echo in rank(ranking).nth(2).inner_text()
-    press(ranking, "Edit")
-    page.route("**/metadata", lambda route: route.fulfill(json={"metadata": {}}))  # no index
+
+
+def test_no_responses_are_a_sentence(ranking):
+    page = ranking.page
+    page.route("**/v1/models/fake-selection", lambda route: route.fulfill(json={}))  # no index
     page.reload()
     for number in (3, 2, 1):
         ranking.get_by_role("button", name=f"Remove response {number}", exact=True).click()
+    assert page.evaluate(FOCUSED) == "Add a response"
     press(ranking, "Rank")
     problem = "There are no responses yet: type some, one per row."
     expect(ranking.locator(".error")).to_have_text(problem)
     assert page.evaluate(FOCUSED) == "Add a response"
 
 
-def test_five_results_of_the_index_are_shown_and_more_for_twenty(page, ranking, models):
+def test_five_results_of_the_index_are_shown_and_more_for_twenty(ranking, models):
     expect(ranking.locator("[data-retrieval]")).to_contain_text("the best of 2,345 responses")
     ranked = rank(ranking, "Search the index")
     assert models["fake-selection"].asked[0] == {"turns": ["hi", "which table ?"]}
@@ -60,7 +52,8 @@ def test_five_results_of_the_index_are_shown_and_more_for_twenty(page, ranking, 
     assert ranking.locator(".ranked li:visible").count() == 20
 
 
-def test_rows_are_pasted_in_their_place_and_of_many_lines_the_first(page, ranking, models):
+def test_rows_are_pasted_in_their_place_and_of_many_lines_the_first(ranking, models):
+    page = ranking.page
     press(ranking, "Remove turn 1")
     ranking.get_by_label("Turn 1", exact=True).fill("")
     press(ranking, "Add a turn")
@@ -82,41 +75,25 @@ def test_rows_are_pasted_in_their_place_and_of_many_lines_the_first(page, rankin
     }
 
 
-def test_rows_are_moved_by_mouse_and_keyboard_and_keep_the_focus(page, ranking):
-    first = ranking.get_by_label("Move response 1", exact=True)
-    first.hover()
-    page.mouse.down()
-    ranking.get_by_label("Move response 3", exact=True).hover(position={"x": 9, "y": 30})
-    page.mouse.up()
-    assert rows(ranking, "candidates") == ["no", "perhaps", "the one at the window"]
-    ranking.get_by_label("Response 3", exact=True).press("Alt+ArrowUp")
-    assert rows(ranking, "candidates") == ["no", "the one at the window", "perhaps"]
-    assert page.evaluate(FOCUSED) == "Response 2"
-    assert page.locator("#spoken").inner_text() == "Response moved to place 2 of 3."
-    for focused in ("Remove response 2", "Remove response 2", "Remove response 1"):
-        ranking.get_by_role("button", name=focused, exact=True).focus()
-        page.keyboard.press("Enter")
-    assert page.evaluate(FOCUSED) == "Add a response"
-
-
-def test_a_chosen_response_is_explained_once_one_looks(page, ranking, models):
+def test_a_chosen_response_is_explained_once_one_looks(ranking, models, monkeypatch):
+    model = models["fake-selection"]
     ranked = rank(ranking)
     ranking.locator(".fold > summary").click()
     ranking.locator(".explanation .legend").wait_for()
-    models["fake-selection"].held.add("attention")
+    model.held.add("attention")
     ranked.nth(1).click()
     expect(ranking.locator(".explanation")).to_have_attribute("aria-busy", "true")
-    models["fake-selection"].held.clear()
+    model.held.clear()
     ranking.get_by_role("button", name="matches of perhaps").wait_for()
-    model = models["fake-selection"]
-    model.matches = lambda *_: [{"title": "", "rows": [], "columns": [], "weights": [float("nan")]}]
+    damaged = {"title": "", "rows": [], "columns": [], "weights": [float("nan")]}
+    monkeypatch.setattr(model, "matches", lambda *_: [damaged])
     ranked.nth(2).click()
     error = ranking.locator(".explanation").get_by_role("alert")
     expect(error).to_contain_text("infinity or NaN")
     assert ranked.count() == 3
 
 
-def test_another_example_stops_what_is_under_way(page, ranking, models):
+def test_another_example_stops_what_is_under_way(ranking, models):
     models["fake-selection"].held.add("answer")
     press(ranking, "Rank")
     ranking.get_by_label("Example").select_option("Weather")
