@@ -20,6 +20,7 @@ PAGE_HEADERS = {
     "frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",  # files of two versions do not fit each other
 }
 # Swagger UI sets styles of its elements.
 DOCS_HEADERS = {
