@@ -197,5 +197,5 @@ function listSpans(panel, passage, answer) {
     showPassage(panel, passage, answer, span);
   };
   mark(buttons[0]);
-  return [element("h3", {}, "Choose an answer to mark it in the text"), list];
+  return [makeHint("Choose an answer to mark it in the text."), list];
 }
