@@ -23,7 +23,7 @@ PREPARE, TRAIN = (
     [
         ("evaluate.py --run=pretrained/bidaf-squad", "as data"),
         ("evaluate.py --run=pretrained/bidaf-squad --set=ties=loss", "has no field 'ties'"),
-        ("evaluate.py --predictions=x --data=data --by=z", "--by is not for --predictions"),
+        ("evaluate.py --data=data", "expected --run"),
         ("evaluate.py --run=pretrained/bidaf-squad --by=question --scores=z", "not for --by"),
         ("predict.py --run=x", "expected one of --input and --explain"),
         ("predict.py --run=x --input=y --maps=M", "--maps is not for --input"),
@@ -67,16 +67,16 @@ PREPARE, TRAIN = (
         (f"{PREPARE}=smn --out={'x' * 300}", "xxx: File name too long"),
         (f"{PREPARE}=smn --turns=2", "--turns is not for --corpus=smn.* --min_count, "),
         (f"{PREPARE}=smn --min_count=0", "--min_count: .*greater than or equal to 1. Received: 0"),
-        (f"{PREPARE}=squad --words_of=al", "'all' or 'train'"),
+        (f"{PREPARE}=smn --word2vec_text=al", "'utterances' or 'conversations'"),
         (f"{PREPARE}=smn --task=generation", "is for selection. Received: task=generation"),
         ("prepare.py --corpus=smn --out=build/never", "source: expected the directory"),
         (
             f"{PREPARE}=squad --dimension=3",
-            "--dimension is not for .*=squad.* --vectors, --words_of, ",
+            "--dimension is not for .*=squad.* --vectors, --min_count, ",
         ),
         (
             f"{PREPARE}=babi-dialog --min_count=3",
-            "--min_count is not for .*=babi-dialog.* --words_of$",
+            "--min_count is not for .*=babi-dialog.* --vocabulary_of$",
         ),
         (
             "tools/import_release.py --checkpoint=x --config=Makefile --out=build/never",

@@ -1,4 +1,4 @@
-"""`tasks.dialog.action_mask` and `remarks` against loops and by hand."""
+"""`tasks.dialog.action_mask` against loops and by hand."""
 
 import dataclasses
 import itertools
@@ -13,13 +13,11 @@ from helpers import ran, refusal, run_process, scoring_of, turns
 
 from colloquy.data.corpora.babi_dialog import Fact
 from colloquy.data.vocabulary import Vocabulary
-from colloquy.engine.run import Run
 from colloquy.layers.dialog_state import CONDITIONS, FLAGS, INPUTS
 from colloquy.tasks import TASKS
 from colloquy.tasks.dialog.action_mask import FILE, ActionMask, learn, load_mask, state_model
 from colloquy.tasks.dialog.data import load_dataset
 from colloquy.tasks.dialog.domain import Domain, Entity
-from colloquy.tasks.dialog.remarks import Wishes
 
 dialog = TASKS["dialog"]
 SILENCE = ("user", "<SILENCE>")
@@ -172,26 +170,6 @@ def test_nothing_is_claimed_that_did_not_happen(mask, conversation, expected):
 
 
 @pytest.mark.parametrize(
-    ("conversation", "wished", "exists", "is_open"),
-    [
-        (turns("hi"), [], True, True),
-        (turns("thai in rome"), ["thai", "rome"], True, True),
-        (turns("french in rome"), ["french", "rome"], False, False),
-        ([*THAI, SILENCE], ["thai", "rome"], True, True),  # roma is not named yet
-        ([*THAI, SILENCE, ("bot", "how about roma"), SILENCE], ["thai", "rome"], True, False),
-        ([*THAI, *turns("french instead")], ["french", "rome"], False, False),
-    ],
-)
-def test_wishes_and_whether_a_restaurant_has_them(conversation, wished, exists, is_open):
-    inputs, answers = split_of(DOMAIN, [conversation]).collate([0], INPUTS)
-    last_turn = int(np.count_nonzero(answers[0] >= 0)) - 1
-    wished_BTE, exists_BT, is_open_BT = Wishes(DOMAIN).predict_on_batch(inputs)
-    numbers = np.flatnonzero(wished_BTE[0, last_turn])
-    assert [ENTITIES[number - 1].name for number in numbers] == wished
-    assert (exists_BT[0, last_turn], is_open_BT[0, last_turn]) == (exists, is_open)
-
-
-@pytest.mark.parametrize(
     ("edit", "message"),
     [
         (lambda rules: rules.pop("states"), "states"),
@@ -202,7 +180,6 @@ def test_wishes_and_whether_a_restaurant_has_them(conversation, wished, exists, 
     ],
 )
 def test_a_file_that_does_not_fit_is_refused(tmp_path, rules, edit, message):
-    assert load_mask(tmp_path, DOMAIN) is None
     damaged = json.loads(rules.model_dump_json())
     edit(damaged)
     (tmp_path / FILE).write_text(json.dumps(damaged))
@@ -221,10 +198,6 @@ def test_evaluation_chooses_under_the_mask_by_a_flag(trained_dialog, tmp_path):
     scoring = scoring_of(dialog, model, dataset, "dev", trained_dialog, baselines=False)
     plain = dialog.measure(scoring)
     assert row["metrics"]["per_response"] > plain["metrics"]["per_response"]
-    other = Run.create(tmp_path / "other", trained_dialog.record)
-    without_mask = scoring_of(dialog, None, dataset, "dev", other, action_mask=True)
-    refused = refusal(dialog.measure, without_mask)
-    assert "lacks action_mask.json" in refused
 
 
 def test_nothing_is_said_where_the_mask_allows_nothing(trained_dialog, monkeypatch):

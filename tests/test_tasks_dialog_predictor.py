@@ -76,7 +76,18 @@ def test_a_remark_claims_nothing(predictor, monkeypatch, texts, remark):
     assert [sentence["text"] for sentence in answer["said"]] == [answer["response"]]
 
 
-def test_each_turn_is_answered_as_the_model_does_in_a_batch(trained_dialog, predictor):
+def allow_all(predictor, monkeypatch):
+    """Replaces the action mask by one that allows every candidate and waits after each."""
+    candidates = len(predictor.domain.candidates)
+    mask = types.SimpleNamespace(
+        predict_on_batch=lambda inputs: np.ones((len(inputs["turns"]), 1, candidates), bool),
+        continues_C=np.zeros(candidates, bool),
+    )
+    monkeypatch.setattr(predictor.responder, "mask", mask)
+
+
+def test_each_turn_is_answered_as_the_model_does_in_a_batch(trained_dialog, predictor, monkeypatch):
+    allow_all(predictor, monkeypatch)
     dataset = dialog.dataset_of(trained_dialog)
     candidates = dataset.domain.candidates
     split = dataset.splits["dev"]
@@ -85,18 +96,21 @@ def test_each_turn_is_answered_as_the_model_does_in_a_batch(trained_dialog, pred
         conversation = dataset.conversation(split, row)
         for turn in row["turns"]:
             history = [turn._asdict() for turn in conversation[: turn + 1]]
-            instances.append({"history": history, "candidates": candidates})
+            instances.append({"history": history})
     answers = predictor.predict(instances)
-    expected = [candidates[number] for number in predict(predictor.model, split)]
-    assert [answer["response"] for answer in answers] == expected
-    assert predictor.explain(instances[-1])["attention"]
+    num_best = 0
+    for answer, number in zip(answers, predict(predictor.model, split), strict=True):
+        if not answer["unknown"]:
+            assert answer["response"] == candidates[number]
+            num_best += 1
+    assert num_best > 20
 
 
-def test_memories_are_the_sentences_before_the_last_one_and_the_facts(predictor):
+def test_memories_are_the_sentences_before_the_last_one(predictor):
     response = predictor.domain.candidates[3]
-    history = [HELLO, {"speaker": "bot", "text": response}, HELLO]
     fact = "prezzo R_cuisine thai"
-    explained = predictor.explain({"history": history, "facts": [fact]})
+    history = [HELLO, {"speaker": "bot", "text": response}, {"speaker": "fact", "text": fact}]
+    explained = predictor.explain({"history": [*history, HELLO]})
     rows = ["user: hello", f"bot: {response}", f"fact: {fact}"]
     assert explained["attention"][0]["rows"] == rows
     read = [f"{sentence['speaker']}: {sentence['text']}" for sentence in explained["read"]]
@@ -106,9 +120,6 @@ def test_memories_are_the_sentences_before_the_last_one_and_the_facts(predictor)
 
 
 def test_a_wrong_instance_is_refused(predictor):
-    unknown = {"history": [HELLO], "candidates": ["no such"]}
-    message = refusal(predictor.predict, [unknown])
-    assert "instance 0, candidates: " in message and "'no such'" in message
     message = refusal(predictor.predict, [{"history": [{"speaker": "cat", "text": "mew"}]}])
     assert "instance 0" in message and "speaker" in message and "cat" in message
 
@@ -133,8 +144,8 @@ def test_facts_of_a_conversation_are_limited(predictor, monkeypatch):
     message = "history: expected at most 40 facts. Received: "
     said = [("user", "hello"), ("bot", "\n".join(calls))]
     assert message in refusal(predictor.conversation, said)
-    facts = [{"speaker": "fact", "text": "prezzo R_cuisine thai"}] * 30
-    instance = {"history": [*facts, HELLO], "facts": ["prezzo R_cuisine thai"] * 11}
+    facts = [{"speaker": "fact", "text": "prezzo R_cuisine thai"}] * 41
+    instance = {"history": [*facts, HELLO]}
     assert f"instance 0, {message}41" in refusal(predictor.predict, [instance])
 
 
@@ -146,7 +157,7 @@ def prefer(chat, monkeypatch, *responses):
 
     Returns a list that gets the inputs of each call.
     """
-    monkeypatch.setattr(chat.predictor.responder, "mask", None)
+    allow_all(chat.predictor, monkeypatch)
     remaining = [chat.predictor.domain.candidate_numbers[text] for text in responses]
     calls = []
     predict_on_batch = chat.predictor.with_attention.predict_on_batch

@@ -149,40 +149,39 @@ def test_prepare_writes_the_domain(source, tmp_path):
     ]
 
 
-def test_prepare_knows_the_words_of_all_or_of_train(source, tmp_path):
-    _, _, of_all, _ = run(source, tmp_path / "all")
-    _, _, of_train, _ = run(source, tmp_path / "train", words_of="train")
+def test_the_vocabulary_has_the_words_of_train_candidates_and_knowledge_base(source, tmp_path):
+    _, _, vocabulary, _ = run(source, tmp_path / "out")
     trained = FILES["dialog-babi-task1-x-trn.txt"].split()
     words = {word for word in trained if not word.isdigit()}
     # An empty user part is a word too.
-    assert set(of_train.words) == {"_EOS_", "_UNK_", SILENCE} | words
     more = {"bye", "oslo", "greek", "basque", "resto_oslo_greek", "resto_oslo_basque"}
-    assert set(of_all.words) - set(of_train.words) == more
-    assert of_train.words[2] == "rome"  # most frequent first: five times
+    assert set(vocabulary.words) == {"_EOS_", "_UNK_", SILENCE} | words | more
+    assert vocabulary.words[2] == "rome"  # most frequent first
 
 
-def test_prepare_reports_statistics(source, tmp_path, capsys):
-    _, _, _, metadata = run(source, tmp_path / "out", name="mine", words_of="train")
+def test_prepare_reports_what_it_read(source, tmp_path, capsys):
+    _, _, _, metadata = run(source, tmp_path / "out", name="mine")
     assert metadata["name"] == "mine-task1"
-    assert metadata["settings"] == {
-        "name": "mine",
-        "words_of": "train",
-        "vocabulary_of": None,
-    }
     statistics = metadata["statistics"]
-    assert list(statistics) == [
-        "vocabulary",
-        "candidates",
-        "train",
-        "dev",
-        "dev-oov",
-        "test-oov",
-    ]
-    train = {"dialogs": 2, "responses": 5, "sentences_mean": 6.0, "sentences_most": 7}
-    assert statistics["train"] == train
+    sizes = ["vocabulary", "candidates"]
+    assert list(statistics) == [*sizes, "train", "dev", "dev-oov", "test-oov"]
+    assert statistics["train"] == {"dialogs": 2, "responses": 5}
     printed = capsys.readouterr().out
-    assert "task1: 6 candidates, 11 words\n" in printed
-    assert printed.endswith("out: prepared\n")
+    assert "read: 6 dialogs, 10 responses" in printed
+    assert "first example: resto_rome_thai R_location rome / hi / hello / thai  =>  " in printed
+    # The second call of train has one fact, and the knowledge base two.
+    call = "api_call thai rome: 1 facts in the dialog, 2 in the knowledge base"
+    assert f"1 calls of train find other facts in the knowledge base, such as {call}" in printed
+
+
+def test_calls_that_the_knowledge_base_repeats_are_not_named(source, tmp_path, capsys):
+    edit(
+        source / "dialog-babi-task1-x-trn.txt",
+        "4 <SILENCE>",
+        "4 resto_rome_thai R_location rome\n5 <SILENCE>",
+    )
+    run(source, tmp_path / "out")
+    assert "facts in the dialog" not in capsys.readouterr().out
 
 
 def test_prepare_makes_a_dataset_a_task(source, tmp_path):
@@ -254,19 +253,6 @@ def test_script_repeats_byte_for_byte(source, tmp_path):
         written.append(contents_of(out / "task1"))
     assert written[0] == written[1]
     assert set(written[0]) == WRITTEN
-
-
-def test_calls_that_the_knowledge_base_cannot_answer_are_named(source, tmp_path, capsys):
-    run(source, tmp_path / "out")
-    call = "api_call thai rome: 1 facts in the dialog, 2 in the knowledge base"
-    assert call in capsys.readouterr().out
-    edit(
-        source / "dialog-babi-task1-x-trn.txt",
-        "4 <SILENCE>",
-        "4 resto_rome_thai R_location rome\n5 <SILENCE>",
-    )
-    run(source, tmp_path / "mended")
-    assert "facts in the dialog" not in capsys.readouterr().out
 
 
 def test_files_may_have_names_of_their_own(source, tmp_path):

@@ -75,7 +75,7 @@ def test_rows_are_what_the_models_compute(predictors):
     assert num_windows > 1
     instances = {
         "selection": {"turns": ["a b", "c", "d e f", "g"], "candidates": ["h", "i j k"]},
-        "dialog": {"history": [{"speaker": "user", "text": "a b c"}], "facts": ["d e"]},
+        "dialog": {"history": [{"speaker": "user", "text": "a b c"}]},
         "generation": {"turns": ["rain"], "decode": "beam=5,max_length=7,anti_lm_weight=0.1"},
         "reading_comprehension": {"passage": "Ann lives in Rome. " * 100, "question": "Where!!!"},
     }

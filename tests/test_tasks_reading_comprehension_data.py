@@ -33,12 +33,6 @@ def test_prepared_texts_answers_and_spans_agree(dataset):
     assert train.offsets.lists()[0][:4] == [0, 3, 4, 9]
 
 
-def test_words_of_train_leaves_out_words_that_no_text_has(prepared_reading, dataset, tmp_path):
-    prepare("squad", prepared_reading.parent / "raw", tmp_path / "out", Settings(words_of="train"))
-    assert "unused" in dataset.vocabulary.words
-    assert "unused" not in load_dataset(tmp_path / "out").vocabulary.words
-
-
 def test_prepare_without_word_vectors_leaves_nothing(prepared_reading, tmp_path):
     raw = shutil.copytree(prepared_reading.parent / "raw", tmp_path / "raw")
     vectors = raw / "vectors.npz"
@@ -81,15 +75,11 @@ def test_with_xla_few_shapes_occur(dataset):
         assert spans[row][spans[row] >= 0].tolist() == np.ravel(split.spans[row]).tolist()
 
 
-@pytest.mark.parametrize(("multiple", "width", "query_width"), [(1, 5, 3), (16, 16, 16)])
-def test_collate_cuts_questions_and_takes_the_window_with_the_answer(
-    dataset, multiple, width, query_width
-):
+def test_collate_cuts_questions_and_takes_the_window_with_the_answer(dataset):
     inputs, spans = dataset.splits["train"].collate(
-        [0, 1], max_context=5, max_question=3, multiple=multiple
+        [0, 1], max_context=5, max_question=3, multiple=16
     )
-    assert inputs["context"].shape == (2, width)
-    assert inputs["query"].shape == (2, query_width)
+    assert inputs["context"].shape == inputs["query"].shape == (2, 16)
     assert np.count_nonzero(inputs["context"]) == 10
     assert np.count_nonzero(inputs["query"]) == 6
     # The second answer, word 8, is in the window of words 4 to 8.
@@ -147,16 +137,36 @@ def test_characters_of_scripts_without_spaces_are_tokens(tmp_path):
     assert statistics["inexact_answers"] == 0
 
 
-def test_relatives_of_squad_are_read_and_the_table_says_what_is_lost(tmp_path):
+def test_the_report_says_what_is_read_and_what_is_left_out(tmp_path, capsys):
     questions = [(262, "Where is Ann?", "Rome"), ("b", "Who won?", None), ("c", "What?", "Rom")]
     vectors = ["Ann", "lives", "Rome", "rome", "Where"]
     dataset, statistics = prepared_corpus(
         tmp_path / "raw", "Ann lives in Rome.", questions, vectors
     )
     assert dataset.splits["dev"].ids == ["262", "c"]
-    assert statistics["unanswerable_questions"] == 1
-    assert statistics["inexact_answers"] == 1
-    # Of 5 words of the context and 6 of the questions: Ann lives Rome, Where Ann.
-    assert statistics["known_words"] == round(5 / 11, 4)
+    assert statistics == {
+        "file": "dev-v1.json",
+        "questions": 2,
+        "contexts": 1,
+        "context_words_95": 5,
+        "inexact_answers": 1,
+    }
     # A lower-case vector goes before that of a word with capitals.
     assert dataset.vectors[dataset.vocabulary.encode(["rome"])[0], 0] == 3
+    printed = capsys.readouterr().out
+    assert "left out: 2 questions without an answer" in printed
+    example = "ann lives [in] rome [.] / where [is] ann [?]  =>  Rome"
+    assert f"first example: {example}" in printed
+
+
+def test_without_articles_each_context_is_one(tmp_path):
+    rows = []
+    for number in range(2):
+        answers = {"text": ["Ann"], "answer_start": [0]}
+        row = {"id": str(number), "context": f"Ann {number}", "question": "Who?"}
+        rows.append({**row, "answers": answers})
+    for split in ("train", "dev"):
+        (tmp_path / f"{split}.json").write_text(json.dumps(rows), "utf-8")
+    (tmp_path / "glove.txt").write_text("ann 1 2\n", "utf-8")
+    prepare("squad", tmp_path, tmp_path / "out", Settings())
+    assert load_dataset(tmp_path / "out").splits["dev"].articles.tolist() == [-1, -2]

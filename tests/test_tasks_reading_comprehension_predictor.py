@@ -210,21 +210,12 @@ def test_an_answer_is_explained(chat, tmp_path):
     chat.take("Cyd lives in Oslo. " * 9 + "Bob lives in Paris.")
     assert chat.explain() == "Say something first."
     chat.reply("Where does Bob live?")
-    answer = chat.predictor.explain(chat.last)
-    probabilities, flow, *_ = answer["attention"]
-    first, last, *words = chat.explain().splitlines()
+    probabilities, *_ = chat.predictor.explain(chat.last)["attention"]
+    first, last = chat.explain().splitlines()
     start_p, _ = probabilities["weights"]
     best = int(np.argmax(start_p))
     assert first.startswith(f"first word  {probabilities['columns'][best]} {start_p[best]:.2f}, ")
     assert last.startswith("last word   ")
-    assert [line.split()[0] for line in words] == answer["answer"].split()
-    last_sentence = len(words_of("Cyd lives in Oslo.")) * 9
-    for line in words:
-        word, weight, question_word = line.split()
-        row = flow["weights"][last_sentence + words_of("Bob lives in Paris.").index(word)]
-        assert float(weight) == pytest.approx(max(row), abs=5e-3)
-        assert flow["columns"][int(np.argmax(row))] == question_word
-
     picture = tmp_path / "a.png"
     assert chat.explain(str(picture)) == f"{picture} written"
     assert picture.read_bytes().startswith(b"\x89PNG")

@@ -23,7 +23,7 @@ from colloquy.tasks.reading_comprehension.confidence import (
 from colloquy.tasks.reading_comprehension.data import ReadingSplit, Tokens, load_dataset
 from colloquy.tasks.reading_comprehension.scoring import span_loss
 from colloquy.tasks.reading_comprehension.second_contexts import content_words, shared_words
-from colloquy.tasks.reading_comprehension.task import _say_what_is_not_read
+from colloquy.tasks.reading_comprehension.task import _read_predictions
 
 reading = TASKS["reading_comprehension"]
 
@@ -99,8 +99,7 @@ def test_shared_words_leave_out_the_most_frequent():
     assert shared_words(question, question) == shared_words(set(), question) == 1.0
 
 
-@pytest.mark.slow
-def test_evaluating_dev_gives_the_predictor_a_scale(run):
+def test_the_scale_of_dev_judges_answers(run):
     instance = {
         "passage": "Ann lives in Rome. Bob lives in Paris.",
         "question": "Where does Bob live?",
@@ -110,19 +109,11 @@ def test_evaluating_dev_gives_the_predictor_a_scale(run):
     assert load_scale(run) is None
     [found] = reading.predictor(run).predict([instance])
     assert (found["confidence"], found["good"]) == (None, None)
-    record = evaluate(reading, run.path, split="dev")
-    metrics = json.loads((run.path / "metrics.json").read_text())
-    assert metrics["dev"]["confidence"] == record["confidence"]
-    assert record["confidence"] is None or record["confidence"]["questions"] == 6
-    # of an older version
-    metrics["dev"]["confidence"] = {"slope": 2.0, "offset": -3.0, "threshold": 1.0}
-    (run.path / "metrics.json").write_text(json.dumps(metrics))
-    assert load_scale(run) is None
     weights = {"score_weight": 2.0, "offset": -2.0}
     expected = 1 / (1 + np.exp(2.0 - 2.0 * found["score"]))
     for threshold, good in ((expected - 0.01, True), (expected + 0.01, False)):
-        metrics["dev"]["confidence"] = {**weights, "threshold": threshold}
-        (run.path / "metrics.json").write_text(json.dumps(metrics))
+        record = {"dev": {"confidence": {**weights, "threshold": threshold, "questions": 6}}}
+        (run.path / "metrics.json").write_text(json.dumps(record))
         [again] = reading.predictor(run).predict([instance])
         assert again["confidence"] == pytest.approx(expected) and again["good"] is good
         assert (again["verdict"] == "probably not in this text") is not good
@@ -171,15 +162,15 @@ def test_each_question_is_also_asked_of_a_passage_that_shares_words_but_not_the_
     # Questions q, r, u are of the first article, s, t, x of the last: the scale is fitted to them.
     assert sum(row["examples"] for row in reliability) == 4
 
-    # A dataset that names no articles: any other passage.
-    alone = dataclasses.replace(split, articles=np.zeros(6, int))
+    # Each passage is an article of its own.
+    alone = dataclasses.replace(split, articles=np.arange(6))
     measure_confidence(None, alone)
     assert asked[1].context.tolist() == [*own, 1, 1, 1, 1, 4, 1, 1, 1]
     nothing = dataclasses.replace(split, answers=[["c"], ["d"], ["b"], ["a"]] * 2)
     assert measure_confidence(None, nothing) == (None, [])
 
 
-def test_training_reads_the_window_that_has_the_answer(dataset, capsys):
+def test_training_reads_the_window_that_has_the_answer(dataset):
     train = dataset.splits["train"]
     training = reading.Training(max_context=5, batch_size=8)
     batches = reading.training_batches(train, None, training, np.random.default_rng(0))
@@ -198,25 +189,17 @@ def test_training_reads_the_window_that_has_the_answer(dataset, capsys):
     batches = reading.training_batches(longer, None, training, np.random.default_rng(0))
     assert 0 not in np.concatenate([rows for rows, _, _ in batches])
     config = BiDAFConfig(vocabulary_size=1, characters=1, max_answer_words=1)
-    _say_what_is_not_read(longer, config, training)
-    printed = capsys.readouterr().out
-    assert "24 of 24 questions: a window of max_context=5" in printed
-    assert "1 of 24 questions are left out" in printed
-    assert "1 of 24 questions have an answer of more than max_answer_words=1" in printed
+    limits = reading.limits(longer, config, training)
+    for sentence, setting in zip(
+        limits, ("max_context", "max_context", "max_answer_words"), strict=True
+    ):
+        assert " of 24 questions " in sentence and f"--set {setting}=N" in sentence
 
 
-@pytest.mark.parametrize(
-    ("confidence", "verdict"),
-    [
-        (0.95, "sure"),
-        (0.6, "likely"),
-        (0.3, "may be wrong"),
-        (0.1, "probably not in this text"),
-    ],
-)
-def test_a_confidence_has_a_verdict(confidence, verdict):
+def test_a_confidence_has_a_verdict():
     scale = Scale(score_weight=1.0, offset=0.0, threshold=0.2)
-    assert scale.verdict(confidence) == verdict
+    verdicts = [scale.verdict(confidence) for confidence in (0.95, 0.6, 0.3, 0.1)]
+    assert verdicts == ["sure", "likely", "may be wrong", "probably not in this text"]
 
 
 def test_evaluate_measures_all_questions_and_writes_predictions(run, tmp_path, capsys):
@@ -229,27 +212,12 @@ def test_evaluate_measures_all_questions_and_writes_predictions(run, tmp_path, c
     )
     assert record["metrics"]["EM"] == pytest.approx(right)
     assert record["baselines"]["first words"] == {"EM": 0.0, "F1": 0.0}
+    metrics = json.loads((run.path / "metrics.json").read_text())
+    assert metrics["dev"]["confidence"] == record["confidence"]
     assert "first words" in capsys.readouterr().out
 
 
-def test_a_file_of_predictions_is_scored(prepared_reading, dataset, tmp_path, capsys):
-    dev = dataset.splits["dev"]
-    answers = {
-        id: f"the {texts[0].lower()}!" for id, texts in zip(dev.ids, dev.answers, strict=True)
-    }
-    del answers[dev.ids[0]]
-    (tmp_path / "p.json").write_text(json.dumps(answers))
-    record = reading.evaluate_predictions(tmp_path / "p.json", prepared_reading)
-    assert record["metrics"] == {"EM": pytest.approx(5 / 6), "F1": pytest.approx(5 / 6)}
-    printed = capsys.readouterr()
-    assert "0.8333" in printed.out and "p.json" in printed.out
-    assert "1 of 6 questions have no answer" in printed.err
-
-
 @pytest.mark.parametrize("text", ["[]", '{"q": 1}', "{"])
-def test_a_file_that_holds_no_predictions_is_refused(prepared_reading, tmp_path, text):
+def test_a_file_that_holds_no_predictions_is_refused(tmp_path, text):
     (tmp_path / "p.json").write_text(text)
-    for split, message in (("dev", "p.json: expected"), ("test", "no examples in the split test")):
-        assert message in refusal(
-            reading.evaluate_predictions, tmp_path / "p.json", prepared_reading, split
-        )
+    assert "p.json: expected" in refusal(_read_predictions, tmp_path / "p.json")

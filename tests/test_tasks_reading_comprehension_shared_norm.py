@@ -14,11 +14,11 @@ from colloquy.data.sequences import Sequences
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.models.bidaf import BiDAFConfig
 from colloquy.tasks import TASKS
-from colloquy.tasks.reading_comprehension.added_sentences import add_sentences
 from colloquy.tasks.reading_comprehension.data import ReadingSplit, Tokens
 from colloquy.tasks.reading_comprehension.misleading import (
     MisleadingSentences,
     Passage,
+    add_sentences,
     with_sentence,
     without_answer,
 )
@@ -102,13 +102,9 @@ def test_the_added_sentence_shares_most_words(split):
     assert added[4].tolist() == [-1, -1, -1]
 
 
-def batch_of(rows, second, **shares):
-    shares = {"added_sentences": 0.0, "question_words": 0.0, "removed_answers": 0.0} | shares
-    return TwoContexts(np.array(rows), 400, 30, np.array(second), seed=1, **shares)
-
-
 def test_a_question_is_asked_of_its_own_context_and_of_the_second(split):
-    asked = ask_twice(split, batch_of([0, 1], [1, 3]))
+    training = reading.Training(shared_norm=True)
+    asked = ask_twice(split, TwoContexts(np.array([0, 1]), np.array([1, 3]), training, seed=1))
     assert asked.ids == ["live", "live", "work", "work"]
     own, mill, nothing = split.contexts.lists([0, 1, 3])
     assert asked.contexts.lists() == [own, mill, own, nothing]
@@ -239,13 +235,6 @@ def test_the_option_needs_its_training(no_answer, shared_norm):
     training = reading.Training(shared_norm=shared_norm)
     message = refusal(reading.initialise, model, None, training)
     assert "no_answer, of the model, and shared_norm, of its training" in message
-
-
-def test_the_option_starts_from_a_network_without_it():
-    plain = fresh(self_attention=True)
-    extended = fresh(self_attention=True, no_answer=True)
-    new_layers = {layer.name for layer in extended.layers} - {layer.name for layer in plain.layers}
-    assert {"answer_hidden", "answer_logit"} <= new_layers
 
 
 def test_the_option_is_computed_as_published_and_trained():

@@ -6,7 +6,6 @@ python evaluate.py --run=runs/bidaf-1,runs/bidaf-2            # an ensemble
 python evaluate.py --run='runs/memma-*' --against='runs/memr-*' --split=test
 python evaluate.py --run=runs/dam --by=turns,words            # groups of examples
 python evaluate.py --run=runs/chat --set=decode=beam=5,length_penalty=1
-python evaluate.py --predictions=predictions.json --data=build/squad
 
 Settings of --set, with their defaults:
     selection    ties=loss          equal scores, see metrics/ranking.py; the release's: release
@@ -38,12 +37,9 @@ flags.DEFINE_multi_string(
 flags.DEFINE_multi_string(
     "against",
     [],
-    "Another model, as --run; reading comprehension: or a file as --predictions. Shows the "
-    "difference of each metric with its 95 % interval, by a paired bootstrap; several runs of a "
+    "Another model, as --run; reading comprehension: or a JSON file {question id: answer}. Shows "
+    "the difference of each metric with its 95 % interval, by a paired bootstrap; several runs of a "
     "side are seeds.",
-)
-flags.DEFINE_string(
-    "predictions", None, "Instead of a run: JSON {question id: answer}, for reading comprehension."
 )
 flags.DEFINE_list("split", None, "Splits to score; default: dev.")
 flags.DEFINE_string(
@@ -55,7 +51,7 @@ flags.DEFINE_list(
     "by",
     [],
     "Score groups of examples: selection by turns, last_turn, words, echo; dialog by kind, "
-    "template, seen, turns; reading comprehension by question, confidence, added.",
+    "turns; reading comprehension by question, confidence, added.",
 )
 flags.DEFINE_string(
     "out",
@@ -80,13 +76,11 @@ flags.DEFINE_bool("baselines", True, "Compute the baselines too.")
 
 
 def main() -> None:
-    if bool(FLAGS.run) == bool(FLAGS.predictions):
-        raise UserError("expected one of --run and --predictions")
+    if not FLAGS.run:
+        raise UserError("expected --run")
     if FLAGS.data and not pathlib.Path(FLAGS.data).exists():
         raise UserError(f"--data={FLAGS.data}: there is no such file or directory")
-    if FLAGS.predictions:
-        score_predictions()
-    elif FLAGS.against:
+    if FLAGS.against:
         compare()
     elif FLAGS.by:
         score_groups()
@@ -147,21 +141,6 @@ def score_groups() -> None:
     settings = parse_assignments(FLAGS.set)
     evaluation = Evaluation(TASKS[runs[0].task], runs, FLAGS.data, settings, FLAGS.precision)
     show_groups(evaluation, split, FLAGS.by, FLAGS.out)
-
-
-def score_predictions() -> None:
-    """Scores a file of answers."""
-    others = ("against", "by", "out", "scores", "examples", "set", "precision", "baselines")
-    cli.refuse_flags(others, "--predictions")
-    if not FLAGS.data:
-        raise UserError("--predictions needs --data")
-    split = one_split()
-    runtime.import_keras()
-
-    from colloquy.tasks import TASKS
-
-    task = TASKS["reading_comprehension"]
-    task.evaluate_predictions(FLAGS.predictions, FLAGS.data, split)
 
 
 def splits() -> list[str]:

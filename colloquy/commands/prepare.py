@@ -55,7 +55,6 @@ VOCABULARY_FLAGS = (
     "hashed_words",
     "general_vectors",
     "word2vec_text",
-    "words_of",
     "tokenizer",
     "lower",
     "turns",

@@ -141,13 +141,8 @@ def _mark_conditions(domain, conditions, template_C):
 
 
 def load_mask(path, domain):
-    """Loads the `ActionMask` of a run, `None` if it has none.
-
-    A file that does not fit the domain is a `UserError`.
-    """
+    """Loads the `ActionMask` of a run; a file that does not fit the domain is a `UserError`."""
     file = path / FILE
-    if not file.is_file():
-        return None
     with checked(file, "rules that training learnt for this run"):
         return ActionMask(domain, Rules.model_validate(read_json(file)))
 

@@ -12,7 +12,6 @@ import tensorflow as tf
 from colloquy.data.corpora.babi_dialog import SILENCE
 from colloquy.engine.export import build_archive, ensure_shape, require
 from colloquy.layers.masking import LOWEST
-from colloquy.tasks.dialog import remarks
 from colloquy.tasks.dialog.domain import CALL
 from colloquy.tasks.dialog.graph_text import DialogText, lookup_table
 from colloquy.tasks.dialog.split import SPEAKERS
@@ -29,11 +28,13 @@ def dialog_archive(predictor):
 
         history     string (B, M)   what was said, in order; "" of a user is silence
         speakers    string (B, M)   "user", "bot", "fact" (what a search found), or "" for padding
-     -> response    string (B,)     the best candidate that the action mask allows; a remark of
-                                    `tasks.dialog.remarks` where none fits
+     -> response    string (B,)     the best candidate that the action mask allows; "" where none
+                                    fits
         api_call    string (B,)     the response if it is a search, otherwise ""
         best        string (B, K)   at most five allowed candidates, the best first, then ""
         scores      float32 (B, K)  their probabilities among all candidates
+        unknown     string (B,)     the user's last words that users of the training dialogs never
+                                    say, with commas between them; no response fits these
 
     If the last sentence is not the user's, the user is silent. Padding is at the end.
     """
@@ -57,14 +58,10 @@ class _Responder:
         domain = predictor.domain
         self.model = predictor.model
         self.mask = predictor.responder.mask
-        self.wishes = predictor.responder.wishes
         self.config = predictor.config
         self.text = DialogText(domain, predictor.reader)
         self.opening = [turn.text for turn in predictor.reader.opening]
         self.candidates = tf.constant(domain.candidates)
-        self.names = tf.constant([entity.name for entity in domain.entities], tf.string)
-        self.search_values = domain.search_values
-        self.no_response = remarks.no_response(domain)
         self.numbers = lookup_table(domain.candidate_numbers, default=-1)
         self.speaker_numbers = lookup_table({"": 0, **SPEAKERS}, default=-1)
 
@@ -81,10 +78,8 @@ class _Responder:
         logits_BC = self.model(reads, training=False)[:, 0]
         asked_B = tf.gather(texts_BM, turn_B1[:, 0], batch_dims=1)
         unknown_B = self.text.unknown(asked_B)
-        allowed_BC = tf.broadcast_to((unknown_B == "")[:, None], tf.shape(logits_BC))
-        if self.mask:
-            allowed_BC &= self.mask(inputs)[:, 0]
-        return self._best(logits_BC, allowed_BC, self._remark(unknown_B, inputs))
+        allowed_BC = self.mask(inputs)[:, 0] & (unknown_B == "")[:, None]
+        return {**self._best(logits_BC, allowed_BC), "unknown": unknown_B}
 
     def _checked(self, history, speakers):
         """Returns the history and the numbers of its speakers, both `(B, M)`."""
@@ -161,29 +156,14 @@ class _Responder:
             tf.concat([speakers_B2, speakers_BM], axis=1),
         )
 
-    def _remark(self, unknown_B, inputs):
-        """What the bot says if none of its responses fits, as `Responder` does; string `(B,)`."""
-        wished_BTE, exists_BT, is_open_BT = self.wishes(inputs)
-        wished_BE = wished_BTE[:, 0, 1:]
-        names_BE = tf.where(wished_BE, self.names, "")
-        names = tf.ragged.boolean_mask(names_BE, wished_BE)
-        values_B = tf.strings.reduce_join(names, axis=1, separator=", ")
-        found_nothing_B = tf.reduce_any(wished_BE, axis=1) & ~is_open_BT[:, 0]
-        found_B = tf.where(exists_BT[:, 0], remarks.NOTHING_ELSE, remarks.NOTHING_FOUND)
-        nothing_found_B = tf.strings.join([found_B, values_B])
-        remark_B = tf.where(found_nothing_B, nothing_found_B, self.no_response)
-        ending = f". {self.search_values}"
-        unknown_words_B = tf.strings.join([remarks.UNKNOWN_WORDS, unknown_B, ending])
-        return tf.where(unknown_B == "", remark_B, unknown_words_B)
-
-    def _best(self, logits_BC, allowed_BC, remark_B):
-        """Returns the outputs of the endpoint."""
+    def _best(self, logits_BC, allowed_BC):
+        """Returns the outputs of the endpoint for the allowed candidates."""
         K = min(BEST, len(self.candidates))
         _, best_BK = tf.math.top_k(tf.where(allowed_BC, logits_BC, LOWEST), K)
         is_allowed_BK = tf.gather(allowed_BC, best_BK, batch_dims=1)
         texts_BK = tf.where(is_allowed_BK, tf.gather(self.candidates, best_BK), "")
         scores_BK = tf.gather(tf.nn.softmax(logits_BC), best_BK, batch_dims=1)
-        response_B = tf.where(is_allowed_BK[:, 0], texts_BK[:, 0], remark_B)
+        response_B = texts_BK[:, 0]
         is_call_B = tf.strings.regex_full_match(response_B, f"{CALL}.*")
         return {
             "response": response_B,

@@ -50,10 +50,6 @@ class DialogPredictor(Predictor):
         """The conversation, the oldest sentence first. If the last one is not the user's, the user
         is silent.
         """
-        facts: list[str] = []
-        """Facts that a search found before the last sentence of the user."""
-        candidates: list[str] = []
-        """Responses to choose from; empty: all that the action mask allows."""
 
     class Answer(Config):
         """The bot's response, and what it was chosen from."""
@@ -106,13 +102,7 @@ class DialogPredictor(Predictor):
     # === Predictions ===
 
     def check(self, instance):
-        for text in instance.candidates:
-            if text not in self.domain.candidate_numbers:
-                raise UserError(
-                    f"candidates: expected those that the bot knows. Received: {text!r}"
-                )
-        facts = [sentence for sentence in instance.history if sentence.speaker == "fact"]
-        check_facts(len(facts) + len(instance.facts))
+        check_facts(sum(sentence.speaker == "fact" for sentence in instance.history))
 
     def answer(self, instances):
         talks = self._talk(instances)
@@ -144,8 +134,7 @@ class DialogPredictor(Predictor):
 
     def padded_rows(self, instance):
         """A row for each `SENTENCES_PER_ROW` sentences that the model remembers."""
-        num_sentences = 1 + len(instance.history) + len(instance.facts)
-        return math.ceil(num_sentences / SENTENCES_PER_ROW)
+        return math.ceil((1 + len(instance.history)) / SENTENCES_PER_ROW)
 
     def show(self, instance):
         [[step, *_]] = self._talk([instance])
@@ -159,11 +148,8 @@ class DialogPredictor(Predictor):
         reads = []
         for instance in instances:
             turns = [Turn(sentence.speaker, sentence.text) for sentence in instance.history]
-            if turns[-1].speaker != "user":
-                turns.append(Turn("user", ""))
-            turns[-1:-1] = [Turn("fact", text) for text in instance.facts if text]
             reads.append(self.reader.read(turns))
-        return self.responder.talk(reads, [instance.candidates for instance in instances])
+        return self.responder.talk(reads)
 
     def _answer(self, instance, steps):
         first = steps[0]

@@ -18,11 +18,11 @@ enough of them.
 
 import collections
 import itertools
-from typing import Literal
 
 from colloquy.base.files import atomic_directory
 from colloquy.data.corpora import CORPORA
 from colloquy.data.prepared import VOCABULARY, CommonSettings, print_summary, write
+from colloquy.data.report import Report, choose_examples
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine.vocabularies import Words
 from colloquy.tasks.dialog.domain import (
@@ -39,25 +39,22 @@ from colloquy.tasks.dialog.domain import (
 from colloquy.tasks.dialog.split import encode_dialog
 from colloquy.tasks.dialog.tables import RESTAURANT
 
-SHOWN_CALLS = 5  # of those that cannot be repeated
-
 
 class Settings(CommonSettings):
     """Settings of preparing a corpus."""
-
-    words_of: Literal["all", "train"] = "all"
-    """Texts whose words make the vocabulary: the training dialogs; with `all` also the candidates
-    and the knowledge base, which a bot has before its first user."""
 
 
 def prepare(corpus, source, out, settings):
     """Prepares every task that a directory holds, each as `data.prepared` says."""
     reader = CORPORA[corpus].reader
+    report = Report()
+    examples = []
     statistics_of_tasks = {}
     with atomic_directory(out) as directory:
         for task in reader.find_tasks(source):
             name = task.name
-            files, statistics = _prepare_task(reader, task, settings)
+            files, statistics, examples_of_task = _prepare_task(reader, task, settings, report)
+            examples = examples or examples_of_task
             statistics_of_tasks[name] = statistics
             (directory / name).mkdir()
             write(
@@ -69,6 +66,7 @@ def prepare(corpus, source, out, settings):
                 statistics,
                 name=f"{settings.name or 'babi'}-{name}",
             )
+    report.print(examples)
     for name, statistics in statistics_of_tasks.items():
         candidates = statistics["candidates"]
         print(f"{name}: {candidates:,} candidates, {statistics['vocabulary']:,} words")
@@ -76,12 +74,14 @@ def prepare(corpus, source, out, settings):
     print(f"{out}: prepared")
 
 
-def _prepare_task(reader, task, settings):
-    """Returns the files of a task's dataset, `{name: content}`, and its statistics."""
+def _prepare_task(reader, task, settings, report):
+    """Returns the files of a task's dataset, `{name: content}`, its statistics and examples."""
     candidates = reader.read_candidates(task.candidates)
     knowledge = reader.read_knowledge(task.knowledge)
+    for file in task.splits.values():
+        report.add_file(file, "dialogs, a turn or a fact a line")
     dialogs = _read_dialogs(reader, task, candidates, knowledge)
-    _report_calls(task.name, find_unrepeatable_calls(dialogs["train"], knowledge))
+    _note_calls(task.name, find_unrepeatable_calls(dialogs["train"], knowledge), report)
     vocabulary = _make_vocabulary(dialogs["train"], candidates, knowledge, settings)
 
     sentences, encoded = _encode_dialogs(dialogs, candidates)
@@ -100,7 +100,24 @@ def _prepare_task(reader, task, settings):
     for split, dialogs_of_split in encoded.items():
         if dialogs_of_split:
             statistics[split] = _statistics(dialogs_of_split)
-    return files, statistics
+            for name, count in statistics[split].items():
+                report.counts[name] += count
+    return files, statistics, _show_examples(dialogs["train"], vocabulary)
+
+
+def _show_examples(dialogs, vocabulary):
+    """The examples of the report: dialogs of train up to their last response."""
+
+    def read(text):
+        return " ".join(vocabulary.word(id) for id in vocabulary.encode(text.split()))
+
+    def show(place):
+        responses = [i for i, turn in enumerate(dialogs[place]) if turn.speaker == "bot"]
+        last = responses[-1]
+        texts = [read(turn.text) for turn in dialogs[place][: last + 1]]
+        return " / ".join(texts[:-1]), texts[-1]
+
+    return choose_examples(len(dialogs), show)
 
 
 def _read_dialogs(reader, task, candidates, knowledge):
@@ -163,13 +180,15 @@ def _count(facts):
     return 0 if facts == [NO_RESULT] else len(facts)
 
 
-def _report_calls(name, unrepeatable):
+def _note_calls(name, unrepeatable, report):
+    """Notes how many calls find other facts than their dialogs have, and the first of them."""
     if not unrepeatable:
         return
-    count = len(unrepeatable)
-    print(f"{name}: {count:,} calls of train find other facts in the knowledge base, such as")
-    for call, (in_dialog, found) in list(unrepeatable.items())[:SHOWN_CALLS]:
-        print(f"    {call}: {in_dialog} facts in the dialog, {found} in the knowledge base")
+    call, (in_dialog, found) = next(iter(unrepeatable.items()))
+    report.note(
+        f"{name}: {len(unrepeatable):,} calls of train find other facts in the knowledge base, "
+        f"such as {call}: {in_dialog} facts in the dialog, {found} in the knowledge base"
+    )
 
 
 def _make_vocabulary(dialogs, candidates, knowledge, settings):
@@ -178,9 +197,8 @@ def _make_vocabulary(dialogs, candidates, knowledge, settings):
     texts = []
     for conversation in dialogs:
         texts += [text for _, text in conversation]
-    if settings.words_of == "all":
-        texts += candidates
-        texts += [" ".join(fact) for fact in knowledge]
+    texts += candidates
+    texts += [" ".join(fact) for fact in knowledge]
     counts = collections.Counter(" ".join(texts).split())
     return Vocabulary.of_counts(counts)
 
@@ -204,13 +222,9 @@ def _encode_dialogs(dialogs, candidates):
 
 
 def _statistics(dialogs):
-    lengths = [len(dialog["sentences"]) for dialog in dialogs]
-    responses = [len(dialog["turns"]) for dialog in dialogs]
     return {
         "dialogs": len(dialogs),
-        "responses": sum(responses),
-        "sentences_mean": round(sum(lengths) / len(lengths), 1),
-        "sentences_most": max(lengths),
+        "responses": sum(len(dialog["turns"]) for dialog in dialogs),
     }
 
 

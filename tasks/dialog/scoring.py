@@ -3,8 +3,6 @@
 Letters: B dialogs   T turns   C candidates
 """
 
-import collections
-
 import numpy as np
 from keras import ops
 
@@ -13,15 +11,11 @@ from colloquy.engine.parallel import results_of
 from colloquy.engine.task import ScoringOptions
 from colloquy.layers.dialog_state import INPUTS
 from colloquy.metrics.bootstrap import Additive
-from colloquy.metrics.dialog import (
-    reachable_by_seen,
-)
 from colloquy.tasks.dialog.domain import CALL
 
-BREAKDOWNS = ("kind", "template", "seen", "turns")
-"""Groupings of responses: by the purpose, the template and the occurrence in train of the correct
-one; by the number of turns so far, this one among them."""
-TEMPLATES = 12  # most frequent templates with a group of their own
+BREAKDOWNS = ("kind", "turns")
+"""Groupings of responses: by the purpose of the correct one; by the number of turns so far, this
+one among them."""
 # first turn of a group -> its label
 TURNS = {1: "1-2", 3: "3-4", 5: "5-6", 7: "7-8", 9: "9-10", 11: "11-15", 16: "16-20", 21: "21+"}
 
@@ -145,19 +139,18 @@ def metrics_by_dialog(split, predicted):
 # === Groups of responses ===
 
 
-def metrics_by_group(dataset, split, predicted, breakdowns):
+def metrics_by_group(domain, split, predicted, breakdowns):
     """Scores groups of responses, see `engine.task.Task.metrics_by_group`.
 
     `per_response` is the fraction of correct responses; `template` and `entities` are the fractions
     with the correct template, or the correct entities.
 
     Args:
-        dataset: A `DialogDataset`.
-        split: A `DialogSplit` of it.
+        domain: A `tasks.dialog.domain.Domain`.
+        split: A `DialogSplit`.
         predicted: The chosen candidates, int `(responses,)`.
         breakdowns: Some of `BREAKDOWNS`.
     """
-    domain = dataset.domain
     answers = split.answers
     templates_C = np.array(domain.candidate_templates)
     entities = domain.encoded_candidates.entities.lists()
@@ -170,8 +163,6 @@ def metrics_by_group(dataset, split, predicted, breakdowns):
 
     groups = {
         "kind": _group_by_kind(domain, templates_C, answers),
-        "template": _group_by_template(templates_C[answers]),
-        "seen": _group_by_seen(dataset.splits["train"].answers, answers),
         "turns": _group_by_turns(split.dialog),
     }
     rows_by_breakdown = {}
@@ -196,20 +187,6 @@ def _group_by_kind(domain, templates_C, answers):
         "names an entity": names_entity & ~is_call,
         "other": ~(names_entity | is_call),
     }
-
-
-def _group_by_template(templates):
-    counts = collections.Counter(templates.tolist())
-    groups = {}
-    for template, _ in counts.most_common(TEMPLATES):
-        groups[template] = templates == template
-    groups["the rest"] = ~np.isin(templates, list(groups))
-    return groups
-
-
-def _group_by_seen(train_answers, answers):
-    is_seen = reachable_by_seen(train_answers, answers)
-    return {"not in train": ~is_seen, "in train": is_seen}
 
 
 def _group_by_turns(dialog):

@@ -13,7 +13,9 @@ from scipy.special import softmax
 from colloquy.base.config import Config
 from colloquy.data.corpora.babi_dialog import SILENCE, Turn
 from colloquy.engine.checkpoints import checkpoint
+from colloquy.layers.dialog_state import CONDITIONS, INPUTS
 from colloquy.tasks.dialog import remarks
+from colloquy.tasks.dialog.action_mask import state_model
 from colloquy.tasks.dialog.reader import Read
 
 BEST = 5  # candidates in an answer
@@ -25,7 +27,7 @@ class Candidate(Config):
 
     text: str
     score: float
-    """Its probability among all candidates, or among those of the instance."""
+    """Its probability among all candidates."""
 
 
 class Step(NamedTuple):
@@ -47,7 +49,7 @@ class Responder:
 
     Args:
         domain: A `tasks.dialog.domain.Domain`.
-        mask: Its `ActionMask` or `None`.
+        mask: Its `ActionMask`.
         reader: A `DialogReader`.
         predict: Returns logits and attention weights for a dict of inputs, `[(B, T, C), ...]`.
         reads: Names of the inputs of `predict`.
@@ -59,26 +61,23 @@ class Responder:
         self.reader = reader
         self.predict = predict
         self.reads = reads
-        self.wishes = remarks.Wishes(domain)
+        self.state_of = state_model(domain)
 
-    def talk(self, reads, choices):
-        """The `Step`s that answer each `Read`: one, and more while the bot continues by itself.
-
-        `choices` are for each one the texts to choose from; empty: what the action mask allows.
-        """
+    def talk(self, reads):
+        """The `Step`s that answer each `Read`: one, and more while the bot continues by itself."""
         reads = list(reads)
         talks = [[] for _ in reads]
         waiting = range(len(reads))
         while waiting:
             checkpoint()
-            steps = self.respond([reads[i] for i in waiting], [choices[i] for i in waiting])
+            steps = self.respond([reads[i] for i in waiting])
             continuing = []
             for i, step in zip(waiting, steps, strict=True):
                 talks[i].append(step)
                 facts = [Turn("fact", text) for text in step.facts]
                 added = [Turn("bot", step.response), *facts, Turn("user", SILENCE)]
                 reads[i] = Read([*step.read.turns, *added], unknown=[])
-                if not choices[i] and self._continues(talks[i]):
+                if self._continues(talks[i]):
                     continuing.append(i)
             waiting = continuing
         return talks
@@ -95,30 +94,26 @@ class Responder:
             return False
         if step.facts:
             return True
-        if self.mask is None:
-            return False
         return bool(self.mask.continues_C[self.domain.candidate_numbers[step.response]])
 
-    def respond(self, reads, choices):
+    def respond(self, reads):
         """The next `Step` of each conversation."""
         inputs = self.reader.collate(reads)
         outputs = self.predict({name: inputs[name] for name in self.reads})
         logits_BTC, *hops = [np.asarray(output) for output in keras.tree.flatten(outputs)]
-        allowed_BC = np.ones(logits_BTC[:, 0].shape, bool)
-        if self.mask:
-            allowed_BC = self.mask.predict_on_batch(inputs)[:, 0]
+        allowed_BC = self.mask.predict_on_batch(inputs)[:, 0]
 
         steps = []
-        remarks_B = None
-        for b, (read, texts) in enumerate(zip(reads, choices, strict=True)):
-            is_choice_C = self._mark(texts)
-            is_allowed_C = is_choice_C
-            if not texts:
-                is_allowed_C = allowed_BC[b] & (not read.unknown)
-            best = self._best_candidates(logits_BTC[b, 0], is_choice_C, is_allowed_C)
-            if not best and remarks_B is None:
-                remarks_B = self._make_remarks(reads, inputs)
-            response = best[0].text if best else remarks_B[b]
+        for b, read in enumerate(reads):
+            best = []
+            if not read.unknown:
+                best = self._best_candidates(logits_BTC[b, 0], allowed_BC[b])
+            if best:
+                response = best[0].text
+            elif read.unknown:
+                response = remarks.name_unknown(self.domain, read.unknown)
+            else:
+                response = remarks.name_missing(self.domain, self._find_wishes(inputs, b))
             num_memories = len(read.turns) - 1
             step = Step(
                 read=read,
@@ -130,33 +125,17 @@ class Responder:
             steps.append(step)
         return steps
 
-    def _mark(self, texts):
-        """Marks candidates, bool `(C,)`; all if there are no texts."""
-        marks_C = np.full(len(self.domain.candidates), not texts)
-        for text in texts:
-            marks_C[self.domain.candidate_numbers[text]] = True
-        return marks_C
-
-    def _best_candidates(self, logits_C, is_choice_C, is_allowed_C):
-        """The best of the allowed candidates; their probabilities are those among the choices."""
-        scores_C = softmax(np.where(is_choice_C, logits_C.astype(np.float64), -np.inf))
+    def _best_candidates(self, logits_C, is_allowed_C):
+        """The best of the allowed candidates, with their probabilities among all."""
+        scores_C = softmax(logits_C.astype(np.float64))
         order = np.argsort(-logits_C, kind="stable")
         best = order[is_allowed_C[order]][:BEST]
         candidates = self.domain.candidates
         return [Candidate(text=candidates[c], score=float(scores_C[c])) for c in best]
 
-    def _make_remarks(self, reads, inputs):
-        """What the bot says to each conversation if none of its responses fits."""
-        wished_BTE, exists_BT, is_open_BT = self.wishes.predict_on_batch(inputs)
-        texts = []
-        for b, read in enumerate(reads):
-            numbers = np.flatnonzero(wished_BTE[b, 0])
-            values = [self.domain.entities[number - 1].name for number in numbers]
-            if read.unknown:
-                texts.append(remarks.unknown_words(self.domain, read.unknown))
-            elif values and not is_open_BT[b, 0]:
-                found = remarks.NOTHING_ELSE if exists_BT[b, 0] else remarks.NOTHING_FOUND
-                texts.append(found + ", ".join(values))
-            else:
-                texts.append(remarks.no_response(self.domain))
-        return texts
+    def _find_wishes(self, inputs, b):
+        """The values that the user of conversation `b` wishes."""
+        state_inputs = {name: inputs[name][b : b + 1] for name in INPUTS}
+        _, met_BTNE = self.state_of.predict_on_batch(state_inputs)
+        wished_E = np.asarray(met_BTNE)[0, 0, CONDITIONS.index("current")]
+        return [self.domain.entities[number - 1].name for number in np.flatnonzero(wished_E)]

@@ -6,7 +6,7 @@ import shutil
 
 import keras
 
-from colloquy.base.files import UserError, atomic_file
+from colloquy.base.files import atomic_file
 from colloquy.data.batching import batches_by_size
 from colloquy.data.samples import dialog_babi
 from colloquy.data.sequences import round_up
@@ -106,10 +106,6 @@ class DialogTask(task.Task):
         mask = None
         if scoring.options.action_mask:
             mask = load_mask(scoring.run.path, scoring.dataset.domain)
-            if mask is None:
-                raise UserError(
-                    f"{scoring.run.path} lacks {MASK}: it was trained by an older version"
-                )
         predicted = self._predict(scoring, mask)
         record = {"metrics": dialog_metrics(predicted, examples.answers, examples.dialog)}
         record["counts"] = {"dialogs": len(examples), "responses": len(examples.answers)}
@@ -123,7 +119,8 @@ class DialogTask(task.Task):
 
     def metrics_by_group(self, scoring, breakdowns):
         predicted = self._predict(scoring)
-        return dialog.metrics_by_group(scoring.dataset, scoring.examples, predicted, breakdowns)
+        domain = scoring.dataset.domain
+        return dialog.metrics_by_group(domain, scoring.examples, predicted, breakdowns)
 
     def _predict(self, scoring, mask=None):
         return dialog.predict(

@@ -49,10 +49,8 @@ def learn_users(dataset):
 
 
 def load_users(path, domain):
-    """Loads the `Users` of a run. A run without the file takes all words of its vocabulary."""
+    """Loads the `Users` of a run; a file that does not fit the domain is a `UserError`."""
     file = path / FILE
-    if not file.is_file():
-        return Users(words=sorted(domain.vocabulary.words))
     with checked(file, "what users of the training dialogs say"):
         users = Users.model_validate(read_json(file))
         if users.opening and users.opening not in domain.candidate_numbers:

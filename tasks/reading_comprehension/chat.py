@@ -52,24 +52,11 @@ class ReadingComprehensionChat(Chat):
         return [sentence, *_remarks(answers[best])]
 
     def explanation(self, answer):
-        """The likeliest first and last words, and what each word of the answer attended to most."""
-        probabilities, *flow = answer["attention"]
+        """The likeliest first and last words."""
+        probabilities, *_ = answer["attention"]
         words = probabilities["columns"]
         start_p, end_p = probabilities["weights"]
         lines = [_likeliest("first word", words, start_p), _likeliest("last word", words, end_p)]
-
-        # The answer's words may occur several times in the window: the likeliest place counts.
-        answer_words = read_text(answer["answer"]).words
-        num_words = len(answer_words)
-        places = [i for i in range(len(words)) if words[i : i + num_words] == answer_words]
-        first = max(places, key=lambda i: start_p[i] * end_p[i + num_words - 1])
-
-        for table in flow:
-            if table["title"] != "passage attends to question":
-                continue
-            for word, row in zip(answer_words, table["weights"][first:], strict=False):
-                weight, question_word = max(zip(row, table["columns"], strict=True))
-                lines.append(f"{word:>20}  {weight:.2f}  {question_word}")
         return "\n".join(lines)
 
 

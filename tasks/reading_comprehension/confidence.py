@@ -209,16 +209,14 @@ def _choose_second_passages(split):
     Questions without a second passage are missing.
     """
     second_contexts = SecondContexts(split)
-    # Where the dataset names no articles, a passage counts as one.
-    articles = split.articles if second_contexts.names_articles else np.arange(len(split.contexts))
-    _, number_of_article = np.unique(articles[split.context], return_inverse=True)
+    _, number_of_article = np.unique(split.articles[split.context], return_inverse=True)
 
     rows = []
     contexts = []
     is_same_article = []
     for number, row in enumerate(evenly_spaced(len(split), QUESTIONS)):
         others = []
-        if number % 2 == 1 and second_contexts.names_articles:
+        if number % 2 == 1:
             others = second_contexts.of_same_article(row, count=1)
         is_same = bool(others)
         if not others:

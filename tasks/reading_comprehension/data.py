@@ -68,7 +68,7 @@ class ReadingSplit:
     offsets: Sequences
     """Start and end of each token of a context, in characters."""
     articles: np.ndarray
-    """Article of each context, int `(contexts,)`; 0 in a dataset that does not say."""
+    """Article of each context, int `(contexts,)`; its own where the dataset does not say."""
     ids: list[str]
     context: np.ndarray
     """Index of each question's context, int `(questions,)`."""
@@ -199,7 +199,7 @@ class ReadingSplit:
     def with_passages(self, rows, passages):
         """Returns questions `rows`, each asked of its passage in `passages`.
 
-        Offsets and texts are no longer those of the contexts.
+        Offsets, texts and articles are no longer those of the contexts.
         """
         asked = self.asked_of(np.array(rows, int), np.arange(len(passages)))
         return dataclasses.replace(
@@ -261,12 +261,16 @@ def load_dataset(path):
 
 def _make_splits(data, vocabulary, characters):
     contexts = data["contexts"]
+    # A context whose file does not say its article counts as an article of its own.
+    articles = []
+    for number, context in enumerate(contexts, 1):
+        articles.append(context.get("article") or -number)
     shared = {
         "tokens": Tokens.of(prepared.texts(data["tokens"]), vocabulary, characters),
         "contexts": Sequences.of([context["tokens"] for context in contexts]),
         "texts": prepared.texts([context["text"] for context in contexts]),
         "offsets": Sequences.of([context["offsets"] for context in contexts]),
-        "articles": Sequences.of([[context.get("article", 0) for context in contexts]]).ids,
+        "articles": Sequences.of([articles]).ids,
     }
     splits = {}
     for name in SPLITS:

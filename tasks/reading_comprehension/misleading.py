@@ -1,4 +1,4 @@
-"""Sentences that mislead a reader, drawn for training, and passages with them.
+"""Sentences that mislead a reader, and passages with them: for training and to measure.
 
 Jia and Liang 2017 showed that a reader follows a sentence with the words of the question; Wang and
 Bansal 2018, that training cures it if the places and the words of such sentences vary. Here a
@@ -8,14 +8,22 @@ and by other names:
 
     Where does Ann live?    The wheel of the mill is where does ann live .
                             Bob live in Bern does .
+
+What is measured, `add_sentences`, has the question's words at the end alone.
 """
 
+import dataclasses
 from typing import NamedTuple
 
+import numpy as np
+
+from colloquy.data.sequences import Sequences
 from colloquy.data.vocabulary import UNK_ID
 from colloquy.tasks.reading_comprehension.second_contexts import (
+    CANDIDATES,
     FREQUENT,
     NONE,
+    SecondContexts,
     sentence_ends,
     sentences_of,
 )
@@ -49,11 +57,11 @@ class MisleadingSentences:
 
     def draw(self, row, rng):
         """The words of a sentence that misleads question `row`; none where there is no sentence."""
-        sentence = self._draw_sentence(row, rng)
+        contexts = [context for context in self.split.second_contexts[row] if context != NONE]
+        sentence = _draw_sentence(self.split, contexts, rng)
         if not sentence:
             return []
-        [question] = self.split.questions.lists([row])
-        question = [number for number in question if self.split.tokens.texts[number] != "?"]
+        question = _question_words(self.split, row)
         *words, last_sign = sentence
         way = rng.choice(["end", "front", "inside", "statement"])
         if way == "statement":
@@ -67,15 +75,6 @@ class MisleadingSentences:
             return [*question, *words, last_sign]
         start, end = sorted(rng.integers(len(words) + 1, size=2).tolist())
         return [*words[:start], *question, *words[end:], last_sign]
-
-    def _draw_sentence(self, row, rng):
-        contexts = [context for context in self.split.second_contexts[row] if context != NONE]
-        sentences = []
-        for context in contexts:
-            sentences += sentences_of(self.split, context)
-        if not sentences:
-            return []
-        return sentence_numbers(self.split, sentences[rng.integers(len(sentences))])
 
     def _statement(self, row, question, words, rng):
         """The question with the answer of another one and with names of `words`."""
@@ -131,6 +130,22 @@ class MisleadingSentences:
         return id == UNK_ID or id > FREQUENT
 
 
+def _draw_sentence(split, contexts, rng):
+    """The words of one of the sentences of some contexts; none where there is no sentence."""
+    sentences = []
+    for context in contexts:
+        sentences += sentences_of(split, context)
+    if not sentences:
+        return []
+    return sentence_numbers(split, sentences[rng.integers(len(sentences))])
+
+
+def _question_words(split, row):
+    """The words of a question without its question mark."""
+    [numbers] = split.questions.lists([row])
+    return [number for number in numbers if split.tokens.texts[number] != "?"]
+
+
 def sentence_numbers(split, sentence):
     """The words of a `Sentence`; none where its context is `NONE`."""
     context, first, end = sentence
@@ -138,6 +153,9 @@ def sentence_numbers(split, sentence):
         return []
     [numbers] = split.contexts.lists([context])
     return numbers[first:end]
+
+
+# === Passages ===
 
 
 def own_passage(split, row):
@@ -204,3 +222,43 @@ def _has_any_answer(split, row, numbers):
 def _words_in_spaces(split, numbers):
     words = [split.tokens.texts[number].lower() for number in numbers]
     return f" {' '.join(words)} "
+
+
+# === Measuring ===
+
+
+def add_sentences(split, rows, seed=1):
+    """Returns questions `rows` of a split, each asked of its passage and a misleading sentence.
+
+    The sentence comes after the passage. It is drawn from those of the passages of the article that
+    share most words with the question, and the words of the question are put before its last sign.
+    Questions without such a sentence are left out.
+    """
+    rng = np.random.default_rng(seed)
+    second_contexts = SecondContexts(split)
+    kept = []
+    passages = []
+    texts = []
+    offsets = []
+    for row in rows:
+        contexts = second_contexts.of_same_article(row, CANDIDATES)
+        sentence = _draw_sentence(split, contexts, rng)
+        if not sentence:
+            continue
+        *words, last_sign = sentence
+        added = [*words, *_question_words(split, row), last_sign]
+        passage = own_passage(split, row)
+        kept.append(row)
+        passages.append(Passage([*passage.numbers, *added], passage.spans))
+
+        text = split.texts[split.context[row]]
+        [places] = split.offsets.lists([split.context[row]])
+        for number in added:
+            start = len(text) + 1
+            text = f"{text} {split.tokens.texts[number]}"
+            places += [start, len(text)]
+        texts.append(text)
+        offsets.append(places)
+
+    asked = split.with_passages(kept, passages)
+    return dataclasses.replace(asked, texts=texts, offsets=Sequences.of(offsets))

@@ -16,7 +16,7 @@ first and last tokens.
 import collections
 import itertools
 import pathlib
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
@@ -26,14 +26,13 @@ from colloquy.base.files import UserError, atomic_directory
 from colloquy.data.corpora import CORPORA
 from colloquy.data.offsets import read_text, tokens_of_span
 from colloquy.data.prepared import VECTORS, VOCABULARY, CommonSettings, print_summary, write
+from colloquy.data.report import Report, choose_examples
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.data.word_vectors import complete, read_vectors
+from colloquy.engine.predictor import in_brackets
 from colloquy.engine.vocabularies import Words
 from colloquy.metrics.reading_comprehension import exact_match
 from colloquy.tasks.reading_comprehension.data import CHARACTERS, READING
-
-MAX_ANSWER_WORDS = 30
-"""The default of a model's `max_answer_words`; longer answers are counted."""
 
 
 class Settings(CommonSettings):
@@ -42,9 +41,6 @@ class Settings(CommonSettings):
     vectors: str | None = None
     """File of word vectors, text or .npz; default: the first `*.npz` or `glove*.txt` beside the
     data."""
-    words_of: Literal["all", "train"] = "all"
-    """Words of the vocabulary: all that have a vector, for texts of any user, or those of the
-    corpus alone."""
     min_count: Positive = 2
     """Characters that occur less often in the training files are unknown."""
     trained_words: NonNegative = 0
@@ -64,28 +60,34 @@ def prepare(corpus, source, out, settings):
     if settings.vocabulary_of:
         shared = Words.of(settings.vocabulary_of, "reading_comprehension")
     else:
-        vectors = _lower_case(read_vectors(settings.vectors or _vectors_beside(source)))
+        path = settings.vectors or _vectors_beside(source)
+        vectors = _lower_case(read_vectors(path))
+        if not vectors:
+            raise UserError(f"{path}: expected word vectors. Received: none")
 
+    report = Report()
     with atomic_directory(out) as directory:
         encoder = Encoder()
-        splits, statistics, words, letters = _encode_splits(files, reader, encoder)
+        splits = {"train": _read_split(files["train"], reader, encoder, report)}
+        # Counted before the encoder has the words of dev.
+        words = encoder.count_words(splits["train"])
+        letters = encoder.count_letters()
+        splits["dev"] = _read_split(files["dev"], reader, encoder, report)
         if shared:
             vocabulary = shared.vocabulary
             characters = Vocabulary.load(shared.path / CHARACTERS)
             table = shared.vectors()
             trained_words = shared.metadata.get("trained_words", 0)
         else:
-            vocabulary, table, trained_words = _make_vocabulary(
-                source, words, encoder.tokens, vectors, settings
-            )
+            vocabulary, table, trained_words = _make_vocabulary(words, vectors, settings)
             characters = Vocabulary.of(
                 char for char, count in letters.most_common() if count >= settings.min_count
             )
 
-        known = set(vocabulary.words)
+        statistics = {}
         for split, questions in splits.items():
-            statistics[split]["inexact_answers"] = _count_inexact(questions, encoder.contexts)
-            statistics[split]["known_words"] = encoder.known_words(questions, known)
+            file, _ = files[split]
+            statistics[split] = {"file": file.name, **_statistics(questions, encoder.contexts)}
         contents = {
             READING: {
                 "tokens": list(encoder.tokens),
@@ -98,42 +100,48 @@ def prepare(corpus, source, out, settings):
         }
         counts = {"vocabulary": len(vocabulary), "characters": len(characters), **statistics}
         write(directory, contents, corpus, source, settings, counts, trained_words=trained_words)
+    report.print(_show_examples(splits["train"], encoder, vocabulary))
     print_summary(statistics)
     print(f"{out}: {len(vocabulary):,} words, {len(characters):,} characters")
 
 
-def _encode_splits(files, reader, encoder):
-    """Reads and encodes the questions of all splits.
+def _read_split(files, reader, encoder, report):
+    """Reads and encodes the questions of a split that have an answer.
 
     Args:
-        files: `{split: (file, file of other starts or None)}`, train first.
-
-    Returns:
-        `{split: encoded questions}`, of those that have an answer.
-        `{split: statistics}`.
-        Counts of train's words, and of its characters.
+        files: The file, and that of other starts or `None`.
     """
-    splits = {}
-    statistics = {}
-    for split, (file, other_starts) in files.items():
-        reading = reader.read(file, other_starts)
-        for remark in reading.remarks():
-            print(f"{file}: {remark}")
-        questions = reading.questions
-        splits[split] = [encoder.encode(question) for question in questions if question.answers]
-        if not splits[split]:
-            received = f"{len(questions):,} unanswerable questions"
-            raise UserError(f"{file}: expected questions with answers. Received: {received}")
-        statistics[split] = {
-            "file": file.name,
-            **_statistics(splits[split], encoder.contexts),
-            "unanswerable_questions": len(questions) - len(splits[split]),
-            "left_out": sum(len(ids) for ids in reading.left_out.values()),
-        }
-        if split == "train":  # before the encoder has the words of others
-            words = encoder.count_words(splits["train"])
-            letters = encoder.count_letters()
-    return splits, statistics, words, letters
+    file, other_starts = files
+    reading = reader.read(file, other_starts)
+    report.add_file(file, "questions on paragraphs, as SQuAD has them")
+    for remark in reading.remarks():
+        report.note(f"{file.name}: {remark}")
+    for reason, ids in reading.left_out.items():
+        report.leave_out(f"questions ({reason})", len(ids))
+
+    answered = [question for question in reading.questions if question.answers]
+    if not answered:
+        received = f"{len(reading.questions):,} unanswerable questions"
+        raise UserError(f"{file}: expected questions with answers. Received: {received}")
+    report.leave_out("questions without an answer", len(reading.questions) - len(answered))
+    report.counts["questions"] += len(answered)
+    return [encoder.encode(question) for question in answered]
+
+
+def _show_examples(questions, encoder, vocabulary):
+    """The examples of the report: context and question; unknown words are in brackets."""
+    tokens = list(encoder.tokens)
+
+    def text(numbers):
+        return in_brackets([tokens[number - 1].lower() for number in numbers], vocabulary)
+
+    def show(place):
+        question = questions[place]
+        context = encoder.contexts[question["context"]]
+        source = f"{text(context['tokens'])} / {text(question['tokens'])}"
+        return source, question["answers"][0]
+
+    return choose_examples(len(questions), show)
 
 
 class Encoder:
@@ -174,18 +182,6 @@ class Encoder:
         for text in (*self.contexts, *questions):
             counts.update(lower[number - 1] for number in text["tokens"])
         return counts
-
-    def known_words(self, questions, known):
-        """The part of the words of `questions` and their contexts that are among `known`."""
-        is_known = [False] + [token.lower() in known for token in self.tokens]
-        numbers = {question["context"] for question in questions}
-        contexts = [self.contexts[number] for number in numbers]
-        num_words = 0
-        num_known = 0
-        for text in (*contexts, *questions):
-            num_words += len(text["tokens"])
-            num_known += sum(is_known[number] for number in text["tokens"])
-        return round(num_known / num_words, 4) if num_words else 0.0
 
     def count_letters(self):
         """Counts the characters of all contexts, without white space."""
@@ -247,25 +243,20 @@ def _count_inexact(questions, contexts):
     return inexact
 
 
-def _make_vocabulary(source, words, tokens, vectors, settings):
-    """Makes a vocabulary from the counts of train's words.
+def _make_vocabulary(words, vectors, settings):
+    """Makes a vocabulary from the word vectors and the counts of train's words.
 
     Returns it, its word vectors, and the number of its words without a vector in the file.
     """
-    in_corpus = {token.lower() for token in tokens}
-    known = [word for word in vectors if settings.words_of == "all" or word in in_corpus]
-    if not known:
-        raise UserError(f"{source}: expected word vectors of the corpus's words. Received: none")
-
     frequent = []
     if settings.trained_words:
         for word, count in words.most_common():
             if count >= settings.trained_words and word not in vectors:
                 frequent.append(word)
-    vocabulary = Vocabulary.of([*known, *frequent])
+    vocabulary = Vocabulary.of([*vectors, *frequent])
     dimension = len(next(iter(vectors.values())))
     table = complete(vectors, vocabulary, dimension, settings.seed)
-    trained_words = len(vocabulary) - len(Vocabulary.of(known))
+    trained_words = len(vocabulary) - len(Vocabulary.of(vectors))
     return vocabulary, table, trained_words
 
 
@@ -281,21 +272,9 @@ def _vectors_beside(source):
 def _statistics(questions, contexts):
     numbers = {question["context"] for question in questions}
     context_lengths = [len(contexts[number]["tokens"]) for number in numbers]
-    question_lengths = [len(question["tokens"]) for question in questions]
-    answer_lengths = []
-    for question in questions:
-        # The search for an answer needs to find one of the references.
-        lengths = [last - first + 1 for first, last in question["spans"]]
-        answer_lengths.append(min(lengths, default=0))
     return {
         "questions": len(questions),
-        "contexts": len(context_lengths),
-        "context_tokens_median": float(np.median(context_lengths)),
-        "context_tokens_95": float(np.percentile(context_lengths, 95)),
-        "context_tokens_most": max(context_lengths),
-        "question_tokens_95": float(np.percentile(question_lengths, 95)),
-        f"answers_over_{MAX_ANSWER_WORDS}_tokens": sum(
-            length > MAX_ANSWER_WORDS for length in answer_lengths
-        ),
-        "several_spans": sum(len(question["spans"]) > 1 for question in questions),
+        "contexts": len(numbers),
+        "context_words_95": int(np.percentile(context_lengths, 95)),
+        "inexact_answers": _count_inexact(questions, contexts),
     }

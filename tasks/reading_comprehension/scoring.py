@@ -15,7 +15,7 @@ from colloquy.layers.masking import masked_logits
 from colloquy.metrics.bootstrap import Additive
 from colloquy.metrics.reading_comprehension import question_metrics, squad_metrics
 from colloquy.models.bidaf import best_spans
-from colloquy.tasks.reading_comprehension.added_sentences import add_sentences
+from colloquy.tasks.reading_comprehension.misleading import add_sentences
 from colloquy.tasks.reading_comprehension.second_contexts import SecondContexts
 
 FIRST_WORDS = ("what", "who", "how", "when", "which", "in", "where", "why")

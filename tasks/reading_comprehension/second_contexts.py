@@ -66,8 +66,6 @@ class SecondContexts:
         self.contexts_of_articles = collections.defaultdict(list)
         for context in self.words_of_contexts:
             self.contexts_of_articles[split.articles[context]].append(context)
-        # False for a dataset that does not say from which article a context is.
-        self.names_articles = len(self.contexts_of_articles) > 1
 
     def of_same_article(self, row, count):
         """At most `count` other contexts of the article of question `row`."""
@@ -79,17 +77,13 @@ class SecondContexts:
         own_article = self.split.articles[self.split.context[row]]
         contexts = []
         for context in self.words_of_contexts:
-            # Where the dataset does not say, a context is an article.
-            if not self.names_articles or self.split.articles[context] != own_article:
+            if self.split.articles[context] != own_article:
                 contexts.append(context)
         return self._best(row, contexts, count)
 
-    def _question(self, row):
-        [numbers] = self.split.questions.lists([row])
-        return content_words(self.split.tokens, numbers)
-
     def _best(self, row, contexts, count):
-        question = self._question(row)
+        [numbers] = self.split.questions.lists([row])
+        question = content_words(self.split.tokens, numbers)
         words = self.words_of_contexts
         ranked = sorted(contexts, key=lambda context: -shared_words(question, words[context]))
         answers = [answer.lower() for answer in self.split.answers[row]]

@@ -18,6 +18,7 @@ from colloquy.tasks.reading_comprehension.misleading import (
 )
 from colloquy.tasks.reading_comprehension.scoring import log_sum_of_spans
 from colloquy.tasks.reading_comprehension.second_contexts import NONE
+from colloquy.tasks.reading_comprehension.training import Training
 
 
 def shared_norm_loss(spans, logits):
@@ -58,13 +59,9 @@ class TwoContexts(NamedTuple):
 
     rows: np.ndarray
     """Indices of the questions, int `(Q,)`."""
-    max_context: int
-    max_question: int
     second: np.ndarray
     """The second contexts, int `(Q,)`."""
-    added_sentences: float
-    question_words: float
-    removed_answers: float
+    training: Training
     seed: int
     """Of what is drawn when the batch is made."""
 
@@ -81,18 +78,8 @@ def shared_norm_batches(split, rows, training, rng):
     batches = []
     for batch in batches_by_size(sizes[rows], training.batch_size, rng):
         row = rows[batch]
-        batches.append(
-            TwoContexts(
-                rows=row,
-                max_context=training.max_context,
-                max_question=training.max_question,
-                second=second[row],
-                added_sentences=training.added_sentences,
-                question_words=training.question_words,
-                removed_answers=training.removed_answers,
-                seed=int(rng.integers(2**32)),
-            )
-        )
+        seed = int(rng.integers(2**32))
+        batches.append(TwoContexts(row, second[row], training, seed))
     return batches
 
 
@@ -119,25 +106,25 @@ def ask_twice(split, batch):
     rng = np.random.default_rng(batch.seed)
     passages = []
     for row, second in zip(batch.rows.tolist(), batch.second.tolist(), strict=True):
-        passages.append(_own_passage(split, row, batch, rng))
-        passages.append(_passage_without_answer(split, row, second, batch, rng))
+        passages.append(_own_passage(split, row, batch.training, rng))
+        passages.append(_passage_without_answer(split, row, second, batch.training, rng))
     return split.with_passages(np.repeat(batch.rows, 2), passages)
 
 
-def _own_passage(split, row, batch, rng):
+def _own_passage(split, row, training, rng):
     """The passage of a question, some with a sentence that does not answer it."""
     passage = own_passage(split, row)
-    if rng.random() >= batch.added_sentences:
+    if rng.random() >= training.added_sentences:
         return passage
-    if rng.random() < batch.question_words:
+    if rng.random() < training.question_words:
         sentence = split.misleading_sentences.draw(row, rng)
     else:
         sentence = sentence_numbers(split, split.other_sentences[row])
     return with_sentence(split, row, passage, sentence, rng)
 
 
-def _passage_without_answer(split, row, second, batch, rng):
-    if rng.random() < batch.removed_answers:
+def _passage_without_answer(split, row, second, training, rng):
+    if rng.random() < training.removed_answers:
         sentence = split.misleading_sentences.draw(row, rng)
         passage = without_answer(split, row, sentence)
         if passage:

@@ -3,7 +3,6 @@
 import functools
 import json
 import shutil
-import sys
 
 import keras
 import numpy as np
@@ -16,7 +15,6 @@ from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine import task
 from colloquy.engine.ensembles import mean_of_logits
 from colloquy.engine.optimizers import averaging, linear_decay
-from colloquy.engine.score_tables import print_records
 from colloquy.metrics.reading_comprehension import METRICS
 from colloquy.tasks.reading_comprehension.baselines import spans_of_first_words
 from colloquy.tasks.reading_comprehension.chat import ReadingComprehensionChat
@@ -87,7 +85,6 @@ class ReadingComprehensionTask(task.Task):
             )
         if model.config.use_words:
             model.set_word_vectors(dataset.vectors)
-        _say_what_is_not_read(dataset.splits["train"], model.config, training)
 
     def optimizer(self, training, steps=None, config=None):
         rate, given = training.learning_rate, {"global_clipnorm": training.gradient_clip or None}
@@ -117,9 +114,17 @@ class ReadingComprehensionTask(task.Task):
         return batches
 
     def limits(self, split, config, training):
-        """Questions that no window answers, and answers that are too long to give."""
-        total = len(split.spans)
+        """Contexts that are read in windows, questions that no window answers, long answers."""
+        total = len(split)
         sentences = []
+        context_words = split.contexts.lengths[split.context]
+        in_windows = int((context_words > training.max_context).sum())
+        if in_windows:
+            sentences.append(
+                f"{in_windows:,} of {total:,} questions have a context of over "
+                f"{training.max_context} words, of which a window is read "
+                "(--set max_context=N reads more)"
+            )
         left_out = int(split.answers_longer_than(overlap_of(training.max_context)).sum())
         if left_out:
             sentences.append(
@@ -139,7 +144,8 @@ class ReadingComprehensionTask(task.Task):
     def collate(self, split, config, batch, length_multiple):
         if isinstance(batch, TwoContexts):
             split = ask_twice(split, batch)
-            batch = np.arange(len(split)), batch.max_context, batch.max_question
+            training = batch.training
+            batch = np.arange(len(split)), training.max_context, training.max_question
         rows, max_context, max_question = batch
         return split.collate(rows, max_context, max_question, 2 * length_multiple)
 
@@ -215,27 +221,6 @@ class ReadingComprehensionTask(task.Task):
         )
         return spans
 
-    def evaluate_predictions(self, path, data, split="dev"):
-        """Scores a file of answers to a prepared dataset; prints a table and returns the record.
-
-        The file is JSON, `{question id: answer}`, as the official script of SQuAD reads it. A
-        malformed one is a `UserError`.
-        """
-        dataset = self.load_dataset(data)
-        if not len(dataset.splits.get(split, ())):
-            raise UserError(f"{dataset.path} has no examples in the split {split}")
-        predictions = _read_predictions(path)
-        questions = dataset.splits[split]
-        missing = sum(id not in predictions for id in questions.ids)
-        if missing:
-            print(
-                f"{path}: {missing:,} of {len(questions):,} questions have no answer and count 0",
-                file=sys.stderr,
-            )
-        record = record_of(questions, predictions)
-        print_records([(str(path), record)], self, dataset, split)
-        return record
-
     def describe(self, record):
         counts = record["counts"]
         return f"{counts['questions']:,} questions on {counts['contexts']:,} contexts", None
@@ -256,22 +241,6 @@ class ReadingComprehensionTask(task.Task):
 
         characters = Vocabulary.load(run.path / CHARACTERS)
         return reading_archive(model, vocabulary, characters, load_scale(run))
-
-
-def _say_what_is_not_read(split, config, training):
-    """Prints which questions of train are cut, left out or never answered, by which setting."""
-    context_words = split.contexts.lengths[split.context]
-    in_windows = (context_words > training.max_context).sum()
-    left_out = split.answers_longer_than(overlap_of(training.max_context)).sum()
-    too_long = split.answers_longer_than(config.max_answer_words).sum()
-    of_all = f"of {len(split):,} questions"
-    if in_windows:
-        print(f"{in_windows:,} {of_all}: a window of max_context={training.max_context} is read")
-    if left_out:
-        print(f"{left_out:,} {of_all} are left out: no window of max_context has the whole answer")
-    if too_long:
-        limit = f"max_answer_words={config.max_answer_words}"
-        print(f"{too_long:,} {of_all} have an answer of more than {limit}, which is never given")
 
 
 def _read_predictions(path):
