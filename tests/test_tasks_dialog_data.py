@@ -4,15 +4,11 @@ Batches are asserted by `test_models_contract.test_matches_its_article`: models 
 them, however padded.
 """
 
-import collections
-
-import numpy as np
 import pytest
 from helpers import refusal
 
 from colloquy.data.corpora.babi_dialog import Fact, Turn
 from colloquy.data.vocabulary import Vocabulary
-from colloquy.models import MODELS
 from colloquy.tasks.dialog.data import load_dataset
 from colloquy.tasks.dialog.domain import Domain, Entity, shorten
 from colloquy.tasks.dialog.users import Users, learn_users
@@ -129,29 +125,6 @@ def test_encode_types_what_is_open_alone():
     ]
 
 
-def test_match_groups_are_values_of_one_type_in_a_candidate():
-    thai, greek, cheap = (NUMBER[name] + 1 for name in ("thai", "greek", "cheap"))
-    groups_of_candidates = {
-        "is": set(),
-        "thai": {(0, (thai,))},
-        "the cow is cheap": {(1, (cheap,))},  # restaurants have no match type
-        "cheap thai": {(0, (thai,)), (1, (cheap,))},
-        "greek and thai": {(0, (thai, greek))},
-        "thai and greek": {(0, (thai, greek))},
-        "korean": set(),  # what only calls name has none either
-    }
-    members, types, groups = make_domain(groups_of_candidates).tables.match_groups
-    assert members.shape == (3, 2) and types.shape == (3,)  # each group once
-    for row, expected in zip(groups, groups_of_candidates.values(), strict=True):
-        found = set()
-        for number in row[row > 0]:
-            entities = members[number - 1]
-            found.add((int(types[number - 1]), tuple(entities[entities > 0].tolist())))
-        assert found == expected
-    empty = make_domain(entities=[]).tables.match_groups
-    assert [table.shape for table in empty] == [(0, 1), (0,), (2, 1)]
-
-
 @pytest.mark.parametrize(
     ("call", "facts"),
     [
@@ -171,36 +144,6 @@ def test_lists_of_values_are_shortened():
     assert shorten([str(number) for number in range(30)]).endswith("22, 23 and 6 more")
 
 
-@pytest.mark.parametrize("name", ["memma", "entity-memma"])
-def test_put_into_gives_a_model_the_candidates(prepared_dialog, name):
-    domain = load_dataset(prepared_dialog).domain
-    is_entity_model = name == "entity-memma"
-    settings = {"embedding_dim": 6, "heads": 2, "hops": 1, "match_types": not is_entity_model}
-    if is_entity_model:
-        settings["templates"] = len(domain.templates)
-    config = MODELS[name].config(**domain.tables.required_fields, max_words=32, **settings)
-    model = MODELS[name].build(config)
-    before = {layer.name: layer.get_weights() for layer in model.layers}
-    domain.tables.put_into(model)
-    weights = {layer.name: layer.get_weights() for layer in model.layers}
-
-    if is_entity_model:
-        numbers = weights["candidate_templates"][0]
-        templates = [domain.templates[number] for number in numbers]
-        assert templates == [domain.template(text) for text in domain.candidates]
-    else:
-        words = domain.encoded_candidates.words
-        np.testing.assert_array_equal(weights["candidate_words"][0], words.flat())
-        np.testing.assert_array_equal(weights["candidate_rows"][0], words.owners())
-    layer = "entity_pointer" if is_entity_model else "match_types"
-    tables = [domain.candidate_entities] if is_entity_model else domain.tables.match_groups
-    num_trained = len(weights[layer]) - len(tables)
-    expected_weights = [*before[layer][:num_trained], *tables]
-    assert num_trained > 0
-    for array, expected in zip(weights[layer], expected_weights, strict=True):
-        np.testing.assert_array_equal(array, expected)
-
-
 # === Datasets ===
 
 
@@ -218,19 +161,14 @@ def test_load_dataset(prepared_dialog):
 def test_users_are_learnt_from_train(prepared_dialog):
     dataset = load_dataset(prepared_dialog)
     train = dataset.splits["train"]
-    counts = collections.Counter()
     words = set()
     for dialog in train.dialogs:
         for speaker, text in dataset.conversation(train, dialog):
             if speaker == "user" and text != "<SILENCE>":
-                counts[dataset.domain.template(text)] += 1
                 words.update(text.split())
     users = learn_users(dataset)
     assert set(users.words) == words and users.opening == ""
-    templates = [dataset.domain.template(text) for text in users.phrases]
-    assert len(set(templates)) == 12
-    most_common = [count for _, count in counts.most_common(12)]
-    assert [counts[template] for template in templates] == most_common
+    assert len({dataset.domain.template(text) for text in users.phrases}) == 12
 
 
 def test_an_opening_begins_every_dialog_of_train():

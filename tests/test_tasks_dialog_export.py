@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from exported import answers_to_a_client
-from helpers import ROOT, copy_of, ran
+from helpers import ROOT, ran
 
-from colloquy.data.corpora.babi_dialog import Turn
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine import export as exporting
 from colloquy.engine.run import Run
@@ -162,16 +161,9 @@ def test_an_exported_run_answers_as_it_does_in_a_process_without_this_project(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "settings"),
-    [
-        ("entity-memma", {"hops": 2, "heads": 2}),
-        ("supervised-embeddings", {}),
-    ],
-)
-def test_models_with_entities_and_without_attention_too(name, settings, prepared_dialog, tmp_path):
-    settings = {"embedding_dim": 8, "epochs": 1.0, **settings}
-    run = start(dialog, name, prepared_dialog, tmp_path / "run", settings)
+def test_a_model_without_attention_too(prepared_dialog, tmp_path):
+    settings = {"embedding_dim": 8, "epochs": 1.0}
+    run = start(dialog, "supervised-embeddings", prepared_dialog, tmp_path / "run", settings)
     model = tf.saved_model.load(str(exporting.export(dialog, run, tmp_path / "model")))
     histories = histories_of(run)
     inputs = {name: tf.constant(rows) for name, rows in inputs_of(histories).items()}
@@ -205,24 +197,6 @@ def test_a_published_model_answers_plain_openings_alike(name, tmp_path):
     assert responses == [answer["response"] if answer["best"] else "" for answer in answers]
     # Some openings get a response of the candidates, the others a remark.
     assert {bool(answer["best"]) for answer in answers} == {True, False}
-
-
-@pytest.mark.slow
-def test_the_opening_of_the_training_dialogs_is_put_in(trained_dialog, tmp_path_factory):
-    run = copy_of(trained_dialog, tmp_path_factory)
-    greeting = "hello what can i help you with today"
-    file = run.path / "users.json"
-    users = Users.model_validate_json(file.read_text()).model_copy(update={"opening": greeting})
-    file.write_text(users.model_dump_json())
-    path = exporting.export(dialog, run, tmp_path_factory.mktemp("exported") / "model")
-    model = tf.saved_model.load(str(path))
-    histories = histories_of(run)
-    inputs = {name: tf.constant(rows) for name, rows in inputs_of(histories).items()}
-    outputs = {name: value.numpy() for name, value in model.respond(**inputs).items()}
-    assert_answers_as_the_run(run, histories, outputs)
-    reader = dialog.predictor(run).reader
-    assert reader.read([Turn("user", "rome")]).turns[:2] == reader.opening
-    assert reader.read([Turn("user", "")]).turns == [Turn("user", "<SILENCE>")]
 
 
 # === Refusals ===

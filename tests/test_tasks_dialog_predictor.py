@@ -55,22 +55,29 @@ def test_a_sentence_of_the_bot_that_is_no_candidate_is_left_out_with_its_questio
     assert predictor.reader.read(said).turns == [*said[:2], Turn("user", "<SILENCE>")]
 
 
+def test_the_opening_of_the_training_dialogs_is_put_in(predictor, monkeypatch):
+    opening = [Turn("user", "<SILENCE>"), Turn("bot", "i'm on it")]
+    monkeypatch.setattr(predictor.reader, "opening", opening)
+    rome = Turn("user", "rome")
+    assert predictor.reader.read([rome]).turns == [*opening, rome]
+    assert predictor.reader.read([Turn("user", "")]).turns == opening[:1]
+
+
 @pytest.mark.parametrize(
-    ("texts", "remark"),
+    ("text", "remark"),
     [
-        (["italian xyzzy in rome"], "i do not know: xyzzy. i know cuisine: "),
-        (["italian in bombay"], "nothing found for italian, bombay"),
-        (["hello"], "i have no response to this. i know cuisine: "),
+        ("italian xyzzy in rome", "i do not know: xyzzy. i know cuisine: "),
+        ("italian in bombay", "nothing found for italian, bombay"),
+        ("hello", "i have no response to this. i know cuisine: "),
     ],
 )
-def test_a_remark_claims_nothing(predictor, monkeypatch, texts, remark):
+def test_a_remark_claims_nothing(predictor, monkeypatch, text, remark):
     def allow_nothing(inputs):
         return np.zeros((len(inputs["turns"]), 1, len(predictor.domain.candidates)), bool)
 
     mask = types.SimpleNamespace(predict_on_batch=allow_nothing)
     monkeypatch.setattr(predictor.responder, "mask", mask)
-    history = [{"speaker": "user", "text": text} for text in texts]
-    [answer] = predictor.predict([{"history": history}])
+    [answer] = predictor.predict([{"history": [{"speaker": "user", "text": text}]}])
     assert answer["response"].startswith(remark)
     assert (answer["best"], answer["facts"]) == ([], [])
     assert [sentence["text"] for sentence in answer["said"]] == [answer["response"]]

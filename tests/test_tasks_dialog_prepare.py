@@ -8,11 +8,10 @@ import pytest
 from helpers import contents_of, ran, refusal, run_process, run_script
 
 from colloquy.data import pickles
-from colloquy.data.corpora.babi_dialog import Fact
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.tasks.dialog.data import load_dataset
 from colloquy.tasks.dialog.domain import Domain
-from colloquy.tasks.dialog.prepare import Settings, find_entities, prepare
+from colloquy.tasks.dialog.prepare import Settings, prepare
 
 # Known in training: thai and rome; greek, basque and oslo are not, so that dev can move to basque
 # and oslo. Only the candidates have `bye`, only the knowledge base `greek`, only dev `please`.
@@ -223,7 +222,6 @@ def test_dev_moves_to_a_whole_unseen_domain_only(source, tmp_path, file, old, ne
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
-        ("task1-x-trn", "1 hi hello\n", "trn.txt, line 1: expected `number user TAB bot`"),
         ("kb-all", "1 prezzo R_price\n", "line 1: expected `number subject R_relation value`"),
         # Responses that are no candidates; also in a later task.
         ("task1-x-tst-OOV", "1 hi\tno\n", "OOV.txt, line 1: .*response of .*'no'$"),
@@ -267,40 +265,3 @@ def test_files_may_have_names_of_their_own(source, tmp_path):
     dataset = load_dataset(tmp_path / "out" / "dialogs")
     assert dataset.name == "mine-dialogs"
     assert (len(dataset.splits["train"]), len(dataset.splits["dev"])) == (2, 1)
-
-
-# === Entities ===
-
-
-def test_find_entities_by_source():
-    facts = [
-        Fact("prezzo", "R_post_code", "cb1"),
-        Fact("prezzo", "R_cuisine", "thai"),
-        Fact("ask", "R_cuisine", "greek"),
-        Fact("ask", "R_location", "west"),
-        Fact("ask", "R_location", "thai"),  # a name of two types
-    ]
-    candidates = [
-        "api_call thai west cheap",
-        "api_call greek R_location cheap",
-        "api_call tuscan east R_price",
-        "api_call R_cuisine east cheap",
-        "call thai moon",
-        "you said api_call moon west ?",
-    ]
-    known = [
-        ("greek", "cuisine", "knowledge"),
-        ("thai", "cuisine", "knowledge"),
-        ("thai", "location", "knowledge"),
-        ("west", "location", "knowledge"),
-        ("cb1", "post_code", "knowledge"),
-        ("ask", "restaurant", "subjects"),
-        ("prezzo", "restaurant", "subjects"),
-    ]
-    # Nothing known stands in the place of `cheap`. `thai` has the type that it was given last.
-    assert find_entities(facts, candidates) == [
-        *known,
-        ("east", "location", "calls"),
-        ("tuscan", "location", "calls"),
-    ]
-    assert find_entities(facts, ["hello", "api_call"]) == known

@@ -30,6 +30,7 @@ from colloquy.tasks.reading_comprehension.scoring import (
     metrics_with_no_answer,
     predict,
     record_of,
+    score,
     span_loss,
 )
 from colloquy.tasks.reading_comprehension.shared_norm import (
@@ -154,8 +155,7 @@ class ReadingComprehensionTask(task.Task):
         if model.config.no_answer:
             metrics = metrics_with_no_answer(model, split, length_multiple)
             return metrics, (metrics["F1"] + metrics["F1_and_none"] + metrics["F1_misled"]) / 3
-        spans, _ = predict(model, split, length_multiple=length_multiple)
-        metrics = record_of(split, answers(split, spans))["metrics"]
+        metrics = score(model, split, length_multiple=length_multiple)
         return metrics, metrics["F1"]
 
     def measure(self, scoring):
