@@ -25,9 +25,11 @@ SPLITS = ("train", "dev", "dev-oov", "test", "test-oov")
 CALL = "api_call "
 NO_RESULT = "api_call no result"
 
-# Any training set has all values of a type with at most so few, so they keep their own ids.
 MAX_CLOSED_VALUES = 8
+"""A type with more values is open, see `Domain`. Any training set has all values of a smaller one.
+"""
 MAX_NAME_PARTS = 100
+"""The most `_` in a name: names are looked up in all sequences of this many words."""
 
 
 class Entity(NamedTuple):
@@ -52,9 +54,9 @@ class Restaurant(NamedTuple):
 class Domain:
     """Words, responses and entities that a bot knows.
 
-    A type of entities is *open* if it has more than 8 values: places, cuisines, restaurants, phone
-    numbers. New values of such a type may appear, so all its values share one id in
-    `Sentences.typed_words`.
+    A type of entities is *open* if it has more than `MAX_CLOSED_VALUES` values: places, cuisines,
+    restaurants, phone numbers. New values of such a type may appear, so all its values share one id
+    in `Sentences.typed_words`.
     """
 
     vocabulary: Vocabulary

@@ -116,11 +116,14 @@ def measure_confidence(model, split, length_multiple=4):
     """Fits a scale to half of a split's articles, and measures it on the others.
 
     Returns:
-        The fields of a `Scale`; `questions`, the number of those that were asked twice; and for the
-        other articles the fraction of correct answers that count as good, `right_kept`, and of
-        wrong ones that do not, `wrong_refused`. Among these are the answers in second passages, of
-        the same article, `same_article_refused`, and of others, `other_article_refused`. A fraction
-        of nothing is missing. `right_of_sure` and so on: the fraction that is correct, by verdict.
+        A record: the fields of the `Scale`; the number of `questions` that were asked twice; and
+        fractions of the answers in the other articles, without those of no answers:
+
+            right_kept: of correct ones, that count as good
+            wrong_refused: of wrong ones, that do not
+            same_article_refused, other_article_refused: of those in second passages, that do not
+            right_of_sure, ...: of those with a verdict, that are correct
+
         The reliability on these articles: the fraction of correct answers and the mean confidence
         of answers of similar confidence, groups of `engine.task.Task.metrics_by_group`.
         `None, []` where no scale can be fitted.

@@ -88,13 +88,15 @@ class ReadingComprehensionTask(task.Task):
             model.set_word_vectors(dataset.vectors)
 
     def optimizer(self, training, steps=None, config=None):
-        rate, given = training.learning_rate, {"global_clipnorm": training.gradient_clip or None}
-        schedule = rate if training.decay == 1 else linear_decay(rate, steps, training.decay)
-        given |= averaging(training.ema)
+        schedule = training.learning_rate
+        if training.decay != 1:
+            schedule = linear_decay(training.learning_rate, steps, training.decay)
+        clip = training.gradient_clip or None
+        options = {"global_clipnorm": clip, **averaging(training.ema)}
         if training.optimizer == "adam":
-            return keras.optimizers.Adam(schedule, **given)
-        # that of the authors' TensorFlow 1
-        return keras.optimizers.Adadelta(schedule, epsilon=1e-8, **given)
+            return keras.optimizers.Adam(schedule, **options)
+        # 1e-8 is TensorFlow 1's default, which the authors used; Keras's is 1e-7.
+        return keras.optimizers.Adadelta(schedule, epsilon=1e-8, **options)
 
     def loss(self, training):
         return shared_norm_loss if training.shared_norm else span_loss
