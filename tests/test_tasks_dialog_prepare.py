@@ -167,6 +167,8 @@ def test_prepare_reports_what_it_read(source, tmp_path, capsys):
     assert statistics["train"] == {"dialogs": 2, "responses": 5}
     printed = capsys.readouterr().out
     assert "read: 6 dialogs, 10 responses" in printed
+    assert "task1: 6 candidates, " in printed
+    assert ", dialogs: 2 train, 1 dev, 1 dev-oov, 2 test-oov\n" in printed
     assert "first example: resto_rome_thai R_location rome / hi / hello / thai  =>  " in printed
     # The second call of train has one fact, and the knowledge base two.
     call = "api_call thai rome: 1 facts in the dialog, 2 in the knowledge base"

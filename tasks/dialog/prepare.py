@@ -21,7 +21,7 @@ import itertools
 
 from colloquy.base.files import atomic_directory
 from colloquy.data.corpora import CORPORA
-from colloquy.data.prepared import VOCABULARY, CommonSettings, print_summary, write
+from colloquy.data.prepared import VOCABULARY, CommonSettings, write
 from colloquy.data.report import Report, choose_examples
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine.vocabularies import Words
@@ -68,9 +68,12 @@ def prepare(corpus, source, out, settings):
             )
     report.print(examples)
     for name, statistics in statistics_of_tasks.items():
-        candidates = statistics["candidates"]
-        print(f"{name}: {candidates:,} candidates, {statistics['vocabulary']:,} words")
-        print_summary({split: statistics[split] for split in SPLITS if split in statistics})
+        splits = [split for split in SPLITS if split in statistics]
+        dialogs = [f"{statistics[split]['dialogs']:,} {split}" for split in splits]
+        print(
+            f"{name}: {statistics['candidates']:,} candidates, {statistics['vocabulary']:,} words, "
+            f"dialogs: {', '.join(dialogs)}"
+        )
     print(f"{out}: prepared")
 
 
