@@ -189,11 +189,10 @@ def test_training_reads_the_window_that_has_the_answer(dataset):
     batches = reading.training_batches(longer, None, training, np.random.default_rng(0))
     assert 0 not in np.concatenate([rows for rows, _, _ in batches])
     config = BiDAFConfig(vocabulary_size=1, characters=1, max_answer_words=1)
-    limits = reading.limits(longer, config, training)
-    for sentence, setting in zip(
-        limits, ("max_context", "max_context", "max_answer_words"), strict=True
-    ):
-        assert " of 24 questions " in sentence and f"--set {setting}=N" in sentence
+    limits = reading.limits(longer, config, training.replace(max_question=3))
+    settings = ("max_context", "max_question", "max_context", "max_answer_words")
+    for sentence, setting in zip(limits, settings, strict=True):
+        assert " of 24 questions " in sentence and f"(--set {setting}=N " in sentence
 
 
 def test_a_confidence_has_a_verdict():

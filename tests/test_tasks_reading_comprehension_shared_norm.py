@@ -227,6 +227,8 @@ def test_batches_have_each_question_twice(split):
         assert (spans[1::2] == -1).all()
         assert (spans[::2, 0] >= 0).all()
     assert sorted(rows) == [0, 1, 2, 3]  # the other article has one paragraph
+    [limit] = reading.limits(asked, NO_ANSWER, training)
+    assert limit.startswith("1 of 5 questions are left out, since no other context")
 
 
 @pytest.mark.parametrize(("no_answer", "shared_norm"), [(True, False), (False, True)])

@@ -33,6 +33,7 @@ from colloquy.tasks.reading_comprehension.scoring import (
     score,
     span_loss,
 )
+from colloquy.tasks.reading_comprehension.second_contexts import NONE
 from colloquy.tasks.reading_comprehension.shared_norm import (
     TwoContexts,
     ask_twice,
@@ -117,31 +118,47 @@ class ReadingComprehensionTask(task.Task):
         return batches
 
     def limits(self, split, config, training):
-        """Contexts that are read in windows, questions that no window answers, long answers."""
-        total = len(split)
+        """Contexts and questions that are cut, questions that are left out, and long answers."""
+        context_words, question_words = split.sizes.T
+        reasons = [
+            (
+                context_words > training.max_context,
+                f"have a context of over {training.max_context} words, of which a window is read",
+                "max_context=N reads more",
+            ),
+            (
+                question_words > training.max_question,
+                f"have over {training.max_question} words, of which the first are read",
+                "max_question=N reads more",
+            ),
+            (
+                split.answers_longer_than(overlap_of(training.max_context)),
+                f"are left out, since no window of {training.max_context} words has their whole "
+                "answer",
+                "max_context=N reads more",
+            ),
+            (
+                split.answers_longer_than(config.max_answer_words),
+                f"have an answer of over {config.max_answer_words} words, which the model does not "
+                "give",
+                "max_answer_words=N gives longer ones",
+            ),
+        ]
+        if training.shared_norm:
+            reasons.append(
+                (
+                    split.second_contexts[:, 0] == NONE,
+                    "are left out, since no other context of their article lacks their answers",
+                    "shared_norm=false keeps them",
+                )
+            )
         sentences = []
-        context_words = split.contexts.lengths[split.context]
-        in_windows = int((context_words > training.max_context).sum())
-        if in_windows:
-            sentences.append(
-                f"{in_windows:,} of {total:,} questions have a context of over "
-                f"{training.max_context} words, of which a window is read "
-                "(--set max_context=N reads more)"
-            )
-        left_out = int(split.answers_longer_than(overlap_of(training.max_context)).sum())
-        if left_out:
-            sentences.append(
-                f"{left_out:,} of {total:,} questions are left out, since no window of "
-                f"{training.max_context} words has their whole answer "
-                "(--set max_context=N reads more)"
-            )
-        long = int(split.answers_longer_than(config.max_answer_words).sum())
-        if long:
-            sentences.append(
-                f"{long:,} of {total:,} questions have an answer of over "
-                f"{config.max_answer_words} words, which the model does not give "
-                "(--set max_answer_words=N gives longer ones)"
-            )
+        for is_concerned, reason, setting in reasons:
+            count = int(is_concerned.sum())
+            if count:
+                sentences.append(
+                    f"{count:,} of {len(split):,} questions {reason} (--set {setting})"
+                )
         return sentences
 
     def collate(self, split, config, batch, length_multiple):
