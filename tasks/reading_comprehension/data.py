@@ -121,7 +121,7 @@ class ReadingSplit:
             padded with -1.
         """
         windows = [self._window(row, max_context) for row in rows]
-        contexts = self._contexts_of_windows(rows, windows)
+        contexts = self.contexts_of_windows(rows, windows)
         context = _first_words(contexts, np.arange(len(rows)), max_context, multiple)
         query = _first_words(self.questions, rows, max_question, multiple)
         if multiple > XLA_MULTIPLE:
@@ -151,7 +151,8 @@ class ReadingSplit:
             return Window(0, 0, words)
         return window_of_answer(self.spans[row], words, max_context)
 
-    def _contexts_of_windows(self, rows, windows):
+    def contexts_of_windows(self, rows, windows):
+        """The tokens of each question's window."""
         contexts = self.context[rows]
         first = np.array([window.first for window in windows])
         lengths = np.array([window.end for window in windows]) - first

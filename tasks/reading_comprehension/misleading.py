@@ -147,12 +147,11 @@ def _question_words(split, row):
 
 
 def sentence_numbers(split, sentence):
-    """The words of a `Sentence`; none where its context is `NONE`."""
-    context, first, end = sentence
-    if context == NONE:
+    """The words of a `Sentence`; none of `None`."""
+    if sentence is None:
         return []
-    [numbers] = split.contexts.lists([context])
-    return numbers[first:end]
+    [numbers] = split.contexts.lists([sentence.context])
+    return numbers[sentence.first : sentence.end]
 
 
 # === Passages ===

@@ -18,7 +18,6 @@ import scipy.special
 
 from colloquy.base.config import Config
 from colloquy.base.files import UserError
-from colloquy.data.sequences import Sequences
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine.checkpoints import checkpoint
 from colloquy.engine.parallel import compile_for_all_sizes
@@ -53,10 +52,11 @@ class Span(NamedTuple):
     window: Window | None = None
 
 
-class Found(NamedTuple):
-    """What the model found in the windows of a passage."""
+class Reading(NamedTuple):
+    """What the model found in a passage, window by window."""
 
     spans: list[Span]
+    """The best spans of all windows."""
     logits: dict[Window, np.ndarray]
     """Logits of start and end in each window, float64 `(2, W)`."""
 
@@ -172,8 +172,8 @@ class ReadingComprehensionPredictor(Predictor):
     def answer(self, instances):
         asked = self.reader.split([instance.read for instance in instances])
         answers = []
-        for row, found in enumerate(self._find_spans(asked)):
-            answers.append(self._answer(asked, row, found, instances[row].read))
+        for row, reading in enumerate(self._find_spans(asked)):
+            answers.append(self._answer(asked, row, reading, instances[row].read))
         return answers
 
     def padded_rows(self, instance):
@@ -196,16 +196,16 @@ class ReadingComprehensionPredictor(Predictor):
     def answer_with_attention(self, instance, details):
         """Like `Predictor`'s; of a long passage, in the window that holds the answer."""
         asked = self.reader.split([instance.read])
-        [found] = self._find_spans(asked)
-        [best_span] = best_apart(found.spans, 1)
+        [reading] = self._find_spans(asked)
+        [best_span] = best_apart(reading.spans, 1)
         window = best_span.window
         words = instance.read.passage.words[window.first : window.end]
-        p_2W = scipy.special.softmax(found.logits[window], axis=1)
+        p_2W = scipy.special.softmax(reading.logits[window], axis=1)
         maps = [attention_map("probabilities", ["start", "end"], words, p_2W)]
         if self.model.config.attention != "dynamic":
             of_window = _ask_of_windows(asked, [window])
             maps += self._flow(of_window, words, instance.read.question.words)
-        return self._answer(asked, 0, found, instance.read), maps
+        return self._answer(asked, 0, reading, instance.read), maps
 
     def _flow(self, split, words, question):
         """Attention between the words of a window and of the question.
@@ -239,13 +239,13 @@ class ReadingComprehensionPredictor(Predictor):
         return make_windows(row, words, self.window_words, overlap_of(self.window_words))
 
     def _find_spans(self, asked):
-        """Reads each passage of a split, in windows; returns a `Found` for each."""
+        """Reads each passage of a split, in windows; returns a `Reading` of each."""
         windows = []
         for row, words in enumerate(asked.contexts.lengths.tolist()):
             windows += self._windows(row, words)
         windows.sort(key=lambda window: window.end - window.first)
 
-        found = [Found([], {}) for _ in asked.texts]
+        readings = [Reading([], {}) for _ in asked.texts]
         batch_size = max(1, BATCH_WORDS // self.window_words)
         for start in range(0, len(windows), batch_size):
             batch = windows[start : start + batch_size]
@@ -254,19 +254,19 @@ class ReadingComprehensionPredictor(Predictor):
             outputs = [np.asarray(x) for x in self._span_finder.predict_on_batch(inputs)]
             for window, logits_2T, first_N, last_N, score_N in zip(batch, *outputs, strict=True):
                 words = window.end - window.first
-                of_passage = found[window.row]
-                of_passage.spans.extend(_spans_of_passage(window, first_N, last_N, score_N))
-                of_passage.logits[window] = logits_2T[:, :words].astype(np.float64)
+                reading = readings[window.row]
+                reading.spans.extend(_spans_of_passage(window, first_N, last_N, score_N))
+                reading.logits[window] = logits_2T[:, :words].astype(np.float64)
             checkpoint()
-        return found
+        return readings
 
-    def _answer(self, asked, row, found, read):
-        """Makes the answer of question `row` from what was found in its windows."""
-        logits_2T = _merge_windows(found.logits, words=asked.contexts.lengths[row])
+    def _answer(self, asked, row, reading, read):
+        """Makes the answer of question `row` from what was found in its passage."""
+        logits_2T = _merge_windows(reading.logits, words=asked.contexts.lengths[row])
         log_z = np.logaddexp.reduce(logits_2T, axis=1).sum()
         if self.model.config.no_answer:
             log_z = np.logaddexp(log_z, 0.0)
-        spans = best_apart(found.spans, BEST)
+        spans = best_apart(reading.spans, BEST)
         n_best = []
         for span in spans:
             start, end = asked.char_offsets(row, span.first, span.last)
@@ -306,11 +306,9 @@ class ReadingComprehensionPredictor(Predictor):
 
 def _ask_of_windows(asked, windows):
     """A split with a question for each window, whose context is the window."""
-    rows, first, end = np.array(windows).T
-    starts = asked.contexts.starts[rows] + first
-    contexts = Sequences(asked.contexts.ids, starts, end - first)
+    rows = np.array([window.row for window in windows])
     split = asked.asked_of(rows, np.arange(len(windows)))
-    return dataclasses.replace(split, contexts=contexts)
+    return dataclasses.replace(split, contexts=asked.contexts_of_windows(rows, windows))
 
 
 def _spans_of_passage(window, first_N, last_N, score_N):

@@ -138,7 +138,7 @@ def sentences_to_add(split):
     """The sentences of `contexts_of_same_article` that share most words with each question.
 
     Returns:
-        Int `(questions, 3)`, a `Sentence` a row; `NONE` where there is none.
+        For each question a `Sentence`, or `None`.
     """
     words_of_sentences = {}
     for context in np.unique(split.second_contexts).tolist():
@@ -149,7 +149,7 @@ def sentences_to_add(split):
                 for sentence in sentences_of(split, context)
             ]
 
-    chosen = np.full((len(split), 3), NONE)
+    chosen = [None] * len(split)
     for row, contexts in enumerate(split.second_contexts.tolist()):
         [numbers] = split.questions.lists([row])
         question = content_words(split.tokens, numbers)
