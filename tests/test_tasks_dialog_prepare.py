@@ -155,7 +155,7 @@ def test_the_vocabulary_has_the_words_of_train_candidates_and_knowledge_base(sou
     # An empty user part is a word too.
     more = {"bye", "oslo", "greek", "basque", "resto_oslo_greek", "resto_oslo_basque"}
     assert set(vocabulary.words) == {"_EOS_", "_UNK_", SILENCE} | words | more
-    assert vocabulary.words[2] == "rome"  # most frequent first
+    assert vocabulary.words[2] == "resto_rome_thai"  # most frequent first
 
 
 def test_prepare_reports_what_it_read(source, tmp_path, capsys):

@@ -112,7 +112,8 @@ def test_the_scale_of_dev_judges_answers(run):
     weights = {"score_weight": 2.0, "offset": -2.0}
     expected = 1 / (1 + np.exp(2.0 - 2.0 * found["score"]))
     for threshold, good in ((expected - 0.01, True), (expected + 0.01, False)):
-        record = {"dev": {"confidence": {**weights, "threshold": threshold, "questions": 6}}}
+        confidence = {**weights, "threshold": threshold, "questions": 6}
+        record = {"dev": {"metrics": {}, "confidence": confidence}}
         (run.path / "metrics.json").write_text(json.dumps(record))
         [again] = reading.predictor(run).predict([instance])
         assert again["confidence"] == pytest.approx(expected) and again["good"] is good
