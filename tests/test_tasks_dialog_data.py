@@ -10,7 +10,7 @@ from helpers import refusal
 from colloquy.data.corpora.babi_dialog import Fact, Turn
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.tasks.dialog.data import load_dataset
-from colloquy.tasks.dialog.domain import Domain, Entity, shorten
+from colloquy.tasks.dialog.domain import Domain, Entity
 from colloquy.tasks.dialog.users import Users, learn_users
 
 # === The domain ===
@@ -137,11 +137,6 @@ def test_encode_types_what_is_open_alone():
 def test_search_gives_all_facts_of_what_has_every_value(call, facts):
     assert make_domain([call]).search(call) == [" ".join(fact) for fact in facts]
     assert make_domain().search(call) == []  # no candidate
-
-
-def test_lists_of_values_are_shortened():
-    assert shorten(["thai", "greek"]) == "thai, greek"
-    assert shorten([str(number) for number in range(30)]).endswith("22, 23 and 6 more")
 
 
 # === Datasets ===

@@ -11,7 +11,6 @@ from helpers import ROOT, ran
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine import export as exporting
 from colloquy.engine.run import Run
-from colloquy.engine.train import start
 from colloquy.layers.dialog_state import INPUTS
 from colloquy.tasks import TASKS
 from colloquy.tasks.dialog.domain import Domain, Entity
@@ -158,17 +157,6 @@ def test_an_exported_run_answers_as_it_does_in_a_process_without_this_project(
     [first, *_] = trained_dialog.examples()
     [answer] = dialog.predictor(trained_dialog).predict([first["instance"]])
     assert answers["example"]["response"][0].decode() == answer["response"]
-
-
-@pytest.mark.slow
-def test_a_model_without_attention_too(prepared_dialog, tmp_path):
-    settings = {"embedding_dim": 8, "epochs": 1.0}
-    run = start(dialog, "supervised-embeddings", prepared_dialog, tmp_path / "run", settings)
-    model = tf.saved_model.load(str(exporting.export(dialog, run, tmp_path / "model")))
-    histories = histories_of(run)
-    inputs = {name: tf.constant(rows) for name, rows in inputs_of(histories).items()}
-    outputs = {name: value.numpy() for name, value in model.respond(**inputs).items()}
-    assert_answers_as_the_run(run, histories, outputs)
 
 
 OPENINGS = (

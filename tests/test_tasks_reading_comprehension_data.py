@@ -101,61 +101,37 @@ def test_the_excerpt_of_squad_is_small_whole_and_licensed():
         assert all(question.answers for question in read.questions)
 
 
-def prepared_corpus(directory, context, questions, vectors):
-    """Prepares a corpus whose train and dev are the same questions on one context.
-
-    Args:
-        questions: A list of (id, question, answer or `None`).
-        vectors: Words to have a vector.
-
-    Returns:
-        The dataset, and the statistics of dev.
-    """
-    items = []
-    for id, question, answer in questions:
-        answers = [{"text": answer, "answer_start": context.index(answer)}] if answer else []
-        item = {"id": id, "question": question, "answers": answers}
-        items.append({**item, "is_impossible": not answers})
-    content = json.dumps({"data": [{"paragraphs": [{"context": context, "qas": items}]}]})
-    directory.mkdir()
-    for name in ("train-v1.json", "dev-v1.json"):
-        (directory / name).write_text(content, "utf-8")
-    lines = [f"{word} {number} 1\n" for number, word in enumerate(vectors)]
-    (directory / "glove.txt").write_text("".join(lines), "utf-8")
-    prepare("squad", directory, directory / "out", Settings())
-    metadata = json.loads((directory / "out" / "dataset.json").read_text("utf-8"))
-    return load_dataset(directory / "out"), metadata["statistics"]["dev"]
-
-
-def test_characters_of_scripts_without_spaces_are_tokens(tmp_path):
-    questions = [("1", "中国的首都是哪里", "北京"), ("2", "どこ?", "とうきょう")]
-    context = "北京是中国的首都。とうきょうはJapanにある"
-    dataset, statistics = prepared_corpus(tmp_path / "raw", context, questions, ["北", "京"])
-    dev = dataset.splits["dev"]
-    for row, (_, _, answer) in enumerate(questions):
-        assert dev.answer(row, *dev.spans[row][0]) == answer
-    assert statistics["inexact_answers"] == 0
-
-
 def test_the_report_says_what_is_read_and_what_is_left_out(tmp_path, capsys):
-    questions = [(262, "Where is Ann?", "Rome"), ("b", "Who won?", None), ("c", "What?", "Rom")]
-    vectors = ["Ann", "lives", "Rome", "rome", "Where"]
-    dataset, statistics = prepared_corpus(
-        tmp_path / "raw", "Ann lives in Rome.", questions, vectors
-    )
+    context = "Ann lives in Rome."
+    items = []
+    for id, question, answer in (
+        (262, "Where is Ann?", "Rome"),
+        ("b", "Who?", ""),
+        ("c", "What?", "Rom"),
+    ):
+        answers = [{"text": answer, "answer_start": context.index(answer)}]
+        items.append({"id": id, "question": question, "answers": answers})
+    content = json.dumps({"data": [{"paragraphs": [{"context": context, "qas": items}]}]})
+    for split in ("train", "dev"):
+        (tmp_path / f"{split}.json").write_text(content, "utf-8")
+    (tmp_path / "glove.txt").write_text("Ann 0 1\nlives 1 1\nRome 2 1\nrome 3 1\n", "utf-8")
+    prepare("squad", tmp_path, tmp_path / "out", Settings())
+
+    dataset = load_dataset(tmp_path / "out")
     assert dataset.splits["dev"].ids == ["262", "c"]
-    assert statistics == {
-        "file": "dev-v1.json",
+    # A lower-case vector goes before that of a word with capitals.
+    assert dataset.vectors[dataset.vocabulary.encode(["rome"])[0], 0] == 3
+    metadata = json.loads((tmp_path / "out" / "dataset.json").read_text("utf-8"))
+    assert metadata["statistics"]["dev"] == {
+        "file": "dev.json",
         "questions": 2,
         "contexts": 1,
         "context_words_95": 5,
         "inexact_answers": 1,
     }
-    # A lower-case vector goes before that of a word with capitals.
-    assert dataset.vectors[dataset.vocabulary.encode(["rome"])[0], 0] == 3
     printed = capsys.readouterr().out
     assert "left out: 2 questions without an answer" in printed
-    example = "ann lives [in] rome [.] / where [is] ann [?]  =>  Rome"
+    example = "ann lives [in] rome [.] / [where] [is] ann [?]  =>  Rome"
     assert f"first example: {example}" in printed
 
 

@@ -177,22 +177,15 @@ def test_a_misleading_sentence_has_the_words_of_the_question(split):
 
 def test_passages_are_compared_with_and_without_a_misleading_sentence(split, monkeypatch):
     asked = with_questions_on_all(split)
-
-    def predict(model, examples, **options):
-        """Right on the passages as they are, and the last words of those with a sentence."""
-        if examples.texts is asked.texts:
-            spans = [spans_of_question[0] for spans_of_question in examples.spans]
-        else:
-            spans = [[length - 2, length - 2] for length in examples.contexts.lengths]
-        return np.array(spans), np.zeros(len(examples))
-
-    monkeypatch.setattr("colloquy.tasks.reading_comprehension.scoring.predict", predict)
-    answers = [asked.answer(row, *spans[0]) for row, spans in enumerate(asked.spans)]
-    asked = dataclasses.replace(asked, answers=[[answer] for answer in answers])
-    as_they_are, misled = by_added_sentence(None, asked)
-    assert as_they_are["metrics"]["EM"] == 1.0
-    assert misled["metrics"]["EM"] == 0.0
-    assert as_they_are["examples"] == misled["examples"] > 0
+    monkeypatch.setattr(
+        "colloquy.tasks.reading_comprehension.scoring.score",
+        lambda model, examples, **options: {"EM": float(examples.texts is asked.texts)},
+    )
+    groups = by_added_sentence(None, asked)
+    assert [group["metrics"]["EM"] for group in groups] == [1.0, 0.0]
+    assert (
+        groups[0]["examples"] == groups[1]["examples"] == 4
+    )  # the other article has one paragraph
 
 
 def test_shared_norm_loss_is_that_of_all_spans_of_both_contexts():
