@@ -4,6 +4,7 @@ dataset to scores.
 
 import dataclasses
 import json
+import types
 
 import numpy as np
 import pytest
@@ -214,6 +215,20 @@ def test_evaluate_measures_all_questions_and_writes_predictions(run, tmp_path, c
     metrics = json.loads((run.path / "metrics.json").read_text())
     assert metrics["dev"]["confidence"] == record["confidence"]
     assert "first words" in capsys.readouterr().out
+
+
+def test_answers_of_another_system_are_scored(dataset, tmp_path, capsys):
+    dev = dataset.splits["dev"]
+    answers = {}
+    for id, texts in zip(dev.ids[1:], dev.answers[1:], strict=True):
+        answers[id] = f"the {texts[0].lower()}!"
+    (tmp_path / "p.json").write_text(json.dumps(answers))
+    scoring = types.SimpleNamespace(examples=dev)
+    measured = reading.measure_outside(scoring, tmp_path / "p.json")
+    assert measured["counts"]["questions"] == 6
+    terms = measured["by_example"]()["EM"].terms
+    assert terms[:, 0].tolist() == [0, 1, 1, 1, 1, 1]
+    assert "1 of 6 questions have no answer and count 0" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["[]", '{"q": 1}', "{"])

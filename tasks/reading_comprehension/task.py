@@ -3,6 +3,7 @@
 import functools
 import json
 import shutil
+import sys
 
 import keras
 import numpy as np
@@ -202,6 +203,10 @@ class ReadingComprehensionTask(task.Task):
     def measure_outside(self, scoring, source):
         questions = scoring.examples
         predictions = _read_predictions(source)
+        missing = sum(id not in predictions for id in questions.ids)
+        if missing:
+            of_all = f"{missing:,} of {len(questions):,} questions"
+            print(f"{source}: {of_all} have no answer and count 0", file=sys.stderr)
         return {
             "counts": record_of(questions, predictions)["counts"],
             "by_example": functools.partial(metrics_by_question, questions, predictions),
