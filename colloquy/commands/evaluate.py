@@ -38,8 +38,8 @@ flags.DEFINE_multi_string(
     "against",
     [],
     "Another model, as --run; reading comprehension: or a JSON file {question id: answer}. Shows "
-    "the difference of each metric with its 95 % interval, by a paired bootstrap; several runs of a "
-    "side are seeds.",
+    "the difference of each metric with its 95 % interval, by a paired bootstrap; several runs of "
+    "a side are seeds.",
 )
 flags.DEFINE_list("split", None, "Splits to score; default: dev.")
 flags.DEFINE_string(
