@@ -178,7 +178,7 @@ def test_a_misleading_sentence_has_the_words_of_the_question(split):
 def test_passages_are_compared_with_and_without_a_misleading_sentence(split, monkeypatch):
     asked = with_questions_on_all(split)
     monkeypatch.setattr(
-        "colloquy.tasks.reading_comprehension.scoring.score",
+        "colloquy.tasks.reading_comprehension.scoring.score_split",
         lambda model, examples, **options: {"EM": float(examples.texts is asked.texts)},
     )
     groups = by_added_sentence(None, asked)

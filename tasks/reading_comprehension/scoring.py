@@ -92,7 +92,7 @@ def record_of(split, predictions):
     }
 
 
-def score(model, split, **options):
+def score_split(model, split, **options):
     """EM and F1 of a model's answers to a `ReadingSplit`; options are those of `predict`."""
     spans, _ = predict(model, split, **options)
     return record_of(split, answers(split, spans))["metrics"]
@@ -139,7 +139,7 @@ def metrics_with_no_answer(model, split, length_multiple=4):
     f1_of_kept = record_of(own, kept)["metrics"]["F1"]
     metrics["F1_and_none"] = float((f1_of_kept + np.mean(other_scores < 0)) / 2)
 
-    misled = score(model, add_sentences(split, rows), length_multiple=length_multiple)
+    misled = score_split(model, add_sentences(split, rows), length_multiple=length_multiple)
     metrics["F1_misled"] = misled["F1"]
     return metrics
 
@@ -175,6 +175,6 @@ def by_added_sentence(model, split, progress=iter, length_multiple=4):
     as_they_are = split.asked_of(rows, split.context[rows])
     groups = []
     for name, asked in (("nothing", as_they_are), ("a misleading sentence", misled)):
-        metrics = score(model, asked, progress=progress, length_multiple=length_multiple)
+        metrics = score_split(model, asked, progress=progress, length_multiple=length_multiple)
         groups.append({"group": name, "examples": len(asked), "metrics": metrics})
     return groups

@@ -31,7 +31,7 @@ from colloquy.tasks.reading_comprehension.scoring import (
     metrics_with_no_answer,
     predict,
     record_of,
-    score,
+    score_split,
     span_loss,
 )
 from colloquy.tasks.reading_comprehension.second_contexts import NONE
@@ -175,7 +175,7 @@ class ReadingComprehensionTask(task.Task):
         if model.config.no_answer:
             metrics = metrics_with_no_answer(model, split, length_multiple)
             return metrics, (metrics["F1"] + metrics["F1_and_none"] + metrics["F1_misled"]) / 3
-        metrics = score(model, split, length_multiple=length_multiple)
+        metrics = score_split(model, split, length_multiple=length_multiple)
         return metrics, metrics["F1"]
 
     def measure(self, scoring):
