@@ -70,6 +70,11 @@ export function makeHint(text) {
   return element("p", { class: "hint" }, text);
 }
 
+/** Says why an answer may not be good, if the server says so. */
+export function makeDoubt(text, { good, reason }) {
+  return good === false ? [element("p", { class: "remark" }, `${text}: ${reason}.`)] : [];
+}
+
 /** Whether an input method composes with a key; 229 is Safari's. */
 export function isComposing(event) {
   return event.isComposing || event.keyCode === 229;

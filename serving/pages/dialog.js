@@ -106,8 +106,7 @@ function proposeNext(panel, draft = null) {
   const sentence = isScripted ? textOf(script[next]) : "";
   panel.fields.text.value = draft ?? sentence;
   panel.isOver = isScripted && script.length > 0 && next >= script.length;
-  const silence = "(silence) Press Next, or say something.";
-  panel.fields.text.placeholder = panel.isOver ? "The dialog is over." : silence;
+  panel.fields.text.placeholder = panel.isOver ? "The dialog is over." : "(silence)";
 }
 
 function drawFrom(panel, first) {

@@ -1,7 +1,9 @@
 // Pick a response: a conversation and candidates as rows; then, in the place of the candidates, their
 // order.
 
-import { element, fieldError, formatCount, makeBar, makeButton, makeHint, softmax } from "./common.js";
+import {
+  element, fieldError, formatCount, makeBar, makeButton, makeDoubt, makeHint, softmax,
+} from "./common.js";
 import { MATCHES, shadeTurns } from "./attention.js";
 import { acceptFile, tooLong } from "./files.js";
 import { explain, predict } from "./requests.js";
@@ -115,7 +117,8 @@ function makeRanking(panel, instance, answer) {
     list.append(element("li", { hidden: answer.candidates && n >= SHOWN }, button));
   });
   const view = element("section", { class: "view", "aria-label": "Order" });
-  view.append(...sayDoubt(answer), list, ...makeMore(list));
+  const doubt = makeDoubt("None of these may be a good response", answer);
+  view.append(...doubt, list, ...makeMore(list));
   view.append(makeHint("The longer the bar, the better the response continues the conversation."));
   return { view, select };
 }
@@ -144,13 +147,6 @@ const makeMark = (text) => element("span", { class: "truth" }, text);
 /** A text by its words alone, to tell whether it repeats another. */
 function simplify(text) {
   return (text.toLowerCase().match(/[\p{L}\p{N}]+/gu) || [text]).join(" ");
-}
-
-/** What the server says of an answer that may not be good, if it says so. */
-function sayDoubt({ good, reason }) {
-  if (good !== false) return [];
-  const why = reason ? `: ${reason}` : "";
-  return [element("p", { class: "remark" }, `None of these may be a good response${why}.`)];
 }
 
 /** A button that shows the hidden items of a list, if it has any. */

@@ -1,6 +1,6 @@
 // Talk: a model writes replies.
 
-import { fieldError, makeHint, makeRanking, softmax } from "./common.js";
+import { fieldError, makeDoubt, makeHint, makeRanking, softmax } from "./common.js";
 import { END, shadeTurns, WEIGHTS } from "./attention.js";
 import { addBubble, beginTalk, fillTalk, nextTurn, readTalk, sayTurn } from "./conversation.js";
 import { explain } from "./requests.js";
@@ -46,15 +46,17 @@ export const talk = {
     panel.talk = [...instance.turns, answer.response];
     return answer;
   },
-  showBest({ best }) {
-    const replies = best.slice(0, SHOWN);
-    if (replies.length < 2) return [makeHint("It considered one reply only.")];
+  showBest(answer) {
+    const doubt = makeDoubt("This reply may make no sense", answer);
+    const replies = answer.best.slice(0, SHOWN);
+    if (replies.length < 2) return [...doubt, makeHint("It considered one reply only.")];
     const fractions = softmax(replies.map(({ score }) => score));
     const rows = replies.map(({ text, score }, i) => {
       const title = `Score: ${score.toFixed(2)}, a log probability`;
       return { text, fraction: fractions[i], title };
     });
-    return [makeRanking(rows), makeHint("Per cent: of the replies shown, which add up to 100.")];
+    const hint = makeHint("Per cent: of the replies shown, which add up to 100.");
+    return [...doubt, makeRanking(rows), hint];
   },
   showAttention({ attention }) {
     if (!attention.length) return [makeHint("The program answered here, not the network.")];

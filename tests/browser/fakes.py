@@ -183,7 +183,10 @@ def read(instance):
 def write(instance):
     texts = [f"you said: {instance['turns'][-1]}", "something else"]
     best = [{"text": text, "score": score} for text, score in zip(texts, (0.5, -1.0), strict=True)]
-    return {"response": texts[0], "best": best}
+    doubt = {}
+    if texts[0].endswith("xxx"):
+        doubt = {"good": False, "reason": "it knows no word of it"}
+    return {"response": texts[0], "best": best, **doubt}
 
 
 def respond(instance):

@@ -131,3 +131,6 @@ def test_hostile_text_stays_text_and_an_input_method_may_compose_with_enter(talk
         assert talk.locator(".talk li[data-who=you]").inner_text() == text
         assert talk.locator(".talk img, .talk script").count() == 0
         assert talk.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    expect(talk.locator(".remark")).to_have_text(
+        "This reply may make no sense: it knows no word of it."
+    )
