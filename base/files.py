@@ -178,28 +178,27 @@ def publish(temporary: str | os.PathLike, path: str | os.PathLike) -> None:
 
 @contextlib.contextmanager
 def _temporary_beside(path):
-    """Yields a path in a fresh directory beside `path`, where it is moved if the block succeeds."""
+    """Yields a path beside `path`, which is moved there if the block succeeds."""
     _make_directory(path.parent)
-    # The name is chosen before the directory is made, so that the cleanup below knows it even if an
-    # interrupt arrives right after.
-    directory = path.parent / f".{path.name}.{secrets.token_hex(8)}"
+    temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}"
     try:
         with writing(path):
-            directory.mkdir(mode=0o700)
-            temporary = directory / path.name
             yield temporary
             publish(temporary, path)
     finally:
-        shutil.rmtree(directory, ignore_errors=True)
+        if temporary.is_dir():
+            shutil.rmtree(temporary, ignore_errors=True)
+        else:
+            temporary.unlink(missing_ok=True)
 
 
-def unfinished_name(directory: pathlib.Path) -> str | None:
-    """The name of the file that a killed process was writing in a directory; `None` for others.
+def unfinished_name(file: pathlib.Path) -> str | None:
+    """The name of the file that a killed process was writing as `file`; `None` for others.
 
     >>> unfinished_name(pathlib.Path("run/.config.json.0123456789abcdef"))
     'config.json'
     """
-    match = UNFINISHED.fullmatch(directory.name)
+    match = UNFINISHED.fullmatch(file.name)
     return match[1] if match else None
 
 

@@ -1,5 +1,7 @@
 """The JSON that a run keeps, as classes."""
 
+from typing import Self
+
 from pydantic import field_validator
 
 from colloquy.base.config import Config
@@ -91,12 +93,12 @@ class TrainState(Config):
     row: dict | None = None
     """Last row of the history, for a process killed between saving and logging."""
 
-    def next_validation(self, interval, total):
+    def next_validation(self, interval: int, total: int) -> int:
         """The step of the next validation: a multiple of `interval`, or the last step, `total`."""
         due = (self.validated_step // interval + 1) * interval
         return max(self.step, min(due, total))
 
-    def after(self, losses, seconds):
+    def after(self, losses: list[float], seconds: float) -> Self:
         """The state after more steps with these losses."""
         return self.replace(
             step=self.step + len(losses),
@@ -104,7 +106,7 @@ class TrainState(Config):
             seconds=self.seconds + seconds,
         )
 
-    def validated(self, row, score, improved, patience, done):
+    def validated(self, row: dict, score: float, improved: bool, patience: int, done: bool) -> Self:
         """The state after a validation.
 
         Args:

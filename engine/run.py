@@ -4,6 +4,8 @@ evaluate or resume it.
 Its files: see `engine.run_files`.
 """
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import errno
@@ -12,9 +14,9 @@ import io
 import json
 import os
 import pathlib
-import shutil
 import warnings
 import zipfile
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -32,13 +34,7 @@ from colloquy.base.files import (
 from colloquy.data.text_files import read_json, read_lines, validated, write_json
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine.interrupts import LOCK
-from colloquy.engine.records import (
-    AnyTraining,
-    Example,
-    HistoryRow,
-    SplitMetrics,
-    TrainState,
-)
+from colloquy.engine.records import AnyTraining, HistoryRow, TrainState
 from colloquy.engine.run_files import (
     BEST,
     CARD,
@@ -51,13 +47,15 @@ from colloquy.engine.run_files import (
     PAGE,
     VOCABULARY,
     find_run,
-    is_unfinished,
     is_written,
 )
 from colloquy.engine.untrusted import check_sizes, check_weights, open_untrusted
-from colloquy.models import MODELS
+from colloquy.models import MODELS, ModelEntry
 
-TOY = "A toy: it knows only the invented town of the embedded sample."
+if TYPE_CHECKING:
+    import keras
+
+TOY = "A toy: it was trained on a small excerpt of its corpus."
 FORMER_DEFAULTS = {"shared_embedding": True, "train_embedding": True}
 """Settings that no model or few models have any more, with the value that changed nothing."""
 UNSEALED = (CHECKSUMS, LAST, HISTORY, METRICS, EXAMPLES, CARD, PAGE, "index")
@@ -73,22 +71,22 @@ class Run:
     record: dict  # the contents of `config.json`
 
     @property
-    def model(self):
+    def model(self) -> str:
         """Key of `models.MODELS`."""
         return self.record["model"]
 
     @property
-    def spec(self):
+    def spec(self) -> ModelEntry:
         """Row of `models.MODELS`."""
         return MODELS[self.model]
 
     @property
-    def task(self):
+    def task(self) -> str:
         """Key of `tasks.TASKS`."""
         return self.spec.task
 
     @property
-    def config(self):
+    def config(self) -> Any:
         """Config of the model.
 
         A setting that this version no longer has is dropped if it was off, or as `FORMER_DEFAULTS`
@@ -102,27 +100,29 @@ class Run:
         return make_config(self.spec.config, settings, f"{self.path / CONFIG}: ")
 
     @property
-    def training(self):
+    def training(self) -> AnyTraining:
         """Settings of its training, those of its task included."""
         return make_config(AnyTraining, self.record["training"], f"{self.path / CONFIG}: ")
 
     @property
-    def dataset(self):
+    def dataset(self) -> dict:
         """Metadata of the dataset that it was trained on."""
         return self.record["dataset"]
 
     @property
-    def vocabulary(self):
+    def vocabulary(self) -> Vocabulary:
         """The `Vocabulary` of its words, hashed ids included."""
         return Vocabulary.load(self.path / VOCABULARY, getattr(self.config, "hashed_words", 0))
 
     @property
-    def note(self):
-        """A warning to users of a model of the embedded sample; empty for others."""
-        return TOY if (self.dataset.get("name") or "").startswith("sample") else ""
+    def note(self) -> str:
+        """A warning to users of a model of an embedded sample; empty for others."""
+        return TOY if "sample" in self.dataset["name"] or "excerpt" in self.dataset["name"] else ""
 
     @classmethod
-    def create(cls, path, record, vocabulary=None):
+    def create(
+        cls, path: str | os.PathLike, record: dict, vocabulary: Vocabulary | None = None
+    ) -> Self:
         """Makes the directory of a new run, and writes `config.json` and vocabulary.
 
         Raises:
@@ -140,44 +140,32 @@ class Run:
         return run
 
     @classmethod
-    def prepare_directory(cls, path):
+    def prepare_directory(cls, path: str | os.PathLike) -> Self:
         """Makes the directory of a new run.
 
         Raises:
             UserError: The directory holds something else than a run that was never saved.
         """
         run = cls(pathlib.Path(path), {})
-        if run.path.exists():
-            run._check_replaceable()
+        if run.path.exists() and not run.path.is_dir():
+            raise UserError(f"{run.path} is not a directory: give another --workdir")
         check_output(run.path / CONFIG)
-        return run
-
-    def _check_replaceable(self):
-        """Refuses a directory that holds more than a killed process left before its first save."""
-        if not self.path.is_dir():
-            raise UserError(f"{self.path} is not a directory: give another --workdir")
-        if (self.path / LAST).exists():
-            if (self.path / CONFIG).exists() and self.open(self.path).finished():
-                raise UserError(
-                    f"{self.path} holds a finished training: give another --workdir, or more "
-                    "epochs by --resume --epochs=N"
-                )
+        if run.saved():
             raise UserError(
-                f"{self.path} is in use: give another --workdir, or --resume to continue"
+                f"{run.path} holds a trained run: give another --workdir, or --resume to continue"
             )
-        for file in sorted(self.path.iterdir()):
+        for file in sorted(run.path.iterdir()):
             if not is_written(file):
                 raise UserError(
-                    f"{self.path} holds {file.name!r:.80}, which train.py does not write: "
+                    f"{run.path} holds {file.name!r:.80}, which train.py does not write: "
                     "give another --workdir"
                 )
-        if self.saved():
-            raise UserError(f"{self.path} holds a trained run: give another --workdir")
-        if any(self.path.glob("[!.]*")):
-            self.open(self.path)  # other programs have a config.json, too
+        if any(run.path.glob("[!.]*")):
+            cls.open(run.path)  # other programs have a config.json, too
+        return run
 
     @classmethod
-    def open(cls, path):
+    def open(cls, path: str | os.PathLike | Run) -> Run:
         """Opens a run.
 
         Args:
@@ -191,7 +179,7 @@ class Run:
         directory = find_run(path)
         return cls(directory, open_untrusted(directory))
 
-    def remove(self):
+    def remove(self) -> None:
         """Removes what the run wrote, and its directory if nothing else is in it."""
         # An error would hide the one that led here.
         with contextlib.suppress(OSError):
@@ -204,45 +192,34 @@ class Run:
 
         `config.json` is the last: if the process is killed, the rest is still known to be a run.
         """
-        files = [file for file in self.path.iterdir() if file.name not in (CONFIG, LOCK)]
-        for file in files:
-            if not is_written(file):
-                continue
-            if file.is_dir() and not file.is_symlink():
-                shutil.rmtree(file)
-            else:
+        for file in list(self.path.iterdir()):
+            if is_written(file) and file.name not in (CONFIG, LOCK):
                 file.unlink()
         (self.path / CONFIG).unlink(missing_ok=True)
 
-    def remove_unfinished(self):
-        """Removes the directories in which a killed process was writing a file of the run."""
-        for directory in self.path.iterdir():
-            if is_unfinished(directory):
-                shutil.rmtree(directory)
-
-    def update(self, changes):
+    def update(self, changes: dict) -> None:
         """Changes entries of `config.json`."""
         self.record.update(changes)
         write_json(self.path / CONFIG, self.record)
 
-    def saved(self):
+    def saved(self) -> bool:
         """True if a state was saved, or once was: there is a history, or it was evaluated.
 
         The first best weights alone do not count: training cannot continue from them.
         """
         return any((self.path / name).exists() for name in (LAST, HISTORY, METRICS))
 
-    def seal(self):
+    def seal(self) -> None:
         """Writes the checksums of all files that answers depend on; `open` compares them."""
         write_json(self.path / CHECKSUMS, checksums_of(self.path, without=UNSEALED))
 
     # === Weights and state ===
 
-    def build_model(self):
+    def build_model(self) -> keras.Model:
         """The model of this run with fresh weights, under the current dtype policy."""
         return self.spec.build(self.config)
 
-    def load_model(self):
+    def load_model(self) -> keras.Model:
         """The model of this run with its best weights.
 
         Raises:
@@ -263,7 +240,7 @@ class Run:
                 raise UserError(f"{self.path}: the weights of {weight.path} have NaN or infinity")
         return model
 
-    def save_best(self, model):
+    def save_best(self, model: keras.Model) -> None:
         """Writes `best.weights.h5`, from memory: on a full disk HDF5 would end the process."""
         content = _WeightsInMemory()
         model.save_weights(content)
@@ -273,7 +250,7 @@ class Run:
             if checksum(temporary) != expected:
                 raise OSError(errno.EIO, "it reads otherwise than it was written")
 
-    def save(self, model, state):
+    def save(self, model: keras.Model, state: TrainState) -> None:
         """Writes `last.npz`: every variable of a compiled model and its optimizer, and the
         `TrainState`.
         """
@@ -286,7 +263,7 @@ class Run:
                 if written.testzip() is not None:
                     raise OSError(errno.EIO, "it reads otherwise than it was written")
 
-    def restore(self, model):
+    def restore(self, model: keras.Model) -> TrainState:
         """Loads `last.npz` into a compiled model, bit by bit, and makes `history.jsonl` fit it.
 
         Returns:
@@ -309,7 +286,7 @@ class Run:
                 file.write(json.dumps(row) + "\n")
         return state
 
-    def saved_state(self):
+    def saved_state(self) -> TrainState | None:
         """The `TrainState` in `last.npz`; `None` if nothing was saved."""
         if not (self.path / LAST).is_file():
             return None
@@ -349,18 +326,18 @@ class Run:
             temporary.unlink(missing_ok=True)
 
     def _checksums(self):
-        return self._read(CHECKSUMS, dict[str, list[str]], {})
+        return self._read(CHECKSUMS, {})
 
     # === History, examples, metrics ===
 
-    def log(self, row):
+    def log(self, row: dict) -> None:
         """Appends one line to `history.jsonl`."""
         with writing(self.path / HISTORY), open(self.path / HISTORY, "a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
             file.flush()
             os.fsync(file.fileno())
 
-    def history(self):
+    def history(self) -> list[dict]:
         """The rows of `history.jsonl`, up to the first that a killed process left unfinished."""
         file = self.path / HISTORY
         if not file.exists():
@@ -374,7 +351,7 @@ class Run:
         validated(file, list[HistoryRow], rows)
         return rows
 
-    def trainings(self):
+    def trainings(self) -> list[dict]:
         """All trainings of its weights, in order: `{"corpus", "epochs", "seconds", "command"}`.
 
         A value is `None` if it is unknown.
@@ -389,7 +366,7 @@ class Run:
         }
         return [*self.record.get("before", []), own_training]
 
-    def finished(self):
+    def finished(self) -> bool:
         """True if training ended: after all epochs, or by early stopping."""
         rows = self.history()
         state = self.saved_state()
@@ -397,11 +374,11 @@ class Run:
             return False
         return state.stopped or rows[-1]["epoch"] >= round(self.training.epochs, 3)
 
-    def examples(self):
+    def examples(self) -> list[dict]:
         """The contents of `examples.json`; empty in a run without it."""
-        return self._read(EXAMPLES, list[Example], [])
+        return self._read(EXAMPLES, [])
 
-    def save_examples(self, examples):
+    def save_examples(self, examples: list[dict]) -> None:
         """Writes `examples.json`, without examples that would make it too large to be opened."""
         kept = []
         for example in examples:
@@ -409,11 +386,11 @@ class Run:
                 kept.append(example)
         write_json(self.path / EXAMPLES, kept)
 
-    def metrics(self):
+    def metrics(self) -> dict[str, dict]:
         """The contents of `metrics.json`, `{split: result}`; empty in a run without it."""
-        return self._read(METRICS, dict[str, SplitMetrics], {})
+        return self._read(METRICS, {})
 
-    def save_metrics(self, split, result):
+    def save_metrics(self, split: str, result: dict) -> None:
         """Sets the entry of `split` in `metrics.json`.
 
         That of a published model, which has no dataset's path, stays as its card says.
@@ -423,14 +400,10 @@ class Run:
         if split not in metrics or not is_published:
             write_json(self.path / METRICS, {**metrics, split: result})
 
-    def _read(self, name, expected_type, default=None):
-        """The contents of a JSON file, which are of a type; `default` without it."""
+    def _read(self, name, default):
+        """The contents of a JSON file, which `open_untrusted` has checked; `default` without it."""
         file = self.path / name
-        if not file.exists():
-            return default
-        value = read_json(file)
-        validated(file, expected_type, value)
-        return value
+        return read_json(file) if file.exists() else default
 
 
 @contextlib.contextmanager

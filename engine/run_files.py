@@ -29,7 +29,6 @@ VOCABULARY = "vocabulary.txt"
 EXAMPLES = "examples.json"
 CARD = "README.md"
 PAGE = "page.json"
-SCALARS = "tensorboard"
 WORD_LISTS = (
     VOCABULARY,
     "action_mask.json",
@@ -41,10 +40,7 @@ WORD_LISTS = (
 )
 """`vocabulary.txt`, and what `engine.task.Task.save_assets` writes."""
 WRITTEN = (CONFIG, BEST, LAST, CHECKSUMS, HISTORY, METRICS, EXAMPLES, *WORD_LISTS)
-"""Names of the files that a run writes.
-
-Nothing else is ever removed from its directory, but for the files of TensorBoard in `tensorboard`.
-"""
+"""Names of the files that a run writes. Nothing else is ever removed from its directory."""
 MAX_EXAMPLES = 2**18
 MAX_BYTES = {
     CONFIG: 2**20,
@@ -63,29 +59,17 @@ DIRECTORIES = ("pairs", "index")
 """Directories that are read: conversations, and an index of them."""
 
 
-def is_written(file):
-    """True if a file or directory has the name of one that a run writes, and holds nothing else."""
-    if file.is_dir() and not file.is_symlink():
-        return is_unfinished(file) or (file.name == SCALARS and _holds_only_scalars(file))
-    return file.name in (*WRITTEN, LOCK, f".{BEST}", f".{LAST}")
-
-
-def is_unfinished(directory):
-    """True for a directory of `base.files.atomic_file`, for a file of a run."""
-    name = unfinished_name(directory)
-    if name not in WRITTEN or directory.is_symlink() or not directory.is_dir():
-        return False
-    return all(file.name == name for file in directory.iterdir())
-
-
-def _holds_only_scalars(directory):
-    return all(file.name.startswith("events.out.tfevents.") for file in directory.iterdir())
+def is_written(file: pathlib.Path) -> bool:
+    """True for a file that has the name of one that a run writes."""
+    name = unfinished_name(file) or file.name
+    is_directory = file.is_dir() and not file.is_symlink()
+    return name in (*WRITTEN, LOCK, f".{BEST}", f".{LAST}") and not is_directory
 
 
 # === Names ===
 
 
-def find_named_runs():
+def find_named_runs() -> dict[str, pathlib.Path]:
     """Finds the runs with a name: those in `runs/`, the published ones, and that of `make demo`.
 
     Returns `{name: path}`, sorted. A published run comes before one in `runs/` of the same name.
@@ -100,7 +84,7 @@ def find_named_runs():
     return dict(sorted(paths.items()))
 
 
-def find_run(path):
+def find_run(path: str | os.PathLike) -> pathlib.Path:
     """Returns the directory of a run, for a directory or a name of `find_named_runs`.
 
     Raises:

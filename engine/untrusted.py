@@ -11,23 +11,38 @@ import pathlib
 import stat
 import zipfile
 from concurrent import futures
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from colloquy.base.config import sentence
 from colloquy.base.files import CHECKSUMS, UserError, in_one_line
-from colloquy.engine.records import RunRecord
-from colloquy.engine.run_files import BEST, CONFIG, DIRECTORIES, LAST, MAX_BYTES
+from colloquy.engine.records import Example, RunRecord, SplitMetrics
+from colloquy.engine.run_files import (
+    BEST,
+    CONFIG,
+    DIRECTORIES,
+    EXAMPLES,
+    LAST,
+    MAX_BYTES,
+    METRICS,
+)
 
 OTHER_BYTES = 2**28
 """Largest size of another file that `checksums.json` names."""
 WEIGHTS_PER_BYTE = 4
 """Most weights of a model per byte of their file; compressed half precision has about half a one.
 """
-_Checksums = dict[str, list[str]]
+CONTENTS = {
+    CHECKSUMS: dict[str, list[str]],
+    CONFIG: RunRecord,
+    EXAMPLES: list[Example],
+    METRICS: dict[str, SplitMetrics],
+}
+"""Types of the contents of files."""
 
 
-def open_untrusted(directory):
+def open_untrusted(directory: str | os.PathLike) -> dict:
     """Checks the files of a run, and returns the contents of its `config.json`.
 
     Each file is a regular one inside of the directory, has a largest size, and matches its
@@ -49,7 +64,7 @@ def open_untrusted(directory):
             if file.is_symlink() or not file.is_dir():
                 max_bytes[str(file.relative_to(directory))] = None
 
-    checksums = _read_json(directory, CHECKSUMS, _Checksums) or {}
+    checksums = _read_json(directory, CHECKSUMS) or {}
     for name in checksums:
         path = pathlib.PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts:
@@ -59,7 +74,8 @@ def open_untrusted(directory):
     for name, most in max_bytes.items():
         expected = None if name in (BEST, LAST) else checksums.get(name)
         _check_file(directory, name, most, expected)
-    record = _read_json(directory, CONFIG, RunRecord)
+    contents = {name: _read_json(directory, name) for name in CONTENTS}
+    record = contents[CONFIG]
     if record is None:
         raise UserError(f"{directory} is not a run directory: {CONFIG} is missing")
     return record
@@ -96,8 +112,8 @@ def _open_regular(file):
     return open(handle, "rb")
 
 
-def _read_json(directory, name, expected_type):
-    """Reads a JSON file of a type; `None` without it."""
+def _read_json(directory, name):
+    """Reads a JSON file, whose type is in `CONTENTS`; `None` without it."""
     file = directory / name
     opened = _open_regular(file)
     if opened is None:
@@ -111,7 +127,7 @@ def _read_json(directory, name, expected_type):
     except (ValueError, RecursionError) as error:
         raise UserError(f"{file}: expected JSON. {in_one_line(error)}") from error
     try:
-        TypeAdapter(expected_type).validate_python(value)
+        TypeAdapter(CONTENTS[name]).validate_python(value)
     except ValidationError as error:
         raise UserError(f"{file}: {sentence(error)}") from error
     return value
@@ -124,14 +140,14 @@ def _altered(file):
 # === Weights ===
 
 
-def check_weights(directory, name):
+def check_weights(directory: pathlib.Path, name: str) -> None:
     """Refuses weights that were altered, or whose arrays take more memory than their file can fill.
 
     Args:
         directory: The directory of a run.
         name: `best.weights.h5` or `last.npz`.
     """
-    checksums = _read_json(directory, CHECKSUMS, _Checksums) or {}
+    checksums = _read_json(directory, CHECKSUMS) or {}
     _check_file(directory, name, None, checksums.get(name))
     file = directory / name
     try:
@@ -173,7 +189,7 @@ def _check_datasets(file):
     _check_count(file, num_weights)
 
 
-def check_sizes(run, file):
+def check_sizes(run: Any, file: pathlib.Path) -> None:
     """Refuses a config whose model would take more memory than a file of its weights can fill.
 
     Args:

@@ -79,7 +79,7 @@ def test_two_hosts_learn_what_one_device_learns_though_one_is_killed(
     assert record["devices"] == 2 and len(record["resumed"]) == 1
     assert_equal_states(tmp_path / "two", tmp_path / "one" / "dialog", atol=1e-5)
     finished = refusal(train_on_cluster, 2, **arguments(task, prepared_dialog, tmp_path / "two"))
-    assert "two holds a finished training: give another --workdir" in finished
+    assert "two holds a trained run: give another --workdir" in finished
     too_many = refusal(train_on_cluster, 3, **arguments(task, prepared_dialog, tmp_path / "three"))
     assert too_many == "--ray_hosts=3: expected 3 hosts in the cluster. Received: 2"
     assert not list(tmp_path.glob(".ray.*"))

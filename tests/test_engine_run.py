@@ -66,7 +66,7 @@ def test_wrong_values_in_the_config_are_named(copied):
 
 @pytest.mark.parametrize(
     ("file", "message"),
-    [(LAST, "is in use: .*, or --resume"), ("notes.txt", "'notes.txt', which train.py does not")],
+    [(LAST, "a trained run: .*, or --resume"), ("notes.txt", "'notes.txt', which train.py does")],
 )
 def test_create_refuses_a_used_directory(file, message, copied):
     (copied.path / file).touch()
@@ -105,18 +105,21 @@ SLOPE = '{"dev": {"confidence": {"slope": "x"}, "metrics": {}}}'
 @pytest.mark.parametrize(
     ("file", "content", "read", "message"),
     [
-        (METRICS, "[1]", Run.metrics, "metrics.json: .* dictionary"),
-        (METRICS, SLOPE, Run.metrics, "slope: .* number"),
-        (EXAMPLES, '[{"title": "a"}]', Run.examples, "the field 0.instance is missing"),
+        (METRICS, "[1]", None, "metrics.json: .* dictionary"),
+        (METRICS, SLOPE, None, "slope: .* number"),
+        (EXAMPLES, '[{"title": "a"}]', None, "the field 0.instance is missing"),
+        (CHECKSUMS, '{"best.weights.h5": 5}', None, "best.weights.h5: .* list"),
         (HISTORY, '{"step": 1, "epoch": 1.0}\n\xff\n', Run.history, "line 2: expected UTF-8"),
         (HISTORY, '{"step": 1}\n', Run.history, "the field 0.epoch is missing"),
-        (CHECKSUMS, '{"best.weights.h5": 5}', Run.load_model, "best.weights.h5: .* list"),
     ],
 )
-def test_wrong_files_are_named(file, content, read, message, copied):
-    (copied.path / BEST).touch()
-    (copied.path / file).write_text(content, encoding="latin-1")
-    assert re.search(message, refusal(read, copied))
+def test_wrong_files_are_named(file, content, read, message, own):
+    (own.path / file).write_text(content, encoding="latin-1")
+    if read is None:
+        message_read = refusal(Run.open, own.path)
+    else:
+        message_read = refusal(read, Run.open(own.path))
+    assert re.search(message, message_read)
 
 
 def test_sizes_that_the_weights_have_no_room_for_are_refused(trained_dialog, copied):

@@ -17,12 +17,10 @@ from helpers import check_same_training, contents_of, ran, refusal, run_process,
 
 from colloquy.base import runtime
 from colloquy.base.files import CHECKSUMS, UserError, atomic_file, refuse_existing
-from colloquy.engine.evaluate import evaluate
 from colloquy.engine.explain import explain_examples
 from colloquy.engine.interrupts import LOCK, locked
 from colloquy.engine.run import BEST, CONFIG, HISTORY, LAST, METRICS, Run
-from colloquy.engine.run_files import CARD, EXAMPLES, PAGE, SCALARS
-from colloquy.tasks import TASKS
+from colloquy.engine.run_files import CARD, EXAMPLES
 
 # === Files of users ===
 
@@ -37,7 +35,7 @@ def unsaved(trained_dialog, tmp_path):
 
 @pytest.mark.parametrize(
     "name",
-    ["thesis.txt", "notes/first.txt", "index/notes", f"{SCALARS}/notes.txt", ".git/HEAD", ".v.d/x"],
+    ["thesis.txt", "notes/first.txt", "index/notes", ".git/HEAD", f"{CONFIG}.d/x"],
 )
 def test_a_directory_with_a_users_file_is_refused_and_stays_as_it_is(unsaved, trained_dialog, name):
     file = unsaved / name
@@ -54,16 +52,11 @@ def test_what_a_user_puts_into_a_run_that_fails_is_kept(unsaved, trained_dialog)
     (unsaved / "notes.d").mkdir()
     (unsaved / ".notes.d").mkdir()
     (unsaved / ".notes.d" / "thesis.txt").touch()
-    run.remove_unfinished()
     run.remove()
     assert sorted(contents_of(unsaved)) == [".notes.d/thesis.txt"]
     assert (unsaved / "notes.d").is_dir()
-
-
-def test_a_run_that_nothing_else_is_in_is_removed_whole(unsaved, trained_dialog):
-    (unsaved / SCALARS).mkdir()
-    (unsaved / SCALARS / "events.out.tfevents.1.host").touch()
-    Run(unsaved, trained_dialog.record).remove()
+    shutil.rmtree(unsaved)
+    Run.create(unsaved, trained_dialog.record).remove()
     assert not unsaved.exists()
 
 
@@ -96,14 +89,6 @@ def test_pictures_replace_no_file(tmp_path, name):
     assert f"{name} exists" in message
 
 
-def test_answers_replace_no_file(trained_dialog, tmp_path):
-    thesis = tmp_path / "thesis.txt"
-    thesis.write_text("a year of work")
-    dialog = TASKS["dialog"]
-    message = refusal(evaluate, dialog, trained_dialog.path, "test", out=thesis)
-    assert "exists" in message and thesis.read_text() == "a year of work"
-
-
 # === Killed processes ===
 
 
@@ -114,17 +99,9 @@ def test_a_training_killed_before_its_first_state_starts_anew(
         shutil.copyfile(trained_dialog.path / name, unsaved / name)
     (unsaved / f".{LAST}").touch()
     unfinished = unsaved / f".{CHECKSUMS}.0123456789abcdef"
-    unfinished.mkdir()
-    (unfinished / CHECKSUMS).touch()
+    unfinished.touch()
     run = train_small("dialog", prepared_dialog, unsaved, epochs=0.25)
     assert run.finished() and not unfinished.exists()
-
-
-def test_only_a_lock_and_an_unfinished_config_start_anew(trained_dialog, tmp_path):
-    (tmp_path / LOCK).touch()
-    (tmp_path / f".{CONFIG}.0123456789abcdef").mkdir()
-    run = Run.create(tmp_path, trained_dialog.record)
-    assert Run.open(tmp_path).config == run.config == trained_dialog.config
 
 
 @pytest.mark.parametrize("forge", [os.mkfifo, lambda lock: lock.symlink_to("/dev/null")])
@@ -192,11 +169,10 @@ def lengthen(file):
 @pytest.mark.parametrize(
     ("name", "forge", "word"),
     [
-        *[(name, link_to_secret, "link") for name in (CONFIG, CARD, PAGE, HISTORY, BEST)],
-        *[(name, link_to_secret, "link") for name in (CHECKSUMS, "users.json", "pairs/x")],
+        *[(name, link_to_secret, "link") for name in (CONFIG, CARD, BEST, CHECKSUMS, "pairs/x")],
         ("index", link_to_secret, "link"),
-        *[(name, os.mkfifo, "regular") for name in (CARD, METRICS, "knowledge.txt", "pairs/x")],
-        *[(name, lengthen, "bytes") for name in (CONFIG, CARD, EXAMPLES, "vocabulary.txt")],
+        *[(name, os.mkfifo, "regular") for name in (METRICS, "pairs/x")],
+        *[(name, lengthen, "bytes") for name in (CONFIG, EXAMPLES)],
         (CHECKSUMS, name_a_secret, "not in the run"),
         (CHECKSUMS, lambda file: file.write_text('{"README.md": ["0"]}'), "altered"),
         (CHECKSUMS, lambda file: file.write_text('{"gone.txt": ["0"]}'), "altered"),
@@ -239,13 +215,6 @@ def test_a_state_is_not_decompressed(copied):
     zeros = np.zeros(10**7, "float32")
     np.savez_compressed(copied / LAST, state="{}", **{"v/0": zeros})
     assert "expected arrays without compression" in refusal(Run.open(copied).saved_state)
-
-
-def test_examples_that_are_too_large_to_be_opened_are_left_out(copied):
-    run = Run.open(copied)
-    example = {"title": "x", "instance": {"text": "word " * 300_000}}
-    run.save_examples([{**example, "instance": {}}, example])
-    assert len(Run.open(copied).examples()) == 1
 
 
 @pytest.mark.slow
