@@ -79,18 +79,17 @@ class OneDevice:
         """
         return batch
 
-    def train_step(self, model: keras.Model, batches: Any) -> Callable[..., dict]:
+    def train_step(self, model: keras.Model, batches: Any) -> Callable:
         """Returns a function that trains a compiled model on one of `batches`.
 
-        It returns `{"loss": value}`. On TensorFlow, `log=True` adds `gradient_norm`, the global
-        norm before clipping, which takes 4 % of a step; without it that is 0.
+        It returns the loss, of the device.
         """
         if keras.config.backend() == "tensorflow":
             return _tensorflow_train_step(model, batches.element_spec)
 
-        def train_on_batch(batch, log=False):
+        def train_on_batch(batch):
             model.reset_metrics()  # else the loss is a mean over steps
-            return {"loss": model.train_on_batch(*batch)}
+            return model.train_on_batch(*batch)
 
         return train_on_batch
 
@@ -113,7 +112,7 @@ class OneDevice:
         with tempfile.TemporaryDirectory() as directory:
             copy = pathlib.Path(directory) / pathlib.Path(path).name
             if resume:
-                shutil.copytree(path, copy, ignore=shutil.ignore_patterns(".*", "tensorboard"))
+                shutil.copytree(path, copy, ignore=shutil.ignore_patterns(".*"))
             yield copy
 
 
@@ -121,21 +120,16 @@ def _tensorflow_train_step(model, batch_spec):
     """Makes one graph for batches of every size, so a resumed training computes by the same one."""
     import tensorflow as tf
 
-    signature = [batch_spec, tf.TensorSpec((), bool)]
-
-    @tf.function(input_signature=signature, jit_compile=model.jit_compile)
-    def train_step(batch, log=False):
+    @tf.function(input_signature=[batch_spec], jit_compile=model.jit_compile)
+    def train_step(batch):
         inputs, targets = batch
         with tf.GradientTape() as tape:
             logits = model(inputs, training=True)
             loss = model.compute_loss(inputs, targets, logits)
             scaled_loss = model.optimizer.scale_loss(loss)
         gradients = tape.gradient(scaled_loss, model.trainable_weights)
-
-        norm = tf.cond(log, lambda: tf.linalg.global_norm(gradients), lambda: 0.0)
-        norm /= model.optimizer.scale_loss(1.0)
         model.optimizer.apply(gradients, model.trainable_weights)
-        return {"loss": loss, "gradient_norm": norm}
+        return loss
 
     return train_step
 

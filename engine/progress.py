@@ -1,13 +1,11 @@
-"""The display of a training: lines in the terminal, scalars for TensorBoard."""
+"""The display of a training: lines in the terminal."""
 
 import datetime
-import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-import keras
 from rich.console import Console
 
 
@@ -59,23 +57,3 @@ class Progress:
         self.console.print(text)
         self.console.file.flush()
         self.printed_at = self.clock()
-
-
-def open_scalars(path: str | os.PathLike) -> Callable[[int, Mapping[str, Any]], None]:
-    """Returns a function of a step and `{name: value}` that writes them for TensorBoard.
-
-    On other backends than TensorFlow it does nothing.
-    """
-    if keras.config.backend() != "tensorflow":
-        return lambda step, values: None
-    import tensorflow as tf
-
-    writer = tf.summary.create_file_writer(str(path))
-
-    def write_scalars(step, values):
-        with writer.as_default(step=step):
-            for name, value in values.items():
-                tf.summary.scalar(name, value)
-        writer.flush()
-
-    return write_scalars

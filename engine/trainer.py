@@ -17,10 +17,9 @@ from colloquy.engine.callbacks import Callbacks
 from colloquy.engine.devices import OneDevice, choose_xla, set_precision, set_seed
 from colloquy.engine.interrupts import signals_received
 from colloquy.engine.optimizers import averaged_weights
-from colloquy.engine.progress import Progress, open_scalars
+from colloquy.engine.progress import Progress
 from colloquy.engine.records import TrainState
 from colloquy.engine.run import LAST, Run
-from colloquy.engine.run_files import SCALARS
 from colloquy.engine.task import Task, load_training
 from colloquy.engine.vocabularies import start_from
 
@@ -101,7 +100,6 @@ class Trainer:
         self.batches = iter(batches)
         with devices.scope():
             self.learn_batch = devices.train_step(self.model, batches)
-        self.write_scalars = open_scalars(run.path / SCALARS)
         self.callbacks = Callbacks(callbacks, self.model, self.epochs.steps)
 
     def _plan_steps(self):
@@ -139,14 +137,6 @@ class Trainer:
         """Refuses to resume with a changed dataset."""
         stored = self.state.fingerprint
         self.state = self.state.replace(fingerprint=fingerprint(self.dataset.path))
-        row = self.state.row
-        steps_per_epoch = self.epochs.steps
-        if row and row["epoch"] != round(row["step"] / steps_per_epoch, 3):
-            raise UserError(
-                f"{self.dataset.path} has changed since the run was saved: it now gives "
-                f"{steps_per_epoch:,} steps per epoch, which does not match epoch {row['epoch']:g} "
-                f"at step {row['step']:,}"
-            )
         if stored and stored != self.state.fingerprint:
             raise UserError(
                 f"{self.dataset.path} has changed since the run was saved: its examples or words "
@@ -204,25 +194,20 @@ class Trainer:
     def advance(self, steps: int, signals: list[str], progress: Progress) -> None:
         """Takes a few steps, fewer if a signal arrives, and shows their loss."""
         started = time.perf_counter()
-        logs = []
-        for number, batch in enumerate(itertools.islice(self.batches, steps), 1):
-            is_last = number == steps
-            logs.append(self.learn_batch(batch, log=is_last))
+        losses_on_device = []
+        for batch in itertools.islice(self.batches, steps):
+            losses_on_device.append(self.learn_batch(batch))
             if signals:
                 break
-        if not logs:
+        if not losses_on_device:
             return
 
-        losses = self._read_losses(logs)
+        losses = self._read_losses(losses_on_device)
         seconds = time.perf_counter() - started
         self.state = self.state.after(losses, seconds)
         mean_loss = sum(losses) / len(losses)
         progress.update(self.state.step, mean_loss)
         self.callbacks.after_steps(self.state.step, losses)
-        if len(logs) == steps:  # only the last step logs its gradient norm
-            rate = self.model.optimizer.learning_rate
-            scalars = {**logs[-1], "loss": mean_loss, "learning_rate": rate}
-            self.write_scalars(self.state.step, scalars)
 
     def save(self) -> None:
         """Saves the model and the state, to resume from."""
@@ -251,8 +236,6 @@ class Trainer:
         if self.callbacks.after_validation(row):
             self.state = self.state.replace(stopped=True)
             self.run.save(self.model, self.state)
-        dev_metrics = {f"dev/{name}": value for name, value in metrics.items()}
-        self.write_scalars(self.state.step, dev_metrics)
         progress.line(_report(self.state, metrics))
 
     def _is_conclusive(self):
@@ -283,9 +266,9 @@ class Trainer:
             **{name: round(float(value), 5) for name, value in metrics.items()},
         }
 
-    def _read_losses(self, logs):
+    def _read_losses(self, losses_on_device):
         """Returns the losses as numbers, which waits for the device; they must be finite."""
-        losses = [float(log["loss"]) for log in logs]
+        losses = [float(loss) for loss in losses_on_device]
         for step, loss in enumerate(losses, self.state.step + 1):
             if not math.isfinite(loss):
                 raise self._diverged(f"the loss of step {step:,} is {loss}")

@@ -371,11 +371,11 @@ def at_step(number, action):
     def counting(self, model, batches):
         step = original(self, model, batches)
 
-        def counted(batch, log=False):
-            logs = step(batch, log)
+        def counted(batch):
+            loss = step(batch)
             if next(count) == number:
                 action()
-            return logs
+            return loss
 
         return counted
 

@@ -21,7 +21,7 @@ from colloquy.engine.evaluate import evaluate
 from colloquy.engine.interrupts import LOCK, locked
 from colloquy.engine.progress import Progress
 from colloquy.engine.run import BEST, HISTORY, LAST, Run
-from colloquy.engine.run_files import SCALARS, WRITTEN
+from colloquy.engine.run_files import WRITTEN
 from colloquy.engine.task import Training
 from colloquy.engine.train import resume, start
 from colloquy.engine.trainer import LOG_INTERVAL, train_run
@@ -143,44 +143,6 @@ def test_a_training_says_which_examples_its_limits_leave_out(tmp_path, capsys, m
     )
 
 
-def test_a_training_of_200_steps_is_not_called_short(tmp_path, capsys):
-    trained(tmp_path / "run", np.ones(40), total=200)
-    assert "steps in all" not in capsys.readouterr().out
-
-
-def test_tensorboard_has_loss_learning_rate_and_gradient_norm_at_each_log_step(
-    tmp_path, monkeypatch
-):
-    """The learning rate is inverse to the step, and too small to move the weight, as is the clipped
-    gradient.
-    """
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-    from tensorboard.util.tensor_util import make_ndarray
-
-    monkeypatch.setattr(NumbersRun, "dropout", 0.0)
-    targets, rng = np.random.default_rng(0).normal(size=STEPS), np.random.default_rng((1, 0))
-    noise = np.array([rng.normal() for _ in targets])
-    rate = keras.optimizers.schedules.InverseTimeDecay(1e-30, 1, 1.0)
-    optimizer = keras.optimizers.SGD(rate, clipvalue=1e-30)
-    trained(tmp_path / "run", targets, Numbers(scores=[0.5], optimizer=optimizer))
-    events = EventAccumulator(str(tmp_path / "run" / "tensorboard")).Reload()
-
-    def scalars(name):
-        return {
-            event.step: float(make_ndarray(event.tensor_proto)) for event in events.Tensors(name)
-        }
-
-    found, rates, norms = map(scalars, ("loss", "learning_rate", "gradient_norm"))
-    ends = [LOG_INTERVAL, 2 * LOG_INTERVAL, STEPS]
-    assert list(found) == list(rates) == list(norms) == ends
-    for begin, end in zip([0, *ends], ends, strict=False):
-        assert found[end] == pytest.approx(np.mean(targets[begin:end] ** 2), rel=1e-4)
-        assert rates[end] == pytest.approx(1e-30 / (1 + end), rel=1e-4)
-        # before clipping
-        assert norms[end] == pytest.approx(2 * abs(targets[end - 1] * noise[end - 1]), rel=1e-4)
-    assert scalars("dev/accuracy") == {STEPS: 0.5}
-
-
 @pytest.mark.parametrize(
     ("scores", "patience", "reason"),
     [
@@ -197,8 +159,6 @@ def test_early_stopping_says_why_and_can_be_extended(tmp_path, capsys, scores, p
     assert run.saved_state().stopped and run.finished()
     trained(run.path, targets, Numbers(), total=60, **settings)
     assert len(run.history()) > len(scores)
-    message = refusal(trained, run.path, targets[:4], Numbers(), total=80, **settings)
-    assert "it now gives 4 steps per epoch, which does not match epoch" in message
 
 
 def test_a_dataset_with_other_examples_is_refused_where_it_has_as_many(tmp_path, monkeypatch):
@@ -225,15 +185,11 @@ def test_the_best_score_ends_training_only_where_it_is_no_chance(
     assert len(run.history()) == validations
 
 
-@pytest.mark.parametrize("wrong", [np.nan, np.inf])
-def test_a_loss_that_is_not_finite_keeps_the_last_good_state(tmp_path, wrong):
+def test_a_loss_that_is_not_finite_keeps_the_last_good_state(tmp_path):
     targets = np.ones(3 * STEPS)
-    targets[STEPS + 4] = wrong
+    targets[STEPS + 4] = np.nan
     message = refusal(trained, tmp_path / "run", targets, validations_per_epoch=3, save_minutes=0.0)
-    assert (
-        f"run: the loss of step 28 is {wrong}, so training stopped; try a lower --learning_rate"
-        in message
-    )
+    assert "run: the loss of step 28 is nan, so training stopped" in message
     assert re.search("train.py --resume --workdir=.*run continues from step 23$", message)
     run = Run(tmp_path / "run", {})
     assert run.saved_state().step == STEPS and [row["step"] for row in run.history()] == [STEPS]
@@ -251,9 +207,8 @@ def test_weights_that_are_not_finite_are_neither_scored_nor_saved(tmp_path, monk
 
 
 def test_metrics_that_are_not_finite_are_not_saved(tmp_path):
-    task = Numbers(scores=[np.nan])
-    message = refusal(trained, tmp_path / "run", np.ones(5), task, validations_per_epoch=5)
-    assert "the metrics after step 1 are not finite, so" in message
+    message = refusal(trained, tmp_path / "run", np.ones(5), Numbers(scores=[np.nan]))
+    assert "the metrics after step 5 are not finite, so" in message
     assert not Run(tmp_path / "run", {}).saved()
 
 
@@ -374,15 +329,11 @@ def test_a_signal_saves_and_resume_continues_exactly(prepared_dialog, tmp_path):
         pytest.raises(KeyboardInterrupt, match=message),
     ):
         train_quickly(prepared_dialog, tmp_path / "run", epochs=1.5714)
-    unfinished = tmp_path / "run" / f".{HISTORY}.{'7' * 16}"
-    unfinished.mkdir()  # what a killed process was writing in
-    (tmp_path / "run" / ".env.local").touch()
     keras.utils.clear_session()
     run = resume(dialog, tmp_path / "run")
     check_same_training(run, whole)
     assert [row["step"] for row in run.history()] == [7, 11] and run.finished()
     assert len(run.record["resumed"]) == 1
-    assert (run.path / ".env.local").exists() and not unfinished.exists()
 
 
 @pytest.mark.parametrize("task", SMALL_RUNS)
@@ -390,8 +341,7 @@ def test_a_run_holds_all_that_is_needed(task, request):
     run = request.getfixturevalue(f"trained_{task}")
     for name in ("vocabulary.txt", BEST, LAST, HISTORY, "examples.json"):
         assert (run.path / name).is_file(), name
-    assert list((run.path / SCALARS).rglob("events*"))
-    assert {file.name for file in run.path.iterdir()} <= {*WRITTEN, SCALARS, LOCK}
+    assert {file.name for file in run.path.iterdir()} <= {*WRITTEN, LOCK}
     for name in ("command", "hardware", "commit", "dirty", "versions", "devices", "before"):
         assert name in run.record
     assert run.finished() and run.training.seed == 1
@@ -451,14 +401,6 @@ def test_a_finished_run_says_so(trained_dialog, capsys):
     assert (trained_dialog.path / "config.json").read_text() == before
 
 
-def test_resume_that_the_lock_refuses_changes_nothing(trained_dialog, tmp_path):
-    run = Run.open(shutil.copytree(trained_dialog.path, tmp_path / "run"))
-    before = (run.path / "config.json").read_bytes()
-    with locked(run.path):
-        assert "another process is training" in refusal(resume, dialog, run.path, epochs=50.0)
-    assert (run.path / "config.json").read_bytes() == before
-
-
 def with_path(path):
     return lambda run: run.update({"dataset": {**run.dataset, "path": path}})
 
@@ -485,6 +427,8 @@ def test_resume_refuses(spoilt, message, trained_selection, tmp_path):
     options = spoilt(run) or {}
     assert re.search(message, refusal(resume, selection, run.path, epochs=2.0, **options))
     assert (run.path / BEST).exists()
+    with locked(run.path):
+        assert "another process is training" in refusal(resume, selection, run.path, epochs=50.0)
 
 
 def test_start_refuses_datasets_that_do_not_suit(prepared, prepared_dialog, tmp_path):
