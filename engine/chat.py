@@ -1,7 +1,6 @@
 """Conversations with a model: the interface of `tasks/<task>/chat.py`, and its terminal."""
 
 import abc
-import pathlib
 import re
 import sys
 from collections.abc import Iterator
@@ -10,15 +9,13 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from colloquy.base.files import UserError, atomic_file, printable
+from colloquy.base.files import UserError, printable
 from colloquy.engine.explain import draw
 
 HELP = """/explain        shows the attention of the last answer; /explain a.png draws all of it
 /reset          starts a new conversation
-/save FILE      writes the conversation to a new file
 /help           shows this, and what the model knows
 /quit           ends, as Ctrl-D; Ctrl-C stops an answer"""
-HISTORY = ".colloquy_history"  # in the user's home
 STYLES = {"you": "bold cyan", "bot": "bold green"}
 
 
@@ -95,9 +92,8 @@ class Chat(abc.ABC):
 def talk(chat: Chat, console: Console) -> None:
     """Reads lines and shows the answers of a `Chat` until `/quit` or the end of the input.
 
-    In a terminal, lines are edited, commands completed, and earlier lines, also of earlier days,
-    come back by the arrow keys. Elsewhere each line of the input and each message is printed as one
-    line.
+    In a terminal, lines are edited, commands completed, and earlier lines come back by the arrow
+    keys. Elsewhere each line of the input and each message is printed as one line.
     """
     conversation = _Conversation(chat, console)
     conversation.print(conversation.introduction)
@@ -126,13 +122,11 @@ class _Conversation:
     def __init__(self, chat, console):
         self.chat = chat
         self.console = console
-        self.said = []
         self.commands = {
             **chat.commands,
             "/explain": chat.explain,
             "/reset": chat.reset,
             "/help": self.help,
-            "/save": self.save,
         }
         self.introduction = f"{chat.HELP}\n{HELP}".strip()
         self.is_edited = console.is_terminal and sys.stdin.isatty()
@@ -143,16 +137,9 @@ class _Conversation:
         # Evaluation and servers load this file too, and need no prompt.
         from prompt_toolkit import PromptSession
         from prompt_toolkit.completion import WordCompleter
-        from prompt_toolkit.history import FileHistory, InMemoryHistory
 
-        try:
-            file = pathlib.Path.home() / HISTORY
-            file.open("a").close()
-            history = FileHistory(file)
-        except (OSError, RuntimeError):
-            history = InMemoryHistory()
         completer = WordCompleter([*self.commands, "/quit"], sentence=True)
-        session = PromptSession(history=history, completer=completer)
+        session = PromptSession(completer=completer)
         return lambda: session.prompt([("bold ansicyan", "you: ")]).strip()
 
     def read_line(self):
@@ -170,17 +157,14 @@ class _Conversation:
         elif line.startswith("/"):
             self.print(f"Commands: {', '.join([*self.commands, '/quit'])}")
         else:
-            self.said.append(f"you: {line}")
             for message in self.chat.reply(line):
-                self.said.append(self.show(message))
+                self.show(message)
 
     def show(self, message):
-        """Prints a message; returns its line in the file that `/save` writes."""
         if isinstance(message, Note):
             self.print(message)
-            return str(message)
-        self.print(_line("bot", message))
-        return f"bot: {message}"
+        else:
+            self.print(_line("bot", message))
 
     def print(self, shown):
         if isinstance(shown, str):
@@ -192,13 +176,6 @@ class _Conversation:
 
     def help(self, _: Any) -> str:
         return f"{self.introduction}\n{self.chat.help()}".rstrip()
-
-    def save(self, name):
-        if not name or pathlib.Path(name).exists():
-            return f"/save expects the name of a new file. Received: {name}"
-        with atomic_file(name) as file:
-            file.writelines(f"{printable(line)}\n" for line in self.said)
-        return f"{name} written"
 
 
 def _line(speaker, message):

@@ -71,8 +71,9 @@ def _check_exportable(task, run, options):
 
 
 def example(task: Any, run: Any) -> str:
-    """Returns Python lines that call the exported `model` with an example of the run."""
-    instance = _choose_instance(task, run)
+    """Returns Python lines that call the exported `model` with the first example of the run."""
+    examples = run.examples()
+    instance = examples[0]["instance"] if examples else task.export_instance
     call, outputs = task.export_call
     lines = [f"{call}("]
     for name, value in task.export_inputs(instance).items():
@@ -86,22 +87,6 @@ def example(task: Any, run: Any) -> str:
     shown = ", ".join(f"{result}[{output!r}]" for output in outputs)
     lines.append(f"print({shown})")
     return "\n".join(lines) + "\n"
-
-
-def _choose_instance(task, run):
-    """Returns an example of the run that it answers correctly, or the first."""
-    examples = run.examples()
-    if not examples:
-        return task.export_instance
-    expected_answers = [example.get("expected") for example in examples]
-    if any(expected_answers):
-        predictor = task.predictor(run)
-        for example, expected in zip(examples, expected_answers, strict=True):
-            instance = predictor.valid(example["instance"], example["title"])
-            _, answers = predictor.show(instance)
-            if expected and answers and answers[0][1] in expected:
-                return example["instance"]
-    return examples[0]["instance"]
 
 
 def without_cudnn(model: keras.Model) -> Any:

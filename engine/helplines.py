@@ -7,6 +7,7 @@ exaggerate, such as "this game is killing me", are not in it.
 """
 
 import re
+from collections.abc import Sequence
 
 from colloquy.data.tokenizers import normalize
 
@@ -107,7 +108,9 @@ def helpline_reply(text: str) -> str | None:
     return None
 
 
-def helpline_of_conversation(user_texts, bot_texts=()):
+def helpline_of_conversation(
+    user_texts: Sequence[str], bot_texts: Sequence[str] = ()
+) -> str | None:
     """The reply to a conversation in which someone wrote, last or before, of hurting themselves.
 
     Args:
@@ -130,6 +133,6 @@ def helpline_of_conversation(user_texts, bot_texts=()):
     return None
 
 
-def helpline_of_turns(turns):
+def helpline_of_turns(turns: Sequence[str]) -> str | None:
     """Like `helpline_of_conversation`, for turns of two speakers; the last one is the user's."""
     return helpline_of_conversation(user_texts=turns[-1::-2][::-1], bot_texts=turns[:-1])

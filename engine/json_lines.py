@@ -2,15 +2,12 @@
 
 import itertools
 import json
-import pathlib
-import stat
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import BinaryIO
 
-from colloquy.base.config import Config
-from colloquy.base.files import UserError, atomic_file, writing
+from colloquy.base.files import UserError, atomic_file, refuse_existing, writing
 from colloquy.engine.predictor import Predictor
 
 BATCH = 32
@@ -24,7 +21,7 @@ def predict_lines(
 
     Blank lines are skipped. An `id` of an instance is returned with its answer. A malformed line is
     answered by `{"error": one sentence}`. The answers are written beside `out` and moved there at
-    the end, so that `out` has all of them or stays as it was.
+    the end, so that `out` has all of them or does not exist.
 
     Args:
         explain: Adds `attention` to the answers.
@@ -34,18 +31,13 @@ def predict_lines(
         The numbers, from 1, of those that got an error.
 
     Raises:
-        UserError: `out` exists and holds anything but answers of this model.
+        UserError: `out` exists, or cannot be written.
     """
-    if out != "-" and pathlib.Path(out).resolve() == pathlib.Path(source).resolve():
-        raise UserError(f"{out} is the file of instances: give another one for the answers")
-    _check_replaceable(out, predictor)
+    if out != "-":
+        refuse_existing(out)
     answered = 0
     wrong = []
-    with (
-        _open_source(source) as lines,
-        writing(out),
-        _open_answers(out) as file,
-    ):
+    with _open_source(source) as lines, writing(out), _open_answers(out) as file:
         numbered_lines = _not_blank(lines)
         while chunk := list(itertools.islice(numbered_lines, BATCH)):
             for number, answer in _answer_lines(predictor, chunk, explain):
@@ -84,8 +76,8 @@ def _answer_lines(
         for number, instance in instances.items():
             answers[number] = predictor.explain(instance)
     elif instances:
-        found = predictor.answers(list(instances.values()))
-        answers.update(zip(instances, found, strict=True))
+        predicted = predictor.answers(list(instances.values()))
+        answers.update(zip(instances, predicted, strict=True))
     for number, id in ids.items():
         if id is not None:
             answers[number] = {"id": id, **answers[number]}
@@ -100,37 +92,6 @@ def _read_line(number: int, line: bytes) -> object:
         raise UserError(f"line {number}: expected a JSON object. {reason}") from error
 
 
-def _check_replaceable(out: str, predictor: Predictor) -> None:
-    """Refuses to replace a file unless each of its lines is an answer."""
-    if out == "-" or not pathlib.Path(out).is_file():
-        return
-    with open(out, "rb") as file:
-        for number, line in enumerate(file, 1):
-            if not line.endswith(b"\n") or not _is_answer(line, predictor):
-                raise UserError(
-                    f"{out}, line {number}: expected an answer of this model. "
-                    "The file is left as it is: give another --out"
-                )
-
-
-def _is_answer(line: bytes, predictor: Predictor) -> bool:
-    """True if a line has all required fields of an answer and no foreign one, or is an error."""
-    try:
-        answer = json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    if not isinstance(answer, dict):
-        return False
-    names = answer.keys() - {"id", "attention"}
-    return names == {"error"} or _has_answer_fields(names, predictor.Answer)
-
-
-def _has_answer_fields(names: set[str], answer_class: type[Config]) -> bool:
-    fields = answer_class.model_fields
-    required = {name for name, field in fields.items() if field.is_required()}
-    return required <= names <= fields.keys()
-
-
 def _open_source(path: str) -> BinaryIO:
     if path == "-":
         return open(sys.stdin.fileno(), "rb", closefd=False)
@@ -143,15 +104,4 @@ def _open_source(path: str) -> BinaryIO:
 def _open_answers(path: str) -> AbstractContextManager[BinaryIO]:
     if path == "-":
         return open(sys.stdout.fileno(), "wb", closefd=False)
-    if _is_stream(path):
-        return open(path, "wb")
     return atomic_file(path, "wb")
-
-
-def _is_stream(path: str) -> bool:
-    """True for a pipe or a device, which cannot be replaced by a file."""
-    try:
-        mode = pathlib.Path(path).stat().st_mode
-    except OSError:
-        return False
-    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)

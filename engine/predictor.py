@@ -117,8 +117,8 @@ class Predictor(abc.ABC):
         raise UserError("this model does not reply to conversations: use :predict")
 
     def reply(self, answer: dict) -> str:
-        """The text of an answer, a dict, in a conversation."""
-        raise NotImplementedError
+        """The text of an answer, a dict, to an instance of `conversation`. Here a `UserError`."""
+        raise UserError("this model does not reply to conversations: use :predict")
 
     @abc.abstractmethod
     def answer(self, instances: list) -> list:

@@ -272,7 +272,7 @@ class Task(abc.ABC):
         Their number is the same for every `numpy.random.Generator`.
         """
 
-    def limits(self, split, config, training):
+    def limits(self, split: Any, config: Any, training: Any) -> list[str]:
         """Sentences on the examples of a split that settings leave out or cut, for the user.
 
         Each has their number, the reason, and the setting that keeps them.

@@ -22,66 +22,32 @@ PREPARE, TRAIN = (
     ("command", "expected"),
     [
         ("evaluate.py --run=pretrained/bidaf-squad", "as data"),
-        ("evaluate.py --run=pretrained/bidaf-squad --set=ties=loss", "has no field 'ties'"),
-        ("evaluate.py --data=data", "expected --run"),
-        ("evaluate.py --run=pretrained/bidaf-squad --by=question --scores=z", "not for --by"),
-        ("predict.py --run=x", "expected one of --input and --explain"),
-        ("predict.py --run=x --input=y --maps=M", "--maps is not for --input"),
-        ("predict.py --run=x --explain=2", "--explain needs --out=DIR"),
-        ("predict.py --run=x --explain=2 --out=y --attention", "--attention is not for --explain"),
-        (
-            "chat.py --run=x --reverse_weight=.7",
-            "--reverse_weight is not for use without --reverse_run",
-        ),
-        (
-            "chat.py --run=x --reverse_run=y --reverse_weight=nan",
-            "--reverse_weight expects a number. Received: nan",
-        ),
-        ("chat.py --run=nowhere", "nowhere is not a run directory"),
+        ("evaluate.py --split=dev", "--run is missing"),
         ("evaluate.py --run=x --data=no.json", "--data=no.json: there is no such file"),
         ("evaluate.py --run=x --split=valid", "split: expected some of train, dev,.* valid"),
         ("evaluate.py --run=x --against=y --scores=z", "--scores is not for --against"),
-        ("train.py --devices=all", "devices=all needs KERAS_BACKEND=jax"),
+        ("predict.py --run=x", "expected one of --input and --explain"),
+        ("predict.py --run=x --input=y --maps=M", "--maps is not for --input"),
+        ("predict.py --run=x --explain=2", "--explain needs --out=DIR"),
+        ("chat.py --run=x --reverse_run=y --reverse_weight=nan", "expects a number. Received: nan"),
+        ("chat.py --run=x --reverse_weight=.7", "is not for use without --reverse_run"),
+        ("chat.py --run=nowhere", "nowhere is not a run directory"),
         (f"chat.py --run={'x' * 300}", ": File name too long"),
         ("export.py --run=x", "--out is missing"),
-        ("export.py --run=nowhere --out=build/never", "nowhere is not a run directory"),
         ("serve.py --max_queue=0", "--max_queue: input should be greater than or equal to 1"),
-        ("train.py stray", r"Only flags are taken \(--help lists them\). Received: stray"),
-        ("train.py --epochs=0", "--epochs: input should be greater than 0. Received: 0.0"),
+        ("train.py stray", "Only flags are taken .* Received: stray"),
+        ("train.py --devices=all", "devices=all needs KERAS_BACKEND=jax"),
         ("train.py --resume --workdir=x --set=levels=3", "--set is not for --resume"),
         (f"{TRAIN} --recipe=dam-doubn", "dam-douban"),
-        (
-            f"{TRAIN} --set=patience=-1 --data=nowhere",
-            "patience: input should be greater than or equal to 0",
-        ),
-        (
-            f"{TRAIN} --ray_hosts=2 --devices=one",
-            "--devices is not for --ray_hosts, which takes all",
-        ),
-        (
-            "train.py --recipe=dam-chitchat --model=bidaf",
-            "recipe dam-chitchat trains dam. Received: model=bidaf",
-        ),
-        ("train.py --model=dam --set=levels", "--set expects field=value. Received: 'levels'"),
+        (f"{TRAIN} --set=patience=-1 --data=nowhere", "patience: .*greater than or equal to 0"),
+        (f"{TRAIN} --ray_hosts=2 --devices=one", "--devices is not for --ray_hosts"),
+        (f"{TRAIN} --recipe=dam-chitchat --model=bidaf", "trains dam. Received: model=bidaf"),
+        (f"{TRAIN} --set=levels", "--set expects field=value. Received: 'levels'"),
         (f"{PREPARE}=smn", "nowhere"),
-        (f"{PREPARE}=smn --out={'x' * 300}", "xxx: File name too long"),
         (f"{PREPARE}=smn --turns=2", "--turns is not for --corpus=smn.* --min_count, "),
         (f"{PREPARE}=smn --min_count=0", "--min_count: .*greater than or equal to 1. Received: 0"),
-        (f"{PREPARE}=smn --word2vec_text=al", "'utterances' or 'conversations'"),
         (f"{PREPARE}=smn --task=generation", "is for selection. Received: task=generation"),
         ("prepare.py --corpus=smn --out=build/never", "source: expected the directory"),
-        (
-            f"{PREPARE}=squad --dimension=3",
-            "--dimension is not for .*=squad.* --vectors, --min_count, ",
-        ),
-        (
-            f"{PREPARE}=babi-dialog --min_count=3",
-            "--min_count is not for .*=babi-dialog.* --vocabulary_of$",
-        ),
-        (
-            "tools/import_release.py --checkpoint=x --config=Makefile --out=build/never",
-            "expected JSON in UTF-8",
-        ),
     ],
 )
 def test_a_wrong_flag_gets_one_sentence(command, expected, monkeypatch):
@@ -95,7 +61,7 @@ def test_a_wrong_flag_gets_one_sentence(command, expected, monkeypatch):
     ("program", "flag", "message"),
     [
         ("serving", "--run=x --out=x.json", "flag --out=x.json: expected FILE.json/NAME"),
-        ("peers", "--chat=x --torch_python=no/python", "--torch_python=no/python is no program"),
+        ("peers", "--data=x --torch_python=no/python", "--torch_python=no/python is no program"),
     ],
 )
 def test_a_benchmark_checks_its_flags_before_it_measures(program, flag, message):
@@ -228,7 +194,7 @@ def test_a_file_that_cannot_be_written_gets_one_sentence(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-@pytest.mark.parametrize("failure", [None, errno.ENOSPC, errno.EIO, errno.EROFS])
+@pytest.mark.parametrize("failure", [None, errno.ENOSPC])
 @pytest.mark.parametrize("write", [atomic_file, atomic_directory])
 def test_files_appear_whole_or_not_at_all(tmp_path, monkeypatch, write, failure):
     """Where the block fails or a disk does, noticed only at `fsync`, the old files stay and nothing
@@ -275,8 +241,7 @@ def test_a_directory_that_others_use_is_kept(tmp_path):
     assert contents_of(tmp_path) == {"theirs": b"", "out/theirs": b""}
 
 
-@pytest.mark.parametrize("write", [atomic_file, atomic_directory])
-def test_an_interrupt_just_after_a_directory_is_made_leaves_nothing(write, tmp_path, monkeypatch):
+def test_an_interrupt_just_after_a_directory_is_made_leaves_nothing(tmp_path, monkeypatch):
     make = os.mkdir
 
     def make_and_interrupt(*arguments, **options):
@@ -284,6 +249,6 @@ def test_an_interrupt_just_after_a_directory_is_made_leaves_nothing(write, tmp_p
         raise KeyboardInterrupt
 
     monkeypatch.setattr(os, "mkdir", make_and_interrupt)
-    with pytest.raises(KeyboardInterrupt), write(tmp_path / "out"):
+    with pytest.raises(KeyboardInterrupt), atomic_directory(tmp_path / "out"):
         pass
     assert list(tmp_path.iterdir()) == []

@@ -6,7 +6,7 @@ import sys
 
 import keras
 import pytest
-from helpers import ROOT, SMALL_RUNS, ran, refusal, run_process, script_refusal
+from helpers import ROOT, SMALL_RUNS, ran, refusal, run_process
 
 import colloquy
 from colloquy.commands import COMMANDS, main
@@ -108,7 +108,3 @@ def test_the_program_lists_its_commands_and_runs_the_scripts(monkeypatch, capsys
     assert call("--version") == f"{colloquy.__version__}\n"
     with pytest.raises(SystemExit, match=r"colloquy expects one of prepare, .* Received: trane"):
         call("trane")
-
-
-def test_a_setting_that_is_a_flag_is_none_of_set():
-    assert "there is no setting 'workdir'" in script_refusal("train.py", "--set=workdir=x")

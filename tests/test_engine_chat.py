@@ -61,7 +61,7 @@ INTRODUCTION = ["/shout  shouts", *terminal.HELP.split("\n")]
         (["/shout hello "], ["you: /shout hello", "HELLO"]),
         (
             ["/nonsense"],
-            ["you: /nonsense", "Commands: /shout, /explain, /reset, /help, /save, /quit"],
+            ["you: /nonsense", "Commands: /shout, /explain, /reset, /help, /quit"],
         ),
         (["/help"], ["you: /help", *INTRODUCTION, "words: any"]),
         (
@@ -85,15 +85,15 @@ def test_where_there_is_no_terminal_each_message_is_a_line(lines, shown):
     ]
 
 
-def test_control_characters_of_a_model_reach_neither_the_terminal_nor_a_file(tmp_path, monkeypatch):
-    hostile, file = "a\x1b]0;title\x07b\x1b[2J\x9bc", tmp_path / "talk.txt"
+def test_control_characters_of_a_model_do_not_reach_the_terminal(monkeypatch):
+    hostile = "a\x1b]0;title\x07b\x1b[2J\x9bc"
     replies = [hostile, Note(hostile), Text(hostile, style="bold")]
     chat = Parrot(None)
     monkeypatch.setattr(chat, "reply", lambda text: iter(replies))
     monkeypatch.setattr(chat, "help", lambda: hostile)
-    shown = talk_plain(chat, "go", "/help", f"/save {file}")
-    assert shown.count("a]0;titleb[2Jc\n") == 4 and file.read_text().count("a]0;titleb[2Jc\n") == 3
-    assert not set("\x1b\x07\x9b") & set(shown + file.read_text())
+    shown = talk_plain(chat, "go", "/help")
+    assert shown.count("a]0;titleb[2Jc\n") == 4
+    assert not set("\x1b\x07\x9b") & set(shown)
     console = terminal.Terminal(file=io.StringIO(), force_terminal=True, color_system="standard")
     table = Table("x", title=hostile)
     table.add_row(hostile)
@@ -122,22 +122,11 @@ def test_the_last_answer_is_explained_in_words_or_as_a_picture(tmp_path):
     ) > lines.index("all")
 
 
-def test_what_was_said_is_saved(tmp_path):
-    file = tmp_path / "talk.txt"
-    commands = f"/save {file}", f"/save {file}\0", "/save", f"/save {file}/x", f"/save {'x' * 300}"
-    lines = talk_plain(Parrot(None), "hi", "/shout x", *commands).split("\n")
-    assert file.read_text() == "you: hi\n[2 letters]\nbot: hi hi\n"
-    refused = "/save expects the name of a new file. Received: "
-    assert {f"{file} written", f"{refused}{file}", refused} <= set(lines)
-    for refused in (f"[{file} cannot be", "[[Errno 36] File name too long"):
-        assert any(line.startswith(refused) for line in lines), lines
-
-
 PROMPT = PromptSession.prompt
 
 
 @contextlib.contextmanager
-def typing(lines, monkeypatch, home):
+def typing(lines, monkeypatch):
     """A terminal at which somebody types, each line once the one before is answered."""
     left = iter(lines)
 
@@ -145,11 +134,9 @@ def typing(lines, monkeypatch, home):
         pipe.send_text(next(left))
         # else it may be loaded only after the first keys
         monkeypatch.setattr(session.history, "_loaded", True)
-        session.history._loaded_strings = list(session.history.load_history_strings())
         return PROMPT(session, message)
 
     monkeypatch.setattr(PromptSession, "prompt", prompting)
-    monkeypatch.setenv("HOME", str(home))
     monkeypatch.setattr("sys.stdin", type("Terminal", (io.StringIO,), {"isatty": lambda _: True})())
     with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
         yield terminal.Terminal(
@@ -160,22 +147,19 @@ def typing(lines, monkeypatch, home):
 UP, LEFT, CTRL_C, CTRL_D = "\x1b[A", "\x1b[D", "\x03", "\x04"
 
 
-def test_in_a_terminal_lines_are_edited_and_come_back(monkeypatch, tmp_path):
+def test_in_a_terminal_lines_are_edited_and_come_back(monkeypatch):
     chat = Parrot(None)
     typed = [f"by{LEFT}{LEFT}a \r", f"{UP}!\r", CTRL_C, CTRL_D]
-    with typing(typed, monkeypatch, tmp_path) as console:
+    with typing(typed, monkeypatch) as console:
         terminal.talk(chat, console)
     shown = console.file.getvalue()
     assert "\x1b[1;32mbot: \x1b[0m\x1b[1ma by a by\x1b[0m" in shown
     assert "a by! a by!" in shown
     assert "[/quit or Ctrl-D ends]" in shown
-    with typing([f"{UP}\r", "/quit\r"], monkeypatch, tmp_path) as console:  # another day
-        terminal.talk(chat, console)
-    assert "a by! a by!" in console.file.getvalue()
 
 
-def test_a_stopped_answer_does_not_end_the_conversation(monkeypatch, tmp_path):
-    with typing(["stop\r", "go\r", "/quit\r"], monkeypatch, tmp_path) as console:
+def test_a_stopped_answer_does_not_end_the_conversation(monkeypatch):
+    with typing(["stop\r", "go\r", "/quit\r"], monkeypatch) as console:
         terminal.talk(Parrot(None), console)
     shown = console.file.getvalue()
     assert "[stopped]" in shown and "go go" in shown

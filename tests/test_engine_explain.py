@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from helpers import TASKS_ONE_FAST, ran, refusal, run_script, train_small
+from helpers import TASKS_ONE_FAST, ran, refusal, train_small
 from matplotlib import colormaps
 from matplotlib.image import imread
 from rich.console import Console
@@ -75,21 +75,6 @@ def test_predict_explains_examples(task, request, tmp_path):
     assert dark(tmp_path / "example-2.png").sum() > 100 and maps[0]["columns"][0] in done.stdout
 
 
-def test_predict_fails_with_the_numbers_of_the_lines_without_an_answer(trained_selection, tmp_path):
-    instance = {"turns": ["hi"], "candidates": ["hello"]}
-    lines = [json.dumps(instance), "no", json.dumps({**instance, "turns": 3})]
-    (tmp_path / "in").write_text("".join(f"{line}\n" for line in lines))
-    flags = f"--input={tmp_path / 'in'}", f"--out={tmp_path / 'out'}"
-    done = run_script("predict.py", f"--run={trained_selection.path}", *flags)
-    assert done.returncode == 1 and "no answer to 2 lines: 2, 3" in done.stderr
-    assert "1 of 3 lines answered" in done.stderr
-    answers = [json.loads(line) for line in (tmp_path / "out").read_text().splitlines()]
-    assert "scores" in answers[0] and [each["error"].split(":")[0] for each in answers[1:]] == [
-        "line 2",
-        "line 3",
-    ]
-
-
 def test_maps_are_chosen_by_name(tmp_path):
     maps = []
     for title in ("turn 1", "turn 1: M_cross 2", "turn 2: M_cross 2", "turn 2: M_self 1"):
@@ -105,18 +90,6 @@ def test_maps_are_chosen_by_name(tmp_path):
     assert len(kept["answer"]["attention"]) == 4
     message = refusal(explain_examples, predictor, examples, tmp_path / "2", Console(), ["M 9"])
     assert message == "maps: expected some of turn 1, M_cross 2, M_self 1. Received: M 9"
-
-
-def test_a_model_without_attention_says_so(tmp_path):
-    blind, examples = (
-        Mock(**{"explain.return_value": {"attention": []}}),
-        [{"title": "dev, x", "instance": {}}],
-    )
-    message = refusal(
-        explain_examples, blind, examples, tmp_path / "out", Console(file=io.StringIO())
-    )
-    assert message == "dev, x: this model has no attention to show"
-    assert not (tmp_path / "out").exists()
 
 
 def write_odd_conversations(directory):

@@ -1,10 +1,9 @@
 """engine/json_lines.py with a predictor that answers at once."""
 
 import json
-import os
 
 import pytest
-from helpers import full_disk, refusal
+from helpers import full_disk, refusal, script_refusal
 
 from colloquy.base.config import Config
 from colloquy.base.files import UserError
@@ -56,15 +55,15 @@ def test_lines_are_answered_in_order_and_in_batches(tmp_path):
         predict_lines(Double(), source, tmp_path / "more")
 
 
-def test_a_file_of_answers_is_replaced_whole_or_stays(tmp_path):
-    source, out = write(tmp_path / "in", ["a"] * (BATCH + 1)), tmp_path / "out"
-    before = '{"text": "old"}\n{"id": 1, "error": "line 2: no"}\n'
-    out.write_text(before)
+def test_an_existing_file_stays_and_an_interrupted_one_does_not_appear(tmp_path):
+    source = write(tmp_path / "in", ["a"] * (BATCH + 1))
+    out = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         predict_lines(Double(limit=BATCH), source, out)
-    assert out.read_text() == before and len(list(tmp_path.iterdir())) == 2
-    predict_lines(Double(), source, out)
-    assert len(read(out)) == BATCH + 1
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+    out.write_text('{"text": "old"}\n')
+    assert "exists" in refusal(predict_lines, Double(), source, out)
+    assert out.read_text() == '{"text": "old"}\n'
 
 
 def test_a_malformed_line_gets_an_error_and_the_others_answers(tmp_path):
@@ -83,6 +82,13 @@ def test_a_malformed_line_gets_an_error_and_the_others_answers(tmp_path):
         assert errors[2].startswith("line 4: expected a JSON object") and len(errors[2]) < 200
 
 
+def test_predict_fails_with_the_numbers_of_the_lines_without_an_answer(trained_selection, tmp_path):
+    write(tmp_path / "in", ["no", "fields", "of selection"])
+    flags = f"--input={tmp_path / 'in'}", f"--out={tmp_path / 'out'}"
+    message = script_refusal("predict.py", f"--run={trained_selection.path}", *flags)
+    assert message == "error: no answer to 3 lines: 1, 2, 3"
+
+
 def test_blank_lines_are_skipped_and_ids_come_back(tmp_path):
     source = tmp_path / "in"
     source.write_text('\ufeff{"text": "a"}\n\n{"id": "x1", "text": "b"}\n \n{"id": 7, "text": 3}\n')
@@ -98,42 +104,14 @@ def test_blank_lines_are_skipped_and_ids_come_back(tmp_path):
 @pytest.mark.parametrize(
     ("source", "out", "message"),
     [
-        ("missing", "out", "No such file"),
-        ("out", "out", "is the file of instances"),
-        ("in", ".", "is a directory"),
+        ("missing", "new", "No such file"),
+        ("out", "out", "exists"),
     ],
 )
 def test_files_that_do_not_belong_together_are_refused(tmp_path, source, out, message):
     write(tmp_path / "in", ["a"])
     write(tmp_path / "out", ["x", "y"])
     assert message in refusal(predict_lines, Double(), tmp_path / source, tmp_path / out)
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        "My thesis. Its last line has no end",
-        "3\n",
-        '{"text": "an answer"}\n{"chapter": 1}\n',
-        '{"text": "one whole object, no line"}',
-        '{"text": "an answer"}\nnotes',
-        '{"text": "half an ans',
-        '{"id": 7, "chapter": "one line of a foreign file, without an end"}',
-        '{"id": 7}\n',
-    ],
-)
-def test_a_file_that_holds_no_answers_stays_as_it_is(tmp_path, content):
-    source = write(tmp_path / "in", ["a", "b", "c"])
-    thesis = tmp_path / "thesis.txt"
-    thesis.write_text(content)
-    message = refusal(predict_lines, Double(), source, thesis)
-    assert "expected an answer of this model" in message
-    assert thesis.read_text() == content
-
-
-def test_answers_are_written_to_a_device(tmp_path):
-    write(tmp_path / "in", ["a"])
-    assert predict_lines(Double(), tmp_path / "in", os.devnull) == (1, [])
 
 
 def test_a_predictor_shows_its_run_and_its_fields():

@@ -19,48 +19,15 @@ from colloquy.tasks import RECIPES, TASKS
 @pytest.mark.parametrize(
     ("name", "settings", "message"),
     [
-        (
-            "dialog",
-            {"candidates": "[3, 5]"},
-            r"candidates=\[3, 5\]: .*task1 decides candidates, it is \(531",
-        ),
-        (
-            "dialog",
-            {"levels": "3"},
-            r"no setting 'levels'\. The model has .*heads.*; its training has .*loss, ",
-        ),
+        ("dialog", {"candidates": "[3, 5]"}, "task1 decides candidates, it is "),
+        ("dialog", {"levels": "3"}, "no setting 'levels'.*heads.*; its training has .*loss, "),
         ("dialog", {"epochs": "Infinity"}, "epochs: .* finite number"),
-        ("dialog", {"epochs": "1e30"}, "epochs: .* less than or equal to 1000000"),
-        (
-            "dialog",
-            {"validations_per_epoch": "1e-320"},
-            "validations_per_epoch: .* greater than or equal to",
-        ),
         ("dialog", {"batch_size": "0.5"}, "batch_size: .* valid integer"),
-        ("dialog", {"seed": str(2**32)}, "seed: .* less than 4294967296"),
         ("dialog", {"precision": "float64"}, "precision: .*'float16'. Received: float64"),
-        (
-            "selection",
-            {"embedding_dim": "9"},
-            "embedding_dim=9: .* decides embedding_dim, it is 7$",
-        ),
-        (
-            "selection",
-            {"compatibility": "tf2"},
-            "compatibility: expected paper or release. Received: 'tf2'",
-        ),
-        ("selection", {"conv_filters": "[16]"}, r"conv_filters\.1 is missing"),
-        ("selection", {"negatives": "hard"}, "negatives: .* 'file' or 'fresh'. Received: hard"),
-        (
-            "generation",
-            {"vocabulary_size": "5"},
-            r"vocabulary_size=5: .* decides vocabulary_size, it is \d+",
-        ),
-        (
-            "reading_comprehension",
-            {"characters": "3"},
-            r"characters=3: .* decides characters",
-        ),
+        ("selection", {"compatibility": "tf2"}, "expected paper or release. Received: 'tf2'"),
+        ("selection", {"conv_filters": "[16]"}, "conv_filters.1 is missing"),
+        ("generation", {"vocabulary_size": "5"}, "decides vocabulary_size, it is "),
+        ("reading_comprehension", {"characters": "3"}, "decides characters"),
     ],
 )
 def test_wrong_settings_are_refused_and_leave_nothing(name, settings, message, data, tmp_path):
@@ -166,10 +133,9 @@ def test_of_two_that_make_it_at_once_the_first_stays(in_empty_directory, tmp_pat
     assert [path.name for path in (tmp_path / "build").iterdir()] == ["sample-small-abc"]
 
 
-def test_the_fingerprint_is_that_of_the_code(monkeypatch, tmp_path):
-    found = {name: code_digest(task) for name, task in TASKS.items()}
-    assert len(set(found.values())) == 4 and all(len(digits) == 10 for digits in found.values())
-    assert found["dialog"] == code_digest(TASKS["dialog"])
+def test_a_sample_is_made_anew_when_the_code_changes(monkeypatch, tmp_path):
+    digests = {code_digest(task) for task in TASKS.values()}
+    assert len(digests) == len(TASKS)
     for folder in ("data", "tasks"):
         (tmp_path / folder).mkdir()
     monkeypatch.setattr(sample, "ROOT", tmp_path)

@@ -102,7 +102,6 @@ def test_a_training_starts_from_the_weights_of_a_run(case, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_a_new_layer_starts_fresh_and_one_too_few_is_refused(
     trained_reading_comprehension, tmp_path, capsys
 ):

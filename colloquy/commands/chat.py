@@ -1,14 +1,11 @@
 """Talks to a trained model in the terminal.
 
-    python chat.py --run=runs/memma
-    python chat.py --run=runs/bidaf                         # then: /read notes.txt
-    python chat.py --run=runs/dam --index=build/index       # of tools.build_index
-    python chat.py --run=runs/dam --candidates=answers.txt  # your own answers, one per line
-    python chat.py --run=runs/chat --reverse_run=runs/back  # a reverse model against dull replies
-    python chat.py --run=runs/memma < lines.txt             # plain text out, each message a line
-
-In a terminal, the lines that are typed are kept in ~/.colloquy_history, and come back by the arrow
-keys.
+python chat.py --run=runs/memma
+python chat.py --run=runs/bidaf                         # then: /read notes.txt
+python chat.py --run=runs/dam --index=build/index       # of tools.build_index
+python chat.py --run=runs/dam --candidates=answers.txt  # your own answers, one per line
+python chat.py --run=runs/chat --reverse_run=runs/back  # a reverse model against dull replies
+python chat.py --run=runs/memma < lines.txt             # plain text out, each message a line
 """
 
 from absl import flags

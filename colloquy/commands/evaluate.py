@@ -30,9 +30,10 @@ from colloquy.data.text_files import write_json
 FLAGS = flags.FLAGS
 flags.DEFINE_multi_string(
     "run",
-    [],
+    None,
     "Run directory; a quoted pattern of several; or A,B,C: an ensemble (not generation). May be "
     "repeated.",
+    required=True,
 )
 flags.DEFINE_multi_string(
     "against",
@@ -57,7 +58,7 @@ flags.DEFINE_string(
     "out",
     None,
     "New file for the model's answers, line by line; with --against JSON of the differences; with "
-    "--by a directory of plots and numbers.",
+    "--by a directory of the tables as JSON.",
 )
 flags.DEFINE_string(
     "scores", None, "File to append a row to for each run and split, as results/scores.jsonl."
@@ -76,8 +77,6 @@ flags.DEFINE_bool("baselines", True, "Compute the baselines too.")
 
 
 def main() -> None:
-    if not FLAGS.run:
-        raise UserError("expected --run")
     if FLAGS.data and not pathlib.Path(FLAGS.data).exists():
         raise UserError(f"--data={FLAGS.data}: there is no such file or directory")
     if FLAGS.against:

@@ -22,8 +22,7 @@ flags.DEFINE_string("input", None, "JSON lines to answer; `-`: standard input.")
 flags.DEFINE_string(
     "out",
     None,
-    "File of the answers; default: standard output. It replaces a file of answers alone. With "
-    "--explain: directory of pictures.",
+    "New file of the answers; default: standard output. With --explain: directory of pictures.",
 )
 flags.DEFINE_bool("attention", False, "With --input: answers also have the attention.")
 flags.DEFINE_multi_string(
