@@ -31,17 +31,6 @@ FASTER = {
     # allocator keeps the memory.
     "TF_CPU_ALLOCATOR_USE_BFC": "true",
 }
-# `ONEDNN_MAX_CPU_ISA` names the best instructions that oneDNN may use. With these it may use AMX.
-AMX_LEVELS = (
-    "ALL",
-    "DEFAULT",
-    "AVX512_CORE_AMX",
-    "AVX512_CORE_AMX_FP16",
-    "AVX10_1_512_AMX",
-    "AVX10_1_512_AMX_FP16",
-)
-# With these it may use AVX512_BF16.
-BF16_LEVELS = (*AMX_LEVELS, "AVX512_CORE_BF16", "AVX512_CORE_FP16", "AVX10_1_512")
 # The backends of Keras. TensorFlow is a requirement; the others are extras.
 BACKENDS = ("tensorflow", "jax", "torch")
 # The number of this parameter in `mallopt`.
@@ -223,7 +212,7 @@ def describe(
     threads = environ.get("TF_NUM_INTRAOP_THREADS") or available_cpus()
     onednn = "on" if _is_on("TF_ENABLE_ONEDNN_OPTS", environ) else "off"
     allocator = "BFC" if _is_on("TF_CPU_ALLOCATOR_USE_BFC", environ) else "malloc"
-    instructions = bfloat16_instructions(environ, cpuinfo)
+    instructions = bfloat16_instructions(cpuinfo)
     bfloat16 = f"in hardware ({instructions})" if instructions else "emulated"
     return f"{threads} threads, oneDNN {onednn}, {allocator} allocator, bfloat16 {bfloat16}"
 
@@ -248,24 +237,20 @@ def available_cpus(root: str | os.PathLike = "/") -> int:
         cpus = len(os.sched_getaffinity(0))
     else:
         cpus = os.cpu_count() or 1
-    for group in _control_groups(pathlib.Path(root), "cpu"):
-        version_1 = [_read(group / "cpu.cfs_quota_us"), _read(group / "cpu.cfs_period_us")]
-        version_2 = _read(group / "cpu.max").split()
-        for limit in (version_1, version_2):
-            # `max` and -1: no limit.
-            if len(limit) == 2 and limit[0].strip().isdigit():
-                cpus = min(cpus, math.ceil(int(limit[0]) / int(limit[1])))
+    for group in _control_groups(pathlib.Path(root)):
+        limit, _, period = _read(group / "cpu.max").partition(" ")
+        if limit.isdigit():  # `max`: no limit
+            cpus = min(cpus, math.ceil(int(limit) / int(period)))
     return max(1, cpus)
 
 
 def available_memory(root: str | os.PathLike = "/") -> int:
     """Bytes of memory that this process may use: the machine's, or its control groups' limit."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for group in _control_groups(pathlib.Path(root), "memory"):
-        for name in ("memory.limit_in_bytes", "memory.max"):  # versions 1 and 2
-            limit = _read(group / name).strip()
-            if limit.isdigit():  # `max`: no limit
-                memory = min(memory, int(limit))
+    for group in _control_groups(pathlib.Path(root)):
+        limit = _read(group / "memory.max").strip()
+        if limit.isdigit():  # `max`: no limit
+            memory = min(memory, int(limit))
     return memory
 
 
@@ -285,21 +270,18 @@ def limited_memory(num_bytes: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
-def _control_groups(root, controller):
-    """Yields the directories of each control group of a controller above this process.
+def _control_groups(root):
+    """Yields the directories of the control groups, of version 2, that this process is in.
 
-    Groups of version 2 have all controllers. In a container, some directories do not exist.
+    In a container, some of them do not exist.
     """
-    for line in _read(root / "proc/self/cgroup").splitlines():
-        _, controllers, path = line.split(":", 2)
-        if controllers and controller not in controllers.split(","):
-            continue
-        mount = root / "sys/fs/cgroup" / controllers
-        group = mount / path.lstrip("/")
-        while group != mount:
+    mount = root / "sys/fs/cgroup"
+    path = _read(root / "proc/self/cgroup").strip().removeprefix("0::/")
+    yield mount
+    for group in (mount / path).parents:
+        if group.is_relative_to(mount):
             yield group
-            group = group.parent
-        yield mount
+    yield mount / path
 
 
 def _read(path):
@@ -309,30 +291,19 @@ def _read(path):
         return ""
 
 
-def bfloat16_instructions(
-    environ: Mapping[str, str] = os.environ, cpuinfo: str | os.PathLike = "/proc/cpuinfo"
-) -> str | None:
-    """Names the instructions that compute bfloat16.
-
-    Returns:
-        `"AMX"`, `"AVX512_BF16"`, or `None` if bfloat16 is emulated. `ONEDNN_MAX_CPU_ISA` may
-        forbid instructions.
-    """
+def bfloat16_instructions(cpuinfo: str | os.PathLike = "/proc/cpuinfo") -> str | None:
+    """Names the instructions that compute bfloat16: AMX or AVX512_BF16; `None`: it is emulated."""
     line = re.search(r"^flags\s*:(.*)", _read(cpuinfo), re.MULTILINE)
     flags = line[1].split() if line else []
-    level = environ.get("ONEDNN_MAX_CPU_ISA") or environ.get("DNNL_MAX_CPU_ISA") or "ALL"
-    if "amx_bf16" in flags and level.upper() in AMX_LEVELS:
+    if "amx_bf16" in flags:
         return "AMX"
-    if "avx512_bf16" in flags and level.upper() in BF16_LEVELS:
-        return "AVX512_BF16"
-    return None
+    return "AVX512_BF16" if "avx512_bf16" in flags else None
 
 
 def choose_precision(
     precision: str,
     gains: bool = True,
     gpu: bool = False,
-    environ: Mapping[str, str] = os.environ,
     cpuinfo: str | os.PathLike = "/proc/cpuinfo",
 ) -> str:
     """Chooses the precision to compute in, and warns once if the CPU only emulates it.
@@ -341,10 +312,9 @@ def choose_precision(
         precision: `"auto"` or a precision, which is returned as it is.
         gains: Whether bfloat16 makes the model faster; `"auto"` is float32 otherwise.
         gpu: Whether a GPU computes; else see `bfloat16_instructions`.
-        environ: Environment, for `bfloat16_instructions`.
         cpuinfo: File that describes the CPU.
     """
-    has_bfloat16 = gpu or bfloat16_instructions(environ, cpuinfo) is not None
+    has_bfloat16 = gpu or bfloat16_instructions(cpuinfo) is not None
     if precision == "auto":
         return "bfloat16" if gains and has_bfloat16 else "float32"
     if precision == "bfloat16" and not has_bfloat16:
