@@ -27,15 +27,9 @@ flags.DEFINE_string("data", None, "Prepared dataset of selection.", required=Tru
 flags.DEFINE_list(
     "sides", None, "Some of the sides, by name; the others are compared with the first."
 )
-flags.DEFINE_multi_enum(
-    "what", ["training", "ranking"], ["training", "ranking"], "Work to time; may be repeated."
-)
-flags.DEFINE_multi_enum(
-    "lengths", ["dataset", "full"], ["dataset", "full"], "Lengths; may be repeated."
-)
-flags.DEFINE_integer("batch_size", 32, "Pairs per training step.", lower_bound=4)
 define_flags(blocks=4, steps=16)
 
+BATCH_SIZE = 32  # pairs per training step
 HALF = "precision=bfloat16"
 SIDES = {
     "the release's path": ("compatibility=release", "layer_norm at_once"),
@@ -62,7 +56,7 @@ def main():
         if name not in SIDES:
             raise UserError(f"--sides expects some of {'; '.join(SIDES)}. Received: {name}")
     rows = {name: {"pairs per second": name} for name in names}
-    for lengths, what in itertools.product(FLAGS.lengths, FLAGS.what):
+    for lengths, what in itertools.product(("dataset", "full"), ("training", "ranking")):
         column = f"{what}, {lengths} lengths"
         blocks_by_side = measure(names, what, lengths)
         first = next(iter(blocks_by_side.values()))
@@ -75,7 +69,7 @@ def main():
 
 def measure(names, what, lengths):
     """Runs the sides that have something new in `what`, and returns `{name: blocks}`."""
-    options = (what, lengths, FLAGS.data, FLAGS.batch_size, FLAGS.steps, FLAGS.seed)
+    options = (what, lengths, FLAGS.data, FLAGS.steps, FLAGS.seed)
     sides = {}
     for name in names:
         settings, lacking = SIDES[name]
@@ -89,7 +83,7 @@ def measure(names, what, lengths):
 # === In the process of a side ===
 
 
-def dam_block(side, lacking, what, lengths, path, batch_size, steps, seed):
+def dam_block(side, lacking, what, lengths, path, steps, seed):
     """Prepares a side of `alternate`, which trains or ranks; its examples are pairs."""
     runtime.import_keras()
 
@@ -113,7 +107,7 @@ def dam_block(side, lacking, what, lengths, path, batch_size, steps, seed):
     rng = np.random.default_rng(seed)
     if what == "training":
         split = dataset.splits["train"]
-        batches = training_arrays(task, split, config, training, batch_size, steps, rng)
+        batches = training_arrays(task, split, config, training, steps, rng)
     else:
         batches = ranking_arrays(dataset.splits["dev"], config, lengths, steps)
     if lengths == "full":
@@ -138,11 +132,12 @@ def dam_block(side, lacking, what, lengths, path, batch_size, steps, seed):
     return block
 
 
-def training_arrays(task, split, config, training, batch_size, steps, rng):
+def training_arrays(task, split, config, training, steps, rng):
     """Returns the arrays of a block's batches.
 
-    A batch has `batch_size` pairs, whether or not they share contexts.
+    A batch has `BATCH_SIZE` pairs, whether or not they share contexts.
     """
+    batch_size = BATCH_SIZE
     if training.negatives == "fresh":
         batch_size //= 1 + training.negatives_per_positive
     training = training.replace(batch_size=batch_size)

@@ -1,12 +1,11 @@
-"""The networks of `benchmarks.peers` in PyTorch.
+"""The network of `benchmarks.peers` in PyTorch.
 
     python benchmarks/peers_torch.py WHAT BATCHES.npz SETTINGS
 
 That benchmark starts it; it needs nothing but `torch` and `numpy`. SETTINGS is JSON.
 
-Written as one would write them in PyTorch: `nn.LSTM` and `nn.GRU` on packed sequences, Adam with
-its `foreach` default, beam search as a loop in Python. For each line on standard input it computes
-the batches once and prints a line of JSON.
+Written as one would write it in PyTorch: `nn.LSTM` on packed sequences, Adam with its `foreach`
+default. For each line on standard input it computes the batches once and prints a line of JSON.
 """
 
 import json
@@ -22,22 +21,21 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 LOWEST = -1e30
-EOS, UNKNOWN = 1, 2
 
 
 class Recurrent(nn.Module):
-    """`nn.LSTM` or `nn.GRU` in both directions, which reads no padding."""
+    """`nn.LSTM` in both directions, which reads no padding."""
 
-    def __init__(self, rnn_class, inputs, units):
+    def __init__(self, inputs, units):
         super().__init__()
-        self.rnn = rnn_class(inputs, units, batch_first=True, bidirectional=True)
+        self.lstm = nn.LSTM(inputs, units, batch_first=True, bidirectional=True)
 
     def forward(self, x, mask):
         lengths = mask.sum(1).cpu()
         packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
-        packed, state = self.rnn(packed)
+        packed, _ = self.lstm(packed)
         y, _ = pad_packed_sequence(packed, batch_first=True, total_length=x.shape[1])
-        return y, state
+        return y
 
 
 class BiDAF(nn.Module):
@@ -58,9 +56,9 @@ class BiDAF(nn.Module):
         self.convolution = nn.Conv1d(sizes.character_dim, sizes.character_filters, self.width)
         self.transforms = nn.ModuleList([nn.Linear(D, D), nn.Linear(D, D)])
         self.gates = nn.ModuleList([nn.Linear(D, D), nn.Linear(D, D)])
-        self.contextual = Recurrent(nn.LSTM, D, d)
-        self.end = Recurrent(nn.LSTM, 2 * d, d)
-        self.modelling = nn.ModuleList([Recurrent(nn.LSTM, 8 * d, d), Recurrent(nn.LSTM, 2 * d, d)])
+        self.contextual = Recurrent(D, d)
+        self.end = Recurrent(2 * d, d)
+        self.modelling = nn.ModuleList([Recurrent(8 * d, d), Recurrent(2 * d, d)])
         self.w = nn.Parameter(torch.empty(3, 2 * d).uniform_(-0.1, 0.1))
         self.start_logit = nn.Linear(10 * d, 1, bias=False)
         self.end_logit = nn.Linear(10 * d, 1, bias=False)
@@ -69,13 +67,13 @@ class BiDAF(nn.Module):
         words_WD = self.embed(words, characters)
         t_mask = context > 0
         j_mask = query > 0
-        H_BTD, _ = self.contextual(self.drop(words_WD[context]), t_mask)
-        U_BJD, _ = self.contextual(self.drop(words_WD[query]), j_mask)
+        H_BTD = self.contextual(self.drop(words_WD[context]), t_mask)
+        U_BJD = self.contextual(self.drop(words_WD[query]), j_mask)
         G = self.attend(H_BTD, U_BJD, t_mask, j_mask)
 
-        M, _ = self.modelling[0](self.drop(G), t_mask)
-        M, _ = self.modelling[1](self.drop(M), t_mask)
-        M2, _ = self.end(self.drop(M), t_mask)
+        M = self.modelling[0](self.drop(G), t_mask)
+        M = self.modelling[1](self.drop(M), t_mask)
+        M2 = self.end(self.drop(M), t_mask)
         start_BT = self.start_logit(self.drop(torch.cat([G, M], -1)))[..., 0]
         end_BT = self.end_logit(self.drop(torch.cat([G, M2], -1)))[..., 0]
         return torch.stack([start_BT, end_BT], 1).masked_fill(~t_mask[:, None], LOWEST)
@@ -114,99 +112,18 @@ def span_loss(spans, logits):
     return -log_p_of_spans.masked_fill(is_padding, LOWEST).logsumexp(-1).mean()
 
 
-class Seq2Seq(nn.Module):
-    """GRUs with Luong's dot-product attention, one layer each, as `models.seq2seq`."""
-
-    def __init__(self, sizes):
-        super().__init__()
-        H = sizes.hidden
-        D = sizes.embedding_dim
-        V = sizes.vocabulary_size
-        self.drop = nn.Dropout(sizes.dropout)
-        self.words = nn.Embedding(V + 2, D)
-        self.encoder = Recurrent(nn.GRU, D, H // 2)
-        self.decoder = nn.GRU(D, H, batch_first=True)
-        self.readout = nn.Linear(2 * H, H, bias=False)
-        self.logits = nn.Linear(H, V + 1)
-
-    def encode(self, source):
-        """Returns the decoder's first state, the memory and its mask."""
-        mask = source > 0
-        memory, state = self.encoder(self.drop(self.words(source)), mask)
-        return torch.cat([state[0], state[1]], -1)[None], memory, mask
-
-    def decode(self, words, state, memory, mask):
-        x, state = self.decoder(self.drop(self.words(words)), state)
-        e = (x @ memory.transpose(1, 2)).masked_fill(~mask[:, None], LOWEST)
-        attended = e.softmax(-1) @ memory
-        return torch.tanh(self.readout(torch.cat([attended, x], -1))), state
-
-    def forward(self, source, target_in):
-        x, _ = self.decode(target_in, *self.encode(source))
-        return self.logits(self.drop(x))
-
-
-def beam_search(model, source, K=5, length=30):
-    """The `K` best replies to each source, without padding and unknown words, `(B, K, length)`."""
-    state, memory, mask = model.encode(source)
-    state = state.repeat_interleave(K, dim=1)
-    memory = memory.repeat_interleave(K, dim=0)
-    mask = mask.repeat_interleave(K, dim=0)
-
-    B = len(source)
-    first_row = K * torch.arange(B)[:, None]
-    begin = model.words.num_embeddings - 1
-    ids = torch.zeros(B, K, length, dtype=torch.long)
-    word = torch.full((B, K), begin)
-    done = torch.zeros(B, K, dtype=torch.bool)
-    # The hypotheses of a source start equal: only the first one counts.
-    score = torch.full((B, K), LOWEST)
-    score[:, 0] = 0.0
-    for t in range(length):
-        x, state = model.decode(word.reshape(-1, 1), state, memory, mask)
-        log_p = model.logits(x[:, 0]).log_softmax(-1).reshape(B, K, -1)
-        log_p[..., [0, UNKNOWN]] = LOWEST
-        # A finished hypothesis stays as it is, and competes once.
-        finished = torch.full_like(log_p, LOWEST)
-        finished[..., 0] = score
-        ranking = torch.where(done[..., None], finished, score[..., None] + log_p)
-        score, best = ranking.flatten(1).topk(K)
-
-        parent = best // log_p.shape[-1]
-        word = best % log_p.shape[-1]
-        ids = ids.gather(1, parent[..., None].expand_as(ids))
-        done = done.gather(1, parent)
-        state = state[:, (parent + first_row).flatten()]
-        ids[:, :, t] = word
-        done |= word == EOS
-        if done.all():
-            break
-    return ids
-
-
-def word_loss(target, logits):
-    return F.cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=0)
-
-
-def make_compute(what, batches, network, sizes, rate, clip, ema):
+def make_compute(what, batches, sizes, rate, clip, ema):
     """Returns a function that computes all batches once."""
-    sizes = types.SimpleNamespace(**sizes)
-    if network == "bidaf":
-        model = BiDAF(sizes)
-        loss_function = span_loss
-    else:
-        model = Seq2Seq(sizes)
-        loss_function = word_loss
+    model = BiDAF(types.SimpleNamespace(**sizes))
     parameters = [p for p in model.parameters() if p.requires_grad]
     adam = torch.optim.Adam(parameters, rate, eps=1e-7)
     averages = [p.detach().clone() for p in parameters]
 
     def train():
-        for *inputs, targets in batches:
+        for *inputs, spans in batches:
             adam.zero_grad()
-            loss_function(targets, model(*inputs)).backward()
-            if clip:
-                nn.utils.clip_grad_norm_(parameters, clip)
+            span_loss(spans, model(*inputs)).backward()
+            nn.utils.clip_grad_norm_(parameters, clip)
             adam.step()
             if ema:
                 torch._foreach_lerp_(averages, [p.detach() for p in parameters], 1 - ema)
@@ -214,10 +131,7 @@ def make_compute(what, batches, network, sizes, rate, clip, ema):
     @torch.inference_mode()
     def answer():
         for *inputs, _ in batches:
-            if network == "bidaf":
-                model(*inputs)
-            else:
-                beam_search(model, inputs[0])
+            model(*inputs)
 
     is_training = what == "training"
     model.train(is_training)

@@ -1,26 +1,19 @@
-"""Loads a server: capacity, latencies and memory at a steady load, and the cost of REST.
+"""Loads a server: latencies and memory under clients that ask without a pause.
 
     python -m colloquy.benchmarks.serving --run=build/demo/run --seconds=600
     python -m colloquy.benchmarks.serving --worst --reader=pretrained/bidaf-squad \
         --bot=pretrained/entity-memma-task5 --chat=pretrained/chat-dailydialog \
         --ranker=pretrained/dam-ubuntu-irc
 
-With `--worst`: a small client, alone and beside the worst requests that the limits allow. Without,
-it starts `serve.py` on a free port of this machine and ends it. First the model is called with and
-without the server, alternately: the difference is the cost of REST. Then 1, 8 and 32 clients ask
-without a pause: the best is the capacity. Then requests come at random moments, at a fraction of
-it. Server and clients share the cores.
-
-A latency counts from the moment at which the request was due, so that a stalled server is not
-spared the requests that it kept from being sent.
+It starts `serve.py` on a free port of this machine and ends it. Server and clients share the cores.
+With `--run`, eight clients send examples of the run, each the next one as soon as it is answered.
+With `--worst`: a small client, alone and beside the worst requests that the limits allow.
 """
 
-import collections
 import concurrent.futures
 import contextlib
 import json
 import os
-import pathlib
 import random
 import signal
 import subprocess
@@ -54,12 +47,7 @@ flags.DEFINE_integer("seed", 1, "Seed of the times and the contents of requests.
 define_record_flags()
 
 BODIES = 64
-FRACTION = 0.8  # of the capacity
-CLIENTS = (1, 8, 32)
-CAPACITY_SECONDS = 10.0
-WARM_UP = 5  # calls that trace and compile
-CALLS = 200  # calls that measure REST
-CONNECTIONS = 128  # half of the requests that are open at once; more of them wait
+CLIENTS = 8
 
 
 def main():
@@ -72,13 +60,12 @@ def main():
 
 
 def measure_load():
+    """Reports latencies and memory by minute."""
     runtime.import_keras()
 
     from colloquy.engine.run import Run
-    from colloquy.tasks import TASKS
 
     run = Run.open(FLAGS.run)
-    predictor = TASKS[run.task].predictor(run)
     examples = run.examples()
     if not examples:
         raise UserError(f"{FLAGS.run} has no examples.json")
@@ -88,25 +75,19 @@ def measure_load():
         bodies.append(json.dumps({"instances": [vary_example(examples, rng)]}).encode())
 
     with serve({"m": FLAGS.run}) as (process, port), connect(port) as server:
-        medians = measure_overhead(server, predictor, bodies)
-        rates = {}
-        for clients in CLIENTS:
-            rates[clients] = closed_loop(server, bodies, clients, CAPACITY_SECONDS, rng)
-        capacity = max(rates.values())
-        rate = FRACTION * capacity
-        rows, errors = open_loop(
-            server, bodies, rate, FLAGS.seconds, rng, usage=lambda: read_usage(process)
-        )
+        rows = []
+        seconds_left = FLAGS.seconds
+        while seconds_left > 0:
+            seconds = min(60.0, seconds_left)
+            row = load(server, bodies, CLIENTS, seconds, rng)
+            rows.append({"minute": 1 + len(rows), **row, "memory_MB": memory("VmRSS", process.pid)})
+            seconds_left -= seconds
     report(
         rows,
         model=run.model,
-        corpus=run.dataset.get("name"),
+        corpus=run.dataset["name"],
         cores=os.cpu_count(),
-        **medians,
-        per_second_by_clients=rates,
-        capacity_per_second=capacity,
-        rate_per_second=rate,
-        errors=dict(errors),
+        clients=CLIENTS,
         exit_code=process.returncode,
     )
 
@@ -139,24 +120,12 @@ def _wait_for_port(process):
     raise UserError(f"the server did not start: {''.join(lines)}")
 
 
-def read_usage(process):
-    """Returns megabytes of a process, and its CPU time in seconds."""
-    stat = pathlib.Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8")
-    # The name of the program, in brackets, may hold spaces.
-    fields = stat.rpartition(")")[2].split()
-    user_ticks, system_ticks = int(fields[11]), int(fields[12])
-    seconds = (user_ticks + system_ticks) / os.sysconf("SC_CLK_TCK")
-    return memory("VmRSS", process.pid), seconds
-
-
 # === Clients ===
 
 
 def connect(port):
     """Opens connections to a server of this machine, which several threads share."""
-    return urllib3.HTTPConnectionPool(
-        "127.0.0.1", port, maxsize=CONNECTIONS, timeout=120, retries=False
-    )
+    return urllib3.HTTPConnectionPool("127.0.0.1", port, maxsize=32, timeout=120, retries=False)
 
 
 def ask(server, body, path="/v1/models/m:predict"):
@@ -255,7 +224,7 @@ def measure_worst():
                 row[f"{field}_alone"] = alone[model][field]
                 row[field] = milliseconds
                 row[f"{field}_ratio"] = milliseconds / alone[model][field]
-            row["memory_MB"], _ = read_usage(process)
+            row["memory_MB"] = memory("VmRSS", process.pid)
             rows.append(row)
             print(row, file=sys.stderr, flush=True)
     report(rows, cores=os.cpu_count(), clients=BESIDE, exit_code=process.returncode)
@@ -272,113 +241,44 @@ def time_small(server, model, seconds):
         if status != "200":
             raise UserError(f"{model} answered with {status}: {text:.200}")
         times.append(1000 * (time.perf_counter() - begin))
-    p50, p99 = np.percentile(times, [50, 99], method="higher")
+    return percentiles(times)
+
+
+def percentiles(milliseconds):
+    p50, p99 = np.percentile(milliseconds or [np.nan], [50, 99], method="higher")
     return {"p50_ms": float(p50), "p99_ms": float(p99)}
 
 
-# === Loads ===
+# === A load ===
 
 
-def measure_overhead(server, predictor, bodies):
-    """Returns median milliseconds of a call by REST, of the same call without it, and of both."""
-    rest_times = []
-    bare_times = []
-    for number in range(WARM_UP + CALLS):
-        body = bodies[number % len(bodies)]
-        start = time.perf_counter()
-        status, text = ask(server, body)
-        rest_times.append(time.perf_counter() - start)
-        if status != "200":
-            raise UserError(f"the server answered with {status}: {text}")
+def load(server, bodies, clients, seconds, rng):
+    """Has clients ask, each as soon as its last request is answered.
 
-        start = time.perf_counter()
-        predictor.predict(json.loads(body)["instances"])
-        bare_times.append(time.perf_counter() - start)
-    rest = 1000 * np.array(rest_times[WARM_UP:])
-    bare = 1000 * np.array(bare_times[WARM_UP:])
-    return {
-        "rest_ms": float(np.median(rest)),
-        "bare_ms": float(np.median(bare)),
-        "overhead_ms": float(np.median(rest - bare)),
-    }
-
-
-def closed_loop(server, bodies, clients, seconds, rng):
-    """Returns requests per second if each client sends the next one as soon as it is answered."""
+    Returns:
+        The number of answers, percentiles of their milliseconds, and the number of errors.
+    """
     start = time.perf_counter()
 
     def keep_asking(_):
-        answered = 0
+        times = []
+        errors = 0
         while time.perf_counter() - start < seconds:
+            begin = time.perf_counter()
             status, _ = ask(server, rng.choice(bodies))
             if status == "200":
-                answered += 1
-        return answered / (time.perf_counter() - start)
+                times.append(1000 * (time.perf_counter() - begin))
+            else:
+                errors += 1
+        return times, errors
 
+    times = []
+    errors = 0
     with concurrent.futures.ThreadPoolExecutor(clients) as pool:
-        return sum(pool.map(keep_asking, range(clients)))
-
-
-def open_loop(server, bodies, rate, seconds, rng, usage):
-    """Sends requests at random moments, whether or not the server answers.
-
-    Args:
-        server: Its connections.
-        bodies: Bodies of requests, sent one after the other.
-        rate: Requests per second.
-        seconds: Duration.
-        rng: Draws the moments.
-        usage: Returns the server's megabytes and CPU seconds.
-
-    Returns:
-        A row per minute in which requests were due, and a Counter of errors.
-    """
-    answers_by_minute = collections.defaultdict(list)
-    usages_by_minute = collections.defaultdict(list)
-    start = time.perf_counter()
-
-    def ask_and_time(body, due):
-        status, _ = ask(server, body)
-        milliseconds = 1000 * (time.perf_counter() - start - due)
-        return status, milliseconds
-
-    with concurrent.futures.ThreadPoolExecutor(2 * CONNECTIONS) as pool:
-        due = 0.0
-        sent = 0
-        while due < seconds:
-            time.sleep(max(0.0, start + due - time.perf_counter()))
-            minute = 1 + int(due // 60)
-            if sent % 100 == 0 or not usages_by_minute[minute]:
-                usages_by_minute[minute].append(usage())
-            answer = pool.submit(ask_and_time, bodies[sent % len(bodies)], due)
-            answers_by_minute[minute].append(answer)
-            sent += 1
-            due += rng.expovariate(rate)
-
-    rows = []
-    errors = collections.Counter()
-    for minute, usages in usages_by_minute.items():
-        answers = [answer.result() for answer in answers_by_minute[minute]]
-        failures = [status for status, _ in answers if status != "200"]
-        errors.update(failures)
-        rows.append(_describe_minute(minute, answers, failures, usages))
-    return rows, errors
-
-
-def _describe_minute(minute, answers, failures, usages):
-    latencies = [milliseconds for status, milliseconds in answers if status == "200"]
-    p50, p99 = np.percentile(latencies or [np.nan], [50, 99], method="higher")
-    _, cpu_before = usages[0]
-    megabytes, cpu_after = usages[-1]
-    return {
-        "minute": minute,
-        "requests": len(latencies),
-        "p50_ms": float(p50),
-        "p99_ms": float(p99),
-        "memory_MB": megabytes,
-        "cpu_seconds": cpu_after - cpu_before,
-        "errors": len(failures),
-    }
+        for times_of_client, errors_of_client in pool.map(keep_asking, range(clients)):
+            times += times_of_client
+            errors += errors_of_client
+    return {"requests": len(times), **percentiles(times), "errors": errors}
 
 
 if __name__ == "__main__":
