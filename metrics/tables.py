@@ -90,13 +90,13 @@ def mean_over_corpora(rows: list[dict], name: str) -> float:
     return statistics.mean(statistics.mean(column) for column in values.values())
 
 
-def number(value: float, digits: int = 3, sign: str = "") -> str:
+def number(value: float, digits: int = 3) -> str:
     """Formats a number; three decimals, as in scores, lose the zero before the point.
 
-    >>> number(0.5), number(34.2819, 2), number(-0.25, 2, "+")
-    ('.500', '34.28', '-0.25')
+    >>> number(0.5), number(34.2819, 2)
+    ('.500', '34.28')
     """
-    return f"{value:{sign},.{digits}f}".removeprefix("0" if digits == 3 else "")
+    return f"{value:,.{digits}f}".removeprefix("0" if digits == 3 else "")
 
 
 def markdown(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:

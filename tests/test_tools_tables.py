@@ -236,9 +236,7 @@ def test_values_and_rows(filled, tmp_path, monkeypatch):
         row("dam-chitchat", 0.6),
     ]
     assert filled(f"value: {RECIPE} * R10@1", *rows) == [".500"]
-    assert filled(
-        f"value: {RECIPE} x R10@1 minus=dam-chitchat times=100 digits=2 sign=+", *rows
-    ) == ["-30.00"]
+    assert filled(f"value: {RECIPE} x R10@1 times=100 digits=2", *rows) == ["30.00"]
     assert filled(f"value: {RECIPE} x minutes digits=0", *rows) == ["2"]
     monkeypatch.setattr(tables, "ROOT", tmp_path)
     things = [{"side": "a", "GB": 1234.5}, {"side": "b", "GB": 0.0123, "pair": [0.5, 0.25]}]

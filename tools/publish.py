@@ -19,7 +19,6 @@ import numpy as np
 from absl import flags
 
 from colloquy.base import cli, runtime
-from colloquy.base.config import make_config, parse_assignments
 from colloquy.base.files import UserError, atomic_directory
 from colloquy.data.corpora import smn
 from colloquy.data.text_files import read_lines, write_json
@@ -39,8 +38,6 @@ def main():
 
     run = Run.open(FLAGS.run)
     about = "\n".join(line for _, line in read_lines(FLAGS.about, "a model card"))
-    changes = parse_assignments(FLAGS.set)
-    config = make_config(run.spec.config, {**run.config.to_json(), **changes})
     parse_decoding(FLAGS.decode)
     copied = (HISTORY, EXAMPLES, PAGE, *WORD_LISTS)
     with atomic_directory(FLAGS.out) as directory:
@@ -51,7 +48,7 @@ def main():
             _save_pairs(FLAGS.pairs, directory / "pairs")
         halve(run.path / BEST, directory / BEST)
         dataset = {**run.dataset, "path": None}
-        record = {**run.record, "dataset": dataset, "config": config.to_json()}
+        record = {**run.record, "dataset": dataset, "config": run.config.to_json()}
         if FLAGS.decode:
             record["decode"] = FLAGS.decode
         write_json(directory / CONFIG, record)
@@ -172,9 +169,6 @@ if __name__ == "__main__":
     )
     flags.DEFINE_string(
         "about", None, "Text of the model card: data, licence, limits, examples.", required=True
-    )
-    flags.DEFINE_multi_string(
-        "set", [], "field=value of the model's config that does not affect its weights."
     )
     flags.DEFINE_string(
         "decode", None, "Generation: the search for replies where nobody names one."

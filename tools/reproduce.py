@@ -3,7 +3,7 @@
     make reproduce MODEL=bidaf            # evaluates pretrained/bidaf-squad
     make reproduce MODEL=bidaf TRAIN=1    # trains it anew first, in runs/reproduced
 
-An interrupted training continues with the same command. Prints the scores claimed and found.
+An interrupted training continues with the same command. Prints the scores claimed and measured.
 Corpora are prepared from `--corpora`, nothing is downloaded. Exit code 1 if a score differs by more
 than rounding.
 """
@@ -53,9 +53,9 @@ def main():
             evaluate = evaluate.replace(published, train_stages(run, others))
         rows = f"{directory}/rows.jsonl"
         call(f"{evaluate} --precision=float32 --nobaselines --scores={rows}")
-        found = {row["split"]: row["metrics"] for row in scores(rows)}
+        measured = {row["split"]: row["metrics"] for row in scores(rows)}
     claimed = {split: record["metrics"] for split, record in run.metrics().items()}
-    compare(claimed, found)
+    compare(claimed, measured)
 
 
 def train_stages(run, prepare_commands):
@@ -94,8 +94,8 @@ def call(command):
         raise UserError(f"this command failed: python {command}")
 
 
-def compare(claimed, found):
-    """Prints a table of scores claimed and found, each `{split: {metric: score}}`.
+def compare(claimed, measured):
+    """Prints a table of scores claimed and measured, each `{split: {metric: score}}`.
 
     Raises:
         UserError: Scores differ by more than `ROUNDING`.
@@ -104,12 +104,12 @@ def compare(claimed, found):
     differing = 0
     for split, metrics in claimed.items():
         for name, score in metrics.items():
-            found_score = found[split][name]
+            measured_score = measured[split][name]
             remark = ""
-            if abs(found_score - score) > ROUNDING * max(1.0, abs(score)):
+            if abs(measured_score - score) > ROUNDING * max(1.0, abs(score)):
                 remark = "differs"
                 differing += 1
-            lines.append([split, name, f"{score:.4f}", f"{found_score:.4f}", remark])
+            lines.append([split, name, f"{score:.4f}", f"{measured_score:.4f}", remark])
     print(markdown(["split", "score", "claimed", "found", ""], lines))
     if differing:
         raise UserError(f"{differing} of {len(lines)} scores differ by more than rounding")

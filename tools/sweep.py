@@ -38,7 +38,6 @@ flags.DEFINE_multi_string(
 flags.DEFINE_multi_string(
     "set", [], "field=value for all recipes, as --set of train.py; may be repeated."
 )
-flags.DEFINE_float("epochs", None, "Epochs of all recipes.")
 flags.DEFINE_list("seeds", ["1", "2", "3"], "Seeds, integers.")
 flags.DEFINE_list("split", ["dev"], "Splits to score; those that a dataset lacks are left out.")
 flags.DEFINE_string("out", "runs/sweep", "Directory of the runs.")
@@ -60,8 +59,6 @@ def main():
         check_output(FLAGS.scores)
 
     shared = parse_assignments(FLAGS.set)
-    if FLAGS.epochs is not None:
-        shared["epochs"] = f"{FLAGS.epochs:g}"
     variants = []
     for name, changes in itertools.product(FLAGS.recipe, combine_values(FLAGS.vary)):
         variants.append((name, {**shared, **changes}))

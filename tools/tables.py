@@ -328,7 +328,7 @@ def row_table(path, *fields):
     return markdown(header, lines)
 
 
-def value(path, corpus="*", metric=None, split="dev", minus=None, digits="3", times="1", sign=""):
+def value(path, corpus="*", metric=None, split="dev", digits="3", times="1"):
     """Formats one number.
 
     Args:
@@ -337,18 +337,14 @@ def value(path, corpus="*", metric=None, split="dev", minus=None, digits="3", ti
         corpus: Pattern.
         metric: Name of a metric.
         split: Pattern.
-        minus: Another recipe, whose score is subtracted.
         digits: Decimals.
         times: A factor.
-        sign: `+` shows the sign of positive numbers.
     """
     if metric:
         shown = mean_over_corpora(select_own(path, corpus, split), metric)
     else:
         shown = _look_up(path)
-    if minus:
-        shown -= mean_over_corpora(select_own(minus, corpus, split), metric)
-    return number(shown * float(times), int(digits), sign)
+    return number(shown * float(times), int(digits))
 
 
 def _look_up(path):
