@@ -3,24 +3,14 @@ files.
 """
 
 import pickle
-import signal
 
 import numpy as np
 import pytest
-from helpers import (
-    SMALL_RUNS,
-    check_same_training,
-    ran,
-    run_process,
-    splits_of_release,
-)
+from helpers import ran, splits_of_release
 
-from colloquy.base.config import make_config
 from colloquy.engine.evaluate import evaluate
 from colloquy.engine.run import Run
-from colloquy.models.dam import DAMConfig
-from colloquy.tasks import RECIPES, TASKS
-from colloquy.tasks.selection.recipes import PUBLISHED_CORPORA
+from colloquy.tasks import TASKS
 
 SMALL = [
     "--epochs=1",
@@ -75,41 +65,3 @@ def test_the_releases_files_train_by_name(tmp_path, capsys, name, eos_id, filter
     assert f"{name}, test: 7 contexts, 70 lines" in printed
     assert "published: DAM" in printed and "published: SMN_dynamic" in printed
     assert {"ubuntu-v1": ".7670", "douban": ".5500"}[name] in printed  # R10@1 and MAP of DAM
-
-
-KILLED = """
-import os, signal, sys
-from helpers import at_step, run_script
-with at_step(27, lambda: os.kill(os.getpid(), signal.SIGKILL)):
-    run_script("train.py", *sys.argv[1:], "--save_minutes=0")
-"""
-
-
-@pytest.mark.slow
-def test_a_killed_training_resumes_to_the_scores_and_weights_of_an_unbroken_one(
-    prepared_reading, trained_reading_comprehension, tmp_path
-):
-    """Weights, optimizer and averages of weights; killed between two validations."""
-    model, settings = SMALL_RUNS["reading_comprehension"]
-    run, flags = tmp_path / "run", [f"--set={name}={value}" for name, value in settings.items()]
-    killed = run_process(
-        "-c", KILLED, f"--model={model}", f"--data={prepared_reading}", f"--workdir={run}", *flags
-    )
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
-    assert Run.open(run).saved_state().step == 25
-    ran("train.py", "--resume", f"--workdir={run}")
-    check_same_training(Run.open(run), trained_reading_comprehension)
-
-
-def test_recipes_of_the_published_corpora():
-    changed = {
-        "ubuntu-v1": {},
-        "douban": {"conv_filters": (16, 16)},
-        "ecommerce": {"max_turns": 10},
-    }
-    assert changed.keys() == PUBLISHED_CORPORA.keys()
-    for name, settings in changed.items():
-        recipe = RECIPES[f"dam-{name}"]
-        assert recipe.corpus == name
-        found = make_config(DAMConfig, {"vocabulary_size": 7, **recipe.config})
-        assert found == DAMConfig(vocabulary_size=7, **settings)
