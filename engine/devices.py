@@ -82,7 +82,7 @@ class OneDevice:
     def train_step(self, model: keras.Model, batches: Any) -> Callable:
         """Returns a function that trains a compiled model on one of `batches`.
 
-        It returns the loss, of the device.
+        The function returns the loss, which stays on the device until it is read.
         """
         if keras.config.backend() == "tensorflow":
             return _tensorflow_train_step(model, batches.element_spec)

@@ -81,8 +81,6 @@ class Task(abc.ABC):
     """One example of a split, in titles: context, dialog, pair or question."""
     Training = Training
     """The task's subclass of `engine.task.Training`."""
-    release_training: dict[str, Any] = {}
-    """`{field: value}` of `Training` that `--set compatibility=release` sets."""
     max_score = 1.0
     """The best possible score of `validate`. Training ends there if dev is large enough to exclude
     chance."""
@@ -171,7 +169,7 @@ class Task(abc.ABC):
 
         Args:
             spec: A row of `models.MODELS`.
-            settings: `{field: value}`; `compatibility=release` sets several fields.
+            settings: `{field: value}`.
 
         Returns:
             `{field: value}` of the model's config, without what the dataset decides.
@@ -184,7 +182,7 @@ class Task(abc.ABC):
         training_fields = self.Training.model_fields
         model_settings = {}
         training_settings = {}
-        for name, value in self._add_release_settings(spec, settings).items():
+        for name, value in settings.items():
             outer_name = name.partition(".")[0]  # `lexical` of `lexical.gain`
             if outer_name in config_fields:
                 model_settings[name] = value
@@ -192,31 +190,11 @@ class Task(abc.ABC):
                 training_settings[name] = value
             else:
                 raise UserError(
-                    f"there is no setting {name!r}. {self.hint_at_setting(name)}"
-                    f"The model has {', '.join(config_fields)}; "
+                    f"there is no setting {name!r}. The model has {', '.join(config_fields)}; "
                     f"its training has {', '.join(training_fields)}"
                 )
         make_config(spec.config, model_settings, partial=True)  # refuses wrong values
         return model_settings, make_config(self.Training, training_settings)
-
-    def hint_at_setting(self, name: str) -> str:
-        """A sentence for who gives a setting by a name that it has elsewhere; here none."""
-        return ""
-
-    def _add_release_settings(self, spec, settings):
-        """Adds what `compatibility=release` sets; the other settings win."""
-        settings = dict(settings)
-        compatibility = settings.pop("compatibility", "paper")
-        known = ["paper", "release"] if spec.release_settings else ["paper"]
-        if compatibility not in known:
-            raise UserError(
-                f"compatibility: expected {' or '.join(known)}. Received: {compatibility!r}"
-            )
-        if compatibility == "paper":
-            return settings
-        default_variant = spec.config.model_fields["variant"].default
-        variant = settings.get("variant", default_variant)
-        return {**spec.release_settings(variant), **self.release_training, **settings}
 
     def build_config(self, spec: Any, dataset: Any, model_settings: Mapping[str, Any]) -> Any:
         """Builds the config of a model for a dataset.

@@ -139,35 +139,30 @@ def read_conf() -> dict:
 def show_settings(settings: Mapping[str, object]) -> None:
     """Prints every field of --set, with its value and its meaning.
 
-    Values are the defaults; those of --recipe and of the flags are marked.
+    Values are those of the flags and of --recipe, else the defaults.
     """
     model, recipe = choose_recipe(FLAGS.model, FLAGS.recipe, has_data=True)
     merged, _ = merge_settings(recipe, settings)
-    origins = {}
-    for name in merged:
-        origins[name] = "of the flags" if name in settings else f"of {recipe}"
     runtime.import_keras()
 
     from colloquy.tasks import TASKS
 
     spec = MODELS[model]
-    show_fields("The model", spec.config, merged, origins)
-    show_fields("Its training", TASKS[spec.task].Training, merged, origins)
+    show_fields("The model", spec.config, merged)
+    show_fields("Its training", TASKS[spec.task].Training, merged)
     if spec.release_settings:
         print("Both\n\n  --set compatibility=paper  (paper|release)")
         print("      release: the settings of the published code, where they differ.\n")
 
 
-def show_fields(
-    title: str, config: type[Config], settings: Mapping[str, Any], origins: Mapping[str, str]
-) -> None:
+def show_fields(title: str, config: type[Config], settings: Mapping[str, Any]) -> None:
     print(f"{title}, {config.__module__}.{config.__qualname__}\n")
     for name, kind, default, meaning in describe_fields(config):
         outer, _, inner = name.partition(".")
         if name in settings:
-            print(f"  --set {name}={settings[name]}  ({kind}; {origins[name]})")
+            print(f"  --set {name}={settings[name]}  ({kind})")
         elif inner and isinstance(settings.get(outer), dict) and inner in settings[outer]:
-            print(f"  --set {name}={settings[outer][inner]}  ({kind}; {origins[outer]})")
+            print(f"  --set {name}={settings[outer][inner]}  ({kind})")
         elif default:
             print(f"  --set {name}={default}  ({kind})")
         else:

@@ -35,7 +35,8 @@ class SelectionTask(task.Task):
     name = "selection"
     example_unit = "context"
     Training = Training
-    release_training = {"loss_clip": 10.0}  # the other defaults are the release's already
+    release_training = {"loss_clip": 10.0}
+    """Settings of a training of the release; the other defaults are the release's already."""
     max_score = 2.0
     Options = selection.Options
     breakdowns = (*selection.BREAKDOWNS, "echo")
@@ -75,8 +76,25 @@ class SelectionTask(task.Task):
     def optional_fields(self, dataset):
         return {"unknown_id": dataset.unk_id or 0}
 
-    def hint_at_setting(self, name):
-        return hint_at_setting(name)
+    def split_settings(self, spec, settings):
+        """Splits settings as every task does; `compatibility=release` stands for several."""
+        settings = dict(settings)
+        compatibility = settings.pop("compatibility", "paper")
+        known = ["paper", "release"] if spec.release_settings else ["paper"]
+        if compatibility not in known:
+            raise UserError(
+                f"compatibility: expected {' or '.join(known)}. Received: {compatibility!r}"
+            )
+        if compatibility == "release":
+            variant = settings.get("variant", spec.config.model_fields["variant"].default)
+            release_settings = spec.release_settings(variant)
+            settings = {**release_settings, **self.release_training, **settings}
+        fields = {*spec.config.model_fields, *self.Training.model_fields}
+        for name in settings:
+            hint = hint_at_setting(name)
+            if hint and name not in fields:
+                raise UserError(f"there is no setting {name!r}. {hint.strip()}")
+        return super().split_settings(spec, settings)
 
     def initialise(self, model, dataset, training):
         vectors = dataset.vectors
