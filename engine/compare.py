@@ -1,6 +1,5 @@
 """Comparison of two models on the same examples: paired differences with intervals."""
 
-import glob
 import os
 import pathlib
 from collections.abc import Mapping
@@ -25,7 +24,7 @@ class Scored(NamedTuple):
     task: Task
     dataset: Dataset
     names: list[str]
-    """The paths of its runs, or the name of a baseline or file."""
+    """The paths of its runs, or the name of a file."""
     metrics: dict[str, Additive]
     """A term of each for each example."""
     counts: dict[str, int]
@@ -45,7 +44,7 @@ def compare(
     Args:
         tasks: `tasks.TASKS`.
         patterns: As `evaluate_all` takes them: a model. Several runs are its seeds.
-        against: The same of the other model; or a baseline or a file of answers, see
+        against: The same of the other model; or a file of answers, see
             `engine.task.Task.measure_outside`.
         split: The split.
         data, precision, settings: See `Evaluation`.
@@ -70,10 +69,10 @@ def compare(
     first = ones[0]
     others = []
     for source in against:
-        if _is_run(source):
-            others += score_runs([source])
-        else:
+        if isinstance(source, str | os.PathLike) and pathlib.Path(source).is_file():
             others.append(_score_outside(first, split, str(source), settings))
+        else:
+            others += score_runs([source])
     for scored in [*ones, *others]:
         if scored.task is not first.task or scored.counts != first.counts:
             raise UserError(
@@ -99,15 +98,6 @@ def compare(
         "metrics": metrics,
         **provenance(),
     }
-
-
-def _is_run(source: object) -> bool:
-    """True for runs and patterns of runs; False for the name of a baseline or a file."""
-    if not isinstance(source, str | os.PathLike):
-        return True
-    if pathlib.Path(source).is_file():
-        return False
-    return bool(glob.glob(str(source))) or not str(source).isalnum()
 
 
 def _score_outside(

@@ -306,7 +306,7 @@ class Task(abc.ABC):
 
         Args:
             scoring: An `engine.scoring.Scoring` without a model.
-            source: The name of a baseline, or a file of answers such as `evaluate.py --out` writes.
+            source: A file of answers.
 
         Returns:
             A dict with `counts` and `by_example`.

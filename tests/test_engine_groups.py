@@ -1,4 +1,4 @@
-"""engine/groups.py, `evaluate.py --by`, and engine/compare.py, `--against` what is no run."""
+"""engine/groups.py, `evaluate.py --by`."""
 
 import json
 
