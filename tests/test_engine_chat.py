@@ -53,11 +53,7 @@ INTRODUCTION = ["/shout  shouts", *terminal.HELP.split("\n")]
     ("lines", "shown"),
     [
         (["a" * 60], [f"you: {'a' * 60}", "[60 letters]", f"bot: {'a' * 60} {'a' * 60}"]),
-        (
-            [":smile: [bold]x"],
-            ["you: :smile: [bold]x", "[15 letters]", "bot: :smile: [bold]x :smile: [bold]x"],
-        ),
-        ([""], ["you: ", "[0 letters]", "bot:  "]),
+        (["[bold]x"], ["you: [bold]x", "[7 letters]", "bot: [bold]x [bold]x"]),
         (["/shout hello "], ["you: /shout hello", "HELLO"]),
         (
             ["/nonsense"],

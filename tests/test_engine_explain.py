@@ -54,11 +54,6 @@ def test_a_picture_has_a_panel_per_map(tmp_path):
     assert [tops[top] for top in sorted(tops)] == [1, 1, 2, 1]
 
 
-def test_a_picture_that_cannot_be_written_says_so(tmp_path):
-    (tmp_path / "no").write_text("", encoding="utf-8")
-    assert f"{tmp_path}/no" in refusal(draw, [MAP], tmp_path / "no" / "a.png")
-
-
 @pytest.mark.parametrize("task", TASKS_ONE_FAST)
 def test_predict_explains_examples(task, request, tmp_path):
     run = request.getfixturevalue(f"trained_{task}")

@@ -63,22 +63,12 @@ def refused(words, out, *flags):
     return message
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        (
-            {"task": "dialog"},
-            "expected a dataset for models of selection",
-        ),
-        ({"hashed_words": "9"}, "expected hashed_words of at least 0. Received: '9'"),
-        ({"text": {"tokenizer": "no", "lower": True}}, "tokenizer: input should be"),
-    ],
-)
-def test_a_dataset_that_cannot_give_its_words_is_refused(changes, reason, prepared, tmp_path):
+def test_a_dataset_that_cannot_give_its_words_is_refused(prepared, tmp_path):
     other = shutil.copytree(prepared, tmp_path / "other")
     metadata = json.loads((other / METADATA).read_text())
-    (other / METADATA).write_text(json.dumps(metadata | changes))
-    assert reason in refused(other, tmp_path / "out", f"--source={prepared.parent / 'raw'}")
+    (other / METADATA).write_text(json.dumps(metadata | {"hashed_words": "9"}))
+    message = refused(other, tmp_path / "out", f"--source={prepared.parent / 'raw'}")
+    assert "expected hashed_words of at least 0. Received: '9'" in message
 
 
 def test_a_training_starts_from_the_weights_of_a_run(case, tmp_path):

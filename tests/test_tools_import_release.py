@@ -14,8 +14,7 @@ from helpers import splits_of_release
 from colloquy.base.files import UserError
 from colloquy.data import pickles
 from colloquy.data.vocabulary import EOS_ID, SPECIALS, UNK_ID, Vocabulary
-from colloquy.engine.evaluate import evaluate
-from colloquy.engine.run import VOCABULARY, Run
+from colloquy.engine.run import Run
 from colloquy.engine.train import resume
 from colloquy.tasks import TASKS
 from colloquy.tasks.selection.data import SPLITS, write_split
@@ -204,29 +203,6 @@ def write_dataset(path, dimension=D):
     facts = {"task": "selection", "name": "tiny", "eos_id": EOS_ID, "unk_id": UNK_ID}
     (path / "dataset.json").write_text(json.dumps(facts))
     return path
-
-
-def test_a_run_with_a_dataset_is_scored(tmp_path):
-    dataset = write_dataset(tmp_path / "prepared")
-    run = import_stand_in(
-        stand_in(tmp_path, network="self_match_net"), tmp_path / "run", data=dataset
-    )
-    facts = {
-        "path": str(dataset),
-        "name": "tiny",
-        "eos_id": EOS_ID,
-        "unk_id": UNK_ID,
-        "hashed_words": 0,
-    }
-    assert run.dataset == {**facts, "text": {"tokenizer": "whitespace", "lower": False}}
-    assert (run.path / VOCABULARY).read_text() == (dataset / "vocabulary.txt").read_text()
-    evaluate(selection, run.path, "dev", out=tmp_path / "scores", baselines=False)
-    scores = [float(line.split("\t")[0]) for line in (tmp_path / "scores").read_text().splitlines()]
-    split, model = selection.load_dataset(dataset).splits["dev"], run.load_model()
-    assert len(scores) == len(split.label) == 30
-    for line in (0, 12):
-        inputs = split.collate(split.context[[line]], np.array([[line]]), 7, 11, cut=False)
-        assert scores[line] == pytest.approx(float(model(inputs)[0, 0]), abs=1e-5)
 
 
 def test_resume_continues_from_the_releases_step(tmp_path):

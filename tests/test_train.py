@@ -5,7 +5,6 @@ files.
 import pickle
 
 import numpy as np
-import pytest
 from helpers import ran, splits_of_release
 
 from colloquy.engine.evaluate import evaluate
@@ -40,12 +39,10 @@ def write_release(directory, eos_id, positives=1):
     return directory
 
 
-@pytest.mark.parametrize(
-    ("name", "eos_id", "filters"),
-    [("ubuntu-v1", 28270, (32, 16)), pytest.param("douban", 1, (16, 16), marks=pytest.mark.slow)],
-)
-def test_the_releases_files_train_by_name(tmp_path, capsys, name, eos_id, filters):
-    data = write_release(tmp_path / "any directory", eos_id, positives=3 if name == "douban" else 1)
+def test_the_releases_files_train_by_name(tmp_path, capsys):
+    name = "douban"
+    eos_id = 1
+    data = write_release(tmp_path / "any directory", eos_id, positives=3)
     prepared = tmp_path / "prepared"
     settings = [f"--source={data}", f"--out={prepared}", f"--name={name}"]
     ran("prepare.py", "--corpus=dam-release", *settings)
@@ -54,7 +51,7 @@ def test_the_releases_files_train_by_name(tmp_path, capsys, name, eos_id, filter
     run = Run.open(tmp_path / "run")
     facts = run.dataset
     assert (facts["name"], facts["eos_id"], run.record["model"]) == (name, eos_id, "dam")
-    assert run.config.conv_filters == filters and run.training.batch_size == 16
+    assert run.config.conv_filters == (16, 16) and run.training.batch_size == 16
     assert (run.path / "vocabulary.txt").read_text(encoding="utf-8").split("\n")[
         eos_id - 1
     ] == "_EOS_"
@@ -64,4 +61,4 @@ def test_the_releases_files_train_by_name(tmp_path, capsys, name, eos_id, filter
     printed = capsys.readouterr().out
     assert f"{name}, test: 7 contexts, 70 lines" in printed
     assert "published: DAM" in printed and "published: SMN_dynamic" in printed
-    assert {"ubuntu-v1": ".7670", "douban": ".5500"}[name] in printed  # R10@1 and MAP of DAM
+    assert ".5500" in printed  # MAP of DAM
