@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from colloquy.base.files import UserError
-from colloquy.engine.run import LAST, Run
+from colloquy.engine.run import Run
 from colloquy.engine.sample import prepare_sample
 
 LOSSES = 3  # restarts without progress after which a training ends
@@ -98,14 +98,14 @@ def train_on_cluster(
             reason = _start(hosts, gpus, run.path.parent, job)
             if reason is None:
                 return
-            if not (run.path / LAST).exists():
+            state = run.saved_state()
+            if state is None:
                 raise UserError(f"a host was lost before anything was saved: {reason}")
-            step = run.saved_state().step
-            losses = losses + 1 if step == last_step else 1
-            last_step = step
+            losses = losses + 1 if state.step == last_step else 1
+            last_step = state.step
             if losses == LOSSES:
                 raise UserError(
-                    f"{losses} times a host was lost after step {step}; --resume continues: "
+                    f"{losses} times a host was lost after step {state.step}; --resume continues: "
                     f"{reason}"
                 )
             resume = True

@@ -254,7 +254,7 @@ class Run:
         """Writes `last.npz`: every variable of a compiled model and its optimizer, and the
         `TrainState`.
         """
-        arrays = {}
+        arrays: dict[str, Any] = {}
         for number, variable in enumerate(_variables(model)):
             arrays[f"v/{number}"] = np.asarray(variable)
         with self._writing(LAST) as temporary:
@@ -380,7 +380,7 @@ class Run:
 
     def save_examples(self, examples: list[dict]) -> None:
         """Writes `examples.json`, without examples that would make it too large to be opened."""
-        kept = []
+        kept: list[dict] = []
         for example in examples:
             if 2 * len(json.dumps([*kept, example])) < MAX_EXAMPLES:
                 kept.append(example)
