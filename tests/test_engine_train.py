@@ -427,8 +427,14 @@ def test_resume_refuses(spoilt, message, trained_selection, tmp_path):
     options = spoilt(run) or {}
     assert re.search(message, refusal(resume, selection, run.path, epochs=2.0, **options))
     assert (run.path / BEST).exists()
+
+
+def test_resume_refuses_a_run_that_another_process_trains(trained_dialog, tmp_path):
+    run = Run.open(shutil.copytree(trained_dialog.path, tmp_path / "run"))
+    before = (run.path / "config.json").read_bytes()
     with locked(run.path):
-        assert "another process is training" in refusal(resume, selection, run.path, epochs=50.0)
+        assert "another process is training" in refusal(resume, dialog, run.path, epochs=50.0)
+    assert (run.path / "config.json").read_bytes() == before
 
 
 def test_start_refuses_datasets_that_do_not_suit(prepared, prepared_dialog, tmp_path):
