@@ -1,11 +1,13 @@
-"""The display of a training: lines in the terminal."""
+"""The display of a training: lines in the terminal, curves for TensorBoard."""
 
 import datetime
+import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import keras
 from rich.console import Console
 
 
@@ -57,3 +59,23 @@ class Progress:
         self.console.print(text)
         self.console.file.flush()
         self.printed_at = self.clock()
+
+
+def open_curves(path: str | os.PathLike) -> Callable[[int, Mapping[str, Any]], None]:
+    """Returns a function of a step and `{name: value}` that adds points to TensorBoard's curves.
+
+    On other backends than TensorFlow it does nothing.
+    """
+    if keras.config.backend() != "tensorflow":
+        return lambda step, values: None
+    import tensorflow as tf
+
+    writer = tf.summary.create_file_writer(str(path))
+
+    def add_points(step, values):
+        with writer.as_default(step=step):
+            for name, value in values.items():
+                tf.summary.scalar(name, value)
+        writer.flush()
+
+    return add_points

@@ -7,6 +7,7 @@ last.npz           weights, optimizer, random state and `TrainState` when traini
 checksums.json     SHA-256 of both files, the present ones and some before; of a published run that
                    of every file
 history.jsonl      one line per validation
+events.out.*       curves for TensorBoard, a file per start of the training
 metrics.json       results of evaluate.py, by split
 examples.json      examples of dev to try the model on
 page.json          of a published run: title and examples for the web pages, see
@@ -25,6 +26,8 @@ BEST = "best.weights.h5"
 LAST = "last.npz"
 HISTORY = "history.jsonl"
 METRICS = "metrics.json"
+CURVES = "events.out.tfevents."
+"""TensorBoard's files begin so."""
 VOCABULARY = "vocabulary.txt"
 EXAMPLES = "examples.json"
 CARD = "README.md"
@@ -63,6 +66,8 @@ def is_written(file: pathlib.Path) -> bool:
     """True for a file that has the name of one that a run writes."""
     name = unfinished_name(file) or file.name
     is_directory = file.is_dir() and not file.is_symlink()
+    if name.startswith(CURVES):
+        return not is_directory
     return name in (*WRITTEN, LOCK, f".{BEST}", f".{LAST}") and not is_directory
 
 

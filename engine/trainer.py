@@ -17,7 +17,7 @@ from colloquy.engine.callbacks import Callbacks
 from colloquy.engine.devices import OneDevice, choose_xla, set_precision, set_seed
 from colloquy.engine.interrupts import signals_received
 from colloquy.engine.optimizers import averaged_weights
-from colloquy.engine.progress import Progress
+from colloquy.engine.progress import Progress, open_curves
 from colloquy.engine.records import TrainState
 from colloquy.engine.run import LAST, Run
 from colloquy.engine.task import Task, load_training
@@ -100,6 +100,7 @@ class Trainer:
         self.batches = iter(batches)
         with devices.scope():
             self.learn_batch = devices.train_step(self.model, batches)
+        self.add_points = open_curves(run.path)
         self.callbacks = Callbacks(callbacks, self.model, self.epochs.steps)
 
     def _plan_steps(self):
@@ -208,6 +209,8 @@ class Trainer:
         mean_loss = sum(losses) / len(losses)
         progress.update(self.state.step, mean_loss)
         self.callbacks.after_steps(self.state.step, losses)
+        rate = self.model.optimizer.learning_rate
+        self.add_points(self.state.step, {"loss": mean_loss, "learning_rate": rate})
 
     def save(self) -> None:
         """Saves the model and the state, to resume from."""
@@ -236,6 +239,7 @@ class Trainer:
         if self.callbacks.after_validation(row):
             self.state = self.state.replace(stopped=True)
             self.run.save(self.model, self.state)
+        self.add_points(self.state.step, {f"dev/{name}": value for name, value in metrics.items()})
         progress.line(_report(self.state, metrics))
 
     def _is_conclusive(self):
