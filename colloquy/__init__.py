@@ -309,7 +309,8 @@ def evaluate(
     Args:
         run: A run as `load` takes it, a pattern of several such as "runs/babi/*", "A,B,C" for an
             ensemble, or a list of these.
-        data: Prepared dataset. Default: the one that a run was trained on.
+        data: Prepared dataset. Default: the one that a run was trained on. Generation: or a JSON
+            file of references, for `split="references"`.
         split: A split, or several.
         baselines: Scores baselines, too.
         precision: `auto` is that of the training if the hardware computes it, else float32.
@@ -360,7 +361,8 @@ def compare(
 
     Args:
         run: A model: a run as `evaluate` takes it. Several runs are seeds, which are averaged.
-        against: The other model; reading comprehension: or a JSON file {question id: answer}.
+        against: The other model; selection: or "tfidf", "bm25", or a file with a score per line;
+            reading comprehension: or a JSON file {question id: answer}.
         data, split, precision, settings: See `evaluate`.
 
     Returns:

@@ -24,7 +24,7 @@ class Scored(NamedTuple):
     task: Task
     dataset: Dataset
     names: list[str]
-    """The paths of its runs, or the name of a file."""
+    """The paths of its runs, or the name of a baseline or file."""
     metrics: dict[str, Additive]
     """A term of each for each example."""
     counts: dict[str, int]
@@ -44,7 +44,7 @@ def compare(
     Args:
         tasks: `tasks.TASKS`.
         patterns: As `evaluate_all` takes them: a model. Several runs are its seeds.
-        against: The same of the other model; or a file of answers, see
+        against: The same of the other model; or a baseline or file of answers, see
             `engine.task.Task.measure_outside`.
         split: The split.
         data, precision, settings: See `Evaluation`.
@@ -69,7 +69,8 @@ def compare(
     first = ones[0]
     others = []
     for source in against:
-        if isinstance(source, str | os.PathLike) and pathlib.Path(source).is_file():
+        is_file = isinstance(source, str | os.PathLike) and pathlib.Path(source).is_file()
+        if is_file or source in first.task.named_systems:
             others.append(_score_outside(first, split, str(source), settings))
         else:
             others += score_runs([source])

@@ -77,6 +77,8 @@ class Task(abc.ABC):
 
     name = ""
     """Key of `tasks.TASKS`; `models.MODELS` and prepared datasets name their task by it."""
+    named_systems = ()
+    """Systems without a run that `measure_outside` knows by name, such as baselines."""
     example_unit = ""
     """One example of a split, in titles: context, dialog, pair or question."""
     Training = Training
@@ -306,7 +308,7 @@ class Task(abc.ABC):
 
         Args:
             scoring: An `engine.scoring.Scoring` without a model.
-            source: A file of answers.
+            source: One of `named_systems`, or a file of answers.
 
         Returns:
             A dict with `counts` and `by_example`.

@@ -1,4 +1,4 @@
-"""A baseline for response selection: the TF-IDF cosine of context and response.
+"""Baselines for response selection: the TF-IDF cosine of context and response, and BM25.
 
     weight(w, text) = (occurrences of w in text) * idf(w),   idf(w) = ln((1 + n) / (1 + df(w)))
 
@@ -40,6 +40,47 @@ def tfidf_scores(
     train_blocks = _count_blocks(train_documents, ignore)
     idf = inverse_frequencies(train_blocks, num_words=contexts.shape[1])
     return unit_rows(contexts, idf).multiply(unit_rows(responses, idf)).sum(axis=1)
+
+
+def bm25_scores(
+    train_documents: Iterable[Sequence[int]],
+    contexts: Iterable[Sequence[int]],
+    responses: Iterable[Sequence[int]],
+    *,
+    ignore: Iterable[int] = (),
+    k1: float = 1.5,
+    b: float = 0.75,
+) -> np.ndarray:
+    """BM25 of each response for its context, whose words are the query, each once.
+
+    Document frequencies and the mean length are those of `train_documents`; other arguments are as
+    in `tfidf_scores`.
+
+    >>> train = [[1, 2], [1, 3], [1, 4]]
+    >>> bm25_scores(train, [[1, 2, 3], [1, 4, 0]], [[2, 1], [1, 2]]).round(3)
+    array([1.114, 0.134])
+    """
+    queries, documents = count_words(contexts, responses, ignore=ignore)
+    num_words = queries.shape[1]
+    num_documents = 0
+    total_length = 0.0
+    frequency = np.zeros(num_words)
+    for counts in _count_blocks(train_documents, ignore):
+        num_documents += np.count_nonzero(np.diff(counts.indptr))
+        total_length += counts.data.sum()
+        frequency += np.bincount(counts.indices, minlength=num_words)[:num_words]
+    idf = np.log(1 + (num_documents - frequency + 0.5) / (frequency + 0.5))
+
+    mean_length = max(total_length / max(num_documents, 1), 1.0)
+    length = documents.sum(axis=1)
+    row = np.repeat(np.arange(documents.shape[0]), np.diff(documents.indptr))
+    saturation = k1 * (1 - b + b * length[row] / mean_length)
+    weight = documents.data * (k1 + 1) / (documents.data + saturation) * idf[documents.indices]
+    weights = sparse.csr_array((weight, documents.indices, documents.indptr), documents.shape)
+    is_asked = sparse.csr_array(
+        (np.ones(len(queries.data)), queries.indices, queries.indptr), queries.shape
+    )
+    return is_asked.multiply(weights).sum(axis=1)
 
 
 # === TF-IDF vectors ===

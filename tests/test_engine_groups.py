@@ -17,6 +17,22 @@ def test_groups_of_examples_are_a_table_and_a_file(trained_selection, tmp_path):
     assert "turns.json exists" in script_refusal("evaluate.py", *flags, f"--out={tmp_path}")
 
 
+def test_a_model_is_compared_with_a_baseline_and_with_a_file_of_scores(trained_selection, tmp_path):
+    run = f"--run={trained_selection.path}"
+    scores = tmp_path / "scores.txt"
+    ran("evaluate.py", run, "--nobaselines", f"--out={scores}")
+    result = tmp_path / "same.json"
+    ran("evaluate.py", run, f"--against={scores}", f"--out={result}")
+    metrics = json.loads(result.read_text(encoding="utf-8"))["metrics"]
+    assert all(row["difference"] == row["low"] == row["high"] == 0 for row in metrics.values())
+
+    ran("evaluate.py", run, "--against=bm25", f"--out={tmp_path / 'bm25.json'}")
+    kept = json.loads((tmp_path / "bm25.json").read_text(encoding="utf-8"))
+    assert kept["against"] == ["bm25"] and kept["examples"] == 11
+    scores.write_text("0.5\n")
+    assert "lines" in script_refusal("evaluate.py", run, f"--against={scores}")
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [

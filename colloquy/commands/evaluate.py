@@ -6,6 +6,7 @@ python evaluate.py --run=runs/bidaf-1,runs/bidaf-2            # an ensemble
 python evaluate.py --run='runs/memma-*' --against='runs/memr-*' --split=test
 python evaluate.py --run=runs/dam --by=turns,words            # groups of examples
 python evaluate.py --run=runs/chat --set=decode=beam=5,length_penalty=1
+python evaluate.py --run=runs/chat --data=references.json     # {source: [reference, ...]}
 
 Settings of --set, with their defaults:
     selection    ties=loss          equal scores, see metrics/ranking.py; the release's: release
@@ -38,15 +39,16 @@ flags.DEFINE_multi_string(
 flags.DEFINE_multi_string(
     "against",
     [],
-    "Another model, as --run; reading comprehension: or a JSON file {question id: answer}. Shows "
-    "the difference of each metric with its 95 % interval, by a paired bootstrap; several runs of "
-    "a side are seeds.",
+    "Another model, as --run; selection: or tfidf, bm25, or a file with a score per line; reading "
+    "comprehension: or a JSON file {question id: answer}. Shows the difference of each metric with "
+    "its 95 % interval, by a paired bootstrap; several runs of a side are seeds.",
 )
 flags.DEFINE_list("split", None, "Splits to score; default: dev.")
 flags.DEFINE_string(
     "data",
     None,
-    "Prepared dataset; default: the one the run was trained on.",
+    "Prepared dataset; default: the one the run was trained on. Generation: or a JSON file "
+    "{source: [reference, ...]}.",
 )
 flags.DEFINE_list(
     "by",
@@ -143,10 +145,12 @@ def score_groups() -> None:
 
 
 def splits() -> list[str]:
-    """The splits to score: without --split dev."""
+    """The splits to score: without --split dev, or those of a file of references."""
     if FLAGS.split:
         check_splits(FLAGS.split)
-    return FLAGS.split or ["dev"]
+        return FLAGS.split
+    is_file = FLAGS.data and pathlib.Path(FLAGS.data).is_file()
+    return ["references"] if is_file else ["dev"]
 
 
 def one_split() -> str:

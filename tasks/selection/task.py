@@ -16,7 +16,7 @@ from colloquy.engine.ensembles import mean_of_logits
 from colloquy.engine.optimizers import averaging
 from colloquy.tasks.selection import scoring as selection
 from colloquy.tasks.selection import split as batches
-from colloquy.tasks.selection.baselines import baseline_scores
+from colloquy.tasks.selection.baselines import NAMED, baseline_scores, outside_scores
 from colloquy.tasks.selection.chat import SelectionChat, read_candidates
 from colloquy.tasks.selection.data import as_texts, load_dataset, read_tokenizer_config
 from colloquy.tasks.selection.doubt import measure_doubt
@@ -33,6 +33,7 @@ class SelectionTask(task.Task):
     """Response selection."""
 
     name = "selection"
+    named_systems = tuple(NAMED)
     example_unit = "context"
     Training = Training
     release_training = {"loss_clip": 10.0}
@@ -199,6 +200,15 @@ class SelectionTask(task.Task):
             "doubt": measure_doubt(lines, scores) if len(scores) == len(lines) else None,
             "by_example": functools.partial(selection.metrics_by_context, result),
             "answers": (f"{score}\t{label}" for score, label in zip(scores, labels, strict=True)),
+        }
+
+    def measure_outside(self, scoring, source):
+        lines = scoring.examples
+        scores = outside_scores(scoring.dataset, scoring.split, source)
+        result = selection.rank(source, scores, lines, ties=scoring.options.ties)
+        return {
+            "counts": {**result.counts, "lines": len(scores)},
+            "by_example": functools.partial(selection.metrics_by_context, result),
         }
 
     def metrics_by_group(self, scoring, breakdowns):
