@@ -175,27 +175,29 @@ def baselines_of(
     sources: Sequence[str],
     targets: Sequence[str],
     seed: int = 1,
+    several: bool = False,
 ) -> dict:
     """Metrics of replies that need no model.
 
     They are the most frequent target of train, random ones of train, and those of people.
     `human` takes, for each source that occurs with several targets, the first of them as the reply
-    and the others as references.
+    and the others as references. With `several`, a reply is compared with all targets of its source
+    at once, else with each by itself.
     """
-    references = [[target] for target in targets]
-    # Of equally frequent ones, the first in alphabetical order.
-    counts = collections.Counter(train)
-    most_frequent = min(counts, key=lambda target: (-counts[target], target))
-    constant = [most_frequent] * len(references)
-
-    rng = random.Random(seed)
-    drawn = [rng.choice(train) for _ in references]
-    baselines = {
-        f"constant, {most_frequent:.60}": generation_metrics(constant, references),
-        "random reply of train": generation_metrics(drawn, references),
-    }
-
     _, targets_of_sources = by_source(sources, targets)
+    references = targets_of_sources if several else [[target] for target in targets]
+    baselines = {}
+    if train:
+        # Of equally frequent ones, the first in alphabetical order.
+        counts = collections.Counter(train)
+        most_frequent = min(counts, key=lambda target: (-counts[target], target))
+        constant = [most_frequent] * len(references)
+        baselines[f"constant, {most_frequent:.60}"] = generation_metrics(constant, references)
+
+        rng = random.Random(seed)
+        drawn = [rng.choice(train) for _ in references]
+        baselines["random reply of train"] = generation_metrics(drawn, references)
+
     several_targets = [texts for texts in targets_of_sources if len(texts) > 1]
     if several_targets:
         replies = [texts[0] for texts in several_targets]

@@ -81,3 +81,9 @@ def test_baselines_are_frequent_and_random_targets_of_train_and_what_people_said
     drawn = [rng.choice(TRAIN) for _ in TARGETS]
     assert metrics[RANDOM] == generation_metrics(drawn, references)
     assert metrics[human] == generation_metrics(["a b c d"], [["a b d d", "d a b c"]])
+
+
+def test_several_compares_a_reply_with_all_targets_of_its_source():
+    metrics = baselines_of(TRAIN, SOURCES, TARGETS, several=True)
+    references = [["a b c d", "a b d d", "d a b c"], ["b c"], ["c"]]
+    assert metrics[CONSTANT] == generation_metrics(["b c"] * 3, references)

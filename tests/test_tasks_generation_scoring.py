@@ -1,6 +1,7 @@
 """`tasks.generation.scoring` and `task`: loss and likelihood against loops, measured replies."""
 
 import collections
+import json
 from types import SimpleNamespace
 
 import keras
@@ -9,6 +10,8 @@ import pytest
 from helpers import copy_of, random_seq2seq, refusal, scoring_of, to_numpy
 from reference_recurrent import nll_in_loops
 
+from colloquy.data.vocabulary import Vocabulary
+from colloquy.engine.evaluate import evaluate, evaluate_all
 from colloquy.engine.run import Run
 from colloquy.metrics.generation import baselines_of, generation_metrics
 from colloquy.models.decoding import Decoding
@@ -112,6 +115,11 @@ def test_the_decoder_moves_at_its_own_rate(rate):
 # === From prepared pairs to scores ===
 
 PAIRS = 21  # of dev
+FOUND = {
+    "I am Dee.": ["hello dee , what do you like ?", "Hello!", "i like tea ."],
+    "x\tI am Ann.\tHello ann, what do you like?": ["I like rain.", "i like noise ."],
+    "i like zebras .": ["tea is fine"],
+}
 
 
 @pytest.fixture(scope="module")
@@ -167,11 +175,71 @@ def test_measure_compares_replies_with_targets(generation_dataset, reverse):
     assert ("human, 2 sources with several targets" in baselines) == (not reverse)
 
 
-def test_a_run_that_does_not_say_how_texts_are_read_is_refused(run):
+@pytest.fixture
+def references(tmp_path):
+    path = tmp_path / "references.json"
+    path.write_text(json.dumps(FOUND), encoding="utf-8")
+    return path
+
+
+def test_replies_are_compared_with_all_references_of_their_source(
+    run, references, tmp_path, capsys
+):
+    record = evaluate(
+        generation,
+        run.path,
+        "references",
+        data=references,
+        decode="min_length=3,max_length=7",
+        out=tmp_path / "replies.txt",
+    )
+    dataset, model = generation.dataset_of(run, references), run.load_model()
+    split = dataset.splits["references"]
+    sources = split.source.take(np.array([0, 3, 5]))
+    decoding = Decoding(min_length=3, max_length=7)
+    replies = replies_to(model, sources, dataset.vocabulary, decoding)
+    groups = [split.target_texts[:3], split.target_texts[3:5], split.target_texts[5:]]
+    expected = generation_metrics(replies, groups)
+    words = int(split.target.lengths.sum())
+    perplexity = np.exp(likelihood(model, split).sum() / words)
+    assert record["metrics"] == {"perplexity": pytest.approx(perplexity, rel=1e-4), **expected}
+    assert record["counts"] == {"pairs": 6, "sources": 3, "words": words}
+    assert record["parts"] == {}
+    train = generation.dataset_of(run).splits["train"].target_texts
+    baselines = baselines_of(train, split.source_texts, split.target_texts, several=True)
+    assert record["baselines"] == baselines
+
+    lines = (tmp_path / "replies.txt").read_text(encoding="utf-8").splitlines()
+    assert columns_of(lines)[2][3:] == [replies[1], replies[1], replies[2]]
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "6 references of 3 sources; max_length=7, min_length=3" in printed
+    assert "references" in json.loads((run.path / "metrics.json").read_text())
+
+
+def test_a_run_alone_is_enough(run, references, tmp_path):
+    """Its dataset may be gone. Each run reads the references by its own words."""
+    record = {**run.record, "dataset": {**run.dataset, "path": str(tmp_path / "gone")}}
+    words = run.vocabulary.words
+    datasets = []
+    for name, order in (("a", words), ("b", [*words[:2], *words[:1:-1]])):
+        other = Run.create(tmp_path / name, record, Vocabulary(order))
+        other.save_best(run.load_model())
+        datasets.append(generation.dataset_of(other, references))
+    assert datasets[0].splits.keys() == {"references"}
+    targets = [dataset.splits["references"].target.lists() for dataset in datasets]
+    assert targets[0] != targets[1]
+
+    evaluate_all(TASKS, [str(tmp_path / "[ab]")], ["references"], data=str(references))
+    scores = json.loads((tmp_path / "a" / "metrics.json").read_text())["references"]
+    assert list(scores["baselines"]) == ["human, 2 sources with several targets"]
+
+
+def test_a_run_that_does_not_say_how_texts_are_read_is_refused(run, references):
     other = Run(run.path, {**run.record, "dataset": {**run.dataset, "text": {"lower": True}}})
     message = f"{run.path}: tokenizer: "
     assert message in refusal(generation.predictor, other)
     assert message in refusal(generation.export_archive, other, None, None)
+    assert message in refusal(generation.dataset_of, other, references)
 
 
 def test_examples_read_as_people_write():

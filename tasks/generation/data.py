@@ -5,13 +5,16 @@ Letters: B pairs   S source words   T target words
 
 import dataclasses
 import pathlib
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import Field
 
 from colloquy.base.config import Positive, make_config
+from colloquy.base.files import UserError
 from colloquy.data import pickles, prepared
 from colloquy.data.sequences import Sequences
+from colloquy.data.text_files import read_json
 from colloquy.data.tokenizer_config import TokenizerConfig
 from colloquy.data.tokenizers import TOKENIZERS
 from colloquy.data.vocabulary import EOS_ID, PADDING_ID, Vocabulary
@@ -21,6 +24,8 @@ PAIRS = "pairs.pkl"
 SPLITS = ("train", "dev")
 # Most ids that a model reads and writes.
 MAX_SOURCE, MAX_TARGET = 60, 50
+References = Annotated[dict[str, Annotated[list[str], Field(min_length=1)]], Field(min_length=1)]
+"""A file of references: source -> correct replies."""
 
 
 class SourceConfig(TokenizerConfig):
@@ -60,6 +65,8 @@ class GenerationSplit:
     target_texts: list[str] = ()
     # True where the pair is in train too, bool `(pairs,)`.
     seen: np.ndarray | None = None
+    # A reply is compared with all targets of its source at once, not with each by itself.
+    several: bool = False
 
     def __len__(self):
         return len(self.source)
@@ -192,3 +199,26 @@ def _check_ids(sequences, vocabulary):
     is_any_empty = not sequences.lengths.all()
     if is_any_empty or (ids[last] != EOS_ID).any():
         raise ValueError(f"sources and targets must end with {EOS_ID}")
+
+
+def read_references(path, vocabulary, text):
+    """Reads sources with several references each; each reference is a pair.
+
+        {"how are you ?": ["fine , thanks", "not so well"], "hello\\tgood morning": ["fine"]}
+
+    The turns of a source are separated by tabs. The split has `several` set.
+    """
+    utterances = []
+    pairs = []
+    for source, references in read_json(path, References).items():
+        turns = [text.words(turn) for turn in source.split("\t")]
+        targets = [text.words(reference) for reference in references]
+        if not all([*turns, *targets]):
+            raise UserError(f"{path}: expected texts with words for the source {source[:60]!r}")
+        for target in targets:
+            start = len(utterances)
+            utterances += [*turns[-text.turns :], target]
+            pairs.append((start, len(utterances)))
+    encoded = encode_pairs(utterances, pairs, vocabulary)
+    split = _split({**encoded, "seen": [False] * len(pairs)}, vocabulary)
+    return dataclasses.replace(split, several=True)

@@ -1,6 +1,7 @@
 """Response generation: data, training, scoring and use of its models."""
 
 import functools
+import pathlib
 
 import numpy as np
 
@@ -11,7 +12,6 @@ from colloquy.engine.optimizers import TwoRateAdam, linear_decay
 from colloquy.metrics.bootstrap import Additive
 from colloquy.metrics.generation import (
     METRICS,
-    baselines_of,
     bleu_by_reply,
     by_source,
     generation_metrics,
@@ -19,6 +19,7 @@ from colloquy.metrics.generation import (
     perplexity_of_sums,
 )
 from colloquy.tasks.generation import data
+from colloquy.tasks.generation.baselines import baselines_for
 from colloquy.tasks.generation.chat import GenerationChat
 from colloquy.tasks.generation.predictor import GenerationPredictor
 from colloquy.tasks.generation.prepare import Settings, prepare
@@ -54,6 +55,27 @@ class GenerationTask(task.Task):
     def make_sample(self, directory):
         settings = Settings(tokenizer="words", turns=2)
         prepare("chitchat", None, directory / "prepared", settings)
+
+    def dataset_of(self, run, path=None):
+        """Opens a dataset as `engine.task.Task` says, or a file of references.
+
+        References are read by the run's words and tokenizer: a dataset with the split `references`,
+        and the run's own `train` if that still exists.
+        """
+        if not path or not pathlib.Path(path).is_file():
+            return super().dataset_of(run, path)
+        metadata = run.dataset
+        text = data.read_source_config(metadata.get("text"), run.path)
+        splits = {"references": data.read_references(path, run.vocabulary, text)}
+        if metadata["path"] and pathlib.Path(metadata["path"]).is_dir():
+            splits["train"] = super().dataset_of(run).splits["train"]
+        return data.GenerationDataset(
+            path=pathlib.Path(path),
+            name=metadata["name"],
+            splits=splits,
+            vocabulary=run.vocabulary,
+            text=text,
+        )
 
     def required_fields(self, dataset):
         return {"vocabulary_size": len(dataset.vocabulary)}
@@ -108,7 +130,8 @@ class GenerationTask(task.Task):
 
         Perplexity is that of all pairs. The other metrics compare the reply to each pair's source
         with its target, and once more without the pairs that are in train, which a model may know
-        by heart. The answers are those of `_answer_lines`.
+        by heart; or, where the split has `several` references, the reply to each source with all of
+        them. An answer is source, target and reply of a pair, separated by tabs, turns by ` / `.
 
         Without the option `decode` the search is greedy, as in articles. If the chat of the run
         searches otherwise, a further part has the metrics of that search.
@@ -116,52 +139,66 @@ class GenerationTask(task.Task):
         model, dataset = scoring.model, scoring.dataset
         pairs = scoring.examples.in_direction_of(model.config)
         nll = likelihood(model, pairs, length_multiple=scoring.length_multiple)
+
+        # Each source gets one reply, however many targets it has.
+        rows, references = by_source(pairs.source_texts, pairs.target_texts)
+        sources = pairs.source.take(rows)
         decoding = parse_decoding(scoring.options.decode)
-        replies = _search_replies(scoring, pairs, decoding)
-        all_rows = range(len(pairs))
-        unseen = np.flatnonzero(~pairs.seen)
+        replies_to_sources = _search_replies(scoring, sources, decoding)
+        reply_by_source = _replies_by_source(pairs, rows, replies_to_sources)
+        replies = [reply_by_source[source] for source in pairs.source_texts]
+        metrics = _metrics_of_replies(pairs, replies_to_sources, references, reply_by_source)
         record = {
-            "metrics": {
-                "perplexity": _perplexity(nll, pairs),
-                **_metrics_of_pairs(pairs, replies, all_rows),
-            },
+            "metrics": {"perplexity": _perplexity(nll, pairs), **metrics},
             "parts": {},
             "counts": {
                 "pairs": len(pairs),
-                "sources": len(set(pairs.source_texts)),
+                "sources": len(rows),
                 "words": int(pairs.target.lengths.sum()),
-                "unseen": len(unseen),
             },
             "unit": dataset.text.tokenizer,
             "answers": _answer_lines(pairs, replies),
-            "by_example": functools.partial(metrics_by_pair, pairs, nll, replies),
+            "by_example": functools.partial(
+                metrics_by_source, pairs, nll, replies_to_sources, references, reply_by_source
+            ),
         }
-        if 0 < len(unseen) < len(pairs):
-            record["parts"]["without the pairs of train"] = {
-                "perplexity": _perplexity(nll, pairs, unseen),
-                **_metrics_of_pairs(pairs, replies, unseen),
-            }
+        if not pairs.several:
+            unseen = np.flatnonzero(~pairs.seen)
+            record["counts"]["unseen"] = len(unseen)
+            if 0 < len(unseen) < len(pairs):
+                metrics = _metrics_of_pairs(pairs, replies, unseen)
+                perplexity_of_unseen = _perplexity(nll, pairs, unseen)
+                record["parts"]["without the pairs of train"] = {
+                    "perplexity": perplexity_of_unseen,
+                    **metrics,
+                }
         search = _search_text(scoring.options)
         if search:
             record["search"] = search
         elif (chat_decoding := decoding_of(scoring.run)) != decoding:
-            chat_replies = _search_replies(scoring, pairs, chat_decoding)
+            replies_to_sources = _search_replies(scoring, sources, chat_decoding)
+            reply_by_source = _replies_by_source(pairs, rows, replies_to_sources)
             part = f"as its chat searches: {decoding_text(chat_decoding)}"
-            record["parts"][part] = _metrics_of_pairs(pairs, chat_replies, all_rows)
-        if scoring.baselines:
-            train = dataset.splits["train"].in_direction_of(model.config)
-            record["baselines"] = baselines_of(
-                train.target_texts, pairs.source_texts, pairs.target_texts
+            record["parts"][part] = _metrics_of_replies(
+                pairs, replies_to_sources, references, reply_by_source
             )
+        if scoring.baselines:
+            record["baselines"] = baselines_for(dataset, pairs, model.config)
         return record
 
     def describe(self, record):
         counts = record["counts"]
-        counted = f"{counts['pairs']:,} pairs, {counts['unseen']:,} of them not in train"
+        pairs = f"{counts['pairs']:,}"
+        if "unseen" in counts:
+            counted = f"{pairs} pairs, {counts['unseen']:,} of them not in train"
+            compared = "one reference per pair"
+        else:
+            counted = f"{pairs} references of {counts['sources']:,} sources"
+            compared = "all references of a source at once"
         search = record.get("search", "greedy search")
         caption = (
             f"Perplexity is per token of the tokenizer {record['unit']}, the end of a target "
-            f"included; BLEU by sacrebleu on these tokens, one reference per pair."
+            f"included; BLEU by sacrebleu on these tokens, {compared}."
         )
         return f"{counted}; {search}", caption
 
@@ -186,10 +223,22 @@ class GenerationTask(task.Task):
         return generation_archive(model, vocabulary, text, decoding)
 
 
-def _search_replies(scoring, pairs, decoding):
-    """Returns the best reply to each pair's source, as a text; equal sources are searched once."""
-    first_rows, _ = by_source(pairs.source_texts, pairs.target_texts)
-    sources = pairs.source.take(first_rows)
+def _replies_by_source(pairs, rows, replies_to_sources):
+    """The reply to each distinct source, `{source text: reply}`."""
+    texts = [pairs.source_texts[row] for row in rows]
+    return dict(zip(texts, replies_to_sources, strict=True))
+
+
+def _metrics_of_replies(pairs, replies_to_sources, references, reply_by_source):
+    """Compares replies with all references of their source, or pair by pair."""
+    if pairs.several:
+        return generation_metrics(replies_to_sources, references)
+    replies = [reply_by_source[source] for source in pairs.source_texts]
+    return _metrics_of_pairs(pairs, replies, range(len(pairs)))
+
+
+def _search_replies(scoring, sources, decoding):
+    """Returns the best reply to each source, as a text."""
     options = scoring.options
     vocabulary = scoring.dataset.vocabulary
     ids, scores = reply(
@@ -202,10 +251,10 @@ def _search_replies(scoring, pairs, decoding):
     if options.reverse_run:
         reverse = load_reverse(options.reverse_run, vocabulary)
         ids, _ = rerank(reverse, sources, ids, scores, options.reverse_weight)
-    reply_by_source = {}
-    for row, best in zip(first_rows, ids[:, 0], strict=True):
-        reply_by_source[pairs.source_texts[row]] = " ".join(words_of(best, vocabulary))
-    return [reply_by_source[source] for source in pairs.source_texts]
+    replies = []
+    for best in ids[:, 0]:
+        replies.append(" ".join(words_of(best, vocabulary)))
+    return replies
 
 
 def _search_text(options):
@@ -225,17 +274,28 @@ def _metrics_of_pairs(pairs, replies, rows):
     return generation_metrics([replies[row] for row in rows], references)
 
 
-def metrics_by_pair(pairs, nll, replies):
-    """`{metric: Additive}` over the pairs.
+def metrics_by_source(pairs, nll, replies_to_sources, references, reply_by_source):
+    """`{metric: Additive}` over the pairs, or, where a split has several references, the sources.
 
     distinct-1 and distinct-2 are missing: they count over all replies together.
     """
     words = np.asarray(pairs.target.lengths, np.float64)
-    references = [[target] for target in pairs.target_texts]
+    terms = np.stack([nll, words], axis=1)
+    if pairs.several:
+        row_of_source = {source: row for row, source in enumerate(reply_by_source)}
+        rows = [row_of_source[source] for source in pairs.source_texts]
+        by_source_terms = np.zeros((len(row_of_source), 2))
+        np.add.at(by_source_terms, rows, terms)
+        terms = by_source_terms
+        replies = replies_to_sources
+    else:
+        replies = [reply_by_source[source] for source in pairs.source_texts]
+        references = [[target] for target in pairs.target_texts]
+    lengths = [len(reply.split()) for reply in replies]
     return {
-        "perplexity": Additive(np.stack([nll, words], axis=1), perplexity_of_sums),
+        "perplexity": Additive(terms, perplexity_of_sums),
         **bleu_by_reply(replies, references),
-        "length": Additive.mean([len(reply.split()) for reply in replies]),
+        "length": Additive.mean(lengths),
     }
 
 
