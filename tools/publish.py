@@ -115,10 +115,11 @@ def card(run, about, records):
 
     Args:
         run: The `engine.run.Run`.
-        about: Text to begin with.
+        about: Text to begin with; what it has from "## Commands" on ends the card.
         records: `{split: record}` of `engine.evaluate.Evaluation.score`.
     """
-    parts = [about.rstrip(), "## Measured from this file"]
+    text, heading, commands = about.partition("## Commands")
+    parts = [text.rstrip(), "## Measured from this file"]
     for split, scored in records.items():
         rows = [(f"{run.model}, half-precision weights", scored["metrics"])]
         for name, metrics in scored.get("parts", {}).items():
@@ -127,8 +128,8 @@ def card(run, about, records):
             rows.append((f"baseline: {name}", metrics))
         parts.append(_table(f"{run.dataset['name']}, {split}", rows, scored["metrics"]))
 
-    commands = [f"    {training['command']}" for training in run.trainings()]
-    parts += ["## Trained by", "\n".join(commands), _describe_training(run.record)]
+    trainings = [f"    {training['command']}" for training in run.trainings()]
+    parts += ["## Trained by", "\n".join(trainings), _describe_training(run.record)]
 
     validations = []
     for row in run.history():
@@ -138,6 +139,8 @@ def card(run, about, records):
     last_row = validations[-1][1] if validations else {}
     names = [name for name in metrics if name in last_row]
     parts += ["Dev at each validation:", _table("epoch", validations, names)]
+    if commands:
+        parts.append(heading + commands.rstrip())
     return "\n\n".join(parts) + "\n"
 
 
