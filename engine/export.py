@@ -74,8 +74,8 @@ def example(task: Any, run: Any) -> str:
     """Returns Python lines that call the exported `model` with the first example of the run."""
     examples = run.examples()
     instance = examples[0]["instance"] if examples else task.export_instance
-    call, outputs = task.export_call
-    lines = [f"{call}("]
+    call = task.export_call
+    lines = [f"{call.result} = model.{call.endpoint}("]
     for name, value in task.export_inputs(instance).items():
         text = pprint.pformat(value, width=100)
         if "\n" in text:
@@ -83,8 +83,7 @@ def example(task: Any, run: Any) -> str:
             text = f"\n        {indented}\n    "
         lines.append(f"    {name}=tf.constant({text}),")
     lines.append(")")
-    result = call.partition(" ")[0]
-    shown = ", ".join(f"{result}[{output!r}]" for output in outputs)
+    shown = ", ".join(f"{call.result}[{output!r}]" for output in call.outputs)
     lines.append(f"print({shown})")
     return "\n".join(lines) + "\n"
 

@@ -72,6 +72,18 @@ class Recipe:
         return {**self.config, **self.training.explicit_fields()}
 
 
+@dataclasses.dataclass(frozen=True)
+class ExportCall:
+    """A call of an exported model, as in `found = model.answer(...)`, for an example in Python."""
+
+    result: str
+    """Variable that gets the outputs, `found`."""
+    endpoint: str
+    """Endpoint of the archive, `answer`."""
+    outputs: tuple[str, ...] = ()
+    """Outputs to print, keys of the result."""
+
+
 class Task(abc.ABC):
     """One kind of work that models are trained for."""
 
@@ -98,8 +110,8 @@ class Task(abc.ABC):
     """Path of the prepared dataset in the directory of `make_sample`."""
     chat_options = ()
     """Flags of chat.py that `chat` takes."""
-    export_call = ("found = model.answer", ())
-    """An assignment that calls the exported `model`, and its outputs."""
+    export_call = ExportCall("found", "answer")
+    """The call of the exported model that is shown to the user."""
     export_instance: dict[str, Any] = {}
     """An instance to call it with, for runs without examples."""
     export_options = ()
@@ -359,7 +371,7 @@ class Task(abc.ABC):
         """`{"instance", "expected"}` of an example of a split; correct answers are texts."""
 
     def read_example(self, dataset: Any, split: Any, number: int) -> dict:
-        """Like `example`, for `engine.predictor.Predictor.of_examples`.
+        """Like `example`, for `engine.predictor.Predictor.for_scored_examples`.
 
         Texts that the dataset holds as words are these words, separated by spaces, and the instance
         may be a checked one.

@@ -4,6 +4,7 @@ import functools
 import json
 import shutil
 import sys
+from typing import NamedTuple
 
 import keras
 import numpy as np
@@ -45,15 +46,37 @@ from colloquy.tasks.reading_comprehension.training import Training
 from colloquy.tasks.reading_comprehension.windows import overlap_of
 
 
+class QuestionBatch(NamedTuple):
+    """A batch of questions, each asked of its own context."""
+
+    rows: np.ndarray
+    """Indices of the questions, int `(B,)`."""
+    max_context: int
+    """Words of a context that are read; of a longer one, a window."""
+    max_question: int
+    """Words of a question that are read, the first ones."""
+
+
+class Limit(NamedTuple):
+    """A limit of a training that some questions exceed."""
+
+    is_exceeded: np.ndarray
+    """Bool `(questions,)`."""
+    effect: str
+    """What becomes of such questions: the predicate of a sentence."""
+    remedy: str
+    """The setting that avoids it, and its effect."""
+
+
 class ReadingComprehensionTask(task.Task):
-    """Reading comprehension."""
+    """Answers to questions about a passage, each a span of its words."""
 
     name = "reading_comprehension"
     example_unit = "question"
     Training = Training
     breakdowns = ("question", "confidence", "added")
     summary_metrics = METRICS
-    export_call = ("found = model.answer", ("answer", "start", "score"))
+    export_call = task.ExportCall("found", "answer", ("answer", "start", "score"))
     export_instance = {
         "passage": "Ann lives in Rome. Bob lives in Paris.",
         "question": "Where does Bob live?",
@@ -62,12 +85,16 @@ class ReadingComprehensionTask(task.Task):
     average = staticmethod(mean_of_logits)
     predictor = ReadingComprehensionPredictor
 
+    # === Data ===
+
     def make_sample(self, directory):
         shutil.copytree(SQUAD, directory / "raw")
         prepare("squad", directory / "raw", directory / "prepared", Settings(name="squad-excerpt"))
 
     def save_assets(self, dataset, path):
         dataset.characters.save(path / CHARACTERS)
+
+    # === Settings ===
 
     def required_fields(self, dataset):
         rows, dimension = dataset.vectors.shape
@@ -79,6 +106,8 @@ class ReadingComprehensionTask(task.Task):
 
     def optional_fields(self, dataset):
         return {"trained_words": dataset.trained_words}
+
+    # === Training ===
 
     def initialise(self, model, dataset, training):
         if model.config.no_answer != training.shared_norm:
@@ -104,10 +133,11 @@ class ReadingComprehensionTask(task.Task):
         return shared_norm_loss if training.shared_norm else span_loss
 
     def training_batches(self, split, config, training, rng):
-        """Batches are indices of questions of similar size, the words that are read of each, and
-        with `shared_norm` second contexts, drawn from `ReadingSplit.second_contexts`.
+        """Batches of questions of similar size: each a `QuestionBatch`, or with `shared_norm` a
+        `TwoContexts`.
 
-        A question is left out if no window has its whole answer, or without a second context.
+        A question is left out if no window of its context has a whole answer. With `shared_norm` a
+        question without a second context is left out too.
         """
         rows = np.flatnonzero(~split.answers_longer_than(overlap_of(training.max_context)))
         if training.shared_norm:
@@ -115,79 +145,54 @@ class ReadingComprehensionTask(task.Task):
         batches = []
         sizes = np.minimum(split.sizes[rows], [training.max_context, training.max_question])
         for batch in batches_by_size(sizes, training.batch_size, rng):
-            batches.append((rows[batch], training.max_context, training.max_question))
+            batches.append(QuestionBatch(rows[batch], training.max_context, training.max_question))
         return batches
 
     def limits(self, split, config, training):
-        """Contexts and questions that are cut, questions that are left out, and long answers."""
-        context_words, question_words = split.sizes.T
-        reasons = [
-            (
-                context_words > training.max_context,
-                f"have a context of over {training.max_context} words, of which a window is read",
-                "max_context=N reads more",
-            ),
-            (
-                question_words > training.max_question,
-                f"have over {training.max_question} words, of which the first are read",
-                "max_question=N reads more",
-            ),
-            (
-                split.answers_longer_than(overlap_of(training.max_context)),
-                f"are left out, since no window of {training.max_context} words has their whole "
-                "answer",
-                "max_context=N reads more",
-            ),
-            (
-                split.answers_longer_than(config.max_answer_words),
-                f"have an answer of over {config.max_answer_words} words, which the model does not "
-                "give",
-                "max_answer_words=N gives longer ones",
-            ),
-        ]
-        if training.shared_norm:
-            reasons.append(
-                (
-                    split.second_contexts[:, 0] == NONE,
-                    "are left out, since no other context of their article lacks their answers",
-                    "shared_norm=false keeps them",
-                )
-            )
         sentences = []
-        for is_concerned, reason, setting in reasons:
-            count = int(is_concerned.sum())
+        for limit in _list_limits(split, config, training):
+            count = int(limit.is_exceeded.sum())
             if count:
-                sentences.append(
-                    f"{count:,} of {len(split):,} questions {reason} (--set {setting})"
-                )
+                questions = f"{count:,} of {len(split):,} questions"
+                sentences.append(f"{questions} {limit.effect} (--set {limit.remedy})")
         return sentences
 
     def collate(self, split, config, batch, length_multiple):
         if isinstance(batch, TwoContexts):
+            max_context = batch.training.max_context
+            max_question = batch.training.max_question
             split = ask_twice(split, batch)
-            training = batch.training
-            batch = np.arange(len(split)), training.max_context, training.max_question
-        rows, max_context, max_question = batch
+            rows = np.arange(len(split))
+        else:
+            rows, max_context, max_question = batch
         return split.collate(rows, max_context, max_question, 2 * length_multiple)
 
+    # === Scoring ===
+
     def validate(self, model, split, length_multiple=4):
-        """Chooses by F1; with `no_answer` by the mean of F1, `F1_and_none` and `F1_misled`."""
+        """The score is F1; with `no_answer` it is the mean of F1, `F1_and_none` and `F1_misled`,
+        see `tasks.reading_comprehension.scoring.metrics_with_no_answer`.
+        """
         if model.config.no_answer:
             metrics = metrics_with_no_answer(model, split, length_multiple)
-            return metrics, (metrics["F1"] + metrics["F1_and_none"] + metrics["F1_misled"]) / 3
+            mean = (metrics["F1"] + metrics["F1_and_none"] + metrics["F1_misled"]) / 3
+            return metrics, mean
         metrics = score_split(model, split, length_multiple=length_multiple)
         return metrics, metrics["F1"]
 
     def measure(self, scoring):
         """Scores a split for evaluate.py, see `engine.task.Task.measure`.
 
-        The baseline is the first words of the context, the median length of an answer. On dev,
-        `confidence` is the scale of a predictor's scores, see
-        `tasks.reading_comprehension.confidence`. The answers are one line, `{question id: text}` as
-        the official script reads it.
+        The record of this task has:
+
+            answers: one line, `{question id: text}`, as SQuAD's official script reads it
+            baselines: metrics of answers that are the first words of the context, as many as the
+                median answer has
+            confidence: on dev, the scale that turns a score into a confidence, see
+                `tasks.reading_comprehension.confidence`
         """
         questions = scoring.examples
-        predictions = answers(questions, self._spans(scoring))
+        predictions = answers(questions, _predict_spans(scoring))
         record = record_of(questions, predictions)
         record["answers"] = [json.dumps(predictions, ensure_ascii=False)]
         record["by_example"] = functools.partial(metrics_by_question, questions, predictions)
@@ -205,19 +210,23 @@ class ReadingComprehensionTask(task.Task):
         predictions = _read_predictions(source)
         missing = sum(id not in predictions for id in questions.ids)
         if missing:
-            of_all = f"{missing:,} of {len(questions):,} questions"
-            print(f"{source}: {of_all} have no answer and count 0", file=sys.stderr)
+            print(
+                f"{source}: {missing:,} of {len(questions):,} questions have no answer and count 0",
+                file=sys.stderr,
+            )
         return {
             "counts": record_of(questions, predictions)["counts"],
             "by_example": functools.partial(metrics_by_question, questions, predictions),
         }
 
     def metrics_by_group(self, scoring, breakdowns):
-        """By the first word of the question, by confidence, or by what is added to passages.
+        """Scores groups of questions by some of the `breakdowns`:
 
-        The first is the paper's figure of question types, the second a reliability diagram: see
-        `tasks.reading_comprehension.confidence.measure_confidence`. The third compares passages as
-        they are with those of `tasks.reading_comprehension.added_sentences`.
+        question: by the first word of the question, as in the paper's figure of question types
+        confidence: by the confidence of the answer, for a reliability diagram, see
+            `tasks.reading_comprehension.confidence.measure_confidence`
+        added: questions about passages as they are, and about passages with a misleading
+            sentence, see `tasks.reading_comprehension.scoring.by_added_sentence`
         """
         model, questions = scoring.model, scoring.examples
         groups = {}
@@ -226,7 +235,8 @@ class ReadingComprehensionTask(task.Task):
                 model, questions, scoring.progress, scoring.length_multiple
             )
         if "question" in breakdowns:
-            groups["question"] = by_first_word(questions, answers(questions, self._spans(scoring)))
+            predictions = answers(questions, _predict_spans(scoring))
+            groups["question"] = by_first_word(questions, predictions)
         if "confidence" in breakdowns:
             _, groups["confidence"] = measure_confidence(model, questions, scoring.length_multiple)
             if not groups["confidence"]:
@@ -236,18 +246,11 @@ class ReadingComprehensionTask(task.Task):
                 )
         return groups
 
-    def _spans(self, scoring):
-        spans, _ = predict(
-            scoring.model,
-            scoring.examples,
-            progress=scoring.progress,
-            length_multiple=scoring.length_multiple,
-        )
-        return spans
-
     def describe(self, record):
         counts = record["counts"]
         return f"{counts['questions']:,} questions on {counts['contexts']:,} contexts", None
+
+    # === Use ===
 
     def example(self, dataset, split, number):
         instance = {
@@ -260,14 +263,64 @@ class ReadingComprehensionTask(task.Task):
         return ReadingComprehensionChat(self.predictor(run))
 
     def export_archive(self, run, model, vocabulary):
-        # This needs TensorFlow, whatever Keras's backend.
+        # The module imports TensorFlow, which other uses of the task do not need.
         from colloquy.tasks.reading_comprehension.export import reading_archive
 
         characters = Vocabulary.load(run.path / CHARACTERS)
         return reading_archive(model, vocabulary, characters, load_scale(run))
 
 
+def _list_limits(split, config, training):
+    """Lists each `Limit`: cut contexts and questions, left out questions, and long answers."""
+    context_words, question_words = split.sizes.T
+    limits = [
+        Limit(
+            is_exceeded=context_words > training.max_context,
+            effect=f"have a context of over {training.max_context} words, of which a window is "
+            "read",
+            remedy="max_context=N reads more",
+        ),
+        Limit(
+            is_exceeded=question_words > training.max_question,
+            effect=f"have over {training.max_question} words, of which the first are read",
+            remedy="max_question=N reads more",
+        ),
+        Limit(
+            is_exceeded=split.answers_longer_than(overlap_of(training.max_context)),
+            effect=f"are left out, since no window of {training.max_context} words has their "
+            "whole answer",
+            remedy="max_context=N reads more",
+        ),
+        Limit(
+            is_exceeded=split.answers_longer_than(config.max_answer_words),
+            effect=f"have an answer of over {config.max_answer_words} words, which the model does "
+            "not give",
+            remedy="max_answer_words=N gives longer ones",
+        ),
+    ]
+    if training.shared_norm:
+        without_second_context = Limit(
+            is_exceeded=split.second_contexts[:, 0] == NONE,
+            effect="are left out, since no other context of their article lacks their answers",
+            remedy="shared_norm=false keeps them",
+        )
+        limits.append(without_second_context)
+    return limits
+
+
+def _predict_spans(scoring):
+    """The model's best spans for the questions of a `Scoring`, int `(questions, 2)`."""
+    spans, _ = predict(
+        scoring.model,
+        scoring.examples,
+        progress=scoring.progress,
+        length_multiple=scoring.length_multiple,
+    )
+    return spans
+
+
 def _read_predictions(path):
+    """Reads another system's answers, `{question id: text}`."""
     predictions = read_json(path)
     is_object = isinstance(predictions, dict)
     if not is_object or not all(isinstance(text, str) for text in predictions.values()):
