@@ -186,7 +186,7 @@ class Evaluation:
                 f"{self.dataset.path} has no vocabulary.txt, "
                 "so its examples cannot be shown in words"
             )
-        predictor = self.task.predictor(self.runs[0]).of_examples()
+        predictor = self.task.predictor(self.runs[0]).for_scored_examples()
         for example in examples:
             print(printable(_describe_example(predictor, example)))
 
@@ -250,7 +250,7 @@ def _unfinished(run: Run) -> str:
 def _describe_example(predictor: Predictor, example: dict) -> str:
     """Returns lines with an example as the model reads it, its answers and the expected ones."""
     expected = example["expected"]
-    instance = predictor.valid(example["instance"], example["title"])
+    instance = predictor.make_instance(example["instance"], example["title"])
     read, answers = predictor.show(instance)
     lines = ["", example["title"]]
     for label, text in read:

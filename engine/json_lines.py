@@ -69,14 +69,14 @@ def _answer_lines(
             value = _read_line(number, line)
             if isinstance(value, dict) and "id" not in predictor.Instance.model_fields:
                 ids[number] = value.pop("id", None)
-            instances[number] = predictor.valid(value, f"line {number}")
+            instances[number] = predictor.make_instance(value, f"line {number}")
         except UserError as error:
             answers[number] = {"error": str(error)}
     if explain:
         for number, instance in instances.items():
             answers[number] = predictor.explain(instance)
     elif instances:
-        predicted = predictor.answers(list(instances.values()))
+        predicted = predictor.answer_as_dicts(list(instances.values()))
         answers.update(zip(instances, predicted, strict=True))
     for number, id in ids.items():
         if id is not None:

@@ -256,7 +256,7 @@ class BatchedModel:
     def _call_model(self, verb, instances):
         predictor = self._predictor
         if verb == "predict":
-            return predictor.answers(instances)
+            return predictor.answer_as_dicts(instances)
         return [cut_maps(predictor.explain(instance)) for instance in instances]
 
 

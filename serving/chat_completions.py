@@ -210,7 +210,7 @@ async def _reply(request, body):
         instance = predictor.conversation(turns, body.search())
         if body.seed is not None and "seed" in predictor.Instance.model_fields:
             instance["seed"] = body.seed
-        return [predictor.valid(instance, "the conversation")]
+        return [predictor.make_instance(instance, "the conversation")]
 
     def write(predictor, answers):
         text, finish_reason = _cut_reply(predictor, predictor.reply(answers[0]), body)

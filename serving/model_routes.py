@@ -103,7 +103,7 @@ async def _answer(request, model, verb, instances, field):
     def read(predictor):
         read_instances = []
         for number, instance in enumerate(instances):
-            read_instances.append(predictor.valid(instance, f"instance {number}"))
+            read_instances.append(predictor.make_instance(instance, f"instance {number}"))
         return read_instances
 
     def write(predictor, answers):

@@ -25,7 +25,7 @@ class Numbers:
         self.batches = []
         self.event = threading.Event()
 
-    def valid(self, instance, where):
+    def make_instance(self, instance, where):
         if instance == "slow":
             self.batches.append("reads")
             self.event.wait(20)
@@ -36,7 +36,7 @@ class Numbers:
     def padded_rows(self, instance):
         return instance
 
-    def answers(self, instances):
+    def answer_as_dicts(self, instances):
         self.batches.append(list(instances))
         if HELD in instances:
             self.event.wait(20)
@@ -51,7 +51,7 @@ class Numbers:
 class Steps(Numbers):
     """Computes an instance in as many steps as its number says, and notes them."""
 
-    def answers(self, instances):
+    def answer_as_dicts(self, instances):
         for instance in instances:
             for _ in range(instance):
                 self.batches.append(instance)
@@ -64,7 +64,7 @@ def job(*instances, verb="predict", characters=0):
     """A job of instances, whose result are their answers."""
 
     def read(predictor):
-        return [predictor.valid(instance, "instance") for instance in instances]
+        return [predictor.make_instance(instance, "instance") for instance in instances]
 
     def write(predictor, answers):
         return answers

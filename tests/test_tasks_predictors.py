@@ -81,7 +81,7 @@ def test_rows_are_what_the_models_compute(predictors):
     }
     rows = {}
     for task, predictor in predictors.items():
-        rows[task] = predictor.padded_rows(predictor.valid(instances[task], ""))
+        rows[task] = predictor.padded_rows(predictor.make_instance(instances[task], ""))
     assert rows == {
         "selection": 2,  # candidates
         "dialog": 1,  # ten sentences

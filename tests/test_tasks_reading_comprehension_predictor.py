@@ -218,9 +218,9 @@ def test_an_instance_is_tokenized_once(predictor, monkeypatch):
         return read_text(text)
 
     monkeypatch.setattr("colloquy.tasks.reading_comprehension.reader.read_text", counted)
-    instance = predictor.valid({"passage": PASSAGE, "question": QUESTION}, "instance 0")
+    instance = predictor.make_instance({"passage": PASSAGE, "question": QUESTION}, "instance 0")
     predictor.padded_rows(instance)
-    predictor.answers([instance])
+    predictor.answer_as_dicts([instance])
     predictor.explain(instance)
     assert texts == [PASSAGE, QUESTION]
 

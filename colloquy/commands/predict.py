@@ -86,7 +86,7 @@ def explain() -> None:
     if not len(dataset.splits.get(FLAGS.split, ())):
         raise UserError(f"{dataset.path} has no examples in the split {FLAGS.split}")
     examples = task.scored_examples(dataset, FLAGS.explain, FLAGS.split)
-    predictor = task.predictor(run).of_examples()
+    predictor = task.predictor(run).for_scored_examples()
     explain_examples(predictor, examples, FLAGS.out, Terminal(), FLAGS.maps)
 
 

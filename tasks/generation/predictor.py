@@ -85,7 +85,7 @@ class GenerationPredictor(Predictor):
             functools.partial(search.compile_decoder, self.model)
         )
 
-    def of_examples(self):
+    def for_scored_examples(self):
         predictor = copy.copy(self)
         predictor.text = self.text.replace(tokenizer="space", lower=False)
         predictor.reader = Reader(self.vocabulary, predictor.text)

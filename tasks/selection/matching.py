@@ -86,8 +86,7 @@ def _add_map(maps, group, title, rows, columns, weights):
     """Adds a map without its padding, unless it has no words; group "": none."""
     if rows and columns:
         weights = _array(weights)[: len(rows), : len(columns)]
-        group_field = {"group": group} if group else {}
-        maps.append(attention_map(title, rows, columns, weights, **group_field))
+        maps.append(attention_map(title, rows, columns, weights, group))
 
 
 def _array(x):

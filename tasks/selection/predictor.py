@@ -72,7 +72,7 @@ class SelectionPredictor(Predictor):
         self.vocabulary = run.vocabulary
         compile_for_all_sizes(self.model)
 
-    def of_examples(self):
+    def for_scored_examples(self):
         predictor = copy.copy(self)
         predictor.text = {"tokenizer": WHITESPACE, "lower": False}
         return predictor

@@ -72,7 +72,7 @@ class Fake:
             raise UserError(self.damage)
         return self.make_card()
 
-    def valid(self, instance, where):
+    def make_instance(self, instance, where):
         return instance if isinstance(instance, dict) else instance.model_dump()
 
     def padded_rows(self, instance):
@@ -81,7 +81,7 @@ class Fake:
     def count_tokens(self, text):
         return len(text.split())
 
-    def answers(self, instances):
+    def answer_as_dicts(self, instances):
         self.asked += instances
         self.wait("answer")
         return [self.answer(instance) for instance in instances]
@@ -93,7 +93,7 @@ class Fake:
         return answer["response"]
 
     def explain(self, instance):
-        [answer] = self.answers([instance])
+        [answer] = self.answer_as_dicts([instance])
         self.wait("attention")
         maps = {
             "selection": self.matches,
