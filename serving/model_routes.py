@@ -1,7 +1,11 @@
-"""The typed routes of a model: FastAPI checks their bodies, and describes them at /docs."""
+"""The routes `:predict` and `:explain` of a model.
+
+The classes of their bodies are made of a task's `Instance` and `Answer`. FastAPI checks requests by
+these classes, and describes the routes at /docs.
+"""
 
 import functools
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from fastapi import APIRouter, Body, Request, Response
 from fastapi.routing import APIRoute
@@ -25,11 +29,21 @@ class AttentionMap(Config):
 
 
 class Instances(Config):
-    """The instances of a request. Routes have subclasses, whose instances are those of a task."""
+    """The instances of a request; `make_body_classes` makes a subclass with a task's `Instance`."""
 
     instances: Annotated[list[Config], Field(min_length=1)]
     signature_name: Literal["", "serving_default"] = ""
     """TensorFlow Serving's clients send it."""
+
+
+class BodyClasses(NamedTuple):
+    """The pydantic classes of the bodies of a model's routes."""
+
+    request: type[Instances]
+    predictions: type
+    """The response of `:predict`."""
+    explanations: type
+    """The response of `:explain`."""
 
 
 ERRORS = {
@@ -42,9 +56,9 @@ ERRORS = {
 
 
 class BoundedRoute(APIRoute):
-    """A route that parses a body and counts its values before their types are checked.
+    """A route that refuses a body with too many values before pydantic checks their types.
 
-    Each value of a wrong type would cost pydantic 60 microseconds on the event loop.
+    pydantic takes 60 microseconds for each value of a wrong type, on the event loop.
     """
 
     def get_route_handler(self):
@@ -52,7 +66,8 @@ class BoundedRoute(APIRoute):
 
         async def handle_bounded(request):
             try:
-                body = await request.json()  # the request keeps it
+                # The request keeps the parsed body, so FastAPI does not parse it again.
+                body = await request.json()
                 check_values(body, request.app.state.limits.values)
             except (ValueError, RecursionError) as error:
                 raise RequestError(400, f"the body must be JSON: {str(error)[:200]}") from error
@@ -62,9 +77,11 @@ class BoundedRoute(APIRoute):
 
 
 def make_router(model):
-    """Makes the routes of a `serving.batching.BatchedModel` that answer instances."""
+    """Makes the routes of a `serving.batching.BatchedModel`."""
     router = APIRouter(tags=[model.name], responses=ERRORS, route_class=BoundedRoute)
-    body_class, predictions_class, explanations_class = make_types(model.predictor_class)
+    body_classes = make_body_classes(model.predictor_class)
+    body_class = body_classes.request
+
     examples = {}
     for example in model.served.summary().get("examples", []):
         value = {"instances": [example["instance"]]}
@@ -73,7 +90,7 @@ def make_router(model):
 
     @router.post(
         f"/v1/models/{model.name}:predict",
-        response_model=predictions_class,
+        response_model=body_classes.predictions,
         operation_id=f"predict_{model.name}",
     )
     async def predict(request: Request, body: Annotated[body_class, body_field]):
@@ -82,7 +99,7 @@ def make_router(model):
 
     @router.post(
         f"/v1/models/{model.name}:explain",
-        response_model=explanations_class,
+        response_model=body_classes.explanations,
         operation_id=f"explain_{model.name}",
     )
     async def explain(request: Request, body: Annotated[body_class, body_field]):
@@ -93,18 +110,18 @@ def make_router(model):
 
 
 async def _answer(request, model, verb, instances, field):
-    """Answers instances by `{field: answers}`."""
-    request.state.model = model.name  # for the metrics
+    """Answers the instances of a request by the JSON `{field: answers}`; see `Job` for `verb`."""
+    _note_model(request, model.name)
     characters = check_instances(instances, request.app.state.limits)
     count = len(instances)
     if verb == "explain" and count > 1:
         raise RequestError(413, f"one instance is explained per request. Received: {count}")
 
     def read(predictor):
-        read_instances = []
+        checked = []
         for number, instance in enumerate(instances):
-            read_instances.append(predictor.make_instance(instance, f"instance {number}"))
-        return read_instances
+            checked.append(predictor.make_instance(instance, f"instance {number}"))
+        return checked
 
     def write(predictor, answers):
         return make_json({field: answers})
@@ -115,20 +132,29 @@ async def _answer(request, model, verb, instances, field):
 
 
 def find_model(request, name):
-    """Finds the model of a name, for a request; a `RequestError` with status 404 without one."""
+    """Finds the model that a request names.
+
+    Raises:
+        RequestError: No model has this name. The status is 404.
+    """
     models = request.app.state.models
     if name not in models:
         message = f"there is no model {name[:100]!r}; there are {', '.join(models)}"
         raise RequestError(404, message, field="model", code="model_not_found")
-    request.state.model = name  # for the metrics
+    _note_model(request, name)
     return models[name]
 
 
+def _note_model(request, name):
+    """Notes the model that a request is counted for, see `serving.places`."""
+    request.state.model = name
+
+
 @functools.cache
-def make_types(predictor_class):
-    """Makes the classes of a request, of predictions and of explanations of a kind of models."""
+def make_body_classes(predictor_class):
+    """Makes the `BodyClasses` of the models of a task, from its subclass of `Predictor`."""
     name = predictor_class.__name__.removesuffix("Predictor")
-    body_class = create_model(
+    request_class = create_model(
         f"{name}Instances",
         __base__=Instances,
         instances=(list[predictor_class.Instance], Field(min_length=1)),
@@ -144,4 +170,4 @@ def make_types(predictor_class):
     explanations_class = create_model(
         f"{name}Explanations", explanations=(list[explanation_class], ...)
     )
-    return body_class, predictions_class, explanations_class
+    return BodyClasses(request_class, predictions_class, explanations_class)
