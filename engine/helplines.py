@@ -1,9 +1,11 @@
 # ruff: noqa: RUF001 Chinese punctuation
 """The reply to a person who writes of hurting or killing themselves.
 
-Chats give it in place of what a model would say, from then on to the end of the conversation. A
-short list of phrases decides, so it misses what is said in other words. Phrases in which people
-exaggerate, such as "this game is killing me", are not in it.
+Chats give this reply in place of the model's, from the first such text to the end of the
+conversation.
+
+A text is recognized by a short list of phrases, so the same thing said in other words is missed.
+Phrases in which people exaggerate, such as "this game is killing me", are not in the list.
 """
 
 import re
@@ -23,9 +25,13 @@ CHINESE_REPLY = (
 )
 REPLIES = (ENGLISH_REPLY, CHINESE_REPLY)
 
-# Characters of a text that are searched, its last ones.
-LONGEST = 5_000
+# Only the last characters of a long text are searched.
+SEARCHED_CHARACTERS = 5_000
+
+# === English ===
+
 _ADVERBS = r"(?:(?:also|always|honestly|just|often|only|really|so|sometimes|still) )*"
+# Words of an intention, before `_HARM`.
 _WANT = (
     r"(?:want to|wanna|going to|gonna|will|should|might|need to|plan to|planning to|ready to"
     r"|about to|feel like|thinking (?:of|about)|think (?:of|about)|thought (?:of|about)"
@@ -36,7 +42,7 @@ _HARM = (
     r"|slit(?:ting)? my wrists?|(?:take|taking) an overdose|overdos(?:e|ing)"
     r"|jump(?:ing)? off (?:a|the) (?:bridge|building|roof))"
 )
-# Ten or more, or all of them: "i took two paracetamol" is no alarm.
+# Amounts of `_MEDICINE`: ten or more, or all that there is. "i took two paracetamol" is no alarm.
 _TOO_MANY = (
     r"(?:[1-9]\d+|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen|twenty|thirty|forty"
     r"|fifty|sixty|a hundred|too many|all (?:of )?(?:my|the|his|her)|all those"
@@ -46,13 +52,15 @@ _MEDICINE = (
     r"(?:pills?|tablets?|capsules?|painkillers?|sleeping|antidepressants?|medication|meds|paracetamol"
     r"|tylenol|acetaminophen|ibuprofen|aspirin|advil|xanax|valium|benzos)"
 )
+# The end of a sentence or of a part of it.
 _END = r"(?= *(?:$|[.,;:!?]))"
-# Texts are lower-case, with straight apostrophes. Repetitions are bounded: texts may be long.
+# Patterns for lower-case text with straight apostrophes, as `normalize` returns it. A repetition
+# such as {0,60} has a bound, so that the search of a long text stays fast.
 ENGLISH_PHRASES = (
     r"\bkill myself(?! (?:laughing|with laughter))",
     rf"\b{_WANT} (?:be )?killing myself",
     r"\bunalive myself",
-    # "I want to cut myself some slack"
+    # The last part excludes, for example, "I want to cut myself some slack".
     rf"\bi\b[^.!?]{{0,60}}\b{_WANT} {_HARM}(?! (?:a |off\b|shaving|some slack|short))",
     r"\bi\b[^.!?]{0,60}\bself[- ]harm",
     r"\b(?:i|i'm|im) (?:[a-z]+ ){0,3}suicidal",
@@ -73,7 +81,11 @@ ENGLISH_PHRASES = (
     r"\b(?:i'm|i am|i'd be|i would be|everyone is|everyone would be) better off "
     r"(?:dead|without me)",
 )
-# Without spaces. Exaggerations are, for example, 想死你了 (I miss you) and 累得想死 (dead tired).
+
+# === Chinese ===
+
+# Patterns for text without spaces. The parts in (?<!...) and (?!...) exclude exaggerations, such as
+# 累得想死 (dead tired) and 想死你了 (I miss you).
 CHINESE_PHRASES = (
     r"(?<![不没沒得])想(?:去)?死(?![你您他她它我妈爸])",
     r"不想(?:再)?活(?![在成得动動])",
@@ -88,19 +100,22 @@ CHINESE_PHRASES = (
     r"活着(?:真)?没(?:有)?(?:什么)?(?:意思|意义)|活著(?:真)?沒(?:有)?(?:什麼)?(?:意思|意義)",
     r"不如死了|死了算了",
 )
+
+# === Replies ===
+
 _ENGLISH = re.compile("|".join(ENGLISH_PHRASES))
 _CHINESE = re.compile("|".join(CHINESE_PHRASES))
 
 
 def helpline_reply(text: str) -> str | None:
-    """The reply to a text whose writer may hurt themselves; `None` for any other text.
+    """The reply to a text that has one of the phrases; `None` for any other text.
 
     >>> helpline_reply("Nobody would care. I want to die!") == ENGLISH_REPLY
     True
     >>> helpline_reply("I'd die for a pizza") is None
     True
     """
-    text = normalize(text[-LONGEST:])
+    text = normalize(text[-SEARCHED_CHARACTERS:])
     if _ENGLISH.search(text):
         return ENGLISH_REPLY
     if _CHINESE.search(text.replace(" ", "")):
@@ -111,11 +126,12 @@ def helpline_reply(text: str) -> str | None:
 def helpline_of_conversation(
     user_texts: Sequence[str], bot_texts: Sequence[str] = ()
 ) -> str | None:
-    """The reply to a conversation in which someone wrote, last or before, of hurting themselves.
+    """The reply to a conversation in which any text of the user has one of the phrases.
 
     Args:
-        user_texts: What the user said, the oldest first.
-        bot_texts: What was replied. A reply of this file stays the reply.
+        user_texts: The texts of the user, the oldest first. The newest with a phrase decides the
+            language of the reply.
+        bot_texts: The texts of the bot. The first that is in `REPLIES` is repeated.
 
     Returns:
         The reply; `None` for any other conversation.
@@ -135,4 +151,6 @@ def helpline_of_conversation(
 
 def helpline_of_turns(turns: Sequence[str]) -> str | None:
     """Like `helpline_of_conversation`, for turns of two speakers; the last one is the user's."""
-    return helpline_of_conversation(user_texts=turns[-1::-2][::-1], bot_texts=turns[:-1])
+    first_user_turn = (len(turns) - 1) % 2
+    # One of `REPLIES` counts in any turn before the last, also in one of the user's.
+    return helpline_of_conversation(user_texts=turns[first_user_turn::2], bot_texts=turns[:-1])
