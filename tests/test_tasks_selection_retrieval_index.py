@@ -195,7 +195,7 @@ def test_a_predictor_answers_from_its_index_as_people_write(
     turns = ["what is the town like ?"]
     best, _ = ranked(selection_predictor, turns, candidates_of(predictor.index, turns))
     best = best[:SHOWN]
-    monkeypatch.setitem(selection_predictor.text, "tokenizer", "terms")
+    monkeypatch.setitem(selection_predictor.tokenizer_config, "tokenizer", "terms")
 
     [answer] = predictor.predict([{"turns": turns}])
     assert answer["totals"] == [hit.total for hit in best]

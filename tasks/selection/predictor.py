@@ -22,9 +22,9 @@ from colloquy.tasks.selection.split import SelectionSplit, inputs_of
 
 # Lengths are rounded up to multiples of this.
 LENGTH_MULTIPLE = 4
-# Candidates computed at once, so that small requests pass; by eights, logits are the same to the
-# bit.
-CANDIDATES_AT_ONCE = 32
+# Candidates of one call of the model. Small requests are answered between two calls. In parts of a
+# multiple of eight, the logits are equal, to the bit, to those of all candidates at once.
+CANDIDATES_PER_CALL = 32
 NO_SHARED_WORD = "no response shares a word with the conversation"
 LOW_SCORES = "the best one scores lower than nearly all right ones did"
 
@@ -36,8 +36,9 @@ class SelectionPredictor(Predictor):
         """A conversation and responses to it."""
 
         turns: list[str]
-        """The conversation, the oldest turn first, as people write it; at least one has text. Turns
-        without text are dropped: between two others, one would change the scores."""
+        """The conversation, the oldest turn first, as people write it; at least one turn has text.
+        Turns without text are dropped, since an empty turn between two others would change the
+        scores."""
         candidates: list[str]
         """Responses to choose from."""
 
@@ -57,7 +58,7 @@ class SelectionPredictor(Predictor):
         logits: list[float]
         """Scores before the sigmoid."""
         order: list[int]
-        """Places of the candidates, the best first."""
+        """Indices of the candidates, the best first."""
         good: bool
         """False: probably none of them continues the conversation."""
         reason: str = ""
@@ -66,7 +67,7 @@ class SelectionPredictor(Predictor):
     def __init__(self, run):
         if not (run.path / VOCABULARY).is_file():
             raise UserError(f"{run.path} cannot answer text: its dataset had no {VOCABULARY}")
-        self.text = read_tokenizer_config(run)
+        self.tokenizer_config = read_tokenizer_config(run)
         self.threshold = load_threshold(run)
         self.model = run.load_model()
         self.vocabulary = run.vocabulary
@@ -74,13 +75,13 @@ class SelectionPredictor(Predictor):
 
     def for_scored_examples(self):
         predictor = copy.copy(self)
-        predictor.text = {"tokenizer": WHITESPACE, "lower": False}
+        predictor.tokenizer_config = {"tokenizer": WHITESPACE, "lower": False}
         return predictor
 
     def answer(self, instances):
-        split = self._split(instances)
+        split = self._make_split(instances)
         if len(instances) == 1 and len(split):
-            logits = self._logits_of_one_context(split)
+            logits = self._score_one_context(split)
         else:
             logits = score(self.model, split, self.model.config, length_multiple=LENGTH_MULTIPLE)
 
@@ -88,11 +89,11 @@ class SelectionPredictor(Predictor):
         start = 0
         for instance in instances:
             end = start + len(instance.candidates)
-            answers.append(self._answer(instance, logits[start:end]))
+            answers.append(self._make_answer(instance, logits[start:end]))
             start = end
         return answers
 
-    def _answer(self, instance, logits):
+    def _make_answer(self, instance, logits):
         scores = 1 / (1 + np.exp(-logits.astype(np.float64)))
         order = np.argsort(-logits, kind="stable")
         return self.Answer(
@@ -103,9 +104,9 @@ class SelectionPredictor(Predictor):
         )
 
     def _judge(self, instance, logits):
-        """The fields `good` and, if it is false, `reason` of an answer."""
-        said = self._spoken_words(instance.turns)
-        if said.isdisjoint(self._spoken_words(instance.candidates)):
+        """Returns the fields `good` and, if it is false, `reason` of an answer."""
+        context_words = self._spoken_words(instance.turns)
+        if context_words.isdisjoint(self._spoken_words(instance.candidates)):
             return {"good": False, "reason": NO_SHARED_WORD}
         if logits.max() < self.threshold:
             return {"good": False, "reason": LOW_SCORES}
@@ -118,55 +119,64 @@ class SelectionPredictor(Predictor):
             words.update(word for word in self._words(text) if is_spoken(word))
         return words
 
-    def _logits_of_one_context(self, split):
-        """Encodes the context once for up to `CANDIDATES_AT_ONCE` candidates, padded alike."""
-        lines = np.arange(len(split))[None]
-        inputs = inputs_of(split, self.model.config, np.array([0]), lines, LENGTH_MULTIPLE)
+    def _score_one_context(self, split):
+        """The logits of the candidates of a split with one context, float32 `(lines,)`.
+
+        Each call of the model encodes the context once, for `CANDIDATES_PER_CALL` candidates. In
+        all calls the candidates are padded to the length of the longest one.
+        """
+        context_1 = np.array([0])
+        lines_1N = np.arange(len(split))[None]
+        inputs = inputs_of(split, self.model.config, context_1, lines_1N, LENGTH_MULTIPLE)
         logits = []
-        for start in range(0, len(split), CANDIDATES_AT_ONCE):
-            part = {}
-            for name, ids in inputs.items():
-                of_candidates = name in ("responses", "candidates")
-                part[name] = ids[:, start : start + CANDIDATES_AT_ONCE] if of_candidates else ids
-            logits.append(np.asarray(self.model.predict_on_batch(part))[0])
+        for start in range(0, len(split), CANDIDATES_PER_CALL):
+            end = start + CANDIDATES_PER_CALL
+            part = dict(inputs)
+            for name in ("responses", "candidates"):
+                if name in inputs:
+                    part[name] = inputs[name][:, start:end]
+            [logits_N] = np.asarray(self.model.predict_on_batch(part))
+            logits.append(logits_N)
             checkpoint()
         return np.concatenate(logits)
 
     def padded_rows(self, instance):
-        """A row for each candidate."""
+        """One row for each candidate, at least one."""
         return max(1, len(instance.candidates))
 
     def show(self, instance):
         [answer] = self.answer([instance])
-        read = []
-        for number, words in enumerate(self._read(instance.turns), 1):
-            read.append((f"turn {number}", in_brackets(words, self.vocabulary)))
-        ranked = [(answer.logits[place], instance.candidates[place]) for place in answer.order]
-        return read, ranked
+        turns = []
+        for number, words in enumerate(self._limited_words(instance.turns), 1):
+            turns.append((f"turn {number}", in_brackets(words, self.vocabulary)))
+        ranked = [(answer.logits[i], instance.candidates[i]) for i in answer.order]
+        return turns, ranked
 
     def answer_with_attention(self, instance, details):
         """The maps are those of the best candidate, see `Matching.maps`.
 
-        A model without match matrices has none.
+        There are none if the instance has no candidates or the model has no match matrices.
         """
         [answer] = self.answer([instance])
         if not answer.order or self._matching is None:
             return answer, []
         best_candidate = instance.candidates[answer.order[0]]
-        # A copy is not checked again: an example keeps its turns without words.
-        asked = instance.model_copy(update={"candidates": [best_candidate]})
-        split = self._split([asked])
-        inputs = inputs_of(split, self.model.config, np.array([0]), np.array([[0]]), 1)
-        turns = self._read(instance.turns)
-        [response] = self._read([best_candidate])
+        # `model_copy` does not run the validator: an example keeps its turns without words.
+        with_best_candidate = instance.model_copy(update={"candidates": [best_candidate]})
+        split = self._make_split([with_best_candidate])
+        context_1 = np.array([0])
+        lines_11 = np.array([[0]])
+        inputs = inputs_of(split, self.model.config, context_1, lines_11, length_multiple=1)
+        turns = self._limited_words(instance.turns)
+        [response] = self._limited_words([best_candidate])
         return answer, self._matching.maps(inputs, turns, response, details)
 
     @functools.cached_property
     def _matching(self):
         return Matching(self.model) if hasattr(self.model, "match_matrices") else None
 
-    def _split(self, instances):
-        """A `SelectionSplit` with a line for each candidate of each instance."""
+    def _make_split(self, instances):
+        """Makes a `SelectionSplit` with a line for each candidate of each instance."""
         eos_id = self.vocabulary.eos_id
         contexts = []
         responses = []
@@ -182,9 +192,9 @@ class SelectionPredictor(Predictor):
         return SelectionSplit.of(contexts, responses, labels, eos_id)
 
     def _words(self, text):
-        return words_of(text, **self.text)
+        return words_of(text, **self.tokenizer_config)
 
-    def _read(self, texts):
-        """The words that the model reads of the last texts."""
+    def _limited_words(self, texts):
+        """The words that the model reads: the last `max_words` of each of the last `max_turns`."""
         config = self.model.config
         return [self._words(text)[-config.max_words :] for text in texts[-config.max_turns :]]

@@ -201,7 +201,7 @@ class AnsweringPredictor(Predictor):
             return self._answer([], [], said_to=[], good=False, reason=NOTHING_FOUND)
         answers, verdict = ranked(self.predictor, instance.turns, hits)
         answers = answers[:SHOWN]
-        tokenizer = self.predictor.text["tokenizer"]
+        tokenizer = self.predictor.tokenizer_config["tokenizer"]
         texts = [as_written(answer.text, tokenizer) for answer in answers]
         said_to = []
         for answer in answers:

@@ -55,7 +55,7 @@ def build(predictor, out, conversations):
     """
     known_words = set(predictor.vocabulary.words)
     with atomic_directory(out) as directory:
-        all_pairs, words_by_text = read_pairs(conversations, predictor.text)
+        all_pairs, words_by_text = read_pairs(conversations, predictor.tokenizer_config)
         pairs = clean_pairs(all_pairs, words_by_text, known_words)
         if not pairs:
             raise UserError("an index needs conversations with suitable responses. Received: none")
@@ -84,7 +84,7 @@ def build(predictor, out, conversations):
         config = {
             "index": VERSION,
             "vocabulary": predictor.vocabulary.digest(),
-            "text": predictor.text,
+            "text": predictor.tokenizer_config,
             "responses": len(responses),
             "pairs": len(pairs),
             "left_out": len({pair["text"] for pair in all_pairs}) - len(responses),
