@@ -1,18 +1,22 @@
 """SQuAD 1.1 (Rajpurkar et al. 2016) and its relatives: questions on paragraphs, answered by spans.
 
+SQuAD nests its questions in paragraphs of articles:
+
     {"data": [{"paragraphs": [{
         "context": TEXT,
         "qas": [{"id": ID, "question": TEXT, "answers": [{"text": TEXT, "answer_start": N}]}]
     }]}]}
 
-or a question a line, or a list of them, as Hugging Face writes it:
+The flat form is that of Hugging Face, a JSON list or JSON lines of such objects:
 
     {"id": ID, "title": TEXT, "context": TEXT, "question": TEXT,
      "answers": {"text": [TEXT], "answer_start": [N]}}
 
-An id may be a number. `is_impossible`, no answers, empty answers and CANNOTANSWER make a question
-unanswerable. Texts are kept character by character: every offset counts characters of the file's
-text. A file whose offsets count UTF-16 units, as JavaScript does, is recognized by its answers.
+An id may be a number. A question is unanswerable if `is_impossible` is true, if it has no answers,
+or if all of them are in `NO_ANSWER_TEXTS`.
+
+Offsets count characters, so no text is changed. JavaScript counts UTF-16 units instead; a file with
+such offsets is recognized, see `_counts_utf16_units`, and they are converted.
 """
 
 import itertools
@@ -25,13 +29,15 @@ from colloquy.base.files import UserError, in_one_line
 from colloquy.data.text_files import PathLike, find_files, read_json, read_json_lines, validated
 
 NO_ANSWER_TEXTS = ("", "CANNOTANSWER")
-"""Answers that mean that there is none: an empty one of annotation tools, and QuAC's."""
+"""Texts of an answer that mean "no answer": annotation tools write the first one, QuAC the other.
+"""
 MISPLACED = "the text of an answer is not at its offset"
 REPEATED = "another question has the same id"
 FLAT_LINE = '{"id": ID, "context": TEXT, "question": TEXT, "answers": {...}}'
 SHOWN_IDS = 3
-LAST_NARROW = 0xFFFF
-"""The last character that is one UTF-16 unit."""
+"""Ids of left-out questions that a remark shows."""
+LAST_ONE_UNIT_CHARACTER = 0xFFFF
+"""UTF-16 writes characters up to this one as one unit, and later ones as two."""
 
 
 class Answer(NamedTuple):
@@ -48,8 +54,8 @@ class Question(NamedTuple):
     context: str
     text: str
     answers: tuple[Answer, ...]
-    """One per reference, in the file's order; with `other_starts`, every possible place of a
-    reference. None: the context does not answer the question.
+    """One span per reference answer, in the file's order; with `other_starts`, one per possible
+    place of each. Empty if the context does not answer the question.
     """
     article: int
     """Number of the context's article in the file, from 1; 0 if the file does not say."""
@@ -62,6 +68,7 @@ class Questions(NamedTuple):
     left_out: dict[str, list[str]]
     """`{reason: ids}` of the questions that cannot be read."""
     has_utf16_offsets: bool
+    """Whether the file's offsets count UTF-16 units. The spans of `questions` count characters."""
 
     def remarks(self) -> list[str]:
         """Sentences that say how the file was read and what was left out."""
@@ -75,76 +82,16 @@ class Questions(NamedTuple):
         return remarks
 
 
-Text = Annotated[str, Field(pattern=r"\S")]
-Offset = Annotated[int, Field(ge=0, lt=2**31)]
+class SplitFiles(NamedTuple):
+    """The files of a split."""
+
+    questions: pathlib.Path
+    other_starts: pathlib.Path | None
+    """See `read`."""
 
 
-def _as_text(id: Any) -> Any:
-    return str(id) if type(id) is int else id
-
-
-class _Json(BaseModel):
-    model_config = ConfigDict(strict=True)
-
-
-class _Answer(_Json):
-    text: str
-    answer_start: Offset
-
-
-class _Item(_Json):
-    id: Annotated[Text, BeforeValidator(_as_text)]
-    question: Text
-    is_impossible: bool = False
-    answers: list[_Answer]
-
-
-class _Paragraph(_Json):
-    context: Text
-    qas: list[Any]
-
-
-class _Article(_Json):
-    paragraphs: list[_Paragraph]
-
-
-class _File(_Json):
-    data: list[_Article]
-
-
-class _FlatAnswers(_Json):
-    text: list[str]
-    answer_start: list[Offset]
-
-
-class _FlatQuestion(_Json):
-    id: Any = None
-    title: str | None = None
-    context: Text
-    question: Any = None
-    is_impossible: bool = False
-    answers: _FlatAnswers
-
-
-class _Starts(_Json):
-    answer: int
-    all: Annotated[list[Offset], Field(min_length=1)]
-
-
-class _Row(NamedTuple):
-    """A question as a file has it."""
-
-    article: int
-    context: str
-    value: Any
-    """What should be an `_Item`."""
-
-
-Splits = dict[str, tuple[pathlib.Path, pathlib.Path | None]]
-
-
-def find_splits(directory: PathLike) -> Splits:
-    """The files of a directory, `{"train": (file, file of other starts or None), "dev": ...}`.
+def find_splits(directory: PathLike) -> dict[str, SplitFiles]:
+    """The files of the splits `train` and `dev` in a directory.
 
     Only `train*.json` may have other starts, in `train*.ambiguous_starts.json`.
     """
@@ -152,44 +99,54 @@ def find_splits(directory: PathLike) -> Splits:
     dev = _find_questions(directory, "dev")
     stem = train.name.removesuffix(".gz").removesuffix(".json")
     other_starts = train.with_name(f"{stem}.ambiguous_starts.json")
-    return {"train": (train, other_starts if other_starts.is_file() else None), "dev": (dev, None)}
+    return {
+        "train": SplitFiles(train, other_starts if other_starts.is_file() else None),
+        "dev": SplitFiles(dev, None),
+    }
 
 
 def _find_questions(directory, split):
-    """The first file of a split; one of other starts only if there is nothing else."""
+    """The first file of a split.
+
+    The patterns also match files of other starts. One of these is returned only if there is no
+    other file, and `read` refuses it.
+    """
     patterns = [f"{split}-*.json", f"{split}.json", f"{split}*.jsonl"]
     paths = find_files(directory, patterns, "SQuAD")
-    return min(paths, key=lambda path: "ambiguous_starts" in path.name)
+    for path in paths:
+        if "ambiguous_starts" not in path.name:
+            return path
+    return paths[0]
 
 
 def read(path: PathLike, other_starts: PathLike | None = None) -> Questions:
-    """Reads a SQuAD file or a relative of it.
+    """Reads a file of questions in one of the forms above.
 
-    A question that cannot be read is left out and counted; a file without questions, or in another
-    form, is a `UserError`.
+    A question that cannot be read is left out and counted.
 
-    `other_starts` is a JSON file `{id: [{"answer": number of the answer, "all": [offset, ..]}]}`
-    with all places where an answer's text may be meant, if the file's own `answer_start` is one of
-    several guesses.
+    Args:
+        path: File of questions.
+        other_starts: JSON file `{id: [{"answer": number of the answer, "all": [offset, ..]}]}`. An
+            answer that it lists has all these offsets in place of its own `answer_start`, which is
+            a guess if the text occurs several times.
+
+    Raises:
+        UserError: The file has another form, or no question that can be read.
     """
-    rows = _read_rows(pathlib.Path(path))
-    has_utf16_offsets = _counts_utf16_units(rows)
+    raw_questions = _read_raw_questions(pathlib.Path(path))
+    has_utf16_offsets = _counts_utf16_units(raw_questions)
     starts_by_answer = _read_other_starts(other_starts) if other_starts else {}
     questions = []
     left_out: dict[str, list[str]] = {}
     texts_by_id: dict[str, tuple[str, str]] = {}
-    for row in rows:
+    for raw in raw_questions:
         try:
-            item = _Item.model_validate(row.value)
-            answers = _find_answers(row.context, item, has_utf16_offsets, starts_by_answer)
-            # The official file repeats 14 of its questions.
-            texts = row.context, item.question
-            if texts_by_id.setdefault(item.id, texts) != texts:
-                raise ValueError(REPEATED)
+            question = _read_question(raw, has_utf16_offsets, starts_by_answer)
+            _check_id(question, texts_by_id)
         except ValueError as error:
-            left_out.setdefault(_reason(error), []).append(_id_of(row.value))
+            left_out.setdefault(_reason(error), []).append(_shown_id(raw.value))
             continue
-        questions.append(Question(item.id, row.context, item.question, answers, row.article))
+        questions.append(question)
 
     result = Questions(questions, left_out, has_utf16_offsets)
     if not questions:
@@ -198,47 +155,160 @@ def read(path: PathLike, other_starts: PathLike | None = None) -> Questions:
     return result
 
 
+def _read_question(raw, has_utf16_offsets, starts_by_answer):
+    """The `Question` of a `_RawQuestion`; a `ValueError` if it cannot be read."""
+    item = _Item.model_validate(raw.value)
+    answers = _find_answers(raw.context, item, has_utf16_offsets, starts_by_answer)
+    return Question(item.id, raw.context, item.question, answers, raw.article)
+
+
+def _check_id(question, texts_by_id):
+    """Refuses an id that another question has, with other texts; adds the id to `texts_by_id`.
+
+    The same question may occur twice: the official file repeats 14 of its questions.
+    """
+    texts = (question.context, question.text)
+    if texts_by_id.setdefault(question.id, texts) != texts:
+        raise ValueError(REPEATED)
+
+
+def _reason(error):
+    """Why a question is left out.
+
+    Questions with the same defect get the same words, so `Questions.left_out` groups them.
+    """
+    if not isinstance(error, ValidationError):
+        return str(error)
+    problem = error.errors()[0]
+    field = ".".join(str(part) for part in problem["loc"]) or "question"
+    message = problem["msg"]
+    return in_one_line(f"{field}: {message[0].lower()}{message[1:]}")
+
+
+def _shown_id(value):
+    id = value.get("id") if isinstance(value, dict) else None
+    return "without an id" if id is None else str(id)
+
+
 # === Forms of files ===
 
+Text = Annotated[str, Field(pattern=r"\S")]
+Offset = Annotated[int, Field(ge=0, lt=2**31)]
 
-def _read_rows(path):
-    """The questions of a file in any form."""
+
+def _number_as_text(id: Any) -> Any:
+    return str(id) if type(id) is int else id
+
+
+class _StrictModel(BaseModel):
+    """Base of the objects in a file, whose values are not converted to other types."""
+
+    model_config = ConfigDict(strict=True)
+
+
+class _Answer(_StrictModel):
+    text: str
+    answer_start: Offset
+
+
+class _Item(_StrictModel):
+    """A question, without its context."""
+
+    id: Annotated[Text, BeforeValidator(_number_as_text)]
+    question: Text
+    is_impossible: bool = False
+    answers: list[_Answer]
+
+
+class _Paragraph(_StrictModel):
+    context: Text
+    qas: list[Any]
+
+
+class _Article(_StrictModel):
+    paragraphs: list[_Paragraph]
+
+
+class _File(_StrictModel):
+    data: list[_Article]
+
+
+class _FlatAnswers(_StrictModel):
+    text: list[str]
+    answer_start: list[Offset]
+
+
+class _FlatQuestion(_StrictModel):
+    """A question in the flat form. `_Item` validates the fields of type `Any`."""
+
+    id: Any = None
+    title: str | None = None
+    context: Text
+    question: Any = None
+    is_impossible: bool = False
+    answers: _FlatAnswers
+
+
+class _OtherStarts(_StrictModel):
+    """All places where one answer of a question may be."""
+
+    answer: int
+    """Number of the answer, from 0."""
+    all: Annotated[list[Offset], Field(min_length=1)]
+
+
+class _RawQuestion(NamedTuple):
+    """A question that is not validated yet, so that `read` can leave it out if it is malformed."""
+
+    article: int
+    context: str
+    value: Any
+    """JSON that `_Item` validates."""
+
+
+def _read_raw_questions(path):
+    """The `_RawQuestion`s of a file in any form."""
     if path.name.removesuffix(".gz").endswith(".jsonl"):
-        return _rows_of_lines(path)
+        return _read_flat_lines(path)
     try:
         value = read_json(path)
     except UserError as error:
-        # A file of lines may be called .json, too.
+        # A file of JSON lines may be called .json, too.
         try:
-            return _rows_of_lines(path)
+            return _read_flat_lines(path)
         except UserError:
             raise error from None
+
     values = value.get("data") if isinstance(value, dict) else value
     first = values[0] if isinstance(values, list) and values else None
     if isinstance(first, dict) and "context" in first:
-        return _rows_of_flat(validated(path, list[_FlatQuestion], values))
+        return _from_flat_form(validated(path, list[_FlatQuestion], values))
+    return _from_nested_form(validated(path, _File, value))
 
-    rows = []
-    for number, article in enumerate(validated(path, _File, value).data, 1):
+
+def _read_flat_lines(path):
+    return _from_flat_form(read_json_lines(path, _FlatQuestion, FLAT_LINE))
+
+
+def _from_nested_form(file):
+    raw_questions = []
+    for number, article in enumerate(file.data, 1):
         for paragraph in article.paragraphs:
-            rows += [_Row(number, paragraph.context, question) for question in paragraph.qas]
-    return rows
+            for value in paragraph.qas:
+                raw_questions.append(_RawQuestion(number, paragraph.context, value))
+    return raw_questions
 
 
-def _rows_of_lines(path):
-    return _rows_of_flat(read_json_lines(path, _FlatQuestion, FLAT_LINE))
-
-
-def _rows_of_flat(flat_questions):
-    """The rows of Hugging Face's form; each title is an article."""
-    rows = []
-    numbers: dict[str, int] = {}
+def _from_flat_form(flat_questions):
+    """The `_RawQuestion`s of `_FlatQuestion`s; each title is an article."""
+    raw_questions = []
+    articles_by_title: dict[str, int] = {}
     for flat in flat_questions:
-        number = 0
+        article = 0
         if flat.title is not None:
-            number = numbers.setdefault(flat.title, len(numbers) + 1)
+            article = articles_by_title.setdefault(flat.title, len(articles_by_title) + 1)
         answers = []
-        # A missing offset or text makes the question invalid.
+        # Where a text or an offset is missing, `zip_longest` gives `None`, which `_Item` refuses.
         for text, start in itertools.zip_longest(flat.answers.text, flat.answers.answer_start):
             answers.append({"text": text, "answer_start": start})
         value = {
@@ -247,31 +317,17 @@ def _rows_of_flat(flat_questions):
             "is_impossible": flat.is_impossible,
             "answers": answers,
         }
-        rows.append(_Row(number, flat.context, value))
-    return rows
+        raw_questions.append(_RawQuestion(article, flat.context, value))
+    return raw_questions
 
 
 def _read_other_starts(path):
     """Reads the possible offsets of answers, `{(id, number of the answer): offsets}`."""
     starts_by_answer = {}
-    for id, entries in read_json(path, dict[str, list[_Starts]]).items():
+    for id, entries in read_json(path, dict[str, list[_OtherStarts]]).items():
         for entry in entries:
             starts_by_answer[id, entry.answer] = entry.all
     return starts_by_answer
-
-
-def _reason(error):
-    """Why a question is left out, in the same words for all that lack the same."""
-    if not isinstance(error, ValidationError):
-        return str(error)
-    problem = error.errors()[0]
-    field = ".".join(str(part) for part in problem["loc"]) or "question"
-    return in_one_line(f"{field}: {problem['msg'][0].lower()}{problem['msg'][1:]}")
-
-
-def _id_of(value):
-    id = value.get("id") if isinstance(value, dict) else None
-    return "without an id" if id is None else str(id)
 
 
 # === Places of answers ===
@@ -285,9 +341,10 @@ def _find_answers(context, item, has_utf16_offsets, starts_by_answer):
     for number, answer in enumerate(item.answers):
         if answer.text.strip() in NO_ANSWER_TEXTS:
             continue
-        for start in starts_by_answer.get((item.id, number), [answer.answer_start]):
+        starts = starts_by_answer.get((item.id, number), [answer.answer_start])
+        for start in starts:
             if has_utf16_offsets:
-                start = _character_at_unit(context, start)
+                start = _character_offset(context, start)
             end = start + len(answer.text)
             if context[start:end] != answer.text:
                 raise ValueError(MISPLACED)
@@ -295,36 +352,39 @@ def _find_answers(context, item, has_utf16_offsets, starts_by_answer):
     return tuple(spans)
 
 
-def _character_at_unit(text, unit):
-    """The number of the character at a UTF-16 unit.
+def _character_offset(text, utf16_offset):
+    """Converts an offset that counts UTF-16 units into one that counts characters.
 
-    >>> _character_at_unit("\U0001f44d!", 2)
+    >>> _character_offset("\U0001f44d!", 2)
     1
     """
-    before = text.encode("utf-16-le")[: 2 * unit]
+    before = text.encode("utf-16-le")[: 2 * utf16_offset]
     return len(before.decode("utf-16-le", errors="ignore"))
 
 
-def _counts_utf16_units(rows):
-    """Whether offsets count UTF-16 units: some answers are there alone, none by characters alone.
+def _counts_utf16_units(raw_questions):
+    """Whether the offsets of a file count UTF-16 units.
 
-    Only contexts with characters of two units tell.
+    They do if the answers of some question are at their offsets only when units are counted, and
+    those of no question only when characters are counted.
     """
-    by_units = 0
-    by_characters = 0
-    for row in rows:
-        if ord(max(row.context)) <= LAST_NARROW:
+    has_question_by_units = False
+    for raw in raw_questions:
+        # In a context where each character is one unit, both ways of counting agree.
+        if ord(max(raw.context)) <= LAST_ONE_UNIT_CHARACTER:
             continue
-        is_at_unit = _has_answers_at(row, has_utf16_offsets=True)
-        is_at_character = _has_answers_at(row, has_utf16_offsets=False)
-        by_units += is_at_unit and not is_at_character
-        by_characters += is_at_character and not is_at_unit
-    return by_units > 0 and by_characters == 0
+        is_right_by_units = _has_answers_at_offsets(raw, has_utf16_offsets=True)
+        is_right_by_characters = _has_answers_at_offsets(raw, has_utf16_offsets=False)
+        if is_right_by_characters and not is_right_by_units:
+            return False
+        if is_right_by_units and not is_right_by_characters:
+            has_question_by_units = True
+    return has_question_by_units
 
 
-def _has_answers_at(row, has_utf16_offsets):
+def _has_answers_at_offsets(raw, has_utf16_offsets):
     try:
-        item = _Item.model_validate(row.value)
-        return bool(_find_answers(row.context, item, has_utf16_offsets, {}))
+        question = _read_question(raw, has_utf16_offsets, starts_by_answer={})
     except ValueError:
         return False
+    return len(question.answers) > 0
