@@ -14,14 +14,19 @@ import keras
 from colloquy.base.runtime import available_cpus
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+"""Directory of the code, where git is asked for the commit."""
+OUTPUT_FLAGS = ("--workdir", "--scores", "--scores_out", "--out")
+"""Flags whose values name only where results are written."""
 
 
-def provenance(repeated_by: str | None = None) -> dict[str, Any]:
+def provenance(command_line: str | None = None) -> dict[str, Any]:
     """Returns `command`, `hardware`, `commit`, `dirty` and `versions` of this process, for JSON.
 
     Args:
-        repeated_by: The `command`, if it is not that of this process.
+        command_line: The `command`; default: that of this process.
     """
+    # Both are read from `sys.modules`: Keras has loaded its backend, and this file may not import
+    # the package `colloquy`, which is above the room `engine`.
     backend = keras.config.backend()
     versions = {
         "colloquy": sys.modules["colloquy"].__version__,
@@ -31,7 +36,7 @@ def provenance(repeated_by: str | None = None) -> dict[str, Any]:
         backend: sys.modules[backend].__version__,
     }
     return {
-        "command": repeated_by or command(),
+        "command": command_line or command(),
         "hardware": hardware(),
         **revision(),
         "versions": versions,
@@ -39,24 +44,25 @@ def provenance(repeated_by: str | None = None) -> dict[str, Any]:
 
 
 def command() -> str:
-    """Returns the command line, as `python train.py --model=dam` or `colloquy train ...`."""
-    words = sys.argv
-    if words[0].startswith("colloquy "):
-        return shlex.join([*words[0].split(), *words[1:]])
+    """Returns the command line, such as `python train.py --model=dam` or `colloquy train ...`."""
+    program, *arguments = sys.argv
+    # `colloquy.commands` sets argv[0] to the program and its command: `colloquy train`.
+    if program.startswith("colloquy "):
+        return shlex.join([*program.split(), *arguments])
+
+    # `python -m NAME` sets argv[0] to the path of the module on this machine.
     spec = getattr(sys.modules["__main__"], "__spec__", None)
-    # After `python -m NAME`, argv[0] is a path of this machine.
-    if spec is not None and spec.origin == sys.argv[0]:
-        words = ["-m", spec.name, *sys.argv[1:]]
-    return shlex.join(["python", *words])
-
-
-OUTPUT_FLAGS = ("--workdir", "--scores", "--scores_out", "--out")
+    if spec is not None and spec.origin == program:
+        return shlex.join(["python", "-m", spec.name, *arguments])
+    return shlex.join(["python", program, *arguments])
 
 
 def portable(command: str) -> str:
     """A command line without the paths of this machine, for rows that others read.
 
-    Outputs are left out, runs are called RUN, and of other absolute paths the last name is left.
+    - The `OUTPUT_FLAGS` are dropped.
+    - Run directories become RUN; several become RUN1,RUN2.
+    - Another absolute path is cut to its last name.
 
     >>> portable("python train.py --recipe=babi-memma --data=/home/ann/task1 --workdir=runs/a")
     'python train.py --recipe=babi-memma --data=task1'
@@ -84,9 +90,10 @@ def _run_names(count):
 
 @functools.cache
 def revision() -> dict[str, Any]:
-    """Returns the `commit` of the code and `dirty`, whether tracked files differ from it.
+    """Returns the `commit` of the code, and `dirty`: whether tracked files differ from it.
 
-    Both are `None` without git.
+    What git does not tell is `None`. The first result is kept: it describes the code that this
+    process has imported, which later edits do not change.
     """
     commit = _git("rev-parse", "--short=7", "HEAD")
     changes = _git("status", "--porcelain", "--untracked-files=no")
@@ -96,30 +103,37 @@ def revision() -> dict[str, Any]:
 
 
 def _git(*arguments):
-    command = ["git", *arguments]
+    """The output of a git command in `ROOT`; `None` if it fails or git is not installed."""
     try:
-        git = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    except OSError:  # no git
+        done = subprocess.run(
+            ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+    except OSError:
         return None
-    return git.stdout.strip() if git.returncode == 0 else None
+    return done.stdout.strip() if done.returncode == 0 else None
 
 
 def hardware() -> str:
     """Describes the hardware: `2 cores, AMD EPYC ...`, and the GPUs that the backend sees."""
-    parts = [f"{available_cpus()} cores", _processor_name()]
+    parts = [f"{available_cpus()} cores", _processor_name(), *_gpu_names()]
+    return ", ".join(parts)
+
+
+def _gpu_names():
+    names = []
     if keras.config.backend() == "tensorflow":
         import tensorflow as tf
 
         for device in tf.config.list_physical_devices("GPU"):
             details = tf.config.experimental.get_device_details(device)
-            parts.append(details.get("device_name", "GPU"))
+            names.append(details.get("device_name", "GPU"))
     if keras.config.backend() == "jax":
         import jax
 
         for device in jax.devices():
             if device.platform == "gpu":
-                parts.append(device.device_kind)
-    return ", ".join(parts)
+                names.append(device.device_kind)
+    return names
 
 
 def _processor_name():

@@ -1,7 +1,7 @@
-"""The same application on Ray Serve: replicas on several machines, as many as the load needs.
+"""Ray Serve: the application of `serving.app` in replicas on several machines.
 
-Each replica is a process with the application of `serving.app` and all models. Ray Serve routes
-requests to the replicas, starts and replaces them, and has metrics of its own.
+Each replica is a process that has all models. Ray Serve routes requests to the replicas, adds and
+removes some as the load changes, replaces lost ones, and has metrics of its own.
 """
 
 import signal
@@ -14,39 +14,48 @@ from colloquy.base import runtime
 from colloquy.serving.limits import Limits
 
 APPLICATION = "colloquy"
+"""Name of the application and of its only deployment in Ray Serve."""
 
 
 def application(paths, replicas=(1, 1), limits=None, access=None):
-    """The application for `serve.run`.
+    """Describes the application for `start`; nothing is loaded yet.
 
     Args:
-        paths: `{name: (run directory, directory of its index or None)}`.
+        paths: `{name of a model: (run directory, directory of its index or None)}`.
         replicas: The fewest and the most replicas; each has one CPU.
-        limits: `serving.limits.Limits`.
-        access: `serving.access.Access`.
+        limits: `serving.limits.Limits`; default: its defaults.
+        access: `serving.access.Access`; see `serving.app.create_app`.
+
+    Returns:
+        The `ray.serve.Application`.
     """
     limits = limits or Limits()
     fewest, most = replicas
 
-    # Ray Serve takes any other callable, also a `functools.partial`, for an ASGI application.
+    # A plain function: `serve.ingress` calls it in each replica to build the ASGI application. It
+    # takes any other callable, even a `functools.partial`, for the ASGI application itself.
     def build():
         return build_app(paths, limits, access)
 
+    # A class to wrap is missing here: `ingress` makes one that only has the ASGI application.
+    replica_class = serve.ingress(build)()
     deployment = serve.deployment(
         name=APPLICATION,
         autoscaling_config={
             "min_replicas": fewest,
             "max_replicas": most,
+            # Ray Serve adds replicas above this number of open requests per replica. Requests of
+            # one instance then fill half a call of a model.
             "target_ongoing_requests": limits.instances / 2,
         },
         max_ongoing_requests=limits.max_queue,
         ray_actor_options={"num_cpus": 1},
     )
-    return deployment(serve.ingress(build)()).bind()
+    return deployment(replica_class).bind()
 
 
 def build_app(paths, limits, access):
-    """Makes the application in a replica, with warm models."""
+    """Builds the ASGI application in a replica. Its models are loaded and warm."""
     runtime.prepare(threads=1)
     runtime.import_keras()
     from colloquy.serving.app import create_app
@@ -62,32 +71,47 @@ def build_app(paths, limits, access):
 
 
 def from_config(config):
-    """The application of a Serve config file, see `serving/manifests/rayservice.yaml`.
+    """The application that the `args` of a Serve config file describe.
 
-    `config` is `{"models": {name: {"path", "index"}}, "min_replicas", "max_replicas"}`; all but
-    the paths have defaults.
+    `serving/manifests/rayservice.yaml` is such a file.
+
+    Args:
+        config: A dict of
+
+            models         `{name: {"path": run directory, "index": directory of its index}}`; a
+                           model needs no index
+            min_replicas   the fewest replicas, by default 1
+            max_replicas   the most replicas, by default 1
     """
     paths = {}
     for name, model in config["models"].items():
         paths[name] = (model["path"], model.get("index"))
-    replicas = config.get("min_replicas", 1), config.get("max_replicas", 1)
-    return application(paths, replicas)
+    fewest = config.get("min_replicas", 1)
+    most = config.get("max_replicas", 1)
+    return application(paths, (fewest, most))
 
 
-def start(app, host, port):
-    """Opens the application on the cluster of `RAY_ADDRESS`, else on one of this machine."""
+def start(ray_application, host, port):
+    """Runs what `application` returned, with an HTTP proxy on each node.
+
+    The cluster is that of `RAY_ADDRESS`; without it, a new one on this machine.
+    """
     if not ray.is_initialized():
         ray.init(log_to_driver=False, include_dashboard=False)
     serve.start(proxy_location="EveryNode", http_options={"host": host, "port": port})
-    serve.run(app, name=APPLICATION, route_prefix="/")
+    serve.run(ray_application, name=APPLICATION, route_prefix="/")
 
 
 def wait():
-    """Waits until SIGTERM, a normal end, or Ctrl-C; then closes the application."""
-    ended = threading.Event()
-    signal.signal(signal.SIGTERM, lambda number, frame: ended.set())
+    """Waits until SIGTERM or Ctrl-C, then closes the application.
+
+    After SIGTERM it returns, so that the process ends with status 0. Ctrl-C raises
+    `KeyboardInterrupt`.
+    """
+    has_sigterm = threading.Event()
+    signal.signal(signal.SIGTERM, lambda number, frame: has_sigterm.set())
     try:
-        while not ended.wait(1):
+        while not has_sigterm.wait(timeout=1):
             pass
     finally:
         serve.shutdown()
