@@ -25,9 +25,9 @@ def provenance(command_line: str | None = None) -> dict[str, Any]:
     Args:
         command_line: The `command`; default: that of this process.
     """
-    # Both are read from `sys.modules`: Keras has loaded its backend, and this file may not import
-    # the package `colloquy`, which is above the room `engine`.
     backend = keras.config.backend()
+    # Two modules are read from `sys.modules`: Keras has loaded its backend, and this file may not
+    # import the package `colloquy`, which is above the room `engine`.
     versions = {
         "colloquy": sys.modules["colloquy"].__version__,
         "python": platform.python_version(),

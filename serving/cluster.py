@@ -37,7 +37,8 @@ def application(paths, replicas=(1, 1), limits=None, access=None):
     def build():
         return build_app(paths, limits, access)
 
-    # A class to wrap is missing here: `ingress` makes one that only has the ASGI application.
+    # `ingress` can wrap a class of ours. Called without one, it makes a class that only serves the
+    # ASGI application.
     replica_class = serve.ingress(build)()
     deployment = serve.deployment(
         name=APPLICATION,

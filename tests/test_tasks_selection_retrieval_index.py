@@ -147,8 +147,8 @@ def test_hits_by_context_come_first_by_their_questions_then_others_by_all_words(
     keys = []
     for hit in hits:
         question = set(trained_index.split(hit.context[-1]))
-        assert hit.question == word_similarity(said[-1], question, trained_index.idf)
-        first = -hit.question if hit.text in found_by_context else 1.0
+        assert hit.question_similarity == word_similarity(said[-1], question, trained_index.idf)
+        first = -hit.question_similarity if hit.text in found_by_context else 1.0
         keys.append((first, -word_similarity(said[0] | said[1], hit.words, trained_index.idf)))
     assert keys == sorted(keys) and 1 < sum(first < 1.0 for first, _ in keys) < len(keys)
 
@@ -178,7 +178,7 @@ def test_answers_are_ordered_by_the_model_and_by_their_questions(
     [prediction] = selection_predictor.predict([{"turns": turns, "candidates": texts}])
     totals = {}
     for hit, logit in zip(hits, prediction["logits"], strict=True):
-        totals[hit.text] = logit + 16 * hit.question
+        totals[hit.text] = logit + 16 * hit.question_similarity
 
     answers, verdict = ranked(selection_predictor, turns, hits)
     assert verdict == {"good": True}

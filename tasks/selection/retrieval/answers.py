@@ -67,7 +67,7 @@ def ranked(predictor, turns, hits):
     [prediction] = predictor.predict([{"turns": turns, "candidates": candidates}])
     answers = []
     for hit, score, logit in zip(hits, prediction["scores"], prediction["logits"], strict=True):
-        total = logit + QUESTION_WEIGHT * hit.question
+        total = logit + QUESTION_WEIGHT * hit.question_similarity
         answers.append(hit._replace(score=score, total=total))
     answers.sort(key=lambda answer: -answer.total)
     return answers, {name: prediction[name] for name in ("good", "reason") if name in prediction}

@@ -28,10 +28,10 @@ from colloquy.engine.run import BEST
 from colloquy.tasks.selection.retrieval.clean import clean_pairs
 from colloquy.tasks.selection.retrieval.index import (
     CONFIG,
+    CONTEXT_TURNS,
     CONTEXTS,
     IDF,
     RESPONSES,
-    TURNS,
     VERSION,
 )
 
@@ -164,7 +164,7 @@ def of_corpus(corpus, source):
 
 
 def read_pairs(conversations, text):
-    """Pairs every turn but the first with the `TURNS` turns before it.
+    """Pairs every turn but the first with the `CONTEXT_TURNS` turns before it.
 
     Args:
         conversations: Lists of texts, the oldest first.
@@ -183,7 +183,7 @@ def read_pairs(conversations, text):
                 # One object for each word: a million texts fit into memory.
                 words_by_text[turn] = [sys.intern(word) for word in words_of(turn, **text)]
         for place in range(1, len(turns)):
-            context = turns[max(0, place - TURNS) : place]
+            context = turns[max(0, place - CONTEXT_TURNS) : place]
             pairs[turns[place], *context] = {"text": turns[place], "context": context}
     return list(pairs.values()), words_by_text
 

@@ -1,16 +1,20 @@
 """An index of responses on disk, which finds responses to a conversation.
 
-config.json        sources, sizes, and the vocabulary of the run that it belongs to
-idf.json           inverse document frequency, among the responses, of each word of the pairs
-contexts/          bm25s index over the contexts of the pairs; its corpus: the pairs
-responses/         bm25s index over the distinct responses; its corpus: a pair of each response
+A pair is a response and its context, the last turns before it. The last turn of the context is its
+question: the turn that the response once answered. The directory of an index has
 
-A pair is a JSON object:
+config.json        version, sizes, tokenizer, and digest of the vocabulary, both of the run that
+                   ranks its responses
+idf.json           `{word: inverse document frequency}` of all words; a document is a response
+contexts/          bm25s index that searches contexts and returns pairs
+responses/         bm25s index that searches distinct responses and returns the first pair of each
+
+A stored pair is a JSON object:
 
 text               the response
-context            the last turns before it
+context            list of turns, the oldest first
 words              the distinct words of the response, sorted
-question_words     the distinct words of the last turn of the context, sorted
+question_words     the distinct words of the question, sorted
 """
 
 import math
@@ -24,31 +28,47 @@ from colloquy.base.files import UserError
 from colloquy.data.text_files import read_json
 from colloquy.data.tokenizers import words_of
 
+# Version of the files; an index of another version is refused.
 VERSION = 7
-CONFIG, IDF = "config.json", "idf.json"
-CONTEXTS, RESPONSES = "contexts", "responses"
+CONFIG = "config.json"
+IDF = "idf.json"
+CONTEXTS = "contexts"
+RESPONSES = "responses"
 
-TURNS = 2  # turns of a pair's context that are stored and searched
-TURNS_READ = 6  # turns of a conversation by which responses are searched
+# Turns in the context of a pair.
+CONTEXT_TURNS = 2
+# Last turns of a conversation whose words are searched in responses.
+RECENT_TURNS = 6
+# Largest number of responses that each of the two searches finds.
 HITS_PER_SEARCH = 100
 
 
 class Hit(NamedTuple):
-    """A response that was found; one that a user gave has its text alone."""
+    """A response to a conversation; one from a user's list of responses has only its `text`.
+
+    `score` and `total` are 0.0 until a model ranks the hit.
+    """
 
     text: str
-    words: frozenset[str] = frozenset()  # its distinct words
-    context: list[str] = []  # the last turns of a context that it was a response to
-    # Similarity of the last turn of the conversation and of `context`, from 0 to 1.
-    question: float = 0.0
-    # The paper's `g(c, r)` by a model that ranked it, from 0 to 1.
+    # Distinct words of the response.
+    words: frozenset[str] = frozenset()
+    # Context that the response once answered.
+    context: list[str] = []
+    # `word_similarity` of the question and the last turn of the conversation, from 0 to 1.
+    question_similarity: float = 0.0
+    # The paper's `g(c, r)`, from 0 to 1.
     score: float = 0.0
-    # What it is ordered by: the model's logit plus `answers.QUESTION_WEIGHT` times `question`.
+    # Answers are ordered by this sum: the model's logit, plus `answers.QUESTION_WEIGHT` times
+    # `question_similarity`.
     total: float = 0.0
 
 
 class RetrievalIndex:
-    """An index, memory-mapped, for a run with a `data.vocabulary.Vocabulary`.
+    """An index, which is memory-mapped.
+
+    Args:
+        path: Its directory.
+        vocabulary: `data.vocabulary.Vocabulary` of the run that ranks its responses.
 
     Raises:
         UserError: The directory is not an index of this version, or was built for another
@@ -63,12 +83,12 @@ class RetrievalIndex:
                 f"{path} was built for a run of another vocabulary: "
                 "build one with --run of this run"
             )
-        self.tokenizer = config["text"]
+        self.tokenizer_settings = config["text"]
         self.size = config["responses"]
         self.idf = read_json(path / IDF)
         self.contexts = _load_bm25(path / CONTEXTS)
         self.responses = _load_bm25(path / RESPONSES)
-        # bm25s reads a pair by moving the position of one file.
+        # One search at a time: to read a pair, bm25s seeks in a file that all threads share.
         self._lock = threading.Lock()
 
     def search(self, turns):
@@ -78,43 +98,62 @@ class RetrievalIndex:
             turns: Texts, the oldest first.
 
         Returns:
-            Distinct `Hit`s. Those found by their contexts come first, responses to the turns that
-            are most similar to the last turn before others; then those found by their own words.
-            Among equals, those most similar to the whole conversation come first.
+            `Hit`s with distinct texts, in this order:
+
+            1. Those found by their contexts, ordered by `question_similarity`; where that is
+               equal, by their similarity to the whole conversation.
+            2. Those found by their own words alone, ordered by their similarity to the whole
+               conversation.
         """
         words_of_turns = [self.split(turn) for turn in turns]
-        all_words = set(_flatten(words_of_turns))
+        conversation_words = set(_flatten(words_of_turns))
+        recent_words = _flatten(words_of_turns[-RECENT_TURNS:])
         last_words = set(words_of_turns[-1])
-        read_words = _flatten(words_of_turns[-TURNS_READ:])
         with self._lock:
-            # The contexts of a frequent response may fill the first hundred.
-            to_like_turns = search_bm25(self.contexts, last_words, 2 * HITS_PER_SEARCH)
-            with_like_words = search_bm25(self.responses, read_words, HITS_PER_SEARCH)
+            # Twice as many pairs: a frequent response has many, which could fill all places.
+            pairs_by_context = search_bm25(self.contexts, last_words, 2 * HITS_PER_SEARCH)
+            pairs_by_words = search_bm25(self.responses, recent_words, HITS_PER_SEARCH)
 
-        found_by_context = _by_text(to_like_turns)
-        found_by_words = _by_text(with_like_words)
-        found = dict(found_by_context)
-        for text, pair in found_by_words.items():
-            found.setdefault(text, pair)
+        first_by_context = _first_pairs(pairs_by_context)
+        first_by_words = _first_pairs(pairs_by_words)
+        hits_by_context = []
+        for pair in first_by_context.values():
+            hits_by_context.append(self._make_hit(pair, last_words))
+        hits_by_words = []
+        for text, pair in first_by_words.items():
+            if text not in first_by_context:
+                hits_by_words.append(self._make_hit(pair, last_words))
 
-        rows = []
-        for text, pair in found.items():
-            words = frozenset(pair["words"])
-            question_words = set(pair["question_words"])
-            question = word_similarity(last_words, question_words, self.idf)
-            hit = Hit(text, words=words, context=pair["context"], question=question)
-            first_key = -question if text in found_by_context else math.inf
-            rows.append((first_key, -word_similarity(all_words, words, self.idf), hit))
-        rows.sort(key=lambda row: row[:2])
-        return [hit for _, _, hit in rows]
+        def similarity_to_conversation(hit):
+            return word_similarity(conversation_words, hit.words, self.idf)
+
+        hits_by_context.sort(
+            key=lambda hit: (-hit.question_similarity, -similarity_to_conversation(hit))
+        )
+        hits_by_words.sort(key=lambda hit: -similarity_to_conversation(hit))
+        return hits_by_context + hits_by_words
+
+    def _make_hit(self, pair, last_words):
+        question_words = set(pair["question_words"])
+        return Hit(
+            text=pair["text"],
+            words=frozenset(pair["words"]),
+            context=pair["context"],
+            question_similarity=word_similarity(last_words, question_words, self.idf),
+        )
 
     def split(self, text):
-        """Splits a text into words as the run of the index does."""
-        return words_of(text, **self.tokenizer)
+        """Splits a text into words with the tokenizer of the run."""
+        return words_of(text, **self.tokenizer_settings)
 
 
 def search_bm25(retriever, words, count):
-    """The documents of at most `count` highest BM25 scores above 0, the best first."""
+    """Searches a `bm25s.BM25`.
+
+    Returns:
+        The `count` documents of its corpus with the highest scores, the best first. There are
+        fewer if fewer documents have a score above 0.
+    """
     known_words = sorted(set(words) & retriever.vocab_dict.keys())
     if not known_words:
         return []
@@ -124,23 +163,29 @@ def search_bm25(retriever, words, count):
 
 
 def word_similarity(words, others, idf):
-    """The cosine of the idf of two sets of words; 0 if one has no known word.
+    """The cosine of two sets of words, each a vector with the idf of its words, from 0 to 1.
+
+    It is 0 if a set has no word of `idf`.
 
     Args:
         words, others: Sets of words.
         idf: `{word: inverse document frequency}`; other words do not count.
     """
-    product = _idf_norm(words, idf) * _idf_norm(others, idf)
-    return _idf_norm(words & others, idf) ** 2 / product if product > 0 else 0.0
+    product_of_norms = _idf_norm(words, idf) * _idf_norm(others, idf)
+    if product_of_norms > 0:
+        # Only words in common have a part in the dot product, each the square of its idf.
+        dot_product = _idf_norm(words & others, idf) ** 2
+        return dot_product / product_of_norms
+    return 0.0
 
 
 def _idf_norm(words, idf):
-    # Sorted, as sets have another order in each process, and sums then other last bits.
+    # Sorted: a set has another order in each process, and the last bits of a sum depend on it.
     return math.hypot(*[idf.get(word, 0.0) for word in sorted(words)])
 
 
-def _by_text(pairs):
-    """The first pair of each response, of at most `HITS_PER_SEARCH` responses: `{text: pair}`."""
+def _first_pairs(pairs):
+    """The first pair of each of the first `HITS_PER_SEARCH` distinct responses, `{text: pair}`."""
     first_pairs = {}
     for pair in pairs:
         if len(first_pairs) == HITS_PER_SEARCH:
