@@ -1,9 +1,14 @@
-"""Export of a run as a TensorFlow SavedModel that takes raw strings."""
+"""Export of a run as a TensorFlow SavedModel that takes raw strings.
+
+`export` writes it and `example` shows how to call it. The endpoints are defined in
+`tasks/<task>/export.py`, with the functions of the last section.
+"""
 
 import os
 import pathlib
 import pprint
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import keras
 
@@ -15,16 +20,20 @@ from colloquy.engine.run import VOCABULARY
 def export(
     task: Any, run: Any, out: str | os.PathLike, version: int = 1, **options: object
 ) -> pathlib.Path:
-    """Writes a run's best weights as the SavedModel `out/version`, which needs TensorFlow alone.
+    """Writes a run's best weights as a SavedModel, which can be called with TensorFlow alone.
 
-    It computes in float32 whatever the run was trained in. Its endpoints are those of
-    `tasks/<task>/export.py`. `checksums.json` has the SHA-256 of its files.
+    The SavedModel computes in float32, whatever precision the run was trained in. The file
+    `checksums.json` has the SHA-256 of the other files.
 
     Args:
-        options: Some of `task.export_options`, as `decode`.
+        task: The `engine.task.Task` of the run.
+        run: `engine.run.Run`.
+        out: Directory of all versions; missing or with other versions.
+        version: Number of a version that `out` lacks.
+        options: Options that `task.export_options` names, such as `decode`.
 
     Returns:
-        Its directory.
+        The directory of the SavedModel, `out/version`.
     """
     path = pathlib.Path(out) / str(version)
     _check_directory(path)
@@ -38,7 +47,7 @@ def export(
             f"{run.path / VOCABULARY}: expected {model.config.vocabulary_size} words, as the model "
             f"has. Received: {len(vocabulary)}"
         )
-    without_cudnn(model)
+    disable_cudnn(model)
     archive = task.export_archive(run, model, vocabulary, **options)
     with atomic_directory(path) as directory:
         archive.write_out(directory, verbose=False)
@@ -47,14 +56,14 @@ def export(
 
 
 def _check_directory(path):
-    """Refuses a version that exists."""
+    """Refuses an `out` that is no directory, and a version that exists."""
     out = path.parent
     if out.exists() and not out.is_dir():
         raise UserError(f"{out} is not a directory")
     if path.exists():
         names = [file.name for file in out.iterdir()]
-        used = [int(name) for name in names if name.isascii() and name.isdigit()]
-        raise UserError(f"{path} exists: --version={max(used) + 1} is free")
+        versions = [int(name) for name in names if name.isascii() and name.isdigit()]
+        raise UserError(f"{path} exists: --version={max(versions) + 1} is free")
 
 
 def _check_exportable(task, run, options):
@@ -71,7 +80,10 @@ def _check_exportable(task, run, options):
 
 
 def example(task: Any, run: Any) -> str:
-    """Returns Python lines that call the exported `model` with the first example of the run."""
+    """Returns Python lines that call the exported `model` and print its outputs.
+
+    The instance is the first example of the run; without examples, `task.export_instance`.
+    """
     examples = run.examples()
     instance = examples[0]["instance"] if examples else task.export_instance
     call = task.export_call
@@ -83,51 +95,70 @@ def example(task: Any, run: Any) -> str:
             text = f"\n        {indented}\n    "
         lines.append(f"    {name}=tf.constant({text}),")
     lines.append(")")
-    shown = ", ".join(f"{call.result}[{output!r}]" for output in call.outputs)
-    lines.append(f"print({shown})")
+    printed = ", ".join(f"{call.result}[{output!r}]" for output in call.outputs)
+    lines.append(f"print({printed})")
     return "\n".join(lines) + "\n"
 
 
-def without_cudnn(model: keras.Model) -> Any:
-    """Makes recurrent layers of a model compute without cuDNN.
+def disable_cudnn(model: keras.Model) -> None:
+    """Makes the recurrent layers of a model compute without cuDNN.
 
-    Its operations cannot run on a CPU once they are exported.
+    An exported graph with operations of cuDNN cannot run on a CPU.
     """
-    for layer in model._flatten_layers():  # Keras 3.15 has no public way to layers inside of layers
+    # Keras 3.15 has no public way to layers inside of layers.
+    for layer in model._flatten_layers():
         if hasattr(layer, "use_cudnn"):
             layer.use_cudnn = False
 
 
-def build_archive(endpoints: Any, tracked: Any) -> Any:
-    """Builds a `keras.export.ExportArchive` of some models and lookup tables.
+# === For tasks/<task>/export.py ===
+
+
+class Endpoint(NamedTuple):
+    """A function of an exported model."""
+
+    name: str
+    function: Callable[..., Any]
+    """Takes the inputs, tensors of strings, and returns `{name: tensor}`."""
+    inputs: dict[str, str]
+    """`{name: axes}`, a letter per axis: `{"turns": "BT"}`."""
+
+
+def build_archive(endpoints: Iterable[Endpoint], tracked: Iterable[Any]) -> Any:
+    """Builds a `keras.export.ExportArchive`.
 
     Args:
-        endpoints: `{name: (function, {input: axes})}`; the inputs are texts, of `axes` as in
-            `ensure_shape`. The first endpoint is `serving_default` too.
-        tracked: The models and tables.
+        endpoints: The first one is also `serving_default`.
+        tracked: The models and lookup tables that the endpoints use.
     """
     import tensorflow as tf
 
     archive = keras.export.ExportArchive()
     for resource in tracked:
         archive.track(resource)
-    for endpoint, (function, inputs) in endpoints.items():
+    for endpoint in endpoints:
         signature = []
-        for name, axes in inputs.items():
+        for name, axes in endpoint.inputs.items():
             signature.append(tf.TensorSpec([None] * len(axes), tf.string, name=name))
-        archive.add_endpoint(endpoint, function, signature)
+        archive.add_endpoint(endpoint.name, endpoint.function, signature)
     return archive
 
 
-def ensure_shape(x: Any, name: str, axes: Any) -> Any:
-    """Checks the shape of a tensor, a letter per axis, and returns it.
+def ensure_shape(x: Any, name: str, axes: str) -> Any:
+    """Returns `x`. Each call checks that it has one axis per letter of `axes`.
 
     The error names the input and its shape: `turns_must_have_shape_B_T`.
+
+    Args:
+        x: Tensor.
+        name: Name of the input.
+        axes: A letter per axis.
     """
     import tensorflow as tf
 
-    # While it is traced, x has the shape of the signature, and a check would be left out. Called,
-    # the signature checks nothing. So the check is of a tensor whose shape is not known.
+    # A call does not check the shapes of the signature, so a check must be in the graph. When the
+    # graph is built, `x` already has the shape of the signature, and TensorFlow would drop a check
+    # that cannot fail. This placeholder returns `x` without a known shape, and the check stays.
     any_shape = tf.TensorShape(None)
     x = tf.raw_ops.PlaceholderWithDefault(input=x, shape=any_shape)
     message = f"{name}_must_have_shape_{'_'.join(axes)}"
@@ -135,9 +166,13 @@ def ensure_shape(x: Any, name: str, axes: Any) -> Any:
 
 
 def require(checks: Any, *tensors: Any) -> Any:
-    """Returns the tensors, computed once the `checks` of `tf.debugging` have passed.
+    """Returns the tensors, computed once the `checks` have passed.
 
-    Otherwise what needs them may fail first, with an error that names no input.
+    TensorFlow runs independent operations in any order. Without `require`, an operation on the
+    tensors may fail before the check, with an error that names no input.
+
+    Args:
+        checks: Results of `tf.debugging.assert_...`.
     """
     import tensorflow as tf
 

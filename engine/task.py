@@ -12,7 +12,7 @@ import dataclasses
 import os
 import pathlib
 from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -52,6 +52,17 @@ class ScoringOptions(Config):
     """Settings of `evaluate.py --set`; a task that has some has a subclass."""
 
 
+class ExportCall(NamedTuple):
+    """A call of an exported `model`, in the Python lines that export.py prints."""
+
+    endpoint: str
+    """Name of the endpoint."""
+    result: str
+    """Name of the variable that the outputs are assigned to."""
+    outputs: tuple[str, ...]
+    """Names of the outputs that are printed."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Recipe:
     """One row of a task's `RECIPES`: a model and its settings by name."""
@@ -70,18 +81,6 @@ class Recipe:
     def settings(self) -> dict[str, Any]:
         """Returns `{field: value}` of the config and of the training, as `--set` takes them."""
         return {**self.config, **self.training.explicit_fields()}
-
-
-@dataclasses.dataclass(frozen=True)
-class ExportCall:
-    """A call of an exported model, as in `found = model.answer(...)`, for an example in Python."""
-
-    result: str
-    """Variable that gets the outputs, `found`."""
-    endpoint: str
-    """Endpoint of the archive, `answer`."""
-    outputs: tuple[str, ...] = ()
-    """Outputs to print, keys of the result."""
 
 
 class Task(abc.ABC):
@@ -110,10 +109,10 @@ class Task(abc.ABC):
     """Path of the prepared dataset in the directory of `make_sample`."""
     chat_options = ()
     """Flags of chat.py that `chat` takes."""
-    export_call = ExportCall("found", "answer")
-    """The call of the exported model that is shown to the user."""
+    export_call = ExportCall("answer", result="found", outputs=())
+    """The call that export.py prints."""
     export_instance: dict[str, Any] = {}
-    """An instance to call it with, for runs without examples."""
+    """The instance of this call, for runs without examples."""
     export_options = ()
     """Flags of export.py that `export_archive` takes."""
 

@@ -111,5 +111,5 @@ def test_recurrent_layers_inside_of_layers_are_exported_without_cudnn(trained_ge
     model = trained_generation.load_model()
     recurrent = [layer for layer in model._flatten_layers() if hasattr(layer, "use_cudnn")]
     assert recurrent and all(layer.use_cudnn for layer in recurrent)
-    exporting.without_cudnn(model)
+    exporting.disable_cudnn(model)
     assert not any(layer.use_cudnn for layer in recurrent)

@@ -10,7 +10,7 @@ Shape suffixes:
 import tensorflow as tf
 
 from colloquy.data.corpora.babi_dialog import SILENCE
-from colloquy.engine.export import build_archive, ensure_shape, require
+from colloquy.engine.export import Endpoint, build_archive, ensure_shape, require
 from colloquy.layers.masking import LOWEST
 from colloquy.tasks.dialog.domain import CALL
 from colloquy.tasks.dialog.graph_text import DialogText, lookup_table
@@ -47,8 +47,8 @@ def dialog_archive(predictor):
         respond.numbers,
         respond.speaker_numbers,
     ]
-    endpoints = {"respond": (respond, {"history": "BM", "speakers": "BM"})}
-    return build_archive(endpoints, [respond.model, *tables])
+    endpoint = Endpoint("respond", respond, inputs={"history": "BM", "speakers": "BM"})
+    return build_archive([endpoint], tracked=[respond.model, *tables])
 
 
 class _Responder:

@@ -38,7 +38,9 @@ class DialogTask(task.Task):
     breakdowns = dialog.BREAKDOWNS
     summary_metrics = METRICS
     sample_path = "prepared/task5"
-    export_call = task.ExportCall("answer", "respond", ("response", "api_call", "scores"))
+    export_call = task.ExportCall(
+        "respond", result="answer", outputs=("response", "api_call", "scores")
+    )
     export_instance = {"history": [{"speaker": "user", "text": "hello"}]}
     load_dataset = staticmethod(load_dataset)
     average = staticmethod(mean_of_softmaxes)

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from colloquy.data.tokenizers import TOKENIZERS, GraphTokenizer
 from colloquy.data.vocabulary import EOS_ID, PADDING_ID, UNK_ID, WordIds
-from colloquy.engine.export import build_archive, ensure_shape
+from colloquy.engine.export import Endpoint, build_archive, ensure_shape
 from colloquy.models.decoding import decode, put_new_replies_first
 from colloquy.tasks.generation.data import MAX_SOURCE
 from colloquy.tasks.generation.search import decoding_inputs, search_shape
@@ -112,5 +112,5 @@ def generation_archive(model, vocabulary, text, decoding):
         ids, scores = put_new_replies_first(ids, scores, said_BTL)
         return {"replies": text.join(tf.gather(text.words, ids)), "scores": scores}
 
-    endpoints = {"reply": (reply, {"turns": "BT"})}
-    return build_archive(endpoints, [model, text.ids.table, *text.split.tables])
+    endpoint = Endpoint("reply", reply, inputs={"turns": "BT"})
+    return build_archive([endpoint], tracked=[model, text.ids.table, *text.split.tables])

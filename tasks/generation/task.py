@@ -47,7 +47,7 @@ class GenerationTask(task.Task):
     summary_metrics = METRICS
     export_options = ("decode",)
     chat_options = ("reverse_run", "reverse_weight")
-    export_call = task.ExportCall("found", "reply", ("replies", "scores"))
+    export_call = task.ExportCall("reply", result="found", outputs=("replies", "scores"))
     export_instance = {"turns": ["hello there"]}
     load_dataset = staticmethod(data.load_dataset)
     predictor = GenerationPredictor

@@ -9,7 +9,7 @@ import tensorflow as tf
 from colloquy.base.characters import SPACELESS
 from colloquy.data.normalization import INVISIBLE, JOINERS, MARKS, GraphNormalizer
 from colloquy.data.vocabulary import WordIds
-from colloquy.engine.export import build_archive, ensure_shape, require
+from colloquy.engine.export import Endpoint, build_archive, ensure_shape, require
 from colloquy.layers.masking import LOWEST, MASKED_LOGIT
 from colloquy.models.bidaf import best_spans
 from colloquy.tasks.reading_comprehension.confidence import LIKELY, NOT_IN_TEXT, SURE
@@ -162,9 +162,9 @@ def reading_archive(model, vocabulary, characters, scale=None):
             outputs["verdict"] = _verdict(scale, outputs["confidence"])
         return outputs
 
-    inputs = {"passage": "B", "question": "B"}
+    endpoint = Endpoint("answer", answer, inputs={"passage": "B", "question": "B"})
     tables = [text.words.table, text.characters.table, text.normalize.table]
-    return build_archive({"answer": (answer, inputs)}, tables)
+    return build_archive([endpoint], tracked=tables)
 
 
 def _checked(passage, question):

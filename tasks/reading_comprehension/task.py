@@ -76,7 +76,7 @@ class ReadingComprehensionTask(task.Task):
     Training = Training
     breakdowns = ("question", "confidence", "added")
     summary_metrics = METRICS
-    export_call = task.ExportCall("found", "answer", ("answer", "start", "score"))
+    export_call = task.ExportCall("answer", result="found", outputs=("answer", "start", "score"))
     export_instance = {
         "passage": "Ann lives in Rome. Bob lives in Paris.",
         "question": "Where does Bob live?",

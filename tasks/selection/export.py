@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from colloquy.data.tokenizers import GraphTokenizer
 from colloquy.data.vocabulary import WordIds
-from colloquy.engine.export import build_archive, ensure_shape, require
+from colloquy.engine.export import Endpoint, build_archive, ensure_shape, require
 
 # Score of a missing candidate: no sigmoid is negative.
 NO_SCORE = -1.0
@@ -55,8 +55,8 @@ def selection_archive(model, vocabulary, text):
             "order": tf.argsort(ranked, direction="DESCENDING", stable=True),
         }
 
-    endpoints = {"rank": (rank, {"turns": "BT", "candidates": "BN"})}
-    return build_archive(endpoints, [word_ids.table, *split_words.tables])
+    endpoint = Endpoint("rank", rank, inputs={"turns": "BT", "candidates": "BN"})
+    return build_archive([endpoint], tracked=[word_ids.table, *split_words.tables])
 
 
 def _logits(model, word_ids, split_words, turns, candidates):

@@ -48,7 +48,7 @@ class SelectionTask(task.Task):
     average = staticmethod(mean_of_logits)
     predictor = SelectionPredictor
     chat_options = ("index", "candidates")
-    export_call = task.ExportCall("ranked", "rank", ("order", "scores"))
+    export_call = task.ExportCall("rank", result="ranked", outputs=("order", "scores"))
     export_instance = {
         "turns": ["hi", "how do i mount a usb stick?"],
         "candidates": ["thanks", "plug it in and look at dmesg"],
