@@ -29,8 +29,7 @@ from colloquy.base.files import UserError, in_one_line
 from colloquy.data.text_files import PathLike, find_files, read_json, read_json_lines, validated
 
 NO_ANSWER_TEXTS = ("", "CANNOTANSWER")
-"""Texts of an answer that mean "no answer": annotation tools write the first one, QuAC the other.
-"""
+"""Texts of an answer that mean "no answer", written by annotation tools and by QuAC."""
 MISPLACED = "the text of an answer is not at its offset"
 REPEATED = "another question has the same id"
 FLAT_LINE = '{"id": ID, "context": TEXT, "question": TEXT, "answers": {...}}'
@@ -341,10 +340,9 @@ def _find_answers(context, item, has_utf16_offsets, starts_by_answer):
     for number, answer in enumerate(item.answers):
         if answer.text.strip() in NO_ANSWER_TEXTS:
             continue
-        starts = starts_by_answer.get((item.id, number), [answer.answer_start])
-        for start in starts:
-            if has_utf16_offsets:
-                start = _character_offset(context, start)
+        offsets = starts_by_answer.get((item.id, number), [answer.answer_start])
+        for offset in offsets:
+            start = _character_offset(context, offset) if has_utf16_offsets else offset
             end = start + len(answer.text)
             if context[start:end] != answer.text:
                 raise ValueError(MISPLACED)
