@@ -94,7 +94,7 @@ class Run:
         """
         settings = {}
         for name, value in self.record["config"].items():
-            is_off = not value or value == FORMER_DEFAULTS.get(name)
+            is_off = value == FORMER_DEFAULTS[name] if name in FORMER_DEFAULTS else not value
             if name in self.spec.config.model_fields or not is_off:
                 settings[name] = value
         return make_config(self.spec.config, settings, f"{self.path / CONFIG}: ")

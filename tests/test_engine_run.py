@@ -4,6 +4,7 @@ in order.
 
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -62,6 +63,14 @@ def test_wrong_values_in_the_config_are_named(copied):
     ):
         run = Run(copied.path, {**copied.record, part: values})
         assert re.search(f"{CONFIG}: {message}", refusal(getattr, run, part))
+
+
+def test_a_setting_that_is_gone_is_left_out_if_it_changed_nothing():
+    record = {"model": "seq2seq", "config": {"vocabulary_size": 7, "shared_embedding": True}}
+    assert Run(pathlib.Path("old"), record).config.vocabulary_size == 7
+    record["config"]["shared_embedding"] = False
+    message = refusal(getattr, Run(pathlib.Path("old"), record), "config")
+    assert "Seq2SeqConfig has no field 'shared_embedding'" in message
 
 
 @pytest.mark.parametrize(
