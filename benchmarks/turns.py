@@ -178,7 +178,7 @@ def build(side, path, seed):
     keras.utils.set_random_seed(seed)
     model = spec.build(config)
     task.initialise(model, dataset, training)
-    optimizer = task.optimizer(training, 10_000, config)
+    optimizer = task.optimizer(training, 10_000)
     model.compile(optimizer=optimizer, loss=task.loss(training), jit_compile=False)
     model.optimizer.build(model.trainable_variables)
     return model, task, dataset, training

@@ -245,8 +245,8 @@ class Task(abc.ABC):
         return
 
     @abc.abstractmethod
-    def optimizer(self, training: Any, steps: int, config: Any) -> Any:
-        """The optimizer for a training of `steps` steps of a model with a `config`."""
+    def optimizer(self, training: Any, steps: int) -> Any:
+        """The optimizer for a training of `steps` steps."""
 
     @abc.abstractmethod
     def loss(self, training: Any) -> Callable:

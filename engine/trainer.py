@@ -122,7 +122,7 @@ class Trainer:
     def _compile(self, init_from):
         """Compiles the model and sets its weights; returns the `TrainState` to start from."""
         task, model = self.task, self.model
-        optimizer = task.optimizer(self.training, self.total_steps, model.config)
+        optimizer = task.optimizer(self.training, self.total_steps)
         loss = task.loss(self.training)
         model.compile(optimizer=optimizer, loss=loss, jit_compile=model.jit_compile)
         model.optimizer.build(model.trainable_variables)

@@ -190,7 +190,7 @@ def test_weights_and_states_of_another_model_are_refused(trained_selection, copi
     assert "the weights do not fit" in refusal(copied.load_model)
     model = copied.build_model()
     task = TASKS["dialog"]
-    model.compile(task.optimizer(task.Training(), 7, model.config))
+    model.compile(task.optimizer(task.Training(), 7))
     message = r"the weights do not fit config.json. \d+ variables, not \d+"
     assert re.search(message, refusal(copied.restore, model))
 

@@ -52,7 +52,7 @@ class Numbers:
     def initialise(self, model, dataset, training):
         self.scores_left = list(self.scores)
 
-    def optimizer(self, training, steps, config):
+    def optimizer(self, training, steps):
         if self.own_optimizer is not None:
             return self.own_optimizer
         return keras.optimizers.Adam(training.learning_rate, use_ema=True, ema_momentum=0.5)

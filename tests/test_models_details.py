@@ -62,7 +62,7 @@ def test_words_without_a_vector_get_one_by_how_often_they_occur(prepared_reading
 def test_averages_are_swapped_in_and_out_exactly():
     model = bidaf_models.fresh()
     inputs, spans = bidaf_models.batch(model)
-    optimizer = reading.optimizer(reading.Training(ema=0.5, learning_rate=0.1), 100, model.config)
+    optimizer = reading.optimizer(reading.Training(ema=0.5, learning_rate=0.1), 100)
     model.compile(optimizer=optimizer, loss=span_loss, run_eagerly=True)
     model.train_on_batch(inputs, spans)
     first = [np.array(v) for v in model.trainable_variables]

@@ -78,7 +78,7 @@ class DialogTask(task.Task):
     def initialise(self, model, dataset, training):
         dataset.domain.tables.put_into(model)
 
-    def optimizer(self, training, steps, config=None):
+    def optimizer(self, training, steps):
         schedule = linear_decay(training.learning_rate, steps, training.decay)
         clip = training.gradient_clip or None
         return keras.optimizers.Adam(schedule, global_clipnorm=clip, **averaging(training.ema))

@@ -80,7 +80,7 @@ class GenerationTask(task.Task):
     def required_fields(self, dataset):
         return {"vocabulary_size": len(dataset.vocabulary)}
 
-    def optimizer(self, training, steps, config=None):
+    def optimizer(self, training, steps):
         return TwoRateAdam(
             linear_decay(training.learning_rate, steps, training.decay),
             global_clipnorm=training.gradient_clip or None,

@@ -118,7 +118,7 @@ class ReadingComprehensionTask(task.Task):
         if model.config.use_words:
             model.set_word_vectors(dataset.vectors)
 
-    def optimizer(self, training, steps=None, config=None):
+    def optimizer(self, training, steps=None):
         schedule = training.learning_rate
         if training.decay != 1:
             schedule = linear_decay(training.learning_rate, steps, training.decay)

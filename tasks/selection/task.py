@@ -121,7 +121,7 @@ class SelectionTask(task.Task):
         idf = document_weights(dataset.splits["train"], num_ids, stems)
         model.set_document_weights(idf, stems)
 
-    def optimizer(self, training, steps=None, config=None):
+    def optimizer(self, training, steps=None):
         """Adam with the release's staircase schedule and `epsilon` 1e-8 as in TensorFlow 1."""
         schedule = keras.optimizers.schedules.ExponentialDecay(
             training.learning_rate, training.decay_steps, training.decay_rate, staircase=True
