@@ -106,6 +106,23 @@ def test_the_printed_example_is_the_first_of_the_run(run, tmp_path, capsys):
     assert "how do i mount a usb stick?" in exporting.example(TASKS["selection"], run)
 
 
+def test_the_printed_example_is_one_that_is_answered_correctly(run, tmp_path, monkeypatch):
+    other = Run.create(tmp_path / "run", run.record, Vocabulary(WORDS))
+    examples = []
+    for word in ("wrong", "right"):
+        instance = {"turns": [word], "candidates": ["yes", "no"]}
+        examples.append({"title": word, "instance": instance, "expected": ["yes"]})
+    write_json(other.path / EXAMPLES, examples)
+
+    def show(instance):
+        return [], [(1.0, "yes" if instance["turns"] == ["right"] else "no")]
+
+    predictor = Mock(show=show, valid=lambda instance, _: instance)
+    task = TASKS["selection"]
+    monkeypatch.setattr(task, "predictor", lambda run: predictor, raising=False)
+    assert "['right']" in exporting.example(task, other)
+
+
 def test_a_check_comes_before_what_fails_without_it():
     def late(x):
         time.sleep(0.2)
