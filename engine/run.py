@@ -29,6 +29,7 @@ from colloquy.base.files import (
     checksum,
     checksums_of,
     publish,
+    unfinished_name,
     writing,
 )
 from colloquy.data.text_files import read_json, read_lines, validated, write_json
@@ -196,6 +197,12 @@ class Run:
             if is_written(file) and file.name not in (CONFIG, LOCK):
                 file.unlink()
         (self.path / CONFIG).unlink(missing_ok=True)
+
+    def remove_unfinished(self) -> None:
+        """Removes the files that a killed process was writing."""
+        for file in list(self.path.iterdir()):
+            if unfinished_name(file) and is_written(file):
+                file.unlink()
 
     def update(self, changes: dict) -> None:
         """Changes entries of `config.json`."""

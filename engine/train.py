@@ -154,6 +154,7 @@ def resume(
 @contextlib.contextmanager
 def _removed_unless_saved(run: Run) -> Iterator[None]:
     """Removes a locked run if the block that trains it fails before anything was saved."""
+    run.remove_unfinished()
     try:
         yield
     except BaseException as error:

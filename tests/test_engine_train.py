@@ -345,11 +345,15 @@ def test_a_signal_saves_and_resume_continues_exactly(prepared_dialog, tmp_path):
         pytest.raises(KeyboardInterrupt, match=message),
     ):
         train_quickly(prepared_dialog, tmp_path / "run", epochs=1.5714)
+    unfinished = tmp_path / "run" / f".{HISTORY}.{'7' * 16}"
+    unfinished.touch()  # what a killed process was writing
+    (tmp_path / "run" / ".env.local").touch()
     keras.utils.clear_session()
     run = resume(dialog, tmp_path / "run")
     check_same_training(run, whole)
     assert [row["step"] for row in run.history()] == [7, 11] and run.finished()
     assert len(run.record["resumed"]) == 1
+    assert (run.path / ".env.local").exists() and not unfinished.exists()
 
 
 @pytest.mark.parametrize("task", SMALL_RUNS)
