@@ -3,7 +3,6 @@
 from colloquy.engine.task import Recipe
 from colloquy.tasks.generation.training import Training
 
-THREE_TURNS = "dailydialog, prepared with --turns=3"
 # A GRU chatbot; the rows for the article differ in attention and output alone.
 CHAT = {"attention": "luong_dot", "tied_output": True, "dropout": 0.3}
 LARGE = {**CHAT, "hidden": 512}
@@ -20,7 +19,7 @@ RECIPES = {
         config={**CHAT, "attention": "additive"},
         training=TRAINING,
     ),
-    # The article's own attention is `chat-short-dot`.
+    # The article's own attention is `--set=attention=dot`.
     "chat-dot": Recipe(
         title="Seq2seq, Luong's dot attention",
         model="seq2seq",
