@@ -10,6 +10,7 @@ import importlib
 import inspect
 import itertools
 import math
+import os
 import pathlib
 import re
 import time
@@ -129,6 +130,14 @@ def find_readers():
 READERS = find_readers()
 
 
+def write_row(row):
+    """Adds a row to the table of the times, if `GROWTH_TABLE` names its file."""
+    file = os.environ.get("GROWTH_TABLE")
+    if file:
+        with open(file, "a", encoding="utf-8") as out:
+            out.write(f"{row}\n")
+
+
 def seconds(read, text):
     """CPU seconds, so that other work of the machine counts little."""
     gc.disable()
@@ -171,8 +180,9 @@ def check_growth(name, read, kinds=KINDS):
             times = least(times, times_of(read, kind))
             if is_linear(times):
                 break
+        shown = " ".join(f"{1000 * value:9.2f}" for value in times)
+        write_row(f"{name:60} {kind:20} {shown}")
         if not is_linear(times):
-            shown = " ".join(f"{1000 * value:9.2f}" for value in times)
             slow.append(f"{kind}: {shown} ms")
     assert not slow, f"{name} is not linear: {slow}"
 
