@@ -172,6 +172,39 @@ def test_drops_in_training_alone(name):
     assert np.abs(first - second).max() > 0.01
 
 
+@pytest.mark.slow
+@every_model
+def test_learns_one_batch(name):
+    helpers = HELPERS[name]
+    keras.utils.set_random_seed(2)
+    smaller = {}
+    if name == "dam":
+        smaller["levels"] = 1
+    if "hops" in MODELS[name].config.model_fields:
+        smaller["hops"] = 1
+    if name == "memma":  # the article's positions are ten times as large as fresh word vectors
+        smaller["positions"] = "halves"
+    model = helpers.fresh(**smaller)
+    optimizer = keras.optimizers.Adam(0.02)
+    optimizer.build(model.trainable_variables)
+    inputs, targets = helpers.batch(model)
+
+    @functools.partial(tf.function, autograph=False)
+    def step():
+        _, loss, gradients = values_and_gradients(model, name, inputs, targets)
+        optimizer.apply(gradients, model.trainable_variables)
+        return loss
+
+    losses = [float(step())]
+    while losses[-1] > 0.05 and len(losses) < 300:
+        losses.append(float(step()))
+    undecided = []
+    for row in rows_of(helpers):
+        undecided.append(np.zeros_like(helpers.in_loops(model, row)))
+    assert losses[0] == pytest.approx(helpers.loss_in_loops(undecided), abs=1.0)  # small weights
+    assert losses[-1] <= 0.05
+
+
 @pytest.mark.parametrize("name", dialog_models.NAMES)
 def test_frozen_word_vectors_stay(name):
     helpers = HELPERS[name]
