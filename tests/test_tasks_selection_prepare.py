@@ -242,6 +242,15 @@ def test_a_shuffled_training_file_is_warned_of(source, tmp_path, capsys):
     assert "1 of 4 contexts have no line with label 1" in message
 
 
+def test_other_numbers_of_candidates_are_warned_of(source, tmp_path, capsys):
+    (source / "valid.gz").unlink()
+    (source / "valid.txt").write_text("1\ta\tb\n0\ta\tc\n1\tb\tc\n0\tb\td\n" + "1\tc\ta\n")
+    run(source, tmp_path / "out")
+    message = capsys.readouterr().err
+    assert "valid.txt, line 5: expected 2 candidates per context" in message
+    assert "Received: 1; 1 of 3 contexts have other numbers" in message
+
+
 def test_script_repeats_byte_for_byte(source, tmp_path):
     written = []
     for run in (run_script, functools.partial(run_process, PYTHONHASHSEED="1")):

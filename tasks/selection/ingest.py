@@ -83,3 +83,24 @@ def warn_of_contexts_without_positive(examples, file):
         f"1 on one of them. {len(wrong):,} of {len(is_wrong):,} contexts have no line with label 1",
         file=sys.stderr,
     )
+
+
+def warn_of_other_numbers_of_candidates(examples, file):
+    """Warns of contexts with other numbers of candidates than most: R10@1 is then not of ten.
+
+    Equal contexts that follow each other are one, with the candidates of all.
+    """
+    num_candidates = np.bincount(examples.context)
+    frequencies = np.bincount(num_candidates, minlength=1)
+    # The largest of those that are equally frequent.
+    usual = int(np.flatnonzero(frequencies == frequencies.max()).max())
+    others = np.flatnonzero(num_candidates != usual)
+    if not len(others):
+        return
+    first_line = np.searchsorted(examples.context, others[0]) + 1
+    print(
+        f"warning: {file}, line {first_line}: expected {usual} candidates per context, as most "
+        f"have. Received: {num_candidates[others[0]]}; {len(others):,} of {len(num_candidates):,} "
+        "contexts have other numbers (equal contexts that follow each other are one)",
+        file=sys.stderr,
+    )

@@ -35,6 +35,7 @@ from colloquy.tasks.selection.data import (
 from colloquy.tasks.selection.ingest import (
     encode_lines,
     warn_of_contexts_without_positive,
+    warn_of_other_numbers_of_candidates,
     write_arrays,
 )
 from colloquy.tasks.selection.prepare_release import prepare_release
@@ -147,6 +148,8 @@ def _prepare_texts(corpus, source, settings, directory, progress, report):
         examples = read_split(directory / ARRAYS, split, num_ids)
         statistics[split] = {"file": split_source.file.name, **statistics_of(examples, unknown)}
         warn_of_contexts_without_positive(examples, split_source.file)
+        if split != "train":
+            warn_of_other_numbers_of_candidates(examples, split_source.file)
     metadata = {
         "eos_id": vocabulary.eos_id,
         "unk_id": vocabulary.unk_id or None,
