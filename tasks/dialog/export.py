@@ -4,14 +4,16 @@ Who calls it owns the database: looks up an `api_call` and appends the facts to 
 
 Shape suffixes:
     B dialogs   M sentences of a history   S sentences of a batch   W words   E entities
-    C candidates   K best candidates
+    C candidates   K best candidates   R restaurants   V values that users may wish
 """
 
 import tensorflow as tf
 
 from colloquy.data.corpora.babi_dialog import SILENCE
 from colloquy.engine.export import Endpoint, build_archive, ensure_shape, require
+from colloquy.layers.dialog_state import CONDITIONS, INPUTS
 from colloquy.layers.masking import LOWEST
+from colloquy.tasks.dialog import remarks
 from colloquy.tasks.dialog.domain import CALL
 from colloquy.tasks.dialog.graph_text import DialogText, lookup_table
 from colloquy.tasks.dialog.split import SPEAKERS
@@ -28,8 +30,8 @@ def dialog_archive(predictor):
 
         history     string (B, M)   what was said, in order; "" of a user is silence
         speakers    string (B, M)   "user", "bot", "fact" (what a search found), or "" for padding
-     -> response    string (B,)     the best candidate that the action mask allows; "" where none
-                                    fits
+     -> response    string (B,)     the best candidate that the action mask allows; where none
+                                    fits, a remark of `tasks.dialog.remarks`
         api_call    string (B,)     the response if it is a search, otherwise ""
         best        string (B, K)   at most five allowed candidates, the best first, then ""
         scores      float32 (B, K)  their probabilities among all candidates
@@ -62,6 +64,19 @@ class _Responder:
         self.text = DialogText(domain, predictor.reader)
         self.opening = [turn.text for turn in predictor.reader.opening]
         self.candidates = tf.constant(domain.candidates)
+        self.search_values = domain.search_values
+        # Numbers and names of the values that a user may wish, and which of them places lack.
+        self.value_V = []
+        self.names_V = []
+        for number, entity in enumerate(domain.entities, 1):
+            if entity.type in domain.slot_values:
+                self.value_V.append(number)
+                self.names_V.append(entity.name)
+        lacks_RV = []
+        for place in domain.restaurants:
+            lacks_RV.append([name not in place.values for name in self.names_V])
+        shape = len(domain.restaurants), len(self.names_V)
+        self.lacks_RV = tf.reshape(tf.constant(lacks_RV, tf.float32), shape)
         self.numbers = lookup_table(domain.candidate_numbers, default=-1)
         self.speaker_numbers = lookup_table({"": 0, **SPEAKERS}, default=-1)
 
@@ -79,7 +94,8 @@ class _Responder:
         asked_B = tf.gather(texts_BM, turn_B1[:, 0], batch_dims=1)
         unknown_B = self.text.unknown(asked_B)
         allowed_BC = self.mask(inputs)[:, 0] & (unknown_B == "")[:, None]
-        return {**self._best(logits_BC, allowed_BC), "unknown": unknown_B}
+        remark_B = self._remark(unknown_B, inputs)
+        return {**self._best(logits_BC, allowed_BC, remark_B), "unknown": unknown_B}
 
     def _checked(self, history, speakers):
         """Returns the history and the numbers of its speakers, both `(B, M)`."""
@@ -156,14 +172,32 @@ class _Responder:
             tf.concat([speakers_B2, speakers_BM], axis=1),
         )
 
-    def _best(self, logits_BC, allowed_BC):
+    def _remark(self, unknown_B, inputs):
+        """What `Responder` says where no response fits, string `(B,)`."""
+        _, met_BTNE = self.mask.state_of({name: inputs[name] for name in INPUTS})
+        wished_BE = met_BTNE[:, 0, CONDITIONS.index("current")]
+        wished_BV = tf.gather(tf.cast(wished_BE, bool), self.value_V, axis=1)
+        missing_BR = tf.matmul(tf.cast(wished_BV, tf.float32), self.lacks_RV, transpose_b=True)
+        is_missing_B = tf.reduce_all(missing_BR > 0, axis=1) & tf.reduce_any(wished_BV, axis=1)
+        names_BV = tf.where(wished_BV, tf.constant(self.names_V, tf.string), "")
+        names_of_wishes = tf.ragged.boolean_mask(names_BV, wished_BV)
+        wishes_B = tf.strings.reduce_join(names_of_wishes, axis=1, separator=", ")
+        remark_B = tf.where(
+            is_missing_B,
+            remarks.NOTHING_FOUND + wishes_B,
+            f"{remarks.NO_RESPONSE}. {self.search_values}",
+        )
+        unknown_words_B = remarks.UNKNOWN_WORDS + unknown_B + f". {self.search_values}"
+        return tf.where(unknown_B == "", remark_B, unknown_words_B)
+
+    def _best(self, logits_BC, allowed_BC, remark_B):
         """Returns the outputs of the endpoint for the allowed candidates."""
         K = min(BEST, len(self.candidates))
         _, best_BK = tf.math.top_k(tf.where(allowed_BC, logits_BC, LOWEST), K)
         is_allowed_BK = tf.gather(allowed_BC, best_BK, batch_dims=1)
         texts_BK = tf.where(is_allowed_BK, tf.gather(self.candidates, best_BK), "")
         scores_BK = tf.gather(tf.nn.softmax(logits_BC), best_BK, batch_dims=1)
-        response_B = texts_BK[:, 0]
+        response_B = tf.where(is_allowed_BK[:, 0], texts_BK[:, 0], remark_B)
         is_call_B = tf.strings.regex_full_match(response_B, f"{CALL}.*")
         return {
             "response": response_B,
