@@ -9,7 +9,7 @@ import types
 import numpy as np
 import pytest
 from dialog_models import split_of, track
-from helpers import refusal, scoring_of, turns
+from helpers import ran, refusal, run_process, scoring_of, turns
 
 from colloquy.data.corpora.babi_dialog import Fact
 from colloquy.data.vocabulary import Vocabulary
@@ -173,6 +173,19 @@ def test_a_file_that_does_not_fit_is_refused(tmp_path, rules, edit, message):
     (tmp_path / FILE).write_text(json.dumps(damaged))
     refused = refusal(load_mask, tmp_path, DOMAIN)
     assert re.search(rf"action_mask\.json: expected rules (.|\n)*{message}", refused)
+
+
+@pytest.mark.slow
+def test_evaluation_chooses_under_the_mask_by_a_flag(trained_dialog, tmp_path):
+    flags = ["--set=action_mask=true", "--nobaselines", f"--scores={tmp_path}/x"]
+    ran("evaluate.py", f"--run={trained_dialog.path}", *flags, by=run_process)
+    row = json.loads((tmp_path / "x").read_text())
+    assert row["search"] == "action mask"
+    dataset = dialog.dataset_of(trained_dialog)
+    model = trained_dialog.load_model()
+    scoring = scoring_of(dialog, model, dataset, "dev", trained_dialog, baselines=False)
+    plain = dialog.measure(scoring)
+    assert row["metrics"]["per_response"] > plain["metrics"]["per_response"]
 
 
 def test_nothing_is_said_where_the_mask_allows_nothing(trained_dialog, monkeypatch):

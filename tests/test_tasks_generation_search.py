@@ -16,6 +16,21 @@ from colloquy.tasks.generation.search import parse_decoding, reply, rerank, word
 generation = TASKS["generation"]
 
 
+def test_drawn_replies_are_the_same_in_any_batch(generation_dataset, generation_model):
+    sources = generation_dataset.splits["dev"].source.take(np.array([7, 0, 20, 11, 4]))
+    decoding = Decoding(max_length=5, beam=3, sample=True, temperature=2.0)
+    ids, scores = reply(generation_model, sources, decoding)
+    assert ids.shape == (5, decoding.beam, 5) and scores.shape == (5, decoding.beam)
+    assert (ids[:, :, 0] > 0).all()
+
+    again, scores_again = reply(generation_model, sources, decoding, batch_size=2)
+    np.testing.assert_array_equal(again, ids)
+    np.testing.assert_allclose(scores_again, scores, atol=1e-4)
+
+    other, _ = reply(generation_model, sources, decoding, seed=2)
+    assert (other != ids).any()
+
+
 def test_parse_decoding():
     assert parse_decoding(None) == parse_decoding("") == Decoding()
     expected = Decoding(sample=True, beam=2, top_p=0.9)
