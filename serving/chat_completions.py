@@ -125,7 +125,7 @@ class ChatRequest(ClientFields):
     """Draw words at this temperature; 0 or nothing: the run's own search for replies. Models of
     selection and dialog choose whole responses, the best one at any temperature."""
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
-    """Draw among the fewest words that together have this probability."""
+    """Draw among the fewest words that together have this probability; alone at temperature 1."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
     """With a temperature, the same seed and conversation give the same reply."""
     max_completion_tokens: Positive | None = None
@@ -164,9 +164,12 @@ class ChatRequest(ClientFields):
 
         Empty: the run's own.
         """
-        if not self.temperature:
+        temperature = self.temperature
+        if temperature is None and self.top_p is not None:
+            temperature = 1.0
+        if not temperature:
             return ""
-        temperature = max(self.temperature, MIN_TEMPERATURE)
+        temperature = max(temperature, MIN_TEMPERATURE)
         return f"sample=true,temperature={temperature},top_p={self.top_p or 1}"
 
 

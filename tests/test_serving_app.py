@@ -23,6 +23,7 @@ from colloquy.base.files import UserError
 from colloquy.serving.access import Access
 from colloquy.serving.app import create_app
 from colloquy.serving.batching import BatchedModel
+from colloquy.serving.chat_completions import ChatRequest
 from colloquy.serving.limits import Limits
 from colloquy.serving.maps import cut_maps
 from colloquy.serving.models import Served
@@ -463,6 +464,20 @@ def test_a_conversation_gets_a_reply(client):
     assert choice["finish_reason"] == "stop"
     assert (answer["object"], answer["model"]) == ("chat.completion", "echo")
     assert answer["usage"] == {"prompt_tokens": 2, "completion_tokens": 2, "total_tokens": 4}
+
+
+@pytest.mark.parametrize(
+    ("fields", "search"),
+    [
+        ({}, ""),
+        ({"temperature": 0, "top_p": 0.5}, ""),
+        ({"top_p": 0.5}, "sample=true,temperature=1.0,top_p=0.5"),
+        ({"temperature": 0.7}, "sample=true,temperature=0.7,top_p=1"),
+    ],
+)
+def test_temperature_and_top_p_are_a_search(fields, search):
+    messages = [{"role": "user", "content": "hello"}]
+    assert ChatRequest(model="chat", messages=messages, **fields).search() == search
 
 
 def test_a_reply_is_streamed_word_by_word(client):
