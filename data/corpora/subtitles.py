@@ -1,4 +1,4 @@
-r"""Subtitles of Chinese films and series, in the `.conv` format of Chinese chatbots.
+"""Subtitles of Chinese films and series, in the `.conv` format of Chinese chatbots.
 
     E                a block begins: a scene
     M UTTERANCE
@@ -15,10 +15,13 @@ from colloquy.data.report import Report
 from colloquy.data.text_files import Files, PathLike, bad_line, find_files, is_utf8, read_lines
 
 TOKENIZER = "mixed"
-CHINESE = "gb18030"  # encoding of files that are not UTF-8; it contains GBK
-# the last of every `HELD_OUT` blocks of a file belongs to dev, so dev has other episodes than train
+# Encoding of files that are not UTF-8. GB 18030 contains GBK, the usual encoding of such files.
+FALLBACK_ENCODING = "gb18030"
+# The last twentieth of the blocks of each file is dev. If every twentieth block were dev, both
+# splits would have scenes of the same episodes.
 HELD_OUT = 20
-STYLE = re.compile(r"\{\\[^{}]*\}")  # of ASS subtitles, {\an8}
+# Style codes of the subtitle format ASS, such as {\an8}.
+STYLE = re.compile(r"\{\\[^{}]*\}")
 
 
 def find_splits(directory: PathLike) -> Files:
@@ -30,8 +33,10 @@ def find_splits(directory: PathLike) -> Files:
 def read(paths: list[pathlib.Path], split: str, report: Report) -> Conversations:
     """Reads blocks, each a list of one or more utterances.
 
-    Style codes are removed, and utterances of nothing else left out. UTF-8 mistaken for ISO 8859-2
-    is repaired. A file may be in GBK, and its words separated by slashes, as in Xiaohuangji.
+    - Style codes are removed. An utterance that consists of style codes alone is left out.
+    - UTF-8 mistaken for ISO 8859-2 is repaired.
+    - A file may be in GBK.
+    - Slashes between words, as in the corpus Xiaohuangji, become spaces.
     """
     conversations: Conversations = []
     for path in paths:
@@ -45,12 +50,7 @@ def read(paths: list[pathlib.Path], split: str, report: Report) -> Conversations
 def _read_blocks(path, report):
     """Reads the blocks of a file; some may be empty."""
     blocks = []
-    form = "blocks of utterances"
-    encoding = None
-    if not is_utf8(path):
-        encoding = CHINESE
-        form += ", in GBK"
-    ends_with_slash = 0
+    encoding = None if is_utf8(path) else FALLBACK_ENCODING
     for number, line in read_lines(path, "conversations", fallback=encoding):
         mark, _, text = line.partition(" ")
         if line.strip() == "E":
@@ -59,18 +59,37 @@ def _read_blocks(path, report):
             text = STYLE.sub("", _repair(text)).strip()
             if text:
                 blocks[-1].append(text)
-                ends_with_slash += text.endswith("/")
             else:
                 report.leave_out("utterances without text")
         else:
             expected = "E or M and an utterance" if blocks else "E, which opens a block"
             raise bad_line(path, number, expected, line)
-    if ends_with_slash > 0.9 * sum(len(block) for block in blocks):
+
+    form = "blocks of utterances"
+    if encoding is not None:
+        form += ", in GBK"
+    if _has_slashes(blocks):
         form += ", words separated by slashes"
-        blocks = [[text.replace("/", " ").strip() for text in block] for block in blocks]
-        blocks = [[text for text in block if text] for block in blocks]
+        blocks = [_remove_slashes(block) for block in blocks]
     report.add_file(path, form)
     return blocks
+
+
+def _has_slashes(blocks):
+    """Whether slashes separate the words: more than 90 % of the utterances end with one."""
+    num_utterances = 0
+    num_with_slash = 0
+    for block in blocks:
+        num_utterances += len(block)
+        for text in block:
+            num_with_slash += text.endswith("/")
+    return num_with_slash > 0.9 * num_utterances
+
+
+def _remove_slashes(block):
+    """Puts spaces in place of slashes; an utterance of slashes alone is left out."""
+    texts = [text.replace("/", " ").strip() for text in block]
+    return [text for text in texts if text]
 
 
 def _repair(text):
