@@ -1,8 +1,11 @@
 """Pickles, the file format of DAM's release: read as untrusted files, written for Python 2 too.
 
-Python's own unpickler, the one written in Python, does the reading. It is restricted to the opcodes
-that plain values need, and to constructors of this file that stand for NumPy's. Nothing that a
-file names is imported or called. Memory is not bounded: a small file can describe large values.
+Files are read by a subclass of `pickle._Unpickler`, the unpickler that is written in Python. It
+refuses the opcodes that plain values do not need. For NumPy's constructors it calls functions of
+this file, so nothing that a file names is imported or called.
+
+Memory is not bounded here: a small file can describe large values. `prepare.py`
+bounds it by `--max_memory_gb`.
 """
 
 import gc
@@ -25,10 +28,13 @@ MAX_DEPTH = 32
 """Containers within containers."""
 
 SMALL_INTEGERS = list(range(2**16))
-"""One object for each: word ids would take 32 bytes wherever they occur."""
+"""The integers of two bytes, such as word ids, each an object that all lists share. Otherwise an id
+would take 32 bytes wherever it occurs.
+"""
 CONTAINERS = {list, tuple, dict}
+# NumPy's bool, integers and floats, by their letters.
 SCALARS = {np.dtype(code).type for code in "?bhilqBHILQefdg"}
-PLAIN = {type(None), bool, int, float, str, bytes, np.ndarray} | CONTAINERS | SCALARS
+PLAIN_TYPES = {type(None), bool, int, float, str, bytes, np.ndarray} | CONTAINERS | SCALARS
 
 
 def load(path: PathLike) -> Any:
@@ -47,12 +53,15 @@ def load(path: PathLike) -> Any:
     if not content:
         raise UserError(f"{path}: expected a pickle. Received: an empty file")
 
+    # An item takes at least a byte of the file, but a reference to a list repeats all its items.
+    max_items = 64 * len(content) + 2**20
+
     # The garbage collector would look through millions of lists again and again.
     is_collecting = gc.isenabled()
     gc.disable()
     try:
         value = _Unpickler(io.BytesIO(content), encoding="latin1").load()
-        _require_plain(value, max_items=64 * len(content) + 2**20)
+        _require_plain(value, max_items)
     except pickle.UnpicklingError as error:
         raise UserError(f"{path}: {EXPECTED}. Received: {in_one_line(error, 200)}") from error
     except MemoryError as error:
@@ -67,12 +76,14 @@ def load(path: PathLike) -> Any:
 
 
 def _require_plain(value, max_items):
-    """Refuses a value that has other types in it, is nested too deep, or refers to itself.
+    """Refuses a value that has a type outside `PLAIN_TYPES`, too many items or too much nesting.
 
-    A list is counted wherever it is referred to: a file of a few hundred bytes can describe a list
-    of lists that no program could go through.
+    The items of a list are counted each time that the list is referred to: a file of a few hundred
+    bytes can describe a list of lists that no program could go through. A list that contains itself
+    has endless nesting.
     """
     num_items = 0
+    # All containers of one depth: at first, one that contains the whole value.
     level = [[value]]
     for _ in range(1 + MAX_DEPTH):
         next_level = []
@@ -85,12 +96,10 @@ def _require_plain(value, max_items):
                 raise pickle.UnpicklingError("references to more than 64 times what it holds")
 
             item_types = set(map(type, items))
-            if not item_types <= PLAIN:
+            if not item_types <= PLAIN_TYPES:
                 raise pickle.UnpicklingError("a name or a dtype in the place of a value")
             if str in item_types:
-                # Each text once: a file can refer to a long one many times.
-                texts = {item for item in items if type(item) is str}
-                "".join(texts).encode()  # raises for half of a surrogate pair
+                _require_unicode(items)
             if not item_types.isdisjoint(CONTAINERS):
                 next_level.extend(item for item in items if type(item) in CONTAINERS)
         if not next_level:
@@ -99,74 +108,99 @@ def _require_plain(value, max_items):
     raise pickle.UnpicklingError(f"lists, tuples and dicts nested deeper than {MAX_DEPTH}")
 
 
+def _require_unicode(items):
+    """Raises a `UnicodeEncodeError` if a text has half of a surrogate pair, as `"\\ud800"`."""
+    # A set, because a file can refer to a long text many times.
+    texts = {item for item in items if type(item) is str}
+    "".join(texts).encode()
+
+
 # === Stand-ins for NumPy's constructors ===
+#
+# A pickle describes a dtype or an array in two steps: a call that makes it, then its state.
 
 
 class DType:
-    """The dtype of a number. Its state in a pickle sets the byte order."""
+    """The dtype of a number. Its state sets the byte order."""
 
     def __init__(self, name: Any, align: Any = False, copy: Any = False) -> None:
         if type(name) is not str or not re.fullmatch("[biuf][0-9]{1,2}", name):
             raise pickle.UnpicklingError("an array of anything but numbers")
-        self.dtype = np.dtype(name)
+        self.numpy_dtype = np.dtype(name)
 
     def set_state(self, state: tuple) -> None:
-        """Sets the byte order; `state` is `(version, order, None, None, None, ...)`."""
+        """Sets the byte order.
+
+        Args:
+            state: `(version, order, subarray, names, fields, ...)`. The last three are `None` for
+                numbers; a structured dtype has others.
+        """
         _, order, *structure = state[:5]
         if order not in ("<", ">", "=", "|") or structure != [None, None, None]:
             raise pickle.UnpicklingError("a structured dtype")
-        self.dtype = self.dtype.newbyteorder(order)
+        self.numpy_dtype = self.numpy_dtype.newbyteorder(order)
 
 
 def _new_dtype(*args):
+    """For `dtype("f4", False, True)`; a function, because `load_reduce` calls functions only."""
     return DType(*args)
 
 
 def _empty_array(*args):
-    """For `ndarray((0,), "b")` and `_reconstruct(ndarray, (0,), "b")`."""
+    """For `ndarray((0,), "b")` and `_reconstruct(ndarray, (0,), "b")`: the first of the two steps.
+
+    The arguments are ignored, because another shape than `(0,)` could take any memory.
+    """
     return np.zeros(0, np.int8)
 
 
 def _fill_array(array, state):
     """Fills an empty array; `state` is `(version, shape, dtype, is_fortran, data)`."""
     _, shape, dtype, is_fortran, data = state
-    data = _check_array(data, dtype, shape)
-    array.__setstate__((1, shape, dtype.dtype, bool(is_fortran), data))
+    content = _array_bytes(data, dtype, shape)
+    array.__setstate__((1, shape, dtype.numpy_dtype, bool(is_fortran), content))
 
 
 def _array_from_buffer(data, dtype, shape, order):
-    """For `_frombuffer`, protocol 5."""
-    data = _check_array(data, dtype, shape)
-    return np.frombuffer(data, dtype.dtype).reshape(shape, order=order).copy(order="K")
+    """For `_frombuffer`, which makes an array in one step in protocol 5."""
+    content = _array_bytes(data, dtype, shape)
+    array = np.frombuffer(content, dtype.numpy_dtype).reshape(shape, order=order)
+    # An array over bytes is read-only; a copy is not. "K" keeps the order of rows and columns.
+    return array.copy(order="K")
 
 
 def _scalar(dtype, data):
-    data = _check_array(data, dtype, shape=())
-    return np.frombuffer(data, dtype.dtype)[0]
+    """For `scalar`, a single number of NumPy."""
+    content = _array_bytes(data, dtype, shape=())
+    return np.frombuffer(content, dtype.numpy_dtype)[0]
 
 
-def _check_array(data, dtype, shape):
-    """Returns the bytes of an array, which must be exactly those that its shape needs."""
-    if type(data) is str:  # bytes of Python 2
+def _array_bytes(data, dtype, shape):
+    """Returns the bytes of an array, which must be exactly as many as its shape needs."""
+    if type(data) is str:
+        # The `str` of Python 2 is bytes, which the unpickler has decoded as latin-1.
         data = data.encode("latin1")
     if type(data) is not bytes or type(dtype) is not DType or type(shape) is not tuple:
         raise pickle.UnpicklingError("an array that is not made of bytes, a dtype and a shape")
     if not all(type(size) is int and 0 <= size < 2**31 for size in shape):
         raise pickle.UnpicklingError("an array with sizes that are not 32-bit integers")
-    if math.prod(shape) * dtype.dtype.itemsize != len(data):
+    if math.prod(shape) * dtype.numpy_dtype.itemsize != len(data):
         raise pickle.UnpicklingError(f"{len(data)} bytes for an array of another size")
     return data
 
 
 def _encode(text, encoding):
-    """For bytes as Python 3 writes them in protocol 2."""
+    """For `_codecs.encode(text, "latin1")`, as Python 3 writes bytes in protocol 2."""
     if type(text) is not str or encoding != "latin1":
         raise pickle.UnpicklingError("bytes in an encoding other than latin1")
     return text.encode("latin1")
 
 
 def _empty_bytes():
-    """For empty bytes as Python 3 writes them in protocol 2; `bytes(10**12)` would be large."""
+    """For `bytes()`, as Python 3 writes empty bytes in protocol 2.
+
+    It takes no argument, because `bytes(10**12)` would take a terabyte.
+    """
     return b""
 
 
@@ -201,13 +235,14 @@ INHERITED_OPCODES = [
     *(pickle.GET, pickle.BINGET, pickle.LONG_BINGET),
     *(pickle.GLOBAL, pickle.STACK_GLOBAL),
 ]
-"""Opcodes that do here what they do in Python's unpickler."""
+"""Opcodes that do here what they do in Python's unpickler, those of one kind on a line."""
 
 
 class _Unpickler(pickle._Unpickler):
     """Python's unpickler without anything that plain values do not need."""
 
     def load_binint2(self):
+        """Reads an integer of two bytes; Python's own makes a new object of it."""
         low, high = self.read(2)
         self.append(SMALL_INTEGERS[low + 256 * high])
 
@@ -218,6 +253,7 @@ class _Unpickler(pickle._Unpickler):
         return CONSTRUCTORS[full_name]
 
     def load_reduce(self):
+        """Calls a constructor of this file."""
         arguments = self.stack.pop()
         constructor = self.stack.pop()
         # The only functions on the stack are those of `find_class`.
@@ -226,6 +262,7 @@ class _Unpickler(pickle._Unpickler):
         self.append(constructor(*arguments))
 
     def load_build(self):
+        """Gives a dtype or an array its state."""
         state = self.stack.pop()
         instance = self.stack[-1]
         if type(state) is not tuple:
@@ -251,29 +288,43 @@ class _Unpickler(pickle._Unpickler):
         self._update(items)
 
     def _update(self, items):
+        """Puts keys and values, `[key, value, key, value, ...]`, into the dict on the stack.
+
+        Many keys of equal hashes would make the dict slow. Python's hashes of texts and bytes
+        differ in each process, and small integers are their own hashes, so no file can choose many
+        that are equal. It could with large integers and with tuples.
+        """
         target = self.stack[-1]
         if type(target) is not dict:
             raise pickle.UnpicklingError("a key of something else than a dict")
         keys = items[::2]
+        values = items[1::2]
         for key in keys:
-            # Other keys can be chosen to have equal hashes, which makes dicts slow.
-            is_integer = type(key) is int and -(2**31) <= key < 2**31
-            if not is_integer and type(key) not in (str, bytes):
+            is_small_integer = type(key) is int and -(2**31) <= key < 2**31
+            if not is_small_integer and type(key) not in (str, bytes):
                 raise pickle.UnpicklingError("a key that is not text, bytes or a 32-bit integer")
-        target.update(zip(keys, items[1::2], strict=True))
+        target.update(zip(keys, values, strict=True))
 
     def load_put(self):
+        """Stores a value under a number, for later references.
+
+        The memo is a dict, so its large numbers are refused as the keys of `_update` are.
+        """
         index = int(self.readline())
         if not 0 <= index < 2**32:
             raise pickle.UnpicklingError("an entry of the memo that is not a 32-bit integer")
         self.memo[index] = self.stack[-1]
 
     def load_bytearray8(self):
-        """Protocol 5 writes the content of an array so."""
+        """Reads the content of an array, as protocol 5 writes it.
+
+        Python's own would first reserve as much memory as the file claims to need.
+        """
         (size,) = struct.unpack("<Q", self.read(8))
         self.append(self.read(size))
 
     def load_stop(self):
+        """Ends the file, which must have described one value."""
         if len(self.stack) != 1 or self.metastack:
             raise pickle.UnpicklingError("something else than one value")
         super().load_stop()
@@ -281,6 +332,7 @@ class _Unpickler(pickle._Unpickler):
     def refuse_opcode(self):
         raise pickle.UnpicklingError("an opcode that plain values do not need")
 
+    # Opcode, a byte -> the method that Python's unpickler calls for it.
     dispatch: ClassVar[dict[int, Any]] = dict.fromkeys(range(256), refuse_opcode)
     for opcode in INHERITED_OPCODES:
         dispatch[opcode[0]] = pickle._Unpickler.dispatch[opcode[0]]
@@ -314,8 +366,10 @@ def dump(value: Any, file: IO[bytes]) -> None:
 
 
 class _Pickler(pickle.Pickler):
+    """Writes an array as `np.ndarray((0,), "b")` and its state, which is how `load` reads it."""
+
     def reducer_override(self, value):
         if not isinstance(value, np.ndarray):
-            return NotImplemented
-        state = value.__reduce__()[2]
+            return NotImplemented  # other values are written as usual
+        _, _, state = value.__reduce__()
         return np.ndarray, ((0,), "b"), state
