@@ -1,7 +1,8 @@
 """Scores of responses that repeat a turn of their own context: `evaluate.py --by=echo`.
 
 A good ranking puts the response that a person gave above a turn that was said already. The
-candidates of the corpora are from other conversations, so their scores do not show it.
+negatives of the corpora are from other conversations, so R10@1 does not show whether a model
+prefers such echoes.
 """
 
 import numpy as np
@@ -10,65 +11,85 @@ from colloquy.tasks.selection.scoring import best_scores
 from colloquy.tasks.selection.split import SelectionSplit
 
 ECHOES = {"last turn": 1, "turn before": 2, "two turns before": 3}
-"""Which turn of a context is a further candidate, counted from the end."""
+"""Name of a row -> the turn that becomes a candidate, counted from the end of its context."""
 
 
-def echo_split(split, place):
-    """The contexts of a split, each with one candidate: its turn at `place` from the end.
+def echo_split(split, turn_from_end):
+    """The contexts of a split, each with one candidate: a turn of its own.
 
-    Contexts without such a turn, and those whose positive response has the same words, have none.
+    A context that is too short for `turn_from_end` gets no candidate. Neither does a context whose
+    positive response has the words of the turn: there the turn is a right answer.
     """
-    contexts = np.flatnonzero(split.context_turns >= place)
-    turns = split.context_start[contexts] + split.context_turns[contexts] - place
-    said_again = repeated_responses(split, contexts, turns)
+    contexts = np.flatnonzero(split.context_turns >= turn_from_end)
+    end_of_contexts = split.context_start[contexts] + split.context_turns[contexts]
+    turns = end_of_contexts - turn_from_end
+    is_echo = ~_is_positive_response(split, contexts, turns)
     return SelectionSplit(
         turns=split.turns,
         context_start=split.context_start,
         context_turns=split.context_turns,
-        responses=split.turns.take(turns[~said_again]),
-        context=contexts[~said_again],
-        label=np.zeros(np.sum(~said_again), np.int32),
+        responses=split.turns.take(turns[is_echo]),
+        context=contexts[is_echo],
+        label=np.zeros(np.sum(is_echo), np.int32),
     )
 
 
-def repeated_responses(split, contexts, turns):
-    """Whether a positive response of each context has the words of the turn, bool `(contexts,)`."""
-    words_of_turns = dict(zip(contexts.tolist(), split.turns.lists(turns), strict=True))
-    repeated = set()
-    positives = np.flatnonzero(split.label == 1)
-    responses = split.responses.lists(positives)
-    for context, response in zip(split.context[positives].tolist(), responses, strict=True):
-        if words_of_turns.get(context) == response:
-            repeated.add(context)
-    return np.isin(contexts, list(repeated))
-
-
-def echo_rows(split, scores, score):
-    """Compares true responses with turns of their contexts.
+def _is_positive_response(split, contexts, turns):
+    """Whether a positive response of a context has the words of one of its turns.
 
     Args:
         split: `SelectionSplit`.
-        scores: Of its lines, float `(lines,)`.
-        score: Function of a `SelectionSplit` that returns the scores of its lines.
+        contexts: Numbers of distinct contexts, int `(E,)`.
+        turns: A turn of each of them, as an index into `split.turns`, int `(E,)`.
 
     Returns:
-        Rows `{"group", "examples", "metrics"}`, one for each of `ECHOES`. `R10@1` is that of the
-        same contexts without the turn, `R11@1` with it; `echo above` is the share of contexts in
-        which the turn has at least the score of the best positive response.
+        Bool `(E,)`.
+    """
+    words_by_context = dict(zip(contexts.tolist(), split.turns.lists(turns), strict=True))
+    positives = np.flatnonzero(split.label == 1)
+    contexts_of_positives = split.context[positives].tolist()
+    responses = split.responses.lists(positives)
+
+    repeated_contexts = []
+    for context, response in zip(contexts_of_positives, responses, strict=True):
+        if words_by_context.get(context) == response:
+            repeated_contexts.append(context)
+    return np.isin(contexts, repeated_contexts)
+
+
+def echo_rows(split, scores, score_lines):
+    """Compares true responses with turns of their contexts.
+
+    The metrics of a row:
+        R10@1: the share of contexts whose best positive response beats every negative.
+        R11@1: the share in which it also beats the turn, an eleventh candidate.
+        echo above: the share in which the turn has at least the score of the best positive.
+
+    All three are measured on the same contexts: those that `echo_split` gives a candidate and that
+    have a positive and a negative response.
+
+    Args:
+        split: `SelectionSplit`.
+        scores: The scores of its lines, float `(lines,)`.
+        score_lines: Function of a `SelectionSplit` that returns the scores of its lines.
+
+    Returns:
+        Rows `{"group", "examples", "metrics"}`, one for each of `ECHOES` that some context has.
     """
     best_positive = best_scores(split, scores, split.label == 1)
     best_negative = best_scores(split, scores, split.label == 0)
     is_ranked = np.isfinite(best_positive) & np.isfinite(best_negative)
 
     rows = []
-    for name, place in ECHOES.items():
-        echoes = echo_split(split, place)
+    for name, turn_from_end in ECHOES.items():
+        echoes = echo_split(split, turn_from_end)
         is_kept = is_ranked[echoes.context]
         if not is_kept.any():
             continue
-        echo = score(echoes)[is_kept]
-        positive = best_positive[echoes.context[is_kept]]
-        negative = best_negative[echoes.context[is_kept]]
+        contexts = echoes.context[is_kept]
+        echo = score_lines(echoes)[is_kept]
+        positive = best_positive[contexts]
+        negative = best_negative[contexts]
         metrics = {
             "R10@1": float(np.mean(positive > negative)),
             "R11@1": float(np.mean(positive > np.maximum(negative, echo))),
