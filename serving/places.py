@@ -1,4 +1,4 @@
-"""A place for each request: first while its body arrives, then while it is answered."""
+"""Receives the body of each request, and answers a limited number of requests at once."""
 
 import time
 
@@ -7,14 +7,15 @@ from starlette.datastructures import Headers
 from colloquy.serving.answers import RequestError, respond_error
 from colloquy.serving.limits import check_count
 
-HEALTH = "/healthz"  # answers also when every place is taken, needs no key
+# The path of the health check. It needs no key, and is answered even if every place is taken.
+HEALTH = "/healthz"
 
 
 class Places:
-    """ASGI middleware that receives a whole body before anything parses it, and counts requests.
+    """ASGI middleware that gives a request one of `Limits.requests` places while it is answered.
 
-    A body has a largest size. One that has not arrived takes no place from those that are answered;
-    `serving.server` closes connections that are slow.
+    The request gets its place when its whole body has arrived, so slow clients take no places from
+    the others; `serving.server` closes their connections. Without a free place it gets status 503.
     """
 
     def __init__(self, app):
@@ -23,38 +24,48 @@ class Places:
     async def __call__(self, scope, receive, send):
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        state = scope["app"].state
+        app_state = scope["app"].state
+        limits = app_state.limits
         try:
-            body = await _receive_body(scope, receive, state.limits.max_body_bytes)
-            if state.open_requests >= state.limits.requests and scope["path"] != HEALTH:
-                raise RequestError(503, f"{state.limits.requests} requests are open: ask again")
+            body = await _receive_body(scope, receive, limits.max_body_bytes)
+            if app_state.open_requests >= limits.requests and scope["path"] != HEALTH:
+                raise RequestError(503, f"{limits.requests} requests are open: ask again")
         except RequestError as error:
             return await respond_error(error, scope["path"])(scope, receive, send)
 
         async def receive_again():
+            """Gives the application the whole body, and later what the client sends after it."""
             nonlocal body
             if body is None:
                 return await receive()
             message = {"type": "http.request", "body": body, "more_body": False}
-            body = None
+            body = None  # frees its memory while the request is answered
             return message
 
-        state.open_requests += 1
+        app_state.open_requests += 1
         try:
-            await _count(self.app, scope, receive_again, send)
+            await _answer_and_count(self.app, scope, receive_again, send)
         finally:
-            state.open_requests -= 1
+            app_state.open_requests -= 1
 
 
-async def _receive_body(scope, receive, most):
-    """Receives the body of a request, of `most` bytes at most."""
+async def _receive_body(scope, receive, max_bytes):
+    """Receives the whole body of a request.
+
+    Raises:
+        RequestError: The body is larger than `max_bytes`, its length is ambiguous, or the client
+            left.
+    """
     headers = Headers(scope=scope)
+    # With both headers, a proxy and this server could find different ends of the body. A client
+    # could so hide a second request from the proxy: "request smuggling".
     if "transfer-encoding" in headers and "content-length" in headers:
         message = "expected one of the headers Content-Length and Transfer-Encoding"
         raise RequestError(400, message, {"Connection": "close"})
-    announced = headers.get("content-length", "0")
-    if announced.isdigit():
-        check_count("a body", int(announced), most, "bytes")
+    # A body that is announced as too large is refused before it arrives.
+    announced_bytes = headers.get("content-length", "0")
+    if announced_bytes.isdigit():
+        check_count("a body", int(announced_bytes), max_bytes, "bytes")
 
     body = bytearray()
     more_body = True
@@ -63,18 +74,21 @@ async def _receive_body(scope, receive, most):
         if message["type"] == "http.disconnect":
             raise RequestError(499, "the client left before its body had arrived")
         body += message.get("body", b"")
-        check_count("a body", len(body), most, "bytes")
+        check_count("a body", len(body), max_bytes, "bytes")
         more_body = message.get("more_body", False)
     return bytes(body)
 
 
-async def _count(app, scope, receive, send):
-    """Calls the application, and counts a request that it answered, with its status and time."""
+async def _answer_and_count(app, scope, receive, send):
+    """Calls the application, and counts the request in the server's metrics.
+
+    POST requests that have a route are counted. Their time ends when the answer begins.
+    """
     begin = time.perf_counter()
-    status = 500
+    status = 500  # stays if the application fails before its answer begins
     seconds = None
 
-    async def send_and_note(message):
+    async def send_and_measure(message):
         nonlocal status, seconds
         if message["type"] == "http.response.start":
             status = message["status"]
@@ -82,11 +96,13 @@ async def _count(app, scope, receive, send):
         await send(message)
 
     try:
-        await app(scope, receive, send_and_note)
+        await app(scope, receive, send_and_measure)
     finally:
+        # The application has put its route, `endpoint`, and the state of the request into `scope`.
         if scope["method"] == "POST" and "endpoint" in scope:
             if seconds is None:
                 seconds = time.perf_counter() - begin
-            model = scope.get("state", {}).get("model", "unknown")
+            request_state = scope.get("state", {})
+            model = request_state.get("model", "unknown")
             verb = scope["endpoint"].__name__
             scope["app"].state.metrics.count_request(model, verb, status, seconds)
