@@ -26,18 +26,24 @@ CALL = "api_call "
 NO_RESULT = "api_call no result"
 
 MAX_CLOSED_VALUES = 8
-"""A type with more values is open, see `Domain`. Any training set has all values of a smaller one.
+"""A type of entities with more values is open, see `Domain`. Any training set has all values of the
+other types.
 """
 MAX_NAME_PARTS = 100
-"""The most `_` in a name: names are looked up in all sequences of this many words."""
+"""The most `_` in a name. At each word of a sentence, `Domain.link` looks for names as long as the
+longest one, so long names would make it slow.
+"""
 
 
 class Entity(NamedTuple):
     """A line of `entities.txt`, see `tasks.dialog.prepare.find_entities`."""
 
     name: str
+    """A word, with `_` between its parts: `north_american`."""
     type: str
+    """Such as `cuisine`."""
     source: str
+    """Where `find_entities` has found it: `knowledge`, `subjects` or `calls`."""
 
 
 class Restaurant(NamedTuple):
@@ -47,7 +53,15 @@ class Restaurant(NamedTuple):
     values: set[str]
     """The values of its facts."""
     entity: int
-    """Its number among the entities, from 1; 0: it is none."""
+    """Its number among the entities, from 1; 0: it is no entity."""
+
+
+class LinkedWords(NamedTuple):
+    """Consecutive words of a sentence: the name of an entity, or one word that begins no name."""
+
+    words: list[str]
+    entities: list[int]
+    """The numbers, from 0, of the entities with this name; empty if the word begins no name."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +84,7 @@ class Domain:
     def load(cls, path):
         """Reads a prepared dataset or a run; a missing or malformed file is a `UserError`."""
         path = pathlib.Path(path)
-        entities = [Entity(*fields) for fields in _read_triples(path / ENTITIES)]
+        entities = _read_records(path / ENTITIES, Entity)
         for entity in entities:
             if entity.name.count("_") > MAX_NAME_PARTS:
                 raise UserError(
@@ -79,9 +93,10 @@ class Domain:
         domain = cls(
             vocabulary=read_vocabulary(path / VOCABULARY),
             candidates=[line for _, line in read_lines(path / CANDIDATES, "candidates")],
-            knowledge=[Fact(*fields) for fields in _read_triples(path / KNOWLEDGE)],
+            knowledge=_read_records(path / KNOWLEDGE, Fact),
             entities=entities,
         )
+        # Padding the candidates to the longest one fails if one is much longer than the others.
         with checked(path / CANDIDATES, "candidates of similar lengths"):
             _ = domain.tables.required_fields
         return domain
@@ -93,15 +108,20 @@ class Domain:
         """The types of entities, sorted; those of the knowledge base's values first."""
         from_knowledge = set()
         others = set()
-        for _, entity_type, source in self.entities:
-            types = from_knowledge if source == "knowledge" else others
-            types.add(entity_type)
+        for entity in self.entities:
+            if entity.source == "knowledge":
+                from_knowledge.add(entity.type)
+            else:
+                others.add(entity.type)
         return sorted(from_knowledge) + sorted(others - from_knowledge)
 
     @functools.cached_property
     def open_types(self):
-        """`{type: id}` of the open types, with ids after those of the words."""
-        counts = collections.Counter(entity_type for _, entity_type, _ in self.entities)
+        """`{type: id}` of the open types.
+
+        All types of `types` have ids, after those of the words; the ids of closed types are unused.
+        """
+        counts = collections.Counter(entity.type for entity in self.entities)
         ids = {}
         for type_id, entity_type in enumerate(self.types, len(self.vocabulary) + 1):
             if counts[entity_type] > MAX_CLOSED_VALUES:
@@ -110,12 +130,16 @@ class Domain:
 
     @functools.cached_property
     def surface_forms(self):
-        """`{words: numbers of entities}`: each name as one word and with spaces for `_`."""
+        """`{words: numbers of the entities with this name, from 0}`.
+
+        A name with `_` has two forms: one word, `("the_cow",)`, and its parts, `("the", "cow")`.
+        """
         numbers_by_form = {}
-        for number, (name, _, _) in enumerate(self.entities):
-            forms = [(name,)]
-            if "_" in name:
-                forms.append(tuple(name.split("_")))
+        for number, entity in enumerate(self.entities):
+            forms = [(entity.name,)]
+            if "_" in entity.name:
+                parts = tuple(entity.name.split("_"))
+                forms.append(parts)
             for form in forms:
                 numbers_by_form.setdefault(form, []).append(number)
         return numbers_by_form
@@ -126,21 +150,22 @@ class Domain:
         return max((len(form) for form in self.surface_forms), default=1)
 
     def link(self, words):
-        """Splits words into pairs `(words, entities)`.
+        """Splits a list of words into a list of `LinkedWords`.
 
-        The longest name at each word is a pair; a word that begins no name is one without entities.
+        From left to right, the longest name that begins at a word is taken.
         """
-        pairs = []
+        parts = []
         start = 0
         while start < len(words):
             end = self._end_of_name(words, start)
             name = words[start:end]
-            pairs.append((name, self.surface_forms.get(tuple(name), [])))
+            entities = self.surface_forms.get(tuple(name), [])
+            parts.append(LinkedWords(name, entities))
             start = end
-        return pairs
+        return parts
 
     def _end_of_name(self, words, start):
-        """Finds where the longest name at `start` ends; after one word if there is none."""
+        """Finds the end of the longest name at `start`; without a name, of the word at `start`."""
         last = min(start + self.longest_name, len(words))
         for end in range(last, start + 1, -1):
             if tuple(words[start:end]) in self.surface_forms:
@@ -149,14 +174,20 @@ class Domain:
 
     def template(self, text):
         """A sentence with `{type}` in place of each entity."""
-        parts = []
-        for words, numbers in self.link(text.split()):
-            if numbers:
-                _, entity_type, _ = self.entities[numbers[0]]
-                parts.append(f"{{{entity_type}}}")
+        words = []
+        for part in self.link(text.split()):
+            if part.entities:
+                entity_type = self._type_of_name(part.entities)
+                words.append(f"{{{entity_type}}}")
             else:
-                parts += words
-        return " ".join(parts)
+                words += part.words
+        return " ".join(words)
+
+    def _type_of_name(self, entities):
+        """The type of a name: of several entities with it, that of the first in `entities.txt`."""
+        return self.entities[entities[0]].type
+
+    # === Encoding ===
 
     def encode(self, sentences):
         """Encodes lists of words as `Sentences`."""
@@ -167,9 +198,9 @@ class Domain:
         for sentence in sentences:
             typed_ids = []
             numbers_from_1 = []
-            for name, numbers in self.link(sentence):
-                typed_ids += self._encode_typed(name, numbers)
-                numbers_from_1 += [number + 1 for number in numbers]
+            for part in self.link(sentence):
+                typed_ids += self._encode_typed(part)
+                numbers_from_1 += [number + 1 for number in part.entities]
             words.append(self.vocabulary.encode(sentence))
             typed_words.append(typed_ids)
             entities.append(numbers_from_1)
@@ -181,14 +212,17 @@ class Domain:
             responses=np.array(responses, np.int32),
         )
 
-    def _encode_typed(self, words, numbers):
-        if numbers:
-            _, entity_type, _ = self.entities[numbers[0]]
+    def _encode_typed(self, part):
+        """Returns the `Sentences.typed_words` of `LinkedWords`, as many as its words."""
+        if part.entities:
+            entity_type = self._type_of_name(part.entities)
             if entity_type in self.open_types:
-                return [self.open_types[entity_type]] + [0] * (len(words) - 1)
-        return self.vocabulary.encode(words)
+                zeros = [0] * (len(part.words) - 1)
+                return [self.open_types[entity_type], *zeros]
+        return self.vocabulary.encode(part.words)
 
     def _encode_response(self, text):
+        """Returns the number in `Sentences.responses`: from 1; 0: no candidate; -1: `SILENCE`."""
         if text in self.candidate_numbers:
             return self.candidate_numbers[text] + 1
         return -1 if text == SILENCE else 0
@@ -197,7 +231,7 @@ class Domain:
 
     @functools.cached_property
     def candidate_numbers(self):
-        """`{candidate: its number}`."""
+        """`{candidate: its number, from 0}`."""
         return {text: number for number, text in enumerate(self.candidates)}
 
     @functools.cached_property
@@ -208,9 +242,9 @@ class Domain:
         return response.startswith(CALL)
 
     def search(self, response):
-        """Finds the facts that a response searches for: none unless it is a candidate and a call.
+        """Finds the facts that a response searches for, as `find_facts` does.
 
-        See `find_facts`.
+        A response that is no call, or no candidate, searches for nothing: an empty list.
         """
         if self.is_call(response) and response in self.candidate_numbers:
             return find_facts(self.knowledge, response)
@@ -219,34 +253,38 @@ class Domain:
     @functools.cached_property
     def restaurants(self):
         """The `Restaurant`s of the knowledge base, in its order."""
-        numbers = {}
+        number_of_restaurant = {}
         for number, entity in enumerate(self.entities, 1):
             if entity.source == "subjects":
-                numbers[entity.name] = number
-        values = {}
-        for fact in self.knowledge:
-            values.setdefault(fact.subject, set()).add(fact.value)
-        return [Restaurant(name, values[name], numbers.get(name, 0)) for name in values]
+                number_of_restaurant[entity.name] = number
+
+        restaurants = []
+        for name, values in _group_values(self.knowledge).items():
+            number = number_of_restaurant.get(name, 0)
+            restaurants.append(Restaurant(name, values, entity=number))
+        return restaurants
 
     @functools.cached_property
     def slot_values(self):
-        """`{type: values}` that calls name, sorted."""
+        """`{type: values}` of the entities in the candidates' calls, sorted."""
         entities_of_candidates = self.encoded_candidates.entities.lists()
         values_by_type = collections.defaultdict(set)
         for candidate, numbers in zip(self.candidates, entities_of_candidates, strict=True):
             if not self.is_call(candidate):
                 continue
             for number in numbers:
-                name, entity_type, _ = self.entities[number - 1]
-                values_by_type[entity_type].add(name)
+                entity = self.entities[number - 1]
+                values_by_type[entity.type].add(entity.name)
         sorted_types = sorted(values_by_type)
         return {entity_type: sorted(values_by_type[entity_type]) for entity_type in sorted_types}
 
     @functools.cached_property
-    def search_values(self):
-        """A text of the values that calls name."""
+    def slot_values_text(self):
+        """The bot's sentence about `slot_values`: `i know cuisine: french, thai; price: cheap`."""
         slots = [f"{slot}: {shorten(values)}" for slot, values in self.slot_values.items()]
         return f"i know {'; '.join(slots)}"
+
+    # === What models know of the candidates ===
 
     @functools.cached_property
     def candidate_entities(self):
@@ -255,7 +293,7 @@ class Domain:
 
     @functools.cached_property
     def candidate_templates(self):
-        """The template of each candidate, a text."""
+        """The template of each candidate, a list of texts."""
         return [self.template(text) for text in self.candidates]
 
     @functools.cached_property
@@ -265,7 +303,7 @@ class Domain:
 
     @functools.cached_property
     def template_numbers(self):
-        """The index into `templates` of each candidate's, int32 `(C,)`."""
+        """The template of each candidate as an index into `templates`, int32 `(C,)`."""
         number_of_template = {text: number for number, text in enumerate(self.templates)}
         numbers = [number_of_template[text] for text in self.candidate_templates]
         return np.array(numbers, np.int32)
@@ -277,16 +315,25 @@ class Domain:
 
 
 def find_facts(knowledge, call):
-    """Finds the facts about all subjects with every value that an `api_call` names.
+    """Finds all facts about the subjects that have every value of an `api_call`.
 
-    `R_price` means any price.
+    A word `R_price` of the call means any price.
+
+    Returns:
+        The facts as texts; `[NO_RESULT]` if there are none.
     """
     wanted = {word for word in call.split()[1:] if not word.startswith("R_")}
+    values_by_subject = _group_values(knowledge)
+    facts = [" ".join(fact) for fact in knowledge if wanted <= values_by_subject[fact.subject]]
+    return facts or [NO_RESULT]
+
+
+def _group_values(knowledge):
+    """Returns `{subject: values of its facts}`, in the order of the knowledge base."""
     values_by_subject = collections.defaultdict(set)
     for fact in knowledge:
         values_by_subject[fact.subject].add(fact.value)
-    facts = [" ".join(fact) for fact in knowledge if wanted <= values_by_subject[fact.subject]]
-    return facts or [NO_RESULT]
+    return values_by_subject
 
 
 def shorten(values, most=24):
@@ -301,14 +348,15 @@ def shorten(values, most=24):
     return text
 
 
-def _read_triples(path):
-    triples = []
+def _read_records(path, record_type):
+    """Reads lines of three fields as `Entity` or `Fact`."""
+    records = []
     for number, line in read_lines(path, None):
-        fields = tuple(line.split("\t"))
+        fields = line.split("\t")
         if len(fields) != 3:
             raise UserError(
                 f"{path}, line {number}: expected three fields, separated by tabs. "
                 f"Received: {len(fields)}"
             )
-        triples.append(fields)
-    return triples
+        records.append(record_type(*fields))
+    return records

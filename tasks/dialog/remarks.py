@@ -7,11 +7,11 @@ NO_RESPONSE = "i have no response to this"
 
 def name_unknown(domain, words):
     """To a sentence with `words` that users of the training dialogs never say."""
-    return f"{UNKNOWN_WORDS}{', '.join(words)}. {domain.search_values}"
+    return f"{UNKNOWN_WORDS}{', '.join(words)}. {domain.slot_values_text}"
 
 
 def name_missing(domain, wishes):
     """To a user who wishes these values, where no response fits."""
     if wishes and not any(place.values.issuperset(wishes) for place in domain.restaurants):
         return f"{NOTHING_FOUND}{', '.join(wishes)}"
-    return f"{NO_RESPONSE}. {domain.search_values}"
+    return f"{NO_RESPONSE}. {domain.slot_values_text}"
