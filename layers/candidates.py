@@ -53,7 +53,7 @@ class MatchTypes(keras.layers.Layer):
     Args:
         types: Y.
         groups: `(G, members)`, shape of the groups' members; see
-            `tasks.dialog.domain.Domain.match_groups`.
+            `tasks.dialog.tables.ModelTables.match_groups`.
         candidates: `(C, groups per candidate)`.
 
     Call arguments:

@@ -64,7 +64,7 @@ class _Responder:
         self.text = DialogText(domain, predictor.reader)
         self.opening = [turn.text for turn in predictor.reader.opening]
         self.candidates = tf.constant(domain.candidates)
-        self.search_values = domain.search_values
+        self.slot_values_text = domain.slot_values_text
         # Numbers and names of the values that a user may wish, and which of them places lack.
         self.value_V = []
         self.names_V = []
@@ -185,9 +185,9 @@ class _Responder:
         remark_B = tf.where(
             is_missing_B,
             remarks.NOTHING_FOUND + wishes_B,
-            f"{remarks.NO_RESPONSE}. {self.search_values}",
+            f"{remarks.NO_RESPONSE}. {self.slot_values_text}",
         )
-        unknown_words_B = remarks.UNKNOWN_WORDS + unknown_B + f". {self.search_values}"
+        unknown_words_B = remarks.UNKNOWN_WORDS + unknown_B + f". {self.slot_values_text}"
         return tf.where(unknown_B == "", remark_B, unknown_words_B)
 
     def _best(self, logits_BC, allowed_BC, remark_B):
