@@ -307,4 +307,4 @@ def test_a_model_that_came_with_pairs_is_talked_to_and_served(run_with_pairs, mo
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{QUESTION}\n"))
     done = run_script("chat.py", f"--run={run_with_pairs}")
     assert done.returncode == 0 and done.stdout.count("bot: ") == 1
-    assert open_model("dam", run_with_pairs).metadata["responses"] > 9
+    assert open_model("dam", run_with_pairs).describe()["responses"] > 9
