@@ -141,7 +141,7 @@ class BiDAF(ConfiguredModel):
     it would cut arrays along their first axis. The targets here are the first and the last word of
     an answer, `(B, 2)`:
 
-    >>> model = BiDAF(BiDAFConfig(vocabulary_size=7, characters=5, hidden=3))
+    >>> model = BiDAF(BiDAFConfig(vocabulary_size=7, characters=5, hidden=3, dropout=0.0))
     >>> model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     >>> inputs = {
     ...     "words": np.array([0, 3, 4, 5]),

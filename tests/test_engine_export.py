@@ -117,7 +117,7 @@ def test_the_printed_example_is_one_that_is_answered_correctly(run, tmp_path, mo
     def show(instance):
         return [], [(1.0, "yes" if instance["turns"] == ["right"] else "no")]
 
-    predictor = Mock(show=show, valid=lambda instance, _: instance)
+    predictor = Mock(show=show, make_instance=lambda instance, _: instance)
     task = TASKS["selection"]
     monkeypatch.setattr(task, "predictor", lambda run: predictor, raising=False)
     assert "['right']" in exporting.example(task, other)

@@ -48,7 +48,9 @@ WORDS = (
     "sleeps look who ? ! . ,"
 ).split()
 VOCABULARY = Vocabulary.of(WORDS)
-PREDICTOR = types.SimpleNamespace(vocabulary=VOCABULARY, text={"tokenizer": "terms", "lower": True})
+PREDICTOR = types.SimpleNamespace(
+    vocabulary=VOCABULARY, tokenizer_config={"tokenizer": "terms", "lower": True}
+)
 
 
 @pytest.fixture(scope="module")
