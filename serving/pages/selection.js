@@ -1,9 +1,7 @@
 // Pick a response: a conversation and candidates as rows; then, in the place of the candidates, their
 // order.
 
-import {
-  element, fieldError, formatCount, makeBar, makeButton, makeDoubt, makeHint, softmax,
-} from "./common.js";
+import { element, fieldError, formatCount, makeBar, makeButton, makeDoubt, makeHint } from "./common.js";
 import { MATCHES, shadeTurns } from "./attention.js";
 import { acceptFile, tooLong } from "./files.js";
 import { explain, predict } from "./requests.js";
@@ -119,12 +117,14 @@ function makeRanking(panel, instance, answer) {
   const view = element("section", { class: "view", "aria-label": "Order" });
   const doubt = makeDoubt("None of these may be a good response", answer);
   view.append(...doubt, list, ...makeMore(list));
-  view.append(makeHint("The longer the bar, the better the response continues the conversation."));
+  view.append(makeHint("The longer the bar, the better the response; the worst has none."));
   return { view, select };
 }
 
 function listResponses(panel, instance, answer, candidates) {
-  const fractions = softmax(answer.totals || answer.logits);
+  const scores = answer.totals || answer.logits;
+  const lowest = Math.min(...scores);
+  const range = Math.max(...scores) - lowest;
   const truth = panel.expected({ turns: instance.turns });
   const turns = new Set(instance.turns.map(simplify));
   return answer.order.map((number) => {
@@ -132,7 +132,7 @@ function listResponses(panel, instance, answer, candidates) {
     const text = element("span", { dir: "auto" }, response);
     if (truth.includes(response)) text.append(" ", makeMark("✓ true response"));
     if (turns.has(simplify(response))) text.append(" ", makeMark("an echo: repeats a turn"));
-    const bar = makeBar(fractions[number] / Math.max(...fractions));
+    const bar = makeBar(range ? (scores[number] - lowest) / range : 1);
     const button = element("button", { type: "button", "aria-pressed": "false" }, bar, text);
     if (answer.said_to) {
       const context = `once said to: ${answer.said_to[number].join(" / ")}`;
