@@ -75,14 +75,14 @@ def warn_of_contexts_without_positive(examples, file):
     """Warns of contexts without a positive response: their other lines may be elsewhere."""
     is_wrong = np.bincount(examples.context, weights=examples.label) == 0
     wrong = np.flatnonzero(is_wrong)
-    if not len(wrong):
-        return
-    first_line = np.searchsorted(examples.context, wrong[0]) + 1
-    print(
-        f"warning: {file}, line {first_line}: expected the lines of a context in a row, with label "
-        f"1 on one of them. {len(wrong):,} of {len(is_wrong):,} contexts have no line with label 1",
-        file=sys.stderr,
-    )
+    if len(wrong):
+        _warn(
+            examples,
+            file,
+            wrong[0],
+            "expected the lines of a context in a row, with label 1 on one of them. "
+            f"{len(wrong):,} of {len(is_wrong):,} contexts have no line with label 1",
+        )
 
 
 def warn_of_other_numbers_of_candidates(examples, file):
@@ -95,12 +95,18 @@ def warn_of_other_numbers_of_candidates(examples, file):
     # The largest of those that are equally frequent.
     usual = int(np.flatnonzero(frequencies == frequencies.max()).max())
     others = np.flatnonzero(num_candidates != usual)
-    if not len(others):
-        return
-    first_line = np.searchsorted(examples.context, others[0]) + 1
-    print(
-        f"warning: {file}, line {first_line}: expected {usual} candidates per context, as most "
-        f"have. Received: {num_candidates[others[0]]}; {len(others):,} of {len(num_candidates):,} "
-        "contexts have other numbers (equal contexts that follow each other are one)",
-        file=sys.stderr,
-    )
+    if len(others):
+        _warn(
+            examples,
+            file,
+            others[0],
+            f"expected {usual} candidates per context, as most have. Received: "
+            f"{num_candidates[others[0]]}; {len(others):,} of {len(num_candidates):,} contexts "
+            "have other numbers (equal contexts that follow each other are one)",
+        )
+
+
+def _warn(examples, file, context, sentence):
+    """Warns with the first line of a context."""
+    first_line = np.searchsorted(examples.context, context) + 1
+    print(f"warning: {file}, line {first_line}: {sentence}", file=sys.stderr)
