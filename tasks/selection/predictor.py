@@ -2,6 +2,7 @@
 
 import copy
 import functools
+from typing import NamedTuple
 
 import numpy as np
 from pydantic import field_validator
@@ -27,6 +28,13 @@ LENGTH_MULTIPLE = 4
 CANDIDATES_PER_CALL = 32
 NO_SHARED_WORD = "no response shares a word with the conversation"
 LOW_SCORES = "the best one scores lower than nearly all right ones did"
+
+
+class _Read(NamedTuple):
+    """The words of an instance."""
+
+    turns: list[list[str]]
+    candidates: list[list[str]]
 
 
 class SelectionPredictor(Predictor):
@@ -79,45 +87,40 @@ class SelectionPredictor(Predictor):
         return predictor
 
     def answer(self, instances):
-        split = self._make_split(instances)
-        if len(instances) == 1 and len(split):
+        return self._answer_reads([self._read(instance) for instance in instances])
+
+    def _answer_reads(self, reads):
+        split = self._make_split(reads)
+        if len(reads) == 1 and len(split):
             logits = self._score_one_context(split)
         else:
             logits = score(self.model, split, self.model.config, length_multiple=LENGTH_MULTIPLE)
 
         answers = []
         start = 0
-        for instance in instances:
-            end = start + len(instance.candidates)
-            answers.append(self._make_answer(instance, logits[start:end]))
+        for read in reads:
+            end = start + len(read.candidates)
+            answers.append(self._make_answer(read, logits[start:end]))
             start = end
         return answers
 
-    def _make_answer(self, instance, logits):
+    def _make_answer(self, read, logits):
         scores = 1 / (1 + np.exp(-logits.astype(np.float64)))
         order = np.argsort(-logits, kind="stable")
         return self.Answer(
             scores=scores.tolist(),
             logits=logits.tolist(),
             order=order.tolist(),
-            **self._judge(instance, logits),
+            **self._judge(read, logits),
         )
 
-    def _judge(self, instance, logits):
+    def _judge(self, read, logits):
         """Returns the fields `good` and, if it is false, `reason` of an answer."""
-        context_words = self._spoken_words(instance.turns)
-        if context_words.isdisjoint(self._spoken_words(instance.candidates)):
+        if _spoken_words(read.turns).isdisjoint(_spoken_words(read.candidates)):
             return {"good": False, "reason": NO_SHARED_WORD}
         if logits.max() < self.threshold:
             return {"good": False, "reason": LOW_SCORES}
         return {"good": True}
-
-    def _spoken_words(self, texts):
-        """The distinct words of texts that have a letter or a digit."""
-        words = set()
-        for text in texts:
-            words.update(word for word in self._words(text) if is_spoken(word))
-        return words
 
     def _score_one_context(self, split):
         """The logits of the candidates of a split with one context, float32 `(lines,)`.
@@ -145,9 +148,10 @@ class SelectionPredictor(Predictor):
         return max(1, len(instance.candidates))
 
     def show(self, instance):
-        [answer] = self.answer([instance])
+        read = self._read(instance)
+        [answer] = self._answer_reads([read])
         turns = []
-        for number, words in enumerate(self._limited_words(instance.turns), 1):
+        for number, words in enumerate(self._limit(read.turns), 1):
             turns.append((f"turn {number}", in_brackets(words, self.vocabulary)))
         ranked = [(answer.logits[i], instance.candidates[i]) for i in answer.order]
         return turns, ranked
@@ -157,44 +161,55 @@ class SelectionPredictor(Predictor):
 
         There are none if the instance has no candidates or the model has no match matrices.
         """
-        [answer] = self.answer([instance])
+        read = self._read(instance)
+        [answer] = self._answer_reads([read])
         if not answer.order or self._matching is None:
             return answer, []
-        best_candidate = instance.candidates[answer.order[0]]
-        # `model_copy` does not run the validator: an example keeps its turns without words.
-        with_best_candidate = instance.model_copy(update={"candidates": [best_candidate]})
-        split = self._make_split([with_best_candidate])
+        best_candidates = [read.candidates[answer.order[0]]]
+        split = self._make_split([read._replace(candidates=best_candidates)])
         context_1 = np.array([0])
         lines_11 = np.array([[0]])
         inputs = inputs_of(split, self.model.config, context_1, lines_11, length_multiple=1)
-        turns = self._limited_words(instance.turns)
-        [response] = self._limited_words([best_candidate])
+        turns = self._limit(read.turns)
+        [response] = self._limit(best_candidates)
         return answer, self._matching.maps(inputs, turns, response, details)
 
     @functools.cached_property
     def _matching(self):
         return Matching(self.model) if hasattr(self.model, "match_matrices") else None
 
-    def _make_split(self, instances):
-        """Makes a `SelectionSplit` with a line for each candidate of each instance."""
+    def _read(self, instance):
+        """Splits the texts of an instance into words, once for all that follows."""
+        return _Read(
+            turns=[words_of(turn, **self.tokenizer_config) for turn in instance.turns],
+            candidates=[words_of(text, **self.tokenizer_config) for text in instance.candidates],
+        )
+
+    def _make_split(self, reads):
+        """Makes a `SelectionSplit` with a line for each candidate of each `_Read`."""
         eos_id = self.vocabulary.eos_id
         contexts = []
         responses = []
-        for instance in instances:
+        for read in reads:
             context = []
-            for turn in instance.turns:
-                context += self.vocabulary.encode(self._words(turn))
+            for words in read.turns:
+                context += self.vocabulary.encode(words)
                 context.append(eos_id)
-            for candidate in instance.candidates:
+            for words in read.candidates:
                 contexts.append(context)
-                responses.append(self.vocabulary.encode(self._words(candidate)))
+                responses.append(self.vocabulary.encode(words))
         labels = [0] * len(responses)
         return SelectionSplit.of(contexts, responses, labels, eos_id)
 
-    def _words(self, text):
-        return words_of(text, **self.tokenizer_config)
-
-    def _limited_words(self, texts):
+    def _limit(self, texts):
         """The words that the model reads: the last `max_words` of each of the last `max_turns`."""
         config = self.model.config
-        return [self._words(text)[-config.max_words :] for text in texts[-config.max_turns :]]
+        return [words[-config.max_words :] for words in texts[-config.max_turns :]]
+
+
+def _spoken_words(texts):
+    """The distinct words of texts that have a letter or a digit."""
+    spoken = set()
+    for words in texts:
+        spoken.update(word for word in words if is_spoken(word))
+    return spoken
