@@ -1,6 +1,6 @@
 """Places at which a long computation can be interrupted: between two batches of a model.
 
-A server gives up there what nobody waits for, and answers small requests first.
+A server gives up there what nobody waits for.
 """
 
 import contextlib

@@ -1,6 +1,7 @@
 """Micro-batching: small requests that wait while a model computes share its next call.
 
-Each model has one worker thread. Whatever depends on the size of an instance happens there: reading
+Each model has two worker threads, one of small requests and one of large ones, so that no small
+request waits for a large one. Whatever depends on the size of an instance happens there: reading
 it, tokenizing it, computing its answer, and writing the answer as JSON.
 """
 
@@ -23,8 +24,8 @@ from colloquy.serving.limits import Limits, check_count
 from colloquy.serving.maps import cut_maps
 
 ROWS_AT_ONCE = 64  # that are computed between two checkpoints
-# A request of at most so many instances and characters is small: it is answered between two steps
-# of a large one, and shares batches with other small ones.
+# A request of at most so many instances and characters is small: it is answered beside large ones,
+# and shares batches with other small ones.
 SMALL_INSTANCES = 8
 SMALL_CHARACTERS = 2_000
 
@@ -59,7 +60,7 @@ class Job:
 
     @property
     def is_small(self):
-        """True if it may be answered between two steps of another request."""
+        """True if it shares batches, and is answered beside large requests."""
         return self.count <= SMALL_INSTANCES and self.characters <= SMALL_CHARACTERS
 
     def succeed(self, result):
@@ -86,10 +87,11 @@ class BatchedModel:
         self._description = None
         self._predictor = None
         self._changed = threading.Condition()
-        self._waiting = collections.deque()
+        self._small_jobs = collections.deque()  # that wait
+        self._large_jobs = collections.deque()
         self._open = set()  # jobs that wait or are computed
         self._is_closed = False
-        self._thread = None
+        self._threads = []
 
     # === Called on the event loop ===
 
@@ -97,7 +99,8 @@ class BatchedModel:
     def queued(self):
         """Instances that wait, without those whose clients have left."""
         with self._changed:
-            return sum(job.count for job in self._waiting if job.is_wanted)
+            waiting = [*self._small_jobs, *self._large_jobs]
+            return sum(job.count for job in waiting if job.is_wanted)
 
     @property
     def chats(self):
@@ -135,12 +138,12 @@ class BatchedModel:
             job.fail(RequestError(503, STOPPING))
 
     async def close(self):
-        """Lets the waiting requests be answered, then ends the thread."""
+        """Lets the waiting requests be answered, then ends the threads."""
         with self._changed:
             self._is_closed = True
-            self._changed.notify()
-        if self._thread is not None:
-            await asyncio.to_thread(self._thread.join, CLOSE_SECONDS)
+            self._changed.notify_all()
+        for thread in self._threads:
+            await asyncio.to_thread(thread.join, CLOSE_SECONDS)
 
     def _enqueue(self, job):
         most = self._limits.max_queue
@@ -149,40 +152,42 @@ class BatchedModel:
             if queued and queued + job.count > most:
                 waiting = f"{queued} instances wait already, at most {most} may"
                 raise RequestError(429, f"{waiting}: try again later")
-            self._waiting.append(job)
+            waiting = self._small_jobs if job.is_small else self._large_jobs
+            waiting.append(job)
             self._open.add(job)
             job.future.add_done_callback(lambda _: self._open.discard(job))
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="model", daemon=True)
-                self._thread.start()
-            self._changed.notify()
+            if not self._threads:
+                self._start_threads()
+            self._changed.notify_all()
 
-    # === Called on the worker thread ===
+    def _start_threads(self):
+        for waiting in (self._small_jobs, self._large_jobs):
+            thread = threading.Thread(target=self._work, args=[waiting], name="model", daemon=True)
+            thread.start()
+            self._threads.append(thread)
 
-    def _work(self):
+    # === Called on the worker threads ===
+
+    def _work(self, waiting):
+        """Answers the jobs that wait in a queue, until the model is closed."""
         while True:
             with self._changed:
-                while not self._waiting and not self._is_closed:
+                while not waiting and not self._is_closed:
                     self._changed.wait()
-                if not self._waiting:
+                if not waiting:
                     return
-                is_next_small = self._waiting[0].is_small
-                jobs = self._take_small_jobs() if is_next_small else [self._waiting.popleft()]
+                jobs = self._take_jobs(waiting)
             self._answer(jobs)
 
-    def _take_small_jobs(self):
-        """Takes the small jobs that wait and may share a batch; none if no small one waits."""
-        with self._changed:
-            taken = []
-            count = 0
-            for job in [job for job in self._waiting if job.is_small]:
-                count += job.count
-                is_other = taken and job.verb != taken[0].verb
-                if is_other or (taken and count > self._limits.instances):
-                    break
-                taken.append(job)
-            for job in taken:
-                self._waiting.remove(job)
+    def _take_jobs(self, waiting):
+        """Takes the next job of a queue; with a small one, those after it that fit its batch."""
+        taken = [waiting.popleft()]
+        count = taken[0].count
+        while taken[0].is_small and waiting:
+            count += waiting[0].count
+            if waiting[0].verb != taken[0].verb or count > self._limits.instances:
+                break
+            taken.append(waiting.popleft())
         return taken
 
     def _answer(self, jobs):
@@ -240,18 +245,16 @@ class BatchedModel:
                 end += 1
             piece = instances[first:end]
             started = time.perf_counter()
-            with at_checkpoints(functools.partial(self._between_steps, jobs)):
+            with at_checkpoints(functools.partial(self._check_wanted, jobs)):
                 answers += self._call_model(jobs[0].verb, piece)
                 self._count_batch(jobs[0].verb, len(piece), time.perf_counter() - started)
                 checkpoint()
         return answers
 
-    def _between_steps(self, jobs):
-        """Gives jobs up if nobody waits for them, and answers small ones that came meanwhile."""
+    def _check_wanted(self, jobs):
+        """Gives jobs up if nobody waits for them."""
         if not any(job.is_wanted for job in jobs):
             raise RequestError(499, "nobody waits for this answer")
-        if not all(job.is_small for job in jobs):
-            self._answer(self._take_small_jobs())
 
     def _call_model(self, verb, instances):
         predictor = self._predictor

@@ -158,7 +158,7 @@ def test_a_large_request_is_computed_in_pieces_while_somebody_waits():
     assert model.batches == [[HELD, large], [30, 30], [30]]
 
 
-def test_small_requests_are_answered_between_the_steps_of_a_large_one():
+def test_small_requests_are_answered_beside_a_large_one():
     model = Steps()
 
     async def ask(batched):

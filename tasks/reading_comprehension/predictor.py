@@ -32,7 +32,7 @@ from colloquy.tasks.reading_comprehension.windows import Window, make_windows, o
 
 BATCH_WORDS = 2000
 """Words of the windows that are read at once, padding included; a window may have more. Between two
-batches a server answers small requests."""
+batches a server gives up what nobody waits for."""
 ROW_WORDS = 100
 """Words of a window, and of a question, that are a row for a server's limits."""
 BEST = 5

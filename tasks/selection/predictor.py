@@ -23,7 +23,7 @@ from colloquy.tasks.selection.split import SelectionSplit, inputs_of
 
 # Lengths are rounded up to multiples of this.
 LENGTH_MULTIPLE = 4
-# Candidates of one call of the model. Small requests are answered between two calls. In parts of a
+# Candidates of one call of the model. A server gives up a request between two calls. In parts of a
 # multiple of eight, the logits are equal, to the bit, to those of all candidates at once.
 CANDIDATES_PER_CALL = 32
 NO_SHARED_WORD = "no response shares a word with the conversation"
