@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -128,13 +129,16 @@ def writing(path: str | os.PathLike) -> Iterator[None]:
 def atomic_directory(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     """Yields a fresh directory, which becomes `path` if the block succeeds and vanishes otherwise.
 
+    The directory of a process that was killed is removed by the next one that writes `path`.
+
     Raises:
         UserError: `path` exists and is not an empty directory, or cannot be written.
     """
     path = pathlib.Path(path)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise UserError(f"{path} must not exist yet, or be an empty directory")
-    with _temporary_beside(path) as temporary:
+    _make_directory(path.parent)
+    with _without_unfinished(path), _temporary_beside(path) as temporary:
         temporary.mkdir()
         yield temporary
 
@@ -190,6 +194,28 @@ def _temporary_beside(path):
             shutil.rmtree(temporary, ignore_errors=True)
         else:
             temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _without_unfinished(path):
+    """Removes the directories that killed processes were writing as `path`.
+
+    During the block this process shares a lock of the parent directory. Whoever has it alone knows
+    that nobody is writing there.
+    """
+    with writing(path):
+        handle = os.open(path.parent, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # others are writing, or the file system has no locks
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for file in list(path.parent.iterdir()):
+                if unfinished_name(file) == path.name and not file.is_symlink() and file.is_dir():
+                    shutil.rmtree(file, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(handle)
 
 
 def unfinished_name(file: pathlib.Path) -> str | None:

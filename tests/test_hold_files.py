@@ -1,5 +1,6 @@
 """Files of users and of strangers: none is removed or overwritten, and none misleads."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -16,11 +17,18 @@ import pytest
 from helpers import check_same_training, contents_of, ran, refusal, run_process, train_small
 
 from colloquy.base import runtime
-from colloquy.base.files import CHECKSUMS, UserError, atomic_file, refuse_existing
+from colloquy.base.files import (
+    CHECKSUMS,
+    UserError,
+    atomic_directory,
+    atomic_file,
+    refuse_existing,
+)
 from colloquy.engine.explain import explain_examples
 from colloquy.engine.interrupts import LOCK, locked
 from colloquy.engine.run import BEST, CONFIG, HISTORY, LAST, METRICS, Run
 from colloquy.engine.run_files import CARD, EXAMPLES
+from colloquy.tasks import TASKS
 
 # === Files of users ===
 
@@ -102,6 +110,28 @@ def test_a_training_killed_before_its_first_state_starts_anew(
     unfinished.touch()
     run = train_small("dialog", prepared_dialog, unsaved, epochs=0.25)
     assert run.finished() and not unfinished.exists()
+
+
+def test_the_directory_of_a_killed_process_is_removed_by_the_next_one(tmp_path):
+    left = tmp_path / ".out.0123456789abcdef"
+    of_others = [tmp_path / ".notes.0123456789abcdef", tmp_path / ".out.d"]
+    for directory in (left, *of_others):
+        directory.mkdir()
+        (directory / "data.pkl").touch()
+    with atomic_directory(tmp_path / "out"):
+        assert not left.exists()
+    assert all(directory.exists() for directory in of_others)
+
+
+def test_the_directory_of_a_process_at_work_stays(tmp_path):
+    with atomic_directory(tmp_path / "out") as temporary:
+        with (
+            contextlib.suppress(ZeroDivisionError),
+            atomic_directory(tmp_path / "out"),
+        ):
+            assert temporary.exists()
+            raise ZeroDivisionError
+        assert temporary.exists()
 
 
 @pytest.mark.parametrize("forge", [os.mkfifo, lambda lock: lock.symlink_to("/dev/null")])
@@ -243,12 +273,16 @@ def test_memory_is_limited_in_a_block_alone():
 
 
 @pytest.mark.slow
-def test_trainings_killed_at_random_moments_end_as_one_that_was_not(prepared_dialog, tmp_path):
-    """`KILLS=20` kills more of them."""
-    kills = int(os.environ.get("KILLS", "5"))
-    plan = {"data": str(prepared_dialog), "root": str(tmp_path), "kills": kills, "seed": 1}
+@pytest.mark.parametrize("task", TASKS)
+def test_trainings_killed_at_random_moments_end_as_one_that_was_not(task, data, tmp_path):
+    """`KILLS=20` kills more of each model, at moments that `SEED` chooses."""
+    kills = int(os.environ.get("KILLS", "2"))
+    seed = int(os.environ.get("SEED", "1"))
+    directories = {"data": str(data[task]), "root": str(tmp_path)}
+    plan = {"task": task, **directories, "kills": kills, "seed": seed}
     done = ran("tests/killed_program.py", json.dumps(plan), by=run_process)
     counts = json.loads(done.stdout.splitlines()[-1])
+    print(task, counts)  # `pytest -s` shows it
     assert counts["before"] + counts["after"] == kills
     for number in range(counts["runs"]):
         check_same_training(Run.open(tmp_path / f"run-{number}"), Run.open(tmp_path / "whole"))
