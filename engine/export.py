@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import keras
 
-from colloquy.base.files import UserError, atomic_directory, seal
+from colloquy.base.files import UserError, atomic_directory, in_one_line, seal
 from colloquy.engine.devices import set_precision
 from colloquy.engine.run import VOCABULARY
 
@@ -50,9 +50,19 @@ def export(
     disable_cudnn(model)
     archive = task.export_archive(run, model, vocabulary, **options)
     with atomic_directory(path) as directory:
-        archive.write_out(directory, verbose=False)
+        _write(archive, directory, path)
         seal(directory)
     return path
+
+
+def _write(archive, directory, path):
+    """Writes an archive to a directory that becomes `path`."""
+    import tensorflow as tf
+
+    try:
+        archive.write_out(directory, verbose=False)
+    except tf.errors.OpError as error:  # TensorFlow's error of a full disk is no `OSError`
+        raise UserError(f"{path} cannot be written: {in_one_line(error, length=200)}") from error
 
 
 def _check_directory(path):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from exported import WORDS, make_run
+from helpers import refusal
 
 from colloquy.base.files import UserError
 from colloquy.data.text_files import write_json
@@ -26,27 +27,37 @@ def run(tmp_path_factory):
     return make_run(tmp_path_factory.mktemp("runs") / "run")[0]
 
 
-def archive(fails):
-    """Stands in for an `ExportArchive`: writes one file."""
+def archive(error=None):
+    """Stands in for an `ExportArchive`: writes one file, and raises an error if it is given one."""
 
     def write_out(path, verbose):
         (pathlib.Path(path) / "saved_model.pb").write_text("x")
-        if fails:
-            raise OSError("disk full")
+        if error:
+            raise error
 
     return lambda *_: Mock(write_out=write_out)
 
 
 def test_export_writes_the_version_asked_for_or_nothing(run, tmp_path, monkeypatch):
-    monkeypatch.setattr("colloquy.tasks.selection.export.selection_archive", archive(fails=False))
+    monkeypatch.setattr("colloquy.tasks.selection.export.selection_archive", archive())
     assert exporting.export(TASKS["selection"], run, tmp_path, version=7) == tmp_path / "7"
     assert {p.name for p in (tmp_path / "7").iterdir()} == {"saved_model.pb", "checksums.json"}
     sums = json.loads((tmp_path / "7" / "checksums.json").read_text())
     assert sums == {"saved_model.pb": [hashlib.sha256(b"x").hexdigest()]}
-    monkeypatch.setattr("colloquy.tasks.selection.export.selection_archive", archive(fails=True))
+    monkeypatch.setattr(
+        "colloquy.tasks.selection.export.selection_archive", archive(OSError("disk full"))
+    )
     with pytest.raises(OSError, match="disk full"):
         exporting.export(TASKS["selection"], run, tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == ["7"]
+
+
+def test_a_full_disk_ends_an_export_with_a_sentence(run, tmp_path, monkeypatch):
+    full = tf.errors.ResourceExhaustedError(None, None, "No space left on device")
+    monkeypatch.setattr("colloquy.tasks.selection.export.selection_archive", archive(full))
+    message = refusal(exporting.export, TASKS["selection"], run, tmp_path / "out")
+    assert message.endswith("out/1 cannot be written: No space left on device")
+    assert list((tmp_path / "out").iterdir()) == []
 
 
 def small_vocabulary(run, path):

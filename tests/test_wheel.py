@@ -117,6 +117,14 @@ def test_the_wheel_and_its_extra_dev_require_what_the_clone_does():
     assert not any("pytest" in requirement for requirement in project["dependencies"])
 
 
+def test_every_requirement_has_an_upper_bound():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    requirements = list(project["dependencies"])
+    for extra in project["optional-dependencies"].values():
+        requirements += extra
+    assert [text for text in requirements if "<" not in text] == []
+
+
 @pytest.mark.slow
 def test_the_clone_is_importable_from_its_own_directory_alone():
     program = "import colloquy.models, sys; print('keras' in sys.modules)"

@@ -26,13 +26,16 @@ BETA_POWERS = ("loss/beta1_power", "loss/beta2_power")
 EMBEDDING = "word_embedding"
 FILTERS = ("cnn_aggregation/filter_0", "cnn_aggregation/filter_1")
 """Variables of all of the release's networks; their shapes give the sizes."""
+LONGEST = 1_000
+"""Most turns, and most words of a turn. Larger sizes would fill the memory before the shape of a
+variable is compared."""
 
 
 class ReleaseConf(Config, extra="ignore"):
     """The entries of the release's conf that are not visible in its variables."""
 
-    max_turn_num: Positive
-    max_turn_len: Positive
+    max_turn_num: Annotated[int, Field(ge=1, le=LONGEST)]
+    max_turn_len: Annotated[int, Field(ge=1, le=LONGEST)]
     end_of_turn: Annotated[int, Field(ge=1, alias="_EOS_")]
     learning_rate: Annotated[float, Field(gt=0)]
     batch_size: Positive
