@@ -25,7 +25,9 @@ def make_instances(instance_class):
         if "passage" in fields:
             instances.append({"passage": text, "question": TEXT})
         elif "history" in fields:
-            instances.append({"history": [{"speaker": "user", "text": text}]})
+            # The user is silent at last: to unknown words a bot replies without its network.
+            sentences = [{"speaker": "user", "text": said} for said in (text, "")]
+            instances.append({"history": sentences})
         elif "decode" in fields:
             for decode in ("", *DECODES):
                 instances.append({"turns": [text], "decode": decode})

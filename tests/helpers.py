@@ -19,6 +19,7 @@ import time
 import warnings
 from unittest.mock import Mock, patch
 
+import h5py
 import keras
 import numpy as np
 import pytest
@@ -394,6 +395,18 @@ def check_same_training(run, whole):
     for row, of_whole in zip(run.history(), whole.history(), strict=True):
         times = {name: row[name] for name in ("seconds", "steps_per_second")}
         assert row == {**of_whole, **times, "loss": pytest.approx(of_whole["loss"], rel=1e-6)}
+
+
+def enlarge_weights(path):
+    """Sets every weight of a run in a directory to nearly the largest of float32."""
+    with h5py.File(path / "best.weights.h5", "a") as file:
+
+        def enlarge(_, item):
+            if isinstance(item, h5py.Dataset) and item.dtype.kind == "f":
+                item[...] = 3e38
+
+        file.visititems(enlarge)
+    (path / "checksums.json").unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

@@ -3,11 +3,12 @@
 import json
 import shutil
 
+import numpy as np
 import openapi_spec_validator
 import pytest
 from echo import try_out
 from fastapi.testclient import TestClient
-from helpers import TASKS_ONE_FAST, flip_bit, refusal
+from helpers import TASKS_ONE_FAST, enlarge_weights, flip_bit, refusal
 from walks import request_walk
 
 from colloquy.base.files import UserError
@@ -113,6 +114,45 @@ def test_a_damaged_model_is_not_loaded_again(trained_selection, tmp_path, monkey
         with pytest.raises(UserError, match=r"best\.weights\.h5 is damaged"):
             _ = served.predictor
     assert len(loads) == 1
+
+
+@pytest.mark.parametrize("task", ["dialog", "reading_comprehension", "selection"])
+def test_a_run_with_the_largest_weights_is_left_out(task, request, tmp_path):
+    """Its logits are infinite or NaN: some answers have them, others cannot be chosen at all. A
+    model of generation replies with nothing.
+    """
+    path = shutil.copytree(request.getfixturevalue(f"trained_{task}").path, tmp_path / "run")
+    enlarge_weights(path)
+    assert len(refusal(open_model("m", path).load)) < 300
+
+
+def test_an_index_of_objects_is_refused_and_runs_nothing(selection_run, tmp_path):
+    path = shutil.copytree(selection_run, tmp_path / "run")
+
+    class Attack:
+        def __reduce__(self):
+            return open, (str(tmp_path / "attacked"), "w")
+
+    [file, *_] = sorted((path / "index").rglob("data.csc.index.npy"))
+    np.save(file, np.array([Attack()], dtype=object), allow_pickle=True)
+    (path / "checksums.json").unlink(missing_ok=True)
+    message = refusal(open_model("dam", path).load)
+    assert "it cannot be used: ValueError" in message
+    assert not (tmp_path / "attacked").exists()
+
+
+def test_a_model_is_warmed_up_by_texts_of_the_servers_own(trained_selection, tmp_path):
+    """Examples of a run may be long, or many."""
+    path = shutil.copytree(trained_selection.path, tmp_path / "run")
+    instance = {"turns": ["word " * 42], "candidates": ["word " * 42]}
+    examples = [{"title": "long", "instance": instance}] * 300
+    (path / "page.json").write_text(json.dumps({"title": "x", "examples": examples}))
+    predictor = open_model("m", path).predictor
+    asked = []
+    predict = predictor.predict
+    predictor.predict = lambda instances: asked.extend(instances) or predict(instances)
+    warm_up(predictor)
+    assert instance not in asked and len(asked) < 10
 
 
 def test_a_history_without_its_metric_and_a_dangling_link_are_no_fault(trained_dialog, tmp_path):
