@@ -179,28 +179,55 @@ def test_defaults_are_what_the_equations_suggest():
     )
 
 
-ANYWHERE = np.array([[0, 0, 1, 1, 1], [1, 0, 1, 0, 1]], bool)
-"""Padding before a text, and holes in one."""
+LEFT = np.array([0, 0, 1, 1, 1, 1, 1], bool)
+"""Padding before a text, as `keras.utils.pad_sequences` puts it."""
+HOLES = np.array([1, 0, 1, 0, 1, 1, 0], bool)
+
+TEXTS_OF_MASK = {
+    "mask": ["x"],
+    "key_mask": ["key", "value"],
+    "memory_mask": ["memory", "distances"],
+}
+"""Arguments that a mask is of; others are named `TEXT_mask`."""
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in CASES if {"mask", "context_mask"} & CASES[name].inputs.keys()]
-)
+def masked_texts():
+    """`(name of a case, mask)` of each mask of words. The release's masking is what it was."""
+    found = []
+    for name, case in CASES.items():
+        for argument in case.inputs:
+            is_of_words = argument.endswith("mask") and argument != "cell_mask"
+            if is_of_words and "release" not in name:
+                found.append((name, argument))
+    return found
+
+
 @pytest.mark.parametrize("training", [False, True])
-def test_padding_may_be_anywhere(name, training):
+@pytest.mark.parametrize(("name", "mask_name"), masked_texts())
+def test_padding_may_be_anywhere(name, mask_name, training):
     """The result is that of a text without padding, also where a layer has a fast path."""
     layer, inputs = CASES[name].build(), dict(CASES[name].inputs)
+    inputs.pop("scores", None)  # of all words; CrossMatch computes them itself
     for part in layer._flatten_layers():
         if isinstance(part, keras.layers.Dropout):
             part.rate = 0.0
-    text, mask_name = ("x", "mask") if "mask" in inputs else ("context", "context_mask")
-    found = keras.tree.flatten(layer(**{**inputs, mask_name: ANYWHERE}, training=training))[0]
-    for row, mask in enumerate(ANYWHERE):
-        alone = {name: x[row : row + 1] for name, x in inputs.items()}
-        alone[text] = alone[text][:, mask]
-        alone[mask_name] = np.ones((1, 3), bool)
-        expected = keras.tree.flatten(layer(**alone, training=training))[0]
-        np.testing.assert_allclose(to_numpy(found)[row][mask], to_numpy(expected)[0], atol=1e-5)
+    shape = inputs[mask_name].shape
+    for pattern in (LEFT, HOLES):
+        is_real = pattern[: shape[-1]]
+        without_padding = dict(inputs)
+        for text in TEXTS_OF_MASK.get(mask_name, [mask_name.removesuffix("_mask")]):
+            if text in inputs:
+                without_padding[text] = np.compress(is_real, inputs[text], axis=-2)
+        without_padding[mask_name] = np.ones((*shape[:-1], is_real.sum()), bool)
+        padded = {**inputs, mask_name: np.broadcast_to(is_real, shape)}
+
+        found = keras.tree.flatten(layer(**padded, training=training))
+        expected = keras.tree.flatten(layer(**without_padding, training=training))
+        for some, others in zip(map(to_numpy, found), map(to_numpy, expected), strict=True):
+            for axis, size in enumerate(others.shape):
+                if some.shape[axis] != size:
+                    some = np.compress(is_real, some, axis)
+            np.testing.assert_allclose(some, others, atol=1e-5)
 
 
 @on_tensorflow
