@@ -120,7 +120,7 @@ class TrainState(Config):
         ran_out_of_patience = 0 < patience <= waited
         return self.replace(
             losses=0.0,
-            best_score=max(float(score), self.best_score),
+            best_score=float(score) if improved else self.best_score,
             waited=waited,
             stopped=bool(done or ran_out_of_patience),
             validations=self.validations + 1,

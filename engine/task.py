@@ -46,6 +46,9 @@ class Training(Config):
     patience: NonNegative = 0
     """Early stopping: training ends after this many consecutive validations without improvement.
     0: never."""
+    best_by: str = ""
+    """Metric of dev that chooses the best validation, such as MAP or one of your own: the highest,
+    of perplexity the lowest. Empty: the task's choice."""
 
 
 class ScoringOptions(Config):

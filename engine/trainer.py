@@ -22,6 +22,7 @@ from colloquy.engine.records import TrainState
 from colloquy.engine.run import LAST, Run
 from colloquy.engine.task import Task, load_training
 from colloquy.engine.vocabularies import start_from
+from colloquy.metrics.tables import LOWER_IS_BETTER
 
 LOG_INTERVAL = 10
 """Steps between two log lines. Reading the loss makes the program wait for the device, so it is not
@@ -220,12 +221,16 @@ class Trainer:
     def validate(self, progress: Progress) -> None:
         """Scores dev, keeps the weights if they are the best so far, and saves the state."""
         self._check_weights()
-        max_score = self.task.max_score
         with averaged_weights(self.model, self.evaluation_model) as averaged:
             metrics, score = self.task.validate(averaged, self.dev, self.length_multiple)
             row = self._make_row(metrics)
+            max_score = self.task.max_score
+            if self.training.best_by:
+                score = self._score_by(metrics, self.training.best_by)
+                max_score = math.inf
             # Of several that reach the best possible score, the last is kept.
-            improved = score > self.state.best_score or score >= max_score
+            is_first = not self.state.validations
+            improved = is_first or score > self.state.best_score or score >= max_score
             if improved:
                 self.run.save_best(averaged)
 
@@ -241,6 +246,11 @@ class Trainer:
             self.run.save(self.model, self.state)
         self.add_points(self.state.step, {f"dev/{name}": value for name, value in metrics.items()})
         progress.line(_report(self.state, metrics))
+
+    def _score_by(self, metrics, name):
+        if name not in metrics:
+            raise UserError(f"best_by: expected one of {', '.join(metrics)}. Received: {name}")
+        return -metrics[name] if name in LOWER_IS_BETTER else metrics[name]
 
     def _is_conclusive(self):
         """True if the best possible score is no chance.

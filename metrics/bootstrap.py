@@ -7,13 +7,14 @@ Letters:  E examples   S sums   N draws
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 
 DRAWS = 10_000
 SEED = 1
+MEAN_TOLERANCE = 1e-6
 CELLS = 1 << 25
 """Numbers of examples drawn at a time."""
 
@@ -41,6 +42,37 @@ class Additive:
         """The mean of a value per example."""
         values = np.asarray(values, np.float64)
         return cls(np.stack([values, np.ones(len(values))], axis=1))
+
+
+def means_of(
+    added: Mapping[str, Callable], of_all: Sequence, of_each: Iterable[Sequence]
+) -> dict[str, Additive]:
+    """Your own metrics as means over examples, for an interval.
+
+    Args:
+        added: `{name: function}`.
+        of_all: The arguments of these functions for all examples together.
+        of_each: Those for each example.
+
+    Returns:
+        `{name: Additive}`. A metric whose value for all examples is not the mean of its values for
+        each of them is left out, and a line says so.
+
+    >>> replies = ["i see .", "yes .", "i see ."]
+    >>> own = {"length": lambda replies: np.mean([len(reply) for reply in replies])}
+    >>> list(means_of(own, [replies], [[[reply]] for reply in replies]))
+    ['length']
+    """
+    found = {}
+    arguments_of_each = list(of_each) if added else []
+    for name, metric in added.items():
+        values = [float(metric(*arguments)) for arguments in arguments_of_each]
+        is_mean = abs(np.mean(values) - metric(*of_all)) <= MEAN_TOLERANCE
+        if is_mean:
+            found[name] = Additive.mean(values)
+        else:
+            print(f"note: {name} is no mean over examples, so it has no interval")
+    return found
 
 
 def differences(ones: list, others: list, draws: int = DRAWS) -> dict[str, dict[str, float]]:

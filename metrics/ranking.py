@@ -24,6 +24,8 @@ class RankingResult:
     counts: dict[str, int]
     by_context: dict[str, np.ndarray]
     """Each metric of each context that is not left out."""
+    lines: tuple[np.ndarray, np.ndarray, np.ndarray]
+    """Scores, labels and numbers of the contexts, of the lines of these contexts."""
 
 
 def ranking_metrics(scores: Any, labels: Any, groups: Any, *, ties: str = "loss") -> RankingResult:
@@ -101,6 +103,7 @@ def ranking_metrics(scores: Any, labels: Any, groups: Any, *, ties: str = "loss"
             "without_negative": int(np.sum(positives == candidates)),
         },
         by_context={name: metrics_of_contexts[name] for name in METRICS},
+        lines=(scores, positive, context),
     )
 
 

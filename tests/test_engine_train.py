@@ -177,6 +177,25 @@ def test_early_stopping_says_why_and_can_be_extended(tmp_path, capsys, scores, p
     assert len(run.history()) > len(scores)
 
 
+class Penalised(Numbers):
+    """A task with a second metric, which falls where the task's own rises; both below -1."""
+
+    def validate(self, model, split, length_multiple):
+        metrics, score = super().validate(model, split, length_multiple)
+        return {**metrics, "penalty": -score - 2, "perplexity": score + 1}, score
+
+
+@pytest.mark.parametrize("name", ["penalty", "perplexity"])
+def test_early_stopping_follows_the_metric_asked_for(tmp_path, name):
+    task = Penalised(scores=[0.25, 0.5, 0.75])
+    run = trained(tmp_path / "run", np.ones(5), task, total=50, patience=2, best_by=name)
+    assert len(run.history()) == 3
+    first, *_ = run.history()
+    assert abs(run.saved_state().best_score) == pytest.approx(abs(first[name]))
+    message = refusal(trained, tmp_path / "none", np.ones(5), best_by="MAP")
+    assert message == "best_by: expected one of accuracy. Received: MAP"
+
+
 def test_a_dataset_with_other_examples_is_refused_where_it_has_as_many(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data").mkdir()

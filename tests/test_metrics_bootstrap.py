@@ -9,6 +9,7 @@ from helpers import TASKS_ONE_FAST, copy_of, refusal
 
 from colloquy.engine.compare import compare
 from colloquy.engine.evaluate import Evaluation
+from colloquy.metrics import dialog, generation, ranking, reading_comprehension
 from colloquy.metrics.bootstrap import Additive, differences
 from colloquy.metrics.generation import bleu, bleu_by_reply
 from colloquy.tasks import TASKS
@@ -52,8 +53,29 @@ def test_bleu_of_sums_is_that_of_sacrebleu(seed):
     assert found == pytest.approx(bleu(replies, references))
 
 
+def positives_above_zero(scores, labels, contexts):
+    return np.sum(labels * (scores > 0)) / len(set(contexts))
+
+
+OWN = {
+    "selection": (ranking, positives_above_zero),
+    "dialog": (dialog, lambda predicted, gold, dialogs: np.mean(predicted == gold)),
+    "generation": (generation, lambda replies, _: np.mean([len(reply) for reply in replies])),
+    "reading_comprehension": (
+        reading_comprehension,
+        lambda predictions, answers: len(predictions.keys() & answers) / len(answers),
+    ),
+}
+"""For each task the module of its metrics, and a metric of one's own that is a mean."""
+
+
 @pytest.mark.parametrize("task", TASKS_ONE_FAST)
-def test_metrics_by_example_add_up_and_a_model_is_compared(task, request, tmp_path_factory, capsys):
+def test_metrics_by_example_add_up_and_a_model_is_compared(
+    task, request, tmp_path_factory, capsys, monkeypatch
+):
+    module, own = OWN[task]
+    monkeypatch.setitem(module.ADDED, "own", own)
+    monkeypatch.setitem(module.ADDED, "total", lambda first, *_: len(first))
     run = request.getfixturevalue(f"trained_{task}")
     record = Evaluation(TASKS[task], [copy_of(run, tmp_path_factory)]).score(baselines=False)
     metrics, counts = Evaluation(TASKS[task], [run]).metrics_by_example("dev")
@@ -63,9 +85,12 @@ def test_metrics_by_example_add_up_and_a_model_is_compared(task, request, tmp_pa
 
     compared = compare(TASKS, [run], [run], "dev")
     assert compared["metrics"].keys() == metrics.keys()
+    assert "own" in metrics and "total" not in metrics
     for row in compared["metrics"].values():
         assert row["difference"] == row["low"] == row["high"] == 0.0
-    assert "95 % interval" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "95 % interval" in shown
+    assert "note: total is no mean over examples, so it has no interval" in shown
     json.dumps(compared, allow_nan=False)
 
 

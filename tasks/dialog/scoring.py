@@ -10,7 +10,8 @@ from colloquy.data.batching import batches_by_size
 from colloquy.engine.parallel import results_of
 from colloquy.engine.task import ScoringOptions
 from colloquy.layers.dialog_state import INPUTS
-from colloquy.metrics.bootstrap import Additive
+from colloquy.metrics.bootstrap import Additive, means_of
+from colloquy.metrics.dialog import ADDED
 from colloquy.tasks.dialog.domain import CALL
 
 BREAKDOWNS = ("kind", "turns")
@@ -130,10 +131,17 @@ def metrics_by_dialog(split, predicted):
     has_responses = responses > 0
     responses_terms = [correct, responses]
     dialog_terms = [has_responses & (correct == responses), has_responses]
-    return {
+    metrics = {
         "per_response": Additive(np.stack(responses_terms, axis=1).astype(np.float64)),
         "per_dialog": Additive(np.stack(dialog_terms, axis=1).astype(np.float64)),
     }
+    arguments = (predicted, split.answers, split.dialog)
+    arguments_of_responses = zip(*[x[:, None] for x in arguments], strict=True)
+    for name, of_responses in means_of(ADDED, arguments, arguments_of_responses).items():
+        terms = np.zeros((dialogs, 2))
+        np.add.at(terms, split.dialog, of_responses.terms)
+        metrics[name] = Additive(terms)
+    return metrics
 
 
 # === Groups of responses ===

@@ -9,8 +9,9 @@ from colloquy.data.batching import batches_by_size
 from colloquy.data.vocabulary import PADDING_ID
 from colloquy.engine import task
 from colloquy.engine.optimizers import TwoRateAdam, linear_decay
-from colloquy.metrics.bootstrap import Additive
+from colloquy.metrics.bootstrap import Additive, means_of
 from colloquy.metrics.generation import (
+    ADDED,
     METRICS,
     bleu_by_reply,
     by_source,
@@ -292,10 +293,14 @@ def metrics_by_source(pairs, nll, replies_to_sources, references, reply_by_sourc
         replies = [reply_by_source[source] for source in pairs.source_texts]
         references = [[target] for target in pairs.target_texts]
     lengths = [len(reply.split()) for reply in replies]
+    arguments_of_replies = []
+    for row, text in enumerate(replies):
+        arguments_of_replies.append(([text], [references[row]]))
     return {
         "perplexity": Additive(terms, perplexity_of_sums),
         **bleu_by_reply(replies, references),
         "length": Additive.mean(lengths),
+        **means_of(ADDED, (replies, references), arguments_of_replies),
     }
 
 

@@ -12,8 +12,8 @@ from colloquy.base.files import UserError
 from colloquy.data.batching import batches_by_size, evenly_spaced
 from colloquy.engine.parallel import results_of
 from colloquy.layers.masking import masked_logits
-from colloquy.metrics.bootstrap import Additive
-from colloquy.metrics.reading_comprehension import question_metrics, squad_metrics
+from colloquy.metrics.bootstrap import Additive, means_of
+from colloquy.metrics.reading_comprehension import ADDED, question_metrics, squad_metrics
 from colloquy.models.bidaf import best_spans
 from colloquy.tasks.reading_comprehension.misleading import add_sentences
 from colloquy.tasks.reading_comprehension.second_contexts import SecondContexts
@@ -102,7 +102,14 @@ def metrics_by_question(split, predictions):
     """`{metric: Additive}` over the questions of a split."""
     answers_by_id = dict(zip(split.ids, split.answers, strict=True))
     by_question = question_metrics(predictions, answers_by_id)
-    return {name: Additive.mean(values) for name, values in by_question.items()}
+    arguments_of_questions = []
+    for id, references in answers_by_id.items():
+        answer = {id: predictions[id]} if id in predictions else {}
+        arguments_of_questions.append((answer, {id: references}))
+    return {
+        **{name: Additive.mean(values) for name, values in by_question.items()},
+        **means_of(ADDED, (predictions, answers_by_id), arguments_of_questions),
+    }
 
 
 def metrics_with_no_answer(model, split, length_multiple=4):

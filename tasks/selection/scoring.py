@@ -12,8 +12,8 @@ from colloquy.base.files import UserError
 from colloquy.data.sequences import round_up, stack
 from colloquy.engine.parallel import results_of
 from colloquy.engine.task import ScoringOptions
-from colloquy.metrics.bootstrap import Additive
-from colloquy.metrics.ranking import TIES, ranking_metrics
+from colloquy.metrics.bootstrap import Additive, means_of
+from colloquy.metrics.ranking import ADDED, TIES, ranking_metrics
 from colloquy.tasks.selection.split import inputs_of
 
 # Candidates of a context that are scored together.
@@ -136,7 +136,13 @@ def best_scores(split, scores, is_chosen):
 
 def metrics_by_context(result):
     """`{metric: Additive}` over the contexts of a `RankingResult`."""
-    return {name: Additive.mean(values) for name, values in result.by_context.items()}
+    *_, context = result.lines
+    starts = np.flatnonzero(np.diff(context)) + 1
+    lines_of_contexts = zip(*[np.split(values, starts) for values in result.lines], strict=True)
+    return {
+        **{name: Additive.mean(values) for name, values in result.by_context.items()},
+        **means_of(ADDED, result.lines, lines_of_contexts),
+    }
 
 
 def whole_batches(context, batch_size):
