@@ -92,6 +92,10 @@ def test_the_release_drops_partial_batches_and_counts_a_constant_score_as_right(
     assert len((tmp_path / "s").read_text().splitlines()) == 90
     assert record["baselines"]["constant"]["R10@1"] == 1.0
 
+    other = copy_with(selection_run, tmp_path / "other", "training", batch_size=256)
+    message = refusal(evaluate, selection, other.path, "dev", partial_batches="drop")
+    assert message == ("dev: partial_batches=drop leaves none of 110 lines, since a batch has 256")
+
 
 def test_texts_of_corpora_are_no_markup(run, capsys):
     metrics = {

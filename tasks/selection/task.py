@@ -178,7 +178,13 @@ class SelectionTask(task.Task):
         options = scoring.options
         scores = self._scores(scoring, lines)
         if options.partial_batches == "drop":
-            kept = selection.whole_batches(lines.context, scoring.run.training.batch_size)
+            batch_size = scoring.run.training.batch_size
+            kept = selection.whole_batches(lines.context, batch_size)
+            if not kept:
+                raise UserError(
+                    f"{scoring.split}: partial_batches=drop leaves none of {len(lines.label):,} "
+                    f"lines, since a batch has {batch_size:,}"
+                )
             scores = scores[:kept]
 
         where = f"{scoring.dataset.path}, {scoring.split}"
