@@ -24,6 +24,8 @@ from colloquy.metrics import generation
 from colloquy.models import MODELS, ModelEntry
 from colloquy.tasks import RECIPES, TASKS
 from colloquy.tools.diagrams import DIAGRAMS, draw
+from colloquy.tools.plots import draw as draw_panels
+from colloquy.tools.plots import plots
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TESTS = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "tests").glob("test_*.py")}
@@ -112,6 +114,12 @@ def test_a_diagram_is_of_the_layers_that_its_model_has(name):
         assert not is_layer or re.search(rf'"{box}(_\d|_\{{\w\}})?"', code), box
     drawn = (ROOT / "docs" / "images" / f"{name}.svg").read_text(encoding="utf-8")
     assert draw(DIAGRAMS[name]) == drawn, "run: python -m colloquy.tools.diagrams"
+
+
+def test_plots_show_the_records():
+    for name, panels in plots().items():
+        drawn = (ROOT / "docs" / "images" / f"{name}.svg").read_text(encoding="utf-8")
+        assert draw_panels(panels) == drawn, "run: python -m colloquy.tools.plots"
 
 
 def test_commands_of_a_page_have_flags_that_exist(text):
