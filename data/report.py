@@ -2,12 +2,15 @@
 
 import collections
 import dataclasses
+import pathlib
 from collections.abc import Callable, Iterable
 
 from colloquy.data.text_files import PathLike
 
 SHOWN_FILES = 5
 """Files that a report names; of others it gives the number."""
+SHOWN_NAMES = 5
+"""Names that a note shows; of others it gives the number."""
 SHOWN_WORDS = 30
 """Words of an example that a report shows."""
 
@@ -22,6 +25,8 @@ class Report:
 
     files: list[str] = dataclasses.field(default_factory=list)
     """A line for each file: its name and its form."""
+    paths: set[pathlib.Path] = dataclasses.field(default_factory=set)
+    """The files that were read."""
     counts: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     """Numbers of things that were read, such as `{"turns": 12}`."""
     senders: set[str] = dataclasses.field(default_factory=set)
@@ -33,6 +38,7 @@ class Report:
 
     def add_file(self, path: PathLike, form: str) -> None:
         """Names a file that was read and its form, once."""
+        self.paths.add(pathlib.Path(path))
         line = f"{path}: {form}"
         if line not in self.files:
             self.files.append(line)
@@ -46,6 +52,25 @@ class Report:
         """Adds a sentence, once."""
         if sentence not in self.notes:
             self.notes.append(sentence)
+
+    def note_unread(self, directory: PathLike) -> None:
+        """Notes the files and folders of a directory that no call of `add_file` named."""
+        directory = pathlib.Path(directory)
+        if not directory.is_dir() or directory in self.paths:
+            return
+        read = set(self.paths)
+        for path in self.paths:
+            read.update(path.parents)
+        unread = []
+        for path in sorted(directory.iterdir()):
+            if path not in read and not path.name.startswith("."):
+                unread.append(path.name)
+        if unread:
+            self.note(f"{directory}: not read: {shorten(unread)}")
+
+    def reasons(self) -> str:
+        """What was left out, by reason and count."""
+        return ", ".join(f"{count:,} {reason}" for reason, count in self.left_out.items())
 
     def lines(self, examples: Iterable[Example] = ()) -> list[str]:
         """The lines of the report.
@@ -61,11 +86,7 @@ class Report:
             if self.senders:
                 parts.append(f"{len(self.senders):,} senders")
             shown.append(f"read: {', '.join(parts)}")
-        if self.left_out:
-            parts = [f"{count:,} {reason}" for reason, count in self.left_out.items()]
-            shown.append(f"left out: {', '.join(parts)}")
-        else:
-            shown.append("left out: nothing")
+        shown.append(f"left out: {self.reasons() or 'nothing'}")
         shown += [f"note: {sentence}" for sentence in self.notes]
         for place, (source, target) in zip(("first", "middle", "last"), examples, strict=False):
             shown.append(f"{place} example: {_shortened(source)}  =>  {_shortened(target)}")
@@ -75,6 +96,18 @@ class Report:
         """Prints the lines."""
         for line in self.lines(examples):
             print(line)
+
+
+def shorten(names: Iterable[str]) -> str:
+    """The first `SHOWN_NAMES` names, and the number of the others.
+
+    >>> shorten("abcdefg")
+    'a, b, c, d, e and 2 more'
+    """
+    names = list(names)
+    shown = ", ".join(names[:SHOWN_NAMES])
+    num_more = len(names) - SHOWN_NAMES
+    return f"{shown} and {num_more:,} more" if num_more > 0 else shown
 
 
 def choose_examples(number: int, make: Callable[[int], Example]) -> list[Example]:

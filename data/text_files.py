@@ -35,7 +35,8 @@ context. Gzip reaches 1,030, of one byte repeated.
 """
 BOM = "\ufeff".encode()
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-UTF16 = "convert it: iconv -f UTF-16LE -t UTF-8 FILE > NEW"
+UTF16 = "convert it: iconv -f UTF-16LE -t UTF-8 FILE > NEW (or UTF-16BE)"
+LINE_ENDS = "convert it: tr '\\r' '\\n' < FILE > NEW"
 OTHER_ENCODING = "if it is Windows-1252, convert it: iconv -f CP1252 -t UTF-8 FILE > NEW"
 
 
@@ -173,6 +174,11 @@ def _raw_lines(path, raw):
     number = 0
     while line := file.readline(MAX_LINE + 1):
         number += 1
+        if number == 1 and not line.endswith(b"\n") and b"\r" in line.strip():
+            received = f"lines that end with a carriage return; {LINE_ENDS}"
+            raise UserError(
+                f"{path}: expected lines that end with a line feed. Received: {received}"
+            )
         if len(line) > MAX_LINE:
             raise bad_line(path, number, f"at most {MAX_LINE:,} bytes", line)
         if number % 1000 == 1 and file.tell() > limit:
@@ -238,9 +244,10 @@ def read_json(path: PathLike, value_type: Any = None) -> Any:
     path = pathlib.Path(path)
     with readable(path, "a readable JSON file"), open(path, "rb") as raw:
         content = _read_content(path, _decompressed(path, raw))
+    text = _decode_content(path, content)
     try:
-        value = json.loads(content.decode("utf-8-sig"))
-        if b"\\u" in content:
+        value = json.loads(text)
+        if "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode()  # raises for half of a surrogate pair
     except RecursionError as error:
         reason = "brackets nested too deep"
@@ -250,6 +257,23 @@ def read_json(path: PathLike, value_type: Any = None) -> Any:
     if value_type is None:
         return value
     return validated(path, value_type, value)
+
+
+def _decode_content(path, content):
+    if content.startswith(UTF16_MARKS):
+        encoding = "utf-16"
+        advice = "by its mark"
+    elif b"\0" in content[:4]:
+        raise UserError(f"{path}: expected UTF-8. Received: UTF-16 without a mark; {UTF16}")
+    else:
+        encoding = "utf-8-sig"
+        advice = OTHER_ENCODING
+    try:
+        return content.decode(encoding)
+    except UnicodeDecodeError as error:
+        expected = f"expected {encoding.upper().removesuffix('-SIG')}; {advice}"
+        around = content[max(0, error.start - 20) : error.start + 20]
+        raise UserError(f"{path}: {expected}. Received: {around!r}") from error
 
 
 def write_json(path: PathLike, value: object) -> None:

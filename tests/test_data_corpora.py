@@ -467,6 +467,12 @@ FORMS = {
             for a, b in TALK_OF_TWO
         ),
     ),
+    "a caption": (
+        "conversations",
+        "_chat.txt",
+        WHATSAPP.format("IMG-1.jpg (file attached)\nHi you", "Yes")
+        + WHATSAPP.format(*TALK_OF_TWO[1]).replace("12/", "13/"),
+    ),
     "WhatsApp": (
         "conversations",
         "_chat.txt",
@@ -485,7 +491,20 @@ FORMS = {
     ),
     "tabs": ("conversations", "a.txt", "\n".join(ROWS).replace(",", "\t")),
     "UTF-16": ("conversations", "a.tsv", "\n".join(ROWS).replace(",", "\t").encode("utf-16")),
+    "UTF-16 of JSON": ("conversations", "a.json", json.dumps(TALK_OF_TWO).encode("utf-16")),
+    "bars": ("conversations", "a.txt", "\n".join(ROWS).replace(",", "|")),
     "times": ("conversations", "a.csv", "\n".join(TIMES)),
+    "dates and times of day": (
+        "conversations",
+        "a.csv",
+        "\n".join(TIMES).replace("date,", "date,time,").replace("T", ","),
+    ),
+    "the newest first, by the day": (
+        "conversations",
+        "a.csv",
+        "chat,date,from,text\n1,2021-03-02,Bob,Yes\n1,2021-03-02,Ann,Hi you\n"
+        "2,2021-03-01,Bob,No\n2,2021-03-01,Ann,So\n",
+    ),
     "pairs": ("conversations", "a.csv", "question,answer\nHi you,Yes\nSo,No\n"),
 }
 """Files as they are downloaded or exported: all are `TALK_OF_TWO`."""
@@ -510,6 +529,50 @@ def test_a_table_says_what_it_lacks(tmp_path):
     assert "no column of senders" in no_senders and "'9/3/21', cannot be read" in no_times
 
 
+def test_a_table_counts_what_it_leaves_out(tmp_path):
+    rows = ["thread,user,text,text", "1,Ann,Hi,x", "1,,Yes,x", ",Bob,No,x", "1,Ann,,x"]
+    report = Report()
+    found = tables.read_table(written(tmp_path / "a.csv", "\n".join(rows)), report)
+    assert found == [["Hi", "Yes"]]
+    assert report.files[0].endswith("columns used: thread, user, text; not used: text")
+    assert dict(report.left_out) == {
+        "messages without text": 1,
+        "messages without a conversation's name": 1,
+    }
+    assert "1 messages have no sender" in report.notes[0]
+
+
+def test_json_lines_name_the_fields_that_are_not_used(tmp_path):
+    said = [*OPENAI, {"role": "tool", "content": "x"}, {**OPENAI[0], "content": None, "weight": 0}]
+    report = Report()
+    line = json.dumps({"messages": said, "tools": []})
+    assert chat_files.read_json_lines(written(tmp_path / "a.jsonl", line), report) == [
+        ["{0}", "{1}"]
+    ]
+    assert report.files[0].endswith("; not used: tools, weight")
+    assert report.reasons() == "1 messages of the role tool, 1 messages without text"
+    roles = json.dumps({"messages": [{"role": "human", "content": "Hi"}]})
+    read = with_report(chat_files.read_json_lines)
+    assert "1 messages of the role human" in refusal(read, written(tmp_path / "b.jsonl", roles))
+
+
+def test_the_report_names_what_a_reader_cannot_mend(tmp_path):
+    turns = ["[deleted]\tHi", "So\t[deleted]", "[deleted]\tA&amp;B", "Caf\ufffd\tYes"]
+    written(tmp_path / "train.txt", "\n".join(turns))
+    written(tmp_path / "notes.md", "x")
+    report = Report()
+    read_splits(conversations, tmp_path, report)
+    report.note_unread(tmp_path)
+    assert [note.partition(":")[0] for note in report.notes] == [
+        "most frequent turns",
+        "1 turns have marks of HTML, such as &amp; or <br>, which stay",
+        "1 turns have U+FFFD",
+        "train, dev and test were drawn from all conversations",
+        str(tmp_path),
+    ]
+    assert report.notes[0].endswith(': 3 x "[deleted]"') and report.notes[-1].endswith(": notes.md")
+
+
 NOTES = """\
 01.03.21, 10:18 - Ann hat den Betreff von \u201eTrip\u201c zu \u201eTrip: Rome\u201c
 01.03.21, 10:18 - Trip: Ann hat Bob eingeladen
@@ -518,6 +581,7 @@ NOTES = """\
 01.03.21, 10:19 - Bob: \u2039Foto\u203a
 01.03.21, 10:20 - Bob: IMG-20.jpg (Datei)
 01.03.21, 10:20 - Bob: Diese Nachricht wurde entfernt
+01.03.21, 10:20 - Ann hat Gruppe erstellt: Trip
 01.03.21, 10:20 - Bob: ok
 """
 
@@ -527,7 +591,11 @@ def test_notes_of_a_chat_program_are_known_by_their_structure(tmp_path):
     report = Report()
     found = whatsapp.read_whatsapp(written(tmp_path / "a.txt", "".join(days)), report)
     assert found == [[f"Hi {n} ok", "ok"] for n in range(1, 6)]
-    assert report.left_out == {"notes of the chat program": 30}
+    assert report.left_out == {"notes of the chat program": 35}
+    assert report.notes == [
+        'taken for notes of the chat program, since they repeat: "Diese Nachricht wurde entfernt"',
+        'taken for notes of the chat program, not for senders: "Ann hat Gruppe erstellt", "Trip"',
+    ]
     assert report.senders == {"Ann", "Bob"}
 
 
@@ -540,6 +608,10 @@ def lines(form, count=9):
     [
         ("a.txt", "Hello there.\n", "docs/own_conversations.md"),
         ("a.txt", lines("{0}\tHi\tYes\n"), "number"),
+        ("a.txt", lines("conv_{0}\tHi\tYes\n"), "begin with a number, id or time, as conv_8"),
+        ("a.txt", lines("Hi {0}\tYes {0}\t0\n"), "end with a number"),
+        ("a.txt", "who\twhat\n" + lines("Ann\tyou {0}\n"), "one of 1 names, as Ann"),
+        ("a.txt", "Hi\tYes\rSo\tNo\r", "tr '\\r' '\\n'"),
         ("a.txt", lines("Q: why {0}\tA: so\n"), "Q:"),
         ("a.txt", "1\ta\tb\n0\ta\tc\n", "--corpus=smn"),
         ("a.txt", "Hi\tYes\n".encode("utf-16-le"), "iconv"),
@@ -558,10 +630,10 @@ def test_what_is_no_conversation_is_refused_by_its_name(name, content, word, tmp
 
 
 def test_wrongly_decoded_turns_are_repaired_and_named(tmp_path):
-    content = "".join(f"don\u00e2\u20ac\u2122t {n}\tcaf\u00e9\n" for n in range(12))
+    content = "".join(f"don\u00e2\u20ac\u2122t {n}\tcaf\u00e9 {n}\n" for n in range(12))
     report = Report()
     splits = read_splits(conversations, written(tmp_path / "a.txt", content), report)
-    assert splits["train"].conversations[0] == ["don\u2019t 0", "caf\u00e9"]
+    assert splits["train"].conversations[0] == ["don\u2019t 0", "caf\u00e9 0"]
     assert "repaired in 12 turns" in report.notes[0]
     assert "read: 12 conversations, 24 turns" in report.lines()
 

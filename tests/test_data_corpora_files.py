@@ -198,7 +198,7 @@ def of(*items, **more):
         ({"data": []}, "expected questions"),
         ({"data": [{"title": "t"}]}, "data.0.paragraphs"),
         ({"data": [{"paragraphs": [{"qas": []}]}]}, "data.0.paragraphs.0.context"),
-        (of(context=" \n"), "data.0.paragraphs.0.context"),
+        (of(item(), context=" \n"), "the context has no words"),
         (of(None), "question: "),
         (of(item(question=" ")), "question: "),
         (of(item(answers=[(-3, "x")])), "answers.0.answer_start"),
@@ -257,6 +257,20 @@ def test_offsets_in_utf16_units_are_recognized_by_the_answers(tmp_path):
     found = read(write(tmp_path / "mixed.json", paragraph(*mixed, context=context)))
     assert not found.has_utf16_offsets
     assert found.left_out["the text of an answer is not at its offset"] == ["q1"]
+
+
+def test_one_question_of_the_flat_form_does_not_refuse_the_file(tmp_path):
+    rows = [
+        {"id": str(start), "context": "Ann met Bob.", "question": "Who?", "answers": answers}
+        for start, answers in (
+            (8, {"text": ["Bob"], "answer_start": [8]}),
+            (-1, {"text": ["Bob"], "answer_start": [-1]}),
+            (0, {"text": [None], "answer_start": [0]}),
+        )
+    ]
+    found = read(written(tmp_path / "a.json", json.dumps(rows)))
+    assert [question.id for question in found.questions] == ["8"]
+    assert list(found.left_out.values()) == [["-1"], ["0"]]
 
 
 def test_hugging_faces_flat_form_is_read(tmp_path):

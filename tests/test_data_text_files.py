@@ -88,7 +88,7 @@ def test_read_json(file, name):
     ("content", "message"),
     [
         ('{"data": [', "expected JSON in UTF-8. Expecting value"),
-        (b'{"data": "\xff"}', "expected JSON in UTF-8. 'utf-8' codec can't decode byte 0xff"),
+        (b'{"data": "\xff"}', "expected UTF-8; if it is Windows-1252, convert it: iconv"),
         (
             "[" * 100_000 + "]" * 100_000,
             "expected JSON in UTF-8. Received: brackets nested too deep",

@@ -10,6 +10,7 @@ from colloquy.data.corpora.babi_dialog import Turn
 from colloquy.tasks import TASKS
 from colloquy.tasks.dialog.chat import SHOWN, DialogChat
 from colloquy.tasks.dialog.domain import Domain
+from colloquy.tasks.dialog.predictor import NO_RESPONSE_FITS
 from colloquy.tasks.dialog.scoring import predict
 
 dialog = TASKS["dialog"]
@@ -64,14 +65,18 @@ def test_the_opening_of_the_training_dialogs_is_put_in(predictor, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("text", "remark"),
+    ("text", "remark", "reason"),
     [
-        ("italian xyzzy in rome", "i do not know: xyzzy. i know cuisine: "),
-        ("italian in bombay", "nothing found for italian, bombay"),
-        ("hello", "i have no response to this. i know cuisine: "),
+        (
+            "italian xyzzy in rome",
+            "i do not know: xyzzy. i know cuisine: ",
+            "users of the training dialogs never say xyzzy",
+        ),
+        ("italian in bombay", "nothing found for italian, bombay", NO_RESPONSE_FITS),
+        ("hello", "i have no response to this. i know cuisine: ", NO_RESPONSE_FITS),
     ],
 )
-def test_a_remark_claims_nothing(predictor, monkeypatch, text, remark):
+def test_a_remark_claims_nothing_and_is_not_good(predictor, monkeypatch, text, remark, reason):
     def allow_nothing(inputs):
         return np.zeros((len(inputs["turns"]), 1, len(predictor.domain.candidates)), bool)
 
@@ -80,6 +85,7 @@ def test_a_remark_claims_nothing(predictor, monkeypatch, text, remark):
     [answer] = predictor.predict([{"history": [{"speaker": "user", "text": text}]}])
     assert answer["response"].startswith(remark)
     assert (answer["best"], answer["facts"]) == ([], [])
+    assert (answer["good"], answer["reason"]) == (False, reason)
     assert [sentence["text"] for sentence in answer["said"]] == [answer["response"]]
 
 
@@ -107,6 +113,7 @@ def test_each_turn_is_answered_as_the_model_does_in_a_batch(trained_dialog, pred
     answers = predictor.predict(instances)
     num_best = 0
     for answer, number in zip(answers, predict(predictor.model, split), strict=True):
+        assert ("good" in answer) == bool(answer["unknown"])
         if not answer["unknown"]:
             assert answer["response"] == candidates[number]
             num_best += 1

@@ -18,6 +18,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from colloquy.base.files import UserError
+from colloquy.data.mojibake import repair
+from colloquy.data.report import Report
 from colloquy.data.text_files import PathLike, bad_line, existing_directory, read_lines
 
 SILENCE = "<SILENCE>"
@@ -114,13 +116,16 @@ def _require_first(directory, patterns, content):
     return path
 
 
-def read_dialogs(path: pathlib.Path, candidates: pathlib.Path | None = None) -> list[list[Turn]]:
+def read_dialogs(
+    path: pathlib.Path, candidates: pathlib.Path | None = None, report: Report | None = None
+) -> list[list[Turn]]:
     """Reads a dialog file: dialogs with turns.
 
     White space becomes single spaces.
 
     Args:
         candidates: A candidates file, which must have each response; `None`: any response is read.
+        report: Says what was left out.
 
     Returns:
         Dialogs, lists of `Turn`.
@@ -149,10 +154,24 @@ def read_dialogs(path: pathlib.Path, candidates: pathlib.Path | None = None) -> 
         dialogs[-1].extend(turns)
         expected_id = id + 1
 
-    dialogs = [dialog for dialog in dialogs if "user" in dict(dialog)]
-    if not dialogs:
+    with_turns = [dialog for dialog in dialogs if "user" in dict(dialog)]
+    if not with_turns:
         raise UserError(f"{path}: expected dialogs. Received: no turn")
-    return dialogs
+    if report:
+        report.leave_out("dialogs of facts alone", len(dialogs) - len(with_turns))
+        _note_mojibake(path, with_turns, report)
+    return with_turns
+
+
+def _note_mojibake(path, dialogs, report):
+    num_mistaken = 0
+    for dialog in dialogs:
+        num_mistaken += sum(repair(turn.text) != turn.text for turn in dialog)
+    if num_mistaken:
+        report.note(
+            f"{path}: {num_mistaken:,} turns have UTF-8 read as Windows-1252, such as â€™; "
+            "it stays, since the candidates have it, too"
+        )
 
 
 def _parse_turns(path, number, rest):

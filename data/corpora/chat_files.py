@@ -8,21 +8,32 @@ text:TEXT TAB labels:TEXT TAB episode_done:True            ParlAI
 """
 
 import pathlib
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from colloquy.base.files import UserError, in_one_line
 from colloquy.data import text_files
 from colloquy.data.corpora.messages import Conversations, join_messages, keep_exchanges
-from colloquy.data.report import Report
+from colloquy.data.report import Report, shorten
 from colloquy.data.text_files import bad_line, read_json, read_lines
 
 ROLES = ("user", "assistant")
 """The roles that speak; `system`, `developer`, `tool` and `function` do not."""
 PARLAI = "text:"
+PARLAI_FIELDS = {"text", "labels", "eval_labels", "episode_done"}
 EXPECTED = (
     '{"messages": [{"role": TEXT, "content": TEXT}, ...]}, {"dialog": [TEXT, ...]} or [TEXT, ...]'
 )
+
+
+class _Record(BaseModel):
+    """An object of a file; further fields are not used, and the report names them."""
+
+    model_config = ConfigDict(extra="allow")
+
+    def unused_fields(self):
+        return set(self.model_extra or {})
 
 
 class _Part(BaseModel):
@@ -30,29 +41,43 @@ class _Part(BaseModel):
     text: str = ""
 
 
-class _RoleMessage(BaseModel):
+class _RoleMessage(_Record):
     role: str
     content: str | list[_Part] | None = None
 
-    def text(self):
+    def text(self, report):
         if isinstance(self.content, list):
-            return " ".join(part.text for part in self.content)
+            texts = [part.text for part in self.content if part.type == "text"]
+            report.leave_out("parts of messages that are not text", len(self.content) - len(texts))
+            return " ".join(texts)
         return self.content or ""
 
 
-class _Chat(BaseModel):
+class _Chat(_Record):
     """A conversation by roles."""
 
     messages: list[_RoleMessage]
 
     def turns(self, report):
-        spoken = [message for message in self.messages if message.role in ROLES]
-        report.leave_out("messages of other roles", len(self.messages) - len(spoken))
-        report.senders.update(message.role for message in spoken)
-        return join_messages([(message.role, message.text()) for message in spoken])
+        messages = []
+        for message in self.messages:
+            if message.role not in ROLES:
+                report.leave_out(f"messages of the role {in_one_line(message.role, 20)}")
+                continue
+            report.senders.add(message.role)
+            text = message.text(report)
+            report.leave_out("messages without text", int(not text.strip()))
+            messages.append((message.role, text))
+        return join_messages(messages)
+
+    def unused_fields(self):
+        names = super().unused_fields()
+        for message in self.messages:
+            names |= message.unused_fields()
+        return names
 
 
-class _Dialog(BaseModel):
+class _Dialog(_Record):
     """A conversation as a list of texts."""
 
     dialog: list[str]
@@ -66,25 +91,39 @@ _Conversation = Annotated[_Chat | _Dialog | list[str], Field(union_mode="left_to
 
 def read_json_lines(path: pathlib.Path, report: Report) -> Conversations:
     """Reads lines of JSON, a conversation per line."""
-    report.add_file(path, "JSON lines, a conversation per line")
-    return _keep_turns(path, text_files.read_json_lines(path, _Conversation, EXPECTED), report)
+    conversations = text_files.read_json_lines(path, _Conversation, EXPECTED)
+    return _keep_turns(path, "JSON lines, a conversation per line", conversations, report)
 
 
 def read_json_file(path: pathlib.Path, report: Report) -> Conversations:
     """Reads a JSON file, a list of conversations."""
-    report.add_file(path, "a JSON list of conversations")
-    return _keep_turns(path, read_json(path, list[_Conversation]), report)
+    return _keep_turns(path, "a JSON list of conversations", _read_list(path), report)
 
 
-def _keep_turns(path, conversations, report):
-    turns = [_turns(conversation, report) for conversation in conversations]
+def _read_list(path):
+    adapter = TypeAdapter(_Conversation)
+    for number, value in enumerate(read_json(path, list[Any]), 1):
+        try:
+            yield adapter.validate_python(value)
+        except ValidationError as error:
+            received = in_one_line(value, 60)
+            place = f"{path}, conversation {number:,}"
+            raise UserError(f"{place}: expected {EXPECTED}. Received: {received}") from error
+
+
+def _keep_turns(path, form, conversations, report):
+    turns = []
+    unused = set()
+    for conversation in conversations:
+        if isinstance(conversation, list):
+            turns.append(_spoken(conversation, report))
+        else:
+            turns.append(conversation.turns(report))
+            unused |= conversation.unused_fields()
+    if unused:
+        form += f"; not used: {in_one_line(shorten(sorted(unused)), 200)}"
+    report.add_file(path, form)
     return keep_exchanges(path, turns, report)
-
-
-def _turns(conversation, report):
-    if isinstance(conversation, list):
-        return _spoken(conversation, report)
-    return conversation.turns(report)
 
 
 def _spoken(texts, report):
@@ -96,7 +135,7 @@ def _spoken(texts, report):
 
 def read_parlai(path: pathlib.Path, report: Report) -> Conversations:
     """Reads episodes of ParlAI: the text, then the first of the labels, on each line."""
-    report.add_file(path, "ParlAI's dialogs; fields used: text, labels, episode_done")
+    unused = set()
     conversations: Conversations = [[]]
     for number, line in read_lines(path, "conversations"):
         if not line:
@@ -107,11 +146,17 @@ def read_parlai(path: pathlib.Path, report: Report) -> Conversations:
             if not colon:
                 raise bad_line(path, number, "fields of ParlAI, as text:... TAB labels:...", line)
             fields[name] = value.replace("\\n", " ").replace("\\t", " ")
-        labels = fields.get("labels") or fields.get("eval_labels") or ""
-        for text in (fields.get("text", ""), labels.split("|")[0]):
+        unused |= fields.keys() - PARLAI_FIELDS
+        labels = (fields.get("labels") or fields.get("eval_labels") or "").split("|")
+        report.leave_out("labels after the first one", len(labels) - 1)
+        for text in (fields.get("text", ""), labels[0]):
             if text.strip():
                 conversations[-1].append(text.strip())
         if fields.get("episode_done") == "True":
             conversations.append([])
+    form = "ParlAI's dialogs; fields used: text, labels, episode_done"
+    if unused:
+        form += f"; not used: {in_one_line(shorten(sorted(unused)), 200)}"
+    report.add_file(path, form)
     spoken = [turns for turns in conversations if turns]
     return keep_exchanges(path, spoken, report)

@@ -6,10 +6,11 @@ One conversation per line, or another form: `chat_files`, `tables`, `whatsapp`. 
 are separated by spaces, which the tokenizer of this corpus ignores.
 """
 
+import collections
 import pathlib
 import re
 
-from colloquy.base.files import UserError
+from colloquy.base.files import UserError, in_one_line
 from colloquy.data.corpora.chat_files import PARLAI, read_json_file, read_json_lines, read_parlai
 from colloquy.data.corpora.messages import Conversations
 from colloquy.data.corpora.splits import ALL
@@ -29,7 +30,7 @@ from colloquy.data.text_files import (
 TOKENIZER = "mixed"
 NAMES = {
     "train": ("train*", "*_train*"),
-    "dev": ("dev*", "valid*", "*_dev*", "*_valid*"),
+    "dev": ("dev*", "val*", "*_dev*", "*_val*"),
     "test": ("test*", "*_test*"),
 }
 """File names of each split, without their ending."""
@@ -37,6 +38,12 @@ ENDINGS = (".txt", ".jsonl", ".json", ".csv", ".tsv")
 OTHER_FORMS = "JSON, a table, a WhatsApp export or ParlAI's: docs/own_conversations.md"
 MARK = re.compile(r"([A-Za-z_]{1,20}|[0-9]{1,9}):")
 """Begin of a field of another format, such as `A:`."""
+NAME_WORDS = 2
+"""Words of a sender's name at most."""
+NAME_REPEATS = 8
+"""Mean number of lines of a sender, in a file without other conversations, at least."""
+REMOVE = "remove this column"
+NAME_COLUMNS = "if it is a table, name its columns in the first line: conversation, sender, text"
 
 
 def find_splits(source: PathLike) -> Files:
@@ -81,10 +88,10 @@ def _choose_reader(path):
     if name.endswith(".csv"):
         return read_table
     first_line = read_beginning(path)
-    if name.endswith(".json") and not first_line.startswith("{"):
-        return read_json_file
     if first_line.startswith(("{", '["')):
         return read_json_lines
+    if name.endswith(".json"):
+        return read_json_file
     if is_whatsapp(first_line):
         return read_whatsapp
     if first_line.startswith(PARLAI) and "\tlabels:" in first_line:
@@ -110,21 +117,56 @@ def _read_tabs(path, report):
 
 
 def _refuse_marks(path, conversations):
-    """Refuses a file whose lines all begin with a label, a number or the name of a field."""
-    first_turns = {turns[0] for turns in conversations}
-    received = None
-    if first_turns <= {"0", "1"}:
-        received = "lines that all begin with 0 or 1, as labels do: a file for --corpus=smn"
-    elif all(turn.strip().isdecimal() for turn in first_turns):
-        received = "lines that all begin with a number: remove this column"
-    else:
-        marks = {match[0] for turn in first_turns if (match := MARK.match(turn))}
-        is_marked = all(MARK.match(turn) for turn in first_turns)
-        if is_marked and len(first_turns) > 2 * len(marks):
-            shown = ", ".join(sorted(marks)[:3])
-            received = f"lines that all begin with {shown}, as fields of another format do"
+    """Refuses a file of another format, whose lines begin or end with something not said."""
+    received = _find_marks(conversations)
     if received:
         raise UserError(f"{path}: expected utterances. Received: {received}")
+
+
+def _find_marks(conversations):
+    """What no utterance looks like: labels, numbers, ids, times, names or marks; else `None`.
+
+    The first line may have names of columns, so it decides nothing if there are others.
+    """
+    lines = conversations[1:] or conversations
+    first_turns = {turns[0] for turns in lines}
+    if first_turns <= {"0", "1"}:
+        return "lines that all begin with 0 or 1, as labels do: a file for --corpus=smn"
+
+    for place, verb in ((0, "begin"), (-1, "end")):
+        if not any(_has_word(turns[place]) for turns in lines):
+            example = in_one_line(lines[-1][place], 40)
+            return f"lines that all {verb} with a number, id or time, as {example}: {REMOVE}"
+
+    names = _repeated_names(lines)
+    if names:
+        example = in_one_line(names[0], 40)
+        return f"lines that all begin with one of {len(names)} names, as {example}: {NAME_COLUMNS}"
+
+    marks = {match[0] for turn in first_turns if (match := MARK.match(turn))}
+    is_marked = all(MARK.match(turn) for turn in first_turns)
+    if is_marked and len(first_turns) > 2 * len(marks):
+        shown = ", ".join(sorted(marks)[:3])
+        return f"lines that all begin with {shown}, as fields of another format do"
+    return None
+
+
+def _has_word(turn):
+    """Whether a turn has letters without digits: an id such as `conv_7` is no word."""
+    for word in turn.split():
+        if any(map(str.isalpha, word)) and not any(map(str.isdigit, word)):
+            return True
+    return False
+
+
+def _repeated_names(lines):
+    """The first turns, if they are few names that repeat, as those of senders do; else none."""
+    widths = {len(turns) for turns in lines}
+    counts = collections.Counter(turns[0] for turns in lines)
+    is_short = all(len(name.split()) <= NAME_WORDS for name in counts)
+    if len(widths) > 1 or not is_short or counts.total() < NAME_REPEATS * len(counts):
+        return []
+    return [name for name, _ in counts.most_common()]
 
 
 def require_utterances(

@@ -3,8 +3,8 @@
 import pathlib
 from collections.abc import Iterable
 
-from colloquy.base.files import UserError
-from colloquy.data.report import Report
+from colloquy.base.files import UserError, in_one_line
+from colloquy.data.report import Report, shorten
 
 Conversations = list[list[str]]
 """The turns of each conversation."""
@@ -37,6 +37,12 @@ def keep_exchanges(
     """Leaves out conversations without a reply; a file must have others."""
     exchanges = [turns for turns in conversations if len(turns) >= 2]
     if not exchanges:
-        raise UserError(f"{path}: expected conversations of at least two turns. Received: none")
+        received = f"{len(conversations):,} of one turn or none"
+        if report.senders:
+            received += f"; senders: {in_one_line(shorten(sorted(report.senders)), 200)}"
+        if report.left_out:
+            received += f"; left out: {report.reasons()}"
+        expected = "expected conversations of at least two turns, of several senders"
+        raise UserError(f"{path}: {expected}. Received: {received}")
     report.leave_out("conversations without a reply", len(conversations) - len(exchanges))
     return exchanges

@@ -8,6 +8,8 @@ import pathlib
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from colloquy.data.mojibake import REPAIRED, repair
+from colloquy.data.report import Report
 from colloquy.data.text_files import PathLike, bad_line, find_files, list_files, read_lines
 from colloquy.data.tokenizers import WHITESPACE
 
@@ -37,10 +39,20 @@ def find_split(directory: PathLike, split: str) -> pathlib.Path | None:
     return files[0] if files else None
 
 
-def read(path: pathlib.Path, opener: Callable[..., Any] = open) -> Iterator[Line]:
-    """Yields each `Line` of a file; `opener`: see `data.text_files.read_lines`."""
+def read(
+    path: pathlib.Path, opener: Callable[..., Any] = open, report: Report | None = None
+) -> Iterator[Line]:
+    """Yields each `Line` of a file.
+
+    Args:
+        opener: See `data.text_files.read_lines`.
+        report: Says whether texts were repaired by `data.mojibake`.
+    """
     for number, line in read_lines(path, f"lines of {FORMAT}", opener=opener):
-        label, *utterances = line.split("\t")
+        repaired = repair(line)
+        if report and repaired != line:
+            report.note(f"{path}: {REPAIRED}")
+        label, *utterances = repaired.split("\t")
         if not utterances:
             raise bad_line(path, number, f"{FORMAT}, which has tabs", label)
         if label not in ("0", "1"):

@@ -1,12 +1,15 @@
 """The splits of a corpus of conversations: its own, or drawn by a fixed seed."""
 
+import collections
 import math
 import pathlib
 import random
+import re
 from typing import Any, NamedTuple
 
-from colloquy.base.files import UserError
+from colloquy.base.files import UserError, in_one_line
 from colloquy.data.corpora.messages import Conversations
+from colloquy.data.mojibake import REPAIRED, repair
 from colloquy.data.report import Report
 from colloquy.data.text_files import PathLike
 
@@ -17,6 +20,12 @@ HELD_OUT = 500
 MIN_TURNS = 4
 """Turns of each conversation in dev and test, unless most conversations are shorter."""
 SEED = 1
+SHOWN_TURNS = 3
+"""The most frequent turns that the report shows: notes of a program and empty values repeat."""
+HTML = re.compile(
+    r"&(?:#\d{1,6}|#x[0-9a-f]{1,6}|amp|lt|gt|quot|nbsp|apos);|<br */?>", re.IGNORECASE
+)
+LOST = "\ufffd"
 
 
 class Split(NamedTuple):
@@ -44,10 +53,12 @@ def read_splits(
     report = report or Report()
     splits = {}
     for split, files in reader.find_splits(source).items():
-        conversations = _repair(files[0], reader.read(files, split, report), report)
+        conversations = reader.read(files, split, report)
+        _repair(files[0], conversations, report)
         report.counts["conversations"] += len(conversations)
         report.counts["turns"] += sum(len(turns) for turns in conversations)
         splits[split] = Split(files[0], conversations)
+    _note_texts([turns for split in splits.values() for turns in split.conversations], report)
     if ALL not in splits:
         return splits
     report.note("train, dev and test were drawn from all conversations")
@@ -55,20 +66,34 @@ def read_splits(
 
 
 def _repair(file, conversations, report):
-    r"""Repairs UTF-8 that was read as Windows-1252, `donâ€™t`, turn by turn."""
+    """Repairs the turns of conversations by `data.mojibake`, in place."""
     repaired = 0
     for turns in conversations:
         for place, text in enumerate(turns):
-            if text.isascii():
-                continue
-            try:
-                turns[place] = text.encode("cp1252").decode()
-            except UnicodeError:
-                continue
-            repaired += 1
+            turns[place] = repair(text)
+            repaired += turns[place] != text
     if repaired:
-        report.note(f"{file}: UTF-8 read as Windows-1252 was repaired in {repaired:,} turns")
-    return conversations
+        report.note(f"{file}: {REPAIRED} in {repaired:,} turns")
+
+
+def _note_texts(conversations, report):
+    """Notes the turns that repeat most, and those with marks of a page or with lost characters."""
+    counts = collections.Counter()
+    num_html = 0
+    num_lost = 0
+    for turns in conversations:
+        counts.update(turns)
+        for text in turns:
+            num_html += HTML.search(text) is not None
+            num_lost += LOST in text
+    repeated = [(text, count) for text, count in counts.most_common(SHOWN_TURNS) if count > 2]
+    if repeated:
+        shown = ", ".join(f'{count:,} x "{in_one_line(text, 40)}"' for text, count in repeated)
+        report.note(f"most frequent turns: {shown}")
+    if num_html:
+        report.note(f"{num_html:,} turns have marks of HTML, such as &amp; or <br>, which stay")
+    if num_lost:
+        report.note(f"{num_lost:,} turns have U+FFFD: their file has lost these characters")
 
 
 def draw_splits(file: pathlib.Path, conversations: Conversations) -> dict[str, Split]:

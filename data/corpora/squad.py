@@ -19,8 +19,11 @@ Offsets count characters, so no text is changed. JavaScript counts UTF-16 units 
 such offsets is recognized, see `_counts_utf16_units`, and they are converted.
 """
 
+import bisect
+import functools
 import itertools
 import pathlib
+import re
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -31,12 +34,13 @@ from colloquy.data.text_files import PathLike, find_files, read_json, read_json_
 NO_ANSWER_TEXTS = ("", "CANNOTANSWER")
 """Texts of an answer that mean "no answer", written by annotation tools and by QuAC."""
 MISPLACED = "the text of an answer is not at its offset"
+NO_CONTEXT = "the context has no words"
 REPEATED = "another question has the same id"
 FLAT_LINE = '{"id": ID, "context": TEXT, "question": TEXT, "answers": {...}}'
 SHOWN_IDS = 3
 """Ids of left-out questions that a remark shows."""
-LAST_ONE_UNIT_CHARACTER = 0xFFFF
-"""UTF-16 writes characters up to this one as one unit, and later ones as two."""
+TWO_UNITS = re.compile("[\U00010000-\U0010ffff]")
+"""A character that UTF-16 writes as two units; it writes others as one."""
 
 
 class Answer(NamedTuple):
@@ -157,6 +161,8 @@ def read(path: PathLike, other_starts: PathLike | None = None) -> Questions:
 def _read_question(raw, has_utf16_offsets, starts_by_answer):
     """The `Question` of a `_RawQuestion`; a `ValueError` if it cannot be read."""
     item = _Item.model_validate(raw.value)
+    if not any(character.isalnum() for character in raw.context):
+        raise ValueError(NO_CONTEXT)
     answers = _find_answers(raw.context, item, has_utf16_offsets, starts_by_answer)
     return Question(item.id, raw.context, item.question, answers, raw.article)
 
@@ -220,8 +226,8 @@ class _Item(_StrictModel):
 
 
 class _Paragraph(_StrictModel):
-    context: Text
-    qas: list[Any]
+    context: str
+    qas: list[Any] = []
 
 
 class _Article(_StrictModel):
@@ -233,18 +239,18 @@ class _File(_StrictModel):
 
 
 class _FlatAnswers(_StrictModel):
-    text: list[str]
-    answer_start: list[Offset]
+    text: list[Any]
+    answer_start: list[Any]
 
 
 class _FlatQuestion(_StrictModel):
     """A question in the flat form. `_Item` validates the fields of type `Any`."""
 
     id: Any = None
-    title: str | None = None
-    context: Text
+    title: Any = None
+    context: str
     question: Any = None
-    is_impossible: bool = False
+    is_impossible: Any = False
     answers: _FlatAnswers
 
 
@@ -356,8 +362,15 @@ def _character_offset(text, utf16_offset):
     >>> _character_offset("\U0001f44d!", 2)
     1
     """
-    before = text.encode("utf-16-le")[: 2 * utf16_offset]
-    return len(before.decode("utf-16-le", errors="ignore"))
+    return utf16_offset - bisect.bisect_left(_units_of_pairs(text), utf16_offset)
+
+
+# The questions of a paragraph follow each other.
+@functools.lru_cache(maxsize=1)
+def _units_of_pairs(text):
+    """The offsets, in UTF-16 units, of the characters that are two units."""
+    places = [match.start() for match in TWO_UNITS.finditer(text)]
+    return [place + number for number, place in enumerate(places)]
 
 
 def _counts_utf16_units(raw_questions):
@@ -369,7 +382,7 @@ def _counts_utf16_units(raw_questions):
     has_question_by_units = False
     for raw in raw_questions:
         # In a context where each character is one unit, both ways of counting agree.
-        if ord(max(raw.context)) <= LAST_ONE_UNIT_CHARACTER:
+        if not _units_of_pairs(raw.context):
             continue
         is_right_by_units = _has_answers_at_offsets(raw, has_utf16_offsets=True)
         is_right_by_characters = _has_answers_at_offsets(raw, has_utf16_offsets=False)

@@ -2,12 +2,13 @@
 
     conversation,time,sender,text          or a row per pair: question,answer
 
-Columns are separated by commas, semicolons or tabs, and known by the names that exports have. A
-column of times orders the messages of a conversation.
+Columns are separated by commas, semicolons, tabs or bars, and known by the names that exports have.
+A column of times, or one of dates and one of times, orders the messages of a conversation.
 """
 
 import csv
 import datetime
+import itertools
 import pathlib
 import re
 from typing import NamedTuple
@@ -17,8 +18,8 @@ from colloquy.data.corpora.messages import Conversations, join_messages, keep_ex
 from colloquy.data.report import Report
 from colloquy.data.text_files import bad_line, read_lines
 
-DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
-SEPARATOR_LINE = re.compile(r"sep=([,;\t])", re.IGNORECASE)
+DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+SEPARATOR_LINE = re.compile(r"sep=([,;\t|])", re.IGNORECASE)
 """First line of a table by which Excel is told its delimiter."""
 NAMES = {
     "conversation": (
@@ -45,10 +46,14 @@ NAMES = {
         "user",
         "username",
         "user_name",
+        "sender_name",
+        "author_name",
+        "from_name",
         "name",
     ),
-    "text": ("text", "message", "utterance", "content", "body"),
-    "time": ("timestamp", "time", "datetime", "date", "created", "created_at"),
+    "text": ("text", "message", "utterance", "content", "body", "message_text"),
+    "time": ("timestamp", "datetime", "created", "created_at", "sent_at", "date", "time"),
+    "time of day": ("time",),
     "question": ("question",),
     "answer": ("answer",),
 }
@@ -74,7 +79,7 @@ class _Row(NamedTuple):
 
 
 def is_table(line: str) -> bool:
-    """Whether a first line names columns of a table, separated by tabs, commas or semicolons."""
+    """Whether a first line names columns of a table, separated by one of `DELIMITERS`."""
     if SEPARATOR_LINE.fullmatch(line.strip()):
         return True
     columns = _find_columns([_plain(name) for name in line.split(_delimiter(line))])
@@ -101,26 +106,45 @@ def read_table(path: pathlib.Path, report: Report) -> Conversations:
         row = _Row(
             conversation=cells.get("conversation", ""),
             # A row without a sender is a turn of its own.
-            sender=cells.get("sender", str(number)),
+            sender=cells.get("sender", str(number)).strip(),
             text=cells["text"],
-            time=cells.get("time", "").strip(),
+            time=f"{cells.get('time', '')} {cells.get('time of day', '')}".strip(),
         )
         rows.append(row)
-    if "sender" in columns:
-        report.senders.update(row.sender for row in rows)
-    else:
-        shown = ", ".join(NAMES["sender"][:4])
-        report.note(f"{path}: no column of senders ({shown}, ...), so each row is a turn")
-
-    empty = sum(not row.text.strip() for row in rows)
-    report.leave_out("messages without text", empty)
+    _note_senders(path, rows, columns, report)
     conversations = []
-    for group in _group(path, rows, columns, report):
+    for group in _group(path, _complete_rows(rows, report), columns, report):
         conversations.append(join_messages([(row.sender, row.text) for row in group]))
     return keep_exchanges(path, conversations, report)
 
 
 # === Rows ===
+
+
+def _note_senders(path, rows, columns, report):
+    if "sender" not in columns:
+        shown = ", ".join(NAMES["sender"][:4])
+        report.note(f"{path}: no column of senders ({shown}, ...), so each row is a turn")
+        return
+    report.senders.update(row.sender for row in rows)
+    without_sender = sum(not row.sender for row in rows)
+    if without_sender:
+        report.note(
+            f"{path}: {without_sender:,} messages have no sender; they were read as those of one "
+            "more sender"
+        )
+
+
+def _complete_rows(rows, report):
+    """The rows with a text, and with a conversation if others have one."""
+    with_text = [row for row in rows if row.text.strip()]
+    report.leave_out("messages without text", len(rows) - len(with_text))
+    with_conversation = [row for row in with_text if row.conversation.strip()]
+    if not with_conversation:
+        return with_text
+    without_conversation = len(with_text) - len(with_conversation)
+    report.leave_out("messages without a conversation's name", without_conversation)
+    return with_conversation
 
 
 def _delimiter(line):
@@ -172,6 +196,9 @@ def _find_columns(names):
             if name in names:
                 columns[kind] = names.index(name)
                 break
+    # A time of day completes a date, and no other column.
+    if "time" in columns and names[columns["time"]] != "date":
+        columns.pop("time of day", None)
     return columns
 
 
@@ -186,7 +213,7 @@ def _require_columns(path, names, columns):
 
 def _describe(path, names, columns, delimiter, report):
     used = [names[place] for place in sorted(columns.values())]
-    unused = [name for name in names if name not in used]
+    unused = [name for place, name in enumerate(names) if place not in columns.values()]
     form = f"a table separated by {DELIMITERS[delimiter]}; columns used: {', '.join(used)}"
     if unused:
         form += f"; not used: {', '.join(unused)}"
@@ -198,6 +225,8 @@ def _describe(path, names, columns, delimiter, report):
 
 def _group(path, rows, columns, report):
     """The rows of each conversation, ordered by time where there is one that can be read."""
+    if "conversation" in columns and not any(row.conversation.strip() for row in rows):
+        columns = {kind: place for kind, place in columns.items() if kind != "conversation"}
     timed_rows = [(_parse_time(row.time), row) for row in rows]
     unread = [row.time for time, row in timed_rows if time is None]
     groups = {}
@@ -214,9 +243,13 @@ def _group(path, rows, columns, report):
             )
         return [[row for _, row in group] for group in groups.values()]
 
+    is_newest_first = _is_newest_first([time for time, _ in timed_rows])
     moved = 0
     for group in groups.values():
         before = list(group)
+        # Sorting keeps the order of messages with the same time.
+        if is_newest_first:
+            group.reverse()
         group.sort(key=lambda timed_row: timed_row[0])
         moved += group != before
     if moved:
@@ -225,6 +258,16 @@ def _group(path, rows, columns, report):
         return [[row for _, row in group] for group in groups.values()]
     report.note(f"{path}: no column of conversations, so a pause of three hours ends one")
     return _cut_at_pauses(groups.get("", []))
+
+
+def _is_newest_first(times):
+    """Whether the times of a file fall more often than they rise."""
+    num_rises = 0
+    num_falls = 0
+    for time, next_time in itertools.pairwise(times):
+        num_rises += next_time > time
+        num_falls += next_time < time
+    return num_falls > num_rises
 
 
 def _cut_at_pauses(timed_rows):

@@ -10,17 +10,18 @@ Notes of the program are no turns. They are found by their structure, whatever t
 import collections
 import pathlib
 import re
+import string
 from typing import NamedTuple
 
 from colloquy.data.corpora.messages import Conversations, join_messages, keep_exchanges
-from colloquy.data.report import Report
+from colloquy.data.report import Report, shorten
 from colloquy.data.text_files import read_lines
 
 PAUSE = 180
 """Minutes without a message after which a new conversation begins; a new day begins one, too."""
 DATE = r"(\d{1,4}[./-]\d{1,2}[./-]\d{1,4})"
 TIME = r"(\d{1,2})[:.](\d{2})(?:[:.]\d{2})?(?:\s?([ap])\.?\s?m\.?)?"
-HEADER = re.compile(rf"\u200e?\[?{DATE},? {TIME}(?:\] ?| - )(.*)", re.IGNORECASE)
+HEADER = re.compile(rf"[\u200e\u200f]?\[?{DATE},? {TIME}(?:\] ?| - )(.*)", re.IGNORECASE)
 MARK = "\u200e"
 """iOS writes it before a text of its own, such as `image omitted`."""
 IN_BRACKETS = re.compile(r"<[^<>]+>|\u2039[^\u2039\u203a]+\u203a")
@@ -55,13 +56,17 @@ def read_whatsapp(path: pathlib.Path, report: Report) -> Conversations:
     report.add_file(path, "an export of WhatsApp, cut into conversations by days and pauses")
     messages = list(_read_messages(path))
     spoken = [message for message in messages if message.sender and not _is_note(message)]
-    repeated_notes = _repeated_notes(spoken)
-    kept = [message for message in spoken if message.text not in repeated_notes]
-    kept = _without_note_senders(kept)
+    note_senders = _find_note_senders(spoken)
+    kept = [message for message in spoken if message.sender not in note_senders]
+    repeated_notes = _repeated_notes(kept)
+    kept = [message for message in kept if message.text not in repeated_notes]
     report.leave_out("notes of the chat program", len(messages) - len(kept))
     if repeated_notes:
-        shown = ", ".join(f'"{text}"' for text in sorted(repeated_notes)[:3])
+        shown = shorten(f'"{text}"' for text in repeated_notes)
         report.note(f"taken for notes of the chat program, since they repeat: {shown}")
+    if note_senders:
+        shown = shorten(f'"{sender}"' for sender in sorted(note_senders))
+        report.note(f"taken for notes of the chat program, not for senders: {shown}")
     report.senders.update(message.sender for message in kept)
 
     messages_by_conversation: list[list[tuple[str, str]]] = []
@@ -90,26 +95,36 @@ def _is_note(message):
 
 
 def _repeated_notes(messages):
-    """Short texts that are repeated letter by letter, with a word that people never use.
+    """Short texts that repeat letter by letter, with a word that people never use.
 
     People write `ok` in longer messages, too; `Photo omitted` has words that no other message has.
+    The most frequent one is the first.
     """
     counts = collections.Counter(message.text for message in messages)
     people_words = set()
     for text, count in counts.items():
         if count < REPEATS:
-            people_words.update(text.lower().split())
-    notes = set()
-    for text, count in counts.items():
-        words = text.lower().split()
+            people_words.update(_words(text))
+    notes = []
+    for text, count in counts.most_common():
+        words = _words(text)
         is_short = len(words) <= NOTE_WORDS
         if count >= REPEATS and is_short and not people_words.issuperset(words):
-            notes.add(text)
+            notes.append(text)
     return notes
 
 
-def _without_note_senders(messages):
-    """Leaves out the name of a group: a sender whose messages all begin with another's name."""
+def _words(text):
+    """The words in lower case, without punctuation at their ends: `thanks` of `Thanks!`."""
+    return [word.strip(string.punctuation) for word in text.lower().split()]
+
+
+def _find_note_senders(messages):
+    """Finds senders that are notes.
+
+    The messages of the name of a group all begin with the name of a sender. The text before the
+    colon of `Ann created group: Trip` is the name of a sender and words that are no name.
+    """
     texts_by_sender = collections.defaultdict(list)
     for message in messages:
         texts_by_sender[message.sender].append(message.text)
@@ -117,9 +132,11 @@ def _without_note_senders(messages):
     note_senders = set()
     for sender, texts in texts_by_sender.items():
         others = tuple(f"{other} " for other in senders if other != sender)
-        if others and all(text.startswith(others) for text in texts):
+        is_group = bool(others) and all(text.startswith(others) for text in texts)
+        has_other_words = sender.startswith(others) and any(map(str.islower, sender.split()))
+        if is_group or has_other_words:
             note_senders.add(sender)
-    return [message for message in messages if message.sender not in note_senders]
+    return note_senders
 
 
 def _read_messages(path):
@@ -145,6 +162,9 @@ def _message(header, more_lines):
     if not colon:
         sender = ""
     minute_of_day = _minute_of_day(int(hour), int(minute), half)
+    # The name of a file is a note, and a caption below it is not.
+    if more_lines and FILE.fullmatch(text):
+        text = ""
     text = " ".join([text, *more_lines]).strip()
     return _Message(date, minute_of_day, sender.strip(f"{MARK} "), text)
 

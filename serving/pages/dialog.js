@@ -2,7 +2,7 @@
 // unchanged, the conversation continues as the dialog has it; after another sentence it continues
 // with the network's own responses.
 
-import { element, fieldError, isSame, makeHint, makeRanking } from "./common.js";
+import { element, fieldError, isSame, makeDoubt, makeHint, makeRanking } from "./common.js";
 import {
   addBubble, beginTalk, fillTalk, nextTurn, readTalk, sayTurn, textOf,
 } from "./conversation.js";
@@ -70,8 +70,12 @@ export const dialog = {
     proposeNext(panel);
     return answer;
   },
-  showBest({ best }) {
-    if (!best.length) return [makeHint("A rule of the program answered, not the network.")];
+  showBest(answer) {
+    const { best } = answer;
+    if (!best.length) {
+      const doubt = makeDoubt("The network has no response", answer);
+      return [...doubt, makeHint("A rule of the program answered, not the network.")];
+    }
     const rows = best.map(({ text, score }) => ({ text, fraction: score }));
     const note = best[0].score > 0.995 ? " The network has no doubt here." : "";
     return [makeRanking(rows), makeHint(`Probability among all responses it knows.${note}`)];

@@ -21,6 +21,8 @@ from colloquy.tasks.dialog.talk import Candidate, Responder
 from colloquy.tasks.dialog.users import load_users
 
 SENTENCES_PER_ROW = 10  # for a server's limits
+UNKNOWN_WORDS = "users of the training dialogs never say "
+NO_RESPONSE_FITS = "none of its responses may follow here"
 MAX_FACTS = 5_000  # of a conversation; the longest of dialog bAbI has fewer than 812
 
 
@@ -78,6 +80,10 @@ class DialogPredictor(Predictor):
         `:explain` adds how much each of these sentences but the last was remembered: the `rows` of
         its attention.
         """
+        good: bool = True
+        """False if no response fits, so that the bot ends with a remark; otherwise left out."""
+        reason: str = ""
+        """Why no response fits; otherwise left out."""
 
     def __init__(self, run, model=None):
         self.domain = Domain.load(run.path)
@@ -172,6 +178,7 @@ class DialogPredictor(Predictor):
             unknown=first.read.unknown,
             said=as_sentences(turns[len(first.read.turns) :]),
             read=read,
+            **_judge(last),
         )
 
     # === Conversations of users and assistants ===
@@ -202,6 +209,16 @@ class DialogPredictor(Predictor):
     def reply(self, answer):
         responses = [turn["text"] for turn in answer["said"] if turn["speaker"] == "bot"]
         return "\n".join(responses)
+
+
+def _judge(step):
+    """Returns the fields `good` and `reason` of an answer that ends with this step."""
+    if step.best:
+        return {}
+    reason = NO_RESPONSE_FITS
+    if step.read.unknown:
+        reason = f"{UNKNOWN_WORDS}{', '.join(step.read.unknown)}"
+    return {"good": False, "reason": reason}
 
 
 def as_sentences(turns):

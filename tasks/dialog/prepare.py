@@ -66,6 +66,7 @@ def prepare(corpus, source, out, settings):
                 statistics,
                 name=f"{settings.name or 'babi'}-{name}",
             )
+    report.note_unread(source)
     report.print(examples)
     for name, statistics in statistics_of_tasks.items():
         splits = [split for split in SPLITS if split in statistics]
@@ -83,7 +84,9 @@ def _prepare_task(reader, task, settings, report):
     knowledge = reader.read_knowledge(task.knowledge)
     for file in task.splits.values():
         report.add_file(file, "dialogs, a turn or a fact a line")
-    dialogs = _read_dialogs(reader, task, candidates, knowledge)
+    report.add_file(task.candidates, "responses to choose from")
+    report.add_file(task.knowledge, "facts")
+    dialogs = _read_dialogs(reader, task, candidates, knowledge, report)
     _note_calls(task.name, find_unrepeatable_calls(dialogs["train"], knowledge), report)
     vocabulary = _make_vocabulary(dialogs["train"], candidates, knowledge, settings)
 
@@ -123,14 +126,14 @@ def _show_examples(dialogs, vocabulary):
     return choose_examples(len(dialogs), show)
 
 
-def _read_dialogs(reader, task, candidates, knowledge):
+def _read_dialogs(reader, task, candidates, knowledge, report):
     """Reads `{split: dialogs}`; `dev-oov` is there if the knowledge base allows it.
 
     Dialogs are lists of `Turn`.
     """
     dialogs = {}
     for split, file in task.splits.items():
-        dialogs[split] = reader.read_dialogs(file, task.candidates)
+        dialogs[split] = reader.read_dialogs(file, task.candidates, report)
     pairs = reader.unseen_entities(dialogs["train"], knowledge)
     if pairs and "dev" in dialogs:
         moved = reader.move(dialogs["dev"], pairs)

@@ -109,6 +109,8 @@ def prepare(corpus, source, out, settings):
     sizes = {"vocabulary": len(vocabulary), **statistics}
     with atomic_directory(out) as directory:
         write(directory, files, corpus, source, settings, sizes, task="generation")
+    if source:
+        report.note_unread(source)
     report.print(_show_examples(encoded_splits["train"], vocabulary))
     print_summary(statistics)
     print(f"{out}: {len(vocabulary):,} words")

@@ -15,6 +15,7 @@ from colloquy.base.config import Config, make_config
 from colloquy.data.batching import evenly_spaced
 from colloquy.engine.run import METRICS
 from colloquy.metrics.reading_comprehension import exact_match
+from colloquy.metrics.thresholds import threshold_of
 from colloquy.tasks.reading_comprehension.scoring import predict
 from colloquy.tasks.reading_comprehension.second_contexts import SecondContexts
 
@@ -23,8 +24,6 @@ QUESTIONS = 2000
 SURE = 0.8
 LIKELY = 0.5
 """Confidences from which an answer is called sure, and likely."""
-KEPT = 0.92
-"""Fraction of the fitted half's correct answers above the threshold: nine of ten, and a margin."""
 BINS = 10
 """Bins of the reliability diagram."""
 NOT_IN_TEXT = "probably not in this text"
@@ -104,7 +103,7 @@ def fit_scale(scores, correct):
         return None
 
     logits_of_correct = slope * standardized[correct] + intercept
-    threshold = scipy.special.expit(np.quantile(logits_of_correct, 1 - KEPT))
+    threshold = scipy.special.expit(threshold_of(logits_of_correct))
     return Scale(
         score_weight=float(slope / spread),
         offset=float(intercept - slope * mean / spread),

@@ -24,6 +24,7 @@ from pydantic import Field
 from colloquy.base.config import NonNegative, Positive
 from colloquy.base.files import UserError, atomic_directory
 from colloquy.data.corpora import CORPORA
+from colloquy.data.mojibake import repair
 from colloquy.data.offsets import read_text, tokens_of_span
 from colloquy.data.prepared import VECTORS, VOCABULARY, CommonSettings, print_summary, write
 from colloquy.data.report import Report, choose_examples
@@ -66,6 +67,9 @@ def prepare(corpus, source, out, settings):
             raise UserError(f"{path}: expected word vectors. Received: none")
 
     report = Report()
+    if vectors:
+        dimension = len(next(iter(vectors.values())))
+        report.add_file(path, f"{len(vectors):,} word vectors of dimension {dimension}")
     with atomic_directory(out) as directory:
         encoder = Encoder()
         splits = {"train": _read_split(files["train"], reader, encoder, report)}
@@ -79,6 +83,7 @@ def prepare(corpus, source, out, settings):
             table = shared.vectors()
             trained_words = shared.metadata.get("trained_words", 0)
         else:
+            _note_words_without_vector(words, vectors, report)
             vocabulary, table, trained_words = _make_vocabulary(words, vectors, settings)
             characters = Vocabulary.of(
                 char for char, count in letters.most_common() if count >= settings.min_count
@@ -100,6 +105,7 @@ def prepare(corpus, source, out, settings):
         }
         counts = {"vocabulary": len(vocabulary), "characters": len(characters), **statistics}
         write(directory, contents, corpus, source, settings, counts, trained_words=trained_words)
+    report.note_unread(source)
     report.print(_show_examples(splits["train"], encoder, vocabulary))
     print_summary(statistics)
     print(f"{out}: {len(vocabulary):,} words, {len(characters):,} characters")
@@ -114,6 +120,8 @@ def _read_split(files, reader, encoder, report):
     file, other_starts = files
     reading = reader.read(file, other_starts)
     report.add_file(file, "questions on paragraphs, as SQuAD has them")
+    if other_starts:
+        report.add_file(other_starts, "other places of their answers")
     for remark in reading.remarks():
         report.note(f"{file.name}: {remark}")
     for reason, ids in reading.left_out.items():
@@ -125,7 +133,22 @@ def _read_split(files, reader, encoder, report):
         raise UserError(f"{file}: expected questions with answers. Received: {received}")
     report.leave_out("questions without an answer", len(reading.questions) - len(answered))
     report.counts["questions"] += len(answered)
+    texts = {question.context for question in answered}
+    num_mistaken = sum(repair(text) != text for text in texts)
+    if num_mistaken:
+        report.note(
+            f"{file.name}: {num_mistaken:,} contexts have UTF-8 that was read as Windows-1252, "
+            "such as â€™; it stays, since offsets count its characters"
+        )
     return [encoder.encode(question) for question in answered]
+
+
+def _note_words_without_vector(words, vectors, report):
+    """Notes how many of train's words the vectors lack: these vectors may be of other texts."""
+    missing = sum(count for word, count in words.items() if word not in vectors)
+    if missing:
+        percent = 100 * missing / words.total()
+        report.note(f"{percent:.1f} % of the words of train have no word vector: they are unknown")
 
 
 def _show_examples(questions, encoder, vocabulary):

@@ -1,6 +1,6 @@
 """Rankings that may have no right response: the logit from which a first one counts as good.
 
-It is chosen on dev, as a reader's threshold is: nearly all right responses that are first reach it.
+It is chosen on dev by `metrics.thresholds`: nearly all right responses that are first reach it.
 Every second context decides; the others show how many right ones are kept, and how many rankings
 are doubted when their right response is left out.
 """
@@ -9,10 +9,8 @@ import numpy as np
 
 from colloquy.base.config import Config, make_config
 from colloquy.engine.run import METRICS
+from colloquy.metrics.thresholds import threshold_of
 from colloquy.tasks.selection.scoring import best_scores
-
-KEPT = 0.92
-"""Fraction of the right first responses that reach the threshold: nine of ten, and a margin."""
 
 
 class Doubt(Config):
@@ -38,7 +36,7 @@ def measure_doubt(split, scores):
     if not len(fitted) or not len(measured):
         return None
 
-    threshold = float(np.quantile(fitted, 1 - KEPT))
+    threshold = threshold_of(fitted)
     doubted = best_wrong[is_ranked & ~decides] < threshold
     return {
         "threshold": threshold,

@@ -97,6 +97,8 @@ def prepare(corpus, source, out, settings):
             **prepared.metadata,
         )
 
+    if source:
+        report.note_unread(source)
     report.print(examples)
     print_summary(prepared.statistics)
     print(f"{out}: {num_words:,} words, vectors {prepared.vectors.shape}")
@@ -147,6 +149,9 @@ def _prepare_texts(corpus, source, settings, directory, progress, report):
             continue
         examples = read_split(directory / ARRAYS, split, num_ids)
         statistics[split] = {"file": split_source.file.name, **statistics_of(examples, unknown)}
+        report.counts["contexts"] += statistics[split]["contexts"]
+        report.counts["candidates"] += statistics[split]["lines"]
+        _note_contexts(split_source.file, statistics[split], report)
         warn_of_contexts_without_positive(examples, split_source.file)
         if split != "train":
             warn_of_other_numbers_of_candidates(examples, split_source.file)
@@ -157,6 +162,16 @@ def _prepare_texts(corpus, source, settings, directory, progress, report):
         "text": text,
     }
     return Prepared(settings, vocabulary, vectors, statistics, metadata)
+
+
+def _note_contexts(file, statistics, report):
+    """Notes the contexts from which a training learns nothing."""
+    without_negative = statistics["contexts_without_negative"]
+    if without_negative:
+        report.note(
+            f"{file}: all candidates of {without_negative:,} contexts have the label 1, so no "
+            "other response is ranked below them"
+        )
 
 
 def _find_sources(corpus, directory, settings, progress, report):
@@ -172,7 +187,7 @@ def _find_sources(corpus, directory, settings, progress, report):
             file = reader.find_split(directory, split)
             if file:
                 report.add_file(file, "lines of a label, the turns of a context, and a response")
-                sources[split] = Source(file, functools.partial(reader.read, file, opener))
+                sources[split] = Source(file, functools.partial(reader.read, file, opener, report))
     else:
         for name, split in read_splits(reader, directory, report).items():
             lines = draw_lines(
