@@ -47,8 +47,8 @@ class _RoleMessage(_Record):
 
     def text(self, report):
         if isinstance(self.content, list):
-            texts = [part.text for part in self.content if part.type == "text"]
-            report.leave_out("parts of messages that are not text", len(self.content) - len(texts))
+            texts = [part.text for part in self.content if part.text.strip()]
+            report.leave_out("parts of messages without text", len(self.content) - len(texts))
             return " ".join(texts)
         return self.content or ""
 

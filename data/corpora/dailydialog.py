@@ -18,6 +18,7 @@ from colloquy.data.text_files import Files, PathLike, find_files, read_beginning
 
 TOKENIZER = "words"
 END = "__eou__"
+FORM = f"utterances separated by {END}, a conversation per line"
 NAMES = {
     "train": (
         "train/dialogues_train.txt",
@@ -55,14 +56,18 @@ def read(paths: list[pathlib.Path], split: str, report: Report) -> Conversations
             for turns in read_json_lines(path, report):
                 conversations.append([join_apostrophes(turn) for turn in turns])
             continue
-        report.add_file(path, f"utterances separated by {END}, a conversation per line")
+        form = FORM
         for number, line in read_lines(path, "conversations"):
-            turns = line.partition("\t")[0].split(END)
+            text, tab, _ = line.partition("\t")
+            if tab:
+                form = f"{FORM}; not used: labels after a tab"
+            turns = text.split(END)
             if not turns[-1].strip():
                 turns.pop()
             turns = [turn.strip() for turn in turns]
             require_utterances(path, number, line, turns, END)
             conversations.append([join_apostrophes(turn) for turn in turns])
+        report.add_file(path, form)
     return conversations
 
 

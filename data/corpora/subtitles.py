@@ -39,6 +39,8 @@ def read(paths: list[pathlib.Path], split: str, report: Report) -> Conversations
     - Slashes between words, as in the corpus Xiaohuangji, become spaces.
     """
     conversations: Conversations = []
+    # Train and dev are read from the same files, which are reported once.
+    report = report if split == "train" else Report()
     for path in paths:
         blocks = _read_blocks(path, report)
         first_of_dev = len(blocks) - len(blocks) // HELD_OUT
@@ -50,13 +52,16 @@ def read(paths: list[pathlib.Path], split: str, report: Report) -> Conversations
 def _read_blocks(path, report):
     """Reads the blocks of a file; some may be empty."""
     blocks = []
+    num_repaired = 0
     encoding = None if is_utf8(path) else FALLBACK_ENCODING
     for number, line in read_lines(path, "conversations", fallback=encoding):
         mark, _, text = line.partition(" ")
         if line.strip() == "E":
             blocks.append([])
         elif mark == "M" and blocks:
-            text = STYLE.sub("", _repair(text)).strip()
+            repaired = _repair(text)
+            num_repaired += repaired != text
+            text = STYLE.sub("", repaired).strip()
             if text:
                 blocks[-1].append(text)
             else:
@@ -65,6 +70,8 @@ def _read_blocks(path, report):
             expected = "E or M and an utterance" if blocks else "E, which opens a block"
             raise bad_line(path, number, expected, line)
 
+    if num_repaired:
+        report.note(f"{path}: UTF-8 read as ISO 8859-2 was repaired in {num_repaired:,} utterances")
     form = "blocks of utterances"
     if encoding is not None:
         form += ", in GBK"

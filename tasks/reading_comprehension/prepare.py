@@ -70,6 +70,9 @@ def prepare(corpus, source, out, settings):
     if vectors:
         dimension = len(next(iter(vectors.values())))
         report.add_file(path, f"{len(vectors):,} word vectors of dimension {dimension}")
+        num_lost = sum("\ufffd" in word for word in vectors)
+        if num_lost:
+            report.note(f"{path}: {num_lost:,} words have U+FFFD, or bytes that are not UTF-8")
     with atomic_directory(out) as directory:
         encoder = Encoder()
         splits = {"train": _read_split(files["train"], reader, encoder, report)}
