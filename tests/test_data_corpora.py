@@ -505,7 +505,7 @@ FORMS = {
         "chat,date,from,text\n1,2021-03-02,Bob,Yes\n1,2021-03-02,Ann,Hi you\n"
         "2,2021-03-01,Bob,No\n2,2021-03-01,Ann,So\n",
     ),
-    "pairs": ("conversations", "a.csv", "question,answer\nHi you,Yes\nSo,No\n"),
+    "pairs": ("conversations", "a.csv", "chat,question,answer\n1,Hi you,Yes\n1,So,No\n"),
 }
 """Files as they are downloaded or exported: all are `TALK_OF_TWO`."""
 
@@ -581,8 +581,9 @@ NOTES = """\
 01.03.21, 10:19 - Bob: \u2039Foto\u203a
 01.03.21, 10:20 - Bob: IMG-20.jpg (Datei)
 01.03.21, 10:20 - Bob: Diese Nachricht wurde entfernt
+01.03.21, 10:20 - Bob: Mein Plan.pdf (Datei)
 01.03.21, 10:20 - Ann hat Gruppe erstellt: Trip
-01.03.21, 10:20 - Bob: ok
+01.03.21, 10:20 - Bob: ok.Gut https://a.b/{n}.html
 """
 
 
@@ -590,8 +591,8 @@ def test_notes_of_a_chat_program_are_known_by_their_structure(tmp_path):
     days = [NOTES.format(n=n).replace("01.03", f"0{n}.03") for n in range(1, 6)]
     report = Report()
     found = whatsapp.read_whatsapp(written(tmp_path / "a.txt", "".join(days)), report)
-    assert found == [[f"Hi {n} ok", "ok"] for n in range(1, 6)]
-    assert report.left_out == {"notes of the chat program": 35}
+    assert found == [[f"Hi {n} ok", f"ok.Gut https://a.b/{n}.html"] for n in range(1, 6)]
+    assert report.left_out == {"notes of the chat program": 40}
     assert report.notes == [
         'taken for notes of the chat program, since they repeat: "Diese Nachricht wurde entfernt"',
         'taken for notes of the chat program, not for senders: "Ann hat Gruppe erstellt", "Trip"',
@@ -610,7 +611,7 @@ def lines(form, count=9):
         ("a.txt", lines("{0}\tHi\tYes\n"), "number"),
         ("a.txt", lines("conv_{0}\tHi\tYes\n"), "begin with a number, id or time, as conv_8"),
         ("a.txt", lines("Hi {0}\tYes {0}\t0\n"), "end with a number"),
-        ("a.txt", "who\twhat\n" + lines("Ann\tyou {0}\n"), "one of 1 names, as Ann"),
+        ("a.txt", "who\twhat\n" + lines("Ann\tyou {0}\n"), "begin with a name, as Ann"),
         ("a.txt", "Hi\tYes\rSo\tNo\r", "tr '\\r' '\\n'"),
         ("a.txt", lines("Q: why {0}\tA: so\n"), "Q:"),
         ("a.txt", "1\ta\tb\n0\ta\tc\n", "--corpus=smn"),

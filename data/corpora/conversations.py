@@ -9,6 +9,7 @@ are separated by spaces, which the tokenizer of this corpus ignores.
 import collections
 import pathlib
 import re
+import string
 
 from colloquy.base.files import UserError, in_one_line
 from colloquy.data.corpora.chat_files import PARLAI, read_json_file, read_json_lines, read_parlai
@@ -141,7 +142,7 @@ def _find_marks(conversations):
     names = _repeated_names(lines)
     if names:
         example = in_one_line(names[0], 40)
-        return f"lines that all begin with one of {len(names)} names, as {example}: {NAME_COLUMNS}"
+        return f"lines that all begin with a name, as {example}: {NAME_COLUMNS}"
 
     marks = {match[0] for turn in first_turns if (match := MARK.match(turn))}
     is_marked = all(MARK.match(turn) for turn in first_turns)
@@ -152,9 +153,10 @@ def _find_marks(conversations):
 
 
 def _has_word(turn):
-    """Whether a turn has letters without digits: an id such as `conv_7` is no word."""
+    """Whether a turn has more than numbers, signs and ids such as `conv_7`."""
     for word in turn.split():
-        if any(map(str.isalpha, word)) and not any(map(str.isdigit, word)):
+        has_digit = any(map(str.isdigit, word))
+        if not has_digit and word.strip(string.punctuation):
             return True
     return False
 

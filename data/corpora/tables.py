@@ -58,6 +58,8 @@ NAMES = {
     "answer": ("answer",),
 }
 """Names of the columns of each kind; of several the first one of a table counts."""
+PAIR = {"question", "answer"}
+"""Columns of a table with a conversation of two turns per row."""
 PAUSE = datetime.timedelta(hours=3)
 """Without a column of conversations, one begins after this time without a message."""
 TIME_FORMATS = (
@@ -84,15 +86,17 @@ def is_table(line: str) -> bool:
         return True
     columns = _find_columns([_plain(name) for name in line.split(_delimiter(line))])
     has_messages = "text" in columns and {"conversation", "time", "sender"} & columns.keys()
-    return bool(has_messages) or {"question", "answer"} <= columns.keys()
+    return bool(has_messages) or columns.keys() >= PAIR
 
 
 def read_table(path: pathlib.Path, report: Report) -> Conversations:
     """Reads the conversations of a table."""
     delimiter, names, values_by_row = _read_rows(path)
     columns = _find_columns(names)
+    if PAIR <= columns.keys() and "text" not in columns:
+        columns = {kind: columns[kind] for kind in ("question", "answer")}
     _describe(path, names, columns, delimiter, report)
-    if {"question", "answer"} <= columns.keys() and "text" not in columns:
+    if columns.keys() == PAIR:
         conversations = []
         for values in values_by_row:
             pair = [values[columns["question"]], values[columns["answer"]]]
@@ -213,7 +217,10 @@ def _require_columns(path, names, columns):
 
 def _describe(path, names, columns, delimiter, report):
     used = [names[place] for place in sorted(columns.values())]
-    unused = [name for place, name in enumerate(names) if place not in columns.values()]
+    unused = []
+    for place, name in enumerate(names):
+        if place not in columns.values():
+            unused.append(name or "a column without a name")
     form = f"a table separated by {DELIMITERS[delimiter]}; columns used: {', '.join(used)}"
     if unused:
         form += f"; not used: {', '.join(unused)}"

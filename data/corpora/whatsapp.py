@@ -25,8 +25,10 @@ HEADER = re.compile(rf"[\u200e\u200f]?\[?{DATE},? {TIME}(?:\] ?| - )(.*)", re.IG
 MARK = "\u200e"
 """iOS writes it before a text of its own, such as `image omitted`."""
 IN_BRACKETS = re.compile(r"<[^<>]+>|\u2039[^\u2039\u203a]+\u203a")
-FILE = re.compile(r"\S{1,100}\.[A-Za-z0-9]{2,5}(?: \([^()]{1,100}\))?")
-"""The name of an attached file, such as `IMG-1.jpg (file attached)`."""
+FILE = re.compile(r"[^\s/]{1,100}\.(?:[a-z0-9]{2,4}|[A-Za-z0-9]{2,5} (\([^()]{1,100}\)))")
+"""The name of an attached file, such as `IMG-1.jpg (file attached)`; no link."""
+FILE_WITH_SPACES = re.compile(r"[^/]{1,200}\.[A-Za-z0-9]{2,5} (\([^()]{1,100}\))")
+"""It is an attached file if other names of files have the same text in brackets."""
 QUOTES = re.compile('["\u201c\u201d\u201e\u00ab\u00bb]')
 EDITED = re.compile(f"{MARK}?<[^<>]+>$")
 REPEATS = 3
@@ -56,6 +58,7 @@ def read_whatsapp(path: pathlib.Path, report: Report) -> Conversations:
     report.add_file(path, "an export of WhatsApp, cut into conversations by days and pauses")
     messages = list(_read_messages(path))
     spoken = [message for message in messages if message.sender and not _is_note(message)]
+    spoken = _without_file_names(spoken, messages)
     note_senders = _find_note_senders(spoken)
     kept = [message for message in spoken if message.sender not in note_senders]
     repeated_notes = _repeated_notes(kept)
@@ -92,6 +95,21 @@ def _is_note(message):
         return True
     is_in_brackets = IN_BRACKETS.fullmatch(text) is not None
     return not text or is_in_brackets or FILE.fullmatch(text) is not None
+
+
+def _without_file_names(spoken, messages):
+    """Leaves out `My plan.pdf (file attached)` if `IMG-1.jpg (file attached)` is a message, too."""
+    marks = set()
+    for message in messages:
+        match = FILE.fullmatch(message.text)
+        if match is not None:
+            marks.add(match[1])
+    kept = []
+    for message in spoken:
+        match = FILE_WITH_SPACES.fullmatch(message.text)
+        if match is None or match[1] not in marks:
+            kept.append(message)
+    return kept
 
 
 def _repeated_notes(messages):
