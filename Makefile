@@ -39,8 +39,8 @@ lint: $(INSTALLED)
 test: lint
 	$(TEST)
 
-test-all: test
-	$(TEST) -m slow
+test-all: lint
+	$(TEST) -m 'not browser'
 
 test-jax test-torch: test-%: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --editable '.[$*]'

@@ -1,18 +1,19 @@
 """One contract over all tasks: a model gives the same answers wherever it is asked.
 
-Predictor = JSON lines (`predict.py`) = REST = chat completions = exported SavedModel.
+Predictor = JSON lines = REST = chat completions = exported SavedModel.
 """
 
 import json
 
 import pytest
 import tensorflow as tf
+from echo import served
 from fastapi.testclient import TestClient
-from helpers import TASKS_ONE_FAST, copy_of, ran
+from helpers import TASKS_ONE_FAST, copy_of
 
 from colloquy.engine.export import export
+from colloquy.engine.json_lines import predict_lines
 from colloquy.serving.app import create_app
-from colloquy.serving.models import open_model
 from colloquy.tasks import TASKS
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
@@ -69,13 +70,12 @@ def assert_agreement(task, run, tmp_path):
     # JSON lines.
     lines = "".join(f"{json.dumps(instance)}\n" for instance in instances)
     (tmp_path / "instances.jsonl").write_text(lines, encoding="utf-8")
-    files = f"--input={tmp_path}/instances.jsonl", f"--out={tmp_path}/answers.jsonl"
-    ran("predict.py", f"--run={run.path}", *files)
+    predict_lines(predictor, tmp_path / "instances.jsonl", tmp_path / "answers.jsonl")
     answers = (tmp_path / "answers.jsonl").read_text(encoding="utf-8").splitlines()
     assert_close([json.loads(answer) for answer in answers], expected)
 
     # REST and chat completions.
-    with TestClient(create_app({"m": open_model("m", run.path)})) as client:
+    with TestClient(create_app({"m": served(predictor, "m")})) as client:
         response = client.post("/v1/models/m:predict", json={"instances": instances})
         assert_close(response.json()["predictions"], expected)
         for instance, answer in zip(instances, expected, strict=True):
@@ -124,6 +124,7 @@ def assert_exported(name, outputs, answer):
         assert_close(logits, answer["logits"])
     elif name == "reading_comprehension":
         assert outputs["answer"].numpy()[0].decode() == answer["answer"]
+        assert ("confidence" in outputs) == (answer["confidence"] is not None)
     elif name == "generation":
         assert outputs["replies"].numpy()[0, 0].decode() == answer["response"]
     else:

@@ -63,14 +63,15 @@ def as_seen(value):
     return normalize(value) if isinstance(value, str) else value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [
         "dam-ubuntu-irc",
-        pytest.param("bidaf-squad", marks=pytest.mark.slow),
-        pytest.param("chat-dailydialog", marks=pytest.mark.slow),
-        pytest.param("chat-xdailydialog", marks=pytest.mark.slow),
-        pytest.param("entity-memma-task5", marks=pytest.mark.slow),
+        "bidaf-squad",
+        "chat-dailydialog",
+        "chat-xdailydialog",
+        "entity-memma-task5",
     ],
 )
 def test_disguised_text_gets_the_same_answer(name):

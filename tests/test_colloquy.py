@@ -6,12 +6,12 @@ import sys
 
 import keras
 import pytest
-from helpers import ROOT, SMALL_RUNS, ran, refusal, run_process
+from helpers import ROOT, ran, refusal, run_process
 
 import colloquy
 from colloquy.commands import COMMANDS, main
 from colloquy.engine.run import Run
-from colloquy.tasks.selection.predictor import SelectionPredictor
+from colloquy.tasks.selection.retrieval.answers import AnsweringPredictor
 
 FUNCTIONS = (
     colloquy.prepare,
@@ -36,21 +36,21 @@ def test_import_is_light_and_every_argument_has_a_type():
     assert re.fullmatch(r"\d+\.\d+\.\d+", colloquy.__version__)
 
 
-def test_a_dataset_is_prepared_and_a_model_trained_scored_and_loaded(prepared_generation, tmp_path):
-    raw = prepared_generation.parent / "raw"
-    data = colloquy.prepare("conversations", raw, tmp_path / "data", min_count=1, turns=2)
-    model, settings = SMALL_RUNS["generation"]
-    run = colloquy.train(model, data, tmp_path / "run", **{**settings, "epochs": 0.2})
-    assert run.path == tmp_path / "run" and run.config.hidden == 10
+def test_a_dataset_is_prepared_and_a_model_trained_scored_and_loaded(prepared_dialog, tmp_path):
+    raw = prepared_dialog.parent.parent / "raw"
+    data = colloquy.prepare("babi-dialog", raw, tmp_path / "data") / "task1"
+    settings = {"embedding_dim": 5, "batch_size": 4, "precision": "float32", "epochs": 0.28}
+    run = colloquy.train("supervised-embeddings", data, tmp_path / "run", **settings)
+    assert run.path == tmp_path / "run" and run.config.embedding_dim == 5
     [record] = colloquy.evaluate(run, split="dev", baselines=False)
-    assert record["metrics"]["perplexity"] > 1 and "baselines" not in record
+    assert record["metrics"]["per_response"] >= 0 and "baselines" not in record
     keras.config.set_dtype_policy("mixed_bfloat16")  # as after a training in bfloat16
     predictor = colloquy.load(run)
     assert predictor.model.dtype_policy.name == "float32"
-    [answer] = predictor.predict([{"turns": ["hello ann"]}])
+    [answer] = predictor.predict([{"history": [{"speaker": "user", "text": "hello"}]}])
     assert "response" in answer
-    resumed = colloquy.resume(run, epochs=0.3)
-    assert [row["step"] for row in resumed.history()] == [2, 3]
+    resumed = colloquy.resume(run, epochs=0.56)
+    assert [row["step"] for row in resumed.history()] == [2, 4]
 
 
 def test_a_published_run_is_known_by_its_name(tmp_path, monkeypatch):
@@ -66,28 +66,24 @@ def test_a_published_run_is_known_by_its_name(tmp_path, monkeypatch):
 
 
 def test_responses_are_retrieved_from_an_index_or_ranked_from_a_list(
-    trained_selection, selection_index
+    trained_selection, selection_index, selection_predictor
 ):
+    assert colloquy.load(trained_selection, index=selection_index).responses > 1
     conversation = {"turns": ["what is the soup like , and the bread ?"]}
-    [found] = colloquy.load(trained_selection, index=selection_index).predict([conversation])
-    assert len(found["candidates"]) > 1 and len(found["said_to"]) == len(found["candidates"])
-
     texts = ["tell me about the rain .", "do you like the soup ?", "no ."]
     predictor = colloquy.load(trained_selection.path, candidates=texts)
     [ranked] = predictor.predict([conversation])
-    [scored] = SelectionPredictor(trained_selection).predict(
-        [{**conversation, "candidates": texts}]
-    )
+    [scored] = selection_predictor.predict([{**conversation, "candidates": texts}])
     assert ranked["candidates"] == [texts[place] for place in scored["order"]]
     assert predictor.explain(conversation)["candidates"] == ranked["candidates"]
 
 
-def test_what_a_model_cannot_use_is_refused(trained_dialog, trained_selection, selection_index):
+def test_what_a_model_cannot_use_is_refused(trained_dialog, selection_predictor, selection_index):
     assert "for a model of selection" in refusal(colloquy.load, trained_dialog, candidates=["x"])
     both = {"index": selection_index, "candidates": ["x"]}
-    assert "one of them" in refusal(colloquy.load, trained_selection, **both)
+    assert "one of them" in refusal(AnsweringPredictor, selection_predictor, **both)
     for candidates in ("a text", [], [3], [" "]):
-        message = refusal(colloquy.load, trained_selection, candidates=candidates)
+        message = refusal(AnsweringPredictor, selection_predictor, candidates=candidates)
         assert message.startswith("candidates are ")
     assert "model: expected one of bidaf" in refusal(colloquy.train, "dan")
     assert "corpus: expected one of chitchat" in refusal(colloquy.prepare, "plays", "x", "y")

@@ -416,21 +416,24 @@ def write(directory, files):
     return directory
 
 
-def test_conversations_are_in_several_files(tmp_path):
-    packed = {
-        "train2.txt.gz": gzip.compress(b"g\th\n"),
-        "train1.txt.gz": gzip.compress(b"again\tagain\n"),
-    }
+def test_files_of_a_split_are_read_in_order(tmp_path):
     files = {
         "train1.txt": "Hi\tHello !\n",
+        "train2.txt.gz": gzip.compress(b"g\th\n"),
+        "train1.txt.gz": gzip.compress(b"again\tagain\n"),
         "toy_train.txt": "x\ty",
         "valid.txt": "p\tq\n",
-        **packed,
     }
-    assert read(conversations, write(tmp_path, files)) == {
-        "train": [["Hi", "Hello !"], ["g", "h"], ["x", "y"]],
-        "dev": [["p", "q"]],
-    }
+    train = [["Hi", "Hello !"], ["g", "h"], ["x", "y"]]
+    assert read(conversations, write(tmp_path, files)) == {"train": train, "dev": [["p", "q"]]}
+
+    names = ("train/dialogues_train.txt", "en_train_human.txt", "dialogues_text_Zh.txt")
+    files = {name: f"{name} __eou__ z\n" for name in (*names, "zh_dev_human.txt")}
+    write(tmp_path, files)
+    for name in names:
+        found = read(dailydialog, tmp_path)
+        assert found == {"train": [[name, "z"]], "dev": [["zh_dev_human.txt", "z"]]}
+        (tmp_path / name).unlink()
 
 
 def test_one_file_has_all_conversations(tmp_path):
@@ -639,16 +642,6 @@ def test_wrongly_decoded_turns_are_repaired_and_named(tmp_path):
     assert "read: 12 conversations, 24 turns" in report.lines()
 
 
-def test_dailydialog_takes_the_first_of_its_names(tmp_path):
-    names = ("train/dialogues_train.txt", "en_train_human.txt", "dialogues_text_Zh.txt")
-    files = {name: f"{name} __eou__ z\n" for name in (*names, "zh_dev_human.txt")}
-    write(tmp_path, files)
-    for name in names:
-        dev = [["zh_dev_human.txt", "z"]]
-        assert read(dailydialog, tmp_path) == {"train": [[name, "z"]], "dev": dev}
-        (tmp_path / name).unlink()
-
-
 def test_cornell_breaks_at_missing_lines_and_holds_films_out(tmp_path):
     said = {1: "One", 2: "Two", 3: "", 5: "Five", 6: "Six", 7: "Seven"}
     films = {0: [1, 2, 3], 1: [5, 6, 4, 6, 7, 5, 3, 7], 20: [5, 6], 21: [5]}
@@ -658,30 +651,19 @@ def test_cornell_breaks_at_missing_lines_and_holds_films_out(tmp_path):
     talks = "".join(
         f"u +++$+++ v +++$+++ m{m} +++$+++ {[f'L{n}' for n in ids]}\n" for m, ids in films.items()
     )
-    found = read(
-        cornell, write(tmp_path, {"movie_lines.txt": lines, "movie_conversations.txt": talks})
-    )
+    files = {"movie_lines.txt": lines, "movie_conversations.txt": talks}
+    found = read(cornell, write(tmp_path, files))
     assert found["train"] == [["Five", "Six"], ["Six", "Seven", "Five"]]
     assert found["dev"] == [["One", "Two"], ["Five", "Six"]]
 
-
-def test_cornell_reads_the_official_encoding(tmp_path):
-    lines = (
-        CORNELL["movie_lines.txt"]
-        .replace("It\ufffds", "I don\u2019t, Andr\u00e9")
-        .replace(" \ufffd", "")
-    )
-    files = {**CORNELL, "movie_lines.txt": lines.encode("cp1252")}
-    assert (
-        read(cornell, write(tmp_path, files))["train"][0][0]
-        == 'I don\u2019t, Andr\u00e9 you "Bob"?'
-    )
+    official = CORNELL["movie_lines.txt"].replace("It\ufffds", "Andr\u00e9").replace(" \ufffd", "")
+    write(tmp_path, {**CORNELL, "movie_lines.txt": official.encode("cp1252")})
+    assert read(cornell, tmp_path)["train"][0][0] == 'Andr\u00e9 you "Bob"?'
 
 
 def test_subtitles_hold_the_last_twentieth_of_each_file_out(tmp_path):
     blocks = [f"E\nM {number}\n" for number in range(43)]
-    found = read(
-        subtitles, write(tmp_path, {"a.conv": "".join(blocks), "b.conv": "".join(blocks[:20])})
-    )
+    write(tmp_path, {"a.conv": "".join(blocks), "b.conv": "".join(blocks[:20])})
+    found = read(subtitles, tmp_path)
     assert found["dev"] == [["41"], ["42"], ["19"]]
     assert len(found["train"]) == 41 + 19

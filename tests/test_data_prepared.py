@@ -287,6 +287,21 @@ def without(name):
     return lambda path: (path / name).unlink()
 
 
+def array(name, change):
+    """Changes an array of the split train."""
+
+    def damage(path):
+        file = path / "arrays" / f"train.{name}.npy"
+        np.save(file, change(np.load(file)))
+
+    return damage
+
+
+def last(value):
+    """Another value at the end of an array."""
+    return lambda array: np.append(array[:-1], value).astype(array.dtype)
+
+
 # === Response selection ===
 
 
@@ -315,7 +330,16 @@ SELECTION = [
     ),
     *((put("dataset.json", name, value=value), message) for name, value, message in FACTS),
     (whole("dataset.json", "{"), "dataset.json: expected"),
-    (without("arrays/dev.label.npy"), r"dev\.label\.npy"),
+    (whole("word_embedding.pkl", np.zeros((9, 7), "float32")), r"dimension\)\. Received: \(9, 7\)"),
+    (without("arrays/dev.label.npy"), r"dev\.label\.npy: .*No such file"),
+    (array("turn_ids", last(2**16 - 1)), r"train\W.*from 0 to \d+\. Received: 65535"),
+    (array("turn_ids", lambda ids: ids.astype("float32")), "array of whole numbers"),
+    (array("label", last(2)), r"from 0 to 1\. Received: 2"),
+    (array("label", lambda labels: labels[1:]), "the number of label, as sum"),
+    (array("turn_lengths", last(1000)), "the number of turn_ids, as sum"),
+    (array("response_lengths", last(-1)), "Received: "),
+    (array("context_turns", last(1000)), "the number of turn_lengths, as sum"),
+    (array("context_lines", lambda lines: np.append(lines, 0)), "must be equally long"),
     (whole("arrays/train.label.npy", b"no array"), "train.label.npy: expected an array of whole"),
 ]
 

@@ -295,6 +295,7 @@ def test_doctests_of_scripts_which_have_the_same_flags(name):
     assert failed == 0 < attempted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "expected"), [(0, "fitted, saved and loaded"), (1, "padding changes nothing")]
 )

@@ -101,6 +101,7 @@ def write_odd_conversations(directory):
         (directory / f"{split}.txt").write_text("".join(lines), encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_selection_examples_are_the_arrays_that_were_scored(tmp_path):
     """Also unknown words and turns without words, whatever the tokenizer."""
     write_odd_conversations(tmp_path / "raw")

@@ -17,6 +17,7 @@ def test_groups_of_examples_are_a_table_and_a_file(trained_selection, tmp_path):
     assert "turns.json exists" in script_refusal("evaluate.py", *flags, f"--out={tmp_path}")
 
 
+@pytest.mark.slow
 def test_a_model_is_compared_with_a_baseline_and_with_a_file_of_scores(trained_selection, tmp_path):
     run = f"--run={trained_selection.path}"
     scores = tmp_path / "scores.txt"

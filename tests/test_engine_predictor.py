@@ -64,6 +64,8 @@ def test_an_existing_file_stays_and_an_interrupted_one_does_not_appear(tmp_path)
     out.write_text('{"text": "old"}\n')
     assert "exists" in refusal(predict_lines, Double(), source, out)
     assert out.read_text() == '{"text": "old"}\n'
+    missing, new = tmp_path / "missing", tmp_path / "new"
+    assert "No such file" in refusal(predict_lines, Double(), missing, new)
 
 
 def test_a_malformed_line_gets_an_error_and_the_others_answers(tmp_path):
@@ -99,22 +101,3 @@ def test_blank_lines_are_skipped_and_ids_come_back(tmp_path):
     assert second == {"id": "x1", "text": "bb"}
     assert third["id"] == 7
     assert third["error"].startswith("line 5: text: ")
-
-
-@pytest.mark.parametrize(
-    ("source", "out", "message"),
-    [
-        ("missing", "new", "No such file"),
-        ("out", "out", "exists"),
-    ],
-)
-def test_files_that_do_not_belong_together_are_refused(tmp_path, source, out, message):
-    write(tmp_path / "in", ["a"])
-    write(tmp_path / "out", ["x", "y"])
-    assert message in refusal(predict_lines, Double(), tmp_path / source, tmp_path / out)
-
-
-def test_a_predictor_shows_its_run_and_its_fields():
-    predictor = Double()
-    predictor.run = "runs/mine"
-    assert repr(predictor) == "<Double runs/mine: {text, times} -> {text, note}>"

@@ -61,14 +61,8 @@ def test_provenance_names_command_hardware_and_versions(monkeypatch):
 
 def test_a_module_is_called_by_its_name(tmp_path):
     (tmp_path / "kit").mkdir()
-    (tmp_path / "kit" / "say.py").write_text(
-        "from colloquy.engine.provenance import command\n\nprint(command())\n"
-    )
-    done = ran(
-        "-m",
-        "kit.say",
-        "a b",
-        by=run_process,
-        PYTHONPATH=f"{tmp_path}{os.pathsep}{provenance.ROOT}",
-    )
+    program = "from colloquy.engine.provenance import command\n\nprint(command())\n"
+    (tmp_path / "kit" / "say.py").write_text(program)
+    paths = f"{tmp_path}{os.pathsep}{provenance.ROOT}"
+    done = ran("-m", "kit.say", "a b", by=run_process, PYTHONPATH=paths)
     assert done.stdout == "python -m kit.say 'a b'\n"

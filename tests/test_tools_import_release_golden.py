@@ -74,6 +74,7 @@ def gradient_of_max(cells):
     return tape.gradient(pooled, cells)
 
 
+@pytest.mark.slow
 def test_training_follows_the_release(golden):
     # Without oneDNN TensorFlow gives each of several equal maxima the whole gradient.
     assert tf.reduce_sum(gradient_of_max(tf.ones((1, 3, 3, 3, 1)))) == 1.0

@@ -5,6 +5,7 @@ files.
 import pickle
 
 import numpy as np
+import pytest
 from helpers import ran, splits_of_release
 
 from colloquy.engine.evaluate import evaluate
@@ -39,6 +40,7 @@ def write_release(directory, eos_id, positives=1):
     return directory
 
 
+@pytest.mark.slow
 def test_the_releases_files_train_by_name(tmp_path, capsys):
     name = "douban"
     eos_id = 1
