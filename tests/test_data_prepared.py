@@ -209,6 +209,53 @@ def test_every_row_of_public_corpora_has_a_layout():
         assert any(row.startswith(layout[0]) for layout in LAYOUTS), row
 
 
+MOJIBAKE = "don\u00e2\u20ac\u2122t"
+SAID = {
+    "a repaired file of candidates": (
+        "smn",
+        {"train.txt": SMN.replace("x y", MOJIBAKE)},
+        "train.txt: UTF-8 read as Windows-1252 was repaired",
+    ),
+    "candidates with one label": (
+        "smn",
+        {"train.txt": SMN.replace("0\t", "1\t")},
+        "all candidates of 2 contexts have the label 1",
+    ),
+    "an unread file": ("smn", {"valid.txt": SMN}, "raw: not read: valid.txt"),
+    "vectors of other texts": ("squad", {}, "of the words of train have no word vector"),
+    "vectors that are not UTF-8": (
+        "squad",
+        {"glove.txt": VECTORS.encode() + b"caf\xe9 " + VECTORS.split(" ", 1)[1].encode()},
+        "1 words have U+FFFD, or bytes that are not UTF-8",
+    ),
+    "a mistaken passage": (
+        "squad",
+        {
+            "train-v1.1.json": SQUAD.replace(PASSAGE, f"{PASSAGE} {MOJIBAKE}"),
+            "train-v1.1.ambiguous_starts.json": "{}",
+        },
+        "1 contexts have UTF-8 that was read as Windows-1252",
+    ),
+    "a mistaken dialog": (
+        "babi-dialog",
+        {"dialog-babi-task1-x-dev.txt": f"1 {MOJIBAKE}\thello\n"},
+        "1 turns have UTF-8 read as Windows-1252",
+    ),
+    "facts alone": (
+        "babi-dialog",
+        {"dialog-babi-task1-x-dev.txt": "1 hi\thello\n\n1 shop R_cuisine thai\n"},
+        "left out: 1 dialogs of facts alone",
+    ),
+}
+
+
+@pytest.mark.parametrize("odd", SAID)
+def test_what_a_user_may_not_expect_is_said(odd, tmp_path, capsys):
+    corpus, files, shown = SAID[odd]
+    prepare(corpus, tmp_path, **files)
+    assert shown in " ".join(capsys.readouterr().out.split())
+
+
 @pytest.mark.parametrize("corpus", ["chitchat", "smn"])
 def test_a_raw_corpus_is_to_be_prepared_first(corpus, tmp_path):
     prepare(corpus, tmp_path)
