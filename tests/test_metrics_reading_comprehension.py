@@ -42,6 +42,9 @@ def test_squad_metrics_take_the_best_answer():
     # The first answer has the best F1, the second is the exact match of nothing.
     metrics = squad_metrics({"q": "x y"}, {"q": ["x y z", "w"]})
     assert metrics == {"EM": 0.0, "F1": pytest.approx(0.8)}
+    # A question without a prediction counts 0.
+    metrics = squad_metrics({"p": "x", "other": "y"}, {"p": ["x"], "q": ["y"]})
+    assert metrics == {"EM": 0.5, "F1": 0.5}
 
 
 def test_characters_are_words_if_all_answers_are_of_a_script_without_spaces():
@@ -49,11 +52,6 @@ def test_characters_are_words_if_all_answers_are_of_a_script_without_spaces():
     metrics = squad_metrics(predictions, {"q": ["首都东"]})
     assert metrics["F1"] == pytest.approx(2 * 0.5 * (2 / 3) / (0.5 + 2 / 3))
     assert squad_metrics(predictions, {"q": ["Beijing", "首都东"]})["F1"] == 0
-
-
-def test_a_question_without_a_prediction_counts_0():
-    metrics = squad_metrics({"p": "x", "other": "y"}, {"p": ["x"], "q": ["y"]})
-    assert metrics == {"EM": 0.5, "F1": 0.5}
 
 
 @pytest.mark.parametrize("answers", [{}, {"q": []}])

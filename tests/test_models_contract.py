@@ -155,7 +155,12 @@ def check_gradients(model, name, gradients, counts_padding):
 def test_drops_in_training_alone(name):
     helpers = HELPERS[name]
     whole = helpers.made()
-    model = helpers.fresh(**helpers.DROPPING)
+    frozen = {"train_embedding": False} if name in dialog_models.NAMES else {}
+    model = helpers.fresh(**helpers.DROPPING, **frozen)
+    if frozen:  # word vectors
+        trained = {weight.path for weight in model.trainable_weights}
+        vectors = {weight.path for weight in model.weights if weight.name == "embeddings"}
+        assert vectors and trained == {weight.path for weight in whole.trainable_weights} - vectors
     for layer in whole.layers:
         model.get_layer(layer.name).set_weights(layer.get_weights())
     inputs, targets = helpers.batch(model)
@@ -203,16 +208,6 @@ def test_learns_one_batch(name):
         undecided.append(np.zeros_like(helpers.in_loops(model, row)))
     assert losses[0] == pytest.approx(helpers.loss_in_loops(undecided), abs=1.0)  # small weights
     assert losses[-1] <= 0.05
-
-
-@pytest.mark.parametrize("name", dialog_models.NAMES)
-def test_frozen_word_vectors_stay(name):
-    helpers = HELPERS[name]
-    model = helpers.fresh(train_embedding=False)
-    trained = {weight.path for weight in model.trainable_weights}
-    usually_trained = {weight.path for weight in helpers.made().trainable_weights}
-    frozen = {weight.path for weight in model.weights if weight.name == "embeddings"}
-    assert frozen and trained == usually_trained - frozen
 
 
 # === Saving and precision ===
@@ -278,6 +273,14 @@ SIZES = (
     "max_turns",
     "characters",
 )
+
+
+def valid(name):
+    if name in dialog_models.NAMES:
+        return dialog_models.config(name)
+    return MODELS[name].config(**HELPERS[name].SIZES)
+
+
 RULES = [
     ("bidaf", {"use_characters": False, "use_words": False}, "must not both be False"),
     ("bidaf", {"train_unknown": True, "use_words": False}, "needs use_words=True"),
@@ -290,10 +293,10 @@ RULES = [
 ]
 
 
-def valid(name):
-    if name in dialog_models.NAMES:
-        return dialog_models.config(name)
-    return MODELS[name].config(**HELPERS[name].SIZES)
+def test_config_rejects_what_does_not_go_together():
+    for name, changes, message in RULES:
+        with pytest.raises(ValueError, match=message):
+            valid(name).replace(**changes)
 
 
 @every_model
@@ -306,9 +309,3 @@ def test_config_rejects_wrong_values(name):
         for value in ["no", -1, *[0] * (field in SIZES), *[1.0] * field.endswith("dropout")]:
             with pytest.raises(ValueError, match=rf"(?s)\n{field}(\.\w+)?\n"):
                 config.replace(**{field: value})
-
-
-@pytest.mark.parametrize(("name", "changes", "message"), RULES, ids=str)
-def test_config_rejects_what_does_not_go_together(name, changes, message):
-    with pytest.raises(ValueError, match=message):
-        valid(name).replace(**changes)

@@ -24,24 +24,13 @@ def parsed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def check(expected, function, *arguments):
-    """Checks that a function returns the `expected` dict, or raises a `UserError` that has the
-    `expected` text.
-    """
-    if isinstance(expected, dict):
-        assert function(*arguments) == expected
-    else:
-        assert expected in refusal(function, *arguments)
-
-
 def test_without_flags_all_trained_models_are_served(
     trained_selection, tmp_path, capsys, monkeypatch
 ):
     monkeypatch.setattr(run_files, "PRETRAINED", pathlib.Path("pretrained"))
     assert serve.find_models() == {}
-    assert "no trained model in pretrained/ or runs/: train.py trains one" in refusal(
-        serve.load_models
-    )
+    message = refusal(serve.load_models)
+    assert "no trained model in pretrained/ or runs/: train.py trains one" in message
     for place in ("pretrained/dam", "runs/dam", "runs/broken", "build/demo/run"):
         shutil.copytree(trained_selection.path, tmp_path / place)
     (tmp_path / "runs" / "unfinished").mkdir()
@@ -71,7 +60,10 @@ def test_without_flags_all_trained_models_are_served(
 )
 def test_an_index_belongs_to_a_model_by_its_name(run, index, expected):
     with flagsaver.flagsaver(run=run, index=index):
-        check(expected, serve.choose_models)
+        if isinstance(expected, dict):
+            assert serve.choose_models() == expected
+        else:
+            assert expected in refusal(serve.choose_models)
 
 
 def test_replicas_are_a_number_or_the_fewest_and_the_most():

@@ -89,9 +89,6 @@ def test_link_takes_the_longest_entity_at_each_word(sentence, names):
     for part, _ in pairs:
         words += part
     assert words == sentence.split()
-
-
-def test_link_finds_all_entities_of_one_name():
     entities = [("rome", "town", "knowledge"), ("rome", "restaurant", "subjects")]
     assert make_domain(entities=entities).link(["rome"]) == [(["rome"], [0, 1])]
 

@@ -101,6 +101,19 @@ def test_the_excerpt_of_squad_is_small_whole_and_licensed():
         assert all(question.answers for question in read.questions)
 
 
+def test_without_articles_each_context_is_one(tmp_path):
+    rows = []
+    for number in range(2):
+        answers = {"text": ["Ann"], "answer_start": [0]}
+        row = {"id": str(number), "context": f"Ann {number}", "question": "Who?"}
+        rows.append({**row, "answers": answers})
+    for split in ("train", "dev"):
+        (tmp_path / f"{split}.json").write_text(json.dumps(rows), "utf-8")
+    (tmp_path / "glove.txt").write_text("ann 1 2\n", "utf-8")
+    prepare("squad", tmp_path, tmp_path / "out", Settings())
+    assert load_dataset(tmp_path / "out").splits["dev"].articles.tolist() == [-1, -2]
+
+
 def test_the_report_says_what_is_read_and_what_is_left_out(tmp_path, capsys):
     context = "Ann lives in Rome."
     items = []
@@ -133,16 +146,3 @@ def test_the_report_says_what_is_read_and_what_is_left_out(tmp_path, capsys):
     assert "left out: 2 questions without an answer" in printed
     example = "ann lives [in] rome [.] / [where] [is] ann [?]  =>  Rome"
     assert f"first example: {example}" in printed
-
-
-def test_without_articles_each_context_is_one(tmp_path):
-    rows = []
-    for number in range(2):
-        answers = {"text": ["Ann"], "answer_start": [0]}
-        row = {"id": str(number), "context": f"Ann {number}", "question": "Who?"}
-        rows.append({**row, "answers": answers})
-    for split in ("train", "dev"):
-        (tmp_path / f"{split}.json").write_text(json.dumps(rows), "utf-8")
-    (tmp_path / "glove.txt").write_text("ann 1 2\n", "utf-8")
-    prepare("squad", tmp_path, tmp_path / "out", Settings())
-    assert load_dataset(tmp_path / "out").splits["dev"].articles.tolist() == [-1, -2]

@@ -88,18 +88,13 @@ def test_second_contexts_share_words_and_have_no_answer(split):
     assert second_contexts.of_same_article(4, count=4) == []
 
 
-def test_sentences_are_parts_of_a_context(split):
-    [numbers] = split.contexts.lists([1])
-    sentences = sentences_of(split, 1)
-    assert [(sentence.first, sentence.end) for sentence in sentences] == [(0, 6), (6, 13)]
-    assert sentences[-1].end == len(numbers)
-
-
 def test_the_added_sentence_shares_most_words(split):
     asked = with_questions_on_all(split)
     added = sentences_to_add(asked)
     assert added[0] == (1, 0, 6)  # of the mill's first and second, the one with Ann
     assert added[4] is None
+    sentences = sentences_of(split, 1)
+    assert [(sentence.first, sentence.end) for sentence in sentences] == [(0, 6), (6, 13)]
 
 
 def test_a_question_is_asked_of_its_own_context_and_of_the_second(split):

@@ -1,19 +1,16 @@
 """`tasks.selection.data`: a prepared directory is read, or refused."""
 
 import json
-import pickle
-import re
 import shutil
 
 import numpy as np
 import pytest
-from helpers import refusal, written
+from helpers import written
 
 from colloquy.tasks.selection.data import load_dataset, path_of, read_split, write_split
 from colloquy.tasks.selection.split import SelectionSplit
 
 WHITESPACE = {"tokenizer": "whitespace", "lower": False}
-WORDS = 1000
 
 
 @pytest.fixture
@@ -40,13 +37,6 @@ def test_reads_what_prepare_wrote(prepared, directory):
     assert load_dataset(directory).text == text
 
 
-def test_vectors_have_one_row_per_word_and_one_of_padding(directory):
-    words = len((directory / "vocabulary.txt").read_text().splitlines())
-    vectors = np.zeros((words, 7), "float32")
-    (directory / "word_embedding.pkl").write_bytes(pickle.dumps(vectors, protocol=2))
-    assert f"({words + 1}, dimension). Received: ({words}, 7)" in refusal(load_dataset, directory)
-
-
 def test_the_arrays_of_a_split_build_it_again(tmp_path):
     contexts = [[5, 6, 1, 1, 7, 1], [5, 6, 1, 1, 7, 1], [3, 1]]
     split = SelectionSplit.of(contexts, [[8], [], [9, 9]], [1, 0, 1], eos_id=1)
@@ -60,36 +50,3 @@ def test_the_arrays_of_a_split_build_it_again(tmp_path):
     assert built.context_start.tolist() == split.context_start.tolist() == [0, 3]
     assert built.context.tolist() == split.context.tolist() == [0, 0, 1]
     assert built.label.tolist() == [1, 0, 1]
-
-
-def set_last(value):
-    def change(array):
-        array[-1] = value
-        return array
-
-    return change
-
-
-@pytest.mark.parametrize(
-    ("name", "change", "message"),
-    [
-        ("turn_ids", set_last(WORDS), rf"from 0 to {WORDS - 1}\. Received: {WORDS}"),
-        ("turn_ids", lambda array: array.astype("float32"), "array of whole numbers"),
-        ("label", set_last(2), r"from 0 to 1\. Received: 2"),
-        ("label", lambda array: array[1:], "the number of label, as sum"),
-        ("label", None, "No such file"),
-        ("turn_lengths", set_last(1000), "the number of turn_ids, as sum"),
-        ("response_lengths", set_last(-1), "Received: -1"),
-        ("context_turns", set_last(1000), "the number of turn_lengths, as sum"),
-        ("context_lines", lambda array: np.append(array, 0), "must be equally long"),
-    ],
-)
-def test_arrays_that_lack_or_contradict_one_are_refused(directory, name, change, message):
-    arrays = directory / "arrays"
-    read_split(arrays, "train", WORDS)
-    file = path_of(arrays, "train", name)
-    if change:
-        np.save(file, change(np.load(file)))
-    else:
-        file.unlink()
-    assert re.search(rf"train\W.*{message}", refusal(read_split, arrays, "train", WORDS))

@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from helpers import ROOT, contents_of, ran, refusal, run_process, run_script, write_smn
+from helpers import ROOT, contents_of, ran, refusal, run_process, run_script, write_smn, written
 
 from colloquy.data.corpora import chitchat
 from colloquy.data.corpora.splits import draw_splits, read_splits
@@ -227,41 +227,49 @@ def test_prepare_rejects_files(source, tmp_path, file, content, message):
     assert re.search(message, found) and sorted(tmp_path.rglob("*")) == before
 
 
-def test_a_corpus_without_dev_is_warned_of(source, tmp_path, capsys):
-    (source / "valid.gz").unlink()
+NO_LABEL_1 = TRAIN[TRAIN.index("\n") + 1 :] + TRAIN.splitlines(keepends=True)[0]
+OTHER_NUMBERS = "1\ta\tb\n0\ta\tc\n1\tb\tc\n0\tb\td\n1\tc\ta\n"
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "messages"),
+    [
+        ("valid.gz", None, ["source has no dev file"]),
+        (
+            "train.txt",
+            NO_LABEL_1,
+            ["train.txt, line 1: expected the lines of a context in a row, with label 1"],
+        ),
+        (
+            "valid.gz",
+            gzip.compress(OTHER_NUMBERS.encode(), mtime=0),
+            ["valid.gz, line 5: expected 2 candidates per context", "Received: 1; 1 of 3 contexts"],
+        ),
+    ],
+)
+def test_an_odd_corpus_is_warned_of(source, tmp_path, capsys, file, content, messages):
+    if content is None:
+        (source / file).unlink()
+    else:
+        written(source / file, content)
     run(source, tmp_path / "out")
-    assert f"warning: {source} has no dev file" in capsys.readouterr().err
+    printed = capsys.readouterr().err
+    for message in messages:
+        assert message in printed
 
 
-def test_a_shuffled_training_file_is_warned_of(source, tmp_path, capsys):
-    first, *others = TRAIN.splitlines(keepends=True)
-    (source / "train.txt").write_text("".join([*others, first]))
-    run(source, tmp_path / "out")
-    message = capsys.readouterr().err
-    assert "train.txt, line 1: expected the lines of a context in a row, with label 1" in message
-    assert "1 of 4 contexts have no line with label 1" in message
-
-
-def test_other_numbers_of_candidates_are_warned_of(source, tmp_path, capsys):
-    (source / "valid.gz").unlink()
-    (source / "valid.txt").write_text("1\ta\tb\n0\ta\tc\n1\tb\tc\n0\tb\td\n" + "1\tc\ta\n")
-    run(source, tmp_path / "out")
-    message = capsys.readouterr().err
-    assert "valid.txt, line 5: expected 2 candidates per context" in message
-    assert "Received: 1; 1 of 3 contexts have other numbers" in message
-
-
+@pytest.mark.slow
 def test_script_repeats_byte_for_byte(source, tmp_path):
-    written = []
+    all_contents = []
     for run in (run_script, functools.partial(run_process, PYTHONHASHSEED="1")):
-        out = tmp_path / f"out{len(written)}"
+        out = tmp_path / f"out{len(all_contents)}"
         flags = {"corpus": "smn", "source": source, "out": out, **SMALL}
         done = ran("prepare.py", *(f"--{name}={value}" for name, value in flags.items()), by=run)
         warnings = done.stderr.splitlines()
         assert len(warnings) == 2 and all(line.startswith("warning: ") for line in warnings)
-        written.append(contents_of(out))
-    assert written[0] == written[1]
-    others = {name for name in written[0] if not name.startswith("arrays/")}
+        all_contents.append(contents_of(out))
+    assert all_contents[0] == all_contents[1]
+    others = {name for name in all_contents[0] if not name.startswith("arrays/")}
     assert others == {"dataset.json", "vocabulary.txt", "word_embedding.pkl"}
 
 
@@ -338,11 +346,6 @@ def test_dev_and_test_are_fixed_and_train_has_the_other_conversations():
     assert "x.txt: expected at least 3 conversations" in refusal(draw_splits, "x.txt", talks[:2])
 
 
-def test_settings_of_drawn_contexts_are_refused_for_files_that_have_them(source, tmp_path):
-    settings = Settings(**SMALL, contexts=9)
-    assert "--contexts" in refusal(prepare, "smn", source, tmp_path / "out", settings)
-
-
 def test_the_demo_prepares_chitchat_as_train_does_without_data(tmp_path):
     with patch("colloquy.tasks.selection.task.prepare") as prepare_mock:
         TASKS["selection"].make_sample(tmp_path)
@@ -360,8 +363,13 @@ def test_the_demo_prepares_chitchat_as_train_does_without_data(tmp_path):
 
 # === DAM's release ===
 
-RELEASE = ({"y": [1, 0], "c": [[3, 9, 4, 9], [3, 9, 4, 9]], "r": [[5], [6, 7]]},) * 2
-RELEASE += ({"y": [], "c": [], "r": []},)
+# The second split has other kinds of labels and of lists, and padding.
+PADDED = {"y": ["1", "0"], "c": [[3, 9, 4, 9, 0, 0]] * 2, "r": [[5, 0], np.array([6, 7, 0])]}
+RELEASE = (
+    {"y": np.array([1, 0]), "c": [[3, 9, 4, 9], [3, 9, 4, 9]], "r": [[5], [6, 7]]},
+    PADDED,
+    {"y": [], "c": [], "r": []},
+)
 
 
 @pytest.fixture
@@ -386,9 +394,11 @@ def test_the_release_is_a_corpus_with_and_without_words(release, tmp_path, capsy
     assert "ids has no words, only ids: export.py" in capsys.readouterr().out
     assert (dataset.name, dataset.eos_id, dataset.unk_id) == ("douban", 9, None)
     assert len(dataset.splits["test"]) == 0
-    assert dataset.splits["train"].turns.lists() == [[3], [4]]
-    assert dataset.splits["train"].context.tolist() == [0, 0]
-    assert dataset.splits["dev"].responses.lists() == [[5], [6, 7]]
+    for name in ("train", "dev"):
+        split = dataset.splits[name]
+        assert split.label.tolist() == [1, 0] and split.context.tolist() == [0, 0]
+        assert split.turns.lists() == [[3], [4]]
+        assert split.responses.lists() == [[5], [6, 7]]
     np.testing.assert_array_equal(dataset.vectors, np.ones((10, 3)))
 
     lines = [f"word{id}\t{id}\n" for id in (7, 2, 4, 1, 3, 8, 5)]
@@ -397,25 +407,6 @@ def test_the_release_is_a_corpus_with_and_without_words(release, tmp_path, capsy
     vocabulary = load_dataset(tmp_path / "words").vocabulary
     assert (vocabulary.eos_id, vocabulary.unk_id, len(vocabulary)) == (9, 0, 9)
     assert vocabulary.encode(["word8", "word5", "_EOS_", "word6"]) == [8, 5, 0, 0]
-
-
-def test_the_release_may_have_any_zeros_and_ones_as_labels(release, tmp_path):
-    splits = []
-    for labels in (["1", "0"], np.array([1, 0]), [True, False]):
-        splits.append({**RELEASE[0], "y": labels})
-    write_release(release, tuple(splits))
-    prepare("dam-release", release, tmp_path / "out", Settings(eos_id=9))
-    for split in load_dataset(tmp_path / "out").splits.values():
-        assert split.label.tolist() == [1, 0] and split.label.dtype == np.int32
-
-
-def test_padding_of_a_release_is_no_turn(release, tmp_path):
-    split = {"y": [1, 0], "c": [[3, 9, 4, 9, 0, 0]] * 2, "r": [[5, 0], np.array([6, 7, 0])]}
-    write_release(release, (split, split, split))
-    prepare("dam-release", release, tmp_path / "out", Settings(eos_id=9))
-    dev = load_dataset(tmp_path / "out").splits["dev"]
-    assert dev.turns.lists() == [[3], [4]]
-    assert dev.responses.lists() == [[5], [6, 7]]
 
 
 def changed_split(**lists):

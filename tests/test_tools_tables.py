@@ -1,8 +1,9 @@
 """tools/tables.py: the numbers of README.md and docs/ are those of results/, whose rows are those
 of recipes.
+
+The pages show most of what a table can be: `test_every_page_is_up_to_date` notices other tables.
 """
 
-import json
 import re
 
 import pytest
@@ -140,26 +141,6 @@ def test_every_row_says_how_to_get_it_again():
 # === Tables ===
 
 
-def test_the_best_comes_first_and_baselines_last_and_seeds_are_averaged(filled):
-    rows = [
-        row(),
-        row(value=0.7, seed=2, minutes=3.0),
-        row("dam-chitchat", 0.2),
-        baseline(),
-        baseline(corpus="y"),
-    ]
-    facts = {"model": "BiDAF", "source": "s"}
-    others = baseline(split="test", value=0.3, **facts), baseline(split="dev", value=0.25, **facts)
-    header, _, *found = filled('scores: dam-* "published: BiDAF (d*"', *rows, published=others)
-    assert header == "| | R2@1 | R10@1 | R10@2 | R10@5 | MAP | MRR | epochs | seeds | minutes |"
-    assert found == [
-        f"| {TITLE} | | .600 ± .141 | | | | | 3 | 1, 2 | 2 |",
-        f"| {RECIPES['dam-chitchat'].title} | | .200 | | | | | 3 | 1 | 2 |",
-        "| *baseline: random* | | .100 | | | | | | | |",
-        "| *published: BiDAF (dev)* | | .250 | | | | | | | |",
-    ]
-
-
 def test_rows_that_are_more_than_a_recipe_say_so(filled):
     rows = [
         row(ensemble=2, value=0.9),
@@ -175,76 +156,3 @@ def test_rows_that_are_more_than_a_recipe_say_so(filled):
         f"| {TITLE} | | .100 | | | | | 1 | 1 | 2 |"
     ]
     assert filled("scores: dam-*", rows[2])[3] == f"| {TITLE}, unseen | | .250 | | | | | | | | |"
-
-
-def test_less_perplexity_is_better_and_a_search_is_named(filled):
-    rows = [
-        row("chat-dot", task="generation", metrics={"perplexity": value, "BLEU-1": 0.1})
-        for value in (31.0, 30.0)
-    ]
-    rows[0]["search"] = "beam of 5"
-    title = RECIPES["chat-dot"].title
-    found = [line.split(" | ")[:2] for line in filled("scores: chat-*", *rows)[2:]]
-    assert found == [[f"| {title}", "30.00"], [f"| {title}, beam of 5", "31.00"]]
-
-
-def test_dialogs_have_a_column_per_task_and_recipes_that_were_measured_on_all(filled):
-    metrics = {"task": "dialog", "metrics": {"per_response": 0.5, "per_dialog": 0.25}}
-    measured = [("babi-memma", 1), ("babi-memma", 2), ("babi-memr", 1)]
-    rows = [
-        row(recipe, corpus=f"babi-task{task}", stale="code", **metrics) for recipe, task in measured
-    ]
-    header, _, *found = filled("scores: babi-*", *rows)
-    assert header == "| | babi-task1 | babi-task2 | mean | seeds | commit |"
-    assert found == ["| MEMMA | 50.0 (25.0) | 50.0 (25.0) | 50.0 | 1 | c0ffee1 |"]
-    parts = {
-        "parts": {
-            "manager: larger": {"per_response": 0.25},
-            "manager: smaller": {"per_response": 0.75},
-        }
-    }
-    rows = [
-        row("babi-memma", corpus="both", trained_on=corpus, **metrics, **parts)
-        for corpus in ("one", "two")
-    ]
-    assert filled("scores: babi-*", *rows)[::2] == [
-        "| | manager: larger | manager: smaller | mean | seeds |",
-        "| MEMMA, trained on one | 25.0 | 75.0 | 50.0 | 1 |",
-    ]
-
-
-def test_recipes_are_listed_with_what_they_reached(filled):
-    rows = [
-        row(minutes=1.0, epochs=0.5),
-        row(value=0.7, seed=2, corpus="y"),
-        row(search="beam", value=0.9),
-    ]
-    assert filled(f"scores: {RECIPE} dam-douban layout=recipes", *rows)[2:] == [
-        "| `dam-douban` | douban | not measured | | | | |",
-        f"| `{RECIPE}` | ubuntu-irc | dev R10@1 .600, mean of 2 tasks | 3 | 1, 2 "
-        "| 2 minutes | a CPU |",
-    ]
-    [one] = filled(f"scores: {RECIPE} layout=recipes", rows[0])[2:]
-    assert "| dev R10@1 .500 | 0.5 of 2 | 1 | 60 seconds | a CPU |" in one
-
-
-def test_values_and_rows(filled, tmp_path, monkeypatch):
-    rows = [
-        row(value=0.2),
-        row(value=0.4, seed=2),
-        row(value=0.7, corpus="y"),
-        row("dam-chitchat", 0.6),
-    ]
-    assert filled(f"value: {RECIPE} * R10@1", *rows) == [".500"]
-    assert filled(f"value: {RECIPE} x R10@1 times=100 digits=2", *rows) == ["30.00"]
-    assert filled(f"value: {RECIPE} x minutes digits=0", *rows) == ["2"]
-    monkeypatch.setattr(tables, "ROOT", tmp_path)
-    things = [{"side": "a", "GB": 1234.5}, {"side": "b", "GB": 0.0123, "pair": [0.5, 0.25]}]
-    (tmp_path / "b.json").write_text(json.dumps({"rows": things}))
-    assert filled("value: b.json/rows/0/GB digits=1") == ["1,234.5"]
-    header, _, *found = filled("rows: b.json/rows side GB pair:3")
-    assert [header, *found] == [
-        "| side | GB | pair |",
-        "| a | 1,234 | |",
-        "| b | 0.0123 | .500 ± .250 |",
-    ]
