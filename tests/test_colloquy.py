@@ -9,7 +9,7 @@ import pytest
 from helpers import ROOT, ran, refusal, run_process
 
 import colloquy
-from colloquy.commands import COMMANDS, main
+from colloquy.commands import COMMANDS, TOOLS, main
 from colloquy.engine.run import Run
 from colloquy.tasks.selection.retrieval.answers import AnsweringPredictor
 
@@ -101,6 +101,9 @@ def test_the_program_lists_its_commands_and_runs_the_scripts(monkeypatch, capsys
         code = (ROOT / "colloquy" / "commands" / f"{name}.py").read_text(encoding="utf-8")
         assert code.startswith(f'"""{meaning}')
         assert f'run_command("{name}")' in (ROOT / f"{name}.py").read_text(encoding="utf-8")
+    for name, meaning in TOOLS.items():
+        assert f"{name} " in printed and meaning in printed
+        assert (ROOT / "tools" / f"{name}.py").is_file()
     assert call("--version") == f"{colloquy.__version__}\n"
     with pytest.raises(SystemExit, match=r"colloquy expects one of prepare, .* Received: trane"):
         call("trane")
