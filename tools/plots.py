@@ -55,6 +55,8 @@ class Panel(NamedTuple):
 
 BABI_TASKS = ["T1", "T1-OOV", "T2", "T2-OOV", "T3", "T3-OOV", "T4", "T4-OOV", "T5", "T5-OOV"]
 BABI_COLUMNS = [*BABI_TASKS, "mean"]
+DAM_RECIPE = "dam-chitchat-epochs-0.5"
+"""Begins the names of the rows of a sweep over levels and variants."""
 
 
 def plots() -> dict[str, list[Panel]]:
@@ -81,7 +83,7 @@ def plots() -> dict[str, list[Panel]]:
             Panel("With speaker and time: per response", BABI_COLUMNS, (40, 100), with_features),
         ],
         "dam_levels": [
-            Panel("Levels of self-attention: R10@1", levels, (40, 80), [dam_levels(levels)]),
+            Panel("Levels of self-attention: R10@1", levels, (40, 60), [dam_levels(levels)]),
             Panel(
                 "Variants: R10@1",
                 variants,
@@ -110,7 +112,7 @@ def article_series(label, names):
 def dam_levels(levels):
     points = {}
     for level in levels:
-        rows = select_own(f"dam-chitchat-levels-{level}", "chitchat")
+        rows = select_own(f"{DAM_RECIPE}-levels-{level}", "chitchat")
         if rows:
             points[level] = summarize(rows, "R10@1")
     return Series("ours, chitchat dev", points, BLUE)
@@ -120,8 +122,8 @@ def dam_variants(variants):
     """The variants of the recipe, which has one level; `full` is the recipe itself."""
     points = {}
     for variant in variants:
-        recipe = f"dam-chitchat-variant-{variant}"
-        rows = select_own("dam-chitchat-levels-1" if variant == "full" else recipe, "chitchat")
+        change = "levels-1" if variant == "full" else f"variant-{variant}"
+        rows = select_own(f"{DAM_RECIPE}-{change}", "chitchat")
         if rows:
             points[variant] = summarize(rows, "R10@1")
     return Series("ours, one level, chitchat dev", points, BLUE)
