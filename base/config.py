@@ -148,7 +148,11 @@ def sentence(error: ValidationError, config_class: type[Config] | None = None) -
     reason = first["msg"].removeprefix("Value error, ").partition(" or instance of ")[0]
     if not name:  # a rule across fields
         return reason
-    return f"{name}: {reason[0].lower()}{reason[1:]}. Received: {in_one_line(first['input'])}"
+    received = in_one_line(first["input"])
+    # A number in quotes is no number.
+    if isinstance(first["input"], str) and first["type"].endswith("_type"):
+        received = repr(received)
+    return f"{name}: {reason[0].lower()}{reason[1:]}. Received: {received}"
 
 
 def describe_fields(

@@ -12,7 +12,7 @@ import itertools
 import re
 import time
 import uuid
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Request
 from fastapi.responses import Response
@@ -97,6 +97,10 @@ class Message(ClientFields):
     ) = None
     name: str | None = None
     """It is not read."""
+    tool_calls: list[Any] | None = None
+    """They are not read."""
+    tool_call_id: str | None = None
+    """It is not read."""
 
     def text(self):
         if isinstance(self.content, str):
@@ -117,7 +121,8 @@ class ChatRequest(ClientFields):
     model: str
     """Name of a model that replies: of generation, of selection with an index, or of dialog."""
     messages: Annotated[list[Message], Field(min_length=1)]
-    """The conversation, the oldest message first; the last one is the user's."""
+    """The conversation, the oldest message first; of those that are read, the last one is the
+    user's."""
     stream: bool | None = False
     """Send the reply word by word as server-sent events."""
     stream_options: StreamOptions | None = None
@@ -149,15 +154,12 @@ class ChatRequest(ClientFields):
 
     def turns(self):
         """The conversation as `(speaker, text)`, without the messages that are not read."""
-        last = self.messages[-1].role
-        if last != "user":
-            message = f"messages: expected the last one to be the user's. Received: {last}"
+        spoken = [message for message in self.messages if message.role in SPEAKERS]
+        last = spoken[-1] if spoken else self.messages[-1]
+        if last.role != "user":
+            message = f"messages: expected the last one to be the user's. Received: {last.role}"
             raise RequestError(400, message, field="messages")
-        turns = []
-        for message in self.messages:
-            if message.role in SPEAKERS:
-                turns.append((SPEAKERS[message.role], message.text()))
-        return turns
+        return [(SPEAKERS[message.role], message.text()) for message in spoken]
 
     def search(self):
         """The settings of the search for a reply, as the field `decode` of an instance.

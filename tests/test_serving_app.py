@@ -466,6 +466,21 @@ def test_a_conversation_gets_a_reply(client):
     assert answer["usage"] == {"prompt_tokens": 2, "completion_tokens": 2, "total_tokens": 4}
 
 
+def test_messages_of_others_are_skipped_wherever_they_are(client):
+    call = {"role": "assistant", "content": None, "tool_calls": [{"id": "c"}]}
+    tool = {"role": "tool", "tool_call_id": "c", "content": "sunny"}
+    system = {"role": "system", "content": "Be brief."}
+    messages = [call, tool, *said("user", "one two"), system]
+    body = {"model": "echo", "messages": messages}
+    answered = client.post("/v1/chat/completions", json=body)
+    assert answered.headers["x-skipped-messages"] == "2"
+    assert answered.json()["choices"][0]["message"]["content"] == "one two"
+    answered = client.post("/v1/chat/completions", json={**body, "messages": [system]})
+    assert answered.json()["error"]["message"].endswith("Received: system")
+    answered = client.post("/v1/chat/completions", json={**body, "temperature": "0.7"})
+    assert answered.json()["error"]["message"].endswith("valid number. Received: '0.7'")
+
+
 @pytest.mark.parametrize(
     ("fields", "search"),
     [
