@@ -27,6 +27,8 @@ from colloquy.serving.model_routes import BoundedRoute, find_model
 
 MAX_TOKENS = 100  # of a reply, whatever `max_tokens` says
 MIN_TEMPERATURE = 0.01
+# A line costs a bot as much as a sentence of so many characters, however short it is.
+LINE_CHARACTERS = 20
 WORD = re.compile(r"\S+")
 SPEAKERS = {"user": "user", "assistant": "bot"}
 SKIPPED = "X-Skipped-Messages"  # header that says how many messages the model does not read
@@ -224,7 +226,7 @@ async def _reply(request, body):
             return _write_events(text, finish_reason, usage, body)
         return make_json(_make_completion(text, finish_reason, usage, body))
 
-    job = Job("predict", 1, read, write, characters)
+    job = Job("predict", 1, read, write, characters + LINE_CHARACTERS * lines)
     content = await wait_for_answer(request, model.answer(job))
     headers = STREAM_HEADERS if body.stream else {}
     skipped = len(body.messages) - len(turns)

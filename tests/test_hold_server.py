@@ -10,10 +10,11 @@ import http.client
 import json
 import shutil
 import signal
+import socket
 import time
 
 import pytest
-from helpers import start_process
+from helpers import enlarge_weights, start_process
 
 from colloquy.benchmarks.turns import memory
 
@@ -29,6 +30,7 @@ class Attacked:
     def __init__(self, process, port):
         self.process = process
         self.port = port
+        self.megabytes_at_start = self.megabytes()
 
     def ask(self, path, body=None, headers=None, seconds=60):
         """Returns the status and the body of an answer; a `body` is posted."""
@@ -90,16 +92,20 @@ def start_server(runs):
 
 @pytest.fixture(scope="module")
 def server(trained_dialog, trained_reading_comprehension, tmp_path_factory):
-    """A server of a bot, a reader, and a run that is damaged."""
+    """A server of a bot, a reader, and two runs that are damaged."""
     damaged = tmp_path_factory.mktemp("damaged") / "run"
     shutil.copytree(trained_dialog.path, damaged)
     (damaged / "history.jsonl").write_text('{"step": 1}\n')
     (damaged / "notes").symlink_to(damaged / "nowhere")
     (damaged / "page.json").write_text("[]")
+    largest = tmp_path_factory.mktemp("largest") / "run"
+    shutil.copytree(trained_reading_comprehension.path, largest)
+    enlarge_weights(largest)
     runs = {
         "bot": trained_dialog.path,
         "reader": trained_reading_comprehension.path,
         "damaged": damaged,
+        "largest": largest,
     }
     server = start_server(runs)
     with server.process:  # closes its pipes
@@ -129,7 +135,25 @@ def test_clients_that_left_take_their_work_with_them(server):
     assert server.ask_small() < SMALL_SECONDS
 
 
-def test_a_damaged_run_is_left_out(server):
+HEAD = "Host: 127.0.0.1\r\nContent-Type: application/json\r\n"
+NO_BODY = f"POST /v1/models/bot:predict HTTP/1.1\r\n{HEAD}Content-Length: 50\r\n\r\n"
+IDLE = f"GET /healthz HTTP/1.1\r\n{HEAD}\r\n"
+
+
+@pytest.mark.parametrize("sent", [NO_BODY, IDLE])
+def test_a_flood_of_connections_leaves_room_for_others(server, sent):
+    """Of clients that send no body, or nothing after their first request."""
+    with contextlib.ExitStack() as opened:
+        for _ in range(600):
+            connection = opened.enter_context(socket.socket())
+            connection.connect(("127.0.0.1", server.port))
+            connection.sendall(sent.encode())
+        for _ in range(10):
+            assert server.ask_small() < SMALL_SECONDS
+    assert server.megabytes() < server.megabytes_at_start + MEGABYTES
+
+
+def test_runs_that_are_damaged_are_left_out(server):
     status, content = server.ask("/v1/models")
     assert (status, json.loads(content)["models"]) == (200, ["bot", "reader"])
 

@@ -2,8 +2,10 @@
 
 import concurrent.futures
 import os
+import signal
 import socket
 import time
+from unittest.mock import Mock
 
 import pytest
 from echo import ask
@@ -86,6 +88,24 @@ def test_a_replica_that_is_killed_under_load_is_replaced(service):
         ray.kill(ray.get_actor(killed, namespace="serve"))
         assert all(answered)
     until(lambda: len(replicas()) == 2 and killed not in replicas(), 120)
+
+
+def test_sigterm_is_a_normal_end(cluster, monkeypatch):
+    ended = Mock()
+    monkeypatch.setattr(cluster.serve, "shutdown", ended)
+    before = signal.getsignal(signal.SIGTERM)
+
+    def terminate():
+        until(lambda: signal.getsignal(signal.SIGTERM) is not before)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    try:
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            pool.submit(terminate)
+            cluster.wait()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    ended.assert_called_once_with()
 
 
 def test_a_config_file_says_what_flags_say(cluster, monkeypatch):

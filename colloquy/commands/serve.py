@@ -204,10 +204,10 @@ def serve_on_ray(limits: Any, access: Any) -> None:
 def main() -> None:
     limits = read_limits()
     access = read_access()
-    # An operation takes half of the cores, and two are computed at once. Each thread keeps copies
-    # of oneDNN's operations.
+    # An operation takes half of the cores. A large request computes several long operations at
+    # once; more threads than that leave some for the operations of small requests.
     cpus = runtime.available_cpus()
-    runtime.prepare(max(1, cpus // 2), operations=cpus)
+    runtime.prepare(max(1, cpus // 2), operations=cpus + 4)
     if FLAGS.ray:
         serve_on_ray(limits, access)
         return
