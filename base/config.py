@@ -32,8 +32,12 @@ class Config(BaseModel):
 
     @classmethod
     def of(cls, values: Mapping[str, object]) -> Self:
-        """Builds a config from a dict as JSON has it, where tuples are lists."""
-        return cls.model_validate_json(json.dumps(values, default=Config.to_json))
+        """Builds a config from a dict as JSON has it, where tuples are lists.
+
+        Paths are texts. Any other value that JSON lacks is a text, too, which no field of another
+        type takes.
+        """
+        return cls.model_validate_json(json.dumps(values, default=_value_for_json))
 
     def explicit_fields(self) -> dict[str, Any]:
         """Returns `{field: value}` of the fields that were set, not left at their defaults."""
@@ -47,6 +51,10 @@ class Config(BaseModel):
     def to_json(self) -> dict[str, Any]:
         """Returns a dict ready for JSON, which `of` takes."""
         return self.model_dump(mode="json")
+
+
+def _value_for_json(value):
+    return value.to_json() if isinstance(value, Config) else str(value)
 
 
 C = TypeVar("C", bound=Config)

@@ -59,7 +59,7 @@ class Words:
         def vectors():
             return run.load_model().word_vectors()
 
-        return cls(path, metadata, run.vocabulary, vectors)
+        return cls(run.path, metadata, run.vocabulary, vectors)
 
 
 def start_from(path: Any, model: Any, dataset: Any, task: Any) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from helpers import refusal
 
+import colloquy
 from colloquy.data.batching import XLA_MULTIPLE
 from colloquy.data.corpora import squad
 from colloquy.data.samples import SQUAD
@@ -31,6 +32,22 @@ def test_prepared_texts_answers_and_spans_agree(dataset):
     assert train.answers[0] == ["Rome"]
     assert train.texts[0] == "Ann lives in Rome. Cyd lives in Paris."
     assert train.offsets.lists()[0][:4] == [0, 3, 4, 9]
+
+
+def test_questions_in_memory_are_prepared(tmp_path):
+    vectors = tmp_path / "glove.txt"
+    vectors.write_text("rome 0.5 1\nlives 0.25 0\n", encoding="utf-8")
+    question = {
+        "id": "one",
+        "title": "Ann",
+        "context": "Ann lives in Rome.",
+        "question": "Where does Ann live?",
+        "answers": {"text": ["Rome"], "answer_start": [13]},
+    }
+    source = {"train": [question], "dev": [question]}
+    colloquy.prepare("squad", source, tmp_path / "data", vectors=vectors)
+    train = load_dataset(tmp_path / "data").splits["train"]
+    assert train.answers == [["Rome"]] and train.texts == ["Ann lives in Rome."]
 
 
 def test_prepare_without_word_vectors_leaves_nothing(prepared_reading, tmp_path):
