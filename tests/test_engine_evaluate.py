@@ -1,6 +1,5 @@
 """engine/evaluate.py: what scoring writes and prints, several runs side by side, ensembles."""
 
-import json
 import re
 import shutil
 import types
@@ -20,10 +19,9 @@ from colloquy.engine.score_rows import append_scores
 from colloquy.engine.score_tables import print_records
 from colloquy.metrics.dialog import dialog_metrics
 from colloquy.metrics.ranking import ranking_metrics
-from colloquy.metrics.reading_comprehension import squad_metrics
 from colloquy.tasks import TASKS
 from colloquy.tasks.dialog.baselines import baselines_and_upper_bounds
-from colloquy.tasks.reading_comprehension.scoring import predict
+from colloquy.tasks.dialog.scoring import predict
 
 dialog, selection = TASKS["dialog"], TASKS["selection"]
 
@@ -158,10 +156,11 @@ def test_a_row_says_what_trained_and_what_evaluated(run, tmp_path, monkeypatch):
         append_scores(file, record)
 
 
-def test_a_row_names_the_corpus_and_the_trainings_before_if_they_are_others(run, capsys):
+def test_a_row_names_the_corpus_and_the_trainings_before_if_they_are_others(run, tmp_path, capsys):
     before = [{"corpus": "first", "epochs": 3.0, "seconds": 60.0}]
     dataset = {**run.dataset, "name": "elsewhere"}
-    other = Run(run.path, {**run.record, "before": before, "dataset": dataset})
+    other = Run(shutil.copytree(run.path, tmp_path / "run"), {**run.record, "before": before})
+    other.update({"dataset": dataset})
     own = run.metrics()
     record = evaluation.Evaluation(dialog, [other]).score("dev", baselines=False)
     assert run.metrics() == own
@@ -171,6 +170,8 @@ def test_a_row_names_the_corpus_and_the_trainings_before_if_they_are_others(run,
     assert record["minutes"] == round(run.history()[-1]["seconds"] / 60 + 1, 3)
     assert "baselines" not in record and "upper_bounds" not in record
     assert "baseline" not in capsys.readouterr().out
+    other.update({"training": {**run.record["training"], "epochs": run.training.epochs + 4}})
+    assert evaluation.Evaluation(dialog, [other]).label().endswith(", 8 of 12 epochs")
 
 
 def test_seeds_are_shown_side_by_side_and_each_model_and_dataset_is_loaded_once(
@@ -194,13 +195,6 @@ def test_seeds_are_shown_side_by_side_and_each_model_and_dataset_is_loaded_once(
     assert [text.strip() for text in header.split("┃")[1:-1]] == names
     evaluate_all(TASKS, [str(swept / "runs" / "tiny-task1-1")], ["dev"], baselines=False)
     assert "deviation" not in capsys.readouterr().out
-
-
-def test_a_run_that_was_interrupted_says_its_epochs(run, tmp_path):
-    other = copy_with(run, tmp_path / "other", "training", epochs=run.training.epochs + 4)
-    label = evaluation.Evaluation(dialog, [other]).label()
-    assert label.endswith(f", {run.training.epochs:g} of {other.training.epochs:g} epochs")
-    assert "epochs" not in evaluation.Evaluation(dialog, [run]).label()
 
 
 def test_published_scores_are_shown_beside_what_they_are_of(run, capsys):
@@ -281,41 +275,33 @@ def second(run, path):
     return other
 
 
-def score_together(*runs, out, **options):
+def test_an_ensemble_is_scored_as_a_model_of_its_own(swept, tmp_path, capsys):
+    runs = [Run.open(swept / "runs" / f"tiny-task1-{seed}") for seed in (2, 1)]
+    before = contents_of(swept)
+    files = {"out": str(tmp_path / "said.txt"), "scores": tmp_path / "scores.jsonl"}
     pattern = ",".join(str(run.path) for run in runs)
-    options = {"baselines": False, "precision": "float32", **options}
-    evaluate_all(TASKS, [pattern], ["dev"], out=str(out), **options)
-    return out
+    evaluate_all(TASKS, [pattern], ["dev"], baselines=False, precision="float32", **files)
+
+    dataset = dialog.dataset_of(runs[0])
+    split = dataset.splits["dev"]
+    predicted = predict(ensemble(dialog, [run.load_model() for run in runs]), split)
+    _, said, _ = columns_of(tmp_path / "said.txt")
+    assert said == [dataset.domain.candidates[number] for number in predicted]
+    [row] = read_scores(tmp_path / "scores.jsonl")
+    expected = dialog_metrics(predicted, split.answers, split.dialog)
+    assert row["metrics"] == pytest.approx(expected, abs=1e-6)
+    assert (row["recipe"], row["ensemble"], row["seed"]) == ("tiny + memma", 2, 2)
+    assert "ensemble of 2: " in capsys.readouterr().out
+    assert contents_of(swept) == before  # no run is the ensemble, so none gets its metrics
 
 
-@pytest.mark.slow
-def test_spans_are_found_by_the_geometric_mean_of_probabilities(
-    trained_reading_comprehension, tmp_path, capsys
-):
-    run = trained_reading_comprehension
-    task = TASKS["reading_comprehension"]
-    out = tmp_path / "scores.jsonl"
-    other = second(run, tmp_path / "other")
-    before = contents_of(run.path)
-    said = score_together(run, other, out=tmp_path / "said.json", scores=out)
-
-    split = task.dataset_of(run).splits["dev"]
-    models = [run.load_model(), other.load_model()]
-    inputs, _ = split.collate(range(len(split)))
-    joint = ensemble(task, models)
-    p = np.sqrt(np.prod([softmax(model.predict_on_batch(inputs)) for model in models], axis=0))
-    p_joint = softmax(joint.predict_on_batch(inputs))
+def test_spans_have_the_geometric_mean_of_probabilities(trained_reading_comprehension, tmp_path):
+    run, task = trained_reading_comprehension, TASKS["reading_comprehension"]
+    models = [run.load_model(), second(run, tmp_path / "other").load_model()]
+    inputs, _ = task.dataset_of(run).splits["dev"].collate(range(3))
+    p = np.sqrt(np.prod([softmax(model(inputs)) for model in models], axis=0))
+    p_joint = softmax(ensemble(task, models)(inputs))
     np.testing.assert_allclose(p_joint, p / p.sum(-1, keepdims=True), atol=1e-5)
-
-    spans, _ = predict(joint, split)
-    expected = {id: split.answer(row, *spans[row]) for row, id in enumerate(split.ids)}
-    assert json.loads(said.read_text(encoding="utf-8")) == expected
-    [row] = read_scores(out)
-    answers = dict(zip(split.ids, split.answers, strict=True))
-    assert row["metrics"] == squad_metrics(expected, answers)
-    assert (row["recipe"], row["ensemble"], row["seed"]) == ("bidaf", 2, 1)
-    assert "ensemble of 2: bidaf" in capsys.readouterr().out
-    assert contents_of(run.path) == before  # no run is the ensemble, so none gets its metrics
 
 
 def test_responses_are_chosen_by_the_mean_of_probabilities_though_one_reads_fewer_fields(

@@ -13,7 +13,15 @@ from unittest.mock import Mock
 import keras
 import numpy as np
 import pytest
-from helpers import SMALL_RUNS, at_step, check_same_training, refusal, train_small, weights_of_run
+from helpers import (
+    SMALL_RUNS,
+    at_step,
+    check_same_training,
+    contents_of,
+    refusal,
+    train_small,
+    weights_of_run,
+)
 
 from colloquy.base import runtime
 from colloquy.engine.devices import OneDevice
@@ -231,19 +239,25 @@ def test_a_loss_that_is_not_finite_keeps_the_last_good_state(tmp_path):
     assert (run.path / BEST).is_file()
 
 
-@pytest.mark.parametrize("settings", [{"validations_per_epoch": 5}, {"save_minutes": 0.0}])
-def test_weights_that_are_not_finite_are_neither_scored_nor_saved(tmp_path, monkeypatch, settings):
+# The loss before the step of an endless optimizer is finite.
+@pytest.mark.parametrize(
+    ("task", "settings", "message"),
+    [
+        ("endless", {"validations_per_epoch": 5}, "the weights after step 1 are not finite, so"),
+        ("endless", {"save_minutes": 0.0}, "the weights after step 1 are not finite, so"),
+        ("nan", {}, "the metrics after step 5 are not finite, so"),
+    ],
+)
+def test_what_is_not_finite_is_neither_scored_nor_saved(
+    tmp_path, monkeypatch, task, settings, message
+):
     monkeypatch.setattr("colloquy.engine.trainer.LOG_INTERVAL", 1)
-    task = Numbers(optimizer=keras.optimizers.SGD(1e39))  # the loss before the step is finite
-    message = refusal(trained, tmp_path / "run", np.ones(5), task, **settings)
-    assert "the weights after step 1 are not finite, so" in message
-    assert "nothing was saved before" in message
-    assert not Run(tmp_path / "run", {}).saved()
-
-
-def test_metrics_that_are_not_finite_are_not_saved(tmp_path):
-    message = refusal(trained, tmp_path / "run", np.ones(5), Numbers(scores=[np.nan]))
-    assert "the metrics after step 5 are not finite, so" in message
+    tasks = {
+        "endless": Numbers(optimizer=keras.optimizers.SGD(1e39)),
+        "nan": Numbers(scores=[np.nan]),
+    }
+    found = refusal(trained, tmp_path / "run", np.ones(5), tasks[task], **settings)
+    assert message in found and "nothing was saved before" in found
     assert not Run(tmp_path / "run", {}).saved()
 
 
@@ -433,14 +447,6 @@ def test_auto_precision_is_chosen_once_and_kept(prepared_dialog, tmp_path, monke
 # === Refusals ===
 
 
-def test_a_finished_run_says_so(trained_dialog, capsys):
-    before = (trained_dialog.path / "config.json").read_text()
-    resume(dialog, trained_dialog.path)
-    printed = capsys.readouterr().out
-    assert "is finished, after 8 epochs; --epochs=N with more continues it" in printed
-    assert (trained_dialog.path / "config.json").read_text() == before
-
-
 def with_path(path):
     return lambda run: run.update({"dataset": {**run.dataset, "path": path}})
 
@@ -462,21 +468,21 @@ def with_another_dataset(run):
         (with_another_dataset, "here it is .*: they come from different preparations"),
     ],
 )
-def test_resume_refuses(spoilt, message, trained_selection, tmp_path):
+def test_resume_refuses(spoilt, message, trained_selection, tmp_path, capsys):
     run = Run.open(shutil.copytree(trained_selection.path, tmp_path / "run"))
+    resume(selection, run.path)
+    assert "is finished, after 1 epochs; --epochs=N with more" in capsys.readouterr().out
     options = spoilt(run) or {}
+    before = contents_of(run.path)
     assert re.search(message, refusal(resume, selection, run.path, epochs=2.0, **options))
-    assert (run.path / BEST).exists()
-
-
-def test_resume_refuses_a_run_that_another_process_trains(trained_dialog, tmp_path):
-    run = Run.open(shutil.copytree(trained_dialog.path, tmp_path / "run"))
-    before = (run.path / "config.json").read_bytes()
     with locked(run.path):
-        assert "another process is training" in refusal(resume, dialog, run.path, epochs=50.0)
-    assert (run.path / "config.json").read_bytes() == before
+        message = refusal(resume, selection, run.path, epochs=2.0)
+        assert "another process is training" in message
+    (run.path / LOCK).unlink(missing_ok=True)
+    assert contents_of(run.path) == before
 
 
+@pytest.mark.slow
 def test_start_refuses_datasets_that_do_not_suit(prepared, prepared_dialog, tmp_path):
     message = refusal(start, selection, "dam", prepared_dialog, tmp_path / "run", {})
     assert "expected a dataset for models of selection" in message

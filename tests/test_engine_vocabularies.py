@@ -3,6 +3,7 @@ one.
 """
 
 import json
+import re
 import shutil
 
 import numpy as np
@@ -63,25 +64,34 @@ def test_words_of_a_published_run_are_found_by_its_name_anywhere(name, tmp_path,
     assert words.path == PRETRAINED / "bidaf-squad"
 
 
-def refused(words, out, *flags):
-    """The message of prepare.py about words of a run or dataset that it refuses."""
-    message = script_refusal(
-        "prepare.py", "--corpus=smn", f"--vocabulary_of={words}", f"--out={out}", *flags
-    )
-    assert not out.exists()
-    return message
+@pytest.mark.parametrize(
+    ("words", "flags", "expected"),
+    [
+        ("dialog", [], "--vocabulary_of expects a run of selection. Received: .*, of dialog"),
+        ("selection", ["--min_count=3"], "--min_count is not for --vocabulary_of"),
+        ("dataset", [], "expected hashed_words of at least 0. Received: '9'"),
+    ],
+)
+def test_words_that_do_not_suit_are_refused(
+    words, flags, expected, trained_dialog, trained_selection, prepared, tmp_path
+):
+    dataset = shutil.copytree(prepared, tmp_path / "dataset")
+    metadata = json.loads((dataset / METADATA).read_text())
+    (dataset / METADATA).write_text(json.dumps(metadata | {"hashed_words": "9"}))
+    directories = {
+        "dialog": trained_dialog.path,
+        "selection": trained_selection.path,
+        "dataset": dataset,
+    }
+    usual = ["--corpus=smn", f"--source={prepared.parent / 'raw'}", f"--out={tmp_path / 'out'}"]
+    flags = [*usual, f"--vocabulary_of={directories[words]}", *flags]
+    assert re.search(expected, script_refusal("prepare.py", *flags))
+    assert not (tmp_path / "out").exists()
 
 
-def test_a_dataset_that_cannot_give_its_words_is_refused(prepared, tmp_path):
-    other = shutil.copytree(prepared, tmp_path / "other")
-    metadata = json.loads((other / METADATA).read_text())
-    (other / METADATA).write_text(json.dumps(metadata | {"hashed_words": "9"}))
-    message = refused(other, tmp_path / "out", f"--source={prepared.parent / 'raw'}")
-    assert "expected hashed_words of at least 0. Received: '9'" in message
-
-
-def test_a_training_starts_from_the_weights_of_a_run(case, tmp_path):
-    task, run, _, data = case
+def test_a_training_starts_from_the_weights_of_a_run(trained_dialog, tmp_path):
+    task, run = TASKS["dialog"], trained_dialog
+    data = task.dataset_of(run).path
     begun = train_small(
         task.name, data, tmp_path / "begun", init_from=run.path, epochs=1e-6, learning_rate=0.0
     )
@@ -118,19 +128,6 @@ def test_a_new_layer_starts_fresh_and_one_too_few_is_refused(
         UserError, match=r"expected self_attention/.*, as in the run. Received: a model without"
     ):
         train_small(task.name, data, tmp_path / "less", init_from=grown.path, **start)
-
-
-def test_words_of_another_task_and_flags_that_they_decide_are_refused(
-    trained_dialog, trained_selection, tmp_path
-):
-    out, source = tmp_path / "out", f"--source={tmp_path}"
-    message = (
-        f"--vocabulary_of expects a run of selection. Received: {trained_dialog.path}, of dialog"
-    )
-    assert message in refused(trained_dialog.path, out, source)
-    assert "--min_count is not for --vocabulary_of" in refused(
-        trained_selection.path, out, source, "--min_count=3"
-    )
 
 
 def test_other_words_and_other_shapes_are_refused(trained_selection, prepared, tmp_path):

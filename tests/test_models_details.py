@@ -11,7 +11,7 @@ import keras
 import numpy as np
 import pytest
 import seq2seq_models as seq2seq
-from dam_models import B, J, N, T
+from dam_models import J, T
 from gradients import gradients_of
 from helpers import randomised, to_numpy
 from seq2seq_models import V
@@ -83,19 +83,6 @@ def test_dam_counts_as_many_parameters_as_the_release():
     configs = DAMConfig(vocabulary_size=1, **release_settings()), DAMConfig(vocabulary_size=1)
     found = [DAM(each).count_params() - 2 * 200 for each in configs]
     assert found == [1_398_451, 1_398_451 + 17 * 2 * 199]
-
-
-def test_dam_predicts_batches_of_one_shape_as_it_computes_them():
-    """A graph for known shapes: TensorFlow joins operations in it that it leaves alone
-    elsewhere.
-    """
-    T, K, J = 3, 6, 9
-    rng, model = np.random.default_rng(0), dam.made()
-    batch = {
-        "turns": rng.integers(1, dam.V + 1, (B, T, K)),
-        "responses": rng.integers(1, dam.V + 1, (B, N, J)),
-    }
-    np.testing.assert_allclose(model.predict_on_batch(batch), to_numpy(model(batch)), atol=1e-5)
 
 
 @pytest.mark.parametrize("sizes", [{"turns": T + 1}, {"k": J + 1}, {"j": J + 1}])

@@ -2,7 +2,6 @@
 
 import re
 
-import numpy as np
 import pytest
 from helpers import ROOT
 
@@ -28,26 +27,6 @@ def test_a_clone_stays_small():
     assert max(sizes) <= 15 * MEGABYTE and sum(sizes) <= 60 * MEGABYTE
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["bidaf-squad", "dam-ubuntu-irc"])
-def test_a_model_answers_its_examples(name):
-    """Those whose answers are right or wrong; `test_pinned.py` asks all models."""
-    run = Run.open(ROOT / "pretrained" / name)
-    predictor = TASKS[run.task].predictor(run)
-    first, *others = Page(**read_json(run.path / PAGE)).examples
-    instances = [example["instance"] for example in [*run.examples(), *map(dict, [first, *others])]]
-    answers = predictor.predict(instances)
-    answer = answers[len(run.examples())]  # of the example that the pages open with
-    if run.task == "reading_comprehension":
-        assert answer["answer"] in first.expected and answer["good"]
-    if run.task == "selection":
-        assert first.instance["candidates"][answer["order"][0]] in first.expected
-    assert len(answers) == len(instances) > 0
-    for answer in answers:  # scores of candidates, of the best responses, or of a single answer
-        scores = answer.get("scores") or [best["score"] for best in answer.get("best", [answer])]
-        assert np.isfinite(scores).all()
-
-
 def test_the_pages_open_with_one_model_of_each_task_and_readable_examples_of_dev():
     pages = {path: Page(**read_json(path / PAGE)) for path in PRETRAINED}
     assert sorted(Run.open(path).task for path, page in pages.items() if page.default) == sorted(
@@ -58,6 +37,19 @@ def test_the_pages_open_with_one_model_of_each_task_and_readable_examples_of_dev
         assert "_UNK_" not in str(page.examples) and not any(
             "dev" in example.title for example in page.examples
         )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["bidaf-squad", "dam-ubuntu-irc"])
+def test_the_example_that_the_pages_open_with_is_answered_right(name):
+    """`test_pinned.py` asks all models more."""
+    run = Run.open(ROOT / "pretrained" / name)
+    first = Page(**read_json(run.path / PAGE)).examples[0]
+    [answer] = TASKS[run.task].predictor(run).predict([first.instance])
+    if run.task == "reading_comprehension":
+        assert answer["answer"] in first.expected and answer["good"]
+    else:
+        assert first.instance["candidates"][answer["order"][0]] in first.expected
 
 
 def test_five_examples_of_selection_are_from_two_corpora_of_real_conversations():

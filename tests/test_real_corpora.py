@@ -65,44 +65,6 @@ def test_dialog_babi_has_the_known_scores(babi, task, responses):
     assert {name: pytest.approx(metrics) for name, metrics in expected.items()} == scores
 
 
-SEARCHED = {"cuisine", "location", "price", "number"}
-
-
-@pytest.mark.parametrize(
-    ("line", "gold", "types", "num_matching", "num_alike"),
-    [
-        (7, "api_call italian paris six cheap", SEARCHED, 354, 1),
-        (12, "api_call spanish madrid two cheap", SEARCHED, 464, 8),
-        (40, "here it is resto_madrid_cheap_spanish_1stars_phone", {"phone"}, 470, 3),
-    ],
-)
-def test_match_types_of_the_first_dialog_of_task_5(
-    babi, line, gold, types, num_matching, num_alike
-):
-    """The types that candidates match after some lines of the file."""
-    dataset = babi(5)
-    domain = dataset.domain
-    split = dataset.splits["train"]
-    dialog = split.dialogs[0]
-    # Each response was preceded by its user's part on the same line.
-    number_of_line = {turn - number + 1: number for number, turn in enumerate(dialog["turns"])}
-    number = number_of_line[line]
-    turn = dialog["turns"][number]
-    answer = dialog["answers"][number]
-    context = set().union(*split.sentences.entities.lists(dialog["sentences"][: turn + 1]))
-
-    members, type_of_group, groups_of_candidates = domain.tables.match_groups
-    is_matched = [bool(context & set(group)) for group in members]
-    matched_types = []
-    for groups in groups_of_candidates:
-        matched = [group - 1 for group in groups if group and is_matched[group - 1]]
-        matched_types.append({domain.types[type_of_group[group]] for group in matched})
-    assert domain.candidates[answer] == gold
-    assert matched_types[answer] == types
-    assert sum(map(bool, matched_types)) == num_matching
-    assert matched_types.count(types) == num_alike
-
-
 def test_tfidf_on_ubuntu_irc_has_the_known_scores(tmp_path):
     settings = selection.Settings(dimension=1, word2vec_epochs=1)
     selection.prepare("smn", corpus("ubuntu-irc"), tmp_path / "prepared", settings)
@@ -196,10 +158,8 @@ def test_real_dialogs_move_to_the_unseen_world():
         assert not words & pairs.keys()
 
 
-# Task 5 has the conversations of all others.
-@pytest.mark.parametrize(("number", "templates"), [(3, 2.0), (5, 3.5)])
-def test_no_correct_response_of_dev_is_masked(babi, number, templates):
-    dataset = babi(number)
+def test_no_correct_response_of_dev_is_masked(babi):
+    dataset = babi(5)  # which has the conversations of all others
     domain = dataset.domain
     mask = ActionMask(domain, learn(domain, dataset.splits["train"]))
     dev = dataset.splits["dev"]
@@ -207,7 +167,7 @@ def test_no_correct_response_of_dev_is_masked(babi, number, templates):
         [domain.template(text) for text in domain.candidates], return_inverse=True
     )
     num_templates = []
-    for rows in np.array_split(np.arange(len(dev)), 40):
+    for rows in np.array_split(np.arange(0, len(dev), 4), 10):
         inputs, answers = dev.collate(rows, INPUTS)
         is_real = answers >= 0
         is_allowed = mask.predict_on_batch(inputs)[is_real]
@@ -215,4 +175,4 @@ def test_no_correct_response_of_dev_is_masked(babi, number, templates):
         assert is_allowed[np.arange(len(answers)), answers].all()
         for row in is_allowed:
             num_templates.append(len(set(template_of_candidate[row])))
-    assert np.mean(num_templates) <= templates
+    assert np.mean(num_templates) <= 3.5

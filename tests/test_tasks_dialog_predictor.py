@@ -23,8 +23,9 @@ def predictor(trained_dialog):
 
 
 @pytest.fixture
-def chat(trained_dialog):
-    return DialogChat(dialog.predictor(trained_dialog))
+def chat(predictor, monkeypatch):
+    monkeypatch.setattr(predictor.model, "attention_weights", predictor.model.attention_weights)
+    return DialogChat(predictor)
 
 
 @pytest.mark.parametrize(
@@ -133,11 +134,6 @@ def test_memories_are_the_sentences_before_the_last_one(predictor):
     assert predictor.predict([]) == []
 
 
-def test_a_wrong_instance_is_refused(predictor):
-    message = refusal(predictor.predict, [{"history": [{"speaker": "cat", "text": "mew"}]}])
-    assert "instance 0" in message and "speaker" in message and "cat" in message
-
-
 # === Conversations of users and assistants ===
 
 
@@ -151,7 +147,7 @@ def test_a_call_that_is_no_candidate_finds_nothing(predictor):
     assert speakers == ["user", "bot", "user", "bot", "user"]
 
 
-def test_facts_of_a_conversation_are_limited(predictor, monkeypatch):
+def test_wrong_instances_and_too_many_facts_are_refused(predictor, monkeypatch):
     monkeypatch.setattr("colloquy.tasks.dialog.predictor.MAX_FACTS", 40)
     candidates = predictor.domain.candidates
     calls = [text for text in candidates if text.startswith("api_call")]
@@ -161,6 +157,8 @@ def test_facts_of_a_conversation_are_limited(predictor, monkeypatch):
     facts = [{"speaker": "fact", "text": "prezzo R_cuisine thai"}] * 41
     instance = {"history": [*facts, HELLO]}
     assert f"instance 0, {message}41" in refusal(predictor.predict, [instance])
+    wrong = refusal(predictor.predict, [{"history": [{"speaker": "cat", "text": "mew"}]}])
+    assert "instance 0" in wrong and "speaker" in wrong and "cat" in wrong
 
 
 # === Chat ===
@@ -201,13 +199,6 @@ def test_unknown_words_are_named(chat):
         {"speaker": "bot", "text": answer},
     ]
     assert chat.reset() and chat.said == []
-
-
-def test_an_empty_line_is_silence(chat, monkeypatch):
-    response = candidate(chat, "you're welcome")
-    prefer(chat, monkeypatch, response)
-    assert list(chat.reply("")) == [response]
-    assert chat.said == [{"speaker": "user", "text": ""}, {"speaker": "bot", "text": response}]
 
 
 def test_an_interrupted_answer_leaves_nothing_behind(chat, monkeypatch):
@@ -275,9 +266,5 @@ def test_attention_shows_the_memories_with_the_largest_weights(chat, monkeypatch
 
     found["attention"][0]["weights"] = [[0.021, 0.02]] * 48 + [[0.0199, 0.0201]]
     assert "each of 49 memories has 1.99 to 2.10 per cent" in chat.explanation(found)
-
-
-def test_a_model_without_attention_says_so(chat):
     chat.predictor.model.attention_weights = []
-    assert list(chat.reply("hello"))
     assert chat.explain().startswith("This model has no attention")

@@ -64,6 +64,12 @@ def test_the_likelihood_of_a_pair_is_the_same_in_any_batch(
         assert nll[row] == pytest.approx(sum(by_word), rel=1e-4)
     monkeypatch.setattr("colloquy.tasks.generation.scoring.WORDS_AT_ONCE", 11)
     np.testing.assert_allclose(likelihood(generation_model, split), nll, rtol=1e-5)
+    # Training cuts pairs, the likelihood does not.
+    monkeypatch.setattr("colloquy.tasks.generation.data.MAX_SOURCE", 3)
+    monkeypatch.setattr("colloquy.tasks.generation.data.MAX_TARGET", 2)
+    inputs, target = generation.collate(split, generation_model.config, [1], 1)
+    assert inputs["source"].shape == (1, 3) and target.shape == (1, 2)
+    np.testing.assert_allclose(likelihood(generation_model, split), nll, rtol=1e-5)
 
 
 def test_validation_is_by_perplexity_and_compiles_once(generation_dataset, generation_model):
@@ -75,18 +81,6 @@ def test_validation_is_by_perplexity_and_compiles_once(generation_dataset, gener
         assert metrics == {"perplexity": pytest.approx(perplexity, rel=1e-5)}
         assert score == pytest.approx(1 / metrics["perplexity"])
     assert nll_model(generation_model).predict_function.experimental_get_tracing_count() == 1
-
-
-def test_training_cuts_pairs_and_the_likelihood_does_not(
-    generation_dataset, generation_model, monkeypatch
-):
-    split = generation_dataset.splits["dev"]
-    nll = likelihood(generation_model, split)
-    monkeypatch.setattr("colloquy.tasks.generation.data.MAX_SOURCE", 3)
-    monkeypatch.setattr("colloquy.tasks.generation.data.MAX_TARGET", 2)
-    inputs, target = generation.collate(split, generation_model.config, [1], 1)
-    assert inputs["source"].shape == (1, 3) and target.shape == (1, 2)
-    np.testing.assert_array_equal(likelihood(generation_model, split), nll)
 
 
 @pytest.mark.parametrize("rate", (1.0, 5.0))
@@ -145,9 +139,8 @@ def test_measure_compares_replies_with_targets(generation_dataset, reverse):
     train = generation_dataset.splits["train"].in_direction_of(model.config)
     dev = generation_dataset.splits["dev"].in_direction_of(model.config)
     decode = "beam=2,max_length=5"
-    record = generation.measure(
-        scoring_of(generation, model, generation_dataset, "dev", decode=decode)
-    )
+    scoring = scoring_of(generation, model, generation_dataset, "dev", decode=decode)
+    record = generation.measure(scoring)
 
     sources, targets, replies = columns_of(record["answers"])
     assert sources == [text.replace("\t", " / ") for text in dev.source_texts]
@@ -185,14 +178,8 @@ def references(tmp_path):
 def test_replies_are_compared_with_all_references_of_their_source(
     run, references, tmp_path, capsys
 ):
-    record = evaluate(
-        generation,
-        run.path,
-        "references",
-        data=references,
-        decode="min_length=3,max_length=7",
-        out=tmp_path / "replies.txt",
-    )
+    options = {"decode": "min_length=3,max_length=7", "out": tmp_path / "replies.txt"}
+    record = evaluate(generation, run.path, "references", data=references, **options)
     dataset, model = generation.dataset_of(run, references), run.load_model()
     split = dataset.splits["references"]
     sources = split.source.take(np.array([0, 3, 5]))

@@ -35,18 +35,12 @@ def test_parse_decoding():
     assert parse_decoding(None) == parse_decoding("") == Decoding()
     expected = Decoding(sample=True, beam=2, top_p=0.9)
     assert parse_decoding("sample=true, beam=2,top_p=0.9, ") == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+    for text, message in (
         ("beam", "--decode expects field=value. Received: 'beam'"),
         ("beam=3,width=5", "no field 'width'; it has beam, sample, "),
         ("beam=3.5", "beam: input should be a valid integer. Received: 3.5"),
-    ],
-)
-def test_parse_decoding_refuses(text, message):
-    assert message in refusal(parse_decoding, text)
+    ):
+        assert message in refusal(parse_decoding, text)
 
 
 # === Reranking ===
@@ -130,15 +124,7 @@ def test_measure_takes_the_reply_that_a_reverse_model_chooses(random_runs, gener
     assert generation.describe(record)[0].endswith("; beam=3, max_length=5, reranked by 0.7")
 
 
-def test_options_set_the_search_of_a_predictor(random_runs):
-    run, reverse_run = random_runs
-    predictor = generation.predictor(run)
-    predictor.configure(generation.Options(reverse_run=str(reverse_run.path), reverse_weight=1.0))
-    assert predictor.decoding == Decoding(beam=10) and predictor.reverse_weight == 1.0
-    predictor.configure(generation.Options(decode="beam=3,min_length=2,max_length=5"))
-    assert predictor.decoding == Decoding(beam=3, min_length=2, max_length=5)
-
-
+@pytest.mark.slow
 def test_in_a_chat_a_reverse_model_chooses_among_the_replies(random_runs, generation_dataset):
     run, reverse_run = random_runs
     chat = GenerationChat(generation.predictor(run), reverse_run.path, reverse_weight=0.7)
@@ -161,12 +147,20 @@ def test_in_a_chat_a_reverse_model_chooses_among_the_replies(random_runs, genera
         assert chat.reverse(wrong) == f"/reverse expects a number from 0 to 1. Received: {wrong}"
 
 
-def test_other_runs_are_refused_as_reverse_models(random_runs, trained_generation, tmp_path):
+def test_options_set_the_search_and_other_runs_are_refused(
+    random_runs, trained_generation, tmp_path
+):
     run, reverse_run = random_runs
     other = Run.create(tmp_path / "run", reverse_run.record, Vocabulary.of(["other", "words"]))
     predictor = generation.predictor(trained_generation)
     assert "the vocabulary of the model" in refusal(predictor.rerank_by, other.path)
     assert "reverse=true. Received: seq2seq" in refusal(predictor.rerank_by, run.path)
+
+    options = generation.Options(reverse_run=str(reverse_run.path), reverse_weight=1.0)
+    predictor.configure(options)
+    assert predictor.decoding == Decoding(beam=10) and predictor.reverse_weight == 1.0
+    predictor.configure(generation.Options(decode="beam=3,min_length=2,max_length=5"))
+    assert predictor.decoding == Decoding(beam=3, min_length=2, max_length=5)
 
 
 # === Chat ===
@@ -231,8 +225,6 @@ def test_a_run_has_a_search_of_its_own(run_with_search, trained_generation):
     chat = GenerationChat(predictor)
     assert list(chat.reply("hello")) == [own["response"]]
 
-
-def test_a_wrong_search_of_a_run_names_its_file(run_with_search):
     run_with_search.update({"decode": "beams=3"})
     message = refusal(generation.predictor, run_with_search)
     assert message.startswith(f"{run_with_search.path}/config.json: decode")

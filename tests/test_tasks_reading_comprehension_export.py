@@ -30,7 +30,7 @@ TEXTS = [
 ]
 
 
-@pytest.fixture(scope="module", params=["paper", "no_answer"])
+@pytest.fixture(scope="module", params=["paper", pytest.param("no_answer", marks=pytest.mark.slow)])
 def run(request, trained_reading_comprehension, prepared_reading, tmp_path_factory):
     """A run with a scale of confidence, and with a penalty that makes some answers shorter."""
     if request.param == "paper":
@@ -120,13 +120,6 @@ def test_without_words_there_is_no_answer(model):
     assert not exported["n_best_probability"].any()
     assert not exported["n_best_confidence"].any()
     assert not exported["good"].any()
-
-
-def test_without_a_scale_there_is_no_confidence(trained_reading_comprehension, tmp_path):
-    path = exporting.export(reading, trained_reading_comprehension, tmp_path / "model")
-    exported = ask(tf.saved_model.load(str(path)), [TEXTS[0]], ["Who?"])
-    assert "score" in exported
-    assert not {"confidence", "good", "verdict"} & set(exported)
 
 
 @pytest.mark.parametrize("passage", [b"\xff\xfe abc", b"ab\xe2\x82", b"\xed\xa0\x80 a"])

@@ -115,6 +115,8 @@ def test_the_best_answers_share_no_word(predictor):
     by_place = sorted(n_best, key=lambda span: span["start"])
     for span, following in itertools.pairwise(by_place):
         assert span["end"] <= following["start"]
+    unknown = ask(predictor, "Rome, Xyzzy in Bern.", "where, plugh?")["unknown_percent"]
+    assert unknown == pytest.approx(100 * 2 / 6, abs=0.1)
 
 
 def test_attention_is_the_papers(predictor):
@@ -136,11 +138,6 @@ def test_attention_is_the_papers(predictor):
     assert c2q["columns"] == words_of(QUESTION)
     assert q2c["rows"] == ["question"]
     assert q2c["columns"] == words_of(PASSAGE)
-
-
-def test_words_without_a_vector_are_counted(predictor):
-    answer = ask(predictor, "Rome, Xyzzy in Bern.", "where, plugh?")
-    assert answer["unknown_percent"] == pytest.approx(100 * 2 / 6, abs=0.1)
 
 
 def test_passage_and_question_need_words(predictor):

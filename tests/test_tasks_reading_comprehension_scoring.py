@@ -79,15 +79,16 @@ def test_a_scale_says_how_often_an_answer_is_right():
     assert scale.confidence(5.0) == pytest.approx(0.5, abs=0.01)
     above = [scale.confidence(score) >= scale.threshold for score in scores[right]]
     assert np.mean(above) == pytest.approx(0.92, abs=0.002)
-
-
-@pytest.mark.parametrize(
-    ("scores", "right"),
-    [([1.0, 2.0, 3.0, 4.0], [1, 1, 0, 0]), ([1.0, 2.0], [0, 0]), ([], [])],
-    ids=["higher is worse", "all wrong", "none"],
-)
-def test_without_evidence_there_is_no_scale(scores, right):
-    assert fit_scale(scores, right) is None
+    # Without evidence there is none: higher is worse, all are wrong, there are none.
+    for some_scores, some_right in (
+        ([1.0, 2.0, 3.0, 4.0], [1, 1, 0, 0]),
+        ([1.0, 2.0], [0, 0]),
+        ([], []),
+    ):
+        assert fit_scale(some_scores, some_right) is None
+    scale = Scale(score_weight=1.0, offset=0.0, threshold=0.2)
+    verdicts = [scale.verdict(confidence) for confidence in (0.95, 0.6, 0.3, 0.1)]
+    assert verdicts == ["sure", "likely", "may be wrong", "probably not in this text"]
 
 
 def test_shared_words_leave_out_the_most_frequent():
@@ -104,10 +105,9 @@ def test_the_scale_of_dev_judges_answers(run):
         "passage": "Ann lives in Rome. Bob lives in Paris.",
         "question": "Where does Bob live?",
     }
-    # Another test may have evaluated the run that this one is a copy of.
-    (run.path / "metrics.json").unlink(missing_ok=True)
-    assert load_scale(run) is None
-    [found] = reading.predictor(run).predict([instance])
+    predictor = reading.predictor(run)
+    predictor.scale = None  # another test may have evaluated the run that this one is a copy of
+    [found] = predictor.predict([instance])
     assert (found["confidence"], found["good"]) == (None, None)
     weights = {"score_weight": 2.0, "offset": -2.0}
     expected = 1 / (1 + np.exp(2.0 - 2.0 * found["score"]))
@@ -115,7 +115,8 @@ def test_the_scale_of_dev_judges_answers(run):
         confidence = {**weights, "threshold": threshold, "questions": 6}
         record = {"dev": {"metrics": {}, "confidence": confidence}}
         (run.path / "metrics.json").write_text(json.dumps(record))
-        [again] = reading.predictor(run).predict([instance])
+        predictor.scale = load_scale(run)
+        [again] = predictor.predict([instance])
         assert again["confidence"] == pytest.approx(expected) and again["good"] is good
         assert (again["verdict"] == "probably not in this text") is not good
 
@@ -196,12 +197,6 @@ def test_training_reads_the_window_that_has_the_answer(dataset):
         assert " of 24 questions " in sentence and f"(--set {setting}=N " in sentence
 
 
-def test_a_confidence_has_a_verdict():
-    scale = Scale(score_weight=1.0, offset=0.0, threshold=0.2)
-    verdicts = [scale.verdict(confidence) for confidence in (0.95, 0.6, 0.3, 0.1)]
-    assert verdicts == ["sure", "likely", "may be wrong", "probably not in this text"]
-
-
 def test_evaluate_measures_all_questions_and_writes_predictions(run, tmp_path, capsys):
     record = evaluate(reading, run.path, "dev", out=tmp_path / "predictions.json")
     predictions = json.loads((tmp_path / "predictions.json").read_text())
@@ -229,9 +224,6 @@ def test_answers_of_another_system_are_scored(dataset, tmp_path, capsys):
     terms = measured["by_example"]()["EM"].terms
     assert terms[:, 0].tolist() == [0, 1, 1, 1, 1, 1]
     assert "1 of 6 questions have no answer and count 0" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("text", ["[]", '{"q": 1}', "{"])
-def test_a_file_that_holds_no_predictions_is_refused(tmp_path, text):
-    (tmp_path / "p.json").write_text(text)
-    assert "p.json: expected" in refusal(_read_predictions, tmp_path / "p.json")
+    for text in ("[]", '{"q": 1}', "{"):
+        (tmp_path / "p.json").write_text(text)
+        assert "p.json: expected" in refusal(_read_predictions, tmp_path / "p.json")

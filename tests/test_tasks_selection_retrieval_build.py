@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from helpers import refusal, run_script
+from helpers import refusal
 
 from colloquy.base.files import checksums_of
 from colloquy.tasks.selection.retrieval.build import (
@@ -66,12 +66,6 @@ def test_a_pair_is_kept_if_its_response_can_answer_anybody(monkeypatch, text, is
     assert kept == [pair, pair] * is_kept
 
 
-def test_few_texts_have_no_names_and_no_common_words():
-    words_by_text = {text: text.split() for text in ("yes , it", "bob , it")}
-    pairs = [{"text": text, "context": ["x"]} for text in words_by_text]
-    assert clean_pairs(pairs, words_by_text, {"yes", "bob", "it"}) == pairs
-
-
 def test_inverse_document_frequencies_are_of_responses():
     idf = inverse_document_frequency([["a", "b"], ["a", "c"], ["a", "a"]], {"a", "b", "c", "d"})
     expected = {"a": 0.0, "b": math.log(2), "c": math.log(2), "d": math.log(4)}
@@ -118,10 +112,3 @@ def test_an_index_that_cannot_be_kept_is_built_for_the_process_alone(
     assert not (run_with_pairs.parent / "cache" / "colloquy").exists() or not list(
         (run_with_pairs.parent / "cache" / "colloquy").iterdir()
     )
-
-
-def test_script_needs_a_corpus_for_each_source(tmp_path):
-    flags = ["--run=x", f"--out={tmp_path / 'out'}", "--corpus=smn", "--source=x", "--source=y"]
-    result = run_script("tools/build_index.py", *flags)
-    assert result.returncode == 1
-    assert "each --source needs its --corpus. Received: 1 and 2" in result.stderr

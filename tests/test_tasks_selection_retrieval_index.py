@@ -164,13 +164,6 @@ def trained_index(selection_predictor, selection_index):
     return RetrievalIndex(selection_index, selection_predictor.vocabulary)
 
 
-def test_candidates_are_the_first_hits_without_near_duplicates(trained_index):
-    turns = ["the market is far", "what can you tell me about the town ?"]
-    words_of_turns = [trained_index.split(turn) for turn in turns]
-    hits = without_duplicates(trained_index.search(turns), words_of_turns)
-    assert candidates_of(trained_index, turns, 5) == hits[:5]
-
-
 def test_answers_are_ordered_by_the_model_and_by_their_questions(
     trained_index, selection_predictor, prepared
 ):

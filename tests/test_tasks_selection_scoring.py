@@ -90,8 +90,7 @@ def test_split_of_matches_loops_and_equal_contexts_of_consecutive_lines_are_one(
     assert split.turns.lists() == [[5], [6], [5]]
 
 
-@pytest.mark.parametrize(("max_turns", "max_words"), [(2, 3), (9, 50)])
-@pytest.mark.parametrize("multiple", (1, 4))
+@pytest.mark.parametrize(("max_turns", "max_words", "multiple"), [(2, 3, 1), (9, 50, 4)])
 def test_collate_matches_loops(max_turns, max_words, multiple):
     for seed in range(7):
         c, r, y = corpus(seed)
@@ -177,15 +176,11 @@ def test_fresh_negatives_are_other_lines_positives_of_other_words_and_differ_by_
     assert found[:3, 0].tolist() == [3, 3, 3] and found[3, 0] in (0, 1, 2)
 
 
-@pytest.mark.parametrize(
-    ("split", "training", "message"),
-    [
-        (make_split(positives=0), {"negatives": "fresh"}, "no line with label 1"),
-        (make_split(sizes=(1, 1)), {"loss": "softmax"}, "contexts with both labels"),
-    ],
-)
-def test_a_split_without_something_to_compare_is_refused(split, training, message):
-    assert message in refusal(batches_of, split, **training)
+def test_a_split_without_something_to_compare_is_refused():
+    assert "no line with label 1" in refusal(batches_of, make_split(positives=0), negatives="fresh")
+    assert "contexts with both labels" in refusal(
+        batches_of, make_split(sizes=(1, 1)), loss="softmax"
+    )
 
 
 def test_an_epoch_has_every_example_once_and_any_batch_of_it_alone(monkeypatch):
@@ -258,10 +253,7 @@ def test_ranking_batches_hold_each_line_once_and_like_lengths_together(
     assert sorted(line for row in scored for line in row) == list(range(len(contexts)))
     assert len(scored) == rows
     assert padded_sizes == sorted(padded_sizes)  # few turns first, then short responses
-
-
-def test_no_lines_have_no_batches():
-    assert ranking_batches(SelectionSplit.of([], [], [], EOS), SIZES) == []
+    assert ranking_batches(SelectionSplit.of([], [], [], EOS), config, pairs) == []
 
 
 def test_baselines_know_overlap_from_chance():
@@ -343,6 +335,7 @@ def test_examples_are_evenly_spaced_and_name_the_correct_candidates():
     assert TASKS["selection"].examples(dataset, 3) == []
 
 
+@pytest.mark.slow
 def test_a_lexical_match_gets_document_weights_and_stems(prepared, tmp_path, capsys):
     """A model with stems starts from one without: it takes over what that has learned, but for the
     lexical match.
