@@ -472,13 +472,12 @@ def test_resume_refuses(spoilt, message, trained_selection, tmp_path, capsys):
     run = Run.open(shutil.copytree(trained_selection.path, tmp_path / "run"))
     resume(selection, run.path)
     assert "is finished, after 1 epochs; --epochs=N with more" in capsys.readouterr().out
+    with locked(run.path):
+        refused = refusal(resume, selection, run.path, epochs=2.0)
+        assert "another process is training" in refused
     options = spoilt(run) or {}
     before = contents_of(run.path)
     assert re.search(message, refusal(resume, selection, run.path, epochs=2.0, **options))
-    with locked(run.path):
-        message = refusal(resume, selection, run.path, epochs=2.0)
-        assert "another process is training" in message
-    (run.path / LOCK).unlink(missing_ok=True)
     assert contents_of(run.path) == before
 
 

@@ -131,6 +131,7 @@ def respond(trained_dialog, tmp_path_factory):
     return lambda **inputs: signature(**{n: tf.constant(v) for n, v in inputs.items()})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("history", "speakers", "message"),
     [
@@ -144,6 +145,7 @@ def test_what_is_wrong_is_said(respond, history, speakers, message):
         respond(history=history, speakers=speakers)
 
 
+@pytest.mark.slow
 def test_bytes_that_are_no_utf_8_are_unknown_words(respond):
     speakers = [["fact", "user"]]
     hostile = respond(history=[[b"a \xff\xfe\xe2", b"hello \xff\xfe\xe2"]], speakers=speakers)

@@ -23,8 +23,7 @@ def predictor(trained_dialog):
 
 
 @pytest.fixture
-def chat(predictor, monkeypatch):
-    monkeypatch.setattr(predictor.model, "attention_weights", predictor.model.attention_weights)
+def chat(predictor):
     return DialogChat(predictor)
 
 
@@ -266,5 +265,10 @@ def test_attention_shows_the_memories_with_the_largest_weights(chat, monkeypatch
 
     found["attention"][0]["weights"] = [[0.021, 0.02]] * 48 + [[0.0199, 0.0201]]
     assert "each of 49 memories has 1.99 to 2.10 per cent" in chat.explanation(found)
+
+
+def test_a_model_without_attention_says_so(trained_dialog):
+    chat = DialogChat(dialog.predictor(trained_dialog))
     chat.predictor.model.attention_weights = []
+    assert list(chat.reply("hello"))
     assert chat.explain().startswith("This model has no attention")

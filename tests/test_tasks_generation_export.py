@@ -25,16 +25,6 @@ def exported(run, out, decode):
     return tf.saved_model.load(str(exporting.export(generation, run, out / "model", decode=decode)))
 
 
-@pytest.fixture(scope="module")
-def model_and_predictor(trained_generation, tmp_path_factory):
-    """An exported model and a predictor of the same search; an empty turn is no reply."""
-    decode = "beam=3,max_length=7,min_length=1,anti_lm_weight=0.3"
-    model = exported(trained_generation, tmp_path_factory.mktemp("generation"), decode)
-    predictor = generation.predictor(trained_generation)
-    predictor.decoding = parse_decoding(decode)
-    return model, predictor
-
-
 def test_the_last_turns_that_are_not_empty_make_the_source():
     text = text_of(["a", "b", "c"], turns=2)  # 3, 4, 5
     turns = tf.constant([["a", "", "b", "c d"], ["", "a", "", ""], ["", "", "", ""]])
@@ -48,8 +38,12 @@ def test_the_last_turns_that_are_not_empty_make_the_source():
     assert source.numpy().tolist() == [[1], [1]] and said.shape == (2, 0, 3)
 
 
-def test_a_reply_is_not_given_again_while_there_is_another(model_and_predictor):
-    model, predictor = model_and_predictor
+@pytest.mark.slow
+def test_a_reply_is_not_given_again_while_there_is_another(trained_generation, tmp_path):
+    decode = "beam=3,max_length=7,min_length=1"  # an empty turn is no reply
+    model = exported(trained_generation, tmp_path, decode)
+    predictor = generation.predictor(trained_generation)
+    predictor.decoding = parse_decoding(decode)
     # The model reads the last turns alone, so its search finds the same replies in both.
     ending = ["so", "well", "hello"]
     [first] = predictor.predict([{"turns": ending}])
@@ -61,9 +55,13 @@ def test_a_reply_is_not_given_again_while_there_is_another(model_and_predictor):
     assert [text.decode() for text in replies] == [reply["text"] for reply in later["best"]]
 
 
-def test_predictor_export_and_scoring_reply_the_same(trained_generation, model_and_predictor):
+@pytest.mark.slow
+def test_predictor_export_and_scoring_reply_the_same(trained_generation, tmp_path):
     """Whatever else is in the batch."""
-    model, predictor = model_and_predictor
+    decode = "beam=3,max_length=7,anti_lm_weight=0.3"
+    model = exported(trained_generation, tmp_path, decode)
+    predictor = generation.predictor(trained_generation)
+    predictor.decoding = parse_decoding(decode)
     dataset = generation.dataset_of(trained_generation)
     split = dataset.splits["dev"]
     sources = split.source.take(np.arange(5))
@@ -87,8 +85,8 @@ def test_predictor_export_and_scoring_reply_the_same(trained_generation, model_a
             np.testing.assert_allclose(served["scores"][place], ranked, rtol=1e-4)
 
 
-def test_a_word_of_a_user_ends_no_turn(model_and_predictor):
-    _, predictor = model_and_predictor
+def test_a_word_of_a_user_ends_no_turn(trained_generation):
+    predictor = generation.predictor(trained_generation)
     ids = predictor.reader.read(["_EOS_ hello", "", "you"]).source
     assert ids.count(EOS_ID) == 2
     assert predictor.predict([]) == []

@@ -98,6 +98,7 @@ def random_runs(trained_generation, generation_dataset, tmp_path_factory):
     return runs
 
 
+@pytest.mark.slow
 def test_measure_takes_the_reply_that_a_reverse_model_chooses(random_runs, generation_dataset):
     run, reverse_run = random_runs
     model = run.load_model()

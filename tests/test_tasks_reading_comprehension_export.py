@@ -30,7 +30,7 @@ TEXTS = [
 ]
 
 
-@pytest.fixture(scope="module", params=["paper", pytest.param("no_answer", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=["paper", "no_answer"])
 def run(request, trained_reading_comprehension, prepared_reading, tmp_path_factory):
     """A run with a scale of confidence, and with a penalty that makes some answers shorter."""
     if request.param == "paper":
@@ -68,6 +68,7 @@ def test_tokens_are_where_the_corpus_says(text):
         assert [token.decode() for token in tokens[1].numpy()] == expected
 
 
+@pytest.mark.slow
 def test_predictor_export_and_scoring_answer_the_same(run, model):
     split = reading.dataset_of(run).splits["dev"]
     passages = [split.texts[number] for number in split.context]
@@ -112,6 +113,7 @@ def test_predictor_export_and_scoring_answer_the_same(run, model):
         assert answers[row]["score"] == pytest.approx(scores[row], abs=1e-4)
 
 
+@pytest.mark.slow
 def test_without_words_there_is_no_answer(model):
     exported = ask(model, ["", " \n", "Ann lives."], ["Who?", "Who?", " "])
     assert set(exported["n_best_answer"].ravel()) == {b""}
@@ -122,12 +124,14 @@ def test_without_words_there_is_no_answer(model):
     assert not exported["good"].any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("passage", [b"\xff\xfe abc", b"ab\xe2\x82", b"\xed\xa0\x80 a"])
 def test_a_passage_must_be_utf8(model, passage):
     with pytest.raises(tf.errors.InvalidArgumentError, match="passage must be UTF-8"):
         ask(model, [b"Ann lives in Rome.", passage], ["Who?", "Who?"])
 
 
+@pytest.mark.slow
 def test_a_question_may_hold_other_bytes(model):
     text = "\ufffd Ann lives in Rome. \x00"
     exported = ask(model, [text], [b"Who \xff?"])
@@ -136,6 +140,7 @@ def test_a_question_may_hold_other_bytes(model):
     assert text[exported["start"][0] : exported["end"][0]] == answer
 
 
+@pytest.mark.slow
 def test_inputs_of_other_shapes_are_refused(model):
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"passage_must_have_shape_B"):
         model.signatures["answer"](passage=tf.constant([["a"]]), question=tf.constant(["b"]))
