@@ -8,6 +8,7 @@ import concurrent.futures
 import contextlib
 import http.client
 import json
+import os
 import shutil
 import signal
 import socket
@@ -62,6 +63,9 @@ class Attacked:
 
     def megabytes(self):
         return memory("VmRSS", self.process.pid)
+
+    def count_descriptors(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
     @contextlib.contextmanager
     def holding(self, attacks):
@@ -150,6 +154,7 @@ def test_a_flood_of_connections_leaves_room_for_others(server, sent):
             connection.sendall(sent.encode())
         for _ in range(10):
             assert server.ask_small() < SMALL_SECONDS
+        assert server.count_descriptors() < 400
     assert server.megabytes() < server.megabytes_at_start + MEGABYTES
 
 
