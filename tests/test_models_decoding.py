@@ -9,15 +9,9 @@ import pytest
 from helpers import randomised, to_numpy
 from keras import ops
 
-from colloquy.models.decoding import (
-    BLOCK,
-    LOWEST,
-    Decoder,
-    Decoding,
-    _top_words,
-    decode,
-    put_new_replies_first,
-)
+from colloquy.layers.masking import LOWEST
+from colloquy.models.decoding import Decoder, Decoding, decode, put_new_replies_first
+from colloquy.models.next_words import BLOCK, top_words
 from colloquy.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from colloquy.tasks.generation.search import decoding_inputs
 
@@ -190,7 +184,7 @@ def test_the_top_words_are_those_of_a_whole_search(n, largest):
     logits = rng.integers(-largest, largest, (4, 2, 5 * BLOCK)).astype("float32")
     logits[0, 0] = LOWEST
     logits[..., 4 * BLOCK + 3 :] = LOWEST
-    likely, words = _top_words(ops.convert_to_tensor(logits), n)
+    likely, words = top_words(ops.convert_to_tensor(logits), n)
     expected_likely, expected_words = ops.top_k(logits, n)
     np.testing.assert_array_equal(to_numpy(likely), to_numpy(expected_likely))
     np.testing.assert_array_equal(to_numpy(words), to_numpy(expected_words))
