@@ -12,7 +12,7 @@ from helpers import refusal
 from colloquy.metrics.published import scores
 from colloquy.models import MODELS
 from colloquy.tasks import RECIPES
-from colloquy.tools import tables
+from colloquy.tools import score_tables, tables
 from colloquy.tools.tables import ROOT, render, write
 
 RECIPE = "dam-ubuntu-irc-two-levels"
@@ -40,8 +40,8 @@ def filled(monkeypatch):
     """The lines that a marker makes of some rows, and of some published ones."""
 
     def made(marker, *rows, published=()):
-        monkeypatch.setattr(tables, "scores", lambda: list(rows))
-        monkeypatch.setattr(tables, "published", lambda: list(published))
+        monkeypatch.setattr(score_tables, "scores", lambda: list(rows))
+        monkeypatch.setattr(score_tables, "published", lambda: list(published))
         text = render(f"<!-- {marker} --><!-- end -->")
         return (
             text.removeprefix(f"<!-- {marker} -->")
