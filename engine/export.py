@@ -1,14 +1,13 @@
 """Export of a run as a TensorFlow SavedModel that takes raw strings.
 
 `export` writes it and `example` shows how to call it. The endpoints are defined in
-`tasks/<task>/export.py`, with the functions of the last section.
+`tasks/<task>/export.py`, see `engine.endpoints`.
 """
 
 import os
 import pathlib
 import pprint
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 
@@ -131,72 +130,3 @@ def disable_cudnn(model: keras.Model) -> None:
     for layer in model._flatten_layers():
         if hasattr(layer, "use_cudnn"):
             layer.use_cudnn = False
-
-
-# === For tasks/<task>/export.py ===
-
-
-class Endpoint(NamedTuple):
-    """A function of an exported model."""
-
-    name: str
-    function: Callable[..., Any]
-    """Takes the inputs, tensors of strings, and returns `{name: tensor}`."""
-    inputs: dict[str, str]
-    """`{name: axes}`, a letter per axis: `{"turns": "BT"}`."""
-
-
-def build_archive(endpoints: Iterable[Endpoint], tracked: Iterable[Any]) -> Any:
-    """Builds a `keras.export.ExportArchive`.
-
-    Args:
-        endpoints: The first one is also `serving_default`.
-        tracked: The models and lookup tables that the endpoints use.
-    """
-    import tensorflow as tf
-
-    archive = keras.export.ExportArchive()
-    for resource in tracked:
-        archive.track(resource)
-    for endpoint in endpoints:
-        signature = []
-        for name, axes in endpoint.inputs.items():
-            signature.append(tf.TensorSpec([None] * len(axes), tf.string, name=name))
-        archive.add_endpoint(endpoint.name, endpoint.function, signature)
-    return archive
-
-
-def ensure_shape(x: Any, name: str, axes: str) -> Any:
-    """Returns `x`. Each call checks that it has one axis per letter of `axes`.
-
-    The error names the input and its shape: `turns_must_have_shape_B_T`.
-
-    Args:
-        x: Tensor.
-        name: Name of the input.
-        axes: A letter per axis.
-    """
-    import tensorflow as tf
-
-    # A call does not check the shapes of the signature, so a check must be in the graph. When the
-    # graph is built, `x` already has the shape of the signature, and TensorFlow would drop a check
-    # that cannot fail. This placeholder returns `x` without a known shape, and the check stays.
-    any_shape = tf.TensorShape(None)
-    x = tf.raw_ops.PlaceholderWithDefault(input=x, shape=any_shape)
-    message = f"{name}_must_have_shape_{'_'.join(axes)}"
-    return tf.ensure_shape(x, [None] * len(axes), name=message)
-
-
-def require(checks: Any, *tensors: Any) -> Any:
-    """Returns the tensors, computed once the `checks` have passed.
-
-    TensorFlow runs independent operations in any order. Without `require`, an operation on the
-    tensors may fail before the check, with an error that names no input.
-
-    Args:
-        checks: Results of `tf.debugging.assert_...`.
-    """
-    import tensorflow as tf
-
-    with tf.control_dependencies(checks):
-        return [tf.identity(tensor) for tensor in tensors]

@@ -10,7 +10,7 @@ Shape suffixes:
 import tensorflow as tf
 
 from colloquy.data.corpora.babi_dialog import SILENCE
-from colloquy.engine.export import Endpoint, build_archive, ensure_shape, require
+from colloquy.engine.endpoints import Endpoint, build_archive, ensure_shape, require
 from colloquy.layers.dialog_state import CONDITIONS, INPUTS
 from colloquy.layers.masking import LOWEST
 from colloquy.tasks.dialog import remarks

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from colloquy.data.tokenizers import TOKENIZERS, GraphTokenizer
 from colloquy.data.vocabulary import EOS_ID, PADDING_ID, UNK_ID, WordIds
-from colloquy.engine.export import Endpoint, build_archive, ensure_shape
+from colloquy.engine.endpoints import Endpoint, build_archive, ensure_shape
 from colloquy.models.decoding import decode, put_new_replies_first
 from colloquy.tasks.generation.data import MAX_SOURCE
 from colloquy.tasks.generation.search import decoding_inputs, search_shape

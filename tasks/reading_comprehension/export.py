@@ -9,7 +9,7 @@ import tensorflow as tf
 from colloquy.base.characters import SPACELESS
 from colloquy.data.normalization import INVISIBLE, JOINERS, MARKS, GraphNormalizer
 from colloquy.data.vocabulary import WordIds
-from colloquy.engine.export import Endpoint, build_archive, ensure_shape, require
+from colloquy.engine.endpoints import Endpoint, build_archive, ensure_shape, require
 from colloquy.layers.masking import LOWEST, MASKED_LOGIT
 from colloquy.models.bidaf import best_spans
 from colloquy.tasks.reading_comprehension.confidence import LIKELY, NOT_IN_TEXT, SURE

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from colloquy.data.tokenizers import GraphTokenizer
 from colloquy.data.vocabulary import WordIds
-from colloquy.engine.export import Endpoint, build_archive, ensure_shape, require
+from colloquy.engine.endpoints import Endpoint, build_archive, ensure_shape, require
 
 # Score of a missing candidate: no sigmoid is negative.
 NO_SCORE = -1.0

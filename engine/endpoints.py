@@ -1,0 +1,71 @@
+"""Endpoints of an exported model, and checks of what they are called with.
+
+`tasks/<task>/export.py` defines them. Only those files import this one: it needs TensorFlow,
+whatever Keras's backend.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import keras
+import tensorflow as tf
+
+
+class Endpoint(NamedTuple):
+    """A function of an exported model."""
+
+    name: str
+    function: Callable[..., Any]
+    """Takes the inputs, tensors of strings, and returns `{name: tensor}`."""
+    inputs: dict[str, str]
+    """`{name: axes}`, a letter per axis: `{"turns": "BT"}`."""
+
+
+def build_archive(endpoints: Iterable[Endpoint], tracked: Iterable[Any]) -> Any:
+    """Builds a `keras.export.ExportArchive`.
+
+    Args:
+        endpoints: The first one is also `serving_default`.
+        tracked: The models and lookup tables that the endpoints use.
+    """
+    archive = keras.export.ExportArchive()
+    for resource in tracked:
+        archive.track(resource)
+    for endpoint in endpoints:
+        signature = []
+        for name, axes in endpoint.inputs.items():
+            signature.append(tf.TensorSpec([None] * len(axes), tf.string, name=name))
+        archive.add_endpoint(endpoint.name, endpoint.function, signature)
+    return archive
+
+
+def ensure_shape(x: Any, name: str, axes: str) -> Any:
+    """Returns `x`. Each call checks that it has one axis per letter of `axes`.
+
+    The error names the input and its shape: `turns_must_have_shape_B_T`.
+
+    Args:
+        x: Tensor.
+        name: Name of the input.
+        axes: A letter per axis.
+    """
+    # A call does not check the shapes of the signature, so a check must be in the graph. When the
+    # graph is built, `x` already has the shape of the signature, and TensorFlow would drop a check
+    # that cannot fail. This placeholder returns `x` without a known shape, and the check stays.
+    any_shape = tf.TensorShape(None)
+    x = tf.raw_ops.PlaceholderWithDefault(input=x, shape=any_shape)
+    message = f"{name}_must_have_shape_{'_'.join(axes)}"
+    return tf.ensure_shape(x, [None] * len(axes), name=message)
+
+
+def require(checks: Any, *tensors: Any) -> Any:
+    """Returns the tensors, computed once the `checks` have passed.
+
+    TensorFlow runs independent operations in any order. Without `require`, an operation on the
+    tensors may fail before the check, with an error that names no input.
+
+    Args:
+        checks: Results of `tf.debugging.assert_...`.
+    """
+    with tf.control_dependencies(checks):
+        return [tf.identity(tensor) for tensor in tensors]
