@@ -1,7 +1,7 @@
 """A run: the directory that alone is enough to export a trained model, and with its dataset to
 evaluate or resume it.
 
-Its files: see `engine.run_files`.
+Its files: see `engine.run_files`. `engine.workdir` makes the directory.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import os
 import pathlib
 import warnings
 import zipfile
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,16 +25,13 @@ from colloquy.base.files import (
     CHECKSUMS,
     UserError,
     atomic_file,
-    check_output,
     checksum,
     checksums_of,
     publish,
-    unfinished_name,
     writing,
 )
 from colloquy.data.text_files import read_json, read_lines, validated, write_json
 from colloquy.data.vocabulary import Vocabulary
-from colloquy.engine.interrupts import LOCK
 from colloquy.engine.records import AnyTraining, HistoryRow, TrainState
 from colloquy.engine.run_files import (
     BEST,
@@ -48,7 +45,6 @@ from colloquy.engine.run_files import (
     PAGE,
     VOCABULARY,
     find_run,
-    is_written,
 )
 from colloquy.engine.untrusted import check_sizes, check_weights, open_untrusted
 from colloquy.models import MODELS, ModelEntry
@@ -121,51 +117,6 @@ class Run:
         return TOY if "sample" in self.dataset["name"] or "excerpt" in self.dataset["name"] else ""
 
     @classmethod
-    def create(
-        cls, path: str | os.PathLike, record: dict, vocabulary: Vocabulary | None = None
-    ) -> Self:
-        """Makes the directory of a new run, and writes `config.json` and vocabulary.
-
-        Raises:
-            UserError: The directory is in use.
-        """
-        run = cls.prepare_directory(path)
-        run._remove_written()
-        try:
-            run.update(record)
-            if vocabulary is not None:
-                vocabulary.save(run.path / VOCABULARY)
-        except BaseException:
-            run.remove()
-            raise
-        return run
-
-    @classmethod
-    def prepare_directory(cls, path: str | os.PathLike) -> Self:
-        """Makes the directory of a new run.
-
-        Raises:
-            UserError: The directory holds something else than a run that was never saved.
-        """
-        run = cls(pathlib.Path(path), {})
-        if run.path.exists() and not run.path.is_dir():
-            raise UserError(f"{run.path} is not a directory: give another --workdir")
-        check_output(run.path / CONFIG)
-        if run.saved():
-            raise UserError(
-                f"{run.path} holds a trained run: give another --workdir, or --resume to continue"
-            )
-        for file in sorted(run.path.iterdir()):
-            if not is_written(file):
-                raise UserError(
-                    f"{run.path} holds {file.name!r:.80}, which train.py does not write: "
-                    "give another --workdir"
-                )
-        if any(run.path.glob("[!.]*")):
-            cls.open(run.path)  # other programs have a config.json, too
-        return run
-
-    @classmethod
     def open(cls, path: str | os.PathLike | Run) -> Run:
         """Opens a run.
 
@@ -179,30 +130,6 @@ class Run:
             return path
         directory = find_run(path)
         return cls(directory, open_untrusted(directory))
-
-    def remove(self) -> None:
-        """Removes what the run wrote, and its directory if nothing else is in it."""
-        # An error would hide the one that led here.
-        with contextlib.suppress(OSError):
-            self._remove_written()
-            (self.path / LOCK).unlink(missing_ok=True)
-            self.path.rmdir()
-
-    def _remove_written(self):
-        """Removes what a run writes, but for the lock.
-
-        `config.json` is the last: if the process is killed, the rest is still known to be a run.
-        """
-        for file in list(self.path.iterdir()):
-            if is_written(file) and file.name not in (CONFIG, LOCK):
-                file.unlink()
-        (self.path / CONFIG).unlink(missing_ok=True)
-
-    def remove_unfinished(self) -> None:
-        """Removes the files that a killed process was writing."""
-        for file in list(self.path.iterdir()):
-            if unfinished_name(file) and is_written(file):
-                file.unlink()
 
     def update(self, changes: dict) -> None:
         """Changes entries of `config.json`."""

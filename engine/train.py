@@ -16,6 +16,7 @@ from colloquy.engine.sample import prepare_sample
 from colloquy.engine.task import Task, load_training
 from colloquy.engine.trainer import how_to_resume, train_run
 from colloquy.engine.untrusted import check_sizes
+from colloquy.engine.workdir import create_run, prepare_directory, remove_run, remove_unfinished
 from colloquy.models import MODELS
 
 
@@ -77,9 +78,9 @@ def start(
     }
     with (
         opened_devices.workdir(workdir, resume=False) as path,
-        locked(Run.prepare_directory(path).path),
+        locked(prepare_directory(path).path),
     ):
-        run = Run.create(path, record, dataset.vocabulary)
+        run = create_run(path, record, dataset.vocabulary)
         with _removed_unless_saved(run):
             task.save_assets(dataset, run.path)
             examples = [task.example_to_try(example) for example in task.examples(dataset)]
@@ -154,12 +155,12 @@ def resume(
 @contextlib.contextmanager
 def _removed_unless_saved(run: Run) -> Iterator[None]:
     """Removes a locked run if the block that trains it fails before anything was saved."""
-    run.remove_unfinished()
+    remove_unfinished(run)
     try:
         yield
     except BaseException as error:
         if not run.saved():
-            run.remove()
+            remove_run(run)
         if isinstance(error, KeyboardInterrupt):
             raise KeyboardInterrupt(f"interrupted; {how_to_resume(run)}") from error
         raise

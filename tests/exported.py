@@ -10,7 +10,7 @@ import sys
 from helpers import ROOT, randomised
 
 from colloquy.data.vocabulary import Vocabulary
-from colloquy.engine.run import Run
+from colloquy.engine.workdir import create_run
 from colloquy.models.dam import DAM, DAMConfig
 
 WORDS = ("_EOS_", "_UNK_", "a", "b", "c", "d", "e", "é", "naïve", "日本", "x\u00a0y")
@@ -24,7 +24,7 @@ def make_run(path, **settings):
     written = {"training": {"precision": "float32"}, "dataset": {"path": None, "name": "tiny"}}
     written["model"] = "dam"
     written["config"] = config.to_json()
-    run = Run.create(path, written, Vocabulary(WORDS))
+    run = create_run(path, written, Vocabulary(WORDS))
     run.save_best(model)
     return run, model
 

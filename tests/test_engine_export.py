@@ -19,6 +19,7 @@ from colloquy.data.text_files import write_json
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine import export as exporting
 from colloquy.engine.run import BEST, EXAMPLES, VOCABULARY, Run
+from colloquy.engine.workdir import create_run
 from colloquy.tasks import TASKS
 
 
@@ -61,7 +62,7 @@ def test_a_full_disk_ends_an_export_with_a_sentence(run, tmp_path, monkeypatch):
 
 
 def small_vocabulary(run, path):
-    other = Run.create(path / "run", run.record, Vocabulary(WORDS[:-1]))
+    other = create_run(path / "run", run.record, Vocabulary(WORDS[:-1]))
     shutil.copy(run.path / BEST, other.path)
     return other
 
@@ -78,7 +79,7 @@ def small_vocabulary(run, path):
         ),
         (lambda _, path: (path / "out").write_text("mine"), "tensorflow", "out is not a directory"),
         (
-            lambda run, path: Run.create(path / "run", run.record),
+            lambda run, path: create_run(path / "run", run.record),
             "tensorflow",
             "lacks vocabulary.txt",
         ),
@@ -97,7 +98,7 @@ def test_export_refuses(spoil, backend, message, run, tmp_path, monkeypatch):
 
 
 def test_the_printed_example_is_the_first_of_the_run(run, tmp_path, capsys):
-    other = Run.create(tmp_path / "run", run.record, Vocabulary(WORDS))
+    other = create_run(tmp_path / "run", run.record, Vocabulary(WORDS))
     candidates = [
         "it's a long answer, longer than a line has room for, and then some",
         '"yes"',
@@ -118,7 +119,7 @@ def test_the_printed_example_is_the_first_of_the_run(run, tmp_path, capsys):
 
 
 def test_the_printed_example_is_one_that_is_answered_correctly(run, tmp_path, monkeypatch):
-    other = Run.create(tmp_path / "run", run.record, Vocabulary(WORDS))
+    other = create_run(tmp_path / "run", run.record, Vocabulary(WORDS))
     examples = []
     for word in ("wrong", "right"):
         instance = {"turns": [word], "candidates": ["yes", "no"]}

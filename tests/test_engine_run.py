@@ -17,6 +17,7 @@ from colloquy.base.files import CHECKSUMS, UserError
 from colloquy.engine.interrupts import signals_received
 from colloquy.engine.records import TrainState
 from colloquy.engine.run import BEST, CONFIG, EXAMPLES, HISTORY, LAST, METRICS, Run
+from colloquy.engine.workdir import create_run
 from colloquy.tasks import TASKS
 
 
@@ -76,18 +77,18 @@ def test_a_setting_that_is_gone_is_left_out_if_it_changed_nothing():
 def test_create_refuses_a_used_directory(copied):
     """With other files than a run's: test_hold_files.py."""
     (copied.path / LAST).touch()
-    message = refusal(Run.create, copied.path, copied.record)
+    message = refusal(create_run, copied.path, copied.record)
     assert re.search("a trained run: .*, or --resume", message)
     assert [each.name for each in copied.path.iterdir()] == [LAST]
 
 
 def test_a_run_that_ended_before_anything_was_saved_is_replaced(copied):
-    Run.create(copied.path, copied.record)
+    create_run(copied.path, copied.record)
     (copied.path / "candidates.txt").touch()
-    Run.create(copied.path, copied.record)
+    create_run(copied.path, copied.record)
     assert not (copied.path / "candidates.txt").exists()
     (copied.path / CONFIG).write_text('{"name": "a program of the user"}')
-    message = refusal(Run.create, copied.path, copied.record)
+    message = refusal(create_run, copied.path, copied.record)
     assert "config.json: the field model is missing" in message
     assert (copied.path / CONFIG).exists()
 
@@ -95,7 +96,7 @@ def test_a_run_that_ended_before_anything_was_saved_is_replaced(copied):
 def test_of_two_trainings_started_at_once_in_a_new_directory_one_is_refused(
     prepared_dialog, tmp_path, monkeypatch
 ):
-    create, usual = Run.create, ("dialog", prepared_dialog, tmp_path / "run")
+    create, usual = create_run, ("dialog", prepared_dialog, tmp_path / "run")
 
     def create_late(*arguments):
         monkeypatch.setattr(Run, "create", create)

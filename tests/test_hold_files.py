@@ -28,6 +28,7 @@ from colloquy.engine.explain import explain_examples
 from colloquy.engine.interrupts import LOCK, locked
 from colloquy.engine.run import BEST, CONFIG, HISTORY, LAST, METRICS, Run
 from colloquy.engine.run_files import CARD, EXAMPLES
+from colloquy.engine.workdir import create_run, remove_run
 from colloquy.tasks import TASKS
 
 # === Files of users ===
@@ -37,7 +38,7 @@ from colloquy.tasks import TASKS
 def unsaved(trained_dialog, tmp_path):
     """A run that was killed before anything was saved."""
     path = tmp_path / "run"
-    Run.create(path, trained_dialog.record, trained_dialog.vocabulary)
+    create_run(path, trained_dialog.record, trained_dialog.vocabulary)
     return path
 
 
@@ -50,7 +51,7 @@ def test_a_directory_with_a_users_file_is_refused_and_stays_as_it_is(unsaved, tr
     file.parent.mkdir(exist_ok=True)
     file.write_text("a year of work")
     before = contents_of(unsaved)
-    message = refusal(Run.create, unsaved, trained_dialog.record)
+    message = refusal(create_run, unsaved, trained_dialog.record)
     assert re.search("holds .*, which train.py does not write: give another --workdir", message)
     assert contents_of(unsaved) == before
 
@@ -60,11 +61,11 @@ def test_what_a_user_puts_into_a_run_that_fails_is_kept(unsaved, trained_dialog)
     (unsaved / "notes.d").mkdir()
     (unsaved / ".notes.d").mkdir()
     (unsaved / ".notes.d" / "thesis.txt").touch()
-    run.remove()
+    remove_run(run)
     assert sorted(contents_of(unsaved)) == [".notes.d/thesis.txt"]
     assert (unsaved / "notes.d").is_dir()
     shutil.rmtree(unsaved)
-    Run.create(unsaved, trained_dialog.record).remove()
+    remove_run(create_run(unsaved, trained_dialog.record))
     assert not unsaved.exists()
 
 
@@ -72,7 +73,7 @@ def test_a_used_directory_is_never_advised_against(prepared_dialog, trained_dial
     file = tmp_path / "thesis.txt"
     file.touch()
     for place in (prepared_dialog, file, pathlib.Path("/dev/null")):
-        message = refusal(Run.create, place, trained_dialog.record)
+        message = refusal(create_run, place, trained_dialog.record)
         assert "give another --workdir" in message and "delete" not in message
 
 
@@ -147,7 +148,7 @@ def test_weights_that_were_validated_are_kept_though_the_state_is_gone(
 ):
     for file in (BEST, name):
         (unsaved / file).touch()
-    assert "holds a trained run" in refusal(Run.create, unsaved, trained_dialog.record)
+    assert "holds a trained run" in refusal(create_run, unsaved, trained_dialog.record)
     assert (unsaved / BEST).exists()
 
 

@@ -13,6 +13,7 @@ from reference_recurrent import nll_in_loops
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine.evaluate import evaluate, evaluate_all
 from colloquy.engine.run import Run
+from colloquy.engine.workdir import create_run
 from colloquy.metrics.generation import baselines_of, generation_metrics
 from colloquy.models.decoding import Decoding
 from colloquy.models.seq2seq import Seq2Seq, Seq2SeqConfig
@@ -209,7 +210,7 @@ def test_a_run_alone_is_enough(run, references, tmp_path):
     words = run.vocabulary.words
     datasets = []
     for name, order in (("a", words), ("b", [*words[:2], *words[:1:-1]])):
-        other = Run.create(tmp_path / name, record, Vocabulary(order))
+        other = create_run(tmp_path / name, record, Vocabulary(order))
         other.save_best(run.load_model())
         datasets.append(generation.dataset_of(other, references))
     assert datasets[0].splits.keys() == {"references"}

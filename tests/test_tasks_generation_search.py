@@ -7,6 +7,7 @@ from reference_recurrent import nll_in_loops
 
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine.run import Run
+from colloquy.engine.workdir import create_run
 from colloquy.layers.masking import LOWEST
 from colloquy.models.decoding import Decoding
 from colloquy.tasks import TASKS
@@ -92,7 +93,7 @@ def random_runs(trained_generation, generation_dataset, tmp_path_factory):
         model = random_seq2seq(generation_dataset, reverse=reverse)
         record = {**trained_generation.record, "config": model.config.to_json()}
         path = tmp_path_factory.mktemp("runs") / "run"
-        run = Run.create(path, record, generation_dataset.vocabulary)
+        run = create_run(path, record, generation_dataset.vocabulary)
         run.save_best(model)
         runs.append(run)
     return runs
@@ -152,7 +153,7 @@ def test_options_set_the_search_and_other_runs_are_refused(
     random_runs, trained_generation, tmp_path
 ):
     run, reverse_run = random_runs
-    other = Run.create(tmp_path / "run", reverse_run.record, Vocabulary.of(["other", "words"]))
+    other = create_run(tmp_path / "run", reverse_run.record, Vocabulary.of(["other", "words"]))
     predictor = generation.predictor(trained_generation)
     assert "the vocabulary of the model" in refusal(predictor.rerank_by, other.path)
     assert "reverse=true. Received: seq2seq" in refusal(predictor.rerank_by, run.path)

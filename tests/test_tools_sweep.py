@@ -10,6 +10,7 @@ from helpers import check_same_training, script_refusal
 
 from colloquy.engine.evaluate import read_scores
 from colloquy.engine.run import Run
+from colloquy.engine.workdir import create_run
 from colloquy.tasks import TASKS
 
 dialog = TASKS["dialog"]
@@ -89,7 +90,7 @@ def test_an_interrupted_sweep_continues_exactly(
         return done.stderr
 
     assert "nothing was saved before, so nothing is kept" in interrupted_at(1) and not path.exists()
-    Run.create(path, whole.record)  # as after a kill
+    create_run(path, whole.record)  # as after a kill
     (path / "best.weights.h5").touch()
     assert "continues from step 28" in interrupted_at(3)
     resumed = Run.open(path)

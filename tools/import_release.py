@@ -212,6 +212,7 @@ def import_checkpoint(checkpoint, config, out, data=None):
     from colloquy.engine.records import TrainState
     from colloquy.engine.run import Run
     from colloquy.engine.task import check_fields
+    from colloquy.engine.workdir import create_run
     from colloquy.models.dam import DAM
     from colloquy.tasks import TASKS
 
@@ -251,7 +252,7 @@ def import_checkpoint(checkpoint, config, out, data=None):
             f"--checkpoint={checkpoint} --config={config}",
             "versions": {"keras": keras.__version__, "backend": keras.config.backend()},
         }
-        run = Run.create(directory, record, vocabulary)
+        run = create_run(directory, record, vocabulary)
         run.save_best(model)
         run.save(model, TrainState(step=step, validated_step=step))
     return Run.open(out)
