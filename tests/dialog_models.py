@@ -120,7 +120,7 @@ def config(name, **settings):
     hops = {} if name == "supervised-embeddings" else {"hops": 2}
     heads = {"heads": 2} if name.endswith("memma") else {}
     if name == "entity-memma":
-        settings = {"templates": len(domain().templates), **settings}
+        settings = {"templates": len(domain().tables.templates), **settings}
     return MODELS[name].config(
         **{**domain().tables.required_fields, "max_words": 7, **SMALL, **hops, **heads, **settings}
     )
@@ -234,8 +234,8 @@ def templates_in_loops(layer, asked, state, known, before):
     responses = [text for speaker, text in before if speaker == "bot"]
     last = 0
     if responses and responses[-1] in domain().candidates:
-        last = 1 + domain().template_numbers[domain().candidates.index(responses[-1])]
-    features = [*state, *known, *np.eye(1 + len(domain().templates))[last]]
+        last = 1 + domain().tables.template_numbers[domain().candidates.index(responses[-1])]
+    features = [*state, *known, *np.eye(1 + len(domain().tables.templates))[last]]
     project = layer("template_features")
     x = ref.sum_in_loops(asked, layer("template_words"))
     x = x + ref.state_vector_in_loops(known, layer("state_vector"))
@@ -246,7 +246,7 @@ def templates_in_loops(layer, asked, state, known, before):
 
 def share_in_loops(of_templates, gain):
     """The logits of candidates from those of templates and the gain of each candidate."""
-    templates = domain().template_numbers
+    templates = domain().tables.template_numbers
     logits = []
     for template, own in zip(templates, gain, strict=True):
         same = [other for number, other in zip(templates, gain, strict=True) if number == template]

@@ -229,7 +229,7 @@ def knowing(name):
         "hops": 2,
     }
     if name == "entity-memma":
-        settings["templates"] = len(domain().templates)
+        settings["templates"] = len(domain().tables.templates)
     model = randomised(MODELS[name].build(MODELS[name].config(**settings)), 4, 0.3)
     domain().tables.put_into(model)
     return model

@@ -72,11 +72,11 @@ class ActionMask(keras.Model):
     def __init__(self, domain, rules):
         super().__init__()
         self.state_of = state_model(domain)
-        self.entities_CK = domain.candidate_entities
+        self.entities_CK = domain.tables.candidate_entities
 
         template_numbers = {template: number for number, template in enumerate(rules.templates)}
         template_C = []
-        for template in domain.candidate_templates:
+        for template in domain.tables.candidate_templates:
             # -1: a template that train lacks
             template_C.append(template_numbers.get(template, -1))
         template_C = np.array(template_C)
@@ -125,9 +125,9 @@ def _mark_templates(states, count):
 
 def _mark_conditions(domain, conditions, template_C):
     """Marks the conditions that each entity of a candidate must meet, bool `(N, C, K)`."""
-    C, K = domain.candidate_entities.shape
+    C, K = domain.tables.candidate_entities.shape
     needs_NCK = np.zeros((len(CONDITIONS), C, K), bool)
-    for c, entities in enumerate(domain.candidate_entities):
+    for c, entities in enumerate(domain.tables.candidate_entities):
         if template_C[c] < 0:
             continue
         conditions_by_type = conditions[template_C[c]]
@@ -168,8 +168,8 @@ class _Learner:
     """Collects what `Rules` say, dialog by dialog."""
 
     def __init__(self, domain):
-        self.templates = domain.templates
-        self.template_C = domain.template_numbers
+        self.templates = domain.tables.templates
+        self.template_C = domain.tables.template_numbers
         self.entities_of_candidates = domain.encoded_candidates.entities.lists()
         self.entity_types = [entity_type for _, entity_type, _ in domain.entities]
         self.names = np.array([*domain.types, *FLAGS])

@@ -6,7 +6,8 @@ import numpy as np
 from rich.table import Table
 
 from colloquy.engine.chat import Chat, Note
-from colloquy.tasks.dialog.domain import NO_RESULT, shorten
+from colloquy.tasks.dialog.domain import shorten
+from colloquy.tasks.dialog.knowledge import NO_RESULT
 
 SHOWN = 8  # memories that /explain shows
 

@@ -11,9 +11,10 @@ import numpy as np
 from colloquy.base.files import UserError
 from colloquy.data.corpora.babi_dialog import SILENCE, Fact
 from colloquy.data.prepared import VOCABULARY, checked, read_vocabulary
-from colloquy.data.sequences import Sequences, stack
+from colloquy.data.sequences import Sequences
 from colloquy.data.text_files import read_lines
 from colloquy.data.vocabulary import Vocabulary
+from colloquy.tasks.dialog.knowledge import find_facts, find_restaurants
 from colloquy.tasks.dialog.split import Sentences
 from colloquy.tasks.dialog.tables import ModelTables
 
@@ -23,7 +24,6 @@ KNOWLEDGE = "knowledge.txt"
 ENTITIES = "entities.txt"
 SPLITS = ("train", "dev", "dev-oov", "test", "test-oov")
 CALL = "api_call "
-NO_RESULT = "api_call no result"
 
 MAX_CLOSED_VALUES = 8
 """A type of entities with more values is open, see `Domain`. Any training set has all values of the
@@ -44,16 +44,6 @@ class Entity(NamedTuple):
     """Such as `cuisine`."""
     source: str
     """Where `find_entities` has found it: `knowledge`, `subjects` or `calls`."""
-
-
-class Restaurant(NamedTuple):
-    """A subject of facts."""
-
-    name: str
-    values: set[str]
-    """The values of its facts."""
-    entity: int
-    """Its number among the entities, from 1; 0: it is no entity."""
 
 
 class LinkedWords(NamedTuple):
@@ -253,16 +243,7 @@ class Domain:
     @functools.cached_property
     def restaurants(self):
         """The `Restaurant`s of the knowledge base, in its order."""
-        number_of_restaurant = {}
-        for number, entity in enumerate(self.entities, 1):
-            if entity.source == "subjects":
-                number_of_restaurant[entity.name] = number
-
-        restaurants = []
-        for name, values in _group_values(self.knowledge).items():
-            number = number_of_restaurant.get(name, 0)
-            restaurants.append(Restaurant(name, values, entity=number))
-        return restaurants
+        return find_restaurants(self.knowledge, self.entities)
 
     @functools.cached_property
     def slot_values(self):
@@ -284,56 +265,10 @@ class Domain:
         slots = [f"{slot}: {shorten(values)}" for slot, values in self.slot_values.items()]
         return f"i know {'; '.join(slots)}"
 
-    # === What models know of the candidates ===
-
-    @functools.cached_property
-    def candidate_entities(self):
-        """The entities of each candidate, counted from 1, padded with 0, int32 `(C, K)`."""
-        return stack(self.encoded_candidates.entities.lists())
-
-    @functools.cached_property
-    def candidate_templates(self):
-        """The template of each candidate, a list of texts."""
-        return [self.template(text) for text in self.candidates]
-
-    @functools.cached_property
-    def templates(self):
-        """The distinct templates of candidates, sorted."""
-        return sorted(set(self.candidate_templates))
-
-    @functools.cached_property
-    def template_numbers(self):
-        """The template of each candidate as an index into `templates`, int32 `(C,)`."""
-        number_of_template = {text: number for number, text in enumerate(self.templates)}
-        numbers = [number_of_template[text] for text in self.candidate_templates]
-        return np.array(numbers, np.int32)
-
     @functools.cached_property
     def tables(self):
-        """The `ModelTables` of the domain."""
+        """The `ModelTables` of the domain: what models need of it."""
         return ModelTables(self)
-
-
-def find_facts(knowledge, call):
-    """Finds all facts about the subjects that have every value of an `api_call`.
-
-    A word `R_price` of the call means any price.
-
-    Returns:
-        The facts as texts; `[NO_RESULT]` if there are none.
-    """
-    wanted = {word for word in call.split()[1:] if not word.startswith("R_")}
-    values_by_subject = _group_values(knowledge)
-    facts = [" ".join(fact) for fact in knowledge if wanted <= values_by_subject[fact.subject]]
-    return facts or [NO_RESULT]
-
-
-def _group_values(knowledge):
-    """Returns `{subject: values of its facts}`, in the order of the knowledge base."""
-    values_by_subject = collections.defaultdict(set)
-    for fact in knowledge:
-        values_by_subject[fact.subject].add(fact.value)
-    return values_by_subject
 
 
 def shorten(values, most=24):

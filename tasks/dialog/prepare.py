@@ -31,11 +31,10 @@ from colloquy.tasks.dialog.domain import (
     DIALOGS,
     ENTITIES,
     KNOWLEDGE,
-    NO_RESULT,
     SPLITS,
     Entity,
-    find_facts,
 )
+from colloquy.tasks.dialog.knowledge import NO_RESULT, find_facts
 from colloquy.tasks.dialog.split import encode_dialog
 from colloquy.tasks.dialog.tables import RESTAURANT
 

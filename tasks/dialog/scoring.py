@@ -160,7 +160,7 @@ def metrics_by_group(domain, split, predicted, breakdowns):
         breakdowns: Some of `BREAKDOWNS`.
     """
     answers = split.answers
-    templates_C = np.array(domain.candidate_templates)
+    templates_C = np.array(domain.tables.candidate_templates)
     entities = domain.encoded_candidates.entities.lists()
     entities_C = np.array([str(sorted(numbers)) for numbers in entities])
     is_correct = {

@@ -17,6 +17,28 @@ class ModelTables:
         self.domain = domain
 
     @functools.cached_property
+    def candidate_entities(self):
+        """The entities of each candidate, counted from 1, padded with 0, int32 `(C, K)`."""
+        return stack(self.domain.encoded_candidates.entities.lists())
+
+    @functools.cached_property
+    def candidate_templates(self):
+        """The template of each candidate, a list of texts."""
+        return [self.domain.template(text) for text in self.domain.candidates]
+
+    @functools.cached_property
+    def templates(self):
+        """The distinct templates of candidates, sorted."""
+        return sorted(set(self.candidate_templates))
+
+    @functools.cached_property
+    def template_numbers(self):
+        """The template of each candidate as an index into `templates`, int32 `(C,)`."""
+        number_of_template = {text: number for number, text in enumerate(self.templates)}
+        numbers = [number_of_template[text] for text in self.candidate_templates]
+        return np.array(numbers, np.int32)
+
+    @functools.cached_property
     def match_groups(self):
         """The match types of candidates (Bordes et al. 2017, section 4.2).
 
@@ -83,7 +105,7 @@ class ModelTables:
             "candidates": (len(words), int(words.lengths.sum())),
             "entities": len(self.domain.entities),
             "types": len(self.domain.types),
-            "candidate_entities": self.domain.candidate_entities.shape,
+            "candidate_entities": self.candidate_entities.shape,
             "match_groups": members.shape,
             "match_candidates": groups.shape,
         }
@@ -95,8 +117,8 @@ class ModelTables:
             "candidate_words": [words.flat()],
             "candidate_rows": [words.owners()],
             "match_types": self.match_groups,
-            "entity_pointer": [self.domain.candidate_entities],
+            "entity_pointer": [self.candidate_entities],
             "dialog_state": self.state_tables,
-            "candidate_templates": [self.domain.template_numbers],
+            "candidate_templates": [self.template_numbers],
         }
         model.set_tables(tables)

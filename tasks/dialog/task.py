@@ -72,7 +72,7 @@ class DialogTask(task.Task):
         longest = max(int(longest_sentence), int(longest_candidate))
         return {
             "max_words": round_up(longest, WORDS),
-            "templates": len(dataset.domain.templates),
+            "templates": len(dataset.domain.tables.templates),
         }
 
     def initialise(self, model, dataset, training):
