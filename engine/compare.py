@@ -10,7 +10,8 @@ from rich.table import Column, Table
 from colloquy.base.config import make_config
 from colloquy.base.files import UserError
 from colloquy.data.prepared import Dataset
-from colloquy.engine.evaluate import Evaluation, open_all
+from colloquy.engine.evaluate import open_all
+from colloquy.engine.evaluation import Evaluation
 from colloquy.engine.provenance import provenance
 from colloquy.engine.score_tables import print_table
 from colloquy.engine.scoring import Scoring
@@ -112,7 +113,13 @@ def _score_outside(
         options=make_config(first.task.Options, settings or {}),
     )
     measured = first.task.measure_outside(scoring, source)
-    return Scored(first.task, first.dataset, [source], measured["by_example"](), measured["counts"])
+    return Scored(
+        task=first.task,
+        dataset=first.dataset,
+        names=[source],
+        metrics=measured.by_example(),
+        counts=measured.record["counts"],
+    )
 
 
 def _print_differences(

@@ -10,46 +10,32 @@ from colloquy.base.files import UserError
 
 
 def ensemble(task: Any, models: list[keras.Model]) -> keras.Model:
-    """Joins models into one, whose probabilities are a mean of theirs.
+    """Joins models with the same settings into one, whose probabilities are a mean of theirs.
 
-    The mean is that of `engine.task.Task.average`. One of the models must take all inputs that any
-    of them takes: the result has its inputs and its `config`.
+    The mean is that of `engine.task.Task.average`.
     """
-    widest = max(models, key=lambda model: len(model.input))
-    logits = []
+    first = models[0]
     for model in models:
-        _check_reads_the_same(task, model, widest)
-        inputs = {name: widest.input[name] for name in model.input}
-        logits.append(model(inputs))
-    joint = keras.Model(widest.input, task.average(logits))
-    joint.config = widest.config
+        if model.config != first.config:
+            raise UserError(
+                "models of an ensemble have the same settings. Received: "
+                f"{_describe_differences(first.config, model.config)}"
+            )
+    logits = [model(first.input) for model in models]
+    joint = keras.Model(first.input, task.average(logits))
+    joint.config = first.config
     return joint
 
 
-def _check_reads_the_same(task, model, widest):
-    """Refuses a model that cannot read the batches of the model with the most inputs."""
-    if not model.input.keys() <= widest.input.keys():
-        fields = ", ".join(sorted(widest.input))
-        others = ", ".join(sorted(model.input))
-        raise UserError(
-            f"models of an ensemble read the same fields. Received: {fields} and {others}"
-        )
-    for field in task.batch_fields:
-        expected = _setting(widest.config, field)
-        received = _setting(model.config, field)
-        # A model without a part, such as the lexical match, does not read its inputs.
-        if received is not None and received != expected:
-            raise UserError(
-                f"models of an ensemble have the same {field}. Received: {expected} and {received}"
-            )
-
-
-def _setting(config, field):
-    """The value of a field such as `max_turns` or `lexical.turns`; `None` if it is missing."""
-    value = config
-    for name in field.split("."):
-        value = getattr(value, name, None)
-    return value
+def _describe_differences(one, other):
+    settings = one.to_json()
+    other_settings = other.to_json()
+    differences = []
+    for name in {**settings, **other_settings}:
+        values = settings.get(name), other_settings.get(name)
+        if values[0] != values[1]:
+            differences.append(f"{name}={values[0]} and {values[1]}")
+    return ", ".join(differences)
 
 
 def mean_of_logits(logits: Any) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from colloquy.base.files import refuse_existing
 from colloquy.data.text_files import write_json
-from colloquy.engine.evaluate import Evaluation
+from colloquy.engine.evaluation import Evaluation
 from colloquy.engine.provenance import provenance
 from colloquy.metrics.tables import markdown
 

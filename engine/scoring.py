@@ -1,13 +1,14 @@
-"""The inputs of a score: a model, a split of a dataset, and options."""
+"""The inputs of a score, a model, a split of a dataset and options, and its result."""
 
 import dataclasses
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 
 from colloquy.data.prepared import Dataset
 from colloquy.engine.run import Run
+from colloquy.metrics.bootstrap import Additive
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,3 +36,14 @@ class Scoring:
     def examples(self) -> Any:
         """The split that is scored."""
         return self.dataset.splits[self.split]
+
+
+class Measured(NamedTuple):
+    """What `engine.task.Task.measure` and `measure_outside` return."""
+
+    record: dict[str, Any]
+    """Ready for JSON: `metrics`, `counts`, and what the task adds, such as `baselines`."""
+    by_example: Callable[[], dict[str, Additive]]
+    """Computes the metrics with a term for each example."""
+    answers: Iterable[str] = ()
+    """The model's answers, lines of text, which are made when they are written."""

@@ -21,6 +21,7 @@ from colloquy.base.config import Config, NonNegative, Positive, make_config
 from colloquy.base.files import UserError
 from colloquy.data.batching import evenly_spaced
 from colloquy.data.prepared import VOCABULARY
+from colloquy.engine.limits import Limit
 
 
 class Training(Config):
@@ -106,8 +107,6 @@ class Task(abc.ABC):
     """Groupings of examples that `metrics_by_group` knows."""
     summary_metrics = ()
     """Metrics that a table of several runs shows, the most important first."""
-    batch_fields = ()
-    """Fields of a model's config that its batches depend on; they are equal in an ensemble."""
     sample_path = "prepared"
     """Path of the prepared dataset in the directory of `make_sample`."""
     chat_options = ()
@@ -266,11 +265,8 @@ class Task(abc.ABC):
         Their number is the same for every `numpy.random.Generator`.
         """
 
-    def limits(self, split: Any, config: Any, training: Any) -> list[str]:
-        """Sentences on the examples of a split that settings leave out or cut, for the user.
-
-        Each has their number, the reason, and the setting that keeps them.
-        """
+    def limits(self, split: Any, config: Any, training: Any) -> list[Limit]:
+        """The limits by which a training leaves out or cuts examples of a split."""
         return []
 
     @abc.abstractmethod
@@ -306,18 +302,10 @@ class Task(abc.ABC):
         """
 
     @abc.abstractmethod
-    def measure(self, scoring: Any) -> dict[str, Any]:
-        """Scores a split for evaluate.py.
+    def measure(self, scoring: Any) -> Any:
+        """Scores a split for evaluate.py: an `engine.scoring.Measured` of a `Scoring`."""
 
-        Args:
-            scoring: An `engine.scoring.Scoring`.
-
-        Returns:
-            A dict ready for JSON: `metrics`, `counts`, and what the task adds, such as `baselines`.
-            It also has the model's `answers`, lines of text, which are made when they are written.
-        """
-
-    def measure_outside(self, scoring: Any, source: str) -> dict[str, Any]:
+    def measure_outside(self, scoring: Any, source: str) -> Any:
         """Scores the answers of another system, as `measure` does those of a model.
 
         Args:
@@ -325,7 +313,7 @@ class Task(abc.ABC):
             source: One of `named_systems`, or a file of answers.
 
         Returns:
-            A dict with `counts` and `by_example`.
+            An `engine.scoring.Measured`, whose record has `counts` alone.
         """
         raise UserError(f"{source}: expected a run; {self.name} takes no answers of other systems")
 
@@ -339,7 +327,7 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def describe(self, record: dict) -> tuple[str, str | None]:
-        """The title and the caption, or `None`, of the table of a record from `measure`."""
+        """The title and the caption, or `None`, of the table of a `Measured.record`."""
 
     # === Use ===
 

@@ -16,6 +16,7 @@ from colloquy.data.prepared import Dataset, fingerprint
 from colloquy.engine.callbacks import Callbacks
 from colloquy.engine.devices import OneDevice, choose_xla, set_precision, set_seed
 from colloquy.engine.interrupts import signals_received
+from colloquy.engine.limits import describe_exceeded
 from colloquy.engine.optimizers import averaged_weights
 from colloquy.engine.progress import Progress, open_curves
 from colloquy.engine.records import TrainState
@@ -112,10 +113,11 @@ class Trainer:
         )
         self.epochs = Epochs(make_epoch, training.seed)
         limits = self.task.limits(self.split, self.model.config, training)
+        sentences = describe_exceeded(limits)
         if not self.epochs.steps:
-            reasons = "; ".join(["these settings leave no example of the split train", *limits])
+            reasons = "; ".join(["these settings leave no example of the split train", *sentences])
             raise UserError(f"{self.dataset.path}: {reasons}")
-        for sentence in limits:
+        for sentence in sentences:
             print(f"note: {sentence}")
         self.total_steps = math.ceil(training.epochs * self.epochs.steps)
         self.validation_interval = math.ceil(self.epochs.steps / training.validations_per_epoch)

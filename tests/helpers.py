@@ -29,6 +29,7 @@ from colloquy.base.files import UserError
 from colloquy.data import pickles
 from colloquy.engine import chat as terminal
 from colloquy.engine.devices import OneDevice, choose_xla
+from colloquy.engine.evaluation import Evaluation
 from colloquy.engine.run import Run
 from colloquy.engine.scoring import Scoring
 from colloquy.engine.task import Recipe
@@ -341,6 +342,14 @@ def scoring_of(task, model, dataset, split, run=None, baselines=True, **settings
     """The input of `engine.task.Task.measure`."""
     options = task.Options(**settings)
     return Scoring(model, dataset, split, run, options, baselines=baselines)
+
+
+def evaluate(
+    task, run_path, split="dev", data=None, precision="auto", baselines=True, out=None, **settings
+):
+    """Scores one split with one run, as `Evaluation.score` does."""
+    evaluation = Evaluation(task, [Run.open(run_path)], data, settings, precision)
+    return evaluation.score(split, baselines, out)
 
 
 def copy_of(run, tmp_path_factory):

@@ -6,9 +6,8 @@ import json
 import numpy as np
 import pytest
 from gradients_program import initial_weights, loss_and_gradients
-from helpers import check_same_training, ran, run_process
+from helpers import check_same_training, evaluate, ran, run_process
 
-from colloquy.engine.evaluate import evaluate
 from colloquy.engine.run import Run
 from colloquy.models import MODELS
 from colloquy.tasks import TASKS

@@ -18,6 +18,7 @@ from helpers import (
     at_step,
     check_same_training,
     contents_of,
+    evaluate,
     refusal,
     train_small,
     weights_of_run,
@@ -25,8 +26,8 @@ from helpers import (
 
 from colloquy.base import runtime
 from colloquy.engine.devices import OneDevice
-from colloquy.engine.evaluate import evaluate
 from colloquy.engine.interrupts import LOCK, locked
+from colloquy.engine.limits import Limit
 from colloquy.engine.progress import Progress
 from colloquy.engine.run import BEST, HISTORY, LAST, Run
 from colloquy.engine.run_files import CURVES, WRITTEN
@@ -141,9 +142,12 @@ def test_history_has_the_mean_loss_of_each_interval(tmp_path, capsys):
 
 
 def test_a_training_says_which_examples_its_limits_leave_out(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(Numbers, "limits", lambda *_: ["2 examples are too long"])
+    limit = Limit("examples", np.array([True, True, False]), "are cut", "--set size=N cuts less")
+    monkeypatch.setattr(Numbers, "limits", lambda *_: [limit])
     trained(tmp_path / "run", np.ones(3))
-    assert capsys.readouterr().out.splitlines()[0] == "note: 2 examples are too long"
+    assert capsys.readouterr().out.splitlines()[0] == (
+        "note: 2 of 3 examples are cut (--set size=N cuts less)"
+    )
     monkeypatch.setattr(Numbers, "training_batches", lambda *_, **__: [])
     message = refusal(trained, tmp_path / "none", np.ones(3))
     assert message == (

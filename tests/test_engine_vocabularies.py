@@ -8,11 +8,10 @@ import shutil
 
 import numpy as np
 import pytest
-from helpers import TASKS_ONE_FAST, ran, script_refusal, train_small
+from helpers import TASKS_ONE_FAST, evaluate, ran, script_refusal, train_small
 
 from colloquy.base.files import UserError
 from colloquy.data.prepared import METADATA, VOCABULARY
-from colloquy.engine.evaluate import evaluate
 from colloquy.engine.run import Run
 from colloquy.engine.run_files import PRETRAINED
 from colloquy.engine.vocabularies import Words

@@ -8,7 +8,7 @@ import pytest
 from helpers import TASKS_ONE_FAST, copy_of, refusal
 
 from colloquy.engine.compare import compare
-from colloquy.engine.evaluate import Evaluation
+from colloquy.engine.evaluation import Evaluation
 from colloquy.metrics import dialog, generation, ranking, reading_comprehension
 from colloquy.metrics.bootstrap import Additive, differences
 from colloquy.metrics.generation import bleu, bleu_by_reply

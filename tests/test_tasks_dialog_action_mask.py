@@ -184,7 +184,7 @@ def test_evaluation_chooses_under_the_mask_by_a_flag(trained_dialog, tmp_path):
     dataset = dialog.dataset_of(trained_dialog)
     model = trained_dialog.load_model()
     scoring = scoring_of(dialog, model, dataset, "dev", trained_dialog, baselines=False)
-    plain = dialog.measure(scoring)
+    plain = dialog.measure(scoring).record
     assert row["metrics"]["per_response"] > plain["metrics"]["per_response"]
 
 
@@ -203,6 +203,6 @@ def test_nothing_is_said_where_the_mask_allows_nothing(trained_dialog, monkeypat
         baselines=False,
         action_mask=True,
     )
-    record = dialog.measure(scoring)
+    record, _, answers = dialog.measure(scoring)
     assert record["metrics"]["per_response"] == 0
-    assert {line.split("\t")[1] for line in record["answers"]} == {""}
+    assert {line.split("\t")[1] for line in answers} == {""}

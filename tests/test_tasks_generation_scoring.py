@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import keras
 import numpy as np
 import pytest
-from helpers import copy_of, random_seq2seq, refusal, scoring_of, to_numpy
+from helpers import copy_of, evaluate, random_seq2seq, refusal, scoring_of, to_numpy
 from reference_recurrent import nll_in_loops
 
 from colloquy.data.vocabulary import Vocabulary
-from colloquy.engine.evaluate import evaluate, evaluate_all
+from colloquy.engine.evaluate import evaluate_all
 from colloquy.engine.run import Run
 from colloquy.engine.workdir import create_run
 from colloquy.metrics.generation import baselines_of, generation_metrics
@@ -141,9 +141,9 @@ def test_measure_compares_replies_with_targets(generation_dataset, reverse):
     dev = generation_dataset.splits["dev"].in_direction_of(model.config)
     decode = "beam=2,max_length=5"
     scoring = scoring_of(generation, model, generation_dataset, "dev", decode=decode)
-    record = generation.measure(scoring)
+    record, _, answers = generation.measure(scoring)
 
-    sources, targets, replies = columns_of(record["answers"])
+    sources, targets, replies = columns_of(answers)
     assert sources == [text.replace("\t", " / ") for text in dev.source_texts]
     assert targets == [text.replace("\t", " / ") for text in dev.target_texts]
     decoding = Decoding(beam=2, max_length=5)

@@ -114,14 +114,14 @@ def test_measure_takes_the_reply_that_a_reverse_model_chooses(random_runs, gener
         decode="beam=3,max_length=5",
         **settings,
     )
-    record = generation.measure(scoring)
+    record, _, answers = generation.measure(scoring)
     sources = generation_dataset.splits["dev"].source
     ids, scores = reply(model, sources, Decoding(beam=3, max_length=5))
     chosen, _ = rerank(reverse_run.load_model(), sources, ids, scores, 0.7)
     assert (chosen[:, 0] != ids[:, 0]).any()
 
     expected = [" ".join(words_of(best, generation_dataset.vocabulary)) for best in chosen[:, 0]]
-    assert [line.split("\t")[2] for line in record["answers"]] == expected
+    assert [line.split("\t")[2] for line in answers] == expected
     assert "baselines" not in record
     assert generation.describe(record)[0].endswith("; beam=3, max_length=5, reranked by 0.7")
 

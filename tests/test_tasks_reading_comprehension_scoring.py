@@ -8,11 +8,11 @@ import types
 
 import numpy as np
 import pytest
-from helpers import copy_of, refusal
+from helpers import copy_of, evaluate, refusal
 from keras import ops
 
 from colloquy.data.sequences import Sequences
-from colloquy.engine.evaluate import evaluate
+from colloquy.engine.limits import describe_exceeded
 from colloquy.models.bidaf import BiDAFConfig, best_spans
 from colloquy.tasks import TASKS
 from colloquy.tasks.reading_comprehension.confidence import (
@@ -191,7 +191,7 @@ def test_training_reads_the_window_that_has_the_answer(dataset):
     batches = reading.training_batches(longer, None, training, np.random.default_rng(0))
     assert 0 not in np.concatenate([rows for rows, _, _ in batches])
     config = BiDAFConfig(vocabulary_size=1, characters=1, max_answer_words=1)
-    limits = reading.limits(longer, config, training.replace(max_question=3))
+    limits = describe_exceeded(reading.limits(longer, config, training.replace(max_question=3)))
     settings = ("max_context", "max_question", "max_context", "max_answer_words")
     for sentence, setting in zip(limits, settings, strict=True):
         assert " of 24 questions " in sentence and f"(--set {setting}=N " in sentence
@@ -220,8 +220,8 @@ def test_answers_of_another_system_are_scored(dataset, tmp_path, capsys):
     (tmp_path / "p.json").write_text(json.dumps(answers))
     scoring = types.SimpleNamespace(examples=dev)
     measured = reading.measure_outside(scoring, tmp_path / "p.json")
-    assert measured["counts"]["questions"] == 6
-    terms = measured["by_example"]()["EM"].terms
+    assert measured.record["counts"]["questions"] == 6
+    terms = measured.by_example()["EM"].terms
     assert terms[:, 0].tolist() == [0, 1, 1, 1, 1, 1]
     assert "1 of 6 questions have no answer and count 0" in capsys.readouterr().err
     for text in ("[]", '{"q": 1}', "{"):

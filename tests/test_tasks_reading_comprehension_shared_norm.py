@@ -12,6 +12,7 @@ from keras import ops
 from colloquy.data.offsets import tokenize
 from colloquy.data.sequences import Sequences
 from colloquy.data.vocabulary import Vocabulary
+from colloquy.engine.limits import describe_exceeded
 from colloquy.models.bidaf import BiDAFConfig
 from colloquy.tasks import TASKS
 from colloquy.tasks.reading_comprehension.data import ReadingSplit, Tokens
@@ -215,8 +216,8 @@ def test_batches_have_each_question_twice(split):
         assert (spans[1::2] == -1).all()
         assert (spans[::2, 0] >= 0).all()
     assert sorted(rows) == [0, 1, 2, 3]  # the other article has one paragraph
-    [limit] = reading.limits(asked, NO_ANSWER, training)
-    assert limit.startswith("1 of 5 questions are left out, since no other context")
+    [sentence] = describe_exceeded(reading.limits(asked, NO_ANSWER, training))
+    assert sentence.startswith("1 of 5 questions are left out, since no other context")
 
 
 @pytest.mark.parametrize(("no_answer", "shared_norm"), [(True, False), (False, True)])

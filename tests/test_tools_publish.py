@@ -5,10 +5,9 @@ import json
 import h5py
 import numpy as np
 import pytest
-from helpers import ROOT, copy_of, ran, refusal, run_script
+from helpers import ROOT, copy_of, evaluate, ran, refusal, run_script
 
 from colloquy.data.corpora import smn
-from colloquy.engine.evaluate import evaluate
 from colloquy.engine.run import BEST, LAST, METRICS, Run
 from colloquy.tasks import TASKS
 from colloquy.tools import reproduce

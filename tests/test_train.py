@@ -6,9 +6,8 @@ import pickle
 
 import numpy as np
 import pytest
-from helpers import ran, splits_of_release
+from helpers import evaluate, ran, splits_of_release
 
-from colloquy.engine.evaluate import evaluate
 from colloquy.engine.run import Run
 from colloquy.tasks import TASKS
 

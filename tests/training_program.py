@@ -14,9 +14,8 @@ import signal
 import sys
 
 import keras
-from helpers import SMALL_RUNS, at_step, train_small
+from helpers import SMALL_RUNS, at_step, evaluate, train_small
 
-from colloquy.engine.evaluate import evaluate
 from colloquy.engine.train import resume
 from colloquy.tasks import TASKS
 

@@ -30,7 +30,7 @@ FLAGS = flags.FLAGS
 def main():
     runtime.import_keras()
 
-    from colloquy.engine.evaluate import Evaluation
+    from colloquy.engine.evaluation import Evaluation
     from colloquy.engine.run import BEST, CARD, CONFIG, Run
     from colloquy.engine.run_files import EXAMPLES, HISTORY, PAGE, WORD_LISTS
     from colloquy.tasks import TASKS
@@ -116,7 +116,7 @@ def card(run, about, records):
     Args:
         run: The `engine.run.Run`.
         about: Text to begin with; what it has from "## Commands" on ends the card.
-        records: `{split: record}` of `engine.evaluate.Evaluation.score`.
+        records: `{split: record}` of `engine.evaluation.Evaluation.score`.
     """
     text, heading, commands = about.partition("## Commands")
     parts = [text.rstrip(), "## Measured from this file"]

@@ -138,7 +138,7 @@ def train_and_score(label, model, settings, data, command, baselines):
 
     import keras
 
-    from colloquy.engine.evaluate import Evaluation
+    from colloquy.engine.evaluation import Evaluation
     from colloquy.engine.score_rows import append_scores
     from colloquy.models import MODELS
     from colloquy.tasks import TASKS

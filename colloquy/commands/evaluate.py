@@ -131,7 +131,8 @@ def score_groups() -> None:
     split = one_split()
     start_keras()
 
-    from colloquy.engine.evaluate import Evaluation, open_all
+    from colloquy.engine.evaluate import open_all
+    from colloquy.engine.evaluation import Evaluation
     from colloquy.engine.groups import show_groups
     from colloquy.tasks import TASKS
 

@@ -13,6 +13,7 @@ from colloquy.data.sequences import round_up
 from colloquy.engine import task
 from colloquy.engine.ensembles import mean_of_softmaxes
 from colloquy.engine.optimizers import averaging, linear_decay
+from colloquy.engine.scoring import Measured
 from colloquy.metrics.dialog import METRICS, dialog_metrics
 from colloquy.tasks.dialog import scoring as dialog
 from colloquy.tasks.dialog.action_mask import FILE as MASK
@@ -109,15 +110,19 @@ class DialogTask(task.Task):
         if scoring.options.action_mask:
             mask = load_mask(scoring.run.path, scoring.dataset.domain)
         predicted = self._predict(scoring, mask)
-        record = {"metrics": dialog_metrics(predicted, examples.answers, examples.dialog)}
-        record["counts"] = {"dialogs": len(examples), "responses": len(examples.answers)}
+        record = {
+            "metrics": dialog_metrics(predicted, examples.answers, examples.dialog),
+            "counts": {"dialogs": len(examples), "responses": len(examples.answers)},
+        }
         if mask:
             record["search"] = "action mask"
         if scoring.baselines:
             record.update(baselines_and_upper_bounds(scoring.dataset, scoring.split))
-        record["answers"] = _answer_lines(scoring.dataset.domain, examples, predicted)
-        record["by_example"] = functools.partial(dialog.metrics_by_dialog, examples, predicted)
-        return record
+        return Measured(
+            record,
+            by_example=functools.partial(dialog.metrics_by_dialog, examples, predicted),
+            answers=_answer_lines(scoring.dataset.domain, examples, predicted),
+        )
 
     def metrics_by_group(self, scoring, breakdowns):
         predicted = self._predict(scoring)

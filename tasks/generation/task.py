@@ -8,7 +8,9 @@ import numpy as np
 from colloquy.data.batching import batches_by_size
 from colloquy.data.vocabulary import PADDING_ID
 from colloquy.engine import task
+from colloquy.engine.limits import Limit
 from colloquy.engine.optimizers import TwoRateAdam, linear_decay
+from colloquy.engine.scoring import Measured
 from colloquy.metrics.bootstrap import Additive, means_of
 from colloquy.metrics.generation import (
     ADDED,
@@ -102,18 +104,21 @@ class GenerationTask(task.Task):
     def limits(self, split, config, training):
         """Sources and targets that are cut; no example is left out."""
         pairs = split.in_direction_of(config)
-        sentences = []
-        for name, texts, most in (
-            ("sources", pairs.source, data.MAX_SOURCE),
-            ("targets", pairs.target, data.MAX_TARGET),
-        ):
-            long = int((texts.lengths > most).sum())
-            if long:
-                sentences.append(
-                    f"{long:,} of {len(pairs):,} {name} have more than {most} words and are cut "
-                    "(prepare.py --max_words=N leaves long turns out)"
-                )
-        return sentences
+        remedy = "prepare.py --max_words=N leaves long turns out"
+        return [
+            Limit(
+                unit="sources",
+                is_exceeded=pairs.source.lengths > data.MAX_SOURCE,
+                effect=f"have over {data.MAX_SOURCE} words, of which the last are read",
+                remedy=remedy,
+            ),
+            Limit(
+                unit="targets",
+                is_exceeded=pairs.target.lengths > data.MAX_TARGET,
+                effect=f"have over {data.MAX_TARGET} words, of which the first are learned",
+                remedy=remedy,
+            ),
+        ]
 
     def collate(self, split, config, batch, length_multiple):
         pairs = split.in_direction_of(config)
@@ -158,11 +163,10 @@ class GenerationTask(task.Task):
                 "words": int(pairs.target.lengths.sum()),
             },
             "unit": dataset.text.tokenizer,
-            "answers": _answer_lines(pairs, replies),
-            "by_example": functools.partial(
-                metrics_by_source, pairs, nll, replies_to_sources, references, reply_by_source
-            ),
         }
+        by_example = functools.partial(
+            metrics_by_source, pairs, nll, replies_to_sources, references, reply_by_source
+        )
         if not pairs.several:
             unseen = np.flatnonzero(~pairs.seen)
             record["counts"]["unseen"] = len(unseen)
@@ -185,7 +189,7 @@ class GenerationTask(task.Task):
             )
         if scoring.baselines:
             record["baselines"] = baselines_for(dataset, pairs, model.config)
-        return record
+        return Measured(record, by_example, answers=_answer_lines(pairs, replies))
 
     def describe(self, record):
         counts = record["counts"]

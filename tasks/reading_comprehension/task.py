@@ -17,11 +17,13 @@ from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine import task
 from colloquy.engine.ensembles import mean_of_logits
 from colloquy.engine.optimizers import averaging, linear_decay
+from colloquy.engine.scoring import Measured
 from colloquy.metrics.reading_comprehension import METRICS
 from colloquy.tasks.reading_comprehension.baselines import spans_of_first_words
 from colloquy.tasks.reading_comprehension.chat import ReadingComprehensionChat
 from colloquy.tasks.reading_comprehension.confidence import load_scale, measure_confidence
 from colloquy.tasks.reading_comprehension.data import CHARACTERS, load_dataset
+from colloquy.tasks.reading_comprehension.limits import limits_of
 from colloquy.tasks.reading_comprehension.predictor import ReadingComprehensionPredictor
 from colloquy.tasks.reading_comprehension.prepare import Settings, prepare
 from colloquy.tasks.reading_comprehension.scoring import (
@@ -35,7 +37,6 @@ from colloquy.tasks.reading_comprehension.scoring import (
     score_split,
     span_loss,
 )
-from colloquy.tasks.reading_comprehension.second_contexts import NONE
 from colloquy.tasks.reading_comprehension.shared_norm import (
     TwoContexts,
     ask_twice,
@@ -55,17 +56,6 @@ class QuestionBatch(NamedTuple):
     """Words of a context that are read; of a longer one, a window."""
     max_question: int
     """Words of a question that are read, the first ones."""
-
-
-class Limit(NamedTuple):
-    """A limit of a training that some questions exceed."""
-
-    is_exceeded: np.ndarray
-    """Bool `(questions,)`."""
-    effect: str
-    """What becomes of such questions: the predicate of a sentence."""
-    remedy: str
-    """The setting that avoids it, and its effect."""
 
 
 class ReadingComprehensionTask(task.Task):
@@ -149,13 +139,7 @@ class ReadingComprehensionTask(task.Task):
         return batches
 
     def limits(self, split, config, training):
-        sentences = []
-        for limit in _list_limits(split, config, training):
-            count = int(limit.is_exceeded.sum())
-            if count:
-                questions = f"{count:,} of {len(split):,} questions"
-                sentences.append(f"{questions} {limit.effect} (--set {limit.remedy})")
-        return sentences
+        return limits_of(split, config, training)
 
     def collate(self, split, config, batch, length_multiple):
         if isinstance(batch, TwoContexts):
@@ -183,9 +167,9 @@ class ReadingComprehensionTask(task.Task):
     def measure(self, scoring):
         """Scores a split for evaluate.py, see `engine.task.Task.measure`.
 
-        The record of this task has:
+        The answers are one line, `{question id: text}`, as SQuAD's official script reads it. The
+        record of this task has:
 
-            answers: one line, `{question id: text}`, as SQuAD's official script reads it
             baselines: metrics of answers that are the first words of the context, as many as the
                 median answer has
             confidence: on dev, the scale that turns a score into a confidence, see
@@ -194,8 +178,6 @@ class ReadingComprehensionTask(task.Task):
         questions = scoring.examples
         predictions = answers(questions, _predict_spans(scoring))
         record = record_of(questions, predictions)
-        record["answers"] = [json.dumps(predictions, ensure_ascii=False)]
-        record["by_example"] = functools.partial(metrics_by_question, questions, predictions)
         if scoring.baselines:
             first_words = answers(questions, spans_of_first_words(questions))
             record["baselines"] = {"first words": record_of(questions, first_words)["metrics"]}
@@ -203,7 +185,11 @@ class ReadingComprehensionTask(task.Task):
             record["confidence"], _ = measure_confidence(
                 scoring.model, questions, scoring.length_multiple
             )
-        return record
+        return Measured(
+            record,
+            by_example=functools.partial(metrics_by_question, questions, predictions),
+            answers=[json.dumps(predictions, ensure_ascii=False)],
+        )
 
     def measure_outside(self, scoring, source):
         questions = scoring.examples
@@ -214,10 +200,10 @@ class ReadingComprehensionTask(task.Task):
                 f"{source}: {missing:,} of {len(questions):,} questions have no answer and count 0",
                 file=sys.stderr,
             )
-        return {
-            "counts": record_of(questions, predictions)["counts"],
-            "by_example": functools.partial(metrics_by_question, questions, predictions),
-        }
+        return Measured(
+            record={"counts": record_of(questions, predictions)["counts"]},
+            by_example=functools.partial(metrics_by_question, questions, predictions),
+        )
 
     def metrics_by_group(self, scoring, breakdowns):
         """Scores groups of questions by some of the `breakdowns`:
@@ -268,44 +254,6 @@ class ReadingComprehensionTask(task.Task):
 
         characters = Vocabulary.load(run.path / CHARACTERS)
         return reading_archive(model, vocabulary, characters, load_scale(run))
-
-
-def _list_limits(split, config, training):
-    """Lists each `Limit`: cut contexts and questions, left out questions, and long answers."""
-    context_words, question_words = split.sizes.T
-    limits = [
-        Limit(
-            is_exceeded=context_words > training.max_context,
-            effect=f"have a context of over {training.max_context} words, of which a window is "
-            "read",
-            remedy="max_context=N reads more",
-        ),
-        Limit(
-            is_exceeded=question_words > training.max_question,
-            effect=f"have over {training.max_question} words, of which the first are read",
-            remedy="max_question=N reads more",
-        ),
-        Limit(
-            is_exceeded=split.answers_longer_than(overlap_of(training.max_context)),
-            effect=f"are left out, since no window of {training.max_context} words has their "
-            "whole answer",
-            remedy="max_context=N reads more",
-        ),
-        Limit(
-            is_exceeded=split.answers_longer_than(config.max_answer_words),
-            effect=f"have an answer of over {config.max_answer_words} words, which the model does "
-            "not give",
-            remedy="max_answer_words=N gives longer ones",
-        ),
-    ]
-    if training.shared_norm:
-        without_second_context = Limit(
-            is_exceeded=split.second_contexts[:, 0] == NONE,
-            effect="are left out, since no other context of their article lacks their answers",
-            remedy="shared_norm=false keeps them",
-        )
-        limits.append(without_second_context)
-    return limits
 
 
 def _predict_spans(scoring):

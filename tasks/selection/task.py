@@ -13,7 +13,9 @@ from colloquy.base.files import UserError
 from colloquy.data.word_vectors import scale_to_norm
 from colloquy.engine import task
 from colloquy.engine.ensembles import mean_of_logits
+from colloquy.engine.limits import Limit
 from colloquy.engine.optimizers import averaging
+from colloquy.engine.scoring import Measured
 from colloquy.tasks.selection import scoring as selection
 from colloquy.tasks.selection import split as batches
 from colloquy.tasks.selection.baselines import NAMED, baseline_scores, outside_scores
@@ -42,7 +44,6 @@ class SelectionTask(task.Task):
     Options = selection.Options
     breakdowns = (*selection.BREAKDOWNS, "echo")
     summary_metrics = ("R10@1", "MAP")
-    batch_fields = ("max_turns", "max_words", "masking", "lexical.turns", "lexical.words")
     load_dataset = staticmethod(load_dataset)
     training_batches = staticmethod(batches.training_batches)
     average = staticmethod(mean_of_logits)
@@ -140,20 +141,20 @@ class SelectionTask(task.Task):
 
     def limits(self, split, config, training):
         """Contexts and turns that are cut; no example is left out."""
-        sentences = []
-        long_contexts = int((split.context_turns > config.max_turns).sum())
-        if long_contexts:
-            sentences.append(
-                f"of {long_contexts:,} of {len(split.context_turns):,} contexts the last "
-                f"{config.max_turns} turns are read (--set max_turns=N reads more)"
-            )
-        long_turns = int((split.turns.lengths > config.max_words).sum())
-        if long_turns:
-            sentences.append(
-                f"of {long_turns:,} of {len(split.turns):,} turns the last {config.max_words} "
-                "words are read (--set max_words=N reads more)"
-            )
-        return sentences
+        return [
+            Limit(
+                unit="contexts",
+                is_exceeded=split.context_turns > config.max_turns,
+                effect=f"have over {config.max_turns} turns, of which the last are read",
+                remedy="--set max_turns=N reads more",
+            ),
+            Limit(
+                unit="turns",
+                is_exceeded=split.turns.lengths > config.max_words,
+                effect=f"have over {config.max_words} words, of which the last are read",
+                remedy="--set max_words=N reads more",
+            ),
+        ]
 
     def collate(self, split, config, batch, length_multiple):
         contexts, responses, labels = batch
@@ -196,26 +197,29 @@ class SelectionTask(task.Task):
                 first_scores = scores_of_lines[: len(scores)]
                 ranked = selection.rank(where, first_scores, lines, ties=options.ties)
                 metrics_by_baseline[name] = ranked.metrics
-        labels = lines.label[: len(scores)]
-        return {
+        record = {
             "metrics": result.metrics,
             "counts": {**result.counts, "lines": len(scores)},
             "ties": options.ties,
             "partial_batches": options.partial_batches,
             "baselines": metrics_by_baseline,
             "doubt": measure_doubt(lines, scores) if len(scores) == len(lines) else None,
-            "by_example": functools.partial(selection.metrics_by_context, result),
-            "answers": (f"{score}\t{label}" for score, label in zip(scores, labels, strict=True)),
         }
+        labels = lines.label[: len(scores)]
+        return Measured(
+            record,
+            by_example=functools.partial(selection.metrics_by_context, result),
+            answers=(f"{score}\t{label}" for score, label in zip(scores, labels, strict=True)),
+        )
 
     def measure_outside(self, scoring, source):
         lines = scoring.examples
         scores = outside_scores(scoring.dataset, scoring.split, source)
         result = selection.rank(source, scores, lines, ties=scoring.options.ties)
-        return {
-            "counts": {**result.counts, "lines": len(scores)},
-            "by_example": functools.partial(selection.metrics_by_context, result),
-        }
+        return Measured(
+            record={"counts": {**result.counts, "lines": len(scores)}},
+            by_example=functools.partial(selection.metrics_by_context, result),
+        )
 
     def metrics_by_group(self, scoring, breakdowns):
         lines = scoring.examples
