@@ -148,6 +148,7 @@ def configure(side, path):
     """
     runtime.import_keras()
 
+    from colloquy.engine.settings import build_config
     from colloquy.models import MODELS
     from colloquy.tasks import TASKS
 
@@ -157,7 +158,7 @@ def configure(side, path):
     dataset = task.load_dataset(path)
     settings = {"precision": "float32", **settings}
     model_settings, training = task.split_settings(spec, settings)
-    config = task.build_config(spec, dataset, model_settings)
+    config = build_config(task, spec, dataset, model_settings)
     return spec, task, dataset, config, training
 
 

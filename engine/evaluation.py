@@ -16,11 +16,13 @@ from colloquy.base.runtime import choose_precision, return_memory
 from colloquy.data.prepared import Dataset
 from colloquy.engine.devices import choose_xla, has_gpu, set_precision
 from colloquy.engine.ensembles import ensemble
+from colloquy.engine.examples import take_scored_examples
 from colloquy.engine.predictor import Predictor
 from colloquy.engine.provenance import provenance
 from colloquy.engine.run import Run
 from colloquy.engine.score_tables import print_records
 from colloquy.engine.scoring import Scoring
+from colloquy.engine.settings import check_fits
 from colloquy.engine.task import Task
 from colloquy.metrics.bootstrap import Additive
 
@@ -76,7 +78,7 @@ class Evaluation:
         self.precision = choose_precision(self.precision, gains=gains, gpu=has_gpu())
         set_precision(self.precision)
         for run in self.runs:
-            self.task.check_fits(run, self.dataset)
+            check_fits(self.task, run, self.dataset)
         models = [run.load_model() for run in self.runs]
         model = ensemble(self.task, models) if len(models) > 1 else models[0]
         return model, choose_xla(model, "auto")
@@ -174,7 +176,7 @@ class Evaluation:
 
         An asterisk marks a correct answer.
         """
-        examples = self.task.scored_examples(self.dataset, count, split)
+        examples = take_scored_examples(self.task, self.dataset, count, split)
         if not examples:
             raise UserError(
                 f"{self.dataset.path} has no vocabulary.txt, "

@@ -19,8 +19,6 @@ from pydantic import Field
 
 from colloquy.base.config import Config, NonNegative, Positive, make_config
 from colloquy.base.files import UserError
-from colloquy.data.batching import evenly_spaced
-from colloquy.data.prepared import VOCABULARY
 from colloquy.engine.limits import Limit
 
 
@@ -166,17 +164,6 @@ class Task(abc.ABC):
         """Further fields that the dataset of the training decides, if a model's config has them."""
         return {}
 
-    def check_fits(self, run: Any, dataset: Any) -> None:
-        """Refuses, as a `UserError`, a dataset with another vocabulary than that of a run."""
-        check_fields(run.config, self.required_fields(dataset), dataset.path)
-        if dataset.vocabulary is None or not (run.path / VOCABULARY).is_file():
-            return
-        if dataset.vocabulary.words != run.vocabulary.words:
-            raise UserError(
-                f"{dataset.path} has other words than {run.path}: "
-                "they come from different preparations"
-            )
-
     def split_settings(
         self, spec: Any, settings: Mapping[str, object]
     ) -> tuple[dict[str, Any], Any]:
@@ -210,33 +197,6 @@ class Task(abc.ABC):
                 )
         make_config(spec.config, model_settings, partial=True)  # refuses wrong values
         return model_settings, make_config(self.Training, training_settings)
-
-    def build_config(self, spec: Any, dataset: Any, model_settings: Mapping[str, Any]) -> Any:
-        """Builds the config of a model for a dataset.
-
-        Args:
-            spec: A row of `models.MODELS`.
-            dataset: A dataset of the task.
-            model_settings: `{field: value}`, as `split_settings` returns them.
-
-        Raises:
-            UserError: A setting contradicts the dataset, or the model does not fit it.
-        """
-        required_fields = self.required_fields(dataset)
-        decided_fields = {**required_fields, **self.optional_fields(dataset)}
-        for name, value in decided_fields.items():
-            if str(model_settings.get(name, value)) != str(value):
-                raise UserError(
-                    f"{name}={model_settings[name]}: {dataset.path} decides {name}, it is {value}"
-                )
-
-        settings = dict(model_settings)
-        for name, value in decided_fields.items():
-            if name in spec.config.model_fields:
-                settings[name] = value
-        config = make_config(spec.config, settings)
-        check_fields(config, required_fields, dataset.path)
-        return config
 
     # === Training ===
 
@@ -331,27 +291,6 @@ class Task(abc.ABC):
 
     # === Use ===
 
-    def examples(self, dataset: Any, count: int = 3, split: str = "dev") -> list[dict]:
-        """At most `count` examples of a split, `{"title", "instance", "expected"}`.
-
-        A dataset without texts has none.
-        """
-        return self._examples(self.example, dataset, count, split)
-
-    def scored_examples(self, dataset: Any, count: int = 3, split: str = "dev") -> list[dict]:
-        """Like `examples`, with the words that are scored: see `read_example`."""
-        return self._examples(self.read_example, dataset, count, split)
-
-    def _examples(self, make_example, dataset, count, split):
-        if not dataset.vocabulary:
-            return []
-        examples = []
-        for number in evenly_spaced(self.num_examples(dataset.splits[split]), count):
-            title = f"{split}, {self.example_unit} {number + 1}"
-            example = make_example(dataset, dataset.splits[split], number)
-            examples.append({"title": title, **example})
-        return examples
-
     def example_to_try(self, example: dict) -> dict:
         """The part of an example that a run keeps for people to try; here all."""
         return example
@@ -394,38 +333,3 @@ class Task(abc.ABC):
 
         Options are those of `export_options`; a wrong one is a `UserError`.
         """
-
-
-def load_training(task: Any, run: Any, **changes: object) -> Any:
-    """Returns the settings that a run was trained with, with `changes` applied.
-
-    A setting that this version no longer has is dropped if it was off; otherwise it is a
-    `UserError`.
-    """
-    settings = {}
-    for name, value in run.record["training"].items():
-        is_off = not value
-        if name in task.Training.model_fields or not is_off:
-            settings[name] = value
-    return make_config(task.Training, {**settings, **changes}, where=f"{run.path}: ")
-
-
-def check_fields(config: Any, fields: Mapping[str, Any], path: str | os.PathLike) -> None:
-    """Refuses a dataset or run, as a `UserError`, if it does not fit a model's config.
-
-    Args:
-        fields: `{field: value}` that the dataset or run decides.
-        path: Its path.
-    """
-    for name, value in fields.items():
-        if value and not hasattr(config, name):
-            raise UserError(
-                f"{path} has {name} {value}, {type(config).__name__} has no such field: "
-                "use another model"
-            )
-        expected = getattr(config, name, 0)
-        if value != expected:
-            raise UserError(
-                f"{path}: the run has {name} {expected}, here it is {value}: "
-                "they come from different preparations"
-            )

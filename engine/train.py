@@ -9,11 +9,13 @@ import keras
 from colloquy.base.files import UserError
 from colloquy.base.runtime import choose_precision
 from colloquy.engine.devices import has_gpu, open_devices, set_seed
+from colloquy.engine.examples import take_examples
 from colloquy.engine.interrupts import locked
 from colloquy.engine.provenance import provenance
 from colloquy.engine.run import LAST, Run
 from colloquy.engine.sample import prepare_sample
-from colloquy.engine.task import Task, load_training
+from colloquy.engine.settings import build_config, check_fits, load_training
+from colloquy.engine.task import Task
 from colloquy.engine.trainer import how_to_resume, train_run
 from colloquy.engine.untrusted import check_sizes
 from colloquy.engine.workdir import create_run, prepare_directory, remove_run, remove_unfinished
@@ -54,7 +56,7 @@ def start(
     # Before the data are read: a wrong setting need not wait for them.
     model_settings, training = task.split_settings(spec, settings)
     dataset = task.load_dataset(data or prepare_sample(task))
-    config = task.build_config(spec, dataset, model_settings)
+    config = build_config(task, spec, dataset, model_settings)
 
     # Seed first: without a seed, joining other hosts draws one, and the training could not be
     # repeated.
@@ -83,7 +85,7 @@ def start(
         run = create_run(path, record, dataset.vocabulary)
         with _removed_unless_saved(run):
             task.save_assets(dataset, run.path)
-            examples = [task.example_to_try(example) for example in task.examples(dataset)]
+            examples = [task.example_to_try(example) for example in take_examples(task, dataset)]
             run.save_examples(examples)
             train_run(
                 task,
@@ -136,7 +138,7 @@ def resume(
                 )
                 return run
             dataset = task.dataset_of(run, data)
-            task.check_fits(run, dataset)
+            check_fits(task, run, dataset)
             training = load_training(task, run, epochs=epochs or stored.epochs)
             resumption = {**provenance(), "devices": opened_devices.count}
             resumed = [*run.record.get("resumed", []), resumption]

@@ -21,7 +21,8 @@ from colloquy.engine.optimizers import averaged_weights
 from colloquy.engine.progress import Progress, open_curves
 from colloquy.engine.records import TrainState
 from colloquy.engine.run import LAST, Run
-from colloquy.engine.task import Task, load_training
+from colloquy.engine.settings import load_training
+from colloquy.engine.task import Task
 from colloquy.engine.vocabularies import start_from
 from colloquy.metrics.tables import LOWER_IS_BETTER
 

@@ -14,6 +14,7 @@ import numpy as np
 from gradients import gradients_of
 from helpers import SMALL_RUNS, randomised
 
+from colloquy.engine.settings import build_config
 from colloquy.models import MODELS
 from colloquy.tasks import TASKS
 
@@ -32,7 +33,7 @@ def small(name, data):
     }
     settings = {field: value for field, value in given.items() if field in known}
     model_settings, training = task.split_settings(entry, settings)
-    config = task.build_config(entry, dataset, model_settings)
+    config = build_config(task, entry, dataset, model_settings)
     model = entry.build(config)
     split = dataset.splits["train"]
     batch = task.training_batches(split, config, training, np.random.default_rng(1))[0]

@@ -11,6 +11,7 @@ from echo import served
 from fastapi.testclient import TestClient
 from helpers import TASKS_ONE_FAST, copy_of
 
+from colloquy.engine.examples import take_examples
 from colloquy.engine.export import export
 from colloquy.engine.json_lines import predict_lines
 from colloquy.serving.app import create_app
@@ -57,7 +58,7 @@ def test_answers_agree_by_the_search_of_a_run(trained_generation, tmp_path, tmp_
 def assert_agreement(task, run, tmp_path):
     predictor = task.predictor(run)
     dataset = task.dataset_of(run)
-    examples = task.examples(dataset, 10, "train")
+    examples = take_examples(task, dataset, 10, "train")
     instances = [example["instance"] for example in examples]
     if task.name == "selection":
         instances.append(with_empty_turns(instances))

@@ -14,6 +14,7 @@ from rich.console import Console
 from scipy import ndimage
 
 import colloquy
+from colloquy.engine.examples import take_scored_examples
 from colloquy.engine.explain import draw, explain_examples, heat_map
 from colloquy.tasks import TASKS
 from colloquy.tasks.selection.scoring import score
@@ -112,7 +113,7 @@ def test_selection_examples_are_the_arrays_that_were_scored(tmp_path):
     dataset = task.dataset_of(run)
     dev = dataset.splits["dev"]
 
-    examples = task.scored_examples(dataset, 30, "dev")
+    examples = take_scored_examples(task, dataset, 30, "dev")
     turns = [turn for example in examples for turn in example["instance"].turns]
     assert "" in turns and any("_UNK_" in turn for turn in turns)
     predictor = task.predictor(run).for_scored_examples()
@@ -144,7 +145,7 @@ def test_dialog_examples_are_the_words_that_were_scored(trained_dialog):
     dataset = task.dataset_of(trained_dialog)
     dev = dataset.splits["dev"]
     predictor = task.predictor(trained_dialog).for_scored_examples()
-    for number, example in enumerate(task.scored_examples(dataset, len(dev), "dev")):
+    for number, example in enumerate(take_scored_examples(task, dataset, len(dev), "dev")):
         instance = predictor.Instance.model_validate(example["instance"])
         sentences = dev.sentences.words.lists(dev.dialogs[number]["sentences"])
         for sentence, ids in zip(instance.history, sentences, strict=False):

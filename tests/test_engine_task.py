@@ -11,7 +11,7 @@ from helpers import refusal, run_script, train_small
 from colloquy.base.config import describe_fields
 from colloquy.engine import sample
 from colloquy.engine.sample import code_digest, prepare_sample
-from colloquy.engine.task import load_training
+from colloquy.engine.settings import build_config, load_training
 from colloquy.models import MODELS
 from colloquy.tasks import RECIPES, TASKS
 
@@ -40,7 +40,7 @@ def test_compatibility_release_sets_what_the_release_is(prepared):
     spec = MODELS["dam"]
     settings = {"compatibility": "release", "variant": "last"}
     model_settings, training = task.split_settings(spec, settings)
-    config = task.build_config(spec, task.load_dataset(prepared), model_settings)
+    config = build_config(task, spec, task.load_dataset(prepared), model_settings)
     assert (config.masking, config.scalar_bias, config.response_rows) == ("release", True, True)
     assert training.loss_clip == 10.0
 

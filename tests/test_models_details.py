@@ -18,6 +18,7 @@ from seq2seq_models import V
 
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine.optimizers import averaged_weights
+from colloquy.engine.settings import build_config
 from colloquy.layers.attentive_module import AttentiveModule
 from colloquy.models import MODELS
 from colloquy.models.bidaf import BiDAF, BiDAFConfig
@@ -55,7 +56,7 @@ def test_words_without_a_vector_get_one_by_how_often_they_occur(prepared_reading
     assert dataset.vocabulary.words[: len(plain.vocabulary)] == plain.vocabulary.words
     prepare_reading.prepare("squad", raw, tmp_path / "most", Settings(trained_words=10**6))
     assert load_dataset(tmp_path / "most").trained_words == 0
-    config = reading.build_config(MODELS["bidaf"], dataset, {"train_unknown": True})
+    config = build_config(reading, MODELS["bidaf"], dataset, {"train_unknown": True})
     assert config.trained_words == 5
 
 

@@ -8,6 +8,7 @@ import pytest
 from helpers import randomised, refusal
 
 from colloquy.data.vocabulary import Vocabulary
+from colloquy.engine.settings import build_config
 from colloquy.metrics.dialog import dialog_metrics, nearest_neighbour, tfidf_match
 from colloquy.models import MODELS
 from colloquy.tasks import TASKS
@@ -83,17 +84,17 @@ def sample(prepared_dialog):
     return load_dataset(prepared_dialog)
 
 
-def build_config(dataset, settings):
+def memma_config(dataset, settings):
     """The config of a MEMMA for a dataset."""
     model_settings, _ = dialog.split_settings(MODELS["memma"], settings)
-    return dialog.build_config(MODELS["memma"], dataset, model_settings)
+    return build_config(dialog, MODELS["memma"], dataset, model_settings)
 
 
 def test_predict_takes_the_best_candidate_of_each_turn(sample):
     batch_size = 3  # of 7 dialogs: the last batch is a part
     split = sample.splits["dev"]
     settings = {"embedding_dim": 6, "heads": 2, "hops": 1, "match_types": True, "positions": "none"}
-    model = MODELS["memma"].build(build_config(sample, settings))
+    model = MODELS["memma"].build(memma_config(sample, settings))
     sample.domain.tables.put_into(model)
     randomised(model, 5, 0.7)
     expected = []
@@ -210,11 +211,11 @@ def test_groups_say_what_is_wrong(dataset):
 
 
 def test_the_dataset_decides_sizes(sample):
-    config = build_config(sample, {"hops": "2"})
+    config = memma_config(sample, {"hops": "2"})
     expected = {**sample.domain.tables.required_fields, "max_words": 32}  # a multiple of 16
     assert {name: getattr(config, name) for name in expected} == expected
     assert 16 < sample.splits["train"].sentences.words.lengths.max() <= 32
-    assert " decides max_words" in refusal(build_config, sample, {"max_words": "3"})
+    assert " decides max_words" in refusal(memma_config, sample, {"max_words": "3"})
 
 
 @pytest.mark.parametrize("name", ["dialog", "generation"])

@@ -10,6 +10,7 @@ from dam_models import batch_of
 from helpers import randomised, refusal, scoring_of, to_numpy, train_small
 
 from colloquy.data.vocabulary import Vocabulary
+from colloquy.engine.examples import take_examples
 from colloquy.models.dam import DAM, DAMConfig
 from colloquy.tasks import TASKS
 from colloquy.tasks.selection import scoring
@@ -324,15 +325,15 @@ def test_examples_are_evenly_spaced_and_name_the_correct_candidates():
         vocabulary=Vocabulary(("_EOS_", "_UNK_", *"abcde")),
         splits={"dev": SelectionSplit.of(contexts, responses, labels, EOS)},
     )
-    examples = TASKS["selection"].examples(dataset, 4)
+    examples = take_examples(TASKS["selection"], dataset, 4)
     titles = [f"dev, context {number}" for number in (1, 2, 3, 5)]
     assert [example["title"] for example in examples] == titles
     assert examples[1]["instance"] == {"turns": ["b _UNK_", "c"], "candidates": ["a b", "b"]}
     expected = [["a b"], ["a b", "b"], [], ["a b"]]
     assert [example["expected"] for example in examples] == expected
-    assert len(TASKS["selection"].examples(dataset, 7)) == 5
+    assert len(take_examples(TASKS["selection"], dataset, 7)) == 5
     dataset.vocabulary = None
-    assert TASKS["selection"].examples(dataset, 3) == []
+    assert take_examples(TASKS["selection"], dataset, 3) == []
 
 
 @pytest.mark.slow

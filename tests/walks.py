@@ -19,6 +19,7 @@ from fastapi.testclient import TestClient
 from helpers import SMALL_PATH, SMALL_RUNS, prepare_small, train_small
 
 from colloquy.data.batching import Epochs
+from colloquy.engine.settings import build_config
 from colloquy.models import MODELS
 from colloquy.serving.app import create_app
 from colloquy.serving.models import open_model
@@ -64,7 +65,7 @@ def batch_walk(name, directory):
         dataset = task.load_dataset(directory / SMALL_PATH[name])
     spec = MODELS[model_name]
     model_settings, training = task.split_settings(spec, settings)
-    config = task.build_config(spec, dataset, model_settings)
+    config = build_config(task, spec, dataset, model_settings)
     model, split = spec.build(config), dataset.splits["train"]
     task.initialise(model, dataset, training)
     with noting(files):

@@ -211,7 +211,7 @@ def import_checkpoint(checkpoint, config, out, data=None):
     from colloquy.engine.devices import set_precision
     from colloquy.engine.records import TrainState
     from colloquy.engine.run import Run
-    from colloquy.engine.task import check_fields
+    from colloquy.engine.settings import check_fields
     from colloquy.engine.workdir import create_run
     from colloquy.models.dam import DAM
     from colloquy.tasks import TASKS

@@ -79,13 +79,14 @@ def explain() -> None:
     runtime.import_keras()
 
     from colloquy.engine.chat import Terminal
+    from colloquy.engine.examples import take_scored_examples
     from colloquy.engine.explain import explain_examples
 
     run, task = open_run()
     dataset = task.dataset_of(run, FLAGS.data)
     if not len(dataset.splits.get(FLAGS.split, ())):
         raise UserError(f"{dataset.path} has no examples in the split {FLAGS.split}")
-    examples = task.scored_examples(dataset, FLAGS.explain, FLAGS.split)
+    examples = take_scored_examples(task, dataset, FLAGS.explain, FLAGS.split)
     predictor = task.predictor(run).for_scored_examples()
     explain_examples(predictor, examples, FLAGS.out, Terminal(), FLAGS.maps)
 

@@ -13,7 +13,7 @@ from colloquy.data.corpora.babi_dialog import SILENCE, Turn
 from colloquy.engine.helplines import helpline_of_conversation
 from colloquy.engine.parallel import compile_for_all_sizes
 from colloquy.engine.predictor import Predictor, attention_map, in_brackets
-from colloquy.engine.task import check_fields
+from colloquy.engine.settings import check_fields
 from colloquy.tasks.dialog.action_mask import load_mask
 from colloquy.tasks.dialog.domain import Domain
 from colloquy.tasks.dialog.reader import DialogReader

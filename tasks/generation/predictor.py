@@ -16,7 +16,7 @@ from colloquy.data.sequences import Sequences, stack
 from colloquy.engine.devices import choose_xla
 from colloquy.engine.helplines import helpline_of_turns
 from colloquy.engine.predictor import Predictor, attention_map, in_brackets
-from colloquy.engine.task import check_fields
+from colloquy.engine.settings import check_fields
 from colloquy.models.decoding import Decoding, put_new_replies_first
 from colloquy.tasks.generation import search
 from colloquy.tasks.generation.data import read_source_config

@@ -22,7 +22,7 @@ from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine.checkpoints import checkpoint
 from colloquy.engine.parallel import compile_for_all_sizes
 from colloquy.engine.predictor import Predictor, attention_map, in_brackets
-from colloquy.engine.task import check_fields
+from colloquy.engine.settings import check_fields
 from colloquy.layers.masking import LOWEST
 from colloquy.models.bidaf import best_spans
 from colloquy.tasks.reading_comprehension.confidence import load_scale
