@@ -4,8 +4,8 @@ config.json        model, recipe, config, training, the dataset's metadata, prov
 vocabulary.txt     if the dataset has one
 best.weights.h5    weights with the best validation score
 last.npz           weights, optimizer, random state and `TrainState` when training was last saved
-checksums.json     SHA-256 of both files, the present ones and some before; of a published run that
-                   of every file
+checksums.json     SHA-256 of the last ten `best.weights.h5` and `last.npz`; in a published run, of
+                   all files that answers depend on
 history.jsonl      one line per validation
 events.out.*       curves for TensorBoard, a file per start of the training
 metrics.json       results of evaluate.py, by split
@@ -27,7 +27,7 @@ LAST = "last.npz"
 HISTORY = "history.jsonl"
 METRICS = "metrics.json"
 CURVES = "events.out.tfevents."
-"""TensorBoard's files begin so."""
+"""Start of the names of TensorBoard's files."""
 VOCABULARY = "vocabulary.txt"
 EXAMPLES = "examples.json"
 CARD = "README.md"
@@ -59,7 +59,7 @@ MAX_BYTES = {
 }
 """Largest sizes of the files that are read; `None`: see `engine.untrusted.check_weights`."""
 DIRECTORIES = ("pairs", "index")
-"""Directories that are read: conversations, and an index of them."""
+"""Directories of a run that are read: pairs of conversations, and an index of them."""
 
 
 def is_written(file: pathlib.Path) -> bool:
@@ -103,7 +103,8 @@ def find_run(path: str | os.PathLike) -> pathlib.Path:
     if (directory / CONFIG).is_file():
         return directory
     published = PRETRAINED / directory.name
-    # The pages write `pretrained/NAME`, which exists in a clone, not beside an installed package.
+    # The documentation writes `pretrained/NAME`. An installed package has no such path in the
+    # current directory, so the name is looked up in the package.
     if directory == pathlib.Path("pretrained", directory.name) and (published / CONFIG).is_file():
         return published
     message = f"{path} is not a run directory: {CONFIG} is missing"

@@ -18,7 +18,7 @@ def join_messages(messages: Iterable[tuple[object, str]]) -> list[str]:
     >>> join_messages([("Ann", "Hi!"), ("Ann", " all  well?"), ("Bob", ""), ("Bob", "Yes.")])
     ['Hi! all well?', 'Yes.']
     """
-    words_of_turns: Conversations = []
+    words_of_turns: list[list[str]] = []
     last_sender: object = None
     for sender, text in messages:
         words = text.split()
@@ -34,7 +34,7 @@ def join_messages(messages: Iterable[tuple[object, str]]) -> list[str]:
 def keep_exchanges(
     path: pathlib.Path, conversations: Conversations, report: Report
 ) -> Conversations:
-    """Leaves out conversations without a reply; a file must have others."""
+    """Leaves out conversations without a reply; a file that has no others is a `UserError`."""
     exchanges = [turns for turns in conversations if len(turns) >= 2]
     if not exchanges:
         received = f"{len(conversations):,} of one turn or none"

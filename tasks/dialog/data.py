@@ -54,27 +54,30 @@ def load_dataset(path):
 
 
 def _encode_sentences(sentences, domain):
+    """Encodes lists of word ids as the `Sentences` of a domain."""
+    # Unlike `Vocabulary.word`, the dict refuses an id that is not one of its words.
     word_of_id = dict(enumerate(domain.vocabulary.words, 1))
-    texts = []
+    lists_of_words = []
     for ids in Sequences.of(sentences).lists():
-        texts.append([word_of_id[id] for id in ids])
-    return domain.encode(texts)
+        lists_of_words.append([word_of_id[id] for id in ids])
+    return domain.encode(lists_of_words)
 
 
 def _check(dialog, num_sentences, num_candidates):
     """Raises a `ValueError` where the lists of a dialog do not fit each other."""
-    length = len(dialog["sentences"])
-    turns = len(dialog["turns"])
-    # field -> the length of its list, the end of its values
+    num_said = len(dialog["sentences"])
+    num_turns = len(dialog["turns"])
+    if not num_said or not num_turns:
+        raise ValueError("a dialog must have sentences and turns")
+    # field -> the length of its list, and the largest number that it may have
     limits = {
-        "sentences": (length, num_sentences),
-        "speakers": (length, len(SPEAKERS) + 1),
-        "times": (length, length),
-        "turns": (turns, length),
-        "answers": (turns, num_candidates),
+        "sentences": (num_said, num_sentences - 1),
+        "speakers": (num_said, len(SPEAKERS)),
+        "times": (num_said, num_said - 1),
+        "turns": (num_turns, num_said - 1),
+        "answers": (num_turns, num_candidates - 1),
     }
-    for name, (size, end) in limits.items():
-        values = dialog[name]
-        fits = len(values) == size and size > 0 and 0 <= min(values) and max(values) < end
-        if not fits:
-            raise ValueError(f"{name} must be {size or 'some'} numbers from 0 to {end - 1}")
+    for name, (length, largest) in limits.items():
+        numbers = dialog[name]
+        if len(numbers) != length or min(numbers) < 0 or max(numbers) > largest:
+            raise ValueError(f"{name} must be {length} numbers from 0 to {largest}")

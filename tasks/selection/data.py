@@ -64,10 +64,14 @@ class Metadata(Config):
     hashed_words: Annotated[int, Field(ge=0, le=2**24)] = 0
     """Ids of unknown words after those of the vocabulary, see `data.vocabulary.Vocabulary`."""
     text: TokenizerConfig = TokenizerConfig()
+    """How texts become words."""
 
 
 def check_metadata(values, file):
-    """Returns the `Metadata` of a JSON object as a dict; a wrong one is a `UserError`."""
+    """Returns the fields of `Metadata` of a JSON object, checked, as a dict.
+
+    A wrong one is a `UserError` that names `file`.
+    """
     known = {name: value for name, value in values.items() if name in Metadata.model_fields}
     return validated(file, Metadata, known).to_json()
 
@@ -148,10 +152,9 @@ def ids_dtype(num_ids):
 
 
 def read_split(directory, split, num_ids):
-    """Maps the arrays of a split, whose ids are below `num_ids`, into memory and checks them.
+    """Returns a `SelectionSplit` of arrays that are mapped into memory and checked.
 
-    Returns:
-        `SelectionSplit`.
+    Ids must be below `num_ids`.
     """
     where = pathlib.Path(directory) / split
     limits = {"turn_ids": num_ids, "response_ids": num_ids, "label": 2}
@@ -208,12 +211,11 @@ def _sequences(ids, lengths):
 
 def write_split(split, directory, name, num_ids):
     """Writes the arrays of a `SelectionSplit`, whose ids are below `num_ids`."""
-    context = split.context.astype(np.int64)  # NumPy makes an empty one of floats
     arrays = {
         "turn_ids": split.turns.flat(),
         "turn_lengths": split.turns.lengths,
         "context_turns": split.context_turns,
-        "context_lines": np.bincount(context, minlength=len(split.context_turns)),
+        "context_lines": np.bincount(split.context, minlength=len(split.context_turns)),
         "response_ids": split.responses.flat(),
         "response_lengths": split.responses.lengths,
         "label": split.label,

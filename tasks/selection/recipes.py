@@ -4,14 +4,15 @@ from colloquy.engine.task import Recipe
 from colloquy.tasks.selection.training import Training
 
 PUBLISHED_CORPORA = {"ubuntu-v1": 28270, "douban": 1, "ecommerce": None}
-"""The corpora that DAM has published scores on, with the id of `_EOS_` in its release's `data.pkl`;
-the release has no E-commerce. `prepare.py --name` says that a corpus is one of them."""
+"""The corpora on which scores of DAM are published -> the id of `_EOS_` in `data.pkl` of DAM's
+release; `None`: the release lacks the corpus. `prepare.py --name` names one of them."""
 
 HASHED = "ubuntu-irc, prepared with --tokenizer=terms --hashed_words=50000"
+LONG_VECTORS = f"{HASHED} --word2vec_text=conversations --window=30 --general_vectors=GLOVE"
 TWO_LEVELS = {"levels": 2, "max_turns": 6, "max_words": 24, "embedding_dropout": 0.2}
 LONGER = {**TWO_LEVELS, "max_turns": 9, "max_words": 27}
 STEMS = {"lexical.gain": 30.0, "lexical.power": 1.5, "lexical.stems": True}
-# Of DAM's release; the paper's section 4.3.
+# The settings of DAM's release, which are those of section 4.3 of the paper.
 RELEASE = Training(epochs=2.0, batch_size=256, learning_rate=1e-3)
 UBUNTU_IRC = RELEASE.replace(
     batch_size=32,
@@ -23,8 +24,6 @@ UBUNTU_IRC = RELEASE.replace(
     precision="bfloat16",
     validations_per_epoch=4.0,
 )
-# Compares variants at equal budgets.
-ONE_EPOCH = UBUNTU_IRC.replace(epochs=1.0, precision="float32", loss_clip=0.0)
 FOUR_NEGATIVES = UBUNTU_IRC.replace(
     batch_size=16, decay_steps=400, negatives_per_positive=4, ema=0.998
 )
@@ -75,7 +74,7 @@ RECIPES = {
         model="dam",
         corpus="ubuntu-irc",
         config=TWO_LEVELS,
-        training=ONE_EPOCH.replace(epochs=2.0),
+        training=UBUNTU_IRC.replace(precision="float32"),
     ),
     "dam-ubuntu-irc-lexical": Recipe(
         title="DAM, 2 levels, 6 x 24 words, fresh negatives, softmax, 16 x TF-IDF, averaged "
@@ -85,7 +84,7 @@ RECIPES = {
         config={**TWO_LEVELS, "lexical.gain": 16.0},
         training=UBUNTU_IRC.replace(epochs=3.0, ema=0.998),
     ),
-    # Continues the one above, with four negatives at a time.
+    # Continues `dam-ubuntu-irc-lexical`, with four negatives for each positive.
     "dam-ubuntu-irc-candidates": Recipe(
         title="DAM, 2 levels, 6 x 24 words, 4 fresh negatives, softmax, 18 x TF-IDF^1.5, "
         "averaged weights, pre-trained",
@@ -96,7 +95,8 @@ RECIPES = {
             decay_steps=300, epochs=0.5, learning_rate=3e-4, validations_per_epoch=8.0
         ),
     ),
-    # Continues the one above for 34 steps that hardly change its weights: a run with stems.
+    # Continues `dam-ubuntu-irc-candidates` for 34 steps, which hardly change its weights: this
+    # makes a run whose lexical match counts stems.
     "dam-ubuntu-irc-candidates-stems": Recipe(
         title="DAM, 2 levels, 6 x 24 words, 4 fresh negatives, softmax, 30 x TF-IDF^1.5 of stems, "
         "averaged weights, pre-trained",
@@ -107,7 +107,8 @@ RECIPES = {
             decay_steps=300, epochs=0.01, learning_rate=1e-6, validations_per_epoch=100.0
         ),
     ),
-    # Continues the one above as briefly, with a term against responses that repeat a turn.
+    # Continues `dam-ubuntu-irc-candidates-stems` for 34 steps, with a term against responses that
+    # repeat a turn.
     "dam-ubuntu-irc-echoes": Recipe(
         title="DAM, 2 levels, 6 x 24 words, 4 fresh negatives, softmax, 38 x TF-IDF^1.5 of stems, "
         "45 x echoes, averaged weights, pre-trained",
@@ -118,12 +119,12 @@ RECIPES = {
             decay_steps=300, epochs=0.01, learning_rate=1e-6, validations_per_epoch=100.0
         ),
     ),
-    # The same, for half an epoch; the cosine is of sets of stems.
+    # From fresh weights in half an epoch; its word vectors know whole conversations and GloVe.
     "dam-ubuntu-irc-stems": Recipe(
         title="DAM, 2 levels, 9 x 27 words, 250-d vectors, 4 fresh negatives, softmax, 30 x "
         "TF-IDF^1.5 of stems, averaged weights",
         model="dam",
-        corpus="ubuntu-irc, prepared as for the one above",
+        corpus=LONG_VECTORS,
         config={**LONGER, **STEMS},
         training=FOUR_NEGATIVES.replace(epochs=0.5),
     ),
@@ -144,7 +145,7 @@ RECIPES = {
             validations_per_epoch=2.0,
         ),
     ),
-    # Longer: draws from every context of train.
+    # Trained on a context for every response of train, longer than `dam-chitchat`.
     "dam-chitchat-long": Recipe(
         title="DAM, 2 levels, 6 x 20 words, 250-d vectors, 4 fresh negatives, softmax, 30 x "
         "TF-IDF^1.5 of stems, averaged weights",
