@@ -15,12 +15,8 @@ from colloquy.data.sequences import Sequences
 from colloquy.engine.limits import describe_exceeded
 from colloquy.models.bidaf import BiDAFConfig, best_spans
 from colloquy.tasks import TASKS
-from colloquy.tasks.reading_comprehension.confidence import (
-    Scale,
-    fit_scale,
-    load_scale,
-    measure_confidence,
-)
+from colloquy.tasks.reading_comprehension.calibration import fit_scale, measure_confidence
+from colloquy.tasks.reading_comprehension.confidence import Scale, load_scale
 from colloquy.tasks.reading_comprehension.data import ReadingSplit, Tokens, load_dataset
 from colloquy.tasks.reading_comprehension.scoring import span_loss
 from colloquy.tasks.reading_comprehension.second_contexts import content_words, shared_words
@@ -146,7 +142,7 @@ def test_each_question_is_also_asked_of_a_passage_that_shares_words_but_not_the_
         scores = [7.0, 9.0, 7.0, 9.0, 7.0, 9.0, 7.0, 9.0, 1.0, 2.0, 3.0, 2.0, 1.0, 2.0, 3.0, 2.0]
         return np.array([[3, 3]] * 8 + [[0, 0]] * 8), np.array(scores)
 
-    monkeypatch.setattr("colloquy.tasks.reading_comprehension.confidence.predict", predict)
+    monkeypatch.setattr("colloquy.tasks.reading_comprehension.calibration.predict", predict)
     monkeypatch.setattr(
         ReadingSplit, "answer", lambda self, row, first, last: "Rome" if first else "c"
     )

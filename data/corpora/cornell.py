@@ -19,7 +19,7 @@ FILES = ("movie_lines.txt", "movie_conversations.txt")
 FALLBACK = "cp1252"  # encoding of lines that are not UTF-8: those of the official files
 HELD_OUT = 20  # films whose number is a multiple of this are dev; there is no official split
 FILM = re.compile("m[0-9]{1,9}")
-CONVERSATION = re.compile(r"\['L\d+'(?:, 'L\d+')*\]")
+LINE_IDS = re.compile(r"\['L\d+'(?:, 'L\d+')*\]")
 TAG = re.compile("</?(?:u|i|b|pre)>", re.IGNORECASE)
 LOST_APOSTROPHE = re.compile("([A-Za-z])\ufffd([A-Za-z])")
 
@@ -45,17 +45,13 @@ def read(paths: list[pathlib.Path], split: str, report: Report) -> Conversations
     conversations = []
     for number, line in read_lines(conversations_file, "conversations"):
         fields = line.split(SEPARATOR)
-        if (
-            len(fields) != 4
-            or not CONVERSATION.fullmatch(fields[3])
-            or not FILM.fullmatch(fields[2])
-        ):
+        film, line_ids = fields[2:4] if len(fields) == 4 else ("", "")
+        if not FILM.fullmatch(film) or not LINE_IDS.fullmatch(line_ids):
             expected = "two speakers, a film and lines ['L1', ..] separated by +++$+++"
             raise bad_line(conversations_file, number, expected, line)
-        film = int(fields[2].removeprefix("m"))
-        film_split = "dev" if film % HELD_OUT == 0 else "train"
+        film_split = "dev" if int(film.removeprefix("m")) % HELD_OUT == 0 else "train"
         if film_split == split:
-            turns = [lines.get(id) for id in re.findall(r"L\d+", fields[3])]
+            turns = [lines.get(id) for id in re.findall(r"L\d+", line_ids)]
             runs = _unbroken(turns)
             report.leave_out("lines missing, empty or alone", len(turns) - sum(map(len, runs)))
             conversations.extend(runs)

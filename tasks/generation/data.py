@@ -20,10 +20,12 @@ from colloquy.data.tokenizers import TOKENIZERS
 from colloquy.data.vocabulary import EOS_ID, PADDING_ID, Vocabulary
 
 PAIRS = "pairs.pkl"
-# Splits that a dataset must have.
 SPLITS = ("train", "dev")
-# Most ids that a model reads and writes.
-MAX_SOURCE, MAX_TARGET = 60, 50
+"""Splits that a dataset must have; it may have others, such as test."""
+MAX_SOURCE = 60
+"""Most ids of a source that a model reads."""
+MAX_TARGET = 50
+"""Most ids of a target that a model learns."""
 References = Annotated[dict[str, Annotated[list[str], Field(min_length=1)]], Field(min_length=1)]
 """A file of references: source -> correct replies."""
 
@@ -54,19 +56,20 @@ def read_source_config(settings, file):
 class GenerationSplit:
     """The pairs of a split."""
 
-    # Word ids of the turns before, `_EOS_` after each.
     source: Sequences
-    # Word ids of the replies, `_EOS_` at the end.
+    """Word ids of the turns before, `_EOS_` after each."""
     target: Sequences
-    # The id before the first word of a target: the one after those of the vocabulary.
+    """Word ids of the replies, `_EOS_` at the end."""
     bos: int
-    # Words separated by spaces, turns by tabs.
+    """The id before the first word of a target: the one after those of the vocabulary."""
     source_texts: list[str] = ()
+    """Words separated by spaces, turns by tabs."""
     target_texts: list[str] = ()
-    # True where the pair is in train too, bool `(pairs,)`.
     seen: np.ndarray | None = None
-    # A reply is compared with all targets of its source at once, not with each by itself.
+    """True where the pair is in train too, bool `(pairs,)`."""
     several: bool = False
+    """True if a reply is compared with all targets of its source at once; otherwise it is compared
+    with the target of its pair."""
 
     def __len__(self):
         return len(self.source)
@@ -139,8 +142,9 @@ def load_dataset(path):
     pairs = pickles.load(path / PAIRS)
     splits = {}
     with prepared.checked(path / PAIRS):
-        for name in (*SPLITS, *sorted(set(pairs) - set(SPLITS))):
-            splits[name] = _split(pairs[name], vocabulary)
+        others = sorted(set(pairs) - set(SPLITS))
+        for name in (*SPLITS, *others):
+            splits[name] = _make_split(pairs[name], vocabulary)
     return GenerationDataset(path, metadata["name"], splits, vocabulary, text)
 
 
@@ -165,7 +169,7 @@ def encode_pairs(utterances, pairs, vocabulary):
     return encoded
 
 
-def _split(pairs, vocabulary):
+def _make_split(pairs, vocabulary):
     """Checks the pairs of a split and makes a `GenerationSplit` of them."""
     source = Sequences.of(pairs["source"])
     target = Sequences.of(pairs["target"])
@@ -220,5 +224,5 @@ def read_references(path, vocabulary, text):
             utterances += [*turns[-text.turns :], target]
             pairs.append((start, len(utterances)))
     encoded = encode_pairs(utterances, pairs, vocabulary)
-    split = _split({**encoded, "seen": [False] * len(pairs)}, vocabulary)
+    split = _make_split({**encoded, "seen": [False] * len(pairs)}, vocabulary)
     return dataclasses.replace(split, several=True)

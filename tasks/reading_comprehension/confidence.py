@@ -1,38 +1,20 @@
-"""Confidence of an answer, from 0 to 1, fitted to dev (Platt 1999).
+"""Confidence of an answer, from 0 to 1, by a scale that `calibration` has fitted to dev."""
 
-Unanswerable questions show what a wrong answer looks like: each question of dev is asked of its own
-passage and of a second one without the answer, for every second question from the same article, for
-the others from another one. The scale says how probable it is that an answer is correct if both are
-equally frequent, from the answer's score. It is fitted on half of the articles.
-"""
-
-from typing import NamedTuple
-
-import numpy as np
 import scipy.special
 
 from colloquy.base.config import Config, make_config
-from colloquy.data.batching import evenly_spaced
 from colloquy.engine.run import METRICS
-from colloquy.metrics.reading_comprehension import exact_match
-from colloquy.metrics.thresholds import threshold_of
-from colloquy.tasks.reading_comprehension.scoring import predict
-from colloquy.tasks.reading_comprehension.second_contexts import SecondContexts
 
-QUESTIONS = 2000
-"""Questions that are asked, at most."""
 SURE = 0.8
 LIKELY = 0.5
 """Confidences from which an answer is called sure, and likely."""
-BINS = 10
-"""Bins of the reliability diagram."""
 NOT_IN_TEXT = "probably not in this text"
 VERDICTS = ("sure", "likely", "may be wrong", NOT_IN_TEXT)
 """Words for a confidence: from `SURE`, from `LIKELY`, from the threshold, below it."""
 
 
 class Scale(Config):
-    """`1 / (1 + exp(-(score_weight score + offset)))`."""
+    """Turns the score of an answer into its confidence, `sigmoid(score_weight score + offset)`."""
 
     score_weight: float
     offset: float
@@ -66,171 +48,3 @@ def load_scale(run):
     if len(fields) < len(Scale.model_fields):
         return None
     return make_config(Scale, fields, f"{run.path / METRICS}: ")
-
-
-def fit_scale(scores, correct):
-    """Fits the `Scale` under which answers, `correct` or not, are most probable.
-
-    Args:
-        scores: Scores of answers, `(N,)`.
-        correct: Bool `(N,)`.
-
-    Returns:
-        The scale; `None` where higher scores are not more often correct.
-    """
-    # The import takes a tenth of a second, and answers do not need it.
-    from scipy import optimize
-
-    correct = np.asarray(correct, bool)
-    num_correct = correct.sum()
-    num_wrong = (~correct).sum()
-    if num_correct == 0 or num_wrong == 0:
-        return None
-
-    # Platt's targets, section 2.1: nearer to 0 and 1 with more examples.
-    target = np.where(correct, (num_correct + 1) / (num_correct + 2), 1 / (num_wrong + 2))
-    scores = np.asarray(scores, np.float64)
-    mean = scores.mean()
-    spread = max(scores.std(), 1e-9)
-    standardized = (scores - mean) / spread
-
-    def cross_entropy(parameters):
-        logits = parameters[0] * standardized + parameters[1]
-        return np.mean(np.logaddexp(0, logits) - target * logits)
-
-    slope, intercept = optimize.minimize(cross_entropy, np.zeros(2)).x
-    if slope <= 0:
-        return None
-
-    logits_of_correct = slope * standardized[correct] + intercept
-    threshold = scipy.special.expit(threshold_of(logits_of_correct))
-    return Scale(
-        score_weight=float(slope / spread),
-        offset=float(intercept - slope * mean / spread),
-        threshold=float(threshold),
-    )
-
-
-def measure_confidence(model, split, length_multiple=4):
-    """Fits a scale to half of a split's articles, and measures it on the others.
-
-    Returns:
-        A record: the fields of the `Scale`; the number of `questions` that were asked twice; and
-        fractions of the answers in the other articles, without those of no answers:
-
-            right_kept: of correct ones, that count as good
-            wrong_refused: of wrong ones, that do not
-            same_article_refused, other_article_refused: of those in second passages, that do not
-            right_of_sure, ...: of those with a verdict, that are correct
-
-        The reliability on these articles: the fraction of correct answers and the mean confidence
-        of answers of similar confidence, groups of `engine.task.Task.metrics_by_group`.
-        `None, []` where no scale can be fitted.
-    """
-    second = _choose_second_passages(split)
-    rows = second.rows
-    if len(rows) < 4:
-        return None, []
-
-    # Each question is asked twice. No answer in another passage is correct.
-    contexts = np.concatenate([split.context[rows], second.contexts])
-    asked = split.asked_of(np.tile(rows, 2), contexts)
-    spans, scores = predict(model, asked, length_multiple=length_multiple)
-    correct = np.zeros(len(asked), bool)
-    for row in range(len(rows)):
-        prediction = asked.answer(row, *spans[row])
-        correct[row] = any(exact_match(prediction, answer) for answer in asked.answers[row])
-
-    is_fitted = np.tile(second.is_fitted, 2)
-    scale = fit_scale(scores[is_fitted], correct[is_fitted])
-    if scale is None:
-        return None, []
-
-    confidence = np.array([scale.confidence(score) for score in scores])
-    is_good = confidence >= scale.threshold
-    is_measured = ~is_fitted
-    is_second = np.arange(len(asked)) >= len(rows)
-    is_same_article = np.tile(second.is_same_article, 2)
-    fractions = {
-        "right_kept": is_good[is_measured & correct],
-        "wrong_refused": ~is_good[is_measured & ~correct],
-        "same_article_refused": ~is_good[is_measured & is_second & is_same_article],
-        "other_article_refused": ~is_good[is_measured & is_second & ~is_same_article],
-    }
-    record = {**dict(scale), "questions": len(rows)}
-    for name, values in fractions.items():
-        if len(values):
-            record[name] = float(values.mean())
-    record.update(_right_by_verdict(scale, confidence[is_measured], correct[is_measured]))
-    return record, _reliability(confidence[is_measured], correct[is_measured])
-
-
-def _right_by_verdict(scale, confidence, correct):
-    """The fraction of correct answers of each verdict, `{"right_of_sure": 0.9, ...}`."""
-    verdicts = np.array([scale.verdict(value) for value in confidence])
-    found = {}
-    for name in VERDICTS:
-        of_verdict = correct[verdicts == name]
-        if len(of_verdict):
-            found[f"right_of_{name.replace(' ', '_')}"] = float(of_verdict.mean())
-    return found
-
-
-def _reliability(confidence, correct):
-    """Groups of answers by confidence: how many, the fraction of correct ones, mean confidence."""
-    bins = np.minimum(confidence * BINS, BINS - 1).astype(int)
-    groups = []
-    for number in np.unique(bins).tolist():
-        in_bin = bins == number
-        metrics = {
-            "right": float(correct[in_bin].mean()),
-            "confidence": float(confidence[in_bin].mean()),
-        }
-        groups.append(
-            {"group": f"{number / BINS:.1f}", "examples": int(in_bin.sum()), "metrics": metrics}
-        )
-    return groups
-
-
-class SecondPassages(NamedTuple):
-    """Questions, `(N,)` of them, each with a second passage, which does not answer it."""
-
-    rows: np.ndarray
-    """Indices of the questions."""
-    contexts: np.ndarray
-    """Their second passages."""
-    is_same_article: np.ndarray
-    """Bool: whether this is of the article of the question's own passage."""
-    is_fitted: np.ndarray
-    """Bool: whether the scale is fitted to this question, as to all of its article."""
-
-
-def _choose_second_passages(split):
-    """Chooses second passages for questions: those that share most words with them.
-
-    Questions without a second passage are missing.
-    """
-    second_contexts = SecondContexts(split)
-    _, number_of_article = np.unique(split.articles[split.context], return_inverse=True)
-
-    rows = []
-    contexts = []
-    is_same_article = []
-    for number, row in enumerate(evenly_spaced(len(split), QUESTIONS)):
-        others = []
-        if number % 2 == 1:
-            others = second_contexts.of_same_article(row, count=1)
-        is_same = bool(others)
-        if not others:
-            others = second_contexts.of_other_articles(row, count=1)
-        if others:
-            rows.append(row)
-            contexts += others
-            is_same_article.append(is_same)
-
-    return SecondPassages(
-        rows=np.array(rows, int),
-        contexts=np.array(contexts, int),
-        is_same_article=np.array(is_same_article, bool),
-        is_fitted=number_of_article[rows] % 2 == 0,
-    )

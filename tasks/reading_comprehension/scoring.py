@@ -59,11 +59,11 @@ def predict(model, split, batch_size=60, progress=iter, length_multiple=4):
     spans = np.zeros((len(split), 2), np.int32)
     scores = np.zeros(len(split), np.float32)
 
-    def inputs_of(rows):
+    def make_inputs(rows):
         inputs, _ = split.collate(rows, multiple=2 * length_multiple)
         return inputs
 
-    def best_of(inputs):
+    def find_best(inputs):
         logits = model.predict_on_batch(inputs)
         first, last, score = best_spans(
             logits, model.config.max_answer_words, length_penalty=model.config.length_penalty
@@ -71,7 +71,7 @@ def predict(model, split, batch_size=60, progress=iter, length_multiple=4):
         return np.asarray(first)[:, 0], np.asarray(last)[:, 0], np.asarray(score)[:, 0]
 
     batches = batches_by_size(split.sizes, batch_size)
-    for rows, (first, last, score) in results_of(best_of, inputs_of, batches, model, progress):
+    for rows, (first, last, score) in results_of(find_best, make_inputs, batches, model, progress):
         spans[rows, 0] = first
         spans[rows, 1] = last
         scores[rows] = score
@@ -116,11 +116,14 @@ def metrics_with_no_answer(model, split, length_multiple=4):
     """The metrics of a validation of a model with `no_answer`, on `VALIDATED` of the questions.
 
     Returns:
-        EM and F1, where each question is answered, and `F1_and_none`, where every second question
-        has no answer, as in SQuAD 2.0 (Rajpurkar et al. 2018): the questions are asked also of
-        another context of their article. An answer counts as none where its score is below 0, the
-        logit of no answer. Of the other contexts none counts 1, of the own ones 0.
-        And `F1_misled`, on passages with a sentence of `add_sentences`.
+        A dict of metrics:
+
+            EM, F1: of answers from the questions' own contexts
+            F1_and_none: the questions are also asked of another context of their article, so half
+                of them have no answer, as in SQuAD 2.0 (Rajpurkar et al. 2018). A score below 0,
+                the logit of no answer, means that the model gives no answer: this counts 1 for
+                another context and 0 for the own one
+            F1_misled: of answers from passages with a sentence of `add_sentences`
     """
     second_contexts = SecondContexts(split)
     rows = []

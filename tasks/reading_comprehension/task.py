@@ -20,8 +20,9 @@ from colloquy.engine.optimizers import averaging, linear_decay
 from colloquy.engine.scoring import Measured
 from colloquy.metrics.reading_comprehension import METRICS
 from colloquy.tasks.reading_comprehension.baselines import spans_of_first_words
+from colloquy.tasks.reading_comprehension.calibration import measure_confidence
 from colloquy.tasks.reading_comprehension.chat import ReadingComprehensionChat
-from colloquy.tasks.reading_comprehension.confidence import load_scale, measure_confidence
+from colloquy.tasks.reading_comprehension.confidence import load_scale
 from colloquy.tasks.reading_comprehension.data import CHARACTERS, load_dataset
 from colloquy.tasks.reading_comprehension.limits import limits_of
 from colloquy.tasks.reading_comprehension.predictor import ReadingComprehensionPredictor
@@ -210,7 +211,7 @@ class ReadingComprehensionTask(task.Task):
 
         question: by the first word of the question, as in the paper's figure of question types
         confidence: by the confidence of the answer, for a reliability diagram, see
-            `tasks.reading_comprehension.confidence.measure_confidence`
+            `tasks.reading_comprehension.calibration.measure_confidence`
         added: questions about passages as they are, and about passages with a misleading
             sentence, see `tasks.reading_comprehension.scoring.by_added_sentence`
         """
