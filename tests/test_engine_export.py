@@ -17,6 +17,7 @@ from helpers import refusal
 from colloquy.base.files import UserError
 from colloquy.data.text_files import write_json
 from colloquy.data.vocabulary import Vocabulary
+from colloquy.engine import endpoints
 from colloquy.engine import export as exporting
 from colloquy.engine.run import BEST, EXAMPLES, VOCABULARY, Run
 from colloquy.engine.workdir import create_run
@@ -143,7 +144,7 @@ def test_a_check_comes_before_what_fails_without_it():
     @tf.function(input_signature=[tf.TensorSpec([None])] * 2)
     def added(x, y):
         rows = tf.numpy_function(late, [tf.shape(x)], tf.int32)
-        x, y = exporting.require(
+        x, y = endpoints.require(
             [tf.debugging.assert_equal(rows, tf.shape(y), "equally many")], x, y
         )
         return x + y
