@@ -14,6 +14,7 @@ import pytest
 from helpers import contents_of, flip_bit, full_disk, refusal, train_small
 
 from colloquy.base.files import CHECKSUMS, UserError
+from colloquy.engine import train
 from colloquy.engine.interrupts import signals_received
 from colloquy.engine.records import TrainState
 from colloquy.engine.run import BEST, CONFIG, EXAMPLES, HISTORY, LAST, METRICS, Run
@@ -99,11 +100,11 @@ def test_of_two_trainings_started_at_once_in_a_new_directory_one_is_refused(
     create, usual = create_run, ("dialog", prepared_dialog, tmp_path / "run")
 
     def create_late(*arguments):
-        monkeypatch.setattr(Run, "create", create)
+        monkeypatch.setattr(train, "create_run", create)
         assert "another process is training" in refusal(train_small, *usual, epochs=0.25)
         return create(*arguments)
 
-    monkeypatch.setattr(Run, "create", create_late)
+    monkeypatch.setattr(train, "create_run", create_late)
     assert train_small(*usual, epochs=0.25).finished()
 
 
