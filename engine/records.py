@@ -10,7 +10,7 @@ from colloquy.models import MODELS
 
 
 class DatasetRecord(Config, extra="allow"):
-    """Metadata of a dataset; a task adds its own."""
+    """Metadata of a dataset. A task adds fields of its own."""
 
     path: str | None
     name: str
@@ -56,7 +56,7 @@ class SplitMetrics(Config, extra="allow"):
 
 
 class HistoryRow(Config, extra="allow"):
-    """A line of the history; metrics beside it."""
+    """A line of the history. It also has the metrics of the validation."""
 
     step: int
     epoch: float
@@ -73,7 +73,7 @@ class TrainState(Config):
     """
 
     fingerprint: str = ""
-    """Of the dataset, see `data.prepared.fingerprint`; "": not known."""
+    """Digest of the dataset, see `data.prepared.fingerprint`; "": not known."""
     step: int = 0
     """Steps done."""
     seconds: float = 0.0

@@ -3,12 +3,10 @@
 from colloquy.engine.task import Recipe
 from colloquy.tasks.generation.training import Training
 
-# A GRU chatbot; the rows for the article differ in attention and output alone.
+# A GRU chatbot. `chat-additive` and `chat-dot` differ in attention alone.
 CHAT = {"attention": "luong_dot", "tied_output": True, "dropout": 0.3}
 LARGE = {**CHAT, "hidden": 512}
 TRAINING = Training(epochs=8.0, batch_size=64, learning_rate=1e-3, precision="float32")
-# Compares attentions, and the additions of `chat-dailydialog`, at a small equal budget.
-ONE_EPOCH = TRAINING.replace(epochs=1.0, precision="bfloat16")
 LARGE_TRAINING = TRAINING.replace(precision="bfloat16", decay=0.05)
 
 RECIPES = {
@@ -35,15 +33,17 @@ RECIPES = {
         config={**LARGE, "dropout": 0.4},
         training=LARGE_TRAINING,
     ),
-    # Pre-trains the one above.
+    # Trains the run that `chat-dailydialog` starts from.
     "chat-cornell-first": Recipe(
         title="Seq2seq, Luong's dot attention, 512 units, 3 turns, Cornell",
         model="seq2seq",
         corpus="cornell, prepared with --vocabulary_of of dailydialog, three turns",
         config={**LARGE, "dropout": 0.2},
-        training=ONE_EPOCH.replace(epochs=1.5, decay=0.5, validations_per_epoch=0.666),
+        training=TRAINING.replace(
+            epochs=1.5, precision="bfloat16", decay=0.5, validations_per_epoch=0.666
+        ),
     ),
-    # As the PyTorch tutorial, 4,000 steps.
+    # The settings of PyTorch's chatbot tutorial, for its 4,000 steps.
     "chat-cornell": Recipe(
         title="Seq2seq, Luong's dot attention, 500 units",
         model="seq2seq",
@@ -67,7 +67,7 @@ RECIPES = {
             gradient_clip=50.0,
         ),
     ),
-    # Ours: larger, three turns of context, more epochs.
+    # Ours: larger, with three turns of context.
     "chat-subtitles-long": Recipe(
         title="Seq2seq, Luong's dot attention, 512 units, 3 turns",
         model="seq2seq",
@@ -79,7 +79,7 @@ RECIPES = {
     "chat-xdailydialog": Recipe(
         title="Seq2seq, Luong's dot attention, 512 units, pre-trained, 3 turns, Chinese",
         model="seq2seq",
-        corpus="xdailydialog, prepared with --vocabulary_of of a run of the one above",
+        corpus="xdailydialog, prepared with --vocabulary_of of a run of chat-subtitles-long",
         config={**LARGE, "dropout": 0.4},
         training=TRAINING.replace(epochs=5.0, decay=0.05),
     ),
@@ -91,7 +91,7 @@ RECIPES = {
         config={"embedding_dim": 128, "hidden": 128},
         training=TRAINING.replace(epochs=0.5, learning_rate=3e-3, validations_per_epoch=4.0),
     ),
-    # Small talk that products may use, too: chitchat alone, without `chat-cornell-first`.
+    # Trained on chitchat alone, whose licence (MIT) allows products.
     "seq2seq-chitchat-long": Recipe(
         title="Seq2seq, Luong's dot attention, 512 units, 3 turns, chitchat",
         model="seq2seq",

@@ -3,14 +3,14 @@
 from colloquy.engine.task import Recipe
 from colloquy.tasks.reading_comprehension.training import Training
 
-# Half the paper's width. The similarity starts as a dot product: otherwise so few steps
-# hardly train attention.
+# Half the paper's width. The similarity starts as a dot product, because a short training hardly
+# trains attention from random weights.
 HALF_WIDTH = {"hidden": 50, "character_filters": 50, "similarity_start": "dot"}
-# Section 4.1, with Adam's usual learning rate.
+# The paper's settings (section 4.1), but with Adam and its usual learning rate.
 PAPER = Training(epochs=12.0, batch_size=60, learning_rate=1e-3)
 FEW_EPOCHS = PAPER.replace(epochs=3.0, decay=0.02, validations_per_epoch=2.0)
-# Compares ablations at a small equal budget: three quarters of an epoch, one validation, at the
-# end. `ema` is small enough that the averaged weights forget the initial ones.
+# A small budget for ablations: three quarters of an epoch and one validation, at the end. `ema` is
+# so small that the averages forget the initial weights.
 SHORT = Training(
     epochs=0.75, batch_size=60, learning_rate=2e-3, ema=0.995, validations_per_epoch=4 / 3
 )
@@ -30,7 +30,7 @@ RECIPES = {
         config={},
         training=PAPER.replace(validations_per_epoch=2.0),
     ),
-    # Ours: continues bidaf-squad-adam-self, by --init_from, with a no-answer option.
+    # Ours: starts from a run of `bidaf-squad-adam-self` and adds a no-answer option.
     "bidaf-squad-no-answer": Recipe(
         title="BiDAF, 50-d vectors, self-attention, no-answer option, shared norm, linear decay, "
         "length penalty 0.05, pre-trained",
@@ -47,7 +47,7 @@ RECIPES = {
             added_sentences=0.3,
         ),
     ),
-    # Ours: continues bidaf-squad-no-answer, by --init_from, on misleading sentences.
+    # Ours: starts from a run of `bidaf-squad-no-answer` and learns from misleading sentences.
     "bidaf-squad-misleading": Recipe(
         title="BiDAF, 50-d vectors, self-attention, no-answer option, shared norm, misleading "
         "sentences, linear decay, length penalty 0.05, pre-trained",
@@ -66,7 +66,7 @@ RECIPES = {
             removed_answers=0.35,
         ),
     ),
-    # Ours: self-attention put into bidaf-squad-adam, by --init_from.
+    # Ours: starts from a run of `bidaf-squad-adam` and adds self-attention.
     "bidaf-squad-adam-self": Recipe(
         title="BiDAF, 50-d vectors, self-attention, linear decay, length penalty 0.05, pre-trained",
         model="bidaf",
@@ -74,7 +74,7 @@ RECIPES = {
         config={"self_attention": True, "length_penalty": 0.05},
         training=FEW_EPOCHS,
     ),
-    # Ours: the network of bidaf-squad-self, trained in one go.
+    # Ours: self-attention and exact match from the first step.
     "bidaf-squad-self-once": Recipe(
         title="BiDAF, 50-d vectors, similarity starts as a dot product, self-attention, "
         "exact match, linear decay, length penalty 0.05",
@@ -88,7 +88,7 @@ RECIPES = {
         },
         training=FEW_EPOCHS.replace(epochs=4.5, learning_rate=2e-3, precision="bfloat16"),
     ),
-    # As published (section 4.1), on 100-d vectors where the prepared dataset has them.
+    # As published (section 4.1). The paper's vectors have 100 features: the dataset decides.
     "bidaf-paper": Recipe(
         title="BiDAF, AdaDelta",
         model="bidaf",
