@@ -13,6 +13,9 @@ import shutil
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+PathLike = str | os.PathLike
+"""The path of a file or a directory."""
+
 NOT_WRITABLE = {
     errno.ENOSPC,
     errno.EDQUOT,
@@ -62,7 +65,7 @@ def printable(text: str) -> str:
 # === Checksums ===
 
 
-def checksum(path: str | os.PathLike) -> str:
+def checksum(path: PathLike) -> str:
     """Returns the SHA-256 of a file, in hexadecimal digits."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -93,7 +96,7 @@ def _sealing_text(directory):
 # === Writing ===
 
 
-def check_output(path: str | os.PathLike) -> None:
+def check_output(path: PathLike) -> None:
     """Refuses a file that cannot be written, before work begins, and makes its directory.
 
     Raises:
@@ -107,7 +110,7 @@ def check_output(path: str | os.PathLike) -> None:
         raise UserError(f"{path.parent} cannot be written to")
 
 
-def refuse_existing(path: str | os.PathLike) -> None:
+def refuse_existing(path: PathLike) -> None:
     """Refuses to replace a file that holds something, or anything else, as a `UserError`."""
     path = pathlib.Path(path)
     if path.exists() and not (path.is_file() and path.stat().st_size == 0):
@@ -115,7 +118,7 @@ def refuse_existing(path: str | os.PathLike) -> None:
 
 
 @contextlib.contextmanager
-def writing(path: str | os.PathLike) -> Iterator[None]:
+def writing(path: PathLike) -> Iterator[None]:
     """Turns a full or read-only disk, and a name taken by another process, into a `UserError`."""
     try:
         yield
@@ -126,7 +129,7 @@ def writing(path: str | os.PathLike) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def atomic_directory(path: str | os.PathLike) -> Iterator[pathlib.Path]:
+def atomic_directory(path: PathLike) -> Iterator[pathlib.Path]:
     """Yields a fresh directory, which becomes `path` if the block succeeds and vanishes otherwise.
 
     The directory of a process that was killed is removed by the next one that writes `path`.
@@ -144,7 +147,7 @@ def atomic_directory(path: str | os.PathLike) -> Iterator[pathlib.Path]:
 
 
 @contextlib.contextmanager
-def atomic_file(path: str | os.PathLike, mode: str = "w") -> Iterator[Any]:
+def atomic_file(path: PathLike, mode: str = "w") -> Iterator[Any]:
     r"""Yields an open file, which becomes `path` if the block succeeds and vanishes otherwise.
 
     Args:
@@ -166,7 +169,7 @@ def atomic_file(path: str | os.PathLike, mode: str = "w") -> Iterator[Any]:
         yield file
 
 
-def publish(temporary: str | os.PathLike, path: str | os.PathLike) -> None:
+def publish(temporary: PathLike, path: PathLike) -> None:
     """Moves a finished file or directory to its place, so that it survives a loss of power.
 
     Both paths are on the same file system.

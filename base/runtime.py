@@ -20,7 +20,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, MutableMapping
 
-from colloquy.base.files import UserError
+from colloquy.base.files import PathLike, UserError
 
 # Environment variable that lists the variables set by `prepare`, for child processes.
 CHOSEN = "RUNTIME_CHOSEN"
@@ -205,9 +205,7 @@ def _call_glibc(name, *arguments):
         getattr(ctypes.CDLL(None), name)(*arguments)
 
 
-def describe(
-    environ: Mapping[str, str] = os.environ, cpuinfo: str | os.PathLike = "/proc/cpuinfo"
-) -> str:
+def describe(environ: Mapping[str, str] = os.environ, cpuinfo: PathLike = "/proc/cpuinfo") -> str:
     """Describes the choices in one line."""
     threads = environ.get("TF_NUM_INTRAOP_THREADS") or available_cpus()
     onednn = "on" if _is_on("TF_ENABLE_ONEDNN_OPTS", environ) else "off"
@@ -227,7 +225,7 @@ def announce(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def available_cpus(root: str | os.PathLike = "/") -> int:
+def available_cpus(root: PathLike = "/") -> int:
     """Counts the CPUs that this process may use.
 
     It is the least of the process's affinity and of its control groups' quotas, rounded up.
@@ -244,7 +242,7 @@ def available_cpus(root: str | os.PathLike = "/") -> int:
     return max(1, cpus)
 
 
-def available_memory(root: str | os.PathLike = "/") -> int:
+def available_memory(root: PathLike = "/") -> int:
     """Bytes of memory that this process may use: the machine's, or its control groups' limit."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for group in _control_groups(pathlib.Path(root)):
@@ -291,7 +289,7 @@ def _read(path):
         return ""
 
 
-def bfloat16_instructions(cpuinfo: str | os.PathLike = "/proc/cpuinfo") -> str | None:
+def bfloat16_instructions(cpuinfo: PathLike = "/proc/cpuinfo") -> str | None:
     """Names the instructions that compute bfloat16: AMX or AVX512_BF16; `None`: it is emulated."""
     line = re.search(r"^flags\s*:(.*)", _read(cpuinfo), re.MULTILINE)
     flags = line[1].split() if line else []
@@ -304,7 +302,7 @@ def choose_precision(
     precision: str,
     gains: bool = True,
     gpu: bool = False,
-    cpuinfo: str | os.PathLike = "/proc/cpuinfo",
+    cpuinfo: PathLike = "/proc/cpuinfo",
 ) -> str:
     """Chooses the precision to compute in, and warns once if the CPU only emulates it.
 

@@ -30,7 +30,7 @@ _FOLDER = pathlib.Path(__file__).resolve().parent
 if not (_FOLDER / "layers").is_dir():
     __path__.append(str(_FOLDER.parent))
 
-from colloquy.base.files import UserError  # noqa: E402
+from colloquy.base.files import PathLike, UserError  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,8 +51,6 @@ __all__ = [
     "resume",
     "train",
 ]
-
-PathLike = str | os.PathLike
 
 
 def pretrained() -> dict[str, str]:
@@ -161,7 +159,7 @@ def prepare(
         raise UserError(f"source: expected the directory of the files of {corpus}")
     preparation = importlib.import_module(f"colloquy.tasks.{task}.prepare")
     checked = make_config(preparation.Settings, settings)
-    if isinstance(source, str | os.PathLike) or source is None:
+    if isinstance(source, PathLike) or source is None:
         preparation.prepare(corpus, source, out, checked)
         return pathlib.Path(out)
 

@@ -9,8 +9,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from colloquy.base.files import UserError, in_one_line
-from colloquy.data.text_files import PathLike
+from colloquy.base.files import PathLike, UserError, in_one_line
 
 
 class GrowingArray:

@@ -20,8 +20,8 @@ from typing import IO, Any, ClassVar
 
 import numpy as np
 
-from colloquy.base.files import UserError, in_one_line
-from colloquy.data.text_files import PathLike, readable
+from colloquy.base.files import PathLike, UserError, in_one_line
+from colloquy.data.text_files import readable
 
 EXPECTED = "expected a whole pickle of lists, dicts, numbers, texts and arrays"
 MAX_DEPTH = 32

@@ -5,7 +5,7 @@ import dataclasses
 import pathlib
 from collections.abc import Callable, Iterable
 
-from colloquy.data.text_files import PathLike
+from colloquy.base.files import PathLike
 
 SHOWN_FILES = 5
 """Files that a report names; of others it gives the number."""

@@ -10,7 +10,6 @@ import contextlib
 import gzip
 import io
 import json
-import os
 import pathlib
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -19,9 +18,8 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from colloquy.base.config import sentence
-from colloquy.base.files import UserError, atomic_file, in_one_line
+from colloquy.base.files import PathLike, UserError, atomic_file, in_one_line
 
-PathLike = str | os.PathLike
 Files = dict[str, list[pathlib.Path]]
 """Split -> its files."""
 

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
-from colloquy.base.files import UserError, atomic_file
-from colloquy.data.text_files import PathLike, read_lines, readable
+from colloquy.base.files import PathLike, UserError, atomic_file
+from colloquy.data.text_files import read_lines, readable
 
 # Ids in datasets of prepare.py. The release's vocabularies have others, see `Vocabulary.eos_id`.
 PADDING_ID = 0

@@ -6,13 +6,12 @@ Ray is the extra `ray`: `pip install -e '.[ray]'`.
 import contextlib
 import importlib.util
 import logging
-import os
 import pathlib
 import tempfile
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from colloquy.base.files import UserError
+from colloquy.base.files import PathLike, UserError
 from colloquy.engine.run import Run
 from colloquy.engine.sample import prepare_sample
 
@@ -61,8 +60,8 @@ def train_on_cluster(
     hosts: int,
     *,
     task: Any,
-    workdir: str | os.PathLike,
-    data: str | os.PathLike | None = None,
+    workdir: PathLike,
+    data: PathLike | None = None,
     init_from: Any = None,
     resume: bool = False,
     **settings: Any,

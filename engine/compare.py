@@ -1,6 +1,5 @@
 """Comparison of two models on the same examples: paired differences with intervals."""
 
-import os
 import pathlib
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -8,7 +7,7 @@ from typing import NamedTuple
 from rich.table import Column, Table
 
 from colloquy.base.config import make_config
-from colloquy.base.files import UserError
+from colloquy.base.files import PathLike, UserError
 from colloquy.data.prepared import Dataset
 from colloquy.engine.evaluate import open_all
 from colloquy.engine.evaluation import Evaluation
@@ -36,7 +35,7 @@ def compare(
     patterns: list,
     against: list,
     split: str = "dev",
-    data: str | os.PathLike | None = None,
+    data: PathLike | None = None,
     precision: str = "auto",
     settings: Mapping[str, object] | None = None,
 ) -> dict:
@@ -70,7 +69,7 @@ def compare(
     first = ones[0]
     others = []
     for source in against:
-        is_file = isinstance(source, str | os.PathLike) and pathlib.Path(source).is_file()
+        is_file = isinstance(source, PathLike) and pathlib.Path(source).is_file()
         if is_file or source in first.task.named_systems:
             others.append(_score_outside(first, split, str(source), settings))
         else:

@@ -16,7 +16,7 @@ import keras
 import numpy as np
 
 from colloquy.base import runtime
-from colloquy.base.files import UserError
+from colloquy.base.files import PathLike, UserError
 from colloquy.data.batching import XLA_MULTIPLE
 
 HOSTS = "KERAS_DISTRIBUTION_JOB_ADDRESSES"
@@ -101,7 +101,7 @@ class OneDevice:
         return None
 
     @contextlib.contextmanager
-    def workdir(self, path: str | os.PathLike, resume: bool) -> Iterator[str | os.PathLike]:
+    def workdir(self, path: PathLike, resume: bool) -> Iterator[PathLike]:
         """The directory that this process writes into.
 
         It is `path`, or a copy to throw away if another host writes that.

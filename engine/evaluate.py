@@ -6,7 +6,7 @@ import pathlib
 from collections.abc import Iterable, Mapping
 
 from colloquy.base.config import make_config
-from colloquy.base.files import UserError, check_output
+from colloquy.base.files import PathLike, UserError, check_output
 from colloquy.data.prepared import Dataset
 from colloquy.engine.evaluation import Evaluation
 from colloquy.engine.run import CONFIG, Run
@@ -21,12 +21,12 @@ def evaluate_all(
     patterns: list,
     splits: list[str],
     *,
-    scores: str | os.PathLike | None = None,
+    scores: PathLike | None = None,
     examples: int = 0,
-    data: str | os.PathLike | None = None,
+    data: PathLike | None = None,
     precision: str = "auto",
     baselines: bool = True,
-    out: str | os.PathLike | None = None,
+    out: PathLike | None = None,
     settings: Mapping[str, object] | None = None,
 ) -> list[dict]:
     """Scores splits with one run or several; those of several are also shown together, as means

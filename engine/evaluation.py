@@ -1,7 +1,6 @@
 """Scores of one model, or an ensemble, on splits of a dataset."""
 
 import functools
-import os
 import pathlib
 import time
 from collections.abc import Iterable, Mapping
@@ -11,7 +10,14 @@ from rich.console import Console
 from rich.progress import track
 
 from colloquy.base.config import make_config
-from colloquy.base.files import UserError, atomic_file, check_output, printable, refuse_existing
+from colloquy.base.files import (
+    PathLike,
+    UserError,
+    atomic_file,
+    check_output,
+    printable,
+    refuse_existing,
+)
 from colloquy.base.runtime import choose_precision, return_memory
 from colloquy.data.prepared import Dataset
 from colloquy.engine.devices import choose_xla, has_gpu, set_precision
@@ -43,7 +49,7 @@ class Evaluation:
         self,
         task: Task,
         runs: list[Run],
-        data: str | os.PathLike | None = None,
+        data: PathLike | None = None,
         settings: Mapping[str, object] | None = None,
         precision: str = "auto",
         datasets: dict[str, Dataset] | None = None,
@@ -87,7 +93,7 @@ class Evaluation:
         self,
         split: str = "dev",
         baselines: bool = True,
-        out: str | os.PathLike | None = None,
+        out: PathLike | None = None,
         show: bool = True,
     ) -> dict:
         """Scores a split, prints a table, and writes `metrics.json` into a single run.

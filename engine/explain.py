@@ -3,7 +3,6 @@
 A map is one of `Predictor.explain`.
 """
 
-import os
 import pathlib
 import warnings
 from collections.abc import Iterable
@@ -12,7 +11,7 @@ from typing import Any
 from rich.text import Text
 
 from colloquy.base.config import Config
-from colloquy.base.files import UserError, atomic_file, refuse_existing
+from colloquy.base.files import PathLike, UserError, atomic_file, refuse_existing
 from colloquy.data.text_files import write_json
 
 SHADES = " .:-=+*#%@"  # readable in a terminal without colours, and in a file
@@ -39,7 +38,7 @@ PAGE_WIDTH = 9  # of a line of maps
 def explain_examples(
     predictor: Any,
     examples: list[dict],
-    out: str | os.PathLike,
+    out: PathLike,
     console: Any,
     names: Iterable[str] = (),
 ) -> None:
@@ -125,7 +124,7 @@ def _style(fraction):
     return f"#000000 on rgb({light},{light},255)"
 
 
-def draw(maps: list[dict], path: str | os.PathLike, title: str = "") -> None:
+def draw(maps: list[dict], path: PathLike, title: str = "") -> None:
     """Writes maps as a PNG picture, in lines of at most `PAGE_WIDTH` inches and of one `group`.
 
     A wider map has a line of its own. The fonts are those that have the words' characters.

@@ -4,21 +4,18 @@
 `tasks/<task>/export.py`, see `engine.endpoints`.
 """
 
-import os
 import pathlib
 import pprint
 from typing import Any
 
 import keras
 
-from colloquy.base.files import UserError, atomic_directory, in_one_line, seal
+from colloquy.base.files import PathLike, UserError, atomic_directory, in_one_line, seal
 from colloquy.engine.devices import set_precision
 from colloquy.engine.run import VOCABULARY
 
 
-def export(
-    task: Any, run: Any, out: str | os.PathLike, version: int = 1, **options: object
-) -> pathlib.Path:
+def export(task: Any, run: Any, out: PathLike, version: int = 1, **options: object) -> pathlib.Path:
     """Writes a run's best weights as a SavedModel, which can be called with TensorFlow alone.
 
     The SavedModel computes in float32, whatever precision the run was trained in. The file

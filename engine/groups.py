@@ -1,10 +1,9 @@
 """Scores of groups of examples, as tables: `evaluate.py --by`."""
 
-import os
 import pathlib
 from collections.abc import Iterable
 
-from colloquy.base.files import refuse_existing
+from colloquy.base.files import PathLike, refuse_existing
 from colloquy.data.text_files import write_json
 from colloquy.engine.evaluation import Evaluation
 from colloquy.engine.provenance import provenance
@@ -15,7 +14,7 @@ def show_groups(
     evaluation: Evaluation,
     split: str,
     breakdowns: Iterable[str],
-    out: str | os.PathLike | None = None,
+    out: PathLike | None = None,
 ) -> dict[str, list[dict]]:
     """Prints a table for each breakdown of a split's examples.
 

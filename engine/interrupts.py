@@ -2,14 +2,13 @@
 
 import contextlib
 import fcntl
-import os
 import pathlib
 import signal
 import sys
 import threading
 from collections.abc import Iterator
 
-from colloquy.base.files import UserError
+from colloquy.base.files import PathLike, UserError
 
 LOCK = ".lock"
 
@@ -43,7 +42,7 @@ def signals_received() -> Iterator[list[str]]:
 
 
 @contextlib.contextmanager
-def locked(directory: str | os.PathLike) -> Iterator[None]:
+def locked(directory: PathLike) -> Iterator[None]:
     """Keeps other processes, by a `UserError`, from training into a directory.
 
     The lock ends with the block, or with its process. A link or a pipe of its name is refused.

@@ -1,7 +1,6 @@
 """The display of a training: lines in the terminal, curves for TensorBoard."""
 
 import datetime
-import os
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -9,6 +8,8 @@ from typing import Any
 
 import keras
 from rich.console import Console
+
+from colloquy.base.files import PathLike
 
 
 class Progress:
@@ -61,7 +62,7 @@ class Progress:
         self.printed_at = self.clock()
 
 
-def open_curves(path: str | os.PathLike) -> Callable[[int, Mapping[str, Any]], None]:
+def open_curves(path: PathLike) -> Callable[[int, Mapping[str, Any]], None]:
     """Returns a function of a step and `{name: value}` that adds points to TensorBoard's curves.
 
     On other backends than TensorFlow it does nothing.

@@ -23,6 +23,7 @@ import numpy as np
 from colloquy.base.config import make_config
 from colloquy.base.files import (
     CHECKSUMS,
+    PathLike,
     UserError,
     atomic_file,
     checksum,
@@ -117,7 +118,7 @@ class Run:
         return TOY if "sample" in self.dataset["name"] or "excerpt" in self.dataset["name"] else ""
 
     @classmethod
-    def open(cls, path: str | os.PathLike | Run) -> Run:
+    def open(cls, path: PathLike | Run) -> Run:
         """Opens a run.
 
         Args:

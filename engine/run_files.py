@@ -14,10 +14,9 @@ page.json          of a published run: title and examples for the web pages, see
                    `serving.run_facts.Page`
 """
 
-import os
 import pathlib
 
-from colloquy.base.files import CHECKSUMS, UserError, unfinished_name
+from colloquy.base.files import CHECKSUMS, PathLike, UserError, unfinished_name
 from colloquy.engine.interrupts import LOCK
 
 PRETRAINED = pathlib.Path(__file__).resolve().parent.parent / "pretrained"
@@ -89,13 +88,13 @@ def find_named_runs() -> dict[str, pathlib.Path]:
     return dict(sorted(paths.items()))
 
 
-def find_run(path: str | os.PathLike) -> pathlib.Path:
+def find_run(path: PathLike) -> pathlib.Path:
     """Returns the directory of a run, for a directory or a name of `find_named_runs`.
 
     Raises:
         UserError: There is no such run.
     """
-    if not isinstance(path, str | os.PathLike):
+    if not isinstance(path, PathLike):
         raise UserError(
             f"expected a run directory or the name of a published run. Received: {path}"
         )

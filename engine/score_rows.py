@@ -1,10 +1,9 @@
 """Rows of a file of scores, such as results/scores.jsonl."""
 
 import json
-import os
 import pathlib
 
-from colloquy.base.files import writing
+from colloquy.base.files import PathLike, writing
 from colloquy.engine.provenance import portable
 from colloquy.metrics.published import reference_rows
 from colloquy.metrics.published import scores as read_scores
@@ -33,7 +32,7 @@ ROW = (
 """Fields of a record that a row has, if the record has them."""
 
 
-def append_scores(path: str | os.PathLike, record: dict) -> None:
+def append_scores(path: PathLike, record: dict) -> None:
     """Appends rows to a file such as results/scores.jsonl.
 
     They are the row of a record of `Evaluation.score`, and those of baselines that the file lacks.

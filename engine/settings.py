@@ -1,11 +1,10 @@
 """Settings of a model and of a training, decided by a task, a dataset and a run."""
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
 from colloquy.base.config import make_config
-from colloquy.base.files import UserError
+from colloquy.base.files import PathLike, UserError
 from colloquy.data.prepared import VOCABULARY
 
 
@@ -63,7 +62,7 @@ def load_training(task: Any, run: Any, **changes: object) -> Any:
     return make_config(task.Training, {**settings, **changes}, where=f"{run.path}: ")
 
 
-def check_fields(config: Any, fields: Mapping[str, Any], path: str | os.PathLike) -> None:
+def check_fields(config: Any, fields: Mapping[str, Any], path: PathLike) -> None:
     """Refuses a dataset or run, as a `UserError`, if it does not fit a model's config.
 
     Args:

@@ -9,7 +9,6 @@ prepared dataset  ->  batches  ->  loss            training
 
 import abc
 import dataclasses
-import os
 import pathlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Literal, NamedTuple
@@ -18,7 +17,7 @@ import numpy as np
 from pydantic import Field
 
 from colloquy.base.config import Config, NonNegative, Positive, make_config
-from colloquy.base.files import UserError
+from colloquy.base.files import PathLike, UserError
 from colloquy.engine.limits import Limit
 
 
@@ -125,7 +124,7 @@ class Task(abc.ABC):
         """
 
     @abc.abstractmethod
-    def load_dataset(self, path: str | os.PathLike) -> Any:
+    def load_dataset(self, path: PathLike) -> Any:
         """Reads a `data.prepared.Dataset`.
 
         Its `splits` have lengths, empty ones included; its `vocabulary` may be `None`.
@@ -134,7 +133,7 @@ class Task(abc.ABC):
             UserError: It is a dataset of another task.
         """
 
-    def dataset_of(self, run: Any, path: str | os.PathLike | None = None) -> Any:
+    def dataset_of(self, run: Any, path: PathLike | None = None) -> Any:
         """Opens the dataset that a run was trained on, or the one at `path` in its place."""
         metadata = run.dataset
         if path:

@@ -1,12 +1,11 @@
 """Starts and resumes trainings, each in a run directory."""
 
 import contextlib
-import os
 from collections.abc import Iterator, Mapping, Sequence
 
 import keras
 
-from colloquy.base.files import UserError
+from colloquy.base.files import PathLike, UserError
 from colloquy.base.runtime import choose_precision
 from colloquy.engine.devices import has_gpu, open_devices, set_seed
 from colloquy.engine.examples import take_examples
@@ -25,12 +24,12 @@ from colloquy.models import MODELS
 def start(
     task: Task,
     model: str,
-    data: str | os.PathLike | None,
-    workdir: str | os.PathLike,
+    data: PathLike | None,
+    workdir: PathLike,
     settings: Mapping[str, object],
     *,
     recipe: str | None = None,
-    init_from: str | os.PathLike | Run | None = None,
+    init_from: PathLike | Run | None = None,
     devices: str = "one",
     save_minutes: float = 10.0,
     command: str | None = None,
@@ -101,9 +100,9 @@ def start(
 
 def resume(
     task: Task,
-    workdir: str | os.PathLike,
+    workdir: PathLike,
     *,
-    data: str | os.PathLike | None = None,
+    data: PathLike | None = None,
     epochs: float | None = None,
     devices: str = "one",
     save_minutes: float = 10.0,

@@ -3,14 +3,13 @@
 import functools
 import itertools
 import math
-import os
 import time
 from collections.abc import Sequence
 
 import keras
 import numpy as np
 
-from colloquy.base.files import UserError
+from colloquy.base.files import PathLike, UserError
 from colloquy.data.batching import Epochs, stream_batches
 from colloquy.data.prepared import Dataset, fingerprint
 from colloquy.engine.callbacks import Callbacks
@@ -43,7 +42,7 @@ def train_run(
     dataset: Dataset,
     devices: OneDevice,
     *,
-    init_from: str | os.PathLike | Run | None = None,
+    init_from: PathLike | Run | None = None,
     save_minutes: float = 10.0,
     callbacks: Sequence[keras.callbacks.Callback] = (),
 ) -> None:
@@ -78,7 +77,7 @@ class Trainer:
         run: Run,
         dataset: Dataset,
         devices: OneDevice,
-        init_from: str | os.PathLike | Run | None = None,
+        init_from: PathLike | Run | None = None,
         callbacks: Sequence[keras.callbacks.Callback] = (),
     ) -> None:
         self.task = task

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from colloquy.base.config import sentence
-from colloquy.base.files import CHECKSUMS, UserError, in_one_line
+from colloquy.base.files import CHECKSUMS, PathLike, UserError, in_one_line
 from colloquy.engine.records import Example, RunRecord, SplitMetrics
 from colloquy.engine.run_files import (
     BEST,
@@ -42,7 +42,7 @@ CONTENTS = {
 """Types of the contents of files."""
 
 
-def open_untrusted(directory: str | os.PathLike) -> dict:
+def open_untrusted(directory: PathLike) -> dict:
     """Checks the files of a run, and returns the contents of its `config.json`.
 
     Each file is a regular one inside of the directory, has a largest size, and matches its

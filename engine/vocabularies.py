@@ -1,12 +1,11 @@
 """Vocabularies and weights of trained models and prepared datasets, for other trainings."""
 
 import dataclasses
-import os
 import pathlib
 from collections.abc import Callable
 from typing import Any, Self
 
-from colloquy.base.files import UserError
+from colloquy.base.files import PathLike, UserError
 from colloquy.data.prepared import METADATA, VECTORS, VOCABULARY, read_embedding, read_metadata
 from colloquy.data.vocabulary import Vocabulary
 
@@ -23,7 +22,7 @@ class Words:
     """Reads the word vectors, float32 `(words + 1, dimension)`; row 0 is padding."""
 
     @classmethod
-    def of(cls, path: str | os.PathLike, task: str) -> Self:
+    def of(cls, path: PathLike, task: str) -> Self:
         """Opens the run or dataset that `--vocabulary_of` names.
 
         Raises:

@@ -1,17 +1,16 @@
 """The directory of a new run: made, and removed if its training fails before anything is saved."""
 
 import contextlib
-import os
 import pathlib
 
-from colloquy.base.files import UserError, check_output, unfinished_name
+from colloquy.base.files import PathLike, UserError, check_output, unfinished_name
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine.interrupts import LOCK
 from colloquy.engine.run import Run
 from colloquy.engine.run_files import CONFIG, VOCABULARY, is_written
 
 
-def create_run(path: str | os.PathLike, record: dict, vocabulary: Vocabulary | None = None) -> Run:
+def create_run(path: PathLike, record: dict, vocabulary: Vocabulary | None = None) -> Run:
     """Makes the directory of a new run, and writes `config.json` and vocabulary.
 
     Raises:
@@ -29,7 +28,7 @@ def create_run(path: str | os.PathLike, record: dict, vocabulary: Vocabulary | N
     return run
 
 
-def prepare_directory(path: str | os.PathLike) -> Run:
+def prepare_directory(path: PathLike) -> Run:
     """Makes the directory of a new run.
 
     Raises:

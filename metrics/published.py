@@ -1,10 +1,9 @@
 """The scores in `results/`: our own, and those that others published."""
 
 import json
-import os
 from pathlib import Path
 
-from colloquy.base.files import UserError
+from colloquy.base.files import PathLike, UserError
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 REFERENCES = {"baselines": "baseline", "upper_bounds": "upper bound"}
@@ -19,7 +18,7 @@ PUBLISHED_SIZES = {
 source of ours says it."""
 
 
-def scores(path: str | os.PathLike = RESULTS / "scores.jsonl") -> list[dict]:
+def scores(path: PathLike = RESULTS / "scores.jsonl") -> list[dict]:
     """The rows of a file of scores; none if it does not exist.
 
     There is a row per recipe, corpus, split and seed; baselines have no seed. Measured rows have

@@ -17,10 +17,10 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from colloquy.base.files import UserError
+from colloquy.base.files import PathLike, UserError
 from colloquy.data.mojibake import repair
 from colloquy.data.report import Report
-from colloquy.data.text_files import PathLike, bad_line, existing_directory, read_lines
+from colloquy.data.text_files import bad_line, existing_directory, read_lines
 
 SILENCE = "<SILENCE>"
 # split -> its part of file names

@@ -10,11 +10,11 @@ import pathlib
 
 from pydantic import BaseModel
 
-from colloquy.base.files import UserError
+from colloquy.base.files import PathLike, UserError
 from colloquy.data.corpora.messages import Conversations, join_messages
 from colloquy.data.corpora.splits import ALL
 from colloquy.data.report import Report
-from colloquy.data.text_files import Files, PathLike, find_files, read_json
+from colloquy.data.text_files import Files, find_files, read_json
 
 TOKENIZER = "terms"
 PACKAGE = "chitchat_dataset"

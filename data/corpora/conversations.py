@@ -11,7 +11,7 @@ import pathlib
 import re
 import string
 
-from colloquy.base.files import UserError, in_one_line
+from colloquy.base.files import PathLike, UserError, in_one_line
 from colloquy.data.corpora.chat_files import PARLAI, read_json_file, read_json_lines, read_parlai
 from colloquy.data.corpora.messages import Conversations
 from colloquy.data.corpora.splits import ALL
@@ -20,7 +20,6 @@ from colloquy.data.corpora.whatsapp import is_whatsapp, read_whatsapp
 from colloquy.data.report import Report
 from colloquy.data.text_files import (
     Files,
-    PathLike,
     bad_line,
     find_files,
     list_files,

@@ -10,11 +10,12 @@ with the tokenizer of its language, `mixed` for Chinese.
 import pathlib
 import re
 
+from colloquy.base.files import PathLike
 from colloquy.data.corpora.chat_files import read_json_lines
 from colloquy.data.corpora.conversations import require_utterances
 from colloquy.data.corpora.messages import Conversations
 from colloquy.data.report import Report
-from colloquy.data.text_files import Files, PathLike, find_files, read_beginning, read_lines
+from colloquy.data.text_files import Files, find_files, read_beginning, read_lines
 
 TOKENIZER = "words"
 END = "__eou__"

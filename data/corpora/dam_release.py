@@ -13,9 +13,9 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from colloquy.base.files import UserError
+from colloquy.base.files import PathLike, UserError
 from colloquy.data import pickles
-from colloquy.data.text_files import PathLike, existing_directory
+from colloquy.data.text_files import existing_directory
 from colloquy.data.tokenizers import WHITESPACE
 from colloquy.data.vocabulary import Vocabulary
 

@@ -8,9 +8,10 @@ import pathlib
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from colloquy.base.files import PathLike
 from colloquy.data.mojibake import REPAIRED, repair
 from colloquy.data.report import Report
-from colloquy.data.text_files import PathLike, bad_line, find_files, list_files, read_lines
+from colloquy.data.text_files import bad_line, find_files, list_files, read_lines
 from colloquy.data.tokenizers import WHITESPACE
 
 TOKENIZER = WHITESPACE

@@ -7,11 +7,10 @@ import random
 import re
 from typing import Any, NamedTuple
 
-from colloquy.base.files import UserError, in_one_line
+from colloquy.base.files import PathLike, UserError, in_one_line
 from colloquy.data.corpora.messages import Conversations
 from colloquy.data.mojibake import REPAIRED, repair
 from colloquy.data.report import Report
-from colloquy.data.text_files import PathLike
 
 ALL = "all"
 """The key of `find_splits` for the files of a corpus without splits of its own."""

@@ -10,9 +10,10 @@ the previous one.
 import pathlib
 import re
 
+from colloquy.base.files import PathLike
 from colloquy.data.corpora.messages import Conversations
 from colloquy.data.report import Report
-from colloquy.data.text_files import Files, PathLike, bad_line, find_files, is_utf8, read_lines
+from colloquy.data.text_files import Files, bad_line, find_files, is_utf8, read_lines
 
 TOKENIZER = "mixed"
 # Encoding of files that are not UTF-8. GB 18030 contains GBK, the usual encoding of such files.
