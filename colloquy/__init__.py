@@ -18,7 +18,6 @@ A wrong input is a `colloquy.UserError` of one sentence.
 
 from __future__ import annotations
 
-import os
 import pathlib
 from typing import TYPE_CHECKING, Any
 
