@@ -11,32 +11,21 @@ from colloquy.engine import task
 from colloquy.engine.limits import Limit
 from colloquy.engine.optimizers import TwoRateAdam, linear_decay
 from colloquy.engine.scoring import Measured
-from colloquy.metrics.bootstrap import Additive, means_of
-from colloquy.metrics.generation import (
-    ADDED,
-    METRICS,
-    bleu_by_reply,
-    by_source,
-    generation_metrics,
-    perplexity,
-    perplexity_of_sums,
-)
+from colloquy.metrics.generation import METRICS
 from colloquy.tasks.generation import data
 from colloquy.tasks.generation.baselines import baselines_for
 from colloquy.tasks.generation.chat import GenerationChat
 from colloquy.tasks.generation.predictor import GenerationPredictor
 from colloquy.tasks.generation.prepare import Settings, prepare
-from colloquy.tasks.generation.scoring import likelihood, word_loss
-from colloquy.tasks.generation.search import (
-    Options,
-    decoding_of,
-    decoding_text,
-    load_reverse,
-    parse_decoding,
-    reply,
-    rerank,
-    words_of,
+from colloquy.tasks.generation.replies import (
+    metrics_by_example,
+    metrics_of,
+    metrics_of_pairs,
+    perplexity_of,
+    search_replies,
 )
+from colloquy.tasks.generation.scoring import likelihood, word_loss
+from colloquy.tasks.generation.search import Options, decoding_of, decoding_text, parse_decoding
 from colloquy.tasks.generation.training import Training
 
 
@@ -128,7 +117,7 @@ class GenerationTask(task.Task):
         """Chooses by 1 / perplexity."""
         pairs = split.in_direction_of(model.config)
         nll = likelihood(model, pairs, length_multiple=length_multiple)
-        value = _perplexity(nll, pairs)
+        value = perplexity_of(pairs, nll)
         return {"perplexity": value}, 1.0 / value
 
     def measure(self, scoring):
@@ -145,51 +134,40 @@ class GenerationTask(task.Task):
         model, dataset = scoring.model, scoring.dataset
         pairs = scoring.examples.in_direction_of(model.config)
         nll = likelihood(model, pairs, length_multiple=scoring.length_multiple)
-
-        # Each source gets one reply, however many targets it has.
-        rows, references = by_source(pairs.source_texts, pairs.target_texts)
-        sources = pairs.source.take(rows)
         decoding = parse_decoding(scoring.options.decode)
-        replies_to_sources = _search_replies(scoring, sources, decoding)
-        reply_by_source = _replies_by_source(pairs, rows, replies_to_sources)
-        replies = [reply_by_source[source] for source in pairs.source_texts]
-        metrics = _metrics_of_replies(pairs, replies_to_sources, references, reply_by_source)
+        replies = search_replies(scoring, pairs, decoding)
         record = {
-            "metrics": {"perplexity": _perplexity(nll, pairs), **metrics},
+            "metrics": {"perplexity": perplexity_of(pairs, nll), **metrics_of(pairs, replies)},
             "parts": {},
             "counts": {
                 "pairs": len(pairs),
-                "sources": len(rows),
+                "sources": len(replies),
                 "words": int(pairs.target.lengths.sum()),
             },
             "unit": dataset.text.tokenizer,
         }
-        by_example = functools.partial(
-            metrics_by_source, pairs, nll, replies_to_sources, references, reply_by_source
-        )
         if not pairs.several:
             unseen = np.flatnonzero(~pairs.seen)
             record["counts"]["unseen"] = len(unseen)
             if 0 < len(unseen) < len(pairs):
-                metrics = _metrics_of_pairs(pairs, replies, unseen)
-                perplexity_of_unseen = _perplexity(nll, pairs, unseen)
                 record["parts"]["without the pairs of train"] = {
-                    "perplexity": perplexity_of_unseen,
-                    **metrics,
+                    "perplexity": perplexity_of(pairs, nll, unseen),
+                    **metrics_of_pairs(pairs, replies, unseen),
                 }
-        search = _search_text(scoring.options)
+        search = _describe_search(scoring.options)
         if search:
             record["search"] = search
         elif (chat_decoding := decoding_of(scoring.run)) != decoding:
-            replies_to_sources = _search_replies(scoring, sources, chat_decoding)
-            reply_by_source = _replies_by_source(pairs, rows, replies_to_sources)
             part = f"as its chat searches: {decoding_text(chat_decoding)}"
-            record["parts"][part] = _metrics_of_replies(
-                pairs, replies_to_sources, references, reply_by_source
-            )
+            chat_replies = search_replies(scoring, pairs, chat_decoding)
+            record["parts"][part] = metrics_of(pairs, chat_replies)
         if scoring.baselines:
             record["baselines"] = baselines_for(dataset, pairs, model.config)
-        return Measured(record, by_example, answers=_answer_lines(pairs, replies))
+        return Measured(
+            record,
+            by_example=functools.partial(metrics_by_example, pairs, nll, replies),
+            answers=_answer_lines(pairs, replies),
+        )
 
     def describe(self, record):
         counts = record["counts"]
@@ -228,41 +206,7 @@ class GenerationTask(task.Task):
         return generation_archive(model, vocabulary, text, decoding)
 
 
-def _replies_by_source(pairs, rows, replies_to_sources):
-    """The reply to each distinct source, `{source text: reply}`."""
-    texts = [pairs.source_texts[row] for row in rows]
-    return dict(zip(texts, replies_to_sources, strict=True))
-
-
-def _metrics_of_replies(pairs, replies_to_sources, references, reply_by_source):
-    """Compares replies with all references of their source, or pair by pair."""
-    if pairs.several:
-        return generation_metrics(replies_to_sources, references)
-    replies = [reply_by_source[source] for source in pairs.source_texts]
-    return _metrics_of_pairs(pairs, replies, range(len(pairs)))
-
-
-def _search_replies(scoring, sources, decoding):
-    """Returns the best reply to each source, as a text."""
-    options = scoring.options
-    vocabulary = scoring.dataset.vocabulary
-    ids, scores = reply(
-        scoring.model,
-        sources,
-        decoding,
-        progress=scoring.progress,
-        length_multiple=scoring.length_multiple,
-    )
-    if options.reverse_run:
-        reverse = load_reverse(options.reverse_run, vocabulary)
-        ids, _ = rerank(reverse, sources, ids, scores, options.reverse_weight)
-    replies = []
-    for best in ids[:, 0]:
-        replies.append(" ".join(words_of(best, vocabulary)))
-    return replies
-
-
-def _search_text(options):
+def _describe_search(options):
     """Describes a search by what differs from greedy search; empty: nothing does."""
     parts = []
     decoding = decoding_text(parse_decoding(options.decode))
@@ -273,48 +217,8 @@ def _search_text(options):
     return ", ".join(parts)
 
 
-def _metrics_of_pairs(pairs, replies, rows):
-    """Compares the replies of some pairs with their targets."""
-    references = [[pairs.target_texts[row]] for row in rows]
-    return generation_metrics([replies[row] for row in rows], references)
-
-
-def metrics_by_source(pairs, nll, replies_to_sources, references, reply_by_source):
-    """`{metric: Additive}` over the pairs, or, where a split has several references, the sources.
-
-    distinct-1 and distinct-2 are missing: they count over all replies together.
-    """
-    words = np.asarray(pairs.target.lengths, np.float64)
-    terms = np.stack([nll, words], axis=1)
-    if pairs.several:
-        row_of_source = {source: row for row, source in enumerate(reply_by_source)}
-        rows = [row_of_source[source] for source in pairs.source_texts]
-        by_source_terms = np.zeros((len(row_of_source), 2))
-        np.add.at(by_source_terms, rows, terms)
-        terms = by_source_terms
-        replies = replies_to_sources
-    else:
-        replies = [reply_by_source[source] for source in pairs.source_texts]
-        references = [[target] for target in pairs.target_texts]
-    lengths = [len(reply.split()) for reply in replies]
-    arguments_of_replies = []
-    for row, text in enumerate(replies):
-        arguments_of_replies.append(([text], [references[row]]))
-    return {
-        "perplexity": Additive(terms, perplexity_of_sums),
-        **bleu_by_reply(replies, references),
-        "length": Additive.mean(lengths),
-        **means_of(ADDED, (replies, references), arguments_of_replies),
-    }
-
-
-def _perplexity(nll, split, rows=slice(None)):
-    total = float(nll[rows].sum(dtype=np.float64))
-    words = int(split.target.lengths[rows].sum())
-    return perplexity(total, words)
-
-
 def _answer_lines(pairs, replies):
     """Yields source, target and reply of each pair, separated by tabs, turns by ` / `."""
-    for texts in zip(pairs.source_texts, pairs.target_texts, replies, strict=True):
+    for source, target in zip(pairs.source_texts, pairs.target_texts, strict=True):
+        texts = [source, target, replies[source]]
         yield "\t".join(text.replace("\t", " / ") for text in texts)
