@@ -27,7 +27,7 @@ from colloquy.engine.predictor import Predictor
 from colloquy.engine.provenance import provenance
 from colloquy.engine.run import Run
 from colloquy.engine.score_tables import print_records
-from colloquy.engine.scoring import Scoring
+from colloquy.engine.scoring import Group, Scoring
 from colloquy.engine.settings import check_fits
 from colloquy.engine.task import Task
 from colloquy.metrics.bootstrap import Additive
@@ -140,7 +140,7 @@ class Evaluation:
         measured = self.task.measure(self._scoring(split, baselines=False))
         return measured.by_example(), measured.record["counts"]
 
-    def metrics_by_group(self, split: str, breakdowns: Iterable[str]) -> dict[str, list[dict]]:
+    def metrics_by_group(self, split: str, breakdowns: Iterable[str]) -> dict[str, list[Group]]:
         """Scores groups of a split's examples, see `engine.task.Task.metrics_by_group`."""
         for name in breakdowns:
             if name not in self.task.breakdowns:

@@ -47,3 +47,12 @@ class Measured(NamedTuple):
     """Computes the metrics with a term for each example."""
     answers: Iterable[str] = ()
     """The model's answers, lines of text, which are made when they are written."""
+
+
+class Group(NamedTuple):
+    """The scores of some examples of a split, see `engine.task.Task.metrics_by_group`."""
+
+    name: str
+    examples: int
+    """Their number."""
+    metrics: dict[str, float]

@@ -276,11 +276,11 @@ class Task(abc.ABC):
         """
         raise UserError(f"{source}: expected a run; {self.name} takes no answers of other systems")
 
-    def metrics_by_group(self, scoring: Any, breakdowns: Iterable[str]) -> dict[str, list[dict]]:
+    def metrics_by_group(self, scoring: Any, breakdowns: Iterable[str]) -> dict[str, list]:
         """Scores groups of a split's examples by some of `breakdowns`; see also `measure`.
 
         Returns:
-            `{grouping: [{"group", "examples", "metrics"}]}`, in the order of a plot.
+            `{breakdown: list of engine.scoring.Group}`, in the order of a plot.
         """
         return {}
 

@@ -195,8 +195,8 @@ def test_groups_say_what_is_wrong(dataset):
     found = metrics_by_group(dataset.domain, dataset.splits["dev"], predicted, BREAKDOWNS)
     rows = {}
     for name, groups in found.items():
-        rows[name] = [(row["group"], row["examples"], *row["metrics"].values()) for row in groups]
-    assert list(found["kind"][0]["metrics"]) == ["per_response", "template", "entities"]
+        rows[name] = [(row.name, row.examples, *row.metrics.values()) for row in groups]
+    assert list(found["kind"][0].metrics) == ["per_response", "template", "entities"]
     assert rows == {
         "kind": [
             ("asks the knowledge base", 2, 0.0, 1.0, 0.0),

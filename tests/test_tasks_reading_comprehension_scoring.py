@@ -156,9 +156,9 @@ def test_each_question_is_also_asked_of_a_passage_that_shares_words_but_not_the_
     assert found["right_kept"] == found["wrong_refused"] == 1.0
     assert found["same_article_refused"] == found["other_article_refused"] == 1.0
     assert found["questions"] == 8
-    assert [row["metrics"]["right"] for row in reliability] == [0.0, 0.0, 1.0, 1.0]
+    assert [row.metrics["right"] for row in reliability] == [0.0, 0.0, 1.0, 1.0]
     # Questions q, r, u are of the first article, s, t, x of the last: the scale is fitted to them.
-    assert sum(row["examples"] for row in reliability) == 4
+    assert sum(row.examples for row in reliability) == 4
 
     # Each passage is an article of its own.
     alone = dataclasses.replace(split, articles=np.arange(6))

@@ -178,10 +178,9 @@ def test_passages_are_compared_with_and_without_a_misleading_sentence(split, mon
         lambda model, examples, **options: {"EM": float(examples.texts is asked.texts)},
     )
     groups = by_added_sentence(None, asked)
-    assert [group["metrics"]["EM"] for group in groups] == [1.0, 0.0]
-    assert (
-        groups[0]["examples"] == groups[1]["examples"] == 4
-    )  # the other article has one paragraph
+    assert [group.metrics["EM"] for group in groups] == [1.0, 0.0]
+    # The other article has one paragraph.
+    assert [group.examples for group in groups] == [4, 4]
 
 
 def test_shared_norm_loss_is_that_of_all_spans_of_both_contexts():

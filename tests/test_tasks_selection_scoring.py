@@ -298,7 +298,7 @@ def test_groups_of_contexts_are_scored_by_themselves(grouped, name, expected):
     scores[[0, 7, 9, 12]] = 1.0  # contexts 1, 4 and 5 are ranked right, 3 is not
     rows = []
     for row in metrics_by_group(grouped, scores, name):
-        rows.append((row["group"], row["examples"], row["metrics"]["R10@1"]))
+        rows.append((row.name, row.examples, row.metrics["R10@1"]))
     assert rows == expected
     grouped.label[:] = 0  # no group has both labels
     assert metrics_by_group(grouped, scores, name) == []

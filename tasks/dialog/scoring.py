@@ -8,6 +8,7 @@ from keras import ops
 
 from colloquy.data.batching import batches_by_size
 from colloquy.engine.parallel import results_of
+from colloquy.engine.scoring import Group
 from colloquy.engine.task import ScoringOptions
 from colloquy.layers.dialog_state import INPUTS
 from colloquy.metrics.bootstrap import Additive, means_of
@@ -181,7 +182,7 @@ def metrics_by_group(domain, split, predicted, breakdowns):
                 metrics = {
                     name: float(right[is_member].mean()) for name, right in is_correct.items()
                 }
-                rows.append({"group": label, "examples": int(is_member.sum()), "metrics": metrics})
+                rows.append(Group(label, int(is_member.sum()), metrics))
         rows_by_breakdown[breakdown] = rows
     return rows_by_breakdown
 

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.special
 
 from colloquy.data.batching import evenly_spaced
+from colloquy.engine.scoring import Group
 from colloquy.metrics.reading_comprehension import exact_match
 from colloquy.metrics.thresholds import threshold_of
 from colloquy.tasks.reading_comprehension.confidence import VERDICTS, Scale
@@ -79,7 +80,7 @@ def measure_confidence(model, split, length_multiple=4):
             right_of_sure, ...: answers with the verdict `sure`, ... that are correct
 
         The reliability on these articles: the fraction of correct answers and the mean confidence
-        of answers of similar confidence, groups of `engine.task.Task.metrics_by_group`.
+        of answers of similar confidence, a list of `engine.scoring.Group`.
         `None, []` where no scale can be fitted.
     """
     second = _choose_second_passages(split)
@@ -141,9 +142,7 @@ def _reliability(confidence, correct):
             "right": float(correct[in_bin].mean()),
             "confidence": float(confidence[in_bin].mean()),
         }
-        groups.append(
-            {"group": f"{number / BINS:.1f}", "examples": int(in_bin.sum()), "metrics": metrics}
-        )
+        groups.append(Group(f"{number / BINS:.1f}", int(in_bin.sum()), metrics))
     return groups
 
 

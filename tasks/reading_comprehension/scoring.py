@@ -11,6 +11,7 @@ from keras import ops
 from colloquy.base.files import UserError
 from colloquy.data.batching import batches_by_size, evenly_spaced
 from colloquy.engine.parallel import results_of
+from colloquy.engine.scoring import Group
 from colloquy.layers.masking import masked_logits
 from colloquy.metrics.bootstrap import Additive, means_of
 from colloquy.metrics.reading_comprehension import ADDED, question_metrics, squad_metrics
@@ -168,14 +169,14 @@ def by_first_word(split, predictions):
     for name, references in answers_by_group.items():
         if references:
             metrics = squad_metrics(predictions, references)
-            groups.append({"group": name, "examples": len(references), "metrics": metrics})
+            groups.append(Group(name, len(references), metrics))
     return groups
 
 
 def by_added_sentence(model, split, progress=iter, length_multiple=4):
     """EM and F1 of `MISLED` questions on passages as they are and with a misleading sentence.
 
-    The groups of `engine.task.Task.metrics_by_group`.
+    Returns two `Group`s.
     """
     misled = add_sentences(split, evenly_spaced(len(split), MISLED))
     number_of_id = {id: number for number, id in enumerate(split.ids)}
@@ -186,5 +187,5 @@ def by_added_sentence(model, split, progress=iter, length_multiple=4):
     groups = []
     for name, asked in (("nothing", as_they_are), ("a misleading sentence", misled)):
         metrics = score_split(model, asked, progress=progress, length_multiple=length_multiple)
-        groups.append({"group": name, "examples": len(asked), "metrics": metrics})
+        groups.append(Group(name, len(asked), metrics))
     return groups

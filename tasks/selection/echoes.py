@@ -7,6 +7,7 @@ prefers such echoes.
 
 import numpy as np
 
+from colloquy.engine.scoring import Group
 from colloquy.tasks.selection.scoring import best_scores
 from colloquy.tasks.selection.split import SelectionSplit
 
@@ -74,7 +75,7 @@ def echo_rows(split, scores, score_lines):
         score_lines: Function of a `SelectionSplit` that returns the scores of its lines.
 
     Returns:
-        Rows `{"group", "examples", "metrics"}`, one for each of `ECHOES` that some context has.
+        A `Group` for each of `ECHOES` that some context has.
     """
     best_positive = best_scores(split, scores, split.label == 1)
     best_negative = best_scores(split, scores, split.label == 0)
@@ -95,5 +96,5 @@ def echo_rows(split, scores, score_lines):
             "R11@1": float(np.mean(positive > np.maximum(negative, echo))),
             "echo above": float(np.mean(echo >= positive)),
         }
-        rows.append({"group": name, "examples": len(echo), "metrics": metrics})
+        rows.append(Group(name, len(echo), metrics))
     return rows

@@ -11,6 +11,7 @@ from keras import ops
 from colloquy.base.files import UserError
 from colloquy.data.sequences import round_up, stack
 from colloquy.engine.parallel import results_of
+from colloquy.engine.scoring import Group
 from colloquy.engine.task import ScoringOptions
 from colloquy.metrics.bootstrap import Additive, means_of
 from colloquy.metrics.ranking import ADDED, TIES, ranking_metrics
@@ -178,7 +179,7 @@ def metrics_by_group(split, scores, grouping):
             continue
         contexts, *left_out = result.counts.values()
         examples = contexts - sum(left_out)
-        rows.append({"group": name, "examples": examples, "metrics": result.metrics})
+        rows.append(Group(name, examples, result.metrics))
     return rows
 
 
