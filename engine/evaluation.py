@@ -24,8 +24,8 @@ from colloquy.engine.devices import choose_xla, has_gpu, set_precision
 from colloquy.engine.ensembles import ensemble
 from colloquy.engine.examples import take_scored_examples
 from colloquy.engine.predictor import Predictor
-from colloquy.engine.provenance import provenance
 from colloquy.engine.run import Run
+from colloquy.engine.score_rows import describe_origin, name_recipes
 from colloquy.engine.score_tables import print_records
 from colloquy.engine.scoring import Group, Scoring
 from colloquy.engine.settings import check_fits
@@ -109,8 +109,9 @@ class Evaluation:
         if out:
             check_output(out)
             refuse_existing(out)
+        scoring = self._scoring(split, baselines)
         started = time.perf_counter()
-        measured = self.task.measure(self._scoring(split, baselines))
+        measured = self.task.measure(scoring)
         seconds = round(time.perf_counter() - started, 1)
         if out:
             with atomic_file(out) as file:
@@ -121,7 +122,7 @@ class Evaluation:
             "precision": self.precision,
         }
 
-        record = {**self._origin(split), **result}
+        record = {**describe_origin(self.runs, self.dataset, split), **result}
         if show:
             rows = [(self.label(), record)]
             print_records(rows, self.task, self.dataset, split)
@@ -167,15 +168,10 @@ class Evaluation:
     def label(self) -> str:
         """The recipes and the paths of the runs."""
         paths = ", ".join(str(run.path) for run in self.runs)
-        label = f"{self._recipe()} ({paths})"
+        label = f"{name_recipes(self.runs)} ({paths})"
         if len(self.runs) == 1:
             return label + _unfinished(self.runs[0])
         return f"ensemble of {len(self.runs)}: {label}"
-
-    def _recipe(self) -> str:
-        """The recipe of a run, or those of an ensemble."""
-        recipes = [run.record.get("recipe") or run.model for run in self.runs]
-        return " + ".join(dict.fromkeys(recipes))
 
     def show_examples(self, split: str, count: int) -> None:
         """Prints examples as the first run's model reads and answers them.
@@ -198,47 +194,6 @@ class Evaluation:
             raise UserError(f"split: expected one of {known}. Received: {split}")
         if not len(self.dataset.splits[split]):
             raise UserError(f"{self.dataset.path} has no examples in the split {split}")
-
-    def _origin(self, split: str) -> dict:
-        """The fields of `score_rows.ROW` that `measure` does not know.
-
-        The provenance is that of the training.
-        """
-        run = self.runs[0]
-        record = run.record
-        *trainings_before, own_training = run.trainings()
-        evaluation = provenance()
-        origin = {
-            "recipe": self._recipe(),
-            "task": self.task.name,
-            "corpus": self.dataset.name,
-            "split": split,
-            "seed": run.training.seed,
-            "settings": {**record["config"], **record["training"]},
-            "epochs": own_training["epochs"],
-            "minutes": round(self._training_seconds() / 60, 3),
-            "command": record.get("command"),
-            "commit": record.get("commit"),
-            "dirty": record.get("dirty"),
-            "hardware": record.get("hardware"),
-            "versions": record.get("versions"),
-            "evaluation": {name: evaluation[name] for name in ("command", "commit", "dirty")},
-        }
-        if own_training["corpus"] != self.dataset.name:
-            origin["trained_on"] = own_training["corpus"]
-        if len(self.runs) > 1:
-            origin["ensemble"] = len(self.runs)
-        if trainings_before:
-            origin["epochs_before"] = [training["epochs"] for training in trainings_before]
-        return origin
-
-    def _training_seconds(self) -> float:
-        """The time of all trainings of all runs."""
-        seconds = 0.0
-        for run in self.runs:
-            for training in run.trainings():
-                seconds += training["seconds"] or 0
-        return seconds
 
 
 def _unfinished(run: Run) -> str:

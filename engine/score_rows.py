@@ -4,7 +4,9 @@ import json
 import pathlib
 
 from colloquy.base.files import PathLike, writing
-from colloquy.engine.provenance import portable
+from colloquy.data.prepared import Dataset
+from colloquy.engine.provenance import portable, provenance
+from colloquy.engine.run import Run
 from colloquy.metrics.published import reference_rows
 from colloquy.metrics.published import scores as read_scores
 
@@ -30,6 +32,55 @@ ROW = (
     "evaluation",
 )
 """Fields of a record that a row has, if the record has them."""
+
+
+def name_recipes(runs: list[Run]) -> str:
+    """The recipe of a run, or those of an ensemble."""
+    recipes = [run.record.get("recipe") or run.model for run in runs]
+    return " + ".join(dict.fromkeys(recipes))
+
+
+def describe_origin(runs: list[Run], dataset: Dataset, split: str) -> dict:
+    """The fields of `ROW` that say which models were scored on which data, and some beside them.
+
+    The provenance is that of the training of the first run.
+    """
+    run = runs[0]
+    record = run.record
+    *trainings_before, own_training = run.trainings()
+    evaluation = provenance()
+    origin = {
+        "recipe": name_recipes(runs),
+        "task": run.task,
+        "corpus": dataset.name,
+        "split": split,
+        "seed": run.training.seed,
+        "settings": {**record["config"], **record["training"]},
+        "epochs": own_training["epochs"],
+        "minutes": round(_training_seconds(runs) / 60, 3),
+        "command": record.get("command"),
+        "commit": record.get("commit"),
+        "dirty": record.get("dirty"),
+        "hardware": record.get("hardware"),
+        "versions": record.get("versions"),
+        "evaluation": {name: evaluation[name] for name in ("command", "commit", "dirty")},
+    }
+    if own_training["corpus"] != dataset.name:
+        origin["trained_on"] = own_training["corpus"]
+    if len(runs) > 1:
+        origin["ensemble"] = len(runs)
+    if trainings_before:
+        origin["epochs_before"] = [training["epochs"] for training in trainings_before]
+    return origin
+
+
+def _training_seconds(runs: list[Run]) -> float:
+    """The time of all trainings of all runs."""
+    seconds = 0.0
+    for run in runs:
+        for training in run.trainings():
+            seconds += training["seconds"] or 0
+    return seconds
 
 
 def append_scores(path: PathLike, record: dict) -> None:

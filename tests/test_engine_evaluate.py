@@ -11,7 +11,7 @@ from helpers import ROOT, contents_of, copy_of, evaluate, full_disk, refusal
 from reference_recurrent import softmax
 
 from colloquy.base.files import UserError
-from colloquy.engine import evaluation
+from colloquy.engine import evaluation, score_rows
 from colloquy.engine.ensembles import ensemble
 from colloquy.engine.evaluate import evaluate_all, read_scores
 from colloquy.engine.run import Run
@@ -125,7 +125,7 @@ def test_a_row_says_what_trained_and_what_evaluated(run, tmp_path, monkeypatch):
     command = "python evaluate.py --run=/home/ann/run --split=dev --scores=scores.jsonl"
     here = {"command": command, "commit": "def", "dirty": False}
     provenance = {**here, "hardware": "5 cores", "versions": {"x": "1"}}
-    monkeypatch.setattr(evaluation, "provenance", lambda: provenance)
+    monkeypatch.setattr(score_rows, "provenance", lambda: provenance)
     other = Run(run.path, {**run.record, **trained, "recipe": "mine"})
     file = tmp_path / "scores.jsonl"
     record = evaluation.Evaluation(dialog, [other]).score("dev")
