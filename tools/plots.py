@@ -11,7 +11,7 @@ import statistics
 from typing import NamedTuple
 
 from colloquy.metrics.published import RESULTS
-from colloquy.tools.tables import select, select_own
+from colloquy.tools.score_tables import select, select_own
 
 IMAGES = RESULTS.parent / "docs" / "images"
 
