@@ -1,9 +1,9 @@
-"""One reading of Unicode for all tasks: what a text looks like, not how it was typed or copied.
+"""Unicode normalization for all tasks: a text is the same however it was typed or copied.
 
-- Characters that nobody sees are removed: soft hyphens, zero-width spaces, marks of direction, byte
-  order marks. The zero-width joiner and non-joiner stay between two letters, where they matter.
-- A letter and its accents become one character where Unicode has one (NFC); of a run of more than
-  30 marks, the others are dropped.
+- Invisible characters are removed: soft hyphens, zero-width spaces, marks of direction, byte order
+  marks. The zero-width joiner and non-joiner stay between two letters, where they matter.
+- A letter and its accents become one character where Unicode has one (NFC).
+- After 30 marks in a row, further marks are dropped.
 - Full-width and half-width forms and the ligatures of Latin letters become plain characters.
 
 Tokenizers add rules of their own.
@@ -21,59 +21,61 @@ INVISIBLE = (
 )
 """Inner part of a pattern's `[...]`.
 
-It has soft hyphen, zero-width space, marks of direction, embeddings, overrides and isolates, word
-joiner, variation selectors, byte order mark, tags.
+Among others: soft hyphen, zero-width space, marks of direction, embeddings, overrides and
+isolates, word joiner, variation selectors, byte order mark, tags.
 """
 JOINERS = "\u200c\u200d"
 WIDTHS_AND_LIGATURES = "\ufb00-\ufb06\uff01-\uff9f\uffe0-\uffee"
-"""Inner part of a pattern's `[...]`: what becomes its compatibility form (NFKC)."""
-# The last letter of Unicode with a mark of its own, in Adlam.
+"""Inner part of a pattern's `[...]`: these characters become their compatibility form (NFKC)."""
+# Code of the last visible combining mark of Unicode, in the script Adlam.
 LAST_MARK = 0x1E94A
-# The last ideograph with a canonical form of its own.
+# Code of the last character of Unicode that NFC changes, an ideograph.
 LAST_COMPOSED = 0x2FA1D
-# Most marks that one composed character has: three, in Greek.
+# Largest number of marks in one composed character: some Greek letters have three.
 MOST_MARKS = 3
-# Marks of one letter that are read; Unicode's Stream-Safe Text Format has as many. The time of NFC
-# grows with the square of their number.
+# Largest number of marks in a row that are kept; Unicode's Stream-Safe Text Format has the same
+# limit. The time of NFC grows with the square of this number.
 MOST_MARKS_READ = 30
 
 
-def _marks():
+def _mark_ranges():
     """Inner part of a pattern's `[...]`: all combining marks but the invisible ones."""
     is_invisible = re.compile(f"[{INVISIBLE}]").match
-    codes = []
+    ranges = []
     for code in range(0x300, LAST_MARK + 1):
         character = chr(code)
-        if unicodedata.category(character)[0] == "M" and not is_invisible(character):
-            codes.append(code)
-    parts = []
-    for _, run in itertools.groupby(enumerate(codes), lambda pair: pair[1] - pair[0]):
-        run_codes = [code for _, code in run]
-        parts.append(f"{chr(run_codes[0])}-{chr(run_codes[-1])}")
-    return "".join(parts)
+        if unicodedata.category(character)[0] != "M" or is_invisible(character):
+            continue
+        if ranges and ranges[-1][1] == code - 1:
+            ranges[-1][1] = code
+        else:
+            ranges.append([code, code])
+    return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
 
 
-MARKS = _marks()
+MARKS = _mark_ranges()
 """Inner part of a pattern's `[...]`: combining marks of all scripts.
 
 They belong to the letter before them.
 """
-# Voiced and semi-voiced marks of half-width kana are letters to Unicode.
+# A part of a text that is composed on its own: a Hangul syllable of separate letters, a character
+# with its marks, or marks without a character. Unicode counts the voiced and semi-voiced marks of
+# half-width kana, U+FF9E and U+FF9F, as letters, so `MARKS` lacks them.
 _CLUSTER = re.compile(
     f"[\u1100-\u115f\uac00-\ud7a3][\u1160-\u11ff]+[{MARKS}]*|[^{MARKS}][{MARKS}\uff9e\uff9f]*"
     f"|[{MARKS}][{MARKS}\uff9e\uff9f]*",
     re.DOTALL,
 )
-_LONG_MARKS = re.compile(f"([{MARKS}\uff9e\uff9f]{{{MOST_MARKS_READ}}})[{MARKS}\uff9e\uff9f]+")
+_TOO_MANY_MARKS = re.compile(f"([{MARKS}\uff9e\uff9f]{{{MOST_MARKS_READ}}})[{MARKS}\uff9e\uff9f]+")
 _INVISIBLE = re.compile(f"[{INVISIBLE}]+")
 _JOINERS = re.compile(f"[{JOINERS}]+")
 _WIDTHS_AND_LIGATURES = re.compile(f"[{WIDTHS_AND_LIGATURES}]+")
 
-# === The same for TensorFlow's regular expressions, RE2 ===
+# === Patterns for TensorFlow's regular expressions, RE2 ===
 
-# Put around what may be composed.
+# `GraphNormalizer` puts it before and after each part of a text that it may compose.
 SEPARATOR = "\x02"
-# Joiners stay between two letters.
+# Patterns and replacements that remove joiners, except between two letters.
 JOINER_RULES = (
     (rf"(^|[^\p{{L}}\p{{M}}{JOINERS}])[{JOINERS}]+", r"\1"),
     (rf"[{JOINERS}]+($|[^\p{{L}}\p{{M}}{JOINERS}])", r"\1"),
@@ -91,7 +93,7 @@ class Normalized(NamedTuple):
 
 
 def normalize(text: str) -> str:
-    """A text as `normalize_with_offsets` reads it.
+    """Normalizes a text by the rules above.
 
     >>> normalize("Zu\u00ad\u0308rich, \uff2f\uff2b\uff01 \ufb01ne")
     'Z\xfcrich, OK! fine'
@@ -103,7 +105,7 @@ def normalize(text: str) -> str:
 
 
 def normalize_with_offsets(text: str) -> Normalized:
-    """Normalizes a text and keeps where its characters were: `Normalized`.
+    """Normalizes a text and finds where its characters are in the original one.
 
     >>> normalize_with_offsets("o\u0308\u00adl")
     Normalized(text='\xf6l', starts=[0, 3], ends=[2, 4])
@@ -134,7 +136,7 @@ def normalize_with_offsets(text: str) -> Normalized:
 
 
 def _remove(text, places, matches):
-    """A text without some matches of a pattern, and the places of the characters that are left."""
+    """Removes matches from a text; returns the other characters and their places."""
     kept_parts = []
     kept_places = []
     end = 0
@@ -152,12 +154,14 @@ def _keep_joiners(match):
     text = match.string
     before = text[max(0, match.start() - 1) : match.start()]
     after = text[match.end() : match.end() + 1]
+    # At the start or the end of the text, one of the two is missing.
     are_letters = [unicodedata.category(character)[0] in "LM" for character in before + after]
     return match[0] if are_letters == [True, True] else ""
 
 
 def _compose(text):
-    text = _LONG_MARKS.sub(r"\1", text)
+    """Drops excess marks, replaces widths and ligatures, and composes letters with their marks."""
+    text = _TOO_MANY_MARKS.sub(r"\1", text)
     text = _WIDTHS_AND_LIGATURES.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
     return unicodedata.normalize("NFC", text)
 
@@ -165,8 +169,8 @@ def _compose(text):
 class GraphNormalizer:
     """`normalize` inside a TensorFlow graph.
 
-    Differs from it where a letter has more marks than one character of Unicode holds: all of them
-    stay as they are.
+    It differs where no character of Unicode has the letter and all of its marks: they stay as they
+    are, while `normalize` composes some of them.
     """
 
     def __init__(self) -> None:
@@ -181,12 +185,17 @@ class GraphNormalizer:
         self.patterns = (f"[{singles}]", GRAPH_CLUSTER)
 
     def __call__(self, texts: Any) -> Any:
-        """`normalize` of texts, string `(n,)`; U+0002 becomes U+0001."""
+        """Normalizes texts, string `(n,)`.
+
+        U+0002 is the separator, so a U+0002 of a text becomes U+0001.
+        """
         import tensorflow as tf
 
         rules = ((SEPARATOR, "\x01"), (f"[{INVISIBLE}]+", ""), *JOINER_RULES)
         for pattern, replacement in rules:
             texts = tf.strings.regex_replace(texts, pattern, replacement)
+
+        # Put separators around each match, split there, and look every part up in the table.
         for pattern in self.patterns:
             marked = tf.strings.regex_replace(texts, pattern, rf"{SEPARATOR}\0{SEPARATOR}")
             parts = tf.strings.split(marked, SEPARATOR)
@@ -212,7 +221,7 @@ def _composed_forms():
         if not marks or len(marks) > MOST_MARKS:
             continue
         for ordered_marks in itertools.permutations(marks):
-            # Some of the marks may be in one character with the letter already.
+            # A text may have the letter and some of the marks as one character already.
             for count in range(len(marks)):
                 begin = unicodedata.normalize("NFC", letter + "".join(ordered_marks[:count]))
                 sequence = begin + "".join(ordered_marks[count:])
