@@ -3,8 +3,8 @@
 A pair is a response and its context, the last turns before it. The last turn of the context is its
 question: the turn that the response once answered. The directory of an index has
 
-config.json        version, sizes, tokenizer, and digest of the vocabulary, both of the run that
-                   ranks its responses
+config.json        version and sizes; tokenizer and vocabulary digest of the run that ranks the
+                   responses
 idf.json           `{word: inverse document frequency}` of all words; a document is a response
 contexts/          bm25s index that searches contexts and returns pairs
 responses/         bm25s index that searches distinct responses and returns the first pair of each
@@ -80,8 +80,8 @@ class RetrievalIndex:
         config = _read_config(path)
         if config["vocabulary"] != vocabulary.digest():
             raise UserError(
-                f"{path} was built for a run of another vocabulary: "
-                "build one with --run of this run"
+                f"{path} was built for a run with another vocabulary: "
+                "build an index for this run, with --run"
             )
         self.tokenizer_settings = config["text"]
         self.size = config["responses"]
@@ -110,28 +110,32 @@ class RetrievalIndex:
         recent_words = _flatten(words_of_turns[-RECENT_TURNS:])
         last_words = set(words_of_turns[-1])
         with self._lock:
-            # Twice as many pairs: a frequent response has many, which could fill all places.
-            pairs_by_context = search_bm25(self.contexts, last_words, 2 * HITS_PER_SEARCH)
-            pairs_by_words = search_bm25(self.responses, recent_words, HITS_PER_SEARCH)
+            # A frequent response has many pairs but gives one hit: ask for twice as many pairs.
+            context_pairs = search_bm25(self.contexts, last_words, 2 * HITS_PER_SEARCH)
+            response_pairs = search_bm25(self.responses, recent_words, HITS_PER_SEARCH)
 
-        first_by_context = _first_pairs(pairs_by_context)
-        first_by_words = _first_pairs(pairs_by_words)
-        hits_by_context = []
-        for pair in first_by_context.values():
-            hits_by_context.append(self._make_hit(pair, last_words))
-        hits_by_words = []
-        for text, pair in first_by_words.items():
-            if text not in first_by_context:
-                hits_by_words.append(self._make_hit(pair, last_words))
+        first_context_pairs = _first_pairs(context_pairs)
+        first_response_pairs = _first_pairs(response_pairs)
+        context_hits = []
+        for pair in first_context_pairs.values():
+            context_hits.append(self._make_hit(pair, last_words))
+        response_hits = []
+        for text, pair in first_response_pairs.items():
+            if text not in first_context_pairs:
+                response_hits.append(self._make_hit(pair, last_words))
 
         def similarity_to_conversation(hit):
             return word_similarity(conversation_words, hit.words, self.idf)
 
-        hits_by_context.sort(
+        context_hits.sort(
             key=lambda hit: (-hit.question_similarity, -similarity_to_conversation(hit))
         )
-        hits_by_words.sort(key=lambda hit: -similarity_to_conversation(hit))
-        return hits_by_context + hits_by_words
+        response_hits.sort(key=lambda hit: -similarity_to_conversation(hit))
+        return context_hits + response_hits
+
+    def split(self, text):
+        """Splits a text into words with the tokenizer of the run."""
+        return words_of(text, **self.tokenizer_settings)
 
     def _make_hit(self, pair, last_words):
         question_words = set(pair["question_words"])
@@ -141,10 +145,6 @@ class RetrievalIndex:
             context=pair["context"],
             question_similarity=word_similarity(last_words, question_words, self.idf),
         )
-
-    def split(self, text):
-        """Splits a text into words with the tokenizer of the run."""
-        return words_of(text, **self.tokenizer_settings)
 
 
 def search_bm25(retriever, words, count):
@@ -163,24 +163,25 @@ def search_bm25(retriever, words, count):
 
 
 def word_similarity(words, others, idf):
-    """The cosine of two sets of words, each a vector with the idf of its words, from 0 to 1.
+    """The cosine similarity of two sets of words, from 0 to 1; 0 if a set has no word of `idf`.
 
-    It is 0 if a set has no word of `idf`.
+    A set is a vector with one number per word: the idf of a word in the set, 0 of any other.
 
     Args:
         words, others: Sets of words.
-        idf: `{word: inverse document frequency}`; other words do not count.
+        idf: `{word: inverse document frequency}`; a word that it lacks does not count.
     """
     product_of_norms = _idf_norm(words, idf) * _idf_norm(others, idf)
-    if product_of_norms > 0:
-        # Only words in common have a part in the dot product, each the square of its idf.
-        dot_product = _idf_norm(words & others, idf) ** 2
-        return dot_product / product_of_norms
-    return 0.0
+    if product_of_norms == 0:
+        return 0.0
+    # The dot product sums idf ** 2 over the words in common: it is the square of their norm.
+    dot_product = _idf_norm(words & others, idf) ** 2
+    return dot_product / product_of_norms
 
 
 def _idf_norm(words, idf):
-    # Sorted: a set has another order in each process, and the last bits of a sum depend on it.
+    # Sort the words: a set has another order in each process, and the last bits of the norm depend
+    # on the order.
     return math.hypot(*[idf.get(word, 0.0) for word in sorted(words)])
 
 
