@@ -24,37 +24,39 @@ def averaging(momentum: float) -> dict[str, Any]:
 def averaged_weights(
     model: keras.Model, evaluation_model: keras.Model | None = None
 ) -> Iterator[keras.Model]:
-    """Yields the model to score, with averages, if any, as its weights.
+    """Yields the model to score: `evaluation_model`, or without one `model` itself.
 
-    It is a compiled `model`, or its `evaluation_model`. Afterwards the weights are bit by bit what
-    they were; `keras.callbacks.SwapEMAWeights` adds and subtracts.
+    Inside the block it has the weights of `model`, a compiled model. If the optimizer keeps moving
+    averages, they replace the trainable weights. After the block, the former weights are restored
+    to the bit; `keras.callbacks.SwapEMAWeights` adds and subtracts, which rounds.
     """
-    # A LossScaleOptimizer has the one that keeps the averages.
+    # A `LossScaleOptimizer` wraps the optimizer that keeps the averages.
     optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
     if evaluation_model is None and not optimizer.use_ema:
         yield model
         return
     scored = evaluation_model or model
-    before = [np.array(weight) for weight in scored.weights]
+    former_values = [np.array(weight) for weight in scored.weights]
     _copy(model.weights, scored.weights)
     if optimizer.use_ema:
         _copy(optimizer._model_variables_moving_average, scored.trainable_variables)
     try:
         yield scored
     finally:
-        _copy(before, scored.weights)
+        _copy(former_values, scored.weights)
 
 
 def _copy(values, variables):
     for variable, value in zip(variables, values, strict=True):
-        # JAX deletes what a step was given, so no two variables may share an array.
+        # Copy the array: a training step of JAX deletes the arrays that it receives, so two
+        # variables must not share one.
         variable.assign(np.array(value))
 
 
 class TwoRateAdam(keras.optimizers.Adam):
-    """Adam with `decoder_rate` times the learning rate in the decoder and its output.
+    """Adam with `decoder_rate` times the learning rate in the decoder and its output layer.
 
-    It is not for shared embeddings.
+    It is not for models whose encoder and decoder share embeddings: a weight has one rate.
     """
 
     def __init__(self, *args: Any, decoder_rate: float = 1.0, **kwargs: Any) -> None:
@@ -62,9 +64,10 @@ class TwoRateAdam(keras.optimizers.Adam):
         self.decoder_rate = decoder_rate
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        path = getattr(variable, "path", variable.name)  # TensorFlow's own variable has no path
-        layers = path.split("/")
-        if "decoder" in layers or "projection" in layers or "logits" in layers:
+        # A `tf.Variable` has a name but no path.
+        path = getattr(variable, "path", variable.name)
+        layer_names = path.split("/")
+        if "decoder" in layer_names or "projection" in layer_names or "logits" in layer_names:
             learning_rate = learning_rate * self.decoder_rate
         super().update_step(gradient, variable, learning_rate)
 
