@@ -1,4 +1,4 @@
-"""Text to arrays in a TensorFlow graph, as `tasks.dialog.reader` and `Domain.encode` in Python.
+"""Makes arrays of texts in a TensorFlow graph, as `DialogReader` and `Domain.encode` in Python.
 
 Shape suffixes:
     B dialogs   M sentences of a history   S sentences of a batch   W words   E entities
@@ -12,7 +12,8 @@ from colloquy.data.tokenizers import GraphTokenizer
 from colloquy.data.vocabulary import WordIds
 from colloquy.tasks.dialog.reader import ENDS
 
-SPACE = r"[\x{1C}-\x{1F}\x{85}\p{Z}]+"  # white space of str.split, without ASCII's
+# White space at which `str.split` splits a text and `tf.strings.split` does not, and spaces.
+SPACE = r"[\x{1C}-\x{1F}\x{85}\p{Z}]+"
 
 
 class DialogText:
@@ -25,20 +26,22 @@ class DialogText:
         self.ids_of_words = WordIds(domain.vocabulary)
         self.unknown_id = domain.vocabulary.unk_id
         self.max_words = reader.max_words
+        # Number of words of the longest surface form.
         self.longest = min(domain.longest_name, self.max_words)
         self.normalizer = GraphTokenizer("space", lower=False)
+        # 1 for a word that users say.
         self.users_words = lookup_table(dict.fromkeys(sorted(reader.users_words), 1), default=0)
 
-        # The tables begin with surface form 0.
+        # Row 0 of each array is for words without a surface form.
         numbers = {}
         lengths = [1]
         entities = [[]]
         type_ids = [0]
-        for number, (words, forms) in enumerate(domain.surface_forms.items(), 1):
+        for number, (words, form_entities) in enumerate(domain.surface_forms.items(), 1):
             numbers[" ".join(words)] = number
             lengths.append(len(words))
-            entities.append([entity + 1 for entity in forms])
-            _, entity_type, _ = domain.entities[forms[0]]
+            entities.append([entity + 1 for entity in form_entities])
+            _, entity_type, _ = domain.entities[form_entities[0]]
             type_ids.append(domain.open_types.get(entity_type, 0))
         self.surface_forms = lookup_table(numbers, default=0)
         self.lengths = tf.constant(lengths)
@@ -46,27 +49,31 @@ class DialogText:
         self.type_ids = tf.constant(type_ids)
 
     def read(self, texts_BM, is_user_BM):
-        """Reads texts, words with one space between them, those of users as `DialogReader` does."""
+        """Reads each text as the model does, those of users as `DialogReader.split` does.
+
+        Returns texts of at most `max_words` words with one space between them, string `(B, M)`.
+        """
         texts_S = tf.reshape(texts_BM, [-1])
         is_user_S = tf.reshape(is_user_BM, [-1])
-        texts_S = tf.where(is_user_S, self._read_users(texts_S), texts_S)
+        texts_S = tf.where(is_user_S, self._read_user_texts(texts_S), texts_S)
         texts_S = tf.strings.regex_replace(texts_S, SPACE, " ")
         words = tf.strings.split(texts_S)[:, : self.max_words]
         texts_S = tf.strings.reduce_join(words, axis=1, separator=" ")
         return tf.reshape(texts_S, tf.shape(texts_BM))
 
-    def _read_users(self, texts_S):
+    def _read_user_texts(self, texts_S):
         words = tf.strings.split(self.normalizer.normalize(texts_S))
         plain = words.flat_values
         lower = tf.strings.lower(plain, encoding="utf-8")
-        read = tf.strings.regex_replace(lower, ENDS, "")
-        read = tf.where(self._has_id(lower), lower, read)
-        read = tf.where(self._has_id(plain), plain, read)
-        texts_S = tf.strings.reduce_join(words.with_flat_values(read), axis=1, separator=" ")
+        without_signs = tf.strings.regex_replace(lower, ENDS, "")
+        # Take the plain word if it is known, then the lower one, then the one without signs.
+        chosen = tf.where(self._is_known(lower), lower, without_signs)
+        chosen = tf.where(self._is_known(plain), plain, chosen)
+        texts_S = tf.strings.reduce_join(words.with_flat_values(chosen), axis=1, separator=" ")
         texts_S = tf.strings.strip(texts_S)
         return tf.where(texts_S == "", SILENCE, texts_S)
 
-    def _has_id(self, words):
+    def _is_known(self, words):
         # The vocabulary begins with special words, the last of them the unknown one.
         return self.ids_of_words(words) > self.unknown_id
 
@@ -75,9 +82,9 @@ class DialogText:
         return tf.strings.split(texts_S).to_tensor(shape=(None, self.max_words))
 
     def unknown(self, texts_B):
-        """The words that users of the training dialogs never say, as `DialogReader.unknown`.
+        """Finds the words that `DialogReader.unknown` finds.
 
-        Returns texts with commas between them, string `(B,)`.
+        Returns one text per input text, the words with commas between them, string `(B,)`.
         """
         words_BW = self.split(texts_B)
         _, cover_BW = self._link(words_BW)
@@ -92,7 +99,7 @@ class DialogText:
         Returns:
             The model's `words`, int32 `(S, W)`.
             The model's `typed_words`, int32 `(S, W)`.
-            The entities of each sentence, counted from 1, int32 `(S, .)`, 0 = padding.
+            The entities of each sentence, counted from 1, int32 `(S, n)`, 0 = padding.
         """
         ids_SW = tf.where(words_SW == "", 0, self.ids_of_words(words_SW))
         begin_SW, cover_SW = self._link(words_SW)
@@ -106,19 +113,20 @@ class DialogText:
         """Links the longest surface form at each word, left to right, as `Domain.link` does.
 
         Returns:
-            Each surface form at its first word, int32 `(S, W)`.
-            Each surface form at all its words, int32 `(S, W)`.
+            The surface form that begins at each word, int32 `(S, W)`, 0 = none.
+            The surface form that each word is part of, int32 `(S, W)`, 0 = none.
         """
         longest_SW = self._longest_forms(words_SW)
-        remaining_S = tf.zeros_like(longest_SW[:, 0])  # words of the form that are still to come
+        # Words of the current surface form that are still to come; 0: another one may begin.
+        remaining_S = tf.zeros_like(longest_SW[:, 0])
         cover_S = remaining_S
         begins = []
         covers = []
         for form_S in tf.unstack(longest_SW, self.max_words, axis=1):
             is_free_S = remaining_S == 0
             cover_S = tf.where(is_free_S, form_S, cover_S)
-            length_S = tf.where(is_free_S, tf.gather(self.lengths, form_S), remaining_S)
-            remaining_S = length_S - 1
+            remaining_S = tf.where(is_free_S, tf.gather(self.lengths, form_S), remaining_S)
+            remaining_S -= 1
             begins.append(tf.where(is_free_S, form_S, 0))
             covers.append(cover_S)
         return tf.stack(begins, axis=1), tf.stack(covers, axis=1)
@@ -137,7 +145,7 @@ class DialogText:
 
 
 def lookup_table(numbers, default):
-    """Makes a table in the graph from `{text: number}`."""
+    """Makes a table from `{text: number}` that the graph can look up."""
     keys = tf.constant(list(numbers), tf.string)
     values = tf.constant(list(numbers.values()), tf.int32)
     return tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(keys, values), default)
