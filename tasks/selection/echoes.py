@@ -16,10 +16,10 @@ ECHOES = {"last turn": 1, "turn before": 2, "two turns before": 3}
 
 
 def echo_split(split, turn_from_end):
-    """The contexts of a split, each with one candidate: a turn of its own.
+    """Makes a split whose contexts have one candidate each: a turn of their own.
 
     A context that is too short for `turn_from_end` gets no candidate. Neither does a context whose
-    positive response has the words of the turn: there the turn is a right answer.
+    positive response has the words of the turn: there the turn is a correct answer.
     """
     contexts = np.flatnonzero(split.context_turns >= turn_from_end)
     end_of_contexts = split.context_start[contexts] + split.context_turns[contexts]
@@ -62,9 +62,9 @@ def echo_rows(split, scores, score_lines):
     """Compares true responses with turns of their contexts.
 
     The metrics of a row:
-        R10@1: the share of contexts whose best positive response beats every negative.
-        R11@1: the share in which it also beats the turn, an eleventh candidate.
-        echo above: the share in which the turn has at least the score of the best positive.
+        R10@1: the fraction of contexts whose best positive response beats every negative.
+        R11@1: the fraction in which it also beats the turn, an eleventh candidate.
+        echo above: the fraction in which the turn has at least the score of the best positive.
 
     All three are measured on the same contexts: those that `echo_split` gives a candidate and that
     have a positive and a negative response.
@@ -75,7 +75,7 @@ def echo_rows(split, scores, score_lines):
         score_lines: Function of a `SelectionSplit` that returns the scores of its lines.
 
     Returns:
-        A `Group` for each of `ECHOES` that some context has.
+        A `Group` per name of `ECHOES`, except those without such a context.
     """
     best_positive = best_scores(split, scores, split.label == 1)
     best_negative = best_scores(split, scores, split.label == 0)
