@@ -23,7 +23,7 @@ def application(paths, replicas=(1, 1), limits=None, access=None):
     Args:
         paths: `{name of a model: (run directory, directory of its index or None)}`.
         replicas: The fewest and the most replicas; each has one CPU.
-        limits: `serving.limits.Limits`; default: its defaults.
+        limits: `serving.limits.Limits`, by default `Limits()`.
         access: `serving.access.Access`; see `serving.app.create_app`.
 
     Returns:
@@ -37,16 +37,16 @@ def application(paths, replicas=(1, 1), limits=None, access=None):
     def build():
         return build_app(paths, limits, access)
 
-    # `ingress` can wrap a class of ours. Called without one, it makes a class that only serves the
-    # ASGI application.
+    # `serve.ingress(build)` decorates a class. Called without one, it makes a class that only
+    # serves the ASGI application.
     replica_class = serve.ingress(build)()
     deployment = serve.deployment(
         name=APPLICATION,
         autoscaling_config={
             "min_replicas": fewest,
             "max_replicas": most,
-            # Ray Serve adds replicas above this number of open requests per replica. Requests of
-            # one instance then fill half a call of a model.
+            # Ray Serve adds replicas if there are more open requests per replica than this. If each
+            # request has one instance, they fill half of the largest batch.
             "target_ongoing_requests": limits.instances / 2,
         },
         max_ongoing_requests=limits.max_queue,
@@ -72,7 +72,7 @@ def build_app(paths, limits, access):
 
 
 def from_config(config):
-    """The application that the `args` of a Serve config file describe.
+    """Describes the application by the `args` of a Serve config file.
 
     `serving/manifests/rayservice.yaml` is such a file.
 
@@ -93,9 +93,9 @@ def from_config(config):
 
 
 def start(ray_application, host, port):
-    """Runs what `application` returned, with an HTTP proxy on each node.
+    """Runs the result of `application`, with an HTTP proxy on each node.
 
-    The cluster is that of `RAY_ADDRESS`; without it, a new one on this machine.
+    It runs on the cluster at `RAY_ADDRESS`; without this variable, on a new one on this machine.
     """
     if not ray.is_initialized():
         ray.init(log_to_driver=False, include_dashboard=False)
@@ -109,10 +109,10 @@ def wait():
     After SIGTERM it returns, so that the process ends with status 0. Ctrl-C raises
     `KeyboardInterrupt`.
     """
-    has_sigterm = threading.Event()
-    signal.signal(signal.SIGTERM, lambda number, frame: has_sigterm.set())
+    is_terminated = threading.Event()
+    signal.signal(signal.SIGTERM, lambda number, frame: is_terminated.set())
     try:
-        while not has_sigterm.wait(timeout=1):
+        while not is_terminated.wait(timeout=1):
             pass
     finally:
         serve.shutdown()
