@@ -1,6 +1,7 @@
-"""Places at which a long computation can be interrupted: between two batches of a model.
+"""Places at which a long computation can be interrupted, such as between two batches of a model.
 
-A server gives up there what nobody waits for.
+There a server gives up a request for which no client waits. The saved states of a training, also
+called checkpoints, are in `engine.run`.
 """
 
 import contextlib
@@ -12,7 +13,10 @@ _action: contextvars.ContextVar = contextvars.ContextVar("action", default=None)
 
 
 def checkpoint() -> None:
-    """Calls what `at_checkpoints` has set for this thread, if anything; that may raise."""
+    """Calls the action that `at_checkpoints` has set for this thread, if there is one.
+
+    The action may raise an exception, which ends the computation.
+    """
     action = _action.get()
     if action is not None:
         action()
@@ -20,7 +24,7 @@ def checkpoint() -> None:
 
 @contextlib.contextmanager
 def at_checkpoints(action: Callable[[], None]) -> Any:
-    """For the block, lets `checkpoint` call `action()` on this thread.
+    """Makes `checkpoint` call `action()` on this thread, inside the `with` block.
 
     >>> with at_checkpoints(lambda: print("a step is done")):
     ...     checkpoint()
