@@ -1,7 +1,8 @@
 """Contexts that do not answer a question, though they share words with it.
 
 SQuAD 1.1 has an answer to every question. A question becomes unanswerable when it is asked of
-another paragraph of its article (Clark and Gardner 2018, section 3.2), or of another article.
+another paragraph of its article (Clark and Gardner 2018, section 3.2), or of another article. That
+paragraph is a second context of the question. A question is named by its row in the split.
 """
 
 import collections
@@ -13,13 +14,13 @@ import numpy as np
 from colloquy.data.vocabulary import UNK_ID
 
 FREQUENT = 200
-"""First ids of a vocabulary, its most frequent words, which say nothing of a passage's subject."""
+"""Largest id of a frequent word. Frequent words say nothing about the subject of a passage."""
 CANDIDATES = 4
-"""Contexts of a question's article that training chooses from, as many as Clark and Gardner's."""
+"""Number of second contexts of a question that training draws from, as in Clark and Gardner."""
 NONE = -1
-"""In place of a context that does not exist."""
+"""Stands for a context that does not exist."""
 SENTENCE_WORDS = range(5, 41)
-"""Words, with punctuation, of a sentence that is added to another context."""
+"""Allowed numbers of words and signs of a sentence that is added to another context."""
 _SENTENCE_END = re.compile(r"[.!?]\s+")
 
 
@@ -32,9 +33,13 @@ class Sentence(NamedTuple):
 
 
 def content_words(tokens, numbers):
-    """The words of a text without the most frequent ones, a set.
+    """The distinct words of a text without the frequent ones, a set of integers.
 
-    `numbers` are those of `data.Tokens`. A word is its id; an unknown one is minus its number.
+    A known word is its id. All unknown words have one id, so an unknown word is minus its number.
+
+    Args:
+        tokens: `data.Tokens`.
+        numbers: The words of the text, as numbers of `tokens`.
     """
     numbers = np.unique(numbers)
     ids = tokens.words[numbers]
@@ -45,7 +50,7 @@ def content_words(tokens, numbers):
 
 
 def shared_words(question, passage):
-    """The fraction of a question's `content_words` that a passage has; 1 without any."""
+    """The fraction of a question's `content_words` that a passage has; 1 if there are none."""
     if not question:
         return 1.0
     return len(question & passage) / len(question)
@@ -54,7 +59,8 @@ def shared_words(question, passage):
 class SecondContexts:
     """Finds contexts of a `data.ReadingSplit` that do not answer a question.
 
-    They have none of its answers as a text. Those with most of the question's words come first.
+    The text of such a context has none of the answers in it. Contexts with most of the question's
+    `content_words` come first.
     """
 
     def __init__(self, split):
@@ -70,7 +76,7 @@ class SecondContexts:
     def of_same_article(self, row, count):
         """At most `count` other contexts of the article of question `row`."""
         article = self.split.articles[self.split.context[row]]
-        return self._best(row, self.contexts_of_articles[article], count)
+        return self._best_contexts(row, self.contexts_of_articles[article], count)
 
     def of_other_articles(self, row, count):
         """At most `count` contexts of other articles."""
@@ -79,9 +85,9 @@ class SecondContexts:
         for context in self.words_of_contexts:
             if self.split.articles[context] != own_article:
                 contexts.append(context)
-        return self._best(row, contexts, count)
+        return self._best_contexts(row, contexts, count)
 
-    def _best(self, row, contexts, count):
+    def _best_contexts(self, row, contexts, count):
         [numbers] = self.split.questions.lists([row])
         question = content_words(self.split.tokens, numbers)
         words = self.words_of_contexts
@@ -91,18 +97,19 @@ class SecondContexts:
         for context in ranked:
             if len(best) == count:
                 break
+            if context == self.split.context[row]:
+                continue
             text = self.split.texts[context].lower()
-            is_own = context == self.split.context[row]
-            if not is_own and not any(answer in text for answer in answers):
+            if not any(answer in text for answer in answers):
                 best.append(context)
         return best
 
 
 def contexts_of_same_article(split):
-    """The contexts of which one is a second context for each question.
+    """Finds second contexts of each question in its article.
 
     Returns:
-        Int `(questions, CANDIDATES)`, `NONE` after the last one.
+        Int `(questions, CANDIDATES)`. A row with fewer contexts ends with `NONE`.
     """
     second_contexts = SecondContexts(split)
     contexts = np.full((len(split), CANDIDATES), NONE)
@@ -113,18 +120,21 @@ def contexts_of_same_article(split):
 
 
 def sentence_ends(split, context):
-    """The word after each sentence of a context; the last is the number of its words."""
+    """The index of the word after each sentence; the last one is the number of words."""
     text = split.texts[context]
     [offsets] = split.offsets.lists([context])
+    # The offsets alternate between the start and the end of a word.
     ends_of_words = np.array(offsets[1::2])
     ends = []
     for match in _SENTENCE_END.finditer(text):
-        ends.append(int(np.searchsorted(ends_of_words, match.start() + 1, side="right")))
+        # Count the words up to the sign that ends the sentence.
+        end_of_sign = match.start() + 1
+        ends.append(int(np.searchsorted(ends_of_words, end_of_sign, side="right")))
     return [*ends, len(ends_of_words)]
 
 
 def sentences_of(split, context):
-    """The `Sentence`s of a context that have as many words as `SENTENCE_WORDS` says."""
+    """The `Sentence`s of a context whose number of words is in `SENTENCE_WORDS`."""
     sentences = []
     first = 0
     for end in sentence_ends(split, context):
@@ -135,19 +145,21 @@ def sentences_of(split, context):
 
 
 def sentences_to_add(split):
-    """The sentences of `contexts_of_same_article` that share most words with each question.
+    """Finds the sentence of each question's second contexts that shares most words with it.
 
     Returns:
-        For each question a `Sentence`, or `None`.
+        A `Sentence` for each question; `None` if its second contexts have no sentence.
     """
-    words_of_sentences = {}
+    sentences_by_context = {}
     for context in np.unique(split.second_contexts).tolist():
-        if context != NONE:
-            [numbers] = split.contexts.lists([context])
-            words_of_sentences[context] = [
-                (sentence, content_words(split.tokens, numbers[sentence.first : sentence.end]))
-                for sentence in sentences_of(split, context)
-            ]
+        if context == NONE:
+            continue
+        [numbers] = split.contexts.lists([context])
+        sentences = []
+        for sentence in sentences_of(split, context):
+            words = content_words(split.tokens, numbers[sentence.first : sentence.end])
+            sentences.append((sentence, words))
+        sentences_by_context[context] = sentences
 
     chosen = [None] * len(split)
     for row, contexts in enumerate(split.second_contexts.tolist()):
@@ -155,7 +167,7 @@ def sentences_to_add(split):
         question = content_words(split.tokens, numbers)
         most_shared = -1.0
         for context in contexts:
-            for sentence, words in words_of_sentences.get(context, []):
+            for sentence, words in sentences_by_context.get(context, []):
                 shared = shared_words(question, words)
                 if shared > most_shared:
                     most_shared = shared
