@@ -1,15 +1,22 @@
-"""Sentences that mislead a reader, and passages with them: for training and to measure.
+"""Sentences that mislead a model, and passages with such sentences, for training and evaluation.
 
-Jia and Liang 2017 showed that a reader follows a sentence with the words of the question; Wang and
-Bansal 2018, that training cures it if the places and the words of such sentences vary. Here a
-sentence of another passage of the article gets the question's words at its end, at its front or in
-place of some of its own; or it is a statement, made from the question by the answer of another one
-and by other names:
+Jia and Liang 2017 showed that a model finds its answer in an added sentence that has the words of
+the question. Wang and Bansal 2018 showed that training prevents this if the places and the words of
+such sentences vary. Here a misleading sentence is one of two:
 
-    Where does Ann live?    The wheel of the mill is where does ann live .
-                            Bob live in Bern does .
+- A sentence of another passage of the article. The question's words are put at its end, at its
+  front or in place of some of its own words.
+- The question as a statement. The asking word becomes the answer of another question, and names
+  become other names.
 
-What is measured, `add_sentences`, has the question's words at the end alone.
+For example, for the question "Where does Ann live?":
+
+    The wheel of the mill is Where does Ann live .
+    Bern does Bob live .
+
+`add_sentences`, for evaluation, puts the question's words at the end of a sentence only.
+
+Words are numbers of `data.Tokens` in this file.
 """
 
 import dataclasses
@@ -31,17 +38,22 @@ from colloquy.tasks.reading_comprehension.second_contexts import (
 ASKING_WORDS = frozenset("what who whom whose when where which why how".split())
 DROPPED_WORDS = (0.0, 0.0, 0.2, 0.4)
 """Fractions of the question's words that are left out; one is drawn for each sentence."""
+REPLACED_WORDS = 0.3
+"""Probability that a statement replaces a word that is not frequent.
+
+A name is always replaced if the sentence has a name.
+"""
 DRAWS = 10
-"""Answers of other questions that are drawn, at most, to find one that is not the question's."""
+"""Largest number of draws to find another question that has no answer in common."""
 
 
 class Passage(NamedTuple):
     """A passage as training reads it."""
 
     numbers: list[int]
-    """Its words, as numbers of `data.Tokens`."""
+    """Its words."""
     spans: list[list[int]]
-    """First and last words of the answers."""
+    """Indices of the first and the last word of each answer."""
 
 
 class MisleadingSentences:
@@ -50,15 +62,18 @@ class MisleadingSentences:
     def __init__(self, split):
         self.split = split
         self.rows_of_asking_words = {}
-        """`{asking word: questions with it}`."""
+        """`{asking word: rows of the questions with it}`; the asking word is a text or `None`."""
         for row, numbers in enumerate(split.questions.lists()):
             word = self._asking_word(numbers)
             self.rows_of_asking_words.setdefault(word, []).append(row)
 
     def draw(self, row, rng):
-        """The words of a sentence that misleads question `row`; none where there is no sentence."""
+        """Draws a sentence that misleads question `row`.
+
+        Returns its words, an empty list if the second contexts have no sentence.
+        """
         contexts = [context for context in self.split.second_contexts[row] if context != NONE]
-        sentence = _draw_sentence(self.split, contexts, rng)
+        sentence = _draw_sentence_words(self.split, contexts, rng)
         if not sentence:
             return []
         question = _question_words(self.split, row)
@@ -77,38 +92,42 @@ class MisleadingSentences:
         return [*words[:start], *question, *words[end:], last_sign]
 
     def _statement(self, row, question, words, rng):
-        """The question with the answer of another one and with names of `words`."""
+        """Makes a statement of a question, with the answer of another one and names of `words`."""
         asking_word = self._asking_word(question)
         statement = []
         has_changed = False
-        others = [number for number in words if self._is_content(number)]
-        names = [number for number in others if self._is_name(number)]
+        other_words = [number for number in words if self._is_content(number)]
+        other_names = [number for number in other_words if self._is_name(number)]
         for number in question:
             text = self.split.tokens.texts[number].lower()
             if text == asking_word:
-                statement += self._answer_of_another(row, asking_word, rng)
+                statement += self._draw_other_answer(row, asking_word, rng)
+                # Only the first asking word is replaced.
                 asking_word = None
-            elif self._is_name(number) and names:
-                statement.append(names[rng.integers(len(names))])
+            elif self._is_name(number) and other_names:
+                statement.append(other_names[rng.integers(len(other_names))])
                 has_changed = True
-            elif self._is_content(number) and others and rng.random() < 0.3:
-                statement.append(others[rng.integers(len(others))])
+            elif self._is_content(number) and other_words and rng.random() < REPLACED_WORDS:
+                statement.append(other_words[rng.integers(len(other_words))])
                 has_changed = True
             else:
                 statement.append(number)
         if not has_changed:
-            # Unchanged, it might be true.
+            # A statement without another word or name might be true.
             return [*statement, *words]
         return statement
 
-    def _answer_of_another(self, row, asking_word, rng):
-        """The words of the answer of another question with the same asking word."""
+    def _draw_other_answer(self, row, asking_word, rng):
+        """Draws the answer of another question with the same asking word.
+
+        Returns its words, an empty list if `DRAWS` draws find no such question.
+        """
         rows = self.rows_of_asking_words[asking_word]
-        own = {answer.lower() for answer in self.split.answers[row]}
+        own_answers = {answer.lower() for answer in self.split.answers[row]}
         for _ in range(DRAWS):
             other = rows[rng.integers(len(rows))]
             answers = {answer.lower() for answer in self.split.answers[other]}
-            if not answers & own:
+            if not answers & own_answers:
                 [numbers] = self.split.contexts.lists([self.split.context[other]])
                 first, last = self.split.spans[other][0]
                 return numbers[first : last + 1]
@@ -122,16 +141,18 @@ class MisleadingSentences:
         return None
 
     def _is_name(self, number):
-        first = self.split.tokens.texts[number][0]
-        return self._is_content(number) and (first.isupper() or first.isdigit())
+        """True for a number, too."""
+        first_character = self.split.tokens.texts[number][0]
+        is_marked = first_character.isupper() or first_character.isdigit()
+        return is_marked and self._is_content(number)
 
     def _is_content(self, number):
-        id = self.split.tokens.words[number]
-        return id == UNK_ID or id > FREQUENT
+        word_id = self.split.tokens.words[number]
+        return word_id == UNK_ID or word_id > FREQUENT
 
 
-def _draw_sentence(split, contexts, rng):
-    """The words of one of the sentences of some contexts; none where there is no sentence."""
+def _draw_sentence_words(split, contexts, rng):
+    """Draws a sentence of the contexts; returns its words, an empty list if there is none."""
     sentences = []
     for context in contexts:
         sentences += sentences_of(split, context)
@@ -147,7 +168,7 @@ def _question_words(split, row):
 
 
 def sentence_numbers(split, sentence):
-    """The words of a `Sentence`; none of `None`."""
+    """The words of a `Sentence`; an empty list for `None`."""
     if sentence is None:
         return []
     [numbers] = split.contexts.lists([sentence.context])
@@ -158,15 +179,15 @@ def sentence_numbers(split, sentence):
 
 
 def own_passage(split, row):
-    """The passage of a question as it is."""
+    """The unchanged passage of a question."""
     [numbers] = split.contexts.lists([split.context[row]])
     return Passage(numbers, split.spans[row])
 
 
 def with_sentence(split, row, passage, sentence, rng):
-    """The question's passage with a sentence before it, after it or between two of its sentences.
+    """Puts a sentence before a passage, after it or between two of its sentences.
 
-    The sentence does not part an answer.
+    It is not put inside an answer. The passage is that of question `row`.
     """
     places = []
     for place in [0, *sentence_ends(split, split.context[row])]:
@@ -182,19 +203,23 @@ def with_sentence(split, row, passage, sentence, rng):
 
 
 def _draw_place(places, rng):
-    """One of the places: the first, the last or one between, each as probable."""
-    kind = rng.integers(3)
-    if kind == 0 or len(places) < 3:
+    """Draws the first place, the last place or one between, with probability 1/3 each.
+
+    Of fewer than three places, it is always the last one.
+    """
+    choice = rng.integers(3)
+    if choice == 0 or len(places) < 3:
         return places[-1]
-    if kind == 1:
+    if choice == 1:
         return places[0]
     return places[1 + rng.integers(len(places) - 2)]
 
 
 def without_answer(split, row, sentence):
-    """The question's passage with `sentence` in place of the one that has the answer.
+    """The question's passage with `sentence` in place of the one that has the answers.
 
-    `None` where another sentence has the answer, too.
+    Returns `None` if `sentence` is empty, if no single sentence has all answers, or if the new
+    passage still has an answer.
     """
     passage = own_passage(split, row)
     first_answer = min(first for first, _ in passage.spans)
@@ -210,54 +235,54 @@ def without_answer(split, row, sentence):
 
 
 def _has_any_answer(split, row, numbers):
-    text = _words_in_spaces(split, numbers)
+    text = _join_words(split, numbers)
     [context] = split.contexts.lists([split.context[row]])
     for first, last in split.spans[row]:
-        if _words_in_spaces(split, context[first : last + 1]) in text:
+        if _join_words(split, context[first : last + 1]) in text:
             return True
     return False
 
 
-def _words_in_spaces(split, numbers):
+def _join_words(split, numbers):
+    # The spaces at both ends let an answer match whole words only.
     words = [split.tokens.texts[number].lower() for number in numbers]
     return f" {' '.join(words)} "
 
 
-# === Measuring ===
+# === Evaluation ===
 
 
 def add_sentences(split, rows, seed=1):
-    """Returns questions `rows` of a split, each asked of its passage and a misleading sentence.
+    """Makes a split of questions `rows`, whose passages end with a misleading sentence.
 
-    The sentence comes after the passage. It is drawn from those of the passages of the article that
-    share most words with the question, and the words of the question are put before its last sign.
-    Questions without such a sentence are left out.
+    The sentence is drawn from the second contexts of the question. The words of the question are
+    put before its last sign. Questions without such a sentence are left out.
     """
     rng = np.random.default_rng(seed)
     second_contexts = SecondContexts(split)
-    kept = []
+    kept_rows = []
     passages = []
     texts = []
     offsets = []
     for row in rows:
         contexts = second_contexts.of_same_article(row, CANDIDATES)
-        sentence = _draw_sentence(split, contexts, rng)
+        sentence = _draw_sentence_words(split, contexts, rng)
         if not sentence:
             continue
         *words, last_sign = sentence
         added = [*words, *_question_words(split, row), last_sign]
         passage = own_passage(split, row)
-        kept.append(row)
+        kept_rows.append(row)
         passages.append(Passage([*passage.numbers, *added], passage.spans))
 
         text = split.texts[split.context[row]]
-        [places] = split.offsets.lists([split.context[row]])
+        [passage_offsets] = split.offsets.lists([split.context[row]])
         for number in added:
             start = len(text) + 1
             text = f"{text} {split.tokens.texts[number]}"
-            places += [start, len(text)]
+            passage_offsets += [start, len(text)]
         texts.append(text)
-        offsets.append(places)
+        offsets.append(passage_offsets)
 
-    asked = split.with_passages(kept, passages)
+    asked = split.with_passages(kept_rows, passages)
     return dataclasses.replace(asked, texts=texts, offsets=Sequences.of(offsets))
