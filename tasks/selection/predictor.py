@@ -21,17 +21,17 @@ from colloquy.tasks.selection.matching import Matching
 from colloquy.tasks.selection.scoring import score
 from colloquy.tasks.selection.split import SelectionSplit, inputs_of
 
-# Lengths are rounded up to multiples of this.
+# Numbers of words are padded to multiples of this.
 LENGTH_MULTIPLE = 4
-# Candidates of one call of the model. A server gives up a request between two calls. In parts of a
-# multiple of eight, the logits are equal, to the bit, to those of all candidates at once.
+# Candidates per call of the model. Between two calls, a server can give up a request. With a
+# multiple of eight, the logits are equal to the bit to those of one call with all candidates.
 CANDIDATES_PER_CALL = 32
 NO_SHARED_WORD = "no response shares a word with the conversation"
 LOW_SCORES = "the best one scores lower than nearly all right ones did"
 
 
-class _Read(NamedTuple):
-    """The words of an instance."""
+class _Tokenized(NamedTuple):
+    """The words of the texts of an instance."""
 
     turns: list[list[str]]
     candidates: list[list[str]]
@@ -68,7 +68,7 @@ class SelectionPredictor(Predictor):
         order: list[int]
         """Indices of the candidates, the best first."""
         good: bool
-        """False: probably none of them continues the conversation."""
+        """False if probably no candidate continues the conversation."""
         reason: str = ""
         """Why the answer is not good."""
 
@@ -82,41 +82,44 @@ class SelectionPredictor(Predictor):
         compile_for_all_sizes(self.model)
 
     def for_scored_examples(self):
+        # The texts of scored examples are words with spaces between them.
         predictor = copy.copy(self)
         predictor.tokenizer_config = {"tokenizer": WHITESPACE, "lower": False}
         return predictor
 
     def answer(self, instances):
-        return self._answer_reads([self._read(instance) for instance in instances])
+        return self._answer_tokenized([self._tokenize(instance) for instance in instances])
 
-    def _answer_reads(self, reads):
-        split = self._make_split(reads)
-        if len(reads) == 1 and len(split):
+    def _answer_tokenized(self, tokenized_instances):
+        split = self._make_split(tokenized_instances)
+        if len(tokenized_instances) == 1 and len(split):
             logits = self._score_one_context(split)
         else:
             logits = score(self.model, split, self.model.config, length_multiple=LENGTH_MULTIPLE)
 
         answers = []
         start = 0
-        for read in reads:
-            end = start + len(read.candidates)
-            answers.append(self._make_answer(read, logits[start:end]))
+        for tokenized in tokenized_instances:
+            end = start + len(tokenized.candidates)
+            answers.append(self._make_answer(tokenized, logits[start:end]))
             start = end
         return answers
 
-    def _make_answer(self, read, logits):
+    def _make_answer(self, tokenized, logits):
         scores = 1 / (1 + np.exp(-logits.astype(np.float64)))
         order = np.argsort(-logits, kind="stable")
         return self.Answer(
             scores=scores.tolist(),
             logits=logits.tolist(),
             order=order.tolist(),
-            **self._judge(read, logits),
+            **self._judge(tokenized, logits),
         )
 
-    def _judge(self, read, logits):
+    def _judge(self, tokenized, logits):
         """Returns the fields `good` and, if it is false, `reason` of an answer."""
-        if _spoken_words(read.turns).isdisjoint(_spoken_words(read.candidates)):
+        words_of_turns = _spoken_words(tokenized.turns)
+        # An instance without candidates returns here: it has no logits.
+        if words_of_turns.isdisjoint(_spoken_words(tokenized.candidates)):
             return {"good": False, "reason": NO_SHARED_WORD}
         if logits.max() < self.threshold:
             return {"good": False, "reason": LOW_SCORES}
@@ -134,11 +137,11 @@ class SelectionPredictor(Predictor):
         logits = []
         for start in range(0, len(split), CANDIDATES_PER_CALL):
             end = start + CANDIDATES_PER_CALL
-            part = dict(inputs)
+            batch = dict(inputs)
             for name in ("responses", "candidates"):
                 if name in inputs:
-                    part[name] = inputs[name][:, start:end]
-            [logits_N] = np.asarray(self.model.predict_on_batch(part))
+                    batch[name] = inputs[name][:, start:end]
+            [logits_N] = np.asarray(self.model.predict_on_batch(batch))
             logits.append(logits_N)
             checkpoint()
         return np.concatenate(logits)
@@ -148,29 +151,29 @@ class SelectionPredictor(Predictor):
         return max(1, len(instance.candidates))
 
     def show(self, instance):
-        read = self._read(instance)
-        [answer] = self._answer_reads([read])
+        tokenized = self._tokenize(instance)
+        [answer] = self._answer_tokenized([tokenized])
         turns = []
-        for number, words in enumerate(self._limit(read.turns), 1):
+        for number, words in enumerate(self._limit(tokenized.turns), 1):
             turns.append((f"turn {number}", in_brackets(words, self.vocabulary)))
         ranked = [(answer.logits[i], instance.candidates[i]) for i in answer.order]
         return turns, ranked
 
     def answer_with_attention(self, instance, details):
-        """The maps are those of the best candidate, see `Matching.maps`.
+        """Returns the answer and the maps of the best candidate, see `Matching.maps`.
 
-        There are none if the instance has no candidates or the model has no match matrices.
+        There are no maps if the instance has no candidates or the model has no match matrices.
         """
-        read = self._read(instance)
-        [answer] = self._answer_reads([read])
+        tokenized = self._tokenize(instance)
+        [answer] = self._answer_tokenized([tokenized])
         if not answer.order or self._matching is None:
             return answer, []
-        best_candidates = [read.candidates[answer.order[0]]]
-        split = self._make_split([read._replace(candidates=best_candidates)])
+        best_candidates = [tokenized.candidates[answer.order[0]]]
+        split = self._make_split([tokenized._replace(candidates=best_candidates)])
         context_1 = np.array([0])
         lines_11 = np.array([[0]])
         inputs = inputs_of(split, self.model.config, context_1, lines_11, length_multiple=1)
-        turns = self._limit(read.turns)
+        turns = self._limit(tokenized.turns)
         [response] = self._limit(best_candidates)
         return answer, self._matching.maps(inputs, turns, response, details)
 
@@ -178,24 +181,24 @@ class SelectionPredictor(Predictor):
     def _matching(self):
         return Matching(self.model) if hasattr(self.model, "match_matrices") else None
 
-    def _read(self, instance):
-        """Splits the texts of an instance into words, once for all that follows."""
-        return _Read(
+    def _tokenize(self, instance):
+        """Splits the texts of an instance into words."""
+        return _Tokenized(
             turns=[words_of(turn, **self.tokenizer_config) for turn in instance.turns],
             candidates=[words_of(text, **self.tokenizer_config) for text in instance.candidates],
         )
 
-    def _make_split(self, reads):
-        """Makes a `SelectionSplit` with a line for each candidate of each `_Read`."""
+    def _make_split(self, tokenized_instances):
+        """Makes a `SelectionSplit` with a line for each candidate of each instance."""
         eos_id = self.vocabulary.eos_id
         contexts = []
         responses = []
-        for read in reads:
+        for tokenized in tokenized_instances:
             context = []
-            for words in read.turns:
+            for words in tokenized.turns:
                 context += self.vocabulary.encode(words)
                 context.append(eos_id)
-            for words in read.candidates:
+            for words in tokenized.candidates:
                 contexts.append(context)
                 responses.append(self.vocabulary.encode(words))
         labels = [0] * len(responses)
