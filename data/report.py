@@ -70,7 +70,7 @@ class Report:
 
     def reasons(self) -> str:
         """What was left out, by reason and count."""
-        return ", ".join(f"{count:,} {reason}" for reason, count in self.left_out.items())
+        return shorten(f"{count:,} {reason}" for reason, count in self.left_out.items())
 
     def lines(self, examples: Iterable[Example] = ()) -> list[str]:
         """The lines of the report.

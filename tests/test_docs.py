@@ -20,6 +20,7 @@ from test_data_corpora import Reader, of_paths
 
 from colloquy.data.corpora import CORPORA
 from colloquy.engine.run import Run
+from colloquy.engine.settings import build_config
 from colloquy.metrics import generation
 from colloquy.models import MODELS, ModelEntry
 from colloquy.tasks import RECIPES, TASKS
@@ -212,7 +213,8 @@ def test_the_model_to_follow_passes_the_test_to_follow(bag_match):
 
 def test_a_model_without_hashed_words_refuses_a_dataset_with_them(bag_match, prepared):
     dataset = dataclasses.replace(TASKS["selection"].load_dataset(prepared), hashed_words=7)
-    message = refusal(TASKS["selection"].build_config, MODELS["bag-match"], dataset, {})
+    task = TASKS["selection"]
+    message = refusal(build_config, task, MODELS["bag-match"], dataset, {})
     assert "hashed_words 7, BagMatchConfig" in message
 
 

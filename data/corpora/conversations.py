@@ -6,7 +6,6 @@ One conversation per line, or another form: `chat_files`, `tables`, `whatsapp`. 
 are separated by spaces, which the tokenizer of this corpus ignores.
 """
 
-import collections
 import pathlib
 import re
 import string
@@ -30,7 +29,7 @@ from colloquy.data.text_files import (
 TOKENIZER = "mixed"
 NAMES = {
     "train": ("train*", "*_train*"),
-    "dev": ("dev*", "val*", "*_dev*", "*_val*"),
+    "dev": ("dev*", "val", "val[-_.0-9]*", "valid*", "*_dev*", "*_val", "*_valid*"),
     "test": ("test*", "*_test*"),
 }
 """File names of each split, without their ending."""
@@ -38,12 +37,7 @@ ENDINGS = (".txt", ".jsonl", ".json", ".csv", ".tsv")
 OTHER_FORMS = "JSON, a table, a WhatsApp export or ParlAI's: docs/own_conversations.md"
 MARK = re.compile(r"([A-Za-z_]{1,20}|[0-9]{1,9}):")
 """Begin of a field of another format, such as `A:`."""
-NAME_WORDS = 2
-"""Words of a sender's name at most."""
-NAME_REPEATS = 8
-"""Mean number of lines of a sender, in a file without other conversations, at least."""
 REMOVE = "remove this column"
-NAME_COLUMNS = "if it is a table, name its columns in the first line: conversation, sender, text"
 
 
 def find_splits(source: PathLike) -> Files:
@@ -124,7 +118,7 @@ def _refuse_marks(path, conversations):
 
 
 def _find_marks(conversations):
-    """What no utterance looks like: labels, numbers, ids, times, names or marks; else `None`.
+    """What no utterance looks like: labels, numbers, ids, times or marks; else `None`.
 
     The first line may have names of columns, so it decides nothing if there are others.
     """
@@ -133,15 +127,12 @@ def _find_marks(conversations):
     if first_turns <= {"0", "1"}:
         return "lines that all begin with 0 or 1, as labels do: a file for --corpus=smn"
 
+    # Of two columns, a question and a number may be what is said.
+    has_more_columns = all(len(turns) > 2 for turns in lines)
     for place, verb in ((0, "begin"), (-1, "end")):
-        if not any(_has_word(turns[place]) for turns in lines):
+        if has_more_columns and not any(_has_word(turns[place]) for turns in lines):
             example = in_one_line(lines[-1][place], 40)
             return f"lines that all {verb} with a number, id or time, as {example}: {REMOVE}"
-
-    names = _repeated_names(lines)
-    if names:
-        example = in_one_line(names[0], 40)
-        return f"lines that all begin with a name, as {example}: {NAME_COLUMNS}"
 
     marks = {match[0] for turn in first_turns if (match := MARK.match(turn))}
     is_marked = all(MARK.match(turn) for turn in first_turns)
@@ -158,16 +149,6 @@ def _has_word(turn):
         if not has_digit and word.strip(string.punctuation):
             return True
     return False
-
-
-def _repeated_names(lines):
-    """The first turns, if they are few names that repeat, as those of senders do; else none."""
-    widths = {len(turns) for turns in lines}
-    counts = collections.Counter(turns[0] for turns in lines)
-    is_short = all(len(name.split()) <= NAME_WORDS for name in counts)
-    if len(widths) > 1 or not is_short or counts.total() < NAME_REPEATS * len(counts):
-        return []
-    return [name for name, _ in counts.most_common()]
 
 
 def require_utterances(

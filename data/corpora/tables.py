@@ -250,7 +250,7 @@ def _group(path, rows, columns, report):
             )
         return [[row for _, row in group] for group in groups.values()]
 
-    is_newest_first = _is_newest_first([time for time, _ in timed_rows])
+    is_newest_first = _is_newest_first(groups.values())
     moved = 0
     for group in groups.values():
         before = list(group)
@@ -267,13 +267,14 @@ def _group(path, rows, columns, report):
     return _cut_at_pauses(groups.get("", []))
 
 
-def _is_newest_first(times):
-    """Whether the times of a file fall more often than they rise."""
+def _is_newest_first(groups):
+    """Whether the times of a file fall within conversations more often than they rise."""
     num_rises = 0
     num_falls = 0
-    for time, next_time in itertools.pairwise(times):
-        num_rises += next_time > time
-        num_falls += next_time < time
+    for group in groups:
+        for (time, _), (next_time, _) in itertools.pairwise(group):
+            num_rises += next_time > time
+            num_falls += next_time < time
     return num_falls > num_rises
 
 

@@ -25,14 +25,15 @@ HEADER = re.compile(rf"[\u200e\u200f]?\[?{DATE},? {TIME}(?:\] ?| - )(.*)", re.IG
 MARK = "\u200e"
 """iOS writes it before a text of its own, such as `image omitted`."""
 IN_BRACKETS = re.compile(r"<[^<>]+>|\u2039[^\u2039\u203a]+\u203a")
-FILE = re.compile(r"[^\s/]{1,100}\.(?:[a-z0-9]{2,4}|[A-Za-z0-9]{2,5} (\([^()]{1,100}\)))")
-"""The name of an attached file, such as `IMG-1.jpg (file attached)`; no link."""
+ENDINGS = "jpe?g|png|gif|webp|mp4|mov|3gp|opus|ogg|m4a|mp3|aac|pdf|vcf|docx?|xlsx?|pptx?|zip"
+FILE = re.compile(rf"[^\s/]{{1,100}}\.(?:(?:{ENDINGS})|[A-Za-z0-9]{{2,5}} (\([^()]{{1,100}}\)))")
+"""The name of an attached file: `IMG-1.jpg`, or with another ending `a.xyz (file attached)`."""
 FILE_WITH_SPACES = re.compile(r"[^/]{1,200}\.[A-Za-z0-9]{2,5} (\([^()]{1,100}\))")
 """It is an attached file if other names of files have the same text in brackets."""
 QUOTES = re.compile('["\u201c\u201d\u201e\u00ab\u00bb]')
 EDITED = re.compile(f"{MARK}?<[^<>]+>$")
 REPEATS = 3
-"""Times that a note of several messages occurs at least."""
+"""Times that a note of several messages occurs at least, and messages of a person."""
 NOTE_WORDS = 8
 """Words of such a note at most."""
 
@@ -141,7 +142,8 @@ def _find_note_senders(messages):
     """Finds senders that are notes.
 
     The messages of the name of a group all begin with the name of a sender. The text before the
-    colon of `Ann created group: Trip` is the name of a sender and words that are no name.
+    colon of `Ann created group: Trip` is the name of a sender and words that are no name; people
+    with such a name, as `Ann de Boer`, say more.
     """
     texts_by_sender = collections.defaultdict(list)
     for message in messages:
@@ -152,7 +154,7 @@ def _find_note_senders(messages):
         others = tuple(f"{other} " for other in senders if other != sender)
         is_group = bool(others) and all(text.startswith(others) for text in texts)
         has_other_words = sender.startswith(others) and any(map(str.islower, sender.split()))
-        if is_group or has_other_words:
+        if is_group or (has_other_words and len(texts) < REPEATS):
             note_senders.add(sender)
     return note_senders
 
