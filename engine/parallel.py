@@ -3,7 +3,10 @@
 Two batches on a core each take less time than one after the other on both cores.
 """
 
+import contextlib
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 import keras
@@ -38,6 +41,16 @@ def share_cores() -> None:
 
     threads = runtime.available_cpus() // batches_at_once()
     tf.config.threading.set_intra_op_parallelism_threads(threads)
+
+
+def exclusive_calls() -> AbstractContextManager:
+    """A context for the calls of a model by several threads: a lock, but on TensorFlow none.
+
+    On JAX a model lacks its weights while `predict_on_batch` computes.
+    """
+    if keras.config.backend() == "tensorflow":
+        return contextlib.nullcontext()
+    return threading.Lock()
 
 
 def compile_for_all_sizes(model: keras.Model, inputs: Any = None) -> None:

@@ -17,6 +17,7 @@ from collections.abc import Callable
 
 from colloquy.base.files import UserError
 from colloquy.engine.checkpoints import at_checkpoints, checkpoint
+from colloquy.engine.parallel import exclusive_calls
 from colloquy.engine.predictor import Predictor
 from colloquy.serving.access import STOPPING
 from colloquy.serving.answers import RequestError, make_json
@@ -92,6 +93,7 @@ class BatchedModel:
         self._open = set()  # jobs that wait or are computed
         self._is_closed = False
         self._threads = []
+        self._exclusive_calls = exclusive_calls()
 
     # === Called on the event loop ===
 
@@ -246,7 +248,8 @@ class BatchedModel:
             piece = instances[first:end]
             started = time.perf_counter()
             with at_checkpoints(functools.partial(self._check_wanted, jobs)):
-                answers += self._call_model(jobs[0].verb, piece)
+                with self._exclusive_calls:
+                    answers += self._call_model(jobs[0].verb, piece)
                 self._count_batch(jobs[0].verb, len(piece), time.perf_counter() - started)
                 checkpoint()
         return answers

@@ -473,3 +473,8 @@ def test_words_of_one_stem_are_the_first_of_them():
     )
     found = equal_stems(Vocabulary(words, hashed=3), 1 + len(words) + 3)
     assert found.dtype == np.int32 and found.tolist() == [0, 1, 2, 3, 4, 3, 3, 7, 8, 7, 10, 11, 12]
+
+
+def test_settings_of_drawn_contexts_are_refused_for_files_that_have_them(source, tmp_path):
+    settings = Settings(**SMALL, contexts=9)
+    assert "--contexts" in refusal(prepare, "smn", source, tmp_path / "out", settings)

@@ -120,10 +120,14 @@ class ReadingComprehensionPredictor(Predictor):
         """The text that contains the answer."""
         question: str
 
-        @functools.cached_property
+        @property
         def read(self):
             """Both texts as tokens; they are tokenized once."""
-            return Read.of(self.passage, self.question)
+            # In Python 3.11 a `cached_property` has one lock for all instances: a short passage
+            # would wait for a long one.
+            if "_read" not in self.__dict__:
+                self.__dict__["_read"] = Read.of(self.passage, self.question)
+            return self.__dict__["_read"]
 
     class Answer(AnswerSpan):
         """The best answer."""
