@@ -261,10 +261,19 @@ def _group(path, rows, columns, report):
         moved += group != before
     if moved:
         report.note(f"{path}: the messages of {moved:,} conversations were put in order of time")
+    elif not any(_has_different_times(group) for group in groups.values()):
+        report.note(
+            f"{path}: the messages of a conversation have the same time, so they stay in the order "
+            "of the file: the oldest one must be the first"
+        )
     if "conversation" in columns:
         return [[row for _, row in group] for group in groups.values()]
     report.note(f"{path}: no column of conversations, so a pause of three hours ends one")
     return _cut_at_pauses(groups.get("", []))
+
+
+def _has_different_times(timed_rows):
+    return len({time for time, _ in timed_rows}) > 1
 
 
 def _is_newest_first(groups):

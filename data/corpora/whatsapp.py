@@ -33,7 +33,7 @@ FILE_WITH_SPACES = re.compile(r"[^/]{1,200}\.[A-Za-z0-9]{2,5} (\([^()]{1,100}\))
 QUOTES = re.compile('["\u201c\u201d\u201e\u00ab\u00bb]')
 EDITED = re.compile(f"{MARK}?<[^<>]+>$")
 REPEATS = 3
-"""Times that a note of several messages occurs at least, and messages of a person."""
+"""Times that a note of several messages occurs at least, and different messages of a person."""
 NOTE_WORDS = 8
 """Words of such a note at most."""
 
@@ -143,7 +143,7 @@ def _find_note_senders(messages):
 
     The messages of the name of a group all begin with the name of a sender. The text before the
     colon of `Ann created group: Trip` is the name of a sender and words that are no name; people
-    with such a name, as `Ann de Boer`, say more.
+    with such a name, as `Ann de Boer`, say different things.
     """
     texts_by_sender = collections.defaultdict(list)
     for message in messages:
@@ -154,7 +154,7 @@ def _find_note_senders(messages):
         others = tuple(f"{other} " for other in senders if other != sender)
         is_group = bool(others) and all(text.startswith(others) for text in texts)
         has_other_words = sender.startswith(others) and any(map(str.islower, sender.split()))
-        if is_group or (has_other_words and len(texts) < REPEATS):
+        if is_group or (has_other_words and len(set(texts)) < REPEATS):
             note_senders.add(sender)
     return note_senders
 
