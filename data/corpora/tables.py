@@ -242,7 +242,8 @@ def _group(path, rows, columns, report):
     if unread:
         if "conversation" not in columns:
             expected = f"expected a column {' or '.join(NAMES['conversation'])}, or times"
-            raise UserError(f"{path}: {expected}. Received: neither")
+            received = f"times such as {unread[0]!r:.40}" if "time" in columns else "neither"
+            raise UserError(f"{path}: {expected}. Received: {received}")
         if "time" in columns:
             report.note(
                 f"{path}: the times, such as {unread[0]!r:.40}, cannot be read, so the messages "
