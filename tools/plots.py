@@ -110,23 +110,25 @@ def article_series(label, names):
 
 
 def dam_levels(levels):
-    points = {}
-    for level in levels:
-        rows = select_own(f"{DAM_RECIPE}-levels-{level}", "chitchat")
-        if rows:
-            points[level] = summarize(rows, "R10@1")
-    return Series("ours, chitchat dev", points, BLUE)
+    changes = {level: f"levels-{level}" for level in levels}
+    return Series("ours, chitchat dev", dam_points(changes), BLUE)
 
 
 def dam_variants(variants):
     """The variants of the recipe, which has one level; `full` is the recipe itself."""
+    changes = {variant: f"variant-{variant}" for variant in variants}
+    changes["full"] = "levels-1"
+    return Series("ours, one level, chitchat dev", dam_points(changes), BLUE)
+
+
+def dam_points(changes):
+    """The points of the changed recipes that have rows; `changes` ends their names, by point."""
     points = {}
-    for variant in variants:
-        change = "levels-1" if variant == "full" else f"variant-{variant}"
+    for name, change in changes.items():
         rows = select_own(f"{DAM_RECIPE}-{change}", "chitchat")
         if rows:
-            points[variant] = summarize(rows, "R10@1")
-    return Series("ours, one level, chitchat dev", points, BLUE)
+            points[name] = summarize(rows, "R10@1")
+    return points
 
 
 def published_dam_variants(variants):

@@ -120,10 +120,15 @@ def _keep_turns(path, form, conversations, report):
         else:
             turns.append(conversation.turns(report))
             unused |= conversation.unused_fields()
+    _add_file(path, form, unused, report)
+    return keep_exchanges(path, turns, report)
+
+
+def _add_file(path, form, unused, report):
+    """Adds a file to the report, with the names of the fields that are not used."""
     if unused:
         form += f"; not used: {in_one_line(shorten(sorted(unused)), 200)}"
     report.add_file(path, form)
-    return keep_exchanges(path, turns, report)
 
 
 def _spoken(texts, report):
@@ -155,8 +160,6 @@ def read_parlai(path: pathlib.Path, report: Report) -> Conversations:
         if fields.get("episode_done") == "True":
             conversations.append([])
     form = "ParlAI's dialogs; fields used: text, labels, episode_done"
-    if unused:
-        form += f"; not used: {in_one_line(shorten(sorted(unused)), 200)}"
-    report.add_file(path, form)
+    _add_file(path, form, unused, report)
     spoken = [turns for turns in conversations if turns]
     return keep_exchanges(path, spoken, report)
