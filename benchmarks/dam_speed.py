@@ -19,26 +19,22 @@ import numpy as np
 from absl import flags
 
 from colloquy.base import cli, runtime
-from colloquy.base.files import UserError
 from colloquy.benchmarks.turns import alternate, build, define_flags, median, ratio, report
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data", None, "Prepared dataset of selection.", required=True)
-flags.DEFINE_list(
-    "sides", None, "Some of the sides, by name; the others are compared with the first."
-)
-define_flags(blocks=4, steps=16)
 
 BATCH_SIZE = 32  # pairs per training step
-HALF = "precision=bfloat16"
+HALF = {"precision": "bfloat16"}
+FRESH = {**HALF, "negatives": "fresh"}
 SIDES = {
-    "the release's path": ("compatibility=release", "layer_norm at_once"),
-    "padding cut and a context once": ("", "layer_norm unpadding at_once"),
-    "layer normalisation": ("", "unpadding at_once"),
-    "padded words left out": ("", "at_once"),
+    "the release's path": ({"compatibility": "release"}, "layer_norm at_once"),
+    "padding cut and a context once": ({}, "layer_norm unpadding at_once"),
+    "layer normalisation": ({}, "unpadding at_once"),
+    "padded words left out": ({}, "at_once"),
     "bfloat16": (HALF, "at_once"),
-    "two candidates per context": (f"{HALF},negatives=fresh,negatives_per_positive=1", "ranking"),
-    "four candidates per context": (f"{HALF},negatives=fresh,negatives_per_positive=3", "ranking"),
+    "two candidates per context": ({**FRESH, "negatives_per_positive": 1}, "ranking"),
+    "four candidates per context": ({**FRESH, "negatives_per_positive": 3}, "ranking"),
     "several batches at once": (HALF, "training"),
 }
 """Settings of each side, and what it lacks:
@@ -48,42 +44,39 @@ SIDES = {
 - `at_once`: batches are ranked one after the other.
 - `training` or `ranking`: it has nothing new there and is left out.
 """
+flags.DEFINE_multi_enum(
+    "side", list(SIDES), list(SIDES), "The sides, compared with the first; may be repeated."
+)
+define_flags(blocks=4, steps=16)
 
 
 def main():
-    names = FLAGS.sides or list(SIDES)
-    for name in names:
-        if name not in SIDES:
-            raise UserError(f"--sides expects some of {'; '.join(SIDES)}. Received: {name}")
-    rows = {name: {"pairs per second": name} for name in names}
+    rows = {name: {"pairs per second": name} for name in FLAGS.side}
     for lengths, what in itertools.product(("dataset", "full"), ("training", "ranking")):
         column = f"{what}, {lengths} lengths"
-        blocks_by_side = measure(names, what, lengths)
+        blocks_by_side = measure(what, lengths)
         first = next(iter(blocks_by_side.values()))
         for name, blocks in blocks_by_side.items():
             rows[name][column] = median(blocks)
             rows[name][f"{column}: ratio"] = ratio(blocks, first)
-            rows[name][f"{column}: GB"] = blocks[-1].gigabytes
     report(list(rows.values()))
 
 
-def measure(names, what, lengths):
+def measure(what, lengths):
     """Runs the sides that have something new in `what`, and returns `{name: blocks}`."""
     options = (what, lengths, FLAGS.data, FLAGS.steps, FLAGS.seed)
     sides = {}
-    for name in names:
+    for name in FLAGS.side:
         settings, lacking = SIDES[name]
-        if what in lacking:
-            continue
-        side = f"dam,{settings}" if settings else "dam"
-        sides[name] = (dam_block, (side, lacking, *options))
+        if what not in lacking:
+            sides[name] = (dam_block, (settings, lacking, *options))
     return alternate(sides, FLAGS.blocks)
 
 
 # === In the process of a side ===
 
 
-def dam_block(side, lacking, what, lengths, path, steps, seed):
+def dam_block(settings, lacking, what, lengths, path, steps, seed):
     """Prepares a side of `alternate`, which trains or ranks; its examples are pairs."""
     runtime.import_keras()
 
@@ -98,7 +91,7 @@ def dam_block(side, lacking, what, lengths, path, steps, seed):
         share_cores()
     if "layer_norm" in lacking:
         attentive_module.LayerNorm = keras.layers.LayerNormalization
-    model, task, dataset, training = build(side, path, seed)
+    model, task, dataset, training = build("dam", settings, path, seed)
     if "unpadding" in lacking:
         model.avoid_fast_paths()
 

@@ -15,47 +15,44 @@ from absl import flags
 
 from colloquy.base import cli, runtime
 from colloquy.base.files import UserError
-from colloquy.benchmarks.turns import alternate, build, define_flags, ratio, report
+from colloquy.benchmarks.turns import alternate, build, define_flags, report
 
 FLAGS = flags.FLAGS
-flags.DEFINE_list("data", None, "Prepared tasks of dialog bAbI, or patterns.", required=True)
-flags.DEFINE_list("sides", ["memma", "memr"], "Two models, MODEL or MODEL,field=value.")
+flags.DEFINE_string("data", None, "A pattern of prepared tasks of dialog bAbI.", required=True)
 define_flags(blocks=10, steps=200)
+MODELS = ("memma", "memr")
 DIALOGS_PER_STEP = 8
 
 
 def main():
-    paths = []
-    for pattern in FLAGS.data:
-        paths += sorted(glob.glob(pattern))
-    if not paths or len(FLAGS.sides) != 2:
-        raise UserError("expected --data with a prepared task, and two --sides")
+    paths = sorted(glob.glob(FLAGS.data))
+    if not paths:
+        raise UserError(f"--data expects prepared tasks. Received: {FLAGS.data}")
     report([compare(path) for path in paths], threads=runtime.available_cpus())
 
 
 def compare(path):
-    """Runs both sides on a task and returns the row of the report."""
+    """Runs both models on a task and returns the row of the report."""
     sides = {}
-    for side in FLAGS.sides:
-        sides[side] = (training_block, (side, path, FLAGS.steps, FLAGS.seed))
+    for name in MODELS:
+        sides[name] = (training_block, (name, path, FLAGS.steps, FLAGS.seed))
     blocks = alternate(sides, FLAGS.blocks)
 
     row = {"corpus": pathlib.Path(path).name}
-    for side in FLAGS.sides:
-        seconds = [block.seconds for block in blocks[side]]
-        cpu_seconds = [block.cpu_seconds for block in blocks[side]]
-        row[f"{side}: seconds"] = float(np.mean(seconds))
-        row[f"{side}: deviation"] = float(np.std(seconds))
-        row[f"{side}: CPU seconds"] = float(np.mean(cpu_seconds))
-    # A ratio of speeds of the second side to the first is one of times of the first to the second.
-    first, second = (blocks[side] for side in FLAGS.sides)
-    row["ratio of CPU time"] = ratio(second, first, "per_cpu_second")
+    cpu_seconds = {}
+    for name in MODELS:
+        seconds = [block.seconds for block in blocks[name]]
+        cpu_seconds[name] = np.array([block.cpu_seconds for block in blocks[name]])
+        row[f"{name}: seconds"] = float(np.mean(seconds))
+        row[f"{name}: deviation"] = float(np.std(seconds))
+        row[f"{name}: CPU seconds"] = float(np.mean(cpu_seconds[name]))
+    row["ratio of CPU time"] = float(np.median(cpu_seconds["memma"] / cpu_seconds["memr"]))
     return row
 
 
-def training_block(side, path, steps, seed):
+def training_block(name, path, steps, seed):
     """Prepares a side of `alternate`, whose block is `steps` training steps on random batches."""
-    model, task, dataset, training = build(side, path, seed)
+    model, task, dataset, training = build(name, {}, path, seed)
     split = dataset.splits["train"]
     training = training.replace(batch_size=DIALOGS_PER_STEP)
     rng = np.random.default_rng(seed)

@@ -6,15 +6,13 @@ import dataclasses
 import json
 import multiprocessing
 import pathlib
-import resource
 import statistics
 import time
 
 from absl import flags
 
 from colloquy.base import runtime
-from colloquy.base.config import parse_assignments
-from colloquy.base.files import UserError, atomic_file
+from colloquy.base.files import atomic_file
 from colloquy.metrics.tables import markdown
 
 FLAGS = flags.FLAGS
@@ -27,43 +25,20 @@ class Block:
     examples: float
     seconds: float
     cpu_seconds: float
-    gigabytes: float  # peak memory of its process so far
 
     @property
     def per_second(self):
         return self.examples / self.seconds
 
-    @property
-    def per_cpu_second(self):
-        """Examples per second of CPU time, which other work on the machine disturbs less."""
-        return self.examples / self.cpu_seconds
 
-
-def median(blocks):
-    return statistics.median(block.per_second for block in blocks)
-
-
-def ratio(blocks, others, field="per_second"):
-    """Returns the speed of one side divided by another's.
-
-    It is the median over pairs of blocks that ran side by side.
-    """
-    ratios = []
-    for block, other in zip(blocks, others, strict=True):
-        ratios.append(getattr(block, field) / getattr(other, field))
-    return statistics.median(ratios)
-
-
-def alternate(sides, blocks, warm_up=1):
+def alternate(sides, blocks):
     """Runs one block of each side after the other, repeatedly.
 
     Args:
         sides: `{name: (function, arguments)}`. In the side's process the function prepares its work
-            and returns another without arguments, which computes a block. That one returns its
-            number of examples, or a `Block` that another process computed. The first function must
-            be importable, the arguments plain.
-        blocks: Timed blocks of each side.
-        warm_up: Untimed blocks before them, which compile.
+            and returns another without arguments, which computes a block and returns its number of
+            examples. The first function must be importable, the arguments plain.
+        blocks: Timed blocks of each side; one more before them compiles.
 
     Returns:
         `{name: list of Block}`.
@@ -72,41 +47,40 @@ def alternate(sides, blocks, warm_up=1):
     blocks_by_side = {name: [] for name in sides}
     with contextlib.ExitStack() as stack:
         for name, (function, arguments) in sides.items():
-            pools[name] = stack.enter_context(new_process())
+            context = multiprocessing.get_context("spawn")
+            pools[name] = stack.enter_context(concurrent.futures.ProcessPoolExecutor(1, context))
             pools[name].submit(_prepare, function, arguments).result()
-        for number in range(warm_up + blocks):
+        for _ in range(1 + blocks):
             for name, pool in pools.items():
-                block = pool.submit(_run_prepared).result()
-                if number >= warm_up:
-                    blocks_by_side[name].append(block)
-    return blocks_by_side
+                blocks_by_side[name].append(pool.submit(_time_block).result())
+    return {name: blocks[1:] for name, blocks in blocks_by_side.items()}
 
 
 def _prepare(function, arguments):
     _prepare.compute = function(*arguments)  # kept in the process of the side
 
 
-def _run_prepared():
-    return time_block(_prepare.compute)
-
-
-def new_process():
-    return concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
-
-
-def time_block(compute):
-    """Runs a function of `alternate` and returns its `Block`."""
+def _time_block():
     cpu_start = time.process_time()
     start = time.perf_counter()
-    result = compute()
-    if isinstance(result, Block):
-        return result
-    return Block(
-        examples=result,
-        seconds=time.perf_counter() - start,
-        cpu_seconds=time.process_time() - cpu_start,
-        gigabytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
-    )
+    examples = _prepare.compute()
+    seconds = time.perf_counter() - start
+    return Block(examples, seconds, cpu_seconds=time.process_time() - cpu_start)
+
+
+def median(blocks):
+    return statistics.median(block.per_second for block in blocks)
+
+
+def ratio(blocks, others):
+    """Returns the speed of one side divided by another's.
+
+    It is the median over pairs of blocks that ran side by side.
+    """
+    ratios = []
+    for block, other in zip(blocks, others, strict=True):
+        ratios.append(block.per_second / other.per_second)
+    return statistics.median(ratios)
 
 
 def memory(field, process="self"):
@@ -121,49 +95,14 @@ def memory(field, process="self"):
     raise KeyError(field)
 
 
-# === Sides that compute with a model ===
+def build(name, settings, path, seed):
+    """Builds the compiled model of a side.
 
-
-def parse_side(text):
-    """Splits `MODEL[,field=value...]` into the model's name and its settings.
-
-    >>> parse_side("dam,levels=2,precision=bfloat16")
-    ('dam', {'levels': '2', 'precision': 'bfloat16'})
-    """
-    from colloquy.models import MODELS
-
-    name, *assignments = text.split(",")
-    if name not in MODELS:
-        raise UserError(
-            f"expected MODEL[,field=value...] with one of {', '.join(MODELS)}. Received: {text}"
-        )
-    return name, parse_assignments(assignments, "a side")
-
-
-def configure(side, path):
-    """Reads a side and a prepared dataset.
-
-    Returns:
-        The row of `models.MODELS`, task, dataset, config and `Training`.
-    """
-    runtime.import_keras()
-
-    from colloquy.engine.settings import build_config
-    from colloquy.models import MODELS
-    from colloquy.tasks import TASKS
-
-    name, settings = parse_side(side)
-    spec = MODELS[name]
-    task = TASKS[spec.task]
-    dataset = task.load_dataset(path)
-    settings = {"precision": "float32", **settings}
-    model_settings, training = task.split_settings(spec, settings)
-    config = build_config(task, spec, dataset, model_settings)
-    return spec, task, dataset, config, training
-
-
-def build(side, path, seed):
-    """Builds the compiled model of a side; `seed` is that of its weights.
+    Args:
+        name: A key of `models.MODELS`.
+        settings: `{field: value}`, as `--set` takes them.
+        path: A prepared dataset.
+        seed: That of the weights.
 
     Returns:
         Model, task, dataset and `Training`.
@@ -173,8 +112,15 @@ def build(side, path, seed):
     import keras
 
     from colloquy.engine.devices import set_precision
+    from colloquy.engine.settings import build_config
+    from colloquy.models import MODELS
+    from colloquy.tasks import TASKS
 
-    spec, task, dataset, config, training = configure(side, path)
+    spec = MODELS[name]
+    task = TASKS[spec.task]
+    dataset = task.load_dataset(path)
+    model_settings, training = task.split_settings(spec, {"precision": "float32", **settings})
+    config = build_config(task, spec, dataset, model_settings)
     set_precision(training.precision)
     keras.utils.set_random_seed(seed)
     model = spec.build(config)
@@ -206,13 +152,24 @@ def define_record_flags():
     )
 
 
-def write_record(**measurements):
-    """Writes a record to `--out`, if given.
+def report(rows, **measurements):
+    """Prints rows, dicts whose keys are columns, and writes them with the rest of the record."""
+    if FLAGS.out:
+        _write_record({**measurements, "rows": rows})
+    for name, value in measurements.items():
+        print(f"{name}: {value}")
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    lines = []
+    for row in rows:
+        lines.append([_format(row.get(column, "")) for column in columns])
+    print(markdown(columns, lines))
+
+
+def _write_record(measurements):
+    """Writes a record to `--out`.
 
     It has the command, the measurements to four digits, the hardware and the commit.
     """
-    if not FLAGS.out:
-        return
     runtime.import_keras()
 
     from colloquy.engine.provenance import command, hardware, revision
@@ -235,20 +192,6 @@ def write_record(**measurements):
 
 def _round(text):
     return float(f"{float(text):.4g}")
-
-
-def report(rows, **measurements):
-    """Prints rows, dicts whose keys are columns, and writes them with the rest of the record."""
-    write_record(**measurements, rows=rows)
-    for name, value in measurements.items():
-        print(f"{name}: {value}")
-    columns = []
-    for row in rows:
-        columns += [column for column in row if column not in columns]
-    lines = []
-    for row in rows:
-        lines.append([_format(row.get(column, "")) for column in columns])
-    print(markdown(columns, lines))
 
 
 def _format(value):

@@ -1,6 +1,5 @@
 """The benchmarks of the server: loads and their requests."""
 
-import json
 import random
 
 import pytest
@@ -10,6 +9,7 @@ from helpers import import_script
 from colloquy.serving.limits import Limits
 
 benchmark = import_script("benchmarks.serving")
+PATH = "/v1/models/m:predict"
 
 
 @pytest.fixture(scope="module")
@@ -20,26 +20,20 @@ def client():
     running.end()
 
 
-def body(text="hello"):
-    return json.dumps({"instances": [{"text": text}]}).encode()
-
-
 def test_every_request_of_a_load_is_counted(client):
-    status, answer = benchmark.ask(client, body("hello"))
-    assert status == "200"
-    assert json.loads(answer) == {"predictions": [{"length": 5, "text": "hello"}]}
-    row = benchmark.load(client, [body(), body("x")], 16, 0.3, random.Random(1))
-    assert row["requests"] > 16 and row["errors"] == 0
-    assert 0 < row["p50_ms"] <= row["p99_ms"]
-    refused = benchmark.load(client, [b"{}"], 16, 0.3, random.Random(1))
-    assert refused["requests"] == 0 and refused["errors"] > 0
+    bodies = [benchmark.make_body({"text": text}) for text in ("hello", "x")]
+    latencies = benchmark.ask_together(client, PATH, bodies, 16, 0.3)
+    assert set(latencies) == {"200"} and len(latencies["200"]) > 16
+    times = benchmark.percentiles(latencies["200"])
+    assert 0 < times["p50_ms"] <= times["p99_ms"]
+    assert set(benchmark.ask_together(client, PATH, [b"{}"], 16, 0.3)) == {"400"}
 
 
 def test_requests_are_like_the_examples_in_other_sizes():
     rng = random.Random(3)
-    instance = {"turns": ["a", "b", "c"], "passage": "one two three four", "question": "who?"}
-    varied = [benchmark.vary_example([{"instance": instance}], rng) for _ in range(60)]
-    assert {tuple(one["turns"]) for one in varied} == {("a", "b", "c"), ("b", "c"), ("c",)}
-    passages = {one["passage"] for one in varied}
-    assert passages == {"one two", "one two three", "one two three four"}
-    assert {one["question"] for one in varied} == {"who?"}
+    varied = [benchmark.vary_size({"turns": ["a", "b", "c"], "k": 1}, rng) for _ in range(60)]
+    assert {tuple(instance["turns"]) for instance in varied} == {
+        ("a", "b", "c"),
+        ("b", "c"),
+        ("c",),
+    }
