@@ -72,14 +72,6 @@ def _stream_from_tensorflow(make_batch, first_step, last_step):
     )
 
 
-def stream_arrays(make_batch: Callable[[int], Any], count: int) -> Iterator[Any]:
-    """Iterates over the NumPy arrays of the batches `range(count)`, by `stream_batches`."""
-    stream = stream_batches(make_batch, 0, count)
-    if hasattr(stream, "as_numpy_iterator"):
-        return stream.as_numpy_iterator()
-    return stream
-
-
 def ahead(function: Callable[[In], Out], inputs: Iterable[In], threads: int) -> Iterator[Out]:
     """Yields `function(x)` for each of some inputs, in their order, while threads compute the next
     ones.

@@ -100,8 +100,7 @@ def normalize(text: str) -> str:
     """
     if text.isascii():
         return text
-    text = _JOINERS.sub(_keep_joiners, _INVISIBLE.sub("", text))
-    return _compose(text)
+    return _compose(_remove_invisible(text))
 
 
 def normalize_with_offsets(text: str) -> Normalized:
@@ -114,15 +113,17 @@ def normalize_with_offsets(text: str) -> Normalized:
         starts = list(range(len(text)))
         return Normalized(text, starts, [start + 1 for start in starts])
 
-    places = list(range(len(text)))
-    text, places = _remove(text, places, _INVISIBLE.finditer(text))
-    lost_joiners = [match for match in _JOINERS.finditer(text) if not _keep_joiners(match)]
-    text, places = _remove(text, places, lost_joiners)
+    visible = _remove_invisible(text)
+    # A removed character is never equal to the next one that stays.
+    places = []
+    for place, character in enumerate(text):
+        if visible[len(places) : len(places) + 1] == character:
+            places.append(place)
 
     parts = []
     starts = []
     ends = []
-    for match in _CLUSTER.finditer(text):
+    for match in _CLUSTER.finditer(visible):
         part = _compose(match[0])
         parts.append(part)
         cluster_places = places[match.start() : match.end()]
@@ -135,18 +136,8 @@ def normalize_with_offsets(text: str) -> Normalized:
     return Normalized("".join(parts), starts, ends)
 
 
-def _remove(text, places, matches):
-    """Removes matches from a text; returns the other characters and their places."""
-    kept_parts = []
-    kept_places = []
-    end = 0
-    for match in matches:
-        kept_parts.append(text[end : match.start()])
-        kept_places += places[end : match.start()]
-        end = match.end()
-    kept_parts.append(text[end:])
-    kept_places += places[end:]
-    return "".join(kept_parts), kept_places
+def _remove_invisible(text):
+    return _JOINERS.sub(_keep_joiners, _INVISIBLE.sub("", text))
 
 
 def _keep_joiners(match):

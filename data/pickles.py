@@ -1,4 +1,4 @@
-"""Pickles, the file format of DAM's release: read as untrusted files, written for Python 2 too.
+"""Reads pickles, the file format of DAM's release, as untrusted files.
 
 Files are read by a subclass of `pickle._Unpickler`, the unpickler that is written in Python. It
 refuses the opcodes that plain values do not need. For NumPy's constructors it calls functions of
@@ -16,7 +16,7 @@ import pickle
 import re
 import struct
 import types
-from typing import IO, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -222,20 +222,23 @@ CONSTRUCTORS = {
 
 # === The unpickler ===
 
-INHERITED_OPCODES = [
-    *(pickle.PROTO, pickle.FRAME, pickle.MARK),
-    *(pickle.NONE, pickle.NEWTRUE, pickle.NEWFALSE, pickle.FLOAT, pickle.BINFLOAT),
-    *(pickle.INT, pickle.BININT, pickle.BININT1, pickle.LONG, pickle.LONG1, pickle.LONG4),
-    *(pickle.STRING, pickle.BINSTRING, pickle.SHORT_BINSTRING),  # text or bytes of Python 2
-    *(pickle.UNICODE, pickle.BINUNICODE, pickle.SHORT_BINUNICODE, pickle.BINUNICODE8),
-    *(pickle.BINBYTES, pickle.SHORT_BINBYTES, pickle.BINBYTES8),
-    *(pickle.EMPTY_LIST, pickle.LIST, pickle.APPEND, pickle.APPENDS, pickle.EMPTY_DICT),
-    *(pickle.EMPTY_TUPLE, pickle.TUPLE, pickle.TUPLE1, pickle.TUPLE2, pickle.TUPLE3),
-    *(pickle.BINPUT, pickle.LONG_BINPUT, pickle.MEMOIZE),
-    *(pickle.GET, pickle.BINGET, pickle.LONG_BINGET),
-    *(pickle.GLOBAL, pickle.STACK_GLOBAL),
-]
-"""Opcodes that do here what they do in Python's unpickler, those of one kind on a line."""
+INHERITED_OPCODES = """
+    PROTO FRAME MARK
+    NONE NEWTRUE NEWFALSE FLOAT BINFLOAT
+    INT BININT BININT1 LONG LONG1 LONG4
+    STRING BINSTRING SHORT_BINSTRING
+    UNICODE BINUNICODE SHORT_BINUNICODE BINUNICODE8
+    BINBYTES SHORT_BINBYTES BINBYTES8
+    EMPTY_LIST LIST APPEND APPENDS EMPTY_DICT
+    EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3
+    BINPUT LONG_BINPUT MEMOIZE
+    GET BINGET LONG_BINGET
+    GLOBAL STACK_GLOBAL
+""".split()
+"""Names of the opcodes that do here what they do in Python's unpickler, one kind on a line.
+
+`STRING` and its relatives are text or bytes of Python 2.
+"""
 
 
 class _Unpickler(pickle._Unpickler):
@@ -334,8 +337,9 @@ class _Unpickler(pickle._Unpickler):
 
     # Opcode, a byte -> the method that Python's unpickler calls for it.
     dispatch: ClassVar[dict[int, Any]] = dict.fromkeys(range(256), refuse_opcode)
-    for opcode in INHERITED_OPCODES:
-        dispatch[opcode[0]] = pickle._Unpickler.dispatch[opcode[0]]
+    for name in INHERITED_OPCODES:
+        (opcode,) = getattr(pickle, name)
+        dispatch[opcode] = pickle._Unpickler.dispatch[opcode]
     dispatch[pickle.BININT2[0]] = load_binint2
     dispatch[pickle.REDUCE[0]] = load_reduce
     dispatch[pickle.BUILD[0]] = load_build
@@ -345,31 +349,3 @@ class _Unpickler(pickle._Unpickler):
     dispatch[pickle.PUT[0]] = load_put
     dispatch[pickle.BYTEARRAY8[0]] = load_bytearray8
     dispatch[pickle.STOP[0]] = load_stop
-
-
-# === Writing ===
-
-
-def dump(value: Any, file: IO[bytes]) -> None:
-    """Pickles plain values into a binary file by protocol 2, which Python 2 can read.
-
-    Arrays are written under names that every version of NumPy knows; NumPy 2 would write
-    `numpy._core`, which NumPy 1 lacks.
-
-    >>> import io
-    >>> file = io.BytesIO()
-    >>> dump({"c": [[5, 6, 1]], "vectors": np.zeros((2, 3), np.float32)}, file)
-    >>> b"numpy._core" in file.getvalue()
-    False
-    """
-    _Pickler(file, protocol=2).dump(value)
-
-
-class _Pickler(pickle.Pickler):
-    """Writes an array as `np.ndarray((0,), "b")` and its state, which is how `load` reads it."""
-
-    def reducer_override(self, value):
-        if not isinstance(value, np.ndarray):
-            return NotImplemented  # other values are written as usual
-        _, _, state = value.__reduce__()
-        return np.ndarray, ((0,), "b"), state

@@ -15,6 +15,7 @@ import contextlib
 import dataclasses
 import hashlib
 import pathlib
+import pickle
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -91,7 +92,8 @@ def write(
             content.save(directory / file)
         elif file.endswith(".pkl"):
             with open(directory / file, "wb") as out:
-                pickles.dump(content, out)
+                # By protocol 2 as before, so that a dataset keeps its `fingerprint`.
+                pickle.dump(content, out, protocol=2)
         else:
             with open(directory / file, "w", encoding="utf-8", newline="\n") as out:
                 for line in content:
@@ -186,21 +188,18 @@ def read_metadata(path: PathLike, task: str) -> dict[str, Any]:
     if not path.exists():
         raise UserError(f"{path} is not a directory; prepare.py makes one")
     file = path / METADATA
-    if not file.is_file():
-        raise _not_prepared(path, task)
-    metadata = read_json(file)
+    metadata = read_json(file) if file.is_file() else {}
     # The raw file of chitchat has the same name.
-    if isinstance(metadata, dict) and "task" not in metadata:
+    if not isinstance(metadata, dict) or not {"task", "name"} <= metadata.keys():
         raise _not_prepared(path, task)
-    file_task = metadata["task"] if isinstance(metadata, dict) else None
-    if file_task != task:
+    if metadata["task"] != task:
         raise UserError(
             f"{path}: expected a dataset for models of {task}, which prepare.py makes of its "
-            f"corpora. Received: one for {file_task!r:.60}"
+            f"corpora. Received: one for {metadata['task']!r:.60}"
         )
-    name = metadata.setdefault("name", path.resolve().name)
-    if not isinstance(name, str):
-        raise UserError(f"{file}: expected name to be a text. Received: {type(name).__name__}")
+    if not isinstance(metadata["name"], str):
+        received = type(metadata["name"]).__name__
+        raise UserError(f"{file}: expected name to be a text. Received: {received}")
     return metadata
 
 

@@ -5,7 +5,7 @@ import dataclasses
 import pathlib
 from collections.abc import Callable, Iterable
 
-from colloquy.base.files import PathLike
+from colloquy.base.files import PathLike, in_one_line
 
 SHOWN_FILES = 5
 """Files that a report names; of others it gives the number."""
@@ -36,10 +36,13 @@ class Report:
     notes: list[str] = dataclasses.field(default_factory=list)
     """Sentences on what a user may not expect."""
 
-    def add_file(self, path: PathLike, form: str) -> None:
-        """Names a file that was read and its form, once."""
+    def add_file(self, path: PathLike, form: str, unused: Iterable[str] = ()) -> None:
+        """Names a file that was read, its form, and its fields that are not used, once."""
         self.paths.add(pathlib.Path(path))
         line = f"{path}: {form}"
+        names = list(unused)
+        if names:
+            line += f"; not used: {in_one_line(shorten(names), 200)}"
         if line not in self.files:
             self.files.append(line)
 

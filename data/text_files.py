@@ -46,32 +46,28 @@ def bad_line(path: PathLike, number: int, expected: str, received: Any) -> UserE
     return UserError(f"{path}, line {number}: expected {expected}. Received: {shown}")
 
 
-def existing_directory(directory: PathLike, corpus: str = "a corpus") -> pathlib.Path:
-    """The directory, which must exist."""
+def existing_directory(directory: PathLike) -> pathlib.Path:
+    """The directory of a corpus, which must exist."""
     directory = pathlib.Path(directory)
     if not directory.is_dir():
-        raise UserError(f"{directory}: expected the directory of {corpus}. Received: no directory")
+        raise UserError(f"{directory}: expected the directory of a corpus. Received: no directory")
     return directory
 
 
-def find_files(
-    directory: PathLike, patterns: Iterable[str], corpus: str = "a corpus"
-) -> list[pathlib.Path]:
+def find_files(directory: PathLike, patterns: Iterable[str]) -> list[pathlib.Path]:
     """The files of `list_files`, of which there must be one."""
-    paths = list_files(directory, patterns, corpus)
+    paths = list_files(directory, patterns)
     if not paths:
         raise UserError(f"{directory}: expected a file {' or '.join(patterns)}, also with .gz")
     return paths
 
 
-def list_files(
-    directory: PathLike, patterns: Iterable[str], corpus: str = "a corpus"
-) -> list[pathlib.Path]:
+def list_files(directory: PathLike, patterns: Iterable[str]) -> list[pathlib.Path]:
     """The files of a directory that match one of some patterns, ordered by pattern, then by name.
 
     A file with `.gz` matches too, unless the same file without `.gz` exists.
     """
-    directory = existing_directory(directory, corpus)
+    directory = existing_directory(directory)
     paths_by_name: dict[str, pathlib.Path] = {}  # the key lacks `.gz`
     for pattern in patterns:
         paths = sorted(directory.glob(pattern)) + sorted(directory.glob(f"{pattern}.gz"))
@@ -96,22 +92,15 @@ def read_lines(
         opener: Called with `path` and `"rb"`; `rich.progress.Progress.open` shows the progress.
     """
     path = pathlib.Path(path)
-    num_lines = 0
     last_text = 0  # number of the last line that is not blank
     with readable(path, "a readable text file"), opener(path, "rb") as raw:
-        for line in _raw_lines(path, raw):
-            if b"\0" in line and num_lines < 2:
-                received = f"a binary file, or UTF-16 without a mark; {UTF16}"
-                raise UserError(f"{path}: expected UTF-8. Received: {received}")
-            num_lines += 1
+        for number, line in _raw_lines(path, _as_utf8(path, raw)):
             if not line.strip():
                 continue
-            for blank in range(last_text + 1, num_lines):
+            for blank in range(last_text + 1, number):
                 yield blank, ""
-            last_text = num_lines
-            if num_lines == 1:
-                line = line.removeprefix(BOM)
-            yield num_lines, _decode(path, num_lines, line, fallback)
+            last_text = number
+            yield number, _decode(path, number, line, fallback)
     if not last_text and expected:
         raise UserError(f"{path}: expected {expected}. Received: an empty file")
 
@@ -134,41 +123,46 @@ def read_json_lines(path: pathlib.Path, value_type: Any, expected: str) -> Itera
 
 def read_beginning(path: pathlib.Path) -> str:
     """The first line of a file, or its first 4,000 bytes if it is longer."""
-    beginning = _read_bytes(path, 4000)
-    encoding = "utf-16" if beginning.startswith(UTF16_MARKS) else "utf-8-sig"
-    text = beginning.decode(encoding, errors="ignore")
+    text = _read_beginning(path, 4000).decode(errors="ignore")
     return text.lstrip().partition("\n")[0].removesuffix("\r")
 
 
 def is_utf8(path: pathlib.Path) -> bool:
     """Whether the first megabyte of a file is UTF-8, or UTF-16 with a mark."""
-    beginning = _read_bytes(path, 2**20)
     try:
-        codecs.getincrementaldecoder("utf-8")().decode(beginning)
+        codecs.getincrementaldecoder("utf-8")().decode(_read_beginning(path, 2**20))
     except UnicodeDecodeError:
-        return beginning.startswith(UTF16_MARKS)
+        return False
     return True
 
 
-def _read_bytes(path, count):
-    """The first bytes of a file."""
+def _read_beginning(path, count):
+    """The first bytes of a file, in UTF-8."""
     with readable(path, "a readable text file"), open(path, "rb") as raw:
-        return _decompressed(path, raw).read(count)
+        return _as_utf8(path, raw).read(count)
 
 
-def _decompressed(path, raw):
-    """The content of an open file, which is compressed if its name ends in `.gz`."""
-    return gzip.open(raw) if path.suffix == ".gz" else raw
+def _as_utf8(path, raw):
+    """The content of an open file: decompressed, in UTF-8, without a byte order mark."""
+    file = gzip.open(raw) if path.suffix == ".gz" else raw
+    beginning = file.read(1000)
+    if beginning.startswith(UTF16_MARKS):
+        file.seek(0)
+        try:
+            text = _read_content(path, file).decode("utf-16")
+        except UnicodeDecodeError as error:
+            raise UserError(f"{path}: expected UTF-16, by its mark. {error.reason}") from error
+        return io.BytesIO(text.encode(errors="replace"))
+    if b"\0" in beginning:
+        received = f"a binary file, or UTF-16 without a mark; {UTF16}"
+        raise UserError(f"{path}: expected UTF-8. Received: {received}")
+    file.seek(len(BOM) if beginning.startswith(BOM) else 0)
+    return file
 
 
-def _raw_lines(path, raw):
-    """Yields the bytes of each line of an open file, UTF-8, without its end."""
-    file = _decompressed(path, raw)
+def _raw_lines(path, file):
+    """Yields the number and the bytes of each line of an open file, without its end."""
     limit = largest_content(path)
-    mark = file.read(2)
-    file.seek(0)
-    if mark in UTF16_MARKS:
-        file = io.BytesIO(_utf16_as_utf8(path, file))
     number = 0
     while line := file.readline(MAX_LINE + 1):
         number += 1
@@ -181,14 +175,7 @@ def _raw_lines(path, raw):
             raise bad_line(path, number, f"at most {MAX_LINE:,} bytes", line)
         if number % 1000 == 1 and file.tell() > limit:
             raise _too_large(path)
-        yield line.removesuffix(b"\n").removesuffix(b"\r")
-
-
-def _utf16_as_utf8(path, file):
-    try:
-        return _read_content(path, file).decode("utf-16").encode(errors="replace")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: expected UTF-16, by its mark. {error.reason}") from error
+        yield number, line.removesuffix(b"\n").removesuffix(b"\r")
 
 
 def _read_content(path, file):
@@ -229,8 +216,12 @@ def _decode(path, number, line, fallback):
     except UnicodeDecodeError as error:
         if fallback:
             return line.decode(fallback, errors="replace")
-        around = line[max(0, error.start - 20) : error.start + 20]
-        raise bad_line(path, number, f"UTF-8; {OTHER_ENCODING}", around) from error
+        raise bad_line(path, number, f"UTF-8; {OTHER_ENCODING}", _around(error)) from error
+
+
+def _around(error):
+    """The bytes around those that cannot be decoded."""
+    return error.object[max(0, error.start - 20) : error.start + 20]
 
 
 def read_json(path: PathLike, value_type: Any = None) -> Any:
@@ -241,37 +232,25 @@ def read_json(path: PathLike, value_type: Any = None) -> Any:
     """
     path = pathlib.Path(path)
     with readable(path, "a readable JSON file"), open(path, "rb") as raw:
-        content = _read_content(path, _decompressed(path, raw))
-    text = _decode_content(path, content)
+        content = _read_content(path, _as_utf8(path, raw))
     try:
+        text = content.decode()
         value = json.loads(text)
         if "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode()  # raises for half of a surrogate pair
     except RecursionError as error:
         reason = "brackets nested too deep"
         raise UserError(f"{path}: expected JSON in UTF-8. Received: {reason}") from error
+    except UnicodeDecodeError as error:
+        received = repr(_around(error))
+        raise UserError(
+            f"{path}: expected UTF-8; {OTHER_ENCODING}. Received: {received}"
+        ) from error
     except ValueError as error:
         raise UserError(f"{path}: expected JSON in UTF-8. {in_one_line(error, 200)}") from error
     if value_type is None:
         return value
     return validated(path, value_type, value)
-
-
-def _decode_content(path, content):
-    if content.startswith(UTF16_MARKS):
-        encoding = "utf-16"
-        advice = "by its mark"
-    elif b"\0" in content[:4]:
-        raise UserError(f"{path}: expected UTF-8. Received: UTF-16 without a mark; {UTF16}")
-    else:
-        encoding = "utf-8-sig"
-        advice = OTHER_ENCODING
-    try:
-        return content.decode(encoding)
-    except UnicodeDecodeError as error:
-        expected = f"expected {encoding.upper().removesuffix('-SIG')}; {advice}"
-        around = content[max(0, error.start - 20) : error.start + 20]
-        raise UserError(f"{path}: {expected}. Received: {around!r}") from error
 
 
 def write_json(path: PathLike, value: object) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import keras
 
 from colloquy.base import runtime
-from colloquy.data.batching import ahead, stream_arrays
+from colloquy.data.batching import THREADS, ahead
 from colloquy.engine.checkpoints import checkpoint
 
 MOST = 4  # batches at once: each takes memory
@@ -92,11 +92,7 @@ def results_of(
     """
     if not len(batches):
         return
-
-    def make_batch(number):
-        return make_inputs(batches[number])
-
-    inputs = stream_arrays(make_batch, len(batches))
+    inputs = ahead(make_inputs, batches, THREADS)
     results = in_order(compute, inputs, model)
     yield from zip(progress(batches), results, strict=True)
 

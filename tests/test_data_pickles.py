@@ -1,6 +1,5 @@
 """`data.pickles`: the values it reads and writes, and forged files that it refuses."""
 
-import io
 import os
 import pickle
 import pickletools
@@ -101,25 +100,6 @@ def test_what_is_referred_to_again_is_the_same_object():
     value = load(pickle.dumps([[turn, turn], names, [names], (turn, turn)], 2))
     assert value == [[turn, turn], names, [names], (turn, turn)]
     assert value[0][0] is value[0][1] is value[3][0] and value[1] is value[2][0]
-
-
-def test_dump_writes_names_that_python_2_and_old_numpy_have():
-    file = io.BytesIO()
-    shared = [5, 6, 1]
-    value = ({"c": [shared, shared]}, np.arange(6, dtype=np.float32).reshape(2, 3), b"\xff", b"")
-    pickles.dump(value, file)
-    opcodes = list(pickletools.genops(file.getvalue()))
-    assert (opcodes[0][0].name, opcodes[0][1]) == ("PROTO", 2)
-    assert {argument for opcode, argument, _ in opcodes if opcode.name == "GLOBAL"} == {
-        "numpy ndarray",
-        "numpy dtype",
-        "_codecs encode",
-        "__builtin__ bytes",
-    }
-    for again in (load(file.getvalue()), pickle.loads(file.getvalue())):
-        assert again[0] == value[0] and again[0]["c"][0] is again[0]["c"][1]
-        np.testing.assert_array_equal(again[1], value[1], strict=True)
-        assert again[2:] == (b"\xff", b"")
 
 
 def test_load_rejects_missing_and_empty_files_and_directories(tmp_path):

@@ -88,7 +88,7 @@ def load(corpus, directory, task=None):
 
 def pickled(value):
     file = io.BytesIO()
-    pickles.dump(value, file)
+    pickle.dump(value, file, protocol=2)
     return file.getvalue()
 
 

@@ -417,9 +417,9 @@ def changed_split(**lists):
     ("splits", "message"),
     [
         (({}, {}), r"expected a tuple \(train, dev, test\)"),
-        (changed_split(c=[], r=[]), "equally long. Received: 2, 0, 0"),
-        (changed_split(y=[7, 1]), "labels of train of 0 or 1. Received: 7"),
-        (changed_split(c="ab"), "expected lists in train. Received: str"),
+        (changed_split(c=[], r=[]), "equally long. Received: .2, 0, 0"),
+        (changed_split(y=[7, 1]), "labels of train of 0 or 1"),
+        (changed_split(c="ab"), "expected lists of ids in train. .*str"),
         (changed_split(r=[[5.7], [3]]), "expected lists of ids in train. .*'float' object"),
         (changed_split(r=[[2**40], [3]]), "expected lists of ids in train"),
         (changed_split(r=[[100], [3]]), "train: expected ids from 0 to 9. Received: from 3 to 100"),

@@ -20,7 +20,13 @@ from typing import NamedTuple
 from colloquy.base.files import PathLike, UserError
 from colloquy.data.mojibake import repair
 from colloquy.data.report import Report
-from colloquy.data.text_files import bad_line, existing_directory, read_lines
+from colloquy.data.text_files import (
+    bad_line,
+    existing_directory,
+    find_files,
+    list_files,
+    read_lines,
+)
 
 SILENCE = "<SILENCE>"
 # split -> its part of file names
@@ -64,16 +70,15 @@ def find_tasks(directory: PathLike) -> list[Task]:
     A directory with a `train.txt` is one task of one's own, `dialogs`: `train.txt`, perhaps
     `dev.txt` and `test.txt`, `candidates.txt` and `knowledge.txt`.
     """
-    directory = existing_directory(directory, "dialog bAbI")
+    directory = existing_directory(directory)
     if (directory / "train.txt").is_file():
         patterns = {split: f"{split}.txt" for split in OWN_SPLITS}
-        task = _find_task(directory, OWN_TASK, patterns, ["candidates.txt"], ["knowledge.txt"])
-        return [task]
+        return [_find_task(directory, OWN_TASK, patterns, ["candidates.txt"], ["knowledge.txt"])]
     tasks = []
     for number in range(1, 7):
         prefix = f"dialog-babi-task{number}-*"
         patterns = {split: f"{prefix}-{ending}.txt" for split, ending in SPLITS.items()}
-        if not any(_first(directory, [pattern]) for pattern in patterns.values()):
+        if not list_files(directory, patterns.values()):
             continue
         candidates = [f"{prefix}candidates.txt"]
         knowledge = [f"{prefix}kb.txt"]
@@ -82,38 +87,22 @@ def find_tasks(directory: PathLike) -> list[Task]:
             knowledge.append("dialog-babi-kb-all.txt")
         tasks.append(_find_task(directory, f"task{number}", patterns, candidates, knowledge))
     if not tasks:
-        raise UserError(
-            f"{directory}: expected files dialog-babi-taskN-*-trn.txt or train.txt. Received: none"
-        )
+        find_files(directory, ["dialog-babi-taskN-*-trn.txt", "train.txt"])  # raises
     return tasks
 
 
 def _find_task(directory, name, patterns, candidates, knowledge):
     """A task of the first files that match patterns, `{split: pattern}` and lists of others."""
-    files = {split: _first(directory, [pattern]) for split, pattern in patterns.items()}
-    files["train"] = _require_first(directory, [patterns["train"]], "its training dialogs")
+    splits = {"train": find_files(directory, [patterns["train"]])[0]}
+    for split, pattern in patterns.items():
+        for path in list_files(directory, [pattern])[:1]:
+            splits[split] = path
     return Task(
         name=name,
-        splits={split: file for split, file in files.items() if file},
-        candidates=_require_first(directory, candidates, "its candidates"),
-        knowledge=_require_first(directory, knowledge, "its knowledge base"),
+        splits=splits,
+        candidates=find_files(directory, candidates)[0],
+        knowledge=find_files(directory, knowledge)[0],
     )
-
-
-def _first(directory, patterns):
-    """The first file that matches one of the patterns, in their order; or `None`."""
-    for pattern in patterns:
-        for path in sorted(directory.glob(pattern)):
-            if path.is_file():
-                return path
-    return None
-
-
-def _require_first(directory, patterns, content):
-    path = _first(directory, patterns)
-    if path is None:
-        raise UserError(f"{directory}: the task needs {content}, {' or '.join(patterns)}")
-    return path
 
 
 def read_dialogs(

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from colloquy.base.files import UserError, in_one_line
 from colloquy.data import text_files
 from colloquy.data.corpora.messages import Conversations, join_messages, keep_exchanges
-from colloquy.data.report import Report, shorten
+from colloquy.data.report import Report
 from colloquy.data.text_files import bad_line, read_json, read_lines
 
 ROLES = ("user", "assistant")
@@ -120,15 +120,8 @@ def _keep_turns(path, form, conversations, report):
         else:
             turns.append(conversation.turns(report))
             unused |= conversation.unused_fields()
-    _add_file(path, form, unused, report)
+    report.add_file(path, form, sorted(unused))
     return keep_exchanges(path, turns, report)
-
-
-def _add_file(path, form, unused, report):
-    """Adds a file to the report, with the names of the fields that are not used."""
-    if unused:
-        form += f"; not used: {in_one_line(shorten(sorted(unused)), 200)}"
-    report.add_file(path, form)
 
 
 def _spoken(texts, report):
@@ -160,6 +153,6 @@ def read_parlai(path: pathlib.Path, report: Report) -> Conversations:
         if fields.get("episode_done") == "True":
             conversations.append([])
     form = "ParlAI's dialogs; fields used: text, labels, episode_done"
-    _add_file(path, form, unused, report)
+    report.add_file(path, form, sorted(unused))
     spoken = [turns for turns in conversations if turns]
     return keep_exchanges(path, spoken, report)

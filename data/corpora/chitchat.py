@@ -42,7 +42,7 @@ def find_splits(directory: PathLike | None = None) -> Files:
         if package is None:
             raise UserError("--corpus=chitchat needs a package: pip install chitchat-dataset")
         directory = pathlib.Path(str(package.origin)).parent
-    files = find_files(directory, ["dataset.json"], "chitchat")
+    files = find_files(directory, ["dataset.json"])
     return {ALL: files}
 
 

@@ -50,7 +50,7 @@ def find_splits(source: PathLike) -> Files:
         return {ALL: [source]}
     files_by_split = {}
     for split, names in NAMES.items():
-        files = list_files(source, _patterns(names), "conversations, or a file of them")
+        files = list_files(source, _patterns(names))
         if files:
             files_by_split[split] = files
     if "train" in files_by_split and "dev" in files_by_split:
@@ -106,15 +106,10 @@ def _read_tabs(path, report):
         turns = line.split("\t")
         require_utterances(path, number, line, turns, f"tabs; or {OTHER_FORMS}")
         conversations.append(turns)
-    _refuse_marks(path, conversations)
-    return conversations
-
-
-def _refuse_marks(path, conversations):
-    """Refuses a file of another format, whose lines begin or end with something not said."""
     received = _find_marks(conversations)
     if received:
         raise UserError(f"{path}: expected utterances. Received: {received}")
+    return conversations
 
 
 def _find_marks(conversations):

@@ -8,9 +8,6 @@
 Pickles are of Python 2, or of any version.
 """
 
-import reprlib
-from collections.abc import Hashable
-
 import numpy as np
 
 from colloquy.base.files import PathLike, UserError
@@ -21,12 +18,14 @@ from colloquy.data.vocabulary import Vocabulary
 
 TOKENIZER = WHITESPACE
 SPLITS = ("train", "dev", "test")
-LABELS = {0: 0, 1: 1, "0": 0, "1": 1}
 
 
 def read(directory: PathLike) -> dict[str, tuple]:
-    """Reads `data.pkl`: `{split: (contexts, responses, labels)}`, of equal length."""
-    file = existing_directory(directory, "DAM's release") / "data.pkl"
+    """Reads `data.pkl`: `{split: (contexts, responses, labels)}`, of equal length.
+
+    Values of other types may raise any exception of `data.prepared.checked`.
+    """
+    file = existing_directory(directory) / "data.pkl"
     data = pickles.load(file)
     if not isinstance(data, tuple | list) or len(data) != len(SPLITS):
         received = type(data).__name__
@@ -39,7 +38,7 @@ def read(directory: PathLike) -> dict[str, tuple]:
 
 def read_vocabulary(directory: PathLike, eos_id: int) -> Vocabulary | None:
     """Reads the words of `word2id`; `None` if the release lacks it."""
-    file = existing_directory(directory, "DAM's release") / "word2id"
+    file = existing_directory(directory) / "word2id"
     return Vocabulary.load_word2id(file, eos_id) if file.is_file() else None
 
 
@@ -47,30 +46,20 @@ def _read_split(file, name, split):
     if not isinstance(split, dict) or not {"y", "c", "r"} <= split.keys():
         raise UserError(f"{file}: expected {name} to be a dict with y, c and r")
     labels, contexts, responses = split["y"], split["c"], split["r"]
-    for values in (labels, contexts, responses):
-        if not isinstance(values, list | tuple | np.ndarray):
-            received = type(values).__name__
-            raise UserError(f"{file}: expected lists in {name}. Received: {received}")
-    if not len(labels) == len(contexts) == len(responses):
-        received = f"{len(labels)}, {len(contexts)}, {len(responses)}"
-        raise UserError(f"{file}: y, c and r must be equally long. Received: {received}")
-    numbers = []
-    for label in labels:
-        number = LABELS.get(label) if isinstance(label, Hashable) else None
-        if number is None:
-            received = reprlib.repr(label)
-            raise UserError(f"{file}: expected labels of {name} of 0 or 1. Received: {received}")
-        numbers.append(number)
-    return _without_padding(contexts), _without_padding(responses), numbers
+    lengths = [len(labels), len(contexts), len(responses)]
+    if len(set(lengths)) > 1:
+        raise UserError(f"{file}: y, c and r must be equally long. Received: {lengths}")
+    # Some files have the labels as texts.
+    numbers = np.array(labels).astype(float)
+    if numbers.ndim != 1 or not np.isin(numbers, (0, 1)).all():
+        raise UserError(f"{file}: expected labels of {name} of 0 or 1")
+    return _without_padding(contexts), _without_padding(responses), numbers.astype(int).tolist()
 
 
 def _without_padding(texts):
     """Texts without the zeros at their ends, with which some make them equally long."""
     unpadded = []
     for text in texts:
-        is_ids = isinstance(text, list | tuple | np.ndarray)
-        length = len(text) if is_ids else 0
-        while length and isinstance(text[length - 1], int | np.integer) and text[length - 1] == 0:
-            length -= 1
-        unpadded.append(text[:length] if is_ids and length < len(text) else text)
+        is_padded = list(text[-1:]) == [0]
+        unpadded.append(np.trim_zeros(text, "b") if is_padded else text)
     return unpadded

@@ -16,7 +16,7 @@ An id may be a number. A question is unanswerable if `is_impossible` is true, if
 or if all of them are in `NO_ANSWER_TEXTS`.
 
 Offsets count characters, so no text is changed. JavaScript counts UTF-16 units instead; a file with
-such offsets is recognized, see `_counts_utf16_units`, and they are converted.
+such offsets is recognized, since more of its answers are found that way, and they are converted.
 """
 
 import bisect
@@ -115,7 +115,7 @@ def _find_questions(directory, split):
     other file, and `read` refuses it.
     """
     patterns = [f"{split}-*.json", f"{split}.json", f"{split}*.jsonl"]
-    paths = find_files(directory, patterns, "SQuAD")
+    paths = find_files(directory, patterns)
     for path in paths:
         if "ambiguous_starts" not in path.name:
             return path
@@ -137,24 +137,30 @@ def read(path: PathLike, other_starts: PathLike | None = None) -> Questions:
         UserError: The file has another form, or no question that can be read.
     """
     raw_questions = _read_raw_questions(pathlib.Path(path))
-    has_utf16_offsets = _counts_utf16_units(raw_questions)
     starts_by_answer = _read_other_starts(other_starts) if other_starts else {}
-    questions = []
-    left_out: dict[str, list[str]] = {}
+    result = _read_questions(raw_questions, starts_by_answer, has_utf16_offsets=False)
+    if MISPLACED in result.left_out:
+        by_units = _read_questions(raw_questions, starts_by_answer, has_utf16_offsets=True)
+        if len(by_units.questions) > len(result.questions):
+            result = by_units
+    if not result.questions:
+        received = "; ".join(result.remarks()) or "none"
+        raise UserError(f"{path}: expected questions. Received: {received}")
+    return result
+
+
+def _read_questions(raw_questions, starts_by_answer, has_utf16_offsets):
+    """The `Questions` of some `_RawQuestion`s, with offsets counted in one of the two ways."""
+    result = Questions([], {}, has_utf16_offsets)
     texts_by_id: dict[str, tuple[str, str]] = {}
     for raw in raw_questions:
         try:
             question = _read_question(raw, has_utf16_offsets, starts_by_answer)
             _check_id(question, texts_by_id)
         except ValueError as error:
-            left_out.setdefault(_reason(error), []).append(_shown_id(raw.value))
+            result.left_out.setdefault(_reason(error), []).append(_shown_id(raw.value))
             continue
-        questions.append(question)
-
-    result = Questions(questions, left_out, has_utf16_offsets)
-    if not questions:
-        received = "; ".join(result.remarks()) or "none"
-        raise UserError(f"{path}: expected questions. Received: {received}")
+        result.questions.append(question)
     return result
 
 
@@ -244,13 +250,12 @@ class _FlatAnswers(_StrictModel):
 
 
 class _FlatQuestion(_StrictModel):
-    """A question in the flat form. `_Item` validates the fields of type `Any`."""
+    """A question in the flat form. `_Item` validates the other fields."""
 
-    id: Any = None
+    model_config = ConfigDict(extra="allow")
+
     title: Any = None
     context: str
-    question: Any = None
-    is_impossible: Any = False
     answers: _FlatAnswers
 
 
@@ -316,12 +321,7 @@ def _from_flat_form(flat_questions):
         # Where a text or an offset is missing, `zip_longest` gives `None`, which `_Item` refuses.
         for text, start in itertools.zip_longest(flat.answers.text, flat.answers.answer_start):
             answers.append({"text": text, "answer_start": start})
-        value = {
-            "id": flat.id,
-            "question": flat.question,
-            "is_impossible": flat.is_impossible,
-            "answers": answers,
-        }
+        value = {**(flat.model_extra or {}), "answers": answers}
         raw_questions.append(_RawQuestion(article, flat.context, value))
     return raw_questions
 
@@ -371,31 +371,3 @@ def _units_of_pairs(text):
     """The offsets, in UTF-16 units, of the characters that are two units."""
     places = [match.start() for match in TWO_UNITS.finditer(text)]
     return [place + number for number, place in enumerate(places)]
-
-
-def _counts_utf16_units(raw_questions):
-    """Whether the offsets of a file count UTF-16 units.
-
-    They do if the answers of some question are at their offsets only when units are counted, and
-    those of no question only when characters are counted.
-    """
-    has_question_by_units = False
-    for raw in raw_questions:
-        # In a context where each character is one unit, both ways of counting agree.
-        if not _units_of_pairs(raw.context):
-            continue
-        is_right_by_units = _has_answers_at_offsets(raw, has_utf16_offsets=True)
-        is_right_by_characters = _has_answers_at_offsets(raw, has_utf16_offsets=False)
-        if is_right_by_characters and not is_right_by_units:
-            return False
-        if is_right_by_units and not is_right_by_characters:
-            has_question_by_units = True
-    return has_question_by_units
-
-
-def _has_answers_at_offsets(raw, has_utf16_offsets):
-    try:
-        question = _read_question(raw, has_utf16_offsets, starts_by_answer={})
-    except ValueError:
-        return False
-    return len(question.answers) > 0

@@ -75,9 +75,12 @@ class _Row(NamedTuple):
     """A message of a table."""
 
     conversation: str
+    """Empty: the table has no names of conversations."""
     sender: str
     text: str
-    time: str
+    written_time: str
+    time: datetime.datetime | None
+    """The time of `written_time`; `None`: it cannot be read."""
 
 
 def is_table(line: str) -> bool:
@@ -95,34 +98,46 @@ def read_table(path: pathlib.Path, report: Report) -> Conversations:
     columns = _find_columns(names)
     if PAIR <= columns.keys() and "text" not in columns:
         columns = {kind: columns[kind] for kind in ("question", "answer")}
-    _describe(path, names, columns, delimiter, report)
+    used = [names[place] for place in sorted(columns.values())]
+    unused = [
+        name or "a column without a name"
+        for place, name in enumerate(names)
+        if place not in columns.values()
+    ]
+    form = f"a table separated by {DELIMITERS[delimiter]}; columns used: {', '.join(used)}"
+    report.add_file(path, form, unused)
+
+    conversations = []
     if columns.keys() == PAIR:
-        conversations = []
         for values in values_by_row:
             pair = [values[columns["question"]], values[columns["answer"]]]
             conversations.append(join_messages(enumerate(pair)))
         return keep_exchanges(path, conversations, report)
 
-    _require_columns(path, names, columns)
-    rows = []
-    for number, values in enumerate(values_by_row):
-        cells = {kind: values[place] for kind, place in columns.items()}
-        row = _Row(
-            conversation=cells.get("conversation", ""),
-            # A row without a sender is a turn of its own.
-            sender=cells.get("sender", str(number)).strip(),
-            text=cells["text"],
-            time=f"{cells.get('time', '')} {cells.get('time of day', '')}".strip(),
-        )
-        rows.append(row)
+    if "text" not in columns:
+        expected = f"expected a column {' or '.join(NAMES['text'])}"
+        raise UserError(f"{path}, line 1: {expected}. Received: {in_one_line(names, 100)}")
+    rows = [_row(number, values, columns) for number, values in enumerate(values_by_row)]
     _note_senders(path, rows, columns, report)
-    conversations = []
-    for group in _group(path, _complete_rows(rows, report), columns, report):
+    for group in _group(path, _complete_rows(rows, report), report):
         conversations.append(join_messages([(row.sender, row.text) for row in group]))
     return keep_exchanges(path, conversations, report)
 
 
 # === Rows ===
+
+
+def _row(number, values, columns):
+    cells = {kind: values[place].strip() for kind, place in columns.items()}
+    written_time = f"{cells.get('time', '')} {cells.get('time of day', '')}".strip()
+    return _Row(
+        conversation=cells.get("conversation", ""),
+        # A row without a sender is a turn of its own.
+        sender=cells.get("sender", str(number)),
+        text=cells["text"],
+        written_time=written_time,
+        time=_parse_time(written_time),
+    )
 
 
 def _note_senders(path, rows, columns, report):
@@ -141,9 +156,9 @@ def _note_senders(path, rows, columns, report):
 
 def _complete_rows(rows, report):
     """The rows with a text, and with a conversation if others have one."""
-    with_text = [row for row in rows if row.text.strip()]
+    with_text = [row for row in rows if row.text]
     report.leave_out("messages without text", len(rows) - len(with_text))
-    with_conversation = [row for row in with_text if row.conversation.strip()]
+    with_conversation = [row for row in with_text if row.conversation]
     if not with_conversation:
         return with_text
     without_conversation = len(with_text) - len(with_conversation)
@@ -167,24 +182,24 @@ def _read_rows(path):
     The delimiter is named by a first line `sep=;`, or it is the most frequent one of the header.
     """
     lines = [line for _, line in read_lines(path, "conversations")]
-    named = SEPARATOR_LINE.fullmatch(lines[0].strip(" \r"))
-    skipped = 1 if named else 0
-    header = lines[skipped] if len(lines) > skipped else ""
-    delimiter = named[1] if named else _delimiter(header)
-    reader = csv.reader((f"{line}\n" for line in lines[skipped:]), delimiter=delimiter)
-    names = []
+    named = SEPARATOR_LINE.fullmatch(lines[0].strip())
+    # A number for each line: the header's is 1, or 2 below `sep=;`.
+    first_line = 2 if named else 1
+    lines = lines[first_line - 1 :]
+    delimiter = named[1] if named else _delimiter(lines[0])
+    reader = csv.reader((f"{line}\n" for line in lines), delimiter=delimiter)
     values_by_row = []
     try:
         names = [_plain(name) for name in next(reader, [])]
         for values in reader:
             if values and len(values) != len(names):
                 expected = f"{len(names)} fields, as in the header"
-                number = reader.line_num + skipped
+                number = reader.line_num + first_line - 1
                 raise bad_line(path, number, expected, delimiter.join(values))
             if values:
                 values_by_row.append(values)
     except csv.Error as error:
-        where = f"{path}, line {reader.line_num + skipped}"
+        where = f"{path}, line {reader.line_num + first_line - 1}"
         raise UserError(f"{where}: expected a CSV row. {in_one_line(error, 100)}") from error
     return delimiter, names, values_by_row
 
@@ -206,96 +221,68 @@ def _find_columns(names):
     return columns
 
 
-def _require_columns(path, names, columns):
-    """Refuses a table without texts, or whose conversations cannot be told apart."""
-    for kinds in (["text"], ["conversation", "time"]):
-        if not any(kind in columns for kind in kinds):
-            known = " or ".join(name for kind in kinds for name in NAMES[kind])
-            received = in_one_line(names, 100)
-            raise UserError(f"{path}, line 1: expected a column {known}. Received: {received}")
-
-
-def _describe(path, names, columns, delimiter, report):
-    used = [names[place] for place in sorted(columns.values())]
-    unused = []
-    for place, name in enumerate(names):
-        if place not in columns.values():
-            unused.append(name or "a column without a name")
-    form = f"a table separated by {DELIMITERS[delimiter]}; columns used: {', '.join(used)}"
-    if unused:
-        form += f"; not used: {', '.join(unused)}"
-    report.add_file(path, form)
-
-
 # === Order ===
 
 
-def _group(path, rows, columns, report):
-    """The rows of each conversation, ordered by time where there is one that can be read."""
-    if "conversation" in columns and not any(row.conversation.strip() for row in rows):
-        columns = {kind: place for kind, place in columns.items() if kind != "conversation"}
-    timed_rows = [(_parse_time(row.time), row) for row in rows]
-    unread = [row.time for time, row in timed_rows if time is None]
-    groups = {}
-    for time, row in timed_rows:
-        groups.setdefault(row.conversation, []).append((time, row))
+def _group(path, rows, report):
+    """The rows of each conversation, ordered by their times where all of these can be read."""
+    rows_by_conversation = {}
+    for row in rows:
+        rows_by_conversation.setdefault(row.conversation, []).append(row)
+    groups = list(rows_by_conversation.values())
+    has_names = "" not in rows_by_conversation
+    unread = [row.written_time for row in rows if row.time is None]
+    if unread and not has_names:
+        expected = f"expected a column {' or '.join(NAMES['conversation'])}, or times"
+        received = f"times such as {unread[0]!r:.40}" if any(unread) else "neither"
+        raise UserError(f"{path}: {expected}. Received: {received}")
     if unread:
-        if "conversation" not in columns:
-            expected = f"expected a column {' or '.join(NAMES['conversation'])}, or times"
-            received = f"times such as {unread[0]!r:.40}" if "time" in columns else "neither"
-            raise UserError(f"{path}: {expected}. Received: {received}")
-        if "time" in columns:
+        if any(unread):
             report.note(
                 f"{path}: the times, such as {unread[0]!r:.40}, cannot be read, so the messages "
                 "stay in the order of the file: the oldest one must be the first"
             )
-        return [[row for _, row in group] for group in groups.values()]
+        return groups
 
-    is_newest_first = _is_newest_first(groups.values())
-    moved = 0
-    for group in groups.values():
-        before = list(group)
-        # Sorting keeps the order of messages with the same time.
-        if is_newest_first:
-            group.reverse()
-        group.sort(key=lambda timed_row: timed_row[0])
-        moved += group != before
-    if moved:
-        report.note(f"{path}: the messages of {moved:,} conversations were put in order of time")
-    elif not any(_has_different_times(group) for group in groups.values()):
+    _sort_by_time(path, groups, report)
+    if has_names:
+        return groups
+    report.note(f"{path}: no column of conversations, so a pause of three hours ends one")
+    return _cut_at_pauses(groups[0])
+
+
+def _sort_by_time(path, groups, report):
+    """Sorts the rows of each group in place."""
+    num_rises = 0
+    num_falls = 0
+    for group in groups:
+        for row, next_row in itertools.pairwise(group):
+            num_rises += next_row.time > row.time
+            num_falls += next_row.time < row.time
+    if num_rises == num_falls == 0:
         report.note(
             f"{path}: the messages of a conversation have the same time, so they stay in the order "
             "of the file: the oldest one must be the first"
         )
-    if "conversation" in columns:
-        return [[row for _, row in group] for group in groups.values()]
-    report.note(f"{path}: no column of conversations, so a pause of three hours ends one")
-    return _cut_at_pauses(groups.get("", []))
-
-
-def _has_different_times(timed_rows):
-    return len({time for time, _ in timed_rows}) > 1
-
-
-def _is_newest_first(groups):
-    """Whether the times of a file fall within conversations more often than they rise."""
-    num_rises = 0
-    num_falls = 0
+        return
+    moved = 0
     for group in groups:
-        for (time, _), (next_time, _) in itertools.pairwise(group):
-            num_rises += next_time > time
-            num_falls += next_time < time
-    return num_falls > num_rises
+        before = list(group)
+        # Sorting keeps the order of messages with the same time, which is that of the file.
+        if num_falls > num_rises:
+            group.reverse()
+        group.sort(key=lambda row: row.time)
+        moved += group != before
+    if moved:
+        report.note(f"{path}: the messages of {moved:,} conversations were put in order of time")
 
 
-def _cut_at_pauses(timed_rows):
-    groups = []
-    last_time = None
-    for time, row in timed_rows:
-        if last_time is None or time - last_time > PAUSE:
+def _cut_at_pauses(rows):
+    groups = [rows[:1]]
+    for row, next_row in itertools.pairwise(rows):
+        if next_row.time - row.time > PAUSE:
             groups.append([])
-        groups[-1].append(row)
-        last_time = time
+        groups[-1].append(next_row)
     return groups
 
 

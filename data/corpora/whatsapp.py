@@ -58,19 +58,18 @@ def read_whatsapp(path: pathlib.Path, report: Report) -> Conversations:
     """Reads the export of a chat, which is cut into conversations by days and pauses."""
     report.add_file(path, "an export of WhatsApp, cut into conversations by days and pauses")
     messages = list(_read_messages(path))
-    spoken = [message for message in messages if message.sender and not _is_note(message)]
-    spoken = _without_file_names(spoken, messages)
+    file_marks = _find_file_marks(messages)
+    spoken = [message for message in messages if not _is_note(message, file_marks)]
     note_senders = _find_note_senders(spoken)
     kept = [message for message in spoken if message.sender not in note_senders]
     repeated_notes = _repeated_notes(kept)
     kept = [message for message in kept if message.text not in repeated_notes]
     report.leave_out("notes of the chat program", len(messages) - len(kept))
-    if repeated_notes:
-        shown = shorten(f'"{text}"' for text in repeated_notes)
-        report.note(f"taken for notes of the chat program, since they repeat: {shown}")
-    if note_senders:
-        shown = shorten(f'"{sender}"' for sender in sorted(note_senders))
-        report.note(f"taken for notes of the chat program, not for senders: {shown}")
+    reasons = {"since they repeat": repeated_notes, "not for senders": sorted(note_senders)}
+    for reason, notes in reasons.items():
+        if notes:
+            shown = shorten(f'"{note}"' for note in notes)
+            report.note(f"taken for notes of the chat program, {reason}: {shown}")
     report.senders.update(message.sender for message in kept)
 
     messages_by_conversation: list[list[tuple[str, str]]] = []
@@ -85,32 +84,30 @@ def read_whatsapp(path: pathlib.Path, report: Report) -> Conversations:
     return keep_exchanges(path, conversations, report)
 
 
-def _is_note(message):
+def _is_note(message, file_marks):
     """Whether a message is a note by its form alone.
 
-    It is marked, in brackets, or the name of a file; or its sender is none, since the text before
-    the colon has a quotation mark, as in `Ann changed the subject to "Trip: Rome"`.
+    It has no sender; it is empty, marked, in brackets, or the name of a file; or its sender is
+    none, since the text before the colon has a quotation mark, as in
+    `Ann changed the subject to "Trip: Rome"`.
     """
     text = message.text
-    if text.startswith(MARK) or QUOTES.search(message.sender):
+    if not message.sender or QUOTES.search(message.sender):
         return True
-    is_in_brackets = IN_BRACKETS.fullmatch(text) is not None
-    return not text or is_in_brackets or FILE.fullmatch(text) is not None
+    if not text or text.startswith(MARK) or IN_BRACKETS.fullmatch(text) or FILE.fullmatch(text):
+        return True
+    match = FILE_WITH_SPACES.fullmatch(text)
+    return match is not None and match[1] in file_marks
 
 
-def _without_file_names(spoken, messages):
-    """Leaves out `My plan.pdf (file attached)` if `IMG-1.jpg (file attached)` is a message, too."""
+def _find_file_marks(messages):
+    """The texts in brackets after names of files, such as `(file attached)`."""
     marks = set()
     for message in messages:
         match = FILE.fullmatch(message.text)
         if match is not None:
             marks.add(match[1])
-    kept = []
-    for message in spoken:
-        match = FILE_WITH_SPACES.fullmatch(message.text)
-        if match is None or match[1] not in marks:
-            kept.append(message)
-    return kept
+    return marks
 
 
 def _repeated_notes(messages):
@@ -181,19 +178,13 @@ def _message(header, more_lines):
     sender, colon, text = content.partition(": ")
     if not colon:
         sender = ""
-    minute_of_day = _minute_of_day(int(hour), int(minute), half)
+    hour = int(hour)
+    # A clock with twelve hours
+    if half:
+        hour = hour % 12 + (12 if half in "pP" else 0)
     # The name of a file is a note, and a caption below it is not.
     if more_lines and FILE.fullmatch(text):
         text = ""
     text = " ".join([text, *more_lines]).strip()
+    minute_of_day = 60 * hour + int(minute)
     return _Message(date, minute_of_day, sender.strip(f"{MARK} "), text)
-
-
-def _minute_of_day(hour, minute, half):
-    """`half` is `a` or `p` of a clock with twelve hours, else `None`."""
-    if half is None:
-        return 60 * hour + minute
-    hour = hour % 12
-    if half in "pP":
-        hour += 12
-    return 60 * hour + minute

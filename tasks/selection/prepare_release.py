@@ -34,7 +34,8 @@ def prepare_release(source, settings, directory):
     if eos_id >= len(vectors):
         expected = f"expected an id of _EOS_ from 1 to {len(vectors) - 1}"
         raise UserError(f"{source}: {expected}. Received: {eos_id}")
-    splits = dam_release.read(source)
+    with checked(file, "lists of ids and labels"):
+        splits = dam_release.read(source)
     vocabulary = dam_release.read_vocabulary(source, eos_id)
     if vocabulary and len(vocabulary) + 1 != len(vectors):
         expected = f"expected {len(vectors) - 1} words, one per vector"
