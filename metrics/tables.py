@@ -29,27 +29,33 @@ def by_corpus(rows: list[dict], metrics: Sequence[str]) -> tuple[list[str], list
     (['', 'babi-task1', 'seeds'], [['MEMMA', '99.5 ± 0.7', '2']])
     """
     columns = sorted({(row["split"], row["corpus"]) for row in rows})
+    splits = {split for split, _ in columns}
+    header = [""]
+    for split, corpus in columns:
+        header.append(corpus if len(splits) == 1 else f"{corpus} {split}")
     has_mean = len(columns) > 1
-    header = ["", *_make_titles(columns)]
     if has_mean:
         header.append("mean")
     header.append("seeds")
 
-    lines = []
-    for label, scores in _group_by_label(rows).items():
-        line = [label]
-        for column in columns:
-            metrics_of_seeds = list(scores.get(column, {}).values())
-            line.append(_cell(metrics_of_seeds, metrics))
-        mean = _average_columns(scores, metrics[0])
+    rows_by_label = collections.defaultdict(list)
+    for label, row in zip(_labels(rows), rows, strict=True):
+        rows_by_label[label].append(row)
+    ranked_lines = []
+    for label, own_rows in rows_by_label.items():
+        scores = {column: [] for column in columns}
+        for row in own_rows:
+            scores[row["split"], row["corpus"]].append(row["metrics"])
+        mean = mean_over_corpora(own_rows, metrics[0])
+        line = [label, *(_cell(scores[column], metrics) for column in columns)]
         if has_mean:
-            is_complete = mean is not None and len(scores) == len(columns)
-            line.append(_shown(metrics[0], mean) if is_complete else "")
-        seed_counts = _count_seeds(scores)
-        line.append("-".join(str(count) for count in seed_counts))
-        lines.append((_rank(metrics[0], mean, seed_counts), line))
-    lines.sort(key=lambda ranked: ranked[0])
-    return header, [line for _, line in lines]
+            line.append(_shown(mean, metrics[0]) if all(scores.values()) else "")
+        has_seed = "seed" in own_rows[0]
+        counts = sorted({len(column) for column in scores.values() if column})
+        line.append("-".join(str(count) for count in counts) if has_seed else "")
+        ranked_lines.append((not has_seed, cost(metrics[0], mean), line))
+    ranked_lines.sort(key=lambda ranked: ranked[:2])
+    return header, [line for _, _, line in ranked_lines]
 
 
 def by_metric(scores: list[dict], metrics: Sequence[str]) -> list[str]:
@@ -65,11 +71,13 @@ def by_metric(scores: list[dict], metrics: Sequence[str]) -> list[str]:
             continue
         # Perplexity and length are not fractions: two decimals suffice.
         digits = 2 if max(values) > 1 else 3
-        cell = number(statistics.mean(values), digits)
-        if len(values) > 1:
-            cell += f" ± {number(statistics.stdev(values), digits)}"
-        cells.append(cell)
+        cells.append(_mean_and_deviation(values, number, digits))
     return cells
+
+
+def cost(metric: str, value: float) -> float:
+    """A number that is lower for better values of a metric."""
+    return value if metric in LOWER_IS_BETTER else -value
 
 
 def mean_over_corpora(rows: list[dict], name: str) -> float:
@@ -138,67 +146,25 @@ def _labels(rows):
     return labels
 
 
-def _make_titles(columns):
-    splits = {split for split, _ in columns}
-    if len(splits) == 1:
-        return [corpus for _, corpus in columns]
-    return [f"{corpus} {split}" for split, corpus in columns]
-
-
-def _group_by_label(rows):
-    """Returns `{label: {column: {seed: metrics}}}`; a column is a split and a corpus."""
-    scores = {}
-    for label, row in zip(_labels(rows), rows, strict=True):
-        column = row["split"], row["corpus"]
-        seeds = scores.setdefault(label, {}).setdefault(column, {})
-        seeds[row.get("seed")] = row["metrics"]
-    return scores
-
-
-def _average_columns(scores, metric):
-    """Returns the mean of the columns' means; `None` if a row lacks the metric."""
-    means = [_mean(seeds.values(), metric) for seeds in scores.values()]
-    if None in means:
-        return None
-    return statistics.mean(means)
-
-
-def _count_seeds(scores):
-    """Counts the seeds of each column, except where the seed is unknown."""
-    return sorted({len(seeds) for seeds in scores.values() if None not in seeds})
-
-
-def _rank(metric, mean, seed_counts):
-    """Returns a sort key: lines with seeds come first, then those with a mean, the best first."""
-    has_no_seed = not seed_counts
-    if mean is None:
-        return has_no_seed, True, 0.0
-    cost = mean if metric in LOWER_IS_BETTER else -mean
-    return has_no_seed, False, cost
-
-
-def _mean(scores, metric):
-    values = [metrics.get(metric) for metrics in scores]
-    return None if None in values else statistics.mean(values)
-
-
 def _cell(scores, metrics):
     """A cell of `by_corpus` from the metrics of each seed; empty without any."""
     texts = []
     for metric in metrics:
         values = [metric_values[metric] for metric_values in scores if metric in metric_values]
-        text = ""
-        if values:
-            text = _shown(metric, statistics.mean(values))
-        if len(values) > 1:
-            text += f" ± {_shown(metric, statistics.stdev(values))}"
-        texts.append(text)
+        texts.append(_mean_and_deviation(values, _shown, metric) if values else "")
     first, *others = texts
     if any(others):
         return f"{first} ({', '.join(others)})"
     return first
 
 
-def _shown(metric, value):
+def _mean_and_deviation(values, show, *options):
+    text = show(statistics.mean(values), *options)
+    if len(values) > 1:
+        text += f" ± {show(statistics.stdev(values), *options)}"
+    return text
+
+
+def _shown(value, metric):
     percent_or_number = value if metric in NO_FRACTIONS else 100 * value
     return f"{percent_or_number:.1f}"

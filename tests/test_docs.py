@@ -24,8 +24,8 @@ from colloquy.engine.settings import build_config
 from colloquy.metrics import generation
 from colloquy.models import MODELS, ModelEntry
 from colloquy.tasks import RECIPES, TASKS
-from colloquy.tools.diagrams import DIAGRAMS, draw
-from colloquy.tools.plots import draw as draw_panels
+from colloquy.tools.diagrams import DIAGRAMS
+from colloquy.tools.images import describe
 from colloquy.tools.plots import plots
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -114,13 +114,13 @@ def test_a_diagram_is_of_the_layers_that_its_model_has(name):
     for box, (*_, is_layer) in DIAGRAMS[name].boxes.items():
         assert not is_layer or re.search(rf'"{box}(_\d|_\{{\w\}})?"', code), box
     drawn = (ROOT / "docs" / "images" / f"{name}.svg").read_text(encoding="utf-8")
-    assert draw(DIAGRAMS[name]) == drawn, "run: python -m colloquy.tools.diagrams"
+    assert describe(DIAGRAMS[name]) in drawn, "run: python -m colloquy.tools.diagrams"
 
 
 def test_plots_show_the_records():
     for name, panels in plots().items():
         drawn = (ROOT / "docs" / "images" / f"{name}.svg").read_text(encoding="utf-8")
-        assert draw_panels(panels) == drawn, "run: python -m colloquy.tools.plots"
+        assert describe(panels) in drawn, "run: python -m colloquy.tools.plots"
 
 
 def test_commands_of_a_page_have_flags_that_exist(text):

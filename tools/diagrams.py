@@ -5,18 +5,17 @@
 A test checks that the models have layers of these names.
 """
 
-import html
 from typing import NamedTuple
 
-from colloquy.metrics.published import RESULTS
+from matplotlib.figure import Figure
 
-IMAGES = RESULTS.parent / "docs" / "images"
+from colloquy.tools.images import save
 
-BOX = (150, 46)
-"""Width and height of a box."""
-PITCH = (232, 74)
-"""Distance from a box to the next one, to the right and down."""
-MARGIN = 12
+COLUMN = 2.7
+ROW = 1.1
+"""Inches from a box to the next one: to the right, and down."""
+
+LABEL = {"facecolor": "white", "edgecolor": "none", "pad": 1}
 
 
 class Box(NamedTuple):
@@ -130,77 +129,42 @@ DIAGRAMS = {
 }
 
 
-def draw(diagram: Diagram) -> str:
-    """Draws a diagram as SVG."""
+def draw(diagram: Diagram) -> Figure:
     columns = max(box.column for box in diagram.boxes.values())
     rows = max(box.row for box in diagram.boxes.values())
-    width = columns * PITCH[0] + BOX[0] + 2 * MARGIN
-    height = rows * PITCH[1] + BOX[1] + 2 * MARGIN
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" '
-        'font-family="sans-serif" font-size="13" text-anchor="middle">',
-        '<defs><marker id="head" markerWidth="8" markerHeight="8" refX="7" refY="4" orient="auto">'
-        '<path d="M0,0 L8,4 L0,8 Z" fill="#57606a"/></marker></defs>',
-        '<rect width="100%" height="100%" fill="#ffffff"/>',
-    ]
-    for source, target, label in diagram.arrows:
-        lines += _draw_arrow(diagram.boxes[source], diagram.boxes[target], label)
+    figure = Figure((COLUMN * (columns + 0.8), ROW * (rows + 0.8)))
+    axes = figure.add_axes((0, 0, 1, 1), xlim=(-0.4, columns + 0.4), ylim=(rows + 0.4, -0.4))
+    axes.set_axis_off()
+    patches = {}
     for name, box in diagram.boxes.items():
-        lines += _draw_box(name, box)
-    return "\n".join([*lines, "</svg>\n"])
-
-
-def _center(box):
-    x = MARGIN + BOX[0] / 2 + box.column * PITCH[0]
-    y = MARGIN + BOX[1] / 2 + box.row * PITCH[1]
-    return x, y
-
-
-def _draw_box(name, box):
-    x, y = _center(box)
-    fill = "#ddf4ff" if box.is_layer else "#f6f8fa"
-    left = x - BOX[0] / 2
-    top = y - BOX[1] / 2
-    lines = [
-        f'<rect x="{left:g}" y="{top:g}" width="{BOX[0]}" height="{BOX[1]}" rx="6" '
-        f'fill="{fill}" stroke="#57606a"/>',
-        f'<text x="{x:g}" y="{y - 3 if box.note else y + 4:g}" font-weight="bold">{name}</text>',
-    ]
-    if box.note:
-        note = html.escape(box.note)
-        lines.append(f'<text x="{x:g}" y="{y + 14:g}" font-size="11">{note}</text>')
-    return lines
-
-
-def _draw_arrow(source, target, label):
-    x1, y1 = _center(source)
-    x2, y2 = _center(target)
-    if source.column == target.column:
-        y1 += BOX[1] / 2
-        y2 -= BOX[1] / 2
-    else:
-        step = BOX[0] / 2 if x1 < x2 else -BOX[0] / 2
-        x1 += step
-        x2 -= step
-    lines = [
-        f'<path d="M{x1:g},{y1:g} L{x2:g},{y2:g}" stroke="#57606a" marker-end="url(#head)"/>',
-    ]
-    if label:
-        # Halfway along the arrow, on a white ground.
-        x = (x1 + x2) / 2
-        y = (y1 + y2) / 2
-        lines.append(
-            f'<text x="{x:g}" y="{y + 4:g}" font-size="11" stroke="#ffffff" stroke-width="4" '
-            f'paint-order="stroke">{html.escape(label)}</text>'
+        frame = {
+            "boxstyle": "round,pad=0.6",
+            "facecolor": "#ddf4ff" if box.is_layer else "#f6f8fa",
+            "edgecolor": "#57606a",
+        }
+        text = axes.text(
+            box.column,
+            box.row,
+            f"{name}\n{box.note}" if box.note else name,
+            ha="center",
+            va="center",
+            bbox=frame,
         )
-    return lines
+        patches[name] = text.get_bbox_patch()
+    for source, target, label in diagram.arrows:
+        first = diagram.boxes[source]
+        last = diagram.boxes[target]
+        # The arrow ends at the frames of its boxes.
+        style = {"arrowstyle": "->", "patchA": patches[source], "patchB": patches[target]}
+        axes.annotate("", (last.column, last.row), (first.column, first.row), arrowprops=style)
+        middle = (first.column + last.column) / 2, (first.row + last.row) / 2
+        axes.text(*middle, label, fontsize=8, ha="center", va="center", bbox=LABEL)
+    return figure
 
 
 def main():
     for name, diagram in DIAGRAMS.items():
-        path = IMAGES / f"{name}.svg"
-        path.write_text(draw(diagram), encoding="utf-8")
-        print(path)
+        save(draw(diagram), name, diagram)
 
 
 if __name__ == "__main__":

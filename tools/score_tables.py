@@ -1,16 +1,11 @@
 """Tables of scores in pages, from results/ and the recipes."""
 
+import collections
 from fnmatch import fnmatchcase
 
 from colloquy.metrics import dialog, generation, ranking, reading_comprehension
 from colloquy.metrics.published import published, published_beside, scores
-from colloquy.metrics.tables import (
-    LOWER_IS_BETTER,
-    by_corpus,
-    by_metric,
-    markdown,
-    mean_over_corpora,
-)
+from colloquy.metrics.tables import by_corpus, by_metric, cost, markdown, mean_over_corpora, number
 from colloquy.tasks import RECIPES
 
 COLUMNS = {
@@ -18,13 +13,13 @@ COLUMNS = {
     "reading_comprehension": reading_comprehension.METRICS,
     "generation": generation.METRICS,
 }
-SUMMARY_METRICS = {
-    "selection": ("R10@1",),
-    "reading_comprehension": ("EM", "F1"),
-    "generation": ("perplexity",),
-    "dialog": ("per_response",),
+MAIN_METRICS = {
+    "selection": "R10@1",
+    "reading_comprehension": "EM",
+    "generation": "perplexity",
+    "dialog": "per_response",
 }
-"""Metrics in the table of recipes; the first sorts its lines."""
+"""The metric that sorts a table."""
 VARIANTS = {"budget", "ensemble", "search", "trained_on"}
 """Keys of rows with changed settings or data, which are not a recipe's own score."""
 
@@ -35,13 +30,18 @@ def select(patterns, corpus="*", split="dev"):
     Published ones match as `published: MODEL (SPLIT)`, whatever the pattern of splits.
     """
     rows = [row for row in scores() if fnmatchcase(row["split"], split)]
-    for row in published():
-        rows.append({**row, "recipe": f"published: {row['model']} ({row['split']})"})
+    rows += _as_rows(published())
     selected = []
     for row in rows:
         if fnmatchcase(row["corpus"], corpus) and _matches_any(row["recipe"], patterns):
             selected.append(row)
     return selected
+
+
+def _as_rows(published_rows):
+    return [
+        {**row, "recipe": f"published: {row['model']} ({row['split']})"} for row in published_rows
+    ]
 
 
 def _matches_any(name, patterns):
@@ -54,7 +54,7 @@ def select_own(recipe, corpus="*", split="dev"):
     return [row for row in rows if not VARIANTS & row.keys()]
 
 
-def score_table(*recipes, corpus="*", split="dev", epochs=None, layout="scores"):
+def score_table(*recipes, corpus="*", split="dev", epochs=None):
     """Makes a table of scores: a line per recipe, the best first, then the references.
 
     References are baselines and published scores. A column is a metric, or for dialogs a bAbI task.
@@ -65,47 +65,41 @@ def score_table(*recipes, corpus="*", split="dev", epochs=None, layout="scores")
         split: Pattern.
         epochs: Shows the best validation within this number of epochs: models side by side at equal
             budgets.
-        layout: `recipes` makes the table of `recipe_table` instead.
     """
-    if layout == "recipes":
-        return recipe_table(recipes)
     rows = select([*recipes, "baseline: *", "upper bound: *"], corpus, split)
-    rows_by_name = {}
-    columns = set()
-    for row in rows:
-        if "seed" in row and _has_budget(row, epochs):
-            rows_by_name.setdefault(name_of(row), []).append(row)
-            columns.add(_column(row))
+    measured = [row for row in rows if "seed" in row and _has_budget(row, epochs)]
+    columns = {_column(row) for row in measured}
     references = []
     for row in rows:
         is_baseline = "seed" not in row and _column(row) in columns
         if is_baseline or "source" in row:
             references.append(row)
-    if not rows_by_name and not references:
+    if not measured and not references:
         raise ValueError("no score matches")
 
-    measured = [row for group in rows_by_name.values() for row in group]
     task = (measured + references)[0]["task"]
-    has_published = any("source" in row for row in references)
-    if corpus != "*" and not has_published:
-        for row in published_beside(task, corpus):
-            references.append({**row, "recipe": f"published: {row['model']} ({row['split']})"})
-    if task == "dialog":
-        complete = {}
-        for name, group in rows_by_name.items():
-            if {_column(row) for row in group} == columns:
-                complete[name] = group
-        return _dialog_table(complete, references)
-    return _metric_table(rows_by_name, references, task)
+    if corpus != "*" and not any("source" in row for row in references):
+        references += _as_rows(published_beside(task, corpus))
+    make_table = _dialog_table if task == "dialog" else _metric_table
+    return make_table(measured, references, task)
 
 
-def recipe_table(patterns):
-    """Lists matching recipes, measured or not, with corpus, score, time and hardware."""
-    header = ["recipe", "corpus", "score", "epochs", "seeds", "training", "hardware"]
+def recipe_table(*recipes):
+    """Lists matching recipes, measured or not, with corpus, score on dev, epochs and minutes."""
+    header = ["recipe", "corpus", "metric", "score", "epochs", "seeds", "minutes"]
     lines = []
     for name, recipe in RECIPES.items():
-        if _matches_any(name, patterns):
-            lines.append([f"`{name}`", recipe.corpus, *_describe_recipe_scores(name)])
+        if not _matches_any(name, recipes):
+            continue
+        line = [f"`{name}`", recipe.corpus]
+        # A dialog row with parts scores dialogs of two dialog managers, not one of the six tasks.
+        rows = [row for row in select_own(name) if row["task"] != "dialog" or "parts" not in row]
+        if rows:
+            metric = MAIN_METRICS[rows[0]["task"]]
+            line += [metric, *by_metric([{metric: mean_over_corpora(rows, metric)}], [metric])]
+            line += [f"{max(row['epochs'] for row in rows):.3g}", _seeds(rows)]
+            line.append(number(mean_over_corpora(rows, "minutes"), 1))
+        lines.append(line + [""] * (len(header) - len(line)))
     return markdown(header, lines)
 
 
@@ -136,16 +130,19 @@ def name_of(row):
     return name
 
 
-def _metric_table(rows_by_name, references, task):
+def _metric_table(measured, references, task):
     columns = COLUMNS[task]
-    metric = SUMMARY_METRICS[task][0]
+    metric = MAIN_METRICS[task]
+    rows_by_name = _group_by_name(measured)
 
-    def cost(name):
-        score = mean_over_corpora(rows_by_name[name], metric)
-        return score if metric in LOWER_IS_BETTER else -score
+    def cost_of(name):
+        return cost(metric, mean_over_corpora(rows_by_name[name], metric))
+
+    def without_training(name, metrics):
+        return [name, *by_metric([metrics], columns), "", "", "", ""]
 
     lines = []
-    for name in sorted(rows_by_name, key=cost):
+    for name in sorted(rows_by_name, key=cost_of):
         rows = rows_by_name[name]
         stages = [*rows[0].get("epochs_before", []), mean_over_corpora(rows, "epochs")]
         line = [name, *by_metric([row["metrics"] for row in rows], columns)]
@@ -155,57 +152,30 @@ def _metric_table(rows_by_name, references, task):
         line.append(_stale_commits(rows))
         lines.append(line)
         for part, metrics in rows[0].get("parts", {}).items():
-            lines.append([f"{name}, {part}", *by_metric([metrics], columns), "", "", "", ""])
-    for row in references:
-        lines.append([name_of(row), *by_metric([row["metrics"]], columns), "", "", "", ""])
+            lines.append(without_training(f"{name}, {part}", metrics))
+    lines += [without_training(name_of(row), row["metrics"]) for row in references]
     return markdown(["", *columns, "epochs", "seeds", "minutes", "commit"], lines)
 
 
-def _dialog_table(rows_by_name, references):
+def _dialog_table(measured, references, _):
     rows = []
-    for row in [row for group in rows_by_name.values() for row in group] + references:
-        row = {**row, "recipe": name_of(row)}
-        parts = row.get("parts")
-        if not parts:
-            rows.append(row)
-            continue
+    for row in measured + references:
         # A part has a column of its own, in place of the corpus.
+        parts = row.get("parts") or {row["corpus"]: row["metrics"]}
         for part, metrics in parts.items():
-            rows.append({**row, "corpus": part, "metrics": metrics})
+            rows.append({**row, "recipe": name_of(row), "corpus": part, "metrics": metrics})
     header, lines = by_corpus(rows, dialog.METRICS)
+    rows_by_name = _group_by_name(measured)
     for line in lines:
-        line.append(_stale_commits(rows_by_name.get(line[0], [])))
+        line.append(_stale_commits(rows_by_name[line[0]]))
     return markdown([*header, "commit"], lines)
 
 
-def _describe_recipe_scores(recipe):
-    """Returns score, epochs, seeds, time and hardware of a recipe on dev, else on test."""
-    rows = select_own(recipe, split="*")
-    # A dialog row with parts scores dialogs of two dialog managers, not one of the six tasks.
-    rows = [row for row in rows if not (row["task"] == "dialog" and "parts" in row)]
-    rows = [row for row in rows if row["split"] == "dev"] or rows
-    if not rows:
-        return ["not measured", "", "", "", ""]
-
-    metrics = SUMMARY_METRICS[rows[0]["task"]]
-    means = {metric: mean_over_corpora(rows, metric) for metric in metrics}
-    cells = by_metric([means], metrics)
-    scores = [f"{metric} {cell}" for metric, cell in zip(metrics, cells, strict=True)]
-    score = f"{rows[0]['split']} {', '.join(scores)}"
-    corpora = {_column(row) for row in rows}
-    if len(corpora) > 1:
-        score += f", mean of {len(corpora)} tasks"
-
-    trained = max(row["epochs"] for row in rows)
-    planned = RECIPES[recipe].training.epochs
-    epochs = f"{trained:.3g}"
-    if trained < planned - 0.01:
-        epochs += f" of {planned:.3g}"
-
-    minutes = mean_over_corpora(rows, "minutes")
-    duration = f"{minutes:.0f} minutes" if minutes >= 1.5 else f"{60 * minutes:.0f} seconds"
-    hardware = "; ".join(sorted({row["hardware"] for row in rows}))
-    return [score, epochs, _seeds(rows), duration, hardware]
+def _group_by_name(rows):
+    rows_by_name = collections.defaultdict(list)
+    for row in rows:
+        rows_by_name[name_of(row)].append(row)
+    return rows_by_name
 
 
 def _has_budget(row, epochs):
