@@ -127,6 +127,10 @@ def assert_exported(name, outputs, answer):
         assert outputs["answer"].numpy()[0].decode() == answer["answer"]
         assert ("confidence" in outputs) == (answer["confidence"] is not None)
     elif name == "generation":
-        assert outputs["replies"].numpy()[0, 0].decode() == answer["response"]
+        texts = [text.decode() for text in outputs["replies"].numpy()[0]]
+        assert texts == [best["text"] for best in answer["best"]]
+        assert texts[0] == answer["response"]
+        scores = outputs["scores"].numpy()[0].tolist()
+        assert_close(scores, [best["score"] for best in answer["best"]])
     else:
         assert outputs["response"].numpy()[0].decode() == answer["response"]

@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colloquy.data.corpora import (
-    CORPORA,
     babi_dialog,
     chat_files,
     conversations,
@@ -464,7 +463,6 @@ OPENAI = [{"role": "user", "content": "{0}"}, {"role": "assistant", "content": "
 WHATSAPP = "12/05/2021, 14:02 - Ann: {0}\n12/05/2021, 14:03 - Bob: {1}\n"
 FORMS = {
     "OpenAI": (
-        "conversations",
         "a.txt",
         "\n".join(
             json.dumps({"messages": OPENAI}).replace("{0}", a).replace("{1}", b)
@@ -472,53 +470,41 @@ FORMS = {
         ),
     ),
     "a caption": (
-        "conversations",
         "_chat.txt",
         WHATSAPP.format("IMG-1.jpg (file attached)\nHi you", "Yes")
         + WHATSAPP.format(*TALK_OF_TWO[1]).replace("12/", "13/"),
     ),
     "WhatsApp": (
-        "conversations",
         "_chat.txt",
         WHATSAPP.format(*TALK_OF_TWO[0]) + WHATSAPP.format(*TALK_OF_TWO[1]).replace("12/", "13/"),
     ),
-    "ParlAI": (
-        "conversations",
-        "train.txt",
-        "text:Hi you\tlabels:Yes\tepisode_done:True\ntext:So\tlabels:No|Yes\n",
-    ),
-    "a table": ("conversations", "a.csv", "\n".join(ROWS)),
-    "a table of Excel": (
-        "conversations",
-        "a.csv",
-        "sep=;\n" + "\n".join(ROWS).replace(",", ";"),
-    ),
-    "tabs": ("conversations", "a.txt", "\n".join(ROWS).replace(",", "\t")),
-    "UTF-16": ("conversations", "a.tsv", "\n".join(ROWS).replace(",", "\t").encode("utf-16")),
-    "UTF-16 of JSON": ("conversations", "a.json", json.dumps(TALK_OF_TWO).encode("utf-16")),
-    "bars": ("conversations", "a.txt", "\n".join(ROWS).replace(",", "|")),
-    "times": ("conversations", "a.csv", "\n".join(TIMES)),
+    "ParlAI": ("train.txt", "text:Hi you\tlabels:Yes\tepisode_done:True\ntext:So\tlabels:No|Yes\n"),
+    "a table": ("a.csv", "\n".join(ROWS)),
+    "a table of Excel": ("a.csv", "sep=;\n" + "\n".join(ROWS).replace(",", ";")),
+    "tabs": ("a.txt", "\n".join(ROWS).replace(",", "\t")),
+    "UTF-16": ("a.tsv", "\n".join(ROWS).replace(",", "\t").encode("utf-16")),
+    "UTF-16 of JSON": ("a.json", json.dumps(TALK_OF_TWO).encode("utf-16")),
+    "bars": ("a.txt", "\n".join(ROWS).replace(",", "|")),
+    "times": ("a.csv", "\n".join(TIMES)),
     "dates and times of day": (
-        "conversations",
         "a.csv",
         "\n".join(TIMES).replace("date,", "date,time,").replace("T", ","),
     ),
     "the newest conversation first": (
-        "conversations",
         "a.csv",
         "chat,date,from,text\n1,2021-03-02,Ann,Hi you\n1,2021-03-02,Bob,Yes\n"
         "2,2021-03-01,Ann,So\n2,2021-03-01,Bob,No\n",
     ),
-    "pairs": ("conversations", "a.csv", "chat,question,answer\n1,Hi you,Yes\n1,So,No\n"),
+    "pairs": ("a.csv", "chat,question,answer\n1,Hi you,Yes\n1,So,No\n"),
 }
 """Files as they are downloaded or exported: all are `TALK_OF_TWO`."""
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_form_of_conversations_is_read_as_it_is(form, tmp_path):
-    corpus, name, content = FORMS[form]
+    name, content = FORMS[form]
     report = Report()
-    found = CORPORA[corpus].reader.read([written(tmp_path / name, content)], "train", report)
+    found = conversations.read([written(tmp_path / name, content)], "train", report)
     assert found == TALK_OF_TWO
     assert len(report.files) == 1
 

@@ -14,7 +14,6 @@ from helpers import ROOT
 
 from colloquy.models import MODELS
 from colloquy.tasks import RECIPES, TASKS
-from colloquy.tasks.selection.release_conf import KEYS
 
 REGISTERS = {"experiments.md", "openings.md"}
 """Pages of single observations: their numbers are of the commit that they name."""
@@ -180,11 +179,6 @@ def names_that_are_gone(root=ROOT):
 
 def test_the_functions_flags_recipes_and_settings_that_a_page_names_exist():
     assert names_that_are_gone() == []
-
-
-def test_the_page_of_the_release_has_each_key_of_its_conf():
-    text = (ROOT / "docs" / "release.md").read_text(encoding="utf-8")
-    assert [key for key in KEYS if f"`{key}`" not in text] == []
 
 
 # === Scores ===

@@ -13,8 +13,6 @@ from helpers import TASKS_ONE_FAST, evaluate, ran, script_refusal, train_small
 from colloquy.base.files import UserError
 from colloquy.data.prepared import METADATA, VOCABULARY
 from colloquy.engine.run import Run
-from colloquy.engine.run_files import PRETRAINED
-from colloquy.engine.vocabularies import Words
 from colloquy.tasks import TASKS
 
 CORPORA = {
@@ -54,13 +52,6 @@ def test_data_prepared_with_the_words_of_a_run_or_of_its_dataset_have_its_scores
     assert found == expected
     metadata = json.loads((out / "dataset.json").read_text())
     assert metadata["settings"]["vocabulary_of"] == str(words)
-
-
-@pytest.mark.parametrize("name", ["bidaf-squad", "pretrained/bidaf-squad"])
-def test_words_of_a_published_run_are_found_by_its_name_anywhere(name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    words = Words.of(name, "reading_comprehension")
-    assert words.path == PRETRAINED / "bidaf-squad"
 
 
 @pytest.mark.parametrize(

@@ -72,18 +72,6 @@ def test_zeros_of_both_signs_are_ties(ties, expected, zeros):
         assert metrics[name] == expected
 
 
-def test_ranking_release_is_the_ubuntu_script():
-    """Positive first of ten; a hit where the k-th highest of m scores is `<=` the positive's."""
-    scores = np.random.default_rng(0).integers(0, 5, 70) / 4
-    labels = np.tile([1] + [0] * 9, 7)
-    metrics = ranking_metrics(scores, labels, np.arange(70) // 10, ties="release").metrics
-    for m, k in ((2, 1), (10, 1), (10, 2), (10, 5)):
-        hits = []
-        for context in scores.reshape(7, 10):
-            hits.append(sorted(context[:m], reverse=True)[k - 1] <= context[0])
-        assert metrics[f"R{m}@{k}"] == pytest.approx(np.mean(hits))
-
-
 def test_ranking_leaves_out_and_counts_contexts_of_one_label():
     scores = [0.9, 0.8, 0.2, 0.4, 0.3, 0.7, 0.1, 0.6]
     labels = [0, 0, 1, 0, 1, 1, 1, 0]

@@ -52,16 +52,6 @@ def test_the_example_that_the_pages_open_with_is_answered_right(name):
         assert first.instance["candidates"][answer["order"][0]] in first.expected
 
 
-def test_five_examples_of_selection_are_from_two_corpora_of_real_conversations():
-    page = Page(**read_json(ROOT / "pretrained" / "dam-ubuntu-irc" / PAGE))
-    assert len(page.examples) == 5
-    of_chitchat = [example for example in page.examples if "of chitchat" in example.source]
-    assert len(of_chitchat) == 2
-    for example in page.examples:
-        assert len(example.instance["candidates"]) == 10
-        assert set(example.expected) <= set(example.instance["candidates"])
-
-
 def test_a_card_says_what_was_measured_and_names_no_machine(run):
     card = (run.path / CARD).read_text(encoding="utf-8")
     assert run.dataset["path"] is None

@@ -4,8 +4,6 @@ import asyncio
 import threading
 import time
 
-import pytest
-
 from colloquy.base.files import UserError
 from colloquy.engine.checkpoints import checkpoint
 from colloquy.serving.batching import ROWS_AT_ONCE, BatchedModel, Job
@@ -208,17 +206,3 @@ def test_reading_is_given_up_with_its_client():
     assert with_model(model, ask) == [30]
     assert time.monotonic() - started < 5
     assert model.batches.count("reads") < 12
-
-
-def test_a_model_that_cannot_be_loaded_is_no_fault_of_a_request():
-    class Damaged:
-        name = "damaged"
-        predictor_class = None
-
-        @property
-        def predictor(self):
-            raise UserError("damaged")
-
-    with pytest.raises(UserError, match="damaged") as error:
-        with_model(Damaged(), lambda batched: batched.answer(job(1)))
-    assert error.value.status == 500

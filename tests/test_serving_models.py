@@ -70,11 +70,6 @@ def test_a_card_is_known_before_its_model_is_loaded():
     assert not card["ready"]
 
 
-def test_an_index_is_for_a_run_of_selection(trained_dialog, selection_run):
-    with pytest.raises(UserError, match=r"are for a model of selection. Received: dialog"):
-        _ = open_model("bot", trained_dialog.path, index=selection_run / "index").predictor
-
-
 def test_what_is_said_of_a_run(trained_reading_comprehension, tmp_path):
     path = shutil.copytree(trained_reading_comprehension.path, tmp_path / "run")
     (path / "README.md").write_bytes(b"caf\xe9")  # a note of the user's, in another encoding

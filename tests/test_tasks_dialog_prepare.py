@@ -9,7 +9,6 @@ from helpers import contents_of, ran, refusal, run_process, run_script
 
 from colloquy.data import pickles
 from colloquy.data.vocabulary import Vocabulary
-from colloquy.tasks.dialog.data import load_dataset
 from colloquy.tasks.dialog.domain import Domain
 from colloquy.tasks.dialog.prepare import Settings, prepare
 
@@ -227,6 +226,7 @@ def test_a_bad_line_of_any_file_leaves_nothing(source, tmp_path, file, content, 
     assert sorted(tmp_path.rglob("*")) == before
 
 
+@pytest.mark.slow
 def test_script_repeats_byte_for_byte(source, tmp_path):
     # A name of many types, and an unknown one in its place of calls.
     with open(source / "dialog-babi-kb-all.txt", "a") as file:
@@ -243,17 +243,3 @@ def test_script_repeats_byte_for_byte(source, tmp_path):
         written.append(contents_of(out / "task1"))
     assert written[0] == written[1]
     assert set(written[0]) == WRITTEN
-
-
-def test_files_may_have_names_of_their_own(source, tmp_path):
-    for name, new in (
-        ("task1-x-trn", "train"),
-        ("task1-x-dev", "dev"),
-        ("candidates", "candidates"),
-        ("kb-all", "knowledge"),
-    ):
-        (source / f"dialog-babi-{name}.txt").rename(source / f"{new}.txt")
-    prepare("babi-dialog", source, tmp_path / "out", Settings(name="mine"))
-    dataset = load_dataset(tmp_path / "out" / "dialogs")
-    assert dataset.name == "mine-dialogs"
-    assert (len(dataset.splits["train"]), len(dataset.splits["dev"])) == (2, 1)

@@ -1,13 +1,14 @@
-"""The exported selection model: what it says in a process that has TensorFlow alone."""
+"""The exported selection model on odd texts, and in a process that has TensorFlow alone."""
 
-import itertools
+import subprocess
+import sys
 import types
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from exported import WORDS, answers_to_a_client, make_run
-from helpers import ran, to_numpy, train_small
+from exported import WORDS, make_run
+from helpers import ran, train_small
 from reference_recurrent import sigmoid
 
 from colloquy.data.tokenizers import words_of
@@ -62,38 +63,10 @@ def inputs_of(rows):
     return {"turns": filled(contexts), "candidates": filled(candidates)}
 
 
-def empty(B, T, N):
-    return {"turns": np.full((B, T), b"", object), "candidates": np.full((B, N), b"", object)}
-
-
 def bytes_inputs(word):
     """A context and a candidate around one word."""
     turns = np.array([[b"a " + word, word + b"\tb"]], object)
     return {"turns": turns, "candidates": np.array([[b"c " + word]], object)}
-
-
-SCORED = inputs_of([(context, [response]) for context, response in LINES])
-RANKED = inputs_of(RANK)
-SMALL = empty(1, 2, 2)
-TAIL = {name: texts * 7 for name, texts in bytes_inputs(b" d ").items()}
-LONG = {name: b"e " * 20_000 + texts for name, texts in TAIL.items()}
-CALLS = {  # model, endpoint, inputs
-    "scored": ("exact", "rank", SCORED),
-    "default": ("exact", "serving_default", SCORED),
-    "rank": ("exact", "rank", RANKED),
-    "release": ("release", "rank", SCORED),
-    "not UTF-8": ("exact", "rank", bytes_inputs(b"\xffa\xe2")),
-    "unknown": ("exact", "rank", bytes_inputs(b"unknown")),
-    "long": ("exact", "rank", LONG),
-    "its end": ("exact", "rank", TAIL),
-    "one axis": ("exact", "rank", {**SMALL, "candidates": SMALL["candidates"][0]}),
-    "one axis of turns": ("exact", "rank", {**SMALL, "turns": SMALL["turns"][0]}),
-    "mismatch": ("exact", "rank", {**empty(3, 2, 2), "turns": SMALL["turns"]}),
-}
-for model_name, sizes in itertools.product(
-    ("exact", "release"), [(0, 2, 3), (2, 0, 3), (2, 3, 0), (0, 0, 0)]
-):
-    CALLS[f"{model_name} {sizes}"] = (model_name, "rank", empty(*sizes))
 
 
 def split_of(lines):
@@ -112,59 +85,54 @@ def split_of(lines):
     return SelectionSplit.of(contexts, responses, [1] * len(lines), EOS_ID)
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    """Two exports, one by export.py and one under a low precision, and their answers to `CALLS`.
-
-    `expected`: logits that evaluate.py finds for `LINES`, then for `RANK`, one line a candidate.
+@pytest.fixture(scope="module", params=["exact", "release"])
+def exported(request, tmp_path_factory):
+    """A run, the endpoint of its export, which was made under a low precision, and the logits that
+    evaluate.py finds for `LINES`, then for `RANK`, one line a candidate.
     """
     path = tmp_path_factory.mktemp("exporting")
     set_precision("float32")
-    _, release_model = make_run(path / "release run", masking="release")
-    script = ran("export.py", f"--run={path}/release run", f"--out={path}/out/release")
-    run, model = make_run(path / "run")
+    run, model = make_run(path / "run", masking=request.param)
     set_precision("bfloat16")
-    exact = exporting.export(TASKS["selection"], run, path / "out" / "exact")
+    loaded = tf.saved_model.load(str(exporting.export(TASKS["selection"], run, path / "out")))
     set_precision("float32")
+
+    def rank(**inputs):
+        tensors = {name: tf.constant(texts, tf.string) for name, texts in inputs.items()}
+        answer = loaded.signatures["rank"](**tensors)
+        return {name: value.numpy() for name, value in answer.items()}
+
     expected = score(model, split_of(LINES + RANK_LINES), model.config)
-    models = {"exact": str(exact), "release": f"{path}/out/release/1"}
-    answers = answers_to_a_client(path, models, CALLS, script.stdout)
-    facts = {"run": run, "release_model": release_model, "printed": script.stdout}
-    return types.SimpleNamespace(**facts, expected=expected, answers=answers)
+    return types.SimpleNamespace(run=run, rank=rank, expected=expected)
 
 
-def test_the_printed_example_runs_in_a_client_that_has_nothing_of_this_project(served):
-    assert "/out/release/1: to call it:" in served.printed
-    answer = served.answers["example"]
-    assert answer["order"].shape == (1, 2) and (answer["scores"] > 0).all()
+def test_the_printed_example_runs_in_a_client_that_has_nothing_of_this_project(exported, tmp_path):
+    printed = ran("export.py", f"--run={exported.run.path}", f"--out={tmp_path}/out").stdout
+    assert "/out/1: to call it:" in printed
+    example = printed.partition("\n\n")[2]
+    program = f"import sys\nsys.modules['keras'] = None\n{example}\nprint(*sys.modules)"
+    command = [sys.executable, "-I", "-c", program]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    answer, modules = done.stdout.rsplit("\n", 2)[:2]
+    assert "." in answer and not {"colloquy", "layers", "engine"} & set(modules.split())
 
 
-def test_logits_agree_with_evaluation_in_float32(served):
-    """The run was exported under a bfloat16 policy, with which the logits would differ by 1e-2."""
-    answer, expected = served.answers["scored"], served.expected[: len(LINES), None]
+def test_logits_agree_with_evaluation_in_float32(exported):
+    """Under the bfloat16 policy of the export the logits would differ by 1e-2."""
+    answer = exported.rank(**inputs_of([(context, [response]) for context, response in LINES]))
+    expected = exported.expected[: len(LINES), None]
     assert np.ptp(expected) > 1
     np.testing.assert_allclose(answer["logits"], expected, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(answer["scores"], sigmoid(answer["logits"]), rtol=1e-5)
     assert answer["scores"].dtype == answer["logits"].dtype == np.float32
-    np.testing.assert_array_equal(served.answers["default"]["scores"], answer["scores"])
 
 
-def test_release_masks_read_the_full_size(served):
-    split = split_of(LINES)
-    responses = np.arange(len(split))[:, None]
-    inputs = split.collate(split.context, responses, max_turns=3, max_words=7, cut=False)
-    assert inputs["turns"].shape == (len(split), 3, 7)
-    expected = to_numpy(served.release_model(inputs))
-    logits = served.answers["release"]["logits"]
-    np.testing.assert_allclose(logits, expected, rtol=1e-5, atol=1e-5)
-
-
-def test_rank_scores_each_candidate_as_evaluation_does_and_tells_missing_ones_apart(served):
-    answer = served.answers["rank"]
+def test_rank_scores_each_candidate_as_evaluation_does_and_tells_missing_ones_apart(exported):
+    answer = exported.rank(**inputs_of(RANK))
     logits, scores, order = answer["logits"], answer["scores"], answer["order"]
-    expected = served.expected[len(LINES) :].reshape(2, 5)
+    expected = exported.expected[len(LINES) :].reshape(2, 5)
     np.testing.assert_allclose(logits[REAL], expected[REAL], rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(scores[REAL], sigmoid(expected)[REAL], rtol=1e-4)
 
     assert (~REAL).sum() == 3
     assert (scores[~REAL] == NO_SCORE).all() and NO_SCORE == -1
@@ -175,25 +143,30 @@ def test_rank_scores_each_candidate_as_evaluation_does_and_tells_missing_ones_ap
     assert order[0, -1] == 1 and order[1, -2:].tolist() == [0, 3]
 
 
-def test_texts_of_any_bytes_and_length_or_none_are_read_and_other_shapes_refused(served):
-    answers = served.answers
-    assert answers["not UTF-8"]["logits"] == answers["unknown"]["logits"]
-    assert answers["long"]["logits"] == answers["its end"]["logits"]
-    for model in ("exact", "release"):
-        for sizes in [(0, 2, 3), (2, 3, 0), (0, 0, 0)]:
-            assert {value.shape for value in answers[f"{model} {sizes}"].values()} == {
-                (sizes[0], sizes[2])
-            }
-        answer = answers[f"{model} (2, 0, 3)"]
-        np.testing.assert_array_equal(answer["scores"], -np.ones((2, 3)))
-        np.testing.assert_array_equal(answer["order"], [[0, 1, 2]] * 2)
-    assert "must have equally many rows" in answers["mismatch"]
-    shapes = {
-        "one axis": "candidates_must_have_shape_B_N",
-        "one axis of turns": "turns_must_have_shape_B_T",
-    }
-    for call, name in shapes.items():
-        assert name in answers[call] and "expected shape [?" in answers[call]
+def test_texts_of_any_bytes_and_length_or_none_are_read_and_other_shapes_refused(exported):
+    def logits(**inputs):
+        return exported.rank(**inputs)["logits"].tolist()
+
+    assert logits(**bytes_inputs(b"\xffa\xe2")) == logits(**bytes_inputs(b"unknown"))
+    tail = {name: texts * 7 for name, texts in bytes_inputs(b" d ").items()}
+    assert logits(**{name: b"e " * 20_000 + texts for name, texts in tail.items()}) == logits(
+        **tail
+    )
+
+    def empty(*shape):
+        return np.full(shape, b"", object)
+
+    for B, T, N in ((0, 2, 3), (2, 3, 0), (2, 0, 3)):
+        answer = exported.rank(turns=empty(B, T), candidates=empty(B, N))
+        assert answer["order"].tolist() == [list(range(N))] * B
+        assert (answer["scores"] == NO_SCORE).all()
+    for turns, candidates, message in (
+        (empty(1, 2), empty(3, 2), "must have equally many rows"),
+        (empty(1, 2), empty(2), "candidates_must_have_shape_B_N"),
+        (empty(2), empty(1, 2), "turns_must_have_shape_B_T"),
+    ):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+            exported.rank(turns=turns, candidates=candidates)
 
 
 def test_an_exported_model_matches_unknown_words_as_the_run_does(prepared, tmp_path):

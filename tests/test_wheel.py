@@ -123,9 +123,3 @@ def test_every_requirement_has_an_upper_bound():
     for extra in project["optional-dependencies"].values():
         requirements += extra
     assert [text for text in requirements if "<" not in text] == []
-
-
-@pytest.mark.slow
-def test_the_clone_is_importable_from_its_own_directory_alone():
-    program = "import colloquy.models, sys; print('keras' in sys.modules)"
-    assert run_in(ROOT, sys.executable, "-c", program).strip() == "False"
