@@ -61,14 +61,8 @@ def bm25_scores(
     array([1.114, 0.134])
     """
     queries, documents = count_words(contexts, responses, ignore=ignore)
-    num_words = queries.shape[1]
-    num_documents = 0
-    total_length = 0.0
-    frequency = np.zeros(num_words)
-    for counts in _count_blocks(train_documents, ignore):
-        num_documents += np.count_nonzero(np.diff(counts.indptr))
-        total_length += counts.data.sum()
-        frequency += np.bincount(counts.indices, minlength=num_words)[:num_words]
+    train = _count_documents(_count_blocks(train_documents, ignore), queries.shape[1])
+    num_documents, total_length, frequency = train
     idf = np.log(1 + (num_documents - frequency + 0.5) / (frequency + 0.5))
 
     mean_length = max(total_length / max(num_documents, 1), 1.0)
@@ -118,12 +112,20 @@ def inverse_frequencies(train: Iterable[sparse.csr_array], num_words: int) -> np
 
     Documents without a word are not counted.
     """
-    documents = 0
+    num_documents, _, frequency = _count_documents(train, num_words)
+    return np.log((1 + num_documents) / (1 + frequency))
+
+
+def _count_documents(train, num_words):
+    """Counts documents with a word, all their words, and the documents with each word."""
+    num_documents = 0
+    total_length = 0.0
     frequency = np.zeros(num_words)
     for counts in train:
-        documents += np.count_nonzero(np.diff(counts.indptr))
+        num_documents += np.count_nonzero(np.diff(counts.indptr))
+        total_length += counts.data.sum()
         frequency += np.bincount(counts.indices, minlength=num_words)[:num_words]
-    return np.log((1 + documents) / (1 + frequency))
+    return num_documents, total_length, frequency
 
 
 def unit_rows(counts: sparse.csr_array, idf: np.ndarray) -> sparse.csr_array:

@@ -1,17 +1,19 @@
 """Differences of two models: metrics by example add up to the metrics, intervals by a bootstrap."""
 
+import itertools
 import json
 import random
 
 import numpy as np
 import pytest
+import sacrebleu
 from helpers import TASKS_ONE_FAST, copy_of, refusal
 
 from colloquy.engine.compare import compare
 from colloquy.engine.evaluation import Evaluation
 from colloquy.metrics import dialog, generation, ranking, reading_comprehension
 from colloquy.metrics.bootstrap import Additive, differences
-from colloquy.metrics.generation import bleu, bleu_by_reply
+from colloquy.metrics.generation import bleu_by_reply
 from colloquy.tasks import TASKS
 
 
@@ -50,7 +52,11 @@ def test_bleu_of_sums_is_that_of_sacrebleu(seed):
     replies = [draw(6) for _ in range(4 if seed else 1)]
     references = [[draw(7) or "a" for _ in range(rng.randint(1, 3))] for _ in replies]
     found = {name: metric_of(value) for name, value in bleu_by_reply(replies, references).items()}
-    assert found == pytest.approx(bleu(replies, references))
+    columns = list(itertools.zip_longest(*references))  # the first references, then the second ones
+    for n in range(1, 5):
+        scorer = sacrebleu.metrics.BLEU(tokenize="none", max_ngram_order=n, force=True)
+        expected = scorer.corpus_score(replies, columns).score / 100
+        assert found[f"BLEU-{n}"] == pytest.approx(expected)
 
 
 def positives_above_zero(scores, labels, contexts):
