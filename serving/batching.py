@@ -85,7 +85,6 @@ class BatchedModel:
         self.served = model
         self._limits = limits or Limits()
         self._count_batch = count_batch
-        self._description = None
         self._predictor = None
         self._changed = threading.Condition()
         self._small_jobs = collections.deque()  # that wait
@@ -113,16 +112,15 @@ class BatchedModel:
         """Loads the model; a `RequestError` with status 500 says why it cannot be."""
         if self._predictor is None:
             try:
-                self._predictor = await _on_loader(lambda: self.served.predictor)
+                loop = asyncio.get_running_loop()
+                self._predictor = await loop.run_in_executor(_loader, lambda: self.served.predictor)
             except UserError as error:  # no request is to blame
                 raise RequestError(500, str(error)) from error
 
     async def describe(self):
         """Returns what `Served.describe` says, as JSON."""
         await self.load()
-        if self._description is None:
-            self._description = await _on_loader(lambda: make_json(self.served.describe()))
-        return self._description
+        return make_json(self.served.describe())
 
     async def answer(self, job):
         """Answers a `Job`; returns what its `write` returns.
@@ -264,7 +262,3 @@ class BatchedModel:
         if verb == "predict":
             return predictor.answer_as_dicts(instances)
         return [cut_maps(predictor.explain(instance)) for instance in instances]
-
-
-async def _on_loader(function):
-    return await asyncio.get_running_loop().run_in_executor(_loader, function)

@@ -23,7 +23,7 @@ from colloquy.engine.helplines import REPLIES as HELPLINE_REPLIES
 from colloquy.serving.answers import JSON, OpenAIError, RequestError, make_json
 from colloquy.serving.batching import Job
 from colloquy.serving.limits import check_count, wait_for_answer
-from colloquy.serving.model_routes import BoundedRoute, find_model
+from colloquy.serving.model_routes import find_model
 
 MAX_TOKENS = 100  # of a reply, whatever `max_tokens` says
 MIN_TEMPERATURE = 0.01
@@ -184,7 +184,7 @@ def make_router(models):
         models: `serving.batching.BatchedModel`s. The document shows the first one that chats, and
             leaves the route out if none does.
     """
-    router = APIRouter(tags=["chat"], responses=ERRORS, route_class=BoundedRoute)
+    router = APIRouter(tags=["chat"], responses=ERRORS)
     names = [model.name for model in models if model.chats]
     messages = [{"role": "user", "content": "Hello"}]
     examples = {}
