@@ -6,11 +6,11 @@
 The result is a run: evaluate.py, export.py, chat.py and serve.py take it, train.py --init_from
 starts from it, and prepare.py --vocabulary_of makes data for it; --pairs adds the conversations
 from which it may answer. It holds no path of this machine and no optimizer state, so it cannot be
-resumed. Its README.md is the model card.
+resumed. Its README.md is the model card; config.json has seed, commit and versions, and
+history.jsonl the scores at each validation.
 """
 
 import gzip
-import json
 import pathlib
 import shutil
 
@@ -54,12 +54,11 @@ def main():
         write_json(directory / CONFIG, record)
 
         published = Run.open(directory)
-        data = FLAGS.data or run.dataset["path"]
-        evaluation = Evaluation(TASKS[run.task], [published], data, precision="float32")
-        records = {}
-        for split in FLAGS.splits:
-            records[split] = evaluation.score(split)
-        (directory / CARD).write_text(card(published, about, records), encoding="utf-8")
+        evaluation = Evaluation(
+            TASKS[run.task], [published], run.dataset["path"], precision="float32"
+        )
+        record = evaluation.score("dev")
+        (directory / CARD).write_text(card(published, about, record), encoding="utf-8")
         published.seal()
     size = sum(file.stat().st_size for file in pathlib.Path(FLAGS.out).rglob("*"))
     print(f"{FLAGS.out}: {size / 2**20:.1f} MB")
@@ -110,63 +109,40 @@ def _save_pairs(source, directory):
                 pairs.write(f"{fields}\n".encode())
 
 
-def card(run, about, records):
+def card(run, about, record):
     """Returns the model card of a published run, Markdown.
 
     Args:
         run: The `engine.run.Run`.
         about: Text to begin with; what it has from "## Commands" on ends the card.
-        records: `{split: record}` of `engine.evaluation.Evaluation.score`.
+        record: That of `engine.evaluation.Evaluation.score` on dev.
     """
     text, heading, commands = about.partition("## Commands")
-    parts = [text.rstrip(), "## Measured from this file"]
-    for split, scored in records.items():
-        rows = [(f"{run.model}, half-precision weights", scored["metrics"])]
-        for name, metrics in scored.get("parts", {}).items():
-            rows.append((name, metrics))
-        for name, metrics in scored.get("baselines", {}).items():
-            rows.append((f"baseline: {name}", metrics))
-        parts.append(_table(f"{run.dataset['name']}, {split}", rows, scored["metrics"]))
-
-    trainings = [f"    {training['command']}" for training in run.trainings()]
-    parts += ["## Trained by", "\n".join(trainings), _describe_training(run.record)]
-
-    validations = []
-    for row in run.history():
-        if "epoch" in row:
-            validations.append((f"{row['epoch']:.2f}", row))
-    metrics = next(iter(records.values()))["metrics"]
-    last_row = validations[-1][1] if validations else {}
-    names = [name for name in metrics if name in last_row]
-    parts += ["Dev at each validation:", _table("epoch", validations, names)]
+    rows = {
+        f"{run.model}, half-precision weights": record["metrics"],
+        **record.get("parts", {}),
+    }
+    for name, metrics in record.get("baselines", {}).items():
+        rows[f"baseline: {name}"] = metrics
+    names = list(record["metrics"])
+    lines = []
+    for label, metrics in rows.items():
+        cells = [f"{metrics[name]:.4f}" if name in metrics else "" for name in names]
+        lines.append([label, *cells])
+    parts = [
+        text.rstrip(),
+        "## Measured from this file",
+        markdown([f"{run.dataset['name']}, dev", *names], lines),
+        "## Trained by",
+        "\n".join(f"    {training['command']}" for training in run.trainings()),
+    ]
     if commands:
         parts.append(heading + commands.rstrip())
     return "\n\n".join(parts) + "\n"
 
 
-def _describe_training(record):
-    facts = {name: record["training"][name] for name in ("seed", "precision", "epochs")}
-    for name in ("commit", "hardware", "versions"):
-        if name in record:
-            facts[name] = record[name]
-    lines = []
-    for name, fact in facts.items():
-        lines.append(f"- {name}: {json.dumps(fact, ensure_ascii=False)}")
-    return "\n".join(lines)
-
-
-def _table(header, rows, names):
-    lines = []
-    for label, metrics in rows:
-        cells = [f"{metrics[name]:.4f}" if name in metrics else "" for name in names]
-        lines.append([label, *cells])
-    return markdown([header, *names], lines)
-
-
 if __name__ == "__main__":
     flags.DEFINE_string("run", None, "The trained run.", required=True)
-    flags.DEFINE_string("data", None, "Prepared dataset to measure it on; default: the run's own.")
-    flags.DEFINE_list("splits", ["dev"], "Splits to measure.")
     flags.DEFINE_string(
         "pairs", None, "Selection: SMN file whose contexts and positive responses become pairs/."
     )
