@@ -13,7 +13,7 @@ import functools
 import itertools
 import re
 import unicodedata
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 INVISIBLE = (
     "\u00ad\u034f\u061c\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f"
@@ -29,7 +29,7 @@ WIDTHS_AND_LIGATURES = "\ufb00-\ufb06\uff01-\uff9f\uffe0-\uffee"
 """Inner part of a pattern's `[...]`: these characters become their compatibility form (NFKC)."""
 # Code of the last visible combining mark of Unicode, in the script Adlam.
 LAST_MARK = 0x1E94A
-# Code of the last character of Unicode that NFC changes, an ideograph.
+# Code of the last character of Unicode that NFC or NFKC changes, an ideograph.
 LAST_COMPOSED = 0x2FA1D
 # Largest number of marks in one composed character: some Greek letters have three.
 MOST_MARKS = 3
@@ -92,7 +92,11 @@ class Normalized(NamedTuple):
     """Character `i` comes from `original[starts[i]:ends[i]]`."""
 
 
-def normalize(text: str) -> str:
+Form = Literal["NFC", "NFKC"]
+"""Normal form of Unicode: NFKC makes all compatibility characters plain, such as `…` and `²`."""
+
+
+def normalize(text: str, form: Form = "NFC") -> str:
     """Normalizes a text by the rules above.
 
     >>> normalize("Zu\u00ad\u0308rich, \uff2f\uff2b\uff01 \ufb01ne")
@@ -100,7 +104,7 @@ def normalize(text: str) -> str:
     """
     if text.isascii():
         return text
-    return _compose(_remove_invisible(text))
+    return _compose(_remove_invisible(text), form)
 
 
 def normalize_with_offsets(text: str) -> Normalized:
@@ -115,7 +119,7 @@ def normalize_with_offsets(text: str) -> Normalized:
 
     visible = _remove_invisible(text)
     # A removed character is never equal to the next one that stays.
-    places = []
+    places: list[int] = []
     for place, character in enumerate(text):
         if visible[len(places) : len(places) + 1] == character:
             places.append(place)
@@ -124,7 +128,7 @@ def normalize_with_offsets(text: str) -> Normalized:
     starts = []
     ends = []
     for match in _CLUSTER.finditer(visible):
-        part = _compose(match[0])
+        part = _compose(match[0], "NFC")
         parts.append(part)
         cluster_places = places[match.start() : match.end()]
         if part == match[0]:
@@ -150,11 +154,11 @@ def _keep_joiners(match):
     return match[0] if are_letters == [True, True] else ""
 
 
-def _compose(text):
+def _compose(text, form):
     """Drops excess marks, replaces widths and ligatures, and composes letters with their marks."""
     text = _TOO_MANY_MARKS.sub(r"\1", text)
     text = _WIDTHS_AND_LIGATURES.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
-    return unicodedata.normalize("NFC", text)
+    return unicodedata.normalize(form, text)
 
 
 class GraphNormalizer:
@@ -164,10 +168,10 @@ class GraphNormalizer:
     are, while `normalize` composes some of them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, form: Form = "NFC") -> None:
         import tensorflow as tf
 
-        composed = _composed_forms()
+        composed = _composed_forms(form)
         initializer = tf.lookup.KeyValueTensorInitializer(
             keys=list(composed), values=list(composed.values())
         )
@@ -197,7 +201,7 @@ class GraphNormalizer:
 
 
 @functools.cache
-def _composed_forms():
+def _composed_forms(form):
     """Returns `{text: normalized text}` of the texts that `normalize` changes.
 
     Texts are characters, and sequences of a letter and its marks that become one character.
@@ -205,7 +209,7 @@ def _composed_forms():
     forms = {}
     for code in range(0x80, LAST_COMPOSED + 1):
         character = chr(code)
-        normal_form = _compose(character)
+        normal_form = _compose(character, form)
         if normal_form != character:
             forms[character] = normal_form
         letter, *marks = unicodedata.normalize("NFD", character)
@@ -216,6 +220,6 @@ def _composed_forms():
             for count in range(len(marks)):
                 begin = unicodedata.normalize("NFC", letter + "".join(ordered_marks[:count]))
                 sequence = begin + "".join(ordered_marks[count:])
-                if _compose(sequence) == normal_form:
+                if _compose(sequence, form) == normal_form:
                     forms[sequence] = normal_form
     return forms

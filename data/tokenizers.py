@@ -11,8 +11,6 @@ scripts that just read text should start quickly.
 import dataclasses
 import logging
 import re
-import sys
-import unicodedata
 from collections.abc import Iterable
 from typing import Any
 
@@ -25,7 +23,7 @@ from colloquy.data.normalization import INVISIBLE
 
 # white space and control characters
 SPACE = "\\x00-\x20\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
-APOSTROPHES = "`\u00b4\u02bc\u2018\u2019\u201a\u201b\u2032"
+APOSTROPHES = "`\u00b4\u02bc\u1fef\u1ffd\u2018\u2019\u201a\u201b\u2032\uff40"
 QUOTES = "\u201c\u201d\u201e\u201f\u2033"
 # ASCII sign -> its full-width form, which NFKC undoes and `WIDE_AFTER_HAN` restores
 FULL_WIDTH = {sign: chr(ord(sign) + 0xFEE0) for sign in ",!?:;"}
@@ -96,15 +94,14 @@ def apply_rules(text: Any, rules: Iterable[tuple[str, str]]) -> Any:
 def normalize(text: str, lower: bool = True) -> str:
     """Normalizes a text for tokenizers.
 
-    `data.normalization.normalize` applies first: invisible characters are removed. Typographic
-    apostrophes and quotes become ASCII, then NFKC applies. Runs of white space and control
-    characters become a space, none at the ends.
+    Typographic apostrophes and quotes become ASCII, then `data.normalization.normalize` with NFKC
+    applies: invisible characters are removed. Runs of white space and control characters become a
+    space, none at the ends.
 
     >>> normalize(" \u201cDon\u2019t\u201d\\t\uff2f\uff2b\u2026 ", lower=True)
     '"don\\'t" ok...'
     """
-    text = normalization.normalize(text)
-    text = unicodedata.normalize("NFKC", apply_rules(text, ASCII_QUOTES))
+    text = normalization.normalize(apply_rules(text, ASCII_QUOTES), "NFKC")
     text = apply_rules(text, ONE_SPACE)
     return text.lower() if lower else text
 
@@ -205,15 +202,8 @@ class GraphTokenizer:
         self.tokenizer = TOKENIZERS[tokenizer]
         if self.tokenizer.segment:
             raise UserError(f"the tokenizer {tokenizer} cannot run inside a TensorFlow graph")
-        import tensorflow as tf
-
-        self.unicode = normalization.GraphNormalizer()
+        self.unicode = normalization.GraphNormalizer("NFKC")
         self.tables.append(self.unicode.table)
-        normal_forms = _normal_forms()
-        initializer = tf.lookup.KeyValueTensorInitializer(
-            keys=list(normal_forms), values=list(normal_forms.values())
-        )
-        self.tables.append(tf.lookup.StaticHashTable(initializer, default_value=""))
 
     def __call__(self, texts: Any) -> Any:
         """The words of texts, string `(n,)`: ragged string `(n, words)`."""
@@ -228,24 +218,8 @@ class GraphTokenizer:
         """`normalize` of texts, string `(n,)`."""
         import tensorflow as tf
 
-        texts = apply_rules(self.unicode(texts), ASCII_QUOTES)
-        characters = tf.strings.unicode_split(texts, "UTF-8")
-        flat = characters.flat_values
-        normal_forms = self.tables[1].lookup(flat)
-        normalized = tf.where(normal_forms == "", flat, normal_forms)
-        texts = tf.strings.reduce_join(characters.with_flat_values(normalized), axis=-1)
+        texts = self.unicode(apply_rules(texts, ASCII_QUOTES))
         texts = apply_rules(texts, ONE_SPACE)
         if self.lower:
             texts = tf.strings.lower(texts, encoding="utf-8")
         return texts
-
-
-def _normal_forms():
-    """NFKC of every character that it changes."""
-    normal_forms = {}
-    for code in range(sys.maxunicode + 1):
-        character = chr(code)
-        normal_form = unicodedata.normalize("NFKC", character)
-        if normal_form != character:
-            normal_forms[character] = normal_form
-    return normal_forms

@@ -184,19 +184,20 @@ def append_vectors(
         The longer vectors, and the number of words that the file has.
     """
     vectors_by_word = _read_known_vectors(path, vocabulary)
-    mean = np.mean(list(vectors_by_word.values()), axis=0)
-    distances = [np.linalg.norm(vector - mean) for vector in vectors_by_word.values()]
-    distance = np.mean(distances)
-    own_mean = vectors[1:].mean(axis=0)
-    own_distance = np.linalg.norm(vectors[1:] - own_mean, axis=1).mean()
-    scale = own_distance / distance if distance else 1.0
+    file_vectors = np.array(list(vectors_by_word.values()))
+    mean = file_vectors.mean(axis=0)
+    distance = _distance_from_mean(file_vectors)
+    scale = _distance_from_mean(vectors[1:]) / distance if distance else 1.0
 
-    general = np.tile(mean, (len(vectors), 1))
-    for id, word in enumerate(vocabulary.words, 1):
-        general[id] = vectors_by_word.get(word, mean)
-    general[PADDING_ID] = 0
-    longer = np.concatenate([vectors, general * scale], axis=1, dtype=np.float32)
+    general = [np.zeros_like(mean)]
+    general += [vectors_by_word.get(word, mean) for word in vocabulary.words]
+    longer = np.concatenate([vectors, np.array(general) * scale], axis=1, dtype=np.float32)
     return longer, len(vectors_by_word)
+
+
+def _distance_from_mean(vectors):
+    """The average distance of some vectors from their mean."""
+    return np.linalg.norm(vectors - vectors.mean(axis=0), axis=1).mean()
 
 
 def _read_known_vectors(path, vocabulary):

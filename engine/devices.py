@@ -79,13 +79,14 @@ class OneDevice:
         """
         return batch
 
-    def train_step(self, model: keras.Model, batches: Any) -> Callable:
-        """Returns a function that trains a compiled model on one of `batches`.
+    def train_step(self, model: keras.Model, batch: Any) -> Callable:
+        """Returns a function that trains a compiled model on batches of any size.
 
-        The function returns the loss, which stays on the device until it is read.
+        `batch` is an example of them, nested NumPy arrays. The function returns the loss, which
+        stays on the device until it is read.
         """
         if keras.config.backend() == "tensorflow":
-            return _tensorflow_train_step(model, batches.element_spec)
+            return _tensorflow_train_step(model, batch)
 
         def train_on_batch(batch):
             model.reset_metrics()  # else the loss is a mean over steps
@@ -116,9 +117,14 @@ class OneDevice:
             yield copy
 
 
-def _tensorflow_train_step(model, batch_spec):
+def _tensorflow_train_step(model, batch):
     """Makes one graph for batches of every size, so a resumed training computes by the same one."""
     import tensorflow as tf
+
+    def open_spec(array):
+        return tf.TensorSpec([None] * array.ndim, array.dtype)
+
+    batch_spec = keras.tree.map_structure(open_spec, batch)
 
     @tf.function(input_signature=[batch_spec], jit_compile=model.jit_compile)
     def train_step(batch):

@@ -219,9 +219,8 @@ def test_questions_that_cannot_be_read_are_counted_with_their_ids(tmp_path):
     found = read(file)
     assert [question.answers[0].start for question in found.questions] == [10, 6]
     assert list(found.left_out.values()) == [["q1"], ["m0", "m1", "m2", "m3"]]
-    last = found.remarks()[-1]
-    assert last.startswith("4 left out, ")
-    assert last.endswith(": m0, m1, m2, ...")
+    assert list(found.reasons().values()) == [1, 4]
+    assert list(found.reasons())[-1].endswith(": m0, m1, m2, ...")
 
 
 @pytest.mark.parametrize(
@@ -237,7 +236,7 @@ def test_questions_without_an_answer_are_unanswerable(tmp_path, changes):
     file = write(tmp_path / "a.json", paragraph({**item(), **changes}))
     found = read(file)
     assert found.questions[0].answers == ()
-    assert found.remarks() == []
+    assert found.reasons() == {}
 
 
 def test_offsets_in_utf16_units_are_recognized_by_the_answers(tmp_path):
@@ -247,7 +246,6 @@ def test_offsets_in_utf16_units_are_recognized_by_the_answers(tmp_path):
     found = read(write(tmp_path / "units.json", paragraph(*by_units, context=context)))
     assert found.has_utf16_offsets
     assert found.questions[0].answers == (Answer(start, start + 3),)
-    assert "UTF-16" in found.remarks()[0]
 
     # An answer that is where characters say decides for characters.
     mixed = [*by_units, item("q3", answers=[(start, "Bob")])]

@@ -234,12 +234,12 @@ SAID = {
             "train-v1.1.json": SQUAD.replace(PASSAGE, f"{PASSAGE} {MOJIBAKE}"),
             "train-v1.1.ambiguous_starts.json": "{}",
         },
-        "1 contexts have UTF-8 that was read as Windows-1252",
+        "1 texts have UTF-8 read as Windows-1252",
     ),
     "a mistaken dialog": (
         "babi-dialog",
         {"dialog-babi-task1-x-dev.txt": f"1 {MOJIBAKE}\thello\n"},
-        "1 turns have UTF-8 read as Windows-1252",
+        "1 texts have UTF-8 read as Windows-1252",
     ),
     "facts alone": (
         "babi-dialog",

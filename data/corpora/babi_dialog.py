@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from colloquy.base.files import PathLike, UserError
-from colloquy.data.mojibake import repair
+from colloquy.data.mojibake import note_mistaken
 from colloquy.data.report import Report
 from colloquy.data.text_files import (
     bad_line,
@@ -148,19 +148,9 @@ def read_dialogs(
         raise UserError(f"{path}: expected dialogs. Received: no turn")
     if report:
         report.leave_out("dialogs of facts alone", len(dialogs) - len(with_turns))
-        _note_mojibake(path, with_turns, report)
+        texts = [turn.text for dialog in with_turns for turn in dialog]
+        note_mistaken(texts, path, "the candidates have it, too", report)
     return with_turns
-
-
-def _note_mojibake(path, dialogs, report):
-    num_mistaken = 0
-    for dialog in dialogs:
-        num_mistaken += sum(repair(turn.text) != turn.text for turn in dialog)
-    if num_mistaken:
-        report.note(
-            f"{path}: {num_mistaken:,} turns have UTF-8 read as Windows-1252, such as â€™; "
-            "it stays, since the candidates have it, too"
-        )
 
 
 def _parse_turns(path, number, rest):

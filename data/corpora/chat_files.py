@@ -138,18 +138,17 @@ def read_parlai(path: pathlib.Path, report: Report) -> Conversations:
     for number, line in read_lines(path, "conversations"):
         if not line:
             continue
-        fields = {}
-        for part in line.split("\t"):
-            name, colon, value = part.partition(":")
-            if not colon:
-                raise bad_line(path, number, "fields of ParlAI, as text:... TAB labels:...", line)
-            fields[name] = value.replace("\\n", " ").replace("\\t", " ")
+        parts = line.split("\t")
+        if not all(":" in part for part in parts):
+            raise bad_line(path, number, "fields of ParlAI, as text:... TAB labels:...", line)
+        fields = dict(part.split(":", 1) for part in parts)
         unused |= fields.keys() - PARLAI_FIELDS
         labels = (fields.get("labels") or fields.get("eval_labels") or "").split("|")
         report.leave_out("labels after the first one", len(labels) - 1)
         for text in (fields.get("text", ""), labels[0]):
-            if text.strip():
-                conversations[-1].append(text.strip())
+            text = text.replace("\\n", " ").replace("\\t", " ").strip()
+            if text:
+                conversations[-1].append(text)
         if fields.get("episode_done") == "True":
             conversations.append([])
     form = "ParlAI's dialogs; fields used: text, labels, episode_done"

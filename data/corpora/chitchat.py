@@ -11,7 +11,7 @@ import pathlib
 from pydantic import BaseModel
 
 from colloquy.base.files import PathLike, UserError
-from colloquy.data.corpora.messages import Conversations, join_messages
+from colloquy.data.corpora.messages import Conversations, join_messages, keep_exchanges
 from colloquy.data.corpora.splits import ALL
 from colloquy.data.report import Report
 from colloquy.data.text_files import Files, find_files, read_json
@@ -48,18 +48,11 @@ def find_splits(directory: PathLike | None = None) -> Files:
 
 def read(paths: list[pathlib.Path], split: str, report: Report) -> Conversations:
     """Reads all conversations, each a list of two or more turns."""
-    conversations = []
-    for path in paths:
-        report.add_file(path, "the chats of chitchat, their messages in order of time")
-        for conversation in read_json(path, dict[str, _Conversation]).values():
-            turns = _read_turns(conversation)
-            if len(turns) >= 2:
-                conversations.append(turns)
-            else:
-                report.leave_out("conversations without a reply")
-    if not conversations:
-        raise UserError(f"{paths[0]}: expected conversations. Received: none")
-    return conversations
+    (path,) = paths
+    report.add_file(path, "the chats of chitchat, their messages in order of time")
+    raw_conversations = read_json(path, dict[str, _Conversation])
+    conversations = [_read_turns(conversation) for conversation in raw_conversations.values()]
+    return keep_exchanges(path, conversations, report)
 
 
 def _read_turns(conversation):

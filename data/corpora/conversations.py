@@ -50,17 +50,13 @@ def find_splits(source: PathLike) -> Files:
         return {ALL: [source]}
     files_by_split = {}
     for split, names in NAMES.items():
-        files = list_files(source, _patterns(names))
-        if files:
-            files_by_split[split] = files
-    if "train" in files_by_split and "dev" in files_by_split:
-        return files_by_split
-    if "dev" in files_by_split or "test" in files_by_split:
-        lacks = "dev" if "train" in files_by_split else "train"
-        find_files(source, _patterns(NAMES[lacks]))  # raises
-    if "train" in files_by_split:
-        return {ALL: files_by_split["train"]}
-    return {ALL: find_files(source, _patterns(["*"]))}
+        files_by_split[split] = list_files(source, _patterns(names))
+    has_train = bool(files_by_split["train"])
+    if has_train and files_by_split["dev"]:
+        return {split: files for split, files in files_by_split.items() if files}
+    if files_by_split["dev"] or files_by_split["test"]:
+        find_files(source, _patterns(NAMES["dev" if has_train else "train"]))  # raises
+    return {ALL: files_by_split["train"] or find_files(source, _patterns(["*"]))}
 
 
 def _patterns(names):

@@ -53,14 +53,12 @@ def read(
         repaired = repair(line)
         if report and repaired != line:
             report.note(f"{path}: {REPAIRED}")
-        label, *utterances = repaired.split("\t")
-        if not utterances:
-            raise bad_line(path, number, f"{FORMAT}, which has tabs", label)
+        label, *turns = repaired.split("\t")
+        if len(turns) < 2:
+            raise bad_line(path, number, f"{FORMAT}, at least three fields", line)
         if label not in ("0", "1"):
             raise bad_line(path, number, "a label 0 or 1", label)
-        *turns, response = utterances
-        if not turns:
-            raise bad_line(path, number, f"{FORMAT}, at least three fields", line)
+        response = turns.pop()
         if not response.encode().strip():
             raise bad_line(path, number, "a response that is not empty", line)
         yield Line(int(label), turns, response)

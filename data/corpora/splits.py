@@ -100,17 +100,18 @@ def draw_splits(file: pathlib.Path, conversations: Conversations) -> dict[str, S
 
     A sixth of the conversations is dev, a sixth test, each at most `HELD_OUT`.
     """
+    if len(conversations) < 3:
+        expected = "expected at least 3 conversations, for train, dev and test"
+        raise UserError(f"{file}: {expected}. Received: {len(conversations)}")
     long = [number for number, turns in enumerate(conversations) if len(turns) >= MIN_TURNS]
     if len(long) < math.ceil(len(conversations) / 2):
         long = list(range(len(conversations)))
-    if len(long) < 2 or len(conversations) < 3:
-        expected = "expected at least 3 conversations, for train, dev and test"
-        raise UserError(f"{file}: {expected}. Received: {len(conversations)}")
 
     size = min(HELD_OUT, max(1, len(long) // 6))
     held_out = random.Random(SEED).sample(long, 2 * size)
+    train = set(range(len(conversations))).difference(held_out)
     numbers_by_split = {
-        "train": sorted(set(range(len(conversations))) - set(held_out)),
+        "train": sorted(train),
         "dev": held_out[:size],
         "test": held_out[size:],
     }

@@ -73,16 +73,14 @@ class Questions(NamedTuple):
     has_utf16_offsets: bool
     """Whether the file's offsets count UTF-16 units. The spans of `questions` count characters."""
 
-    def remarks(self) -> list[str]:
-        """Sentences that say how the file was read and what was left out."""
-        remarks = []
-        if self.has_utf16_offsets:
-            remarks.append("offsets count UTF-16 units, as JavaScript does, and were converted")
+    def reasons(self) -> dict[str, int]:
+        """`{reason and first ids: number}` of the questions that cannot be read."""
+        counts = {}
         for reason, ids in self.left_out.items():
             shown = ", ".join(in_one_line(id)[:40] for id in ids[:SHOWN_IDS])
             more = ", ..." if len(ids) > SHOWN_IDS else ""
-            remarks.append(f"{len(ids):,} left out, {reason}: {shown}{more}")
-        return remarks
+            counts[f"{reason}: {shown}{more}"] = len(ids)
+        return counts
 
 
 class SplitFiles(NamedTuple):
@@ -144,7 +142,8 @@ def read(path: PathLike, other_starts: PathLike | None = None) -> Questions:
         if len(by_units.questions) > len(result.questions):
             result = by_units
     if not result.questions:
-        received = "; ".join(result.remarks()) or "none"
+        left_out = [f"{count:,} left out, {reason}" for reason, count in result.reasons().items()]
+        received = "; ".join(left_out) or "none"
         raise UserError(f"{path}: expected questions. Received: {received}")
     return result
 

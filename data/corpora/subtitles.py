@@ -7,6 +7,7 @@ Lines have no final punctuation and often contain spaces. No speakers are given:
 the previous one.
 """
 
+import itertools
 import pathlib
 import re
 
@@ -76,22 +77,12 @@ def _read_blocks(path, report):
     form = "blocks of utterances"
     if encoding is not None:
         form += ", in GBK"
-    if _has_slashes(blocks):
+    texts = list(itertools.chain.from_iterable(blocks))
+    if sum(text.endswith("/") for text in texts) > 0.9 * len(texts):
         form += ", words separated by slashes"
         blocks = [_remove_slashes(block) for block in blocks]
     report.add_file(path, form)
     return blocks
-
-
-def _has_slashes(blocks):
-    """Whether slashes separate the words: more than 90 % of the utterances end with one."""
-    num_utterances = 0
-    num_with_slash = 0
-    for block in blocks:
-        num_utterances += len(block)
-        for text in block:
-            num_with_slash += text.endswith("/")
-    return num_with_slash > 0.9 * num_utterances
 
 
 def _remove_slashes(block):

@@ -57,7 +57,7 @@ def is_whatsapp(line: str) -> bool:
 def read_whatsapp(path: pathlib.Path, report: Report) -> Conversations:
     """Reads the export of a chat, which is cut into conversations by days and pauses."""
     report.add_file(path, "an export of WhatsApp, cut into conversations by days and pauses")
-    messages = list(_read_messages(path))
+    messages = _read_messages(path)
     file_marks = _find_file_marks(messages)
     spoken = [message for message in messages if not _is_note(message, file_marks)]
     note_senders = _find_note_senders(spoken)
@@ -157,20 +157,17 @@ def _find_note_senders(messages):
 
 
 def _read_messages(path):
-    """Yields each message; a line without date and time continues the message before it."""
-    header = None
-    lines = []
+    """The messages; a line without date and time continues the message before it."""
+    headers = []
+    lines_below = []
     for _, line in read_lines(path, "conversations"):
         match = HEADER.match(line)
-        if match is None:
-            lines.append(line)
-            continue
-        if header is not None:
-            yield _message(header, lines)
-        header = match
-        lines = []
-    if header is not None:
-        yield _message(header, lines)
+        if match is not None:
+            headers.append(match)
+            lines_below.append([])
+        elif headers:
+            lines_below[-1].append(line)
+    return [_message(*parts) for parts in zip(headers, lines_below, strict=True)]
 
 
 def _message(header, more_lines):

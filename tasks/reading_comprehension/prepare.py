@@ -24,7 +24,7 @@ from pydantic import Field
 from colloquy.base.config import NonNegative, Positive
 from colloquy.base.files import UserError, atomic_directory
 from colloquy.data.corpora import CORPORA
-from colloquy.data.mojibake import repair
+from colloquy.data.mojibake import note_mistaken
 from colloquy.data.offsets import read_text, tokens_of_span
 from colloquy.data.prepared import VECTORS, VOCABULARY, CommonSettings, print_summary, write
 from colloquy.data.report import Report, choose_examples
@@ -125,10 +125,11 @@ def _read_split(files, reader, encoder, report):
     report.add_file(file, "questions on paragraphs, as SQuAD has them")
     if other_starts:
         report.add_file(other_starts, "other places of their answers")
-    for remark in reading.remarks():
-        report.note(f"{file.name}: {remark}")
-    for reason, ids in reading.left_out.items():
-        report.leave_out(f"questions ({reason})", len(ids))
+    if reading.has_utf16_offsets:
+        how = "offsets count UTF-16 units, as JavaScript does, and were converted"
+        report.note(f"{file.name}: {how}")
+    for reason, count in reading.reasons().items():
+        report.leave_out(f"questions ({reason})", count)
 
     answered = [question for question in reading.questions if question.answers]
     if not answered:
@@ -137,12 +138,7 @@ def _read_split(files, reader, encoder, report):
     report.leave_out("questions without an answer", len(reading.questions) - len(answered))
     report.counts["questions"] += len(answered)
     texts = {question.context for question in answered}
-    num_mistaken = sum(repair(text) != text for text in texts)
-    if num_mistaken:
-        report.note(
-            f"{file.name}: {num_mistaken:,} contexts have UTF-8 that was read as Windows-1252, "
-            "such as â€™; it stays, since offsets count its characters"
-        )
+    note_mistaken(texts, file.name, "offsets count its characters", report)
     return [encoder.encode(question) for question in answered]
 
 
