@@ -139,11 +139,6 @@ class DType:
         self.numpy_dtype = self.numpy_dtype.newbyteorder(order)
 
 
-def _new_dtype(*args):
-    """For `dtype("f4", False, True)`; a function, because `load_reduce` calls functions only."""
-    return DType(*args)
-
-
 def _empty_array(*args):
     """For `ndarray((0,), "b")` and `_reconstruct(ndarray, (0,), "b")`: the first of the two steps.
 
@@ -198,7 +193,7 @@ CONSTRUCTORS = {
     "_codecs.encode": _encode,
     "builtins.bytes": _empty_bytes,
     "__builtin__.bytes": _empty_bytes,
-    "numpy.dtype": _new_dtype,
+    "numpy.dtype": DType,
     "numpy.ndarray": _empty_array,
     "numpy.core.multiarray._reconstruct": _empty_array,
     "numpy._core.multiarray._reconstruct": _empty_array,
@@ -247,8 +242,9 @@ class _Unpickler(pickle._Unpickler):
         """Calls a constructor of this file."""
         arguments = self.stack.pop()
         constructor = self.stack.pop()
-        # The only functions on the stack are those of `find_class`.
-        if type(constructor) is not types.FunctionType or type(arguments) is not tuple:
+        # The only functions and classes on the stack are those of `find_class`.
+        is_constructor = type(constructor) in (types.FunctionType, type)
+        if not is_constructor or type(arguments) is not tuple:
             raise pickle.UnpicklingError("a call of something else than a constructor")
         self.append(constructor(*arguments))
 

@@ -5,6 +5,7 @@ import json
 import pytest
 from helpers import refusal, turns, written
 
+from colloquy.data.corpora import squad
 from colloquy.data.corpora.babi_dialog import (
     SILENCE,
     Fact,
@@ -13,8 +14,9 @@ from colloquy.data.corpora.babi_dialog import (
     move,
     unseen_entities,
 )
-from colloquy.data.corpora.squad import Answer, read
+from colloquy.data.corpora.squad import Answer
 from colloquy.data.offsets import tokenize
+from colloquy.data.report import Report
 
 # === Dialog bAbI ===
 
@@ -142,6 +144,10 @@ def write(path, *paragraphs):
     return written(path, json.dumps({"data": [{"title": "t", "paragraphs": paragraphs}]}))
 
 
+def read(path, split="dev", report=None):
+    return squad.read(path, split, report or Report())
+
+
 def test_read_keeps_order_texts_and_answers(tmp_path):
     file = write(
         tmp_path / "a.json",
@@ -151,7 +157,7 @@ def test_read_keeps_order_texts_and_answers(tmp_path):
         ),
         paragraph(item("q3", "Is it?", [(0, "So")]), context="So it is."),
     )
-    questions = read(file).questions
+    questions = read(file)
     assert [question.id for question in questions] == ["q1", "q2", "q3"]
     assert questions[1].text == "What  number ?"
     found = [
@@ -164,11 +170,12 @@ def test_other_starts_give_every_place_of_an_answer(tmp_path):
     context = "x y x z x"
     answers = [(0, "x"), (6, "z")]
     file = write(tmp_path / "a.json", paragraph(item(answers=answers), context=context))
-    others = written(
-        tmp_path / "others.json", json.dumps({"q1": [{"answer": 0, "chosen": 0, "all": [0, 4, 8]}]})
+    written(
+        tmp_path / "a.ambiguous_starts.json",
+        json.dumps({"q1": [{"answer": 0, "chosen": 0, "all": [0, 4, 8]}]}),
     )
-    assert read(file).questions[0].answers == (Answer(0, 1), Answer(6, 7))
-    assert read(file, others).questions[0].answers == (
+    assert read(file)[0].answers == (Answer(0, 1), Answer(6, 7))
+    assert read(file, "train")[0].answers == (
         Answer(0, 1),
         Answer(4, 5),
         Answer(8, 9),
@@ -216,11 +223,13 @@ def test_questions_that_cannot_be_read_are_counted_with_their_ids(tmp_path):
     again = item(answers=[(6, "met")])
     repeated = item(question="Else?")
     file = write(tmp_path / "a.json", paragraph(item(), again, repeated, *misplaced))
-    found = read(file)
-    assert [question.answers[0].start for question in found.questions] == [10, 6]
-    assert list(found.left_out.values()) == [["q1"], ["m0", "m1", "m2", "m3"]]
-    assert list(found.reasons().values()) == [1, 4]
-    assert list(found.reasons())[-1].endswith(": m0, m1, m2, ...")
+    report = Report()
+    found = read(file, report=report)
+    assert [question.answers[0].start for question in found] == [10, 6]
+    assert report.left_out == {
+        "questions (another question has the same id: q1)": 1,
+        "questions (the text of an answer is not at its offset: m0, m1, m2, m3)": 4,
+    }
 
 
 @pytest.mark.parametrize(
@@ -234,24 +243,26 @@ def test_questions_that_cannot_be_read_are_counted_with_their_ids(tmp_path):
 )
 def test_questions_without_an_answer_are_unanswerable(tmp_path, changes):
     file = write(tmp_path / "a.json", paragraph({**item(), **changes}))
-    found = read(file)
-    assert found.questions[0].answers == ()
-    assert found.reasons() == {}
+    report = Report()
+    assert read(file, report=report)[0].answers == ()
+    assert not report.left_out
 
 
 def test_offsets_in_utf16_units_are_recognized_by_the_answers(tmp_path):
     context = "👍🏽 Ann met Bob. 🍞 Bob met Ann."
     start = context.index("Bob")
     by_units = [item(answers=[(start + 2, "Bob")]), item("q2", answers=[(0, "👍🏽")])]
-    found = read(write(tmp_path / "units.json", paragraph(*by_units, context=context)))
-    assert found.has_utf16_offsets
-    assert found.questions[0].answers == (Answer(start, start + 3),)
+    report = Report()
+    file = write(tmp_path / "units.json", paragraph(*by_units, context=context))
+    assert read(file, report=report)[0].answers == (Answer(start, start + 3),)
+    assert "UTF-16" in report.notes[0]
 
-    # An answer that is where characters say decides for characters.
+    # As many answers where characters say decide for characters.
     mixed = [*by_units, item("q3", answers=[(start, "Bob")])]
-    found = read(write(tmp_path / "mixed.json", paragraph(*mixed, context=context)))
-    assert not found.has_utf16_offsets
-    assert found.left_out["the text of an answer is not at its offset"] == ["q1"]
+    report = Report()
+    read(write(tmp_path / "mixed.json", paragraph(*mixed, context=context)), report=report)
+    assert not report.notes
+    assert "offset: q1" in report.reasons()
 
 
 def test_one_question_of_the_flat_form_does_not_refuse_the_file(tmp_path):
@@ -263,9 +274,11 @@ def test_one_question_of_the_flat_form_does_not_refuse_the_file(tmp_path):
             (0, {"text": [None], "answer_start": [0]}),
         )
     ]
-    found = read(written(tmp_path / "a.json", json.dumps(rows)))
-    assert [question.id for question in found.questions] == ["8"]
-    assert list(found.left_out.values()) == [["-1"], ["0"]]
+    report = Report()
+    found = read(written(tmp_path / "a.json", json.dumps(rows)), report=report)
+    assert [question.id for question in found] == ["8"]
+    assert list(report.left_out.values()) == [1, 1]
+    assert ": -1)" in report.reasons() and ": 0)" in report.reasons()
 
 
 def test_hugging_faces_flat_form_is_read(tmp_path):
@@ -280,6 +293,6 @@ def test_hugging_faces_flat_form_is_read(tmp_path):
         ("lines.json", lines),
         ("lines.jsonl", lines),
     ):
-        found = read(written(tmp_path / name, text)).questions
+        found = read(written(tmp_path / name, text))
         assert [(question.id, question.article) for question in found] == expected
         assert found[0].answers == (Answer(8, 11),)

@@ -129,7 +129,7 @@ LAYOUTS = [
         "SQuAD 1.1",
         "squad",
         {**FILES["squad"], "dev-v1.1.json": json.dumps(SQUAD_FILE)},
-        "dev-v1.1.json: 1 left out, the text of an answer is not at its offset: q2",
+        "left out: 1 questions (the text of an answer is not at its offset: q2)",
     ),
     (
         "DailyDialog",

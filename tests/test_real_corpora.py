@@ -97,8 +97,7 @@ def test_conversations_have_the_known_counts(module, directory, counts, pairs):
 
 def test_squad_has_the_known_counts():
     path = corpus("squad")
-    starts = path / "train-v1.1.ambiguous_starts.json"
-    questions = squad.read(path / "train-v1.1.json.gz", starts).questions
+    questions = squad.read(path / "train-v1.1.json.gz", "train", Report())
     assert len(questions) == 87599
     assert len({question.context for question in questions}) == 18891
     assert sum(len(question.answers) > 1 for question in questions) == 87599 - 78161
@@ -112,7 +111,7 @@ def test_squad_has_the_known_counts():
 def test_real_predictions_get_their_official_scores(system, em, f1):
     path = corpus("squad")
     answers = {}
-    for question in squad.read(path / "dev-v1.1.json").questions:
+    for question in squad.read(path / "dev-v1.1.json", "dev", Report()):
         spans = question.answers
         answers[question.id] = [question.context[span.start : span.end] for span in spans]
     predictions = json.loads((path / "predictions" / f"{system}.json").read_text(encoding="utf-8"))

@@ -10,6 +10,7 @@ from helpers import refusal
 import colloquy
 from colloquy.data.batching import XLA_MULTIPLE
 from colloquy.data.corpora import squad
+from colloquy.data.report import Report
 from colloquy.data.samples import SQUAD
 from colloquy.tasks.reading_comprehension.data import load_dataset
 from colloquy.tasks.reading_comprehension.prepare import Settings, prepare
@@ -107,15 +108,14 @@ def test_the_excerpt_of_squad_is_small_whole_and_licensed():
     sizes = [path.stat().st_size for path in SQUAD.iterdir()]
     assert sum(sizes) < 250_000
     assert "CC BY-SA 4.0" in (SQUAD / "LICENCE").read_text("utf-8")
-    for (file, other_starts), contexts, questions in (
-        (squad.find_splits(SQUAD)["train"], 40, 198),
-        (squad.find_splits(SQUAD)["dev"], 10, 40),
-    ):
-        read = squad.read(file, other_starts)
-        assert read.remarks() == []
-        assert len({question.context for question in read.questions}) == contexts
-        assert len(read.questions) == questions
-        assert all(question.answers for question in read.questions)
+    files = squad.find_splits(SQUAD)
+    for split, contexts, num_questions in (("train", 40, 198), ("dev", 10, 40)):
+        report = Report()
+        questions = squad.read(files[split], split, report)
+        assert not report.left_out and not report.notes
+        assert len({question.context for question in questions}) == contexts
+        assert len(questions) == num_questions
+        assert all(question.answers for question in questions)
 
 
 def test_without_articles_each_context_is_one(tmp_path):

@@ -211,7 +211,7 @@ def test_prepare_reports_facts_and_prints_a_summary(source, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
-        ("test.txt", "1\ta\tb\n1 a b\n", "test.txt, line 2: expected .* has tabs"),
+        ("test.txt", "1\ta\tb\n1 a b\n", "test.txt, line 2: expected .* separated by tabs"),
         ("train.txt", "0\ta\tb\n", "train.txt: expected lines with label 1"),
         ("train.txt", "1\ta\tb\n", "train.txt: expected .* that occurs 2 times"),
         ("train.txt", None, "source: expected a file train or train.txt"),

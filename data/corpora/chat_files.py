@@ -32,9 +32,6 @@ class _Record(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    def unused_fields(self):
-        return set(self.model_extra or {})
-
 
 class _Part(BaseModel):
     type: str
@@ -69,12 +66,6 @@ class _Chat(_Record):
             report.leave_out("messages without text", int(not text.strip()))
             messages.append((message.role, text))
         return join_messages(messages)
-
-    def unused_fields(self):
-        names = super().unused_fields()
-        for message in self.messages:
-            names |= message.unused_fields()
-        return names
 
 
 class _Dialog(_Record):
@@ -119,7 +110,8 @@ def _keep_turns(path, form, conversations, report):
             turns.append(_spoken(conversation, report))
         else:
             turns.append(conversation.turns(report))
-            unused |= conversation.unused_fields()
+            for record in (conversation, *getattr(conversation, "messages", ())):
+                unused |= record.model_extra.keys()
     report.add_file(path, form, sorted(unused))
     return keep_exchanges(path, turns, report)
 

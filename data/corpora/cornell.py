@@ -12,7 +12,7 @@ import re
 from colloquy.base.files import PathLike
 from colloquy.data.corpora.messages import Conversations
 from colloquy.data.report import Report
-from colloquy.data.text_files import Files, bad_line, find_files, is_utf8, read_lines
+from colloquy.data.text_files import Files, bad_line, find_files, read_lines
 
 TOKENIZER = "words"
 SEPARATOR = " +++$+++ "
@@ -39,8 +39,8 @@ def read(paths: list[pathlib.Path], split: str, report: Report) -> Conversations
     lost character (U+FFFD) between letters, as in some copies, is read as an apostrophe.
     """
     lines_file, conversations_file = paths
-    encoding = "" if is_utf8(lines_file) else ", in Windows-1252 where they are not UTF-8"
-    report.add_file(lines_file, f"lines of films{encoding}; fields used: line and text")
+    form = "lines of films, in Windows-1252 where they are not UTF-8; fields used: line and text"
+    report.add_file(lines_file, form)
     report.add_file(conversations_file, "conversations of films; fields used: film and lines")
     lines = _read_lines(lines_file)
     conversations = []

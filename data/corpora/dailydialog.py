@@ -53,22 +53,25 @@ def read(paths: list[pathlib.Path], split: str, report: Report) -> Conversations
     """
     conversations = []
     for path in paths:
-        if read_beginning(path).startswith("{"):
-            for turns in read_json_lines(path, report):
-                conversations.append([join_apostrophes(turn) for turn in turns])
-            continue
-        form = FORM
-        for number, line in read_lines(path, "conversations"):
-            text, tab, _ = line.partition("\t")
-            if tab:
-                form = f"{FORM}; not used: labels after a tab"
-            turns = text.split(END)
-            if not turns[-1].strip():
-                turns.pop()
-            turns = [turn.strip() for turn in turns]
-            require_utterances(path, number, line, turns, END)
+        read_file = read_json_lines if read_beginning(path).startswith("{") else _read_lines
+        for turns in read_file(path, report):
             conversations.append([join_apostrophes(turn) for turn in turns])
-        report.add_file(path, form)
+    return conversations
+
+
+def _read_lines(path, report):
+    conversations = []
+    unused = []
+    for number, line in read_lines(path, "conversations"):
+        text, tab, _ = line.partition("\t")
+        if tab:
+            unused = ["labels after a tab"]
+        turns = [turn.strip() for turn in text.split(END)]
+        if not turns[-1]:
+            turns.pop()
+        require_utterances(path, number, line, turns, END)
+        conversations.append(turns)
+    report.add_file(path, FORM, unused)
     return conversations
 
 

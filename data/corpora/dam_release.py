@@ -5,7 +5,7 @@
     word2id              words, each followed by its id, separated by white space; may be missing
     word_embedding.pkl   vectors, row i of the word with id i
 
-Pickles are of Python 2, or of any version.
+Pickles are of Python 2, or of any version by protocols 0 to 4.
 """
 
 import numpy as np

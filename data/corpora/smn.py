@@ -55,7 +55,7 @@ def read(
             report.note(f"{path}: {REPAIRED}")
         label, *turns = repaired.split("\t")
         if len(turns) < 2:
-            raise bad_line(path, number, f"{FORMAT}, at least three fields", line)
+            raise bad_line(path, number, f"{FORMAT}, at least three fields separated by tabs", line)
         if label not in ("0", "1"):
             raise bad_line(path, number, "a label 0 or 1", label)
         response = turns.pop()

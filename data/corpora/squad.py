@@ -29,6 +29,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from colloquy.base.files import UserError, in_one_line
+from colloquy.data.report import Report, shorten
 from colloquy.data.text_files import PathLike, find_files, read_json, read_json_lines, validated
 
 NO_ANSWER_TEXTS = ("", "CANNOTANSWER")
@@ -37,8 +38,8 @@ MISPLACED = "the text of an answer is not at its offset"
 NO_CONTEXT = "the context has no words"
 REPEATED = "another question has the same id"
 FLAT_LINE = '{"id": ID, "context": TEXT, "question": TEXT, "answers": {...}}'
-SHOWN_IDS = 3
-"""Ids of left-out questions that a remark shows."""
+OTHER_STARTS = "ambiguous_starts"
+"""Part of the name of a file, see `_read_other_starts`."""
 TWO_UNITS = re.compile("[\U00010000-\U0010ffff]")
 """A character that UTF-16 writes as two units; it writes others as one."""
 
@@ -57,53 +58,16 @@ class Question(NamedTuple):
     context: str
     text: str
     answers: tuple[Answer, ...]
-    """One span per reference answer, in the file's order; with `other_starts`, one per possible
+    """One span per reference answer, in the file's order; with other starts, one per possible
     place of each. Empty if the context does not answer the question.
     """
     article: int
     """Number of the context's article in the file, from 1; 0 if the file does not say."""
 
 
-class Questions(NamedTuple):
-    """The questions of a file."""
-
-    questions: list[Question]
-    left_out: dict[str, list[str]]
-    """`{reason: ids}` of the questions that cannot be read."""
-    has_utf16_offsets: bool
-    """Whether the file's offsets count UTF-16 units. The spans of `questions` count characters."""
-
-    def reasons(self) -> dict[str, int]:
-        """`{reason and first ids: number}` of the questions that cannot be read."""
-        counts = {}
-        for reason, ids in self.left_out.items():
-            shown = ", ".join(in_one_line(id)[:40] for id in ids[:SHOWN_IDS])
-            more = ", ..." if len(ids) > SHOWN_IDS else ""
-            counts[f"{reason}: {shown}{more}"] = len(ids)
-        return counts
-
-
-class SplitFiles(NamedTuple):
-    """The files of a split."""
-
-    questions: pathlib.Path
-    other_starts: pathlib.Path | None
-    """See `read`."""
-
-
-def find_splits(directory: PathLike) -> dict[str, SplitFiles]:
-    """The files of the splits `train` and `dev` in a directory.
-
-    Only `train*.json` may have other starts, in `train*.ambiguous_starts.json`.
-    """
-    train = _find_questions(directory, "train")
-    dev = _find_questions(directory, "dev")
-    stem = train.name.removesuffix(".gz").removesuffix(".json")
-    other_starts = train.with_name(f"{stem}.ambiguous_starts.json")
-    return {
-        "train": SplitFiles(train, other_starts if other_starts.is_file() else None),
-        "dev": SplitFiles(dev, None),
-    }
+def find_splits(directory: PathLike) -> dict[str, pathlib.Path]:
+    """The files of the splits `train` and `dev` in a directory."""
+    return {split: _find_questions(directory, split) for split in ("train", "dev")}
 
 
 def _find_questions(directory, split):
@@ -115,52 +79,60 @@ def _find_questions(directory, split):
     patterns = [f"{split}-*.json", f"{split}.json", f"{split}*.jsonl"]
     paths = find_files(directory, patterns)
     for path in paths:
-        if "ambiguous_starts" not in path.name:
+        if OTHER_STARTS not in path.name:
             return path
     return paths[0]
 
 
-def read(path: PathLike, other_starts: PathLike | None = None) -> Questions:
+def read(path: pathlib.Path, split: str, report: Report) -> list[Question]:
     """Reads a file of questions in one of the forms above.
 
     A question that cannot be read is left out and counted.
 
     Args:
-        path: File of questions.
-        other_starts: JSON file `{id: [{"answer": number of the answer, "all": [offset, ..]}]}`. An
-            answer that it lists has all these offsets in place of its own `answer_start`, which is
-            a guess if the text occurs several times.
+        split: For `train`, a file beside it may have the other starts of answers, see
+            `_read_other_starts`.
 
     Raises:
         UserError: The file has another form, or no question that can be read.
     """
-    raw_questions = _read_raw_questions(pathlib.Path(path))
-    starts_by_answer = _read_other_starts(other_starts) if other_starts else {}
-    result = _read_questions(raw_questions, starts_by_answer, has_utf16_offsets=False)
-    if MISPLACED in result.left_out:
+    report.add_file(path, "questions on paragraphs, as SQuAD has them")
+    raw_questions = _read_raw_questions(path)
+    starts_by_answer = _read_other_starts(path, report) if split == "train" else {}
+    questions, left_out = _read_questions(raw_questions, starts_by_answer, has_utf16_offsets=False)
+    if MISPLACED in left_out:
         by_units = _read_questions(raw_questions, starts_by_answer, has_utf16_offsets=True)
-        if len(by_units.questions) > len(result.questions):
-            result = by_units
-    if not result.questions:
-        left_out = [f"{count:,} left out, {reason}" for reason, count in result.reasons().items()]
-        received = "; ".join(left_out) or "none"
+        if len(by_units[0]) > len(questions):
+            questions, left_out = by_units
+            how = "offsets count UTF-16 units, as JavaScript does, and were converted"
+            report.note(f"{path.name}: {how}")
+    for reason, ids in left_out.items():
+        shown = shorten(in_one_line(id)[:40] for id in ids)
+        report.leave_out(f"questions ({reason}: {shown})", len(ids))
+    if not questions:
+        received = f"none; left out: {report.reasons() or 'nothing'}"
         raise UserError(f"{path}: expected questions. Received: {received}")
-    return result
+    return questions
 
 
 def _read_questions(raw_questions, starts_by_answer, has_utf16_offsets):
-    """The `Questions` of some `_RawQuestion`s, with offsets counted in one of the two ways."""
-    result = Questions([], {}, has_utf16_offsets)
+    """The questions of some `_RawQuestion`s, with offsets counted in one of the two ways.
+
+    Returns:
+        A list of `Question`, and `{reason: ids}` of those that cannot be read.
+    """
+    questions = []
+    left_out: dict[str, list[str]] = {}
     texts_by_id: dict[str, tuple[str, str]] = {}
     for raw in raw_questions:
         try:
             question = _read_question(raw, has_utf16_offsets, starts_by_answer)
             _check_id(question, texts_by_id)
         except ValueError as error:
-            result.left_out.setdefault(_reason(error), []).append(_shown_id(raw.value))
+            left_out.setdefault(_reason(error), []).append(_shown_id(raw.value))
             continue
-        result.questions.append(question)
-    return result
+        questions.append(question)
+    return questions, left_out
 
 
 def _read_question(raw, has_utf16_offsets, starts_by_answer):
@@ -185,7 +157,7 @@ def _check_id(question, texts_by_id):
 def _reason(error):
     """Why a question is left out.
 
-    Questions with the same defect get the same words, so `Questions.left_out` groups them.
+    Questions with the same defect get the same words, so that they are counted together.
     """
     if not isinstance(error, ValidationError):
         return str(error)
@@ -325,10 +297,21 @@ def _from_flat_form(flat_questions):
     return raw_questions
 
 
-def _read_other_starts(path):
-    """Reads the possible offsets of answers, `{(id, number of the answer): offsets}`."""
-    starts_by_answer = {}
-    for id, entries in read_json(path, dict[str, list[_OtherStarts]]).items():
+def _read_other_starts(path, report):
+    """Reads the possible offsets of answers, `{(id, number of the answer): offsets}`.
+
+    They are in a file beside that of the questions, `train-v1.1.ambiguous_starts.json`:
+    `{id: [{"answer": number of the answer, "all": [offset, ..]}]}`. An answer that it lists has all
+    these offsets in place of its own `answer_start`, which is a guess if its text occurs several
+    times.
+    """
+    stem = path.name.removesuffix(".gz").removesuffix(".json")
+    file = path.with_name(f"{stem}.{OTHER_STARTS}.json")
+    starts_by_answer: dict[tuple[str, int], list[int]] = {}
+    if not file.is_file():
+        return starts_by_answer
+    report.add_file(file, "other places of their answers")
+    for id, entries in read_json(file, dict[str, list[_OtherStarts]]).items():
         for entry in entries:
             starts_by_answer[id, entry.answer] = entry.all
     return starts_by_answer

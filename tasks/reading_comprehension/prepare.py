@@ -75,11 +75,11 @@ def prepare(corpus, source, out, settings):
             report.note(f"{path}: {num_lost:,} words have U+FFFD, or bytes that are not UTF-8")
     with atomic_directory(out) as directory:
         encoder = Encoder()
-        splits = {"train": _read_split(files["train"], reader, encoder, report)}
+        splits = {"train": _read_split(files["train"], "train", reader, encoder, report)}
         # Counted before the encoder has the words of dev.
         words = encoder.count_words(splits["train"])
         letters = encoder.count_letters()
-        splits["dev"] = _read_split(files["dev"], reader, encoder, report)
+        splits["dev"] = _read_split(files["dev"], "dev", reader, encoder, report)
         if shared:
             vocabulary = shared.vocabulary
             characters = Vocabulary.load(shared.path / CHARACTERS)
@@ -94,8 +94,10 @@ def prepare(corpus, source, out, settings):
 
         statistics = {}
         for split, questions in splits.items():
-            file, _ = files[split]
-            statistics[split] = {"file": file.name, **_statistics(questions, encoder.contexts)}
+            statistics[split] = {
+                "file": files[split].name,
+                **_statistics(questions, encoder.contexts),
+            }
         contents = {
             READING: {
                 "tokens": list(encoder.tokens),
@@ -114,28 +116,14 @@ def prepare(corpus, source, out, settings):
     print(f"{out}: {len(vocabulary):,} words, {len(characters):,} characters")
 
 
-def _read_split(files, reader, encoder, report):
-    """Reads and encodes the questions of a split that have an answer.
-
-    Args:
-        files: The file, and that of other starts or `None`.
-    """
-    file, other_starts = files
-    reading = reader.read(file, other_starts)
-    report.add_file(file, "questions on paragraphs, as SQuAD has them")
-    if other_starts:
-        report.add_file(other_starts, "other places of their answers")
-    if reading.has_utf16_offsets:
-        how = "offsets count UTF-16 units, as JavaScript does, and were converted"
-        report.note(f"{file.name}: {how}")
-    for reason, count in reading.reasons().items():
-        report.leave_out(f"questions ({reason})", count)
-
-    answered = [question for question in reading.questions if question.answers]
+def _read_split(file, split, reader, encoder, report):
+    """Reads and encodes the questions of a split that have an answer."""
+    questions = reader.read(file, split, report)
+    answered = [question for question in questions if question.answers]
     if not answered:
-        received = f"{len(reading.questions):,} unanswerable questions"
+        received = f"{len(questions):,} unanswerable questions"
         raise UserError(f"{file}: expected questions with answers. Received: {received}")
-    report.leave_out("questions without an answer", len(reading.questions) - len(answered))
+    report.leave_out("questions without an answer", len(questions) - len(answered))
     report.counts["questions"] += len(answered)
     texts = {question.context for question in answered}
     note_mistaken(texts, file.name, "offsets count its characters", report)
