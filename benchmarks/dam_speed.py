@@ -4,16 +4,13 @@
         --out=results/benchmarks/dam_speed.json/optimizations
 
 The first side is the path of the release as plain Keras layers compute it: all padding, and a
-context again for each of its candidates. Each further side has one optimization more; with word
-vectors moved lazily it is not quite Adam. Lengths are the dataset's, or full: no padding at all.
-Ratios are to the first side.
+context again for each of its candidates. Each further side has one optimization more. Ratios are to
+the first side.
 
 Training takes batches of train; ranking takes dev's contexts as evaluate.py ranks them. Batches are
 chosen at equal distances in the order of their size and made before the time counts, the same for
 all sides and blocks.
 """
-
-import itertools
 
 import numpy as np
 from absl import flags
@@ -52,9 +49,9 @@ define_flags(blocks=4, steps=16)
 
 def main():
     rows = {name: {"pairs per second": name} for name in FLAGS.side}
-    for lengths, what in itertools.product(("dataset", "full"), ("training", "ranking")):
-        column = f"{what}, {lengths} lengths"
-        blocks_by_side = measure(what, lengths)
+    for what in ("training", "ranking"):
+        column = f"{what}, dataset lengths"
+        blocks_by_side = measure(what)
         first = next(iter(blocks_by_side.values()))
         for name, blocks in blocks_by_side.items():
             rows[name][column] = median(blocks)
@@ -62,9 +59,9 @@ def main():
     report(list(rows.values()))
 
 
-def measure(what, lengths):
+def measure(what):
     """Runs the sides that have something new in `what`, and returns `{name: blocks}`."""
-    options = (what, lengths, FLAGS.data, FLAGS.steps, FLAGS.seed)
+    options = (what, FLAGS.data, FLAGS.steps, FLAGS.seed)
     sides = {}
     for name in FLAGS.side:
         settings, lacking = SIDES[name]
@@ -76,7 +73,7 @@ def measure(what, lengths):
 # === In the process of a side ===
 
 
-def dam_block(settings, lacking, what, lengths, path, steps, seed):
+def dam_block(settings, lacking, what, path, steps, seed):
     """Prepares a side of `alternate`, which trains or ranks; its examples are pairs."""
     runtime.import_keras()
 
@@ -102,9 +99,7 @@ def dam_block(settings, lacking, what, lengths, path, steps, seed):
         split = dataset.splits["train"]
         batches = training_arrays(task, split, config, training, steps, rng)
     else:
-        batches = ranking_arrays(dataset.splits["dev"], config, lengths, steps)
-    if lengths == "full":
-        batches = [(fill(inputs, config, rng), targets) for inputs, targets in batches]
+        batches = ranking_arrays(dataset.splits["dev"], config, steps)
 
     def train(batch):
         inputs, labels = batch
@@ -140,16 +135,12 @@ def training_arrays(task, split, config, training, steps, rng):
     ]
 
 
-def ranking_arrays(split, config, lengths, steps):
+def ranking_arrays(split, config, steps):
     """Returns the arrays of a block's batches, and which of their candidates are real."""
     from colloquy.tasks.selection.scoring import ranking_batches
     from colloquy.tasks.selection.split import inputs_of
 
-    if lengths == "dataset":
-        batches = ranking_batches(split, config.replace(masking="exact"))
-    else:
-        # Ten candidates in a row, as where their lengths do not differ.
-        batches = [(np.arange(8), np.arange(80).reshape(8, 10))]
+    batches = ranking_batches(split, config.replace(masking="exact"))
     arrays = []
     for contexts, lines in spread(batches, split, config, steps):
         if config.masking == "release":  # it cannot share a context
@@ -172,15 +163,6 @@ def spread(batches, split, config, steps):
     places = (np.arange(steps) + 0.5) / steps * len(batches)
     chosen = order[places.astype(int)]
     return [batches[i] for i in chosen[::-1]]
-
-
-def fill(inputs, config, rng):
-    """Returns a batch of the same number of pairs without padding."""
-    B, N = inputs["responses"].shape[:2]
-    T, L, V = config.max_turns, config.max_words, config.vocabulary_size
-    turns_BTL = rng.integers(3, V, (B, T, L), dtype="int32")
-    responses_BNL = rng.integers(3, V, (B, N, L), dtype="int32")
-    return {"turns": turns_BTL, "responses": responses_BNL}
 
 
 if __name__ == "__main__":

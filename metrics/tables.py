@@ -132,16 +132,17 @@ def _labels(rows):
         for field, value in row.get("settings", {}).items():
             values[row["recipe"], row["corpus"], row["split"], field].add(str(value))
 
-    differing = collections.defaultdict(set)
+    differing = set()
     for (recipe, _, _, field), texts in values.items():
         if len(texts) > 1 and field != "seed":
-            differing[recipe].add(field)
+            differing.add((recipe, field))
 
     labels = []
     for row in rows:
         parts = [row["recipe"]]
-        for field in sorted(differing[row["recipe"]]):
-            parts.append(f"{field}={row.get('settings', {}).get(field)}")
+        for field, value in sorted(row.get("settings", {}).items()):
+            if (row["recipe"], field) in differing:
+                parts.append(f"{field}={value}")
         labels.append(", ".join(parts))
     return labels
 

@@ -14,7 +14,6 @@ An error of `:predict` and `:explain` is `{"error": "one sentence"}`, others bel
 
 import asyncio
 import contextlib
-import functools
 from typing import Annotated
 
 import prometheus_client
@@ -31,7 +30,7 @@ from colloquy.serving.access import Access, Guard
 from colloquy.serving.answers import JSON, OpenAIError, RequestError, make_json, respond_error
 from colloquy.serving.batching import BatchedModel
 from colloquy.serving.limits import Limits
-from colloquy.serving.metrics import Metrics
+from colloquy.serving.metrics import QUEUED
 from colloquy.serving.model_routes import find_model
 from colloquy.serving.models import openai_model
 from colloquy.serving.page_files import DOCS, INDEX, find_pages, headers_of, media_type
@@ -50,11 +49,7 @@ def create_app(models, limits=None, access=None):
     """
     limits = limits or Limits()
     access = access or Access()
-    metrics = Metrics()
-    batched_models = {}
-    for name, model in models.items():
-        count_batch = functools.partial(metrics.count_batch, name)
-        batched_models[name] = BatchedModel(model, limits, count_batch)
+    batched_models = {name: BatchedModel(model, limits) for name, model in models.items()}
 
     @contextlib.asynccontextmanager
     async def lifespan(_):
@@ -77,7 +72,6 @@ def create_app(models, limits=None, access=None):
     )
     app.state.models = batched_models
     app.state.limits = limits
-    app.state.metrics = metrics
     app.state.open_requests = 0
     app.state.stopping = False
     app.add_middleware(Places)
@@ -137,9 +131,9 @@ def make_server_router():
     @router.get("/metrics", response_class=PlainTextResponse)
     async def metrics(request: Request):
         """Counts and times, for Prometheus."""
-        state = request.app.state
-        queued = {model.name: model.queued for model in state.models.values()}
-        text = state.metrics.as_text(queued)
+        for model in request.app.state.models.values():
+            QUEUED.labels(model.name).set(model.queued)
+        text = prometheus_client.generate_latest()
         return Response(text, media_type=prometheus_client.CONTENT_TYPE_LATEST)
 
     @router.get("/pages/{file}", include_in_schema=False)

@@ -23,6 +23,7 @@ from colloquy.serving.access import STOPPING
 from colloquy.serving.answers import RequestError, make_json
 from colloquy.serving.limits import Limits, check_count
 from colloquy.serving.maps import cut_maps
+from colloquy.serving.metrics import BATCH_INSTANCES, MODEL_SECONDS
 
 ROWS_AT_ONCE = 64  # that are computed between two checkpoints
 # A request of at most so many instances and characters is small: it is answered beside large ones,
@@ -74,17 +75,13 @@ class Job:
 
 
 class BatchedModel:
-    """A `serving.models.Served`, `served`, whose concurrent requests share batches.
+    """A `serving.models.Served`, `served`, whose concurrent requests share batches."""
 
-    `count_batch(verb, instances, seconds)` is called after each batch.
-    """
-
-    def __init__(self, model, limits=None, count_batch=lambda verb, count, seconds: None):
+    def __init__(self, model, limits=None):
         self.name = model.name
         self.predictor_class = model.predictor_class
         self.served = model
         self._limits = limits or Limits()
-        self._count_batch = count_batch
         self._predictor = None
         self._changed = threading.Condition()
         self._small_jobs = collections.deque()  # that wait
@@ -193,6 +190,8 @@ class BatchedModel:
     def _answer(self, jobs):
         """Answers jobs in a batch. If that fails, each is answered alone, so that one fails."""
         readable = [job for job in jobs if self._read(job)]
+        if not readable:
+            return
         try:
             answers = self._compute(readable)
         except Exception as error:
@@ -238,6 +237,7 @@ class BatchedModel:
             rows += job.rows
 
         answers = []
+        verb = jobs[0].verb
         while len(answers) < len(instances) and any(job.is_wanted for job in jobs):
             first = len(answers)
             end = first + 1
@@ -247,8 +247,10 @@ class BatchedModel:
             started = time.perf_counter()
             with at_checkpoints(functools.partial(self._check_wanted, jobs)):
                 with self._exclusive_calls:
-                    answers += self._call_model(jobs[0].verb, piece)
-                self._count_batch(jobs[0].verb, len(piece), time.perf_counter() - started)
+                    answers += self._call_model(verb, piece)
+                seconds = time.perf_counter() - started
+                BATCH_INSTANCES.labels(self.name, verb).observe(len(piece))
+                MODEL_SECONDS.labels(self.name, verb).observe(seconds)
                 checkpoint()
         return answers
 

@@ -12,7 +12,7 @@ import itertools
 import re
 import time
 import uuid
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Body, Request
 from fastapi.responses import Response
@@ -33,8 +33,9 @@ WORD = re.compile(r"\S+")
 SPEAKERS = {"user": "user", "assistant": "bot"}
 SKIPPED = "X-Skipped-Messages"  # header that says how many messages the model does not read
 STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-# Fields that change no reply here nor elsewhere.
+# Fields that change no reply here nor elsewhere, and those of a message that are not read.
 WITHOUT_EFFECT = {"metadata", "prompt_cache_key", "safety_identifier", "store", "user"}
+WITHOUT_EFFECT |= {"name", "tool_calls", "tool_call_id"}
 # Fields that no model here can honour, with the values at which they change nothing.
 NEUTRAL_VALUES = {
     "frequency_penalty": [0],
@@ -97,12 +98,6 @@ class Message(ClientFields):
         ]
         | None
     ) = None
-    name: str | None = None
-    """It is not read."""
-    tool_calls: list[Any] | None = None
-    """They are not read."""
-    tool_call_id: str | None = None
-    """It is not read."""
 
     def text(self):
         if isinstance(self.content, str):

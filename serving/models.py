@@ -9,20 +9,10 @@ from colloquy.engine.run import Run
 from colloquy.engine.run_files import DIRECTORIES
 from colloquy.serving.run_facts import describe_run, render_markdown
 from colloquy.serving.warm_up import answer_first
-from colloquy.tasks import load_predictor
-from colloquy.tasks.dialog.predictor import DialogPredictor
-from colloquy.tasks.generation.predictor import GenerationPredictor
-from colloquy.tasks.reading_comprehension.predictor import ReadingComprehensionPredictor
-from colloquy.tasks.selection.predictor import SelectionPredictor
+from colloquy.tasks import TASKS, load_predictor
 from colloquy.tasks.selection.retrieval.answers import AnsweringPredictor
 
 VERSION = "1"  # of every model
-PREDICTORS = {
-    "dialog": DialogPredictor,
-    "generation": GenerationPredictor,
-    "reading_comprehension": ReadingComprehensionPredictor,
-    "selection": SelectionPredictor,
-}
 
 
 class Served:
@@ -124,7 +114,7 @@ def open_model(name, path, index=None):
     except Exception as error:  # a run of a stranger may be wrong in any way
         raise UserError(f"{path}: {_describe_failure(error)}") from error
 
-    predictor_class = PREDICTORS[run.task]
+    predictor_class = TASKS[run.task].predictor
     brings_index = any((run.path / name).is_dir() for name in DIRECTORIES)
     if run.task == "selection" and (index or brings_index):
         predictor_class = AnsweringPredictor

@@ -5,6 +5,7 @@ import time
 
 from starlette.datastructures import Headers
 
+from colloquy.serving import metrics
 from colloquy.serving.answers import RequestError, respond_error
 from colloquy.serving.limits import check_count, check_values
 
@@ -65,7 +66,8 @@ class Places:
                 model = scope.get("state", {}).get("model", "unknown")
                 verb = scope["endpoint"].__name__
                 seconds = time.perf_counter() - begin
-                app_state.metrics.count_request(model, verb, status, seconds)
+                metrics.REQUESTS.labels(model, verb, status).inc()
+                metrics.REQUEST_SECONDS.labels(model, verb).observe(seconds)
 
 
 def _check_json(body, max_values):

@@ -20,6 +20,7 @@ from fastapi.testclient import TestClient
 from helpers import until
 
 from colloquy.base.files import UserError
+from colloquy.serving import metrics
 from colloquy.serving.access import Access
 from colloquy.serving.app import create_app
 from colloquy.serving.batching import BatchedModel
@@ -147,6 +148,8 @@ def test_the_pages_run_only_scripts_of_this_server(client):
 
 
 def test_prometheus_counts_requests_by_status(client):
+    for metric in (metrics.REQUESTS, metrics.BATCH_INSTANCES, metrics.MODEL_SECONDS):
+        metric.clear()
     predict(client, instances=[{"text": "a"}, {"text": "b"}])
     predict(client, instances=[{"text": "a"}] * 6)
     explain(client, "a")

@@ -26,6 +26,17 @@ BETA_POWERS = ("loss/beta1_power", "loss/beta2_power")
 EMBEDDING = "word_embedding"
 FILTERS = ("cnn_aggregation/filter_0", "cnn_aggregation/filter_1")
 """Variables of all of the release's networks; their shapes give the sizes."""
+PARTS = {
+    "W1": "FFN_1/weights",
+    "b1": "FFN_1/bias",
+    "W2": "FFN_2/weights",
+    "b2": "FFN_2/bias",
+    "attention_norm/gamma": "attention_layer_norm/scale",
+    "attention_norm/beta": "attention_layer_norm/bias",
+    "ffn_norm/gamma": "FFN_layer_norm/scale",
+    "ffn_norm/beta": "FFN_layer_norm/bias",
+}
+"""Names of the variables in one of our attentive modules, and in one of the release's."""
 LONGEST = 1_000
 """Most turns, and most words of a turn. Larger sizes would fill the memory before the shape of a
 variable is compared."""
@@ -108,13 +119,8 @@ def release_names(config):
         names["positional/lambda"] = "positional/lambda"
 
     for ours, theirs in _release_modules(config).items():
-        for i in (1, 2):
-            names[f"{ours}/W{i}"] = f"{theirs}/FFN_{i}/weights"
-            names[f"{ours}/b{i}"] = f"{theirs}/FFN_{i}/bias"
-        names[f"{ours}/attention_norm/gamma"] = f"{theirs}/attention_layer_norm/scale"
-        names[f"{ours}/attention_norm/beta"] = f"{theirs}/attention_layer_norm/bias"
-        names[f"{ours}/ffn_norm/gamma"] = f"{theirs}/FFN_layer_norm/scale"
-        names[f"{ours}/ffn_norm/beta"] = f"{theirs}/FFN_layer_norm/bias"
+        for our_part, their_part in PARTS.items():
+            names[f"{ours}/{our_part}"] = f"{theirs}/{their_part}"
 
     for i, filters in enumerate(FILTERS):
         names[f"aggregation/conv_{i}/kernel"] = filters
@@ -158,16 +164,15 @@ def assign(model, tensors, title):
         UserError: Variables are unknown, missing or of another shape; all are listed.
     """
     variables = _variables_by_release_name(model)
-    problems = [f"{name} is missing" for name in variables if name not in tensors]
-    for name, tensor in tensors.items():
-        if name in (STEP, *BETA_POWERS):
-            continue
-        if name not in variables:
-            problems.append(f"{name} is unknown")
-            continue
-        expected = tuple(variables[name].shape)
-        if tensor.shape != expected:
-            problems.append(f"{name} has shape {tensor.shape} where {expected} is expected")
+    expected = {name: tuple(variable.shape) for name, variable in variables.items()}
+    received = {name: tensor.shape for name, tensor in tensors.items()}
+    for name in (STEP, *BETA_POWERS):
+        received.pop(name, None)
+    problems = []
+    for name in sorted(expected.keys() | received.keys()):
+        shapes = expected.get(name, "none"), received.get(name, "none")
+        if shapes[0] != shapes[1]:
+            problems.append(f"{name} has the shape {shapes[1]}, expected {shapes[0]}")
     if problems:
         raise UserError(f"{title}: {'; '.join(problems)}")
 

@@ -63,20 +63,29 @@ def plots() -> dict[str, list[Panel]]:
         babi_series("MEMMA, our positions, match types too", "babi-memma-match", "C4"),
         article_series("article, test: MEMR and MEMMA", ["T1", "T3", "T4-OOV"]),
     ]
-    levels = [str(level) for level in range(6)]
-    variants = ["first", "last", "self", "cross", "full"]
+    levels = {str(level): f"levels-{level}" for level in range(6)}
+    variants = {name: f"variant-{name}" for name in ("first", "last", "self", "cross")}
+    variants["full"] = "levels-1"  # the recipe itself, which has one level
     return {
         "memma_figure5": [
             Panel("Without features: per response", BABI_COLUMNS, (40, 102), without_features),
             Panel("With speaker and time: per response", BABI_COLUMNS, (40, 102), with_features),
         ],
         "dam_levels": [
-            Panel("Levels of self-attention: R10@1", levels, (40, 60), [dam_levels(levels)]),
+            Panel(
+                "Levels of self-attention: R10@1",
+                list(levels),
+                (40, 60),
+                [dam_series("ours, chitchat dev", levels)],
+            ),
             Panel(
                 "Variants: R10@1",
-                variants,
+                list(variants),
                 (40, 80),
-                [dam_variants(variants), published_dam_variants(variants)],
+                [
+                    dam_series("ours, one level, chitchat dev", variants),
+                    published_dam_variants(variants),
+                ],
             ),
         ],
     }
@@ -97,26 +106,14 @@ def article_series(label, names):
     return Series(label, {name: Point(100.0) for name in names}, "grey", is_published=True)
 
 
-def dam_levels(levels):
-    changes = {level: f"levels-{level}" for level in levels}
-    return Series("ours, chitchat dev", dam_points(changes), "C0")
-
-
-def dam_variants(variants):
-    """The variants of the recipe, which has one level; `full` is the recipe itself."""
-    changes = {variant: f"variant-{variant}" for variant in variants}
-    changes["full"] = "levels-1"
-    return Series("ours, one level, chitchat dev", dam_points(changes), "C0")
-
-
-def dam_points(changes):
+def dam_series(label, changes):
     """The points of the changed recipes that have rows; `changes` ends their names, by point."""
     points = {}
     for name, change in changes.items():
         rows = select_own(f"{DAM_RECIPE}-{change}", "chitchat")
         if rows:
             points[name] = summarize(rows, "R10@1")
-    return points
+    return Series(label, points, "C0")
 
 
 def published_dam_variants(variants):
