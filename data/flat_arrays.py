@@ -51,8 +51,6 @@ def map_array(path: PathLike) -> np.ndarray:
         if mapped.ndim != 1 or mapped.dtype.kind not in "iu":
             raise ValueError(f"{mapped.dtype} {mapped.shape}"[:60])
         return mapped.view(np.ndarray)
-    except OSError as error:
-        raise UserError(f"{path}: expected an array. Received: {error.strerror}") from error
     except Exception as error:  # a damaged header can make its readers raise anything
         expected = "expected an array of whole numbers in one dimension"
         raise UserError(f"{path}: {expected}. Received: {in_one_line(error, 200)}") from error

@@ -114,17 +114,12 @@ class Vocabulary:
     def encode(self, tokens: Iterable[str]) -> list[int]:
         """The ids of some words; unknown ones have `unk_id` or a hashed id."""
         ids = self._ids
+        return [ids.get(token) or self._unknown_id(token) for token in tokens]
+
+    def _unknown_id(self, token):
         if not self.hashed:
-            unknown = self.unk_id
-            return [ids.get(token, unknown) for token in tokens]
-        first_hashed = len(self.words) + 1
-        encoded = []
-        for token in tokens:
-            if token in ids:
-                encoded.append(ids[token])
-            else:
-                encoded.append(first_hashed + hash_of(token) % self.hashed)
-        return encoded
+            return self.unk_id
+        return len(self.words) + 1 + hash_of(token) % self.hashed
 
     def word(self, id: int) -> str:
         """The word with an id; `_UNK_` for a hashed one."""
