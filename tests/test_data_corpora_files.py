@@ -203,7 +203,7 @@ def of(*items, **more):
         ({"data": [{"title": "t"}]}, "data.0.paragraphs"),
         ({"data": [{"paragraphs": [{"qas": []}]}]}, "data.0.paragraphs.0.context"),
         (of(item(), context=" \n"), "the context has no words"),
-        (of(None), "question: "),
+        (of(None), "valid dictionary"),
         (of(item(question=" ")), "question: "),
         (of(item(answers=[(-3, "x")])), "answers.0.answer_start"),
         (of(item("x" * 999, answers=[(9, "İbrahim")])), "not at its offset"),

@@ -28,6 +28,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from colloquy.base.config import sentence
 from colloquy.base.files import UserError, in_one_line
 from colloquy.data.report import Report, shorten
 from colloquy.data.text_files import PathLike, find_files, read_json, read_json_lines, validated
@@ -161,10 +162,7 @@ def _reason(error):
     """
     if not isinstance(error, ValidationError):
         return str(error)
-    problem = error.errors()[0]
-    field = ".".join(str(part) for part in problem["loc"]) or "question"
-    message = problem["msg"]
-    return in_one_line(f"{field}: {message[0].lower()}{message[1:]}")
+    return in_one_line(sentence(error).partition(". Received: ")[0])
 
 
 def _shown_id(value):
