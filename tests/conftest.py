@@ -98,13 +98,25 @@ trained_generation = trained_for("generation")
 trained_reading_comprehension = trained_for("reading_comprehension")
 
 
-@pytest.fixture(scope="session")
-def selection_predictor(trained_selection):
-    keras.config.set_dtype_policy("float32")
-    predictor = TASKS["selection"].predictor(trained_selection)
-    # Another test may have evaluated the run, which gives it a threshold.
-    predictor.threshold = -math.inf
-    return predictor
+def predictor_for(task):
+    """A fixture: the predictor of a task's small run. A test that changes it puts it back."""
+
+    @pytest.fixture(scope="session", name=f"{task}_predictor")
+    def fixture(request):
+        keras.config.set_dtype_policy("float32")
+        predictor = TASKS[task].predictor(request.getfixturevalue(f"trained_{task}"))
+        if task == "selection":
+            # Another test may have evaluated the run, which gives it a threshold.
+            predictor.threshold = -math.inf
+        return predictor
+
+    return fixture
+
+
+selection_predictor = predictor_for("selection")
+dialog_predictor = predictor_for("dialog")
+generation_predictor = predictor_for("generation")
+reading_comprehension_predictor = predictor_for("reading_comprehension")
 
 
 @pytest.fixture

@@ -63,7 +63,7 @@ def test_predict_explains_examples(task, request, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == names
     kept = json.loads((tmp_path / "example-2.json").read_text(encoding="utf-8"))
     assert kept["title"].startswith("dev, ") and kept["title"] in done.stdout
-    predictor = TASKS[task].predictor(run).for_scored_examples()
+    predictor = request.getfixturevalue(f"{task}_predictor").for_scored_examples()
     again = predictor.explain(kept["instance"], details=True)["attention"]
     maps = kept["answer"]["attention"]
     assert [each["title"] for each in maps] == [each["title"] for each in again]
@@ -126,11 +126,13 @@ def test_selection_examples_are_the_arrays_that_were_scored(tmp_path):
     assert any("_UNK_" in shown["rows"] for shown in maps)
 
 
-def test_generation_examples_are_the_words_that_were_scored(trained_generation):
+def test_generation_examples_are_the_words_that_were_scored(
+    trained_generation, generation_predictor
+):
     task = TASKS["generation"]
     dataset = task.dataset_of(trained_generation)
     dev = dataset.splits["dev"]
-    predictor = task.predictor(trained_generation).for_scored_examples()
+    predictor = generation_predictor.for_scored_examples()
     # Words of a dataset are split already.
     assert predictor.reader.read(["it's UBUNTU-14"]).words == ["it's", "UBUNTU-14", "_EOS_"]
     for number in range(len(dev)):
@@ -140,11 +142,11 @@ def test_generation_examples_are_the_words_that_were_scored(trained_generation):
         )
 
 
-def test_dialog_examples_are_the_words_that_were_scored(trained_dialog):
+def test_dialog_examples_are_the_words_that_were_scored(trained_dialog, dialog_predictor):
     task = TASKS["dialog"]
     dataset = task.dataset_of(trained_dialog)
     dev = dataset.splits["dev"]
-    predictor = task.predictor(trained_dialog).for_scored_examples()
+    predictor = dialog_predictor.for_scored_examples()
     for number, example in enumerate(take_scored_examples(task, dataset, len(dev), "dev")):
         instance = predictor.Instance.model_validate(example["instance"])
         sentences = dev.sentences.words.lists(dev.dialogs[number]["sentences"])

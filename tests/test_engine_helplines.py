@@ -1,11 +1,12 @@
 """`engine.helplines`: who is told of helplines, and who is not."""
 
+import copy
+
 from fastapi.testclient import TestClient
 
 from colloquy.engine.helplines import CHINESE_REPLY, ENGLISH_REPLY, REPLIES, helpline_reply
 from colloquy.serving.app import create_app
 from colloquy.serving.models import open_model
-from colloquy.tasks import TASKS
 from colloquy.tasks.generation.chat import GenerationChat
 from colloquy.tasks.selection.chat import SelectionChat
 from colloquy.tasks.selection.retrieval.answers import AnsweringPredictor
@@ -91,34 +92,32 @@ def test_exaggerations_and_accidents_are_no_alarm():
 # === Where it is given ===
 
 
-def test_a_generation_model_gives_it_in_place_of_a_reply(trained_generation):
-    predictor = TASKS["generation"].predictor(trained_generation)
+def test_a_generation_model_gives_it_in_place_of_a_reply(generation_predictor):
     instances = [{"turns": ["hello"]}, {"turns": ["hi", "hello", "i want to die"]}]
     instances.append({"turns": ["i want to die", "ok, then i'll call you later", "i mean it"]})
     instances.append({"turns": [ENGLISH_REPLY, "thanks"]})
-    hello, serious, *later = predictor.predict(instances)
+    hello, serious, *later = generation_predictor.predict(instances)
     assert [answer["response"] for answer in later] == [ENGLISH_REPLY] * 2
     assert hello["response"] not in REPLIES and serious["response"] == ENGLISH_REPLY
-    explained = predictor.explain(instances[1])
+    explained = generation_predictor.explain(instances[1])
     assert (explained["response"], explained["attention"]) == (ENGLISH_REPLY, [])
-    assert predictor.explain({"turns": ["我想死"]})["response"] == CHINESE_REPLY
+    assert generation_predictor.explain({"turns": ["我想死"]})["response"] == CHINESE_REPLY
 
-    chat = GenerationChat(predictor)
+    chat = GenerationChat(copy.copy(generation_predictor))
     assert list(chat.reply("i want to die")) == [ENGLISH_REPLY]
     chat.beam("3")
     assert list(chat.reply("tonight")) == [ENGLISH_REPLY]
 
 
-def test_a_dialog_model_gives_it_to_the_end_of_the_conversation(trained_dialog):
-    predictor = TASKS["dialog"].predictor(trained_dialog)
+def test_a_dialog_model_gives_it_to_the_end_of_the_conversation(dialog_predictor):
     serious = [{"speaker": "user", "text": "I want to die"}]
-    [answer] = predictor.predict([{"history": serious}])
+    [answer] = dialog_predictor.predict([{"history": serious}])
     assert answer["response"] == ENGLISH_REPLY
     assert answer["said"] == [{"speaker": "bot", "text": ENGLISH_REPLY}]
     assert (answer["best"], answer["facts"], answer["unknown"]) == ([], [], [])
 
     hello = {"speaker": "user", "text": "hello"}
-    later = predictor.predict(
+    later = dialog_predictor.predict(
         [{"history": [*serious, hello]}, {"history": [*serious, *answer["said"], hello]}]
     )
     assert [one["response"] for one in later] == [ENGLISH_REPLY] * 2

@@ -11,7 +11,7 @@ import signal
 
 import numpy as np
 import pytest
-from helpers import contents_of, flip_bit, full_disk, refusal, train_small
+from helpers import contents_of, flip_bit, full_disk, refusal, train_quickly
 
 from colloquy.base.files import CHECKSUMS, UserError
 from colloquy.engine import train
@@ -75,14 +75,6 @@ def test_a_setting_that_is_gone_is_left_out_if_it_changed_nothing():
     assert "Seq2SeqConfig has no field 'shared_embedding'" in message
 
 
-def test_create_refuses_a_used_directory(copied):
-    """With other files than a run's: test_hold_files.py."""
-    (copied.path / LAST).touch()
-    message = refusal(create_run, copied.path, copied.record)
-    assert re.search("a trained run: .*, or --resume", message)
-    assert [each.name for each in copied.path.iterdir()] == [LAST]
-
-
 def test_a_run_that_ended_before_anything_was_saved_is_replaced(copied):
     create_run(copied.path, copied.record)
     (copied.path / "candidates.txt").touch()
@@ -97,15 +89,15 @@ def test_a_run_that_ended_before_anything_was_saved_is_replaced(copied):
 def test_of_two_trainings_started_at_once_in_a_new_directory_one_is_refused(
     prepared_dialog, tmp_path, monkeypatch
 ):
-    create, usual = create_run, ("dialog", prepared_dialog, tmp_path / "run")
+    create, usual = create_run, (prepared_dialog, tmp_path / "run")
 
     def create_late(*arguments):
         monkeypatch.setattr(train, "create_run", create)
-        assert "another process is training" in refusal(train_small, *usual, epochs=0.25)
+        assert "another process is training" in refusal(train_quickly, *usual, epochs=0.25)
         return create(*arguments)
 
     monkeypatch.setattr(train, "create_run", create_late)
-    assert train_small(*usual, epochs=0.25).finished()
+    assert train_quickly(*usual, epochs=0.25).finished()
 
 
 SLOPE = '{"dev": {"confidence": {"slope": "x"}, "metrics": {}}}'
@@ -129,14 +121,6 @@ def test_wrong_files_are_named(file, content, read, message, own):
     else:
         message_read = refusal(read, Run.open(own.path))
     assert re.search(message, message_read)
-
-
-def test_sizes_that_the_weights_have_no_room_for_are_refused(trained_dialog, copied):
-    (copied.path / BEST).write_bytes((trained_dialog.path / BEST).read_bytes())
-    config = {**copied.record["config"], "vocabulary_size": 10**9}
-    run = Run(copied.path, {**copied.record, "config": config})
-    message = f"{CONFIG}: a model of size 1,000,000,000 does not fit {BEST}"
-    assert message in refusal(run.load_model)
 
 
 def test_weights_with_nan_are_refused(trained_dialog, copied):

@@ -20,6 +20,7 @@ from helpers import (
     contents_of,
     evaluate,
     refusal,
+    train_quickly,
     train_small,
     weights_of_run,
 )
@@ -356,18 +357,6 @@ def test_callbacks_of_keras_see_batches_and_validations_and_may_stop(tmp_path):
 
 
 # === Runs ===
-
-
-def train_quickly(data, workdir, **settings):
-    """Trains the model that compiles fastest: epochs of 7 steps."""
-    settings = {
-        "batch_size": 4,
-        "embedding_dim": 5,
-        "validations_per_epoch": 1,
-        "precision": "float32",
-        **settings,
-    }
-    return start(dialog, "supervised-embeddings", data, workdir, settings)
 
 
 def test_a_signal_saves_and_resume_continues_exactly(prepared_dialog, tmp_path):

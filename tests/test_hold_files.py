@@ -14,7 +14,7 @@ import h5py
 import keras
 import numpy as np
 import pytest
-from helpers import check_same_training, contents_of, ran, refusal, run_process, train_small
+from helpers import check_same_training, contents_of, ran, refusal, run_process, train_quickly
 
 from colloquy.base import runtime
 from colloquy.base.files import (
@@ -109,7 +109,7 @@ def test_a_training_killed_before_its_first_state_starts_anew(
     (unsaved / f".{LAST}").touch()
     unfinished = unsaved / f".{CHECKSUMS}.0123456789abcdef"
     unfinished.touch()
-    run = train_small("dialog", prepared_dialog, unsaved, epochs=0.25)
+    run = train_quickly(prepared_dialog, unsaved, epochs=0.25)
     assert run.finished() and not unfinished.exists()
 
 
@@ -142,14 +142,13 @@ def test_a_lock_is_a_regular_file(tmp_path, forge):
         pass
 
 
-@pytest.mark.parametrize("name", [HISTORY, METRICS])
-def test_weights_that_were_validated_are_kept_though_the_state_is_gone(
-    unsaved, trained_dialog, name
-):
-    for file in (BEST, name):
+@pytest.mark.parametrize("files", [(BEST, HISTORY), (BEST, METRICS), (LAST,)])
+def test_a_trained_run_is_not_begun_anew(unsaved, trained_dialog, files):
+    for file in files:
         (unsaved / file).touch()
-    assert "holds a trained run" in refusal(create_run, unsaved, trained_dialog.record)
-    assert (unsaved / BEST).exists()
+    message = refusal(create_run, unsaved, trained_dialog.record)
+    assert "holds a trained run" in message and "or --resume" in message
+    assert all((unsaved / file).exists() for file in files)
 
 
 # === Runs of strangers ===

@@ -17,9 +17,9 @@ dialog = TASKS["dialog"]
 HELLO = {"speaker": "user", "text": "hello"}
 
 
-@pytest.fixture(scope="module")
-def predictor(trained_dialog):
-    return dialog.predictor(trained_dialog)
+@pytest.fixture
+def predictor(dialog_predictor):
+    return dialog_predictor
 
 
 @pytest.fixture
@@ -134,16 +134,6 @@ def test_memories_are_the_sentences_before_the_last_one(predictor):
 
 
 # === Conversations of users and assistants ===
-
-
-def test_a_call_that_is_no_candidate_finds_nothing(predictor):
-    said = [
-        ("user", "hello"),
-        ("bot", "api_call R_\napi_call italian nowhere cheap"),
-        ("user", "hi"),
-    ]
-    speakers = [sentence["speaker"] for sentence in predictor.conversation(said)["history"]]
-    assert speakers == ["user", "bot", "user", "bot", "user"]
 
 
 def test_wrong_instances_and_too_many_facts_are_refused(predictor, monkeypatch):
@@ -265,10 +255,3 @@ def test_attention_shows_the_memories_with_the_largest_weights(chat, monkeypatch
 
     found["attention"][0]["weights"] = [[0.021, 0.02]] * 48 + [[0.0199, 0.0201]]
     assert "each of 49 memories has 1.99 to 2.10 per cent" in chat.explanation(found)
-
-
-def test_a_model_without_attention_says_so(trained_dialog):
-    chat = DialogChat(dialog.predictor(trained_dialog))
-    chat.predictor.model.attention_weights = []
-    assert list(chat.reply("hello"))
-    assert chat.explain().startswith("This model has no attention")

@@ -1,7 +1,6 @@
 """The exported generation model replies as the predictor and evaluate.py do."""
 
 import keras
-import numpy as np
 import pytest
 import tensorflow as tf
 from helpers import refusal
@@ -11,7 +10,7 @@ from colloquy.engine import export as exporting
 from colloquy.tasks import TASKS
 from colloquy.tasks.generation.data import SourceConfig
 from colloquy.tasks.generation.export import GenerationText
-from colloquy.tasks.generation.search import parse_decoding, reply, words_of
+from colloquy.tasks.generation.search import parse_decoding
 
 generation = TASKS["generation"]
 
@@ -39,57 +38,27 @@ def test_the_last_turns_that_are_not_empty_make_the_source():
 
 
 @pytest.mark.slow
-def test_a_reply_is_not_given_again_while_there_is_another(trained_generation, tmp_path):
+def test_a_reply_is_not_given_again_while_there_is_another(
+    trained_generation, generation_predictor, tmp_path, monkeypatch
+):
     decode = "beam=3,max_length=7,min_length=1"  # an empty turn is no reply
     model = exported(trained_generation, tmp_path, decode)
-    predictor = generation.predictor(trained_generation)
-    predictor.decoding = parse_decoding(decode)
+    monkeypatch.setattr(generation_predictor, "decoding", parse_decoding(decode))
     # The model reads the last turns alone, so its search finds the same replies in both.
     ending = ["so", "well", "hello"]
-    [first] = predictor.predict([{"turns": ending}])
+    [first] = generation_predictor.predict([{"turns": ending}])
     turns = ["hello", first["response"], *ending]
-    [later] = predictor.predict([{"turns": turns}])
+    [later] = generation_predictor.predict([{"turns": turns}])
     *others, last = [reply["text"] for reply in later["best"]]
     assert [last, *others] == [reply["text"] for reply in first["best"]]
     replies = model.reply(turns=tf.constant([turns]))["replies"][0].numpy()
     assert [text.decode() for text in replies] == [reply["text"] for reply in later["best"]]
 
 
-@pytest.mark.slow
-def test_predictor_export_and_scoring_reply_the_same(trained_generation, tmp_path):
-    """Whatever else is in the batch."""
-    decode = "beam=3,max_length=7,anti_lm_weight=0.3"
-    model = exported(trained_generation, tmp_path, decode)
-    predictor = generation.predictor(trained_generation)
-    predictor.decoding = parse_decoding(decode)
-    dataset = generation.dataset_of(trained_generation)
-    split = dataset.splits["dev"]
-    sources = split.source.take(np.arange(5))
-    ids, scores = reply(trained_generation.load_model(), sources, predictor.decoding)
-
-    turns = [text.title().split("\t") for text in split.source_texts[:5]]
-    answers = predictor.predict([{"turns": each} for each in turns])
-    padded = [[""] * (2 - len(each)) + each for each in turns]
-    together = model.reply(turns=tf.constant(padded))
-    for row, answer in enumerate(answers):
-        texts = [best["text"] for best in answer["best"]]
-        ranked = [best["score"] for best in answer["best"]]
-        assert answer["response"] == texts[0]
-        words = [words_of(each, dataset.vocabulary) for each in ids[row]]
-        assert texts == [dataset.text.join(each) for each in words]
-        np.testing.assert_allclose(ranked, scores[row], rtol=1e-4)
-
-        alone = model.reply(turns=tf.constant([turns[row]]))
-        for served, place in ((together, row), (alone, 0)):
-            assert [text.decode() for text in served["replies"][place].numpy()] == texts
-            np.testing.assert_allclose(served["scores"][place], ranked, rtol=1e-4)
-
-
-def test_a_word_of_a_user_ends_no_turn(trained_generation):
-    predictor = generation.predictor(trained_generation)
-    ids = predictor.reader.read(["_EOS_ hello", "", "you"]).source
+def test_a_word_of_a_user_ends_no_turn(generation_predictor):
+    ids = generation_predictor.reader.read(["_EOS_ hello", "", "you"]).source
     assert ids.count(EOS_ID) == 2
-    assert predictor.predict([]) == []
+    assert generation_predictor.predict([]) == []
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """`tasks.generation.search` and `chat`: replies, reranked by a reverse model, in a chat."""
 
+import copy
+
 import numpy as np
 import pytest
 from helpers import copy_of, random_seq2seq, refusal, scoring_of, to_numpy
@@ -150,11 +152,11 @@ def test_in_a_chat_a_reverse_model_chooses_among_the_replies(random_runs, genera
 
 
 def test_options_set_the_search_and_other_runs_are_refused(
-    random_runs, trained_generation, tmp_path
+    random_runs, generation_predictor, tmp_path
 ):
     run, reverse_run = random_runs
     other = create_run(tmp_path / "run", reverse_run.record, Vocabulary.of(["other", "words"]))
-    predictor = generation.predictor(trained_generation)
+    predictor = copy.copy(generation_predictor)
     assert "the vocabulary of the model" in refusal(predictor.rerank_by, other.path)
     assert "reverse=true. Received: seq2seq" in refusal(predictor.rerank_by, run.path)
 
@@ -169,8 +171,8 @@ def test_options_set_the_search_and_other_runs_are_refused(
 
 
 @pytest.fixture
-def chat(trained_generation):
-    return GenerationChat(generation.predictor(trained_generation))
+def chat(generation_predictor):
+    return GenerationChat(copy.copy(generation_predictor))
 
 
 def test_a_text_without_a_known_word_gets_a_reply_that_is_called_not_good(chat):
@@ -211,9 +213,9 @@ def run_with_search(trained_generation, tmp_path_factory):
     return Run.open(run.path)
 
 
-def test_a_run_has_a_search_of_its_own(run_with_search, trained_generation):
+def test_a_run_has_a_search_of_its_own(run_with_search, generation_predictor):
     predictor = generation.predictor(run_with_search)
-    greedy = generation.predictor(trained_generation)
+    greedy = generation_predictor
     assert greedy.decoding == Decoding()
     [own] = predictor.predict([{"turns": ["hello"]}])
     texts = [best["text"] for best in own["best"]]

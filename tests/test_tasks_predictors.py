@@ -20,8 +20,8 @@ def runs(request):
 
 
 @pytest.fixture(scope="module")
-def predictors(runs):
-    return {name: TASKS[name].predictor(run) for name, run in runs.items()}
+def predictors(request):
+    return {name: request.getfixturevalue(f"{name}_predictor") for name in TASKS}
 
 
 def compiled_models(task, predictor):

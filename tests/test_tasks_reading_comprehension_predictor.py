@@ -9,7 +9,6 @@ from helpers import refusal, talk_plain
 from reference_recurrent import softmax
 
 from colloquy.data.offsets import read_text, tokenize, words_at
-from colloquy.tasks import TASKS
 from colloquy.tasks.reading_comprehension.chat import (
     ReadingComprehensionChat,
     _highlight_in_sentence,
@@ -22,9 +21,9 @@ PASSAGE = "Ann lives in Rome. Bob lives in Paris."
 QUESTION = "Where does Bob live?"
 
 
-@pytest.fixture(scope="module")
-def predictor(trained_reading_comprehension):
-    return TASKS["reading_comprehension"].predictor(trained_reading_comprehension)
+@pytest.fixture
+def predictor(reading_comprehension_predictor):
+    return reading_comprehension_predictor
 
 
 def ask(predictor, passage, question=QUESTION):
@@ -152,7 +151,7 @@ def test_passage_and_question_need_words(predictor):
 # === Chat ===
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def chat(predictor):
     return ReadingComprehensionChat(predictor)
 
