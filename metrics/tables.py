@@ -33,29 +33,42 @@ def by_corpus(rows: list[dict], metrics: Sequence[str]) -> tuple[list[str], list
     header = [""]
     for split, corpus in columns:
         header.append(corpus if len(splits) == 1 else f"{corpus} {split}")
-    has_mean = len(columns) > 1
-    if has_mean:
+    if len(columns) > 1:
         header.append("mean")
     header.append("seeds")
 
     rows_by_label = collections.defaultdict(list)
     for label, row in zip(_labels(rows), rows, strict=True):
         rows_by_label[label].append(row)
-    ranked_lines = []
-    for label, own_rows in rows_by_label.items():
-        scores = {column: [] for column in columns}
-        for row in own_rows:
-            scores[row["split"], row["corpus"]].append(row["metrics"])
+
+    def rank(label):
+        own_rows = rows_by_label[label]
         mean = mean_over_corpora(own_rows, metrics[0])
-        line = [label, *(_cell(scores[column], metrics) for column in columns)]
-        if has_mean:
-            line.append(_shown(mean, metrics[0]) if all(scores.values()) else "")
-        has_seed = "seed" in own_rows[0]
-        counts = sorted({len(column) for column in scores.values() if column})
-        line.append("-".join(str(count) for count in counts) if has_seed else "")
-        ranked_lines.append((not has_seed, cost(metrics[0], mean), line))
-    ranked_lines.sort(key=lambda ranked: ranked[:2])
-    return header, [line for _, _, line in ranked_lines]
+        return "seed" not in own_rows[0], cost(metrics[0], mean)
+
+    lines = []
+    for label in sorted(rows_by_label, key=rank):
+        lines.append([label, *_cells(rows_by_label[label], columns, metrics)])
+    return header, lines
+
+
+def _cells(rows, columns, metrics):
+    """The cells of a line of `by_corpus` after its label."""
+    scores = {column: [] for column in columns}
+    for row in rows:
+        scores[row["split"], row["corpus"]].append(row["metrics"])
+    cells = [_cell(scores[column], metrics) for column in columns]
+    if len(columns) > 1:
+        mean = ""
+        if all(scores.values()):
+            mean = _shown(mean_over_corpora(rows, metrics[0]), metrics[0])
+        cells.append(mean)
+    seeds = ""
+    if "seed" in rows[0]:
+        counts = {len(column) for column in scores.values() if column}
+        seeds = "-".join(str(count) for count in sorted(counts))
+    cells.append(seeds)
+    return cells
 
 
 def by_metric(scores: list[dict], metrics: Sequence[str]) -> list[str]:

@@ -51,8 +51,10 @@ def make_json(value):
 
 def respond_error(error, path):
     """Makes the response to a `UserError` at a path; says when a request may be repeated."""
-    status = getattr(error, "status", 400)
-    headers = dict(getattr(error, "headers", {}))
+    if not isinstance(error, RequestError):
+        error = RequestError(400, str(error))
+    status = error.status
+    headers = dict(error.headers)
     if status in (429, 503):
         headers["Retry-After"] = "1"
     message = str(error).encode("utf-8", "replace").decode("utf-8")
@@ -61,8 +63,8 @@ def respond_error(error, path):
     body = {
         "message": message,
         "type": "server_error" if status >= 500 else "invalid_request_error",
-        "param": getattr(error, "field", None),
-        "code": getattr(error, "code", None),
+        "param": error.field,
+        "code": error.code,
     }
     return JSONResponse({"error": body}, status, headers)
 

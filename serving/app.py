@@ -174,7 +174,7 @@ def make_models_router(names):
             "object": "list",
             "data": [openai_model(model.name) for model in models if model.chats],
             "models": [model.name for model in models],  # for KServe
-            "details": [describe_briefly(model) for model in models],
+            "details": [describe_briefly(model.served) for model in models],
         }
 
     @router.get("/{model}")
@@ -197,10 +197,8 @@ def make_models_router(names):
     return router
 
 
-def describe_briefly(model):
+def describe_briefly(served):
     """Name, task and titles of a model, and whether it is loaded."""
-    row = {"name": model.name}
-    for field, value in model.served.summary().items():
-        if field in ("task", "title", "label", "default", "ready"):
-            row[field] = value
-    return row
+    summary = served.summary()
+    fields = ("task", "title", "label", "default", "ready")
+    return {"name": served.name, **{name: summary[name] for name in fields if name in summary}}

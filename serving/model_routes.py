@@ -89,7 +89,7 @@ def make_router(model):
 
 async def _answer(request, model, verb, instances, field):
     """Answers the instances of a request by the JSON `{field: answers}`; see `Job` for `verb`."""
-    _note_model(request, model.name)
+    request.state.model = model.name  # `serving.places` counts the request for it
     characters = check_instances(instances, request.app.state.limits)
     count = len(instances)
     if verb == "explain" and count > 1:
@@ -119,13 +119,8 @@ def find_model(request, name):
     if name not in models:
         message = f"there is no model {name[:100]!r}; there are {', '.join(models)}"
         raise RequestError(404, message, field="model", code="model_not_found")
-    _note_model(request, name)
-    return models[name]
-
-
-def _note_model(request, name):
-    """Notes the model that a request is counted for, see `serving.places`."""
     request.state.model = name
+    return models[name]
 
 
 @functools.cache

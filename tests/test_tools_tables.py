@@ -101,7 +101,7 @@ def test_check_names_stale_pages_and_changes_nothing(tmp_path, monkeypatch, caps
 @pytest.mark.parametrize(
     ("marker", "message"),
     [
-        ("tabel: x", "scores, recipes, rows, value"),
+        ("tabel: x", "scores, rows, value"),
         ("scores: no-such-recipe", "no score"),
         ("scores: dam-* colour=red", "colour"),
         (f"value: {RECIPE} ubuntu-irc R11@1", "R11@1"),

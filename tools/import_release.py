@@ -164,15 +164,16 @@ def assign(model, tensors, title):
         UserError: Variables are unknown, missing or of another shape; all are listed.
     """
     variables = _variables_by_release_name(model)
-    expected = {name: tuple(variable.shape) for name, variable in variables.items()}
-    received = {name: tensor.shape for name, tensor in tensors.items()}
-    for name in (STEP, *BETA_POWERS):
-        received.pop(name, None)
-    problems = []
-    for name in sorted(expected.keys() | received.keys()):
-        shapes = expected.get(name, "none"), received.get(name, "none")
-        if shapes[0] != shapes[1]:
-            problems.append(f"{name} has the shape {shapes[1]}, expected {shapes[0]}")
+    problems = [f"{name} is missing" for name in variables if name not in tensors]
+    for name, tensor in tensors.items():
+        if name in (STEP, *BETA_POWERS):
+            continue
+        if name not in variables:
+            problems.append(f"{name} is unknown")
+            continue
+        expected = tuple(variables[name].shape)
+        if tensor.shape != expected:
+            problems.append(f"{name} has shape {tensor.shape} where {expected} is expected")
     if problems:
         raise UserError(f"{title}: {'; '.join(problems)}")
 

@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 
 from colloquy.metrics import dialog, generation, ranking, reading_comprehension
 from colloquy.metrics.published import published, published_beside, scores
-from colloquy.metrics.tables import by_corpus, by_metric, cost, markdown, mean_over_corpora, number
+from colloquy.metrics.tables import by_corpus, by_metric, cost, markdown, mean_over_corpora
 from colloquy.tasks import RECIPES
 
 COLUMNS = {
@@ -17,7 +17,6 @@ MAIN_METRICS = {
     "selection": "R10@1",
     "reading_comprehension": "EM",
     "generation": "perplexity",
-    "dialog": "per_response",
 }
 """The metric that sorts a table."""
 VARIANTS = {"budget", "ensemble", "search", "trained_on"}
@@ -33,7 +32,8 @@ def select(patterns, corpus="*", split="dev"):
     rows += _as_rows(published())
     selected = []
     for row in rows:
-        if fnmatchcase(row["corpus"], corpus) and _matches_any(row["recipe"], patterns):
+        is_named = any(fnmatchcase(row["recipe"], pattern) for pattern in patterns)
+        if is_named and fnmatchcase(row["corpus"], corpus):
             selected.append(row)
     return selected
 
@@ -42,10 +42,6 @@ def _as_rows(published_rows):
     return [
         {**row, "recipe": f"published: {row['model']} ({row['split']})"} for row in published_rows
     ]
-
-
-def _matches_any(name, patterns):
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def select_own(recipe, corpus="*", split="dev"):
@@ -82,25 +78,6 @@ def score_table(*recipes, corpus="*", split="dev", epochs=None):
         references += _as_rows(published_beside(task, corpus))
     make_table = _dialog_table if task == "dialog" else _metric_table
     return make_table(measured, references, task)
-
-
-def recipe_table(*recipes):
-    """Lists matching recipes, measured or not, with corpus, score on dev, epochs and minutes."""
-    header = ["recipe", "corpus", "metric", "score", "epochs", "seeds", "minutes"]
-    lines = []
-    for name, recipe in RECIPES.items():
-        if not _matches_any(name, recipes):
-            continue
-        line = [f"`{name}`", recipe.corpus]
-        # A dialog row with parts scores dialogs of two dialog managers, not one of the six tasks.
-        rows = [row for row in select_own(name) if row["task"] != "dialog" or "parts" not in row]
-        if rows:
-            metric = MAIN_METRICS[rows[0]["task"]]
-            line += [metric, *by_metric([{metric: mean_over_corpora(rows, metric)}], [metric])]
-            line += [f"{max(row['epochs'] for row in rows):.3g}", _seeds(rows)]
-            line.append(number(mean_over_corpora(rows, "minutes"), 1))
-        lines.append(line + [""] * (len(header) - len(line)))
-    return markdown(header, lines)
 
 
 def name_of(row):

@@ -18,7 +18,7 @@ from colloquy.base import cli
 from colloquy.base.files import UserError
 from colloquy.metrics.published import RESULTS
 from colloquy.metrics.tables import markdown, mean_over_corpora, number
-from colloquy.tools.score_tables import recipe_table, score_table, select_own
+from colloquy.tools.score_tables import score_table, select_own
 
 FLAGS = flags.FLAGS
 
@@ -136,7 +136,7 @@ def _field(content, digits):
     return f"{content:.3g}"
 
 
-KINDS = {"scores": score_table, "recipes": recipe_table, "rows": row_table, "value": value}
+KINDS = {"scores": score_table, "rows": row_table, "value": value}
 
 
 if __name__ == "__main__":
