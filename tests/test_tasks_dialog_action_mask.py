@@ -9,7 +9,7 @@ import types
 import numpy as np
 import pytest
 from dialog_models import split_of, track
-from helpers import ran, refusal, run_process, scoring_of, turns
+from helpers import ran, refusal, scoring_of, turns
 
 from colloquy.data.corpora.babi_dialog import Fact
 from colloquy.data.vocabulary import Vocabulary
@@ -178,7 +178,7 @@ def test_a_file_that_does_not_fit_is_refused(tmp_path, rules, edit, message):
 @pytest.mark.slow
 def test_evaluation_chooses_under_the_mask_by_a_flag(trained_dialog, tmp_path):
     flags = ["--set=action_mask=true", "--nobaselines", f"--scores={tmp_path}/x"]
-    ran("evaluate.py", f"--run={trained_dialog.path}", *flags, by=run_process)
+    ran("evaluate.py", f"--run={trained_dialog.path}", *flags)
     row = json.loads((tmp_path / "x").read_text())
     assert row["search"] == "action mask"
     dataset = dialog.dataset_of(trained_dialog)
