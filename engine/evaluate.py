@@ -1,15 +1,10 @@
 """Scores of several runs and splits, as tables and rows."""
 
-import glob
-import os
-import pathlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from typing import Any
 
-from colloquy.base.config import make_config
 from colloquy.base.files import PathLike, UserError, check_output
-from colloquy.data.prepared import Dataset
-from colloquy.engine.evaluation import Evaluation
-from colloquy.engine.run import CONFIG, Run
+from colloquy.engine.evaluation import open_evaluations
 from colloquy.engine.score_rows import append_scores
 from colloquy.engine.score_tables import print_records, print_summary
 from colloquy.engine.task import Task
@@ -18,7 +13,7 @@ from colloquy.metrics.published import scores as read_scores
 
 def evaluate_all(
     tasks: Mapping[str, Task],
-    patterns: list,
+    patterns: Any,
     splits: list[str],
     *,
     scores: PathLike | None = None,
@@ -34,76 +29,42 @@ def evaluate_all(
 
     Args:
         tasks: `tasks.TASKS`.
-        patterns: A list of run directories, names of published runs, patterns of several, as
-            `runs/babi/*`, or several separated by commas: an ensemble.
+        patterns, data, precision, settings: See `open_evaluations`.
         scores: A file to append rows to.
         examples: Number of examples to show for each run and split.
-        data, precision, settings: See `Evaluation`.
         baselines, out: See `Evaluation.score`.
 
     Returns:
         A list of the records of `Evaluation.score`.
     """
-    names = ", ".join(str(pattern) for pattern in patterns)
-    opened = open_all(patterns)
-    has_several = len(opened) * len(splits) > 1
-    if has_several and out:
-        raise UserError(f"out: expected one run and one split. Received: {names}, {splits}")
+    evaluations = open_evaluations(tasks, patterns, data, settings, precision)
+    has_several = len(evaluations) > 1
+    if out and (has_several or len(splits) > 1):
+        raise UserError(f"out: expected one run and one split. Received: {patterns}, {splits}")
     if scores:
         check_output(scores)
         read_scores(scores)  # A damaged file is refused now, not after the work.
-    for runs in opened:
-        make_config(tasks[runs[0].task].Options, settings or {})  # Refuses wrong ones now.
 
     records = []
-    rows_by_split: dict = {}
-    datasets: dict[str, Dataset] = {}
-    for runs in opened:
-        task = tasks[runs[0].task]
-        evaluation = Evaluation(task, runs, data, settings, precision, datasets)
+    tables: dict[tuple, list] = {}
+    while evaluations:
+        evaluation = evaluations.pop(0)  # Its model is freed after its splits.
         for split in splits:
             is_missing = not len(evaluation.dataset.splits.get(split, [None]))
-            if is_missing and len(opened) > 1:
+            if is_missing and has_several:
                 continue
-            record = evaluation.score(split, baselines, out, show=not has_several)
+            record = evaluation.score(split, baselines, out)
             records.append(record)
-            place = (task.name, record["corpus"], split)
-            _, rows = rows_by_split.setdefault(place, (evaluation.dataset, []))
-            rows.append((evaluation.label(), record))
+            place = (record["task"], record["corpus"], split)
+            tables.setdefault(place, []).append((evaluation.label(), record))
             if examples:
                 evaluation.show_examples(split, examples)
             if scores:
                 append_scores(scores, record)
     if not records:
-        raise UserError(f"no dataset of {names} has examples in the splits {', '.join(splits)}")
-    if has_several:
-        for (name, _, split), (dataset, rows) in rows_by_split.items():
-            print_records(rows, tasks[name], dataset, split)
-        for name in sorted({record["task"] for record in records}):
-            print_summary(tasks[name], [record for record in records if record["task"] == name])
+        raise UserError(f"no dataset of {patterns} has examples in the splits {', '.join(splits)}")
+    for (name, corpus, split), rows in tables.items():
+        print_records(rows, tasks[name], corpus, split)
+    for name in sorted({record["task"] for record in records}):
+        print_summary(tasks[name], [record for record in records if record["task"] == name])
     return records
-
-
-def _find_ensembles(pattern: object) -> list[list]:
-    """Returns the paths of the runs of each ensemble; most have one run."""
-    if isinstance(pattern, os.PathLike):
-        pattern = str(pattern)
-    if not isinstance(pattern, str):
-        return [[pattern]]  # a run
-    members = pattern.split(",")
-    if len(members) > 1:
-        return [members]
-    runs = []
-    for path in sorted(glob.glob(pattern)):
-        if (pathlib.Path(path) / CONFIG).is_file():
-            runs.append([path])
-    return runs or [members]
-
-
-def open_all(patterns: Iterable) -> list[list[Run]]:
-    """Opens the runs of some patterns: a list for each ensemble; most have one run."""
-    opened = []
-    for pattern in patterns:
-        for paths in _find_ensembles(pattern):
-            opened.append([Run.open(path) for path in paths])
-    return opened

@@ -1,9 +1,11 @@
 """Scores of one model, or an ensemble, on splits of a dataset."""
 
 import functools
+import glob
+import os
 import pathlib
-import time
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import keras
 from rich.console import Console
@@ -22,60 +24,39 @@ from colloquy.base.runtime import choose_precision, return_memory
 from colloquy.data.prepared import Dataset
 from colloquy.engine.devices import choose_xla, has_gpu, set_precision
 from colloquy.engine.ensembles import ensemble
-from colloquy.engine.examples import take_scored_examples
+from colloquy.engine.examples import take_examples
 from colloquy.engine.predictor import Predictor
-from colloquy.engine.run import Run
+from colloquy.engine.run import CONFIG, Run
 from colloquy.engine.score_rows import describe_origin, name_recipes
-from colloquy.engine.score_tables import print_records
-from colloquy.engine.scoring import Group, Scoring
+from colloquy.engine.scoring import Scoring
 from colloquy.engine.settings import check_fits
-from colloquy.engine.task import Task
-from colloquy.metrics.bootstrap import Additive
+from colloquy.engine.task import ScoringOptions, Task
 
 
 class Evaluation:
-    """Runs of a task with their dataset and model, each loaded once however many splits are scored.
+    """A model on a dataset; it is loaded once however many splits are scored.
 
     Args:
         task: The task of the runs.
         runs: Several are an ensemble, see `engine.task.Task.average`.
-        data: Path of the dataset; `None`: that of the first run.
-        settings: `{field: value}` of the task's `Options`.
+        dataset: The dataset to score.
+        options: The task's `Options`; `None`: their defaults.
         precision: `auto` is that of the training where this machine computes it, else float32.
-        datasets: `{path: dataset}` that are loaded already; those loaded here are added.
     """
 
     def __init__(
         self,
         task: Task,
         runs: list[Run],
-        data: PathLike | None = None,
-        settings: Mapping[str, object] | None = None,
+        dataset: Dataset,
+        options: ScoringOptions | None = None,
         precision: str = "auto",
-        datasets: dict[str, Dataset] | None = None,
     ) -> None:
         self.task = task
         self.runs = runs
-        self.data = data
-        self.options = make_config(task.Options, settings or {})
+        self.dataset = dataset
+        self.options = options or task.Options()
         self.precision = precision
-        self._datasets = {} if datasets is None else datasets
-        for run in runs:
-            if run.task != task.name:
-                raise UserError(
-                    f"an ensemble has one task: {runs[0].path} is of {task.name}, not {run.path}"
-                )
-
-    @functools.cached_property
-    def dataset(self) -> Dataset:
-        """The dataset to score."""
-        path = pathlib.Path(self.data or self.runs[0].dataset["path"] or "").resolve()
-        key = str(path)
-        # A file is not shared: each run reads it by its own vocabulary.
-        if path.is_file() or key not in self._datasets:
-            self._datasets[key] = self.task.dataset_of(self.runs[0], self.data)
-            return_memory()
-        return self._datasets[key]
 
     @functools.cached_property
     def _model(self) -> tuple[keras.Model, int]:
@@ -90,18 +71,13 @@ class Evaluation:
         return model, choose_xla(model, "auto")
 
     def score(
-        self,
-        split: str = "dev",
-        baselines: bool = True,
-        out: PathLike | None = None,
-        show: bool = True,
+        self, split: str = "dev", baselines: bool = True, out: PathLike | None = None
     ) -> dict:
-        """Scores a split, prints a table, and writes `metrics.json` into a single run.
+        """Scores a split, and writes `metrics.json` into a single run.
 
         Args:
             baselines: Scores baselines, too.
             out: A new file for the model's answers.
-            show: Prints the table.
 
         Returns:
             The record of `measure`, and the fields of `score_rows.ROW`.
@@ -109,50 +85,25 @@ class Evaluation:
         if out:
             check_output(out)
             refuse_existing(out)
-        scoring = self._scoring(split, baselines)
-        started = time.perf_counter()
+        scoring = self.scoring(split, baselines)
         measured = self.task.measure(scoring)
-        seconds = round(time.perf_counter() - started, 1)
         if out:
             with atomic_file(out) as file:
                 file.writelines(f"{line}\n" for line in measured.answers)
-        result = {
-            **measured.record,
-            "evaluation_seconds": seconds,
-            "precision": self.precision,
-        }
-
+        result = {**measured.record, "precision": self.precision}
         record = {**describe_origin(self.runs, self.dataset, split), **result}
-        if show:
-            rows = [(self.label(), record)]
-            print_records(rows, self.task, self.dataset, split)
         # The run keeps only scores on its own corpus.
         if len(self.runs) == 1 and "trained_on" not in record:
             self.runs[0].save_metrics(split, result)
         return record
 
-    def metrics_by_example(self, split: str) -> tuple[dict[str, Additive], dict[str, int]]:
-        """Scores a split.
-
-        Returns:
-            `{metric: Additive}` of its examples.
-            `{name: number}` of what they are.
-        """
-        measured = self.task.measure(self._scoring(split, baselines=False))
-        return measured.by_example(), measured.record["counts"]
-
-    def metrics_by_group(self, split: str, breakdowns: Iterable[str]) -> dict[str, list[Group]]:
-        """Scores groups of a split's examples, see `engine.task.Task.metrics_by_group`."""
-        for name in breakdowns:
-            if name not in self.task.breakdowns:
-                known = ", ".join(self.task.breakdowns) or "nothing"
-                raise UserError(
-                    f"examples of {self.task.name} are grouped by {known}. Received: {name}"
-                )
-        return self.task.metrics_by_group(self._scoring(split, baselines=False), breakdowns)
-
-    def _scoring(self, split: str, baselines: bool) -> Scoring:
-        self._check_split(split)
+    def scoring(self, split: str, baselines: bool = False) -> Scoring:
+        """The input of `Task.measure` and `metrics_by_group` for a split."""
+        if split not in self.dataset.splits:
+            known = ", ".join(self.dataset.splits)
+            raise UserError(f"split: expected one of {known}. Received: {split}")
+        if not len(self.dataset.splits[split]):
+            raise UserError(f"{self.dataset.path} has no examples in the split {split}")
         model, length_multiple = self._model
         return Scoring(
             model=model,
@@ -178,7 +129,7 @@ class Evaluation:
 
         An asterisk marks a correct answer.
         """
-        examples = take_scored_examples(self.task, self.dataset, count, split)
+        examples = take_examples(self.task, self.dataset, count, split, as_scored=True)
         if not examples:
             raise UserError(
                 f"{self.dataset.path} has no vocabulary.txt, "
@@ -188,12 +139,60 @@ class Evaluation:
         for example in examples:
             print(printable(_describe_example(predictor, example)))
 
-    def _check_split(self, split: str) -> None:
-        if split not in self.dataset.splits:
-            known = ", ".join(self.dataset.splits)
-            raise UserError(f"split: expected one of {known}. Received: {split}")
-        if not len(self.dataset.splits[split]):
-            raise UserError(f"{self.dataset.path} has no examples in the split {split}")
+
+def open_evaluations(
+    tasks: Mapping[str, Task],
+    patterns: Any,
+    data: PathLike | None = None,
+    settings: Mapping[str, object] | None = None,
+    precision: str = "auto",
+) -> list[Evaluation]:
+    """Opens runs with their datasets; a dataset of several runs is loaded once.
+
+    Args:
+        tasks: `tasks.TASKS`.
+        patterns: One or a list of run directories, names of published runs, patterns of several,
+            as `runs/babi/*`, or several separated by commas: an ensemble.
+        data: Path of the dataset; `None`: that of each run.
+        settings: `{field: value}` of the tasks' `Options`.
+        precision: See `Evaluation`.
+    """
+    datasets: dict[pathlib.Path, Dataset] = {}
+    evaluations = []
+    for pattern in patterns if isinstance(patterns, list) else [patterns]:
+        for paths in _find_ensembles(pattern):
+            runs = [Run.open(path) for path in paths]
+            first = runs[0]
+            for run in runs:
+                if run.task != first.task:
+                    raise UserError(
+                        f"an ensemble has one task: {first.path} is of {first.task}, not {run.path}"
+                    )
+            task = tasks[first.task]
+            options = make_config(task.Options, settings or {})
+            path = pathlib.Path(data or first.dataset["path"] or "").resolve()
+            # A file is not shared: each run reads it by its own vocabulary.
+            if path.is_file() or path not in datasets:
+                datasets[path] = task.dataset_of(first, data)
+                return_memory()
+            evaluations.append(Evaluation(task, runs, datasets[path], options, precision))
+    return evaluations
+
+
+def _find_ensembles(pattern: object) -> list[list]:
+    """Returns the paths of the runs of each ensemble; most have one run."""
+    if isinstance(pattern, os.PathLike):
+        pattern = str(pattern)
+    if not isinstance(pattern, str):
+        return [[pattern]]  # a run
+    members = pattern.split(",")
+    if len(members) > 1:
+        return [members]
+    runs = []
+    for path in sorted(glob.glob(pattern)):
+        if (pathlib.Path(path) / CONFIG).is_file():
+            runs.append([path])
+    return runs or [members]
 
 
 def _unfinished(run: Run) -> str:

@@ -3,7 +3,7 @@
 import pathlib
 from collections.abc import Iterable
 
-from colloquy.base.files import PathLike, refuse_existing
+from colloquy.base.files import PathLike, UserError, refuse_existing
 from colloquy.data.text_files import write_json
 from colloquy.engine.evaluation import Evaluation
 from colloquy.engine.provenance import provenance
@@ -24,12 +24,19 @@ def show_groups(
         breakdowns: Some of the task's `breakdowns`.
         out: A directory, which gets `BREAKDOWN.json`.
     """
+    for name in breakdowns:
+        if name not in evaluation.task.breakdowns:
+            known = ", ".join(evaluation.task.breakdowns) or "nothing"
+            raise UserError(
+                f"examples of {evaluation.task.name} are grouped by {known}. Received: {name}"
+            )
     files = {}
     if out:
         files = {name: pathlib.Path(out) / f"{name}.json" for name in breakdowns}
     for file in files.values():
         refuse_existing(file)
-    for name, groups in evaluation.metrics_by_group(split, breakdowns).items():
+    scoring = evaluation.scoring(split)
+    for name, groups in evaluation.task.metrics_by_group(scoring, breakdowns).items():
         print(f"\n{_make_table(name, groups)}")
         if name in files:
             paths = [str(run.path) for run in evaluation.runs]

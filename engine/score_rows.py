@@ -32,6 +32,8 @@ ROW = (
     "evaluation",
 )
 """Fields of a record that a row has, if the record has them."""
+PROVENANCE = ("command", "commit", "dirty", "hardware", "versions")
+"""Fields of the record of a run; of the evaluation, a row has the first three."""
 
 
 def name_recipes(runs: list[Run]) -> str:
@@ -55,15 +57,10 @@ def describe_origin(runs: list[Run], dataset: Dataset, split: str) -> dict:
         "corpus": dataset.name,
         "split": split,
         "seed": run.training.seed,
-        "settings": {**record["config"], **record["training"]},
         "epochs": own_training["epochs"],
         "minutes": round(_training_seconds(runs) / 60, 3),
-        "command": record.get("command"),
-        "commit": record.get("commit"),
-        "dirty": record.get("dirty"),
-        "hardware": record.get("hardware"),
-        "versions": record.get("versions"),
-        "evaluation": {name: evaluation[name] for name in ("command", "commit", "dirty")},
+        **{name: record.get(name) for name in PROVENANCE},
+        "evaluation": {name: evaluation[name] for name in PROVENANCE[:3]},
     }
     if own_training["corpus"] != dataset.name:
         origin["trained_on"] = own_training["corpus"]

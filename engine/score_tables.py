@@ -5,33 +5,30 @@ from collections.abc import Sequence
 
 from rich.table import Column, Table
 
-from colloquy.data.prepared import Dataset
 from colloquy.engine.chat import Terminal
 from colloquy.engine.task import Task
 from colloquy.metrics.published import PUBLISHED_SIZES, published_beside, reference_rows
 from colloquy.metrics.tables import by_corpus
 
 
-def print_records(
-    rows: Sequence[tuple[str, dict]], task: Task, dataset: Dataset, split: str
-) -> None:
+def print_records(rows: Sequence[tuple[str, dict]], task: Task, corpus: str, split: str) -> None:
     """Prints a table of a split: a line per record, then the baselines and the published results.
 
     Args:
         rows: `(label, record)` of each record of `measure`.
         task: Their task.
-        dataset, split: What was scored.
+        corpus, split: What was scored.
     """
     records = [record for _, record in rows]
     title, caption = task.describe(records[0])
     metrics = list(dict.fromkeys(name for record in records for name in record["metrics"]))
     columns = [Column(name, justify="right") for name in metrics]
-    published_rows = _published_for(task.name, dataset.name, split)
-    remarks = [caption, _remark_on_size(dataset.name, split, task, records[0], published_rows)]
+    published_rows = _published_for(task.name, corpus, split)
+    remarks = [caption, _remark_on_size(corpus, split, task, records[0], published_rows)]
     table = Table(
         "",
         *columns,
-        title=f"{dataset.name}, {split}: {title}",
+        title=f"{corpus}, {split}: {title}",
         caption="; ".join(remark for remark in remarks if remark) or None,
     )
 
@@ -44,7 +41,7 @@ def print_records(
         for part, values in record.get("parts", {}).items():
             add(part, values)
     table.add_section()
-    origin = {"task": task.name, "corpus": dataset.name, "split": split}
+    origin = {"task": task.name, "corpus": corpus, "split": split}
     references: dict[str, dict] = {}
     for record in records:
         for row in reference_rows({**record, **origin}):

@@ -29,7 +29,7 @@ from colloquy.base.files import UserError
 from colloquy.data import pickles
 from colloquy.engine import chat as terminal
 from colloquy.engine.devices import OneDevice, choose_xla
-from colloquy.engine.evaluation import Evaluation
+from colloquy.engine.evaluate import evaluate_all
 from colloquy.engine.run import Run
 from colloquy.engine.scoring import Scoring
 from colloquy.engine.task import Recipe
@@ -359,9 +359,18 @@ def scoring_of(task, model, dataset, split, run=None, baselines=True, **settings
 def evaluate(
     task, run_path, split="dev", data=None, precision="auto", baselines=True, out=None, **settings
 ):
-    """Scores one split with one run, as `Evaluation.score` does."""
-    evaluation = Evaluation(task, [Run.open(run_path)], data, settings, precision)
-    return evaluation.score(split, baselines, out)
+    """Scores one split with one run, as `evaluate.py` does."""
+    [record] = evaluate_all(
+        {task.name: task},
+        [run_path],
+        [split],
+        data=data,
+        precision=precision,
+        baselines=baselines,
+        out=out,
+        settings=settings,
+    )
+    return record
 
 
 def copy_of(run, tmp_path_factory):

@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import types
 from unittest.mock import patch
 
 import numpy as np
@@ -11,9 +10,10 @@ from helpers import ROOT, contents_of, copy_of, evaluate, full_disk, refusal
 from reference_recurrent import softmax
 
 from colloquy.base.files import UserError
-from colloquy.engine import evaluation, score_rows
+from colloquy.engine import score_rows
 from colloquy.engine.ensembles import ensemble
 from colloquy.engine.evaluate import evaluate_all, read_scores
+from colloquy.engine.evaluation import Evaluation
 from colloquy.engine.run import Run
 from colloquy.engine.score_rows import append_scores
 from colloquy.engine.score_tables import print_records
@@ -101,7 +101,7 @@ def test_texts_of_corpora_are_no_markup(run, capsys):
         "baselines": {"[laughs]": {}, "[/x]": {"per_response": 0.75}},
     }
     record = {**metrics, "counts": {"dialogs": 1, "responses": 2}}
-    print_records([("[red] run", record)], dialog, dialog.dataset_of(run), "dev")
+    print_records([("[red] run", record)], dialog, "sample-task1", "dev")
     printed = capsys.readouterr().out
     for text in ("baseline: [laughs]", "baseline: [/x]", "[red] run"):
         assert text in printed
@@ -128,7 +128,7 @@ def test_a_row_says_what_trained_and_what_evaluated(run, tmp_path, monkeypatch):
     monkeypatch.setattr(score_rows, "provenance", lambda: provenance)
     other = Run(run.path, {**run.record, **trained, "recipe": "mine"})
     file = tmp_path / "scores.jsonl"
-    record = evaluation.Evaluation(dialog, [other]).score("dev")
+    record = Evaluation(dialog, [other], dialog.dataset_of(run)).score("dev")
     append_scores(file, record)
     scored, *references = read_scores(file)
 
@@ -162,7 +162,7 @@ def test_a_row_names_the_corpus_and_the_trainings_before_if_they_are_others(run,
     other = Run(shutil.copytree(run.path, tmp_path / "run"), {**run.record, "before": before})
     other.update({"dataset": dataset})
     own = run.metrics()
-    record = evaluation.Evaluation(dialog, [other]).score("dev", baselines=False)
+    record = Evaluation(dialog, [other], dialog.dataset_of(run)).score("dev", baselines=False)
     assert run.metrics() == own
     assert record["trained_on"] == "elsewhere"
     assert record["epochs_before"] == [3.0]
@@ -171,7 +171,7 @@ def test_a_row_names_the_corpus_and_the_trainings_before_if_they_are_others(run,
     assert "baselines" not in record and "upper_bounds" not in record
     assert "baseline" not in capsys.readouterr().out
     other.update({"training": {**run.record["training"], "epochs": run.training.epochs + 4}})
-    assert evaluation.Evaluation(dialog, [other]).label().endswith(", 8 of 12 epochs")
+    assert Evaluation(dialog, [other], dialog.dataset_of(run)).label().endswith(", 8 of 12 epochs")
 
 
 def test_seeds_are_shown_side_by_side_and_each_model_and_dataset_is_loaded_once(
@@ -200,8 +200,7 @@ def test_seeds_are_shown_side_by_side_and_each_model_and_dataset_is_loaded_once(
 def test_published_scores_are_shown_beside_what_they_are_of(run, capsys):
     def printed(task, corpus, split, counts):
         record = {"metrics": {}, "counts": counts, "ties": "loss"}
-        dataset = types.SimpleNamespace(name=corpus)
-        print_records([("mine", record)] * 2, TASKS[task], dataset, split)
+        print_records([("mine", record)] * 2, TASKS[task], corpus, split)
         return capsys.readouterr().out
 
     dialogs = {"dialogs": 1000, "responses": 2}
@@ -323,7 +322,7 @@ def test_ensembles_refuse_models_that_differ(trained_generation, trained_selecti
     for runs, message in (
         ([trained_generation] * 2, "models of generation cannot form an ensemble"),
         ([trained_selection, trained_generation], "an ensemble has one task: "),
-        ([trained_selection, shorter], f"settings. Received: max_words={width} and {width - 1}"),
+        ([trained_selection, shorter], "models of an ensemble have the same settings"),
     ):
         pattern = ",".join(str(run.path) for run in runs)
         assert message in refusal(evaluate_all, TASKS, [pattern], ["dev"], baselines=False)

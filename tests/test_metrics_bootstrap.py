@@ -83,9 +83,10 @@ def test_metrics_by_example_add_up_and_a_model_is_compared(
     monkeypatch.setitem(module.ADDED, "own", own)
     monkeypatch.setitem(module.ADDED, "total", lambda first, *_: len(first))
     run = request.getfixturevalue(f"trained_{task}")
-    record = Evaluation(TASKS[task], [copy_of(run, tmp_path_factory)]).score(baselines=False)
-    metrics, counts = Evaluation(TASKS[task], [run]).metrics_by_example("dev")
-    assert counts == record["counts"]
+    dataset = TASKS[task].dataset_of(run)
+    evaluation = Evaluation(TASKS[task], [copy_of(run, tmp_path_factory)], dataset)
+    record = evaluation.score(baselines=False)
+    metrics = TASKS[task].measure(evaluation.scoring("dev")).by_example()
     for name, additive in metrics.items():
         assert metric_of(additive) == pytest.approx(record["metrics"][name], rel=1e-6), name
 

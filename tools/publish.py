@@ -30,7 +30,7 @@ FLAGS = flags.FLAGS
 def main():
     runtime.import_keras()
 
-    from colloquy.engine.evaluation import Evaluation
+    from colloquy.engine.evaluation import open_evaluations
     from colloquy.engine.run import BEST, CARD, CONFIG, Run
     from colloquy.engine.run_files import EXAMPLES, HISTORY, PAGE, WORD_LISTS
     from colloquy.tasks import TASKS
@@ -54,9 +54,8 @@ def main():
         write_json(directory / CONFIG, record)
 
         published = Run.open(directory)
-        evaluation = Evaluation(
-            TASKS[run.task], [published], run.dataset["path"], precision="float32"
-        )
+        data = run.dataset["path"]
+        [evaluation] = open_evaluations(TASKS, published, data, precision="float32")
         record = evaluation.score("dev")
         (directory / CARD).write_text(card(published, about, record), encoding="utf-8")
         published.seal()

@@ -140,6 +140,7 @@ def train_and_score(label, model, settings, data, command, baselines):
 
     from colloquy.engine.evaluation import Evaluation
     from colloquy.engine.score_rows import append_scores
+    from colloquy.engine.score_tables import print_records
     from colloquy.models import MODELS
     from colloquy.tasks import TASKS
 
@@ -149,9 +150,10 @@ def train_and_score(label, model, settings, data, command, baselines):
     if not splits:
         return
     run = train(task, label, model, settings, data, command)
-    evaluation = Evaluation(task, [run], data, datasets={str(data.resolve()): dataset})
+    evaluation = Evaluation(task, [run], dataset)
     for split in splits:
         record = evaluation.score(split, baselines=baselines)
+        print_records([(evaluation.label(), record)], task, dataset.name, split)
         if FLAGS.scores:
             record["evaluation"]["command"] = f"python evaluate.py --run=RUN --split={split}"
             append_scores(FLAGS.scores, {**record, "recipe": label})

@@ -79,23 +79,42 @@ flags.DEFINE_bool("baselines", True, "Compute the baselines too.")
 
 
 def main() -> None:
+    splits = choose_splits()
+    if FLAGS.against:
+        cli.refuse_flags(("by", "scores", "examples", "baselines"), "--against")
+    elif FLAGS.by:
+        cli.refuse_flags(("scores", "examples", "baselines"), "--by")
+    runtime.import_keras()
+
+    from colloquy.engine.parallel import share_cores
+
+    share_cores()  # This process only scores.
+    if FLAGS.against:
+        compare(splits[0])
+    elif FLAGS.by:
+        score_groups(splits[0])
+    else:
+        score(splits)
+
+
+def choose_splits() -> list[str]:
+    """The splits to score: without --split dev, or those of a file of references."""
     if FLAGS.data and not pathlib.Path(FLAGS.data).exists():
         raise UserError(f"--data={FLAGS.data}: there is no such file or directory")
-    if FLAGS.against:
-        compare()
-    elif FLAGS.by:
-        score_groups()
-    else:
-        score()
+    is_file = FLAGS.data and pathlib.Path(FLAGS.data).is_file()
+    splits = FLAGS.split or (["references"] if is_file else ["dev"])
+    check_splits(splits)
+    if (FLAGS.against or FLAGS.by) and len(splits) != 1:
+        raise UserError(f"--split: expected one split. Received: {', '.join(splits)}")
+    return splits
 
 
-def score() -> None:
+def score(splits: list[str]) -> None:
     """Scores splits with one run or several."""
-    start_keras()
     colloquy.evaluate(
         FLAGS.run,
         data=FLAGS.data,
-        split=splits(),
+        split=splits,
         baselines=FLAGS.baselines,
         precision=FLAGS.precision,
         scores=FLAGS.scores,
@@ -105,14 +124,11 @@ def score() -> None:
     )
 
 
-def compare() -> None:
+def compare(split: str) -> None:
     """Compares two models on the same examples."""
-    cli.refuse_flags(("by", "scores", "examples", "baselines"), "--against")
-    split = one_split()
     if FLAGS.out:
         check_output(FLAGS.out)
         refuse_existing(FLAGS.out)
-    start_keras()
     compared = colloquy.compare(
         FLAGS.run,
         FLAGS.against,
@@ -125,50 +141,17 @@ def compare() -> None:
         write_json(FLAGS.out, compared)
 
 
-def score_groups() -> None:
+def score_groups(split: str) -> None:
     """Scores groups of examples with one run, or an ensemble."""
-    cli.refuse_flags(("scores", "examples", "baselines"), "--by")
-    split = one_split()
-    start_keras()
-
-    from colloquy.engine.evaluate import open_all
-    from colloquy.engine.evaluation import Evaluation
+    from colloquy.engine.evaluation import open_evaluations
     from colloquy.engine.groups import show_groups
     from colloquy.tasks import TASKS
 
-    opened = open_all(FLAGS.run)
-    if len(opened) != 1:
-        raise UserError(f"--by needs one run. Received: {len(opened)} runs")
-    [runs] = opened
     settings = parse_assignments(FLAGS.set)
-    evaluation = Evaluation(TASKS[runs[0].task], runs, FLAGS.data, settings, FLAGS.precision)
-    show_groups(evaluation, split, FLAGS.by, FLAGS.out)
-
-
-def splits() -> list[str]:
-    """The splits to score: without --split dev, or those of a file of references."""
-    if FLAGS.split:
-        check_splits(FLAGS.split)
-        return FLAGS.split
-    is_file = FLAGS.data and pathlib.Path(FLAGS.data).is_file()
-    return ["references"] if is_file else ["dev"]
-
-
-def one_split() -> str:
-    """The one split of --split."""
-    if len(splits()) != 1:
-        raise UserError(f"--split: expected one split. Received: {', '.join(splits())}")
-    return splits()[0]
-
-
-def start_keras() -> None:
-    """Loads Keras for a process that only scores: each batch gets its part of the cores."""
-    splits()  # Refuses wrong ones now.
-    runtime.import_keras()
-
-    from colloquy.engine.parallel import share_cores
-
-    share_cores()
+    evaluations = open_evaluations(TASKS, FLAGS.run, FLAGS.data, settings, FLAGS.precision)
+    if len(evaluations) != 1:
+        raise UserError(f"--by needs one run. Received: {len(evaluations)} runs")
+    show_groups(evaluations[0], split, FLAGS.by, FLAGS.out)
 
 
 if __name__ == "__main__":
