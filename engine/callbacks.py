@@ -11,7 +11,7 @@ class Callbacks:
     `on_train_batch_end(step, {"loss"})` is called for each step, a few steps later, when the losses
     are read. `on_epoch_begin` and `on_epoch_end(number, logs)` surround the steps up to a
     validation; the logs are its row of the history, with dev's metrics as `val_NAME`, too. A
-    callback that sets `model.stop_training` ends the training at the next validation.
+    callback that sets `model.stop_training` ends the training at a validation.
 
     Args:
         callbacks: The callbacks.
@@ -26,50 +26,33 @@ class Callbacks:
         steps_per_epoch: int,
     ) -> None:
         self.model = model
-        self.list = None
-        if callbacks:
-            self.list = keras.callbacks.CallbackList(
-                list(callbacks), model=model, steps=steps_per_epoch
-            )
+        self.list = keras.callbacks.CallbackList(
+            list(callbacks), model=model, steps=steps_per_epoch
+        )
         self.validations = 0
 
     def begin(self) -> None:
         """Before the first step."""
-        if self.list is None:
-            return
         self.model.stop_training = False
         self.list.on_train_begin()
         self.list.on_epoch_begin(0)
 
     def after_steps(self, step: int, losses: list[float]) -> None:
         """After some steps, of which `step` is the last, with these losses."""
-        if self.list is None:
-            return
         for number, loss in enumerate(losses, step - len(losses)):
             self.list.on_train_batch_begin(number)
             self.list.on_train_batch_end(number, {"loss": loss})
 
-    def after_validation(self, row: dict) -> bool:
-        """After a validation, with its row of the history; True if the training should end."""
-        if self.list is None:
-            return False
-        logs = {}
-        for name, value in row.items():
-            logs[name] = value
-            if name not in HISTORY_FIELDS:
-                logs[f"val_{name}"] = value
+    def after_validation(self, row: dict, metrics: dict[str, float]) -> None:
+        """After a validation, with its row of the history and its metrics."""
+        logs = dict(row)
+        for name in metrics:
+            logs[f"val_{name}"] = row[name]
         self.list.on_epoch_end(self.validations, logs)
         self.validations += 1
-        if self.model.stop_training:
-            return True
-        self.list.on_epoch_begin(self.validations)
-        return False
+        if not self.model.stop_training:
+            self.list.on_epoch_begin(self.validations)
 
     def end(self) -> None:
         """After the last step."""
-        if self.list is not None:
-            self.list.on_train_end()
-
-
-HISTORY_FIELDS = ("step", "epoch", "loss", "steps_per_second", "seconds")
-"""Fields of a row of the history that are no metrics."""
+        self.list.on_train_end()

@@ -1,39 +1,25 @@
-"""The display of a training: lines in the terminal, curves for TensorBoard."""
+"""The display of a training in the terminal."""
 
 import datetime
-import sys
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
 
-import keras
 from rich.console import Console
 
-from colloquy.base.files import PathLike
+LINE_SECONDS = 30
+"""Time between two lines where there is no terminal."""
 
 
 class Progress:
     """Shows steps, loss, speed and remaining time.
 
-    In a terminal it is a moving line, elsewhere a line every `every` seconds.
+    In a terminal it is a moving line, elsewhere a line every `LINE_SECONDS`.
     """
 
-    def __init__(
-        self,
-        step: int,
-        total: int,
-        file: Any = None,
-        every: float = 30.0,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.console = Console(
-            file=file or sys.stdout, markup=False, highlight=False, soft_wrap=True
-        )
+    def __init__(self, step: int, total: int) -> None:
+        self.console = Console(markup=False, highlight=False, soft_wrap=True)
         self.first_step = step
         self.total = total
-        self.every = every
-        self.clock = clock
-        self.started_at = clock()
+        self.started_at = time.monotonic()
         self.printed_at = self.started_at
         self.status = self.console.status(f"step {step:,} of {total:,}")
 
@@ -46,12 +32,12 @@ class Progress:
 
     def update(self, step: int, loss: float) -> None:
         """Shows the steps done, over the whole training, and the latest loss."""
-        seconds = max(self.clock() - self.started_at, 1e-6)
+        seconds = max(time.monotonic() - self.started_at, 1e-6)
         speed = (step - self.first_step) / seconds
         left = datetime.timedelta(seconds=round((self.total - step) / speed))
         text = f"step {step:,} of {self.total:,}  loss {loss:.4f}  {speed:.2f} steps/s  {left} left"
         self.status.update(text)
-        is_due = self.clock() - self.printed_at >= self.every
+        is_due = time.monotonic() - self.printed_at >= LINE_SECONDS
         if is_due and not self.console.is_terminal:
             self.line(text)
 
@@ -59,24 +45,4 @@ class Progress:
         """Prints a line that stays."""
         self.console.print(text)
         self.console.file.flush()
-        self.printed_at = self.clock()
-
-
-def open_curves(path: PathLike) -> Callable[[int, Mapping[str, Any]], None]:
-    """Returns a function of a step and `{name: value}` that adds points to TensorBoard's curves.
-
-    On other backends than TensorFlow it does nothing.
-    """
-    if keras.config.backend() != "tensorflow":
-        return lambda step, values: None
-    import tensorflow as tf
-
-    writer = tf.summary.create_file_writer(str(path))
-
-    def add_points(step, values):
-        with writer.as_default(step=step):
-            for name, value in values.items():
-                tf.summary.scalar(name, value)
-        writer.flush()
-
-    return add_points
+        self.printed_at = time.monotonic()

@@ -7,15 +7,16 @@ import keras
 
 from colloquy.base.files import PathLike, UserError
 from colloquy.base.runtime import choose_precision
+from colloquy.data.text_files import write_json
 from colloquy.engine.devices import has_gpu, open_devices, set_seed
 from colloquy.engine.examples import take_examples
 from colloquy.engine.interrupts import locked
 from colloquy.engine.provenance import provenance
-from colloquy.engine.run import LAST, Run
+from colloquy.engine.run import EXAMPLES, LAST, Run
 from colloquy.engine.sample import prepare_sample
 from colloquy.engine.settings import build_config, check_fits, load_training
 from colloquy.engine.task import Task
-from colloquy.engine.trainer import how_to_resume, train_run
+from colloquy.engine.trainer import Trainer, how_to_resume
 from colloquy.engine.untrusted import check_sizes
 from colloquy.engine.workdir import create_run, prepare_directory, remove_run, remove_unfinished
 from colloquy.models import MODELS
@@ -85,16 +86,9 @@ def start(
         with _removed_unless_saved(run):
             task.save_assets(dataset, run.path)
             examples = [task.example_to_try(example) for example in take_examples(task, dataset)]
-            run.save_examples(examples)
-            train_run(
-                task,
-                run,
-                dataset,
-                opened_devices,
-                init_from=init_from,
-                save_minutes=save_minutes,
-                callbacks=callbacks,
-            )
+            write_json(run.path / EXAMPLES, examples)
+            trainer = Trainer(task, run, dataset, opened_devices, init_from, callbacks)
+            trainer.train(save_minutes)
         return run
 
 
@@ -106,14 +100,13 @@ def resume(
     epochs: float | None = None,
     devices: str = "one",
     save_minutes: float = 10.0,
-    callbacks: Sequence[keras.callbacks.Callback] = (),
 ) -> Run:
     """Continues the training of a run from its last save, under its own settings.
 
     Args:
         data: Directory of its dataset, if it has moved.
         epochs: Epochs of the whole training, if changed.
-        devices, save_minutes, callbacks: See `start`.
+        devices, save_minutes: See `start`.
 
     Returns:
         The `engine.run.Run`.
@@ -142,14 +135,8 @@ def resume(
             resumption = {**provenance(), "devices": opened_devices.count}
             resumed = [*run.record.get("resumed", []), resumption]
             run.update({"training": training.to_json(), "resumed": resumed})
-            train_run(
-                task,
-                run,
-                dataset,
-                opened_devices,
-                save_minutes=save_minutes,
-                callbacks=callbacks,
-            )
+            trainer = Trainer(task, run, dataset, opened_devices)
+            trainer.train(save_minutes)
         return run
 
 

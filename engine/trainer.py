@@ -17,7 +17,7 @@ from colloquy.engine.devices import OneDevice, choose_xla, set_precision, set_se
 from colloquy.engine.interrupts import signals_received
 from colloquy.engine.limits import describe_exceeded
 from colloquy.engine.optimizers import averaged_weights
-from colloquy.engine.progress import Progress, open_curves
+from colloquy.engine.progress import Progress
 from colloquy.engine.records import TrainState
 from colloquy.engine.run import LAST, Run
 from colloquy.engine.settings import load_training
@@ -36,40 +36,16 @@ MIN_EXAMPLES = 100
 """Examples of dev; on fewer the best possible score may be chance."""
 
 
-def train_run(
-    task: Task,
-    run: Run,
-    dataset: Dataset,
-    devices: OneDevice,
-    *,
-    init_from: PathLike | Run | None = None,
-    save_minutes: float = 10.0,
-    callbacks: Sequence[keras.callbacks.Callback] = (),
-) -> None:
-    """Trains the model of a run until its epochs are over, early stopping ends it or a signal
-    arrives.
+class Trainer:
+    """The model of a run, its batches, and the state that both are at.
 
     A run with a saved state continues from there, with the steps that it would have had without the
     break.
 
-    Raises:
-        UserError: A loss, a weight or a metric is not finite.
-        KeyboardInterrupt: A signal arrived; the state is saved.
+    Args:
+        init_from: A run whose weights a fresh model starts with.
+        callbacks: See `engine.callbacks.Callbacks`.
     """
-    trainer = Trainer(task, run, dataset, devices, init_from, callbacks)
-    first_step = trainer.state.step
-    with (
-        devices.scope(),
-        signals_received() as signals,
-        Progress(first_step, trainer.total_steps) as progress,
-    ):
-        trainer.callbacks.begin()
-        trainer.loop(signals, progress, save_minutes)
-        trainer.callbacks.end()
-
-
-class Trainer:
-    """The model of a run, its batches, and the state that both are at."""
 
     def __init__(
         self,
@@ -102,8 +78,8 @@ class Trainer:
         self.batches = ahead(self.make_batch, steps, THREADS)
         with devices.scope():
             self.learn_batch = devices.train_step(self.model, self.make_batch(self.state.step))
-        self.add_points = open_curves(run.path)
         self.callbacks = Callbacks(callbacks, self.model, self.epochs.steps)
+        self.progress = Progress(self.state.step, self.total_steps)
 
     def _plan_steps(self):
         """Sets the batch of each step, the number of steps and the interval of validations."""
@@ -154,28 +130,48 @@ class Trainer:
         )
         return self.devices.part_of(batch, self.task.loss_counts, self.training.batch_size)
 
-    def loop(self, signals: list[str], progress: Progress, save_minutes: float) -> None:
+    def train(self, save_minutes: float = 10.0) -> None:
+        """Trains until the epochs are over, early stopping ends it or a signal arrives.
+
+        Args:
+            save_minutes: Minutes after which the state is saved between two validations.
+
+        Raises:
+            UserError: A loss, a weight or a metric is not finite.
+            KeyboardInterrupt: A signal arrived; the state is saved.
+        """
+        with self.devices.scope(), signals_received() as signals, self.progress:
+            self.progress.line(self._describe())
+            if self.total_steps < FEW_STEPS:
+                self.progress.line(self._recommend_epochs())
+            self.callbacks.begin()
+            self._loop(signals, save_minutes)
+            self.callbacks.end()
+
+    def _loop(self, signals, save_minutes):
         """Takes all steps; validates and saves on the way."""
-        progress.line(self._describe())
-        if self.total_steps < FEW_STEPS:
-            progress.line(self._recommend_epochs())
         saved_at = time.monotonic()
-        while self.state.validated_step < self.total_steps and not self.state.stopped:
+        while self.state.validated_step < self.total_steps and not self._is_stopped():
             validation_step = self.state.next_validation(self.validation_interval, self.total_steps)
             steps = min(LOG_INTERVAL, validation_step - self.state.step)
-            self.advance(steps, signals, progress)
+            self._advance(steps, signals)
 
             # Read once: a signal that arrives between two checks would skip the save.
             interrupted = bool(signals)
             minutes = (time.monotonic() - saved_at) / 60
             if interrupted or minutes > save_minutes:
-                self.save()
+                self._check_weights()
+                self.run.save(self.model, self.state)
                 saved_at = time.monotonic()
             if interrupted:
                 raise KeyboardInterrupt
             if self.state.step == validation_step:
-                self.validate(progress)
+                self._validate()
                 saved_at = time.monotonic()
+
+    def _is_stopped(self):
+        """True after early stopping, and if a callback asks for the end."""
+        return self.state.stopped or self.model.stop_training
 
     def _describe(self):
         text = (
@@ -195,7 +191,7 @@ class Trainer:
             f"--epochs={epochs:,} makes {epochs * self.epochs.steps:,}"
         )
 
-    def advance(self, steps: int, signals: list[str], progress: Progress) -> None:
+    def _advance(self, steps, signals):
         """Takes a few steps, fewer if a signal arrives, and shows their loss."""
         started = time.perf_counter()
         losses_on_device = []
@@ -209,18 +205,10 @@ class Trainer:
         losses = self._read_losses(losses_on_device)
         seconds = time.perf_counter() - started
         self.state = self.state.after(losses, seconds)
-        mean_loss = sum(losses) / len(losses)
-        progress.update(self.state.step, mean_loss)
+        self.progress.update(self.state.step, sum(losses) / len(losses))
         self.callbacks.after_steps(self.state.step, losses)
-        rate = self.model.optimizer.learning_rate
-        self.add_points(self.state.step, {"loss": mean_loss, "learning_rate": rate})
 
-    def save(self) -> None:
-        """Saves the model and the state, to resume from."""
-        self._check_weights()
-        self.run.save(self.model, self.state)
-
-    def validate(self, progress: Progress) -> None:
+    def _validate(self):
         """Scores dev, keeps the weights if they are the best so far, and saves the state."""
         self._check_weights()
         with averaged_weights(self.model, self.evaluation_model) as averaged:
@@ -243,11 +231,8 @@ class Trainer:
         )
         self.run.save(self.model, self.state)
         self.run.log(row)
-        if self.callbacks.after_validation(row):
-            self.state = self.state.replace(stopped=True)
-            self.run.save(self.model, self.state)
-        self.add_points(self.state.step, {f"dev/{name}": value for name, value in metrics.items()})
-        progress.line(_report(self.state, metrics))
+        self.callbacks.after_validation(row, metrics)
+        self.progress.line(_report(self.state, metrics))
 
     def _score_by(self, metrics, name):
         if name not in metrics:

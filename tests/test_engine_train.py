@@ -1,7 +1,6 @@
 """engine/train.py: the loop on a model of one layer, exact resumes, small runs, refusals."""
 
 import dataclasses
-import io
 import os
 import pickle
 import re
@@ -31,10 +30,10 @@ from colloquy.engine.interrupts import LOCK, locked
 from colloquy.engine.limits import Limit
 from colloquy.engine.progress import Progress
 from colloquy.engine.run import BEST, HISTORY, LAST, Run
-from colloquy.engine.run_files import CURVES, WRITTEN
+from colloquy.engine.run_files import WRITTEN
 from colloquy.engine.task import Training
 from colloquy.engine.train import resume, start
-from colloquy.engine.trainer import LOG_INTERVAL, train_run
+from colloquy.engine.trainer import LOG_INTERVAL, Trainer
 from colloquy.models import MODELS
 from colloquy.tasks import TASKS
 
@@ -114,9 +113,8 @@ def trained(path, targets, task=None, total=None, save_minutes=10.0, callbacks=(
     path.mkdir(exist_ok=True)
     run = NumbersRun(path, {"training": training.to_json()})
     dataset = types.SimpleNamespace(path="data", splits={"train": targets, "dev": "dev"})
-    train_run(
-        task or Numbers(), run, dataset, OneDevice(), save_minutes=save_minutes, callbacks=callbacks
-    )
+    trainer = Trainer(task or Numbers(), run, dataset, OneDevice(), callbacks=callbacks)
+    trainer.train(save_minutes)
     return run
 
 
@@ -151,22 +149,6 @@ def test_a_training_says_which_examples_its_limits_leave_out(tmp_path, capsys, m
     monkeypatch.setattr(Numbers, "training_batches", lambda *_, **__: [])
     message = refusal(trained, tmp_path / "none", np.ones(3))
     assert message == f"data: these settings leave no example of the split train; {sentence}"
-
-
-def test_tensorboard_draws_loss_learning_rate_and_scores(tmp_path):
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-    from tensorboard.util.tensor_util import make_ndarray
-
-    run = trained(tmp_path / "run", np.ones(STEPS), Numbers(scores=[0.5]))
-    [curves] = run.path.glob(f"{CURVES}*")
-    events = EventAccumulator(str(curves)).Reload()
-    points = {}
-    for name in ("loss", "learning_rate", "dev/accuracy"):
-        tensors = events.Tensors(name)
-        points[name] = {e.step: float(make_ndarray(e.tensor_proto)) for e in tensors}
-    ends = [LOG_INTERVAL, 2 * LOG_INTERVAL, STEPS]
-    assert list(points["loss"]) == list(points["learning_rate"]) == ends
-    assert points["dev/accuracy"] == {STEPS: 0.5}
 
 
 @pytest.mark.parametrize(
@@ -384,8 +366,7 @@ def test_a_run_holds_all_that_is_needed(task, request):
     run = request.getfixturevalue(f"trained_{task}")
     for name in ("vocabulary.txt", BEST, LAST, HISTORY, "examples.json"):
         assert (run.path / name).is_file(), name
-    names = {file.name for file in run.path.iterdir() if not file.name.startswith(CURVES)}
-    assert names <= {*WRITTEN, LOCK}
+    assert {file.name for file in run.path.iterdir()} <= {*WRITTEN, LOCK}
     for name in ("command", "hardware", "commit", "dirty", "versions", "devices", "before"):
         assert name in run.record
     assert run.finished() and run.training.seed == 1
@@ -491,17 +472,18 @@ def test_start_refuses_datasets_that_do_not_suit(prepared, prepared_dialog, tmp_
         assert not (tmp_path / "run").exists()
 
 
-def test_a_file_gets_a_line_now_and_then():
-    file = io.StringIO()
+def test_a_file_gets_a_line_now_and_then(capsys, monkeypatch):
     now = 100.0
-    with Progress(20, 120, file, every=30.0, clock=lambda: now) as progress:
+    clock = types.SimpleNamespace(monotonic=lambda: now)
+    monkeypatch.setattr("colloquy.engine.progress.time", clock)
+    with Progress(20, 120) as progress:
         progress.line("begins")
         for step in range(21, 121):
             now += 2.0
             progress.update(step, 1.0 / step)
             if step == 27:
                 progress.line("validated")  # begins the wait anew
-    lines = file.getvalue().splitlines()
+    lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == ["begins", "validated"]
     assert lines[2] == "step 42 of 120  loss 0.0238  0.50 steps/s  0:02:36 left"
     assert [line.split()[1] for line in lines[2:]] == ["42", "57", "72", "87", "102", "117"]
