@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from colloquy.base.files import UserError, atomic_file, refuse_existing, writing
 from colloquy.engine.predictor import Predictor
@@ -16,7 +16,7 @@ BATCH = 32
 
 def predict_lines(
     predictor: Predictor, source: str, out: str, explain: bool = False
-) -> tuple[int, list[int]]:
+) -> tuple[int, int]:
     """Answers a file of instances; `-` is standard input or output.
 
     Blank lines are skipped. An `id` of an instance is returned with its answer. A malformed line is
@@ -28,7 +28,7 @@ def predict_lines(
 
     Returns:
         The number of lines that are answered.
-        The numbers, from 1, of those that got an error.
+        The number of those that got an error.
 
     Raises:
         UserError: `out` exists, or cannot be written.
@@ -36,13 +36,13 @@ def predict_lines(
     if out != "-":
         refuse_existing(out)
     answered = 0
-    wrong = []
+    wrong = 0
     with _open_source(source) as lines, writing(out), _open_answers(out) as file:
         numbered_lines = _not_blank(lines)
         while chunk := list(itertools.islice(numbered_lines, BATCH)):
-            for number, answer in _answer_lines(predictor, chunk, explain):
+            for answer in _answer_lines(predictor, chunk, explain):
                 if "error" in answer:
-                    wrong.append(number)
+                    wrong += 1
                 text = json.dumps(answer, ensure_ascii=False)
                 file.write(text.encode("utf-8", "replace") + b"\n")
             file.flush()
@@ -57,39 +57,47 @@ def _not_blank(lines: BinaryIO) -> Iterator[tuple[int, bytes]]:
             yield number, line
 
 
+class _Line(NamedTuple):
+    """A line of the input, read."""
+
+    id: object = None
+    instance: Any = None
+    error: str = ""
+
+
 def _answer_lines(
     predictor: Predictor, numbered_lines: list[tuple[int, bytes]], explain: bool
-) -> list[tuple[int, dict]]:
-    """Returns `(number, answer)` of some lines; the answer to a wrong one is `{"error"}`."""
-    answers = {}
-    instances = {}
-    ids = {}
-    for number, line in numbered_lines:
-        try:
-            value = _read_line(number, line)
-            if isinstance(value, dict) and "id" not in predictor.Instance.model_fields:
-                ids[number] = value.pop("id", None)
-            instances[number] = predictor.make_instance(value, f"line {number}")
-        except UserError as error:
-            answers[number] = {"error": str(error)}
+) -> list[dict]:
+    """Answers some lines; the answer to a wrong one is `{"error"}`."""
+    lines = [_read_line(predictor, number, text) for number, text in numbered_lines]
+    instances = [line.instance for line in lines if not line.error]
     if explain:
-        for number, instance in instances.items():
-            answers[number] = predictor.explain(instance)
-    elif instances:
-        predicted = predictor.answer_as_dicts(list(instances.values()))
-        answers.update(zip(instances, predicted, strict=True))
-    for number, id in ids.items():
-        if id is not None:
-            answers[number] = {"id": id, **answers[number]}
-    return [(number, answers[number]) for number, _ in numbered_lines]
+        answers = [predictor.explain(instance) for instance in instances]
+    else:
+        answers = predictor.answer_as_dicts(instances) if instances else []
+
+    answers_left = iter(answers)
+    all_answers = []
+    for line in lines:
+        answer = {"error": line.error} if line.error else next(answers_left)
+        if line.id is not None:
+            answer = {"id": line.id, **answer}
+        all_answers.append(answer)
+    return all_answers
 
 
-def _read_line(number: int, line: bytes) -> object:
+def _read_line(predictor: Predictor, number: int, text: bytes) -> _Line:
+    id = None
     try:
-        return json.loads(line.decode("utf-8-sig"))
+        value = json.loads(text.decode("utf-8-sig"))
+        if isinstance(value, dict) and "id" not in predictor.Instance.model_fields:
+            id = value.pop("id", None)
+        return _Line(id, predictor.make_instance(value, f"line {number}"))
+    except UserError as error:
+        return _Line(id, error=str(error))
     except (ValueError, RecursionError) as error:
         reason = str(error)[:120]
-        raise UserError(f"line {number}: expected a JSON object. {reason}") from error
+        return _Line(error=f"line {number}: expected a JSON object. {reason}")
 
 
 def _open_source(path: str) -> BinaryIO:

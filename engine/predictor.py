@@ -123,7 +123,7 @@ class Predictor(abc.ABC):
             raise UserError(f"this model answers without settings. Received: {', '.join(changed)}")
 
     def for_scored_examples(self) -> Self:
-        """The predictor for `engine.examples.take_scored_examples`, by default this one.
+        """The predictor for `engine.examples.take_examples` as scored, by default this one.
 
         The texts of these examples are words separated by spaces, which must not be tokenized
         again.

@@ -1,8 +1,6 @@
 """Pictures of attention: in the terminal, as PNG and JSON, for each task by predict.py."""
 
 import collections
-import io
-import json
 from unittest.mock import Mock
 
 import numpy as np
@@ -10,12 +8,11 @@ import pytest
 from helpers import TASKS_ONE_FAST, ran, refusal, train_small
 from matplotlib import colormaps
 from matplotlib.image import imread
-from rich.console import Console
 from scipy import ndimage
 
 import colloquy
-from colloquy.engine.examples import take_scored_examples
-from colloquy.engine.explain import draw, explain_examples, heat_map
+from colloquy.engine.examples import take_examples
+from colloquy.engine.explain import draw, explain_examples
 from colloquy.tasks import TASKS
 from colloquy.tasks.selection.scoring import score
 
@@ -31,14 +28,6 @@ DARKEST = np.array(colormaps["Blues"](1.0)[:3])
 def dark(path):
     """Where a picture is as dark as its largest weight: `(height, width)`."""
     return np.abs(imread(path)[..., :3] - DARKEST).max(axis=-1) < 0.01
-
-
-def test_the_largest_weight_is_the_darkest_and_others_than_positive_ones_are_empty():
-    text = heat_map(MAP)
-    assert text.plain.split("\n") == ["   a bcd e", " x   @@@  ", "yy + ... :"]
-    styles = {text.plain[span.start : span.end]: str(span.style) for span in text.spans}
-    assert "rgb(0,0,255)" in styles["@@@"] and set(styles) == {"@@@", "+", "...", ":"}
-    assert heat_map({"rows": ["x"], "columns": ["ab"], "weights": [[0.0]]}).plain == "  ab\nx   "
 
 
 def test_a_picture_has_a_panel_per_map(tmp_path):
@@ -59,19 +48,13 @@ def test_a_picture_has_a_panel_per_map(tmp_path):
 def test_predict_explains_examples(task, request, tmp_path):
     run = request.getfixturevalue(f"trained_{task}")
     done = ran("predict.py", f"--run={run.path}", "--explain=2", f"--out={tmp_path}", "--split=dev")
-    names = [f"example-{number}.{kind}" for number in (1, 2) for kind in ("json", "png")]
+    names = ["example-1.png", "example-2.png"]
     assert sorted(path.name for path in tmp_path.iterdir()) == names
-    kept = json.loads((tmp_path / "example-2.json").read_text(encoding="utf-8"))
-    assert kept["title"].startswith("dev, ") and kept["title"] in done.stdout
-    predictor = request.getfixturevalue(f"{task}_predictor").for_scored_examples()
-    again = predictor.explain(kept["instance"], details=True)["attention"]
-    maps = kept["answer"]["attention"]
-    assert [each["title"] for each in maps] == [each["title"] for each in again]
-    np.testing.assert_allclose(maps[0]["weights"], again[0]["weights"], rtol=1e-3, atol=1e-5)
-    assert dark(tmp_path / "example-2.png").sum() > 100 and maps[0]["columns"][0] in done.stdout
+    assert f"{tmp_path / 'example-2.png'}: dev, " in done.stdout
+    assert dark(tmp_path / "example-2.png").sum() > 100
 
 
-def test_maps_are_chosen_by_name(tmp_path):
+def test_maps_are_chosen_by_name(tmp_path, monkeypatch):
     maps = []
     for title in ("turn 1", "turn 1: M_cross 2", "turn 2: M_cross 2", "turn 2: M_self 1"):
         group = {"group": title[:6]} if ":" in title else {}
@@ -79,12 +62,11 @@ def test_maps_are_chosen_by_name(tmp_path):
         maps.append({"title": title, **words, **group})
     predictor = Mock(**{"explain.return_value": {"attention": maps}})
     examples = [{"title": "dev, x", "instance": {}}]
-    out = io.StringIO()
-    explain_examples(predictor, examples, tmp_path, Console(file=out), ["M_cross 2"])
-    assert out.getvalue().count("M_cross 2") == 4 and "M_self" not in out.getvalue()
-    kept = json.loads((tmp_path / "example-1.json").read_text(encoding="utf-8"))
-    assert len(kept["answer"]["attention"]) == 4
-    message = refusal(explain_examples, predictor, examples, tmp_path / "2", Console(), ["M 9"])
+    drawn = Mock()
+    monkeypatch.setattr("colloquy.engine.explain.draw", drawn)
+    explain_examples(predictor, examples, tmp_path, ["M_cross 2"])
+    assert drawn.call_args.args[0] == maps[1:3]
+    message = refusal(explain_examples, predictor, examples, tmp_path / "2", ["M 9"])
     assert message == "maps: expected some of turn 1, M_cross 2, M_self 1. Received: M 9"
 
 
@@ -113,7 +95,7 @@ def test_selection_examples_are_the_arrays_that_were_scored(tmp_path):
     dataset = task.dataset_of(run)
     dev = dataset.splits["dev"]
 
-    examples = take_scored_examples(task, dataset, 30, "dev")
+    examples = take_examples(task, dataset, 30, as_scored=True)
     turns = [turn for example in examples for turn in example["instance"].turns]
     assert "" in turns and any("_UNK_" in turn for turn in turns)
     predictor = task.predictor(run).for_scored_examples()
@@ -147,7 +129,7 @@ def test_dialog_examples_are_the_words_that_were_scored(trained_dialog, dialog_p
     dataset = task.dataset_of(trained_dialog)
     dev = dataset.splits["dev"]
     predictor = dialog_predictor.for_scored_examples()
-    for number, example in enumerate(take_scored_examples(task, dataset, len(dev), "dev")):
+    for number, example in enumerate(take_examples(task, dataset, len(dev), as_scored=True)):
         instance = predictor.Instance.model_validate(example["instance"])
         sentences = dev.sentences.words.lists(dev.dialogs[number]["sentences"])
         for sentence, ids in zip(instance.history, sentences, strict=False):

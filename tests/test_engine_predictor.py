@@ -48,7 +48,7 @@ def read(path):
 def test_lines_are_answered_in_order_and_in_batches(tmp_path):
     texts, out = [f"{i}日" for i in range(2 * BATCH + 5)], tmp_path / "out"
     source, predictor = write(tmp_path / "in", texts), Double()
-    assert predict_lines(predictor, source, out) == (2 * BATCH + 5, [])
+    assert predict_lines(predictor, source, out) == (2 * BATCH + 5, 0)
     assert predictor.sizes == [BATCH, BATCH, 5]
     assert [each["text"] for each in read(out)] == [text * 2 for text in texts]
     with full_disk(20), pytest.raises(UserError, match="more cannot be written: File too large"):
@@ -75,7 +75,7 @@ def test_a_malformed_line_gets_an_error_and_the_others_answers(tmp_path):
     )
     for explain, more in ((False, {}), (True, {"attention": []})):
         out = tmp_path / f"out-{explain}"
-        assert predict_lines(Double(), source, out, explain) == (5, [2, 3, 4])
+        assert predict_lines(Double(), source, out, explain) == (5, 3)
         first, *wrong, last = read(out)
         assert first == {"text": "aa", **more} and last == {"text": "bb", **more}
         errors = [each["error"] for each in wrong]
@@ -88,14 +88,14 @@ def test_predict_fails_with_the_numbers_of_the_lines_without_an_answer(trained_s
     write(tmp_path / "in", ["no", "fields", "of selection"])
     flags = f"--input={tmp_path / 'in'}", f"--out={tmp_path / 'out'}"
     message = script_refusal("predict.py", f"--run={trained_selection.path}", *flags)
-    assert message == "error: no answer to 3 lines: 1, 2, 3"
+    assert message == "error: no answer to 3 lines; in their place, the answers say why"
 
 
 def test_blank_lines_are_skipped_and_ids_come_back(tmp_path):
     source = tmp_path / "in"
     source.write_text('\ufeff{"text": "a"}\n\n{"id": "x1", "text": "b"}\n \n{"id": 7, "text": 3}\n')
     out = tmp_path / "out"
-    assert predict_lines(Double(), source, out) == (3, [5])
+    assert predict_lines(Double(), source, out) == (3, 1)
     first, second, third = read(out)
     assert first == {"text": "aa"}
     assert second == {"id": "x1", "text": "bb"}

@@ -90,11 +90,11 @@ def test_files_that_hold_something_are_not_replaced(tmp_path):
         pass
 
 
-@pytest.mark.parametrize("name", ["example-1.json", "example-1.png"])
+@pytest.mark.parametrize("name", ["example-1.png", "example-2.png"])
 def test_pictures_replace_no_file(tmp_path, name):
     (tmp_path / name).write_text("a year of work")
     predictor = Mock(side_effect=AssertionError)
-    message = refusal(explain_examples, predictor, [{"title": "x"}], tmp_path, None)
+    message = refusal(explain_examples, predictor, [{"title": "x"}] * 2, tmp_path)
     assert f"{name} exists" in message
 
 

@@ -238,6 +238,6 @@ def test_a_run_has_a_search_of_its_own(run_with_search, generation_predictor):
 def test_attention_is_shown(chat):
     assert chat.explain() == "Say something first."
     assert len(list(chat.reply("hello you"))) == 1
-    title, *rows = chat.explain().plain.splitlines()
-    assert title.split()[-1] == "_EOS_"
+    title, *rows = chat.explain().splitlines()
+    assert title == chat.last["attention"][0]["title"]
     assert len(rows) == len(chat.last["attention"][0]["rows"])

@@ -39,9 +39,6 @@ flags.DEFINE_string(
     "data", None, "With --explain: prepared dataset; default: the one the run was trained on."
 )
 
-MAX_SHOWN = 10
-"""Numbers of lines without an answer."""
-
 
 def main() -> None:
     if bool(FLAGS.input) == bool(FLAGS.explain):
@@ -63,12 +60,10 @@ def predict() -> None:
     run, task = open_run()
     predictor = task.predictor(run)
     predictor.configure(make_config(task.Options, settings, "--set "))
-    count, failed = predict_lines(predictor, FLAGS.input, FLAGS.out or "-", FLAGS.attention)
-    print(f"{count - len(failed):,} of {count:,} lines answered", file=sys.stderr)
-    if failed:
-        numbers = ", ".join(str(number) for number in failed[:MAX_SHOWN])
-        more = ", ..." if len(failed) > MAX_SHOWN else ""
-        raise UserError(f"no answer to {len(failed):,} lines: {numbers}{more}")
+    count, num_wrong = predict_lines(predictor, FLAGS.input, FLAGS.out or "-", FLAGS.attention)
+    print(f"{count - num_wrong:,} of {count:,} lines answered", file=sys.stderr)
+    if num_wrong:
+        raise UserError(f"no answer to {num_wrong:,} lines; in their place, the answers say why")
 
 
 def explain() -> None:
@@ -78,17 +73,16 @@ def explain() -> None:
         raise UserError("--explain needs --out=DIR")
     runtime.import_keras()
 
-    from colloquy.engine.chat import Terminal
-    from colloquy.engine.examples import take_scored_examples
+    from colloquy.engine.examples import take_examples
     from colloquy.engine.explain import explain_examples
 
     run, task = open_run()
     dataset = task.dataset_of(run, FLAGS.data)
     if not len(dataset.splits.get(FLAGS.split, ())):
         raise UserError(f"{dataset.path} has no examples in the split {FLAGS.split}")
-    examples = take_scored_examples(task, dataset, FLAGS.explain, FLAGS.split)
+    examples = take_examples(task, dataset, FLAGS.explain, FLAGS.split, as_scored=True)
     predictor = task.predictor(run).for_scored_examples()
-    explain_examples(predictor, examples, FLAGS.out, Terminal(), FLAGS.maps)
+    explain_examples(predictor, examples, FLAGS.out, FLAGS.maps)
 
 
 def open_run() -> tuple:

@@ -1,7 +1,6 @@
 """A chat with a generation model."""
 
 from colloquy.engine.chat import Chat, Note
-from colloquy.engine.explain import heat_map
 from colloquy.models.decoding import Decoding
 from colloquy.tasks.generation.predictor import CHOICE
 
@@ -87,7 +86,14 @@ class GenerationChat(Chat):
         return self.last
 
     def explanation(self, answer):
-        return heat_map(answer["attention"][0])
+        """For each word of the reply, the word read with the largest weight."""
+        attention = answer["attention"][0]
+        lines = [attention["title"]]
+        for word, weights in zip(attention["rows"], attention["weights"], strict=True):
+            largest = max(weights)
+            read = attention["columns"][weights.index(largest)]
+            lines.append(f"{word}: {read} ({largest:.2f})")
+        return "\n".join(lines)
 
 
 def _scored_replies(answer):
