@@ -2,6 +2,7 @@
 
 import abc
 import re
+import readline  # noqa: F401  `input` then edits lines
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -17,6 +18,8 @@ HELP = """/explain        shows the attention of the last answer; /explain a.png
 /help           shows this, and what the model knows
 /quit           ends, as Ctrl-D; Ctrl-C stops an answer"""
 STYLES = {"you": "bold cyan", "bot": "bold green"}
+PROMPT = "\x01\x1b[1;36m\x02you: \x01\x1b[0m\x02"
+"""Bold cyan; `\\x01` and `\\x02` tell readline that the codes between them have no width."""
 
 
 class Terminal(Console):
@@ -92,8 +95,8 @@ class Chat(abc.ABC):
 def talk(chat: Chat, console: Console) -> None:
     """Reads lines and shows the answers of a `Chat` until `/quit` or the end of the input.
 
-    In a terminal, lines are edited, commands completed, and earlier lines come back by the arrow
-    keys. Elsewhere each line of the input and each message is printed as one line.
+    In a terminal, lines are edited, and earlier lines come back by the arrow keys. Elsewhere each
+    line of the input and each message is printed as one line.
     """
     conversation = _Conversation(chat, console)
     conversation.print(conversation.introduction)
@@ -130,20 +133,11 @@ class _Conversation:
         }
         self.introduction = f"{chat.HELP}\n{HELP}".strip()
         self.is_edited = console.is_terminal and sys.stdin.isatty()
-        self.read = self.make_prompt() if self.is_edited else self.read_line
 
-    def make_prompt(self):
-        """Returns a function that reads an edited line."""
-        # Evaluation and servers load this file too, and need no prompt.
-        from prompt_toolkit import PromptSession
-        from prompt_toolkit.completion import WordCompleter
-
-        completer = WordCompleter([*self.commands, "/quit"], sentence=True)
-        session = PromptSession(completer=completer)
-        return lambda: session.prompt([("bold ansicyan", "you: ")]).strip()
-
-    def read_line(self):
-        """Reads a line from a pipe or file, and prints it as if it had been typed."""
+    def read(self):
+        """Reads a line; one from a pipe or file is printed as if it had been typed."""
+        if self.is_edited:
+            return input(PROMPT).strip()
         line = self.console.input("").strip()
         self.print(_line("you", line))
         return line
