@@ -84,13 +84,10 @@ def checksums_of(directory: pathlib.Path, without: Iterable[str] = ()) -> dict[s
     return checksums
 
 
-def seal(directory: pathlib.Path) -> None:
-    """Writes `checksums.json`, the SHA-256 of all other files of a directory."""
-    (directory / CHECKSUMS).write_text(_sealing_text(directory))
-
-
-def _sealing_text(directory):
-    return json.dumps(checksums_of(directory, without=[CHECKSUMS]), indent=1)
+def seal(directory: pathlib.Path, without: Iterable[str] = ()) -> None:
+    """Writes `checksums.json`: `checksums_of` the other files of a directory."""
+    checksums = checksums_of(directory, without=[CHECKSUMS, *without])
+    (directory / CHECKSUMS).write_text(json.dumps(checksums, indent=1))
 
 
 # === Writing ===

@@ -8,7 +8,7 @@ import importlib.util
 import logging
 import pathlib
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from colloquy.base.files import PathLike, UserError
@@ -19,37 +19,36 @@ LOSSES = 3  # restarts without progress after which a training ends
 
 
 @contextlib.contextmanager
-def connected(
-    flag: str, needed: Iterable[str], log: bool = False, **environment: str
-) -> Iterator[Any]:
+def connected() -> Iterator[Any]:
     """Connects this process to the cluster of `RAY_ADDRESS`, or to one that it starts here.
 
-    Yields the module `ray`. The cluster's processes find this repository at the same path.
-
-    Args:
-        flag: The user's flag, for messages.
-        needed: Modules that must be installed.
-        log: Shows the output of the cluster's processes.
-        environment: Environment variables of these processes.
+    Yields the module `ray`. The cluster's processes find this repository at the same path, and
+    their output is shown.
 
     Raises:
         UserError: A module is missing, or the cluster does not answer.
     """
-    for name in needed:
+    for name in ("ray", "fsspec"):
         if importlib.util.find_spec(name) is None:
-            raise UserError(f"{flag} needs Ray: python -m pip install -e '.[ray]'")
+            raise UserError("--ray_hosts needs Ray: python -m pip install -e '.[ray]'")
     import ray
 
-    root = str(pathlib.Path(__file__).resolve().parent.parent)
+    environment = {
+        "PYTHONPATH": str(pathlib.Path(__file__).resolve().parent.parent),
+        "KERAS_BACKEND": "jax",
+        "RAY_TRAIN_V2_ENABLED": "1",
+    }
     try:
         ray.init(
-            log_to_driver=log,
+            log_to_driver=True,
             include_dashboard=False,
             logging_level=logging.WARNING,
-            runtime_env={"env_vars": {"PYTHONPATH": root, **environment}},
+            runtime_env={"env_vars": environment},
         )
     except (ConnectionError, RuntimeError, ValueError) as error:
-        raise UserError(f"{flag}: the Ray cluster does not answer: {str(error)[:200]}") from error
+        raise UserError(
+            f"--ray_hosts: the Ray cluster does not answer: {str(error)[:200]}"
+        ) from error
     try:
         yield ray
     finally:
@@ -84,8 +83,7 @@ def train_on_cluster(
 
     last_step = None
     losses = 0
-    environment = {"KERAS_BACKEND": "jax", "RAY_TRAIN_V2_ENABLED": "1"}
-    with connected("--ray_hosts", ("ray", "fsspec"), log=True, **environment) as ray:
+    with connected() as ray:
         alive = sum(node["Alive"] for node in ray.nodes())
         if alive < hosts:
             raise UserError(

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import errno
-import hashlib
 import io
 import json
 import os
 import pathlib
 import warnings
-import zipfile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,8 +24,8 @@ from colloquy.base.files import (
     UserError,
     atomic_file,
     checksum,
-    checksums_of,
     publish,
+    seal,
     writing,
 )
 from colloquy.data.text_files import read_json, read_lines, validated, write_json
@@ -41,7 +38,6 @@ from colloquy.engine.run_files import (
     EXAMPLES,
     HISTORY,
     LAST,
-    MAX_EXAMPLES,
     METRICS,
     PAGE,
     VOCABULARY,
@@ -54,9 +50,10 @@ if TYPE_CHECKING:
     import keras
 
 TOY = "A toy: it was trained on a small excerpt of its corpus."
-FORMER_DEFAULTS = {"shared_embedding": True, "train_embedding": True}
-"""Settings that no model or few models have any more, with the value that changed nothing."""
-UNSEALED = (CHECKSUMS, LAST, HISTORY, METRICS, EXAMPLES, CARD, PAGE, "index")
+FORMER_SETTINGS = {"shared_embedding": True, "train_embedding": True, "lazy_embedding": False}
+"""Settings that models had when a published run was trained, with the value that changes nothing.
+"""
+UNSEALED = (LAST, HISTORY, METRICS, EXAMPLES, CARD, PAGE, "index")
 """Files of a published run without a checksum: answers do not depend on them. An index has its own.
 """
 
@@ -87,14 +84,13 @@ class Run:
     def config(self) -> Any:
         """Config of the model.
 
-        A setting that this version no longer has is dropped if it was off, or as `FORMER_DEFAULTS`
-        has it; otherwise it is a `UserError`.
+        A setting that the model no longer has is a `UserError`, unless `FORMER_SETTINGS` has its
+        value.
         """
-        settings = {}
-        for name, value in self.record["config"].items():
-            is_off = value == FORMER_DEFAULTS[name] if name in FORMER_DEFAULTS else not value
-            if name in self.spec.config.model_fields or not is_off:
-                settings[name] = value
+        settings = dict(self.record["config"])
+        for name, value in FORMER_SETTINGS.items():
+            if name not in self.spec.config.model_fields and settings.get(name) == value:
+                del settings[name]
         return make_config(self.spec.config, settings, f"{self.path / CONFIG}: ")
 
     @property
@@ -146,7 +142,7 @@ class Run:
 
     def seal(self) -> None:
         """Writes the checksums of all files that answers depend on; `open` compares them."""
-        write_json(self.path / CHECKSUMS, checksums_of(self.path, without=UNSEALED))
+        seal(self.path, without=UNSEALED)
 
     # === Weights and state ===
 
@@ -163,8 +159,8 @@ class Run:
         weights = self.path / BEST
         if not weights.is_file():
             raise UserError(f"{self.path} holds no weights: expected {BEST}, which train.py writes")
-        check_weights(self.path, BEST)
         with _fitting(weights), warnings.catch_warnings():
+            check_weights(self.path, BEST)
             check_sizes(self, weights)
             # Keras only warns of layers it found no weights for.
             warnings.simplefilter("error", UserWarning)
@@ -179,11 +175,8 @@ class Run:
         """Writes `best.weights.h5`, from memory: on a full disk HDF5 would end the process."""
         content = _WeightsInMemory()
         model.save_weights(content)
-        expected = hashlib.sha256(content.getbuffer()).hexdigest()
         with self._writing(BEST) as temporary:
             temporary.write_bytes(content.getbuffer())
-            if checksum(temporary) != expected:
-                raise OSError(errno.EIO, "it reads otherwise than it was written")
 
     def save(self, model: keras.Model, state: TrainState) -> None:
         """Writes `last.npz`: every variable of a compiled model and its optimizer, and the
@@ -194,9 +187,6 @@ class Run:
             arrays[f"v/{number}"] = np.asarray(variable)
         with self._writing(LAST) as temporary:
             np.savez(temporary, state=json.dumps(state.to_json()), **arrays)
-            with zipfile.ZipFile(temporary) as written:
-                if written.testzip() is not None:
-                    raise OSError(errno.EIO, "it reads otherwise than it was written")
 
     def restore(self, model: keras.Model) -> TrainState:
         """Loads `last.npz` into a compiled model, bit by bit, and makes `history.jsonl` fit it.
@@ -232,14 +222,15 @@ class Run:
     def _opened_state(self):
         """Yields the arrays of `last.npz` and the `TrainState`."""
         file = self.path / LAST
-        check_weights(self.path, LAST)
-        with _fitting(file), np.load(file, allow_pickle=False) as saved:
-            state = json.loads(str(saved["state"]))
-            yield saved, TrainState.of(state)
+        with _fitting(file):
+            check_weights(self.path, LAST)
+            with np.load(file, allow_pickle=False) as saved:
+                state = json.loads(str(saved["state"]))
+                yield saved, TrainState.of(state)
 
     @contextlib.contextmanager
     def _writing(self, name):
-        """Yields a path to write and check, and moves it to its place `name`.
+        """Yields a path to write, and moves the file to its place `name`.
 
         If it cannot be moved, the file before is kept. The new checksum is recorded before the file
         is replaced. The last ten are kept, so the file matches one of them even if the process dies
@@ -248,7 +239,7 @@ class Run:
         temporary = self.path / f".{name}"
         try:
             yield temporary
-            checksums = self._checksums()
+            checksums = self._read(CHECKSUMS, {})
             last_ones = checksums.get(name, [])[-9:]
             checksums[name] = [*last_ones, checksum(temporary)]
             write_json(self.path / CHECKSUMS, checksums)
@@ -259,9 +250,6 @@ class Run:
             ) from error
         finally:
             temporary.unlink(missing_ok=True)
-
-    def _checksums(self):
-        return self._read(CHECKSUMS, {})
 
     # === History, examples, metrics ===
 
@@ -312,14 +300,6 @@ class Run:
     def examples(self) -> list[dict]:
         """The contents of `examples.json`; empty in a run without it."""
         return self._read(EXAMPLES, [])
-
-    def save_examples(self, examples: list[dict]) -> None:
-        """Writes `examples.json`, without examples that would make it too large to be opened."""
-        kept: list[dict] = []
-        for example in examples:
-            if 2 * len(json.dumps([*kept, example])) < MAX_EXAMPLES:
-                kept.append(example)
-        write_json(self.path / EXAMPLES, kept)
 
     def metrics(self) -> dict[str, dict]:
         """The contents of `metrics.json`, `{split: result}`; empty in a run without it."""

@@ -7,7 +7,6 @@ last.npz           weights, optimizer, random state and `TrainState` when traini
 checksums.json     SHA-256 of the last ten `best.weights.h5` and `last.npz`; in a published run, of
                    all files that answers depend on
 history.jsonl      one line per validation
-events.out.*       curves for TensorBoard, a file per start of the training
 metrics.json       results of evaluate.py, by split
 examples.json      examples of dev to try the model on
 page.json          of a published run: title and examples for the web pages, see
@@ -25,8 +24,6 @@ BEST = "best.weights.h5"
 LAST = "last.npz"
 HISTORY = "history.jsonl"
 METRICS = "metrics.json"
-CURVES = "events.out.tfevents."
-"""Start of the names of TensorBoard's files."""
 VOCABULARY = "vocabulary.txt"
 EXAMPLES = "examples.json"
 CARD = "README.md"
@@ -43,14 +40,13 @@ WORD_LISTS = (
 """`vocabulary.txt`, and what `engine.task.Task.save_assets` writes."""
 WRITTEN = (CONFIG, BEST, LAST, CHECKSUMS, HISTORY, METRICS, EXAMPLES, *WORD_LISTS)
 """Names of the files that a run writes. Nothing else is ever removed from its directory."""
-MAX_EXAMPLES = 2**18
 MAX_BYTES = {
     CONFIG: 2**20,
     CHECKSUMS: 2**20,
     METRICS: 2**20,
     CARD: 2**20,
-    EXAMPLES: MAX_EXAMPLES,
-    PAGE: MAX_EXAMPLES,
+    EXAMPLES: 2**24,
+    PAGE: 2**18,
     HISTORY: 2**26,
     BEST: None,
     LAST: None,
@@ -65,8 +61,6 @@ def is_written(file: pathlib.Path) -> bool:
     """True for a file that has the name of one that a run writes."""
     name = unfinished_name(file) or file.name
     is_directory = file.is_dir() and not file.is_symlink()
-    if name.startswith(CURVES):
-        return not is_directory
     return name in (*WRITTEN, LOCK, f".{BEST}", f".{LAST}") and not is_directory
 
 
@@ -101,16 +95,15 @@ def find_run(path: PathLike) -> pathlib.Path:
     directory = pathlib.Path(path)
     if (directory / CONFIG).is_file():
         return directory
-    published = PRETRAINED / directory.name
+    named_runs = find_named_runs()
+    name = directory.name
     # The documentation writes `pretrained/NAME`. An installed package has no such path in the
     # current directory, so the name is looked up in the package.
-    if directory == pathlib.Path("pretrained", directory.name) and (published / CONFIG).is_file():
-        return published
-    message = f"{path} is not a run directory: {CONFIG} is missing"
-    if len(directory.parts) == 1 and not directory.exists():
-        named_runs = find_named_runs()
-        if directory.name in named_runs:
-            return named_runs[directory.name]
-        names = sorted(file.parent.name for file in PRETRAINED.glob(f"*/{CONFIG}"))
-        message += f". Published runs are {', '.join(names)}"
-    raise UserError(message)
+    is_name = directory in (pathlib.Path(name), pathlib.Path("pretrained", name))
+    if is_name and name in named_runs and not directory.exists():
+        return named_runs[name]
+    published = [name for name, path in named_runs.items() if path.parent == PRETRAINED]
+    raise UserError(
+        f"{path} is not a run directory: {CONFIG} is missing. "
+        f"Published runs are {', '.join(published)}"
+    )

@@ -1,7 +1,6 @@
 """The embedded sample of a task: small data, prepared once for each state of the code."""
 
 import hashlib
-import inspect
 import pathlib
 from typing import Any
 
@@ -19,7 +18,7 @@ def prepare_sample(task: Any) -> pathlib.Path:
     Returns:
         The path of the prepared dataset.
     """
-    directory = SAMPLES / f"sample-{task.name}-{code_digest(task)}"
+    directory = SAMPLES / f"sample-{task.name}-{code_digest()}"
     if not directory.is_dir():
         try:
             with atomic_directory(directory) as temporary:
@@ -30,18 +29,12 @@ def prepare_sample(task: Any) -> pathlib.Path:
     return directory / task.sample_path
 
 
-def code_digest(task: Any) -> str:
-    """Ten hexadecimal digits: a hash of the code that makes a sample.
-
-    This is the code in `data/`, in the task's `prepare.py`, and `make_sample`.
-    """
-    data = ROOT / "data"
-    files = sorted([*data.rglob("*.py"), *data.rglob("*.txt")])
-    task_file = pathlib.Path(inspect.getfile(type(task)))
-    files.append(task_file.with_name("prepare.py"))
-
-    digest = hashlib.sha256(inspect.getsource(type(task).make_sample).encode())
-    for file in files:
-        name = file.relative_to(ROOT).as_posix()
-        digest.update(name.encode() + b"\0" + file.read_bytes())
+def code_digest() -> str:
+    """Ten hexadecimal digits: a hash of the code and the texts in `data/` and `tasks/`."""
+    digest = hashlib.sha256()
+    for room in ("data", "tasks"):
+        for file in sorted((ROOT / room).rglob("*")):
+            if file.suffix in (".py", ".txt"):
+                name = file.relative_to(ROOT).as_posix()
+                digest.update(name.encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()[:10]

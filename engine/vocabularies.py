@@ -2,7 +2,6 @@
 
 import dataclasses
 import pathlib
-from collections.abc import Callable
 from typing import Any, Self
 
 from colloquy.base.files import PathLike, UserError
@@ -18,8 +17,8 @@ class Words:
     metadata: dict
     """All of `dataset.json`; of a run its dataset's, with `hashed_words` and `trained_words`."""
     vocabulary: Vocabulary
-    vectors: Callable
-    """Reads the word vectors, float32 `(words + 1, dimension)`; row 0 is padding."""
+    run: Any = None
+    """The `engine.run.Run`; `None` for a dataset."""
 
     @classmethod
     def of(cls, path: PathLike, task: str) -> Self:
@@ -29,36 +28,26 @@ class Words:
             UserError: It is not of the task with the name `task`.
         """
         path = pathlib.Path(path)
-        if (path / METADATA).is_file():
-            return cls._of_dataset(path, task)
-        return cls._of_run(path, task)
+        if not (path / METADATA).is_file():
+            run = _open_run(path, task, "vocabulary_of")
+            metadata = dict(run.dataset)
+            for name in ("hashed_words", "trained_words"):
+                metadata[name] = getattr(run.config, name, 0)
+            return cls(run.path, metadata, run.vocabulary, run)
 
-    @classmethod
-    def _of_dataset(cls, path, task):
         metadata = read_metadata(path, task)
         hashed = metadata.get("hashed_words", 0)
         if type(hashed) is not int or hashed < 0:
             raise UserError(
                 f"{path / METADATA}: expected hashed_words of at least 0. Received: {hashed!r:.60}"
             )
-        vocabulary = Vocabulary.load(path / VOCABULARY, hashed)
+        return cls(path, metadata, Vocabulary.load(path / VOCABULARY, hashed))
 
-        def vectors():
-            return read_embedding(path / VECTORS, vocabulary)
-
-        return cls(path, metadata, vocabulary, vectors)
-
-    @classmethod
-    def _of_run(cls, path, task):
-        run = _open_run(path, task, "vocabulary_of")
-        metadata = dict(run.dataset)
-        for name in ("hashed_words", "trained_words"):
-            metadata[name] = getattr(run.config, name, 0)
-
-        def vectors():
-            return run.load_model().word_vectors()
-
-        return cls(run.path, metadata, run.vocabulary, vectors)
+    def vectors(self) -> Any:
+        """Reads the word vectors, float32 `(words + 1, dimension)`; row 0 is padding."""
+        if self.run:
+            return self.run.load_model().word_vectors()
+        return read_embedding(self.path / VECTORS, self.vocabulary)
 
 
 def start_from(path: Any, model: Any, dataset: Any, task: Any) -> None:
