@@ -17,10 +17,9 @@ import pathlib
 import re
 import resource
 import sys
-import tempfile
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterator
 
-from colloquy.base.files import PathLike, UserError
+from colloquy.base.files import UserError
 
 # Environment variable that lists the variables set by `prepare`, for child processes.
 CHOSEN = "RUNTIME_CHOSEN"
@@ -35,26 +34,23 @@ FASTER = {
 BACKENDS = ("tensorflow", "jax", "torch")
 # The number of this parameter in `mallopt`.
 M_MMAP_THRESHOLD = -3
-LOG_LINE = re.compile(rb"[IWE]\d{4} \d\d:|WARNING: All log messages before absl")
+# Holds `proc` and `sys`.
+ROOT = pathlib.Path("/")
 
 
-def prepare(
-    threads: int | None = None,
-    environ: MutableMapping[str, str] = os.environ,
-    operations: int | None = None,
-) -> None:
+def prepare(threads: int | None = None, operations: int | None = None) -> None:
     """Chooses how TensorFlow computes in this process and its children.
 
-    It sets environment variables, which have no effect once TensorFlow is loaded.
+    It sets environment variables, which have no effect once TensorFlow is loaded. Those that the
+    user set stay.
 
     Args:
         threads: Threads of one operation. Default: `available_cpus`.
-        environ: Environment to change. Variables that the user set stay.
         operations: Operations at once. Default: `threads`.
     """
-    if "tensorflow" in sys.modules and environ is os.environ:
+    if "tensorflow" in sys.modules:
         return
-    if "MALLOC_MMAP_THRESHOLD_" not in environ:
+    if "MALLOC_MMAP_THRESHOLD_" not in os.environ:
         # glibc raises this threshold up to 32 MB. Smaller arrays come from the heap, where
         # many sizes leave holes.
         _call_glibc("mallopt", M_MMAP_THRESHOLD, 2**20)
@@ -75,27 +71,27 @@ def prepare(
     }
     chosen = []
     for name, value in choices.items():
-        if user_value(name, environ) is not None:
+        if user_value(name) is not None:
             continue
-        environ[name] = value
+        os.environ[name] = value
         # A number of threads that the caller asked for counts as the user's.
         if threads is None or not name.endswith("_THREADS"):
             chosen.append(name)
-    environ[CHOSEN] = ",".join(chosen)
+    os.environ[CHOSEN] = ",".join(chosen)
 
 
-def user_value(name: str, environ: Mapping[str, str] = os.environ) -> str | None:
+def user_value(name: str) -> str | None:
     """Returns the user's value of an environment variable, `None` if only `prepare` set it."""
-    if name in environ.get(CHOSEN, "").split(","):
+    if name in os.environ.get(CHOSEN, "").split(","):
         return None
-    return environ.get(name)
+    return os.environ.get(name)
 
 
-def keras_backend(environ: Mapping[str, str] = os.environ) -> str:
+def keras_backend() -> str:
     """Returns the name of the backend that Keras has or will have; it loads nothing."""
-    if environ.get("KERAS_BACKEND"):
-        return environ["KERAS_BACKEND"]
-    folder = pathlib.Path(environ.get("KERAS_HOME") or pathlib.Path.home() / ".keras")
+    if os.environ.get("KERAS_BACKEND"):
+        return os.environ["KERAS_BACKEND"]
+    folder = pathlib.Path(os.environ.get("KERAS_HOME") or pathlib.Path.home() / ".keras")
     try:
         return json.loads(_read(folder / "keras.json"))["backend"]
     except (ValueError, KeyError, TypeError):
@@ -132,7 +128,8 @@ def check_backend() -> None:
 def import_keras() -> None:
     """Imports Keras, which takes seconds. Scripts call it before the first import that needs it.
 
-    TensorFlow's log lines are dropped, unless the user set `TF_CPP_MIN_LOG_LEVEL` to 0 or 1.
+    What TensorFlow writes to stderr meanwhile is dropped, unless the user set
+    `TF_CPP_MIN_LOG_LEVEL` to 0 or 1.
 
     Raises:
         UserError: The backend is unknown, or not installed.
@@ -143,7 +140,7 @@ def import_keras() -> None:
     log_filter: contextlib.AbstractContextManager = contextlib.nullcontext()
     if user_value("TF_CPP_MIN_LOG_LEVEL") not in ("0", "1"):
         _silence_python_loggers()
-        log_filter = _log_lines_dropped()
+        log_filter = _stderr_closed()
 
     # Importing Keras makes many objects and frees none, so garbage collection only costs: a fifth
     # of the time. Matplotlib, which Keras imports for plots that nothing here draws, costs a tenth.
@@ -166,20 +163,16 @@ def _silence_python_loggers():
 
 
 @contextlib.contextmanager
-def _log_lines_dropped():
-    """Drops log lines that C++ writes to stderr, such as `I0000 00:00:17... port.cc:153]`."""
+def _stderr_closed():
+    """Drops what C++ writes to stderr, such as `I0000 00:00:17... port.cc:153]`."""
     stderr = os.dup(2)
-    with tempfile.TemporaryFile() as file:
-        os.dup2(file.fileno(), 2)
-        try:
-            yield
-        finally:
-            os.dup2(stderr, 2)
-            os.close(stderr)
-            file.seek(0)
-            for line in file:
-                if not LOG_LINE.match(line):
-                    os.write(2, line)
+    with open(os.devnull, "w", encoding="utf-8") as nothing:
+        os.dup2(nothing.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(stderr, 2)
+        os.close(stderr)
 
 
 @contextlib.contextmanager
@@ -205,18 +198,18 @@ def _call_glibc(name, *arguments):
         getattr(ctypes.CDLL(None), name)(*arguments)
 
 
-def describe(environ: Mapping[str, str] = os.environ, cpuinfo: PathLike = "/proc/cpuinfo") -> str:
+def describe() -> str:
     """Describes the choices in one line."""
-    threads = environ.get("TF_NUM_INTRAOP_THREADS") or available_cpus()
-    onednn = "on" if _is_on("TF_ENABLE_ONEDNN_OPTS", environ) else "off"
-    allocator = "BFC" if _is_on("TF_CPU_ALLOCATOR_USE_BFC", environ) else "malloc"
-    instructions = bfloat16_instructions(cpuinfo)
+    threads = os.environ.get("TF_NUM_INTRAOP_THREADS") or available_cpus()
+    onednn = "on" if _is_on("TF_ENABLE_ONEDNN_OPTS") else "off"
+    allocator = "BFC" if _is_on("TF_CPU_ALLOCATOR_USE_BFC") else "malloc"
+    instructions = bfloat16_instructions()
     bfloat16 = f"in hardware ({instructions})" if instructions else "emulated"
     return f"{threads} threads, oneDNN {onednn}, {allocator} allocator, bfloat16 {bfloat16}"
 
 
-def _is_on(name, environ):
-    return environ.get(name, "").lower() in ("1", "true")
+def _is_on(name):
+    return os.environ.get(name, "").lower() in ("1", "true")
 
 
 @functools.cache
@@ -225,27 +218,26 @@ def announce(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def available_cpus(root: PathLike = "/") -> int:
+def available_cpus() -> int:
     """Counts the CPUs that this process may use.
 
     It is the least of the process's affinity and of its control groups' quotas, rounded up.
-    `root` holds `proc` and `sys`.
     """
     if hasattr(os, "sched_getaffinity"):
         cpus = len(os.sched_getaffinity(0))
     else:
         cpus = os.cpu_count() or 1
-    for group in _control_groups(pathlib.Path(root)):
+    for group in _control_groups():
         limit, _, period = _read(group / "cpu.max").partition(" ")
         if limit.isdigit():  # `max`: no limit
             cpus = min(cpus, math.ceil(int(limit) / int(period)))
     return max(1, cpus)
 
 
-def available_memory(root: PathLike = "/") -> int:
+def available_memory() -> int:
     """Bytes of memory that this process may use: the machine's, or its control groups' limit."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for group in _control_groups(pathlib.Path(root)):
+    for group in _control_groups():
         limit = _read(group / "memory.max").strip()
         if limit.isdigit():  # `max`: no limit
             memory = min(memory, int(limit))
@@ -268,13 +260,13 @@ def limited_memory(num_bytes: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
-def _control_groups(root):
+def _control_groups():
     """Yields the directories of the control groups, of version 2, that this process is in.
 
     In a container, some of them do not exist.
     """
-    mount = root / "sys/fs/cgroup"
-    path = _read(root / "proc/self/cgroup").strip().removeprefix("0::/")
+    mount = ROOT / "sys/fs/cgroup"
+    path = _read(ROOT / "proc/self/cgroup").strip().removeprefix("0::/")
     yield mount
     for group in (mount / path).parents:
         if group.is_relative_to(mount):
@@ -284,14 +276,14 @@ def _control_groups(root):
 
 def _read(path):
     try:
-        return pathlib.Path(path).read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except OSError:
         return ""
 
 
-def bfloat16_instructions(cpuinfo: PathLike = "/proc/cpuinfo") -> str | None:
+def bfloat16_instructions() -> str | None:
     """Names the instructions that compute bfloat16: AMX or AVX512_BF16; `None`: it is emulated."""
-    line = re.search(r"^flags\s*:(.*)", _read(cpuinfo), re.MULTILINE)
+    line = re.search(r"^flags\s*:(.*)", _read(ROOT / "proc/cpuinfo"), re.MULTILINE)
     flags = line[1].split() if line else []
     if "amx_bf16" in flags:
         return "AMX"
@@ -302,7 +294,6 @@ def choose_precision(
     precision: str,
     gains: bool = True,
     gpu: bool = False,
-    cpuinfo: PathLike = "/proc/cpuinfo",
 ) -> str:
     """Chooses the precision to compute in, and warns once if the CPU only emulates it.
 
@@ -310,9 +301,8 @@ def choose_precision(
         precision: `"auto"` or a precision, which is returned as it is.
         gains: Whether bfloat16 makes the model faster; `"auto"` is float32 otherwise.
         gpu: Whether a GPU computes; else see `bfloat16_instructions`.
-        cpuinfo: File that describes the CPU.
     """
-    has_bfloat16 = gpu or bfloat16_instructions(cpuinfo) is not None
+    has_bfloat16 = gpu or bfloat16_instructions() is not None
     if precision == "auto":
         return "bfloat16" if gains and has_bfloat16 else "float32"
     if precision == "bfloat16" and not has_bfloat16:

@@ -220,11 +220,6 @@ def train(
     model, recipe = choose_recipe(model, recipe, has_data=data is not None)
     merged, label = merge_settings(recipe, settings)
     workdir = workdir or f"runs/{model}"
-    arguments: dict[str, Any] = {
-        "data": data,
-        "init_from": init_from,
-        "save_minutes": save_minutes,
-    }
     _start_keras(devices)
 
     from colloquy.engine.cluster import train_on_cluster
@@ -233,13 +228,16 @@ def train(
     from colloquy.models import MODELS
     from colloquy.tasks import TASKS
 
-    arguments.update(
-        task=TASKS[MODELS[model].task],
-        model=model,
-        workdir=workdir,
-        settings=merged,
-        recipe=label,
-    )
+    arguments: dict[str, Any] = {
+        "task": TASKS[MODELS[model].task],
+        "model": model,
+        "data": data,
+        "workdir": workdir,
+        "settings": merged,
+        "recipe": label,
+        "init_from": init_from,
+        "save_minutes": save_minutes,
+    }
     if ray_hosts:
         if callbacks:
             raise UserError("callbacks: expected none with ray_hosts")
@@ -333,7 +331,7 @@ def evaluate(
 
     return evaluate_all(
         TASKS,
-        run if isinstance(run, list) else [run],
+        run,
         splits,
         data=data,
         baselines=baselines,
@@ -379,8 +377,8 @@ def compare(
 
     return comparison.compare(
         TASKS,
-        run if isinstance(run, list) else [run],
-        against if isinstance(against, list) else [against],
+        run,
+        against,
         split=split,
         data=data,
         precision=precision,

@@ -30,8 +30,11 @@ class Limits(Config):
     """Requests that are answered at once; more get status 503."""
     timeout_seconds: Annotated[float, Field(gt=0)] = 30.0
     """Seconds for an answer; later it gets status 504."""
-    grace_seconds: Annotated[float, Field(ge=0)] = 35.0
-    """Seconds that open requests have after SIGTERM."""
+
+    @property
+    def grace_seconds(self):
+        """Seconds that open requests have after SIGTERM."""
+        return self.timeout_seconds + 5
 
 
 def check_count(where, count, most, unit):

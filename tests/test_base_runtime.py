@@ -26,11 +26,14 @@ def nothing_said_yet():
 
 
 @pytest.fixture
-def cpuinfo(tmp_path):
+def cpuinfo(tmp_path, monkeypatch):
+    """A function that describes another CPU."""
+    monkeypatch.setattr(runtime, "ROOT", tmp_path)
+    (tmp_path / "proc").mkdir()
+
     def write(flags):
-        file = tmp_path / "cpuinfo"
-        file.write_text(f"processor\t: 0\nmodel name\t: Some CPU\n{flags}\nbogomips\t: 5199\n")
-        return file
+        text = f"processor\t: 0\nmodel name\t: Some CPU\n{flags}\nbogomips\t: 5199\n"
+        written(tmp_path / "proc" / "cpuinfo", text)
 
     return write
 
@@ -38,37 +41,46 @@ def cpuinfo(tmp_path):
 # === The environment ===
 
 
-def test_what_the_user_set_wins_also_in_a_process_that_inherits_it():
-    environ = {"TF_ENABLE_ONEDNN_OPTS": "0"}
+@pytest.fixture
+def environ(monkeypatch):
+    """The environment of a process that has not loaded TensorFlow."""
+    values = {}
+    monkeypatch.setattr(os, "environ", values)
+    monkeypatch.delitem(sys.modules, "tensorflow", raising=False)
+    return values
+
+
+def test_what_the_user_set_wins_also_in_a_process_that_inherits_it(environ):
+    environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
     for _ in range(2):  # the second time as in a process that this one starts
-        runtime.prepare(environ=environ)
+        runtime.prepare()
     assert environ["TF_ENABLE_ONEDNN_OPTS"] == "0"
     assert environ["TF_CPU_ALLOCATOR_USE_BFC"] == "true"
     assert environ["TF_CPP_MIN_LOG_LEVEL"] == "3"
     assert environ["TF_NUM_INTEROP_THREADS"] == str(runtime.available_cpus())
-    assert runtime.user_value("TF_ENABLE_ONEDNN_OPTS", environ) == "0"
-    assert runtime.user_value("TF_NUM_INTRAOP_THREADS", environ) is None
-    assert runtime.user_value("HOME", environ) is None
-    runtime.prepare(threads=7, environ=environ)
+    assert runtime.user_value("TF_ENABLE_ONEDNN_OPTS") == "0"
+    assert runtime.user_value("TF_NUM_INTRAOP_THREADS") is None
+    assert runtime.user_value("HOME") is None
+    runtime.prepare(threads=7)
     assert environ["TF_NUM_INTRAOP_THREADS"] == environ["TF_NUM_INTEROP_THREADS"] == "7"
-    assert runtime.user_value("TF_NUM_INTRAOP_THREADS", environ) == "7"
+    assert runtime.user_value("TF_NUM_INTRAOP_THREADS") == "7"
 
 
-def test_one_line_says_what_was_chosen(cpuinfo, capsys):
-    file = cpuinfo(SAPPHIRE_RAPIDS)
-    chosen = {}
-    runtime.prepare(environ=chosen)
-    assert runtime.describe(chosen, file) == (
+def test_one_line_says_what_was_chosen(environ, cpuinfo):
+    cpuinfo(SAPPHIRE_RAPIDS)
+    runtime.prepare()
+    assert runtime.describe() == (
         f"{runtime.available_cpus()} threads, oneDNN on, BFC allocator, bfloat16 in hardware (AMX)"
     )
-    slow = {
-        "TF_ENABLE_ONEDNN_OPTS": "0",
-        "TF_CPU_ALLOCATOR_USE_BFC": "false",
-        "TF_NUM_INTRAOP_THREADS": "5",
-    }
-    runtime.prepare(environ=slow)
-    shown = runtime.describe(slow, cpuinfo(EPYC_ZEN3))
+    environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
+    environ["TF_CPU_ALLOCATOR_USE_BFC"] = "false"
+    environ["TF_NUM_INTRAOP_THREADS"] = "5"
+    cpuinfo(EPYC_ZEN3)
+    shown = runtime.describe()
     assert shown == "5 threads, oneDNN off, malloc allocator, bfloat16 emulated"
+
+
+def test_the_line_is_printed_once(capsys):
     for _ in range(2):
         set_precision("float32")  # says it, once
     line = f"runtime: {runtime.describe()}; tensorflow on a CPU, computing in float32\n"
@@ -106,10 +118,11 @@ def test_available_cpus_respects_affinity_and_control_groups(
 ):
     write_control_groups(tmp_path, cgroup, files)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(11)))
-    assert runtime.available_cpus(tmp_path) == expected
+    monkeypatch.setattr(runtime, "ROOT", tmp_path)
+    assert runtime.available_cpus() == expected
     memory = {"a/memory.max": "max\n", "memory.max": "7000000\n"}
     write_control_groups(tmp_path, "0::/a\n", memory)
-    assert runtime.available_memory(tmp_path) == 7_000_000
+    assert runtime.available_memory() == 7_000_000
 
 
 # === Precision ===
@@ -122,7 +135,8 @@ def test_bfloat16_instructions(cpuinfo):
         (SAPPHIRE_RAPIDS, "AMX"),
         ("", None),
     ):
-        assert runtime.bfloat16_instructions(cpuinfo(flags)) == expected
+        cpuinfo(flags)
+        assert runtime.bfloat16_instructions() == expected
 
 
 @pytest.mark.parametrize(
@@ -138,8 +152,9 @@ def test_bfloat16_instructions(cpuinfo):
     ],
 )
 def test_choose_precision(cpuinfo, capsys, asked, flags, gains, gpu, expected, is_emulated):
+    cpuinfo(flags)
     for _ in range(2):  # a warning is given once
-        assert runtime.choose_precision(asked, gains, gpu, cpuinfo(flags)) == expected
+        assert runtime.choose_precision(asked, gains, gpu) == expected
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == is_emulated
     for line in lines:
@@ -240,9 +255,11 @@ def test_a_layer_and_a_model_refuse_a_backend_before_keras_is_loaded(statement):
     assert result.returncode == 1 and not [line for line in trace if "/keras/" in line]
 
 
-def test_the_backend_is_that_of_the_environment_or_of_keras_file(tmp_path):
-    environ = {"KERAS_HOME": str(tmp_path)}
-    assert runtime.keras_backend(environ) == "tensorflow"
+def test_the_backend_is_that_of_the_environment_or_of_keras_file(tmp_path, monkeypatch):
+    monkeypatch.delenv("KERAS_BACKEND", raising=False)
+    monkeypatch.setenv("KERAS_HOME", str(tmp_path))
+    assert runtime.keras_backend() == "tensorflow"
     written(tmp_path / "keras.json", '{"backend": "torch"}')
-    assert runtime.keras_backend(environ) == "torch"
-    assert runtime.keras_backend({**environ, "KERAS_BACKEND": "jax"}) == "jax"
+    assert runtime.keras_backend() == "torch"
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    assert runtime.keras_backend() == "jax"

@@ -35,18 +35,18 @@ def main() -> None:
     """The program `colloquy`, which an installed package has."""
     from colloquy import __version__
 
+    programs = {**COMMANDS, **TOOLS}
     name = sys.argv[1] if len(sys.argv) > 1 else "--help"
     if name == "--version":
         print(__version__)
         return
     if name in ("--help", "-h"):
         print("colloquy COMMAND --help lists the flags of a command:\n")
-        for command, meaning in {**COMMANDS, **TOOLS}.items():
+        for command, meaning in programs.items():
             print(f"  {command:15} {meaning}")
         return
-    if name not in COMMANDS and name not in TOOLS:
-        known = ", ".join([*COMMANDS, *TOOLS])
-        sys.exit(f"error: colloquy expects one of {known}. Received: {name}")
+    if name not in programs:
+        sys.exit(f"error: colloquy expects one of {', '.join(programs)}. Received: {name}")
     sys.argv = [f"colloquy {name}", *sys.argv[2:]]
     if name in TOOLS:
         runpy.run_module(f"colloquy.tools.{name}", run_name="__main__")

@@ -11,11 +11,13 @@ import pathlib
 import re
 import socket
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from absl import flags
 
 from colloquy.base import cli, runtime
+from colloquy.base.config import make_config
 from colloquy.base.files import UserError
 from colloquy.engine.run_files import find_named_runs
 from colloquy.serving.access import Access
@@ -36,9 +38,6 @@ flags.DEFINE_string(
 flags.DEFINE_integer("port", 8501, "Port to listen at.", lower_bound=0, upper_bound=65535)
 LIMITS = ("max_queue", "timeout_seconds", "max_body_bytes", "max_rows")
 cli.define_settings(Limits, LIMITS, defaults=True)
-flags.DEFINE_float(
-    "grace_seconds", None, "Time for open requests after SIGTERM; default: 5 more than a request's."
-)
 flags.DEFINE_list(
     "allowed_hosts",
     [],
@@ -64,48 +63,45 @@ LOCAL = ("localhost", "127.0.0.1", "::1")
 
 def find_models() -> Any:
     """Finds the trained ones among the runs with a name: `{name: path}`."""
-    trained = {}
-    for name, path in find_named_runs().items():
-        if (path / "best.weights.h5").is_file():
-            trained[name] = path
-    return trained
+    runs = find_named_runs()
+    return {name: path for name, path in runs.items() if (path / "best.weights.h5").is_file()}
 
 
 def choose_models() -> Any:
     """Chooses the models to serve: `{name: (path, path of its index or None)}`."""
-    paths: dict = {}
-    for assignment in FLAGS.run:
-        name, equals, path = assignment.partition("=")
-        if not equals:
-            path = assignment
-            name = pathlib.Path(assignment).resolve().name
-        _add("run", assignment, paths, name, path)
+    paths = read_paths("run", lambda path: pathlib.Path(path).resolve().name) or find_models()
     if not paths:
-        paths = find_models()
+        raise UserError("there is no trained model in pretrained/ or runs/: train.py trains one")
     for name in paths:
         if not NAME.fullmatch(name):
             raise UserError(f"a model's name has letters, digits, . _ and -. Received: {name}")
-    if not paths:
-        raise UserError("there is no trained model in pretrained/ or runs/: train.py trains one")
 
-    indexes: dict = {}
-    for assignment in FLAGS.index:
-        name, equals, path = assignment.partition("=")
-        if not equals and len(paths) == 1:
-            path = assignment
-            [name] = paths
-        if path and name not in paths:
+    [only_name] = paths if len(paths) == 1 else [""]
+    indexes = read_paths("index", lambda _: only_name)
+    for name in indexes:
+        if name not in paths:
             raise UserError(f"--index: there is no model {name}; there are {', '.join(paths)}")
-        _add("index", assignment, indexes, name, path)
     return {name: (path, indexes.get(name)) for name, path in paths.items()}
 
 
-def _add(flag, assignment, paths, name, path):
-    if not (name and path):
-        raise UserError(f"--{flag} expects NAME=DIR. Received: {assignment}")
-    if name in paths:
-        raise UserError(f"--{flag}: the name {name} is given twice")
-    paths[name] = path
+def read_paths(flag: str, choose_name: Callable[[str], str]) -> dict[str, Any]:
+    """Reads the values NAME=DIR of a flag: `{name: path}`.
+
+    Args:
+        flag: Name of the flag.
+        choose_name: Chooses the name for a value without one.
+    """
+    paths: dict[str, Any] = {}
+    for assignment in FLAGS[flag].value:
+        name, equals, path = assignment.partition("=")
+        if not equals:
+            name, path = choose_name(assignment), assignment
+        if not (name and path):
+            raise UserError(f"--{flag} expects NAME=DIR. Received: {assignment}")
+        if name in paths:
+            raise UserError(f"--{flag}: the name {name} is given twice")
+        paths[name] = path
+    return paths
 
 
 def load_models() -> Any:
@@ -142,16 +138,6 @@ def load_models() -> Any:
 # === How ===
 
 
-def read_limits() -> Any:
-    grace_seconds = FLAGS.grace_seconds
-    if grace_seconds is None:
-        grace_seconds = FLAGS.timeout_seconds + 5
-    if grace_seconds < FLAGS.timeout_seconds:
-        needed = f"at least --timeout_seconds={FLAGS.timeout_seconds:g}"
-        raise UserError(f"--grace_seconds expects {needed}. Received: {grace_seconds:g}")
-    return Limits(**cli.given_settings(Limits, LIMITS), grace_seconds=grace_seconds)
-
-
 def read_access() -> Any:
     is_local = FLAGS.host in LOCAL
     hosts = [*LOCAL, FLAGS.host, *FLAGS.allowed_hosts]
@@ -160,12 +146,7 @@ def read_access() -> Any:
     origins = [origin.rstrip("/").lower() for origin in FLAGS.cors_origins]
 
     key = FLAGS.api_key or os.environ.get("COLLOQUY_API_KEY")
-    if key:
-        try:
-            key.encode("utf-8")
-        except UnicodeEncodeError as error:
-            raise UserError("--api_key and COLLOQUY_API_KEY expect a key in UTF-8") from error
-    elif not is_local:
+    if not key and not is_local:
         warning = f"everybody who reaches {FLAGS.host} can use this server: give --api_key"
         print(f"warning: {warning}", file=sys.stderr)
     return Access(
@@ -187,7 +168,6 @@ def read_replicas() -> Any:
 
 def serve_on_ray(limits: Any, access: Any) -> None:
     """Serves by Ray Serve until Ctrl-C or SIGTERM."""
-    cli.refuse_flags(["grace_seconds"], "--ray, which gives open requests 20 s")
     replicas = read_replicas()
     paths = {}
     for name, directories in choose_models().items():
@@ -202,7 +182,7 @@ def serve_on_ray(limits: Any, access: Any) -> None:
 
 
 def main() -> None:
-    limits = read_limits()
+    limits = make_config(Limits, cli.given_settings(LIMITS), "--")
     access = read_access()
     # An operation takes half of the cores. A large request computes several long operations at
     # once; more threads than that leave some for the operations of small requests.

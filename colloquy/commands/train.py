@@ -24,10 +24,11 @@ from colloquy.tasks.selection.release_conf import read_release_conf
 
 def list_recipes() -> str:
     """Returns a line per model, with the names of its recipes."""
-    names_by_model: dict[str, list[str]] = {model: [] for model in MODELS}
-    for name, recipe in RECIPES.items():
-        names_by_model[recipe.model].append(name)
-    return "\n".join(f"{model}: {', '.join(names)}" for model, names in names_by_model.items())
+    lines = []
+    for model in MODELS:
+        names = [name for name, recipe in RECIPES.items() if recipe.model == model]
+        lines.append(f"{model}: {', '.join(names)}")
+    return "\n".join(lines)
 
 
 FLAGS = flags.FLAGS
@@ -117,7 +118,7 @@ def main() -> None:
 
 def read_settings() -> dict[str, Any]:
     """Returns `{field: value}` of --release_conf, of the flags and of --set; the last wins."""
-    settings = {**cli.given_settings(Training, TRAINING), **parse_assignments(FLAGS.set)}
+    settings = {**cli.given_settings(TRAINING), **parse_assignments(FLAGS.set)}
     if FLAGS.release_conf:
         settings = {**read_conf(), **settings}
     for name in inspect.signature(colloquy.train).parameters:
@@ -157,16 +158,16 @@ def show_settings(settings: Mapping[str, object]) -> None:
 
 def show_fields(title: str, config: type[Config], settings: Mapping[str, Any]) -> None:
     print(f"{title}, {config.__module__}.{config.__qualname__}\n")
+    values = dict(settings)
+    for outer, value in settings.items():
+        if isinstance(value, dict):
+            values.update({f"{outer}.{inner}": value[inner] for inner in value})
     for name, kind, default, meaning in describe_fields(config):
-        outer, _, inner = name.partition(".")
-        if name in settings:
-            print(f"  --set {name}={settings[name]}  ({kind})")
-        elif inner and isinstance(settings.get(outer), dict) and inner in settings[outer]:
-            print(f"  --set {name}={settings[outer][inner]}  ({kind})")
-        elif default:
-            print(f"  --set {name}={default}  ({kind})")
-        else:
+        value = values.get(name, default)
+        if value == "":
             print(f"  {name}  ({kind}, the dataset decides)")
+        else:
+            print(f"  --set {name}={value}  ({kind})")
         print(f"      {meaning}\n" if meaning else "")
 
 
