@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from rich.table import Column, Table
 
 from colloquy.base.files import PathLike, UserError
+from colloquy.data.prepared import Dataset
 from colloquy.engine.evaluation import Evaluation, open_evaluations
 from colloquy.engine.provenance import provenance
 from colloquy.engine.score_tables import print_table
@@ -46,7 +47,8 @@ def compare(
         A dict ready for JSON: the paths, the number of examples, `metrics` of
         `metrics.bootstrap.differences`, and provenance.
     """
-    evaluations = open_evaluations(tasks, patterns, data, settings, precision)
+    datasets: dict[pathlib.Path, Dataset] = {}
+    evaluations = open_evaluations(tasks, patterns, data, settings, precision, datasets)
     first = evaluations[0]
     ones = [_score(evaluation, split) for evaluation in evaluations]
     others = []
@@ -57,7 +59,7 @@ def compare(
             measured = first.task.measure_outside(scoring, str(source))
             others.append(Scored([str(source)], measured))
             continue
-        for evaluation in open_evaluations(tasks, [source], data, settings, precision):
+        for evaluation in open_evaluations(tasks, source, data, settings, precision, datasets):
             others.append(_score(evaluation, split))
 
     counts = ones[0].measured.record["counts"]

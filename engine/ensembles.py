@@ -17,9 +17,11 @@ def ensemble(task: Any, models: list[keras.Model]) -> keras.Model:
     first = models[0]
     for model in models:
         if model.config != first.config:
+            settings = model.config.to_json()
+            expected = first.config.to_json()
+            names = [name for name in expected if settings.get(name) != expected[name]]
             raise UserError(
-                "models of an ensemble have the same settings. Received: "
-                f"{first.config} and {model.config}"
+                f"models of an ensemble have the same settings; these differ in {', '.join(names)}"
             )
     logits = [model(first.input) for model in models]
     joint = keras.Model(first.input, task.average(logits))

@@ -146,6 +146,7 @@ def open_evaluations(
     data: PathLike | None = None,
     settings: Mapping[str, object] | None = None,
     precision: str = "auto",
+    datasets: dict[pathlib.Path, Dataset] | None = None,
 ) -> list[Evaluation]:
     """Opens runs with their datasets; a dataset of several runs is loaded once.
 
@@ -156,8 +157,9 @@ def open_evaluations(
         data: Path of the dataset; `None`: that of each run.
         settings: `{field: value}` of the tasks' `Options`.
         precision: See `Evaluation`.
+        datasets: `{path: dataset}` that are loaded already; those loaded here are added.
     """
-    datasets: dict[pathlib.Path, Dataset] = {}
+    datasets = {} if datasets is None else datasets
     evaluations = []
     for pattern in patterns if isinstance(patterns, list) else [patterns]:
         for paths in _find_ensembles(pattern):

@@ -129,7 +129,8 @@ class _Panel:
         self.rows = [row[:LABEL_LENGTH] for row in attention["rows"]]
         self.columns = [column[:LABEL_LENGTH] for column in attention["columns"]]
         # Much longer than wide, it is turned: a passage goes from left to right.
-        if len(self.rows) > 2 * len(self.columns):
+        is_long = len(self.rows) > 2 * len(self.columns)
+        if is_long and max(len(row) for row in attention["rows"]) <= LABEL_LENGTH:
             self.rows, self.columns = self.columns, self.rows
             self.weights = self.weights.T
         self.left = _label_length(self.rows)
