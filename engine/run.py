@@ -53,7 +53,7 @@ TOY = "A toy: it was trained on a small excerpt of its corpus."
 FORMER_SETTINGS = {"shared_embedding": True, "train_embedding": True, "lazy_embedding": False}
 """Settings that models had when a published run was trained, with the value that changes nothing.
 """
-UNSEALED = (LAST, HISTORY, METRICS, EXAMPLES, CARD, PAGE, "index")
+UNSEALED = (CHECKSUMS, LAST, HISTORY, METRICS, EXAMPLES, CARD, PAGE, "index")
 """Files of a published run without a checksum: answers do not depend on them. An index has its own.
 """
 
