@@ -75,7 +75,7 @@ def compare(
     for side in (ones, others):
         sides.append([scored.measured.by_example() for scored in side])
         paths.append([name for scored in side for name in scored.names])
-    metrics = differences(*sides)
+    metrics = differences(sides[0], sides[1])
     # Every metric has a term for each example.
     any_metric = next(iter(sides[0][0].values()))
     compared = {

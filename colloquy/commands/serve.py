@@ -92,7 +92,7 @@ def read_paths(flag: str, choose_name: Callable[[str], str]) -> dict[str, Any]:
         choose_name: Chooses the name for a value without one.
     """
     paths: dict[str, Any] = {}
-    for assignment in FLAGS[flag].value:
+    for assignment in FLAGS[flag].value or []:
         name, equals, path = assignment.partition("=")
         if not equals:
             name, path = choose_name(assignment), assignment
