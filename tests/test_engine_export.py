@@ -4,9 +4,11 @@ import hashlib
 import json
 import pathlib
 import shutil
+import time
 from unittest.mock import Mock
 
 import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 from exported import WORDS, make_run
@@ -15,6 +17,7 @@ from helpers import refusal
 from colloquy.base.files import UserError
 from colloquy.data.text_files import write_json
 from colloquy.data.vocabulary import Vocabulary
+from colloquy.engine import endpoints
 from colloquy.engine import export as exporting
 from colloquy.engine.run import BEST, EXAMPLES, VOCABULARY, Run
 from colloquy.engine.workdir import create_run
@@ -131,3 +134,21 @@ def test_the_printed_example_is_one_that_is_answered_correctly(run, tmp_path, mo
     task = TASKS["selection"]
     monkeypatch.setattr(task, "predictor", lambda run: predictor, raising=False)
     assert "['right']" in exporting.example(task, other)
+
+
+def test_a_check_comes_before_what_fails_without_it():
+    def late(x):
+        time.sleep(0.2)
+        return x
+
+    @tf.function(input_signature=[tf.TensorSpec([None])] * 2)
+    def added(x, y):
+        rows = tf.numpy_function(late, [tf.shape(x)], tf.int32)
+        x, y = endpoints.require(
+            [tf.debugging.assert_equal(rows, tf.shape(y), "equally many")], x, y
+        )
+        return x + y
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match="equally many"):
+        added(tf.ones(2), tf.ones(3))
+    np.testing.assert_array_equal(added(tf.ones(2), tf.ones(2)), [2, 2])
