@@ -76,9 +76,18 @@ class Chat(abc.ABC):
         """Returns the last answer with its attention, see `engine.predictor.Predictor.explain`."""
         return self.predictor.explain(self.last, details)
 
-    @abc.abstractmethod
     def explanation(self, answer: dict) -> Any:
-        """Returns a text, or another thing that a console prints, for an answer with attention."""
+        """Returns a text, or another thing that a console prints, for an answer with attention.
+
+        Here each row of the first attention map has the column with the largest weight.
+        """
+        attention = answer["attention"][0]
+        lines = [attention["title"]]
+        for row, weights in zip(attention["rows"], attention["weights"], strict=True):
+            largest = max(weights)
+            column = attention["columns"][weights.index(largest)]
+            lines.append(f"{row}: {column} ({largest:.2f})")
+        return "\n".join(lines)
 
     def help(self) -> str:
         """Returns a text that `/help` adds to `HELP`."""

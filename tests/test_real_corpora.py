@@ -169,7 +169,7 @@ def test_no_correct_response_of_dev_is_masked(babi):
     for rows in np.array_split(np.arange(len(dev)), 40):
         inputs, answers = dev.collate(rows, INPUTS)
         is_real = answers >= 0
-        is_allowed = mask.predict_on_batch(inputs)[is_real]
+        is_allowed = mask.predict_on_batch(inputs)[0][is_real]
         answers = answers[is_real]
         assert is_allowed[np.arange(len(answers)), answers].all()
         for row in is_allowed:

@@ -114,7 +114,7 @@ def test_rules_are_those_of_train(rules, mask):
 
     inputs, answers = split_of(DOMAIN, TRAIN).collate(range(3), INPUTS)
     is_real = answers >= 0
-    allowed = mask.predict_on_batch(inputs)[is_real]
+    allowed = mask.predict_on_batch(inputs)[0][is_real]
     assert np.take_along_axis(allowed, answers[is_real][:, None], axis=1).all()
 
 
@@ -124,8 +124,8 @@ def test_a_knowledge_base_may_have_many_types(rules, mask):
     split = split_of(domain, TRAIN)
     assert learn(domain, split) == rules
     inputs, _ = split.collate(range(3), INPUTS)
-    allowed = ActionMask(domain, rules).predict_on_batch(inputs)
-    np.testing.assert_array_equal(allowed, mask.predict_on_batch(inputs))
+    allowed, _ = ActionMask(domain, rules).predict_on_batch(inputs)
+    np.testing.assert_array_equal(allowed, mask.predict_on_batch(inputs)[0])
 
 
 AFTER_OFFER = {"another then", "booked", "bye", "it is siam_phone"}
@@ -155,7 +155,7 @@ AFTER_OFFER = {"another then", "booked", "bye", "it is siam_phone"}
 def test_nothing_is_claimed_that_did_not_happen(mask, conversation, expected):
     inputs, answers = split_of(DOMAIN, [conversation]).collate([0], INPUTS)
     last_turn = int(np.count_nonzero(answers[0] >= 0)) - 1
-    allowed = mask.predict_on_batch(inputs)[0, last_turn]
+    allowed = mask.predict_on_batch(inputs)[0][0, last_turn]
     assert {CANDIDATES[number] for number in np.flatnonzero(allowed)} == expected
 
 
@@ -190,7 +190,7 @@ def test_evaluation_chooses_under_the_mask_by_a_flag(trained_dialog, tmp_path):
 
 def test_nothing_is_said_where_the_mask_allows_nothing(trained_dialog, monkeypatch):
     def allow_nothing(inputs):
-        return np.zeros((*inputs["turns"].shape, 1), bool)
+        return np.zeros((*inputs["turns"].shape, 1), bool), None
 
     mask = types.SimpleNamespace(predict_on_batch=allow_nothing)
     monkeypatch.setattr("colloquy.tasks.dialog.task.load_mask", lambda path, domain: mask)

@@ -13,6 +13,7 @@ from colloquy.engine.run import Run
 from colloquy.layers.dialog_state import INPUTS
 from colloquy.tasks import TASKS
 from colloquy.tasks.dialog.domain import Domain, Entity
+from colloquy.tasks.dialog.export import dialog_archive
 from colloquy.tasks.dialog.graph_text import DialogText
 from colloquy.tasks.dialog.reader import DialogReader
 from colloquy.tasks.dialog.users import Users
@@ -119,6 +120,13 @@ def test_a_published_model_answers_plain_openings_alike(name, tmp_path):
     assert unknown == [", ".join(answer["unknown"]) for answer in answers]
     # Some openings get a response of the candidates, the others a remark.
     assert {bool(answer["best"]) for answer in answers} == {True, False}
+
+
+@pytest.mark.slow
+def test_a_bot_without_calls_is_exported(trained_dialog):
+    predictor = dialog.predictor(trained_dialog)
+    predictor.domain.__dict__["slot_values"] = {}  # as of candidates without calls
+    dialog_archive(predictor)
 
 
 # === Refusals ===

@@ -1,4 +1,4 @@
-"""`tasks.dialog.scoring` and `task`: losses against loops, predictions, baselines, groups."""
+"""`tasks.dialog.scoring` and `task`: losses against loops, predictions, baselines."""
 
 import functools
 import types
@@ -7,21 +7,14 @@ import numpy as np
 import pytest
 from helpers import randomised, refusal
 
-from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine.settings import build_config
 from colloquy.metrics.dialog import dialog_metrics, nearest_neighbour, tfidf_match
 from colloquy.models import MODELS
 from colloquy.tasks import TASKS
 from colloquy.tasks.dialog.baselines import baselines_and_upper_bounds
 from colloquy.tasks.dialog.data import load_dataset
-from colloquy.tasks.dialog.domain import Domain, Entity
-from colloquy.tasks.dialog.scoring import (
-    BREAKDOWNS,
-    margin_loss,
-    metrics_by_group,
-    predict,
-    softmax_loss,
-)
+from colloquy.tasks.dialog.domain import Domain
+from colloquy.tasks.dialog.scoring import margin_loss, predict, softmax_loss
 from colloquy.tasks.dialog.users import learn_users, load_users
 
 dialog = TASKS["dialog"]
@@ -157,53 +150,6 @@ def test_baselines_and_upper_bounds_are_those_of_the_texts(sample):
             "seen responses": score(np.where(is_seen, test.answers, -1)),
             "match types": score(np.where(is_typed, test.answers, -1)),
         },
-    }
-
-
-# === Groups of responses ===
-
-CANDIDATES = [
-    "hello there",
-    "api_call thai west",
-    "api_call greek west",
-    "the nice rest is in the west",  # the restaurant is written with spaces
-    "the_nice_rest is in the east",
-    "the_nice_rest is cheap , east",
-]
-ENTITIES = [
-    ("thai", "cuisine", "knowledge"),
-    ("greek", "cuisine", "knowledge"),
-    ("west", "location", "knowledge"),
-    ("east", "location", "knowledge"),
-    ("the_nice_rest", "restaurant", "knowledge"),
-]
-
-
-@pytest.fixture
-def dataset():
-    words = sorted(set(" ".join(CANDIDATES).split()))
-    # Two dialogs, of three turns and of two.
-    dev = types.SimpleNamespace(answers=np.array([0, 1, 3, 2, 5]), dialog=np.array([0, 0, 0, 1, 1]))
-    entities = [Entity(*fields) for fields in ENTITIES]
-    domain = Domain(Vocabulary(("_EOS_", "_UNK_", *words)), CANDIDATES, [], entities)
-    return types.SimpleNamespace(splits={"dev": dev}, domain=domain)
-
-
-def test_groups_say_what_is_wrong(dataset):
-    # right; another cuisine; right; right wording of another call; another wording, right entities
-    predicted = np.array([0, 2, 3, 1, 4])
-    found = metrics_by_group(dataset.domain, dataset.splits["dev"], predicted, BREAKDOWNS)
-    rows = {}
-    for name, groups in found.items():
-        rows[name] = [(row.name, row.examples, *row.metrics.values()) for row in groups]
-    assert list(found["kind"][0].metrics) == ["per_response", "template", "entities"]
-    assert rows == {
-        "kind": [
-            ("asks the knowledge base", 2, 0.0, 1.0, 0.0),
-            ("names an entity", 2, 0.5, 0.5, 1.0),
-            ("other", 1, 1.0, 1.0, 1.0),
-        ],
-        "turns": [("1-2", 4, 0.25, 0.75, 0.5), ("3-4", 1, 1.0, 1.0, 1.0)],
     }
 
 

@@ -53,8 +53,8 @@ flags.DEFINE_string(
 flags.DEFINE_list(
     "by",
     [],
-    "Score groups of examples: selection by turns, last_turn, words, echo; dialog by kind, "
-    "turns; reading comprehension by question, confidence, added.",
+    "Score groups of examples: selection by turns, last_turn, words, echo; reading comprehension "
+    "by question, confidence, added.",
 )
 flags.DEFINE_string(
     "out",

@@ -63,7 +63,7 @@ class ActionMask(keras.Model):
     """Finds the candidates that may follow a conversation, by `Rules`.
 
     From a dict of the arrays `INPUTS`, returns the candidates that may be given at each turn, bool
-    `(B, T, C)`.
+    `(B, T, C)`, and the entities that the user wishes there, bool `(B, T, 1 + E)`.
 
     Raises:
         LookupError: The rules do not fit the domain.
@@ -100,7 +100,7 @@ class ActionMask(keras.Model):
                 if needs_C.any():
                     met_BTC = ops.take(met_BTNE[:, :, n], self.entities_CK[:, k], axis=2)
                     allowed_BTC &= met_BTC | ~needs_C
-        return allowed_BTC
+        return allowed_BTC, met_BTNE[:, :, CONDITIONS.index("current")]
 
 
 def _sign_states(states, names):
@@ -151,67 +151,65 @@ def load_mask(path, domain):
 
 
 def learn(domain, split, batch_size=32):
-    """Learns the `Rules` from a `tasks.dialog.split.DialogSplit`, train."""
+    """Learns the `Rules` from a `tasks.dialog.split.DialogSplit`, train.
+
+    Shape suffix: R responses of the split.
+    """
     follow = state_model(domain)
-    learner = _Learner(domain)
+    knowns = []
+    mets = []
     for start in range(0, len(split), batch_size):
         rows = range(start, min(start + batch_size, len(split)))
         inputs, answers_BT = split.collate(rows, INPUTS)
         known_BTS, met_BTNE = follow.predict_on_batch(inputs)
-        for b, answers_T in enumerate(answers_BT):
-            num_turns = int((answers_T >= 0).sum())
-            learner.add_dialog(answers_T[:num_turns], known_BTS[b], met_BTNE[b])
-    return learner.rules()
+        entities_BTK = domain.tables.candidate_entities[answers_BT]
+        met_BTNK = np.take_along_axis(met_BTNE, entities_BTK[:, :, None], axis=3)
+        is_real_BT = answers_BT >= 0
+        knowns.append(known_BTS[is_real_BT])
+        mets.append(met_BTNK[is_real_BT])
+    known_RS = np.concatenate(knowns)
+    template_R = domain.tables.template_numbers[split.answers]
+    entities_RK = domain.tables.candidate_entities[split.answers]
+    silent = len(domain.types) + FLAGS.index("silent")
+    return Rules(
+        templates=domain.tables.templates,
+        states=_learn_states([*domain.types, *FLAGS], known_RS, template_R),
+        conditions=_learn_conditions(domain, template_R, entities_RK, np.concatenate(mets)),
+        continues=_learn_continues(split.dialog, known_RS[:, silent], template_R),
+    )
 
 
-class _Learner:
-    """Collects what `Rules` say, dialog by dialog."""
+def _learn_states(names, known_RS, template_R):
+    """Collects the templates that follow in each state."""
+    templates_by_state = collections.defaultdict(set)
+    for known_S, template in zip(known_RS, template_R.tolist(), strict=True):
+        templates_by_state[" ".join(np.array(names)[known_S])].add(template)
+    return {state: sorted(templates_by_state[state]) for state in sorted(templates_by_state)}
 
-    def __init__(self, domain):
-        self.templates = domain.tables.templates
-        self.template_C = domain.tables.template_numbers
-        self.entities_of_candidates = domain.encoded_candidates.entities.lists()
-        self.entity_types = [entity_type for _, entity_type, _ in domain.entities]
-        self.names = np.array([*domain.types, *FLAGS])
-        self.silent = len(domain.types) + FLAGS.index("silent")
-        self.templates_by_state = collections.defaultdict(set)
-        # For each template: type -> the conditions that its entities have met so far, bool (N,).
-        self.conditions = [{} for _ in self.templates]
-        # For each template: how much more often users were silent after it than not.
-        self.silences = np.zeros(len(self.templates), int)
 
-    def add_dialog(self, answers_T, known_TS, met_TNE):
-        """Adds the answers of a dialog, its states and the conditions that entities meet."""
-        for t, answer in enumerate(answers_T):
-            template = int(self.template_C[answer])
-            state = " ".join(self.names[known_TS[t]])
-            self.templates_by_state[state].add(template)
-            self._add_conditions(template, self.entities_of_candidates[answer], met_TNE[t])
-            if t > 0:
-                former_template = self.template_C[answers_T[t - 1]]
-                self.silences[former_template] += 1 if known_TS[t, self.silent] else -1
+def _learn_conditions(domain, template_R, entities_RK, met_RNK):
+    """Finds the conditions that the entities of a type meet whenever a template has them."""
+    always_by_type = [{} for _ in domain.tables.templates]
+    for template, entities_K, met_NK in zip(template_R, entities_RK, met_RNK, strict=True):
+        for number, met_N in zip(entities_K, met_NK.T, strict=True):
+            if number > 0:
+                entity_type = domain.entities[number - 1].type
+                always_N = always_by_type[template].setdefault(entity_type, met_N.copy())
+                always_N &= met_N
 
-    def _add_conditions(self, template, entities, met_NE):
-        conditions_by_type = self.conditions[template]
-        for entity in entities:
-            entity_type = self.entity_types[entity - 1]
-            always = np.ones(len(CONDITIONS), bool)
-            conditions_by_type.setdefault(entity_type, always)
-            conditions_by_type[entity_type] &= met_NE[:, entity]
+    conditions = []
+    for always_of_template in always_by_type:
+        names_by_type = {}
+        for entity_type, always_N in always_of_template.items():
+            names_by_type[entity_type] = np.array(CONDITIONS)[always_N].tolist()
+        conditions.append(names_by_type)
+    return conditions
 
-    def rules(self):
-        states = {}
-        for state in sorted(self.templates_by_state):
-            states[state] = sorted(self.templates_by_state[state])
-        conditions = []
-        for met_by_type in self.conditions:
-            names_by_type = {}
-            for entity_type, met_N in met_by_type.items():
-                names_by_type[entity_type] = np.array(CONDITIONS)[met_N].tolist()
-            conditions.append(names_by_type)
-        return Rules(
-            templates=self.templates,
-            states=states,
-            conditions=conditions,
-            continues=np.flatnonzero(self.silences > 0).tolist(),
-        )
+
+def _learn_continues(dialog_R, is_silent_R, template_R):
+    """Finds the templates after which users are silent more often than not."""
+    is_same_dialog = dialog_R[1:] == dialog_R[:-1]
+    before = template_R[:-1][is_same_dialog]
+    is_silent = is_silent_R[1:][is_same_dialog]
+    silences = np.bincount(before, weights=np.where(is_silent, 1, -1))
+    return np.flatnonzero(silences > 0).tolist()

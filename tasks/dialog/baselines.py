@@ -1,5 +1,7 @@
 """Baselines of dialog models, and upper bounds of models that only repeat what they saw."""
 
+import itertools
+
 import numpy as np
 
 from colloquy.metrics.dialog import (
@@ -50,15 +52,11 @@ def baselines_and_upper_bounds(dataset, split):
 
 def _type_of_ids(domain):
     """`{word id: type}` of the knowledge base's values."""
-    type_of_value = {}
-    for name, entity_type, source in domain.entities:
-        if source == "knowledge":
-            type_of_value[name] = entity_type
-    type_of_ids = {}
-    for word_id, word in enumerate(domain.vocabulary.words, 1):
-        if word in type_of_value:
-            type_of_ids[word_id] = type_of_value[word]
-    return type_of_ids
+    types = {
+        name: value_type for name, value_type, source in domain.entities if source == "knowledge"
+    }
+    words = enumerate(domain.vocabulary.words, 1)
+    return {word_id: types[word] for word_id, word in words if word in types}
 
 
 def _contexts_and_inputs(split):
@@ -68,9 +66,6 @@ def _contexts_and_inputs(split):
     for dialog in split.dialogs:
         sentences = split.sentences.words.lists(dialog["sentences"])
         for turn in dialog["turns"]:
-            context = []
-            for sentence in sentences[: turn + 1]:
-                context += sentence
-            contexts.append(context)
+            contexts.append(list(itertools.chain(*sentences[: turn + 1])))
             inputs.append(sentences[turn])
     return contexts, inputs

@@ -1,15 +1,9 @@
-"""A conversation with a trained dialog model, its searches, and its attention."""
+"""A conversation with a trained dialog model and its searches."""
 
 import itertools
 
-import numpy as np
-from rich.table import Table
-
 from colloquy.engine.chat import Chat, Note
-from colloquy.tasks.dialog.domain import shorten
-from colloquy.tasks.dialog.knowledge import NO_RESULT
-
-SHOWN = 8  # memories that /explain shows
+from colloquy.tasks.dialog.domain import NO_RESULT, shorten
 
 
 class DialogChat(Chat):
@@ -49,21 +43,3 @@ class DialogChat(Chat):
                 yield from texts
             elif speaker == "fact":
                 yield Note("[no result]" if texts == [NO_RESULT] else f"[{len(texts)} facts]")
-
-    def explanation(self, answer):
-        """The memories with the largest weights, mean over heads."""
-        [memories] = answer["attention"]
-        percent = 100 * np.array(memories["weights"])  # (sentences, hops)
-        even = 100 / len(percent)
-        if len(percent) > 1 and percent.max() < 2 * even:
-            return (
-                f"No memory dominates: each of {len(percent)} memories has "
-                f"{percent.min():.2f} to {percent.max():.2f} per cent."
-            )
-        title = f"Attention, per cent; {even:.2f} each if spread evenly"
-        table = Table("", *memories["columns"], title=title)
-        by_weight = np.argsort(-percent.max(axis=1), kind="stable")
-        for place in sorted(by_weight[:SHOWN]):
-            cells = [f"{weight:.2f}" for weight in percent[place]]
-            table.add_row(memories["rows"][place], *cells)
-        return table

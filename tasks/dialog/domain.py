@@ -14,7 +14,6 @@ from colloquy.data.prepared import VOCABULARY, checked, read_vocabulary
 from colloquy.data.sequences import Sequences
 from colloquy.data.text_files import read_lines
 from colloquy.data.vocabulary import Vocabulary
-from colloquy.tasks.dialog.knowledge import find_facts, find_restaurants
 from colloquy.tasks.dialog.split import Sentences
 from colloquy.tasks.dialog.tables import ModelTables
 
@@ -24,6 +23,7 @@ KNOWLEDGE = "knowledge.txt"
 ENTITIES = "entities.txt"
 SPLITS = ("train", "dev", "dev-oov", "test", "test-oov")
 CALL = "api_call "
+NO_RESULT = "api_call no result"
 
 MAX_CLOSED_VALUES = 8
 """A type of entities with more values is open, see `Domain`. Any training set has all values of the
@@ -96,14 +96,9 @@ class Domain:
     @functools.cached_property
     def types(self):
         """The types of entities, sorted; those of the knowledge base's values first."""
-        from_knowledge = set()
-        others = set()
-        for entity in self.entities:
-            if entity.source == "knowledge":
-                from_knowledge.add(entity.type)
-            else:
-                others.add(entity.type)
-        return sorted(from_knowledge) + sorted(others - from_knowledge)
+        all_types = {entity.type for entity in self.entities}
+        from_knowledge = {e.type for e in self.entities if e.source == "knowledge"}
+        return sorted(from_knowledge) + sorted(all_types - from_knowledge)
 
     @functools.cached_property
     def open_types(self):
@@ -241,9 +236,9 @@ class Domain:
         return []
 
     @functools.cached_property
-    def restaurants(self):
-        """The `Restaurant`s of the knowledge base, in its order."""
-        return find_restaurants(self.knowledge, self.entities)
+    def values_by_subject(self):
+        """`{restaurant: values of its facts}`, in the order of the knowledge base."""
+        return group_values(self.knowledge)
 
     @functools.cached_property
     def slot_values(self):
@@ -251,13 +246,11 @@ class Domain:
         entities_of_candidates = self.encoded_candidates.entities.lists()
         values_by_type = collections.defaultdict(set)
         for candidate, numbers in zip(self.candidates, entities_of_candidates, strict=True):
-            if not self.is_call(candidate):
-                continue
-            for number in numbers:
-                entity = self.entities[number - 1]
-                values_by_type[entity.type].add(entity.name)
-        sorted_types = sorted(values_by_type)
-        return {entity_type: sorted(values_by_type[entity_type]) for entity_type in sorted_types}
+            if self.is_call(candidate):
+                for number in numbers:
+                    entity = self.entities[number - 1]
+                    values_by_type[entity.type].add(entity.name)
+        return {name: sorted(values) for name, values in sorted(values_by_type.items())}
 
     @functools.cached_property
     def slot_values_text(self):
@@ -281,6 +274,28 @@ def shorten(values, most=24):
     if len(values) > most:
         text += f" and {len(values) - most} more"
     return text
+
+
+def find_facts(knowledge, call):
+    """Finds all facts about the subjects that have every value of an `api_call`.
+
+    A word `R_price` of the call means any price.
+
+    Returns:
+        The facts as texts; `[NO_RESULT]` if there are none.
+    """
+    wanted = {word for word in call.split()[1:] if not word.startswith("R_")}
+    values_by_subject = group_values(knowledge)
+    facts = [" ".join(fact) for fact in knowledge if wanted <= values_by_subject[fact.subject]]
+    return facts or [NO_RESULT]
+
+
+def group_values(knowledge):
+    """Returns `{subject: values of its facts}`, in the order of the knowledge base."""
+    values_by_subject = collections.defaultdict(set)
+    for fact in knowledge:
+        values_by_subject[fact.subject].add(fact.value)
+    return values_by_subject
 
 
 def _read_records(path, record_type):

@@ -7,15 +7,15 @@ Shape suffixes:
     C candidates   K best candidates   R restaurants   V values that users may wish
 """
 
+import numpy as np
 import tensorflow as tf
 
 from colloquy.data.corpora.babi_dialog import SILENCE
 from colloquy.engine.endpoints import Endpoint, build_archive, ensure_shape, require
-from colloquy.layers.dialog_state import CONDITIONS, INPUTS
 from colloquy.layers.masking import LOWEST
 from colloquy.tasks.dialog import remarks
 from colloquy.tasks.dialog.domain import CALL
-from colloquy.tasks.dialog.graph_text import DialogText, lookup_table
+from colloquy.tasks.dialog.graph_text import DialogText, join_chosen, lookup_table
 from colloquy.tasks.dialog.split import SPEAKERS
 from colloquy.tasks.dialog.talk import BEST
 
@@ -65,18 +65,16 @@ class _Responder:
         self.opening = [turn.text for turn in predictor.reader.opening]
         self.candidates = tf.constant(domain.candidates)
         self.slot_values_text = domain.slot_values_text
-        # Numbers and names of the values that a user may wish, and which of them places lack.
-        self.value_V = []
-        self.names_V = []
-        for number, entity in enumerate(domain.entities, 1):
-            if entity.type in domain.slot_values:
-                self.value_V.append(number)
-                self.names_V.append(entity.name)
-        lacks_RV = []
-        for place in domain.restaurants:
-            lacks_RV.append([name not in place.values for name in self.names_V])
-        shape = len(domain.restaurants), len(self.names_V)
-        self.lacks_RV = tf.reshape(tf.constant(lacks_RV, tf.float32), shape)
+        # Numbers and names of the values that a user may wish, and which restaurants have them. The
+        # first restaurant stands for none and has nothing.
+        slots = domain.slot_values
+        values = [(n, e.name) for n, e in enumerate(domain.entities, 1) if e.type in slots]
+        restaurants = domain.values_by_subject.values()
+        self.value_V = np.array([number for number, _ in values], np.int32)
+        self.names_V = tf.constant([name for _, name in values], tf.string)
+        self.has_VR = np.zeros((len(values), 1 + len(restaurants)), np.float32)
+        for v, (_, name) in enumerate(values):
+            self.has_VR[v, 1:] = [name in values_of_one for values_of_one in restaurants]
         self.numbers = lookup_table(domain.candidate_numbers, default=-1)
         self.speaker_numbers = lookup_table({"": 0, **SPEAKERS}, default=-1)
 
@@ -93,8 +91,9 @@ class _Responder:
         logits_BC = self.model(reads, training=False)[:, 0]
         asked_B = tf.gather(texts_BM, turn_B1[:, 0], batch_dims=1)
         unknown_B = self.text.unknown(asked_B)
-        allowed_BC = self.mask(inputs)[:, 0] & (unknown_B == "")[:, None]
-        remark_B = self._remark(unknown_B, inputs)
+        allowed_BTC, wished_BTE = self.mask(inputs)
+        allowed_BC = allowed_BTC[:, 0] & (unknown_B == "")[:, None]
+        remark_B = self._remark(unknown_B, wished_BTE[:, 0])
         return {**self._best(logits_BC, allowed_BC, remark_B), "unknown": unknown_B}
 
     def _checked(self, history, speakers):
@@ -172,19 +171,15 @@ class _Responder:
             tf.concat([speakers_B2, speakers_BM], axis=1),
         )
 
-    def _remark(self, unknown_B, inputs):
+    def _remark(self, unknown_B, wished_BE):
         """What `Responder` says where no response fits, string `(B,)`."""
-        _, met_BTNE = self.mask.state_of({name: inputs[name] for name in INPUTS})
-        wished_BE = met_BTNE[:, 0, CONDITIONS.index("current")]
-        wished_BV = tf.gather(tf.cast(wished_BE, bool), self.value_V, axis=1)
-        missing_BR = tf.matmul(tf.cast(wished_BV, tf.float32), self.lacks_RV, transpose_b=True)
-        is_missing_B = tf.reduce_all(missing_BR > 0, axis=1) & tf.reduce_any(wished_BV, axis=1)
-        names_BV = tf.where(wished_BV, tf.constant(self.names_V, tf.string), "")
-        names_of_wishes = tf.ragged.boolean_mask(names_BV, wished_BV)
-        wishes_B = tf.strings.reduce_join(names_of_wishes, axis=1, separator=", ")
+        wished_BV = tf.gather(wished_BE, self.value_V, axis=1)
+        wishes_BV = tf.cast(wished_BV, tf.float32)
+        num_wishes_B = tf.reduce_sum(wishes_BV, axis=1)
+        most_met_B = tf.reduce_max(tf.matmul(wishes_BV, self.has_VR), axis=1)
         remark_B = tf.where(
-            is_missing_B,
-            remarks.NOTHING_FOUND + wishes_B,
+            most_met_B < num_wishes_B,
+            remarks.NOTHING_FOUND + join_chosen(self.names_V, wished_BV),
             f"{remarks.NO_RESPONSE}. {self.slot_values_text}",
         )
         unknown_words_B = remarks.UNKNOWN_WORDS + unknown_B + f". {self.slot_values_text}"

@@ -90,8 +90,7 @@ class DialogText:
         _, cover_BW = self._link(words_BW)
         is_unknown_BW = (cover_BW == 0) & (self.users_words.lookup(words_BW) == 0)
         is_unknown_BW &= words_BW != ""
-        unknown = tf.ragged.boolean_mask(words_BW, is_unknown_BW)
-        return tf.strings.reduce_join(unknown, axis=1, separator=", ")
+        return join_chosen(words_BW, is_unknown_BW)
 
     def encode(self, words_SW):
         """Encodes words as `Domain.encode` does.
@@ -149,3 +148,10 @@ def lookup_table(numbers, default):
     keys = tf.constant(list(numbers), tf.string)
     values = tf.constant(list(numbers.values()), tf.int32)
     return tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(keys, values), default)
+
+
+def join_chosen(words, is_chosen_BW):
+    """Joins the chosen of some words in each row, with commas between them, string `(B,)`."""
+    words_BW = tf.broadcast_to(words, tf.shape(is_chosen_BW))
+    chosen = tf.ragged.boolean_mask(words_BW, is_chosen_BW)
+    return tf.strings.reduce_join(chosen, axis=1, separator=", ")

@@ -101,8 +101,7 @@ class DialogPredictor(Predictor):
             domain=self.domain,
             mask=load_mask(run.path, self.domain),
             reader=self.reader,
-            predict=lambda inputs: self.with_attention.predict_on_batch(inputs),
-            reads=self.config.reads,
+            model=self.with_attention,
         )
 
     # === Predictions ===

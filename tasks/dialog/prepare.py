@@ -24,6 +24,7 @@ from colloquy.data.corpora import CORPORA
 from colloquy.data.prepared import VOCABULARY, CommonSettings, write
 from colloquy.data.report import Report, choose_examples
 from colloquy.data.vocabulary import Vocabulary
+from colloquy.engine.predictor import in_brackets
 from colloquy.engine.vocabularies import Words
 from colloquy.tasks.dialog.domain import (
     CALL,
@@ -31,10 +32,11 @@ from colloquy.tasks.dialog.domain import (
     DIALOGS,
     ENTITIES,
     KNOWLEDGE,
+    NO_RESULT,
     SPLITS,
     Entity,
+    find_facts,
 )
-from colloquy.tasks.dialog.knowledge import NO_RESULT, find_facts
 from colloquy.tasks.dialog.split import encode_dialog
 from colloquy.tasks.dialog.tables import RESTAURANT
 
@@ -111,15 +113,15 @@ def _prepare_task(reader, task, settings, report):
 
 
 def _show_examples(dialogs, vocabulary):
-    """The examples of the report: dialogs of train up to their last response."""
+    """The examples of the report: dialogs of train up to their last response.
 
-    def read(text):
-        return " ".join(vocabulary.word(id) for id in vocabulary.encode(text.split()))
+    Unknown words are in brackets.
+    """
 
     def show(place):
-        responses = [i for i, turn in enumerate(dialogs[place]) if turn.speaker == "bot"]
-        last = responses[-1]
-        texts = [read(turn.text) for turn in dialogs[place][: last + 1]]
+        turns = dialogs[place]
+        last = max(i for i, turn in enumerate(turns) if turn.speaker == "bot")
+        texts = [in_brackets(turn.text.split(), vocabulary) for turn in turns[: last + 1]]
         return " / ".join(texts[:-1]), texts[-1]
 
     return choose_examples(len(dialogs), show)
@@ -136,17 +138,10 @@ def _read_dialogs(reader, task, candidates, knowledge, report):
     pairs = reader.unseen_entities(dialogs["train"], knowledge)
     if pairs and "dev" in dialogs:
         moved = reader.move(dialogs["dev"], pairs)
-        if _responses_of(moved) <= set(candidates):
+        turns = itertools.chain(*moved)
+        if {text for speaker, text in turns if speaker == "bot"} <= set(candidates):
             dialogs["dev-oov"] = moved
     return dialogs
-
-
-def _responses_of(dialogs):
-    """The distinct responses of the bot."""
-    responses = set()
-    for conversation in dialogs:
-        responses.update(text for speaker, text in conversation if speaker == "bot")
-    return responses
 
 
 def find_unrepeatable_calls(dialogs, knowledge):
@@ -164,21 +159,16 @@ def find_unrepeatable_calls(dialogs, knowledge):
         for place, turn in enumerate(turns):
             if turn.speaker != "bot" or not turn.text.startswith(CALL):
                 continue
-            facts = _facts_at(turns, place + 1)
+            after_call = itertools.takewhile(
+                lambda turn: turn.speaker == "fact", turns[place + 1 :]
+            )
+            facts = [turn.text for turn in after_call]
             if turn.text not in facts_by_call:
                 facts_by_call[turn.text] = find_facts(knowledge, turn.text)
             found = facts_by_call[turn.text]
             if facts and set(facts) != set(found):
                 unrepeatable[turn.text] = (_count(facts), _count(found))
     return unrepeatable
-
-
-def _facts_at(turns, place):
-    facts = []
-    while place < len(turns) and turns[place].speaker == "fact":
-        facts.append(turns[place].text)
-        place += 1
-    return facts
 
 
 def _count(facts):
@@ -199,9 +189,7 @@ def _note_calls(name, unrepeatable, report):
 def _make_vocabulary(dialogs, candidates, knowledge, settings):
     if settings.vocabulary_of:
         return Words.of(settings.vocabulary_of, "dialog").vocabulary
-    texts = []
-    for conversation in dialogs:
-        texts += [text for _, text in conversation]
+    texts = [text for _, text in itertools.chain(*dialogs)]
     texts += candidates
     texts += [" ".join(fact) for fact in knowledge]
     counts = collections.Counter(" ".join(texts).split())

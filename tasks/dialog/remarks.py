@@ -1,5 +1,7 @@
 """What the bot says where none of its responses fits. A remark never claims anything."""
 
+import numpy as np
+
 UNKNOWN_WORDS = "i do not know: "
 NOTHING_FOUND = "nothing found for "
 NO_RESPONSE = "i have no response to this"
@@ -10,8 +12,10 @@ def name_unknown(domain, words):
     return f"{UNKNOWN_WORDS}{', '.join(words)}. {domain.slot_values_text}"
 
 
-def name_missing(domain, wishes):
-    """To a user who wishes these values, where no response fits."""
-    if wishes and not any(place.values.issuperset(wishes) for place in domain.restaurants):
+def name_missing(domain, wished_E):
+    """To a user who wishes these entities, bool `(1 + E,)`, where no response fits."""
+    wishes = [domain.entities[number - 1].name for number in np.flatnonzero(wished_E)]
+    values_by_restaurant = domain.values_by_subject.values()
+    if wishes and not any(values.issuperset(wishes) for values in values_by_restaurant):
         return f"{NOTHING_FOUND}{', '.join(wishes)}"
     return f"{NO_RESPONSE}. {domain.slot_values_text}"

@@ -1,4 +1,4 @@
-"""Losses of dialog models, predictions over a split, baselines, and scores of groups of responses.
+"""Losses of dialog models, predictions over a split, and the metrics of its dialogs.
 
 Letters: B dialogs   T turns   C candidates
 """
@@ -8,18 +8,10 @@ from keras import ops
 
 from colloquy.data.batching import batches_by_size
 from colloquy.engine.parallel import results_of
-from colloquy.engine.scoring import Group
 from colloquy.engine.task import ScoringOptions
 from colloquy.layers.dialog_state import INPUTS
 from colloquy.metrics.bootstrap import Additive, means_of
 from colloquy.metrics.dialog import ADDED
-from colloquy.tasks.dialog.domain import CALL
-
-BREAKDOWNS = ("kind", "turns")
-"""Groupings of responses: by the purpose of the correct one; by the number of turns so far, this
-one among them."""
-# first turn of a group -> its label
-TURNS = {1: "1-2", 3: "3-4", 5: "5-6", 7: "7-8", 9: "9-10", 11: "11-15", 16: "16-20", 21: "21+"}
 
 
 class Options(ScoringOptions):
@@ -110,7 +102,7 @@ def predict(model, split, batch_size=32, progress=iter, length_multiple=4, mask=
         logits_BTC = np.asarray(logits_BTC)
         if mask is None:
             return is_real_BT, np.argmax(logits_BTC, axis=2)
-        allowed_BTC = mask.predict_on_batch({name: inputs[name] for name in INPUTS})
+        allowed_BTC, _ = mask.predict_on_batch({name: inputs[name] for name in INPUTS})
         best_BT = np.argmax(np.where(allowed_BTC, logits_BTC, -np.inf), axis=2)
         return is_real_BT, np.where(allowed_BTC.any(axis=2), best_BT, -1)
 
@@ -143,68 +135,3 @@ def metrics_by_dialog(split, predicted):
         np.add.at(terms, split.dialog, of_responses.terms)
         metrics[name] = Additive(terms)
     return metrics
-
-
-# === Groups of responses ===
-
-
-def metrics_by_group(domain, split, predicted, breakdowns):
-    """Scores groups of responses, see `engine.task.Task.metrics_by_group`.
-
-    `per_response` is the fraction of correct responses; `template` and `entities` are the fractions
-    with the correct template, or the correct entities.
-
-    Args:
-        domain: A `tasks.dialog.domain.Domain`.
-        split: A `DialogSplit`.
-        predicted: The chosen candidates, int `(responses,)`.
-        breakdowns: Some of `BREAKDOWNS`.
-    """
-    answers = split.answers
-    templates_C = np.array(domain.tables.candidate_templates)
-    entities = domain.encoded_candidates.entities.lists()
-    entities_C = np.array([str(sorted(numbers)) for numbers in entities])
-    is_correct = {
-        "per_response": predicted == answers,
-        "template": templates_C[predicted] == templates_C[answers],
-        "entities": entities_C[predicted] == entities_C[answers],
-    }
-
-    groups = {
-        "kind": _group_by_kind(domain, templates_C, answers),
-        "turns": _group_by_turns(split.dialog),
-    }
-    rows_by_breakdown = {}
-    for breakdown in breakdowns:
-        rows = []
-        for label, is_member in groups[breakdown].items():
-            if is_member.any():
-                metrics = {
-                    name: float(right[is_member].mean()) for name, right in is_correct.items()
-                }
-                rows.append(Group(label, int(is_member.sum()), metrics))
-        rows_by_breakdown[breakdown] = rows
-    return rows_by_breakdown
-
-
-def _group_by_kind(domain, templates_C, answers):
-    is_call = np.char.startswith(templates_C[answers], CALL)
-    # A template equals its text where there is no entity to replace by its type.
-    names_entity = templates_C[answers] != np.array(domain.candidates)[answers]
-    return {
-        "asks the knowledge base": is_call,
-        "names an entity": names_entity & ~is_call,
-        "other": ~(names_entity | is_call),
-    }
-
-
-def _group_by_turns(dialog):
-    """Groups responses by their number in the dialog, from 1."""
-    # `dialog` ascends, so the first place of each dialog is where it would be inserted.
-    first_place = np.searchsorted(dialog, dialog)
-    turn = np.arange(len(dialog)) - first_place + 1
-    group = np.digitize(turn, bins=list(TURNS))
-    groups = {}
-    for number, label in enumerate(TURNS.values(), start=1):
-        groups[label] = group == number
-    return groups

@@ -28,7 +28,7 @@ class Sentences(NamedTuple):
     """Word ids, but an entity of an open type is the id of its type, then zeros; see `Domain`."""
     entities: Sequences
     """Numbers of the entities that a sentence mentions, in its order, from 1."""
-    responses: np.ndarray | None = None
+    responses: np.ndarray
     """The candidate of the same words, from 1; 0: none; -1: `SILENCE`; int32 `(S,)`."""
 
 
@@ -116,16 +116,15 @@ class DialogSplit:
             "times": self._pad("times", rows, length_multiple),
             "turns": self._pad("turns", rows, length_multiple),
             "entities": entities_BMK,
+            "words": self.sentences.words.padded(distinct_S, num_words),
+            "typed_words": self.sentences.typed_words.padded(distinct_S, num_words),
+            "responses": np.where(
+                sentences_BM == PADDING, 0, self.sentences.responses[sentences_BM]
+            ),
         }
-        if "words" in names:
-            inputs["words"] = self.sentences.words.padded(distinct_S, num_words)
-        if "typed_words" in names:
-            inputs["typed_words"] = self.sentences.typed_words.padded(distinct_S, num_words)
+        # Of all inputs only this one is large.
         if "mentions" in names:
             inputs["mentions"] = _mark_entities(entities_BMK, entities)
-        if "responses" in names:
-            responses_BM = self.sentences.responses[sentences_BM]
-            inputs["responses"] = np.where(sentences_BM == PADDING, 0, responses_BM)
         answers_BT = self._pad("answers", rows, length_multiple, padding=PADDING)
         return {name: inputs[name] for name in names}, answers_BT
 

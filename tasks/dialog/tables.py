@@ -64,36 +64,35 @@ class ModelTables:
 
     def _group_by_type(self, numbers):
         """Groups values of the knowledge base, sorted pairs `(type, entities)`."""
-        entities_by_type = collections.defaultdict(set)
-        for number in numbers:
+        entities_by_type = collections.defaultdict(list)
+        for number in sorted(set(numbers)):
             _, entity_type, source = self.domain.entities[number - 1]
             if source == "knowledge":
-                entities_by_type[self.domain.types.index(entity_type)].add(number)
-        return [
-            (number, tuple(sorted(entities_by_type[number]))) for number in sorted(entities_by_type)
-        ]
+                entities_by_type[self.domain.types.index(entity_type)].append(number)
+        return [(number, tuple(group)) for number, group in sorted(entities_by_type.items())]
 
     @functools.cached_property
     def state_tables(self):
         """The weights of `layers.dialog_state.DialogState`, four int32 arrays."""
         is_call = [self.domain.is_call(candidate) for candidate in self.domain.candidates]
+        restaurant_numbers = {}
+        for number, (name, _, source) in enumerate(self.domain.entities, 1):
+            if source == "subjects":
+                restaurant_numbers[name] = number
+        owners_by_value = collections.defaultdict(set)
+        for fact in self.domain.knowledge:
+            owners_by_value[fact.value].add(restaurant_numbers.get(fact.subject, 0))
 
         # The other tables begin with entity 0, the padding.
-        slots = [0]
-        restaurants = [0]
-        owners = [0]
-        owners_by_value = collections.defaultdict(set)
-        for restaurant in self.domain.restaurants:
-            for value in restaurant.values:
-                owners_by_value[value].add(restaurant.entity)
+        slots, restaurants, owners = np.zeros((3, 1 + len(self.domain.entities)), np.int32)
         for number, (name, entity_type, _) in enumerate(self.domain.entities, 1):
-            is_slot = entity_type in self.domain.slot_values
-            is_restaurant = entity_type == RESTAURANT
-            entity_owners = owners_by_value[name]
-            slots.append(self.domain.types.index(entity_type) + 1 if is_slot else 0)
-            restaurants.append(number if is_restaurant else 0)
-            owners.append(min(entity_owners) if len(entity_owners) == 1 else 0)
-        return [np.array(table, np.int32) for table in (is_call, slots, restaurants, owners)]
+            if entity_type in self.domain.slot_values:
+                slots[number] = self.domain.types.index(entity_type) + 1
+            if entity_type == RESTAURANT:
+                restaurants[number] = number
+            if len(owners_by_value[name]) == 1:
+                [owners[number]] = owners_by_value[name]
+        return [np.array(is_call, np.int32), slots, restaurants, owners]
 
     @functools.cached_property
     def required_fields(self):

@@ -1,7 +1,7 @@
 """Responses of the bot, one after the other until it waits for the user.
 
 Shape suffixes:
-    B dialogs   C candidates   H hops   h heads   T turns   M sentences
+    B dialogs   C candidates   E entities   H hops   h heads   T turns   M sentences
 """
 
 from typing import NamedTuple
@@ -13,9 +13,7 @@ from scipy.special import softmax
 from colloquy.base.config import Config
 from colloquy.data.corpora.babi_dialog import SILENCE, Turn
 from colloquy.engine.checkpoints import checkpoint
-from colloquy.layers.dialog_state import CONDITIONS, INPUTS
 from colloquy.tasks.dialog import remarks
-from colloquy.tasks.dialog.action_mask import state_model
 from colloquy.tasks.dialog.reader import Read
 
 BEST = 5  # candidates in an answer
@@ -51,17 +49,14 @@ class Responder:
         domain: A `tasks.dialog.domain.Domain`.
         mask: Its `ActionMask`.
         reader: A `DialogReader`.
-        predict: Returns logits and attention weights for a dict of inputs, `[(B, T, C), ...]`.
-        reads: Names of the inputs of `predict`.
+        model: Returns logits and attention weights for a dict of inputs, `[(B, T, C), ...]`.
     """
 
-    def __init__(self, domain, mask, reader, predict, reads):
+    def __init__(self, domain, mask, reader, model):
         self.domain = domain
         self.mask = mask
         self.reader = reader
-        self.predict = predict
-        self.reads = reads
-        self.state_of = state_model(domain)
+        self.model = model
 
     def talk(self, reads):
         """The `Step`s that answer each `Read`: one, and more while the bot continues by itself."""
@@ -99,21 +94,21 @@ class Responder:
     def respond(self, reads):
         """The next `Step` of each conversation."""
         inputs = self.reader.collate(reads)
-        outputs = self.predict({name: inputs[name] for name in self.reads})
+        outputs = self.model.predict_on_batch({name: inputs[name] for name in self.model.input})
         logits_BTC, *hops = [np.asarray(output) for output in keras.tree.flatten(outputs)]
-        allowed_BC = self.mask.predict_on_batch(inputs)[:, 0]
+        allowed_BTC, wished_BTE = self.mask.predict_on_batch(inputs)
 
         steps = []
         for b, read in enumerate(reads):
             best = []
             if not read.unknown:
-                best = self._best_candidates(logits_BTC[b, 0], allowed_BC[b])
+                best = self._best_candidates(logits_BTC[b, 0], allowed_BTC[b, 0])
             if best:
                 response = best[0].text
             elif read.unknown:
                 response = remarks.name_unknown(self.domain, read.unknown)
             else:
-                response = remarks.name_missing(self.domain, self._find_wishes(inputs, b))
+                response = remarks.name_missing(self.domain, wished_BTE[b, 0])
             num_memories = len(read.turns) - 1
             step = Step(
                 read=read,
@@ -132,10 +127,3 @@ class Responder:
         best = order[is_allowed_C[order]][:BEST]
         candidates = self.domain.candidates
         return [Candidate(text=candidates[c], score=float(scores_C[c])) for c in best]
-
-    def _find_wishes(self, inputs, b):
-        """The values that the user of conversation `b` wishes."""
-        state_inputs = {name: inputs[name][b : b + 1] for name in INPUTS}
-        _, met_BTNE = self.state_of.predict_on_batch(state_inputs)
-        wished_E = np.asarray(met_BTNE)[0, 0, CONDITIONS.index("current")]
-        return [self.domain.entities[number - 1].name for number in np.flatnonzero(wished_E)]

@@ -36,7 +36,6 @@ class DialogTask(task.Task):
     name = example_unit = "dialog"
     Training = Training
     Options = dialog.Options
-    breakdowns = dialog.BREAKDOWNS
     summary_metrics = METRICS
     sample_path = "prepared/task5"
     export_call = task.ExportCall(
@@ -109,7 +108,13 @@ class DialogTask(task.Task):
         mask = None
         if scoring.options.action_mask:
             mask = load_mask(scoring.run.path, scoring.dataset.domain)
-        predicted = self._predict(scoring, mask)
+        predicted = dialog.predict(
+            scoring.model,
+            examples,
+            progress=scoring.progress,
+            length_multiple=scoring.length_multiple,
+            mask=mask,
+        )
         record = {
             "metrics": dialog_metrics(predicted, examples.answers, examples.dialog),
             "counts": {"dialogs": len(examples), "responses": len(examples.answers)},
@@ -122,20 +127,6 @@ class DialogTask(task.Task):
             record,
             by_example=functools.partial(dialog.metrics_by_dialog, examples, predicted),
             answers=_answer_lines(scoring.dataset.domain, examples, predicted),
-        )
-
-    def metrics_by_group(self, scoring, breakdowns):
-        predicted = self._predict(scoring)
-        domain = scoring.dataset.domain
-        return dialog.metrics_by_group(domain, scoring.examples, predicted, breakdowns)
-
-    def _predict(self, scoring, mask=None):
-        return dialog.predict(
-            scoring.model,
-            scoring.examples,
-            progress=scoring.progress,
-            length_multiple=scoring.length_multiple,
-            mask=mask,
         )
 
     def describe(self, record):

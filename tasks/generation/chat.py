@@ -85,16 +85,6 @@ class GenerationChat(Chat):
     def explained(self, details):
         return self.last
 
-    def explanation(self, answer):
-        """For each word of the reply, the word read with the largest weight."""
-        attention = answer["attention"][0]
-        lines = [attention["title"]]
-        for word, weights in zip(attention["rows"], attention["weights"], strict=True):
-            largest = max(weights)
-            read = attention["columns"][weights.index(largest)]
-            lines.append(f"{word}: {read} ({largest:.2f})")
-        return "\n".join(lines)
-
 
 def _scored_replies(answer):
     """The replies of an answer, each on a line after its score."""
