@@ -72,7 +72,7 @@ def test_a_run_keeps_examples_that_its_predictor_answers_by_one_graph_for_all_si
 
 def test_rows_are_what_the_models_compute(predictors):
     window = predictors["reading_comprehension"].window_words
-    num_windows = len(make_windows(0, 500, window, window // 4))
+    num_windows = len(make_windows(0, 500, window))
     assert num_windows > 1
     instances = {
         "selection": {"turns": ["a b", "c", "d e f", "g"], "candidates": ["h", "i j k"]},

@@ -94,9 +94,9 @@ def test_with_xla_few_shapes_occur(dataset):
 
 
 def test_collate_cuts_questions_and_takes_the_window_with_the_answer(dataset):
-    inputs, spans = dataset.splits["train"].collate(
-        [0, 1], max_context=5, max_question=3, multiple=16
-    )
+    train = dataset.splits["train"]
+    windows = train.windows_of_answers([0, 1], 5)
+    inputs, spans = train.collate([0, 1], windows, max_question=3, multiple=16)
     assert inputs["context"].shape == inputs["query"].shape == (2, 16)
     assert np.count_nonzero(inputs["context"]) == 10
     assert np.count_nonzero(inputs["query"]) == 6

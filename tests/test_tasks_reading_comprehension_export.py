@@ -15,7 +15,7 @@ from colloquy.tasks.reading_comprehension.export import ReadingText
 from colloquy.tasks.reading_comprehension.scoring import predict
 
 reading = TASKS["reading_comprehension"]
-NAMES = ("answer", "start", "end", "score", "probability", "confidence")
+NUMBERS = ("start", "end", "score", "confidence")
 SCALE = {"score_weight": 0.7, "offset": -0.5, "threshold": 0.4}
 TEXTS = [
     "Ann lives in Rome.",
@@ -79,27 +79,18 @@ def test_predictor_export_and_scoring_answer_the_same(run, model):
     # Unknown words, one of them twice.
     questions += ["Does Xyzzy, Plugh or Xyzzy live in Rome?"]
     exported = ask(model, passages, questions)
-    for name in NAMES:
-        np.testing.assert_array_equal(exported[name], exported[f"n_best_{name}"][:, 0])
 
     instances = []
     for passage, question in zip(passages, questions, strict=True):
         instances.append({"passage": passage, "question": question})
     answers = reading.predictor(run).predict(instances)
     assert exported["good"].tolist() == [answer["good"] for answer in answers]
-    verdicts = [verdict.decode() for verdict in exported["verdict"].tolist()]
-    assert verdicts == [answer["verdict"] for answer in answers]
     assert len({answer["confidence"] for answer in answers}) > 3
     for row, answer in enumerate(answers):
-        n_best = answer["n_best"]
-        texts = exported["n_best_answer"][row, : len(n_best)].tolist()
-        assert texts == [span["answer"].encode() for span in n_best]
-        for name in NAMES[1:]:
-            values = exported[f"n_best_{name}"][row, : len(n_best)].tolist()
-            assert values == pytest.approx([span[name] for span in n_best], rel=1e-3, abs=1e-3)
+        assert exported["answer"][row] == answer["answer"].encode()
+        for name in NUMBERS:
+            assert exported[name][row] == pytest.approx(answer[name], rel=1e-3, abs=1e-3)
         assert answer["answer"] == passages[row][answer["start"] : answer["end"]]
-        assert not exported["n_best_probability"][row, len(n_best) :].any()
-    assert exported["n_best_answer"][6].tolist() == [b"Rome"] + [b""] * 4
     if run.config.no_answer:
         # The only span of a passage of one word, and the option that there is no answer.
         odds = np.exp(answers[6]["score"])
@@ -116,11 +107,9 @@ def test_predictor_export_and_scoring_answer_the_same(run, model):
 @pytest.mark.slow
 def test_without_words_there_is_no_answer(model):
     exported = ask(model, ["", " \n", "Ann lives."], ["Who?", "Who?", " "])
-    assert set(exported["n_best_answer"].ravel()) == {b""}
-    assert set(exported["n_best_start"].ravel()) == {-1}
-    assert set(exported["n_best_end"].ravel()) == {-1}
-    assert not exported["n_best_probability"].any()
-    assert not exported["n_best_confidence"].any()
+    assert set(exported["answer"]) == {b""}
+    assert set(exported["start"]) == set(exported["end"]) == {-1}
+    assert not exported["confidence"].any()
     assert not exported["good"].any()
 
 

@@ -40,11 +40,11 @@ def words_of(text):
 
 @pytest.mark.parametrize("words", [1, 7, 53])
 def test_each_short_span_is_whole_in_a_window(words):
-    windows = make_windows(5, words, size=7, overlap=3)
+    windows = make_windows(5, words, size=12)
     assert windows[-1].end == words
     for window in windows:
         assert window.row == 5
-        assert window.end - window.first == min(7, words)
+        assert window.end - window.first == min(12, words)
     for first in range(words - 2):
         assert any(window.first <= first and first + 3 <= window.end for window in windows)
 
@@ -53,7 +53,7 @@ def test_the_window_with_the_highest_logits_answers(predictor):
     filler = "in Oslo, in Kyiv? " * 211
     passage = f"{filler}{PASSAGE} {filler}"
     offsets = tokenize(passage)
-    windows = make_windows(0, len(offsets), predictor.window_words, predictor.window_words // 4)
+    windows = make_windows(0, len(offsets), predictor.window_words)
     assert len(windows) > 5
     assert predictor.window_words // 4 >= predictor.model.config.max_answer_words
 

@@ -83,25 +83,25 @@ def with_questions_on_all(split):
 def test_second_contexts_share_words_and_have_no_answer(split):
     second_contexts = SecondContexts(with_questions_on_all(split))
     # The paragraph about Rome has the answer; the mill's shares "Ann", the next nothing.
-    assert second_contexts.of_same_article(0, count=4) == [1, 3]
-    assert second_contexts.of_same_article(0, count=1) == [1]
-    assert second_contexts.of_other_articles(0, count=4) == [4]
-    assert second_contexts.of_same_article(4, count=4) == []
+    assert second_contexts.of_same_article(0) == [1, 3]
+    assert second_contexts.of_other_articles(0) == 4
+    assert second_contexts.of_same_article(4) == []
 
 
 def test_the_added_sentence_shares_most_words(split):
     asked = with_questions_on_all(split)
     added = sentences_to_add(asked)
-    assert added[0] == (1, 0, 6)  # of the mill's first and second, the one with Ann
-    assert added[4] is None
-    sentences = sentences_of(split, 1)
-    assert [(sentence.first, sentence.end) for sentence in sentences] == [(0, 6), (6, 13)]
+    [mill] = split.contexts.lists([1])
+    assert added[0] == mill[:6]  # of the mill's first and second, the one with Ann
+    assert added[4] == []
+    assert sentences_of(split, 1) == [mill[:6], mill[6:13]]
 
 
 def test_a_question_is_asked_of_its_own_context_and_of_the_second(split):
     training = reading.Training(shared_norm=True)
     asked = ask_twice(split, TwoContexts(np.array([0, 1]), np.array([1, 3]), training, seed=1))
-    assert asked.ids == ["live", "live", "work", "work"]
+    live, work = split.questions.lists([0, 1])
+    assert asked.questions.lists() == [live, live, work, work]
     own, mill, nothing = split.contexts.lists([0, 1, 3])
     assert asked.contexts.lists() == [own, mill, own, nothing]
     assert asked.spans == [[[3, 3]], [], [[7, 7]], []]
@@ -152,8 +152,8 @@ def test_a_removed_answer_is_in_no_other_sentence(split):
 
 def test_a_misleading_sentence_has_the_words_of_the_question(split):
     asked = with_questions_on_all(split)
-    misled = add_sentences(asked, [0, 4], seed=1)
-    assert misled.ids == ["a"]  # the other article has one paragraph
+    rows, misled = add_sentences(asked, [0, 4], seed=1)
+    assert rows == [0] and misled.ids == ["a"]  # the other article has one paragraph
     [text] = misled.texts
     assert text.startswith(f"{TEXTS[0]} ")
     added = text.removeprefix(TEXTS[0])
@@ -168,7 +168,7 @@ def test_a_misleading_sentence_has_the_words_of_the_question(split):
     assert numbers[: len(own)] == own
     assert numbers[-len(question) : -1] == question[:-1]
     assert misled.answer(0, *misled.spans[0][0]) == "Rome"
-    assert add_sentences(asked, [0], seed=1).texts == misled.texts
+    assert add_sentences(asked, [0], seed=1)[1].texts == misled.texts
 
 
 def test_passages_are_compared_with_and_without_a_misleading_sentence(split, monkeypatch):

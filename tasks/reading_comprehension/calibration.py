@@ -14,9 +14,9 @@ from colloquy.data.batching import evenly_spaced
 from colloquy.engine.scoring import Group
 from colloquy.metrics.reading_comprehension import exact_match
 from colloquy.metrics.thresholds import threshold_of
-from colloquy.tasks.reading_comprehension.confidence import VERDICTS, Scale
+from colloquy.tasks.reading_comprehension.confidence import Scale
 from colloquy.tasks.reading_comprehension.scoring import predict
-from colloquy.tasks.reading_comprehension.second_contexts import SecondContexts
+from colloquy.tasks.reading_comprehension.second_contexts import NONE, SecondContexts
 
 QUESTIONS = 2000
 """Questions that are asked, at most."""
@@ -77,7 +77,6 @@ def measure_confidence(model, split, length_multiple=4):
             right_kept: correct answers that count as good
             wrong_refused: wrong answers that do not
             same_article_refused, other_article_refused: answers in second passages that do not
-            right_of_sure, ...: answers with the verdict `sure`, ... that are correct
 
         The reliability on these articles: the fraction of correct answers and the mean confidence
         of answers of similar confidence, a list of `engine.scoring.Group`.
@@ -117,19 +116,7 @@ def measure_confidence(model, split, length_multiple=4):
     for name, values in fractions.items():
         if len(values):
             record[name] = float(values.mean())
-    record.update(_right_by_verdict(scale, confidence[is_measured], correct[is_measured]))
     return record, _reliability(confidence[is_measured], correct[is_measured])
-
-
-def _right_by_verdict(scale, confidence, correct):
-    """The fraction of correct answers of each verdict, `{"right_of_sure": 0.9, ...}`."""
-    verdicts = np.array([scale.verdict(value) for value in confidence])
-    fractions = {}
-    for name in VERDICTS:
-        of_verdict = correct[verdicts == name]
-        if len(of_verdict):
-            fractions[f"right_of_{name.replace(' ', '_')}"] = float(of_verdict.mean())
-    return fractions
 
 
 def _reliability(confidence, correct):
@@ -166,22 +153,20 @@ def _choose_second_passages(split):
     Every second question gets one of the same article if there is one, the others one of another
     article. Questions without a second passage are left out.
     """
-    second_contexts = SecondContexts(split)
+    search = SecondContexts(split)
     _, number_of_article = np.unique(split.articles[split.context], return_inverse=True)
 
     rows = []
     contexts = []
     is_same_article = []
     for number, row in enumerate(evenly_spaced(len(split), QUESTIONS)):
-        others = []
-        if number % 2 == 1:
-            others = second_contexts.of_same_article(row, count=1)
-        is_same = bool(others)
-        if not others:
-            others = second_contexts.of_other_articles(row, count=1)
-        if others:
+        context = split.second_contexts[row, 0] if number % 2 == 1 else NONE
+        is_same = context != NONE
+        if not is_same:
+            context = search.of_other_articles(row)
+        if context != NONE:
             rows.append(row)
-            contexts += others
+            contexts.append(context)
             is_same_article.append(is_same)
 
     return SecondPassages(

@@ -8,9 +8,6 @@ from colloquy.engine.run import METRICS
 SURE = 0.8
 LIKELY = 0.5
 """Confidences from which an answer is called sure, and likely."""
-NOT_IN_TEXT = "probably not in this text"
-VERDICTS = ("sure", "likely", "may be wrong", NOT_IN_TEXT)
-"""Words for a confidence: from `SURE`, from `LIKELY`, from the threshold, below it."""
 
 
 class Scale(Config):
@@ -31,9 +28,9 @@ class Scale(Config):
         return float(scipy.special.expit(self.score_weight * score + self.offset))
 
     def verdict(self, confidence):
-        """The confidence in words: one of `VERDICTS`."""
+        """The confidence in words."""
         if confidence < self.threshold:
-            return NOT_IN_TEXT
+            return "probably not in this text"
         if confidence >= SURE:
             return "sure"
         if confidence >= LIKELY:
@@ -42,9 +39,9 @@ class Scale(Config):
 
 
 def load_scale(run):
-    """The `Scale` of a run, fitted when dev was evaluated; `None` without one, as in older runs."""
-    record = run.metrics().get("dev", {}).get("confidence") or {}
-    fields = {name: value for name, value in record.items() if name in Scale.model_fields}
-    if len(fields) < len(Scale.model_fields):
+    """The `Scale` of a run, fitted when dev was evaluated; `None` without one."""
+    record = run.metrics().get("dev", {}).get("confidence")
+    if not record:
         return None
+    fields = {name: value for name, value in record.items() if name in Scale.model_fields}
     return make_config(Scale, fields, f"{run.path / METRICS}: ")

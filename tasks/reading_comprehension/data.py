@@ -11,7 +11,6 @@ import pathlib
 
 import numpy as np
 
-from colloquy.base.files import UserError
 from colloquy.data import pickles, prepared
 from colloquy.data.batching import XLA_MULTIPLE
 from colloquy.data.sequences import Sequences, round_up
@@ -21,7 +20,7 @@ from colloquy.tasks.reading_comprehension.second_contexts import (
     contexts_of_same_article,
     sentences_to_add,
 )
-from colloquy.tasks.reading_comprehension.windows import Window, window_of_answer
+from colloquy.tasks.reading_comprehension.windows import window_of_answer
 
 READING, CHARACTERS = "reading.pkl", "characters.txt"
 SPLITS = ("train", "dev")
@@ -56,61 +55,47 @@ class Tokens:
         return cls(np.array(words, np.int32), padded_letters, ["", *texts])
 
 
+def number_words(words, numbers_of_words):
+    """The numbers of words, from 1; new words are added to the dict."""
+    return [numbers_of_words.setdefault(word, len(numbers_of_words) + 1) for word in words]
+
+
 @dataclasses.dataclass(frozen=True)
-class ReadingSplit:
-    """The questions of a split."""
+class Questions:
+    """Questions, each on a context: what batches are made of."""
 
     tokens: Tokens
     contexts: Sequences
-    """Tokens of every context of the dataset."""
-    texts: list[str]
-    """The contexts as texts."""
-    offsets: Sequences
-    """Start and end of each token of a context, in characters."""
-    articles: np.ndarray
-    """Article of each context, int `(contexts,)`; its own where the dataset does not say."""
-    ids: list[str]
+    """Tokens of contexts."""
     context: np.ndarray
     """Index of each question's context, int `(questions,)`."""
     questions: Sequences
     """Tokens of the questions."""
-    answers: list[list[str]]
-    """Reference answers of each question."""
     spans: list[list[list[int]]]
-    """First and last tokens of these."""
-    question_texts: list[str]
-    """The questions as they were asked."""
+    """First and last tokens of the answers of each question."""
 
     def __len__(self):
-        return len(self.ids)
+        return len(self.context)
 
     @property
     def sizes(self):
         """Context and query words of each question, int `(questions, 2)`."""
         return np.stack([self.contexts.lengths[self.context], self.questions.lengths], axis=1)
 
-    @functools.cached_property
-    def second_contexts(self):
-        """Contexts that do not answer the questions, see `contexts_of_same_article`."""
-        return contexts_of_same_article(self)
+    def windows_of_answers(self, rows, size):
+        """The `Window` of each question's context that has the answer, of at most `size` words."""
+        words = self.contexts.lengths[self.context[rows]].tolist()
+        return [
+            window_of_answer(self.spans[row], length, size)
+            for row, length in zip(rows, words, strict=True)
+        ]
 
-    @functools.cached_property
-    def other_sentences(self):
-        """Sentences of these contexts, see `second_contexts.sentences_to_add`."""
-        return sentences_to_add(self)
-
-    @functools.cached_property
-    def misleading_sentences(self):
-        """Draws sentences with the words of a question, see `misleading.MisleadingSentences`."""
-        return MisleadingSentences(self)
-
-    def collate(self, rows, max_context=None, max_question=None, multiple=1):
+    def collate(self, rows, windows=None, max_question=None, multiple=1):
         """Makes a batch of questions.
 
         Args:
             rows: Indices of the questions.
-            max_context: Words of a context that are read; `None`: all. Of a longer one it is the
-                window that has the answer.
+            windows: The `Window` of each one's context that is read; `None`: contexts are whole.
             max_question: The first words of a question that are read; `None`: all.
             multiple: Sizes are rounded up to it. Above `XLA_MULTIPLE`, distinct tokens and answers
                 are rounded up to more, as XLA compiles each new size.
@@ -120,9 +105,13 @@ class ReadingSplit:
             First and last words of the answers within the words that are read, int32 `(B, A, 2)`,
             padded with -1.
         """
-        windows = [self._window(row, max_context) for row in rows]
-        contexts = self.contexts_of_windows(rows, windows)
-        context = _first_words(contexts, np.arange(len(rows)), max_context, multiple)
+        contexts = self.contexts.take(self.context[rows])
+        if windows is None:
+            first = np.zeros(len(rows), int)
+        else:
+            _, first, end = np.array(windows).T
+            contexts = Sequences(contexts.ids, contexts.starts + first, end - first)
+        context = _first_words(contexts, np.arange(len(rows)), None, multiple)
         query = _first_words(self.questions, rows, max_question, multiple)
         if multiple > XLA_MULTIPLE:
             token_multiple = 2048
@@ -143,36 +132,18 @@ class ReadingSplit:
             "context": numbers[: context.size].reshape(context.shape),
             "query": numbers[context.size :].reshape(query.shape),
         }
-        return inputs, self._pad_spans(rows, windows, answer_multiple)
+        return inputs, self._pad_spans(rows, first, contexts.lengths, answer_multiple)
 
-    def _window(self, row, max_context):
-        words = int(self.contexts.lengths[self.context[row]])
-        if max_context is None or words <= max_context:
-            return Window(0, 0, words)
-        return window_of_answer(self.spans[row], words, max_context)
-
-    def contexts_of_windows(self, rows, windows):
-        """The tokens of each question's window."""
-        contexts = self.context[rows]
-        first = np.array([window.first for window in windows])
-        lengths = np.array([window.end for window in windows]) - first
-        return Sequences(self.contexts.ids, self.contexts.starts[contexts] + first, lengths)
-
-    def _pad_spans(self, rows, windows, multiple):
-        """The spans in their windows, counted from the begin of these, int32 `(B, A, 2)`."""
-        spans_of_rows = []
-        for row, window in zip(rows, windows, strict=True):
-            spans = []
-            for first, last in self.spans[row]:
-                if window.first <= first and last < window.end:
-                    spans.append([first - window.first, last - window.first])
-            spans_of_rows.append(spans)
-        num_spans = max([1, *(len(spans) for spans in spans_of_rows)])
+    def _pad_spans(self, rows, starts, lengths, multiple):
+        """The spans within the words that are read, int32 `(B, A, 2)`."""
+        num_spans = max([1, *(len(self.spans[row]) for row in rows)])
         shape = len(rows), round_up(num_spans, multiple), 2
         padded = np.full(shape, NO_SPAN, np.int32)
-        for i, spans in enumerate(spans_of_rows):
-            if spans:
-                padded[i, : len(spans)] = spans
+        for i, row in enumerate(rows):
+            for a, span in enumerate(self.spans[row]):
+                first, last = np.array(span) - starts[i]
+                if 0 <= first and last < lengths[i]:
+                    padded[i, a] = first, last
         return padded
 
     def answers_longer_than(self, words):
@@ -181,6 +152,48 @@ class ReadingSplit:
         for spans in self.spans:
             is_longer.append(all(last - first + 1 > words for first, last in spans))
         return np.array(is_longer, bool)
+
+    def on_passages(self, rows, passages):
+        """Returns questions `rows`, each on its `misleading.Passage`."""
+        return Questions(
+            tokens=self.tokens,
+            contexts=Sequences.of([passage.numbers for passage in passages]),
+            context=np.arange(len(passages)),
+            questions=self.questions.take(rows),
+            spans=[passage.spans for passage in passages],
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class ReadingSplit(Questions):
+    """The questions of a split, on some of the contexts of the dataset."""
+
+    texts: list[str]
+    """The contexts as texts."""
+    offsets: Sequences
+    """Start and end of each token of a context, in characters."""
+    articles: np.ndarray
+    """Article of each context, int `(contexts,)`; its own where the dataset does not say."""
+    ids: list[str]
+    answers: list[list[str]]
+    """Reference answers of each question."""
+    question_texts: list[str]
+    """The questions as they were asked."""
+
+    @functools.cached_property
+    def second_contexts(self):
+        """Contexts that do not answer the questions, see `contexts_of_same_article`."""
+        return contexts_of_same_article(self)
+
+    @functools.cached_property
+    def other_sentences(self):
+        """Sentences of these contexts, see `second_contexts.sentences_to_add`."""
+        return sentences_to_add(self)
+
+    @functools.cached_property
+    def misleading_sentences(self):
+        """Draws sentences with the words of a question, see `misleading.MisleadingSentences`."""
+        return MisleadingSentences(self)
 
     def asked_of(self, rows, context):
         """Returns questions `rows`, each asked of the context at its place in `context`.
@@ -197,27 +210,11 @@ class ReadingSplit:
             question_texts=[self.question_texts[row] for row in rows],
         )
 
-    def with_passages(self, rows, passages):
-        """Returns questions `rows`, each asked of its passage in `passages`.
-
-        Offsets, texts and articles are no longer those of the contexts.
-        """
-        asked = self.asked_of(np.array(rows, int), np.arange(len(passages)))
-        return dataclasses.replace(
-            asked,
-            contexts=Sequences.of([passage.numbers for passage in passages]),
-            spans=[passage.spans for passage in passages],
-        )
-
-    def char_offsets(self, row, first, last):
-        """Start and end, in characters, of a span of words of a question's context."""
-        offsets = self.offsets.ids[self.offsets.starts[self.context[row]] :]
-        return int(offsets[2 * first]), int(offsets[2 * last + 1])
-
     def answer(self, row, first, last):
         """The text of a span of words of a question's context."""
-        start, end = self.char_offsets(row, first, last)
-        return self.texts[self.context[row]][start:end]
+        context = self.context[row]
+        offsets = self.offsets.ids[self.offsets.starts[context] :]
+        return self.texts[context][offsets[2 * first] : offsets[2 * last + 1]]
 
 
 def _first_words(sequences, numbers, limit, multiple):
@@ -248,15 +245,14 @@ def load_dataset(path):
     data = pickles.load(path / READING)
     with prepared.checked(path / READING):
         splits = _make_splits(data, vocabulary, characters)
-
-    trained_words = metadata.get("trained_words", 0)
-    if type(trained_words) is not int or not 0 <= trained_words < len(vocabulary):
-        raise UserError(
-            f"{path / prepared.METADATA}: expected trained_words below {len(vocabulary)}. "
-            f"Received: {trained_words!r:.60}"
-        )
     return ReadingDataset(
-        path, metadata["name"], splits, vectors, vocabulary, characters, trained_words
+        path=path,
+        name=metadata["name"],
+        splits=splits,
+        vectors=vectors,
+        vocabulary=vocabulary,
+        characters=characters,
+        trained_words=metadata.get("trained_words", 0),
     )
 
 
@@ -298,28 +294,12 @@ def _check(split):
 
     if (split.offsets.lengths != 2 * split.contexts.lengths).any():
         raise ValueError("offsets must be the start and the end of each token")
-    for row, (offsets, text) in enumerate(zip(split.offsets.lists(), split.texts, strict=True)):
-        bounded = [0, *offsets, len(text)]
-        if bounded != sorted(bounded):
-            raise ValueError(
-                f"offsets of context {row} must rise and end within its {len(text)} characters"
-            )
-
     context_lengths = split.contexts.lengths[split.context]
     for id, spans, length in zip(split.ids, split.spans, context_lengths, strict=True):
-        if not spans or not all(_is_span(span, length) for span in spans):
-            raise ValueError(
-                f"question {id:.60}: spans must be whole numbers within its {length} words"
-            )
+        if not spans or not all(0 <= first <= last < length for first, last in spans):
+            raise ValueError(f"question {id:.60}: spans must be within its {length} words")
 
 
 def _check_range(name, numbers, low, size):
     if len(numbers) and not low <= numbers.min() <= numbers.max() < size:
         raise ValueError(f"{name} must be from {low} to {size - 1}")
-
-
-def _is_span(span, length):
-    first, last = span
-    if type(first) is not int or type(last) is not int:
-        return False
-    return 0 <= first <= last < length

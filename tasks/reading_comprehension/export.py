@@ -1,7 +1,7 @@
 """The SavedModel of a model of reading: strings in, answers and their offsets out.
 
 Letters:
-    B questions   T context words   J query words   N distinct tokens   L characters   K answers
+    B questions   T context words   J query words   N distinct tokens   L characters
 """
 
 import tensorflow as tf
@@ -10,11 +10,8 @@ from colloquy.base.characters import SPACELESS
 from colloquy.data.normalization import INVISIBLE, JOINERS, MARKS, GraphNormalizer
 from colloquy.data.vocabulary import WordIds
 from colloquy.engine.endpoints import Endpoint, build_archive, ensure_shape, require
-from colloquy.layers.masking import LOWEST, MASKED_LOGIT
 from colloquy.models.bidaf import best_spans
-from colloquy.tasks.reading_comprehension.confidence import LIKELY, NOT_IN_TEXT, SURE
 from colloquy.tasks.reading_comprehension.data import WORD_CHARACTERS
-from colloquy.tasks.reading_comprehension.predictor import BEST, SPANS
 
 NO_SCORE = tf.float32.min  # finite, because JSON knows no infinity
 
@@ -44,11 +41,9 @@ class ReadingText:
     Args:
         vocabulary: A `Vocabulary` of lower-case words.
         characters: That of characters.
-        min_context: Words that a context is padded to.
     """
 
-    def __init__(self, vocabulary, characters, min_context=1):
-        self.min_context = min_context
+    def __init__(self, vocabulary, characters):
         self.words = WordIds(vocabulary)
         self.characters = WordIds(characters)
         self.normalize = GraphNormalizer()
@@ -89,8 +84,8 @@ class ReadingText:
         return {
             "words": tf.concat([[0], self.words(lower)], axis=0),
             "characters": characters.to_tensor(shape=(None, WORD_CHARACTERS)),
-            "context": _at_least(self.min_context, context_numbers.to_tensor()),
-            "query": _at_least(1, query_numbers.to_tensor()),
+            "context": _at_least_1(context_numbers.to_tensor()),
+            "query": _at_least_1(query_numbers.to_tensor()),
         }
 
 
@@ -104,62 +99,42 @@ def reading_archive(model, vocabulary, characters, scale=None):
         start, end   int32 (B,)      its offsets in the passage, in characters; -1 for none
         score        float32 (B,)    sum of two logits, comparable between passages; the lowest
                                      float32 for none
-        probability  float32 (B,)    its probability within the passage; 0 for none
         confidence   float32 (B,)    the probability that it is correct; 0 for none
         good         bool (B,)       whether the confidence reaches the scale's threshold
-        verdict      string (B,)     the confidence in words
 
-    These are the names and values of `predictor.AnswerSpan` and `Answer`. `n_best_answer` and so
-    on, `(B, K)`, are those of its `n_best`, answers that share no word.
+    These are names and values of `predictor.AnswerSpan` and `Answer`.
 
     Args:
         vocabulary, characters: Those of the model's words and characters.
-        scale: The run's `confidence.Scale`; `None`: there is no `confidence`, `good` or
-            `verdict`.
+        scale: The run's `confidence.Scale`; `None`: there is no `confidence` and no `good`.
     """
-    penalty = model.config.length_penalty
-    max_words = model.config.max_answer_words
-    # A context of so many words has `SPANS` spans.
-    text = ReadingText(vocabulary, characters, min_context=1 + SPANS // max_words)
+    text = ReadingText(vocabulary, characters)
 
     def answer(passage, question):
         passage, question = _checked(passage, question)
         tokens, starts, ends = text.tokens(passage)
         query, _, _ = text.tokens(question)
-        inputs = text.inputs(tokens, query)
-        logits = model(inputs, training=False)
-        first, last, score = best_apart(*best_spans(logits, max_words, SPANS, penalty), BEST)
-        has_question = query.row_lengths() > 0
-        is_real = tf.logical_and(score > LOWEST, has_question[:, None])
-        first = tf.where(is_real, first, 0)
-        last = tf.where(is_real, last, 0)
+        logits = model(text.inputs(tokens, query), training=False)
+        config = model.config
+        spans = best_spans(logits, config.max_answer_words, length_penalty=config.length_penalty)
+        first, last, score = [x[:, 0] for x in spans]
 
-        start = tf.gather(_at_least(1, starts.to_tensor()), first, batch_dims=1)
-        end = tf.gather(_at_least(1, ends.to_tensor()), last, batch_dims=1)
-        length = tf.where(is_real, end - start, 0)
-        passages = tf.repeat(passage[:, None], BEST, axis=1)
-        log_z = tf.reduce_sum(tf.reduce_logsumexp(logits, axis=2), axis=1, keepdims=True)
-        if model.config.no_answer:
-            log_z = tf.math.softplus(log_z)  # log(exp(log_z) + exp(0))
-        # The score is less the penalty of its length; the probability is without it.
-        log_p = score + penalty * tf.cast(last - first, tf.float32) - log_z
-        n_best = {
-            "answer": tf.strings.substr(passages, start, length, unit="UTF8_CHAR"),
-            "start": tf.where(is_real, start, -1),
-            "end": tf.where(is_real, end, -1),
-            "score": tf.where(is_real, score, NO_SCORE),
-            "probability": tf.where(is_real, tf.exp(log_p), 0.0),
+        has_words = (tokens.row_lengths() > 0) & (query.row_lengths() > 0)
+        first = tf.where(has_words, first, 0)
+        last = tf.where(has_words, last, 0)
+        start = tf.gather(_at_least_1(starts.to_tensor()), first, batch_dims=1)
+        end = tf.gather(_at_least_1(ends.to_tensor()), last, batch_dims=1)
+        length = tf.where(has_words, end - start, 0)
+        outputs = {
+            "answer": tf.strings.substr(passage, start, length, unit="UTF8_CHAR"),
+            "start": tf.where(has_words, start, -1),
+            "end": tf.where(has_words, end, -1),
+            "score": tf.where(has_words, score, NO_SCORE),
         }
         if scale is not None:
-            logit = scale.score_weight * score + scale.offset
-            n_best["confidence"] = tf.where(is_real, tf.sigmoid(logit), 0.0)
-        outputs = {}
-        for name, value in n_best.items():
-            outputs[name] = value[:, 0]
-            outputs[f"n_best_{name}"] = value
-        if scale is not None:
-            outputs["good"] = is_real[:, 0] & (outputs["confidence"] >= scale.threshold)
-            outputs["verdict"] = _verdict(scale, outputs["confidence"])
+            confidence = tf.sigmoid(scale.score_weight * score + scale.offset)
+            outputs["confidence"] = tf.where(has_words, confidence, 0.0)
+            outputs["good"] = has_words & (confidence >= scale.threshold)
         return outputs
 
     endpoint = Endpoint("answer", answer, inputs={"passage": "B", "question": "B"})
@@ -182,39 +157,11 @@ def _checked(passage, question):
     return require([is_utf8, has_equal_number], passage, question)
 
 
-def best_apart(first, last, score, count):
-    """The best spans that share no word, as `predictor.best_apart`, in a graph.
-
-    Takes spans `(B, N)` and returns them `(B, count)`, the best first; where there are fewer, the
-    scores of the others are below `LOWEST`.
-    """
-    firsts = []
-    lasts = []
-    scores = []
-    for _ in range(count):
-        best = tf.argmax(score, axis=1)[:, None]
-        best_first = tf.gather(first, best, batch_dims=1)
-        best_last = tf.gather(last, best, batch_dims=1)
-        firsts.append(best_first)
-        lasts.append(best_last)
-        scores.append(tf.gather(score, best, batch_dims=1))
-        is_apart = (last < best_first) | (first > best_last)
-        score = tf.where(is_apart, score, MASKED_LOGIT)
-    return tf.concat(firsts, axis=1), tf.concat(lasts, axis=1), tf.concat(scores, axis=1)
-
-
-def _verdict(scale, confidence):
-    """`Scale.verdict` in a graph, string `(B,)`."""
-    verdict = tf.where(confidence >= LIKELY, "likely", "may be wrong")
-    verdict = tf.where(confidence >= SURE, "sure", verdict)
-    return tf.where(confidence < scale.threshold, NOT_IN_TEXT, verdict)
-
-
 def _length(texts):
     return tf.strings.length(texts, unit="UTF8_CHAR")
 
 
-def _at_least(columns, x):
-    """Pads `x` with 0 to at least this many columns."""
-    missing = tf.maximum(columns - tf.shape(x)[1], 0)
+def _at_least_1(x):
+    """Pads `x` with 0 to at least one column."""
+    missing = tf.maximum(1 - tf.shape(x)[1], 0)
     return tf.pad(x, [[0, 0], [0, missing]])

@@ -27,10 +27,8 @@ import numpy as np
 from colloquy.data.sequences import Sequences
 from colloquy.data.vocabulary import UNK_ID
 from colloquy.tasks.reading_comprehension.second_contexts import (
-    CANDIDATES,
     FREQUENT,
     NONE,
-    SecondContexts,
     sentence_ends,
     sentences_of,
 )
@@ -72,8 +70,7 @@ class MisleadingSentences:
 
         Returns its words, an empty list if the second contexts have no sentence.
         """
-        contexts = [context for context in self.split.second_contexts[row] if context != NONE]
-        sentence = _draw_sentence_words(self.split, contexts, rng)
+        sentence = _draw_sentence_words(self.split, self.split.second_contexts[row], rng)
         if not sentence:
             return []
         question = _question_words(self.split, row)
@@ -155,24 +152,17 @@ def _draw_sentence_words(split, contexts, rng):
     """Draws a sentence of the contexts; returns its words, an empty list if there is none."""
     sentences = []
     for context in contexts:
-        sentences += sentences_of(split, context)
+        if context != NONE:
+            sentences += sentences_of(split, context)
     if not sentences:
         return []
-    return sentence_numbers(split, sentences[rng.integers(len(sentences))])
+    return sentences[rng.integers(len(sentences))]
 
 
 def _question_words(split, row):
     """The words of a question without its question mark."""
     [numbers] = split.questions.lists([row])
     return [number for number in numbers if split.tokens.texts[number] != "?"]
-
-
-def sentence_numbers(split, sentence):
-    """The words of a `Sentence`; an empty list for `None`."""
-    if sentence is None:
-        return []
-    [numbers] = split.contexts.lists([sentence.context])
-    return numbers[sentence.first : sentence.end]
 
 
 # === Passages ===
@@ -253,36 +243,41 @@ def _join_words(split, numbers):
 
 
 def add_sentences(split, rows, seed=1):
-    """Makes a split of questions `rows`, whose passages end with a misleading sentence.
+    """Puts a misleading sentence at the end of the passages of questions `rows`.
 
     The sentence is drawn from the second contexts of the question. The words of the question are
-    put before its last sign. Questions without such a sentence are left out.
+    put before its last sign.
+
+    Returns:
+        The questions with such a sentence, some of `rows`.
+        A split of these questions on the new passages.
     """
     rng = np.random.default_rng(seed)
-    second_contexts = SecondContexts(split)
     kept_rows = []
-    passages = []
+    contexts = []
     texts = []
     offsets = []
     for row in rows:
-        contexts = second_contexts.of_same_article(row, CANDIDATES)
-        sentence = _draw_sentence_words(split, contexts, rng)
+        sentence = _draw_sentence_words(split, split.second_contexts[row], rng)
         if not sentence:
             continue
         *words, last_sign = sentence
         added = [*words, *_question_words(split, row), last_sign]
-        passage = own_passage(split, row)
-        kept_rows.append(row)
-        passages.append(Passage([*passage.numbers, *added], passage.spans))
-
-        text = split.texts[split.context[row]]
-        [passage_offsets] = split.offsets.lists([split.context[row]])
+        context = split.context[row]
+        [own_words] = split.contexts.lists([context])
+        [own_offsets] = split.offsets.lists([context])
+        text = split.texts[context]
         for number in added:
             start = len(text) + 1
             text = f"{text} {split.tokens.texts[number]}"
-            passage_offsets += [start, len(text)]
+            own_offsets += [start, len(text)]
+        kept_rows.append(row)
+        contexts.append([*own_words, *added])
         texts.append(text)
-        offsets.append(passage_offsets)
+        offsets.append(own_offsets)
 
-    asked = split.with_passages(kept_rows, passages)
-    return dataclasses.replace(asked, texts=texts, offsets=Sequences.of(offsets))
+    asked = split.asked_of(np.array(kept_rows, int), np.arange(len(kept_rows)))
+    misled = dataclasses.replace(
+        asked, contexts=Sequences.of(contexts), texts=texts, offsets=Sequences.of(offsets)
+    )
+    return kept_rows, misled

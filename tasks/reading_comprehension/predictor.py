@@ -7,7 +7,6 @@ each, also in one without an answer (Clark and Gardner 2018, section 3).
 Letters: T passage words   W words of a window   J question words
 """
 
-import dataclasses
 import functools
 import math
 from typing import NamedTuple
@@ -28,7 +27,7 @@ from colloquy.models.bidaf import best_spans
 from colloquy.tasks.reading_comprehension.confidence import load_scale
 from colloquy.tasks.reading_comprehension.data import CHARACTERS
 from colloquy.tasks.reading_comprehension.reader import Read, Reader
-from colloquy.tasks.reading_comprehension.windows import Window, make_windows, overlap_of
+from colloquy.tasks.reading_comprehension.windows import Window, make_windows
 
 BATCH_WORDS = 2000
 """Words of the windows that are read at once, padding included; a window may have more. Between two
@@ -174,17 +173,15 @@ class ReadingComprehensionPredictor(Predictor):
             )
 
     def answer(self, instances):
-        asked = self.reader.split([instance.read for instance in instances])
-        answers = []
-        for row, reading in enumerate(self._find_spans(asked)):
-            answers.append(self._answer(asked, row, reading, instances[row].read))
-        return answers
+        reads = [instance.read for instance in instances]
+        readings = self._find_spans(self.reader.split(reads))
+        return [self._answer(*each) for each in zip(reads, readings, strict=True)]
 
     def padded_rows(self, instance):
         """A row for each `ROW_WORDS` words of each window, for as many words of the question."""
         passage_words = len(instance.read.passage.words)
         question_words = len(instance.read.question.words)
-        num_windows = len(self._windows(0, passage_words))
+        num_windows = len(make_windows(0, passage_words, self.window_words))
         rows_per_window = math.ceil(min(passage_words, self.window_words) / ROW_WORDS)
         return num_windows * max(1, rows_per_window) * math.ceil(question_words / ROW_WORDS)
 
@@ -207,18 +204,17 @@ class ReadingComprehensionPredictor(Predictor):
         p_2W = scipy.special.softmax(reading.logits[window], axis=1)
         maps = [attention_map("probabilities", ["start", "end"], words, p_2W)]
         if self.model.config.attention != "dynamic":
-            of_window = _ask_of_windows(asked, [window])
-            maps += self._flow(of_window, words, instance.read.question.words)
-        return self._answer(asked, 0, reading, instance.read), maps
+            inputs, _ = asked.collate([0], [window])
+            maps += self._flow(inputs, words, instance.read.question.words)
+        return self._answer(instance.read, reading), maps
 
-    def _flow(self, split, words, question):
+    def _flow(self, inputs, words, question):
         """Attention between the words of a window and of the question.
 
         `a` and `b` of the paper's section 2.4: C2Q has a row per word of the window, Q2C one for
         the whole question.
         """
         flow = self.model.get_layer("attention_flow")
-        inputs, _ = split.collate([0])
         H_and_U = self._encoder.predict_on_batch(inputs)
         S_TJ = np.asarray(flow.similarity(*H_and_U)[0], np.float64)
         maps = []
@@ -239,22 +235,18 @@ class ReadingComprehensionPredictor(Predictor):
         compile_for_all_sizes(encoder)
         return encoder
 
-    def _windows(self, row, words):
-        return make_windows(row, words, self.window_words, overlap_of(self.window_words))
-
     def _find_spans(self, asked):
-        """Reads each passage of a split, in windows; returns a `Reading` of each."""
+        """Reads the passages of `Questions`, in windows; returns a `Reading` of each."""
         windows = []
         for row, words in enumerate(asked.contexts.lengths.tolist()):
-            windows += self._windows(row, words)
+            windows += make_windows(row, words, self.window_words)
         windows.sort(key=lambda window: window.end - window.first)
 
-        readings = [Reading([], {}) for _ in asked.texts]
+        readings = [Reading([], {}) for _ in range(len(asked))]
         batch_size = max(1, BATCH_WORDS // self.window_words)
         for start in range(0, len(windows), batch_size):
             batch = windows[start : start + batch_size]
-            batch_split = _ask_of_windows(asked, batch)
-            inputs, _ = batch_split.collate(np.arange(len(batch)), multiple=16)
+            inputs, _ = asked.collate([window.row for window in batch], batch, multiple=16)
             outputs = [np.asarray(x) for x in self._span_finder.predict_on_batch(inputs)]
             for window, logits_2T, first_N, last_N, score_N in zip(batch, *outputs, strict=True):
                 words = window.end - window.first
@@ -264,20 +256,22 @@ class ReadingComprehensionPredictor(Predictor):
             checkpoint()
         return readings
 
-    def _answer(self, asked, row, reading, read):
-        """Makes the answer of question `row` from what was found in its passage."""
-        logits_2T = _merge_windows(reading.logits, words=asked.contexts.lengths[row])
+    def _answer(self, read, reading):
+        """Makes the answer to a question from what was found in its passage."""
+        text, offsets, words = read.passage
+        logits_2T = _merge_windows(reading.logits, len(words))
         log_z = np.logaddexp.reduce(logits_2T, axis=1).sum()
         if self.model.config.no_answer:
             log_z = np.logaddexp(log_z, 0.0)
         spans = best_apart(reading.spans, BEST)
         n_best = []
         for span in spans:
-            start, end = asked.char_offsets(row, span.first, span.last)
+            start = offsets[span.first][0]
+            end = offsets[span.last][1]
             log_p = logits_2T[0, span.first] + logits_2T[1, span.last] - log_z
             n_best.append(
                 AnswerSpan(
-                    answer=asked.texts[row][start:end],
+                    answer=text[start:end],
                     start=start,
                     end=end,
                     score=span.score,
@@ -287,7 +281,6 @@ class ReadingComprehensionPredictor(Predictor):
             )
 
         window = spans[0].window
-        window_start, window_end = asked.char_offsets(row, window.first, window.end - 1)
         good = None
         threshold = None
         verdict = None
@@ -301,18 +294,11 @@ class ReadingComprehensionPredictor(Predictor):
             verdict=verdict,
             threshold=threshold,
             n_best=n_best,
-            window_start=window_start,
-            window_end=window_end,
+            window_start=offsets[window.first][0],
+            window_end=offsets[window.end - 1][1],
             unknown_percent=self.reader.unknown_percent(read),
             remark=read.remark(),
         )
-
-
-def _ask_of_windows(asked, windows):
-    """A split with a question for each window, whose context is the window."""
-    rows = np.array([window.row for window in windows])
-    split = asked.asked_of(rows, np.arange(len(windows)))
-    return dataclasses.replace(split, contexts=asked.contexts_of_windows(rows, windows))
 
 
 def _spans_of_passage(window, first_N, last_N, score_N):

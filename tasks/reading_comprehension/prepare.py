@@ -33,7 +33,7 @@ from colloquy.data.word_vectors import complete, read_vectors
 from colloquy.engine.predictor import in_brackets
 from colloquy.engine.vocabularies import Words
 from colloquy.metrics.reading_comprehension import exact_match
-from colloquy.tasks.reading_comprehension.data import CHARACTERS, READING
+from colloquy.tasks.reading_comprehension.data import CHARACTERS, READING, number_words
 
 
 class Settings(CommonSettings):
@@ -180,7 +180,7 @@ class Encoder:
             "id": question.id,
             "context": number,
             "question": question.text,
-            "tokens": self._number_tokens(read_text(question.text)),
+            "tokens": number_words(read_text(question.text).words, self.tokens),
             "answers": list(answers),
             "spans": [list(span) for span in spans],
         }
@@ -215,18 +215,12 @@ class Encoder:
         self.contexts.append(
             {
                 "text": text,
-                "tokens": self._number_tokens(context),
+                "tokens": number_words(context.words, self.tokens),
                 "offsets": list(itertools.chain(*context.offsets)),
                 "article": question.article,
             }
         )
         return number
-
-    def _number_tokens(self, text):
-        numbers = []
-        for token in text.words:
-            numbers.append(self.tokens.setdefault(token, len(self.tokens) + 1))
-        return numbers
 
 
 def _lower_case(vectors):

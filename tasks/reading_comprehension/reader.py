@@ -4,14 +4,13 @@ An instance is tokenized once, as a `Read`. Checks, counts of words, the model's
 explanations use that.
 """
 
-import itertools
 from typing import NamedTuple
 
 import numpy as np
 
 from colloquy.data.offsets import TokenizedText, read_text
 from colloquy.data.sequences import Sequences
-from colloquy.tasks.reading_comprehension.data import ReadingSplit, Tokens
+from colloquy.tasks.reading_comprehension.data import Questions, Tokens, number_words
 
 FREQUENT_WORDS = frozenset(
     "the of and a to in is was for on that by with as at from it are or an be this which".split()
@@ -57,28 +56,19 @@ class Reader:
         self.characters = characters
 
     def split(self, reads):
-        """A `ReadingSplit` of these questions; each has a context of its own."""
+        """The `Questions` of these reads, each on its own passage."""
         numbers_of_words = {}
         contexts = []
         questions = []
-        offsets = []
         for read in reads:
-            contexts.append(_number(read.passage.words, numbers_of_words))
-            questions.append(_number(read.question.words, numbers_of_words))
-            offsets.append(list(itertools.chain(*read.passage.offsets)))
-        count = len(reads)
-        return ReadingSplit(
+            contexts.append(number_words(read.passage.words, numbers_of_words))
+            questions.append(number_words(read.question.words, numbers_of_words))
+        return Questions(
             tokens=Tokens.of(list(numbers_of_words), self.vocabulary, self.characters),
             contexts=Sequences.of(contexts),
-            texts=[read.passage.text for read in reads],
-            offsets=Sequences.of(offsets),
-            articles=np.zeros(count, int),
-            ids=[""] * count,
-            context=np.arange(count),
+            context=np.arange(len(reads)),
             questions=Sequences.of(questions),
-            answers=[[]] * count,
-            spans=[[]] * count,
-            question_texts=[read.question.text for read in reads],
+            spans=[[]] * len(reads),
         )
 
     def unknown_percent(self, read):
@@ -89,8 +79,3 @@ class Reader:
                 words.append(word.lower())
         unknown = self.vocabulary.encode(words).count(self.vocabulary.unk_id)
         return round(100 * unknown / max(len(words), 1), 1)
-
-
-def _number(words, numbers_of_words):
-    """The numbers of words, from 1; new words are added to the dict."""
-    return [numbers_of_words.setdefault(word, len(numbers_of_words) + 1) for word in words]

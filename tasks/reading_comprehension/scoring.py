@@ -17,7 +17,7 @@ from colloquy.metrics.bootstrap import Additive, means_of
 from colloquy.metrics.reading_comprehension import ADDED, question_metrics, squad_metrics
 from colloquy.models.bidaf import best_spans
 from colloquy.tasks.reading_comprehension.misleading import add_sentences
-from colloquy.tasks.reading_comprehension.second_contexts import SecondContexts
+from colloquy.tasks.reading_comprehension.second_contexts import NONE
 
 FIRST_WORDS = ("what", "who", "how", "when", "which", "in", "where", "why")
 """The most frequent first words of SQuAD's questions."""
@@ -126,14 +126,10 @@ def metrics_with_no_answer(model, split, length_multiple=4):
                 another context and 0 for the own one
             F1_misled: of answers from passages with a sentence of `add_sentences`
     """
-    second_contexts = SecondContexts(split)
-    rows = []
-    contexts = []
-    for row in evenly_spaced(len(split), VALIDATED):
-        for context in second_contexts.of_same_article(row, count=1):
-            rows.append(row)
-            contexts.append(context)
-    if not rows:
+    rows = np.array(evenly_spaced(len(split), VALIDATED))
+    second = split.second_contexts[rows, 0]
+    rows = rows[second != NONE]
+    if not len(rows):
         raise UserError("no_answer needs a split dev with several contexts in an article")
 
     own = split.asked_of(rows, split.context[rows])
@@ -141,7 +137,7 @@ def metrics_with_no_answer(model, split, length_multiple=4):
     predictions = answers(own, spans)
     metrics = record_of(own, predictions)["metrics"]
 
-    other = split.asked_of(rows, np.array(contexts))
+    other = split.asked_of(rows, second[second != NONE])
     _, other_scores = predict(model, other, length_multiple=length_multiple)
     kept = {}
     for id, score in zip(own.ids, scores, strict=True):
@@ -150,8 +146,8 @@ def metrics_with_no_answer(model, split, length_multiple=4):
     f1_of_kept = record_of(own, kept)["metrics"]["F1"]
     metrics["F1_and_none"] = float((f1_of_kept + np.mean(other_scores < 0)) / 2)
 
-    misled = score_split(model, add_sentences(split, rows), length_multiple=length_multiple)
-    metrics["F1_misled"] = misled["F1"]
+    _, misled = add_sentences(split, rows)
+    metrics["F1_misled"] = score_split(model, misled, length_multiple=length_multiple)["F1"]
     return metrics
 
 
@@ -178,10 +174,8 @@ def by_added_sentence(model, split, progress=iter, length_multiple=4):
 
     Returns two `Group`s.
     """
-    misled = add_sentences(split, evenly_spaced(len(split), MISLED))
-    number_of_id = {id: number for number, id in enumerate(split.ids)}
-    rows = np.array([number_of_id[id] for id in misled.ids], int)
-    if not len(rows):
+    rows, misled = add_sentences(split, evenly_spaced(len(split), MISLED))
+    if not rows:
         raise UserError("sentences are added from other passages of an article: there are none")
     as_they_are = split.asked_of(rows, split.context[rows])
     groups = []

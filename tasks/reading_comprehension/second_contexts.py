@@ -7,7 +7,6 @@ paragraph is a second context of the question. A question is named by its row in
 
 import collections
 import re
-from typing import NamedTuple
 
 import numpy as np
 
@@ -22,14 +21,6 @@ NONE = -1
 SENTENCE_WORDS = range(5, 41)
 """Allowed numbers of words and signs of a sentence that is added to another context."""
 _SENTENCE_END = re.compile(r"[.!?]\s+")
-
-
-class Sentence(NamedTuple):
-    """Words `first` to `end - 1` of a context."""
-
-    context: int
-    first: int
-    end: int
 
 
 def content_words(tokens, numbers):
@@ -73,19 +64,17 @@ class SecondContexts:
         for context in self.words_of_contexts:
             self.contexts_of_articles[split.articles[context]].append(context)
 
-    def of_same_article(self, row, count):
-        """At most `count` other contexts of the article of question `row`."""
+    def of_same_article(self, row):
+        """The best other contexts of the article of question `row`, at most `CANDIDATES`."""
         article = self.split.articles[self.split.context[row]]
-        return self._best_contexts(row, self.contexts_of_articles[article], count)
+        return self._best_contexts(row, self.contexts_of_articles[article], CANDIDATES)
 
-    def of_other_articles(self, row, count):
-        """At most `count` contexts of other articles."""
-        own_article = self.split.articles[self.split.context[row]]
-        contexts = []
-        for context in self.words_of_contexts:
-            if self.split.articles[context] != own_article:
-                contexts.append(context)
-        return self._best_contexts(row, contexts, count)
+    def of_other_articles(self, row):
+        """The best context of another article; `NONE` if there is none."""
+        articles = self.split.articles
+        own_article = articles[self.split.context[row]]
+        others = [c for c in self.words_of_contexts if articles[c] != own_article]
+        return next(iter(self._best_contexts(row, others, 1)), NONE)
 
     def _best_contexts(self, row, contexts, count):
         [numbers] = self.split.questions.lists([row])
@@ -97,10 +86,9 @@ class SecondContexts:
         for context in ranked:
             if len(best) == count:
                 break
-            if context == self.split.context[row]:
-                continue
             text = self.split.texts[context].lower()
-            if not any(answer in text for answer in answers):
+            is_own = context == self.split.context[row]
+            if not is_own and not any(answer in text for answer in answers):
                 best.append(context)
         return best
 
@@ -111,10 +99,10 @@ def contexts_of_same_article(split):
     Returns:
         Int `(questions, CANDIDATES)`. A row with fewer contexts ends with `NONE`.
     """
-    second_contexts = SecondContexts(split)
+    search = SecondContexts(split)
     contexts = np.full((len(split), CANDIDATES), NONE)
     for row in range(len(split)):
-        candidates = second_contexts.of_same_article(row, CANDIDATES)
+        candidates = search.of_same_article(row)
         contexts[row, : len(candidates)] = candidates
     return contexts
 
@@ -134,12 +122,13 @@ def sentence_ends(split, context):
 
 
 def sentences_of(split, context):
-    """The `Sentence`s of a context whose number of words is in `SENTENCE_WORDS`."""
+    """The words of each sentence of a context whose number of words is in `SENTENCE_WORDS`."""
+    [words] = split.contexts.lists([context])
     sentences = []
     first = 0
     for end in sentence_ends(split, context):
         if end - first in SENTENCE_WORDS:
-            sentences.append(Sentence(context, first, end))
+            sentences.append(words[first:end])
         first = end
     return sentences
 
@@ -148,28 +137,28 @@ def sentences_to_add(split):
     """Finds the sentence of each question's second contexts that shares most words with it.
 
     Returns:
-        A `Sentence` for each question; `None` if its second contexts have no sentence.
+        The words of a sentence for each question; none if its second contexts have no sentence.
     """
-    sentences_by_context = {}
+    # Two questions in one article have the same second contexts.
+    sentences_by_context = {NONE: []}
     for context in np.unique(split.second_contexts).tolist():
-        if context == NONE:
-            continue
-        [numbers] = split.contexts.lists([context])
-        sentences = []
-        for sentence in sentences_of(split, context):
-            words = content_words(split.tokens, numbers[sentence.first : sentence.end])
-            sentences.append((sentence, words))
-        sentences_by_context[context] = sentences
+        if context != NONE:
+            sentences = sentences_of(split, context)
+            content = [content_words(split.tokens, words) for words in sentences]
+            sentences_by_context[context] = list(zip(sentences, content, strict=True))
 
-    chosen = [None] * len(split)
-    for row, contexts in enumerate(split.second_contexts.tolist()):
-        [numbers] = split.questions.lists([row])
+    chosen = []
+    for contexts, numbers in zip(
+        split.second_contexts.tolist(), split.questions.lists(), strict=True
+    ):
         question = content_words(split.tokens, numbers)
+        best = []
         most_shared = -1.0
         for context in contexts:
-            for sentence, words in sentences_by_context.get(context, []):
-                shared = shared_words(question, words)
+            for words, content in sentences_by_context[context]:
+                shared = shared_words(question, content)
                 if shared > most_shared:
                     most_shared = shared
-                    chosen[row] = sentence
+                    best = words
+        chosen.append(best)
     return chosen

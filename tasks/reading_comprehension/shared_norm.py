@@ -12,7 +12,6 @@ from colloquy.data.batching import batches_by_size
 from colloquy.tasks.reading_comprehension.misleading import (
     Passage,
     own_passage,
-    sentence_numbers,
     with_sentence,
     without_answer,
 )
@@ -100,15 +99,15 @@ def _second_contexts(split, rng):
 
 
 def ask_twice(split, batch):
-    """Returns the questions of `TwoContexts`, each asked of its context and, in the next row, of
-    its second one.
+    """Returns the `Questions` of `TwoContexts`, each on its context and, in the next row, on its
+    second one.
     """
     rng = np.random.default_rng(batch.seed)
     passages = []
     for row, second in zip(batch.rows.tolist(), batch.second.tolist(), strict=True):
         passages.append(_own_passage(split, row, batch.training, rng))
         passages.append(_passage_without_answer(split, row, second, batch.training, rng))
-    return split.with_passages(np.repeat(batch.rows, 2), passages)
+    return split.on_passages(np.repeat(batch.rows, 2), passages)
 
 
 def _own_passage(split, row, training, rng):
@@ -119,7 +118,7 @@ def _own_passage(split, row, training, rng):
     if rng.random() < training.question_words:
         sentence = split.misleading_sentences.draw(row, rng)
     else:
-        sentence = sentence_numbers(split, split.other_sentences[row])
+        sentence = split.other_sentences[row]
     return with_sentence(split, row, passage, sentence, rng)
 
 

@@ -150,7 +150,8 @@ class ReadingComprehensionTask(task.Task):
             rows = np.arange(len(split))
         else:
             rows, max_context, max_question = batch
-        return split.collate(rows, max_context, max_question, 2 * length_multiple)
+        windows = split.windows_of_answers(rows, max_context)
+        return split.collate(rows, windows, max_question, 2 * length_multiple)
 
     # === Scoring ===
 

@@ -11,19 +11,19 @@ class Window(NamedTuple):
     end: int
 
 
-def make_windows(row: int, words: int, size: int, overlap: int) -> list[Window]:
+def make_windows(row: int, words: int, size: int) -> list[Window]:
     """Makes the windows of `size` words of a passage, its index `row`.
 
-    The last one ends where the passage ends. Neighbours share at least `overlap` words, fewer than
-    `size`: an answer of at most this many is whole in a window.
+    The last one ends where the passage ends. Neighbours share at least `overlap_of(size)` words: an
+    answer of at most this many is whole in a window.
 
-    >>> [window[1:] for window in make_windows(0, 10, size=5, overlap=2)]
-    [(0, 5), (3, 8), (5, 10)]
-    >>> [window[1:] for window in make_windows(0, 4, size=5, overlap=2)]
+    >>> [window[1:] for window in make_windows(0, 10, size=5)]
+    [(0, 5), (4, 9), (5, 10)]
+    >>> [window[1:] for window in make_windows(0, 4, size=5)]
     [(0, 4)]
     """
     last_start = max(words - size, 0)
-    starts = [*range(0, last_start, size - overlap), last_start]
+    starts = [*range(0, last_start, size - overlap_of(size)), last_start]
     return [Window(row, start, min(start + size, words)) for start in starts]
 
 
@@ -44,7 +44,7 @@ def window_of_answer(spans: list[list[int]], words: int, size: int) -> Window:
     >>> window_of_answer([[13, 14]], words=20, size=8)[1:]
     (12, 20)
     """
-    windows = make_windows(0, words, size, overlap_of(size))
+    windows = make_windows(0, words, size)
     for window in windows:
         for first, last in spans:
             if window.first <= first and last < window.end:
