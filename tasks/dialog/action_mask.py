@@ -75,11 +75,9 @@ class ActionMask(keras.Model):
         self.entities_CK = domain.tables.candidate_entities
 
         template_numbers = {template: number for number, template in enumerate(rules.templates)}
-        template_C = []
-        for template in domain.tables.candidate_templates:
-            # -1: a template that train lacks
-            template_C.append(template_numbers.get(template, -1))
-        template_C = np.array(template_C)
+        # -1: a template that train lacks
+        templates = domain.tables.candidate_templates
+        template_C = np.array([template_numbers.get(template, -1) for template in templates])
 
         self.sign_QS = _sign_states(rules.states, [*domain.types, *FLAGS])
         self.shown_QC = _mark_templates(rules.states, len(rules.templates))[:, template_C]
@@ -181,9 +179,11 @@ def learn(domain, split, batch_size=32):
 
 def _learn_states(names, known_RS, template_R):
     """Collects the templates that follow in each state."""
+    names_S = np.array(names)
     templates_by_state = collections.defaultdict(set)
     for known_S, template in zip(known_RS, template_R.tolist(), strict=True):
-        templates_by_state[" ".join(np.array(names)[known_S])].add(template)
+        state = " ".join(names_S[known_S])
+        templates_by_state[state].add(template)
     return {state: sorted(templates_by_state[state]) for state in sorted(templates_by_state)}
 
 

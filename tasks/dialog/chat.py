@@ -3,7 +3,7 @@
 import itertools
 
 from colloquy.engine.chat import Chat, Note
-from colloquy.tasks.dialog.domain import NO_RESULT, shorten
+from colloquy.tasks.dialog.domain import NO_RESULT
 
 
 class DialogChat(Chat):
@@ -16,9 +16,7 @@ class DialogChat(Chat):
 
     def help(self):
         """Values that a search accepts, and frequent sentences of users."""
-        lines = []
-        for slot, values in self.predictor.domain.slot_values.items():
-            lines.append(f"{slot:15} {shorten(values)}")
+        lines = [self.predictor.domain.slot_values_text]
         if self.predictor.users.phrases:
             lines.append("People say, for example:")
             lines += self.predictor.users.phrases

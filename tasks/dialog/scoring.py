@@ -117,21 +117,16 @@ def predict(model, split, batch_size=32, progress=iter, length_multiple=4, mask=
 
 def metrics_by_dialog(split, predicted):
     """`{metric: Additive}` over the dialogs of a split, as `dialog_metrics` averages them."""
-    dialogs = len(split)
-    is_correct = predicted == split.answers
-    responses = np.bincount(split.dialog, minlength=dialogs)
-    correct = np.bincount(split.dialog, weights=is_correct, minlength=dialogs)
-    has_responses = responses > 0
-    responses_terms = [correct, responses]
-    dialog_terms = [has_responses & (correct == responses), has_responses]
+    responses = split.sizes[:, 1]
+    correct = np.bincount(split.dialog, weights=predicted == split.answers)
     metrics = {
-        "per_response": Additive(np.stack(responses_terms, axis=1).astype(np.float64)),
-        "per_dialog": Additive(np.stack(dialog_terms, axis=1).astype(np.float64)),
+        "per_response": Additive(np.stack([correct, responses], axis=1)),
+        "per_dialog": Additive.mean(correct == responses),
     }
     arguments = (predicted, split.answers, split.dialog)
     arguments_of_responses = zip(*[x[:, None] for x in arguments], strict=True)
     for name, of_responses in means_of(ADDED, arguments, arguments_of_responses).items():
-        terms = np.zeros((dialogs, 2))
+        terms = np.zeros((len(split), 2))
         np.add.at(terms, split.dialog, of_responses.terms)
         metrics[name] = Additive(terms)
     return metrics

@@ -75,13 +75,13 @@ class ModelTables:
     def state_tables(self):
         """The weights of `layers.dialog_state.DialogState`, four int32 arrays."""
         is_call = [self.domain.is_call(candidate) for candidate in self.domain.candidates]
-        restaurant_numbers = {}
-        for number, (name, _, source) in enumerate(self.domain.entities, 1):
-            if source == "subjects":
-                restaurant_numbers[name] = number
         owners_by_value = collections.defaultdict(set)
         for fact in self.domain.knowledge:
-            owners_by_value[fact.value].add(restaurant_numbers.get(fact.subject, 0))
+            owners_by_value[fact.value].add(fact.subject)
+        number_of_owner = {}
+        for number, (name, _, source) in enumerate(self.domain.entities, 1):
+            if source == "subjects":
+                number_of_owner[name] = number
 
         # The other tables begin with entity 0, the padding.
         slots, restaurants, owners = np.zeros((3, 1 + len(self.domain.entities)), np.int32)
@@ -91,7 +91,8 @@ class ModelTables:
             if entity_type == RESTAURANT:
                 restaurants[number] = number
             if len(owners_by_value[name]) == 1:
-                [owners[number]] = owners_by_value[name]
+                [owner] = owners_by_value[name]
+                owners[number] = number_of_owner.get(owner, 0)
         return [np.array(is_call, np.int32), slots, restaurants, owners]
 
     @functools.cached_property

@@ -104,7 +104,7 @@ def measure_confidence(model, split, length_multiple=4):
     confidence = np.array([scale.confidence(score) for score in scores])
     is_good = confidence >= scale.threshold
     is_measured = ~is_fitted
-    is_second = np.arange(len(asked)) >= len(rows)
+    is_second = np.repeat([False, True], len(rows))
     is_same_article = np.tile(second.is_same_article, 2)
     fractions = {
         "right_kept": is_good[is_measured & correct],

@@ -158,8 +158,8 @@ def by_first_word(split, predictions):
         split.ids, split.question_texts, split.answers, strict=True
     ):
         first_word = re.match(r"\W*(\w*)", question.lower())[1]
-        group = first_word if first_word in FIRST_WORDS else "other"
-        answers_by_group[group][id] = references
+        group = answers_by_group.get(first_word, answers_by_group["other"])
+        group[id] = references
 
     groups = []
     for name, references in answers_by_group.items():
