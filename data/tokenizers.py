@@ -178,6 +178,11 @@ It splits at ASCII white space and changes nothing else.
 """
 
 
+def has_letter_or_digit(text: str) -> bool:
+    """Whether a text has a letter or a digit, as punctuation has not."""
+    return any(character.isalnum() for character in text)
+
+
 def words_of(text: str, tokenizer: str = WHITESPACE, lower: bool = True) -> list[str]:
     """The words of any text by a key of `TOKENIZERS`, or by `WHITESPACE`, which keeps capitals."""
     if tokenizer == WHITESPACE:

@@ -29,7 +29,6 @@ PREPARE, TRAIN = (
         ("predict.py --run=x", "expected one of --input and --explain"),
         ("predict.py --run=x --input=y --maps=M", "--maps is not for --input"),
         ("predict.py --run=x --explain=2", "--explain needs --out=DIR"),
-        ("chat.py --run=x --reverse_weight=.7", "is not for use without --reverse_run"),
         ("chat.py --run=nowhere", "nowhere is not a run directory"),
         ("export.py --run=x", "--out is missing"),
         ("serve.py --max_queue=0", "--max_queue: input should be greater than or equal to 1"),

@@ -10,6 +10,7 @@ from colloquy.engine import export as exporting
 from colloquy.tasks import TASKS
 from colloquy.tasks.generation.data import SourceConfig
 from colloquy.tasks.generation.export import GenerationText
+from colloquy.tasks.generation.reader import read
 from colloquy.tasks.generation.search import parse_decoding
 
 generation = TASKS["generation"]
@@ -56,7 +57,8 @@ def test_a_reply_is_not_given_again_while_there_is_another(
 
 
 def test_a_word_of_a_user_ends_no_turn(generation_predictor):
-    ids = generation_predictor.reader.read(["_EOS_ hello", "", "you"]).source
+    turns = ["_EOS_ hello", "", "you"]
+    ids = read(turns, generation_predictor.text, generation_predictor.vocabulary).source
     assert ids.count(EOS_ID) == 2
     assert generation_predictor.predict([]) == []
 

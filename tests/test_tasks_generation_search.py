@@ -1,4 +1,4 @@
-"""`tasks.generation.search` and `chat`: replies, reranked by a reverse model, in a chat."""
+"""`tasks.generation.search` and `chat`: replies, reranked by a reverse model; a chat."""
 
 import copy
 
@@ -14,7 +14,13 @@ from colloquy.layers.masking import LOWEST
 from colloquy.models.decoding import Decoding
 from colloquy.tasks import TASKS
 from colloquy.tasks.generation.chat import GenerationChat
-from colloquy.tasks.generation.search import parse_decoding, reply, rerank, words_of
+from colloquy.tasks.generation.search import (
+    load_reverse,
+    parse_decoding,
+    reply,
+    rerank,
+    words_of,
+)
 
 generation = TASKS["generation"]
 
@@ -128,41 +134,17 @@ def test_measure_takes_the_reply_that_a_reverse_model_chooses(random_runs, gener
     assert generation.describe(record)[0].endswith("; beam=3, max_length=5, reranked by 0.7")
 
 
-@pytest.mark.slow
-def test_in_a_chat_a_reverse_model_chooses_among_the_replies(random_runs, generation_dataset):
-    run, reverse_run = random_runs
-    chat = GenerationChat(generation.predictor(run), reverse_run.path, reverse_weight=0.7)
-    assert chat.predictor.decoding == Decoding(beam=10) and "/reverse W" in chat.HELP
-    chat.predictor.decoding = Decoding(beam=3, min_length=2, max_length=5)
-
-    split = generation_dataset.splits["dev"]
-    row = next(i for i, text in enumerate(split.source_texts) if "\t" not in text)
-    sources = split.source.take(np.array([row]))
-    ids, scores = reply(run.load_model(), sources, chat.predictor.decoding)
-    for weight in (1.0, 0.0):
-        assert chat.commands["/reverse"](str(weight)) == f"the reverse model counts {weight:g}"
-        [[best, *_]], _ = rerank(reverse_run.load_model(), sources, ids, scores, weight)
-        said, note = chat.reply(split.source_texts[row])
-        words = words_of(best, generation_dataset.vocabulary)
-        assert said == generation_dataset.text.join(words)
-        assert f"times {1 - weight:g}, plus the reverse model's, times {weight:g}, and" in note
-        chat.reset()
-    for wrong in ("2", "-1", "x", "nan", ""):
-        assert chat.reverse(wrong) == f"/reverse expects a number from 0 to 1. Received: {wrong}"
-
-
 def test_options_set_the_search_and_other_runs_are_refused(
     random_runs, generation_predictor, tmp_path
 ):
     run, reverse_run = random_runs
     other = create_run(tmp_path / "run", reverse_run.record, Vocabulary.of(["other", "words"]))
-    predictor = copy.copy(generation_predictor)
-    assert "the vocabulary of the model" in refusal(predictor.rerank_by, other.path)
-    assert "reverse=true. Received: seq2seq" in refusal(predictor.rerank_by, run.path)
+    assert "the vocabulary of the model" in refusal(load_reverse, other.path, run.vocabulary)
+    assert "reverse=true. Received: seq2seq" in refusal(load_reverse, run.path, run.vocabulary)
 
+    predictor = copy.copy(generation_predictor)
     options = generation.Options(reverse_run=str(reverse_run.path), reverse_weight=1.0)
-    predictor.configure(options)
-    assert predictor.decoding == Decoding(beam=10) and predictor.reverse_weight == 1.0
+    assert "is for evaluate.py" in refusal(predictor.configure, options)
     predictor.configure(generation.Options(decode="beam=3,min_length=2,max_length=5"))
     assert predictor.decoding == Decoding(beam=3, min_length=2, max_length=5)
 
@@ -202,7 +184,6 @@ def test_commands_change_how_replies_are_found(chat):
     assert chat.predictor.decoding == Decoding(sample=True, temperature=0.7)
     for command, argument in [("/beam", "x"), ("/beam", "0"), ("/sample", "0.001")]:
         assert f" to 100. Received: {argument}" in chat.commands[command](argument)
-    assert "/reverse" not in chat.commands
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ python chat.py --run=runs/memma
 python chat.py --run=runs/bidaf                         # then: /read notes.txt
 python chat.py --run=runs/dam --index=build/index       # of tools.build_index
 python chat.py --run=runs/dam --candidates=answers.txt  # your own answers, one per line
-python chat.py --run=runs/chat --reverse_run=runs/back  # a reverse model against dull replies
 python chat.py --run=runs/memma < lines.txt             # plain text out, each message a line
 """
 
@@ -20,21 +19,11 @@ flags.DEFINE_string(
     "index", None, "Selection: index of tools.build_index; default: RUN/index, or one of RUN/pairs."
 )
 flags.DEFINE_string("candidates", None, "Selection: file of answers to rank, one per line.")
-flags.DEFINE_string(
-    "reverse_run",
-    None,
-    "Generation: run of a reverse model, which chooses among the replies found.",
-)
-flags.DEFINE_float(
-    "reverse_weight", 0.5, "Weight of the reverse model's score.", lower_bound=0.0, upper_bound=1.0
-)
-OPTIONS = ("index", "candidates", "reverse_run", "reverse_weight")
+OPTIONS = ("index", "candidates")
 """Flags that only one task has, see `engine.task.Task.chat_options`."""
 
 
 def main() -> None:
-    if not FLAGS.reverse_run:
-        cli.refuse_flags(["reverse_weight"], "use without --reverse_run")
     runtime.import_keras()
 
     from colloquy.engine.chat import Terminal, talk

@@ -25,9 +25,7 @@ flags.DEFINE_string(
     "New file of the answers; default: standard output. With --explain: directory of pictures.",
 )
 flags.DEFINE_bool("attention", False, "With --input: answers also have the attention.")
-flags.DEFINE_multi_string(
-    "set", [], "Generation: decode=field=value,..., reverse_run=RUN, reverse_weight=0.5."
-)
+flags.DEFINE_multi_string("set", [], "Generation: decode=field=value,...")
 flags.DEFINE_integer(
     "explain", 0, "Number of examples of --split whose attention is shown.", lower_bound=0
 )

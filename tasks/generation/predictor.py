@@ -12,18 +12,15 @@ from pydantic import Field
 
 from colloquy.base.config import Config
 from colloquy.base.files import UserError
-from colloquy.data.sequences import Sequences, stack
+from colloquy.data.sequences import stack
 from colloquy.engine.devices import choose_xla
 from colloquy.engine.helplines import helpline_of_turns
 from colloquy.engine.predictor import Predictor, attention_map, in_brackets
 from colloquy.engine.settings import check_fields
 from colloquy.models.decoding import Decoding, put_new_replies_first
-from colloquy.tasks.generation import search
+from colloquy.tasks.generation import reader, search
 from colloquy.tasks.generation.data import read_source_config
-from colloquy.tasks.generation.reader import Read, Reader
 
-# Replies that a reverse model chooses from.
-CHOICE = 10
 # Beams that an instance may ask for; each is compiled, and a server compiles them at its start.
 BEAMS = (1, 5, 10)
 # Most words of a reply.
@@ -36,7 +33,7 @@ class Reply(Config):
 
     text: str
     score: float
-    """What the search ranks by: see `models.decoding.decode`, with a reverse model `rerank`."""
+    """What the search ranks by: see `models.decoding.decode`."""
 
 
 class GenerationPredictor(Predictor):
@@ -73,12 +70,9 @@ class GenerationPredictor(Predictor):
         choose_xla(self.model, "auto")
         check_fields(self.model.config, {"vocabulary_size": len(self.vocabulary)}, run.path)
         self.text = read_source_config(run.dataset.get("text"), run.path)
-        self.reader = Reader(self.vocabulary, self.text)
         # Search for replies where an instance names none.
         self.decoding = search.decoding_of(run)
         self.has_helpline = True
-        self.reverse = None
-        self.reverse_weight = 0.5
         self._rng = np.random.default_rng(1)
         self._rng_lock = threading.Lock()
         self._compiled_decoder = functools.cache(
@@ -88,31 +82,14 @@ class GenerationPredictor(Predictor):
     def for_scored_examples(self):
         predictor = copy.copy(self)
         predictor.text = self.text.replace(tokenizer="space", lower=False)
-        predictor.reader = Reader(self.vocabulary, predictor.text)
         predictor.has_helpline = False  # scoring has none
         return predictor
 
     def configure(self, options):
         if options.reverse_run:
-            self.rerank_by(options.reverse_run, options.reverse_weight)
+            raise UserError("reverse_run is for evaluate.py, which compares its replies")
         if options.decode:
             self.decoding = search.parse_decoding(options.decode)
-
-    def rerank_by(self, reverse_run, weight=0.5):
-        """Lets a reverse model choose among the replies found, by default those of a beam.
-
-        See `tasks.generation.search.rerank`.
-
-        Args:
-            reverse_run: Its run directory.
-            weight: Weight of its scores.
-
-        Raises:
-            UserError: It is no reverse model of the same words.
-        """
-        self.reverse = search.load_reverse(reverse_run, self.vocabulary)
-        self.reverse_weight = weight
-        self.decoding = Decoding(beam=CHOICE)
 
     def check(self, instance):
         if not any(self.text.words(turn) for turn in instance.turns):
@@ -127,20 +104,23 @@ class GenerationPredictor(Predictor):
             )
 
     def answer(self, instances):
-        helpline_answers = [self._helpline_answer(instance) for instance in instances]
-        to_search = []
-        for instance, helpline_answer in zip(instances, helpline_answers, strict=True):
-            if helpline_answer is None:
-                to_search.append(instance)
-        searched_answers = iter(self._search_answers(to_search))
+        answers = {}
+        # Requests of one shape are served by one compiled search.
+        requests_by_shape = collections.defaultdict(dict)
+        for number, instance in enumerate(instances):
+            helpline_answer = self._helpline_answer(instance)
+            if helpline_answer is not None:
+                answers[number] = helpline_answer
+                continue
+            request = self._request(instance)
+            shape = search.search_shape(request.decoding, LONGEST)
+            requests_by_shape[shape][number] = request
 
-        answers = []
-        for helpline_answer in helpline_answers:
-            if helpline_answer is None:
-                answers.append(next(searched_answers))
-            else:
-                answers.append(helpline_answer)
-        return answers
+        for shape, requests in requests_by_shape.items():
+            ids, scores = self._search(list(requests.values()), shape)
+            for row, (number, request) in enumerate(requests.items()):
+                answers[number] = self._answer(request, ids[row], scores[row])
+        return [answers[number] for number in range(len(instances))]
 
     def _helpline_answer(self, instance):
         """The answer to who writes of hurting themselves; `None` to anybody else."""
@@ -148,22 +128,6 @@ class GenerationPredictor(Predictor):
         if text is None:
             return None
         return self.Answer(response=text, best=[Reply(text=text, score=0.0)])
-
-    def _search_answers(self, instances):
-        requests = [self._request(instance) for instance in instances]
-
-        # Requests of one shape are served by one compiled search.
-        numbers_by_shape = collections.defaultdict(list)
-        for number, request in enumerate(requests):
-            shape = search.search_shape(request.decoding, LONGEST)
-            numbers_by_shape[shape].append(number)
-
-        answers = {}
-        for numbers in numbers_by_shape.values():
-            ids, scores = self._search([requests[number] for number in numbers])
-            for row, number in enumerate(numbers):
-                answers[number] = self._answer(requests[number], ids[row], scores[row])
-        return [answers[number] for number in range(len(instances))]
 
     def padded_rows(self, instance):
         """A row for each hypothesis of the search; against an empty source there are two."""
@@ -175,7 +139,7 @@ class GenerationPredictor(Predictor):
 
     def show(self, instance):
         [answer] = self.answer([instance])
-        source = in_brackets(self.reader.read(instance.turns).words, self.vocabulary)
+        source = in_brackets(self._request(instance).read.words, self.vocabulary)
         replies = [(reply.score, reply.text) for reply in answer.best]
         return [("source", source)], replies
 
@@ -184,7 +148,8 @@ class GenerationPredictor(Predictor):
         if helpline_answer is not None:
             return helpline_answer, []
         request = self._request(instance)
-        [ids], [scores] = self._search([request])
+        shape = search.search_shape(request.decoding, LONGEST)
+        [ids], [scores] = self._search([request], shape)
         weights = search.attention(self.model, request.read.source, ids[0])
         answer = self._answer(request, ids, scores)
         return answer, self._maps(request.read.words, ids[0], weights)
@@ -196,7 +161,7 @@ class GenerationPredictor(Predictor):
         return answer["response"]
 
     def _request(self, instance):
-        read = self.reader.read(instance.turns)
+        read = reader.read(instance.turns, self.text, self.vocabulary)
         return _Request(read, self._decoding(instance), instance.seed)
 
     def _decoding(self, instance):
@@ -204,42 +169,36 @@ class GenerationPredictor(Predictor):
             return self.decoding
         return search.parse_decoding(instance.decode, "decode")
 
-    def _search(self, requests):
+    def _search(self, requests, shape):
         """Searches replies to requests of one shape; returns what `models.decoding.decode` does."""
-        decoder = self._compiled_decoder(search.search_shape(requests[0].decoding, LONGEST))
-        ids, scores = decoder.predict_on_batch(self._inputs(requests))
-        ids, scores = np.asarray(ids), np.asarray(scores)
-        if self.reverse is not None:
-            sources = Sequences.of([request.read.source for request in requests])
-            ids, scores = search.rerank(self.reverse, sources, ids, scores, self.reverse_weight)
-        said = self.reader.said_ids([request.read for request in requests], ids.shape[-1])
+        reads = [request.read for request in requests]
+        inputs = {
+            "source": stack([read.source for read in reads]),
+            **search.decoding_inputs([request.decoding for request in requests]),
+        }
+        if shape.sample:
+            inputs["noise"] = self._noise(requests, shape)
+        ids, scores = self._compiled_decoder(shape).predict_on_batch(inputs)
+        said = reader.said_ids(reads, shape.reply_length)
         ids, scores = put_new_replies_first(ids, scores, said)
         return keras.ops.convert_to_numpy(ids), keras.ops.convert_to_numpy(scores)
 
-    def _inputs(self, requests):
-        inputs = {
-            "source": stack([request.read.source for request in requests]),
-            **search.decoding_inputs([request.decoding for request in requests]),
-        }
-        shape = search.search_shape(requests[0].decoding, LONGEST)
-        if shape.sample:
-            noise_shape = (len(requests), shape.num_beams, shape.reply_length)
-            with self._rng_lock:
-                noise = self._rng.random(noise_shape, np.float32)
-            for row, request in enumerate(requests):
-                if request.seed is not None:
-                    rng = np.random.default_rng(request.seed)
-                    noise[row] = rng.random(noise_shape[1:], np.float32)
-            inputs["noise"] = noise
-        return inputs
-
-    def _text(self, ids):
-        return self.text.join(search.words_of(ids, self.vocabulary))
+    def _noise(self, requests, shape):
+        """The random numbers of sampling; those of a request with a seed depend on it alone."""
+        noise_shape = (len(requests), shape.num_beams, shape.reply_length)
+        with self._rng_lock:
+            noise = self._rng.random(noise_shape, np.float32)
+        for row, request in enumerate(requests):
+            if request.seed is not None:
+                rng = np.random.default_rng(request.seed)
+                noise[row] = rng.random(noise_shape[1:], np.float32)
+        return noise
 
     def _answer(self, request, ids, scores):
         best = []
-        for reply, score in zip(ids, scores.tolist(), strict=True):
-            best.append(Reply(text=self._text(reply), score=score))
+        for reply_ids, score in zip(ids, scores.tolist(), strict=True):
+            text = self.text.join(search.words_of(reply_ids, self.vocabulary))
+            best.append(Reply(text=text, score=score))
         doubt = {}
         if request.read.is_unknown:
             doubt = {"good": False, "reason": NO_KNOWN_WORD}
@@ -257,6 +216,6 @@ class GenerationPredictor(Predictor):
 class _Request(NamedTuple):
     """What the model reads of an instance, and how its reply is searched."""
 
-    read: Read
+    read: reader.Read
     decoding: Decoding
     seed: int | None

@@ -14,8 +14,7 @@ punctuation: a model can know them by heart.
 import collections
 import pathlib
 import re
-import sys
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -80,31 +79,30 @@ def prepare(corpus, source, out, settings):
     text = _choose_tokenizer(settings, reader, given)
     settings = settings.replace(**text.to_json())
     if TOKENIZERS[text.tokenizer].segment:
-        print(
-            f"warning: models of {out} cannot be exported: the tokenizer {text.tokenizer} cannot "
-            "run inside a TensorFlow graph; mixed, by characters, can",
-            file=sys.stderr,
+        report.note(
+            f"models of {out} cannot be exported: the tokenizer {text.tokenizer} cannot run inside "
+            "a TensorFlow graph; mixed, by characters, can"
         )
 
     splits = {}
     for name, split in read_splits(reader, source, report).items():
-        splits[name] = _Conversations(split.conversations, text)
-    _drop_empty_and_long_pairs(splits, settings, report)
+        splits[name] = _make_pairs(split.conversations, text)
+    _leave_out(splits, "pairs with a turn without words", report, lambda words: not words)
+    if settings.max_words:
+        reason = f"pairs with a turn of over {settings.max_words} words (--max_words)"
+        _leave_out(splits, reason, report, lambda words: len(words) > settings.max_words)
 
     if given:
         vocabulary = given.vocabulary
     else:
-        settings, vocabulary = _vocabulary(splits["train"], settings)
+        settings, vocabulary = _choose_vocabulary(splits["train"], settings)
     if settings.drop_unknown:
-        known_words = set(vocabulary.words)
-        for conversations in splits.values():
-            dropped = conversations.drop_pairs(lambda words: not known_words.issuperset(words))
-            report.leave_out("pairs with an unknown word (--drop_unknown)", dropped)
+        known = set(vocabulary.words)
+        reason = "pairs with an unknown word (--drop_unknown)"
+        _leave_out(splits, reason, report, lambda words: not known.issuperset(words))
 
     encoded_splits = _encode_splits(splits, vocabulary, source, report)
-    statistics = {}
-    for split, encoded in encoded_splits.items():
-        statistics[split] = _statistics(splits[split], encoded)
+    statistics = {name: _statistics(encoded) for name, encoded in encoded_splits.items()}
     files = {PAIRS: encoded_splits, VOCABULARY: vocabulary}
     sizes = {"vocabulary": len(vocabulary), **statistics}
     with atomic_directory(out) as directory:
@@ -114,16 +112,6 @@ def prepare(corpus, source, out, settings):
     report.print(_show_examples(encoded_splits["train"], vocabulary))
     print_summary(statistics)
     print(f"{out}: {len(vocabulary):,} words")
-
-
-def _drop_empty_and_long_pairs(splits, settings, report):
-    for conversations in splits.values():
-        dropped = conversations.drop_pairs(lambda words: not words)
-        report.leave_out("pairs with a turn without words", dropped)
-        if settings.max_words:
-            dropped = conversations.drop_pairs(lambda words: len(words) > settings.max_words)
-            reason = f"pairs with a turn of over {settings.max_words} words (--max_words)"
-            report.leave_out(reason, dropped)
 
 
 def _show_examples(encoded, vocabulary):
@@ -151,29 +139,28 @@ def _choose_tokenizer(settings, reader, given):
     )
 
 
-class _Conversations:
-    """The conversations of a split.
+class _Pairs(NamedTuple):
+    """The pairs of a split."""
 
-    Attributes:
-        number: Number of conversations.
-        utterances: Words of all utterances.
-        pairs: See `find_pairs`.
-        possible: Number of pairs before some were dropped.
-    """
+    utterances: list[list[str]]
+    """The words of all utterances."""
+    places: list[tuple[int, int]]
+    """See `find_pairs`."""
 
-    def __init__(self, conversations, text):
-        self.number = len(conversations)
-        self.utterances = [text.words(turn) for turns in conversations for turn in turns]
-        lengths = [len(turns) for turns in conversations]
-        self.pairs = list(find_pairs(lengths, text.turns))
-        self.possible = len(self.pairs)
 
-    def drop_pairs(self, is_unfit):
-        """Drops pairs with an utterance whose words are unfit; returns their number."""
-        unfit = [is_unfit(words) for words in self.utterances]
-        number = len(self.pairs)
-        self.pairs = [(start, stop) for start, stop in self.pairs if not any(unfit[start:stop])]
-        return number - len(self.pairs)
+def _make_pairs(conversations, text):
+    utterances = [text.words(turn) for turns in conversations for turn in turns]
+    lengths = [len(turns) for turns in conversations]
+    return _Pairs(utterances, list(find_pairs(lengths, text.turns)))
+
+
+def _leave_out(splits, reason, report, is_unfit):
+    """Drops the pairs of all splits with an utterance whose words are unfit."""
+    for name, (utterances, places) in splits.items():
+        unfit = [is_unfit(words) for words in utterances]
+        kept = [(start, stop) for start, stop in places if not any(unfit[start:stop])]
+        report.leave_out(reason, len(places) - len(kept))
+        splits[name] = _Pairs(utterances, kept)
 
 
 def find_pairs(lengths, turns):
@@ -196,14 +183,14 @@ def find_pairs(lengths, turns):
         first += length
 
 
-def _vocabulary(conversations, settings):
+def _choose_vocabulary(pairs, settings):
     """The settings with `min_count` decided, and the vocabulary of the utterances in a pair."""
     used = set()
-    for start, stop in conversations.pairs:
+    for start, stop in pairs.places:
         used.update(range(start, stop))
     counts = collections.Counter()
     for number in sorted(used):
-        counts.update(conversations.utterances[number])
+        counts.update(pairs.utterances[number])
 
     settings = settings.replace(min_count=filled_min_count(settings.min_count, counts))
     vocabulary = Vocabulary.of_counts(counts, settings.min_count)
@@ -216,16 +203,11 @@ def _vocabulary(conversations, settings):
 def _encode_splits(splits, vocabulary, source, report):
     """The content of `PAIRS`."""
     encoded_splits = {}
-    for split, conversations in splits.items():
-        if not conversations.pairs:
+    for split, pairs in splits.items():
+        if not pairs.places:
             reasons = ", ".join(report.left_out) or "conversations have one turn"
-            raise UserError(
-                f"{source}: expected pairs for {split}. None of {conversations.possible} are left: "
-                f"{reasons}"
-            )
-        encoded_splits[split] = encode_pairs(
-            conversations.utterances, conversations.pairs, vocabulary
-        )
+            raise UserError(f"{source}: no pair of {split} is left. Left out: {reasons}")
+        encoded_splits[split] = encode_pairs(pairs.utterances, pairs.places, vocabulary)
     seen = set(_letters(encoded_splits["train"]))
     for encoded in encoded_splits.values():
         encoded["seen"] = [pair in seen for pair in _letters(encoded)]
@@ -238,19 +220,15 @@ def _letters(encoded):
         yield NO_LETTERS.sub("", source.lower()), NO_LETTERS.sub("", target.lower())
 
 
-def _statistics(conversations, encoded):
+def _statistics(encoded):
     """Lengths are in words, without `_EOS_`."""
     source = [len(ids) - ids.count(EOS_ID) for ids in encoded["source"]]
     target = [len(ids) - ids.count(EOS_ID) for ids in encoded["target"]]
     unknown = sum(ids.count(UNK_ID) for ids in encoded["target"])
     return {
-        "conversations": conversations.number,
-        "pairs": len(conversations.pairs),
-        "pairs_left_out": conversations.possible - len(conversations.pairs),
+        "pairs": len(target),
         "source_words_95": round(float(np.percentile(source, 95)), 2),
-        "target_words_mean": round(float(np.mean(target)), 2),
         "target_words_95": round(float(np.percentile(target, 95)), 2),
-        "target_words_most": max(target),
         "unknown_fraction_of_target": round(unknown / sum(target), 4),
         "pairs_in_train": sum(encoded["seen"]),
     }

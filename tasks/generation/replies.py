@@ -56,45 +56,46 @@ def perplexity_of(pairs, nll, rows=slice(None)):
     return perplexity(total, words)
 
 
-def metrics_of(pairs, replies):
-    """Compares replies with all references of their source, or pair by pair."""
+def examples_of(pairs):
+    """The examples that are compared, lists of pairs: each pair, or all pairs of each source."""
     if not pairs.several:
-        return metrics_of_pairs(pairs, replies, range(len(pairs)))
-    _, references = by_source(pairs.source_texts, pairs.target_texts)
-    return generation_metrics(list(replies.values()), references)
+        return [[row] for row in range(len(pairs))]
+    rows_by_source = {}
+    for row, source in enumerate(pairs.source_texts):
+        rows_by_source.setdefault(source, []).append(row)
+    return list(rows_by_source.values())
 
 
-def metrics_of_pairs(pairs, replies, rows):
-    """Compares the replies to the sources of some pairs with the targets of these pairs."""
-    replies_of_rows = [replies[pairs.source_texts[row]] for row in rows]
-    references = [[pairs.target_texts[row]] for row in rows]
-    return generation_metrics(replies_of_rows, references)
+def texts_of(pairs, replies, examples):
+    """The reply to each example, and the distinct targets that it is compared with."""
+    texts = []
+    references = []
+    for rows in examples:
+        texts.append(replies[pairs.source_texts[rows[0]]])
+        references.append(list(dict.fromkeys(pairs.target_texts[row] for row in rows)))
+    return texts, references
+
+
+def metrics_of(pairs, replies, examples):
+    """The metrics of the replies to examples, without perplexity."""
+    return generation_metrics(*texts_of(pairs, replies, examples))
 
 
 def metrics_by_example(pairs, nll, replies):
-    """`{metric: Additive}` over the pairs, or, where a split has several references, the sources.
+    """`{metric: Additive}` over `examples_of` pairs.
 
     distinct-1 and distinct-2 are missing: they count over all replies together.
     """
-    words = np.asarray(pairs.target.lengths, np.float64)
-    terms = np.stack([nll, words], axis=1)
-    if pairs.several:
-        row_of_source = {source: row for row, source in enumerate(replies)}
-        rows = [row_of_source[source] for source in pairs.source_texts]
-        terms_of_sources = np.zeros((len(replies), 2))
-        np.add.at(terms_of_sources, rows, terms)
-        terms = terms_of_sources
-        texts = list(replies.values())
-        _, references = by_source(pairs.source_texts, pairs.target_texts)
-    else:
-        texts = [replies[source] for source in pairs.source_texts]
-        references = [[target] for target in pairs.target_texts]
-    arguments_of_replies = []
+    examples = examples_of(pairs)
+    texts, references = texts_of(pairs, replies, examples)
+    nll_and_words = np.stack([nll, pairs.target.lengths], axis=1, dtype=np.float64)
+    terms = np.array([nll_and_words[rows].sum(axis=0) for rows in examples])
+    arguments_of_each = []
     for text, references_of_text in zip(texts, references, strict=True):
-        arguments_of_replies.append(([text], [references_of_text]))
+        arguments_of_each.append(([text], [references_of_text]))
     return {
         "perplexity": Additive(terms, perplexity_of_sums),
         **bleu_by_reply(texts, references),
         "length": Additive.mean([len(text.split()) for text in texts]),
-        **means_of(ADDED, (texts, references), arguments_of_replies),
+        **means_of(ADDED, (texts, references), arguments_of_each),
     }

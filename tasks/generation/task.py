@@ -18,9 +18,9 @@ from colloquy.tasks.generation.chat import GenerationChat
 from colloquy.tasks.generation.predictor import GenerationPredictor
 from colloquy.tasks.generation.prepare import Settings, prepare
 from colloquy.tasks.generation.replies import (
+    examples_of,
     metrics_by_example,
     metrics_of,
-    metrics_of_pairs,
     perplexity_of,
     search_replies,
 )
@@ -38,7 +38,6 @@ class GenerationTask(task.Task):
     Options = Options
     summary_metrics = METRICS
     export_options = ("decode",)
-    chat_options = ("reverse_run", "reverse_weight")
     export_call = task.ExportCall("reply", result="found", outputs=("replies", "scores"))
     export_instance = {"turns": ["hello there"]}
     load_dataset = staticmethod(data.load_dataset)
@@ -136,8 +135,12 @@ class GenerationTask(task.Task):
         nll = likelihood(model, pairs, length_multiple=scoring.length_multiple)
         decoding = parse_decoding(scoring.options.decode)
         replies = search_replies(scoring, pairs, decoding)
+        examples = examples_of(pairs)
         record = {
-            "metrics": {"perplexity": perplexity_of(pairs, nll), **metrics_of(pairs, replies)},
+            "metrics": {
+                "perplexity": perplexity_of(pairs, nll),
+                **metrics_of(pairs, replies, examples),
+            },
             "parts": {},
             "counts": {
                 "pairs": len(pairs),
@@ -152,7 +155,7 @@ class GenerationTask(task.Task):
             if 0 < len(unseen) < len(pairs):
                 record["parts"]["without the pairs of train"] = {
                     "perplexity": perplexity_of(pairs, nll, unseen),
-                    **metrics_of_pairs(pairs, replies, unseen),
+                    **metrics_of(pairs, replies, unseen[:, None]),
                 }
         search = _describe_search(scoring.options)
         if search:
@@ -160,7 +163,7 @@ class GenerationTask(task.Task):
         elif (chat_decoding := decoding_of(scoring.run)) != decoding:
             part = f"as its chat searches: {decoding_text(chat_decoding)}"
             chat_replies = search_replies(scoring, pairs, chat_decoding)
-            record["parts"][part] = metrics_of(pairs, chat_replies)
+            record["parts"][part] = metrics_of(pairs, chat_replies, examples)
         if scoring.baselines:
             record["baselines"] = baselines_for(dataset, pairs, model.config)
         return Measured(
@@ -195,7 +198,7 @@ class GenerationTask(task.Task):
         return {"instance": {"turns": turns}, "expected": [split.target_texts[number]]}
 
     def chat(self, run, options):
-        return GenerationChat(self.predictor(run), **options)
+        return GenerationChat(self.predictor(run))
 
     def export_archive(self, run, model, vocabulary, decode=None):
         # It needs TensorFlow, whatever Keras's backend.
