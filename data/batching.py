@@ -7,6 +7,7 @@ an epoch.
 import bisect
 import collections
 import concurrent.futures
+import contextvars
 import functools
 import itertools
 import threading
@@ -26,7 +27,7 @@ THREADS = 2  # batches that are made at once
 
 def ahead(function: Callable[[In], Out], inputs: Iterable[In], threads: int) -> Iterator[Out]:
     """Yields `function(x)` for each of some inputs, in their order, while threads compute the next
-    ones.
+    ones. The threads see the caller's context variables, such as those of `engine.checkpoints`.
 
     >>> list(ahead(abs, [-3, 2, -1], 2))
     [3, 2, 1]
@@ -36,10 +37,10 @@ def ahead(function: Callable[[In], Out], inputs: Iterable[In], threads: int) -> 
     waiting: collections.deque[concurrent.futures.Future[Out]] = collections.deque()
     try:
         for x in itertools.islice(inputs, threads):
-            waiting.append(pool.submit(function, x))
+            waiting.append(pool.submit(contextvars.copy_context().run, function, x))
         while waiting:
             for x in itertools.islice(inputs, 1):
-                waiting.append(pool.submit(function, x))
+                waiting.append(pool.submit(contextvars.copy_context().run, function, x))
             yield waiting.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)

@@ -222,20 +222,15 @@ def read_vocabulary(file: PathLike) -> Vocabulary:
     return vocabulary
 
 
-def read_embedding(file: PathLike, vocabulary: Vocabulary) -> np.ndarray:
-    """Reads the word vectors of a vocabulary, float32 `(len(vocabulary) + 1, dimension)`.
+def read_embedding(file: PathLike, vocabulary: Vocabulary | None = None) -> np.ndarray:
+    """Reads word vectors, a pickled array or lists of numbers.
 
-    Row 0 is padding.
+    Returns:
+        Float32 `(words + 1, dimension)`; row 0 is padding.
+
+    Raises:
+        UserError: It is something else, or has other rows than `vocabulary`, if that is given.
     """
-    vectors = read_vector_table(file)
-    size = len(vocabulary) + 1
-    if len(vectors) != size:
-        raise UserError(f"{file}: expected shape ({size}, dimension). Received: {vectors.shape}")
-    return vectors
-
-
-def read_vector_table(file: PathLike) -> np.ndarray:
-    """Reads word vectors, float32 `(words, dimension)`: a pickled array or lists of numbers."""
     file = pathlib.Path(file)
     value = pickles.load(file)
     with checked(file, "rows of numbers"), np.errstate(over="ignore"):
@@ -248,4 +243,7 @@ def read_vector_table(file: PathLike) -> np.ndarray:
             f"{file}: expected a finite array (vocabulary + 1, dimension). "
             f"Received: shape {vectors.shape}"
         )
+    if vocabulary is not None and len(vectors) != len(vocabulary) + 1:
+        expected = f"expected shape ({len(vocabulary) + 1}, dimension)"
+        raise UserError(f"{file}: {expected}. Received: {vectors.shape}")
     return vectors

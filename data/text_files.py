@@ -12,7 +12,7 @@ import io
 import json
 import pathlib
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -80,7 +80,6 @@ def read_lines(
     path: PathLike,
     expected: str | None = "text",
     fallback: str | None = None,
-    opener: Callable[..., Any] = open,
 ) -> Iterator[tuple[int, str]]:
     """Yields the number, from 1, and the text of each line.
 
@@ -89,11 +88,10 @@ def read_lines(
     Args:
         expected: Expected content, for the message about an empty file; `None`: it may be empty.
         fallback: The encoding of lines that are not UTF-8; `None`: they are refused.
-        opener: Called with `path` and `"rb"`; `rich.progress.Progress.open` shows the progress.
     """
     path = pathlib.Path(path)
     last_text = 0  # number of the last line that is not blank
-    with readable(path, "a readable text file"), opener(path, "rb") as raw:
+    with readable(path, "a readable text file"), open(path, "rb") as raw:
         for number, line in _raw_lines(path, _as_utf8(path, raw)):
             if not line.strip():
                 continue

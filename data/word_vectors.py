@@ -5,7 +5,7 @@ import logging
 import pathlib
 import re
 import tempfile
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,6 @@ def train_word2vec(
     epochs: int = 5,
     seed: int = 1,
     workers: int = 1,
-    after_epoch: Callable[[], None] = lambda: None,
     directory: pathlib.Path | None = None,
     **settings: Any,
 ) -> np.ndarray:
@@ -57,7 +56,6 @@ def train_word2vec(
         sentences: Iterable of lists of words. It is read once and written to a file, which gensim's
             threads read without Python's lock. Unknown words are left out.
         vocabulary: The `Vocabulary`; `complete` adds the vectors that are missing.
-        after_epoch: Called without arguments after each pass.
         directory: Where the file is written; `None`: the system's directory for such files.
         settings: Further arguments of `gensim.models.Word2Vec`, such as `window`.
 
@@ -66,11 +64,6 @@ def train_word2vec(
     """
     logging.getLogger("gensim").setLevel(logging.WARNING)  # absl would show its messages as INFO
     from gensim.models import Word2Vec  # takes a second
-    from gensim.models.callbacks import CallbackAny2Vec
-
-    class AfterEpoch(CallbackAny2Vec):
-        def on_epoch_end(self, model):
-            after_epoch()
 
     with tempfile.NamedTemporaryFile(
         "w", dir=directory, prefix=".sentences.", encoding="ascii"
@@ -86,7 +79,6 @@ def train_word2vec(
             total_examples=num_lines,
             total_words=sum(counts.values()),
             epochs=epochs,
-            callbacks=[AfterEpoch()],
         )
     vectors = {vocabulary.words[int(id) - 1]: model.wv[id] for id in model.wv.index_to_key}
     return complete(vectors, vocabulary, dimension, seed)

@@ -14,6 +14,7 @@ import colloquy
 from colloquy.engine.examples import take_examples
 from colloquy.engine.explain import draw, explain_examples
 from colloquy.tasks import TASKS
+from colloquy.tasks.generation.reader import read
 from colloquy.tasks.selection.scoring import score
 
 MAP = {
@@ -116,12 +117,12 @@ def test_generation_examples_are_the_words_that_were_scored(
     dev = dataset.splits["dev"]
     predictor = generation_predictor.for_scored_examples()
     # Words of a dataset are split already.
-    assert predictor.reader.read(["it's UBUNTU-14"]).words == ["it's", "UBUNTU-14", "_EOS_"]
+    words = read(["it's UBUNTU-14"], predictor.text, predictor.vocabulary).words
+    assert words == ["it's", "UBUNTU-14", "_EOS_"]
     for number in range(len(dev)):
         instance = task.read_example(dataset, dev, number)["instance"]
-        assert (
-            predictor.reader.read(instance["turns"]).source == dev.source.lists([number])[0][-60:]
-        )
+        source = read(instance["turns"], predictor.text, predictor.vocabulary).source
+        assert source == dev.source.lists([number])[0][-60:]
 
 
 def test_dialog_examples_are_the_words_that_were_scored(trained_dialog, dialog_predictor):

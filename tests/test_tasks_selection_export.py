@@ -156,10 +156,9 @@ def test_texts_of_any_bytes_and_length_or_none_are_read_and_other_shapes_refused
     def empty(*shape):
         return np.full(shape, b"", object)
 
-    for B, T, N in ((0, 2, 3), (2, 3, 0), (2, 0, 3)):
-        answer = exported.rank(turns=empty(B, T), candidates=empty(B, N))
-        assert answer["order"].tolist() == [list(range(N))] * B
-        assert (answer["scores"] == NO_SCORE).all()
+    answer = exported.rank(turns=empty(2, 0), candidates=empty(2, 3))
+    assert answer["order"].tolist() == [[0, 1, 2]] * 2
+    assert (answer["scores"] == NO_SCORE).all()
     for turns, candidates, message in (
         (empty(1, 2), empty(3, 2), "must have equally many rows"),
         (empty(1, 2), empty(2), "candidates_must_have_shape_B_N"),

@@ -236,33 +236,23 @@ def test_the_chat_says_the_best_answer_and_remembers_it(chat):
         [answer] = chat.predictor.predict([{"turns": turns}])
         return answer["candidates"][0]
 
-    assert chat.reply("  ") == [] and chat.said == []
+    assert list(chat.reply("  ")) == [] and chat.said == []
     [first] = chat.reply(QUESTION)
     assert first == best([QUESTION]) and chat.said == [QUESTION, first]
-    assert chat.reply("and the market ?") == [best([QUESTION, first, "and the market ?"])]
+    assert list(chat.reply("and the market ?")) == [best([QUESTION, first, "and the market ?"])]
 
     chat.reset()
-    assert chat.said == [] and chat.more() == "Say something first."
-    assert chat.reply("zork zork") == [f"[{NOTHING_FOUND}]"]
-    assert chat.more() == chat.explain() == "Say something first."
+    assert chat.said == [] and chat.explain() == "Say something first."
+    assert list(chat.reply("zork zork")) == [f"[{NOTHING_FOUND}]"]
+    assert "no attention" in chat.explain()
 
 
-def test_more_shows_scores_and_sources_and_explain_the_best_match_of_each_word(chat):
-    chat.reply(QUESTION)
-    lines = chat.more("3").split("\n")
-    assert len(lines) == 6
-    for number, text in enumerate(chat.answer["candidates"][:3]):
-        line, source = lines[2 * number : 2 * number + 2]
-        assert line == f"{number + 1:3}  {chat.answer['totals'][number]:6.2f}  {text}"
-        assert source.strip() == f"said to: {' / '.join(chat.answer['said_to'][number])}"
+def test_the_chat_explains_its_answer_by_the_best_match_of_each_word(chat):
+    list(chat.reply(QUESTION))
     explained = chat.explain().split("\n")
     words = [line.split()[0] for line in explained[:-1]]
     assert words == chat.said[-1].split()[-5:]  # what the model reads
     assert "(turn 1)" in explained[0]
-    assert len(chat.more().split("\n")) == 10
-    for wrong in ("x", "0"):
-        expected = f"/more expects how many answers to show. Received: {wrong}"
-        assert chat.more(wrong) == expected
 
 
 def test_own_answers_are_ranked(trained_selection, selection_predictor, tmp_path):
@@ -272,19 +262,15 @@ def test_own_answers_are_ranked(trained_selection, selection_predictor, tmp_path
     [said] = chat.reply(QUESTION)
     texts = ["yes", "no thank you", "the town is old"]
     [ranked] = selection_predictor.predict([{"turns": [QUESTION], "candidates": texts}])
-    best = [(ranked["logits"][place], texts[place]) for place in ranked["order"]]
-    assert said == best[0][1]
-    lines = [f"{i:3}  {logit:6.2f}  {text}" for i, (logit, text) in enumerate(best, 1)]
-    assert chat.more().split("\n") == lines
+    assert said == texts[ranked["order"][0]]
     file.write_bytes(b"\n \n")
     assert "answers.txt: expected an answer per line" in refusal(read_candidates, file)
 
 
 def test_script_answers_from_an_index(trained_selection, selection_index, monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.StringIO("what can you tell me ?\n/more 1\n\n/quit\n"))
+    monkeypatch.setattr("sys.stdin", io.StringIO("what can you tell me ?\n\n/quit\n"))
     done = run_script("chat.py", f"--run={trained_selection.path}", f"--index={selection_index}")
     assert done.returncode == 0 and done.stdout.count("bot: ") == 1
-    assert "said to: " in done.stdout and "/more N" in done.stdout
     done = run_script("chat.py", f"--run={trained_selection.path}")
     assert done.returncode == 1
     assert "give index=DIR (tools.build_index) or candidates=FILE" in done.stderr

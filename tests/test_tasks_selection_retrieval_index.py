@@ -1,5 +1,6 @@
 """`tasks.selection.retrieval.index` and `answers`: searches, and answers ranked by the model."""
 
+import functools
 import json
 import shutil
 import threading
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from helpers import refusal
 
+from colloquy.data.tokenizer_config import TokenizerConfig
 from colloquy.data.tokenizers import words_of
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine import parallel
@@ -20,7 +22,6 @@ from colloquy.tasks.selection.retrieval.answers import (
     AnsweringPredictor,
     as_written,
     candidates_of,
-    ranked,
     without_duplicates,
 )
 from colloquy.tasks.selection.retrieval.build import build, of_corpus
@@ -48,9 +49,8 @@ WORDS = (
     "sleeps look who ? ! . ,"
 ).split()
 VOCABULARY = Vocabulary.of(WORDS)
-PREDICTOR = types.SimpleNamespace(
-    vocabulary=VOCABULARY, tokenizer_config={"tokenizer": "terms", "lower": True}
-)
+TERMS = TokenizerConfig(tokenizer="terms", lower=True)
+PREDICTOR = types.SimpleNamespace(vocabulary=VOCABULARY, text=TERMS)
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +63,10 @@ def path(tmp_path_factory):
 @pytest.fixture(scope="module")
 def index(path):
     return RetrievalIndex(path, VOCABULARY)
+
+
+def search(index, turns):
+    return index.search([index.text.words(turn) for turn in turns])
 
 
 # === On disk ===
@@ -98,20 +102,21 @@ def test_nothing_is_left_where_nothing_is_fit(tmp_path, conversations):
 
 
 def test_search_finds_by_the_words_of_contexts_and_responses(index):
-    hits = index.search(["Does it bark?", "My dog barks!"])
+    hits = search(index, ["Does it bark?", "My dog barks!"])
     assert hits[0].text == "A dog eats bones."  # it was said to that
     assert hits[0].context == ["Hello!", "My dog barks."]
     assert "My dog barks." in [hit.text for hit in hits]  # it has these words
     # No context has the word, and one response.
-    assert [hit.text for hit in index.search(["dreams"])] == ["The dog sleeps; the dog dreams."]
-    assert index.search(["zork"]) == index.search([""]) == []  # words that nobody knows
+    assert [hit.text for hit in search(index, ["dreams"])] == ["The dog sleeps; the dog dreams."]
+    assert search(index, ["zork"]) == search(index, [""]) == []  # words that nobody knows
 
 
 def test_several_threads_may_search(trained_index, prepared):
     conversations = list(of_corpus("smn", prepared.parent / "raw"))[:30]
-    expected = [trained_index.search(turns) for turns in conversations]
+    find = functools.partial(search, trained_index)
+    expected = [find(turns) for turns in conversations]
     with ThreadPoolExecutor(max_workers=5) as threads:
-        assert list(threads.map(trained_index.search, conversations)) == expected
+        assert list(threads.map(find, conversations)) == expected
 
 
 def test_word_similarity_is_the_cosine_of_idf(index):
@@ -124,31 +129,18 @@ def test_word_similarity_is_the_cosine_of_idf(index):
     assert word_similarity({"zork"}, {"zork"}, idf) == word_similarity({"dog"}, set(), idf) == 0.0
 
 
-def test_a_search_splits_the_conversation_alone(index, monkeypatch):
-    split_texts = []
-
-    def split(text, **settings):
-        split_texts.append(text)
-        return words_of(text, **settings)
-
-    monkeypatch.setattr(index_module, "words_of", split)
-    turns = ["Does it bark?", "My dog barks!"]
-    assert candidates_of(index, turns, 32)
-    assert set(split_texts) == set(turns)
-
-
 def test_hits_by_context_come_first_by_their_questions_then_others_by_all_words(
     trained_index,
 ):
     turns = ["the market is far", "what can you tell me about the town ?"]
-    hits = trained_index.search(turns)
+    hits = search(trained_index, turns)
     assert len({hit.text for hit in hits}) == len(hits) > 9
-    said = [set(trained_index.split(turn)) for turn in turns]
+    said = [set(trained_index.text.words(turn)) for turn in turns]
     pairs = search_bm25(trained_index.contexts, said[-1], 2 * HITS_PER_SEARCH)
     found_by_context = list(dict.fromkeys(pair["text"] for pair in pairs))[:HITS_PER_SEARCH]
     keys = []
     for hit in hits:
-        question = set(trained_index.split(hit.context[-1]))
+        question = set(trained_index.text.words(hit.context[-1]))
         assert hit.question_similarity == word_similarity(said[-1], question, trained_index.idf)
         first = -hit.question_similarity if hit.text in found_by_context else 1.0
         keys.append((first, -word_similarity(said[0] | said[1], hit.words, trained_index.idf)))
@@ -164,44 +156,42 @@ def trained_index(selection_predictor, selection_index):
     return RetrievalIndex(selection_index, selection_predictor.vocabulary)
 
 
-def test_answers_are_ordered_by_the_model_and_by_their_questions(
-    trained_index, selection_predictor, prepared
+def test_a_predictor_orders_answers_by_the_model_and_by_their_questions(
+    selection_predictor, selection_index, prepared
 ):
+    predictor = AnsweringPredictor(selection_predictor, selection_index)
     turns = list(of_corpus("smn", prepared.parent / "raw"))[7][:-1]
-    hits = candidates_of(trained_index, turns, 23)
+    hits = candidates_of(predictor.index, turns)
     texts = [hit.text for hit in hits]
     [prediction] = selection_predictor.predict([{"turns": turns, "candidates": texts}])
     totals = {}
     for hit, logit in zip(hits, prediction["logits"], strict=True):
         totals[hit.text] = logit + 16 * hit.question_similarity
 
-    answers, verdict = ranked(selection_predictor, turns, hits)
-    assert verdict == {"good": True}
-    assert [answer.total for answer in answers] == sorted(totals.values(), reverse=True)
-    assert {answer.text: answer.total for answer in answers} == totals
+    [answer] = predictor.predict([{"turns": turns}])
+    assert answer["good"] and "reason" not in answer
+    assert answer["totals"] == sorted(totals.values(), reverse=True)[:SHOWN]
+    assert [totals[text] for text in answer["candidates"]] == answer["totals"]
     scores = dict(zip(texts, prediction["scores"], strict=True))
-    assert {answer.text: answer.score for answer in answers} == scores
+    assert [scores[text] for text in answer["candidates"]] == answer["scores"]
+    contexts = {hit.text: hit.context for hit in hits}
+    assert [contexts[text] for text in answer["candidates"]] == answer["said_to"]
+    assert "logits" not in answer and answer["order"] == list(range(len(answer["totals"])))
 
 
-def test_a_predictor_answers_from_its_index_as_people_write(
-    selection_predictor, selection_index, monkeypatch
-):
+def test_a_predictor_answers_as_people_write(selection_predictor, selection_index, monkeypatch):
     predictor = AnsweringPredictor(selection_predictor, selection_index)
     turns = ["what is the town like ?"]
-    best, _ = ranked(selection_predictor, turns, candidates_of(predictor.index, turns))
-    best = best[:SHOWN]
-    monkeypatch.setitem(selection_predictor.tokenizer_config, "tokenizer", "terms")
-
+    [raw] = predictor.predict([{"turns": turns}])
+    monkeypatch.setattr(selection_predictor, "text", TERMS)
     [answer] = predictor.predict([{"turns": turns}])
-    assert answer["totals"] == [hit.total for hit in best]
-    assert answer["candidates"] == [as_written(hit.text, "terms") for hit in best]
-    assert any(" ." in hit.text for hit in best)
+    assert answer["candidates"] == [as_written(text, "terms") for text in raw["candidates"]]
+    assert any(" ." in text for text in raw["candidates"])
     assert not any(" ." in text for text in answer["candidates"])
-    assert "logits" not in answer and answer["order"] == list(range(len(best)))
     assert predictor.reply(answer) == answer["candidates"][0]
 
     [nothing] = predictor.predict([{"turns": ["zork"]}])
-    assert answer["good"] and not nothing["good"] and nothing["candidates"] == []
+    assert not nothing["good"] and nothing["candidates"] == []
     assert predictor.reply(nothing) == nothing["reason"] == NOTHING_FOUND
 
 

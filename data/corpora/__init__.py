@@ -27,7 +27,7 @@ class Corpus(NamedTuple):
     """The tasks whose `prepare.py` can prepare it, the default one first."""
     reader: types.ModuleType
     """Reader of its files. Of lines for selection: `find_split(directory, split)`,
-    `read(path, opener)`. Of conversations, for selection and generation:
+    `read(path, report)`. Of conversations, for selection and generation:
     `find_splits(directory)` and `read(paths, split, report)`, which `splits.read_splits` calls with
     a `data.report.Report`. For dialog:
     `find_tasks`, `read_dialogs`, `read_candidates`, `read_knowledge`, `unseen_entities` and `move`.

@@ -5,8 +5,8 @@ separated by spaces; lines with the same context follow each other.
 """
 
 import pathlib
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from colloquy.base.files import PathLike
 from colloquy.data.mojibake import REPAIRED, repair
@@ -40,16 +40,13 @@ def find_split(directory: PathLike, split: str) -> pathlib.Path | None:
     return files[0] if files else None
 
 
-def read(
-    path: pathlib.Path, opener: Callable[..., Any] = open, report: Report | None = None
-) -> Iterator[Line]:
+def read(path: pathlib.Path, report: Report | None = None) -> Iterator[Line]:
     """Yields each `Line` of a file.
 
     Args:
-        opener: See `data.text_files.read_lines`.
         report: Says whether texts were repaired by `data.mojibake`.
     """
-    for number, line in read_lines(path, f"lines of {FORMAT}", opener=opener):
+    for number, line in read_lines(path, f"lines of {FORMAT}"):
         repaired = repair(line)
         if report and repaired != line:
             report.note(f"{path}: {REPAIRED}")

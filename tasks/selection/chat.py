@@ -6,51 +6,25 @@ It answers with responses of an index, or ranks the user's own answers.
 from colloquy.data.text_files import read_lines
 from colloquy.engine.chat import Chat, Note
 
-SHOWN = 5
-
 
 class SelectionChat(Chat):
-    """One conversation.
-
-    Args:
-        predictor: `tasks.selection.retrieval.answers.AnsweringPredictor`.
-    """
-
-    HELP = (
-        "/more N         shows the N best answers, the numbers that order them, "
-        "and where they come from"
-    )
+    """One conversation, with a `tasks.selection.retrieval.answers.AnsweringPredictor`."""
 
     def reply(self, text):
         if not text.strip():
-            return []
+            return
         turns = [*self.said, text]
         [answer] = self.predictor.predict([{"turns": turns}])
 
         # The state changes only now: finding answers may have been interrupted.
-        self.said = turns
-        self.answer = answer
-        self.last = None
+        self.last = {"turns": turns}
         if not answer["candidates"]:
-            return [Note(f"[{answer['reason']}]")]
+            self.said = turns
+            yield Note(f"[{answer['reason']}]")
+            return
         best = answer["candidates"][0]
         self.said = [*turns, best]
-        self.last = {"turns": turns}
-        return [best]
-
-    def more(self, argument=""):
-        if self.last is None:
-            return "Say something first."
-        if argument and not (argument.isdecimal() and int(argument)):
-            return f"/more expects how many answers to show. Received: {argument}"
-        count = int(argument or SHOWN)
-        contexts = self.answer.get("said_to", [])
-        lines = []
-        for place, text in enumerate(self.answer["candidates"][:count]):
-            lines.append(f"{place + 1:3}  {self.answer['totals'][place]:6.2f}  {text}")
-            if contexts:
-                lines.append(f"            said to: {' / '.join(contexts[place])}")
-        return "\n".join(lines)
+        yield best
 
     def explanation(self, answer):
         """The best match in the conversation of each word of the answer."""

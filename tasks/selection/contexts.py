@@ -34,21 +34,19 @@ def draw_lines(conversations, split, contexts, seed):
         for position in range(1, len(turns)):
             responses.append((number, position))
 
-    negatives = TRAINING_NEGATIVES if split == "train" else HELD_OUT_NEGATIVES
-    if split == "train":
-        if contexts:
-            chosen = rng.sample(responses, min(contexts, len(responses)))
-        else:
-            chosen = responses
-    else:
+    num_negatives = HELD_OUT_NEGATIVES
+    if split != "train":
         chosen = _draw_one_each(rng, conversations)
+    else:
+        num_negatives = TRAINING_NEGATIVES
+        chosen = rng.sample(responses, min(contexts, len(responses))) if contexts else responses
 
     lines = []
     for number, position in chosen:
         turns = conversations[number]
         context = turns[max(0, position - MAX_TURNS) : position]
         lines.append(Line(1, context, turns[position]))
-        for other, place in _draw_negatives(rng, responses, number, negatives):
+        for other, place in _draw_negatives(rng, responses, number, num_negatives):
             lines.append(Line(0, context, conversations[other][place]))
     return lines
 

@@ -17,7 +17,6 @@ See `data.prepared` for the other files.
 
 import dataclasses
 import pathlib
-import reprlib
 from typing import Annotated
 
 import numpy as np
@@ -31,8 +30,8 @@ from colloquy.data.prepared import (
     VECTORS,
     VOCABULARY,
     Dataset,
+    read_embedding,
     read_metadata,
-    read_vector_table,
 )
 from colloquy.data.sequences import Sequences
 from colloquy.data.text_files import validated
@@ -52,12 +51,19 @@ ARRAY_NAMES = {
     "label": "int32",
 }
 """The arrays of a split with their types; `None`: see `ids_dtype`."""
+COUNTED = {
+    "turn_lengths": "turn_ids",
+    "context_turns": "turn_lengths",
+    "context_lines": "label",
+    "response_lengths": "response_ids",
+}
+"""Arrays of counts -> the arrays whose places they count."""
 
 
 class Metadata(Config):
     """Metadata of a prepared directory that runs on it keep."""
 
-    eos_id: int | None = None
+    eos_id: Positive
     """The id of `_EOS_`."""
     unk_id: Positive | None = None
     """The id of `_UNK_`; `None`: not known."""
@@ -67,18 +73,18 @@ class Metadata(Config):
     """How texts become words."""
 
 
-def check_metadata(values, file):
-    """Returns the fields of `Metadata` of a JSON object, checked, as a dict.
+def read_dataset_metadata(values, file):
+    """Returns the `Metadata` among the fields of a JSON object.
 
     A wrong one is a `UserError` that names `file`.
     """
     known = {name: value for name, value in values.items() if name in Metadata.model_fields}
-    return validated(file, Metadata, known).to_json()
+    return validated(file, Metadata, known)
 
 
 def read_tokenizer_config(run):
-    """The settings of `data.tokenizers.words_of` that an `engine.run.Run` was trained with."""
-    return check_metadata(run.dataset, run.path)["text"]
+    """The `TokenizerConfig` that an `engine.run.Run` was trained with."""
+    return read_dataset_metadata(run.dataset, run.path).text
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,11 +98,11 @@ class SelectionDataset(Dataset):
     eos_id: int
     unk_id: int | None
     hashed_words: int
-    text: dict
+    text: TokenizerConfig
 
     def metadata(self):
         own = {name: getattr(self, name) for name in Metadata.model_fields}
-        return {**super().metadata(), **own}
+        return {**super().metadata(), **Metadata(**own).to_json()}
 
 
 def load_dataset(path):
@@ -107,31 +113,17 @@ def load_dataset(path):
     """
     path = pathlib.Path(path)
     values = read_metadata(path, "selection")
-    metadata = check_metadata(values, path / METADATA)
-    vectors = read_vector_table(path / VECTORS)
-    eos_id = metadata["eos_id"]
-    if eos_id is None or not 0 < eos_id < len(vectors):
-        expected = f"expected eos_id, an id of _EOS_ from 1 to {len(vectors) - 1}"
-        raise UserError(f"{path / METADATA}: {expected}. Received: {reprlib.repr(eos_id)}")
-
+    metadata = read_dataset_metadata(values, path / METADATA)
     vocabulary = None
     if (path / VOCABULARY).is_file():
-        vocabulary = _read_vocabulary(path / VOCABULARY, eos_id, vectors.shape)
-    num_ids = len(vectors) + metadata["hashed_words"]
+        vocabulary = Vocabulary.load(path / VOCABULARY)
+    vectors = read_embedding(path / VECTORS, vocabulary)
+    if metadata.eos_id >= len(vectors):
+        expected = f"expected eos_id, an id of _EOS_ from 1 to {len(vectors) - 1}"
+        raise UserError(f"{path / METADATA}: {expected}. Received: {metadata.eos_id}")
+    num_ids = len(vectors) + metadata.hashed_words
     splits = {split: read_split(path / ARRAYS, split, num_ids) for split in SPLITS}
-    return SelectionDataset(path, values["name"], splits, vectors, vocabulary, **metadata)
-
-
-def _read_vocabulary(file, eos_id, shape):
-    vocabulary = Vocabulary.load(file)
-    if vocabulary.eos_id != eos_id:
-        expected = f"expected _EOS_ to be word {eos_id}"
-        raise UserError(f"{file}: {expected}. Received: word {vocabulary.eos_id}")
-    if len(vocabulary) + 1 != shape[0]:
-        expected = f"{VECTORS} should have shape ({len(vocabulary) + 1}, dimension)"
-        message = f"{file.name} has {len(vocabulary)} words, so {expected}. Received: {shape}"
-        raise UserError(f"{file.parent}: {message}")
-    return vocabulary
+    return SelectionDataset(path, values["name"], splits, vectors, vocabulary, **dict(metadata))
 
 
 def as_texts(sequences, index, vocabulary):
@@ -161,52 +153,37 @@ def read_split(directory, split, num_ids):
     arrays = {}
     for name in ARRAY_NAMES:
         array = map_array(path_of(directory, split, name))
-        _check_range(array, f"{where}.{name}", limits.get(name, 2**31))
+        limit = limits.get(name, 2**31)
+        if len(array) and not 0 <= array.min() <= array.max() < limit:
+            received = f"{array.min()} to {array.max()}"
+            raise UserError(f"{where}.{name}: expected 0 to {limit - 1}. Received: {received}")
         arrays[name] = array
-    _check_sum(arrays, "context_turns", "turn_lengths", where)
-    _check_sum(arrays, "turn_lengths", "turn_ids", where)
-    _check_sum(arrays, "context_lines", "label", where)
-    _check_sum(arrays, "response_lengths", "response_ids", where)
-    if len(arrays["context_lines"]) != len(arrays["context_turns"]):
-        raise UserError(f"{where}: context_lines and context_turns must be equally long")
-    if len(arrays["response_lengths"]) != len(arrays["label"]):
-        raise UserError(f"{where}: response_lengths and label must be equally long")
+    for name, other in (("context_lines", "context_turns"), ("response_lengths", "label")):
+        if len(arrays[name]) != len(arrays[other]):
+            raise UserError(f"{where}: {name} and {other} must be equally long")
 
-    contexts = np.arange(len(arrays["context_lines"]), dtype=np.int32)
+    starts = {}
+    for counts, items in COUNTED.items():
+        starts[counts] = _starts(arrays[counts], len(arrays[items]), f"{where}.{counts}")
     return SelectionSplit(
-        turns=_sequences(arrays["turn_ids"], arrays["turn_lengths"]),
-        context_start=_starts(arrays["context_turns"]),
+        turns=Sequences(arrays["turn_ids"], starts["turn_lengths"], arrays["turn_lengths"]),
+        context_start=starts["context_turns"],
         context_turns=arrays["context_turns"],
-        responses=_sequences(arrays["response_ids"], arrays["response_lengths"]),
-        context=np.repeat(contexts, arrays["context_lines"]),
+        responses=Sequences(
+            arrays["response_ids"], starts["response_lengths"], arrays["response_lengths"]
+        ),
+        context=np.repeat(np.arange(len(starts["context_lines"])), arrays["context_lines"]),
         label=arrays["label"],
     )
 
 
-def _check_range(array, where, limit):
-    if not len(array):
-        return
-    smallest, largest = int(array.min()), int(array.max())
-    if smallest < 0 or largest >= limit:
-        wrong = smallest if smallest < 0 else largest
-        raise UserError(f"{where}: expected numbers from 0 to {limit - 1}. Received: {wrong}")
-
-
-def _check_sum(arrays, counts, items, where):
-    """Refuses an array of counts that do not add up to the length of the counted array."""
-    total = int(arrays[counts].sum(dtype=np.int64))
-    if total != len(arrays[items]):
-        expected = f"expected {len(arrays[items]):,}, the number of {items}, as sum of {counts}"
-        raise UserError(f"{where}: {expected}. Received: {total:,}")
-
-
-def _starts(lengths):
-    """The first place of each list, if the lists follow each other."""
-    return np.cumsum(lengths, dtype=np.int64) - lengths
-
-
-def _sequences(ids, lengths):
-    return Sequences(ids, _starts(lengths), lengths)
+def _starts(counts, total, where):
+    """The first place of each of some lists that follow each other, and have `total` places."""
+    stops = np.cumsum(counts, dtype=np.int64)
+    received = stops[-1] if len(stops) else 0
+    if received != total:
+        raise UserError(f"{where}: expected a sum of {total:,}. Received: {received:,}")
+    return stops - counts
 
 
 def write_split(split, directory, name, num_ids):

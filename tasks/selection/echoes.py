@@ -21,10 +21,18 @@ def echo_split(split, turn_from_end):
     A context that is too short for `turn_from_end` gets no candidate. Neither does a context whose
     positive response has the words of the turn: there the turn is a correct answer.
     """
+    positives = np.flatnonzero(split.label == 1)
+    contexts_of_positives = split.context[positives].tolist()
+    responses = split.responses.lists(positives)
+    correct = set()
+    for context, words in zip(contexts_of_positives, responses, strict=True):
+        correct.add((context, *words))
+
     contexts = np.flatnonzero(split.context_turns >= turn_from_end)
-    end_of_contexts = split.context_start[contexts] + split.context_turns[contexts]
-    turns = end_of_contexts - turn_from_end
-    is_echo = ~_is_positive_response(split, contexts, turns)
+    turns = split.context_start[contexts] + split.context_turns[contexts] - turn_from_end
+    is_echo = np.zeros(len(contexts), bool)
+    for place, words in enumerate(split.turns.lists(turns)):
+        is_echo[place] = (contexts[place], *words) not in correct
     return SelectionSplit(
         turns=split.turns,
         context_start=split.context_start,
@@ -33,29 +41,6 @@ def echo_split(split, turn_from_end):
         context=contexts[is_echo],
         label=np.zeros(np.sum(is_echo), np.int32),
     )
-
-
-def _is_positive_response(split, contexts, turns):
-    """Whether a positive response of a context has the words of one of its turns.
-
-    Args:
-        split: `SelectionSplit`.
-        contexts: Numbers of distinct contexts, int `(E,)`.
-        turns: A turn of each of them, as an index into `split.turns`, int `(E,)`.
-
-    Returns:
-        Bool `(E,)`.
-    """
-    words_by_context = dict(zip(contexts.tolist(), split.turns.lists(turns), strict=True))
-    positives = np.flatnonzero(split.label == 1)
-    contexts_of_positives = split.context[positives].tolist()
-    responses = split.responses.lists(positives)
-
-    repeated_contexts = []
-    for context, response in zip(contexts_of_positives, responses, strict=True):
-        if words_by_context.get(context) == response:
-            repeated_contexts.append(context)
-    return np.isin(contexts, repeated_contexts)
 
 
 def echo_rows(split, scores, score_lines):

@@ -38,10 +38,10 @@ def selection_archive(model, vocabulary, text):
     Args:
         model: Takes `{"turns", "responses"}`, returns logits `(B, N)`; has a `config`.
         vocabulary: `data.vocabulary.Vocabulary` that its ids come from.
-        text: `tokenizer` and `lower` of `data.tokenizers.GraphTokenizer`.
+        text: `data.tokenizer_config.TokenizerConfig`.
     """
     word_ids = WordIds(vocabulary)
-    split_words = GraphTokenizer(**text)
+    split_words = GraphTokenizer(text.tokenizer, text.lower)
 
     def rank(turns, candidates):
         candidates = ensure_shape(candidates, "candidates", "BN")
@@ -61,17 +61,12 @@ def selection_archive(model, vocabulary, text):
 
 def _logits(model, word_ids, split_words, turns, candidates):
     """The model's logits, float32 `(B, N)`, for strings `(B, T)` and `(B, N)`."""
-    B, N = tf.unstack(tf.shape(candidates))
     has_equal_rows = tf.debugging.assert_equal(
-        tf.shape(turns)[0], B, "turns and candidates must have equally many rows"
+        tf.shape(turns)[0],
+        tf.shape(candidates)[0],
+        "turns and candidates must have equally many rows",
     )
     turns, candidates = require([has_equal_rows], turns, candidates)
-
-    # Convolutions refuse to work on nothing: if B or N is 0, a padded one is added and removed.
-    missing_rows = tf.maximum(1 - B, 0)
-    missing_candidates = tf.maximum(1 - N, 0)
-    turns = tf.pad(turns, [[0, missing_rows], [0, 0]])
-    candidates = tf.pad(candidates, [[0, missing_rows], [0, missing_candidates]])
 
     def encode(texts, max_words, full_size=False):
         return _ids(texts, word_ids, split_words, max_words, full_size)
@@ -88,7 +83,7 @@ def _logits(model, word_ids, split_words, turns, candidates):
         matched_turns = _last_turns(turns, lexical.turns, full_size=False)
         inputs["context"] = encode(matched_turns, lexical.words)
         inputs["candidates"] = encode(candidates, lexical.words)
-    return model(inputs, training=False)[:B, :N]
+    return model(inputs, training=False)
 
 
 def _last_turns(turns, max_turns, full_size):
@@ -98,12 +93,7 @@ def _last_turns(turns, max_turns, full_size):
     """
     is_empty_BT = tf.strings.regex_full_match(turns, WHITE_SPACE)
     kept = tf.ragged.boolean_mask(turns, ~is_empty_BT)[:, -max_turns:]
-    padded = kept.to_tensor(default_value="", shape=(None, max_turns))
-    if full_size:
-        return padded
-    longest = tf.reduce_max(kept.row_lengths())
-    width = tf.maximum(longest, 1)
-    return padded[:, :width]
+    return _padded(kept, max_turns, full_size)
 
 
 def _ids(texts, word_ids, split_words, max_words, full_size):
@@ -118,11 +108,15 @@ def _ids(texts, word_ids, split_words, max_words, full_size):
     """
     flat_texts = tf.reshape(texts, [-1])
     words = split_words(flat_texts)[:, -max_words:]
-    ids = tf.ragged.map_flat_values(word_ids, words)
-    ids = ids.to_tensor(shape=(None, max_words))
-    if not full_size:
-        longest = tf.reduce_max(words.row_lengths())
-        width = tf.maximum(longest, 1)
-        ids = ids[:, :width]
+    ids = _padded(tf.ragged.map_flat_values(word_ids, words), max_words, full_size)
     shape = tf.concat([tf.shape(texts), tf.shape(ids)[1:]], axis=0)
     return tf.reshape(ids, shape)
+
+
+def _padded(rows, max_width, full_size):
+    """A ragged tensor `(R, ...)` as a tensor with `max_width` columns, or as few as it needs."""
+    padded = rows.to_tensor(shape=(None, max_width))
+    if full_size:
+        return padded
+    longest = tf.reduce_max(rows.row_lengths())
+    return padded[:, : tf.maximum(longest, 1)]

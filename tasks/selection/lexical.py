@@ -1,4 +1,4 @@
-"""Words: their weights and stems for `layers.lexical_match`, and which are punctuation."""
+"""Words: their weights and stems for `layers.lexical_match`."""
 
 import numpy as np
 
@@ -31,8 +31,3 @@ def equal_stems(vocabulary, ids):
     for id, word in enumerate(vocabulary.words, 1):
         stems[id] = first_by_stem.setdefault(stemmer.stem(word), id)
     return stems
-
-
-def is_spoken(word):
-    """Whether a word has a letter or a digit, as punctuation has not."""
-    return any(character.isalnum() for character in word)

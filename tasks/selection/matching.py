@@ -36,25 +36,25 @@ class Matching:
         mean_TKJ = np.maximum(np.mean(list(matches.values()), axis=0), 0.0)
         mean_TKJ /= max(mean_TKJ.max(), 1e-9)
 
-        maps = []
-        for t, words in enumerate(turns):
-            _add_map(maps, "", f"turn {t + 1}", words, response, mean_TKJ[t])
+        maps = _Maps(turns, response)
+        maps.add_for_turns("", "turn {}", maps.turns, maps.responses, mean_TKJ)
         if not details or not response:
-            return maps
-        for t, words in enumerate(turns):
-            group = f"turn {t + 1}: matches"
-            for name, M_TKJ in matches.items():
-                _add_map(maps, group, f"turn {t + 1}: {name}", words, response, M_TKJ[t])
-        self._add_attention(maps, values, inputs, turns, response)
+            return maps.shown
+        for name, M_TKJ in matches.items():
+            title = f"turn {{}}: {name}"
+            maps.add_for_turns("turn {}: matches", title, maps.turns, maps.responses, M_TKJ)
+        self._add_attention(maps, values, inputs)
         # The maps of a group are neighbours; levels come one after the other.
-        groups = list(dict.fromkeys(shown.get("group") for shown in maps))
-        return sorted(maps, key=lambda shown: groups.index(shown.get("group")))
+        groups = list(dict.fromkeys(shown.get("group") for shown in maps.shown))
+        return sorted(maps.shown, key=lambda shown: groups.index(shown.get("group")))
 
-    def _add_attention(self, maps, values, inputs, turns, response):
+    def _add_attention(self, maps, values, inputs):
         """Adds the weights of every attentive module.
 
         Response and turns attend to themselves, then each to the other.
         """
+        group = "turn {}: attention"
+        turns, responses = maps.turns, maps.responses
         u_mask = np.asarray(inputs["turns"] != 0)[:, None]  # (1, 1, T, K)
         r_mask = np.asarray(inputs["responses"] != 0)[:, :, None]  # (1, 1, 1, J)
         layers = {layer.name: layer for layer in self.model.layers}
@@ -63,30 +63,39 @@ class Matching:
             if attends is not None:
                 title = f"self-attention {level + 1}"
                 Att_JJ = attends.attention(R, R, r_mask, r_mask)[0, 0, 0]
-                group = "response: attention"
-                _add_map(maps, group, f"response: {title}", response, response, Att_JJ)
+                response = responses[0]
+                maps.add("response: attention", f"response: {title}", response, response, Att_JJ)
                 Att_TKK = attends.attention(U, U, u_mask, u_mask)[0, 0]
-                for t, words in enumerate(turns):
-                    group = f"turn {t + 1}: attention"
-                    _add_map(maps, group, f"turn {t + 1}: {title}", words, words, Att_TKK[t])
+                maps.add_for_turns(group, f"turn {{}}: {title}", turns, turns, Att_TKK)
 
             match = layers.get(f"cross_match_{level}")
             if match is not None:
                 Att_TKJ = match.utterance_attends.attention(U, R, u_mask, r_mask)[0, 0]
                 Att_TJK = match.response_attends.attention(R, U, r_mask, u_mask)[0, 0]
-                for t, words in enumerate(turns):
-                    group = f"turn {t + 1}: attention"
-                    on_response = f"turn {t + 1} on response {level}"
-                    on_turn = f"response on turn {t + 1} {level}"
-                    _add_map(maps, group, on_response, words, response, Att_TKJ[t])
-                    _add_map(maps, group, on_turn, response, words, Att_TJK[t])
+                on_response = f"turn {{}} on response {level}"
+                on_turn = f"response on turn {{}} {level}"
+                maps.add_for_turns(group, on_response, turns, responses, Att_TKJ)
+                maps.add_for_turns(group, on_turn, responses, turns, Att_TJK)
 
 
-def _add_map(maps, group, title, rows, columns, weights):
-    """Adds a map without its padding, unless it has no words; group "": none."""
-    if rows and columns:
-        weights = _array(weights)[: len(rows), : len(columns)]
-        maps.append(attention_map(title, rows, columns, weights, group))
+class _Maps:
+    """Collects maps of the words of turns and of a response."""
+
+    def __init__(self, turns, response):
+        self.turns = turns
+        self.responses = [response] * len(turns)
+        self.shown = []
+
+    def add(self, group, title, rows, columns, weights):
+        """Adds a map without its padding, unless it has no words; group "": none."""
+        if rows and columns:
+            weights = _array(weights)[: len(rows), : len(columns)]
+            self.shown.append(attention_map(title, rows, columns, weights, group))
+
+    def add_for_turns(self, group, title, rows, columns, weights_T):
+        """Adds a map for each turn, whose number replaces `{}`."""
+        for t, words in enumerate(rows):
+            self.add(group.format(t + 1), title.format(t + 1), words, columns[t], weights_T[t])
 
 
 def _array(x):

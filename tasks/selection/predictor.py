@@ -9,16 +9,16 @@ from pydantic import field_validator
 
 from colloquy.base.config import Config
 from colloquy.base.files import UserError
-from colloquy.data.tokenizers import WHITESPACE, words_of
+from colloquy.data.sequences import Sequences
+from colloquy.data.tokenizer_config import TokenizerConfig
+from colloquy.data.tokenizers import has_letter_or_digit
 from colloquy.engine.checkpoints import checkpoint
 from colloquy.engine.parallel import compile_for_all_sizes
 from colloquy.engine.predictor import Predictor, in_brackets
 from colloquy.engine.run import VOCABULARY
 from colloquy.tasks.selection.data import read_tokenizer_config
 from colloquy.tasks.selection.doubt import load_threshold
-from colloquy.tasks.selection.lexical import is_spoken
 from colloquy.tasks.selection.matching import Matching
-from colloquy.tasks.selection.scoring import score
 from colloquy.tasks.selection.split import SelectionSplit, inputs_of
 
 # Numbers of words are padded to multiples of this.
@@ -30,11 +30,15 @@ NO_SHARED_WORD = "no response shares a word with the conversation"
 LOW_SCORES = "the best one scores lower than nearly all right ones did"
 
 
-class _Tokenized(NamedTuple):
-    """The words of the texts of an instance."""
+class _Read(NamedTuple):
+    """What is read of an instance."""
 
     turns: list[list[str]]
+    """The words of the turns."""
     candidates: list[list[str]]
+    """The words of the candidates."""
+    split: SelectionSplit
+    """One context, and a line for each candidate."""
 
 
 class SelectionPredictor(Predictor):
@@ -75,7 +79,7 @@ class SelectionPredictor(Predictor):
     def __init__(self, run):
         if not (run.path / VOCABULARY).is_file():
             raise UserError(f"{run.path} cannot answer text: its dataset had no {VOCABULARY}")
-        self.tokenizer_config = read_tokenizer_config(run)
+        self.text = read_tokenizer_config(run)
         self.threshold = load_threshold(run)
         self.model = run.load_model()
         self.vocabulary = run.vocabulary
@@ -84,48 +88,34 @@ class SelectionPredictor(Predictor):
     def for_scored_examples(self):
         # The texts of scored examples are words with spaces between them.
         predictor = copy.copy(self)
-        predictor.tokenizer_config = {"tokenizer": WHITESPACE, "lower": False}
+        predictor.text = TokenizerConfig()
         return predictor
 
     def answer(self, instances):
-        return self._answer_tokenized([self._tokenize(instance) for instance in instances])
+        return [self._answer(self._read(instance)) for instance in instances]
 
-    def _answer_tokenized(self, tokenized_instances):
-        split = self._make_split(tokenized_instances)
-        if len(tokenized_instances) == 1 and len(split):
-            logits = self._score_one_context(split)
-        else:
-            logits = score(self.model, split, self.model.config, length_multiple=LENGTH_MULTIPLE)
-
-        answers = []
-        start = 0
-        for tokenized in tokenized_instances:
-            end = start + len(tokenized.candidates)
-            answers.append(self._make_answer(tokenized, logits[start:end]))
-            start = end
-        return answers
-
-    def _make_answer(self, tokenized, logits):
+    def _answer(self, read):
+        logits = self._score(read.split)
         scores = 1 / (1 + np.exp(-logits.astype(np.float64)))
         order = np.argsort(-logits, kind="stable")
         return self.Answer(
             scores=scores.tolist(),
             logits=logits.tolist(),
             order=order.tolist(),
-            **self._judge(tokenized, logits),
+            **self._judge(read, logits),
         )
 
-    def _judge(self, tokenized, logits):
+    def _judge(self, read, logits):
         """Returns the fields `good` and, if it is false, `reason` of an answer."""
-        words_of_turns = _spoken_words(tokenized.turns)
+        words_of_turns = _spoken_words(read.turns)
         # An instance without candidates returns here: it has no logits.
-        if words_of_turns.isdisjoint(_spoken_words(tokenized.candidates)):
+        if words_of_turns.isdisjoint(_spoken_words(read.candidates)):
             return {"good": False, "reason": NO_SHARED_WORD}
         if logits.max() < self.threshold:
             return {"good": False, "reason": LOW_SCORES}
         return {"good": True}
 
-    def _score_one_context(self, split):
+    def _score(self, split):
         """The logits of the candidates of a split with one context, float32 `(lines,)`.
 
         Each call of the model encodes the context once, for `CANDIDATES_PER_CALL` candidates. In
@@ -134,27 +124,26 @@ class SelectionPredictor(Predictor):
         context_1 = np.array([0])
         lines_1N = np.arange(len(split))[None]
         inputs = inputs_of(split, self.model.config, context_1, lines_1N, LENGTH_MULTIPLE)
-        logits = []
+        logits = np.zeros(len(split), np.float32)
         for start in range(0, len(split), CANDIDATES_PER_CALL):
-            end = start + CANDIDATES_PER_CALL
+            part = slice(start, start + CANDIDATES_PER_CALL)
             batch = dict(inputs)
             for name in ("responses", "candidates"):
                 if name in inputs:
-                    batch[name] = inputs[name][:, start:end]
-            [logits_N] = np.asarray(self.model.predict_on_batch(batch))
-            logits.append(logits_N)
+                    batch[name] = inputs[name][:, part]
+            [logits[part]] = np.asarray(self.model.predict_on_batch(batch))
             checkpoint()
-        return np.concatenate(logits)
+        return logits
 
     def padded_rows(self, instance):
         """One row for each candidate, at least one."""
         return max(1, len(instance.candidates))
 
     def show(self, instance):
-        tokenized = self._tokenize(instance)
-        [answer] = self._answer_tokenized([tokenized])
+        read = self._read(instance)
+        answer = self._answer(read)
         turns = []
-        for number, words in enumerate(self._limit(tokenized.turns), 1):
+        for number, words in enumerate(self._limit(read.turns), 1):
             turns.append((f"turn {number}", in_brackets(words, self.vocabulary)))
         ranked = [(answer.logits[i], instance.candidates[i]) for i in answer.order]
         return turns, ranked
@@ -164,45 +153,35 @@ class SelectionPredictor(Predictor):
 
         There are no maps if the instance has no candidates or the model has no match matrices.
         """
-        tokenized = self._tokenize(instance)
-        [answer] = self._answer_tokenized([tokenized])
+        read = self._read(instance)
+        answer = self._answer(read)
         if not answer.order or self._matching is None:
             return answer, []
-        best_candidates = [tokenized.candidates[answer.order[0]]]
-        split = self._make_split([tokenized._replace(candidates=best_candidates)])
+        best = answer.order[0]
         context_1 = np.array([0])
-        lines_11 = np.array([[0]])
-        inputs = inputs_of(split, self.model.config, context_1, lines_11, length_multiple=1)
-        turns = self._limit(tokenized.turns)
-        [response] = self._limit(best_candidates)
+        lines_11 = np.array([[best]])
+        inputs = inputs_of(read.split, self.model.config, context_1, lines_11, length_multiple=1)
+        turns = self._limit(read.turns)
+        [response] = self._limit([read.candidates[best]])
         return answer, self._matching.maps(inputs, turns, response, details)
 
     @functools.cached_property
     def _matching(self):
         return Matching(self.model) if hasattr(self.model, "match_matrices") else None
 
-    def _tokenize(self, instance):
-        """Splits the texts of an instance into words."""
-        return _Tokenized(
-            turns=[words_of(turn, **self.tokenizer_config) for turn in instance.turns],
-            candidates=[words_of(text, **self.tokenizer_config) for text in instance.candidates],
+    def _read(self, instance):
+        """Splits the texts of an instance into words, and encodes them."""
+        turns = [self.text.words(turn) for turn in instance.turns]
+        candidates = [self.text.words(text) for text in instance.candidates]
+        split = SelectionSplit(
+            turns=Sequences.of([self.vocabulary.encode(words) for words in turns]),
+            context_start=np.array([0]),
+            context_turns=np.array([len(turns)]),
+            responses=Sequences.of([self.vocabulary.encode(words) for words in candidates]),
+            context=np.zeros(len(candidates), np.int64),
+            label=np.zeros(len(candidates), np.int32),
         )
-
-    def _make_split(self, tokenized_instances):
-        """Makes a `SelectionSplit` with a line for each candidate of each instance."""
-        eos_id = self.vocabulary.eos_id
-        contexts = []
-        responses = []
-        for tokenized in tokenized_instances:
-            context = []
-            for words in tokenized.turns:
-                context += self.vocabulary.encode(words)
-                context.append(eos_id)
-            for words in tokenized.candidates:
-                contexts.append(context)
-                responses.append(self.vocabulary.encode(words))
-        labels = [0] * len(responses)
-        return SelectionSplit.of(contexts, responses, labels, eos_id)
+        return _Read(turns, candidates, split)
 
     def _limit(self, texts):
         """The words that the model reads: the last `max_words` of each of the last `max_turns`."""
@@ -214,5 +193,5 @@ def _spoken_words(texts):
     """The distinct words of texts that have a letter or a digit."""
     spoken = set()
     for words in texts:
-        spoken.update(word for word in words if is_spoken(word))
+        spoken.update(word for word in words if has_letter_or_digit(word))
     return spoken

@@ -2,15 +2,15 @@
 
 import pathlib
 
-import numpy as np
-
 from colloquy.base.files import UserError
 from colloquy.data.corpora import dam_release
-from colloquy.data.prepared import VECTORS, checked, read_vector_table
-from colloquy.tasks.selection.data import ARRAYS, write_split
-from colloquy.tasks.selection.recipes import PUBLISHED_CORPORA
+from colloquy.data.prepared import VECTORS, checked, read_embedding
+from colloquy.tasks.selection.data import ARRAYS, Metadata, write_split
 from colloquy.tasks.selection.split import SelectionSplit
-from colloquy.tasks.selection.statistics import Prepared, statistics_of
+from colloquy.tasks.selection.statistics import Prepared
+
+PUBLISHED_EOS_IDS = {"ubuntu-v1": 28270, "douban": 1}
+"""The id of `_EOS_` in the published `data.pkl` of each `prepare.py --name`."""
 
 
 def prepare_release(source, settings, directory):
@@ -24,43 +24,34 @@ def prepare_release(source, settings, directory):
     Returns:
         `Prepared`.
     """
-    # The vectors first: a wrong id need not wait for the examples, which take minutes to read.
     file = pathlib.Path(source) / "data.pkl"
-    vectors = read_vector_table(pathlib.Path(source) / VECTORS)
-    eos_id = settings.eos_id or PUBLISHED_CORPORA.get(settings.name)
+    eos_id = settings.eos_id or PUBLISHED_EOS_IDS.get(settings.name)
     if eos_id is None:
         how = "give --eos_id, or --name=ubuntu-v1 (28270) or --name=douban (1)"
         raise UserError(f"{file} lacks the id of _EOS_: {how}")
+    # The examples come last: they take minutes to read.
+    vocabulary = dam_release.read_vocabulary(source, eos_id)
+    vectors = read_embedding(file.parent / VECTORS, vocabulary)
     if eos_id >= len(vectors):
         expected = f"expected an id of _EOS_ from 1 to {len(vectors) - 1}"
         raise UserError(f"{source}: {expected}. Received: {eos_id}")
-    with checked(file, "lists of ids and labels"):
-        splits = dam_release.read(source)
-    vocabulary = dam_release.read_vocabulary(source, eos_id)
-    if vocabulary and len(vocabulary) + 1 != len(vectors):
-        expected = f"expected {len(vectors) - 1} words, one per vector"
-        raise UserError(f"{source}/word2id: {expected}. Received: {len(vocabulary)}")
-    unk_id = vocabulary.unk_id if vocabulary else 0
 
-    statistics = {}
-    (directory / ARRAYS).mkdir()
-    for name, (contexts, responses, labels) in splits.items():
-        with checked(file, f"lists of ids in {name}"):
+    files = {}
+    with checked(file, "lists of ids and labels"):
+        for name, (contexts, responses, labels) in dam_release.read(source).items():
             split = SelectionSplit.of(contexts, responses, labels, eos_id)
-        _check_ids(split, f"{file}, {name}", eos_id, len(vectors))
-        write_split(split, directory / ARRAYS, name, len(vectors))
-        if len(split):
-            unknown = 0
-            if unk_id:
-                unknown = int(np.sum(split.turns.flat() == unk_id))
-                unknown += int(np.sum(split.responses.flat() == unk_id))
-            statistics[name] = {"file": file.name, **statistics_of(split, unknown)}
+            _check_ids(split, f"{file}, {name}", eos_id, len(vectors))
+            write_split(split, directory / ARRAYS, name, len(vectors))
+            if len(split):
+                files[name] = file
+    unk_id = vocabulary.unk_id if vocabulary else None
     return Prepared(
         settings=settings.replace(eos_id=eos_id),
         vocabulary=vocabulary,
         vectors=vectors,
-        statistics=statistics,
-        metadata={"eos_id": eos_id, "unk_id": unk_id or None, "hashed_words": 0},
+        metadata=Metadata(eos_id=eos_id, unk_id=unk_id or None),
+        files=files,
+        num_unknown={},
     )
 
 

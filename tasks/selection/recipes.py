@@ -3,10 +3,6 @@
 from colloquy.engine.task import Recipe
 from colloquy.tasks.selection.training import Training
 
-PUBLISHED_CORPORA = {"ubuntu-v1": 28270, "douban": 1, "ecommerce": None}
-"""The corpora on which scores of DAM are published -> the id of `_EOS_` in `data.pkl` of DAM's
-release; `None`: the release lacks the corpus. `prepare.py --name` names one of them."""
-
 HASHED = "ubuntu-irc, prepared with --tokenizer=terms --hashed_words=50000"
 LONG_VECTORS = f"{HASHED} --word2vec_text=conversations --window=30 --general_vectors=GLOVE"
 TWO_LEVELS = {"levels": 2, "max_turns": 6, "max_words": 24, "embedding_dropout": 0.2}

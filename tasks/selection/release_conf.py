@@ -68,8 +68,6 @@ def read_release_conf(path: str) -> tuple[dict, list[str]]:
         if key.setting is None or is_unset:
             lines.append(f"{name}={value}: {key.note or 'our default'}")
             continue
-        if isinstance(value, bool | str) and key.setting != "positional":
-            raise UserError(f"{path}: {name}: expected a number. Received: {value!r:.60}")
         settings[key.setting] = value
         note = f"; {key.note}" if key.note else ""
         lines.append(f"{name}={value}: {key.setting}={value}{note}")
@@ -77,14 +75,14 @@ def read_release_conf(path: str) -> tuple[dict, list[str]]:
 
 
 def hint_at_setting(name: str) -> str:
-    """What a key of the release's `conf` is here, as a sentence; empty for other names.
+    """What a key of the release's `conf` is here, as a sentence; empty for names of settings.
 
     >>> hint_at_setting("stack_num")
     "The release's stack_num is levels. "
     """
-    if name not in KEYS:
+    key = KEYS.get(name)
+    if key is None or key.setting == name:
         return ""
-    key = KEYS[name]
     if key.setting is None:
         return f"The release's {name} is no setting: {key.note}. "
     return f"The release's {name} is {key.setting}. "

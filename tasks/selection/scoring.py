@@ -9,7 +9,7 @@ import numpy as np
 from keras import ops
 
 from colloquy.base.files import UserError
-from colloquy.data.sequences import round_up, stack
+from colloquy.data.sequences import round_up
 from colloquy.engine.parallel import results_of
 from colloquy.engine.scoring import Group
 from colloquy.engine.task import ScoringOptions
@@ -95,13 +95,13 @@ def ranking_batches(split, config, pairs=40):
     candidates = CANDIDATES_AT_ONCE if padding_counts else CANDIDATES_AT_ONCE // 2
 
     # Each row has candidates of one context, of similar lengths.
-    by_length = np.lexsort((split.responses.lengths, split.context))
-    is_last_of_context = np.diff(split.context[by_length]) != 0
-    rows = []
-    for lines in np.split(by_length, np.flatnonzero(is_last_of_context) + 1):
-        for start in range(0, len(lines), candidates):
-            rows.append(lines[start : start + candidates])
-    lines_RN = stack([row + 1 for row in rows]) - 1  # `stack` pads with 0
+    lines = np.lexsort((split.responses.lengths, split.context))
+    contexts = split.context[lines]
+    place_in_context = np.arange(len(lines)) - np.searchsorted(contexts, contexts)
+    column = place_in_context % candidates
+    row = np.cumsum(column == 0) - 1
+    lines_RN = np.full((row[-1] + 1, column.max() + 1), -1)
+    lines_RN[row, column] = lines
 
     # Rows that are padded to the same size are neighbours.
     contexts_R = split.context[lines_RN[:, 0]]
@@ -169,7 +169,6 @@ def metrics_by_group(split, scores, grouping):
     upper_limits = BREAKDOWNS[grouping]
     sizes = _context_sizes(split, grouping)
     group_of_line = np.searchsorted(upper_limits, sizes)[split.context]
-
     rows = []
     for group, name in enumerate(_group_names(upper_limits)):
         lines = group_of_line == group
@@ -177,9 +176,7 @@ def metrics_by_group(split, scores, grouping):
             result = ranking_metrics(scores[lines], split.label[lines], split.context[lines])
         except ValueError:  # no context of the group has both labels
             continue
-        contexts, *left_out = result.counts.values()
-        examples = contexts - sum(left_out)
-        rows.append(Group(name, examples, result.metrics))
+        rows.append(Group(name, len(result.by_context["R10@1"]), result.metrics))
     return rows
 
 

@@ -5,6 +5,7 @@ words
 """
 
 import dataclasses
+import itertools
 import math
 
 import numpy as np
@@ -58,16 +59,10 @@ class SelectionSplit:
             TypeError, OverflowError: See `data.sequences.Sequences.of`.
         """
         distinct_contexts = []
-        context_of_line = []
-        previous = None
-        for context in contexts:
-            is_same = context is previous or (
-                previous is not None and list(context) == list(previous)
-            )
-            if not is_same:
-                distinct_contexts.append(context)
-            context_of_line.append(len(distinct_contexts) - 1)
-            previous = context
+        num_lines = []
+        for context, lines in itertools.groupby(contexts, key=list):
+            distinct_contexts.append(context)
+            num_lines.append(len(list(lines)))
 
         turns, num_turns = _cut_turns(Sequences.of(distinct_contexts), eos_id)
         return cls(
@@ -75,7 +70,7 @@ class SelectionSplit:
             context_start=np.cumsum(num_turns) - num_turns,
             context_turns=num_turns,
             responses=Sequences.of(responses),
-            context=np.array(context_of_line, np.int64),
+            context=np.repeat(np.arange(len(num_lines)), np.array(num_lines, np.int64)),
             label=np.asarray(labels, np.int32),
         )
 

@@ -1,46 +1,74 @@
-"""Statistics of a prepared dataset for response selection."""
+"""A dataset for response selection that is being prepared, and its statistics."""
 
 import collections
+import pathlib
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from colloquy.data.vocabulary import Vocabulary
+from colloquy.tasks.selection.data import ARRAYS, Metadata, read_split
 
 
 class Prepared(NamedTuple):
-    """Contents of a dataset beside the arrays of its splits."""
+    """A dataset whose arrays are written."""
 
     settings: Any
     """`tasks.selection.prepare.Settings`, with the values that preparing decided."""
     vocabulary: Vocabulary | None
     vectors: np.ndarray
-    statistics: dict
-    """`{split: {name: number or text}}`."""
-    metadata: dict
-    """Further fields of `dataset.json`."""
+    metadata: Metadata
+    files: dict[str, pathlib.Path]
+    """The file of each split that the corpus has."""
+    num_unknown: dict[str, int]
+    """The number of words of each split outside the vocabulary; empty for ids without words."""
+
+    def read_splits(self, directory):
+        """Reads the splits that the corpus has from the directory of the dataset."""
+        num_ids = len(self.vectors) + self.metadata.hashed_words
+        return {name: read_split(directory / ARRAYS, name, num_ids) for name in self.files}
 
 
-def statistics_of(split, unknown):
-    """Statistics of a split with `unknown` words outside the vocabulary; each context counts once.
+def statistics_of(split):
+    """Statistics of a split; each context counts once.
 
     Only lengths are read: what is read of a mapped array counts as memory.
     """
-    turns = split.context_turns
-    words = split.turns.lengths
-    candidates = np.bincount(split.context)
-    positive = np.bincount(split.context, weights=split.label)
-    sizes = collections.Counter(candidates.tolist()).most_common(3)
-    num_words = int(words.sum() + split.responses.lengths.sum())
+    sizes = collections.Counter(np.bincount(split.context).tolist()).most_common(3)
     return {
         "lines": len(split),
-        "contexts": len(candidates),
-        "turns_median": float(np.percentile(turns, 50)),
-        "turns_95": round(float(np.percentile(turns, 95)), 2),
-        "words_median": float(np.percentile(words, 50)),
-        "words_95": round(float(np.percentile(words, 95)), 2),
-        "unknown_words": round(unknown / num_words, 4),
-        "contexts_without_positive": int(np.sum(positive == 0)),
-        "contexts_without_negative": int(np.sum(positive == candidates)),
+        "contexts": len(split.context_turns),
+        "turns_95": round(float(np.percentile(split.context_turns, 95)), 2),
+        "words_95": round(float(np.percentile(split.turns.lengths, 95)), 2),
         "candidates_x_contexts": ", ".join(f"{size} x {count:,}" for size, count in sizes),
     }
+
+
+def fraction_of_words(split, count):
+    """A number of words as a fraction of all words of a split."""
+    return round(count / int(split.turns.lengths.sum() + split.responses.lengths.sum()), 4)
+
+
+def note_odd_contexts(split, file, report):
+    """Notes contexts from which a training learns nothing, or whose scores mean something else.
+
+    Args:
+        split: `SelectionSplit`.
+        file: Its file.
+        report: `data.report.Report`.
+    """
+    candidates = np.bincount(split.context)
+    positives = np.bincount(split.context, weights=split.label)
+    notes = {
+        "contexts have no line with label 1. The lines of a context must follow each other": (
+            positives == 0
+        ),
+        "contexts have no line with label 0, so no response is ranked below the right ones": (
+            positives == candidates
+        ),
+        "contexts have fewer candidates than others. Equal contexts that follow each other are "
+        "one": candidates < candidates.max(initial=0),
+    }
+    for sentence, is_odd in notes.items():
+        if is_odd.any():
+            report.note(f"{file}: {is_odd.sum():,} of {len(candidates):,} {sentence}")

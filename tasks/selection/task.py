@@ -82,19 +82,16 @@ class SelectionTask(task.Task):
         """Splits settings as every task does; `compatibility=release` stands for several."""
         settings = dict(settings)
         compatibility = settings.pop("compatibility", "paper")
-        known = ["paper", "release"] if spec.release_settings else ["paper"]
-        if compatibility not in known:
-            raise UserError(
-                f"compatibility: expected {' or '.join(known)}. Received: {compatibility!r}"
-            )
-        if compatibility == "release":
+        if compatibility == "release" and spec.release_settings:
             variant = settings.get("variant", spec.config.model_fields["variant"].default)
-            release_settings = spec.release_settings(variant)
-            settings = {**release_settings, **self.release_training, **settings}
-        fields = {*spec.config.model_fields, *self.Training.model_fields}
+            settings = {**spec.release_settings(variant), **self.release_training, **settings}
+        elif compatibility != "paper":
+            raise UserError(
+                f"compatibility: expected paper, or release for DAM. Received: {compatibility!r}"
+            )
         for name in settings:
             hint = hint_at_setting(name)
-            if hint and name not in fields:
+            if hint:
                 raise UserError(f"there is no setting {name!r}. {hint.strip()}")
         return super().split_settings(spec, settings)
 
@@ -180,22 +177,19 @@ class SelectionTask(task.Task):
         scores = self._scores(scoring, lines)
         if options.partial_batches == "drop":
             batch_size = scoring.run.training.batch_size
-            kept = selection.whole_batches(lines.context, batch_size)
-            if not kept:
+            scores = scores[: selection.whole_batches(lines.context, batch_size)]
+            if not len(scores):
                 raise UserError(
-                    f"{scoring.split}: partial_batches=drop leaves none of {len(lines.label):,} "
-                    f"lines, since a batch has {batch_size:,}"
+                    f"{scoring.split}: partial_batches=drop leaves none of {len(lines):,} lines, "
+                    f"since a batch has {batch_size:,}"
                 )
-            scores = scores[:kept]
 
         where = f"{scoring.dataset.path}, {scoring.split}"
         result = selection.rank(where, scores, lines, ties=options.ties)
         metrics_by_baseline = {}
         if scoring.baselines:
-            scores_by_baseline = baseline_scores(scoring.dataset, scoring.split)
-            for name, scores_of_lines in scores_by_baseline.items():
-                first_scores = scores_of_lines[: len(scores)]
-                ranked = selection.rank(where, first_scores, lines, ties=options.ties)
+            for name, others in baseline_scores(scoring.dataset, scoring.split).items():
+                ranked = selection.rank(where, others[: len(scores)], lines, ties=options.ties)
                 metrics_by_baseline[name] = ranked.metrics
         record = {
             "metrics": result.metrics,
@@ -205,11 +199,10 @@ class SelectionTask(task.Task):
             "baselines": metrics_by_baseline,
             "doubt": measure_doubt(lines, scores) if len(scores) == len(lines) else None,
         }
-        labels = lines.label[: len(scores)]
         return Measured(
             record,
             by_example=functools.partial(selection.metrics_by_context, result),
-            answers=(f"{score}\t{label}" for score, label in zip(scores, labels, strict=True)),
+            answers=map("{}\t{}".format, scores, lines.label),
         )
 
     def measure_outside(self, scoring, source):
@@ -270,10 +263,10 @@ class SelectionTask(task.Task):
 
     def chat(self, run, options):
         """Answers come from an index or from a file of candidates; default: the run's own index."""
-        options = dict(options)
-        if "candidates" in options:
-            options["candidates"] = read_candidates(options["candidates"])
-        predictor = add_responses(self.predictor(run), run, **options)
+        candidates = options.get("candidates")
+        if candidates is not None:
+            candidates = read_candidates(candidates)
+        predictor = add_responses(self.predictor(run), run, options.get("index"), candidates)
         if not isinstance(predictor, AnsweringPredictor):
             raise UserError(
                 f"{run.path} ranks answers: give index=DIR (tools.build_index) or candidates=FILE"

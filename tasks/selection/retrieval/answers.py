@@ -3,15 +3,20 @@
 The model encodes the conversation once for all its candidates.
 """
 
+import itertools
 import re
+from typing import Annotated
+
+from pydantic import Field
 
 from colloquy.base.files import UserError
-from colloquy.data.tokenizers import TOKENIZERS, WHITESPACE, apply_rules
+from colloquy.data.text_files import validated
+from colloquy.data.tokenizers import TOKENIZERS, WHITESPACE, apply_rules, has_letter_or_digit
 from colloquy.engine.helplines import helpline_of_turns
 from colloquy.engine.parallel import in_order
 from colloquy.engine.predictor import Predictor
-from colloquy.tasks.selection.lexical import is_spoken
 from colloquy.tasks.selection.predictor import SelectionPredictor
+from colloquy.tasks.selection.retrieval.build import index_of_run
 from colloquy.tasks.selection.retrieval.index import Hit, RetrievalIndex
 
 # Responses that the model ranks; with 25, 50 or 100 answers are as good (docs/retrieval.md).
@@ -20,7 +25,7 @@ CANDIDATES = 32
 QUESTION_WEIGHT = 16.0
 # Texts are near-duplicates from this fraction of common words among all their words.
 DUPLICATE_FRACTION = 0.8
-# Answers of the index that a predictor lists.
+# Answers that a predictor lists.
 SHOWN = 20
 NOTHING_FOUND = "the index has no response with these words"
 # Tokens of commands, paths and addresses in the logs of #ubuntu; people write no spaces in them.
@@ -50,38 +55,21 @@ def as_written(text, tokenizer):
     return apply_rules(text, QUOTES)
 
 
-def candidates_of(index, turns, count=CANDIDATES):
-    """The first `count` `Hit`s of a search, without near-duplicates and what was said already."""
-    words_of_turns = [index.split(turn) for turn in turns]
-    return without_duplicates(index.search(turns), words_of_turns, count)
+def candidates_of(index, turns):
+    """The first `CANDIDATES` `Hit`s of a search, without near-duplicates and what was said."""
+    words_of_turns = [index.text.words(turn) for turn in turns]
+    hits = without_duplicates(index.search(words_of_turns), words_of_turns)
+    return list(itertools.islice(hits, CANDIDATES))
 
 
-def ranked(predictor, turns, hits):
-    """Ranks `Hit`s by a model.
-
-    Returns:
-        The hits with their `score` and `total`, the best first.
-        The fields `good` and `reason` of the model's answer.
-    """
-    candidates = [hit.text for hit in hits]
-    [prediction] = predictor.predict([{"turns": turns, "candidates": candidates}])
-    answers = []
-    for hit, score, logit in zip(hits, prediction["scores"], prediction["logits"], strict=True):
-        total = logit + QUESTION_WEIGHT * hit.question_similarity
-        answers.append(hit._replace(score=score, total=total))
-    answers.sort(key=lambda answer: -answer.total)
-    return answers, {name: prediction[name] for name in ("good", "reason") if name in prediction}
-
-
-def without_duplicates(answers, said, count=None):
-    """Drops near-duplicates of better answers and of texts that were said.
+def without_duplicates(answers, said):
+    """Yields answers without near-duplicates of better ones and of texts that were said.
 
     The model ranks a near-duplicate as high as the original.
 
     Args:
         answers: `Hit`s of an index, the best first.
         said: The words of each text of the conversation.
-        count: Number of answers to return; `None`: all.
 
     >>> from colloquy.tasks.selection.retrieval.index import Hit
     >>> texts = ("Use apt-get !", "use apt-get .", "hello", "ok")
@@ -90,16 +78,11 @@ def without_duplicates(answers, said, count=None):
     ['Use apt-get !', 'ok']
     """
     taken = [_without_punctuation(words) for words in said]
-    kept = []
     for answer in answers:
-        if len(kept) == count:
-            break
         words = _without_punctuation(answer.words)
-        if any(_are_near_duplicates(words, other) for other in taken):
-            continue
-        taken.append(words)
-        kept.append(answer)
-    return kept
+        if not any(_are_near_duplicates(words, other) for other in taken):
+            taken.append(words)
+            yield answer
 
 
 def _are_near_duplicates(words, others):
@@ -109,8 +92,11 @@ def _are_near_duplicates(words, others):
 
 def _without_punctuation(words):
     """The distinct lower-case words of a text without punctuation; all if it has no others."""
-    kept = {word.lower() for word in words if is_spoken(word)}
+    kept = {word.lower() for word in words if has_letter_or_digit(word)}
     return kept or set(words)
+
+
+Texts = Annotated[list[str], Field(min_length=1)]
 
 
 class AnsweringPredictor(Predictor):
@@ -150,23 +136,17 @@ class AnsweringPredictor(Predictor):
             self.index = RetrievalIndex(index, predictor.vocabulary)
             self.responses = self.index.size
             return
-        is_list = isinstance(candidates, list | tuple) and len(candidates) > 0
-        if not is_list or not all(isinstance(text, str) and text.strip() for text in candidates):
-            raise UserError(f"candidates are a list of texts. Received: {candidates!r:.80}")
-        self.hits = [Hit(text) for text in candidates]
+        self.hits = [Hit(text) for text in validated("candidates", Texts, candidates)]
         self.responses = len(self.hits)
 
     def answer(self, instances):
-        with_candidates = [instance for instance in instances if instance.candidates]
-        without_candidates = [instance for instance in instances if not instance.candidates]
-        ranked_answers = iter(self.predictor.answer(with_candidates) if with_candidates else [])
-        # One call of the model for all of them takes as long as one call for each.
-        chosen_answers = in_order(self._choose_answer, without_candidates)
-        answers = []
-        for instance in instances:
-            own_answers = ranked_answers if instance.candidates else chosen_answers
-            answers.append(next(own_answers))
-        return answers
+        return list(in_order(self._answer, instances))
+
+    def _answer(self, instance):
+        if instance.candidates:
+            [answer] = self.predictor.answer([instance])
+            return answer
+        return self._choose_answer(instance)
 
     def padded_rows(self, instance):
         return len(instance.candidates) or len(self.hits) or CANDIDATES
@@ -191,30 +171,43 @@ class AnsweringPredictor(Predictor):
         """Answers an instance without candidates."""
         helpline = helpline_of_turns(instance.turns)
         if helpline is not None:
-            return self._answer([helpline], [Hit(helpline, score=1.0)])
-        if self.index is None:
-            answers, verdict = ranked(self.predictor, instance.turns, self.hits)
-            return self._answer([answer.text for answer in answers], answers, **verdict)
+            return self.Answer(
+                candidates=[helpline], scores=[1.0], totals=[0.0], order=[0], good=True
+            )
 
-        hits = candidates_of(self.index, instance.turns)
+        hits = self.hits
+        if self.index is not None:
+            hits = candidates_of(self.index, instance.turns)
         if not hits:
-            return self._answer([], [], said_to=[], good=False, reason=NOTHING_FOUND)
-        answers, verdict = ranked(self.predictor, instance.turns, hits)
-        answers = answers[:SHOWN]
-        tokenizer = self.predictor.tokenizer_config["tokenizer"]
-        texts = [as_written(answer.text, tokenizer) for answer in answers]
-        said_to = []
-        for answer in answers:
-            said_to.append([as_written(turn, tokenizer) for turn in answer.context])
-        return self._answer(texts, answers, said_to=said_to, **verdict)
+            return self.Answer(
+                candidates=[],
+                said_to=[],
+                scores=[],
+                totals=[],
+                order=[],
+                good=False,
+                reason=NOTHING_FOUND,
+            )
+        [ranking] = self.predictor.answer([instance.replace(candidates=[hit.text for hit in hits])])
+        rows = []
+        for hit, score, logit in zip(hits, ranking.scores, ranking.logits, strict=True):
+            rows.append((logit + QUESTION_WEIGHT * hit.question_similarity, score, hit))
+        rows.sort(key=lambda row: -row[0])
+        totals, scores, best_hits = zip(*rows[:SHOWN], strict=True)
 
-    def _answer(self, texts, hits, good=True, **fields):
+        fields = ranking.model_dump(include={"good", "reason"}, exclude_unset=True)
+        texts = [hit.text for hit in best_hits]
+        if self.index is not None:
+            tokenizer = self.predictor.text.tokenizer
+            texts = [as_written(text, tokenizer) for text in texts]
+            fields["said_to"] = []
+            for hit in best_hits:
+                fields["said_to"].append([as_written(turn, tokenizer) for turn in hit.context])
         return self.Answer(
             candidates=texts,
-            scores=[hit.score for hit in hits],
-            totals=[hit.total for hit in hits],
-            order=list(range(len(hits))),
-            good=good,
+            scores=list(scores),
+            totals=list(totals),
+            order=list(range(len(texts))),
             **fields,
         )
 
@@ -227,9 +220,6 @@ def add_responses(predictor, run, index=None, candidates=None):
         index, candidates: See `AnsweringPredictor`. Without either, the index is that of
             `retrieval.build.index_of_run`; if there is none, `predictor` is returned.
     """
-    # Answers from an index or a list need nothing of building one.
-    from colloquy.tasks.selection.retrieval.build import index_of_run
-
     if index is None and candidates is None:
         index = index_of_run(run.path, predictor)
         if index is None:

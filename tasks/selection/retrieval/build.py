@@ -1,30 +1,23 @@
 """Builds an index from conversations: pairs, and two BM25 searches of them."""
 
-import atexit
 import collections
 import hashlib
 import json
 import math
 import os
 import pathlib
-import shutil
 import sys
-import tempfile
 
 import bm25s
 
 from colloquy.base.files import (
     UserError,
     atomic_directory,
-    check_output,
-    checksum,
     checksums_of,
 )
 from colloquy.data.corpora import CORPORA
 from colloquy.data.corpora.splits import read_splits
 from colloquy.data.text_files import write_json
-from colloquy.data.tokenizers import words_of
-from colloquy.engine.run import BEST
 from colloquy.tasks.selection.retrieval.clean import clean_pairs
 from colloquy.tasks.selection.retrieval.index import (
     CONFIG,
@@ -53,41 +46,31 @@ def build(predictor, out, conversations):
     Raises:
         UserError: `clean_pairs` leaves no response, or `out` is in use.
     """
-    known_words = set(predictor.vocabulary.words)
     with atomic_directory(out) as directory:
-        all_pairs, words_by_text = read_pairs(conversations, predictor.tokenizer_config)
-        pairs = clean_pairs(all_pairs, words_by_text, known_words)
+        all_pairs, words_by_text = read_pairs(conversations, predictor.text)
+        pairs = clean_pairs(all_pairs, words_by_text, set(predictor.vocabulary.words))
         if not pairs:
             raise UserError("an index needs conversations with suitable responses. Received: none")
 
+        context_words = []
         # A response is shown with its first context unless a search finds a better one.
         first_pairs = {}
         for pair in pairs:
             first_pairs.setdefault(pair["text"], pair)
-        responses = list(first_pairs.values())
-        response_words = [words_by_text[pair["text"]] for pair in responses]
-        all_words = {word for words in words_by_text.values() for word in words}
-        idf = inverse_document_frequency(response_words, all_words)
-        write_json(directory / IDF, idf)
-        # A search then splits the conversation alone.
-        for pair in pairs:
-            pair["words"] = sorted(set(words_by_text[pair["text"]]))
-            pair["question_words"] = sorted(set(words_by_text[pair["context"][-1]]))
-
-        context_words = []
-        for pair in pairs:
-            words = [word for turn in pair["context"] for word in words_by_text[turn]]
-            context_words.append(words)
+            context_words.append([word for turn in pair["context"] for word in words_by_text[turn]])
         _save_bm25(directory / CONTEXTS, context_words, corpus=pairs)
-        _save_bm25(directory / RESPONSES, response_words, corpus=responses)
 
+        response_words = [words_by_text[text] for text in first_pairs]
+        _save_bm25(directory / RESPONSES, response_words, corpus=list(first_pairs.values()))
+        all_words = set().union(*words_by_text.values())
+        write_json(directory / IDF, inverse_document_frequency(response_words, all_words))
         config = {
             "index": VERSION,
             "vocabulary": predictor.vocabulary.digest(),
-            "text": predictor.tokenizer_config,
-            "responses": len(responses),
+            "text": predictor.text.to_json(),
+            "responses": len(first_pairs),
             "pairs": len(pairs),
-            "left_out": len({pair["text"] for pair in all_pairs}) - len(responses),
+            "left_out": len({pair["text"] for pair in all_pairs}) - len(first_pairs),
         }
         write_json(directory / CONFIG, config)
     return config
@@ -97,11 +80,8 @@ def index_of_run(path, predictor):
     """The index of the run of a `tasks.selection.predictor.SelectionPredictor`.
 
     It is in the directory of the run. Otherwise it is built, once, from the run's conversations, in
-    `$XDG_CACHE_HOME/colloquy` under a name that depends on them and on the model. Nothing is
+    `$XDG_CACHE_HOME/colloquy` under a name that depends on them and on its words. Nothing is
     written into the run.
-
-    Where that cannot be written, it is built in a directory of this process alone, and a line says
-    so.
 
     Returns:
         Its directory; `None` without conversations.
@@ -116,19 +96,13 @@ def index_of_run(path, predictor):
     index = _cached_index(path, predictor)
     if index.is_dir():
         return index
-    try:
-        check_output(index)
-        print(f"{index}: built once, of {conversations}", flush=True)
-    except UserError as error:
-        index = pathlib.Path(tempfile.mkdtemp(prefix="colloquy-"), INDEX)
-        atexit.register(shutil.rmtree, index.parent, ignore_errors=True)
-        print(f"{error}: the index of {path} is built at each start", flush=True)
+    print(f"{index}: built once, of {conversations}", flush=True)
     try:
         build(predictor, index, of_corpus("smn", conversations))
-    except UserError:
+    except UserError as error:
         # Another process may have built it meanwhile.
         if not index.is_dir():
-            raise
+            raise UserError(f"the index of {path}, to be built in {index}: {error}") from error
     return index
 
 
@@ -137,7 +111,7 @@ def _cached_index(path, predictor):
     sources = [
         VERSION,
         predictor.vocabulary.digest(),
-        checksum(path / BEST),
+        predictor.text.to_json(),
         checksums_of(path / PAIRS),
     ]
     key = hashlib.sha256(json.dumps(sources).encode()).hexdigest()
@@ -168,7 +142,7 @@ def read_pairs(conversations, text):
 
     Args:
         conversations: Lists of texts, the oldest first.
-        text: Settings of `data.tokenizers.words_of`.
+        text: `data.tokenizer_config.TokenizerConfig`.
 
     Returns:
         The distinct pairs, dicts of `text` and `context`.
@@ -181,7 +155,7 @@ def read_pairs(conversations, text):
         for turn in turns:
             if turn not in words_by_text:
                 # One object for each word: a million texts fit into memory.
-                words_by_text[turn] = [sys.intern(word) for word in words_of(turn, **text)]
+                words_by_text[turn] = [sys.intern(word) for word in text.words(turn)]
         for place in range(1, len(turns)):
             context = turns[max(0, place - CONTEXT_TURNS) : place]
             pairs[turns[place], *context] = {"text": turns[place], "context": context}

@@ -8,8 +8,8 @@ are said, without lists of names or of empty words.
 import collections
 import re
 
+from colloquy.data.tokenizers import has_letter_or_digit
 from colloquy.data.vocabulary import SPECIALS
-from colloquy.tasks.selection.lexical import is_spoken
 
 MANY_TEXTS = 10_000
 """Distinct texts from which the numbers below tell names and common words from others."""
@@ -43,17 +43,12 @@ def clean_pairs(pairs, words_by_text, known_words):
         known_words: The words that the model knows.
     """
     common_words, names = _common_words_and_names(words_by_text)
-    is_answer_by_text = {}
-    kept = []
-    for pair in pairs:
-        text = pair["text"]
-        if text not in is_answer_by_text:
-            words = [word.lower() for word in words_by_text[text]]
-            is_answer = _has_content(words, common_words) and _is_for_anyone(words, names)
-            is_answer_by_text[text] = is_answer and _is_known(words_by_text[text], known_words)
-        if is_answer_by_text[text]:
-            kept.append(pair)
-    return kept
+    responses = {pair["text"] for pair in pairs}
+    answers = set()
+    for text in responses:
+        if _is_answer(words_by_text[text], common_words, names, known_words):
+            answers.add(text)
+    return [pair for pair in pairs if pair["text"] in answers]
 
 
 def _common_words_and_names(words_by_text):
@@ -93,24 +88,16 @@ def addressed_words(words):
     return [word for word in addressed if word[:1].isalpha()]
 
 
-def _has_content(words, common_words):
-    """Whether a word is not common; no word is a placeholder."""
-    if any(PLACEHOLDER.fullmatch(word) for word in words):
+def _is_answer(words, common_words, names, known_words):
+    lower_words = [word.lower() for word in words]
+    if any(PLACEHOLDER.fullmatch(word) or CRUDE_WORD.fullmatch(word) for word in lower_words):
         return False
-    return any(is_spoken(word) and word not in common_words for word in words)
-
-
-def _is_for_anyone(words, names):
-    """Whether a text names nobody, is no command to a bot and insults nobody."""
-    if not names.isdisjoint(words) or BOT_COMMAND.search(" ".join(words)):
+    if not names.isdisjoint(lower_words) or BOT_COMMAND.search(" ".join(lower_words)):
         return False
-    return not any(CRUDE_WORD.fullmatch(word) for word in words)
-
-
-def _is_known(words, known_words):
-    """Whether the model knows the first word, and all words of a short text.
-
-    Elsewhere an unknown word is rarely a name.
-    """
+    # The model knows the first word, and all words of a short text. Elsewhere an unknown word is
+    # rarely a name.
     exposed = words if len(words) <= SHORT else words[:1]
-    return all(word in known_words for word in exposed if word[:1].isalpha())
+    if any(word[:1].isalpha() and word not in known_words for word in exposed):
+        return False
+    spoken = filter(has_letter_or_digit, lower_words)
+    return not common_words.issuperset(spoken)

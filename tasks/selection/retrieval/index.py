@@ -13,8 +13,6 @@ A stored pair is a JSON object:
 
 text               the response
 context            list of turns, the oldest first
-words              the distinct words of the response, sorted
-question_words     the distinct words of the question, sorted
 """
 
 import math
@@ -26,10 +24,10 @@ import bm25s
 
 from colloquy.base.files import UserError
 from colloquy.data.text_files import read_json
-from colloquy.data.tokenizers import words_of
+from colloquy.data.tokenizer_config import TokenizerConfig
 
 # Version of the files; an index of another version is refused.
-VERSION = 7
+VERSION = 8
 CONFIG = "config.json"
 IDF = "idf.json"
 CONTEXTS = "contexts"
@@ -44,10 +42,7 @@ HITS_PER_SEARCH = 100
 
 
 class Hit(NamedTuple):
-    """A response to a conversation; one from a user's list of responses has only its `text`.
-
-    `score` and `total` are 0.0 until a model ranks the hit.
-    """
+    """A response to a conversation; one from a user's list of responses has only its `text`."""
 
     text: str
     # Distinct words of the response.
@@ -56,11 +51,6 @@ class Hit(NamedTuple):
     context: list[str] = []
     # `word_similarity` of the question and the last turn of the conversation, from 0 to 1.
     question_similarity: float = 0.0
-    # The paper's `g(c, r)`, from 0 to 1.
-    score: float = 0.0
-    # Answers are ordered by this sum: the model's logit, plus `answers.QUESTION_WEIGHT` times
-    # `question_similarity`.
-    total: float = 0.0
 
 
 class RetrievalIndex:
@@ -83,7 +73,7 @@ class RetrievalIndex:
                 f"{path} was built for a run with another vocabulary: "
                 "build an index for this run, with --run"
             )
-        self.tokenizer_settings = config["text"]
+        self.text = TokenizerConfig.of(config["text"])
         self.size = config["responses"]
         self.idf = read_json(path / IDF)
         self.contexts = _load_bm25(path / CONTEXTS)
@@ -91,11 +81,11 @@ class RetrievalIndex:
         # One search at a time: to read a pair, bm25s seeks in a file that all threads share.
         self._lock = threading.Lock()
 
-    def search(self, turns):
+    def search(self, words_of_turns):
         """Finds responses that may continue a conversation.
 
         Args:
-            turns: Texts, the oldest first.
+            words_of_turns: The words of each turn, the oldest turn first.
 
         Returns:
             `Hit`s with distinct texts, in this order:
@@ -105,46 +95,28 @@ class RetrievalIndex:
             2. Those found by their own words alone, ordered by their similarity to the whole
                conversation.
         """
-        words_of_turns = [self.split(turn) for turn in turns]
-        conversation_words = set(_flatten(words_of_turns))
-        recent_words = _flatten(words_of_turns[-RECENT_TURNS:])
+        conversation_words = set().union(*words_of_turns)
+        recent_words = set().union(*words_of_turns[-RECENT_TURNS:])
         last_words = set(words_of_turns[-1])
         with self._lock:
             # A frequent response has many pairs but gives one hit: ask for twice as many pairs.
-            context_pairs = search_bm25(self.contexts, last_words, 2 * HITS_PER_SEARCH)
-            response_pairs = search_bm25(self.responses, recent_words, HITS_PER_SEARCH)
+            by_context = _first_pairs(search_bm25(self.contexts, last_words, 2 * HITS_PER_SEARCH))
+            by_response = _first_pairs(search_bm25(self.responses, recent_words, HITS_PER_SEARCH))
 
-        first_context_pairs = _first_pairs(context_pairs)
-        first_response_pairs = _first_pairs(response_pairs)
-        context_hits = []
-        for pair in first_context_pairs.values():
-            context_hits.append(self._make_hit(pair, last_words))
-        response_hits = []
-        for text, pair in first_response_pairs.items():
-            if text not in first_context_pairs:
-                response_hits.append(self._make_hit(pair, last_words))
+        hits = []
+        for pair in {**by_context, **by_response, **by_context}.values():
+            question_words = set(self.text.words(pair["context"][-1]))
+            similarity = word_similarity(last_words, question_words, self.idf)
+            words = frozenset(self.text.words(pair["text"]))
+            hits.append(Hit(pair["text"], words, pair["context"], similarity))
 
-        def similarity_to_conversation(hit):
-            return word_similarity(conversation_words, hit.words, self.idf)
+        def rank(hit):
+            is_by_context = hit.text in by_context
+            question_similarity = hit.question_similarity if is_by_context else 0.0
+            similarity = word_similarity(conversation_words, hit.words, self.idf)
+            return not is_by_context, -question_similarity, -similarity
 
-        context_hits.sort(
-            key=lambda hit: (-hit.question_similarity, -similarity_to_conversation(hit))
-        )
-        response_hits.sort(key=lambda hit: -similarity_to_conversation(hit))
-        return context_hits + response_hits
-
-    def split(self, text):
-        """Splits a text into words with the tokenizer of the run."""
-        return words_of(text, **self.tokenizer_settings)
-
-    def _make_hit(self, pair, last_words):
-        question_words = set(pair["question_words"])
-        return Hit(
-            text=pair["text"],
-            words=frozenset(pair["words"]),
-            context=pair["context"],
-            question_similarity=word_similarity(last_words, question_words, self.idf),
-        )
+        return sorted(hits, key=rank)
 
 
 def search_bm25(retriever, words, count):
@@ -213,7 +185,3 @@ def _read_config(path):
 
 def _load_bm25(path):
     return bm25s.BM25.load(path, load_corpus=True, mmap=True, show_progress=False, verbosity=0)
-
-
-def _flatten(lists):
-    return [word for words in lists for word in words]
