@@ -1,7 +1,7 @@
 """Batches of examples of similar size, a pure function of the step: (seed, epoch) fix the order of
 an epoch.
 
-`ahead` makes the next ones while one is computed.
+`stream_batches` hands them to the framework: `tf.data` on TensorFlow, plain Python elsewhere.
 """
 
 import bisect
@@ -23,6 +23,54 @@ Out = TypeVar("Out")
 # With XLA, lengths are rounded up to this: it compiles each shape anew, for up to a minute.
 XLA_MULTIPLE = 16
 THREADS = 2  # batches that are made at once
+PREFETCHED = 4  # finished batches that wait
+
+
+def stream_batches(make_batch: Callable[[int], Any], first_step: int, last_step: int) -> Any:
+    """Streams the batches of the steps `range(first_step, last_step)`, and makes the next ones
+    while one is computed.
+
+    Args:
+        make_batch: A pure function of a step that returns nested dicts or tuples of NumPy arrays.
+            Their structure, ranks and dtypes are the same at every step. Several threads call it.
+
+    Returns:
+        On TensorFlow a `tf.data.Dataset` whose elements have open sizes, elsewhere an iterator of
+        NumPy arrays.
+    """
+    import keras  # takes seconds; preparing needs none of it
+
+    if keras.config.backend() == "tensorflow":
+        return _stream_from_tensorflow(make_batch, first_step, last_step)
+    return ahead(make_batch, range(first_step, last_step), THREADS)
+
+
+def _stream_from_tensorflow(make_batch, first_step, last_step):
+    import tensorflow as tf
+
+    structure = make_batch(first_step)
+    arrays = tf.nest.flatten(structure)
+    dtypes = [array.dtype for array in arrays]
+
+    def make_arrays(step):
+        return tf.nest.flatten(make_batch(int(step)))
+
+    def make_tensors(step):
+        tensors = tf.numpy_function(make_arrays, [step], dtypes)
+        for tensor, array in zip(tensors, arrays, strict=True):
+            tensor.set_shape([None] * array.ndim)
+        return tf.nest.pack_sequence_as(structure, tensors)
+
+    options = tf.data.Options()
+    # There is nothing to tune. The tuning thread sleeps longer each time, and closing the stream
+    # waits for it.
+    options.autotune.enabled = False
+    return (
+        tf.data.Dataset.range(first_step, last_step)
+        .map(make_tensors, num_parallel_calls=THREADS, deterministic=True)
+        .prefetch(PREFETCHED)
+        .with_options(options)
+    )
 
 
 def ahead(function: Callable[[In], Out], inputs: Iterable[In], threads: int) -> Iterator[Out]:

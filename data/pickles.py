@@ -14,6 +14,7 @@ import math
 import pathlib
 import pickle
 import re
+import struct
 import types
 from typing import Any, ClassVar
 
@@ -37,7 +38,7 @@ PLAIN_TYPES = {type(None), bool, int, float, str, bytes, np.ndarray} | CONTAINER
 
 
 def load(path: PathLike) -> Any:
-    """Reads a pickle of plain values of any protocol, with arrays of protocols 0 to 4.
+    """Reads a pickle of plain values of any protocol.
 
     Text of Python 2 is read as latin-1: `text.encode("latin1").decode("utf-8")` gives its
     characters.
@@ -154,6 +155,14 @@ def _fill_array(array, state):
     array.__setstate__((1, shape, dtype.numpy_dtype, bool(is_fortran), content))
 
 
+def _array_from_buffer(data, dtype, shape, order):
+    """For `_frombuffer`, which makes an array in one step in protocol 5."""
+    content = _array_bytes(data, dtype, shape)
+    array = np.frombuffer(content, dtype.numpy_dtype).reshape(shape, order=order)
+    # An array over bytes is read-only; a copy is not. "K" keeps the order of rows and columns.
+    return array.copy(order="K")
+
+
 def _scalar(dtype, data):
     """For `scalar`, a single number of NumPy."""
     content = _array_bytes(data, dtype, shape=())
@@ -199,6 +208,8 @@ CONSTRUCTORS = {
     "numpy._core.multiarray._reconstruct": _empty_array,
     "numpy.core.multiarray.scalar": _scalar,
     "numpy._core.multiarray.scalar": _scalar,
+    "numpy.core.numeric._frombuffer": _array_from_buffer,
+    "numpy._core.numeric._frombuffer": _array_from_buffer,
 }
 """Names in files -> what is called instead."""
 
@@ -306,6 +317,14 @@ class _Unpickler(pickle._Unpickler):
             raise pickle.UnpicklingError("an entry of the memo that is not a 32-bit integer")
         self.memo[index] = self.stack[-1]
 
+    def load_bytearray8(self):
+        """Reads the content of an array, as protocol 5 writes it.
+
+        Python's own would first reserve as much memory as the file claims to need.
+        """
+        (size,) = struct.unpack("<Q", self.read(8))
+        self.append(self.read(size))
+
     def load_stop(self):
         """Ends the file, which must have described one value."""
         if len(self.stack) != 1 or self.metastack:
@@ -327,4 +346,5 @@ class _Unpickler(pickle._Unpickler):
     dispatch[pickle.SETITEMS[0]] = load_setitems
     dispatch[pickle.DICT[0]] = load_dict
     dispatch[pickle.PUT[0]] = load_put
+    dispatch[pickle.BYTEARRAY8[0]] = load_bytearray8
     dispatch[pickle.STOP[0]] = load_stop

@@ -79,14 +79,13 @@ class OneDevice:
         """
         return batch
 
-    def train_step(self, model: keras.Model, batch: Any) -> Callable:
-        """Returns a function that trains a compiled model on batches of any size.
+    def train_step(self, model: keras.Model, batches: Any) -> Callable:
+        """Returns a function that trains a compiled model on one of `batches`.
 
-        `batch` is an example of them, nested NumPy arrays. The function returns the loss, which
-        stays on the device until it is read.
+        The function returns the loss, which stays on the device until it is read.
         """
         if keras.config.backend() == "tensorflow":
-            return _tensorflow_train_step(model, batch)
+            return _tensorflow_train_step(model, batches.element_spec)
 
         def train_on_batch(batch):
             model.reset_metrics()  # else the loss is a mean over steps
@@ -117,14 +116,9 @@ class OneDevice:
             yield copy
 
 
-def _tensorflow_train_step(model, batch):
+def _tensorflow_train_step(model, batch_spec):
     """Makes one graph for batches of every size, so a resumed training computes by the same one."""
     import tensorflow as tf
-
-    def open_spec(array):
-        return tf.TensorSpec([None] * array.ndim, array.dtype)
-
-    batch_spec = keras.tree.map_structure(open_spec, batch)
 
     @tf.function(input_signature=[batch_spec], jit_compile=model.jit_compile)
     def train_step(batch):

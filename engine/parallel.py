@@ -83,7 +83,7 @@ def results_of(
 
     Args:
         compute: A function of nested NumPy arrays.
-        make_inputs: Makes the nested NumPy arrays of a batch; several threads call it.
+        make_inputs: See `make_batch` of `data.batching.stream_batches`.
         model: See `in_order`.
         progress: Wraps the list, to show progress.
 

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 
 from colloquy.base.files import PathLike, UserError
-from colloquy.data.batching import THREADS, Epochs, ahead
+from colloquy.data.batching import Epochs, stream_batches
 from colloquy.data.prepared import Dataset, fingerprint
 from colloquy.engine.callbacks import Callbacks
 from colloquy.engine.devices import OneDevice, choose_xla, set_precision, set_seed
@@ -74,10 +74,10 @@ class Trainer:
             self.state = self._compile(init_from)
         self._check_dataset()
 
-        steps = range(self.state.step, self.total_steps)
-        self.batches = ahead(self.make_batch, steps, THREADS)
+        batches = stream_batches(self.make_batch, self.state.step, self.total_steps)
+        self.batches = iter(batches)
         with devices.scope():
-            self.learn_batch = devices.train_step(self.model, self.make_batch(self.state.step))
+            self.learn_batch = devices.train_step(self.model, batches)
         self.callbacks = Callbacks(callbacks, self.model, self.epochs.steps)
         self.progress = Progress(self.state.step, self.total_steps)
 

@@ -8,8 +8,9 @@ import types
 
 import numpy as np
 import pytest
+from helpers import on_tensorflow
 
-from colloquy.data.batching import XLA_MULTIPLE, Epochs, ahead, batches_by_size
+from colloquy.data.batching import XLA_MULTIPLE, Epochs, ahead, batches_by_size, stream_batches
 from colloquy.models.dam import DAMConfig, LexicalMatchConfig
 from colloquy.tasks import TASKS
 from colloquy.tasks.reading_comprehension.data import ReadingSplit
@@ -52,6 +53,34 @@ def test_the_batch_of_a_step_is_the_same_whoever_asks_and_when():
     assert [batch.tolist() for batch in found] == whole
     for step in (59, 0, 16, 15):
         assert Epochs(make_batches, seed=4).batch(step).tolist() == whole[step]
+
+
+def arrays(step):
+    size = 2 + step % 3
+    return {"x": np.full((size, size + 1), step, "float32")}, np.arange(size)
+
+
+@on_tensorflow
+def test_batches_come_in_order_with_open_sizes():
+    stream = stream_batches(arrays, 3, 20)
+    inputs, targets = stream.element_spec
+    assert (inputs["x"].shape.as_list(), inputs["x"].dtype) == ([None, None], "float32")
+    assert (targets.shape.as_list(), targets.dtype) == ([None], "int64")
+    for step, (found, y) in enumerate(stream, start=3):
+        np.testing.assert_array_equal(found["x"], arrays(step)[0]["x"])
+        np.testing.assert_array_equal(y, arrays(step)[1])
+    assert step == 19
+
+
+@on_tensorflow
+def test_an_error_ends_the_stream_and_nothing_is_tuned():
+    """The thread that tunes sleeps twice as long each time, and the end of an iterator waits for
+    it.
+    """
+    stream = stream_batches(lambda step: arrays(step) if step < 5 else 1 / 0, 0, 9)
+    assert stream.options().autotune.enabled is False
+    with pytest.raises(Exception, match="ZeroDivisionError"):
+        list(stream)
 
 
 def test_the_next_results_are_made_by_other_threads_and_an_error_ends_them():
