@@ -1,9 +1,14 @@
-"""The display of a training in the terminal."""
+"""The display of a training: lines in the terminal, curves for TensorBoard."""
 
 import datetime
 import time
+from collections.abc import Callable, Mapping
+from typing import Any
 
+import keras
 from rich.console import Console
+
+from colloquy.base.files import PathLike
 
 LINE_SECONDS = 30
 """Time between two lines where there is no terminal."""
@@ -46,3 +51,23 @@ class Progress:
         self.console.print(text)
         self.console.file.flush()
         self.printed_at = time.monotonic()
+
+
+def open_curves(path: PathLike) -> Callable[[int, Mapping[str, Any]], None]:
+    """Returns a function of a step and `{name: value}` that adds points to TensorBoard's curves.
+
+    On other backends than TensorFlow it does nothing.
+    """
+    if keras.config.backend() != "tensorflow":
+        return lambda step, values: None
+    import tensorflow as tf
+
+    writer = tf.summary.create_file_writer(str(path))
+
+    def add_points(step, values):
+        with writer.as_default(step=step):
+            for name, value in values.items():
+                tf.summary.scalar(name, value)
+        writer.flush()
+
+    return add_points

@@ -7,6 +7,7 @@ last.npz           weights, optimizer, random state and `TrainState` when traini
 checksums.json     SHA-256 of the last ten `best.weights.h5` and `last.npz`; in a published run, of
                    all files that answers depend on
 history.jsonl      one line per validation
+events.out.*       curves for TensorBoard, a file per start of the training
 metrics.json       results of evaluate.py, by split
 examples.json      examples of dev to try the model on
 page.json          of a published run: title and examples for the web pages, see
@@ -24,6 +25,8 @@ BEST = "best.weights.h5"
 LAST = "last.npz"
 HISTORY = "history.jsonl"
 METRICS = "metrics.json"
+CURVES = "events.out.tfevents."
+"""Start of the names of TensorBoard's files."""
 VOCABULARY = "vocabulary.txt"
 EXAMPLES = "examples.json"
 CARD = "README.md"
@@ -61,6 +64,8 @@ def is_written(file: pathlib.Path) -> bool:
     """True for a file that has the name of one that a run writes."""
     name = unfinished_name(file) or file.name
     is_directory = file.is_dir() and not file.is_symlink()
+    if name.startswith(CURVES):
+        return not is_directory
     return name in (*WRITTEN, LOCK, f".{BEST}", f".{LAST}") and not is_directory
 
 

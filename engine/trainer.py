@@ -17,7 +17,7 @@ from colloquy.engine.devices import OneDevice, choose_xla, set_precision, set_se
 from colloquy.engine.interrupts import signals_received
 from colloquy.engine.limits import describe_exceeded
 from colloquy.engine.optimizers import averaged_weights
-from colloquy.engine.progress import Progress
+from colloquy.engine.progress import Progress, open_curves
 from colloquy.engine.records import TrainState
 from colloquy.engine.run import LAST, Run
 from colloquy.engine.settings import load_training
@@ -78,6 +78,7 @@ class Trainer:
         self.batches = iter(batches)
         with devices.scope():
             self.learn_batch = devices.train_step(self.model, batches)
+        self.add_points = open_curves(run.path)
         self.callbacks = Callbacks(callbacks, self.model, self.epochs.steps)
         self.progress = Progress(self.state.step, self.total_steps)
 
@@ -205,8 +206,11 @@ class Trainer:
         losses = self._read_losses(losses_on_device)
         seconds = time.perf_counter() - started
         self.state = self.state.after(losses, seconds)
-        self.progress.update(self.state.step, sum(losses) / len(losses))
+        mean_loss = sum(losses) / len(losses)
+        self.progress.update(self.state.step, mean_loss)
         self.callbacks.after_steps(self.state.step, losses)
+        rate = self.model.optimizer.learning_rate
+        self.add_points(self.state.step, {"loss": mean_loss, "learning_rate": rate})
 
     def _validate(self):
         """Scores dev, keeps the weights if they are the best so far, and saves the state."""
@@ -231,6 +235,7 @@ class Trainer:
         )
         self.run.save(self.model, self.state)
         self.run.log(row)
+        self.add_points(self.state.step, {f"dev/{name}": value for name, value in metrics.items()})
         self.callbacks.after_validation(row, metrics)
         self.progress.line(_report(self.state, metrics))
 

@@ -34,7 +34,7 @@ FILES_WITH_FIELDS = ("tasks/*/*.py", "data/prepared.py", "engine/task.py", "serv
 """Files whose typed fields are flags of a script, too."""
 NOT_RECIPES = {"babi-dialog", "dam-release", "chat-chinese"}
 """Two corpora, and a name that `make reproduce` takes."""
-OTHER_PROGRAMS = ("docker", "pip", "git", "curl")
+OTHER_PROGRAMS = ("docker", "pip", "tensorboard", "git", "curl")
 
 
 def pages(root=ROOT):

@@ -30,7 +30,7 @@ from colloquy.engine.interrupts import LOCK, locked
 from colloquy.engine.limits import Limit
 from colloquy.engine.progress import Progress
 from colloquy.engine.run import BEST, HISTORY, LAST, Run
-from colloquy.engine.run_files import WRITTEN
+from colloquy.engine.run_files import CURVES, WRITTEN
 from colloquy.engine.task import Training
 from colloquy.engine.train import resume, start
 from colloquy.engine.trainer import LOG_INTERVAL, Trainer
@@ -149,6 +149,22 @@ def test_a_training_says_which_examples_its_limits_leave_out(tmp_path, capsys, m
     monkeypatch.setattr(Numbers, "training_batches", lambda *_, **__: [])
     message = refusal(trained, tmp_path / "none", np.ones(3))
     assert message == f"data: these settings leave no example of the split train; {sentence}"
+
+
+def test_tensorboard_draws_loss_learning_rate_and_scores(tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from tensorboard.util.tensor_util import make_ndarray
+
+    run = trained(tmp_path / "run", np.ones(STEPS), Numbers(scores=[0.5]))
+    [curves] = run.path.glob(f"{CURVES}*")
+    events = EventAccumulator(str(curves)).Reload()
+    points = {}
+    for name in ("loss", "learning_rate", "dev/accuracy"):
+        tensors = events.Tensors(name)
+        points[name] = {e.step: float(make_ndarray(e.tensor_proto)) for e in tensors}
+    ends = [LOG_INTERVAL, 2 * LOG_INTERVAL, STEPS]
+    assert list(points["loss"]) == list(points["learning_rate"]) == ends
+    assert points["dev/accuracy"] == {STEPS: 0.5}
 
 
 @pytest.mark.parametrize(
@@ -366,7 +382,8 @@ def test_a_run_holds_all_that_is_needed(task, request):
     run = request.getfixturevalue(f"trained_{task}")
     for name in ("vocabulary.txt", BEST, LAST, HISTORY, "examples.json"):
         assert (run.path / name).is_file(), name
-    assert {file.name for file in run.path.iterdir()} <= {*WRITTEN, LOCK}
+    names = {file.name for file in run.path.iterdir() if not file.name.startswith(CURVES)}
+    assert names <= {*WRITTEN, LOCK}
     for name in ("command", "hardware", "commit", "dirty", "versions", "devices", "before"):
         assert name in run.record
     assert run.finished() and run.training.seed == 1
