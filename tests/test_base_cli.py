@@ -54,11 +54,17 @@ def test_a_wrong_flag_gets_one_sentence(command, expected, monkeypatch):
     assert not (ROOT / "build" / "never").exists()
 
 
-def test_a_benchmark_checks_its_flags_before_it_measures():
+@pytest.mark.parametrize(
+    ("program", "flag", "message"),
+    [
+        ("serving", "--run=x --out=x.json", "flag --out=x.json: expected FILE.json/NAME"),
+        ("peers", "--data=x --torch_python=no/python", "--torch_python=no/python is no program"),
+    ],
+)
+def test_a_benchmark_checks_its_flags_before_it_measures(program, flag, message):
     """In a process of its own: flags of other benchmarks are defined once in each."""
-    done = run_process("-m", "benchmarks.serving", "--run=x", "--out=x.json")
-    message = "error: flag --out=x.json: expected FILE.json/NAME\n"
-    assert (done.returncode, done.stderr) == (1, message)
+    done = run_process("-m", f"benchmarks.{program}", *flag.split())
+    assert (done.returncode, done.stderr) == (1, f"error: {message}\n")
 
 
 def test_a_closed_pipe_ends_a_script_without_a_traceback():

@@ -1,0 +1,171 @@
+"""Times BiDAF beside the same network in PyTorch: training, and a question.
+
+    python -m colloquy.benchmarks.peers --data=build/squad \\
+        --torch_python=/path/to/venv/bin/python --out=results/benchmarks/peers.json/torch
+
+`--torch_python` is a Python that has `torch` and `numpy`. There `benchmarks/peers_torch.py`
+computes equal batches in float32 with as many threads. Sizes of the layers are the defaults of the
+model here; the networks differ in that the LSTM of PyTorch has two biases. A question is one on its
+own, after its passage; each operation of ours has one core then, as in serve.py.
+
+The machine must be quiet: PyTorch's threads spin while they wait, and when other work leaves both
+on one core, each operation takes 8 ms.
+"""
+
+import json
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+import numpy as np
+from absl import flags
+
+from colloquy.base import cli, runtime
+from colloquy.base.files import UserError
+from colloquy.benchmarks.turns import alternate, build, define_flags, median, ratio, report
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string("data", None, "Prepared SQuAD.", required=True)
+flags.DEFINE_string("torch_python", None, "A Python that has torch and numpy.", required=True)
+define_flags(blocks=5, steps=3)
+
+BATCH_SIZES = {"training": 60, "question": 1}
+BATCHES_TO_CHOOSE_FROM = 20  # per step
+INPUTS = ("words", "characters", "context", "query")
+SIZES = (
+    "vocabulary_size",
+    "embedding_dim",
+    "hidden",
+    "dropout",
+    "characters",
+    "character_dim",
+    "character_filters",
+    "character_width",
+)
+"""Fields of the config that `benchmarks/peers_torch.py` takes."""
+
+
+def main():
+    if not shutil.which(FLAGS.torch_python):
+        raise UserError(f"--torch_python={FLAGS.torch_python} is no program")
+    rows = [compare(what, batch_size) for what, batch_size in BATCH_SIZES.items()]
+    report(rows, threads=runtime.available_cpus())
+
+
+def compare(what, batch_size):
+    """Runs both sides and returns the row of the report."""
+    with tempfile.TemporaryDirectory() as directory:
+        arrays = str(pathlib.Path(directory) / "batches.npz")
+        settings = write_batches(arrays, batch_size)
+        examples = FLAGS.steps * batch_size
+        sides = {
+            "ours": (our_block, (what, FLAGS.data, arrays, examples, FLAGS.seed)),
+            "torch": (torch_block, (FLAGS.torch_python, what, arrays, examples, settings)),
+        }
+        blocks = alternate(sides, FLAGS.blocks)
+    ours, theirs = blocks["ours"], blocks["torch"]
+    return {
+        "side": "bidaf",
+        "what": what,
+        "examples_per_batch": batch_size,
+        "milliseconds": 1000 * batch_size / median(ours),
+        "torch_milliseconds": 1000 * batch_size / median(theirs),
+        "ratio": ratio(ours, theirs),
+    }
+
+
+def write_batches(arrays, batch_size):
+    """Writes the batches of a comparison into the file `arrays`.
+
+    They are training batches at equal distances in the order of their contexts' length.
+
+    Returns:
+        The settings of `benchmarks/peers_torch.py`, JSON.
+    """
+    model, task, dataset, training = build("bidaf", {}, FLAGS.data, FLAGS.seed)
+    config = model.config
+    rng = np.random.default_rng(FLAGS.seed)
+    split = dataset.splits["train"]
+    sized = training.replace(batch_size=batch_size)
+    batches = task.training_batches(split, config, sized, rng)
+    count = min(len(batches), BATCHES_TO_CHOOSE_FROM * FLAGS.steps)
+    full = []
+    for i in rng.choice(len(batches), size=count, replace=False):
+        inputs, targets = task.collate(split, config, batches[i], 4)
+        if len(targets) == batch_size:
+            full.append((inputs, targets))
+    full.sort(key=lambda batch: batch[0]["context"].size)
+
+    stored = []
+    for step in range(FLAGS.steps):
+        place = int((step + 0.5) / FLAGS.steps * len(full))
+        inputs, targets = full[place]
+        stored += [inputs[name] for name in INPUTS]
+        stored.append(targets)
+    np.savez(arrays, *stored)
+    settings = {
+        "sizes": {field: getattr(config, field) for field in SIZES},
+        "rate": training.learning_rate,
+        "clip": training.gradient_clip,
+        "ema": training.ema,
+        "threads": runtime.available_cpus(),
+        "arrays": len(INPUTS) + 1,
+    }
+    return json.dumps(settings)
+
+
+def our_block(what, path, arrays, examples, seed):
+    """Prepares a side of `alternate`, which computes the batches once."""
+    runtime.import_keras()
+
+    from colloquy.engine.parallel import share_cores
+
+    if what == "question":
+        share_cores()
+    model, *_ = build("bidaf", {}, path, seed)
+    batches = read_batches(arrays)
+
+    def block():
+        for inputs, targets in batches:
+            if what == "training":
+                model.train_on_batch(inputs, targets)
+            else:
+                model.predict_on_batch(inputs)
+        return examples
+
+    return block
+
+
+def read_batches(path):
+    """Reads the file of `write_batches`: a list of `(inputs, targets)`."""
+    with np.load(path) as stored:
+        arrays = list(stored.values())
+    count = len(INPUTS) + 1
+    batches = []
+    for start in range(0, len(arrays), count):
+        *inputs, targets = arrays[start : start + count]
+        batches.append((dict(zip(INPUTS, inputs, strict=True)), targets))
+    return batches
+
+
+def torch_block(python, what, arrays, examples, settings):
+    """Prepares the side of PyTorch, in a process of the Python that has it."""
+    script = pathlib.Path(__file__).with_name("peers_torch.py")
+    command = [python, script, what, arrays, settings]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    if not process.stdout.readline():
+        raise UserError(f"{python}: {script.name} failed; its error is above")
+
+    def block():
+        process.stdin.write("block\n")
+        process.stdin.flush()
+        if not process.stdout.readline():
+            raise UserError(f"{python}: {script.name} failed; its error is above")
+        return examples
+
+    return block
+
+
+if __name__ == "__main__":
+    cli.run(main)
