@@ -98,13 +98,16 @@ def test_a_run_with_pairs_gets_an_index_in_the_cache_once(
     assert index_of_run(run_with_pairs, selection_predictor) != built
 
 
-def test_an_index_that_cannot_be_built_is_refused(
-    trained_selection, run_with_pairs, selection_predictor, monkeypatch
+def test_an_index_that_cannot_be_kept_is_built_for_the_process_alone(
+    trained_selection, run_with_pairs, selection_predictor, monkeypatch, capsys
 ):
     assert index_of_run(trained_selection.path, selection_predictor) is None
     with monkeypatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", "/proc")
-        assert "/proc" in refusal(index_of_run, run_with_pairs, selection_predictor)
+        built = index_of_run(run_with_pairs, selection_predictor)
+    assert RetrievalIndex(built, selection_predictor.vocabulary).size > 9
+    [line] = capsys.readouterr().out.splitlines()
+    assert "/proc" in line and "is built at each start" in line
     (run_with_pairs / "pairs" / "train.txt").write_text("1\tno response\n")
     assert "train.txt, line 1" in refusal(index_of_run, run_with_pairs, selection_predictor)
     assert not (run_with_pairs.parent / "cache" / "colloquy").exists() or not list(

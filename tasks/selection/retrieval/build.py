@@ -1,20 +1,20 @@
 """Builds an index from conversations: pairs, and two BM25 searches of them."""
 
+import atexit
 import collections
 import hashlib
 import json
+import logging
 import math
 import os
 import pathlib
+import shutil
 import sys
+import tempfile
 
 import bm25s
 
-from colloquy.base.files import (
-    UserError,
-    atomic_directory,
-    checksums_of,
-)
+from colloquy.base.files import UserError, atomic_directory, check_output, checksums_of
 from colloquy.data.corpora import CORPORA
 from colloquy.data.corpora.splits import read_splits
 from colloquy.data.text_files import write_json
@@ -27,6 +27,9 @@ from colloquy.tasks.selection.retrieval.index import (
     RESPONSES,
     VERSION,
 )
+
+# bm25s logs each step of building on the standard error of the program.
+logging.getLogger("bm25s").setLevel(logging.WARNING)
 
 # In a run directory: its index, or conversations (`smn`) to build one from.
 INDEX, PAIRS = "index", "pairs"
@@ -81,7 +84,8 @@ def index_of_run(path, predictor):
 
     It is in the directory of the run. Otherwise it is built, once, from the run's conversations, in
     `$XDG_CACHE_HOME/colloquy` under a name that depends on them and on its words. Nothing is
-    written into the run.
+    written into the run. Where the cache cannot be written, as in a read-only container, the index
+    is built in a directory of this process alone, and a line says so.
 
     Returns:
         Its directory; `None` without conversations.
@@ -96,13 +100,19 @@ def index_of_run(path, predictor):
     index = _cached_index(path, predictor)
     if index.is_dir():
         return index
-    print(f"{index}: built once, of {conversations}", flush=True)
+    try:
+        check_output(index)
+        print(f"{index}: built once, of {conversations}", flush=True)
+    except UserError as error:
+        index = pathlib.Path(tempfile.mkdtemp(prefix="colloquy-"), INDEX)
+        atexit.register(shutil.rmtree, index.parent, ignore_errors=True)
+        print(f"{error}: the index of {path} is built at each start", flush=True)
     try:
         build(predictor, index, of_corpus("smn", conversations))
-    except UserError as error:
+    except UserError:
         # Another process may have built it meanwhile.
         if not index.is_dir():
-            raise UserError(f"the index of {path}, to be built in {index}: {error}") from error
+            raise
     return index
 
 
