@@ -4,6 +4,7 @@ A script imports this before anything that loads TensorFlow, whose runtime is co
 """
 
 import contextlib
+import errno
 import functools
 import importlib
 import os
@@ -16,7 +17,7 @@ from typing import Any
 from absl import app, flags
 
 from colloquy.base import runtime
-from colloquy.base.config import Config
+from colloquy.base.config import Config, make_config
 from colloquy.base.files import UserError
 
 
@@ -67,6 +68,12 @@ def run(main: Callable[[], None]) -> None:
             main()
         except UserError as error:
             sys.exit(f"error: {error}")
+        except OSError as error:
+            # Every function that takes a path raises this error for one that is too long, so it is
+            # caught once, here.
+            if error.errno != errno.ENAMETOOLONG:
+                raise
+            sys.exit(f"error: {error.filename}: {error.strerror}")
         except KeyboardInterrupt as error:
             # A second Ctrl-C would interrupt Python's shutdown and print a traceback.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -98,6 +105,11 @@ def _parse_flags(argv, documentation):
         sys.exit(f"error: {error}")
     if len(rest) > 1:
         sys.exit(f"error: Only flags are taken (--help lists them). Received: {' '.join(rest[1:])}")
+    for name in flags.FLAGS:
+        value = flags.FLAGS[name].value
+        # NaN is neither below nor above a bound, so absl accepts it.
+        if value != value:
+            sys.exit(f"error: flag --{name} expects a number. Received: nan")
     return rest
 
 
@@ -144,10 +156,16 @@ def _show_in_help(name):
     flags.FLAGS.register_key_flag_for_module(sys.argv[0], flags.FLAGS[name])
 
 
-def given_settings(names: Iterable[str]) -> dict[str, Any]:
-    """Returns `{name: value}` of the flags of `define_settings` that have a value."""
+def given_settings(config_class: type[Config], names: Iterable[str]) -> dict[str, Any]:
+    """Returns `{name: value}` of the flags of `define_settings` that have a value.
+
+    Raises:
+        UserError: A value is wrong.
+    """
     values = {name: flags.FLAGS[name].value for name in names}
-    return {name: value for name, value in values.items() if value is not None}
+    settings = {name: value for name, value in values.items() if value is not None}
+    make_config(config_class, settings, "--")
+    return settings
 
 
 def refuse_flags(names: Iterable[str], beside: str) -> None:

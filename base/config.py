@@ -87,7 +87,9 @@ def parse_assignments(assignments: Iterable[str], flag: str = "--set") -> dict[s
     return values
 
 
-def make_config(config_class: type[C], settings: Mapping[str, object], where: str = "") -> C:
+def make_config(
+    config_class: type[C], settings: Mapping[str, object], where: str = "", partial: bool = False
+) -> C:
     """Builds a config from `{field: value}`.
 
     Args:
@@ -95,6 +97,7 @@ def make_config(config_class: type[C], settings: Mapping[str, object], where: st
         settings: Values by field. Text is parsed as JSON where it is JSON, and a nested field is
             `outer.inner`.
         where: Beginning of the message of a `UserError`, for example a file name.
+        partial: Whether fields may be missing. The others are checked, and the result is `None`.
 
     Raises:
         UserError: A field is unknown, or a value is wrong.
@@ -121,6 +124,9 @@ def make_config(config_class: type[C], settings: Mapping[str, object], where: st
     try:
         return config_class.of(values)
     except ValidationError as error:
+        problems = {problem["type"] for problem in error.errors()}
+        if partial and problems == {"missing"}:
+            return None  # type: ignore[return-value]  # `partial` only checks
         raise UserError(where + sentence(error, config_class)) from error
 
 

@@ -140,7 +140,7 @@ def import_keras() -> None:
     log_filter: contextlib.AbstractContextManager = contextlib.nullcontext()
     if user_value("TF_CPP_MIN_LOG_LEVEL") not in ("0", "1"):
         _silence_python_loggers()
-        log_filter = _stderr_closed()
+        log_filter = _stderr_dropped()
 
     # Importing Keras makes many objects and frees none, so garbage collection only costs: a fifth
     # of the time. Matplotlib, which Keras imports for plots that nothing here draws, costs a tenth.
@@ -163,7 +163,7 @@ def _silence_python_loggers():
 
 
 @contextlib.contextmanager
-def _stderr_closed():
+def _stderr_dropped():
     """Drops what C++ writes to stderr, such as `I0000 00:00:17... port.cc:153]`."""
     stderr = os.dup(2)
     with open(os.devnull, "w", encoding="utf-8") as nothing:

@@ -151,7 +151,8 @@ def _as_utf8(path, raw):
         except UnicodeDecodeError as error:
             raise UserError(f"{path}: expected UTF-16, by its mark. {error.reason}") from error
         return io.BytesIO(text.encode(errors="replace"))
-    if b"\0" in beginning:
+    first_lines = b"".join(beginning.splitlines(keepends=True)[:2])
+    if b"\0" in first_lines:
         received = f"a binary file, or UTF-16 without a mark; {UTF16}"
         raise UserError(f"{path}: expected UTF-8. Received: {received}")
     file.seek(len(BOM) if beginning.startswith(BOM) else 0)

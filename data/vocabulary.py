@@ -3,14 +3,13 @@
 import dataclasses
 import functools
 import hashlib
-import itertools
 import pathlib
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
-from colloquy.base.files import PathLike, UserError, atomic_file, in_one_line
-from colloquy.data.text_files import BOM, readable
+from colloquy.base.files import PathLike, UserError, atomic_file
+from colloquy.data.text_files import read_lines, readable
 
 # Ids in datasets of prepare.py. The release's vocabularies have others, see `Vocabulary.eos_id`.
 PADDING_ID = 0
@@ -18,6 +17,8 @@ EOS_ID = 1
 UNK_ID = 2
 SPECIALS = ("_EOS_", "_UNK_")
 """The end of a turn, and words that are not in the vocabulary: words 1 and 2 of prepare.py's."""
+
+SPACE = re.compile("[ \t\r\v\f]+")
 
 HASHED_BYTES = 32
 PRIME = 2**31 - 1
@@ -143,8 +144,13 @@ class Vocabulary:
             text = path.read_bytes()
         try:
             return cls(tuple(text.decode().removesuffix("\n").split("\n")), hashed)
+        except UnicodeDecodeError as error:
+            line = error.object.count(b"\n", 0, error.start) + 1
+            raise UserError(
+                f"{path}: line {line} must be UTF-8. Received: {error.reason}"
+            ) from error
         except ValueError as error:
-            raise UserError(f"{path}: {in_one_line(error, 200)}") from error
+            raise UserError(f"{path}: {error}") from error
 
     @classmethod
     def load_word2id(cls, path: PathLike, eos_id: int) -> Self:
@@ -153,35 +159,38 @@ class Vocabulary:
         Both are separated by any white space, in any order of the ids. An id without a word gets
         one that no text contains. The file may lack `_EOS_` or spell it differently.
         """
-        path = pathlib.Path(path)
-        with readable(path, "words and ids"):
-            tokens = path.read_bytes().removeprefix(BOM).split()
+        words_by_id = {eos_id: "_EOS_"}
+        tokens = _numbered_tokens(path)
+        for line, word in tokens:
+            _, id = next(tokens, (line, ""))
+            if not re.fullmatch("[0-9]{1,9}", id):
+                raise UserError(
+                    f"{path}, line {line}: expected an id after {word!r:.60}. Received: {id!r:.60}"
+                )
+            id = int(id)
+            if id in (PADDING_ID, eos_id):
+                continue
+            known_word = words_by_id.setdefault(id, word)
+            if known_word != word:
+                raise UserError(
+                    f"{path}, line {line}: expected a new id; {id} is {known_word!r:.60}"
+                )
+
+        size = max(words_by_id)
+        if size > 2 * len(words_by_id) + eos_id:
+            raise UserError(f"{path}: expected ids of {len(words_by_id):,} words. Received: {size}")
         try:
-            words_by_id = _read_words_by_id(tokens, eos_id)
-            size = max(words_by_id)
             return cls(tuple(words_by_id.get(id, f"_{id}_") for id in range(1, size + 1)))
         except ValueError as error:
-            message = in_one_line(error, 200).replace("line ", "id ")
-            raise UserError(f"{path}: {message}") from error
+            raise UserError(f"{path}: {str(error).replace('line', 'id')}") from error
 
 
-def _read_words_by_id(tokens, eos_id):
-    """`{id: word}` of the tokens of a `word2id`, in bytes; a `ValueError` if they are wrong."""
-    words_by_id = {eos_id: "_EOS_"}
-    for token, id in itertools.zip_longest(tokens[::2], tokens[1::2], fillvalue=b""):
-        word = token.decode()
-        if not re.fullmatch(b"[0-9]{1,9}", id):
-            raise ValueError(f"expected an id after {word!r:.60}. Received: {id!r:.60}")
-        id = int(id)
-        if id in (PADDING_ID, eos_id):
-            continue
-        if words_by_id.setdefault(id, word) != word:
-            raise ValueError(f"expected a new id after {word!r:.60}. Received: {id}")
-
-    size = max(words_by_id)
-    if size > 2 * len(words_by_id) + eos_id:
-        raise ValueError(f"expected ids of {len(words_by_id):,} words. Received: {size}")
-    return words_by_id
+def _numbered_tokens(path):
+    """Yields the number of the line and the text of each token between white space."""
+    for number, line in read_lines(path, "words and ids"):
+        for token in SPACE.split(line):
+            if token:
+                yield number, token
 
 
 class WordIds:

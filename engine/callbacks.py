@@ -11,7 +11,7 @@ class Callbacks:
     `on_train_batch_end(step, {"loss"})` is called for each step, a few steps later, when the losses
     are read. `on_epoch_begin` and `on_epoch_end(number, logs)` surround the steps up to a
     validation; the logs are its row of the history, with dev's metrics as `val_NAME`, too. A
-    callback that sets `model.stop_training` ends the training at a validation.
+    callback that sets `model.stop_training` ends the training at the next validation.
 
     Args:
         callbacks: The callbacks.
@@ -43,15 +43,21 @@ class Callbacks:
             self.list.on_train_batch_begin(number)
             self.list.on_train_batch_end(number, {"loss": loss})
 
-    def after_validation(self, row: dict, metrics: dict[str, float]) -> None:
-        """After a validation, with its row of the history and its metrics."""
+    def after_validation(self, row: dict, metrics: dict[str, float]) -> bool:
+        """After a validation, with its row of the history and its metrics.
+
+        Returns:
+            Whether a callback asks for the end.
+        """
         logs = dict(row)
         for name in metrics:
             logs[f"val_{name}"] = row[name]
         self.list.on_epoch_end(self.validations, logs)
         self.validations += 1
-        if not self.model.stop_training:
-            self.list.on_epoch_begin(self.validations)
+        if self.model.stop_training:
+            return True
+        self.list.on_epoch_begin(self.validations)
+        return False
 
     def end(self) -> None:
         """After the last step."""

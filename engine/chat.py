@@ -1,8 +1,8 @@
 """Conversations with a model: the interface of `tasks/<task>/chat.py`, and its terminal."""
 
 import abc
+import contextlib
 import re
-import readline  # noqa: F401  `input` then edits lines
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -142,6 +142,10 @@ class _Conversation:
         }
         self.introduction = f"{chat.HELP}\n{HELP}".strip()
         self.is_edited = console.is_terminal and sys.stdin.isatty()
+        if self.is_edited:
+            # `input` then edits lines. Some builds of Python lack it.
+            with contextlib.suppress(ImportError):
+                import readline  # noqa: F401
 
     def read(self):
         """Reads a line; one from a pipe or file is printed as if it had been typed."""

@@ -17,16 +17,25 @@ def ensemble(task: Any, models: list[keras.Model]) -> keras.Model:
     first = models[0]
     for model in models:
         if model.config != first.config:
-            settings = model.config.to_json()
-            expected = first.config.to_json()
-            names = [name for name in expected if settings.get(name) != expected[name]]
             raise UserError(
-                f"models of an ensemble have the same settings; these differ in {', '.join(names)}"
+                "models of an ensemble have the same settings. Received: "
+                f"{_describe_differences(first.config, model.config)}"
             )
     logits = [model(first.input) for model in models]
     joint = keras.Model(first.input, task.average(logits))
     joint.config = first.config
     return joint
+
+
+def _describe_differences(one, other):
+    settings = one.to_json()
+    other_settings = other.to_json()
+    differences = []
+    for name in {**settings, **other_settings}:
+        values = settings.get(name), other_settings.get(name)
+        if values[0] != values[1]:
+            differences.append(f"{name}={values[0]} and {values[1]}")
+    return ", ".join(differences)
 
 
 def mean_of_logits(logits: Any) -> Any:

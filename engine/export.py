@@ -67,7 +67,9 @@ def _check_directory(path):
     if out.exists() and not out.is_dir():
         raise UserError(f"{out} is not a directory")
     if path.exists():
-        raise UserError(f"{path} exists: give another --version")
+        names = [file.name for file in out.iterdir()]
+        versions = [int(name) for name in names if name.isascii() and name.isdigit()]
+        raise UserError(f"{path} exists: --version={max(versions) + 1} is free")
 
 
 def _check_exportable(task, run, options):

@@ -38,6 +38,7 @@ from colloquy.engine.run_files import (
     EXAMPLES,
     HISTORY,
     LAST,
+    MAX_EXAMPLES,
     METRICS,
     PAGE,
     VOCABULARY,
@@ -50,9 +51,8 @@ if TYPE_CHECKING:
     import keras
 
 TOY = "A toy: it was trained on a small excerpt of its corpus."
-FORMER_SETTINGS = {"shared_embedding": True, "train_embedding": True, "lazy_embedding": False}
-"""Settings that models had when a published run was trained, with the value that changes nothing.
-"""
+FORMER_DEFAULTS = {"shared_embedding": True, "train_embedding": True}
+"""Settings that no model or few models have any more, with the value that changed nothing."""
 UNSEALED = (CHECKSUMS, LAST, HISTORY, METRICS, EXAMPLES, CARD, PAGE, "index")
 """Files of a published run without a checksum: answers do not depend on them. An index has its own.
 """
@@ -84,13 +84,14 @@ class Run:
     def config(self) -> Any:
         """Config of the model.
 
-        A setting that the model no longer has is a `UserError`, unless `FORMER_SETTINGS` has its
-        value.
+        A setting that this version no longer has is dropped if it was off, or as `FORMER_DEFAULTS`
+        has it; otherwise it is a `UserError`.
         """
-        settings = dict(self.record["config"])
-        for name, value in FORMER_SETTINGS.items():
-            if name not in self.spec.config.model_fields and settings.get(name) == value:
-                del settings[name]
+        settings = {}
+        for name, value in self.record["config"].items():
+            is_off = value == FORMER_DEFAULTS[name] if name in FORMER_DEFAULTS else not value
+            if name in self.spec.config.model_fields or not is_off:
+                settings[name] = value
         return make_config(self.spec.config, settings, f"{self.path / CONFIG}: ")
 
     @property
@@ -300,6 +301,14 @@ class Run:
     def examples(self) -> list[dict]:
         """The contents of `examples.json`; empty in a run without it."""
         return self._read(EXAMPLES, [])
+
+    def save_examples(self, examples: list[dict]) -> None:
+        """Writes `examples.json`, without examples that would make it too large to be opened."""
+        kept: list[dict] = []
+        for example in examples:
+            if 2 * len(json.dumps([*kept, example])) < MAX_EXAMPLES:
+                kept.append(example)
+        write_json(self.path / EXAMPLES, kept)
 
     def metrics(self) -> dict[str, dict]:
         """The contents of `metrics.json`, `{split: result}`; empty in a run without it."""

@@ -43,13 +43,14 @@ WORD_LISTS = (
 """`vocabulary.txt`, and what `engine.task.Task.save_assets` writes."""
 WRITTEN = (CONFIG, BEST, LAST, CHECKSUMS, HISTORY, METRICS, EXAMPLES, *WORD_LISTS)
 """Names of the files that a run writes. Nothing else is ever removed from its directory."""
+MAX_EXAMPLES = 2**18
 MAX_BYTES = {
     CONFIG: 2**20,
     CHECKSUMS: 2**20,
     METRICS: 2**20,
     CARD: 2**20,
-    EXAMPLES: 2**24,
-    PAGE: 2**18,
+    EXAMPLES: MAX_EXAMPLES,
+    PAGE: MAX_EXAMPLES,
     HISTORY: 2**26,
     BEST: None,
     LAST: None,
@@ -100,15 +101,16 @@ def find_run(path: PathLike) -> pathlib.Path:
     directory = pathlib.Path(path)
     if (directory / CONFIG).is_file():
         return directory
-    named_runs = find_named_runs()
-    name = directory.name
+    published = PRETRAINED / directory.name
     # The documentation writes `pretrained/NAME`. An installed package has no such path in the
     # current directory, so the name is looked up in the package.
-    is_name = directory in (pathlib.Path(name), pathlib.Path("pretrained", name))
-    if is_name and name in named_runs and not directory.exists():
-        return named_runs[name]
-    published = [name for name, path in named_runs.items() if path.parent == PRETRAINED]
-    raise UserError(
-        f"{path} is not a run directory: {CONFIG} is missing. "
-        f"Published runs are {', '.join(published)}"
-    )
+    if directory == pathlib.Path("pretrained", directory.name) and (published / CONFIG).is_file():
+        return published
+    message = f"{path} is not a run directory: {CONFIG} is missing"
+    if len(directory.parts) == 1 and not directory.exists():
+        named_runs = find_named_runs()
+        if directory.name in named_runs:
+            return named_runs[directory.name]
+        names = sorted(file.parent.name for file in PRETRAINED.glob(f"*/{CONFIG}"))
+        message += f". Published runs are {', '.join(names)}"
+    raise UserError(message)

@@ -57,6 +57,7 @@ def describe_origin(runs: list[Run], dataset: Dataset, split: str) -> dict:
         "corpus": dataset.name,
         "split": split,
         "seed": run.training.seed,
+        "settings": {**record["config"], **record["training"]},
         "epochs": own_training["epochs"],
         "minutes": round(_training_seconds(runs) / 60, 3),
         **{name: record.get(name) for name in PROVENANCE},

@@ -49,9 +49,17 @@ def check_fits(task: Any, run: Any, dataset: Any) -> None:
 
 
 def load_training(task: Any, run: Any, **changes: object) -> Any:
-    """Returns the settings that a run was trained with, with `changes` applied."""
-    settings = {**run.record["training"], **changes}
-    return make_config(task.Training, settings, where=f"{run.path}: ")
+    """Returns the settings that a run was trained with, with `changes` applied.
+
+    A setting that this version no longer has is dropped if it was off; otherwise it is a
+    `UserError`.
+    """
+    settings = {}
+    for name, value in run.record["training"].items():
+        is_off = not value
+        if name in task.Training.model_fields or not is_off:
+            settings[name] = value
+    return make_config(task.Training, {**settings, **changes}, where=f"{run.path}: ")
 
 
 def check_fields(config: Any, fields: Mapping[str, Any], path: PathLike) -> None:

@@ -177,7 +177,7 @@ class Task(abc.ABC):
             The `Training`.
 
         Raises:
-            UserError: A field is unknown, or a value of the training is wrong.
+            UserError: A field is unknown, or a value is wrong.
         """
         config_fields = spec.config.model_fields
         training_fields = self.Training.model_fields
@@ -194,6 +194,7 @@ class Task(abc.ABC):
                     f"there is no setting {name!r}. The model has {', '.join(config_fields)}; "
                     f"its training has {', '.join(training_fields)}"
                 )
+        make_config(spec.config, model_settings, partial=True)  # refuses wrong values
         return model_settings, make_config(self.Training, training_settings)
 
     # === Training ===

@@ -7,12 +7,11 @@ import keras
 
 from colloquy.base.files import PathLike, UserError
 from colloquy.base.runtime import choose_precision
-from colloquy.data.text_files import write_json
 from colloquy.engine.devices import has_gpu, open_devices, set_seed
 from colloquy.engine.examples import take_examples
 from colloquy.engine.interrupts import locked
 from colloquy.engine.provenance import provenance
-from colloquy.engine.run import EXAMPLES, LAST, Run
+from colloquy.engine.run import LAST, Run
 from colloquy.engine.sample import prepare_sample
 from colloquy.engine.settings import build_config, check_fits, load_training
 from colloquy.engine.task import Task
@@ -86,7 +85,7 @@ def start(
         with _removed_unless_saved(run):
             task.save_assets(dataset, run.path)
             examples = [task.example_to_try(example) for example in take_examples(task, dataset)]
-            write_json(run.path / EXAMPLES, examples)
+            run.save_examples(examples)
             trainer = Trainer(task, run, dataset, opened_devices, init_from, callbacks)
             trainer.train(save_minutes)
         return run
@@ -100,13 +99,14 @@ def resume(
     epochs: float | None = None,
     devices: str = "one",
     save_minutes: float = 10.0,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
 ) -> Run:
     """Continues the training of a run from its last save, under its own settings.
 
     Args:
         data: Directory of its dataset, if it has moved.
         epochs: Epochs of the whole training, if changed.
-        devices, save_minutes: See `start`.
+        devices, save_minutes, callbacks: See `start`.
 
     Returns:
         The `engine.run.Run`.
@@ -135,7 +135,7 @@ def resume(
             resumption = {**provenance(), "devices": opened_devices.count}
             resumed = [*run.record.get("resumed", []), resumption]
             run.update({"training": training.to_json(), "resumed": resumed})
-            trainer = Trainer(task, run, dataset, opened_devices)
+            trainer = Trainer(task, run, dataset, opened_devices, callbacks=callbacks)
             trainer.train(save_minutes)
         return run
 

@@ -152,7 +152,7 @@ class Trainer:
     def _loop(self, signals, save_minutes):
         """Takes all steps; validates and saves on the way."""
         saved_at = time.monotonic()
-        while self.state.validated_step < self.total_steps and not self._is_stopped():
+        while self.state.validated_step < self.total_steps and not self.state.stopped:
             validation_step = self.state.next_validation(self.validation_interval, self.total_steps)
             steps = min(LOG_INTERVAL, validation_step - self.state.step)
             self._advance(steps, signals)
@@ -169,10 +169,6 @@ class Trainer:
             if self.state.step == validation_step:
                 self._validate()
                 saved_at = time.monotonic()
-
-    def _is_stopped(self):
-        """True after early stopping, and if a callback asks for the end."""
-        return self.state.stopped or self.model.stop_training
 
     def _describe(self):
         text = (
@@ -236,7 +232,9 @@ class Trainer:
         self.run.save(self.model, self.state)
         self.run.log(row)
         self.add_points(self.state.step, {f"dev/{name}": value for name, value in metrics.items()})
-        self.callbacks.after_validation(row, metrics)
+        if self.callbacks.after_validation(row, metrics):
+            self.state = self.state.replace(stopped=True)
+            self.run.save(self.model, self.state)
         self.progress.line(_report(self.state, metrics))
 
     def _score_by(self, metrics, name):

@@ -37,32 +37,31 @@ def by_corpus(rows: list[dict], metrics: Sequence[str]) -> tuple[list[str], list
         header.append("mean")
     header.append("seeds")
 
-    rows_by_label = collections.defaultdict(list)
+    rows_by_label = collections.defaultdict(dict)
     for label, row in zip(_labels(rows), rows, strict=True):
-        rows_by_label[label].append(row)
+        # A run that was scored again counts once, with its last score.
+        rows_by_label[label][row["split"], row["corpus"], row.get("seed")] = row
 
-    def rank(label):
-        own_rows = rows_by_label[label]
-        mean = mean_over_corpora(own_rows, metrics[0])
-        return "seed" not in own_rows[0], cost(metrics[0], mean)
+    ranked_lines = []
+    for label, rows_by_place in rows_by_label.items():
+        own_rows = list(rows_by_place.values())
+        has_metric = all(metrics[0] in row["metrics"] for row in own_rows)
+        mean = mean_over_corpora(own_rows, metrics[0]) if has_metric else None
+        rank = "seed" not in own_rows[0], not has_metric, cost(metrics[0], mean or 0.0)
+        ranked_lines.append((rank, [label, *_cells(own_rows, columns, metrics, mean)]))
+    ranked_lines.sort(key=lambda ranked: ranked[0])
+    return header, [line for _, line in ranked_lines]
 
-    lines = []
-    for label in sorted(rows_by_label, key=rank):
-        lines.append([label, *_cells(rows_by_label[label], columns, metrics)])
-    return header, lines
 
-
-def _cells(rows, columns, metrics):
-    """The cells of a line of `by_corpus` after its label."""
+def _cells(rows, columns, metrics, mean):
+    """The cells of a line of `by_corpus` after its label; `mean` is that of the first metric."""
     scores = {column: [] for column in columns}
     for row in rows:
         scores[row["split"], row["corpus"]].append(row["metrics"])
     cells = [_cell(scores[column], metrics) for column in columns]
     if len(columns) > 1:
-        mean = ""
-        if all(scores.values()):
-            mean = _shown(mean_over_corpora(rows, metrics[0]), metrics[0])
-        cells.append(mean)
+        is_complete = mean is not None and all(scores.values())
+        cells.append(_shown(mean, metrics[0]) if is_complete else "")
     seeds = ""
     if "seed" in rows[0]:
         counts = {len(column) for column in scores.values() if column}

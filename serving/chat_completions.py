@@ -12,7 +12,7 @@ import itertools
 import re
 import time
 import uuid
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Request
 from fastapi.responses import Response
@@ -23,7 +23,7 @@ from colloquy.engine.helplines import REPLIES as HELPLINE_REPLIES
 from colloquy.serving.answers import JSON, OpenAIError, RequestError, make_json
 from colloquy.serving.batching import Job
 from colloquy.serving.limits import check_count, wait_for_answer
-from colloquy.serving.model_routes import find_model
+from colloquy.serving.model_routes import BoundedRoute, find_model
 
 MAX_TOKENS = 100  # of a reply, whatever `max_tokens` says
 MIN_TEMPERATURE = 0.01
@@ -33,9 +33,8 @@ WORD = re.compile(r"\S+")
 SPEAKERS = {"user": "user", "assistant": "bot"}
 SKIPPED = "X-Skipped-Messages"  # header that says how many messages the model does not read
 STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-# Fields that change no reply here nor elsewhere, and those of a message that are not read.
+# Fields that change no reply here nor elsewhere.
 WITHOUT_EFFECT = {"metadata", "prompt_cache_key", "safety_identifier", "store", "user"}
-WITHOUT_EFFECT |= {"name", "tool_calls", "tool_call_id"}
 # Fields that no model here can honour, with the values at which they change nothing.
 NEUTRAL_VALUES = {
     "frequency_penalty": [0],
@@ -98,6 +97,12 @@ class Message(ClientFields):
         ]
         | None
     ) = None
+    name: str | None = None
+    """It is not read."""
+    tool_calls: list[Any] | None = None
+    """They are not read."""
+    tool_call_id: str | None = None
+    """It is not read."""
 
     def text(self):
         if isinstance(self.content, str):
@@ -179,7 +184,7 @@ def make_router(models):
         models: `serving.batching.BatchedModel`s. The document shows the first one that chats, and
             leaves the route out if none does.
     """
-    router = APIRouter(tags=["chat"], responses=ERRORS)
+    router = APIRouter(tags=["chat"], responses=ERRORS, route_class=BoundedRoute)
     names = [model.name for model in models if model.chats]
     messages = [{"role": "user", "content": "Hello"}]
     examples = {}

@@ -4,6 +4,7 @@ networks.
 
 import json
 import math
+import pickle
 import types
 
 import numpy as np
@@ -12,7 +13,6 @@ import tensorflow as tf
 from helpers import splits_of_release
 
 from colloquy.base.files import UserError
-from colloquy.data import pickles
 from colloquy.data.vocabulary import EOS_ID, SPECIALS, UNK_ID, Vocabulary
 from colloquy.engine.run import Run
 from colloquy.engine.train import resume
@@ -198,7 +198,7 @@ def write_dataset(path, dimension=D):
         split = SelectionSplit.of(lists["c"], lists["r"], lists["y"], EOS_ID)
         write_split(split, path / "arrays", name, V + 1)
     with open(path / "word_embedding.pkl", "wb") as file:
-        pickles.dump(np.zeros((V + 1, dimension), "float32"), file)
+        pickle.dump(np.zeros((V + 1, dimension), "float32"), file)
     Vocabulary((*SPECIALS, *(f"word{id}" for id in range(3, V + 1)))).save(path / "vocabulary.txt")
     facts = {"task": "selection", "name": "tiny", "eos_id": EOS_ID, "unk_id": UNK_ID}
     (path / "dataset.json").write_text(json.dumps(facts))

@@ -76,8 +76,9 @@ def score_table(*recipes, corpus="*", split="dev", epochs=None):
     task = (measured + references)[0]["task"]
     if corpus != "*" and not any("source" in row for row in references):
         references += _as_rows(published_beside(task, corpus))
-    make_table = _dialog_table if task == "dialog" else _metric_table
-    return make_table(measured, references, task)
+    if task == "dialog":
+        return _dialog_table(_with_all_columns(measured, columns), references)
+    return _metric_table(measured, references, task)
 
 
 def name_of(row):
@@ -134,7 +135,16 @@ def _metric_table(measured, references, task):
     return markdown(["", *columns, "epochs", "seeds", "minutes", "commit"], lines)
 
 
-def _dialog_table(measured, references, _):
+def _with_all_columns(measured, columns):
+    """The rows of the models with a score in every column: means of fewer do not compare."""
+    rows = []
+    for own_rows in _group_by_name(measured).values():
+        if {_column(row) for row in own_rows} == columns:
+            rows += own_rows
+    return rows
+
+
+def _dialog_table(measured, references):
     rows = []
     for row in measured + references:
         # A part has a column of its own, in place of the corpus.

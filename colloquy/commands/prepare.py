@@ -14,6 +14,7 @@ from absl import flags
 
 import colloquy
 from colloquy.base import cli, runtime
+from colloquy.base.config import make_config
 from colloquy.base.files import UserError
 from colloquy.data.corpora import CORPORA
 
@@ -104,6 +105,7 @@ def main() -> None:
         sorted(others), f"--corpus={FLAGS.corpus}, whose flags are --{', --'.join(names)}"
     )
     values = {name: FLAGS[name].value for name in names if FLAGS[name].present}
+    make_config(MODULES[task].Settings, values, "--")  # whose messages name the flag
     # A file of a stranger may describe values that fill the memory.
     max_memory_gb = FLAGS.max_memory_gb or 0.75 * runtime.available_memory() / 1e9
     try:

@@ -17,7 +17,6 @@ from typing import Any
 from absl import flags
 
 from colloquy.base import cli, runtime
-from colloquy.base.config import make_config
 from colloquy.base.files import UserError
 from colloquy.engine.run_files import find_named_runs
 from colloquy.serving.access import Access
@@ -146,7 +145,12 @@ def read_access() -> Any:
     origins = [origin.rstrip("/").lower() for origin in FLAGS.cors_origins]
 
     key = FLAGS.api_key or os.environ.get("COLLOQUY_API_KEY")
-    if not key and not is_local:
+    if key:
+        try:
+            key.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise UserError("--api_key and COLLOQUY_API_KEY expect a key in UTF-8") from error
+    elif not is_local:
         warning = f"everybody who reaches {FLAGS.host} can use this server: give --api_key"
         print(f"warning: {warning}", file=sys.stderr)
     return Access(
@@ -182,7 +186,7 @@ def serve_on_ray(limits: Any, access: Any) -> None:
 
 
 def main() -> None:
-    limits = make_config(Limits, cli.given_settings(LIMITS), "--")
+    limits = Limits(**cli.given_settings(Limits, LIMITS))
     access = read_access()
     # An operation takes half of the cores. A large request computes several long operations at
     # once; more threads than that leave some for the operations of small requests.

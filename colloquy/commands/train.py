@@ -118,7 +118,7 @@ def main() -> None:
 
 def read_settings() -> dict[str, Any]:
     """Returns `{field: value}` of --release_conf, of the flags and of --set; the last wins."""
-    settings = {**cli.given_settings(TRAINING), **parse_assignments(FLAGS.set)}
+    settings = {**cli.given_settings(Training, TRAINING), **parse_assignments(FLAGS.set)}
     if FLAGS.release_conf:
         settings = {**read_conf(), **settings}
     for name in inspect.signature(colloquy.train).parameters:

@@ -5,12 +5,12 @@
     word2id              words, each followed by its id, separated by white space; may be missing
     word_embedding.pkl   vectors, row i of the word with id i
 
-Pickles are of Python 2, or of any version by protocols 0 to 4.
+Pickles are of Python 2, or of any version.
 """
 
 import numpy as np
 
-from colloquy.base.files import PathLike, UserError
+from colloquy.base.files import PathLike, UserError, in_one_line
 from colloquy.data import pickles
 from colloquy.data.text_files import existing_directory
 from colloquy.data.tokenizers import WHITESPACE
@@ -52,7 +52,8 @@ def _read_split(file, name, split):
     # Some files have the labels as texts.
     numbers = np.array(labels).astype(float)
     if numbers.ndim != 1 or not np.isin(numbers, (0, 1)).all():
-        raise UserError(f"{file}: expected labels of {name} of 0 or 1")
+        received = in_one_line(sorted({str(label) for label in labels}), 60)
+        raise UserError(f"{file}: expected labels of {name} of 0 or 1. Received: {received}")
     return _without_padding(contexts), _without_padding(responses), numbers.astype(int).tolist()
 
 

@@ -114,9 +114,7 @@ def read_table(path: pathlib.Path, report: Report) -> Conversations:
             conversations.append(join_messages(enumerate(pair)))
         return keep_exchanges(path, conversations, report)
 
-    if "text" not in columns:
-        expected = f"expected a column {' or '.join(NAMES['text'])}"
-        raise UserError(f"{path}, line 1: {expected}. Received: {in_one_line(names, 100)}")
+    _require_columns(path, names, columns)
     rows = [_row(number, values, columns) for number, values in enumerate(values_by_row)]
     _note_senders(path, rows, columns, report)
     for group in _group(path, _complete_rows(rows, report), report):
@@ -182,7 +180,7 @@ def _read_rows(path):
     The delimiter is named by a first line `sep=;`, or it is the most frequent one of the header.
     """
     lines = [line for _, line in read_lines(path, "conversations")]
-    named = SEPARATOR_LINE.fullmatch(lines[0].strip())
+    named = SEPARATOR_LINE.fullmatch(lines[0].strip(" \r"))
     # A number for each line: the header's is 1, or 2 below `sep=;`.
     first_line = 2 if named else 1
     lines = lines[first_line - 1 :]
@@ -221,6 +219,15 @@ def _find_columns(names):
     return columns
 
 
+def _require_columns(path, names, columns):
+    """Refuses a table without texts, or whose conversations cannot be told apart."""
+    for kinds in (["text"], ["conversation", "time"]):
+        if not any(kind in columns for kind in kinds):
+            known = " or ".join(name for kind in kinds for name in NAMES[kind])
+            received = in_one_line(names, 100)
+            raise UserError(f"{path}, line 1: expected a column {known}. Received: {received}")
+
+
 # === Order ===
 
 
@@ -234,10 +241,9 @@ def _group(path, rows, report):
     unread = [row.written_time for row in rows if row.time is None]
     if unread and not has_names:
         expected = f"expected a column {' or '.join(NAMES['conversation'])}, or times"
-        received = f"times such as {unread[0]!r:.40}" if any(unread) else "neither"
-        raise UserError(f"{path}: {expected}. Received: {received}")
+        raise UserError(f"{path}: {expected}. Received: times such as {unread[0]!r:.40}")
     if unread:
-        if any(unread):
+        if any(row.written_time for row in rows):
             report.note(
                 f"{path}: the times, such as {unread[0]!r:.40}, cannot be read, so the messages "
                 "stay in the order of the file: the oldest one must be the first"

@@ -97,7 +97,8 @@ class Domain:
     def types(self):
         """The types of entities, sorted; those of the knowledge base's values first."""
         all_types = {entity.type for entity in self.entities}
-        from_knowledge = {e.type for e in self.entities if e.source == "knowledge"}
+        knowledge_entities = [entity for entity in self.entities if entity.source == "knowledge"]
+        from_knowledge = {entity.type for entity in knowledge_entities}
         return sorted(from_knowledge) + sorted(all_types - from_knowledge)
 
     @functools.cached_property

@@ -68,7 +68,10 @@ class _Responder:
         # Numbers and names of the values that a user may wish, and which restaurants have them. The
         # first restaurant stands for none and has nothing.
         slots = domain.slot_values
-        values = [(n, e.name) for n, e in enumerate(domain.entities, 1) if e.type in slots]
+        values = []
+        for number, entity in enumerate(domain.entities, 1):
+            if entity.type in slots:
+                values.append((number, entity.name))
         restaurants = domain.values_by_subject.values()
         self.value_V = np.array([number for number, _ in values], np.int32)
         self.names_V = tf.constant([name for _, name in values], tf.string)

@@ -95,15 +95,13 @@ class DialogReader:
         return Read(turns, self.unknown(turns[-1].text.split()))
 
     def _leave_out_remarks(self, turns):
-        candidates = self.domain.candidate_numbers
-        is_remark = [turn.speaker == "bot" and turn.text not in candidates for turn in turns]
-        kept = []
-        for turn, is_left_out, is_answered_so in zip(
-            turns, is_remark, [*is_remark[1:], False], strict=True
-        ):
-            if not is_left_out and not (is_answered_so and turn.speaker == "user"):
-                kept.append(turn)
-        return kept
+        is_kept = [True] * len(turns)
+        for place, turn in enumerate(turns):
+            if turn.speaker == "bot" and turn.text not in self.domain.candidate_numbers:
+                is_kept[place] = False
+                if place > 0 and turns[place - 1].speaker == "user":
+                    is_kept[place - 1] = False
+        return [turn for turn, kept in zip(turns, is_kept, strict=True) if kept]
 
     # === Arrays ===
 

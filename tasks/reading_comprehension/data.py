@@ -11,6 +11,7 @@ import pathlib
 
 import numpy as np
 
+from colloquy.base.files import UserError
 from colloquy.data import pickles, prepared
 from colloquy.data.batching import XLA_MULTIPLE
 from colloquy.data.sequences import Sequences, round_up
@@ -245,6 +246,13 @@ def load_dataset(path):
     data = pickles.load(path / READING)
     with prepared.checked(path / READING):
         splits = _make_splits(data, vocabulary, characters)
+
+    trained_words = metadata.get("trained_words", 0)
+    if type(trained_words) is not int or not 0 <= trained_words < len(vocabulary):
+        raise UserError(
+            f"{path / prepared.METADATA}: expected trained_words below {len(vocabulary)}. "
+            f"Received: {trained_words!r:.60}"
+        )
     return ReadingDataset(
         path=path,
         name=metadata["name"],
@@ -252,7 +260,7 @@ def load_dataset(path):
         vectors=vectors,
         vocabulary=vocabulary,
         characters=characters,
-        trained_words=metadata.get("trained_words", 0),
+        trained_words=trained_words,
     )
 
 
@@ -294,10 +302,25 @@ def _check(split):
 
     if (split.offsets.lengths != 2 * split.contexts.lengths).any():
         raise ValueError("offsets must be the start and the end of each token")
+    for row, (offsets, text) in enumerate(zip(split.offsets.lists(), split.texts, strict=True)):
+        bounded = [0, *offsets, len(text)]
+        if bounded != sorted(bounded):
+            raise ValueError(
+                f"offsets of context {row} must rise and end within its {len(text)} characters"
+            )
     context_lengths = split.contexts.lengths[split.context]
     for id, spans, length in zip(split.ids, split.spans, context_lengths, strict=True):
-        if not spans or not all(0 <= first <= last < length for first, last in spans):
-            raise ValueError(f"question {id:.60}: spans must be within its {length} words")
+        if not spans or not all(_is_span(span, length) for span in spans):
+            raise ValueError(
+                f"question {id:.60}: spans must be whole numbers within its {length} words"
+            )
+
+
+def _is_span(span, length):
+    first, last = span
+    if type(first) is not int or type(last) is not int:
+        return False
+    return 0 <= first <= last < length
 
 
 def _check_range(name, numbers, low, size):
