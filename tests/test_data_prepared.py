@@ -219,7 +219,7 @@ SAID = {
     "candidates with one label": (
         "smn",
         {"train.txt": SMN.replace("0\t", "1\t")},
-        "all candidates of 2 contexts have the label 1",
+        "2 of 2 contexts have no line with label 0",
     ),
     "an unread file": ("smn", {"valid.txt": SMN}, "raw: not read: valid.txt"),
     "vectors of other texts": ("squad", {}, "of the words of train have no word vector"),

@@ -6,7 +6,7 @@ import json
 import keras
 import numpy as np
 import pytest
-from helpers import to_numpy
+from helpers import on_tensorflow, to_numpy
 from layer_cases import CASES, B, D, J, S, T, V, call, floats, outputs_of, real
 
 from colloquy import layers
@@ -95,10 +95,16 @@ def test_works_in_a_model_of_a_user(name, tmp_path):
 WORDS = np.array([[3, 1, 2], [2, 0, 0]], "int32")
 
 
-def test_a_sequential_model_passes_the_mask_of_its_words():
+@pytest.mark.parametrize(
+    "parts",
+    [
+        lambda: [BiLSTM(D)],
+        lambda: [Highway(), PositionalEncoding(J), SelfAttention(), BiLSTM(D), LayerNorm()],
+    ],
+)
+def test_a_sequential_model_passes_the_mask_of_its_words(parts):
     """What follows a word embedding takes its mask, and what is padded changes nothing."""
-    layers_after = [Highway(), PositionalEncoding(J), SelfAttention(), BiLSTM(D), LayerNorm()]
-    model = keras.Sequential([WordEmbedding(V, D, mask_zero=True), *layers_after])
+    model = keras.Sequential([WordEmbedding(V, D, mask_zero=True), *parts()])
     words, padded = model(WORDS[:1]), model(np.pad(WORDS[:1], [(0, 0), (0, 2)]))
     np.testing.assert_allclose(to_numpy(padded)[:, :3], to_numpy(words), atol=1e-6)
     mask = keras.src.backend.get_keras_mask(model(WORDS))
@@ -224,6 +230,23 @@ def test_padding_may_be_anywhere(name, mask_name, training):
             np.testing.assert_allclose(some, others, atol=1e-5)
 
 
+@on_tensorflow
+@pytest.mark.parametrize("name", ["AttentiveModule", "BiLSTM", "CrossMatch"])
+def test_fast_paths_take_padding_anywhere(name):
+    layer, inputs = CASES[name].build(), dict(CASES[name].inputs)
+    rng = np.random.default_rng(0)
+    for argument, x in inputs.items():
+        if "mask" in argument:
+            inputs[argument] = rng.random(x.shape) < 0.6
+    fast_parts = [part for part in layer._flatten_layers() if getattr(part, "fast", False)]
+    assert fast_parts
+    found = outputs_of(layer, inputs)
+    for part in fast_parts:
+        part.fast = False
+    for fast, slow in zip(found, outputs_of(layer, inputs), strict=True):
+        np.testing.assert_allclose(fast, slow, atol=1e-5)
+
+
 def test_every_layer_is_imported_by_its_name():
     for name, case in CASES.items():
         layer = type(case.make())
@@ -244,14 +267,15 @@ def test_half_precision_is_near_float32(name):
             assert np.abs(found - 1.0 * wanted).max() <= 0.08 * max(np.abs(wanted).max(), 1.0)
 
 
+@pytest.mark.parametrize("garbage", (0.0, -40.0))
 @pytest.mark.parametrize("name", PADDED)
-def test_ignores_padding(name):
+def test_ignores_padding(name, garbage):
     """More of it, filled with anything, changes no output that counts; what it adds is beside
     them.
     """
     (layer, outputs), counts = shared(name), CASES[name].inputs.get(CASES[name].counts)
     for found, expected in zip(
-        outputs_of(layer, CASES[name].padded(-40.0)), map(to_numpy, outputs), strict=True
+        outputs_of(layer, CASES[name].padded(garbage)), map(to_numpy, outputs), strict=True
     ):
         found = found[tuple(slice(n) for n in expected.shape)]
         if counts is not None:

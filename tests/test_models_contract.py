@@ -177,6 +177,54 @@ def test_drops_in_training_alone(name):
     assert np.abs(first - second).max() > 0.01
 
 
+@pytest.mark.slow
+def test_dam_is_fitted_by_keras_with_its_callbacks(tmp_path):
+    model = dam_models.fresh(levels=1)
+    inputs, labels = dam_models.batch(model)
+    model.compile("adam", keras.losses.BinaryCrossentropy(from_logits=True))
+    best = tmp_path / "best.weights.h5"
+    callbacks = [
+        keras.callbacks.ModelCheckpoint(best, "loss", save_best_only=True, save_weights_only=True),
+        keras.callbacks.EarlyStopping("loss", min_delta=100, patience=1),
+    ]
+    history = model.fit(inputs, labels, epochs=9, callbacks=callbacks, verbose=0)
+    assert history.epoch == [0, 1]  # no loss falls by 100
+    assert best.is_file()
+
+
+@pytest.mark.slow
+@every_model
+def test_learns_one_batch(name):
+    helpers = HELPERS[name]
+    keras.utils.set_random_seed(2)
+    smaller = {}
+    if name == "dam":
+        smaller["levels"] = 1
+    if "hops" in MODELS[name].config.model_fields:
+        smaller["hops"] = 1
+    if name == "memma":  # the article's positions are ten times as large as fresh word vectors
+        smaller["positions"] = "halves"
+    model = helpers.fresh(**smaller)
+    optimizer = keras.optimizers.Adam(0.02)
+    optimizer.build(model.trainable_variables)
+    inputs, targets = helpers.batch(model)
+
+    @functools.partial(tf.function, autograph=False)
+    def step():
+        _, loss, gradients = values_and_gradients(model, name, inputs, targets)
+        optimizer.apply(gradients, model.trainable_variables)
+        return loss
+
+    losses = [float(step())]
+    while losses[-1] > 0.05 and len(losses) < 300:
+        losses.append(float(step()))
+    undecided = []
+    for row in rows_of(helpers):
+        undecided.append(np.zeros_like(helpers.in_loops(model, row)))
+    assert losses[0] == pytest.approx(helpers.loss_in_loops(undecided), abs=1.0)  # small weights
+    assert losses[-1] <= 0.05
+
+
 # === Saving and precision ===
 
 

@@ -1,7 +1,13 @@
-"""Details of single models, beside what test_models_contract.py asserts of all."""
+"""Details of single models, beside what test_models_contract.py asserts of all: sizes, limits,
+padding, entities.
+"""
+
+import functools
 
 import bidaf_models
 import dam_models as dam
+import dialog_models
+import keras
 import numpy as np
 import pytest
 import seq2seq_models as seq2seq
@@ -10,6 +16,7 @@ from gradients import gradients_of
 from helpers import randomised, to_numpy
 from seq2seq_models import V
 
+from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine.optimizers import averaged_weights
 from colloquy.engine.settings import build_config
 from colloquy.layers.attentive_module import AttentiveModule
@@ -18,6 +25,7 @@ from colloquy.models.bidaf import BiDAF, BiDAFConfig
 from colloquy.models.dam import DAM, DAMConfig, release_settings
 from colloquy.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from colloquy.tasks import TASKS
+from colloquy.tasks.dialog.domain import Domain, Entity
 from colloquy.tasks.generation.scoring import word_loss
 from colloquy.tasks.reading_comprehension import prepare as prepare_reading
 from colloquy.tasks.reading_comprehension.data import load_dataset
@@ -144,3 +152,124 @@ def test_seq2seq_begins_with_the_word_vectors_of_its_setting():
 
 
 # === Memory networks ===
+
+
+@pytest.mark.parametrize(
+    ("name", "heads"), [("memma", 2), ("entity-memma", 2), ("memn2n", 1), ("memr", 1)]
+)
+def test_attention_weights_are_those_of_the_history(name, heads):
+    model = dialog_models.made(name)
+    inputs, _ = dialog_models.batch(model)
+    found = [to_numpy(x) for x in keras.Model(model.input, model.attention_weights)(inputs)]
+    assert [x.shape for x in found] == [(3, heads, 5, 12)] * 2
+    for row, dialog in enumerate(dialog_models.split().dialogs):
+        for t, place in enumerate(dialog["turns"]):
+            for weights in found:
+                np.testing.assert_allclose(
+                    weights[row, :, t].sum(axis=1), float(place > 0), atol=1e-5
+                )
+                np.testing.assert_array_equal(weights[row, :, t, place:], 0.0)
+    assert not dialog_models.made("supervised-embeddings").attention_weights
+
+
+@functools.cache
+def domain():
+    """Restaurants with phones, types of more than 8 values, and three prices: a closed type."""
+    places, phones = ([f"{name}_{i}" for i in range(11)] for name in ("place", "phone"))
+    names = {"R_name": places, "R_phone": phones, "R_price": ["cheap", "moderate", "expensive"]}
+    entities = [
+        Entity(name, type, "knowledge") for type, of_type in names.items() for name in of_type
+    ]
+    texts = [*(f"here is {place}" for place in places), *(f"call {phone}" for phone in phones)]
+    texts += ["api_call cheap", "api_call expensive", "you are welcome"]
+    sentences = "here is call api_call you are welcome hello no"
+    words = [*sentences.split(), "R_phone", "R_price", "cheap", "moderate", "expensive"]
+    # The corpus knows neither the last place nor its phone: both are unknown words.
+    return Domain(
+        Vocabulary(("_EOS_", "_UNK_", *words, *places[:-1], *phones[:-1])), texts, [], entities
+    )
+
+
+def answers_to(model, texts):
+    """The logits of a conversation."""
+    some = dialog_models.split_of(
+        domain(), [[(dialog_models.BY[text[0]], text[2:]) for text in texts]]
+    )
+    return to_numpy(model(some.collate([0], model.config.reads, len(domain().entities), 1)[0]))[0]
+
+
+CONVERSATION = [
+    *("U hello", "B api_call cheap", "K place_3 R_phone phone_3", "K place_3 R_price cheap"),
+    *(
+        "K place_6 R_phone phone_6",
+        "K place_6 R_price cheap",
+        "U hello",
+        "B here is place_3",
+        "U no",
+    ),
+    *("B here is place_6", "U hello"),
+]
+
+
+def swapped(text, pairs):
+    return " ".join(pairs.get(word, word) for word in text.split())
+
+
+def both_ways(*pairs):
+    return dict(pairs) | {b: a for a, b in pairs}
+
+
+@functools.cache
+def knowing(name):
+    """A model with random weights that knows the domain."""
+    settings = {
+        **domain().tables.required_fields,
+        "max_words": 16,
+        **dialog_models.SMALL,
+        "heads": 2,
+        "hops": 2,
+    }
+    if name == "entity-memma":
+        settings["templates"] = len(domain().tables.templates)
+    model = randomised(MODELS[name].build(MODELS[name].config(**settings)), 4, 0.3)
+    domain().tables.put_into(model)
+    return model
+
+
+def changes_with(model, pairs):
+    """The logits of the conversation, and those where words have changed places, in the order of
+    the first.
+    """
+    texts = domain().candidates
+    order = [texts.index(swapped(text, pairs)) for text in texts]
+    found, changed = (
+        answers_to(model, [swapped(text, p) for text in CONVERSATION]) for p in ({}, pairs)
+    )
+    return found, changed[:, order]
+
+
+@pytest.mark.parametrize("other", [6, 8, 10], ids=["mentioned", "not mentioned", "unknown word"])
+def test_entity_memma_knows_no_entity_by_its_name(other):
+    """Where two restaurants change their names and phones, the logits of all candidates follow:
+    also where one of them is of no word that training knew."""
+    pairs, texts = (
+        both_ways(("place_3", f"place_{other}"), ("phone_3", f"phone_{other}")),
+        domain().candidates,
+    )
+    assert sum(swapped(text, pairs) != text for text in texts) == 4
+    found, changed = changes_with(knowing("entity-memma"), pairs)
+    np.testing.assert_allclose(changed, found, rtol=1e-4, atol=1e-4)
+    # It matters once one of them has been offered: the two have other scores, as other things were
+    # said of them.
+    places = [texts.index(f"here is place_{i}") for i in (3, other)]
+    assert np.abs(found[2:, places[0]] - found[2:, places[1]]).min() > 1e-3
+
+
+def test_values_of_closed_types_and_without_pointers_all_entities_are_words_like_others():
+    assert list(domain().open_types) == ["R_name", "R_phone"]
+    found, changed = changes_with(knowing("entity-memma"), both_ways(("cheap", "expensive")))
+    assert np.abs(changed - found)[1:].max() > 0.01
+    found, changed = changes_with(
+        knowing("memma"), both_ways(("place_3", "place_6"), ("phone_3", "phone_6"))
+    )
+    assert np.abs(changed - found).max() > 0.01

@@ -200,7 +200,8 @@ def test_prepare_reports_facts_and_prints_a_summary(source, tmp_path, capsys):
     }
     printed = capsys.readouterr()
     assert "3 x 1, 1 x 1, 2 x 1" in printed.out and "5 words, vectors (6, 5)" in printed.out
-    assert f"{source / 'valid.gz'}: 1 of 3 contexts have no line with label 1" in printed.out
+    said = " and others: 1 of 3 contexts have no line with label 1"
+    assert f"{source / 'valid.gz'}, line 5{said}" in printed.out
 
 
 @pytest.mark.parametrize(
@@ -233,12 +234,14 @@ OTHER_NUMBERS = "1\ta\tb\n0\ta\tc\n1\tb\tc\n0\tb\td\n1\tc\ta\n"
         (
             "train.txt",
             NO_LABEL_1,
-            ["train.txt: 1 of 4 contexts have no line with label 1. The lines of a context must"],
+            [
+                "line 1 and others: 1 of 4 contexts have no line with label 1. The lines of a context"
+            ],
         ),
         (
             "valid.gz",
             gzip.compress(OTHER_NUMBERS.encode(), mtime=0),
-            ["valid.gz: 1 of 3 contexts have fewer candidates than others. Equal"],
+            ["valid.gz, line 5 and others: 1 of 3 contexts have others than 2 candidates. Equal"],
         ),
     ],
 )

@@ -17,7 +17,7 @@ class SelectionChat(Chat):
         [answer] = self.predictor.predict([{"turns": turns}])
 
         # The state changes only now: finding answers may have been interrupted.
-        self.last = {"turns": turns}
+        self.last = {"turns": turns} if answer["candidates"] else None
         if not answer["candidates"]:
             self.said = turns
             yield Note(f"[{answer['reason']}]")

@@ -88,7 +88,7 @@ def prepare(corpus, source, out, settings):
         statistics = {name: statistics_of(split) for name, split in splits.items()}
         for name, num_unknown in prepared.num_unknown.items():
             statistics[name]["unknown_words"] = fraction_of_words(splits[name], num_unknown)
-        examples = _show_examples(splits["train"], prepared.vocabulary)
+        examples = _show_examples(splits["train"], prepared.vocabulary) if "train" in splits else []
 
         contents = {VECTORS: prepared.vectors}
         if prepared.vocabulary:
@@ -108,7 +108,7 @@ def prepare(corpus, source, out, settings):
     for name, split in splits.items():
         report.counts["contexts"] += statistics[name]["contexts"]
         report.counts["candidates"] += statistics[name]["lines"]
-        note_odd_contexts(split, prepared.files[name], report)
+        note_odd_contexts(split, prepared.files[name], report, is_ranked=name != "train")
     if source:
         report.note_unread(source)
     if "dev" not in splits:

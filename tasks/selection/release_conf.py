@@ -68,6 +68,8 @@ def read_release_conf(path: str) -> tuple[dict, list[str]]:
         if key.setting is None or is_unset:
             lines.append(f"{name}={value}: {key.note or 'our default'}")
             continue
+        if isinstance(value, bool | str) and key.setting != "positional":
+            raise UserError(f"{path}: {name}: expected a number. Received: {value!r:.60}")
         settings[key.setting] = value
         note = f"; {key.note}" if key.note else ""
         lines.append(f"{name}={value}: {key.setting}={value}{note}")

@@ -49,16 +49,20 @@ def fraction_of_words(split, count):
     return round(count / int(split.turns.lengths.sum() + split.responses.lengths.sum()), 4)
 
 
-def note_odd_contexts(split, file, report):
+def note_odd_contexts(split, file, report, is_ranked):
     """Notes contexts from which a training learns nothing, or whose scores mean something else.
 
     Args:
         split: `SelectionSplit`.
         file: Its file.
         report: `data.report.Report`.
+        is_ranked: Whether the candidates of a context are ranked: those of train are not.
     """
     candidates = np.bincount(split.context)
     positives = np.bincount(split.context, weights=split.label)
+    frequencies = np.bincount(candidates, minlength=1)
+    # The largest of those that are equally frequent.
+    usual = int(np.flatnonzero(frequencies == frequencies.max()).max())
     notes = {
         "contexts have no line with label 1. The lines of a context must follow each other": (
             positives == 0
@@ -66,9 +70,14 @@ def note_odd_contexts(split, file, report):
         "contexts have no line with label 0, so no response is ranked below the right ones": (
             positives == candidates
         ),
-        "contexts have fewer candidates than others. Equal contexts that follow each other are "
-        "one": candidates < candidates.max(initial=0),
     }
+    if is_ranked:
+        notes[
+            f"contexts have others than {usual} candidates. Equal contexts that follow each other "
+            "are one"
+        ] = candidates != usual
     for sentence, is_odd in notes.items():
         if is_odd.any():
-            report.note(f"{file}: {is_odd.sum():,} of {len(candidates):,} {sentence}")
+            first_line = np.searchsorted(split.context, np.flatnonzero(is_odd)[0]) + 1
+            where = f"{file}, line {first_line} and others"
+            report.note(f"{where}: {is_odd.sum():,} of {len(candidates):,} {sentence}")
