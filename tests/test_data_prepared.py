@@ -365,7 +365,8 @@ BAD_VECTORS = [
 FACTS = [
     ("text", {"tokenizer": "x"}, "json: text"),
     ("eos_id", "1", "json: eos_id"),
-    ("eos_id", 10**6, r"_EOS_ from 1 to \d+\. Received: "),
+    ("eos_id", 2, r"vocabulary\.txt: expected _EOS_ to be word 2"),
+    ("eos_id", None, r"_EOS_ from 1 to \d+\. Received: "),
     ("unk_id", 0, "json: unk_id"),
     ("hashed_words", 2**24 + 1, "json: hashed_words"),
 ]

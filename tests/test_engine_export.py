@@ -76,7 +76,7 @@ def small_vocabulary(run, path):
                 (path / "out" / name).mkdir(parents=True) for name in ("1", "9", "notes")
             ],
             "tensorflow",
-            "out/1 exists: give another --version",
+            "out/1 exists: --version=10 is free",
         ),
         (lambda _, path: (path / "out").write_text("mine"), "tensorflow", "out is not a directory"),
         (

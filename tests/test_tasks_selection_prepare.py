@@ -234,9 +234,7 @@ OTHER_NUMBERS = "1\ta\tb\n0\ta\tc\n1\tb\tc\n0\tb\td\n1\tc\ta\n"
         (
             "train.txt",
             NO_LABEL_1,
-            [
-                "line 1 and others: 1 of 4 contexts have no line with label 1. The lines of a context"
-            ],
+            ["line 1 and others: 1 of 4 contexts have no line with label 1. The lines of"],
         ),
         (
             "valid.gz",

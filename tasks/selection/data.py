@@ -63,8 +63,8 @@ COUNTED = {
 class Metadata(Config):
     """Metadata of a prepared directory that runs on it keep."""
 
-    eos_id: Positive
-    """The id of `_EOS_`."""
+    eos_id: Positive | None = None
+    """The id of `_EOS_`; `None`: a run whose dataset did not say."""
     unk_id: Positive | None = None
     """The id of `_UNK_`; `None`: not known."""
     hashed_words: Annotated[int, Field(ge=0, le=2**24)] = 0
@@ -117,8 +117,12 @@ def load_dataset(path):
     vocabulary = None
     if (path / VOCABULARY).is_file():
         vocabulary = Vocabulary.load(path / VOCABULARY)
+        if metadata.eos_id and vocabulary.eos_id != metadata.eos_id:
+            expected = f"expected _EOS_ to be word {metadata.eos_id}"
+            received = f"Received: word {vocabulary.eos_id}"
+            raise UserError(f"{path / VOCABULARY}: {expected}. {received}")
     vectors = read_embedding(path / VECTORS, vocabulary)
-    if metadata.eos_id >= len(vectors):
+    if metadata.eos_id is None or metadata.eos_id >= len(vectors):
         expected = f"expected eos_id, an id of _EOS_ from 1 to {len(vectors) - 1}"
         raise UserError(f"{path / METADATA}: {expected}. Received: {metadata.eos_id}")
     num_ids = len(vectors) + metadata.hashed_words

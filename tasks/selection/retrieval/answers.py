@@ -5,12 +5,8 @@ The model encodes the conversation once for all its candidates.
 
 import itertools
 import re
-from typing import Annotated
-
-from pydantic import Field
 
 from colloquy.base.files import UserError
-from colloquy.data.text_files import validated
 from colloquy.data.tokenizers import TOKENIZERS, WHITESPACE, apply_rules, has_letter_or_digit
 from colloquy.engine.helplines import helpline_of_turns
 from colloquy.engine.parallel import in_order
@@ -96,9 +92,6 @@ def _without_punctuation(words):
     return kept or set(words)
 
 
-Texts = Annotated[list[str], Field(min_length=1)]
-
-
 class AnsweringPredictor(Predictor):
     """Ranks the candidate responses of an instance; of one without any, other responses.
 
@@ -136,7 +129,10 @@ class AnsweringPredictor(Predictor):
             self.index = RetrievalIndex(index, predictor.vocabulary)
             self.responses = self.index.size
             return
-        self.hits = [Hit(text) for text in validated("candidates", Texts, candidates)]
+        is_list = isinstance(candidates, list | tuple) and len(candidates) > 0
+        if not is_list or not all(isinstance(text, str) and text.strip() for text in candidates):
+            raise UserError(f"candidates are a list of texts. Received: {candidates!r:.80}")
+        self.hits = [Hit(text) for text in candidates]
         self.responses = len(self.hits)
 
     def answer(self, instances):
