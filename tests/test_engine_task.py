@@ -24,7 +24,11 @@ from colloquy.tasks import RECIPES, TASKS
         ("dialog", {"epochs": "Infinity"}, "epochs: .* finite number"),
         ("dialog", {"batch_size": "0.5"}, "batch_size: .* valid integer"),
         ("dialog", {"precision": "float64"}, "precision: .*'float16'. Received: float64"),
-        ("selection", {"compatibility": "tf2"}, "expected paper, or release for DAM. Received: 'tf2'"),
+        (
+            "selection",
+            {"compatibility": "tf2"},
+            "expected paper, or release for DAM. Received: 'tf2'",
+        ),
         ("selection", {"conv_filters": "[16]"}, "conv_filters.1 is missing"),
         ("generation", {"vocabulary_size": "5"}, "decides vocabulary_size, it is "),
         ("reading_comprehension", {"characters": "3"}, "decides characters"),
