@@ -32,16 +32,17 @@ LAST_MARK = 0x1E94A
 # Code of the last character of Unicode that NFC or NFKC changes, an ideograph.
 LAST_COMPOSED = 0x2FA1D
 # Largest number of marks in one composed character: some Greek letters have three.
-MOST_MARKS = 3
+MAX_MARKS_COMPOSED = 3
 # Largest number of marks in a row that are kept; Unicode's Stream-Safe Text Format has the same
 # limit. The time of NFC grows with the square of this number.
-MOST_MARKS_READ = 30
+MAX_MARKS_KEPT = 30
 
 
 def _mark_ranges():
     """Inner part of a pattern's `[...]`: all combining marks but the invisible ones."""
     is_invisible = re.compile(f"[{INVISIBLE}]").match
     ranges = []
+    # U+0300 is the first combining mark of Unicode.
     for code in range(0x300, LAST_MARK + 1):
         character = chr(code)
         if unicodedata.category(character)[0] != "M" or is_invisible(character):
@@ -58,29 +59,29 @@ MARKS = _mark_ranges()
 
 They belong to the letter before them.
 """
-# A part of a text that is composed on its own: a Hangul syllable of separate letters, a character
-# with its marks, or marks without a character. Unicode counts the voiced and semi-voiced marks of
-# half-width kana, U+FF9E and U+FF9F, as letters, so `MARKS` lacks them.
-_CLUSTER = re.compile(
-    f"[\u1100-\u115f\uac00-\ud7a3][\u1160-\u11ff]+[{MARKS}]*|[^{MARKS}][{MARKS}\uff9e\uff9f]*"
-    f"|[{MARKS}][{MARKS}\uff9e\uff9f]*",
-    re.DOTALL,
-)
-_TOO_MANY_MARKS = re.compile(f"([{MARKS}\uff9e\uff9f]{{{MOST_MARKS_READ}}})[{MARKS}\uff9e\uff9f]+")
+# Unicode counts the voiced and semi-voiced marks of half-width kana, U+FF9E and U+FF9F, as letters,
+# so `MARKS` lacks them.
+_MARK = f"[{MARKS}\uff9e\uff9f]"
+# A Hangul syllable of separate letters.
+_SYLLABLE = "[\u1100-\u115f\uac00-\ud7a3][\u1160-\u11ff]+"
+# A part of a text that is composed on its own: a syllable or any other character, with its marks.
+# Marks without a character before them are a part of their own.
+_CLUSTER = re.compile(f"{_SYLLABLE}{_MARK}*|.{_MARK}*", re.DOTALL)
+_TOO_MANY_MARKS = re.compile(f"({_MARK}{{{MAX_MARKS_KEPT}}}){_MARK}+")
 _INVISIBLE = re.compile(f"[{INVISIBLE}]+")
 _JOINERS = re.compile(f"[{JOINERS}]+")
 _WIDTHS_AND_LIGATURES = re.compile(f"[{WIDTHS_AND_LIGATURES}]+")
 
 # === Patterns for TensorFlow's regular expressions, RE2 ===
 
-# `GraphNormalizer` puts it before and after each part of a text that it may compose.
+# `GraphNormalizer` puts this before and after each part of a text that it looks up.
 SEPARATOR = "\x02"
 # Patterns and replacements that remove joiners, except between two letters.
 JOINER_RULES = (
     (rf"(^|[^\p{{L}}\p{{M}}{JOINERS}])[{JOINERS}]+", r"\1"),
     (rf"[{JOINERS}]+($|[^\p{{L}}\p{{M}}{JOINERS}])", r"\1"),
 )
-GRAPH_CLUSTER = f"[\u1100-\u115f\uac00-\ud7a3][\u1160-\u11ff]+|[^{MARKS}{SEPARATOR}][{MARKS}]+"
+GRAPH_CLUSTER = f"{_SYLLABLE}|[^{MARKS}{SEPARATOR}][{MARKS}]+"
 
 
 class Normalized(NamedTuple):
@@ -118,10 +119,13 @@ def normalize_with_offsets(text: str) -> Normalized:
         return Normalized(text, starts, [start + 1 for start in starts])
 
     visible = _remove_invisible(text)
-    # A removed character is never equal to the next one that stays.
+    # Find the place of each visible character, from left to right. This is exact, because a removed
+    # character is never equal to the next one that stays.
     places: list[int] = []
     for place, character in enumerate(text):
-        if visible[len(places) : len(places) + 1] == character:
+        # A slice, as an index would fail at the end of `visible`.
+        next_visible = visible[len(places) : len(places) + 1]
+        if character == next_visible:
             places.append(place)
 
     parts = []
@@ -149,7 +153,8 @@ def _keep_joiners(match):
     text = match.string
     before = text[max(0, match.start() - 1) : match.start()]
     after = text[match.end() : match.end() + 1]
-    # At the start or the end of the text, one of the two is missing.
+    # A mark belongs to a letter, so it counts as one. At the start or the end of the text, one of
+    # the two is missing.
     are_letters = [unicodedata.category(character)[0] in "LM" for character in before + after]
     return match[0] if are_letters == [True, True] else ""
 
@@ -164,8 +169,9 @@ def _compose(text, form):
 class GraphNormalizer:
     """`normalize` inside a TensorFlow graph.
 
-    It differs where no character of Unicode has the letter and all of its marks: they stay as they
-    are, while `normalize` composes some of them.
+    It differs in two cases. If no single character of Unicode stands for a letter with all its
+    marks, both stay as they are, while `normalize` may compose some of them. And it keeps marks
+    after the first `MAX_MARKS_KEPT` in a row.
     """
 
     def __init__(self, form: Form = "NFC") -> None:
@@ -177,6 +183,7 @@ class GraphNormalizer:
         )
         self.table = tf.lookup.StaticHashTable(initializer, default_value="")
         singles = "".join(character for character in composed if len(character) == 1)
+        # All of them are above U+007F, so none has a meaning in a pattern.
         self.patterns = (f"[{singles}]", GRAPH_CLUSTER)
 
     def __call__(self, texts: Any) -> Any:
@@ -213,13 +220,15 @@ def _composed_forms(form):
         if normal_form != character:
             forms[character] = normal_form
         letter, *marks = unicodedata.normalize("NFD", character)
-        if not marks or len(marks) > MOST_MARKS:
+        # The limit is for later versions of Unicode: the permutations of many marks would be slow.
+        if not marks or len(marks) > MAX_MARKS_COMPOSED:
             continue
         for ordered_marks in itertools.permutations(marks):
             # A text may have the letter and some of the marks as one character already.
-            for count in range(len(marks)):
-                begin = unicodedata.normalize("NFC", letter + "".join(ordered_marks[:count]))
-                sequence = begin + "".join(ordered_marks[count:])
+            for num_composed in range(len(marks)):
+                first_marks = "".join(ordered_marks[:num_composed])
+                later_marks = "".join(ordered_marks[num_composed:])
+                sequence = unicodedata.normalize("NFC", letter + first_marks) + later_marks
                 if _compose(sequence, form) == normal_form:
                     forms[sequence] = normal_form
     return forms

@@ -93,25 +93,44 @@ def create_app(models, limits=None, access=None):
 
 
 async def handle_error(request, error):
-    """Answers what is wrong with a request, by one sentence."""
+    """Answers a request that failed with one sentence that says what is wrong."""
     path = request.url.path
     if isinstance(error, RequestValidationError):
         error = describe_invalid(error)
     elif isinstance(error, HTTPException):
-        if error.status_code == 405 and ":" in path:
-            error = HTTPException(404)  # no model has this name; `GET /v1/models/{model}` is near
-        messages = {404: f"not found: {path[:200]}", 405: f"{request.method} is not allowed there"}
-        message = messages.get(error.status_code, error.detail)
-        error = RequestError(error.status_code, message, error.headers)
+        error = describe_http_error(error, request)
     return respond_error(error, path)
 
 
+def describe_http_error(error, request):
+    """Makes the `RequestError` of a path that does not exist, or not with this method."""
+    path = request.url.path
+    status = error.status_code
+    headers = error.headers
+    # `POST /v1/models/NAME:predict` with an unknown name is 405 for Starlette, because the path
+    # fits the route `GET /v1/models/{model}`. Only the name is wrong, so the answer is 404.
+    name, colon, _ = path.rpartition("/")[2].partition(":")
+    if status == 405 and colon and name not in request.app.state.models:
+        status = 404
+        headers = None
+
+    message = error.detail
+    if status == 404:
+        message = f"not found: {path[:200]}"
+    elif status == 405:
+        message = f"{request.method} is not allowed there"
+    return RequestError(status, message, headers)
+
+
 def describe_invalid(error):
-    """Makes the `RequestError` of a body that does not fit the types of its route."""
+    """Makes the `RequestError` for a body that does not fit the types of its route."""
+    # The first problem; missing fields come last.
     first = min(error.errors(), key=lambda problem: problem["type"] == "missing")
-    _, *place = first["loc"]  # without "body"
-    message = sentence(RequestValidationError([{**first, "loc": place}]))
-    return RequestError(400, message, field=".".join(str(part) for part in place) or None)
+    _, *place = first["loc"]  # the first part is "body"
+    problem_in_body = {**first, "loc": place}
+    message = sentence(RequestValidationError([problem_in_body]))
+    field = ".".join(str(part) for part in place)
+    return RequestError(400, message, field=field or None)
 
 
 # === GET ===
@@ -200,5 +219,8 @@ def make_models_router(names):
 def describe_briefly(served):
     """Name, task and titles of a model, and whether it is loaded."""
     summary = served.summary()
-    fields = ("task", "title", "label", "default", "ready")
-    return {"name": served.name, **{name: summary[name] for name in fields if name in summary}}
+    description = {"name": served.name}
+    for field in ("task", "title", "label", "default", "ready"):
+        if field in summary:
+            description[field] = summary[field]
+    return description

@@ -25,17 +25,23 @@ from colloquy.serving.batching import Job
 from colloquy.serving.limits import check_count, wait_for_answer
 from colloquy.serving.model_routes import BoundedRoute, find_model
 
-MAX_TOKENS = 100  # of a reply, whatever `max_tokens` says
+# Most tokens of a reply. A larger `max_tokens` is lowered to this.
+MAX_TOKENS = 100
+# `Decoding` accepts no lower values.
 MIN_TEMPERATURE = 0.01
-# A line costs a bot as much as a sentence of so many characters, however short it is.
+MIN_TOP_P = 1e-6
+# Even a short line costs a dialog model time. It counts as this many more characters.
 LINE_CHARACTERS = 20
-WORD = re.compile(r"\S+")
+# A word of a reply; in Chinese and Japanese, which have no spaces, a character.
+WORD = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff]|[^\s\u2e80-\u9fff\uf900-\ufaff]+")
+# The roles that the models read, and the speakers that they stand for.
 SPEAKERS = {"user": "user", "assistant": "bot"}
-SKIPPED = "X-Skipped-Messages"  # header that says how many messages the model does not read
+# Header with the number of messages that the model does not read.
+SKIPPED = "X-Skipped-Messages"
 STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-# Fields that change no reply here nor elsewhere.
+# Fields that change no reply, whatever their value.
 WITHOUT_EFFECT = {"metadata", "prompt_cache_key", "safety_identifier", "store", "user"}
-# Fields that no model here can honour, with the values at which they change nothing.
+# Fields that no model here supports, with the values that ask for nothing.
 NEUTRAL_VALUES = {
     "frequency_penalty": [0],
     "logit_bias": [{}],
@@ -63,17 +69,19 @@ class ClientFields(Config):
     @model_validator(mode="before")
     @classmethod
     def drop_neutral_fields(cls, values):
-        """Drops what changes no reply."""
+        """Drops fields that change no reply, and refuses the other unknown fields."""
         if not isinstance(values, dict):
             return values
         kept = {}
         for name, value in values.items():
             if name in cls.model_fields:
                 kept[name] = value
-            elif name in WITHOUT_EFFECT or value is None:
                 continue
-            elif value not in NEUTRAL_VALUES.get(name, []):
-                raise RequestError(400, f"{name} is not supported", field=name)
+            is_neutral = (
+                value is None or name in WITHOUT_EFFECT or value in NEUTRAL_VALUES.get(name, [])
+            )
+            if not is_neutral:
+                raise RequestError(400, f"{name[:100]} is not supported", field=name[:100])
         return kept
 
 
@@ -98,11 +106,11 @@ class Message(ClientFields):
         | None
     ) = None
     name: str | None = None
-    """It is not read."""
+    """Accepted, but not read."""
     tool_calls: list[Any] | None = None
-    """They are not read."""
+    """Accepted, but not read."""
     tool_call_id: str | None = None
-    """It is not read."""
+    """Accepted, but not read."""
 
     def text(self):
         if isinstance(self.content, str):
@@ -121,24 +129,26 @@ class ChatRequest(ClientFields):
     """A conversation."""
 
     model: str
-    """Name of a model that replies: of generation, of selection with an index, or of dialog."""
+    """Name of a model that replies: generation, selection with an index, or dialog."""
     messages: Annotated[list[Message], Field(min_length=1)]
-    """The conversation, the oldest message first; of those that are read, the last one is the
-    user's."""
+    """The conversation, the oldest message first. The last message that is read must be the
+    user's. Messages of one speaker in a row are read as one."""
     stream: bool | None = False
     """Send the reply word by word as server-sent events."""
     stream_options: StreamOptions | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
-    """Draw words at this temperature; 0 or nothing: the run's own search for replies. Models of
-    selection and dialog choose whole responses, the best one at any temperature."""
+    """Temperature at which words are drawn. With 0, or without `temperature` and `top_p`, the run's
+    own search writes the reply. Models of selection and dialog ignore both fields: they choose the
+    best whole response."""
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
-    """Draw among the fewest words that together have this probability; alone at temperature 1."""
+    """Draw among the fewest words that together have this probability. Without `temperature`, the
+    temperature is 1."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
     """With a temperature, the same seed and conversation give the same reply."""
     max_completion_tokens: Positive | None = None
-    """Tokens of the reply, 100 at most."""
+    """Most tokens of the reply; more than 100 count as 100."""
     max_tokens: Positive | None = None
-    """The same, by its older name."""
+    """Older name of `max_completion_tokens`."""
     stop: (
         Annotated[
             Annotated[str, Tag("text")] | Annotated[list[str], Field(max_length=4), Tag("list")],
@@ -146,27 +156,40 @@ class ChatRequest(ClientFields):
         ]
         | None
     ) = None
-    """Texts before which the reply ends."""
+    """The reply ends before the first of these texts."""
     n: Literal[1] | None = 1
     """One reply per request."""
 
     @property
     def token_limit(self):
-        return min(self.max_completion_tokens or self.max_tokens or MAX_TOKENS, MAX_TOKENS)
+        requested = self.max_completion_tokens or self.max_tokens or MAX_TOKENS
+        return min(requested, MAX_TOKENS)
+
+    @property
+    def read_messages(self):
+        return [message for message in self.messages if message.role in SPEAKERS]
 
     def turns(self):
-        """The conversation as `(speaker, text)`, without the messages that are not read."""
-        spoken = [message for message in self.messages if message.role in SPEAKERS]
-        last = spoken[-1] if spoken else self.messages[-1]
+        """The conversation as `(speaker, text)`, without the messages that are not read.
+
+        Messages of one speaker in a row are one turn, a line each: models of two speakers take
+        every second turn for the user's.
+        """
+        read_messages = self.read_messages
+        last = read_messages[-1] if read_messages else self.messages[-1]
         if last.role != "user":
             message = f"messages: expected the last one to be the user's. Received: {last.role}"
             raise RequestError(400, message, field="messages")
-        return [(SPEAKERS[message.role], message.text()) for message in spoken]
+        turns = []
+        for role, messages in itertools.groupby(read_messages, key=lambda message: message.role):
+            text = "\n".join(message.text() for message in messages)
+            turns.append((SPEAKERS[role], text))
+        return turns
 
     def search(self):
-        """The settings of the search for a reply, as the field `decode` of an instance.
+        """The search settings, as text for the field `decode` of an instance.
 
-        Empty: the run's own.
+        An empty text selects the run's own settings.
         """
         temperature = self.temperature
         if temperature is None and self.top_p is not None:
@@ -174,22 +197,23 @@ class ChatRequest(ClientFields):
         if not temperature:
             return ""
         temperature = max(temperature, MIN_TEMPERATURE)
-        return f"sample=true,temperature={temperature},top_p={self.top_p or 1}"
+        top_p = max(self.top_p or 1, MIN_TOP_P)
+        return f"sample=true,temperature={temperature},top_p={top_p}"
 
 
 def make_router(models):
     """Makes the route of chat completions.
 
     Args:
-        models: `serving.batching.BatchedModel`s. The document shows the first one that chats, and
-            leaves the route out if none does.
+        models: `serving.batching.BatchedModel`s. The example in `/docs` names the first one that
+            chats. If none does, `/docs` omits the route.
     """
     router = APIRouter(tags=["chat"], responses=ERRORS, route_class=BoundedRoute)
     names = [model.name for model in models if model.chats]
-    messages = [{"role": "user", "content": "Hello"}]
     examples = {}
-    for name in names[:1]:
-        examples["Hello"] = {"value": {"model": name, "messages": messages}}
+    if names:
+        messages = [{"role": "user", "content": "Hello"}]
+        examples["Hello"] = {"value": {"model": names[0], "messages": messages}}
     body_field = Body(openapi_examples=examples)
 
     @router.post(
@@ -210,7 +234,7 @@ async def _reply(request, body):
     limits = request.app.state.limits
     characters = sum(len(text) for _, text in turns)
     check_count("a conversation", characters, limits.text_characters, "characters")
-    lines = sum(1 + text.count("\n") for _, text in turns)
+    lines = sum(max(1, len(text.splitlines())) for _, text in turns)
     check_count("a conversation", lines, limits.lines, "lines")
 
     def read(predictor):
@@ -220,16 +244,23 @@ async def _reply(request, body):
         return [predictor.make_instance(instance, "the conversation")]
 
     def write(predictor, answers):
-        text, finish_reason = _cut_reply(predictor, predictor.reply(answers[0]), body)
+        reply = predictor.reply(answers[0])
+        text, finish_reason = _cut_reply(predictor, reply, body)
         usage = _count_usage(predictor, turns, text)
         if body.stream:
             return _write_events(text, finish_reason, usage, body)
         return make_json(_make_completion(text, finish_reason, usage, body))
 
-    job = Job("predict", 1, read, write, characters + LINE_CHARACTERS * lines)
+    job = Job(
+        verb="predict",
+        count=1,
+        read=read,
+        write=write,
+        characters=characters + LINE_CHARACTERS * lines,
+    )
     content = await wait_for_answer(request, model.answer(job))
     headers = STREAM_HEADERS if body.stream else {}
-    skipped = len(body.messages) - len(turns)
+    skipped = len(body.messages) - len(body.read_messages)
     if skipped:
         headers = {**headers, SKIPPED: str(skipped)}
     media_type = "text/event-stream" if body.stream else JSON
@@ -237,26 +268,29 @@ async def _reply(request, body):
 
 
 def _cut_reply(predictor, text, body):
-    """Cuts a reply where the request says, and says why it ends there.
+    """Cuts a reply at the requested limits; returns it with its finish reason.
 
-    A reply that names helplines stays whole.
+    A reply that names helplines is never cut.
     """
     finish_reason = "stop"
     if text in HELPLINE_REPLIES:
         return text, finish_reason
+    # A reply with exactly as many tokens as allowed also counts as cut, as with OpenAI.
     if predictor.count_tokens(text) >= body.token_limit:
         finish_reason = "length"
         text = _cut_words(predictor, text, body.token_limit)
-    stops = [body.stop] if isinstance(body.stop, str) else body.stop or []
-    for stop in stops:
-        if stop and stop in text:
-            finish_reason = "stop"
-            text = text[: text.index(stop)]
+    stops = body.stop or []
+    if isinstance(stops, str):
+        stops = [stops]
+    places = [text.index(stop) for stop in stops if stop and stop in text]
+    if places:
+        finish_reason = "stop"
+        text = text[: min(places)]
     return text, finish_reason
 
 
 def _count_usage(predictor, turns, reply):
-    prompt_tokens = sum(predictor.count_tokens(said) for _, said in turns)
+    prompt_tokens = sum(predictor.count_tokens(text) for _, text in turns)
     completion_tokens = predictor.count_tokens(reply)
     return {
         "prompt_tokens": prompt_tokens,
@@ -266,12 +300,17 @@ def _count_usage(predictor, turns, reply):
 
 
 def _cut_words(predictor, text, token_limit):
-    """The first words of a text that have at most `token_limit` tokens, found by bisection."""
+    """Returns the longest beginning, in whole words, with at most `token_limit` tokens."""
+
+    def count_tokens_until(end):
+        return predictor.count_tokens(text[:end])
+
+    # Bisection: counting the tokens of each beginning would take quadratic time.
     ends = _word_ends(text)
-    fitting = bisect.bisect_right(
-        ends, token_limit, key=lambda end: predictor.count_tokens(text[:end])
-    )
-    return text[: ends[fitting - 1]] if fitting else ""
+    num_words = bisect.bisect_right(ends, token_limit, key=count_tokens_until)
+    if num_words == 0:
+        return ""
+    return text[: ends[num_words - 1]]
 
 
 def _word_ends(text):
@@ -289,9 +328,10 @@ def _make_completion(text, finish_reason, usage, body):
 
 
 def _write_events(text, finish_reason, usage, body):
-    """Writes a reply as server-sent events, a word each."""
+    """Writes a reply as server-sent events, one per word."""
     head = _make_head(body, "chat.completion.chunk")
     chunks = [_make_chunk(head, {"role": "assistant", "content": ""})]
+    # Each piece begins with the white space before its word.
     for start, end in itertools.pairwise([0, *_word_ends(text)]):
         chunks.append(_make_chunk(head, {"content": text[start:end]}))
     chunks.append(_make_chunk(head, {}, finish_reason))

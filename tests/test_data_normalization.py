@@ -5,7 +5,7 @@ import unicodedata
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from colloquy.data.normalization import JOINERS, normalize, normalize_with_offsets
@@ -49,6 +49,7 @@ def test_normalize(text, expected):
 
 
 @settings(max_examples=200, deadline=None)
+@example("\u1100\u1161\u0301\uff9e")  # a syllable, an accent and a voiced mark of half width
 @given(TEXTS)
 def test_offsets_point_into_the_text_as_given(text):
     normalized = normalize_with_offsets(text)

@@ -484,6 +484,25 @@ def test_messages_of_others_are_skipped_wherever_they_are(client):
     assert answered.json()["error"]["message"].endswith("valid number. Received: '0.7'")
 
 
+def test_messages_of_one_speaker_in_a_row_are_one_turn():
+    """Models of two speakers take every second turn for the user's: helplines depend on it."""
+    messages = [{"role": "user", "content": text} for text in ("I want to die", "hello?")]
+    assert ChatRequest(model="chat", messages=messages).turns() == [
+        ("user", "I want to die\nhello?")
+    ]
+
+
+def test_a_reply_is_cut_at_characters_where_a_language_has_no_spaces(client):
+    chunks = chunks_of(chat(client, "\u4f60\u597d ok", stream=True))
+    texts = [chunk["choices"][0]["delta"].get("content") for chunk in chunks]
+    assert texts[1:4] == ["\u4f60", "\u597d", " ok"]
+
+
+def test_a_wrong_method_of_a_model_is_405_and_an_unknown_model_404(client):
+    assert client.put("/v1/models/echo:predict", json={}).status_code == 405
+    assert client.post("/v1/models/other:predict", json={}).status_code == 404
+
+
 @pytest.mark.parametrize(
     ("fields", "search"),
     [
@@ -513,7 +532,7 @@ def test_max_tokens_stop_and_usage_are_honoured(client):
     assert choice["message"]["content"] == "one two"
     assert choice["finish_reason"] == "length"
     assert chat(client, top_k=5).json()["error"]["param"] == "top_k"
-    for stop in ("two", ["zero", " two"]):
+    for stop in ("two", ["zero", " two"], ["three", " two"]):
         [choice] = chat(client, "one two three", stop=stop).json()["choices"]
         assert choice["message"]["content"].strip() == "one"
         assert choice["finish_reason"] == "stop"

@@ -17,16 +17,19 @@ from colloquy.data.text_files import Files, bad_line, find_files, read_lines
 TOKENIZER = "words"
 SEPARATOR = " +++$+++ "
 FILES = ("movie_lines.txt", "movie_conversations.txt")
-FALLBACK = "cp1252"  # encoding of lines that are not UTF-8: those of the official files
-HELD_OUT = 20  # films whose number is a multiple of this are dev; there is no official split
+# Encoding of the lines that are not UTF-8. The official files have such lines.
+FALLBACK = "cp1252"
+# There is no official split: films whose number is a multiple of this are dev.
+HELD_OUT = 20
 FILM = re.compile("m[0-9]{1,9}")
 LINE_IDS = re.compile(r"\['L\d+'(?:, 'L\d+')*\]")
 TAG = re.compile("</?(?:u|i|b|pre)>", re.IGNORECASE)
+# U+FFFD between two letters was an apostrophe, as in "don\ufffdt".
 LOST_APOSTROPHE = re.compile("([A-Za-z])\ufffd([A-Za-z])")
 
 
 def find_splits(directory: PathLike) -> Files:
-    """The two files of the corpus: the same for both splits, which `read` separates."""
+    """Finds the two files of the corpus. Both splits list them; `read` separates the films."""
     files = [find_files(directory, [name])[0] for name in FILES]
     return {"train": files, "dev": files}
 
@@ -35,8 +38,9 @@ def read(paths: list[pathlib.Path], split: str, report: Report) -> Conversations
     """Reads conversations, each a list of two or more utterances.
 
     A conversation is split where a line is missing or empty, so that every utterance answers the
-    previous one; an utterance without a neighbour is left out. Tags of emphasis are removed, and a
-    lost character (U+FFFD) between letters, as in some copies, is read as an apostrophe.
+    previous one; an utterance without a neighbour is left out. Tags of emphasis are removed. A lost
+    character (U+FFFD), as in some copies, is read as an apostrophe between letters and as a space
+    elsewhere.
     """
     lines_file, conversations_file = paths
     form = "lines of films, in Windows-1252 where they are not UTF-8; fields used: line and text"
@@ -46,16 +50,24 @@ def read(paths: list[pathlib.Path], split: str, report: Report) -> Conversations
     conversations = []
     for number, line in read_lines(conversations_file, "conversations"):
         fields = line.split(SEPARATOR)
-        film, line_ids = fields[2:4] if len(fields) == 4 else ("", "")
-        if not FILM.fullmatch(film) or not LINE_IDS.fullmatch(line_ids):
+        is_valid = (
+            len(fields) == 4
+            and FILM.fullmatch(fields[2]) is not None
+            and LINE_IDS.fullmatch(fields[3]) is not None
+        )
+        if not is_valid:
             expected = "two speakers, a film and lines ['L1', ..] separated by +++$+++"
             raise bad_line(conversations_file, number, expected, line)
-        film_split = "dev" if int(film.removeprefix("m")) % HELD_OUT == 0 else "train"
-        if film_split == split:
-            turns = [lines.get(id) for id in re.findall(r"L\d+", line_ids)]
-            runs = _unbroken(turns)
-            report.leave_out("lines missing, empty or alone", len(turns) - sum(map(len, runs)))
-            conversations.extend(runs)
+        _, _, film, line_ids = fields
+        film_number = int(film.removeprefix("m"))
+        film_split = "dev" if film_number % HELD_OUT == 0 else "train"
+        if film_split != split:
+            continue
+        turns = [lines.get(line_id) for line_id in re.findall(r"L\d+", line_ids)]
+        runs = _unbroken_runs(turns)
+        num_kept = sum(len(run) for run in runs)
+        report.leave_out("lines missing, empty or alone", len(turns) - num_kept)
+        conversations.extend(runs)
     return conversations
 
 
@@ -72,10 +84,10 @@ def _read_lines(path):
     return lines
 
 
-def _unbroken(turns):
-    """The longest runs of at least two turns that are neither missing nor empty.
+def _unbroken_runs(turns):
+    """All runs of two or more turns without a gap: a missing (`None`) or an empty turn.
 
-    >>> _unbroken(["a", "b", None, "c", "", "d", "e", "f"])
+    >>> _unbroken_runs(["a", "b", None, "c", "", "d", "e", "f"])
     [['a', 'b'], ['d', 'e', 'f']]
     """
     runs = []

@@ -1,10 +1,13 @@
-"""The action mask: leaves out responses that no training dialog shows in the state of a
-conversation.
+"""The action mask: leaves out responses that training dialogs never show in the same state.
 
-After Williams, Asadi and Zweig (2017), but learnt: a template, a response with types in place of
-entities, is allowed in the states in which train has it, and its entities must meet the conditions
-that they always meet in train. A state consists of the slots that the user has named and of
-`FLAGS`.
+A state is the slots that the user has named, and `FLAGS`. A template is a response with types in
+place of entities. A response is allowed in a state if
+
+- train has its template in this state, and
+- each of its entities meets the conditions that, in this template, the entities of its type always
+  meet in train.
+
+After Williams, Asadi and Zweig (2017), whose masks are written by hand; these are learnt.
 
 Shape suffixes:
     B dialogs   T turns   M sentences   K entities of a sentence or candidate   S slots and flags
@@ -38,11 +41,11 @@ class Rules(Config):
     conditions: list[dict[str, list[Literal[CONDITIONS]]]]
     """For each template: type -> conditions that its entities of this type always meet."""
     continues: list[int]
-    """Templates after which users are mostly silent."""
+    """Numbers of the templates after which users are mostly silent."""
 
 
 def state_model(domain):
-    """Makes the `layers.dialog_state.DialogState` of a `tasks.dialog.domain.Domain`.
+    """Makes a model of one `layers.dialog_state.DialogState`, with the tables of a `Domain`.
 
     The model takes a dict of the arrays `INPUTS`.
     """
@@ -50,7 +53,11 @@ def state_model(domain):
     for name in INPUTS:
         shape = (None, None) if name == "entities" else (None,)
         inputs[name] = keras.Input(shape, dtype="int32", name=name)
-    state = DialogState(len(domain.types), len(domain.entities), len(domain.candidates))
+    state = DialogState(
+        types=len(domain.types),
+        entities=len(domain.entities),
+        candidates=len(domain.candidates),
+    )
     model = keras.Model(inputs, state(**inputs))
     state.set_weights(domain.tables.state_tables)
     return model
@@ -66,7 +73,7 @@ class ActionMask(keras.Model):
     `(B, T, C)`, and the entities that the user wishes there, bool `(B, T, 1 + E)`.
 
     Raises:
-        LookupError: The rules do not fit the domain.
+        LookupError, ValueError: The rules do not fit the domain.
     """
 
     def __init__(self, domain, rules):
@@ -75,23 +82,27 @@ class ActionMask(keras.Model):
         self.entities_CK = domain.tables.candidate_entities
 
         template_numbers = {template: number for number, template in enumerate(rules.templates)}
-        # -1: a template that train lacks
         templates = domain.tables.candidate_templates
+        # -1: a template that the rules lack.
         template_C = np.array([template_numbers.get(template, -1) for template in templates])
 
         self.sign_QS = _sign_states(rules.states, [*domain.types, *FLAGS])
-        self.shown_QC = _mark_templates(rules.states, len(rules.templates))[:, template_C]
+        shown_QL = _mark_templates(rules.states, len(rules.templates))
+        # -1 selects the last column, where nothing is marked.
+        self.shown_QC = shown_QL[:, template_C]
         self.needs_NCK = _mark_conditions(domain, rules.conditions, template_C)
         self.continues_C = np.isin(template_C, rules.continues)
 
     def call(self, inputs):
         known_BTS, met_BTNE = self.state_of({name: inputs[name] for name in INPUTS})
-        # A state is that of a rule if all its signs agree.
-        agreement_BTQ = ops.matmul(ops.where(known_BTS, 1.0, -1.0), self.sign_QS.T)
-        is_state_BTQ = ops.cast(agreement_BTQ == known_BTS.shape[2], "float32")
+        # With signs 1 and -1, the product of two equal states is S; of two others it is less.
+        sign_BTS = ops.where(known_BTS, 1.0, -1.0)
+        agreement_BTQ = ops.matmul(sign_BTS, self.sign_QS.T)
+        num_signs = known_BTS.shape[2]
+        is_state_BTQ = ops.cast(agreement_BTQ == num_signs, "float32")
         allowed_BTC = ops.matmul(is_state_BTQ, self.shown_QC.astype("float32")) > 0
 
-        # Loops over conditions and places of entities: (B, T, N, C, K) would be large.
+        # Loop over conditions and entities: a single array (B, T, N, C, K) would be large.
         for n in range(len(CONDITIONS)):
             for k in range(self.entities_CK.shape[1]):
                 needs_C = self.needs_NCK[n, :, k]
@@ -113,7 +124,7 @@ def _sign_states(states, names):
 def _mark_templates(states, count):
     """Marks the templates that train shows in each state, bool `(Q, L + 1)`.
 
-    The last column is for templates that train lacks.
+    The last column, without marks, is for templates that the rules lack.
     """
     shown_QL = np.zeros((len(states), count + 1), bool)
     for q, templates in enumerate(states.values()):
@@ -130,6 +141,7 @@ def _mark_conditions(domain, conditions, template_C):
             continue
         conditions_by_type = conditions[template_C[c]]
         for k, number in enumerate(entities):
+            # 0 is padding.
             if number == 0:
                 continue
             _, entity_type, _ = domain.entities[number - 1]
@@ -149,36 +161,38 @@ def load_mask(path, domain):
 
 
 def learn(domain, split, batch_size=32):
-    """Learns the `Rules` from a `tasks.dialog.split.DialogSplit`, train.
+    """Learns the `Rules` from the train split, a `tasks.dialog.split.DialogSplit`.
 
     Shape suffix: R responses of the split.
     """
-    follow = state_model(domain)
-    knowns = []
-    mets = []
+    state_of = state_model(domain)
+    known_batches = []
+    met_batches = []
     for start in range(0, len(split), batch_size):
         rows = range(start, min(start + batch_size, len(split)))
         inputs, answers_BT = split.collate(rows, INPUTS)
-        known_BTS, met_BTNE = follow.predict_on_batch(inputs)
+        known_BTS, met_BTNE = state_of.predict_on_batch(inputs)
+        # At padding, the answer -1 selects the last candidate; `is_real_BT` leaves it out below.
         entities_BTK = domain.tables.candidate_entities[answers_BT]
         met_BTNK = np.take_along_axis(met_BTNE, entities_BTK[:, :, None], axis=3)
         is_real_BT = answers_BT >= 0
-        knowns.append(known_BTS[is_real_BT])
-        mets.append(met_BTNK[is_real_BT])
-    known_RS = np.concatenate(knowns)
+        known_batches.append(known_BTS[is_real_BT])
+        met_batches.append(met_BTNK[is_real_BT])
+    known_RS = np.concatenate(known_batches)
+    met_RNK = np.concatenate(met_batches)
     template_R = domain.tables.template_numbers[split.answers]
     entities_RK = domain.tables.candidate_entities[split.answers]
-    silent = len(domain.types) + FLAGS.index("silent")
+    silent_column = len(domain.types) + FLAGS.index("silent")
     return Rules(
         templates=domain.tables.templates,
         states=_learn_states([*domain.types, *FLAGS], known_RS, template_R),
-        conditions=_learn_conditions(domain, template_R, entities_RK, np.concatenate(mets)),
-        continues=_learn_continues(split.dialog, known_RS[:, silent], template_R),
+        conditions=_learn_conditions(domain, template_R, entities_RK, met_RNK),
+        continues=_learn_continues(split.dialog, known_RS[:, silent_column], template_R),
     )
 
 
 def _learn_states(names, known_RS, template_R):
-    """Collects the templates that follow in each state."""
+    """Returns `{state: numbers of its templates}`, both sorted; see `Rules.states`."""
     names_S = np.array(names)
     templates_by_state = collections.defaultdict(set)
     for known_S, template in zip(known_RS, template_R.tolist(), strict=True):
@@ -188,14 +202,18 @@ def _learn_states(names, known_RS, template_R):
 
 
 def _learn_conditions(domain, template_R, entities_RK, met_RNK):
-    """Finds the conditions that the entities of a type meet whenever a template has them."""
+    """Finds the conditions that, in each template, the entities of a type always meet."""
     always_by_type = [{} for _ in domain.tables.templates]
     for template, entities_K, met_NK in zip(template_R, entities_RK, met_RNK, strict=True):
+        always_of_template = always_by_type[template]
         for number, met_N in zip(entities_K, met_NK.T, strict=True):
-            if number > 0:
-                entity_type = domain.entities[number - 1].type
-                always_N = always_by_type[template].setdefault(entity_type, met_N.copy())
-                always_N &= met_N
+            # 0 is padding.
+            if number == 0:
+                continue
+            entity_type = domain.entities[number - 1].type
+            if entity_type in always_of_template:
+                met_N = always_of_template[entity_type] & met_N
+            always_of_template[entity_type] = met_N
 
     conditions = []
     for always_of_template in always_by_type:
@@ -209,7 +227,8 @@ def _learn_conditions(domain, template_R, entities_RK, met_RNK):
 def _learn_continues(dialog_R, is_silent_R, template_R):
     """Finds the templates after which users are silent more often than not."""
     is_same_dialog = dialog_R[1:] == dialog_R[:-1]
-    before = template_R[:-1][is_same_dialog]
+    previous_template = template_R[:-1][is_same_dialog]
     is_silent = is_silent_R[1:][is_same_dialog]
-    silences = np.bincount(before, weights=np.where(is_silent, 1, -1))
-    return np.flatnonzero(silences > 0).tolist()
+    # Per template: +1 for each silence of the user after it, -1 for each sentence.
+    balance_L = np.bincount(previous_template, weights=np.where(is_silent, 1, -1))
+    return np.flatnonzero(balance_L > 0).tolist()

@@ -9,7 +9,7 @@ from keras import ops
 from colloquy.data.batching import batches_by_size
 from colloquy.engine.parallel import results_of
 from colloquy.engine.task import ScoringOptions
-from colloquy.layers.dialog_state import INPUTS
+from colloquy.layers.dialog_state import INPUTS as STATE_INPUTS
 from colloquy.metrics.bootstrap import Additive, means_of
 from colloquy.metrics.dialog import ADDED
 
@@ -32,7 +32,8 @@ def softmax_loss(answers_BT, logits_BTC):
         logits_BTC: Float `(B, T, C)`.
 
     Returns:
-        The losses of dialogs, float32 `(B,)`; their mean is the mean over all real turns.
+        Loss of each dialog, float32 `(B,)`, scaled so that the mean over dialogs is the mean over
+        all real turns.
 
     >>> loss = softmax_loss(np.array([[1, -1]]), np.log([[[1.0, 3.0], [9.0, 9.0]]]))
     >>> round(float(ops.exp(-loss[0])), 3)
@@ -42,19 +43,26 @@ def softmax_loss(answers_BT, logits_BTC):
     losses_BT = ops.sparse_categorical_crossentropy(
         _labels(answers_BT), logits_BTC, from_logits=True
     )
-    return _mean_over_turns(losses_BT, answers_BT)
+    return _losses_of_dialogs(losses_BT, answers_BT)
 
 
 def margin_loss(answers_BT, logits_BTC, margin):
-    """`sum_y max(0, margin - f(x, correct) + f(x, y))` over all negative `y`.
+    """`sum_y max(0, margin - f(x, correct) + f(x, y))` over all negative candidates `y`.
 
-    Arguments and result are those of `softmax_loss`.
+    Args:
+        answers_BT, logits_BTC: As for `softmax_loss`.
+        margin: Least distance of the correct logit from the others without a loss.
+
+    Returns:
+        As `softmax_loss`.
     """
     logits_BTC = _restore_candidates(logits_BTC, answers_BT)
-    correct_BT1 = ops.take_along_axis(logits_BTC, _labels(answers_BT)[:, :, None], axis=2)
-    # The sum is over all candidates: the correct one adds the margin.
-    losses_BT = ops.sum(ops.relu(margin - correct_BT1 + logits_BTC), axis=2) - margin
-    return _mean_over_turns(losses_BT, answers_BT)
+    labels_BT = _labels(answers_BT)
+    correct_BT1 = ops.take_along_axis(logits_BTC, labels_BT[:, :, None], axis=2)
+    hinge_BTC = ops.relu(margin - correct_BT1 + logits_BTC)
+    # The sum includes the correct candidate, whose term is `margin`.
+    losses_BT = ops.sum(hinge_BTC, axis=2) - margin
+    return _losses_of_dialogs(losses_BT, answers_BT)
 
 
 def _restore_candidates(logits, answers_BT):
@@ -63,14 +71,17 @@ def _restore_candidates(logits, answers_BT):
 
 
 def _labels(answers_BT):
+    """Candidates as labels. Padding, -1, becomes 0; `_losses_of_dialogs` ignores its loss."""
     return ops.maximum(ops.cast(answers_BT, "int32"), 0)
 
 
-def _mean_over_turns(losses_BT, answers_BT):
-    real_BT = ops.cast(answers_BT >= 0, "float32")
-    num_dialogs = ops.cast(ops.shape(real_BT)[0], "float32")
-    loss_B = ops.sum(losses_BT * real_BT, axis=1)
-    return loss_B * num_dialogs / ops.maximum(ops.sum(real_BT), 1.0)
+def _losses_of_dialogs(losses_BT, answers_BT):
+    weights_BT = ops.cast(answers_BT >= 0, "float32")
+    num_dialogs = ops.cast(ops.shape(weights_BT)[0], "float32")
+    num_turns = ops.maximum(ops.sum(weights_BT), 1.0)
+    loss_B = ops.sum(losses_BT * weights_BT, axis=1)
+    # Keras takes the mean over dialogs. With this factor it is the mean over real turns.
+    return loss_B * num_dialogs / num_turns
 
 
 # === Predictions ===
@@ -83,50 +94,58 @@ def predict(model, split, batch_size=32, progress=iter, length_multiple=4, mask=
         model: A dialog model.
         split: A `DialogSplit`.
         batch_size: Dialogs per batch.
-        progress: Wraps the list of batches.
-        length_multiple: Sizes of a batch are rounded up to it.
+        progress: Wraps the list of batches, to show progress.
+        length_multiple: Sizes of a batch are rounded up to a multiple of it.
         mask: An `ActionMask`; where it allows no candidate, the prediction is -1.
 
     Returns:
-        The candidates, int `(responses,)` as `split.answers`.
+        The predicted candidate of each response, int `(responses,)`, in the order of
+        `split.answers`.
     """
     reads = model.config.reads
 
-    def make_arrays(rows):
-        return split.collate(rows, {*reads, *INPUTS}, model.config.entities, length_multiple)
+    def make_arrays(dialogs):
+        names = {*reads, *STATE_INPUTS}
+        return split.collate(dialogs, names, model.config.entities, length_multiple)
 
     def predict_batch(arrays):
         inputs, answers_BT = arrays
         is_real_BT = answers_BT >= 0
-        logits_BTC = model.predict_on_batch({name: inputs[name] for name in reads})
-        logits_BTC = np.asarray(logits_BTC)
+        model_inputs = {name: inputs[name] for name in reads}
+        logits_BTC = np.asarray(model.predict_on_batch(model_inputs))
         if mask is None:
             return is_real_BT, np.argmax(logits_BTC, axis=2)
-        allowed_BTC, _ = mask.predict_on_batch({name: inputs[name] for name in INPUTS})
+        mask_inputs = {name: inputs[name] for name in STATE_INPUTS}
+        allowed_BTC, _ = mask.predict_on_batch(mask_inputs)
         best_BT = np.argmax(np.where(allowed_BTC, logits_BTC, -np.inf), axis=2)
-        return is_real_BT, np.where(allowed_BTC.any(axis=2), best_BT, -1)
+        has_allowed_BT = allowed_BTC.any(axis=2)
+        return is_real_BT, np.where(has_allowed_BT, best_BT, -1)
 
     predicted = np.zeros_like(split.answers)
     batches = batches_by_size(split.sizes, batch_size)
     results = results_of(predict_batch, make_arrays, batches, model, progress)
-    for rows, (is_real_BT, best_BT) in results:
-        for row, is_real_T, best_T in zip(rows, is_real_BT, best_BT, strict=True):
-            predicted[split.dialog == row] = best_T[is_real_T]
+    for dialogs, (is_real_BT, best_BT) in results:
+        for dialog, is_real_T, best_T in zip(dialogs, is_real_BT, best_BT, strict=True):
+            predicted[split.dialog == dialog] = best_T[is_real_T]
     return predicted
 
 
 def metrics_by_dialog(split, predicted):
-    """`{metric: Additive}` over the dialogs of a split, as `dialog_metrics` averages them."""
-    responses = split.sizes[:, 1]
-    correct = np.bincount(split.dialog, weights=predicted == split.answers)
+    """Returns `{metric: Additive}` over the dialogs; values are those of `dialog_metrics`."""
+    num_responses = split.sizes[:, 1]
+    num_correct = np.bincount(split.dialog, weights=predicted == split.answers)
     metrics = {
-        "per_response": Additive(np.stack([correct, responses], axis=1)),
-        "per_dialog": Additive.mean(correct == responses),
+        "per_response": Additive(np.stack([num_correct, num_responses], axis=1)),
+        "per_dialog": Additive.mean(num_correct == num_responses),
     }
+
+    # Metrics of one's own: the arguments of each response are arrays of length 1, and the values of
+    # a dialog's responses are summed.
     arguments = (predicted, split.answers, split.dialog)
-    arguments_of_responses = zip(*[x[:, None] for x in arguments], strict=True)
-    for name, of_responses in means_of(ADDED, arguments, arguments_of_responses).items():
+    columns = [values[:, None] for values in arguments]
+    own_metrics = means_of(ADDED, arguments, zip(*columns, strict=True))
+    for name, metric in own_metrics.items():
         terms = np.zeros((len(split), 2))
-        np.add.at(terms, split.dialog, of_responses.terms)
+        np.add.at(terms, split.dialog, metric.terms)
         metrics[name] = Additive(terms)
     return metrics

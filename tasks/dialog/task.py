@@ -15,8 +15,8 @@ from colloquy.engine.ensembles import mean_of_softmaxes
 from colloquy.engine.optimizers import averaging, linear_decay
 from colloquy.engine.scoring import Measured
 from colloquy.metrics.dialog import METRICS, dialog_metrics
-from colloquy.tasks.dialog import scoring as dialog
-from colloquy.tasks.dialog.action_mask import FILE as MASK
+from colloquy.tasks.dialog import scoring as dialog_scoring
+from colloquy.tasks.dialog.action_mask import FILE as MASK_FILE
 from colloquy.tasks.dialog.action_mask import learn, load_mask
 from colloquy.tasks.dialog.baselines import baselines_and_upper_bounds
 from colloquy.tasks.dialog.chat import DialogChat
@@ -24,18 +24,20 @@ from colloquy.tasks.dialog.data import load_dataset
 from colloquy.tasks.dialog.domain import Domain
 from colloquy.tasks.dialog.predictor import DialogPredictor
 from colloquy.tasks.dialog.training import Training
-from colloquy.tasks.dialog.users import FILE as USERS
+from colloquy.tasks.dialog.users import FILE as USERS_FILE
 from colloquy.tasks.dialog.users import learn_users
 
-WORDS = 16  # `max_words` is a multiple of this
+MAX_WORDS_MULTIPLE = 16
+"""`max_words` is rounded up to a multiple of this."""
 
 
 class DialogTask(task.Task):
     """Dialog with a list of responses."""
 
-    name = example_unit = "dialog"
+    name = "dialog"
+    example_unit = "dialog"
     Training = Training
-    Options = dialog.Options
+    Options = dialog_scoring.Options
     summary_metrics = METRICS
     sample_path = "prepared/task5"
     export_call = task.ExportCall(
@@ -47,31 +49,32 @@ class DialogTask(task.Task):
     predictor = DialogPredictor
 
     def make_sample(self, directory):
-        # Serving imports this file, and needs nothing of preparing.
+        # Imported here: serving imports this file, but prepares nothing.
         from colloquy.tasks.dialog.prepare import Settings, prepare
 
         excerpt = pathlib.Path(dialog_babi.__file__).parent
         prepare("babi-dialog", excerpt, directory / "prepared", Settings(name="sample"))
 
     def save_assets(self, dataset, path):
-        """The files of its domain, and what train teaches beside the weights."""
+        """Copies the domain's files, and writes what the mask and the users learn."""
         for name in Domain.FILES:
             shutil.copyfile(dataset.path / name, path / name)
         rules = learn(dataset.domain, dataset.splits["train"])
-        with atomic_file(path / MASK) as file:
+        with atomic_file(path / MASK_FILE) as file:
             file.write(rules.model_dump_json())
-        with atomic_file(path / USERS) as file:
+        with atomic_file(path / USERS_FILE) as file:
             file.write(learn_users(dataset).model_dump_json())
 
     def required_fields(self, dataset):
         return dataset.domain.tables.required_fields
 
     def optional_fields(self, dataset):
+        # All splits share one `Sentences`, so the longest sentence is that of the whole dataset.
         longest_sentence = dataset.splits["train"].sentences.words.lengths.max()
         longest_candidate = dataset.domain.encoded_candidates.words.lengths.max()
         longest = max(int(longest_sentence), int(longest_candidate))
         return {
-            "max_words": round_up(longest, WORDS),
+            "max_words": round_up(longest, MAX_WORDS_MULTIPLE),
             "templates": len(dataset.domain.tables.templates),
         }
 
@@ -85,10 +88,11 @@ class DialogTask(task.Task):
 
     def loss(self, training):
         if training.loss == "softmax":
-            return dialog.softmax_loss
-        return lambda answers, logits: dialog.margin_loss(answers, logits, training.margin)
+            return dialog_scoring.softmax_loss
+        return lambda answers, logits: dialog_scoring.margin_loss(answers, logits, training.margin)
 
     def loss_counts(self, targets):
+        # The loss averages over turns; -1 is padding.
         return (targets >= 0).sum(axis=1)
 
     def training_batches(self, split, config, training, rng):
@@ -98,7 +102,7 @@ class DialogTask(task.Task):
         return split.collate(batch, config.reads, config.entities, length_multiple)
 
     def validate(self, model, split, length_multiple=4):
-        predicted = dialog.predict(model, split, length_multiple=length_multiple)
+        predicted = dialog_scoring.predict(model, split, length_multiple=length_multiple)
         metrics = dialog_metrics(predicted, split.answers, split.dialog)
         return metrics, metrics["per_response"]
 
@@ -108,7 +112,7 @@ class DialogTask(task.Task):
         mask = None
         if scoring.options.action_mask:
             mask = load_mask(scoring.run.path, scoring.dataset.domain)
-        predicted = dialog.predict(
+        predicted = dialog_scoring.predict(
             scoring.model,
             examples,
             progress=scoring.progress,
@@ -119,13 +123,13 @@ class DialogTask(task.Task):
             "metrics": dialog_metrics(predicted, examples.answers, examples.dialog),
             "counts": {"dialogs": len(examples), "responses": len(examples.answers)},
         }
-        if mask:
+        if mask is not None:
             record["search"] = "action mask"
         if scoring.baselines:
             record.update(baselines_and_upper_bounds(scoring.dataset, scoring.split))
         return Measured(
             record,
-            by_example=functools.partial(dialog.metrics_by_dialog, examples, predicted),
+            by_example=functools.partial(dialog_scoring.metrics_by_dialog, examples, predicted),
             answers=_answer_lines(scoring.dataset.domain, examples, predicted),
         )
 
@@ -140,11 +144,13 @@ class DialogTask(task.Task):
 
     def example(self, dataset, split, number):
         """A dialog up to the last sentence of the user."""
-        conversation = split.dialogs[number]
-        turns = dataset.conversation(split, conversation)[: conversation["turns"][-1] + 1]
+        dialog = split.dialogs[number]
+        last_of_user = dialog["turns"][-1]
+        sentences = dataset.conversation(split, dialog)[: last_of_user + 1]
+        correct = dataset.domain.candidates[dialog["answers"][-1]]
         return {
-            "instance": {"history": [turn._asdict() for turn in turns]},
-            "expected": [dataset.domain.candidates[conversation["answers"][-1]]],
+            "instance": {"history": [sentence._asdict() for sentence in sentences]},
+            "expected": [correct],
         }
 
     def chat(self, run, options):
@@ -156,7 +162,7 @@ class DialogTask(task.Task):
         return {"history": [texts], "speakers": [speakers]}
 
     def export_archive(self, run, model, vocabulary):
-        # needs TensorFlow, whatever Keras's backend
+        # Imported here: it needs TensorFlow, even if Keras has another backend.
         from colloquy.tasks.dialog.export import dialog_archive
 
         return dialog_archive(DialogPredictor(run, model))
@@ -164,6 +170,7 @@ class DialogTask(task.Task):
 
 def _answer_lines(domain, split, predicted):
     """Yields `dialog TAB predicted TAB correct`; predicted is empty if the mask allows nothing."""
-    texts = [*domain.candidates, ""]  # -1, the last: no candidate was allowed
+    # Where the mask allowed no candidate, the prediction is -1, which selects the last text: "".
+    texts = [*domain.candidates, ""]
     for number, answer, correct in zip(split.dialog, predicted, split.answers, strict=True):
         yield f"{number + 1}\t{texts[answer]}\t{texts[correct]}"

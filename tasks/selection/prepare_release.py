@@ -10,7 +10,7 @@ from colloquy.tasks.selection.split import SelectionSplit
 from colloquy.tasks.selection.statistics import Prepared
 
 PUBLISHED_EOS_IDS = {"ubuntu-v1": 28270, "douban": 1}
-"""The id of `_EOS_` in the published `data.pkl` of each `prepare.py --name`."""
+"""`{--name of prepare.py: id of _EOS_ in the data.pkl that the authors published}`."""
 
 
 def prepare_release(source, settings, directory):
@@ -27,14 +27,17 @@ def prepare_release(source, settings, directory):
     file = pathlib.Path(source) / "data.pkl"
     eos_id = settings.eos_id or PUBLISHED_EOS_IDS.get(settings.name)
     if eos_id is None:
-        how = "give --eos_id, or --name=ubuntu-v1 (28270) or --name=douban (1)"
-        raise UserError(f"{file} lacks the id of _EOS_: {how}")
-    # The examples come last: they take minutes to read.
-    vocabulary = dam_release.read_vocabulary(source, eos_id)
-    vectors = read_embedding(file.parent / VECTORS, vocabulary)
+        remedy = "give --eos_id, or --name=ubuntu-v1 (28270) or --name=douban (1)"
+        raise UserError(f"{file} lacks the id of _EOS_: {remedy}")
+    # The vectors bound the ids, so they come first. The examples come last: they take minutes.
+    vectors = read_embedding(pathlib.Path(source) / VECTORS)
     if eos_id >= len(vectors):
         expected = f"expected an id of _EOS_ from 1 to {len(vectors) - 1}"
         raise UserError(f"{source}: {expected}. Received: {eos_id}")
+    vocabulary = dam_release.read_vocabulary(source, eos_id)
+    if vocabulary and len(vocabulary) + 1 != len(vectors):
+        expected = f"expected {len(vectors) - 1} words, as {VECTORS} has vectors"
+        raise UserError(f"{source}: {expected}. Received: {len(vocabulary)} in word2id")
 
     files = {}
     with checked(file, "lists of ids and labels"):
@@ -42,23 +45,29 @@ def prepare_release(source, settings, directory):
             split = SelectionSplit.of(contexts, responses, labels, eos_id)
             _check_ids(split, f"{file}, {name}", eos_id, len(vectors))
             write_split(split, directory / ARRAYS, name, len(vectors))
+            # An empty split has arrays, but does not count as a split of the corpus.
             if len(split):
                 files[name] = file
-    unk_id = vocabulary.unk_id if vocabulary else None
+    # The id is 0 if the words lack _UNK_.
+    unk_id = (vocabulary.unk_id or None) if vocabulary else None
     return Prepared(
         settings=settings.replace(eos_id=eos_id),
         vocabulary=vocabulary,
         vectors=vectors,
-        metadata=Metadata(eos_id=eos_id, unk_id=unk_id or None),
+        metadata=Metadata(eos_id=eos_id, unk_id=unk_id),
         files=files,
         num_unknown={},
     )
 
 
 def _check_ids(split, where, eos_id, num_ids):
+    """Refuses ids without a vector, and contexts without `_EOS_`, as a `UserError`."""
     for ids in (split.turns.ids, split.responses.ids):
         if len(ids) and not 0 <= ids.min() <= ids.max() < num_ids:
             received = f"from {ids.min()} to {ids.max()}"
             raise UserError(f"{where}: expected ids from 0 to {num_ids - 1}. Received: {received}")
+    # Turns are spans of the contexts' ids, so `turns.ids` still has every `_EOS_`.
     if len(split) and not (split.turns.ids == eos_id).any():
-        raise UserError(f"{where}: expected contexts with the id of _EOS_. Received: {eos_id}")
+        raise UserError(
+            f"{where}: expected contexts with the id of _EOS_, {eos_id}. Received: none"
+        )

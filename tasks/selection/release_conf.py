@@ -1,4 +1,4 @@
-"""The keys of `conf` in DAM's original release, and what each of them is here.
+"""The keys of `conf` in DAM's original release, and the setting or flag that replaces each.
 
 docs/release.md shows the same table to readers who come from the release.
 """
@@ -13,9 +13,9 @@ class ReleaseKey(NamedTuple):
     """One key of the release's `conf`."""
 
     setting: str | None
-    """The setting of `train.py --set` with the same value; `None`: there is none."""
+    """The setting of `train.py --set` that takes the same value; `None` if no setting does."""
     note: str = ""
-    """What else there is to know, as the end of a line."""
+    """A note, which ends the line that train.py prints for the key."""
 
 
 KEYS = {
@@ -42,18 +42,18 @@ KEYS = {
     "final_n_class": ReleaseKey(None, "the release does not read it"),
     "max_to_keep": ReleaseKey(None, "a run keeps its best weights and its last state"),
 }
-"""Every key of the release's `conf`."""
+"""`{key: ReleaseKey}` of every key of the release's `conf`."""
 
 
 def read_release_conf(path: str) -> tuple[dict, list[str]]:
     """Reads the release's `conf` dict, saved as JSON.
 
     Returns:
-        The settings that it stands for, as `train.py --set` takes them.
-        A line for each of its keys, which says what it became.
+        The settings with the same meaning, as `train.py --set` takes them.
+        Lines to print: one about `compatibility`, then one for each key of the file.
 
     Raises:
-        UserError: It is no JSON object, or has a key that the release does not have.
+        UserError: The file has no JSON object, a key that the release lacks, or a wrong value.
     """
     conf = read_json(path)
     if not isinstance(conf, dict):
@@ -64,20 +64,26 @@ def read_release_conf(path: str) -> tuple[dict, list[str]]:
         if name not in KEYS:
             raise UserError(f"{path}: {name} is not a key of the release's conf: {', '.join(KEYS)}")
         key = KEYS[name]
-        is_unset = value is None  # `rand_seed` is None in the release
-        if key.setting is None or is_unset:
-            lines.append(f"{name}={value}: {key.note or 'our default'}")
+        if key.setting is None:
+            lines.append(f"{name}={value}: {key.note}")
             continue
+        note = f"; {key.note}" if key.note else ""
+        # For example, `rand_seed` is None in the release.
+        if value is None:
+            lines.append(f"{name}={value}: our default{note}")
+            continue
+        # `make_config` would parse the text "4" as a number. Only `is_positional` is no number.
         if isinstance(value, bool | str) and key.setting != "positional":
             raise UserError(f"{path}: {name}: expected a number. Received: {value!r:.60}")
         settings[key.setting] = value
-        note = f"; {key.note}" if key.note else ""
         lines.append(f"{name}={value}: {key.setting}={value}{note}")
     return settings, lines
 
 
 def hint_at_setting(name: str) -> str:
-    """What a key of the release's `conf` is here, as a sentence; empty for names of settings.
+    """A sentence that explains a key of the release's `conf`.
+
+    It is empty for other names, and for keys that are also the names of their settings.
 
     >>> hint_at_setting("stack_num")
     "The release's stack_num is levels. "
