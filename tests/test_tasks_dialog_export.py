@@ -123,10 +123,14 @@ def test_a_published_model_answers_plain_openings_alike(name, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_bot_without_calls_is_exported(trained_dialog):
+def test_a_bot_without_calls_is_exported(trained_dialog, tmp_path):
     predictor = dialog.predictor(trained_dialog)
     predictor.domain.__dict__["slot_values"] = {}  # as of candidates without calls
-    dialog_archive(predictor)
+    dialog_archive(predictor).write_out(str(tmp_path / "model"), verbose=False)
+    model = tf.saved_model.load(str(tmp_path / "model"))
+    inputs = inputs_of([said_by_user("hello")])
+    answer = model.respond(**{name: tf.constant(rows) for name, rows in inputs.items()})
+    assert answer["response"].numpy()[0]
 
 
 # === Refusals ===

@@ -175,7 +175,8 @@ class ReadingComprehensionPredictor(Predictor):
     def answer(self, instances):
         reads = [instance.read for instance in instances]
         readings = self._find_spans(self.reader.split(reads))
-        return [self._answer(*each) for each in zip(reads, readings, strict=True)]
+        pairs = zip(reads, readings, strict=True)
+        return [self._answer(read, reading) for read, reading in pairs]
 
     def padded_rows(self, instance):
         """A row for each `ROW_WORDS` words of each window, for as many words of the question."""

@@ -154,8 +154,8 @@ def make_vectors(counts, sentences, vocabulary, settings):
         The vectors, float32 `(len(vocabulary) + 1, dimension)`.
     """
     if settings.vectors:
-        vectors, found = load_text_vectors(settings.vectors, vocabulary, settings.seed)
-        _print_found(settings.vectors, found, vocabulary)
+        vectors, num_known = load_text_vectors(settings.vectors, vocabulary, settings.seed)
+        _print_known(settings.vectors, num_known, vocabulary)
     else:
         num_known = sum(counts[word] for word in vocabulary.words[len(SPECIALS) :])
         epochs = settings.word2vec_epochs or default_epochs(num_known)
@@ -174,10 +174,10 @@ def make_vectors(counts, sentences, vocabulary, settings):
             directory=sentences.parent,
         )
     if settings.general_vectors:
-        vectors, found = append_vectors(vectors, settings.general_vectors, vocabulary)
-        _print_found(settings.general_vectors, found, vocabulary)
+        vectors, num_known = append_vectors(vectors, settings.general_vectors, vocabulary)
+        _print_known(settings.general_vectors, num_known, vocabulary)
     return settings, vectors
 
 
-def _print_found(file, found, vocabulary):
-    print(f"{file}: vectors of {found:,} of {len(vocabulary) - len(SPECIALS):,} words")
+def _print_known(file, num_known, vocabulary):
+    print(f"{file}: vectors of {num_known:,} of {len(vocabulary) - len(SPECIALS):,} words")
