@@ -30,7 +30,6 @@ class Fake:
         self.answer = answer
         self.examples = list(examples)
         self.facts = facts
-        self.predictor = self
         self.predictor_class = type(self)
         self.asked = []
         self.held = set()
@@ -66,10 +65,15 @@ class Fake:
         names = ("task", "title", "label", "default")
         return {name: value for name, value in self.make_card().items() if name in names}
 
-    def describe(self):
+    @property
+    def predictor(self):
+        """Loads the model."""
         self.wait("loading")
         if self.damage:
             raise UserError(self.damage)
+        return self
+
+    def describe(self):
         return self.make_card()
 
     def make_instance(self, instance, where):
