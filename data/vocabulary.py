@@ -5,7 +5,7 @@ import functools
 import hashlib
 import pathlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from colloquy.base.files import PathLike, UserError, atomic_file
@@ -127,6 +127,18 @@ class Vocabulary:
         if id > len(self.words):
             id = self.unk_id
         return self.words[id - 1]
+
+    def in_brackets(self, words: Sequence[str]) -> str:
+        """Joins words to a text, with brackets around those that are not in the vocabulary.
+
+        >>> Vocabulary(("_EOS_", "_UNK_", "hello"), hashed=100).in_brackets(["hello", "you"])
+        'hello [you]'
+        """
+        shown = []
+        for word, id in zip(words, self.encode(words), strict=True):
+            is_known = id != self.unk_id and id <= len(self.words)
+            shown.append(word if is_known else f"[{word}]")
+        return " ".join(shown)
 
     def digest(self) -> str:
         """SHA-256 of the words in their order, in hexadecimal digits."""

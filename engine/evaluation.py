@@ -26,6 +26,7 @@ from colloquy.engine.devices import choose_xla, has_gpu, set_precision
 from colloquy.engine.ensembles import ensemble
 from colloquy.engine.examples import take_examples
 from colloquy.engine.predictor import Predictor
+from colloquy.engine.provenance import revision
 from colloquy.engine.run import CONFIG, Run
 from colloquy.engine.score_rows import describe_origin, name_recipes
 from colloquy.engine.scoring import Scoring
@@ -85,6 +86,7 @@ class Evaluation:
         if out:
             check_output(out)
             refuse_existing(out)
+        revision()  # asks for the commit now: scoring takes long, and the code may change meanwhile
         scoring = self.scoring(split, baselines)
         measured = self.task.measure(scoring)
         if out:

@@ -11,14 +11,16 @@ from pydantic import ValidationError
 from colloquy.base.config import Config, sentence
 from colloquy.base.files import UserError
 
-# A word, or a sign.
-TOKENS = re.compile(r"\w+|[^\w\s]")
+NO_REPLIES = "this model does not reply to conversations: send instances to /v1/models/NAME:predict"
+
+# A word, or a punctuation mark.
+TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 class Predictor(abc.ABC):
     """The model of a run, which answers instances; `engine.task.Task.predictor` makes it.
 
-    Several threads may call it.
+    Several threads call it at once, so a subclass keeps no state between calls.
     """
 
     Instance = Config
@@ -38,10 +40,10 @@ class Predictor(abc.ABC):
     # === Answers ===
 
     def predict(self, instances: Iterable[Mapping[str, object] | Config]) -> list[dict]:
-        """Answers instances, dicts with the fields of `Instance`, by dicts with those of `Answer`.
+        """Answers instances: each is a dict with the fields of `Instance`, or an `Instance`, each
+        answer a dict with the fields of `Answer`.
 
-        Instances of similar size share a batch. If one is wrong, a `UserError` names its number and
-        the field.
+        If an instance is wrong, a `UserError` names its number, from 0, and the field.
         """
         checked = []
         for number, instance in enumerate(instances):
@@ -49,20 +51,22 @@ class Predictor(abc.ABC):
         return self.answer_as_dicts(checked) if checked else []
 
     def explain(self, instance: Mapping[str, object] | Config, details: bool = False) -> dict:
-        """Answers one instance and adds the model's `attention`, a list of `{"title", "rows",
-        "columns", "weights"}`.
+        """Answers one instance, and adds the model's attention maps as `attention`.
 
-        `rows` and `columns` are lists of texts, `weights` a list of rows of floats in [0, 1].
+        A map is `{"title", "rows", "columns", "weights"}`: two lists of labels, and a list of a row
+        of floats for each label of `rows`. Weights are in [0, 1]; those of match matrices are dot
+        products.
 
-        `details` adds the maps of every module, head and level. They have a `group`: the maps of a
-        group are neighbours in a picture. The weights of a match matrix are its dot products.
+        Args:
+            details: Adds the maps of single modules, heads and levels. They also have a `group`:
+                the maps of a group are drawn side by side.
         """
         checked = self.make_instance(instance, "instance 0")
         answer, maps = self.answer_with_attention(checked, details)
         return {**answer.model_dump(exclude_unset=True), "attention": maps}
 
     def answer_as_dicts(self, instances: list) -> list[dict]:
-        """Answers each `Instance` by a dict, as `predict` returns it."""
+        """Answers instances that `make_instance` has checked, as `predict` does."""
         return [answer.model_dump(exclude_unset=True) for answer in self.answer(instances)]
 
     @abc.abstractmethod
@@ -95,38 +99,34 @@ class Predictor(abc.ABC):
         return instance
 
     def check(self, instance: Any) -> None:
-        """Raises a `UserError` if an `Instance` breaks a rule that its class does not know, for
-        example one that depends on the model. By default there is no such rule.
+        """Raises a `UserError` if an `Instance` breaks a rule that the types of its fields do not
+        state, for example one that depends on the model. By default there is no such rule.
         """
         return
 
     def padded_rows(self, instance: Any) -> int:
-        """The number of rows that the model computes for an `Instance`, by default 1.
+        """What it costs to answer an `Instance`, in rows of about 10 ms on two cores; by default 1.
 
-        A server refuses a request with too many rows. A row takes about 10 ms on two cores.
+        A server refuses a request that costs too many rows.
         """
         return 1
-
-    def count_tokens(self, text: str) -> int:
-        """The number of tokens of a text, by default of its words and signs."""
-        return len(TOKENS.findall(text))
 
     # === Settings and examples ===
 
     def configure(self, options: Config) -> None:
-        """Applies the task's `Options` to the search for answers.
+        """Applies the task's `Options` to the search for answers, before the first answer.
 
-        A model that searches without settings, which is the default, refuses them by a `UserError`.
+        By default the model has no settings of a search: a `UserError` refuses any.
         """
-        changed = options.explicit_fields()
-        if changed:
-            raise UserError(f"this model answers without settings. Received: {', '.join(changed)}")
+        names = options.explicit_fields()
+        if names:
+            raise UserError(f"this model answers without settings. Received: {', '.join(names)}")
 
     def for_scored_examples(self) -> Self:
-        """The predictor for `engine.examples.take_examples` as scored, by default this one.
+        """Returns a predictor that splits texts at spaces only, by default this one.
 
-        The texts of these examples are words separated by spaces, which must not be tokenized
-        again.
+        It reads examples that are split into words already: those of `take_examples` of
+        `engine.examples` with `as_scored`.
         """
         return self
 
@@ -135,7 +135,7 @@ class Predictor(abc.ABC):
 
         Returns:
             `(label, text)` of each text that the model reads, without the words that it cuts off
-            and with unknown words `in_brackets`.
+            and with unknown words in brackets.
             `(score, text)` of each answer, the best first.
         """
         return [], []
@@ -147,12 +147,17 @@ class Predictor(abc.ABC):
 
         Args:
             said: `(speaker, text)` of each turn; a speaker is `user` or `bot`.
-            decode: Settings of the search for replies, if the model takes any.
+            decode: Settings of the search for replies, as `chat.py --decode` takes them; models
+                without such a search ignore them.
 
         Raises:
             UserError: The model does not reply to conversations, which is the default.
         """
-        raise UserError("this model does not reply to conversations: use :predict")
+        raise UserError(NO_REPLIES)
+
+    def count_tokens(self, text: str) -> int:
+        """The number of tokens of a text, by default of its words and punctuation marks."""
+        return len(TOKEN.findall(text))
 
     def reply(self, answer: dict) -> str:
         """The text of the reply in an answer to an instance from `conversation`.
@@ -160,7 +165,7 @@ class Predictor(abc.ABC):
         Raises:
             UserError: The model does not reply to conversations, which is the default.
         """
-        raise UserError("this model does not reply to conversations: use :predict")
+        raise UserError(NO_REPLIES)
 
 
 def attention_map(
@@ -179,11 +184,3 @@ def attention_map(
     if group:
         fields["group"] = group
     return fields
-
-
-def in_brackets(words: Sequence[str], vocabulary: Any) -> str:
-    """Joins words to a text, with brackets around those that `data.vocabulary.Vocabulary` lacks."""
-    shown = []
-    for word, id in zip(words, vocabulary.encode(words), strict=True):
-        shown.append(f"[{word}]" if id == vocabulary.unk_id else word)
-    return " ".join(shown)

@@ -15,19 +15,19 @@ from colloquy.base.runtime import available_cpus
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 """Directory of the code, where git is asked for the commit."""
-OUTPUT_FLAGS = ("--workdir", "--scores", "--scores_out", "--out")
-"""Flags whose values name only where results are written."""
+OUTPUT_FLAGS = ("--workdir", "--scores", "--out")
+"""Flags that name where results are written, which decides none of them."""
 
 
 def provenance(command_line: str | None = None) -> dict[str, Any]:
     """Returns `command`, `hardware`, `commit`, `dirty` and `versions` of this process, for JSON.
 
     Args:
-        command_line: The `command`; default: that of this process.
+        command_line: Recorded as `command`; default: `command()`.
     """
     backend = keras.config.backend()
-    # Two modules are read from `sys.modules`: Keras has loaded its backend, and this file may not
-    # import the package `colloquy`, which is above the room `engine`.
+    # Keras has imported its backend. The package `colloquy` lies above `engine`, so that this file
+    # may not import it.
     versions = {
         "colloquy": sys.modules["colloquy"].__version__,
         "python": platform.python_version(),
@@ -44,8 +44,12 @@ def provenance(command_line: str | None = None) -> dict[str, Any]:
 
 
 def command() -> str:
-    """Returns the command line, such as `python train.py --model=dam` or `colloquy train ...`."""
+    """Returns the command line, such as `python train.py --model=dam` or `colloquy train ...`.
+
+    Each flag is one word: `--data X` becomes `--data=X`.
+    """
     program, *arguments = sys.argv
+    arguments = _join_flags(arguments)
     # `colloquy.commands` sets argv[0] to the program and its command: `colloquy train`.
     if program.startswith("colloquy "):
         return shlex.join([*program.split(), *arguments])
@@ -57,12 +61,30 @@ def command() -> str:
     return shlex.join(["python", program, *arguments])
 
 
+def _join_flags(arguments):
+    """Joins each flag and its value, which abseil takes as one word or as two.
+
+    >>> _join_flags(["--data", "build/a", "--by=echo", "-run", "runs/a", "--force"])
+    ['--data=build/a', '--by=echo', '--run=runs/a', '--force']
+    """
+    words = []
+    for word in arguments:
+        is_flag = word.startswith("-") and word.strip("-")
+        if is_flag:
+            words.append(f"--{word.lstrip('-')}")
+        elif words and words[-1].startswith("--") and "=" not in words[-1]:
+            words[-1] += f"={word}"
+        else:
+            words.append(word)
+    return words
+
+
 def portable(command: str) -> str:
-    """A command line without the paths of this machine, for rows that others read.
+    """Removes the paths of this machine from a command line, for `results/scores.jsonl`.
 
     - The `OUTPUT_FLAGS` are dropped.
-    - Run directories become RUN; several become RUN1,RUN2.
-    - Another absolute path is cut to its last name.
+    - The run directories of `--run` become RUN; several become RUN1,RUN2.
+    - Other absolute paths are cut to their last name.
 
     >>> portable("python train.py --recipe=babi-memma --data=/home/ann/task1 --workdir=runs/a")
     'python train.py --recipe=babi-memma --data=task1'
@@ -71,6 +93,9 @@ def portable(command: str) -> str:
     """
     words = []
     for word in shlex.split(command):
+        if word.startswith("/"):
+            words.append(pathlib.PurePath(word).name)
+            continue
         flag, equals, value = word.partition("=")
         if flag in OUTPUT_FLAGS:
             continue
@@ -92,9 +117,12 @@ def _run_names(count):
 def revision() -> dict[str, Any]:
     """Returns the `commit` of the code, and `dirty`: whether tracked files differ from it.
 
-    What git does not tell is `None`. The first result is kept: it describes the code that this
-    process has imported, which later edits do not change.
+    Both are `None` without git, or for an installed package. The first result is kept. Call it
+    early: it describes the code that was imported, which later edits do not change.
     """
+    # Git searches parent directories: an installed package may lie in a repository of another.
+    if _git("rev-parse", "--show-prefix") != "":
+        return {"commit": None, "dirty": None}
     commit = _git("rev-parse", "--short=7", "HEAD")
     changes = _git("status", "--porcelain", "--untracked-files=no")
     if not commit or changes is None:
@@ -115,7 +143,8 @@ def _git(*arguments):
 
 def hardware() -> str:
     """Describes the hardware: `2 cores, AMD EPYC ...`, and the GPUs that the backend sees."""
-    parts = [f"{available_cpus()} cores", _processor_name(), *_gpu_names()]
+    cores = available_cpus()
+    parts = [f"{cores} cores" if cores > 1 else "1 core", _processor_name(), *_gpu_names()]
     return ", ".join(parts)
 
 
@@ -133,6 +162,11 @@ def _gpu_names():
         for device in jax.devices():
             if device.platform == "gpu":
                 names.append(device.device_kind)
+    if keras.config.backend() == "torch":
+        import torch
+
+        for number in range(torch.cuda.device_count()):
+            names.append(torch.cuda.get_device_name(number))
     return names
 
 

@@ -38,7 +38,9 @@ def start(
     """Trains a model, a key of `models.MODELS`, into a new run directory.
 
     Args:
-        data: Directory of a prepared dataset; `None`: the sample of the task.
+        data: Directory of a prepared dataset; `None`: the task's sample, which is prepared if
+            needed.
+        workdir: Run directory to make; missing or empty, or of a training that saved nothing.
         settings: `{field: value}` of the model's config and of the task's `Training`, as `--set`
             takes them.
         recipe: Name of the recipe that the settings come from.
@@ -47,15 +49,15 @@ def start(
         save_minutes: Minutes after which the state is saved between two validations.
         command: The command that repeats the training; default: that of this process.
         callbacks: See `engine.callbacks.Callbacks`.
-
-    Returns:
-        The `engine.run.Run`.
     """
     spec = MODELS[model]
-    # Before the data are read: a wrong setting need not wait for them.
+    # Reading the data may take minutes: a wrong setting is refused before.
     model_settings, training = task.split_settings(spec, settings)
     dataset = task.load_dataset(data or prepare_sample(task))
     config = build_config(task, spec, dataset, model_settings)
+    for split in ("train", "dev"):
+        if not len(dataset.splits[split]):
+            raise UserError(f"{dataset.path}: training needs examples in the split {split}")
 
     # Seed first: without a seed, joining other hosts draws one, and the training could not be
     # repeated.
@@ -63,9 +65,6 @@ def start(
     opened_devices = open_devices(devices)
     precision = choose_precision(training.precision, spec.gains_in_bfloat16, has_gpu())
     training = training.replace(precision=precision)
-    for split in ("train", "dev"):
-        if not len(dataset.splits[split]):
-            raise UserError(f"{dataset.path}: training needs examples in the split {split}")
 
     record = {
         "model": model,
@@ -77,17 +76,20 @@ def start(
         **provenance(command),
         "devices": opened_devices.count,
     }
-    with (
-        opened_devices.workdir(workdir, resume=False) as path,
-        locked(prepare_directory(path).path),
-    ):
-        run = create_run(path, record, dataset.vocabulary)
-        with _removed_unless_saved(run):
-            task.save_assets(dataset, run.path)
-            examples = [task.example_to_try(example) for example in take_examples(task, dataset)]
-            run.save_examples(examples)
-            trainer = Trainer(task, run, dataset, opened_devices, init_from, callbacks)
-            trainer.train(save_minutes)
+    with opened_devices.workdir(workdir, resume=False) as path:
+        # The lock is a file in the directory, so the directory is made first. `create_run` checks
+        # it once more, since another process may have used it before the lock was held.
+        prepare_directory(path)
+        with locked(path):
+            run = create_run(path, record, dataset.vocabulary)
+            with _cleaned_up(run):
+                task.save_assets(dataset, run.path)
+                examples = take_examples(task, dataset)
+                run.save_examples([task.example_to_try(example) for example in examples])
+                trainer = Trainer(
+                    task, run, dataset, opened_devices, init_from=init_from, callbacks=callbacks
+                )
+                trainer.train(save_minutes)
         return run
 
 
@@ -101,37 +103,39 @@ def resume(
     save_minutes: float = 10.0,
     callbacks: Sequence[keras.callbacks.Callback] = (),
 ) -> Run:
-    """Continues the training of a run from its last save, under its own settings.
+    """Continues the training of a run from its last save. Only the number of epochs may change.
 
     Args:
         data: Directory of its dataset, if it has moved.
-        epochs: Epochs of the whole training, if changed.
+        epochs: Epochs of the whole training; `None`: as before. At least those that the run has.
         devices, save_minutes, callbacks: See `start`.
-
-    Returns:
-        The `engine.run.Run`.
     """
     stored = Run.open(workdir).training
-    set_seed(stored.seed)
+    set_seed(stored.seed)  # before the devices are opened, as in `start`
     opened_devices = open_devices(devices)
     with opened_devices.workdir(workdir, resume=True) as path:
-        run = Run.open(path)
+        run = Run.open(path)  # a copy, on hosts that do not write the run
         if run.saved_state() is None:
-            hint = "" if run.saved() else "; without --resume it starts anew"
+            hint = "" if run.saved() else "; train.py without --resume starts a new training"
             raise UserError(f"{run.path} cannot be resumed: it has no {LAST}{hint}")
         check_sizes(run, run.path / LAST)
-        with locked(run.path), _removed_unless_saved(run):
-            has_more_epochs = epochs is not None and epochs > stored.epochs
-            if run.finished() and not has_more_epochs:
-                done = run.history()[-1]["epoch"]
+        training = load_training(task, run, epochs=stored.epochs if epochs is None else epochs)
+        with locked(run.path), _cleaned_up(run):
+            history = run.history()
+            epochs_done = history[-1]["epoch"] if history else 0.0
+            if run.finished() and training.epochs <= stored.epochs:
                 print(
-                    f"{run.path} is finished, after {done:g} epochs; "
-                    "--epochs=N with more continues it"
+                    f"{run.path} is finished, after {epochs_done:g} of {stored.epochs:g} epochs; "
+                    f"--epochs=N continues it, with N above {stored.epochs:g}"
                 )
                 return run
+            if training.epochs < epochs_done:
+                raise UserError(
+                    f"--epochs expects at least the {epochs_done:g} epochs that {run.path} has. "
+                    f"Received: {training.epochs:g}"
+                )
             dataset = task.dataset_of(run, data)
             check_fits(task, run, dataset)
-            training = load_training(task, run, epochs=epochs or stored.epochs)
             resumption = {**provenance(), "devices": opened_devices.count}
             resumed = [*run.record.get("resumed", []), resumption]
             run.update({"training": training.to_json(), "resumed": resumed})
@@ -141,8 +145,11 @@ def resume(
 
 
 @contextlib.contextmanager
-def _removed_unless_saved(run: Run) -> Iterator[None]:
-    """Removes a locked run if the block that trains it fails before anything was saved."""
+def _cleaned_up(run: Run) -> Iterator[None]:
+    """Removes what a killed process left, and the run if the block fails before it saves anything.
+
+    An interruption gets a message that says how to resume.
+    """
     remove_unfinished(run)
     try:
         yield

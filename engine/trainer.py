@@ -111,7 +111,7 @@ class Trainer:
             return self.run.restore(model).replace(stopped=False)
         task.initialise(model, self.dataset, self.training)
         if init_from:
-            start_from(init_from, model, self.dataset, task)
+            start_from(init_from, model, self.dataset, task.name)
         return TrainState()
 
     def _check_dataset(self):
@@ -142,9 +142,9 @@ class Trainer:
             KeyboardInterrupt: A signal arrived; the state is saved.
         """
         with self.devices.scope(), signals_received() as signals, self.progress:
-            self.progress.line(self._describe())
+            self.progress.print_line(self._describe())
             if self.total_steps < FEW_STEPS:
-                self.progress.line(self._recommend_epochs())
+                self.progress.print_line(self._recommend_epochs())
             self.callbacks.begin()
             self._loop(signals, save_minutes)
             self.callbacks.end()
@@ -235,7 +235,7 @@ class Trainer:
         if self.callbacks.after_validation(row, metrics):
             self.state = self.state.replace(stopped=True)
             self.run.save(self.model, self.state)
-        self.progress.line(_report(self.state, metrics))
+        self.progress.print_line(_report(self.state, metrics))
 
     def _score_by(self, metrics, name):
         if name not in metrics:

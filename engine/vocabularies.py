@@ -1,12 +1,26 @@
-"""Vocabularies and weights of trained models and prepared datasets, for other trainings."""
+"""Reuses a run: its words and vectors for a new dataset, its weights for a new training."""
 
 import dataclasses
 import pathlib
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
 
 from colloquy.base.files import PathLike, UserError
-from colloquy.data.prepared import METADATA, VECTORS, VOCABULARY, read_embedding, read_metadata
+from colloquy.data.prepared import (
+    METADATA,
+    VECTORS,
+    VOCABULARY,
+    Dataset,
+    read_embedding,
+    read_metadata,
+)
 from colloquy.data.vocabulary import Vocabulary
+from colloquy.engine.run import Run
+from colloquy.engine.run_files import CONFIG
+
+if TYPE_CHECKING:
+    import keras
 
 
 @dataclasses.dataclass(frozen=True)
@@ -15,19 +29,25 @@ class Words:
 
     path: pathlib.Path
     metadata: dict
-    """All of `dataset.json`; of a run its dataset's, with `hashed_words` and `trained_words`."""
+    """Contents of `dataset.json`. Of a run: the metadata of its dataset, and `hashed_words` and
+    `trained_words` of its config.
+    """
     vocabulary: Vocabulary
-    run: Any = None
-    """The `engine.run.Run`; `None` for a dataset."""
+    run: Run | None = None
+    """The run; `None` for a dataset."""
 
     @classmethod
-    def of(cls, path: PathLike, task: str) -> Self:
+    def open(cls, path: PathLike, task: str) -> Self:
         """Opens the run or dataset that `--vocabulary_of` names.
 
         Raises:
-            UserError: It is not of the task with the name `task`.
+            UserError: It is neither, or not of the task with the name `task`.
         """
         path = pathlib.Path(path)
+        if path.is_dir() and not (path / METADATA).is_file() and not (path / CONFIG).is_file():
+            raise UserError(
+                f"--vocabulary_of expects a run or a prepared dataset. Received: {path}"
+            )
         if not (path / METADATA).is_file():
             run = _open_run(path, task, "vocabulary_of")
             metadata = dict(run.dataset)
@@ -43,55 +63,59 @@ class Words:
             )
         return cls(path, metadata, Vocabulary.load(path / VOCABULARY, hashed))
 
-    def vectors(self) -> Any:
+    def read_vectors(self) -> np.ndarray:
         """Reads the word vectors, float32 `(words + 1, dimension)`; row 0 is padding."""
         if self.run:
             return self.run.load_model().word_vectors()
         return read_embedding(self.path / VECTORS, self.vocabulary)
 
 
-def start_from(path: Any, model: Any, dataset: Any, task: Any) -> None:
-    """Gives a fresh model the weights of the run at `path`, which has the same words.
+def start_from(
+    source: PathLike | Run, model: "keras.Model", dataset: Dataset, task_name: str
+) -> None:
+    """Gives a fresh model the weights of a run, which has the same words.
 
-    Layers missing there, such as an extension, keep their fresh weights; they are printed.
+    A layer with a weight that the run lacks, such as an extension, keeps all of its fresh weights.
+    Its name is printed.
     """
-    run = _open_run(path, task.name, "init_from")
+    run = _open_run(source, task_name, "init_from")
     if dataset.vocabulary is None or dataset.vocabulary.words != run.vocabulary.words:
         raise UserError(
-            f"init_from={path}: {dataset.path} has other words; "
-            f"prepare.py --vocabulary_of={path} gives it the run's"
+            f"init_from={run.path}: {dataset.path} does not have the vocabulary of the run; "
+            f"prepare.py --vocabulary_of={run.path} makes a dataset that has it"
         )
-    trained = {weight.path: weight for weight in run.load_model().weights}
-    weights = {weight.path: weight for weight in model.weights}
-    for name in sorted(trained):
-        expected = tuple(trained[name].shape)
-        received = tuple(weights[name].shape) if name in weights else "a model without it"
+    trained_weights = {weight.path: weight for weight in run.load_model().weights}
+    fresh_weights = {weight.path: weight for weight in model.weights}
+    for path in sorted(trained_weights):
+        expected = tuple(trained_weights[path].shape)
+        received: object = "a model without it"
+        if path in fresh_weights:
+            received = tuple(fresh_weights[path].shape)
         if received != expected:
             raise UserError(
-                f"init_from={path}: expected {name} of shape {expected}, as in the run. "
+                f"init_from={run.path}: expected {path} of shape {expected}, as in the run. "
                 f"Received: {received}"
             )
 
-    fresh_layers = {_layer(name) for name in weights if name not in trained}
-    for name, weight in trained.items():
-        if _layer(name) not in fresh_layers:
-            weights[name].assign(weight)
+    fresh_layers = {_layer(path) for path in fresh_weights if path not in trained_weights}
+    for path, weight in trained_weights.items():
+        if _layer(path) not in fresh_layers:
+            fresh_weights[path].assign(weight)
     if fresh_layers:
         names = ", ".join(sorted(fresh_layers))
-        print(f"{path} lacks {names}: these start from fresh weights")
+        print(f"{run.path} lacks weights of {names}: these start from fresh weights")
 
 
 def _layer(weight_path):
     return weight_path.partition("/")[0]
 
 
-def _open_run(path, task, flag):
-    # TensorFlow takes seconds to load, and most data have words of their own.
-    from colloquy.engine.run import Run
-
-    run = Run.open(path)
-    if run.task != task:
-        raise UserError(f"--{flag} expects a run of {task}. Received: {path}, of {run.task}")
+def _open_run(source, task_name, flag):
+    run = Run.open(source)
+    if run.task != task_name:
+        raise UserError(
+            f"--{flag} expects a run of {task_name}. Received: {run.path}, of {run.task}"
+        )
     if not (run.path / VOCABULARY).is_file():
-        raise UserError(f"--{flag} expects a run with a {VOCABULARY}. Received: {path}")
+        raise UserError(f"--{flag} expects a run with a {VOCABULARY}. Received: {run.path}")
     return run

@@ -15,7 +15,10 @@ from colloquy.metrics.baselines import PADDING, count_words, inverse_frequencies
 
 METRICS = ("per_response", "per_dialog")
 ADDED = {}
-"""`{name: function}`: your own metrics, functions of the arguments of `dialog_metrics`."""
+"""`{name: function}`: your own metrics, functions of the arguments of `dialog_metrics`.
+
+A prediction of -1 is no candidate: no response is right.
+"""
 TIE = 1e-9
 """Cosines closer than this are equal: the same sum in another order differs by some 1e-16."""
 BLOCK = 1 << 22

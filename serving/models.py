@@ -12,7 +12,8 @@ from colloquy.serving.warm_up import answer_first
 from colloquy.tasks import TASKS, load_predictor
 from colloquy.tasks.selection.retrieval.answers import AnsweringPredictor
 
-VERSION = "1"  # of every model
+VERSION = "1"
+"""The version of every model: TensorFlow Serving's API asks for one."""
 
 
 class Served:
@@ -23,12 +24,12 @@ class Served:
     Args:
         name: Its name for clients.
         load: Zero-argument callable that returns the predictor.
-        facts: What clients are told of it, also before it is loaded.
+        facts: The dict of `run_facts.describe_run`, which clients get before the model is loaded.
         predictor_class: The class of what `load` returns.
     """
 
-    loading = threading.Lock()
-    """Models are loaded one at a time."""
+    _load_lock = threading.Lock()
+    """All models share it, so that they are loaded one at a time."""
 
     def __init__(self, name, load, facts, predictor_class=Predictor):
         self.name = name
@@ -41,15 +42,15 @@ class Served:
 
     @property
     def predictor(self):
-        """The predictor, loaded. A `UserError` says why it cannot be."""
+        """The predictor, which is loaded first. Raises a `UserError` if that fails."""
         self.load()
         return self._predictor
 
     def load(self):
-        """Loads the model, and has it answer once. Whatever is raised becomes a `UserError`."""
+        """Loads the model, and has it answer once. Any error becomes a `UserError`."""
         if self.ready:
             return
-        with self.loading:
+        with self._load_lock:
             if self.ready:
                 return
             if self._failure:
@@ -57,23 +58,23 @@ class Served:
             try:
                 predictor = self._load()
                 answer_first(predictor)
-            except Exception as error:  # a run or an index of a stranger may be wrong in any way
+            except Exception as error:  # an untrusted run or index may raise any error
                 self._failure = _describe_failure(error)
                 raise UserError(self._failure) from error
             self._predictor = predictor
             self.ready = True
 
     def summary(self):
-        """What is known without loading the model, and whether it is `ready`."""
+        """Returns the facts, and whether the model is `ready`. Loads nothing."""
         return {**self._facts, "ready": self.ready}
 
     def card(self):
-        """The `summary`, and the card as HTML."""
+        """Returns name, version, the `summary` and the card as HTML. Loads nothing."""
         html = render_markdown(self._facts.get("card", ""))
         return {"name": self.name, "version": VERSION, **self.summary(), "card_html": html}
 
     def describe(self):
-        """What clients are told of the loaded model, as TensorFlow Serving and OpenAI have it."""
+        """Describes the model with the fields of TensorFlow Serving and OpenAI. Loads it first."""
         predictor = self.predictor
         version = {
             "version": VERSION,
@@ -103,20 +104,20 @@ def open_model(name, path, index=None):
     Args:
         name: Its name for clients.
         path: A run directory.
-        index: Directory of an index of responses, for a model of selection; default: that of
-            `index_of_run`, if any. An index that does not fit is refused when it is loaded.
+        index: Directory of an index of responses, for a model of selection; default: the run's own,
+            if any. A wrong index is refused only when the model is loaded.
     """
     try:
         run = Run.open(path)
         facts = describe_run(run)
     except UserError:
         raise
-    except Exception as error:  # a run of a stranger may be wrong in any way
+    except Exception as error:  # an untrusted run may raise any error
         raise UserError(f"{path}: {_describe_failure(error)}") from error
 
     predictor_class = TASKS[run.task].predictor
-    brings_index = any((run.path / name).is_dir() for name in DIRECTORIES)
-    if run.task == "selection" and (index or brings_index):
+    has_responses = any((run.path / directory).is_dir() for directory in DIRECTORIES)
+    if run.task == "selection" and (index is not None or has_responses):
         predictor_class = AnsweringPredictor
     load = functools.partial(load_predictor, run, index=index)
     return Served(name, load, facts, predictor_class)

@@ -427,15 +427,26 @@ GENERATION = [
 
 of_context = functools.partial(put, "reading.pkl", "contexts", 0)
 of_question = functools.partial(put, "reading.pkl", "splits", "dev", 0)
+
+
+def with_equal_ids(path):
+    content = pickles.load(path / "reading.pkl")
+    first, second, *_ = content["splits"]["dev"]
+    second["id"] = first["id"]
+    written(path / "reading.pkl", pickle.dumps(content, 2))
+
+
 READING = [
-    (put("dataset.json", "trained_words", value=99), "trained_words below"),
+    (put("dataset.json", "trained_words", value=99), "expected trained_words to be a whole"),
     (whole("vocabulary.txt", "_EOS_\n_UNK_\n"), r"shape \(3, dimension\)"),
     (put("reading.pkl", "tokens", value="a"), "a list of texts"),
     (of_context("tokens", value=[999] * 10), "tokens must be from 1 to"),
     (of_context("offsets", value=[0, 3]), "start and the end of each token"),
-    (of_context("offsets", value=[0] * 19 + [99]), "must rise and end within"),
+    (of_context("offsets", value=[0] * 19 + [99]), "must not fall, and end within"),
     (of_question("context", value=99), "contexts must be from 0 to"),
     (of_question("spans", value=[[0, 99]]), "spans must be whole numbers within"),
+    (of_question("answers", value=[]), "must have an answer"),
+    (with_equal_ids, "ids of the questions of a split must differ"),
 ]
 
 # === All ===

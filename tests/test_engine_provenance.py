@@ -37,6 +37,18 @@ def test_commit_and_changes_are_those_of_the_code_wherever_one_stands(tmp_path, 
     assert provenance.revision() == {"commit": clean["commit"], "dirty": True}
 
 
+def test_an_installed_package_does_not_name_the_commit_of_the_repository_around_it(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "a.py").write_text("1")
+    for arguments in (["init"], ["add", "."], ["commit", "-m", "one"]):
+        git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
+        subprocess.run(git, cwd=tmp_path, check=True, capture_output=True)
+    monkeypatch.setattr(provenance, "ROOT", tmp_path / "lib")
+    assert provenance.revision() == {"commit": None, "dirty": None}
+
+
 def test_without_git_nothing_is_known(tmp_path, monkeypatch):
     monkeypatch.setattr(provenance, "ROOT", tmp_path)
     assert provenance.revision() == {"commit": None, "dirty": None}
@@ -51,6 +63,10 @@ def test_provenance_names_command_hardware_and_versions(monkeypatch):
     assert found["command"] == "python train.py '--workdir=my run'"
     monkeypatch.setattr("sys.argv", ["colloquy train", "--workdir=my run"])
     assert provenance.command() == "colloquy train '--workdir=my run'"
+    given = ["/home/ann/train.py", "--data", "/home/ann/d", "--workdir", "runs/a", "-run=/home/r"]
+    monkeypatch.setattr("sys.argv", given)
+    rows = provenance.portable(provenance.command())
+    assert rows == "python train.py --data=d --run=RUN"
     monkeypatch.undo()
     assert found["hardware"].startswith(f"{available_cpus()} cores, ")
     assert found["versions"]["keras"] == keras.__version__

@@ -451,6 +451,7 @@ def with_another_dataset(run):
     ("spoilt", "message"),
     [
         (lambda run: (run.path / LAST).unlink(), "cannot be resumed: it has no last.npz"),
+        (lambda run: {"epochs": 0.0}, "epochs"),
         (with_path(None), "names no dataset"),
         (with_path("/gone"), "was trained on /gone, which is gone"),
         (with_another_dataset, "here it is .*: they come from different preparations"),
@@ -459,13 +460,14 @@ def with_another_dataset(run):
 def test_resume_refuses(spoilt, message, trained_selection, tmp_path, capsys):
     run = Run.open(shutil.copytree(trained_selection.path, tmp_path / "run"))
     resume(selection, run.path)
-    assert "is finished, after 1 epochs; --epochs=N with more" in capsys.readouterr().out
+    assert "is finished, after 1 of 1 epochs; --epochs=N continues" in capsys.readouterr().out
     with locked(run.path):
         refused = refusal(resume, selection, run.path, epochs=2.0)
         assert "another process is training" in refused
     options = spoilt(run) or {}
     before = contents_of(run.path)
-    assert re.search(message, refusal(resume, selection, run.path, epochs=2.0, **options))
+    options = {"epochs": 2.0, **options}
+    assert re.search(message, refusal(resume, selection, run.path, **options))
     assert contents_of(run.path) == before
 
 
@@ -494,7 +496,7 @@ def test_a_file_gets_a_line_now_and_then(capsys, monkeypatch):
     clock = types.SimpleNamespace(monotonic=lambda: now)
     monkeypatch.setattr("colloquy.engine.progress.time", clock)
     with Progress(20, 120) as progress:
-        progress.line("begins")
+        progress.print_line("begins")
         for step in range(21, 121):
             now += 2.0
             progress.update(step, 1.0 / step)

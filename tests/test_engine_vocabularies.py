@@ -110,7 +110,7 @@ def test_a_new_layer_starts_fresh_and_one_too_few_is_refused(
     grown = train_small(
         task.name, data, tmp_path / "grown", {"self_attention": "true"}, init_from=run.path, **start
     )
-    assert f"{run.path} lacks self_attention:" in capsys.readouterr().out
+    assert f"{run.path} lacks weights of self_attention:" in capsys.readouterr().out
     how = {"data": data, "baselines": False, "precision": "float32"}
     scores = [evaluate(task, each.path, "dev", **how)["metrics"] for each in (run, grown)]
     assert scores[0] == scores[1]  # self-attention starts as the identity
@@ -128,6 +128,7 @@ def test_other_words_and_other_shapes_are_refused(trained_selection, prepared, t
     other = shutil.copytree(trained_selection.path, tmp_path / "other")
     words = (other / VOCABULARY).read_text().split("\n")
     (other / VOCABULARY).write_text("\n".join([*words[:2], "no-word", *words[3:]]))
-    with pytest.raises(UserError, match=r"has other words; prepare\.py --vocabulary_of="):
+    message = r"does not have the vocabulary of the run; prepare\.py --vocabulary_of="
+    with pytest.raises(UserError, match=message):
         train_small("selection", prepared, tmp_path / "b", init_from=other)
     assert not (tmp_path / "b").exists()

@@ -1,4 +1,4 @@
-"""Baselines of dialog models, and upper bounds of models that only repeat what they saw."""
+"""Baselines and upper bounds of dialog models."""
 
 import itertools
 
@@ -13,45 +13,50 @@ from colloquy.metrics.dialog import (
 )
 
 
-def baselines_and_upper_bounds(dataset, split):
-    """Scores two baselines, and upper bounds of models that repeat responses of train, or also fill
-    in types.
+def baselines_and_upper_bounds(dataset, split_name):
+    """Scores two baselines and two upper bounds on a split.
+
+    The upper bounds are the best scores of a model that only repeats responses of train, and of one
+    that also replaces the typed words of these responses by words of the context.
+
+    Returns:
+        `{"baselines": {name: metrics}, "upper_bounds": {name: metrics}}`; the metrics are those of
+        `dialog_metrics`.
     """
     domain = dataset.domain
     train = dataset.splits["train"]
-    test = dataset.splits[split]
+    scored = dataset.splits[split_name]
     candidates = domain.encoded_candidates.words.lists()
-    contexts, inputs = _contexts_and_inputs(test)
-    _, train_inputs = _contexts_and_inputs(train)
-    train_sentences = np.unique(train.fields["sentences"].flat())
-    train_texts = train.sentences.words.lists(train_sentences)
+    contexts = _contexts(scored)
+    # A sentence that occurs in several dialogs is one document.
+    distinct_sentences = np.unique(train.fields["sentences"].flat())
+    train_documents = train.sentences.words.lists(distinct_sentences)
+    nearest = nearest_neighbour(_user_sentences(train), train.answers, _user_sentences(scored))
 
-    is_seen = reachable_by_seen(train.answers, test.answers)
-    is_typed = reachable_by_types(
-        train.answers,
-        test.answers,
-        candidates,
-        _type_of_ids(domain),
-        [set(context) for context in contexts],
+    by_seen = reachable_by_seen(train.answers, scored.answers)
+    by_types = reachable_by_types(
+        train.answers, scored.answers, candidates, _type_of_ids(domain), contexts
     )
 
     def score(predicted):
-        return dialog_metrics(predicted, test.answers, test.dialog)
+        return dialog_metrics(predicted, scored.answers, scored.dialog)
+
+    # A prediction of -1 is no candidate, so that a response out of reach counts as wrong.
 
     return {
         "baselines": {
-            "TF-IDF match": score(tfidf_match(train_texts, contexts, candidates)),
-            "nearest neighbour": score(nearest_neighbour(train_inputs, train.answers, inputs)),
+            "TF-IDF match": score(tfidf_match(train_documents, contexts, candidates)),
+            "nearest neighbour": score(nearest),
         },
         "upper_bounds": {
-            "seen responses": score(np.where(is_seen, test.answers, -1)),
-            "match types": score(np.where(is_typed, test.answers, -1)),
+            "seen responses": score(np.where(by_seen, scored.answers, -1)),
+            "match types": score(np.where(by_types, scored.answers, -1)),
         },
     }
 
 
 def _type_of_ids(domain):
-    """`{word id: type}` of the knowledge base's values."""
+    """Returns `{word id: type}`; in the paper, only values of the knowledge base have types."""
     types = {
         name: value_type for name, value_type, source in domain.entities if source == "knowledge"
     }
@@ -59,13 +64,20 @@ def _type_of_ids(domain):
     return {word_id: types[word] for word_id, word in words if word in types}
 
 
-def _contexts_and_inputs(split):
-    """The word ids of the conversation up to each turn, and of its user's sentence."""
+def _contexts(split):
+    """Returns the word ids of the conversation up to each turn."""
     contexts = []
-    inputs = []
     for dialog in split.dialogs:
         sentences = split.sentences.words.lists(dialog["sentences"])
         for turn in dialog["turns"]:
-            contexts.append(list(itertools.chain(*sentences[: turn + 1])))
-            inputs.append(sentences[turn])
-    return contexts, inputs
+            contexts.append(list(itertools.chain.from_iterable(sentences[: turn + 1])))
+    return contexts
+
+
+def _user_sentences(split):
+    """Returns the word ids of the user's sentence of each turn."""
+    user_sentences = []
+    for dialog in split.dialogs:
+        sentences = split.sentences.words.lists(dialog["sentences"])
+        user_sentences += [sentences[turn] for turn in dialog["turns"]]
+    return user_sentences

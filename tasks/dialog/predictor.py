@@ -12,7 +12,7 @@ from colloquy.base.files import UserError
 from colloquy.data.corpora.babi_dialog import SILENCE, Turn
 from colloquy.engine.helplines import helpline_of_conversation
 from colloquy.engine.parallel import compile_for_all_sizes
-from colloquy.engine.predictor import Predictor, attention_map, in_brackets
+from colloquy.engine.predictor import Predictor, attention_map
 from colloquy.engine.settings import check_fields
 from colloquy.tasks.dialog.action_mask import load_mask
 from colloquy.tasks.dialog.domain import Domain
@@ -146,7 +146,7 @@ class DialogPredictor(Predictor):
         vocabulary = self.domain.vocabulary
         shown = []
         for speaker, text in step.read.turns:
-            shown.append((speaker, in_brackets(text.split(), vocabulary)))
+            shown.append((speaker, vocabulary.in_brackets(text.split())))
         return shown, [(candidate.score, candidate.text) for candidate in step.best]
 
     def _talk(self, instances):

@@ -24,7 +24,6 @@ from colloquy.data.corpora import CORPORA
 from colloquy.data.prepared import VOCABULARY, CommonSettings, write
 from colloquy.data.report import Report, choose_examples
 from colloquy.data.vocabulary import Vocabulary
-from colloquy.engine.predictor import in_brackets
 from colloquy.engine.vocabularies import Words
 from colloquy.tasks.dialog.domain import (
     CALL,
@@ -121,7 +120,7 @@ def _show_examples(dialogs, vocabulary):
     def show(place):
         turns = dialogs[place]
         last = max(i for i, turn in enumerate(turns) if turn.speaker == "bot")
-        texts = [in_brackets(turn.text.split(), vocabulary) for turn in turns[: last + 1]]
+        texts = [vocabulary.in_brackets(turn.text.split()) for turn in turns[: last + 1]]
         return " / ".join(texts[:-1]), texts[-1]
 
     return choose_examples(len(dialogs), show)
@@ -188,7 +187,7 @@ def _note_calls(name, unrepeatable, report):
 
 def _make_vocabulary(dialogs, candidates, knowledge, settings):
     if settings.vocabulary_of:
-        return Words.of(settings.vocabulary_of, "dialog").vocabulary
+        return Words.open(settings.vocabulary_of, "dialog").vocabulary
     texts = [text for _, text in itertools.chain(*dialogs)]
     texts += candidates
     texts += [" ".join(fact) for fact in knowledge]

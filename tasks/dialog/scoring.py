@@ -1,4 +1,4 @@
-"""Losses of dialog models, predictions over a split, and the metrics of its dialogs.
+"""Losses of dialog models; predictions and metrics of the dialogs of a split.
 
 Letters: B dialogs   T turns   C candidates
 """
@@ -15,7 +15,7 @@ from colloquy.metrics.dialog import ADDED
 
 
 class Options(ScoringOptions):
-    """Settings of scoring."""
+    """Settings of `evaluate.py --set` for dialogs."""
 
     action_mask: bool = False
     """Choose only responses that the run's action mask allows."""
@@ -39,11 +39,11 @@ def softmax_loss(answers_BT, logits_BTC):
     >>> round(float(ops.exp(-loss[0])), 3)
     0.75
     """
-    logits_BTC = ops.cast(_restore_candidates(logits_BTC, answers_BT), "float32")
+    logits_BTC = _restore_candidates(logits_BTC, answers_BT)
     losses_BT = ops.sparse_categorical_crossentropy(
         _labels(answers_BT), logits_BTC, from_logits=True
     )
-    return _losses_of_dialogs(losses_BT, answers_BT)
+    return _sum_over_turns(losses_BT, answers_BT)
 
 
 def margin_loss(answers_BT, logits_BTC, margin):
@@ -51,7 +51,7 @@ def margin_loss(answers_BT, logits_BTC, margin):
 
     Args:
         answers_BT, logits_BTC: As for `softmax_loss`.
-        margin: Least distance of the correct logit from the others without a loss.
+        margin: The loss is 0 if the correct logit exceeds every other by at least this.
 
     Returns:
         As `softmax_loss`.
@@ -62,20 +62,21 @@ def margin_loss(answers_BT, logits_BTC, margin):
     hinge_BTC = ops.relu(margin - correct_BT1 + logits_BTC)
     # The sum includes the correct candidate, whose term is `margin`.
     losses_BT = ops.sum(hinge_BTC, axis=2) - margin
-    return _losses_of_dialogs(losses_BT, answers_BT)
+    return _sum_over_turns(losses_BT, answers_BT)
 
 
 def _restore_candidates(logits, answers_BT):
-    """Restores the axis of candidates, which Keras drops if there is only one."""
-    return ops.reshape(logits, (*ops.shape(answers_BT), -1))
+    """Restores the axis of candidates, which Keras drops if there is only one; float32."""
+    return ops.cast(ops.reshape(logits, (*ops.shape(answers_BT), -1)), "float32")
 
 
 def _labels(answers_BT):
-    """Candidates as labels. Padding, -1, becomes 0; `_losses_of_dialogs` ignores its loss."""
+    """Replaces padding, -1, by candidate 0; `_sum_over_turns` ignores its loss."""
     return ops.maximum(ops.cast(answers_BT, "int32"), 0)
 
 
-def _losses_of_dialogs(losses_BT, answers_BT):
+def _sum_over_turns(losses_BT, answers_BT):
+    """Sums the losses of each dialog's real turns, `(B,)`, scaled as in `softmax_loss`."""
     weights_BT = ops.cast(answers_BT >= 0, "float32")
     num_dialogs = ops.cast(ops.shape(weights_BT)[0], "float32")
     num_turns = ops.maximum(ops.sum(weights_BT), 1.0)
@@ -105,7 +106,9 @@ def predict(model, split, batch_size=32, progress=iter, length_multiple=4, mask=
     reads = model.config.reads
 
     def make_arrays(dialogs):
-        names = {*reads, *STATE_INPUTS}
+        names = set(reads)
+        if mask is not None:
+            names.update(STATE_INPUTS)
         return split.collate(dialogs, names, model.config.entities, length_multiple)
 
     def predict_batch(arrays):
@@ -131,7 +134,9 @@ def predict(model, split, batch_size=32, progress=iter, length_multiple=4, mask=
 
 
 def metrics_by_dialog(split, predicted):
-    """Returns `{metric: Additive}` over the dialogs; values are those of `dialog_metrics`."""
+    """Returns `{metric: Additive}` over the dialogs: the metrics of `dialog_metrics`, without your
+    own ones that are no mean over responses.
+    """
     num_responses = split.sizes[:, 1]
     num_correct = np.bincount(split.dialog, weights=predicted == split.answers)
     metrics = {
@@ -139,13 +144,13 @@ def metrics_by_dialog(split, predicted):
         "per_dialog": Additive.mean(num_correct == num_responses),
     }
 
-    # Metrics of one's own: the arguments of each response are arrays of length 1, and the values of
-    # a dialog's responses are summed.
+    # Your own metrics are computed for each response alone, as arrays of length 1. Then the terms
+    # of each dialog's responses are added up.
     arguments = (predicted, split.answers, split.dialog)
-    columns = [values[:, None] for values in arguments]
-    own_metrics = means_of(ADDED, arguments, zip(*columns, strict=True))
+    arrays_of_one = [values[:, None] for values in arguments]
+    own_metrics = means_of(ADDED, arguments, zip(*arrays_of_one, strict=True))
     for name, metric in own_metrics.items():
-        terms = np.zeros((len(split), 2))
-        np.add.at(terms, split.dialog, metric.terms)
-        metrics[name] = Additive(terms)
+        terms_of_dialogs = np.zeros((len(split), 2))
+        np.add.at(terms_of_dialogs, split.dialog, metric.terms)
+        metrics[name] = Additive(terms_of_dialogs)
     return metrics

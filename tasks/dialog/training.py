@@ -14,18 +14,23 @@ DEFAULTS = {
     "gradient_clip": 10.0,
     "validations_per_epoch": 0.5,
 }
+"""Values for any dialogs; the recipes of dialog bAbI have their own."""
 
 
 class Training(with_defaults(task.Training, **DEFAULTS)):
-    """Settings of a dialog training; a batch has dialogs with all their turns."""
+    """Settings of a dialog training. `batch_size` counts dialogs, each with all its turns."""
 
     loss: Literal["softmax", "margin"] = "softmax"
-    """`softmax` over all candidates, or the `margin` ranking loss of Bordes et al."""
+    """`softmax`: cross-entropy over all candidates; `margin`: the ranking loss of Bordes et al."""
     margin: Annotated[float, Field(ge=0)] = 0.1
-    """Margin of the correct candidate's score over any other, for the margin loss."""
+    """Least difference between the correct candidate's logit and any other's; only with
+    `loss=margin`.
+    """
     decay: Annotated[float, Field(ge=0, le=1)] = 0.1
-    """The learning rate decays linearly to this fraction of the initial one over the epochs; 1: not
-    at all.
+    """The learning rate decays linearly to this fraction of its initial value by the end of the
+    training; 1: it stays constant.
     """
     ema: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """Momentum of the moving averages of the weights, which scoring uses; 0: none."""
+    """Decay of the moving averages of all weights, which validation and evaluation use; 0: none are
+    kept.
+    """

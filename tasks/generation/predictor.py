@@ -15,7 +15,7 @@ from colloquy.base.files import UserError
 from colloquy.data.sequences import stack
 from colloquy.engine.devices import choose_xla
 from colloquy.engine.helplines import helpline_of_turns
-from colloquy.engine.predictor import Predictor, attention_map, in_brackets
+from colloquy.engine.predictor import Predictor, attention_map
 from colloquy.engine.settings import check_fields
 from colloquy.models.decoding import Decoding, put_new_replies_first
 from colloquy.tasks.generation import reader, search
@@ -139,7 +139,7 @@ class GenerationPredictor(Predictor):
 
     def show(self, instance):
         [answer] = self.answer([instance])
-        source = in_brackets(self._request(instance).read.words, self.vocabulary)
+        source = self.vocabulary.in_brackets(self._request(instance).read.words)
         replies = [(reply.score, reply.text) for reply in answer.best]
         return [("source", source)], replies
 

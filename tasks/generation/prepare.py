@@ -75,8 +75,10 @@ def prepare(corpus, source, out, settings):
     reader = CORPORA[corpus].reader
     source = source and pathlib.Path(source)
     report = Report()
-    given = Words.of(settings.vocabulary_of, "generation") if settings.vocabulary_of else None
-    text = _choose_tokenizer(settings, reader, given)
+    known_words = None
+    if settings.vocabulary_of:
+        known_words = Words.open(settings.vocabulary_of, "generation")
+    text = _choose_tokenizer(settings, reader, known_words)
     settings = settings.replace(**text.to_json())
     if TOKENIZERS[text.tokenizer].segment:
         report.note(
@@ -92,8 +94,8 @@ def prepare(corpus, source, out, settings):
         reason = f"pairs with a turn of over {settings.max_words} words (--max_words)"
         _leave_out(splits, reason, report, lambda words: len(words) > settings.max_words)
 
-    if given:
-        vocabulary = given.vocabulary
+    if known_words:
+        vocabulary = known_words.vocabulary
     else:
         settings, vocabulary = _choose_vocabulary(splits["train"], settings)
     if settings.drop_unknown:
@@ -127,11 +129,11 @@ def _show_examples(encoded, vocabulary):
     return choose_examples(len(encoded["source"]), show)
 
 
-def _choose_tokenizer(settings, reader, given):
+def _choose_tokenizer(settings, reader, known_words):
     """The `SourceConfig` of a given vocabulary, of the settings, or of the corpus."""
-    if given:
-        fields = given.metadata.get("text", given.metadata.get("settings"))
-        return read_source_config(fields, given.path)
+    if known_words:
+        fields = known_words.metadata.get("text", known_words.metadata.get("settings"))
+        return read_source_config(fields, known_words.path)
     return SourceConfig(
         tokenizer=settings.tokenizer or reader.TOKENIZER,
         lower=settings.lower,

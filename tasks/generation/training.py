@@ -14,6 +14,6 @@ class Training(with_defaults(task.Training, epochs=10.0, batch_size=64)):
     decoder_rate: Annotated[float, Field(gt=0)] = 1.0
     """The decoder's learning rate as a multiple of that of the rest."""
     decay: Annotated[float, Field(ge=0, le=1)] = 0.1
-    """The learning rate decays linearly to this fraction of the initial one over the epochs; 1: not
-    at all.
+    """The learning rate decays linearly to this fraction of its initial value by the end of the
+    training; 1: it stays constant.
     """

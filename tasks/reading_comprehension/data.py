@@ -23,10 +23,11 @@ from colloquy.tasks.reading_comprehension.second_contexts import (
 )
 from colloquy.tasks.reading_comprehension.windows import window_of_answer
 
-READING, CHARACTERS = "reading.pkl", "characters.txt"
+READING = "reading.pkl"
+CHARACTERS = "characters.txt"
 SPLITS = ("train", "dev")
 WORD_CHARACTERS = 16
-"""Characters of a word that are read, as in the paper."""
+"""Number of characters that are read of each word, the first ones."""
 NO_SPAN = -1
 """Padding of the spans of answers."""
 
@@ -35,9 +36,12 @@ NO_SPAN = -1
 class Tokens:
     """Ids of each distinct token and of its characters; row 0 is padding."""
 
-    words: np.ndarray  # word ids, int32 `(tokens + 1,)`
-    characters: np.ndarray  # character ids, int32 `(tokens + 1, L)`, padded with 0
-    texts: list[str]  # as in the file; that of row 0 is empty
+    words: np.ndarray
+    """Word ids, int32 `(tokens + 1,)`."""
+    characters: np.ndarray
+    """Character ids, int32 `(tokens + 1, L)`, padded with 0."""
+    texts: list[str]
+    """The tokens as they are written; of row 0 an empty text."""
 
     @classmethod
     def of(cls, texts, vocabulary, characters):
@@ -57,7 +61,7 @@ class Tokens:
 
 
 def number_words(words, numbers_of_words):
-    """The numbers of words, from 1; new words are added to the dict."""
+    """Returns the number of each word, from 1. A new word gets the next one in the dict."""
     return [numbers_of_words.setdefault(word, len(numbers_of_words) + 1) for word in words]
 
 
@@ -84,12 +88,14 @@ class Questions:
         return np.stack([self.contexts.lengths[self.context], self.questions.lengths], axis=1)
 
     def windows_of_answers(self, rows, size):
-        """The `Window` of each question's context that has the answer, of at most `size` words."""
-        words = self.contexts.lengths[self.context[rows]].tolist()
-        return [
-            window_of_answer(self.spans[row], length, size)
-            for row, length in zip(rows, words, strict=True)
-        ]
+        """Returns for each question the first `Window` of at most `size` words that has one of its
+        answers; without one, the first window.
+        """
+        lengths = self.contexts.lengths[self.context[rows]].tolist()
+        windows = []
+        for row, length in zip(rows, lengths, strict=True):
+            windows.append(window_of_answer(self.spans[row], length, size))
+        return windows
 
     def collate(self, rows, windows=None, max_question=None, multiple=1):
         """Makes a batch of questions.
@@ -98,13 +104,14 @@ class Questions:
             rows: Indices of the questions.
             windows: The `Window` of each one's context that is read; `None`: contexts are whole.
             max_question: The first words of a question that are read; `None`: all.
-            multiple: Sizes are rounded up to it. Above `XLA_MULTIPLE`, distinct tokens and answers
-                are rounded up to more, as XLA compiles each new size.
+            multiple: Sizes are rounded up to it. Training and scoring pass twice their
+                `length_multiple`, so that with XLA alone it is above `XLA_MULTIPLE`. Then distinct
+                tokens and answers are rounded up to more, since XLA compiles each new size.
 
         Returns:
             The dict that `models.bidaf.BiDAF` takes.
-            First and last words of the answers within the words that are read, int32 `(B, A, 2)`,
-            padded with -1.
+            First and last words of the answers, among those that are read, int32 `(B, A, 2)`;
+            -1 for padding and for answers that are not wholly read.
         """
         contexts = self.contexts.take(self.context[rows])
         if windows is None:
@@ -114,7 +121,8 @@ class Questions:
             contexts = Sequences(contexts.ids, contexts.starts + first, end - first)
         context = _first_words(contexts, np.arange(len(rows)), None, multiple)
         query = _first_words(self.questions, rows, max_question, multiple)
-        if multiple > XLA_MULTIPLE:
+        is_xla = multiple > XLA_MULTIPLE
+        if is_xla:
             token_multiple = 2048
             answer_multiple = 16
         else:
@@ -123,39 +131,44 @@ class Questions:
 
         # Each distinct token is looked up and encoded once; number 0 is padding.
         all_tokens = np.concatenate([[0], context.ravel(), query.ravel()])
-        distinct, numbers = np.unique(all_tokens, return_inverse=True)
-        numbers = numbers[1:].astype(np.int32)
+        distinct, index_in_batch = np.unique(all_tokens, return_inverse=True)
+        index_in_batch = index_in_batch[1:].astype(np.int32)
         num_tokens = round_up(len(distinct), token_multiple)
         distinct = np.pad(distinct, (0, num_tokens - len(distinct)))
         inputs = {
             "words": self.tokens.words[distinct],
             "characters": self.tokens.characters[distinct],
-            "context": numbers[: context.size].reshape(context.shape),
-            "query": numbers[context.size :].reshape(query.shape),
+            "context": index_in_batch[: context.size].reshape(context.shape),
+            "query": index_in_batch[context.size :].reshape(query.shape),
         }
         return inputs, self._pad_spans(rows, first, contexts.lengths, answer_multiple)
 
-    def _pad_spans(self, rows, starts, lengths, multiple):
-        """The spans within the words that are read, int32 `(B, A, 2)`."""
+    def _pad_spans(self, rows, first_words, num_words, multiple):
+        """Shifts the spans of questions `rows` to the words that are read, int32 `(B, A, 2)`.
+
+        A span that is not wholly in them is -1.
+        """
         num_spans = max([1, *(len(self.spans[row]) for row in rows)])
         shape = len(rows), round_up(num_spans, multiple), 2
         padded = np.full(shape, NO_SPAN, np.int32)
         for i, row in enumerate(rows):
             for a, span in enumerate(self.spans[row]):
-                first, last = np.array(span) - starts[i]
-                if 0 <= first and last < lengths[i]:
+                first, last = np.array(span) - first_words[i]
+                if 0 <= first and last < num_words[i]:
                     padded[i, a] = first, last
         return padded
 
-    def answers_longer_than(self, words):
-        """Bool `(questions,)`: whether every answer has more than this many words."""
+    def answers_longer_than(self, max_words):
+        """Finds questions all of whose answers have more than `max_words` words, bool
+        `(questions,)`.
+        """
         is_longer = []
         for spans in self.spans:
-            is_longer.append(all(last - first + 1 > words for first, last in spans))
+            is_longer.append(all(last - first + 1 > max_words for first, last in spans))
         return np.array(is_longer, bool)
 
     def on_passages(self, rows, passages):
-        """Returns questions `rows`, each on its `misleading.Passage`."""
+        """Returns question `rows[i]` on `passages[i]`, a `misleading.Passage`."""
         return Questions(
             tokens=self.tokens,
             contexts=Sequences.of([passage.numbers for passage in passages]),
@@ -167,14 +180,16 @@ class Questions:
 
 @dataclasses.dataclass(frozen=True)
 class ReadingSplit(Questions):
-    """The questions of a split, on some of the contexts of the dataset."""
+    """The questions of a split. The contexts are those of all splits."""
 
     texts: list[str]
     """The contexts as texts."""
     offsets: Sequences
     """Start and end of each token of a context, in characters."""
     articles: np.ndarray
-    """Article of each context, int `(contexts,)`; its own where the dataset does not say."""
+    """Article of each context, int `(contexts,)`; a negative number of its own, where the dataset
+    names none.
+    """
     ids: list[str]
     answers: list[list[str]]
     """Reference answers of each question."""
@@ -197,9 +212,9 @@ class ReadingSplit(Questions):
         return MisleadingSentences(self)
 
     def asked_of(self, rows, context):
-        """Returns questions `rows`, each asked of the context at its place in `context`.
+        """Returns question `rows[i]`, asked of context `context[i]`, for each `i`.
 
-        Both are int `(questions,)`.
+        The spans are those of the question's own context, also if it is asked of another.
         """
         return dataclasses.replace(
             self,
@@ -230,10 +245,10 @@ class ReadingDataset(prepared.Dataset):
     vectors: np.ndarray
     """Word vectors, float32 `(vocabulary size + 1, D)`; row 0 is padding."""
     vocabulary: Vocabulary
-    """Its words are lower case."""
+    """Lower-case words."""
     characters: Vocabulary
     trained_words: int
-    """Number of the vocabulary's last words, whose vectors are made up and can be trained."""
+    """So many words at the end of the vocabulary have random vectors, which can be trained."""
 
 
 def load_dataset(path):
@@ -250,8 +265,8 @@ def load_dataset(path):
     trained_words = metadata.get("trained_words", 0)
     if type(trained_words) is not int or not 0 <= trained_words < len(vocabulary):
         raise UserError(
-            f"{path / prepared.METADATA}: expected trained_words below {len(vocabulary)}. "
-            f"Received: {trained_words!r:.60}"
+            f"{path / prepared.METADATA}: expected trained_words to be a whole number from 0 to "
+            f"{len(vocabulary) - 1}. Received: {trained_words!r:.60}"
         )
     return ReadingDataset(
         path=path,
@@ -266,10 +281,11 @@ def load_dataset(path):
 
 def _make_splits(data, vocabulary, characters):
     contexts = data["contexts"]
-    # A context whose file does not say its article counts as an article of its own.
+    # Corpora without articles have none, or 0: then each context is an article of its own.
     articles = []
     for number, context in enumerate(contexts, 1):
         articles.append(context.get("article") or -number)
+    # `Sequences.of` refuses what is no 32-bit integer.
     shared = {
         "tokens": Tokens.of(prepared.texts(data["tokens"]), vocabulary, characters),
         "contexts": Sequences.of([context["tokens"] for context in contexts]),
@@ -277,6 +293,7 @@ def _make_splits(data, vocabulary, characters):
         "offsets": Sequences.of([context["offsets"] for context in contexts]),
         "articles": Sequences.of([articles]).ids,
     }
+    _check_contexts(shared)
     splits = {}
     for name in SPLITS:
         questions = data["splits"].get(name, [])
@@ -290,26 +307,38 @@ def _make_splits(data, vocabulary, characters):
             spans=[question["spans"] for question in questions],
             question_texts=prepared.texts([question["question"] for question in questions]),
         )
-        _check(splits[name])
+        _check_questions(splits[name])
     return splits
 
 
-def _check(split):
-    """Refuses numbers that point nowhere, with a `ValueError`."""
-    tokens = np.concatenate([split.contexts.ids, split.questions.ids])
-    _check_range("tokens", tokens, 1, len(split.tokens.words))
-    _check_range("contexts", split.context, 0, len(split.contexts))
-
-    if (split.offsets.lengths != 2 * split.contexts.lengths).any():
+def _check_contexts(shared):
+    """Raises a `ValueError` if a token or an offset is out of range."""
+    contexts, offsets = shared["contexts"], shared["offsets"]
+    _check_range("tokens", contexts.ids, 1, len(shared["tokens"].words))
+    if (offsets.lengths != 2 * contexts.lengths).any():
         raise ValueError("offsets must be the start and the end of each token")
-    for row, (offsets, text) in enumerate(zip(split.offsets.lists(), split.texts, strict=True)):
-        bounded = [0, *offsets, len(text)]
+    for row, (places, text) in enumerate(zip(offsets.lists(), shared["texts"], strict=True)):
+        bounded = [0, *places, len(text)]
         if bounded != sorted(bounded):
             raise ValueError(
-                f"offsets of context {row} must rise and end within its {len(text)} characters"
+                f"offsets of context {row} must not fall, and end within its {len(text)} characters"
             )
+
+
+def _check_questions(split):
+    """Raises a `ValueError` if a token, a context or a span is out of range, if two questions have
+    one id, or if a question has no answer.
+    """
+    _check_range("tokens", split.questions.ids, 1, len(split.tokens.words))
+    _check_range("contexts", split.context, 0, len(split.contexts))
+    if len(set(split.ids)) < len(split.ids):
+        raise ValueError("the ids of the questions of a split must differ")
+
     context_lengths = split.contexts.lengths[split.context]
-    for id, spans, length in zip(split.ids, split.spans, context_lengths, strict=True):
+    answered = zip(split.ids, split.answers, split.spans, context_lengths, strict=True)
+    for id, answers, spans, length in answered:
+        if not answers:
+            raise ValueError(f"question {id:.60} must have an answer")
         if not spans or not all(_is_span(span, length) for span in spans):
             raise ValueError(
                 f"question {id:.60}: spans must be whole numbers within its {length} words"
@@ -323,6 +352,6 @@ def _is_span(span, length):
     return 0 <= first <= last < length
 
 
-def _check_range(name, numbers, low, size):
-    if len(numbers) and not low <= numbers.min() <= numbers.max() < size:
-        raise ValueError(f"{name} must be from {low} to {size - 1}")
+def _check_range(name, numbers, low, end):
+    if len(numbers) and not low <= numbers.min() <= numbers.max() < end:
+        raise ValueError(f"{name} must be from {low} to {end - 1}")

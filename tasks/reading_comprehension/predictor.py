@@ -20,7 +20,7 @@ from colloquy.base.files import UserError
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine.checkpoints import checkpoint
 from colloquy.engine.parallel import compile_for_all_sizes
-from colloquy.engine.predictor import Predictor, attention_map, in_brackets
+from colloquy.engine.predictor import Predictor, attention_map
 from colloquy.engine.settings import check_fields
 from colloquy.layers.masking import LOWEST
 from colloquy.models.bidaf import best_spans
@@ -192,7 +192,7 @@ class ReadingComprehensionPredictor(Predictor):
         texts = []
         for name, tokenized in instance.read._asdict().items():
             lower_words = [word.lower() for word in tokenized.words]
-            texts.append((name, in_brackets(lower_words, self.vocabulary)))
+            texts.append((name, self.vocabulary.in_brackets(lower_words)))
         return texts, [(span.score, span.answer) for span in answer.n_best]
 
     def answer_with_attention(self, instance, details):

@@ -30,7 +30,6 @@ from colloquy.data.prepared import VECTORS, VOCABULARY, CommonSettings, print_su
 from colloquy.data.report import Report, choose_examples
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.data.word_vectors import complete, read_vectors
-from colloquy.engine.predictor import in_brackets
 from colloquy.engine.vocabularies import Words
 from colloquy.metrics.reading_comprehension import exact_match
 from colloquy.tasks.reading_comprehension.data import CHARACTERS, READING, number_words
@@ -56,10 +55,10 @@ def prepare(corpus, source, out, settings):
     reader = CORPORA[corpus].reader
     source = pathlib.Path(source)
     files = reader.find_splits(source)
-    shared = None
+    known_words = None
     vectors = None
     if settings.vocabulary_of:
-        shared = Words.of(settings.vocabulary_of, "reading_comprehension")
+        known_words = Words.open(settings.vocabulary_of, "reading_comprehension")
     else:
         path = settings.vectors or _vectors_beside(source)
         vectors = _lower_case(read_vectors(path))
@@ -80,11 +79,11 @@ def prepare(corpus, source, out, settings):
         words = encoder.count_words(splits["train"])
         letters = encoder.count_letters()
         splits["dev"] = _read_split(files["dev"], "dev", reader, encoder, report)
-        if shared:
-            vocabulary = shared.vocabulary
-            characters = Vocabulary.load(shared.path / CHARACTERS)
-            table = shared.vectors()
-            trained_words = shared.metadata.get("trained_words", 0)
+        if known_words:
+            vocabulary = known_words.vocabulary
+            characters = Vocabulary.load(known_words.path / CHARACTERS)
+            table = known_words.read_vectors()
+            trained_words = known_words.metadata.get("trained_words", 0)
         else:
             _note_words_without_vector(words, vectors, report)
             vocabulary, table, trained_words = _make_vocabulary(words, vectors, settings)
@@ -143,7 +142,7 @@ def _show_examples(questions, encoder, vocabulary):
     tokens = list(encoder.tokens)
 
     def text(numbers):
-        return in_brackets([tokens[number - 1].lower() for number in numbers], vocabulary)
+        return vocabulary.in_brackets([tokens[number - 1].lower() for number in numbers])
 
     def show(place):
         question = questions[place]

@@ -14,8 +14,8 @@ class Training(with_defaults(task.Training, epochs=12.0, batch_size=60)):
     optimizer: Literal["adam", "adadelta"] = "adam"
     """`adam`, or the paper's `adadelta`, whose learning rate there is 0.5."""
     decay: Annotated[float, Field(ge=0, le=1)] = 1.0
-    """The learning rate decays linearly to this fraction of the initial one over the epochs; 1: not
-    at all.
+    """The learning rate decays linearly to this fraction of its initial value by the end of the
+    training; 1: it stays constant.
     """
     ema: Annotated[float, Field(ge=0, lt=1)] = 0.999
     """Decay of the moving averages of all weights, which validation and evaluation use; 0: none are

@@ -14,7 +14,7 @@ from colloquy.data.tokenizer_config import TokenizerConfig
 from colloquy.data.tokenizers import has_letter_or_digit
 from colloquy.engine.checkpoints import checkpoint
 from colloquy.engine.parallel import compile_for_all_sizes
-from colloquy.engine.predictor import Predictor, in_brackets
+from colloquy.engine.predictor import Predictor
 from colloquy.engine.run import VOCABULARY
 from colloquy.tasks.selection.data import read_tokenizer_config
 from colloquy.tasks.selection.doubt import load_threshold
@@ -144,7 +144,7 @@ class SelectionPredictor(Predictor):
         answer = self._answer(read)
         turns = []
         for number, words in enumerate(self._limit(read.turns), 1):
-            turns.append((f"turn {number}", in_brackets(words, self.vocabulary)))
+            turns.append((f"turn {number}", self.vocabulary.in_brackets(words)))
         ranked = [(answer.logits[i], instance.candidates[i]) for i in answer.order]
         return turns, ranked
 

@@ -126,14 +126,16 @@ def prepare(corpus, source, out, settings):
 
 def _prepare_texts(corpus, source, settings, directory, report):
     """Prepares a corpus of texts; writes the arrays of its splits."""
-    known_words = Words.of(settings.vocabulary_of, "selection") if settings.vocabulary_of else None
+    known_words = (
+        Words.open(settings.vocabulary_of, "selection") if settings.vocabulary_of else None
+    )
     # The files come after the settings: a wrong --vocabulary_of is refused at once.
     sources = _find_sources(corpus, source, settings, report)
     if known_words:
         text = read_dataset_metadata(known_words.metadata, known_words.path).text
         settings = settings.replace(tokenizer=text.tokenizer)
         vocabulary = known_words.vocabulary
-        vectors = known_words.vectors()
+        vectors = known_words.read_vectors()
     else:
         tokenizer = settings.tokenizer or CORPORA[corpus].reader.TOKENIZER
         text = TokenizerConfig(tokenizer=tokenizer, lower=tokenizer != WHITESPACE)
