@@ -1,7 +1,7 @@
 """Loads a server: latencies and memory under clients that ask without a pause.
 
     python -m colloquy.benchmarks.serving --run=build/demo/run --seconds=600
-    python -m colloquy.benchmarks.serving --seconds=3
+    python -m colloquy.benchmarks.serving --seconds=10
 
 It starts `serve.py` on a free port of this machine and ends it. Server and clients share the cores.
 With `--run`, eight clients send examples of the run, each the next one as soon as it is answered.
