@@ -501,7 +501,7 @@ def test_a_file_gets_a_line_now_and_then(capsys, monkeypatch):
             now += 2.0
             progress.update(step, 1.0 / step)
             if step == 27:
-                progress.line("validated")  # begins the wait anew
+                progress.print_line("validated")  # begins the wait anew
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == ["begins", "validated"]
     assert lines[2] == "step 42 of 120  loss 0.0238  0.50 steps/s  0:02:36 left"
