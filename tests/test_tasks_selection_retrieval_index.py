@@ -66,7 +66,7 @@ def index(path):
 
 
 def search(index, turns):
-    return index.search([index.text.words(turn) for turn in turns])
+    return list(index.search([index.text.words(turn) for turn in turns]))
 
 
 # === On disk ===

@@ -87,7 +87,7 @@ class RetrievalIndex:
         Args:
             words_of_turns: The words of each turn, the oldest turn first.
 
-        Returns:
+        Yields:
             `Hit`s with distinct texts, in this order:
 
             1. Those found by their contexts, ordered by `question_similarity`; where that is
@@ -103,20 +103,23 @@ class RetrievalIndex:
             by_context = _first_pairs(search_bm25(self.contexts, last_words, 2 * HITS_PER_SEARCH))
             by_response = _first_pairs(search_bm25(self.responses, recent_words, HITS_PER_SEARCH))
 
-        hits = []
-        for pair in {**by_context, **by_response, **by_context}.values():
+        def make_hit(pair):
+            words = frozenset(self.text.words(pair["text"]))
             question_words = set(self.text.words(pair["context"][-1]))
             similarity = word_similarity(last_words, question_words, self.idf)
-            words = frozenset(self.text.words(pair["text"]))
-            hits.append(Hit(pair["text"], words, pair["context"], similarity))
+            return Hit(pair["text"], words, pair["context"], similarity)
 
-        def rank(hit):
-            is_by_context = hit.text in by_context
-            question_similarity = hit.question_similarity if is_by_context else 0.0
-            similarity = word_similarity(conversation_words, hit.words, self.idf)
-            return not is_by_context, -question_similarity, -similarity
+        def similarity_to_conversation(hit):
+            return word_similarity(conversation_words, hit.words, self.idf)
 
-        return sorted(hits, key=rank)
+        hits = [make_hit(pair) for pair in by_context.values()]
+        hits.sort(key=similarity_to_conversation, reverse=True)
+        hits.sort(key=lambda hit: hit.question_similarity, reverse=True)
+        yield from hits
+
+        # Often enough hits are found by their contexts. Then these texts need not be split.
+        others = [pair for text, pair in by_response.items() if text not in by_context]
+        yield from sorted(map(make_hit, others), key=similarity_to_conversation, reverse=True)
 
 
 def search_bm25(retriever, words, count):
@@ -143,12 +146,11 @@ def word_similarity(words, others, idf):
         words, others: Sets of words.
         idf: `{word: inverse document frequency}`; a word that it lacks does not count.
     """
-    product_of_norms = _idf_norm(words, idf) * _idf_norm(others, idf)
-    if product_of_norms == 0:
-        return 0.0
     # The dot product sums idf ** 2 over the words in common: it is the square of their norm.
     dot_product = _idf_norm(words & others, idf) ** 2
-    return dot_product / product_of_norms
+    if dot_product == 0:
+        return 0.0
+    return dot_product / (_idf_norm(words, idf) * _idf_norm(others, idf))
 
 
 def _idf_norm(words, idf):
