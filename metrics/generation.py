@@ -89,20 +89,18 @@ def perplexity_of_sums(sums: np.ndarray) -> np.ndarray:
 
 def _bleu_of_sums(sums, n):
     """BLEU-n from sums of lengths, closest lengths, and matches and n-grams of each order."""
-    length, closest = sums[..., 0], sums[..., 1]
-    log_precision = np.zeros(length.shape)
-    zeros = np.zeros(length.shape)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        for order in range(1, n + 1):
-            matches, ngrams = sums[..., 2 * order], sums[..., 2 * order + 1]
-            # The k-th precision of zero counts as one of 2 ** k, as sacrebleu smooths.
-            zeros = zeros + (matches == 0)
-            smoothed = np.where(matches == 0, 0.5**zeros, matches)
-            log_precision = log_precision + np.log(smoothed / ngrams) / n
-        penalty = np.where(length < closest, np.exp(1 - closest / length), 1.0)
-        score = penalty * np.exp(log_precision)
-    has_match = sums[..., 2] > 0
-    return np.where(has_match & np.isfinite(score), score, 0.0)
+    from sacrebleu.metrics import BLEU
+
+    def score(row):
+        length, closest, *counts = row.astype(int).tolist()
+        matches = counts[0::2]
+        ngrams = counts[1::2]
+        scored = BLEU.compute_bleu(
+            matches, ngrams, length, closest, smooth_method="exp", max_ngram_order=n
+        )
+        return scored.score / 100
+
+    return np.apply_along_axis(score, -1, sums)
 
 
 def distinct(replies: Iterable[str], n: int) -> float:
