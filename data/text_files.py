@@ -224,16 +224,21 @@ def _around(error):
 
 
 def read_json(path: PathLike, value_type: Any = None) -> Any:
-    """Reads a JSON file, UTF-8; `value_type` is a type for `validated`.
+    """Reads a JSON file as `parse_json` does."""
+    path = pathlib.Path(path)
+    with readable(path, "a readable JSON file"), open(path, "rb") as raw:
+        content = _read_content(path, _as_utf8(path, raw))
+    return parse_json(path, content, value_type)
+
+
+def parse_json(path: PathLike, content: bytes, value_type: Any = None) -> Any:
+    """Parses the content of a JSON file, UTF-8; `value_type` is a type for `validated`.
 
     It also refuses nesting deeper than Python's parser goes, numbers of thousands of digits, and
     half of a surrogate pair (`"\\ud800"`).
     """
-    path = pathlib.Path(path)
-    with readable(path, "a readable JSON file"), open(path, "rb") as raw:
-        content = _read_content(path, _as_utf8(path, raw))
     try:
-        text = content.decode()
+        text = content.removeprefix(BOM).decode()
         value = json.loads(text)
         if "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode()  # raises for half of a surrogate pair

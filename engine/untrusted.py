@@ -4,7 +4,6 @@ What `open_untrusted` and `check_weights` have passed is trusted from then on.
 """
 
 import hashlib
-import json
 import math
 import os
 import pathlib
@@ -13,10 +12,8 @@ import zipfile
 from concurrent import futures
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
-from colloquy.base.config import sentence
-from colloquy.base.files import CHECKSUMS, PathLike, UserError, in_one_line
+from colloquy.base.files import CHECKSUMS, PathLike, UserError
+from colloquy.data.text_files import parse_json, validated
 from colloquy.engine.records import Example, RunRecord, SplitMetrics
 from colloquy.engine.run_files import (
     BEST,
@@ -121,14 +118,8 @@ def _read_json(directory, name):
         content = opened.read(MAX_BYTES[name] + 1)
     if len(content) > MAX_BYTES[name]:
         raise UserError(f"{file}: expected at most {MAX_BYTES[name]:,} bytes")
-    try:
-        value = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{file}: expected JSON. {in_one_line(error)}") from error
-    try:
-        TypeAdapter(CONTENTS[name]).validate_python(value)
-    except ValidationError as error:
-        raise UserError(f"{file}: {sentence(error)}") from error
+    value = parse_json(file, content)
+    validated(file, CONTENTS[name], value)
     return value
 
 
