@@ -16,7 +16,7 @@ import numpy as np
 from absl import flags
 
 from colloquy.base import cli, runtime
-from colloquy.benchmarks.turns import alternate, build, define_flags, median, ratio, report
+from colloquy.benchmarks.turns import alternate, build, define_flags, median, ratio, report, spread
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data", None, "Prepared dataset of selection.", required=True)
@@ -131,7 +131,8 @@ def training_arrays(task, split, config, training, steps, rng):
     training = training.replace(batch_size=batch_size)
     batches = task.training_batches(split, config, training, rng)
     return [
-        task.collate(split, config, batch, 4) for batch in spread(batches, split, config, steps)
+        task.collate(split, config, batch, 4)
+        for batch in choose_batches(batches, split, config, steps)
     ]
 
 
@@ -142,7 +143,7 @@ def ranking_arrays(split, config, steps):
 
     batches = ranking_batches(split, config.replace(masking="exact"))
     arrays = []
-    for contexts, lines in spread(batches, split, config, steps):
+    for contexts, lines in choose_batches(batches, split, config, steps):
         if config.masking == "release":  # it cannot share a context
             contexts = np.repeat(contexts, lines.shape[1])
             lines = lines.reshape(-1, 1)
@@ -150,7 +151,7 @@ def ranking_arrays(split, config, steps):
     return arrays
 
 
-def spread(batches, split, config, steps):
+def choose_batches(batches, split, config, steps):
     """Chooses `steps` of the batches, at equal distances in the order of their cost.
 
     The costliest comes first, so that no core waits at the end.
@@ -159,10 +160,8 @@ def spread(batches, split, config, steps):
     for contexts, lines, *_ in batches:
         sizes = split.sizes(contexts, lines, config.max_turns, config.max_words)
         costs.append(sizes.max(axis=0).prod())
-    order = np.argsort(costs)
-    places = (np.arange(steps) + 0.5) / steps * len(batches)
-    chosen = order[places.astype(int)]
-    return [batches[i] for i in chosen[::-1]]
+    chosen = spread(np.argsort(costs), steps)
+    return [batches[i] for i in reversed(chosen)]
 
 
 if __name__ == "__main__":

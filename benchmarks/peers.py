@@ -23,7 +23,7 @@ from absl import flags
 
 from colloquy.base import cli, runtime
 from colloquy.base.files import UserError
-from colloquy.benchmarks.turns import alternate, build, define_flags, median, ratio, report
+from colloquy.benchmarks.turns import alternate, build, define_flags, median, ratio, report, spread
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data", None, "Prepared SQuAD.", required=True)
@@ -98,9 +98,7 @@ def write_batches(arrays, batch_size):
     full.sort(key=lambda batch: batch[0]["context"].size)
 
     stored = []
-    for step in range(FLAGS.steps):
-        place = int((step + 0.5) / FLAGS.steps * len(full))
-        inputs, targets = full[place]
+    for inputs, targets in spread(full, FLAGS.steps):
         stored += [inputs[name] for name in INPUTS]
         stored.append(targets)
     np.savez(arrays, *stored)

@@ -83,6 +83,15 @@ def ratio(blocks, others):
     return statistics.median(ratios)
 
 
+def spread(items, count):
+    """Chooses `count` of a list's items: the middle of each of `count` equal parts."""
+    chosen = []
+    for number in range(count):
+        place = int((number + 0.5) / count * len(items))
+        chosen.append(items[place])
+    return chosen
+
+
 def memory(field, process="self"):
     """Returns megabytes of a process by a field of `/proc/PROCESS/status`.
 

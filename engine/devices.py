@@ -18,6 +18,7 @@ import numpy as np
 from colloquy.base import runtime
 from colloquy.base.files import PathLike, UserError
 from colloquy.data.batching import XLA_MULTIPLE
+from colloquy.data.sequences import round_up
 
 HOSTS = "KERAS_DISTRIBUTION_JOB_ADDRESSES"
 """Environment variable that names the hosts of a training; see docs/devices.md."""
@@ -160,7 +161,7 @@ class JaxDevices(OneDevice):
 
     def part_of(self, batch: Any, counts: Any, batch_size: int) -> Any:
         inputs, targets = batch
-        padded_size = _round_up(batch_size, self.count)
+        padded_size = round_up(batch_size, self.count)
         arrays = pad_batch(inputs, targets, counts, padded_size, self.count)
 
         def own_part(array):
@@ -205,7 +206,7 @@ def pad_batch(
         if len(array) == size:
             length = padded_size
         else:
-            length = _round_up(len(array), multiple)
+            length = round_up(len(array), multiple)
         return _pad_first_axis(array, length)
 
     padded_targets = pad(targets)
@@ -220,10 +221,6 @@ def _pad_first_axis(array, length):
     padding = [(0, 0)] * array.ndim
     padding[0] = (0, length - len(array))
     return np.pad(array, padding)
-
-
-def _round_up(number, multiple):
-    return -(-number // multiple) * multiple
 
 
 def has_gpu() -> bool:

@@ -6,8 +6,6 @@ import keras
 import numpy as np
 from keras import ops
 
-from colloquy.base.files import UserError
-
 
 def ensemble(task: Any, models: list[keras.Model]) -> keras.Model:
     """Joins models with the same settings into one, whose probabilities are a mean of theirs.
@@ -15,27 +13,10 @@ def ensemble(task: Any, models: list[keras.Model]) -> keras.Model:
     The mean is that of `engine.task.Task.average`.
     """
     first = models[0]
-    for model in models:
-        if model.config != first.config:
-            raise UserError(
-                "models of an ensemble have the same settings. Received: "
-                f"{_describe_differences(first.config, model.config)}"
-            )
     logits = [model(first.input) for model in models]
     joint = keras.Model(first.input, task.average(logits))
     joint.config = first.config
     return joint
-
-
-def _describe_differences(one, other):
-    settings = one.to_json()
-    other_settings = other.to_json()
-    differences = []
-    for name in {**settings, **other_settings}:
-        values = settings.get(name), other_settings.get(name)
-        if values[0] != values[1]:
-            differences.append(f"{name}={values[0]} and {values[1]}")
-    return ", ".join(differences)
 
 
 def mean_of_logits(logits: Any) -> Any:

@@ -62,11 +62,17 @@ class Evaluation:
     @functools.cached_property
     def _model(self) -> tuple[keras.Model, int]:
         """The model, and the multiple that lengths are rounded up to."""
-        gains = self.runs[0].training.precision == "bfloat16"
+        first = self.runs[0]
+        gains = first.training.precision == "bfloat16"
         self.precision = choose_precision(self.precision, gains=gains, gpu=has_gpu())
         set_precision(self.precision)
         for run in self.runs:
             check_fits(self.task, run, self.dataset)
+            if run.config != first.config:
+                raise UserError(
+                    "models of an ensemble have the same settings. "
+                    f"Received: {first.path}, {run.path}"
+                )
         models = [run.load_model() for run in self.runs]
         model = ensemble(self.task, models) if len(models) > 1 else models[0]
         return model, choose_xla(model, "auto")

@@ -167,9 +167,9 @@ class Run:
             warnings.simplefilter("error", UserWarning)
             model = self.build_model()
             model.load_weights(weights)
-        for weight in model.weights:
-            if not np.isfinite(np.asarray(weight)).all():
-                raise UserError(f"{self.path}: the weights of {weight.path} have NaN or infinity")
+        path = find_not_finite(model)
+        if path is not None:
+            raise UserError(f"{self.path}: the weights of {path} have NaN or infinity")
         return model
 
     def save_best(self, model: keras.Model) -> None:
@@ -340,6 +340,14 @@ def _fitting(file):
     except Exception as error:  # of a damaged file Keras, NumPy and h5py raise anything
         reason = (str(error) or type(error).__name__).splitlines()[0][:200]
         raise UserError(f"{file}: the weights do not fit {CONFIG}. {reason}") from error
+
+
+def find_not_finite(model: keras.Model) -> str | None:
+    """The path of the first weights with NaN or infinity; `None` if a model has none."""
+    for weight in model.weights:
+        if not np.isfinite(np.asarray(weight)).all():
+            return weight.path
+    return None
 
 
 class _WeightsInMemory(io.BytesIO):

@@ -19,7 +19,7 @@ from colloquy.engine.limits import describe_exceeded
 from colloquy.engine.optimizers import averaged_weights
 from colloquy.engine.progress import Progress, open_curves
 from colloquy.engine.records import TrainState
-from colloquy.engine.run import LAST, Run
+from colloquy.engine.run import LAST, Run, find_not_finite
 from colloquy.engine.settings import load_training
 from colloquy.engine.task import Task
 from colloquy.engine.vocabularies import start_from
@@ -280,9 +280,8 @@ class Trainer:
 
     def _check_weights(self):
         """Refuses weights to save: after a finite loss, a gradient may not have been finite."""
-        for weight in self.model.weights:
-            if not np.isfinite(np.asarray(weight)).all():
-                raise self._diverged(f"the weights after step {self.state.step:,} are not finite")
+        if find_not_finite(self.model) is not None:
+            raise self._diverged(f"the weights after step {self.state.step:,} are not finite")
 
     def _diverged(self, reason):
         return UserError(

@@ -322,7 +322,7 @@ def test_ensembles_refuse_models_that_differ(trained_generation, trained_selecti
     for runs, message in (
         ([trained_generation] * 2, "models of generation cannot form an ensemble"),
         ([trained_selection, trained_generation], "an ensemble has one task: "),
-        ([trained_selection, shorter], f"settings. Received: max_words={width} and {width - 1}"),
+        ([trained_selection, shorter], f"Received: {trained_selection.path}, {shorter.path}"),
     ):
         pattern = ",".join(str(run.path) for run in runs)
         assert message in refusal(evaluate_all, TASKS, [pattern], ["dev"], baselines=False)

@@ -32,6 +32,7 @@ from colloquy.base.config import sentence
 from colloquy.base.files import UserError, in_one_line
 from colloquy.data.report import Report, shorten
 from colloquy.data.text_files import PathLike, find_files, read_json, read_json_lines, validated
+from colloquy.data.tokenizers import has_letter_or_digit
 
 NO_ANSWER_TEXTS = ("", "CANNOTANSWER")
 """Texts of an answer that mean "no answer", written by annotation tools and by QuAC."""
@@ -139,7 +140,7 @@ def _read_questions(raw_questions, starts_by_answer, has_utf16_offsets):
 def _read_question(raw, has_utf16_offsets, starts_by_answer):
     """The `Question` of a `_RawQuestion`; a `ValueError` if it cannot be read."""
     item = _Item.model_validate(raw.value)
-    if not any(character.isalnum() for character in raw.context):
+    if not has_letter_or_digit(raw.context):
         raise ValueError(NO_CONTEXT)
     answers = _find_answers(raw.context, item, has_utf16_offsets, starts_by_answer)
     return Question(item.id, raw.context, item.question, answers, raw.article)
