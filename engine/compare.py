@@ -4,16 +4,14 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from rich.table import Column, Table
-
 from colloquy.base.files import PathLike, UserError
 from colloquy.data.prepared import Dataset
 from colloquy.engine.evaluation import Evaluation, open_evaluations
 from colloquy.engine.provenance import provenance
-from colloquy.engine.score_tables import print_table
 from colloquy.engine.scoring import Measured, Scoring
 from colloquy.engine.task import Task
 from colloquy.metrics.bootstrap import differences
+from colloquy.metrics.tables import markdown
 
 
 class Scored(NamedTuple):
@@ -98,16 +96,13 @@ def _score(evaluation: Evaluation, split: str) -> Scored:
 
 
 def _print_differences(compared: dict, unit: str) -> None:
-    names = ", ".join(compared["run"]), ", ".join(compared["against"])
-    columns = ["run", "against", "difference", "95 % interval"]
-    table = Table(
-        "",
-        *[Column(name, justify="right") for name in columns],
-        title=f"{compared['corpus']}, {compared['split']}: {names[0]} against {names[1]}",
-        caption=f"paired bootstrap over {compared['examples']:,} {unit}s",
-    )
+    one = ", ".join(compared["run"])
+    other = ", ".join(compared["against"])
+    lines = []
     for name, row in compared["metrics"].items():
         interval = f"{row['low']:+.4f} to {row['high']:+.4f}"
-        values = [f"{row['one']:.4f}", f"{row['other']:.4f}", f"{row['difference']:+.4f}"]
-        table.add_row(name, *values, interval)
-    print_table(table, width=120)
+        scores = [f"{row['one']:.4f}", f"{row['other']:.4f}", f"{row['difference']:+.4f}"]
+        lines.append([name, *scores, interval])
+    print(f"\n{compared['corpus']}, {compared['split']}: {one} against {other}\n")
+    print(markdown(["", "run", "against", "difference", "95 % interval"], lines))
+    print(f"\npaired bootstrap over {compared['examples']:,} {unit}s")

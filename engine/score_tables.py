@@ -52,7 +52,7 @@ def print_records(rows: Sequence[tuple[str, dict]], task: Task, corpus: str, spl
     for row in published_rows:
         where = f" ({row['split']})" if row["split"] != split else ""
         add(f"published{where}: {row['model']}", row["metrics"], style="dim")
-    print_table(table, width=120)
+    _print_table(table, width=120)
 
 
 def _published_for(task: str, corpus: str, split: str) -> list[dict]:
@@ -75,7 +75,7 @@ def _remark_on_size(corpus, split, task, record, published_rows):
     return f"not comparable: the published {split} has {expected:,} {unit}, this one {received:,}"
 
 
-def print_table(table: Table, width: int | None) -> None:
+def _print_table(table: Table, width: int | None) -> None:
     """Prints a table literally: texts of models and corpora are not markup."""
     if sys.stdout.isatty():
         width = None  # that of the terminal
@@ -93,4 +93,4 @@ def print_summary(task: Task, records: list[dict]) -> None:
     table = Table(*header, title=f"{task.name}: {metrics}; mean ± deviation over seeds")
     for line in lines:
         table.add_row(*line)
-    print_table(table, width=200)
+    _print_table(table, width=200)
