@@ -303,3 +303,29 @@ def test_programs_with_layers_run(number, expected, tmp_path, monkeypatch, capsy
     monkeypatch.chdir(tmp_path)
     exec(compile(program, "use_the_layers.md", "exec"), {"__name__": "program"})
     assert capsys.readouterr().out == f"{expected}\n"
+
+
+# === docs/tour.ipynb ===
+
+TOUR = ROOT / "docs" / "tour.ipynb"
+
+
+def code_cells():
+    cells = json.loads(TOUR.read_text(encoding="utf-8"))["cells"]
+    return [cell for cell in cells if cell["cell_type"] == "code"]
+
+
+def test_the_tour_is_short_and_was_executed():
+    cells = code_cells()
+    assert len(cells) <= 8
+    assert all(cell["outputs"] for cell in cells)
+    assert "image/png" in str(cells)
+
+
+@pytest.mark.slow
+def test_the_tour_runs(tmp_path):
+    program = tmp_path / "tour.py"
+    sources = ["".join(cell["source"]) for cell in code_cells()]
+    program.write_text("\n\n".join(sources), encoding="utf-8")
+    done = ran(program, by=run_process, MPLBACKEND="Agg", TMPDIR=str(tmp_path))
+    assert "dam-chitchat with epochs=1 (run)" in done.stdout

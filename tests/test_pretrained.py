@@ -1,5 +1,6 @@
 """`pretrained/`: the models that come with the project work as they are, from a fresh clone."""
 
+import json
 import re
 
 import pytest
@@ -7,6 +8,7 @@ from helpers import ROOT
 
 from colloquy.data.text_files import read_json
 from colloquy.engine.run import CARD, PAGE, Run
+from colloquy.metrics.reading_comprehension import exact_match
 from colloquy.serving.run_facts import Page
 from colloquy.tasks import RECIPES, TASKS
 
@@ -80,3 +82,40 @@ def test_the_commands_of_a_card_can_be_repeated(run):
     for data in re.findall(r"evaluate\.py .*--data=(\S+)", card):
         task = run.dataset["name"].removeprefix("babi-") if run.task == "dialog" else ""
         assert data == f"build/data/{task}".rstrip("/")
+
+
+# === The published reader on everyday texts ===
+
+TEXTS = json.loads((ROOT / "tests" / "everyday_questions.json").read_text(encoding="utf-8"))
+"""Sixty questions to six everyday texts, written before any model had answered them. A question
+without answers is not answered by its text.
+"""
+
+
+def outcomes(predictor):
+    """Counts of answers, by whether they are right and called good."""
+    counts = {"right": 0, "right doubted": 0, "wrong good": 0, "unanswerable good": 0}
+    for text in TEXTS:
+        asked = []
+        for question in text["questions"]:
+            asked.append({"passage": text["passage"], "question": question["question"]})
+        for question, found in zip(text["questions"], predictor.predict(asked), strict=True):
+            is_right = any(exact_match(found["answer"], answer) for answer in question["answers"])
+            if is_right:
+                counts["right"] += 1
+                counts["right doubted"] += not found["good"]
+            elif question["answers"]:
+                counts["wrong good"] += found["good"]
+            else:
+                counts["unanswerable good"] += found["good"]
+    return counts
+
+
+@pytest.mark.slow
+def test_sixty_questions_to_everyday_texts():
+    predictor = TASKS["reading_comprehension"].predictor(Run.open(ROOT / "pretrained/bidaf-squad"))
+    found = outcomes(predictor)
+    assert found["right"] >= 31
+    assert found["right doubted"] <= 3
+    assert found["wrong good"] <= 3
+    assert found["unanswerable good"] <= 8
