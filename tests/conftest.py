@@ -18,7 +18,7 @@ from colloquy.tasks.generation.data import load_dataset as load_generation
 from colloquy.tasks.selection.retrieval.build import build, of_corpus
 
 # `make fuzz` draws other examples each time, and many more.
-hypothesis.settings.register_profile("tests", max_examples=60, deadline=None, derandomize=True)
+hypothesis.settings.register_profile("tests", max_examples=25, deadline=None, derandomize=True)
 hypothesis.settings.register_profile("fuzz", max_examples=5000, deadline=None)
 hypothesis.settings.load_profile("tests")
 

@@ -12,10 +12,9 @@ from helpers import ROOT, contents_of, ran, run_process, script_refusal, start_p
 
 from colloquy.base.files import UserError, atomic_directory, atomic_file
 
-PREPARE, TRAIN = (
-    "prepare.py --source=nowhere --out=build/never --corpus",
-    "train.py --workdir=build/never",
-)
+PREPARE = "prepare.py --source=nowhere --out=build/never --corpus"
+OF_DIALOG = "--vocabulary_of=pretrained/entity-memma-task5"
+TRAIN = "train.py --workdir=build/never"
 
 
 @pytest.mark.parametrize(
@@ -40,10 +39,14 @@ PREPARE, TRAIN = (
         (f"{TRAIN} --ray_hosts=2 --devices=one", "--devices is not for --ray_hosts"),
         (f"{TRAIN} --recipe=dam-chitchat --model=bidaf", "trains dam. Received: model=bidaf"),
         (f"{TRAIN} --set=levels", "--set expects field=value. Received: 'levels'"),
+        (f"{TRAIN} --data=nowhere --set=stack_num=4", "The release's stack_num is levels"),
+        (f"{TRAIN} --data=nowhere --set=is_mask=true", "The release's is_mask is no setting"),
         (f"{PREPARE}=smn", "nowhere"),
         (f"{PREPARE}=smn --turns=2", "--turns is not for --corpus=smn.* --min_count, "),
         (f"{PREPARE}=smn --min_count=0", "min_count: .*greater than or equal to 1. Received: 0"),
         (f"{PREPARE}=smn --task=generation", "is for selection. Received: task=generation"),
+        (f"{PREPARE}=smn {OF_DIALOG}", "expects a run of selection. Received: .*, of dialog"),
+        (f"{PREPARE}=smn {OF_DIALOG} --min_count=3", "--min_count is not for --vocabulary_of"),
         ("prepare.py --corpus=smn --out=build/never", "source: expected the directory"),
     ],
 )

@@ -128,17 +128,6 @@ def test_available_cpus_respects_affinity_and_control_groups(
 # === Precision ===
 
 
-def test_bfloat16_instructions(cpuinfo):
-    for flags, expected in (
-        (EPYC_ZEN3, None),
-        (EPYC_ZEN5, "AVX512_BF16"),
-        (SAPPHIRE_RAPIDS, "AMX"),
-        ("", None),
-    ):
-        cpuinfo(flags)
-        assert runtime.bfloat16_instructions() == expected
-
-
 @pytest.mark.parametrize(
     ("asked", "flags", "gains", "gpu", "expected", "is_emulated"),
     [

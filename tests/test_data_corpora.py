@@ -370,19 +370,6 @@ def test_any_squad_is_read_or_refused(tmp_path_factory, content):
     check_questions(questions or [])
 
 
-OTHER_STARTS = json.dumps({"q1": [{"answer": 0, "all": [13, 13]}], "q\n2" * 200: []})
-
-
-@given(st.one_of(mutated(OTHER_STARTS.encode()), any_json(OTHER_STARTS)))
-def test_any_other_starts_are_read_or_refused(tmp_path_factory, content):
-    root = tmp_path_factory.getbasetemp()
-    path = written(root / "squad.json", SQUAD.encode())
-    written(root / "squad.ambiguous_starts.json", content)
-    questions = read_if_accepted(lambda: squad.read(path, "train", Report()), len(content))
-    assert questions is None or [question.id for question in questions] == ["q1"]
-    check_questions(questions or [])
-
-
 # === SMN ===
 
 

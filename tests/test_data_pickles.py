@@ -48,15 +48,7 @@ def test_load_reads_python_2(protocol):
 
 
 @pytest.mark.parametrize("protocol", range(6))
-def test_load_reads_every_protocol(protocol):
-    plain = [
-        (1, -2.5, True, None),
-        {"é": b"\xff", 2: b""},
-        (),
-        2**70,
-        -(2**35),
-        [0, -1, 255, 65536],
-    ]
+def test_load_reads_arrays_of_every_protocol(protocol):
     arrays = {
         "C": np.arange(6, dtype=np.float32).reshape(2, 3),
         "F": np.asfortranarray(np.arange(6, dtype=np.int64).reshape(2, 3)),
@@ -66,11 +58,13 @@ def test_load_reads_every_protocol(protocol):
         "bool": np.array([True, False]),
         "empty": np.zeros((0, 3)),
     }
-    value = load(pickle.dumps((plain, arrays, np.float32(2.5), np.bool_(True)), protocol))
-    assert value[0] == plain and value[2:] == (2.5, True) and value[2].dtype == np.float32
+    together, number, truth = load(
+        pickle.dumps((arrays, np.float32(2.5), np.bool_(True)), protocol)
+    )
+    assert (number, truth) == (2.5, True) and number.dtype == np.float32
     alone = {name: load(pickle.dumps(array, protocol)) for name, array in arrays.items()}
     for name, expected in arrays.items():
-        for found in (value[1][name], alone[name]):
+        for found in (together[name], alone[name]):
             assert type(found) is np.ndarray and found.flags.writeable
             assert found.dtype.newbyteorder("=") == expected.dtype.newbyteorder("=")
             assert found.shape == expected.shape and found.tolist() == expected.tolist()
@@ -110,13 +104,6 @@ def test_load_rejects_missing_and_empty_files_and_directories(tmp_path):
         ("empty", "an empty file"),
     ):
         assert f"expected a pickle. Received: {reason}" in refusal(pickles.load, tmp_path / name)
-
-
-@pytest.mark.parametrize("protocol", range(6))
-def test_load_rejects_a_file_cut_off_anywhere(protocol):
-    content = pickle.dumps([{"y": [1, 300]}, np.arange(3), np.float32(2)], protocol)
-    for end in range(1, len(content)):
-        assert f"data.pkl: {pickles.EXPECTED}. Received: " in refusal(load, content[:end])
 
 
 # === Forged files ===
@@ -184,28 +171,24 @@ NESTED_KEY = b"\x86".join([b"q%ch%c" % (i, i) for i in range(41)])
 EQUAL_HASHES = [(i * (2**61 - 1)).to_bytes(9, "little") for i in range(99)]
 DOUBLING = b"".join(b"h%ch%c\x86q%c" % (i, i, i + 1) for i in range(40))
 TEXT = b"X\x04\x00\x00\x00true"  # a command
+REFUSED = [
+    *("INST", "OBJ", "NEWOBJ", "NEWOBJ_EX", "EXT1", "EXT2", "EXT4", "PERSID", "BINPERSID"),
+    *("EMPTY_SET", "ADDITEMS", "FROZENSET", "NEXT_BUFFER", "READONLY_BUFFER"),
+    *("DUP", "POP", "POP_MARK"),
+]
+"""Opcodes that plain values do not need."""
 FORGED = {
     "global": (b"\x80\x02cbuiltins\neval\n.", "the name 'builtins.eval'"),
-    "call": (b"cos\nsystem\n" + TEXT + b"\x85R.", "the name 'os.system'"),
     "stack global": (
         b"\x80\x04\x8c\x05posix\x8c\x06system\x93" + TEXT + b"\x85R.",
         "the name 'posix.system'",
     ),
     "dotted name": (b"\x80\x04\x8c\x05numpy\x8c\x0endarray.tofile\x93.", "the name"),
-    "name of a module": (b"cnumpy.core.multiarray\n_reconstruct.__class__\n.", "the name"),
     "name of ours": (b"ccolloquy.data.pickles\n_empty_array\n.", "the name"),
     "name that is no text": (b"\x80\x04K\x01K\x02\x93.", "STACK_GLOBAL requires str"),
     "call of a value": (b"U\x01aK\x01\x85R.", "a call of something else"),
     "call without a tuple": (b"cnumpy\ndtype\nU\x02i8R.", "a call of something else"),
-    "INST": (b"(S'true'\nios\nsystem\n.", "an opcode"),
-    "OBJ": (b"(cnumpy\ndtype\n" + TEXT + b"o.", "an opcode"),
-    "NEWOBJ": (b"cnumpy\ndtype\n" + TEXT + b"\x85\x81.", "an opcode"),
-    "NEWOBJ_EX": (b"cnumpy\ndtype\n" + TEXT + b"\x85}\x92.", "an opcode"),
-    "extension": (b"\x82\x01.", "an opcode"),
-    "persistent id": (b"Pa\n.", "an opcode"),
-    "binary persistent id": (b"U\x01aQ.", "an opcode"),
-    "set": (b"\x8f(K\x01\x90.", "an opcode"),
-    "buffer": (b"\x97.", "an opcode"),
+    **{name: (getattr(pickle, name) + b".", "an opcode") for name in REFUSED},
     "state of a list": (b"]}U\x0c__setstate__" + TEXT + b"sb.", "a state that is not a tuple"),
     "state of a name": (b"cnumpy\ndtype\nN}U\x08__code__K\x01s\x86b.", "a state of something"),
     "state in a state": (ARRAY + b"R(K\x01K\x01\x85]}" + b"b\x89U\x01atb.", "a state that is not"),

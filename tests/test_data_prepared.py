@@ -14,7 +14,7 @@ import shutil
 import numpy as np
 import pytest
 from fuzzing import accepts, any_json, mutated, read_if_accepted, with_an_odd_part
-from helpers import ROOT, refusal, unpickled, written
+from helpers import ROOT, contents_of, ran, refusal, run_process, run_script, unpickled, written
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_data_corpora import CORNELL, PASSAGE, QAS, SQUAD, VECTORS
@@ -68,10 +68,7 @@ def prepare(corpus, directory, task=None, files=None, **changed):
     directory.
     """
     task = task or CORPORA[corpus].task
-    for name, content in {**(files or FILES[corpus]), **changed}.items():
-        path = directory / "raw" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        written(path, content)
+    write_raw(directory, {**(files or FILES[corpus]), **changed})
     module = importlib.import_module(f"colloquy.tasks.{task}.prepare")
     more = {} if corpus == "babi-dialog" else {"min_count": 1}
     if corpus == "dam-release":
@@ -80,6 +77,13 @@ def prepare(corpus, directory, task=None, files=None, **changed):
         more["vectors"] = str(written(directory / "vectors.txt", VECTORS.replace("is", "a")))
     module.prepare(corpus, directory / "raw", directory / "out", module.Settings(**more))
     return directory / "out" / "task1" if corpus == "babi-dialog" else directory / "out"
+
+
+def write_raw(directory, files):
+    for name, content in files.items():
+        path = directory / "raw" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        written(path, content)
 
 
 def load(corpus, directory, task=None):
@@ -287,6 +291,36 @@ def test_what_is_prepared_of_any_corpus_is_read_again(tmp_path_factory, data):
     accepts(read, len(content) + 10_000)
 
 
+REPEATED = {
+    "smn": {"min_count": 1, "dimension": 5, "word2vec_epochs": 2},
+    "babi-dialog": {},
+    "squad": {"min_count": 1},
+    "conversations": {"min_count": 1},
+}
+"""A corpus of each task, and flags of prepare.py."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("corpus", REPEATED)
+def test_the_script_repeats_byte_for_byte(corpus, tmp_path):
+    """Also in a process where texts have other hashes, and so sets another order."""
+    files = dict(FILES[corpus])
+    if corpus == "babi-dialog":
+        # A name of many types, and an unknown one in its place of calls.
+        for relation in ("type", "of", "any", "name"):
+            files["dialog-babi-kb-all.txt"] += f"1 shop R_{relation}\trome\n"
+        files["dialog-babi-candidates.txt"] += "1 api_call thai moon\n"
+    write_raw(tmp_path, files)
+    all_contents = []
+    for runner in (run_script, functools.partial(run_process, PYTHONHASHSEED="1")):
+        out = tmp_path / f"out{len(all_contents)}"
+        flags = {"corpus": corpus, "source": tmp_path / "raw", "out": out, **REPEATED[corpus]}
+        done = ran("prepare.py", *(f"--{name}={value}" for name, value in flags.items()), by=runner)
+        assert done.stderr == ""
+        all_contents.append(contents_of(out))
+    assert all_contents[0] == all_contents[1]
+
+
 # === Bad files ===
 
 
@@ -342,19 +376,13 @@ def last(value):
 BAD_VECTORS = [
     [[0.0, float("nan")]],
     [1.0, 2.0],
-    [["1.5"]],
-    [[1.0], [1.0, 2.0]],
-    [[10**400]],
-    {"a": [1.0]},
     np.zeros((3, 2), complex),
     [[0.5] * 3000] * 3000,
 ]
 FACTS = [
     ("text", {"tokenizer": "x"}, "json: text"),
-    ("eos_id", "1", "json: eos_id"),
     ("eos_id", 2, r"vocabulary\.txt: expected _EOS_ to be word 2"),
     ("eos_id", None, r"_EOS_ from 1 to \d+\. Received: "),
-    ("unk_id", 0, "json: unk_id"),
     ("hashed_words", 2**24 + 1, "json: hashed_words"),
 ]
 SELECTION = [
@@ -390,9 +418,6 @@ DIALOG = [
     (whole("dialogs.pkl", {"splits": {}}), "KeyError: 'sentences'"),
     (of_dialog("answers", FIRST, value=[531]), "answers must be 11 numbers from 0 to 530$"),
     (of_dialog("speakers", FIRST, value=[4]), r"speakers must be \d+ numbers from 0 to 3"),
-    (of_dialog("sentences", FIRST), "speakers must be"),
-    (of_dialog("answers"), "answers"),
-    (put("dialogs.pkl", "sentences", 5, value=[412]), "KeyError: 412"),
 ]
 
 # === Generation ===
@@ -402,10 +427,8 @@ GENERATION = [
     (put("dataset.json", "settings", "tokenizer", value="no"), "dataset.json: tokenizer: "),
     (without("vocabulary.txt"), "vocabulary.txt: expected a vocabulary"),
     (whole("vocabulary.txt", "_EOS_\n_UNK_\na\n"), "ids must be from 1 to 3"),
-    (whole("pairs.pkl", {}), "KeyError: 'train'"),
     (of_pairs("target", -1), "of one length"),
     (of_pairs("target", 1, value=[]), "must end with 1"),
-    (of_pairs("target", 1, value=[5.7, 1]), "'float' object"),
     (of_pairs("source_text", value=[1] * 21), "a list of texts"),
     (of_pairs("seen", value=[0.9] * 21), "seen must be True or False"),
 ]
@@ -428,7 +451,6 @@ READING = [
     (whole("vocabulary.txt", "_EOS_\n_UNK_\n"), r"shape \(3, dimension\)"),
     (put("reading.pkl", "tokens", value="a"), "a list of texts"),
     (of_context("tokens", value=[999] * 10), "tokens must be from 1 to"),
-    (of_context("offsets", value=[0, 3]), "start and the end of each token"),
     (of_context("offsets", value=[0] * 19 + [99]), "must not fall, and end within"),
     (of_question("context", value=99), "contexts must be from 0 to"),
     (of_question("spans", value=[[0, 99]]), "spans must be whole numbers within"),

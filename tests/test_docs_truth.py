@@ -9,7 +9,6 @@ import json
 import pathlib
 import re
 
-import pytest
 from helpers import ROOT
 
 from colloquy.models import MODELS
@@ -218,39 +217,28 @@ def test_an_analysis_is_of_the_network_whose_score_its_metrics_have():
 
 # === The checks find what they are for ===
 
+GOOD_PAGE = """\
+R10@1 is .614 in 2018 ([experiments.md](experiments.md)).
 
-@pytest.fixture
-def page(tmp_path):
-    """Writes docs/page.md of a project of its own."""
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "README.md").write_text("")
+And <!-- value: x digits=3 -->.613<!-- end -->.
+
+Task 6 of `--epochs=40`, equation 17.
+"""
+BAD_PAGE = """\
+R10@1 is .613 after 3 epochs of 12,000 contexts: `models/dam.py:gone`, `train.py --gone`,
+`--set gone=1`, `dam-gone`.
+"""
+
+
+def test_a_number_without_a_source_and_a_name_that_is_gone_are_found(tmp_path):
+    page = tmp_path / "docs" / "page.md"
+    page.parent.mkdir()
+    (tmp_path / "README.md").touch()
     (tmp_path / "docs" / "experiments.md").write_text("It has .614.")
-
-    def write(text):
-        (tmp_path / "docs" / "page.md").write_text(text)
-        return tmp_path
-
-    return write
-
-
-@pytest.mark.parametrize(
-    ("text", "missing"),
-    [
-        ("R10@1 is .613 after 3 epochs.", [".613"]),
-        ("R10@1 is .614 ([experiments.md](experiments.md)).", []),
-        ("Task 6 of `--epochs=40`, equation 17, 2018.", []),
-        ("<!-- value: x digits=3 -->.613<!-- end -->", []),
-        ("12,000 contexts", ["12,000"]),
-    ],
-)
-def test_a_number_needs_a_source(page, text, missing):
-    assert [number for _, number, _ in numbers_without_source(page(text), {})] == missing
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["`models/dam.py:gone`", "`train.py --gone`", "`--set gone=1`", "`dam-gone`"],
-)
-def test_a_name_that_is_gone_is_found(page, name):
-    [(_, found)] = names_that_are_gone(page(f"Use {name}."))
-    assert "gone" in found
+    page.write_text(GOOD_PAGE)
+    assert numbers_without_source(tmp_path, {}) == names_that_are_gone(tmp_path) == []
+    page.write_text(BAD_PAGE)
+    numbers_found = [number for _, number, _ in numbers_without_source(tmp_path, {})]
+    assert numbers_found == [".613", "12,000"]
+    names_found = [name for _, name in names_that_are_gone(tmp_path)]
+    assert names_found == ["models/dam.py:gone", "--gone", "--set gone", "dam-gone"]

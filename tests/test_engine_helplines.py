@@ -2,11 +2,11 @@
 
 import copy
 
+from echo import served
 from fastapi.testclient import TestClient
 
 from colloquy.engine.helplines import CHINESE_REPLY, ENGLISH_REPLY, REPLIES, helpline_reply
 from colloquy.serving.app import create_app
-from colloquy.serving.models import open_model
 from colloquy.tasks.generation.chat import GenerationChat
 from colloquy.tasks.selection.chat import SelectionChat
 from colloquy.tasks.selection.retrieval.answers import AnsweringPredictor
@@ -135,10 +135,10 @@ def test_retrieval_gives_it_in_place_of_a_response(selection_predictor, selectio
         assert list(chat.reply("tonight")) == [ENGLISH_REPLY]
 
 
-def test_chat_completions_give_it_whole(trained_generation):
+def test_chat_completions_give_it_whole(generation_predictor):
     messages = [{"role": "user", "content": "i want to die"}]
     body = {"model": "m", "messages": messages, "max_tokens": 3, "stop": "alone"}
-    with TestClient(create_app({"m": open_model("m", trained_generation.path)})) as client:
+    with TestClient(create_app({"m": served(generation_predictor, "m")})) as client:
         completion = client.post("/v1/chat/completions", json=body).json()
     [choice] = completion["choices"]
     assert choice["message"]["content"] == ENGLISH_REPLY

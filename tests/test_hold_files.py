@@ -196,6 +196,26 @@ def lengthen(file):
     os.truncate(file, 2**28 + 1)  # without blocks on the disk
 
 
+NAME_IS_A_NUMBER = (
+    '{"model": "dam", "config": {}, "training": {}, "dataset": {"name": 5, "path": null}}'
+)
+SLOPE_IS_A_TEXT = '{"dev": {"confidence": {"slope": "x"}, "metrics": {}}}'
+CONTENTS = [
+    (CONFIG, "{", "expected JSON"),
+    (CONFIG, "[]", "dictionary"),
+    (CONFIG, '{"model": "transformer"}', "Received: transformer"),
+    (CONFIG, '{"model": "dam", "config": {}}', "training is missing"),
+    (CONFIG, NAME_IS_A_NUMBER, "string. Received: 5"),
+    (METRICS, "[1]", "dictionary"),
+    (METRICS, SLOPE_IS_A_TEXT, "number"),
+    (EXAMPLES, '[{"title": "a"}]', "the field 0.instance is missing"),
+    (CHECKSUMS, '{"best.weights.h5": 5}', "list"),
+    (CHECKSUMS, '{"README.md": ["0"]}', "altered"),
+    (CHECKSUMS, '{"gone.txt": ["0"]}', "altered"),
+    (CHECKSUMS, "[" * 10**5, "JSON"),
+]
+
+
 @pytest.mark.parametrize(
     ("name", "forge", "word"),
     [
@@ -204,16 +224,18 @@ def lengthen(file):
         *[(name, os.mkfifo, "regular") for name in (METRICS, "pairs/x")],
         *[(name, lengthen, "bytes") for name in (CONFIG, EXAMPLES)],
         (CHECKSUMS, name_a_secret, "not in the run"),
-        (CHECKSUMS, lambda file: file.write_text('{"README.md": ["0"]}'), "altered"),
-        (CHECKSUMS, lambda file: file.write_text('{"gone.txt": ["0"]}'), "altered"),
-        (CHECKSUMS, lambda file: file.write_text("[" * 10**5), "JSON"),
+        (CONFIG, lambda file: None, "not a run directory"),
+        *CONTENTS,
     ],
 )
 def test_a_forged_file_is_refused_when_the_run_is_opened(copied, name, forge, word):
     file = copied / name
     file.parent.mkdir(exist_ok=True)
     file.unlink(missing_ok=True)
-    forge(file)
+    if isinstance(forge, str):
+        file.write_text(forge)
+    else:
+        forge(file)
     message = refusal(Run.open, copied)
     assert word in message and file.name in message and "\n" not in message
 

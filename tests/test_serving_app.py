@@ -207,6 +207,7 @@ def said(role, content):
         (("GET", "/v1/completions"), None, 404, "completions"),
         (("GET", "/pages/%2e%2e%2fapp.py"), None, 404, "app.py"),
         (("DELETE", "/v1/models/echo"), None, 405, "DELETE"),
+        (("PUT", "/v1/models/echo:predict"), b"{}", 405, "PUT"),
         (CHAT, chat_body(model="other"), 404, "other"),
         (CHAT, chat_body(messages=[]), 400, "messages"),
         (CHAT, chat_body(messages=said("assistant", "a")), 400, "messages"),
@@ -496,11 +497,6 @@ def test_a_reply_is_cut_at_characters_where_a_language_has_no_spaces(client):
     chunks = chunks_of(chat(client, "\u4f60\u597d ok", stream=True))
     texts = [chunk["choices"][0]["delta"].get("content") for chunk in chunks]
     assert texts[1:4] == ["\u4f60", "\u597d", " ok"]
-
-
-def test_a_wrong_method_of_a_model_is_405_and_an_unknown_model_404(client):
-    assert client.put("/v1/models/echo:predict", json={}).status_code == 405
-    assert client.post("/v1/models/other:predict", json={}).status_code == 404
 
 
 @pytest.mark.parametrize(

@@ -185,17 +185,6 @@ def candidate(chat, beginning):
     return next(text for text in candidates if text.startswith(beginning))
 
 
-def test_unknown_words_are_named(chat):
-    [answer] = chat.reply("Xyzzy, frobnicate !")
-    assert answer.startswith("i do not know: xyzzy, frobnicate. ")
-    assert "price: cheap, expensive, moderate" in answer
-    assert chat.said == [
-        {"speaker": "user", "text": "Xyzzy, frobnicate !"},
-        {"speaker": "bot", "text": answer},
-    ]
-    assert chat.reset() and chat.said == []
-
-
 def test_an_interrupted_answer_leaves_nothing_behind(chat, monkeypatch):
     def interrupt(_):
         raise KeyboardInterrupt
@@ -253,3 +242,4 @@ def test_attention_shows_the_memories(chat, monkeypatch):
     title, *lines = chat.explain().splitlines()
     assert title == "memories"
     assert [line.split()[0] for line in lines] == ["user:", "bot:"] * 6
+    assert chat.reset() and chat.said == []

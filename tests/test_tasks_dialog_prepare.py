@@ -1,11 +1,10 @@
 """`tasks.dialog.prepare`: from dialog bAbI to the files of a dataset."""
 
-import functools
 import json
 import re
 
 import pytest
-from helpers import contents_of, ran, refusal, run_process, run_script
+from helpers import refusal
 
 from colloquy.data import pickles
 from colloquy.data.vocabulary import Vocabulary
@@ -224,22 +223,3 @@ def test_a_bad_line_of_any_file_leaves_nothing(source, tmp_path, file, content, 
     before = sorted(tmp_path.rglob("*"))
     assert re.search(message, refusal(prepare, "babi-dialog", source, tmp_path / "out", Settings()))
     assert sorted(tmp_path.rglob("*")) == before
-
-
-@pytest.mark.slow
-def test_script_repeats_byte_for_byte(source, tmp_path):
-    # A name of many types, and an unknown one in its place of calls.
-    with open(source / "dialog-babi-kb-all.txt", "a") as file:
-        for relation in ("type", "of", "any", "name"):
-            file.write(f"1 resto_rome_thai R_{relation}\trome\n")
-    with open(source / "dialog-babi-candidates.txt", "a") as file:
-        file.write("1 api_call thai moon\n")
-
-    written = []
-    for runner in (run_script, functools.partial(run_process, PYTHONHASHSEED="1")):
-        out = tmp_path / f"out{len(written)}"
-        flags = ["--corpus=babi-dialog", f"--source={source}", f"--out={out}"]
-        ran("prepare.py", *flags, by=runner)
-        written.append(contents_of(out / "task1"))
-    assert written[0] == written[1]
-    assert set(written[0]) == WRITTEN

@@ -13,7 +13,7 @@ import colloquy
 from colloquy.data import pickles
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.tasks import TASKS
-from colloquy.tasks.generation.data import SourceConfig, load_dataset
+from colloquy.tasks.generation.data import load_dataset
 from colloquy.tasks.generation.prepare import Settings, prepare
 
 generation = TASKS["generation"]
@@ -145,10 +145,7 @@ def test_a_reverse_model_reads_targets_and_writes_sources(generation_dataset, ge
 def test_load_dataset(generation_dataset, prepared_generation):
     train, dev = generation_dataset.splits["train"], generation_dataset.splits["dev"]
     assert (len(train), len(dev), int(dev.seen.sum())) == (69, 21, 14)
-    assert dev.source_texts[:2] == ["i am dee .", "i am dee .\thello dee , what do you like ?"]
-    assert dev.target_texts[1:3] == ["i like noise .", "noise ? noise is too loud"]
     text = {"tokenizer": "words", "lower": True, "turns": 2}
-    assert generation_dataset.text == SourceConfig.of(text)
     path = str(prepared_generation.resolve())
     assert generation_dataset.metadata() == {"path": path, "name": "small", "text": text}
 

@@ -177,6 +177,7 @@ def test_commands_change_how_replies_are_found(chat):
     title, *lines = note.split("\n")
     assert title == "log probability by the length penalty, and reply:" and len(lines) == 3
     assert lines[0][10:] == said and float(lines[0][:8]) <= 0
+    assert chat.explain().startswith(chat.last["attention"][0]["title"])
 
     assert chat.commands["/beam"]("1") == "greedy search"
     assert len(list(chat.reply("hello"))) == 1
@@ -214,11 +215,3 @@ def test_a_run_has_a_search_of_its_own(run_with_search, generation_predictor):
     message = refusal(generation.predictor, run_with_search)
     assert message.startswith(f"{run_with_search.path}/config.json: decode")
     assert "no field 'beams'" in message
-
-
-def test_attention_is_shown(chat):
-    assert chat.explain() == "Say something first."
-    assert len(list(chat.reply("hello you"))) == 1
-    title, *rows = chat.explain().splitlines()
-    assert title == chat.last["attention"][0]["title"]
-    assert len(rows) == len(chat.last["attention"][0]["rows"])

@@ -96,13 +96,14 @@ def test_shared_words_leave_out_the_most_frequent():
     assert shared_words(question, question) == shared_words(set(), question) == 1.0
 
 
-def test_the_scale_of_dev_judges_answers(run):
+def test_the_scale_of_dev_judges_answers(run, reading_comprehension_predictor, monkeypatch):
     instance = {
         "passage": "Ann lives in Rome. Bob lives in Paris.",
         "question": "Where does Bob live?",
     }
-    predictor = reading.predictor(run)
-    predictor.scale = None  # another test may have evaluated the run that this one is a copy of
+    predictor = reading_comprehension_predictor
+    # Another test may have evaluated the run, which gives it a scale.
+    monkeypatch.setattr(predictor, "scale", None)
     [found] = predictor.predict([instance])
     assert (found["confidence"], found["good"]) == (None, None)
     weights = {"score_weight": 2.0, "offset": -2.0}
@@ -111,7 +112,7 @@ def test_the_scale_of_dev_judges_answers(run):
         confidence = {**weights, "threshold": threshold, "questions": 6}
         record = {"dev": {"metrics": {}, "confidence": confidence}}
         (run.path / "metrics.json").write_text(json.dumps(record))
-        predictor.scale = load_scale(run)
+        monkeypatch.setattr(predictor, "scale", load_scale(run))
         [again] = predictor.predict([instance])
         assert again["confidence"] == pytest.approx(expected) and again["good"] is good
         assert (again["verdict"] == "probably not in this text") is not good

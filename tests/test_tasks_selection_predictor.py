@@ -11,7 +11,6 @@ from reference_recurrent import softmax
 
 from colloquy.engine.run import Run
 from colloquy.models.dam import DAM, DAMConfig, release_settings
-from colloquy.serving.models import open_model
 from colloquy.tasks import TASKS
 from colloquy.tasks.selection.chat import SelectionChat, read_candidates
 from colloquy.tasks.selection.doubt import load_threshold, measure_doubt
@@ -41,6 +40,11 @@ SIZES = {
 @pytest.fixture(scope="module")
 def model():
     return randomised(DAM(DAMConfig(**SIZES)), seed=1)
+
+
+@pytest.fixture(scope="module")
+def matching(model):
+    return Matching(model)
 
 
 def attend(layer, Q, K):
@@ -76,8 +80,8 @@ def expected_maps(model):
     return maps
 
 
-def test_detailed_maps_match_the_equations(model):
-    maps = Matching(model).maps(IDS, TURNS, RESPONSE, details=True)
+def test_detailed_maps_match_the_equations(model, matching):
+    maps = matching.maps(IDS, TURNS, RESPONSE, details=True)
     details = {shown["title"]: shown for shown in maps if "group" in shown}
     expected = expected_maps(model)
     assert details.keys() == expected.keys()
@@ -98,7 +102,7 @@ def test_detailed_maps_match_the_equations(model):
     ]
 
 
-def test_the_first_maps_are_means_of_the_matches(model):
+def test_the_first_maps_are_means_of_the_matches(model, matching):
     expected = expected_maps(model)
     means = []
     for t in (1, 2):
@@ -106,19 +110,19 @@ def test_the_first_maps_are_means_of_the_matches(model):
         means.append(np.mean(matches, axis=0))
     assert min(mean.min() for mean in means) < 0  # which become 0
     largest = max(mean.max() for mean in means)
-    maps = Matching(model).maps(IDS, TURNS, RESPONSE)
+    maps = matching.maps(IDS, TURNS, RESPONSE)
     assert [shown["title"] for shown in maps] == ["turn 1", "turn 2"]
     for shown, mean in zip(maps, means, strict=True):
         np.testing.assert_allclose(shown["weights"], np.maximum(mean, 0) / largest, atol=1e-4)
 
 
-def test_sentences_without_words_have_no_map(model):
+def test_sentences_without_words_have_no_map(matching):
     ids = {"turns": np.array([[[0] * K, [3, 1, 0, 0, 0]]]), "responses": IDS["responses"]}
-    maps = Matching(model).maps(ids, [[], TURNS[1]], RESPONSE, details=True)
+    maps = matching.maps(ids, [[], TURNS[1]], RESPONSE, details=True)
     titles = [shown["title"] for shown in maps]
     assert titles[0] == "turn 2" and not any("turn 1" in title for title in titles)
     nothing = {**IDS, "responses": np.zeros((1, 1, J), "int32")}
-    assert Matching(model).maps(nothing, TURNS, [], details=True) == []
+    assert matching.maps(nothing, TURNS, [], details=True) == []
 
 
 @pytest.mark.parametrize("variant", ["first", "last"])
@@ -274,11 +278,3 @@ def test_script_answers_from_an_index(trained_selection, selection_index, monkey
     done = run_script("chat.py", f"--run={trained_selection.path}")
     assert done.returncode == 1
     assert "give index=DIR (tools.build_index) or candidates=FILE" in done.stderr
-
-
-@pytest.mark.slow
-def test_a_model_that_came_with_pairs_is_talked_to_and_served(run_with_pairs, monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.StringIO(f"{QUESTION}\n"))
-    done = run_script("chat.py", f"--run={run_with_pairs}")
-    assert done.returncode == 0 and done.stdout.count("bot: ") == 1
-    assert open_model("dam", run_with_pairs).describe()["responses"] > 9

@@ -1,7 +1,6 @@
 """`tasks.selection.prepare` and prepare.py: from text files to the files of a dataset."""
 
 import collections
-import functools
 import gzip
 import json
 import pickle
@@ -11,7 +10,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from helpers import ROOT, contents_of, ran, refusal, run_process, run_script, write_smn, written
+from helpers import ROOT, contents_of, refusal, write_smn, written
 
 from colloquy.data.corpora import chitchat
 from colloquy.data.corpora.splits import draw_splits, read_splits
@@ -255,20 +254,6 @@ def test_an_odd_corpus_is_noted(source, tmp_path, capsys, file, content, message
         assert message in printed
 
 
-@pytest.mark.slow
-def test_script_repeats_byte_for_byte(source, tmp_path):
-    all_contents = []
-    for run in (run_script, functools.partial(run_process, PYTHONHASHSEED="1")):
-        out = tmp_path / f"out{len(all_contents)}"
-        flags = {"corpus": "smn", "source": source, "out": out, **SMALL}
-        done = ran("prepare.py", *(f"--{name}={value}" for name, value in flags.items()), by=run)
-        assert done.stderr == ""
-        all_contents.append(contents_of(out))
-    assert all_contents[0] == all_contents[1]
-    others = {name for name in all_contents[0] if not name.startswith("arrays/")}
-    assert others == {"dataset.json", "vocabulary.txt", "word_embedding.pkl"}
-
-
 # === Conversations ===
 
 
@@ -481,12 +466,7 @@ def test_settings_of_drawn_contexts_are_refused_for_files_that_have_them(source,
 WHITESPACE = {"tokenizer": "whitespace", "lower": False}
 
 
-@pytest.fixture
-def directory(prepared, tmp_path):
-    return shutil.copytree(prepared, tmp_path / "prepared")
-
-
-def test_reads_what_prepare_wrote(prepared, directory):
+def test_reads_what_prepare_wrote(prepared, tmp_path):
     dataset = load_dataset(prepared)
     assert dataset.vectors.shape == (len(dataset.vocabulary) + 1, 7)
     for name, split in dataset.splits.items():
@@ -499,6 +479,7 @@ def test_reads_what_prepare_wrote(prepared, directory):
     expected = {"path": str(prepared.resolve()), "name": "sample", **metadata}
     assert dataset.metadata() == expected
 
+    directory = shutil.copytree(prepared, tmp_path / "prepared")
     file = directory / "dataset.json"
     text = {"tokenizer": "terms", "lower": True}
     written(file, json.dumps({**json.loads(file.read_text()), "text": text}))

@@ -222,7 +222,8 @@ def test_score_gives_every_line_what_it_gets_alone(sizes=(1, 3, 25, 2)):
     scores = score(model, split, config)
     # lines differ, so a mix-up would show
     assert scores.shape == (sum(sizes),) and np.ptp(scores) > 0.1
-    for line in range(len(scores)):
+    # The first and the last line of each context, and one between; more would each be traced.
+    for line in (0, 1, 3, 4, 15, 28, 29, 30):
         alone = model(split.collate(split.context[[line]], np.array([[line]]), 3, 4))
         np.testing.assert_allclose(scores[line], to_numpy(alone)[0, 0], rtol=1e-5)
 

@@ -34,13 +34,6 @@ def test_a_sweep_scores_what_a_dataset_has(swept):
         (2, "dev"),
         (2, "test"),
     ]
-    # The first run was there before, trained by another command.
-    for row in rows[2:]:
-        assert row["command"] == "python train.py --recipe=tiny --seed=2 --data=task1"
-        evaluated = row["evaluation"]["command"]
-        assert evaluated == f"python evaluate.py --run=RUN --split={row['split']}"
-    below = [row for row in read_scores(swept / "scores.jsonl") if "seed" not in row]
-    assert {(row["recipe"], row["split"]) for row in below} >= {("baseline: TF-IDF match", "dev")}
     found = json.loads((swept / "runs" / "tiny-task1-2" / "metrics.json").read_text())
     for row in rows[2:]:
         measured = found[row["split"]]["metrics"]
