@@ -1,6 +1,6 @@
 """Export of a run as a TensorFlow SavedModel that takes raw strings.
 
-`export` writes it and `example` shows how to call it. The endpoints are defined in
+`export` writes it and `call_lines` shows how to call it. The endpoints are defined in
 `tasks/<task>/export.py`, see `engine.endpoints`.
 """
 
@@ -25,12 +25,14 @@ def export(task: Any, run: Any, out: PathLike, version: int = 1, **options: obje
         task: The `engine.task.Task` of the run.
         run: `engine.run.Run`.
         out: Directory of all versions; missing or with other versions.
-        version: Number of a version that `out` lacks.
+        version: Number of a version that `out` does not have yet, at least 0.
         options: Options that `task.export_options` names, such as `decode`.
 
     Returns:
         The directory of the SavedModel, `out/version`.
     """
+    if version < 0:
+        raise UserError(f"version: expected a number of at least 0. Received: {version}")
     path = pathlib.Path(out) / str(version)
     _check_directory(path)
     _check_exportable(task, run, options)
@@ -40,8 +42,8 @@ def export(task: Any, run: Any, out: PathLike, version: int = 1, **options: obje
     vocabulary = run.vocabulary
     if len(vocabulary) != model.config.vocabulary_size:
         raise UserError(
-            f"{run.path / VOCABULARY}: expected {model.config.vocabulary_size} words, as the model "
-            f"has. Received: {len(vocabulary)}"
+            f"{run.path / VOCABULARY}: expected {model.config.vocabulary_size} words, as many as "
+            f"the model knows. Received: {len(vocabulary)}"
         )
     disable_cudnn(model)
     archive = task.export_archive(run, model, vocabulary, **options)
@@ -57,12 +59,12 @@ def _write(archive, directory, path):
 
     try:
         archive.write_out(directory, verbose=False)
-    except tf.errors.OpError as error:  # TensorFlow's error of a full disk is no `OSError`
+    except tf.errors.OpError as error:  # on a full disk; it is no `OSError`
         raise UserError(f"{path} cannot be written: {in_one_line(error, length=200)}") from error
 
 
 def _check_directory(path):
-    """Refuses an `out` that is no directory, and a version that exists."""
+    """Raises a `UserError` if `out` is a file, or has the version already."""
     out = path.parent
     if out.exists() and not out.is_dir():
         raise UserError(f"{out} is not a directory")
@@ -85,7 +87,7 @@ def _check_exportable(task, run, options):
         raise UserError(f"{run.path} cannot be exported: its dataset lacks {VOCABULARY}")
 
 
-def example(task: Any, run: Any) -> str:
+def call_lines(task: Any, run: Any) -> str:
     """Returns Python lines that call the exported `model` with an example of the run."""
     instance = _choose_instance(task, run)
     call = task.export_call
@@ -103,7 +105,9 @@ def example(task: Any, run: Any) -> str:
 
 
 def _choose_instance(task, run):
-    """Returns an example of the run that it answers correctly, or the first."""
+    """Returns the instance of the first example of a run that its model answers correctly; else of
+    the first example; of a run without examples `task.export_instance`.
+    """
     examples = run.examples()
     if not examples:
         return task.export_instance
@@ -123,7 +127,7 @@ def disable_cudnn(model: keras.Model) -> None:
 
     An exported graph with operations of cuDNN cannot run on a CPU.
     """
-    # Keras 3.15 has no public way to layers inside of layers.
+    # Keras 3.15 has no public method that lists layers inside of layers.
     for layer in model._flatten_layers():
         if hasattr(layer, "use_cudnn"):
             layer.use_cudnn = False

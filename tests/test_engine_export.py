@@ -113,7 +113,7 @@ def test_the_printed_example_is_one_that_is_answered_correctly(run, tmp_path, mo
     predictor = Mock(show=show, make_instance=lambda instance, _: instance)
     task = TASKS["selection"]
     monkeypatch.setattr(task, "predictor", lambda run: predictor, raising=False)
-    printed = exporting.example(task, other)
+    printed = exporting.call_lines(task, other)
     assert max(map(len, printed.splitlines())) <= 120
     rank = Mock(return_value={"order": "best", "scores": "high"})
     exec(printed, {"model": Mock(rank=rank), "tf": Mock(constant=lambda value: value)})

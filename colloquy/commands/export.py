@@ -32,7 +32,7 @@ def main() -> None:
         options["decode"] = FLAGS.decode
     path = colloquy.export(FLAGS.run, FLAGS.out, FLAGS.version, **options)
 
-    from colloquy.engine.export import example
+    from colloquy.engine.export import call_lines
     from colloquy.engine.run import Run
     from colloquy.tasks import TASKS
 
@@ -45,7 +45,7 @@ def main() -> None:
         "import tensorflow as tf",
         "",
         f"model = tf.saved_model.load({str(path)!r})",
-        example(TASKS[run.task], run),
+        call_lines(TASKS[run.task], run),
     ]
     print("\n".join(lines))
 

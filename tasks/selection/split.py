@@ -12,12 +12,12 @@ import numpy as np
 
 from colloquy.base.files import UserError
 from colloquy.data.batching import XLA_MULTIPLE, Batches, like_batches, random_pools
-from colloquy.data.sequences import Sequences, round_up
+from colloquy.data.sequences import Sequences
 
 POOL = 256
-"""Training batches sorted by size together, see `data.batching.like_batches`."""
-MAX_DRAWS = 8
-"""Draws of a negative: a popular "ok" may be drawn for another "ok"."""
+"""Training batches whose examples are sorted by size together, see `data.batching.like_batches`."""
+MAX_REDRAWS = 8
+"""A negative with the words of the positive response, such as "ok", is drawn anew so often."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,8 +49,8 @@ class SelectionSplit:
     def of(cls, contexts, responses, labels, eos_id):
         """Builds a split from the lists `c`, `r` and `y` of `data.pkl`.
 
-        Contexts are cut into turns at `eos_id` as in DAM's release: an empty turn is dropped at the
-        very end alone.
+        Contexts are cut into turns at `eos_id`. As in DAM's release empty turns are kept; only the
+        empty rest after the last `eos_id` of a context is dropped.
 
         >>> SelectionSplit.of([[5, 6, 1, 1, 7, 1]], [[8]], [1], eos_id=1).turns.lists()
         [[5, 6], [], [7]]
@@ -83,9 +83,10 @@ class SelectionSplit:
             contexts: Numbers of contexts, int `(B,)`.
             responses: The lines of their candidates, int `(B, N)`; -1: no candidate.
             max_turns, max_words: The largest `T`; the largest `K` and `J`.
-            length_multiple: `K` and `J` are multiples of it, `T` of an eighth of it, so that few
+            length_multiple: `K` and `J` are rounded up to it, at most to `max_words`, so that few
                 shapes occur.
-            cut: `False` pads to the limits.
+            cut: `True` cuts the arrays to the longest context and response of the batch; `False`
+                pads to the limits.
 
         Returns:
             `{"turns": (B, T, K), "responses": (B, N, J)}`, int32, 0 = padding.
@@ -94,7 +95,7 @@ class SelectionSplit:
         K = max_words
         J = max_words
         if cut:
-            T = round_up(max(1, num_turns_B.max()), max(1, length_multiple // 8))
+            T = max(1, num_turns_B.max())
             turns_BT = turns_BT[:, :T]
             K = min(max_words, self.turns.width(turns_BT, multiple=length_multiple))
             J = min(max_words, self.responses.width(responses, multiple=length_multiple))
@@ -119,7 +120,7 @@ class SelectionSplit:
         """Selects the last turns of contexts.
 
         Returns:
-            How many of each context, at most `max_turns`: int `(B,)`.
+            The number of turns of each context, at most `max_turns`: int `(B,)`.
             Their indices in `turns`, then -1: int `(B, max_turns)`.
         """
         num_turns_B = np.minimum(self.context_turns[contexts], max_turns)
@@ -129,20 +130,20 @@ class SelectionSplit:
         is_turn_BT = place_T < num_turns_B[:, None]
         return num_turns_B, np.where(is_turn_BT, first_B[:, None] + place_T, -1)
 
-    def draw_negatives(self, lines, pool, count, rng):
-        """Draws negative responses for lines with label 1 among a `pool` of such lines.
+    def draw_negatives(self, lines, positives, count, rng):
+        """Draws negative responses for some of the lines `positives`, which have the label 1.
 
         Returns:
-            `count` lines of the pool for each, int `(len(lines), count)`, with other words than the
-            positive's if there are any.
+            `count` of `positives` for each line, int `(len(lines), count)`. One with the words of
+            the line's own response is drawn anew, up to `MAX_REDRAWS` times.
         """
-        drawn = pool[rng.integers(len(pool), size=(len(lines), count))]
+        drawn = positives[rng.integers(len(positives), size=(len(lines), count))]
         own = np.broadcast_to(lines[:, None], drawn.shape)
-        for _ in range(MAX_DRAWS):
+        for _ in range(MAX_REDRAWS):
             is_same = self.responses.equal(drawn, own)
             if not is_same.any():
                 break
-            drawn[is_same] = pool[rng.integers(len(pool), size=is_same.sum())]
+            drawn[is_same] = positives[rng.integers(len(positives), size=is_same.sum())]
         return drawn
 
 
@@ -187,11 +188,11 @@ def _cut_turns(contexts, eos_id):
 def inputs_of(split, config, contexts, responses, length_multiple):
     """The model's inputs for contexts and the lines of their candidates, by `collate`.
 
-    Lengths are rounded up to 3/2 of `length_multiple`: poolings take cells by threes
-    (`layers.match_aggregation`). With XLA all batches have the largest size: it compiles a training
-    step of DAM for a minute.
+    Lengths of turns and responses are rounded up to 3/2 of `length_multiple`: usually to 6, since
+    poolings take cells by threes (`layers.match_aggregation`). With XLA all batches have the
+    largest size, since compiling a training step of DAM takes a minute.
     """
-    # In the release's masking padding counts, so all of it must be there.
+    # With the release's masking, padding changes the logits: the inputs always have all of it.
     cut = length_multiple < XLA_MULTIPLE and config.masking == "exact"
     inputs = split.collate(
         contexts,
@@ -201,7 +202,7 @@ def inputs_of(split, config, contexts, responses, length_multiple):
         length_multiple=length_multiple * 3 // 2,
         cut=cut,
     )
-    lexical = getattr(config, "lexical", None)  # other models than DAM have none
+    lexical = getattr(config, "lexical", None)  # only DAM has a lexical match
     if lexical:
         lexical_inputs = split.collate(
             contexts,
@@ -223,6 +224,7 @@ def training_batches(split, config, training, rng):
     `(B, N)`.
     """
     lists = candidate_lists(split, training)
+    # Fresh negatives are drawn from all positive lines: those of the only list.
     positives = lists[0][:, 0]
     pools = []
     num_batches = []
@@ -255,10 +257,11 @@ def candidate_lists(split, training):
 
     Returns:
         An int array `(E, N)` for each number of candidates `N`. The first candidate is the positive
-        one, unless each line is an example.
+        one. Of `negatives=file` with `loss=pointwise` each line is an example, with one candidate
+        of either label.
 
     Raises:
-        UserError: There is nothing to compare.
+        UserError: No line has the label 1, or no context has lines of both labels.
     """
     if training.negatives == "file" and training.loss == "pointwise":
         lines = np.arange(len(split))
