@@ -1,6 +1,6 @@
-"""Evaluation of several batches at once.
+"""Computes several batches of a model at once.
 
-Two batches on a core each take less time than one after the other on both cores.
+On two cores, two batches side by side take less time than one after the other on both.
 """
 
 import contextlib
@@ -15,24 +15,26 @@ from colloquy.base import runtime
 from colloquy.data.batching import THREADS, ahead
 from colloquy.engine.checkpoints import checkpoint
 
-MOST = 4  # batches at once: each takes memory
+MAX_BATCHES_AT_ONCE = 4  # each takes memory of its own
 
 
 def batches_at_once() -> int:
-    """Batches that are computed at once: at most one per core; 1 on a GPU and on other backends."""
+    """The number of batches to compute at once: one on GPUs and on other backends than TensorFlow,
+    else one per core, at most four.
+    """
     if keras.config.backend() != "tensorflow":
         return 1
     import tensorflow as tf
 
     if tf.config.list_physical_devices("GPU"):
         return 1
-    return min(runtime.available_cpus(), MOST)
+    return min(runtime.available_cpus(), MAX_BATCHES_AT_ONCE)
 
 
 def share_cores() -> None:
-    """Gives each batch its part of the cores; `TF_NUM_INTRAOP_THREADS` wins.
+    """Limits each batch to its part of the cores, unless the user has set `TF_NUM_INTRAOP_THREADS`.
 
-    Call it before TensorFlow computes.
+    It is for a process that only scores. Call it before TensorFlow computes.
     """
     has_own_setting = runtime.user_value("TF_NUM_INTRAOP_THREADS") is not None
     if keras.config.backend() != "tensorflow" or has_own_setting:
@@ -44,9 +46,10 @@ def share_cores() -> None:
 
 
 def exclusive_calls() -> AbstractContextManager:
-    """A context for the calls of a model by several threads: a lock, but on TensorFlow none.
+    """Returns a context that lets one thread at a time call a model; on TensorFlow, all threads.
 
-    On JAX a model lacks its weights while `predict_on_batch` computes.
+    On JAX, Keras gives the weights to the compiled `predict_on_batch`: until it returns, the model
+    has none for another thread.
     """
     if keras.config.backend() == "tensorflow":
         return contextlib.nullcontext()
@@ -54,11 +57,13 @@ def exclusive_calls() -> AbstractContextManager:
 
 
 def compile_for_all_sizes(model: keras.Model, inputs: Any = None) -> None:
-    """Makes one graph of a model's `predict_on_batch` for inputs of every size.
+    """Makes one TensorFlow graph of a model's `predict_on_batch` for inputs of every size.
 
-    It is made before the first batch. By itself TensorFlow makes one for the first size, and
-    further ones for others. `inputs` are those of a model that is not functional, as
-    `keras.KerasTensor`s.
+    By itself TensorFlow makes a graph for the size of the first batch, and again for others.
+
+    Args:
+        model: The model.
+        inputs: `keras.KerasTensor`s of a model that is not functional; `None`: `model.input`.
     """
     if keras.config.backend() != "tensorflow":
         return
@@ -78,8 +83,7 @@ def results_of(
     model: keras.Model | None = None,
     progress: Callable = iter,
 ) -> Iterator[tuple]:
-    """Yields `(batch, compute(make_inputs(batch)))` for each of a list of batches, several of them
-    computed at once.
+    """Yields `(batch, compute(make_inputs(batch)))` for each of a list of batches, see `in_order`.
 
     Args:
         compute: A function of nested NumPy arrays.
@@ -98,10 +102,10 @@ def results_of(
 
 
 def in_order(compute: Callable, inputs: Any, model: keras.Model | None = None) -> Iterator[Any]:
-    """Yields `compute(x)` for each of some inputs, in their order, and computes the next ones
-    meanwhile.
+    """Yields `compute(x)` for each of some inputs, in their order.
 
-    A functional `model`, whose `predict_on_batch` it calls, is compiled first.
+    Where `batches_at_once` is above 1, threads compute the next ones meanwhile. `model` is the
+    functional model whose `predict_on_batch` `compute` calls; it is compiled first.
 
     >>> list(in_order(abs, [-3, 2, -1]))
     [3, 2, 1]

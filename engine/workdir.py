@@ -1,4 +1,4 @@
-"""The directory of a new run: made, and removed if its training fails before anything is saved."""
+"""The directory of a run: made, cleaned after a killed process, removed if nothing was saved."""
 
 import contextlib
 import pathlib
@@ -13,8 +13,10 @@ from colloquy.engine.run_files import CONFIG, VOCABULARY, is_written
 def create_run(path: PathLike, record: dict, vocabulary: Vocabulary | None = None) -> Run:
     """Makes the directory of a new run, and writes `config.json` and vocabulary.
 
+    Files of a run that was never saved are removed first. After an error, nothing is left.
+
     Raises:
-        UserError: The directory is in use.
+        UserError: See `prepare_directory`.
     """
     run = prepare_directory(path)
     _remove_written(run)
@@ -29,15 +31,16 @@ def create_run(path: PathLike, record: dict, vocabulary: Vocabulary | None = Non
 
 
 def prepare_directory(path: PathLike) -> Run:
-    """Makes the directory of a new run.
+    """Makes the directory of a new run, or checks the existing one. It removes nothing.
 
     Raises:
-        UserError: The directory holds something else than a run that was never saved.
+        UserError: The directory cannot be written, or holds anything but a run that was never
+            saved.
     """
     run = Run(pathlib.Path(path), {})
     if run.path.exists() and not run.path.is_dir():
         raise UserError(f"{run.path} is not a directory: give another --workdir")
-    check_output(run.path / CONFIG)
+    check_output(run.path / CONFIG)  # makes the directory, too
     if run.saved():
         raise UserError(
             f"{run.path} holds a trained run: give another --workdir, or --resume to continue"
@@ -48,14 +51,15 @@ def prepare_directory(path: PathLike) -> Run:
                 f"{run.path} holds {file.name!r:.80}, which train.py does not write: "
                 "give another --workdir"
             )
+    # Other programs write a `config.json`, too: `Run.open` refuses one that is not of a run.
     if any(run.path.glob("[!.]*")):
-        Run.open(path)  # other programs have a config.json, too
+        Run.open(path)
     return run
 
 
 def remove_run(run: Run) -> None:
     """Removes what a run wrote, and its directory if nothing else is in it."""
-    # An error would hide the one that led here.
+    # The caller handles an exception, which an error here would hide.
     with contextlib.suppress(OSError):
         _remove_written(run)
         (run.path / LOCK).unlink(missing_ok=True)
@@ -63,9 +67,10 @@ def remove_run(run: Run) -> None:
 
 
 def _remove_written(run):
-    """Removes what a run writes, but for the lock.
+    """Removes the files that a run writes, except the lock.
 
-    `config.json` is the last: if the process is killed, the rest is still known to be a run.
+    `config.json` is the last: if the process is killed, `prepare_directory` still knows the rest as
+    a run.
     """
     for file in list(run.path.iterdir()):
         if is_written(file) and file.name not in (CONFIG, LOCK):
