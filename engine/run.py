@@ -23,8 +23,6 @@ from colloquy.base.files import (
     PathLike,
     UserError,
     atomic_file,
-    checksum,
-    publish,
     seal,
     writing,
 )
@@ -176,8 +174,8 @@ class Run:
         """Writes `best.weights.h5`, from memory: on a full disk HDF5 would end the process."""
         content = _WeightsInMemory()
         model.save_weights(content)
-        with self._writing(BEST) as temporary:
-            temporary.write_bytes(content.getbuffer())
+        with atomic_file(self.path / BEST, "wb") as file:
+            file.write(content.getbuffer())
 
     def save(self, model: keras.Model, state: TrainState) -> None:
         """Writes `last.npz`: every variable of a compiled model and its optimizer, and the
@@ -186,8 +184,8 @@ class Run:
         arrays: dict[str, Any] = {}
         for number, variable in enumerate(_variables(model)):
             arrays[f"v/{number}"] = np.asarray(variable)
-        with self._writing(LAST) as temporary:
-            np.savez(temporary, state=json.dumps(state.to_json()), **arrays)
+        with atomic_file(self.path / LAST, "wb") as file:
+            np.savez(file, state=json.dumps(state.to_json()), **arrays)
 
     def restore(self, model: keras.Model) -> TrainState:
         """Loads `last.npz` into a compiled model, bit by bit, and makes `history.jsonl` fit it.
@@ -228,29 +226,6 @@ class Run:
             with np.load(file, allow_pickle=False) as saved:
                 state = json.loads(str(saved["state"]))
                 yield saved, TrainState.of(state)
-
-    @contextlib.contextmanager
-    def _writing(self, name):
-        """Yields a path to write, and moves the file to its place `name`.
-
-        If it cannot be moved, the file before is kept. The new checksum is recorded before the file
-        is replaced. The last ten are kept, so the file matches one of them even if the process dies
-        in between.
-        """
-        temporary = self.path / f".{name}"
-        try:
-            yield temporary
-            checksums = self._read(CHECKSUMS, {})
-            last_ones = checksums.get(name, [])[-9:]
-            checksums[name] = [*last_ones, checksum(temporary)]
-            write_json(self.path / CHECKSUMS, checksums)
-            publish(temporary, self.path / name)
-        except OSError as error:
-            raise UserError(
-                f"{self.path / name} cannot be written: {error.strerror or error}"
-            ) from error
-        finally:
-            temporary.unlink(missing_ok=True)
 
     # === History, examples, metrics ===
 
@@ -339,7 +314,9 @@ def _fitting(file):
         raise
     except Exception as error:  # of a damaged file Keras, NumPy and h5py raise anything
         reason = (str(error) or type(error).__name__).splitlines()[0][:200]
-        raise UserError(f"{file}: the weights do not fit {CONFIG}. {reason}") from error
+        raise UserError(
+            f"{file}: the weights do not fit {CONFIG} or are damaged. {reason}"
+        ) from error
 
 
 def find_not_finite(model: keras.Model) -> str | None:

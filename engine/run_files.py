@@ -4,8 +4,7 @@ config.json        model, recipe, config, training, the dataset's metadata, prov
 vocabulary.txt     if the dataset has one
 best.weights.h5    weights with the best validation score
 last.npz           weights, optimizer, random state and `TrainState` when training was last saved
-checksums.json     SHA-256 of the last ten `best.weights.h5` and `last.npz`; in a published run, of
-                   all files that answers depend on
+checksums.json     of a published run: SHA-256 of all files that answers depend on
 history.jsonl      one line per validation
 events.out.*       curves for TensorBoard, a file per start of the training
 metrics.json       results of evaluate.py, by split
@@ -67,7 +66,7 @@ def is_written(file: pathlib.Path) -> bool:
     is_directory = file.is_dir() and not file.is_symlink()
     if name.startswith(CURVES):
         return not is_directory
-    return name in (*WRITTEN, LOCK, f".{BEST}", f".{LAST}") and not is_directory
+    return name in (*WRITTEN, LOCK) and not is_directory
 
 
 # === Names ===

@@ -126,13 +126,26 @@ def test_a_sealed_run_is_refused_when_a_file_that_answers_depend_on_is_altered(o
 # === Damage and unfinished writes ===
 
 
-@pytest.mark.parametrize(("name", "read"), [(BEST, Run.load_model), (LAST, Run.saved_state)])
-def test_any_damage_is_named(own, name, read):
+def test_damaged_weights_of_a_sealed_run_are_named(own):
+    own.seal()
     for place in (0, 1 / 3, 1 / 2, 1):
-        flip_bit(own.path / name, place)
-        assert f"{name} is damaged or was altered: {CHECKSUMS} does not" in refusal(read, own)
-        flip_bit(own.path / name, place)
-    read(own)
+        flip_bit(own.path / BEST, place)
+        message = f"{BEST} is damaged or was altered: {CHECKSUMS} does not"
+        assert message in refusal(own.load_model)
+        flip_bit(own.path / BEST, place)
+    own.load_model()
+
+
+def test_a_damaged_state_is_named(own):
+    model = own.build_model()
+    task = TASKS["dialog"]
+    model.compile(task.optimizer(task.Training(), 7))
+    for place in (0, 1 / 3, 1 / 2):
+        flip_bit(own.path / LAST, place)
+        message = f"{LAST}: the weights do not fit {CONFIG} or are damaged"
+        assert message in refusal(own.restore, model)
+        flip_bit(own.path / LAST, place)
+    own.restore(model)
 
 
 def test_weights_and_states_of_another_model_are_refused(trained_selection, copied):
@@ -144,28 +157,8 @@ def test_weights_and_states_of_another_model_are_refused(trained_selection, copi
     model = copied.build_model()
     task = TASKS["dialog"]
     model.compile(task.optimizer(task.Training(), 7))
-    message = r"the weights do not fit config.json. \d+ variables, not \d+"
+    message = r"the weights do not fit config.json or are damaged. \d+ variables, not \d+"
     assert re.search(message, refusal(copied.restore, model))
-
-
-def test_the_checksum_before_counts_until_the_new_file_is_there(
-    trained_dialog, copied, monkeypatch
-):
-    model = trained_dialog.load_model()
-    copied.save_best(model)
-    before = (copied.path / BEST).read_bytes()
-    model.set_weights([weight + 1 for weight in model.get_weights()])
-    copied.save_best(model)
-    assert len(json.loads((copied.path / CHECKSUMS).read_text())[BEST]) == 2
-    # as if the process had been killed between the two writes
-    (copied.path / BEST).write_bytes(before)
-    copied.load_model()
-    # fails, as on a disk that is full only then
-    monkeypatch.setattr("colloquy.engine.run.publish", lambda *_: os.fsync(10**6))
-    for _ in range(3):
-        model.set_weights([weight + 1 for weight in model.get_weights()])
-        assert "cannot be written" in refusal(copied.save_best, model)
-    copied.load_model()
 
 
 @pytest.mark.parametrize("name", [BEST, LAST])

@@ -104,10 +104,8 @@ def test_pictures_replace_no_file(tmp_path, name):
 def test_a_training_killed_before_its_first_state_starts_anew(
     prepared_dialog, trained_dialog, unsaved, monkeypatch
 ):
-    for name in (BEST, CHECKSUMS):
-        shutil.copyfile(trained_dialog.path / name, unsaved / name)
-    (unsaved / f".{LAST}").touch()
-    unfinished = unsaved / f".{CHECKSUMS}.0123456789abcdef"
+    shutil.copyfile(trained_dialog.path / BEST, unsaved / BEST)
+    unfinished = unsaved / f".{LAST}.0123456789abcdef"
     unfinished.touch()
     run = train_quickly(prepared_dialog, unsaved, epochs=0.25)
     assert run.finished() and not unfinished.exists()
@@ -248,7 +246,6 @@ def test_a_run_may_be_reached_by_a_link(copied):
 
 
 def test_weights_are_stored_in_their_file_and_no_more_than_it_can_fill(copied):
-    (copied / CHECKSUMS).unlink()
     for forge, word in (
         (lambda file: file.create_dataset("x", shape=10**10, dtype="f4", chunks=True), "weights"),
         (lambda file: file.__setitem__("x", h5py.ExternalLink("secret.h5", "/")), "link"),
@@ -263,7 +260,6 @@ def test_weights_are_stored_in_their_file_and_no_more_than_it_can_fill(copied):
 
 
 def test_a_state_is_not_decompressed(copied):
-    (copied / CHECKSUMS).unlink()
     zeros = np.zeros(10**7, "float32")
     np.savez_compressed(copied / LAST, state="{}", **{"v/0": zeros})
     assert "expected arrays without compression" in refusal(Run.open(copied).saved_state)
