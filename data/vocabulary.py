@@ -4,12 +4,11 @@ import dataclasses
 import functools
 import hashlib
 import pathlib
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from colloquy.base.files import PathLike, UserError, atomic_file
-from colloquy.data.text_files import read_lines, readable
+from colloquy.data.text_files import readable
 
 # Ids in datasets of prepare.py. The release's vocabularies have others, see `Vocabulary.eos_id`.
 PADDING_ID = 0
@@ -17,8 +16,6 @@ EOS_ID = 1
 UNK_ID = 2
 SPECIALS = ("_EOS_", "_UNK_")
 """The end of a turn, and words that are not in the vocabulary: words 1 and 2 of prepare.py's."""
-
-SPACE = re.compile("[ \t\r\v\f]+")
 
 HASHED_BYTES = 32
 PRIME = 2**31 - 1
@@ -163,46 +160,6 @@ class Vocabulary:
             ) from error
         except ValueError as error:
             raise UserError(f"{path}: {error}") from error
-
-    @classmethod
-    def load_word2id(cls, path: PathLike, eos_id: int) -> Self:
-        """Reads `word2id` of DAM's release: words, each followed by its id.
-
-        Both are separated by any white space, in any order of the ids. An id without a word gets
-        one that no text contains. The file may lack `_EOS_` or spell it differently.
-        """
-        words_by_id = {eos_id: "_EOS_"}
-        tokens = _numbered_tokens(path)
-        for line, word in tokens:
-            _, id = next(tokens, (line, ""))
-            if not re.fullmatch("[0-9]{1,9}", id):
-                raise UserError(
-                    f"{path}, line {line}: expected an id after {word!r:.60}. Received: {id!r:.60}"
-                )
-            id = int(id)
-            if id in (PADDING_ID, eos_id):
-                continue
-            known_word = words_by_id.setdefault(id, word)
-            if known_word != word:
-                raise UserError(
-                    f"{path}, line {line}: expected a new id; {id} is {known_word!r:.60}"
-                )
-
-        size = max(words_by_id)
-        if size > 2 * len(words_by_id) + eos_id:
-            raise UserError(f"{path}: expected ids of {len(words_by_id):,} words. Received: {size}")
-        try:
-            return cls(tuple(words_by_id.get(id, f"_{id}_") for id in range(1, size + 1)))
-        except ValueError as error:
-            raise UserError(f"{path}: {str(error).replace('line', 'id')}") from error
-
-
-def _numbered_tokens(path):
-    """Yields the number of the line and the text of each token between white space."""
-    for number, line in read_lines(path, "words and ids"):
-        for token in SPACE.split(line):
-            if token:
-                yield number, token
 
 
 class WordIds:

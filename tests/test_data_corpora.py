@@ -20,6 +20,7 @@ from colloquy.data.corpora import (
     conversations,
     cornell,
     dailydialog,
+    dam_release,
     smn,
     squad,
     subtitles,
@@ -319,7 +320,7 @@ VECTORS = "Ann 1 2 3\nrome 4 5 6\nis 1 1 1\n"
 OTHERS = [
     (read_vectors, VECTORS),
     (Vocabulary.load, "_EOS_\n_UNK_\na\nb\n"),
-    (lambda path: Vocabulary.load_word2id(path, 4), "_EOS_ 4\na 1\nb 2\nc 3\n"),
+    (lambda path: dam_release.load_word2id(path, 4), "_EOS_ 4\na 1\nb 2\nc 3\n"),
 ]
 FUZZED = [*((reader.read, reader.good) for reader in READERS.values()), *OTHERS]
 

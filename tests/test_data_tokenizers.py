@@ -14,6 +14,7 @@ from helpers import refusal, written
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from colloquy.data.corpora import dam_release
 from colloquy.data.tokenizers import (
     HAN,
     TOKENIZERS,
@@ -234,7 +235,7 @@ def test_vocabulary_saves_and_loads(tmp_path):
 
 
 def load_word2id(path):
-    return Vocabulary.load_word2id(path, eos_id=3)
+    return dam_release.load_word2id(path, eos_id=3)
 
 
 @pytest.mark.parametrize(

@@ -8,16 +8,19 @@
 Pickles are of Python 2, or of any version.
 """
 
+import re
+
 import numpy as np
 
 from colloquy.base.files import PathLike, UserError, in_one_line
 from colloquy.data import pickles
-from colloquy.data.text_files import existing_directory
+from colloquy.data.text_files import existing_directory, read_lines
 from colloquy.data.tokenizers import WHITESPACE
-from colloquy.data.vocabulary import Vocabulary
+from colloquy.data.vocabulary import PADDING_ID, Vocabulary
 
 TOKENIZER = WHITESPACE
 SPLITS = ("train", "dev", "test")
+SPACE = re.compile("[ \t\r\v\f]+")
 
 
 def read(directory: PathLike) -> dict[str, tuple]:
@@ -39,7 +42,45 @@ def read(directory: PathLike) -> dict[str, tuple]:
 def read_vocabulary(directory: PathLike, eos_id: int) -> Vocabulary | None:
     """Reads the words of `word2id`; `None` if the release lacks it."""
     file = existing_directory(directory) / "word2id"
-    return Vocabulary.load_word2id(file, eos_id) if file.is_file() else None
+    return load_word2id(file, eos_id) if file.is_file() else None
+
+
+def load_word2id(path: PathLike, eos_id: int) -> Vocabulary:
+    """Reads `word2id`: words, each followed by its id.
+
+    Both are separated by any white space, in any order of the ids. An id without a word gets
+    one that no text contains. The file may lack `_EOS_` or spell it differently.
+    """
+    words_by_id = {eos_id: "_EOS_"}
+    tokens = _numbered_tokens(path)
+    for line, word in tokens:
+        _, id = next(tokens, (line, ""))
+        if not re.fullmatch("[0-9]{1,9}", id):
+            raise UserError(
+                f"{path}, line {line}: expected an id after {word!r:.60}. Received: {id!r:.60}"
+            )
+        id = int(id)
+        if id in (PADDING_ID, eos_id):
+            continue
+        known_word = words_by_id.setdefault(id, word)
+        if known_word != word:
+            raise UserError(f"{path}, line {line}: expected a new id; {id} is {known_word!r:.60}")
+
+    size = max(words_by_id)
+    if size > 2 * len(words_by_id) + eos_id:
+        raise UserError(f"{path}: expected ids of {len(words_by_id):,} words. Received: {size}")
+    try:
+        return Vocabulary(tuple(words_by_id.get(id, f"_{id}_") for id in range(1, size + 1)))
+    except ValueError as error:
+        raise UserError(f"{path}: {str(error).replace('line', 'id')}") from error
+
+
+def _numbered_tokens(path):
+    """Yields the number of the line and the text of each token between white space."""
+    for number, line in read_lines(path, "words and ids"):
+        for token in SPACE.split(line):
+            if token:
+                yield number, token
 
 
 def _read_split(file, name, split):
