@@ -16,13 +16,10 @@ import dataclasses
 import hashlib
 import pathlib
 import pickle
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import rich
-from rich.table import Table
 
 from colloquy.base.config import Config
 from colloquy.base.files import PathLike, UserError, checksum, in_one_line
@@ -115,29 +112,6 @@ def fingerprint(path: PathLike) -> str:
             digest.update(file.relative_to(path).as_posix().encode())
             digest.update(bytes.fromhex(checksum(file)))
     return digest.hexdigest()[:16]
-
-
-def print_summary(statistics: Mapping[str, Mapping[str, Any]]) -> None:
-    """Prints the statistics of a dataset, `{split: {name: number or text}}`, see docs/data.md."""
-    table = Table("", *statistics)
-    first_split = next(iter(statistics.values()))
-    for name in first_split:
-        cells = []
-        for values in statistics.values():
-            value = values[name]
-            cells.append(value if isinstance(value, str) else f"{value:,}")
-        table.add_row(_label(name), *cells)
-    rich.print(table)
-
-
-def _label(name):
-    """The words of a statistic.
-
-    >>> _label("words_of_reply_95")
-    'words of reply, 95th percentile'
-    """
-    label = re.sub("_(?=(95|mean|median|most)$)", ", ", name).replace("_", " ")
-    return label.replace(" 95", " 95th percentile").replace(" most", " maximum")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,9 +1,17 @@
-"""The report of preparing a corpus: what was read, what was left out and why, what a model sees."""
+"""The report of preparing a corpus: what was read, what was left out and why, what a model sees.
+
+Then a table of the dataset's statistics.
+"""
 
 import collections
 import dataclasses
 import pathlib
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import rich
+from rich.table import Table
 
 from colloquy.base.files import PathLike, in_one_line
 
@@ -134,3 +142,26 @@ def _shortened(text):
     if len(words) <= SHOWN_WORDS:
         return " ".join(words)
     return " ".join(["...", *words[-SHOWN_WORDS:]])
+
+
+def print_summary(statistics: Mapping[str, Mapping[str, Any]]) -> None:
+    """Prints the statistics of a dataset, `{split: {name: number or text}}`, see docs/data.md."""
+    table = Table("", *statistics)
+    first_split = next(iter(statistics.values()))
+    for name in first_split:
+        cells = []
+        for values in statistics.values():
+            value = values[name]
+            cells.append(value if isinstance(value, str) else f"{value:,}")
+        table.add_row(_label(name), *cells)
+    rich.print(table)
+
+
+def _label(name):
+    """The words of a statistic.
+
+    >>> _label("words_of_reply_95")
+    'words of reply, 95th percentile'
+    """
+    label = re.sub("_(?=(95|mean|median|most)$)", ", ", name).replace("_", " ")
+    return label.replace(" 95", " 95th percentile").replace(" most", " maximum")

@@ -26,10 +26,9 @@ from colloquy.data.prepared import (
     VOCABULARY,
     CommonSettings,
     filled_min_count,
-    print_summary,
     write,
 )
-from colloquy.data.report import Report, choose_examples
+from colloquy.data.report import Report, choose_examples, print_summary
 from colloquy.data.tokenizers import TOKENIZERS
 from colloquy.data.vocabulary import EOS_ID, SPECIALS, UNK_ID, Vocabulary
 from colloquy.engine.vocabularies import Words

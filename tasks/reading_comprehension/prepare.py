@@ -25,8 +25,8 @@ from colloquy.base.config import NonNegative, Positive
 from colloquy.base.files import UserError, atomic_directory
 from colloquy.data.corpora import CORPORA
 from colloquy.data.offsets import read_text, tokens_of_span
-from colloquy.data.prepared import VECTORS, VOCABULARY, CommonSettings, print_summary, write
-from colloquy.data.report import Report, choose_examples
+from colloquy.data.prepared import VECTORS, VOCABULARY, CommonSettings, write
+from colloquy.data.report import Report, choose_examples, print_summary
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.data.word_vectors import complete, read_vectors
 from colloquy.engine.vocabularies import Words

@@ -16,8 +16,8 @@ from colloquy.base.config import NonNegative, Positive
 from colloquy.base.files import UserError, atomic_directory
 from colloquy.data.corpora import CORPORA, dam_release, smn
 from colloquy.data.corpora.splits import read_splits
-from colloquy.data.prepared import VECTORS, VOCABULARY, CommonSettings, print_summary, write
-from colloquy.data.report import Report, choose_examples
+from colloquy.data.prepared import VECTORS, VOCABULARY, CommonSettings, write
+from colloquy.data.report import Report, choose_examples, print_summary
 from colloquy.data.tokenizer_config import TokenizerConfig
 from colloquy.data.tokenizers import WHITESPACE
 from colloquy.engine.vocabularies import Words
