@@ -9,11 +9,9 @@
 Tokenizers add rules of their own.
 """
 
-import functools
-import itertools
 import re
 import unicodedata
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 INVISIBLE = (
     "\u00ad\u034f\u061c\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f"
@@ -29,10 +27,6 @@ WIDTHS_AND_LIGATURES = "\ufb00-\ufb06\uff01-\uff9f\uffe0-\uffee"
 """Inner part of a pattern's `[...]`: these characters become their compatibility form (NFKC)."""
 # Code of the last visible combining mark of Unicode, in the script Adlam.
 LAST_MARK = 0x1E94A
-# Code of the last character of Unicode that NFC or NFKC changes, an ideograph.
-LAST_COMPOSED = 0x2FA1D
-# Largest number of marks in one composed character: some Greek letters have three.
-MAX_MARKS_COMPOSED = 3
 # Largest number of marks in a row that are kept; Unicode's Stream-Safe Text Format has the same
 # limit. The time of NFC grows with the square of this number.
 MAX_MARKS_KEPT = 30
@@ -63,25 +57,14 @@ They belong to the letter before them.
 # so `MARKS` lacks them.
 _MARK = f"[{MARKS}\uff9e\uff9f]"
 # A Hangul syllable of separate letters.
-_SYLLABLE = "[\u1100-\u115f\uac00-\ud7a3][\u1160-\u11ff]+"
+SYLLABLE = "[\u1100-\u115f\uac00-\ud7a3][\u1160-\u11ff]+"
 # A part of a text that is composed on its own: a syllable or any other character, with its marks.
 # Marks without a character before them are a part of their own.
-_CLUSTER = re.compile(f"{_SYLLABLE}{_MARK}*|.{_MARK}*", re.DOTALL)
+_CLUSTER = re.compile(f"{SYLLABLE}{_MARK}*|.{_MARK}*", re.DOTALL)
 _TOO_MANY_MARKS = re.compile(f"({_MARK}{{{MAX_MARKS_KEPT}}}){_MARK}+")
 _INVISIBLE = re.compile(f"[{INVISIBLE}]+")
 _JOINERS = re.compile(f"[{JOINERS}]+")
 _WIDTHS_AND_LIGATURES = re.compile(f"[{WIDTHS_AND_LIGATURES}]+")
-
-# === Patterns for TensorFlow's regular expressions, RE2 ===
-
-# `GraphNormalizer` puts this before and after each part of a text that it looks up.
-SEPARATOR = "\x02"
-# Patterns and replacements that remove joiners, except between two letters.
-JOINER_RULES = (
-    (rf"(^|[^\p{{L}}\p{{M}}{JOINERS}])[{JOINERS}]+", r"\1"),
-    (rf"[{JOINERS}]+($|[^\p{{L}}\p{{M}}{JOINERS}])", r"\1"),
-)
-GRAPH_CLUSTER = f"{_SYLLABLE}|[^{MARKS}{SEPARATOR}][{MARKS}]+"
 
 
 class Normalized(NamedTuple):
@@ -105,7 +88,7 @@ def normalize(text: str, form: Form = "NFC") -> str:
     """
     if text.isascii():
         return text
-    return _compose(_remove_invisible(text), form)
+    return compose(_remove_invisible(text), form)
 
 
 def normalize_with_offsets(text: str) -> Normalized:
@@ -132,7 +115,7 @@ def normalize_with_offsets(text: str) -> Normalized:
     starts = []
     ends = []
     for match in _CLUSTER.finditer(visible):
-        part = _compose(match[0], "NFC")
+        part = compose(match[0], "NFC")
         parts.append(part)
         cluster_places = places[match.start() : match.end()]
         if part == match[0]:
@@ -159,76 +142,8 @@ def _keep_joiners(match):
     return match[0] if are_letters == [True, True] else ""
 
 
-def _compose(text, form):
+def compose(text: str, form: Form) -> str:
     """Drops excess marks, replaces widths and ligatures, and composes letters with their marks."""
     text = _TOO_MANY_MARKS.sub(r"\1", text)
     text = _WIDTHS_AND_LIGATURES.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
     return unicodedata.normalize(form, text)
-
-
-class GraphNormalizer:
-    """`normalize` inside a TensorFlow graph.
-
-    It differs in two cases. If no single character of Unicode stands for a letter with all its
-    marks, both stay as they are, while `normalize` may compose some of them. And it keeps marks
-    after the first `MAX_MARKS_KEPT` in a row.
-    """
-
-    def __init__(self, form: Form = "NFC") -> None:
-        import tensorflow as tf
-
-        composed = _composed_forms(form)
-        initializer = tf.lookup.KeyValueTensorInitializer(
-            keys=list(composed), values=list(composed.values())
-        )
-        self.table = tf.lookup.StaticHashTable(initializer, default_value="")
-        singles = "".join(character for character in composed if len(character) == 1)
-        # All of them are above U+007F, so none has a meaning in a pattern.
-        self.patterns = (f"[{singles}]", GRAPH_CLUSTER)
-
-    def __call__(self, texts: Any) -> Any:
-        """Normalizes texts, string `(n,)`.
-
-        U+0002 is the separator, so a U+0002 of a text becomes U+0001.
-        """
-        import tensorflow as tf
-
-        rules = ((SEPARATOR, "\x01"), (f"[{INVISIBLE}]+", ""), *JOINER_RULES)
-        for pattern, replacement in rules:
-            texts = tf.strings.regex_replace(texts, pattern, replacement)
-
-        # Put separators around each match, split there, and look every part up in the table.
-        for pattern in self.patterns:
-            marked = tf.strings.regex_replace(texts, pattern, rf"{SEPARATOR}\0{SEPARATOR}")
-            parts = tf.strings.split(marked, SEPARATOR)
-            composed = self.table.lookup(parts.flat_values)
-            parts = parts.with_flat_values(tf.where(composed == "", parts.flat_values, composed))
-            texts = tf.strings.reduce_join(parts, axis=-1)
-        return texts
-
-
-@functools.cache
-def _composed_forms(form):
-    """Returns `{text: normalized text}` of the texts that `normalize` changes.
-
-    Texts are characters, and sequences of a letter and its marks that become one character.
-    """
-    forms = {}
-    for code in range(0x80, LAST_COMPOSED + 1):
-        character = chr(code)
-        normal_form = _compose(character, form)
-        if normal_form != character:
-            forms[character] = normal_form
-        letter, *marks = unicodedata.normalize("NFD", character)
-        # The limit is for later versions of Unicode: the permutations of many marks would be slow.
-        if not marks or len(marks) > MAX_MARKS_COMPOSED:
-            continue
-        for ordered_marks in itertools.permutations(marks):
-            # A text may have the letter and some of the marks as one character already.
-            for num_composed in range(len(marks)):
-                first_marks = "".join(ordered_marks[:num_composed])
-                later_marks = "".join(ordered_marks[num_composed:])
-                sequence = unicodedata.normalize("NFC", letter + first_marks) + later_marks
-                if _compose(sequence, form) == normal_form:
-                    forms[sequence] = normal_form
-    return forms

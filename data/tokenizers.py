@@ -17,6 +17,7 @@ from typing import Any
 from colloquy.base.characters import HAN
 from colloquy.base.files import UserError
 from colloquy.data import normalization
+from colloquy.data.graph_normalization import GraphNormalizer
 from colloquy.data.normalization import INVISIBLE
 
 # === Characters, as the inner part of a class ===
@@ -194,7 +195,7 @@ class GraphTokenizer:
     """`words_of` inside a TensorFlow graph.
 
     Differs from it: TensorFlow does not lower-case the 40 capitals that are new in Unicode 14; see
-    also `data.normalization.GraphNormalizer`.
+    also `GraphNormalizer`.
     `WHITESPACE` accepts any bytes.
     """
 
@@ -207,7 +208,7 @@ class GraphTokenizer:
         self.tokenizer = TOKENIZERS[tokenizer]
         if self.tokenizer.segment:
             raise UserError(f"the tokenizer {tokenizer} cannot run inside a TensorFlow graph")
-        self.unicode = normalization.GraphNormalizer("NFKC")
+        self.unicode = GraphNormalizer("NFKC")
         self.tables.append(self.unicode.table)
 
     def __call__(self, texts: Any) -> Any:

@@ -7,7 +7,8 @@ Letters:
 import tensorflow as tf
 
 from colloquy.base.characters import SPACELESS
-from colloquy.data.normalization import INVISIBLE, JOINERS, MARKS, GraphNormalizer
+from colloquy.data.graph_normalization import GraphNormalizer
+from colloquy.data.normalization import INVISIBLE, JOINERS, MARKS
 from colloquy.data.vocabulary import WordIds
 from colloquy.engine.endpoints import Endpoint, build_archive, ensure_shape, require
 from colloquy.models.bidaf import best_spans

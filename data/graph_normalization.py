@@ -1,0 +1,89 @@
+"""Unicode normalization inside a TensorFlow graph; its patterns are of RE2, TensorFlow's syntax."""
+
+import functools
+import itertools
+import unicodedata
+from typing import Any
+
+from colloquy.data.normalization import INVISIBLE, JOINERS, MARKS, SYLLABLE, Form, compose
+
+# Code of the last character of Unicode that NFC or NFKC changes, an ideograph.
+LAST_COMPOSED = 0x2FA1D
+# Largest number of marks in one composed character: some Greek letters have three.
+MAX_MARKS_COMPOSED = 3
+# `GraphNormalizer` puts this before and after each part of a text that it looks up.
+SEPARATOR = "\x02"
+# Patterns and replacements that remove joiners, except between two letters.
+JOINER_RULES = (
+    (rf"(^|[^\p{{L}}\p{{M}}{JOINERS}])[{JOINERS}]+", r"\1"),
+    (rf"[{JOINERS}]+($|[^\p{{L}}\p{{M}}{JOINERS}])", r"\1"),
+)
+GRAPH_CLUSTER = f"{SYLLABLE}|[^{MARKS}{SEPARATOR}][{MARKS}]+"
+
+
+class GraphNormalizer:
+    """`normalize` inside a TensorFlow graph.
+
+    It differs in two cases. If no single character of Unicode stands for a letter with all its
+    marks, both stay as they are, while `normalize` may compose some of them. And it keeps marks
+    after the first `MAX_MARKS_KEPT` in a row.
+    """
+
+    def __init__(self, form: Form = "NFC") -> None:
+        import tensorflow as tf
+
+        composed = _composed_forms(form)
+        initializer = tf.lookup.KeyValueTensorInitializer(
+            keys=list(composed), values=list(composed.values())
+        )
+        self.table = tf.lookup.StaticHashTable(initializer, default_value="")
+        singles = "".join(character for character in composed if len(character) == 1)
+        # All of them are above U+007F, so none has a meaning in a pattern.
+        self.patterns = (f"[{singles}]", GRAPH_CLUSTER)
+
+    def __call__(self, texts: Any) -> Any:
+        """Normalizes texts, string `(n,)`.
+
+        U+0002 is the separator, so a U+0002 of a text becomes U+0001.
+        """
+        import tensorflow as tf
+
+        rules = ((SEPARATOR, "\x01"), (f"[{INVISIBLE}]+", ""), *JOINER_RULES)
+        for pattern, replacement in rules:
+            texts = tf.strings.regex_replace(texts, pattern, replacement)
+
+        # Put separators around each match, split there, and look every part up in the table.
+        for pattern in self.patterns:
+            marked = tf.strings.regex_replace(texts, pattern, rf"{SEPARATOR}\0{SEPARATOR}")
+            parts = tf.strings.split(marked, SEPARATOR)
+            composed = self.table.lookup(parts.flat_values)
+            parts = parts.with_flat_values(tf.where(composed == "", parts.flat_values, composed))
+            texts = tf.strings.reduce_join(parts, axis=-1)
+        return texts
+
+
+@functools.cache
+def _composed_forms(form):
+    """Returns `{text: normalized text}` of the texts that `normalize` changes.
+
+    Texts are characters, and sequences of a letter and its marks that become one character.
+    """
+    forms = {}
+    for code in range(0x80, LAST_COMPOSED + 1):
+        character = chr(code)
+        normal_form = compose(character, form)
+        if normal_form != character:
+            forms[character] = normal_form
+        letter, *marks = unicodedata.normalize("NFD", character)
+        # The limit is for later versions of Unicode: the permutations of many marks would be slow.
+        if not marks or len(marks) > MAX_MARKS_COMPOSED:
+            continue
+        for ordered_marks in itertools.permutations(marks):
+            # A text may have the letter and some of the marks as one character already.
+            for num_composed in range(len(marks)):
+                first_marks = "".join(ordered_marks[:num_composed])
+                later_marks = "".join(ordered_marks[num_composed:])
+                sequence = unicodedata.normalize("NFC", letter + first_marks) + later_marks
+                if compose(sequence, form) == normal_form:
+                    forms[sequence] = normal_form
+    return forms
