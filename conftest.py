@@ -5,11 +5,11 @@ import signal
 
 import pytest
 
-from colloquy.base import runtime
+from colloquy.base import machine, runtime
 
 # Workers share the cores, so each computes on one. Scripts that run in this process leave the
 # number as it is.
-runtime.prepare(threads=1 if "PYTEST_XDIST_WORKER" in os.environ else runtime.available_cpus())
+runtime.prepare(threads=1 if "PYTEST_XDIST_WORKER" in os.environ else machine.available_cpus())
 WORKER_BYTES = 3 * 2**30  # peak memory of one test worker
 
 
@@ -23,4 +23,4 @@ def pytest_configure():
 def pytest_xdist_auto_num_workers():
     """Workers of `-n auto`: one per available CPU, fewer if memory is short."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(1, min(runtime.available_cpus(), memory // WORKER_BYTES))
+    return max(1, min(machine.available_cpus(), memory // WORKER_BYTES))

@@ -1,24 +1,21 @@
-"""Settings of TensorFlow that must be chosen before it loads, and precision.
+"""Settings of TensorFlow that must be chosen before it loads.
 
 `base.cli` and the tests' `conftest.py` call `prepare` when they are imported. The user's
 environment wins. Scripts call `import_keras` in their `main`. Measurements: docs/experiments.md.
 """
 
 import contextlib
-import ctypes
 import functools
 import gc
 import importlib.util
 import json
 import logging
-import math
 import os
 import pathlib
-import re
-import resource
 import sys
 from collections.abc import Iterator
 
+from colloquy.base import machine
 from colloquy.base.files import UserError
 
 # Environment variable that lists the variables set by `prepare`, for child processes.
@@ -34,8 +31,6 @@ FASTER = {
 BACKENDS = ("tensorflow", "jax", "torch")
 # The number of this parameter in `mallopt`.
 M_MMAP_THRESHOLD = -3
-# Holds `proc` and `sys`.
-ROOT = pathlib.Path("/")
 
 
 def prepare(threads: int | None = None, operations: int | None = None) -> None:
@@ -45,7 +40,7 @@ def prepare(threads: int | None = None, operations: int | None = None) -> None:
     user set stay.
 
     Args:
-        threads: Threads of one operation. Default: `available_cpus`.
+        threads: Threads of one operation. Default: `machine.available_cpus`.
         operations: Operations at once. Default: `threads`.
     """
     if "tensorflow" in sys.modules:
@@ -53,10 +48,10 @@ def prepare(threads: int | None = None, operations: int | None = None) -> None:
     if "MALLOC_MMAP_THRESHOLD_" not in os.environ:
         # glibc raises this threshold up to 32 MB. Smaller arrays come from the heap, where
         # many sizes leave holes.
-        _call_glibc("mallopt", M_MMAP_THRESHOLD, 2**20)
+        machine.call_glibc("mallopt", M_MMAP_THRESHOLD, 2**20)
 
     megabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
-    cpus = str(threads or available_cpus())
+    cpus = str(threads or machine.available_cpus())
     choices = {
         **FASTER,
         # TensorFlow's default is 64 GB, whatever the machine has.
@@ -93,8 +88,9 @@ def keras_backend() -> str:
         return os.environ["KERAS_BACKEND"]
     folder = pathlib.Path(os.environ.get("KERAS_HOME") or pathlib.Path.home() / ".keras")
     try:
-        return json.loads(_read(folder / "keras.json"))["backend"]
-    except (ValueError, KeyError, TypeError):
+        settings = (folder / "keras.json").read_text(encoding="utf-8")
+        return json.loads(settings)["backend"]
+    except (OSError, ValueError, KeyError, TypeError):
         return "tensorflow"
 
 
@@ -188,22 +184,12 @@ def without(module: str) -> Iterator[None]:
         del sys.modules[module]
 
 
-def return_memory() -> None:
-    """Returns freed memory to the system: reading a dataset frees as much as the dataset keeps."""
-    _call_glibc("malloc_trim", 0)
-
-
-def _call_glibc(name, *arguments):
-    with contextlib.suppress(AttributeError, OSError, TypeError):  # another C library
-        getattr(ctypes.CDLL(None), name)(*arguments)
-
-
 def describe() -> str:
     """Describes the choices in one line."""
-    threads = os.environ.get("TF_NUM_INTRAOP_THREADS") or available_cpus()
+    threads = os.environ.get("TF_NUM_INTRAOP_THREADS") or machine.available_cpus()
     onednn = "on" if _is_on("TF_ENABLE_ONEDNN_OPTS") else "off"
     allocator = "BFC" if _is_on("TF_CPU_ALLOCATOR_USE_BFC") else "malloc"
-    instructions = bfloat16_instructions()
+    instructions = machine.bfloat16_instructions()
     bfloat16 = f"in hardware ({instructions})" if instructions else "emulated"
     return f"{threads} threads, oneDNN {onednn}, {allocator} allocator, bfloat16 {bfloat16}"
 
@@ -216,103 +202,3 @@ def _is_on(name):
 def announce(line: str) -> None:
     """Prints a line to stderr, once per process."""
     print(line, file=sys.stderr, flush=True)
-
-
-def available_cpus() -> int:
-    """Counts the CPUs that this process may use.
-
-    It is the least of the process's affinity and of its control groups' quotas, rounded up.
-    """
-    if hasattr(os, "sched_getaffinity"):
-        cpus = len(os.sched_getaffinity(0))
-    else:
-        cpus = os.cpu_count() or 1
-    for group in _control_groups():
-        limit, _, period = _read(group / "cpu.max").partition(" ")
-        if limit.isdigit():  # `max`: no limit
-            cpus = min(cpus, math.ceil(int(limit) / int(period)))
-    return max(1, cpus)
-
-
-def available_memory() -> int:
-    """Bytes of memory that this process may use: the machine's, or its control groups' limit."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for group in _control_groups():
-        limit = _read(group / "memory.max").strip()
-        if limit.isdigit():  # `max`: no limit
-            memory = min(memory, int(limit))
-    return memory
-
-
-@contextlib.contextmanager
-def limited_memory(num_bytes: int) -> Iterator[None]:
-    """Has Python raise a `MemoryError` where this process would take more memory in the block.
-
-    `RLIMIT_DATA` does not count what is only reserved, or mapped from a file, as `RLIMIT_AS` does.
-    """
-    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    if hard != resource.RLIM_INFINITY:
-        num_bytes = min(num_bytes, hard)
-    resource.setrlimit(resource.RLIMIT_DATA, (num_bytes, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
-
-
-def _control_groups():
-    """Yields the directories of the control groups, of version 2, that this process is in.
-
-    In a container, some of them do not exist.
-    """
-    mount = ROOT / "sys/fs/cgroup"
-    path = _read(ROOT / "proc/self/cgroup").strip().removeprefix("0::/")
-    yield mount
-    for group in (mount / path).parents:
-        if group.is_relative_to(mount):
-            yield group
-    yield mount / path
-
-
-def _read(path):
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError:
-        return ""
-
-
-def bfloat16_instructions() -> str | None:
-    """Names the instructions that compute bfloat16: AMX or AVX512_BF16; `None`: it is emulated."""
-    line = re.search(r"^flags\s*:(.*)", _read(ROOT / "proc/cpuinfo"), re.MULTILINE)
-    flags = line[1].split() if line else []
-    if "amx_bf16" in flags:
-        return "AMX"
-    return "AVX512_BF16" if "avx512_bf16" in flags else None
-
-
-def choose_precision(
-    precision: str,
-    gains: bool = True,
-    gpu: bool = False,
-) -> str:
-    """Chooses the precision to compute in, and warns once if the CPU only emulates it.
-
-    Args:
-        precision: `"auto"` or a precision, which is returned as it is.
-        gains: Whether bfloat16 makes the model faster; `"auto"` is float32 otherwise.
-        gpu: Whether a GPU computes; else see `bfloat16_instructions`.
-    """
-    has_bfloat16 = gpu or bfloat16_instructions() is not None
-    if precision == "auto":
-        return "bfloat16" if gains and has_bfloat16 else "float32"
-    if precision == "bfloat16" and not has_bfloat16:
-        announce(
-            "warning: this CPU emulates bfloat16, several times slower than float32; "
-            "--precision=auto avoids it"
-        )
-    if precision == "float16" and not gpu:
-        announce(
-            "warning: float16 is for GPUs; a CPU emulates most of it, several times slower than "
-            "float32"
-        )
-    return precision

@@ -13,7 +13,7 @@ import pathlib
 import numpy as np
 from absl import flags
 
-from colloquy.base import cli, runtime
+from colloquy.base import cli, machine
 from colloquy.base.files import UserError
 from colloquy.benchmarks.turns import alternate, build, define_flags, report
 
@@ -28,7 +28,7 @@ def main():
     paths = sorted(glob.glob(FLAGS.data))
     if not paths:
         raise UserError(f"--data expects prepared tasks. Received: {FLAGS.data}")
-    report([compare(path) for path in paths], threads=runtime.available_cpus())
+    report([compare(path) for path in paths], threads=machine.available_cpus())
 
 
 def compare(path):

@@ -21,7 +21,7 @@ import tempfile
 import numpy as np
 from absl import flags
 
-from colloquy.base import cli, runtime
+from colloquy.base import cli, machine, runtime
 from colloquy.base.files import UserError
 from colloquy.benchmarks.turns import alternate, build, define_flags, median, ratio, report, spread
 
@@ -50,7 +50,7 @@ def main():
     if not shutil.which(FLAGS.torch_python):
         raise UserError(f"--torch_python={FLAGS.torch_python} is no program")
     rows = [compare(what, batch_size) for what, batch_size in BATCH_SIZES.items()]
-    report(rows, threads=runtime.available_cpus())
+    report(rows, threads=machine.available_cpus())
 
 
 def compare(what, batch_size):
@@ -107,7 +107,7 @@ def write_batches(arrays, batch_size):
         "rate": training.learning_rate,
         "clip": training.gradient_clip,
         "ema": training.ema,
-        "threads": runtime.available_cpus(),
+        "threads": machine.available_cpus(),
         "arrays": len(INPUTS) + 1,
     }
     return json.dumps(settings)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from colloquy.base.files import PathLike, UserError, in_one_line
-from colloquy.base.runtime import available_cpus
+from colloquy.base.machine import available_cpus
 from colloquy.data.text_files import read_lines
 from colloquy.data.vocabulary import EOS_ID, PADDING_ID, SPECIALS, UNK_ID, Vocabulary
 

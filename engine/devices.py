@@ -15,7 +15,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from colloquy.base import runtime
+from colloquy.base import machine, runtime
 from colloquy.base.files import PathLike, UserError
 from colloquy.data.batching import XLA_MULTIPLE
 from colloquy.data.sequences import round_up
@@ -250,6 +250,34 @@ def choose_xla(model: keras.Model, jit: str) -> int:
     else:
         model.jit_compile = jit == "on"
     return XLA_MULTIPLE if model.jit_compile else 4
+
+
+def choose_precision(
+    precision: str,
+    gains: bool = True,
+    gpu: bool = False,
+) -> str:
+    """Chooses the precision to compute in, and warns once if the CPU only emulates it.
+
+    Args:
+        precision: `"auto"` or a precision, which is returned as it is.
+        gains: Whether bfloat16 makes the model faster; `"auto"` is float32 otherwise.
+        gpu: Whether a GPU computes; else see `base.machine.bfloat16_instructions`.
+    """
+    has_bfloat16 = gpu or machine.bfloat16_instructions() is not None
+    if precision == "auto":
+        return "bfloat16" if gains and has_bfloat16 else "float32"
+    if precision == "bfloat16" and not has_bfloat16:
+        runtime.announce(
+            "warning: this CPU emulates bfloat16, several times slower than float32; "
+            "--precision=auto avoids it"
+        )
+    if precision == "float16" and not gpu:
+        runtime.announce(
+            "warning: float16 is for GPUs; a CPU emulates most of it, several times slower than "
+            "float32"
+        )
+    return precision
 
 
 def set_precision(precision: str) -> None:

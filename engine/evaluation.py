@@ -20,9 +20,9 @@ from colloquy.base.files import (
     printable,
     refuse_existing,
 )
-from colloquy.base.runtime import choose_precision, return_memory
+from colloquy.base.machine import return_memory
 from colloquy.data.prepared import Dataset
-from colloquy.engine.devices import choose_xla, has_gpu, set_precision
+from colloquy.engine.devices import choose_precision, choose_xla, has_gpu, set_precision
 from colloquy.engine.ensembles import ensemble
 from colloquy.engine.examples import take_examples
 from colloquy.engine.predictor import Predictor

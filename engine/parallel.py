@@ -11,7 +11,7 @@ from typing import Any
 
 import keras
 
-from colloquy.base import runtime
+from colloquy.base import machine, runtime
 from colloquy.data.batching import THREADS, ahead
 from colloquy.engine.checkpoints import checkpoint
 
@@ -28,7 +28,7 @@ def batches_at_once() -> int:
 
     if tf.config.list_physical_devices("GPU"):
         return 1
-    return min(runtime.available_cpus(), MAX_BATCHES_AT_ONCE)
+    return min(machine.available_cpus(), MAX_BATCHES_AT_ONCE)
 
 
 def share_cores() -> None:
@@ -41,7 +41,7 @@ def share_cores() -> None:
         return
     import tensorflow as tf
 
-    threads = runtime.available_cpus() // batches_at_once()
+    threads = machine.available_cpus() // batches_at_once()
     tf.config.threading.set_intra_op_parallelism_threads(threads)
 
 

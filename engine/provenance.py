@@ -11,7 +11,7 @@ from typing import Any
 
 import keras
 
-from colloquy.base.runtime import available_cpus
+from colloquy.base.machine import available_cpus
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 """Directory of the code, where git is asked for the commit."""

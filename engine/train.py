@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import keras
 
 from colloquy.base.files import CHECKSUMS, PathLike, UserError
-from colloquy.base.runtime import choose_precision
-from colloquy.engine.devices import has_gpu, open_devices, set_seed
+from colloquy.engine.devices import choose_precision, has_gpu, open_devices, set_seed
 from colloquy.engine.examples import take_examples
 from colloquy.engine.interrupts import locked
 from colloquy.engine.provenance import provenance

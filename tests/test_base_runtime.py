@@ -1,4 +1,6 @@
-"""base/runtime.py: choices for machines of several kinds, made before TensorFlow loads."""
+"""base/runtime.py and base/machine.py: choices for machines of several kinds, made before
+TensorFlow loads.
+"""
 
 import importlib.util
 import os
@@ -9,9 +11,9 @@ import numpy as np
 import pytest
 from helpers import ROOT, refusal, written
 
-from colloquy.base import runtime
+from colloquy.base import machine, runtime
 from colloquy.benchmarks.turns import memory
-from colloquy.engine.devices import set_precision
+from colloquy.engine.devices import choose_precision, set_precision
 from colloquy.models import MODELS
 from colloquy.tasks import RECIPES
 
@@ -28,7 +30,7 @@ def nothing_said_yet():
 @pytest.fixture
 def cpuinfo(tmp_path, monkeypatch):
     """A function that describes another CPU."""
-    monkeypatch.setattr(runtime, "ROOT", tmp_path)
+    monkeypatch.setattr(machine, "ROOT", tmp_path)
     (tmp_path / "proc").mkdir()
 
     def write(flags):
@@ -57,7 +59,7 @@ def test_what_the_user_set_wins_also_in_a_process_that_inherits_it(environ):
     assert environ["TF_ENABLE_ONEDNN_OPTS"] == "0"
     assert environ["TF_CPU_ALLOCATOR_USE_BFC"] == "true"
     assert environ["TF_CPP_MIN_LOG_LEVEL"] == "3"
-    assert environ["TF_NUM_INTEROP_THREADS"] == str(runtime.available_cpus())
+    assert environ["TF_NUM_INTEROP_THREADS"] == str(machine.available_cpus())
     assert runtime.user_value("TF_ENABLE_ONEDNN_OPTS") == "0"
     assert runtime.user_value("TF_NUM_INTRAOP_THREADS") is None
     assert runtime.user_value("HOME") is None
@@ -70,7 +72,7 @@ def test_one_line_says_what_was_chosen(environ, cpuinfo):
     cpuinfo(SAPPHIRE_RAPIDS)
     runtime.prepare()
     assert runtime.describe() == (
-        f"{runtime.available_cpus()} threads, oneDNN on, BFC allocator, bfloat16 in hardware (AMX)"
+        f"{machine.available_cpus()} threads, oneDNN on, BFC allocator, bfloat16 in hardware (AMX)"
     )
     environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
     environ["TF_CPU_ALLOCATOR_USE_BFC"] = "false"
@@ -118,11 +120,11 @@ def test_available_cpus_respects_affinity_and_control_groups(
 ):
     write_control_groups(tmp_path, cgroup, files)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(11)))
-    monkeypatch.setattr(runtime, "ROOT", tmp_path)
-    assert runtime.available_cpus() == expected
+    monkeypatch.setattr(machine, "ROOT", tmp_path)
+    assert machine.available_cpus() == expected
     memory = {"a/memory.max": "max\n", "memory.max": "7000000\n"}
     write_control_groups(tmp_path, "0::/a\n", memory)
-    assert runtime.available_memory() == 7_000_000
+    assert machine.available_memory() == 7_000_000
 
 
 # === Precision ===
@@ -143,7 +145,7 @@ def test_available_cpus_respects_affinity_and_control_groups(
 def test_choose_precision(cpuinfo, capsys, asked, flags, gains, gpu, expected, is_emulated):
     cpuinfo(flags)
     for _ in range(2):  # a warning is given once
-        assert runtime.choose_precision(asked, gains, gpu) == expected
+        assert choose_precision(asked, gains, gpu) == expected
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == is_emulated
     for line in lines:

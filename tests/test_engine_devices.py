@@ -151,7 +151,7 @@ def test_results_come_in_order_whatever_takes_longest():
 
 
 def test_other_backends_and_gpus_compute_one_batch_at_a_time(monkeypatch):
-    monkeypatch.setattr(parallel.runtime, "available_cpus", lambda: 4)
+    monkeypatch.setattr(parallel.machine, "available_cpus", lambda: 4)
     assert parallel.batches_at_once() == 4
     with monkeypatch.context() as patch:
         patch.setattr(

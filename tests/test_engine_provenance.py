@@ -8,7 +8,7 @@ import pytest
 from helpers import ran, run_process
 
 import colloquy
-from colloquy.base.runtime import available_cpus
+from colloquy.base.machine import available_cpus
 from colloquy.engine import provenance
 
 

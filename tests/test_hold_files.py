@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from helpers import check_same_training, contents_of, ran, refusal, run_process, train_quickly
 
-from colloquy.base import runtime
+from colloquy.base import machine
 from colloquy.base.files import (
     CHECKSUMS,
     UserError,
@@ -280,12 +280,12 @@ def test_a_pickle_bomb_ends_preparing_with_a_sentence(tmp_path):
 
 def test_memory_is_limited_in_a_block_alone():
     limit = resource.getrlimit(resource.RLIMIT_DATA)
-    with runtime.limited_memory(2**20), pytest.raises(MemoryError):
+    with machine.limited_memory(2**20), pytest.raises(MemoryError):
         bytearray(2**28)
     assert resource.getrlimit(resource.RLIMIT_DATA) == limit
     assert (
         2**28
-        < runtime.available_memory()
+        < machine.available_memory()
         <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     )
 

@@ -13,7 +13,7 @@ from typing import Any
 from absl import flags
 
 import colloquy
-from colloquy.base import cli, runtime
+from colloquy.base import cli, machine
 from colloquy.base.config import make_config
 from colloquy.base.files import UserError
 from colloquy.data.corpora import CORPORA
@@ -107,9 +107,9 @@ def main() -> None:
     values = {name: FLAGS[name].value for name in names if FLAGS[name].present}
     make_config(MODULES[task].Settings, values, "--")  # whose messages name the flag
     # A file of a stranger may describe values that fill the memory.
-    max_memory_gb = FLAGS.max_memory_gb or 0.75 * runtime.available_memory() / 1e9
+    max_memory_gb = FLAGS.max_memory_gb or 0.75 * machine.available_memory() / 1e9
     try:
-        with runtime.limited_memory(int(max_memory_gb * 1e9)):
+        with machine.limited_memory(int(max_memory_gb * 1e9)):
             colloquy.prepare(FLAGS.corpus, FLAGS.source, FLAGS.out, task=task, **values)
     except MemoryError as error:
         raise UserError(

@@ -16,7 +16,7 @@ from typing import Any
 
 from absl import flags
 
-from colloquy.base import cli, runtime
+from colloquy.base import cli, machine, runtime
 from colloquy.base.files import UserError
 from colloquy.engine.run_files import find_named_runs
 from colloquy.serving.access import Access
@@ -190,7 +190,7 @@ def main() -> None:
     access = read_access()
     # An operation takes half of the cores. A large request computes several long operations at
     # once; more threads than that leave some for the operations of small requests.
-    cpus = runtime.available_cpus()
+    cpus = machine.available_cpus()
     runtime.prepare(max(1, cpus // 2), operations=cpus + 4)
     if FLAGS.ray:
         serve_on_ray(limits, access)

@@ -1,0 +1,96 @@
+"""The machine that this process runs on: CPUs, memory and instructions."""
+
+import contextlib
+import ctypes
+import math
+import os
+import pathlib
+import re
+import resource
+from collections.abc import Iterator
+
+# Holds `proc` and `sys`.
+ROOT = pathlib.Path("/")
+
+
+def available_cpus() -> int:
+    """Counts the CPUs that this process may use.
+
+    It is the least of the process's affinity and of its control groups' quotas, rounded up.
+    """
+    if hasattr(os, "sched_getaffinity"):
+        cpus = len(os.sched_getaffinity(0))
+    else:
+        cpus = os.cpu_count() or 1
+    for group in _control_groups():
+        limit, _, period = _read(group / "cpu.max").partition(" ")
+        if limit.isdigit():  # `max`: no limit
+            cpus = min(cpus, math.ceil(int(limit) / int(period)))
+    return max(1, cpus)
+
+
+def available_memory() -> int:
+    """Bytes of memory that this process may use: the machine's, or its control groups' limit."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for group in _control_groups():
+        limit = _read(group / "memory.max").strip()
+        if limit.isdigit():  # `max`: no limit
+            memory = min(memory, int(limit))
+    return memory
+
+
+@contextlib.contextmanager
+def limited_memory(num_bytes: int) -> Iterator[None]:
+    """Has Python raise a `MemoryError` where this process would take more memory in the block.
+
+    `RLIMIT_DATA` does not count what is only reserved, or mapped from a file, as `RLIMIT_AS` does.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    if hard != resource.RLIM_INFINITY:
+        num_bytes = min(num_bytes, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (num_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+def bfloat16_instructions() -> str | None:
+    """Names the instructions that compute bfloat16: AMX or AVX512_BF16; `None`: it is emulated."""
+    line = re.search(r"^flags\s*:(.*)", _read(ROOT / "proc/cpuinfo"), re.MULTILINE)
+    flags = line[1].split() if line else []
+    if "amx_bf16" in flags:
+        return "AMX"
+    return "AVX512_BF16" if "avx512_bf16" in flags else None
+
+
+def return_memory() -> None:
+    """Returns freed memory to the system: reading a dataset frees as much as the dataset keeps."""
+    call_glibc("malloc_trim", 0)
+
+
+def call_glibc(name: str, *arguments: int) -> None:
+    """Calls a function of glibc; with another C library it does nothing."""
+    with contextlib.suppress(AttributeError, OSError, TypeError):
+        getattr(ctypes.CDLL(None), name)(*arguments)
+
+
+def _control_groups():
+    """Yields the directories of the control groups, of version 2, that this process is in.
+
+    In a container, some of them do not exist.
+    """
+    mount = ROOT / "sys/fs/cgroup"
+    path = _read(ROOT / "proc/self/cgroup").strip().removeprefix("0::/")
+    yield mount
+    for group in (mount / path).parents:
+        if group.is_relative_to(mount):
+            yield group
+    yield mount / path
+
+
+def _read(path):
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError:
+        return ""
