@@ -1,6 +1,7 @@
 """The display of a training: lines in the terminal, curves for TensorBoard."""
 
 import datetime
+import math
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,6 +13,8 @@ from colloquy.base.files import PathLike
 
 LINE_SECONDS = 30
 """Seconds between two lines where the output is no terminal."""
+ENOUGH_STEPS = 500
+"""Steps to recommend to a training that has few."""
 
 
 class Progress:
@@ -77,3 +80,58 @@ def open_curves(path: PathLike) -> Callable[[int, Mapping[str, Any]], None]:
         writer.flush()
 
     return add_points
+
+
+# === Texts ===
+
+
+def describe_training(
+    path: PathLike,
+    *,
+    num_parameters: int,
+    steps_per_epoch: int,
+    validation_interval: int,
+    num_devices: int,
+) -> str:
+    """The first line of a training."""
+    text = (
+        f"{path}: {num_parameters:,} parameters, steps per epoch: {steps_per_epoch:,}, "
+        f"steps between validations: {validation_interval:,}"
+    )
+    return f"{text}, {num_devices} devices" if num_devices > 1 else text
+
+
+def recommend_epochs(total_steps: int, steps_per_epoch: int) -> str:
+    """A line for a training of few steps: the epochs that make `ENOUGH_STEPS`."""
+    epochs = math.ceil(ENOUGH_STEPS / steps_per_epoch)
+    steps = "1 step" if total_steps == 1 else f"{total_steps:,} steps"
+    return (
+        f"{steps} in all, with which a model may learn next to nothing: "
+        f"--epochs={epochs:,} makes {epochs * steps_per_epoch:,}"
+    )
+
+
+def describe_validation(
+    row: dict, metrics: Mapping[str, float], *, waited: int, stopped: bool
+) -> str:
+    """The lines of a validation.
+
+    Args:
+        row: Its row of the history.
+        metrics: `{name: value}`.
+        waited: Validations since the best one.
+        stopped: Whether the training ends here.
+    """
+    shown = "  ".join(f"{name} {value:.4f}" for name, value in metrics.items())
+    text = (
+        f"step {row['step']:,}  epoch {row['epoch']:.2f}  loss {row['loss']:.4f}  "
+        f"{row['steps_per_second']:.2f} steps/s  dev: {shown}"
+    )
+    if not waited:
+        text += "  (best)"
+    if not stopped:
+        return text
+    if not waited:
+        return f"{text}\nthe best score that there is: training stopped"
+    validations = "validation" if waited == 1 else "validations"
+    return f"{text}\nno improvement for {waited} {validations}: training stopped"

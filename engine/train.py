@@ -14,9 +14,15 @@ from colloquy.engine.run import LAST, Run
 from colloquy.engine.sample import prepare_sample
 from colloquy.engine.settings import build_config, check_fits, load_training
 from colloquy.engine.task import Task
-from colloquy.engine.trainer import Trainer, how_to_resume
+from colloquy.engine.trainer import Trainer
 from colloquy.engine.untrusted import check_sizes
-from colloquy.engine.workdir import create_run, prepare_directory, remove_run, remove_unfinished
+from colloquy.engine.workdir import (
+    create_run,
+    how_to_resume,
+    prepare_directory,
+    remove_run,
+    remove_unfinished,
+)
 from colloquy.models import MODELS
 
 

@@ -17,12 +17,19 @@ from colloquy.engine.devices import OneDevice, choose_xla, set_precision, set_se
 from colloquy.engine.interrupts import signals_received
 from colloquy.engine.limits import describe_exceeded
 from colloquy.engine.optimizers import averaged_weights
-from colloquy.engine.progress import Progress, open_curves
+from colloquy.engine.progress import (
+    Progress,
+    describe_training,
+    describe_validation,
+    open_curves,
+    recommend_epochs,
+)
 from colloquy.engine.records import TrainState
 from colloquy.engine.run import LAST, Run, find_not_finite
 from colloquy.engine.settings import load_training
 from colloquy.engine.task import Task
 from colloquy.engine.vocabularies import start_from
+from colloquy.engine.workdir import how_to_resume
 from colloquy.metrics.tables import LOWER_IS_BETTER
 
 LOG_INTERVAL = 10
@@ -30,8 +37,6 @@ LOG_INTERVAL = 10
 read at every step."""
 FEW_STEPS = 200
 """With fewer steps in all, a model may have learned next to nothing."""
-ENOUGH_STEPS = 500
-"""Steps to recommend instead."""
 MIN_EXAMPLES = 100
 """Examples of dev; on fewer the best possible score may be chance."""
 
@@ -142,9 +147,16 @@ class Trainer:
             KeyboardInterrupt: A signal arrived; the state is saved.
         """
         with self.devices.scope(), signals_received() as signals, self.progress:
-            self.progress.print_line(self._describe())
+            training = describe_training(
+                self.run.path,
+                num_parameters=self.model.count_params(),
+                steps_per_epoch=self.epochs.steps,
+                validation_interval=self.validation_interval,
+                num_devices=self.devices.count,
+            )
+            self.progress.print_line(training)
             if self.total_steps < FEW_STEPS:
-                self.progress.print_line(self._recommend_epochs())
+                self.progress.print_line(recommend_epochs(self.total_steps, self.epochs.steps))
             self.callbacks.begin()
             self._loop(signals, save_minutes)
             self.callbacks.end()
@@ -169,24 +181,6 @@ class Trainer:
             if self.state.step == validation_step:
                 self._validate()
                 saved_at = time.monotonic()
-
-    def _describe(self):
-        text = (
-            f"{self.run.path}: {self.model.count_params():,} parameters, "
-            f"steps per epoch: {self.epochs.steps:,}, "
-            f"steps between validations: {self.validation_interval:,}"
-        )
-        if self.devices.count > 1:
-            return f"{text}, {self.devices.count} devices"
-        return text
-
-    def _recommend_epochs(self):
-        epochs = math.ceil(ENOUGH_STEPS / self.epochs.steps)
-        steps = "1 step" if self.total_steps == 1 else f"{self.total_steps:,} steps"
-        return (
-            f"{steps} in all, with which a model may learn next to nothing: "
-            f"--epochs={epochs:,} makes {epochs * self.epochs.steps:,}"
-        )
 
     def _advance(self, steps, signals):
         """Takes a few steps, fewer if a signal arrives, and shows their loss."""
@@ -235,7 +229,10 @@ class Trainer:
         if self.callbacks.after_validation(row, metrics):
             self.state = self.state.replace(stopped=True)
             self.run.save(self.model, self.state)
-        self.progress.print_line(_report(self.state, metrics))
+        lines = describe_validation(
+            row, metrics, waited=self.state.waited, stopped=self.state.stopped
+        )
+        self.progress.print_line(lines)
 
     def _score_by(self, metrics, name):
         if name not in metrics:
@@ -288,29 +285,3 @@ class Trainer:
             f"{self.run.path}: {reason}, so training stopped; try a lower --learning_rate, a "
             "smaller --set gradient_clip, or --precision=float32; " + how_to_resume(self.run)
         )
-
-
-def _report(state, metrics):
-    """Returns the lines that a validation prints."""
-    row = state.row
-    shown = "  ".join(f"{name} {value:.4f}" for name, value in metrics.items())
-    text = (
-        f"step {row['step']:,}  epoch {row['epoch']:.2f}  loss {row['loss']:.4f}  "
-        f"{row['steps_per_second']:.2f} steps/s  dev: {shown}"
-    )
-    if not state.waited:
-        text += "  (best)"
-    if not state.stopped:
-        return text
-    if not state.waited:
-        return f"{text}\nthe best score that there is: training stopped"
-    validations = "validation" if state.waited == 1 else "validations"
-    return f"{text}\nno improvement for {state.waited} {validations}: training stopped"
-
-
-def how_to_resume(run: Run) -> str:
-    """The command that continues a run, for messages."""
-    state = run.saved_state()
-    if state is None:
-        return "nothing was saved before, so nothing is kept"
-    return f"train.py --resume --workdir={run.path} continues from step {state.step}"

@@ -1,4 +1,7 @@
-"""The directory of a run: made, cleaned after a killed process, removed if nothing was saved."""
+"""The directory of a run: made, cleaned after a killed process, removed if nothing was saved.
+
+Also the command that resumes it.
+"""
 
 import contextlib
 import pathlib
@@ -83,3 +86,11 @@ def remove_unfinished(run: Run) -> None:
     for file in list(run.path.iterdir()):
         if unfinished_name(file) and is_written(file):
             file.unlink()
+
+
+def how_to_resume(run: Run) -> str:
+    """The command that continues a run, for messages."""
+    state = run.saved_state()
+    if state is None:
+        return "nothing was saved before, so nothing is kept"
+    return f"train.py --resume --workdir={run.path} continues from step {state.step}"
