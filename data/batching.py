@@ -75,7 +75,7 @@ def _stream_from_tensorflow(make_batch, first_step, last_step):
 
 def ahead(function: Callable[[In], Out], inputs: Iterable[In], threads: int) -> Iterator[Out]:
     """Yields `function(x)` for each of some inputs, in their order, while threads compute the next
-    ones. The threads see the caller's context variables, such as those of `engine.checkpoints`.
+    ones. The threads see the caller's context variables, such as those of `engine.cancellation`.
 
     >>> list(ahead(abs, [-3, 2, -1], 2))
     [3, 2, 1]

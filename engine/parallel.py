@@ -13,7 +13,7 @@ import keras
 
 from colloquy.base import machine, runtime
 from colloquy.data.batching import THREADS, ahead
-from colloquy.engine.checkpoints import checkpoint
+from colloquy.engine.cancellation import checkpoint
 
 MAX_BATCHES_AT_ONCE = 4  # each takes memory of its own
 

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 
 from colloquy.base.files import UserError
-from colloquy.engine.checkpoints import at_checkpoints, checkpoint
+from colloquy.engine.cancellation import at_checkpoints, checkpoint
 from colloquy.engine.parallel import exclusive_calls
 from colloquy.engine.predictor import Predictor
 from colloquy.serving.access import STOPPING

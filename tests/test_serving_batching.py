@@ -5,7 +5,7 @@ import threading
 import time
 
 from colloquy.base.files import UserError
-from colloquy.engine.checkpoints import checkpoint
+from colloquy.engine.cancellation import checkpoint
 from colloquy.serving.batching import ROWS_AT_ONCE, BatchedModel, Job
 from colloquy.serving.limits import Limits
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from colloquy.data.corpora.babi_dialog import SILENCE, Turn
 from colloquy.data.tokenizers import normalize
 from colloquy.data.vocabulary import SPECIALS
-from colloquy.engine.checkpoints import checkpoint
+from colloquy.engine.cancellation import checkpoint
 from colloquy.layers.dialog_state import INPUTS
 from colloquy.tasks.dialog.split import DialogSplit, encode_dialog
 

@@ -12,7 +12,7 @@ from scipy.special import softmax
 
 from colloquy.base.config import Config
 from colloquy.data.corpora.babi_dialog import SILENCE, Turn
-from colloquy.engine.checkpoints import checkpoint
+from colloquy.engine.cancellation import checkpoint
 from colloquy.tasks.dialog import remarks
 from colloquy.tasks.dialog.reader import Read
 

@@ -18,7 +18,7 @@ import scipy.special
 from colloquy.base.config import Config
 from colloquy.base.files import UserError
 from colloquy.data.vocabulary import Vocabulary
-from colloquy.engine.checkpoints import checkpoint
+from colloquy.engine.cancellation import checkpoint
 from colloquy.engine.parallel import compile_for_all_sizes
 from colloquy.engine.predictor import Predictor, attention_map
 from colloquy.engine.settings import check_fields

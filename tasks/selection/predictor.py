@@ -12,7 +12,7 @@ from colloquy.base.files import UserError
 from colloquy.data.sequences import Sequences
 from colloquy.data.tokenizer_config import TokenizerConfig
 from colloquy.data.tokenizers import has_letter_or_digit
-from colloquy.engine.checkpoints import checkpoint
+from colloquy.engine.cancellation import checkpoint
 from colloquy.engine.parallel import compile_for_all_sizes
 from colloquy.engine.predictor import Predictor
 from colloquy.engine.run import VOCABULARY

@@ -1,7 +1,6 @@
 """Places at which a long computation can be interrupted, such as between two batches of a model.
 
-There a server gives up a request for which no client waits. The saved states of a training, also
-called checkpoints, are in `engine.run`.
+There a server gives up a request for which no client waits.
 """
 
 import contextlib
