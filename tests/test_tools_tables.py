@@ -16,7 +16,7 @@ from colloquy.metrics.published import scores
 from colloquy.models import MODELS
 from colloquy.recipes import choose_recipe, merge_settings
 from colloquy.tasks import RECIPES, TASKS
-from colloquy.tools import score_tables, tables
+from colloquy.tools import page_tables, tables
 from colloquy.tools.tables import ROOT, render, write
 
 RECIPE = "dam-ubuntu-irc-two-levels"
@@ -44,8 +44,8 @@ def filled(monkeypatch):
     """The lines that a marker makes of some rows, and of some published ones."""
 
     def made(marker, *rows, published=()):
-        monkeypatch.setattr(score_tables, "scores", lambda: list(rows))
-        monkeypatch.setattr(score_tables, "published", lambda: list(published))
+        monkeypatch.setattr(page_tables, "scores", lambda: list(rows))
+        monkeypatch.setattr(page_tables, "published", lambda: list(published))
         text = render(f"<!-- {marker} --><!-- end -->")
         return (
             text.removeprefix(f"<!-- {marker} -->")

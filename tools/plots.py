@@ -12,7 +12,7 @@ from typing import NamedTuple
 from matplotlib.figure import Figure
 
 from colloquy.tools.images import save
-from colloquy.tools.score_tables import select, select_own
+from colloquy.tools.page_tables import select, select_own
 
 
 class Point(NamedTuple):
