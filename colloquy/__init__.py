@@ -326,7 +326,7 @@ def evaluate(
     check_splits(splits)
     _start_keras()
 
-    from colloquy.engine.evaluate import evaluate_all
+    from colloquy.engine.evaluation import evaluate_all
     from colloquy.tasks import TASKS
 
     return evaluate_all(

@@ -1,4 +1,4 @@
-"""Scores of one model, or an ensemble, on splits of a dataset."""
+"""Scores of models and ensembles on splits of datasets, as tables and rows."""
 
 import functools
 import glob
@@ -17,21 +17,21 @@ from colloquy.base.files import (
     UserError,
     atomic_file,
     check_output,
-    printable,
     refuse_existing,
 )
 from colloquy.base.machine import return_memory
 from colloquy.data.prepared import Dataset
 from colloquy.engine.devices import choose_precision, choose_xla, has_gpu, set_precision
 from colloquy.engine.ensembles import ensemble
-from colloquy.engine.examples import take_examples
-from colloquy.engine.predictor import Predictor
+from colloquy.engine.examples import show_examples
 from colloquy.engine.provenance import revision
 from colloquy.engine.run import CONFIG, Run
-from colloquy.engine.score_rows import describe_origin, name_recipes
+from colloquy.engine.score_rows import append_scores, describe_origin, name_recipes
+from colloquy.engine.score_tables import print_records, print_summary
 from colloquy.engine.scoring import Scoring
 from colloquy.engine.settings import check_fits
 from colloquy.engine.task import ScoringOptions, Task
+from colloquy.metrics.published import scores as read_scores
 
 
 class Evaluation:
@@ -132,20 +132,66 @@ class Evaluation:
             return label + _unfinished(self.runs[0])
         return f"ensemble of {len(self.runs)}: {label}"
 
-    def show_examples(self, split: str, count: int) -> None:
-        """Prints examples as the first run's model reads and answers them.
 
-        An asterisk marks a correct answer.
-        """
-        examples = take_examples(self.task, self.dataset, count, split, as_scored=True)
-        if not examples:
-            raise UserError(
-                f"{self.dataset.path} has no vocabulary.txt, "
-                "so its examples cannot be shown in words"
-            )
-        predictor = self.task.predictor(self.runs[0]).for_scored_examples()
-        for example in examples:
-            print(printable(_describe_example(predictor, example)))
+def evaluate_all(
+    tasks: Mapping[str, Task],
+    patterns: Any,
+    splits: list[str],
+    *,
+    scores: PathLike | None = None,
+    examples: int = 0,
+    data: PathLike | None = None,
+    precision: str = "auto",
+    baselines: bool = True,
+    out: PathLike | None = None,
+    settings: Mapping[str, object] | None = None,
+) -> list[dict]:
+    """Scores splits with one run or several; those of several are also shown together, as means
+    over seeds.
+
+    Args:
+        tasks: `tasks.TASKS`.
+        patterns, data, precision, settings: See `open_evaluations`.
+        scores: A file to append rows to.
+        examples: Number of examples to show for each run and split.
+        baselines, out: See `Evaluation.score`.
+
+    Returns:
+        A list of the records of `Evaluation.score`.
+    """
+    evaluations = open_evaluations(tasks, patterns, data, settings, precision)
+    has_several = len(evaluations) > 1
+    if out and (has_several or len(splits) > 1):
+        raise UserError(f"out: expected one run and one split. Received: {patterns}, {splits}")
+    if scores:
+        check_output(scores)
+        read_scores(scores)  # A damaged file is refused now, not after the work.
+
+    records = []
+    tables: dict[tuple, list] = {}
+    while evaluations:
+        evaluation = evaluations.pop(0)  # Its model is freed after its splits.
+        for split in splits:
+            is_missing = not len(evaluation.dataset.splits.get(split, [None]))
+            if is_missing and has_several:
+                continue
+            record = evaluation.score(split, baselines, out)
+            records.append(record)
+            place = (record["task"], record["corpus"], split)
+            tables.setdefault(place, []).append((evaluation.label(), record))
+            if examples:
+                show_examples(
+                    evaluation.task, evaluation.runs[0], evaluation.dataset, split, examples
+                )
+            if scores:
+                append_scores(scores, record)
+    if not records:
+        raise UserError(f"no dataset of {patterns} has examples in the splits {', '.join(splits)}")
+    for (name, corpus, split), rows in tables.items():
+        print_records(rows, tasks[name], corpus, split)
+    for name in sorted({record["task"] for record in records}):
+        print_summary(tasks[name], [record for record in records if record["task"] == name])
+    return records
 
 
 def open_evaluations(
@@ -211,23 +257,6 @@ def _unfinished(run: Run) -> str:
     if not rows or run.saved_state() is None or run.finished():
         return ""
     return f", {rows[-1]['epoch']:g} of {run.training.epochs:g} epochs"
-
-
-def _describe_example(predictor: Predictor, example: dict) -> str:
-    """Returns lines with an example as the model reads it, its answers and the expected ones."""
-    expected = example["expected"]
-    instance = predictor.make_instance(example["instance"], example["title"])
-    read, answers = predictor.show(instance)
-    lines = ["", example["title"]]
-    for label, text in read:
-        lines.append(f"    {label:10}{text}")
-    for score, text in answers:
-        mark = "*" if text in expected else " "
-        lines.append(f"{score:12.2f} {mark} {text}")
-    has_correct_answer = any(text in expected for _, text in answers)
-    if expected and not has_correct_answer:
-        lines.append(f"    expected: {' / '.join(expected)}")
-    return "\n".join(lines)
 
 
 def _progress(batches: Iterable) -> Iterable:

@@ -2,7 +2,10 @@
 
 from typing import Any
 
+from colloquy.base.files import UserError, printable
 from colloquy.data.batching import evenly_spaced
+from colloquy.engine.predictor import Predictor
+from colloquy.engine.run import Run
 
 
 def take_examples(
@@ -22,3 +25,35 @@ def take_examples(
         example = make_example(dataset, dataset.splits[split], number)
         examples.append({"title": title, **example})
     return examples
+
+
+def show_examples(task: Any, run: Run, dataset: Any, split: str, count: int) -> None:
+    """Prints examples of a split as the model of a run reads and answers them.
+
+    An asterisk marks a correct answer.
+    """
+    examples = take_examples(task, dataset, count, split, as_scored=True)
+    if not examples:
+        raise UserError(
+            f"{dataset.path} has no vocabulary.txt, so its examples cannot be shown in words"
+        )
+    predictor = task.predictor(run).for_scored_examples()
+    for example in examples:
+        print(printable(_describe_example(predictor, example)))
+
+
+def _describe_example(predictor: Predictor, example: dict) -> str:
+    """Returns lines with an example as the model reads it, its answers and the expected ones."""
+    expected = example["expected"]
+    instance = predictor.make_instance(example["instance"], example["title"])
+    read, answers = predictor.show(instance)
+    lines = ["", example["title"]]
+    for label, text in read:
+        lines.append(f"    {label:10}{text}")
+    for score, text in answers:
+        mark = "*" if text in expected else " "
+        lines.append(f"{score:12.2f} {mark} {text}")
+    has_correct_answer = any(text in expected for _, text in answers)
+    if expected and not has_correct_answer:
+        lines.append(f"    expected: {' / '.join(expected)}")
+    return "\n".join(lines)

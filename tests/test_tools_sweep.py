@@ -8,8 +8,8 @@ from unittest.mock import DEFAULT, Mock
 import pytest
 from helpers import check_same_training, script_refusal
 
-from colloquy.engine.evaluate import read_scores
 from colloquy.engine.run import Run
+from colloquy.metrics.published import scores as read_scores
 from colloquy.tasks import TASKS
 
 dialog = TASKS["dialog"]

@@ -1,4 +1,4 @@
-"""engine/evaluate.py: what scoring writes and prints, several runs side by side, ensembles."""
+"""engine/evaluation.py: what scoring writes and prints, several runs side by side, ensembles."""
 
 import json
 import re
@@ -13,12 +13,12 @@ from reference_recurrent import softmax
 from colloquy.base.files import UserError
 from colloquy.engine import score_rows
 from colloquy.engine.ensembles import ensemble
-from colloquy.engine.evaluate import evaluate_all, read_scores
-from colloquy.engine.evaluation import Evaluation
+from colloquy.engine.evaluation import Evaluation, evaluate_all
 from colloquy.engine.run import Run
 from colloquy.engine.score_rows import append_scores
 from colloquy.engine.score_tables import print_records
 from colloquy.metrics.dialog import dialog_metrics
+from colloquy.metrics.published import scores as read_scores
 from colloquy.metrics.ranking import ranking_metrics
 from colloquy.tasks import TASKS
 from colloquy.tasks.dialog.baselines import baselines_and_upper_bounds
