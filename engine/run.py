@@ -6,16 +6,12 @@ Its files: see `engine.run_files`. `engine.workdir` makes the directory.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import io
 import json
 import os
 import pathlib
 import warnings
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from colloquy.base.config import make_config
 from colloquy.base.files import (
@@ -41,6 +37,14 @@ from colloquy.engine.run_files import (
     PAGE,
     VOCABULARY,
     find_run,
+)
+from colloquy.engine.run_weights import (
+    find_not_finite,
+    fitting,
+    read_state,
+    restore_state,
+    write_state,
+    write_weights,
 )
 from colloquy.engine.untrusted import check_sizes, check_weights, open_untrusted
 from colloquy.models import MODELS, ModelEntry
@@ -158,7 +162,7 @@ class Run:
         weights = self.path / BEST
         if not weights.is_file():
             raise UserError(f"{self.path} holds no weights: expected {BEST}, which train.py writes")
-        with _fitting(weights), warnings.catch_warnings():
+        with fitting(weights), warnings.catch_warnings():
             check_weights(self.path, BEST)
             check_sizes(self, weights)
             # Keras only warns of layers it found no weights for.
@@ -171,21 +175,14 @@ class Run:
         return model
 
     def save_best(self, model: keras.Model) -> None:
-        """Writes `best.weights.h5`, from memory: on a full disk HDF5 would end the process."""
-        content = _WeightsInMemory()
-        model.save_weights(content)
-        with atomic_file(self.path / BEST, "wb") as file:
-            file.write(content.getbuffer())
+        """Writes `best.weights.h5`."""
+        write_weights(self.path / BEST, model)
 
     def save(self, model: keras.Model, state: TrainState) -> None:
         """Writes `last.npz`: every variable of a compiled model and its optimizer, and the
         `TrainState`.
         """
-        arrays: dict[str, Any] = {}
-        for number, variable in enumerate(_variables(model)):
-            arrays[f"v/{number}"] = np.asarray(variable)
-        with atomic_file(self.path / LAST, "wb") as file:
-            np.savez(file, state=json.dumps(state.to_json()), **arrays)
+        write_state(self.path / LAST, model, state)
 
     def restore(self, model: keras.Model) -> TrainState:
         """Loads `last.npz` into a compiled model, bit by bit, and makes `history.jsonl` fit it.
@@ -193,14 +190,7 @@ class Run:
         Returns:
             The `TrainState`.
         """
-        variables = _variables(model)
-        with self._opened_state() as (saved, state):
-            saved_variables = len(saved.files) - 1
-            if saved_variables != len(variables):
-                raise ValueError(f"{saved_variables} variables, not {len(variables)}")
-            for number, variable in enumerate(variables):
-                variable.assign(saved[f"v/{number}"])
-
+        state = restore_state(self.path / LAST, model)
         rows = [row for row in self.history() if row["step"] <= state.validated_step]
         # A killed process may have saved the last row and not logged it.
         if state.row and state.row not in rows:
@@ -212,20 +202,8 @@ class Run:
 
     def saved_state(self) -> TrainState | None:
         """The `TrainState` in `last.npz`; `None` if nothing was saved."""
-        if not (self.path / LAST).is_file():
-            return None
-        with self._opened_state() as (_, state):
-            return state
-
-    @contextlib.contextmanager
-    def _opened_state(self):
-        """Yields the arrays of `last.npz` and the `TrainState`."""
         file = self.path / LAST
-        with _fitting(file):
-            check_weights(self.path, LAST)
-            with np.load(file, allow_pickle=False) as saved:
-                state = json.loads(str(saved["state"]))
-                yield saved, TrainState.of(state)
+        return read_state(file) if file.is_file() else None
 
     # === History, examples, metrics ===
 
@@ -303,39 +281,3 @@ class Run:
         """The contents of a JSON file, which `open_untrusted` has checked; `default` without it."""
         file = self.path / name
         return read_json(file) if file.exists() else default
-
-
-@contextlib.contextmanager
-def _fitting(file):
-    """Turns the errors of building a model and of reading weights or a state into a `UserError`."""
-    try:
-        yield
-    except UserError:
-        raise
-    except Exception as error:  # of a damaged file Keras, NumPy and h5py raise anything
-        reason = (str(error) or type(error).__name__).splitlines()[0][:200]
-        raise UserError(
-            f"{file}: the weights do not fit {CONFIG} or are damaged. {reason}"
-        ) from error
-
-
-def find_not_finite(model: keras.Model) -> str | None:
-    """The path of the first weights with NaN or infinity; `None` if a model has none."""
-    for weight in model.weights:
-        if not np.isfinite(np.asarray(weight)).all():
-            return weight.path
-    return None
-
-
-class _WeightsInMemory(io.BytesIO):
-    """A file for `keras.Model.save_weights`, which asks for the ending of its name."""
-
-    def __str__(self):
-        return BEST
-
-
-def _variables(model):
-    """Every variable that the next step depends on, dropout's random state included."""
-    if not model.optimizer.built:
-        model.optimizer.build(model.trainable_variables)
-    return [*model.variables, *model.optimizer.variables]

@@ -25,7 +25,8 @@ from colloquy.engine.progress import (
     recommend_epochs,
 )
 from colloquy.engine.records import TrainState
-from colloquy.engine.run import LAST, Run, find_not_finite
+from colloquy.engine.run import LAST, Run
+from colloquy.engine.run_weights import find_not_finite
 from colloquy.engine.settings import load_training
 from colloquy.engine.task import Task
 from colloquy.engine.vocabularies import start_from
