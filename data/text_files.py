@@ -1,4 +1,4 @@
-"""Readers of lines and of JSON from untrusted files.
+"""Finds untrusted files, reads their lines or their JSON, and writes JSON.
 
 Files are UTF-8, or UTF-16 if they begin with its byte order mark. Lines end at `\\n` alone, and a
 `\\r` before it is dropped; U+0085, U+2028 and the like are text. A byte order mark at the very
@@ -26,16 +26,16 @@ Files = dict[str, list[pathlib.Path]]
 MAX_LINE = 2**20  # bytes of a line
 MAX_RATIO = 250
 MIN_CONTENT = 2**22
-"""A compressed file may contain `MAX_RATIO` times its size, or `MIN_CONTENT` bytes.
+"""A compressed file may contain `MAX_RATIO` times its size, or `MIN_CONTENT` bytes if that is more.
 
 Text is compressed 3 to 10 times, up to 60 times where each of hundreds of lines repeats a long
 context. Gzip reaches 1,030, of one byte repeated.
 """
 BOM = "\ufeff".encode()
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-UTF16 = "convert it: iconv -f UTF-16LE -t UTF-8 FILE > NEW (or UTF-16BE)"
-LINE_ENDS = "convert it: tr '\\r' '\\n' < FILE > NEW"
-OTHER_ENCODING = "if it is Windows-1252, convert it: iconv -f CP1252 -t UTF-8 FILE > NEW"
+CONVERT_UTF16 = "convert it: iconv -f UTF-16LE -t UTF-8 FILE > NEW (or UTF-16BE)"
+CONVERT_LINE_ENDS = "convert it: tr '\\r' '\\n' < FILE > NEW"
+CONVERT_CP1252 = "if it is Windows-1252, convert it: iconv -f CP1252 -t UTF-8 FILE > NEW"
 
 
 def bad_line(path: PathLike, number: int, expected: str, received: Any) -> UserError:
@@ -55,10 +55,11 @@ def existing_directory(directory: PathLike) -> pathlib.Path:
 
 
 def find_files(directory: PathLike, patterns: Iterable[str]) -> list[pathlib.Path]:
-    """The files of `list_files`, of which there must be one."""
+    """The files of `list_files`; a `UserError` if there are none."""
     paths = list_files(directory, patterns)
     if not paths:
-        raise UserError(f"{directory}: expected a file {' or '.join(patterns)}, also with .gz")
+        expected = f"a file {' or '.join(patterns)}, also with .gz"
+        raise UserError(f"{directory}: expected {expected}. Received: none")
     return paths
 
 
@@ -83,7 +84,7 @@ def read_lines(
 ) -> Iterator[tuple[int, str]]:
     """Yields the number, from 1, and the text of each line.
 
-    Blank lines are empty, and left out at the end of the file.
+    A blank line is an empty text; those at the end of the file are left out.
 
     Args:
         expected: Expected content, for the message about an empty file; `None`: it may be empty.
@@ -120,13 +121,18 @@ def read_json_lines(path: pathlib.Path, value_type: Any, expected: str) -> Itera
 
 
 def read_beginning(path: pathlib.Path) -> str:
-    """The first line of a file, or its first 4,000 bytes if it is longer."""
+    """The first line of a file that is not blank, of the first 4,000 bytes, without the spaces
+    before it.
+    """
     text = _read_beginning(path, 4000).decode(errors="ignore")
     return text.lstrip().partition("\n")[0].removesuffix("\r")
 
 
 def is_utf8(path: pathlib.Path) -> bool:
-    """Whether the first megabyte of a file is UTF-8, or UTF-16 with a mark."""
+    """True if the first megabyte of a file is UTF-8, or if the file is UTF-16 with a mark.
+
+    A binary file and damaged UTF-16 are a `UserError`.
+    """
     try:
         codecs.getincrementaldecoder("utf-8")().decode(_read_beginning(path, 2**20))
     except UnicodeDecodeError:
@@ -150,10 +156,11 @@ def _as_utf8(path, raw):
             text = _read_content(path, file).decode("utf-16")
         except UnicodeDecodeError as error:
             raise UserError(f"{path}: expected UTF-16, by its mark. {error.reason}") from error
-        return io.BytesIO(text.encode(errors="replace"))
+        return io.BytesIO(text.encode())
+    # In UTF-16, each ASCII character has a zero byte beside it. The first line may be empty.
     first_lines = b"".join(beginning.splitlines(keepends=True)[:2])
     if b"\0" in first_lines:
-        received = f"a binary file, or UTF-16 without a mark; {UTF16}"
+        received = f"a binary file, or UTF-16 without a mark; {CONVERT_UTF16}"
         raise UserError(f"{path}: expected UTF-8. Received: {received}")
     file.seek(len(BOM) if beginning.startswith(BOM) else 0)
     return file
@@ -163,16 +170,18 @@ def _raw_lines(path, file):
     """Yields the number and the bytes of each line of an open file, without its end."""
     limit = largest_content(path)
     number = 0
+    size = 0
     while line := file.readline(MAX_LINE + 1):
         number += 1
+        size += len(line)
         if number == 1 and not line.endswith(b"\n") and b"\r" in line.strip():
-            received = f"lines that end with a carriage return; {LINE_ENDS}"
+            received = f"lines that end with a carriage return; {CONVERT_LINE_ENDS}"
             raise UserError(
                 f"{path}: expected lines that end with a line feed. Received: {received}"
             )
         if len(line) > MAX_LINE:
             raise bad_line(path, number, f"at most {MAX_LINE:,} bytes", line)
-        if number % 1000 == 1 and file.tell() > limit:
+        if size > limit:
             raise _too_large(path)
         yield number, line.removesuffix(b"\n").removesuffix(b"\r")
 
@@ -199,6 +208,7 @@ def readable(path: PathLike, expected: str) -> Iterator[None]:
     """Turns a missing or unreadable file into a `UserError`."""
     try:
         yield
+    # A .gz file that is cut off or damaged raises the last two.
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         raise UserError(f"{path}: expected {expected}. Received: {reason}") from error
@@ -215,7 +225,7 @@ def _decode(path, number, line, fallback):
     except UnicodeDecodeError as error:
         if fallback:
             return line.decode(fallback, errors="replace")
-        raise bad_line(path, number, f"UTF-8; {OTHER_ENCODING}", _around(error)) from error
+        raise bad_line(path, number, f"UTF-8; {CONVERT_CP1252}", _around(error)) from error
 
 
 def _around(error):
@@ -224,7 +234,7 @@ def _around(error):
 
 
 def read_json(path: PathLike, value_type: Any = None) -> Any:
-    """Reads a JSON file as `parse_json` does."""
+    """Reads a JSON file in UTF-8, or UTF-16 with a mark, and parses it by `parse_json`."""
     path = pathlib.Path(path)
     with readable(path, "a readable JSON file"), open(path, "rb") as raw:
         content = _read_content(path, _as_utf8(path, raw))
@@ -232,9 +242,9 @@ def read_json(path: PathLike, value_type: Any = None) -> Any:
 
 
 def parse_json(path: PathLike, content: bytes, value_type: Any = None) -> Any:
-    """Parses the content of a JSON file, UTF-8; `value_type` is a type for `validated`.
+    """Parses the content of a JSON file in UTF-8; with a `value_type`, `validated` checks it.
 
-    It also refuses nesting deeper than Python's parser goes, numbers of thousands of digits, and
+    It also refuses brackets nested too deep for Python's parser, numbers of thousands of digits and
     half of a surrogate pair (`"\\ud800"`).
     """
     try:
@@ -248,7 +258,7 @@ def parse_json(path: PathLike, content: bytes, value_type: Any = None) -> Any:
     except UnicodeDecodeError as error:
         received = repr(_around(error))
         raise UserError(
-            f"{path}: expected UTF-8; {OTHER_ENCODING}. Received: {received}"
+            f"{path}: expected UTF-8; {CONVERT_CP1252}. Received: {received}"
         ) from error
     except ValueError as error:
         raise UserError(f"{path}: expected JSON in UTF-8. {in_one_line(error, 200)}") from error

@@ -146,8 +146,8 @@ def evaluate_all(
     out: PathLike | None = None,
     settings: Mapping[str, object] | None = None,
 ) -> list[dict]:
-    """Scores splits with one run or several; those of several are also shown together, as means
-    over seeds.
+    """Scores splits with one run or several, and prints a table for each corpus and split. Of
+    several runs it also prints means over seeds.
 
     Args:
         tasks: `tasks.TASKS`.
@@ -165,32 +165,35 @@ def evaluate_all(
         raise UserError(f"out: expected one run and one split. Received: {patterns}, {splits}")
     if scores:
         check_output(scores)
-        read_scores(scores)  # A damaged file is refused now, not after the work.
+        read_scores(scores)  # a damaged file is refused before the work
 
     records = []
     tables: dict[tuple, list] = {}
     while evaluations:
-        evaluation = evaluations.pop(0)  # Its model is freed after its splits.
+        # It leaves the list, so that its model is freed before the next one is loaded.
+        evaluation = evaluations.pop(0)
         for split in splits:
-            is_missing = not len(evaluation.dataset.splits.get(split, [None]))
-            if is_missing and has_several:
+            # Of several runs, those whose dataset lacks a split are left out of its table.
+            examples_of_split = evaluation.dataset.splits.get(split, [])
+            if has_several and not len(examples_of_split):
                 continue
             record = evaluation.score(split, baselines, out)
             records.append(record)
-            place = (record["task"], record["corpus"], split)
-            tables.setdefault(place, []).append((evaluation.label(), record))
+            key = (record["task"], record["corpus"], split)
+            tables.setdefault(key, []).append((evaluation.label(), record))
+            if scores:
+                append_scores(scores, record)
             if examples:
                 show_examples(
                     evaluation.task, evaluation.runs[0], evaluation.dataset, split, examples
                 )
-            if scores:
-                append_scores(scores, record)
     if not records:
         raise UserError(f"no dataset of {patterns} has examples in the splits {', '.join(splits)}")
-    for (name, corpus, split), rows in tables.items():
-        print_records(rows, tasks[name], corpus, split)
-    for name in sorted({record["task"] for record in records}):
-        print_summary(tasks[name], [record for record in records if record["task"] == name])
+    for (task_name, corpus, split), rows in tables.items():
+        print_records(rows, tasks[task_name], corpus, split)
+    for task_name in sorted({record["task"] for record in records}):
+        records_of_task = [record for record in records if record["task"] == task_name]
+        print_summary(tasks[task_name], records_of_task)
     return records
 
 

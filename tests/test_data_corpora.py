@@ -377,7 +377,7 @@ def test_any_squad_is_read_or_refused(tmp_path_factory, content):
 def test_find_split_takes_the_first_of_its_names(tmp_path):
     assert smn.find_split(tmp_path, "dev") is None and smn.find_split(tmp_path, "test") is None
     assert refusal(smn.find_split, tmp_path, "train").endswith(
-        "expected a file train or train.txt or train.tsv, also with .gz"
+        "expected a file train or train.txt or train.tsv, also with .gz. Received: none"
     )
     for name in ("validation.tsv", "valid.txt.gz", "valid", "dev.tsv"):
         (tmp_path / name).touch()

@@ -73,7 +73,9 @@ def test_find_tasks(tmp_path):
 def test_a_task_needs_its_files(tmp_path, files, expected):
     touch(tmp_path, *files)
     message = refusal(find_tasks, tmp_path)
-    assert message.startswith(f"{tmp_path}: ") and message.endswith(f"{expected}, also with .gz")
+    assert message.startswith(f"{tmp_path}: ") and message.endswith(
+        f"{expected}, also with .gz. Received: none"
+    )
 
 
 def knowledge(**values):

@@ -44,6 +44,9 @@ def test_a_bomb_is_read_no_further_than_its_size_allows(file, monkeypatch):
         for _ in read_lines(lines):
             read += 1
     assert 2**16 // 6 < read < 2**17
+    long_lines = file((b"a" * 10**5 + b"\n") * 100, "long.txt.gz")
+    with pytest.raises(UserError, match="bytes when decompressed"):
+        list(read_lines(long_lines))
     assert "bytes when decompressed" in refusal(
         read_json, file(b"[" + b" " * 2**20 + b"]", "a.json.gz")
     )
