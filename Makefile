@@ -44,7 +44,7 @@ test-all: lint
 
 test-jax test-torch: test-%: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --editable '.[$*]'
-	KERAS_BACKEND=$* $(TEST) $(wildcard tests/test_layers_*.py)
+	KERAS_BACKEND=$* $(TEST) -m 'not browser' $(wildcard tests/test_layers_*.py)
 	$(TEST) -m slow tests/test_backends.py
 
 test-browser: $(INSTALLED)

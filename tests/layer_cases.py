@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import keras
 import numpy as np
+import pytest
 from helpers import randomised, to_numpy
 
 from colloquy.layers.attention import SCORES, Attention
@@ -355,6 +356,15 @@ CASES = {
     "TimeFeature": case(TimeFeature, 2, D, inputs=HISTORY, pads={"times": [1], "turns": [1]}),
     "WordEmbedding": case(WordEmbedding, V + 1, D, inputs={"ids": ids(B, T, S)}),
 }
+
+CASES_ONE_FAST = []
+"""The names of all cases, for `parametrize`; of each class, all but the first are slow."""
+classes_so_far = set()
+for case_name in CASES:
+    class_name = case_name.replace(",", "").split()[0]
+    is_variant = class_name in classes_so_far
+    CASES_ONE_FAST.append(pytest.param(case_name, marks=pytest.mark.slow if is_variant else ()))
+    classes_so_far.add(class_name)
 
 
 def built(name, **options):
