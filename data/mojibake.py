@@ -1,5 +1,10 @@
 """Repairs text in UTF-8 that a program read as Windows-1252 or ISO 8859-1, such as `donâ€™t`."""
 
+from collections.abc import Iterable
+
+from colloquy.base.files import PathLike
+from colloquy.data.report import Report
+
 REPAIRED = "UTF-8 read as Windows-1252 was repaired"
 """What a report says of it."""
 LAST_LATIN = "\u024f"
@@ -26,6 +31,16 @@ def repair(text: str) -> str:
         return text
     foreign = [character for character in repaired if _is_foreign(character)]
     return text if len(foreign) == 1 else repaired
+
+
+def note_mistaken(texts: Iterable[str], file: PathLike, reason: str, report: Report) -> None:
+    """Notes how many texts could be repaired, but stay as they are for a reason."""
+    num_mistaken = sum(repair(text) != text for text in texts)
+    if num_mistaken:
+        report.note(
+            f"{file}: {num_mistaken:,} texts have UTF-8 read as Windows-1252, such as â€™; "
+            f"it stays, since {reason}"
+        )
 
 
 def _byte(character):

@@ -2,7 +2,7 @@
 
 import dataclasses
 import pathlib
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from colloquy.data.prepared import (
     METADATA,
     VECTORS,
     VOCABULARY,
-    Dataset,
     read_embedding,
     read_metadata,
 )
@@ -70,9 +69,7 @@ class Words:
         return read_embedding(self.path / VECTORS, self.vocabulary)
 
 
-def start_from(
-    source: PathLike | Run, model: "keras.Model", dataset: Dataset, task_name: str
-) -> None:
+def start_from(source: PathLike | Run, model: "keras.Model", dataset: Any, task_name: str) -> None:
     """Gives a fresh model the weights of a run, which has the same words.
 
     A layer with a weight that the run lacks, such as an extension, keeps all of its fresh weights.

@@ -232,6 +232,19 @@ SAID = {
         {"glove.txt": VECTORS.encode() + b"caf\xe9 " + VECTORS.split(" ", 1)[1].encode()},
         "1 words have U+FFFD, or bytes that are not UTF-8",
     ),
+    "a mistaken passage": (
+        "squad",
+        {
+            "train-v1.1.json": SQUAD.replace(PASSAGE, f"{PASSAGE} {MOJIBAKE}"),
+            "train-v1.1.ambiguous_starts.json": "{}",
+        },
+        "1 texts have UTF-8 read as Windows-1252",
+    ),
+    "a mistaken dialog": (
+        "babi-dialog",
+        {"dialog-babi-task1-x-dev.txt": f"1 {MOJIBAKE}\thello\n"},
+        "1 texts have UTF-8 read as Windows-1252",
+    ),
     "facts alone": (
         "babi-dialog",
         {"dialog-babi-task1-x-dev.txt": "1 hi\thello\n\n1 shop R_cuisine thai\n"},
