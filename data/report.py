@@ -109,15 +109,15 @@ class Report:
             print(line)
 
 
-def shorten(names: Iterable[str]) -> str:
-    """The first `SHOWN_NAMES` names, and the number of the others.
+def shorten(names: Iterable[str], most: int = SHOWN_NAMES) -> str:
+    """The first `most` names, and the number of the others.
 
     >>> shorten("abcdefg")
     'a, b, c, d, e and 2 more'
     """
     names = list(names)
-    shown = ", ".join(names[:SHOWN_NAMES])
-    num_more = len(names) - SHOWN_NAMES
+    shown = ", ".join(names[:most])
+    num_more = len(names) - most
     return f"{shown} and {num_more:,} more" if num_more > 0 else shown
 
 

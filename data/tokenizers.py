@@ -184,6 +184,15 @@ def has_letter_or_digit(text: str) -> bool:
     return any(character.isalnum() for character in text)
 
 
+def spoken_words(words: Iterable[str]) -> list[str]:
+    """The words that have a letter or a digit, unlike punctuation.
+
+    >>> spoken_words(["well", ",", "it's", "2:30", "..."])
+    ['well', "it's", '2:30']
+    """
+    return [word for word in words if has_letter_or_digit(word)]
+
+
 def words_of(text: str, tokenizer: str = WHITESPACE, lower: bool = True) -> list[str]:
     """The words of any text by a key of `TOKENIZERS`, or by `WHITESPACE`, which keeps capitals."""
     if tokenizer == WHITESPACE:

@@ -58,6 +58,12 @@ def ensure_shape(x: Any, name: str, axes: str) -> Any:
     return tf.ensure_shape(x, [None] * len(axes), name=message)
 
 
+def at_least_one_column(x: Any) -> Any:
+    """Pads a tensor `(B, T)` without columns with one of zeros, or of empty texts."""
+    missing = tf.maximum(1 - tf.shape(x)[1], 0)
+    return tf.pad(x, [[0, 0], [0, missing]])
+
+
 def require(checks: Any, *tensors: Any) -> Any:
     """Returns the tensors, computed once the `checks` have passed.
 

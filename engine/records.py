@@ -53,6 +53,9 @@ class SplitMetrics(Config, extra="allow"):
 
     metrics: dict
     confidence: dict[str, float] | None = None
+    """Reading comprehension, of dev: see `tasks.reading_comprehension.calibration`."""
+    doubt: dict[str, float] | None = None
+    """Selection, of dev: see `tasks.selection.doubt`."""
 
 
 class HistoryRow(Config, extra="allow"):

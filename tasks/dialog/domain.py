@@ -11,6 +11,7 @@ import numpy as np
 from colloquy.base.files import UserError
 from colloquy.data.corpora.babi_dialog import SILENCE, Fact
 from colloquy.data.prepared import VOCABULARY, checked, read_vocabulary
+from colloquy.data.report import shorten
 from colloquy.data.sequences import Sequences
 from colloquy.data.text_files import read_lines
 from colloquy.data.vocabulary import Vocabulary
@@ -25,6 +26,8 @@ SPLITS = ("train", "dev", "dev-oov", "test", "test-oov")
 CALL = "api_call "
 NO_RESULT = "api_call no result"
 
+SHOWN_VALUES = 24
+"""Values of a slot that the bot lists; of others it gives the number."""
 MAX_CLOSED_VALUES = 8
 """A type of entities with more values is open, see `Domain`. Any training set has all values of the
 other types.
@@ -256,25 +259,15 @@ class Domain:
     @functools.cached_property
     def slot_values_text(self):
         """The bot's sentence about `slot_values`: `i know cuisine: french, thai; price: cheap`."""
-        slots = [f"{slot}: {shorten(values)}" for slot, values in self.slot_values.items()]
+        slots = []
+        for slot, values in self.slot_values.items():
+            slots.append(f"{slot}: {shorten(values, most=SHOWN_VALUES)}")
         return f"i know {'; '.join(slots)}"
 
     @functools.cached_property
     def tables(self):
         """The `ModelTables` of the domain: what models need of it."""
         return ModelTables(self)
-
-
-def shorten(values, most=24):
-    """Lists the first values in a text.
-
-    >>> shorten(["thai", "greek", "basque"], most=2)
-    'thai, greek and 1 more'
-    """
-    text = ", ".join(values[:most])
-    if len(values) > most:
-        text += f" and {len(values) - most} more"
-    return text
 
 
 def find_facts(knowledge, call):

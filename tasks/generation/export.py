@@ -7,7 +7,12 @@ import tensorflow as tf
 
 from colloquy.data.tokenizers import TOKENIZERS, GraphTokenizer
 from colloquy.data.vocabulary import EOS_ID, PADDING_ID, UNK_ID, WordIds
-from colloquy.engine.endpoints import Endpoint, build_archive, ensure_shape
+from colloquy.engine.endpoints import (
+    Endpoint,
+    at_least_one_column,
+    build_archive,
+    ensure_shape,
+)
 from colloquy.models.decoding import decode, put_new_replies_first
 from colloquy.tasks.generation.data import MAX_SOURCE
 from colloquy.tasks.generation.search import decoding_inputs, search_shape
@@ -59,9 +64,7 @@ class GenerationText:
         joined = read.merge_dims(1, 2)
 
         # A source without turns is `_EOS_`.
-        ids_BS = joined[:, -MAX_SOURCE:].to_tensor()
-        missing = tf.maximum(1 - tf.shape(ids_BS)[1], 0)
-        ids_BS = tf.pad(ids_BS, [[0, 0], [0, missing]])
+        ids_BS = at_least_one_column(joined[:, -MAX_SOURCE:].to_tensor())
         first_B1 = ids_BS[:, :1]
         first_B1 = tf.where(first_B1 == PADDING_ID, EOS_ID, first_B1)
         return tf.concat([first_B1, ids_BS[:, 1:]], axis=1), said_BTL

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from colloquy.data.tokenizers import has_letter_or_digit
+from colloquy.data.tokenizers import spoken_words
 from colloquy.data.vocabulary import EOS_ID, UNK_ID
 from colloquy.tasks.generation.data import MAX_SOURCE
 
@@ -42,15 +42,12 @@ def read(turns, text, vocabulary):
         source_words += [*words, "_EOS_"]
         source += ids
 
-    spoken_ids = set()
-    for word, id in zip(words_of_turns[-1], ids_of_turns[-1], strict=False):
-        if has_letter_or_digit(word):
-            spoken_ids.add(id)
+    spoken_ids = vocabulary.encode(spoken_words(words_of_turns[-1]))
     return Read(
         words=source_words[-MAX_SOURCE:],
         source=source[-MAX_SOURCE:],
         said=ids_of_turns[-2::-2],
-        is_unknown=spoken_ids == {UNK_ID},
+        is_unknown=set(spoken_ids) == {UNK_ID},
     )
 
 

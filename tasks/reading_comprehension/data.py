@@ -196,6 +196,11 @@ class ReadingSplit(Questions):
     question_texts: list[str]
     """The questions as they were asked."""
 
+    @property
+    def references(self):
+        """`{question id: reference answers}`."""
+        return dict(zip(self.ids, self.answers, strict=True))
+
     @functools.cached_property
     def second_contexts(self):
         """Contexts that do not answer the questions, see `contexts_of_same_article`."""

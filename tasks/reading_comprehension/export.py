@@ -10,7 +10,13 @@ from colloquy.base.characters import SPACELESS
 from colloquy.data.graph_normalization import GraphNormalizer
 from colloquy.data.normalization import INVISIBLE, JOINERS, MARKS
 from colloquy.data.vocabulary import WordIds
-from colloquy.engine.endpoints import Endpoint, build_archive, ensure_shape, require
+from colloquy.engine.endpoints import (
+    Endpoint,
+    at_least_one_column,
+    build_archive,
+    ensure_shape,
+    require,
+)
 from colloquy.models.bidaf import best_spans
 from colloquy.tasks.reading_comprehension.data import WORD_CHARACTERS
 
@@ -85,8 +91,8 @@ class ReadingText:
         return {
             "words": tf.concat([[0], self.words(lower)], axis=0),
             "characters": characters.to_tensor(shape=(None, WORD_CHARACTERS)),
-            "context": _at_least_1(context_numbers.to_tensor()),
-            "query": _at_least_1(query_numbers.to_tensor()),
+            "context": at_least_one_column(context_numbers.to_tensor()),
+            "query": at_least_one_column(query_numbers.to_tensor()),
         }
 
 
@@ -123,8 +129,8 @@ def reading_archive(model, vocabulary, characters, scale=None):
         has_words = (tokens.row_lengths() > 0) & (query.row_lengths() > 0)
         first = tf.where(has_words, first, 0)
         last = tf.where(has_words, last, 0)
-        start = tf.gather(_at_least_1(starts.to_tensor()), first, batch_dims=1)
-        end = tf.gather(_at_least_1(ends.to_tensor()), last, batch_dims=1)
+        start = tf.gather(at_least_one_column(starts.to_tensor()), first, batch_dims=1)
+        end = tf.gather(at_least_one_column(ends.to_tensor()), last, batch_dims=1)
         length = tf.where(has_words, end - start, 0)
         outputs = {
             "answer": tf.strings.substr(passage, start, length, unit="UTF8_CHAR"),
@@ -160,9 +166,3 @@ def _checked(passage, question):
 
 def _length(texts):
     return tf.strings.length(texts, unit="UTF8_CHAR")
-
-
-def _at_least_1(x):
-    """Pads `x` with 0 to at least one column."""
-    missing = tf.maximum(1 - tf.shape(x)[1], 0)
-    return tf.pad(x, [[0, 0], [0, missing]])

@@ -10,7 +10,7 @@ import numpy as np
 
 from colloquy.data.offsets import TokenizedText, read_text
 from colloquy.data.sequences import Sequences
-from colloquy.data.tokenizers import has_letter_or_digit
+from colloquy.data.tokenizers import spoken_words
 from colloquy.tasks.reading_comprehension.data import Questions, Tokens, number_words
 
 FREQUENT_WORDS = frozenset(
@@ -74,9 +74,7 @@ class Reader:
 
     def unknown_percent(self, read):
         """The percentage of words without a vector; punctuation does not count."""
-        words = []
-        for word in read.passage.words + read.question.words:
-            if has_letter_or_digit(word):
-                words.append(word.lower())
+        spoken = spoken_words(read.passage.words + read.question.words)
+        words = [word.lower() for word in spoken]
         unknown = self.vocabulary.encode(words).count(self.vocabulary.unk_id)
         return round(100 * unknown / max(len(words), 1), 1)

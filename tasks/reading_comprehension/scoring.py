@@ -86,9 +86,8 @@ def answers(split, spans):
 
 def record_of(split, predictions):
     """The record of a split's predictions, `{question id: text}`."""
-    answers_by_id = dict(zip(split.ids, split.answers, strict=True))
     return {
-        "metrics": squad_metrics(predictions, answers_by_id),
+        "metrics": squad_metrics(predictions, split.references),
         "counts": {"questions": len(split), "contexts": len(set(split.context.tolist()))},
     }
 
@@ -101,7 +100,7 @@ def score_split(model, split, **options):
 
 def metrics_by_question(split, predictions):
     """`{metric: Additive}` over the questions of a split."""
-    answers_by_id = dict(zip(split.ids, split.answers, strict=True))
+    answers_by_id = split.references
     by_question = question_metrics(predictions, answers_by_id)
     arguments_of_questions = []
     for id, references in answers_by_id.items():

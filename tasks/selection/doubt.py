@@ -7,25 +7,25 @@ are doubted when their right response is left out.
 
 import numpy as np
 
-from colloquy.base.config import Config, make_config
-from colloquy.engine.run import METRICS
 from colloquy.metrics.thresholds import threshold_of
 from colloquy.tasks.selection.scoring import best_scores
 
 
-class Doubt(Config):
-    """What a run's evaluation of dev says of its rankings."""
-
-    threshold: float
-    """The logit from which a first response counts as good."""
-    right_kept: float
-    """The fraction of right first responses that do."""
-    without_right_doubted: float
-    """The fraction of rankings without a right response whose first one does not."""
-
-
 def measure_doubt(split, scores):
-    """The fields of `Doubt` of a split, from the logits of its lines; `None` if it is small."""
+    """Chooses the threshold of a split, and measures it.
+
+    Args:
+        split: A `SelectionSplit`.
+        scores: The logits of its lines.
+
+    Returns:
+        A record; `None` if the split is too small:
+
+            threshold: the logit from which a first response counts as good
+            right_kept: the fraction of right first responses that count as good
+            without_right_doubted: the fraction of rankings without a right response whose first
+                response does not count as good
+    """
     best_right = best_scores(split, scores, split.label == 1)
     best_wrong = best_scores(split, scores, split.label == 0)
     is_ranked = np.isfinite(best_right) & np.isfinite(best_wrong)
@@ -46,8 +46,6 @@ def measure_doubt(split, scores):
 
 
 def load_threshold(run):
-    """The threshold of a run whose dev was evaluated; of another run, that of no doubt."""
-    record = run.metrics().get("dev", {}).get("doubt")
-    if not record:
-        return -np.inf
-    return make_config(Doubt, record, f"{run.path / METRICS}: ").threshold
+    """The threshold of a run whose dev was evaluated; of another run, minus infinity."""
+    record = run.metrics().get("dev", {}).get("doubt") or {}
+    return record.get("threshold", -np.inf)

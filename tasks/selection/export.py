@@ -7,7 +7,13 @@ import tensorflow as tf
 
 from colloquy.data.tokenizers import GraphTokenizer
 from colloquy.data.vocabulary import WordIds
-from colloquy.engine.endpoints import Endpoint, build_archive, ensure_shape, require
+from colloquy.engine.endpoints import (
+    Endpoint,
+    at_least_one_column,
+    build_archive,
+    ensure_shape,
+    require,
+)
 
 # Score of a missing candidate: no sigmoid is negative.
 NO_SCORE = -1.0
@@ -115,8 +121,6 @@ def _ids(texts, word_ids, split_words, max_words, full_size):
 
 def _padded(rows, max_width, full_size):
     """A ragged tensor `(R, ...)` as a tensor with `max_width` columns, or as few as it needs."""
-    padded = rows.to_tensor(shape=(None, max_width))
     if full_size:
-        return padded
-    longest = tf.reduce_max(rows.row_lengths())
-    return padded[:, : tf.maximum(longest, 1)]
+        return rows.to_tensor(shape=(None, max_width))
+    return at_least_one_column(rows.to_tensor())

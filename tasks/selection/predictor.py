@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from colloquy.base.config import Config
 from colloquy.base.files import UserError
 from colloquy.data.sequences import Sequences
 from colloquy.data.tokenizer_config import TokenizerConfig
-from colloquy.data.tokenizers import has_letter_or_digit
+from colloquy.data.tokenizers import spoken_words
 from colloquy.engine.cancellation import checkpoint
 from colloquy.engine.parallel import compile_for_all_sizes
 from colloquy.engine.predictor import Predictor
@@ -107,9 +108,10 @@ class SelectionPredictor(Predictor):
 
     def _judge(self, read, logits):
         """Returns the fields `good` and, if it is false, `reason` of an answer."""
-        words_of_turns = _spoken_words(read.turns)
+        said = spoken_words(itertools.chain(*read.turns))
+        offered = spoken_words(itertools.chain(*read.candidates))
         # An instance without candidates returns here: it has no logits.
-        if words_of_turns.isdisjoint(_spoken_words(read.candidates)):
+        if set(said).isdisjoint(offered):
             return {"good": False, "reason": NO_SHARED_WORD}
         if logits.max() < self.threshold:
             return {"good": False, "reason": LOW_SCORES}
@@ -187,11 +189,3 @@ class SelectionPredictor(Predictor):
         """The words that the model reads: the last `max_words` of each of the last `max_turns`."""
         config = self.model.config
         return [words[-config.max_words :] for words in texts[-config.max_turns :]]
-
-
-def _spoken_words(texts):
-    """The distinct words of texts that have a letter or a digit."""
-    spoken = set()
-    for words in texts:
-        spoken.update(word for word in words if has_letter_or_digit(word))
-    return spoken

@@ -7,7 +7,7 @@ import itertools
 import re
 
 from colloquy.base.files import UserError
-from colloquy.data.tokenizers import TOKENIZERS, WHITESPACE, apply_rules, has_letter_or_digit
+from colloquy.data.tokenizers import TOKENIZERS, WHITESPACE, apply_rules, spoken_words
 from colloquy.engine.helplines import helpline_of_turns
 from colloquy.engine.parallel import in_order
 from colloquy.engine.predictor import Predictor
@@ -88,7 +88,7 @@ def _are_near_duplicates(words, others):
 
 def _without_punctuation(words):
     """The distinct lower-case words of a text without punctuation; all if it has no others."""
-    kept = {word.lower() for word in words if has_letter_or_digit(word)}
+    kept = {word.lower() for word in spoken_words(words)}
     return kept or set(words)
 
 

@@ -8,7 +8,7 @@ are said, without lists of names or of empty words.
 import collections
 import re
 
-from colloquy.data.tokenizers import has_letter_or_digit
+from colloquy.data.tokenizers import spoken_words
 from colloquy.data.vocabulary import SPECIALS
 
 MANY_TEXTS = 10_000
@@ -99,5 +99,4 @@ def _is_answer(words, common_words, names, known_words):
     exposed = words if len(words) <= SHORT else words[:1]
     if any(word[:1].isalpha() and word not in known_words for word in exposed):
         return False
-    spoken = filter(has_letter_or_digit, lower_words)
-    return not common_words.issuperset(spoken)
+    return not common_words.issuperset(spoken_words(lower_words))
