@@ -62,12 +62,29 @@ class Predictor(abc.ABC):
                 the maps of a group are drawn side by side.
         """
         checked = self.make_instance(instance, "instance 0")
-        answer, maps = self.answer_with_attention(checked, details)
+        answer = self.helpline_answer(checked)
+        maps: list[dict] = []
+        if answer is None:
+            answer, maps = self.answer_with_attention(checked, details)
         return {**answer.model_dump(exclude_unset=True), "attention": maps}
 
     def answer_as_dicts(self, instances: list) -> list[dict]:
         """Answers instances that `make_instance` has checked, as `predict` does."""
-        return [answer.model_dump(exclude_unset=True) for answer in self.answer(instances)]
+        answers = [self.helpline_answer(instance) for instance in instances]
+        places = [place for place, answer in enumerate(answers) if answer is None]
+        if places:
+            answers_of_model = self.answer([instances[place] for place in places])
+            for place, answer in zip(places, answers_of_model, strict=True):
+                answers[place] = answer
+        return [answer.model_dump(exclude_unset=True) for answer in answers]
+
+    def helpline_answer(self, instance: Any) -> Any:
+        """Makes the `Answer` that has the reply of `engine.helplines`, in place of the model's.
+
+        It is `None` for an instance that needs no such reply. By default that is every instance:
+        a model that converses with people has its own method.
+        """
+        return None
 
     @abc.abstractmethod
     def answer(self, instances: list) -> list:

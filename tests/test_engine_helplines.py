@@ -115,12 +115,18 @@ def test_a_dialog_model_gives_it_to_the_end_of_the_conversation(dialog_predictor
     assert answer["response"] == ENGLISH_REPLY
     assert answer["said"] == [{"speaker": "bot", "text": ENGLISH_REPLY}]
     assert (answer["best"], answer["facts"], answer["unknown"]) == ([], [], [])
+    explained = dialog_predictor.explain({"history": serious})
+    assert explained == {**answer, "attention": []}
 
     hello = {"speaker": "user", "text": "hello"}
     later = dialog_predictor.predict(
         [{"history": [*serious, hello]}, {"history": [*serious, *answer["said"], hello]}]
     )
     assert [one["response"] for one in later] == [ENGLISH_REPLY] * 2
+
+    alone = dialog_predictor.predict([{"history": [hello]}])
+    beside = dialog_predictor.predict([{"history": serious}, {"history": [hello]}])
+    assert beside == [answer, *alone]
 
 
 def test_retrieval_gives_it_in_place_of_a_response(selection_predictor, selection_index):

@@ -111,10 +111,22 @@ class DialogPredictor(Predictor):
 
     def answer(self, instances):
         talks = self._talk(instances)
-        answers = []
-        for instance, steps in zip(instances, talks, strict=True):
-            answers.append(self._answer(instance, steps))
-        return answers
+        return [self._answer(steps) for steps in talks]
+
+    def helpline_answer(self, instance):
+        user_texts = [turn.text for turn in instance.history if turn.speaker == "user"]
+        bot_texts = [turn.text for turn in instance.history if turn.speaker == "bot"]
+        helpline = helpline_of_conversation(user_texts, bot_texts)
+        if helpline is None:
+            return None
+        return self.Answer(
+            response=helpline,
+            best=[],
+            facts=[],
+            unknown=[],
+            said=[Sentence(speaker="bot", text=helpline)],
+            read=as_sentences(self._read(instance).turns),
+        )
 
     def answer_with_attention(self, instance, details):
         """As `Predictor.answer_with_attention`, of the first response.
@@ -122,7 +134,7 @@ class DialogPredictor(Predictor):
         The details are the weights of each head.
         """
         [steps] = self._talk([instance])
-        answer = self._answer(instance, steps)
+        answer = self._answer(steps)
         first = steps[0]
         if not first.weights_HhM.size:
             return answer, []
@@ -150,24 +162,14 @@ class DialogPredictor(Predictor):
         return shown, [(candidate.score, candidate.text) for candidate in step.best]
 
     def _talk(self, instances):
-        reads = []
-        for instance in instances:
-            turns = [Turn(sentence.speaker, sentence.text) for sentence in instance.history]
-            reads.append(self.reader.read(turns))
-        return self.responder.talk(reads)
+        return self.responder.talk([self._read(instance) for instance in instances])
 
-    def _answer(self, instance, steps):
+    def _read(self, instance):
+        turns = [Turn(sentence.speaker, sentence.text) for sentence in instance.history]
+        return self.reader.read(turns)
+
+    def _answer(self, steps):
         first = steps[0]
-        read = as_sentences(first.read.turns)
-        user_texts = [turn.text for turn in instance.history if turn.speaker == "user"]
-        bot_texts = [turn.text for turn in instance.history if turn.speaker == "bot"]
-        helpline = helpline_of_conversation(user_texts, bot_texts)
-        if helpline is not None:
-            said = [Sentence(speaker="bot", text=helpline)]
-            return self.Answer(
-                response=helpline, best=[], facts=[], unknown=[], said=said, read=read
-            )
-
         last = steps[-1]
         turns = [*last.read.turns, Turn("bot", last.response)]
         return self.Answer(
@@ -176,7 +178,7 @@ class DialogPredictor(Predictor):
             facts=first.facts,
             unknown=first.read.unknown,
             said=as_sentences(turns[len(first.read.turns) :]),
-            read=read,
+            read=as_sentences(first.read.turns),
             **_judge(last),
         )
 

@@ -108,10 +108,6 @@ class GenerationPredictor(Predictor):
         # Requests of one shape are served by one compiled search.
         requests_by_shape = collections.defaultdict(dict)
         for number, instance in enumerate(instances):
-            helpline_answer = self._helpline_answer(instance)
-            if helpline_answer is not None:
-                answers[number] = helpline_answer
-                continue
             request = self._request(instance)
             shape = search.search_shape(request.decoding, LONGEST)
             requests_by_shape[shape][number] = request
@@ -122,8 +118,7 @@ class GenerationPredictor(Predictor):
                 answers[number] = self._answer(request, ids[row], scores[row])
         return [answers[number] for number in range(len(instances))]
 
-    def _helpline_answer(self, instance):
-        """The answer to who writes of hurting themselves; `None` to anybody else."""
+    def helpline_answer(self, instance):
         text = helpline_of_turns(instance.turns) if self.has_helpline else None
         if text is None:
             return None
@@ -144,9 +139,6 @@ class GenerationPredictor(Predictor):
         return [("source", source)], replies
 
     def answer_with_attention(self, instance, details):
-        helpline_answer = self._helpline_answer(instance)
-        if helpline_answer is not None:
-            return helpline_answer, []
         request = self._request(instance)
         shape = search.search_shape(request.decoding, LONGEST)
         [ids], [scores] = self._search([request], shape)

@@ -144,6 +144,12 @@ class AnsweringPredictor(Predictor):
             return answer
         return self._choose_answer(instance)
 
+    def helpline_answer(self, instance):
+        helpline = helpline_of_turns(instance.turns)
+        if instance.candidates or helpline is None:
+            return None
+        return self.Answer(candidates=[helpline], scores=[1.0], totals=[0.0], order=[0], good=True)
+
     def padded_rows(self, instance):
         return len(instance.candidates) or len(self.hits) or CANDIDATES
 
@@ -157,20 +163,12 @@ class AnsweringPredictor(Predictor):
         if instance.candidates:
             return self.predictor.answer_with_attention(instance, details)
         answer = self._choose_answer(instance)
-        if helpline_of_turns(instance.turns) is not None:
-            return answer, []
         best = instance.replace(candidates=answer.candidates[:1])
         _, attention = self.predictor.answer_with_attention(best, details)
         return answer, attention
 
     def _choose_answer(self, instance):
         """Answers an instance without candidates."""
-        helpline = helpline_of_turns(instance.turns)
-        if helpline is not None:
-            return self.Answer(
-                candidates=[helpline], scores=[1.0], totals=[0.0], order=[0], good=True
-            )
-
         hits = self.hits
         if self.index is not None:
             hits = candidates_of(self.index, instance.turns)
