@@ -328,7 +328,7 @@ def test_dev_and_test_are_fixed_and_train_has_the_other_conversations():
 
 
 def test_the_demo_prepares_chitchat_as_train_does_without_data(tmp_path):
-    with patch("colloquy.tasks.selection.task.prepare") as prepare_mock:
+    with patch("colloquy.tasks.selection.prepare.prepare") as prepare_mock:
         TASKS["selection"].make_sample(tmp_path)
     corpus, source, out, settings = prepare_mock.call_args.args
     assert (corpus, source, out) == ("chitchat", None, tmp_path / "prepared")

@@ -16,7 +16,6 @@ from colloquy.tasks.generation import data
 from colloquy.tasks.generation.baselines import baselines_for
 from colloquy.tasks.generation.chat import GenerationChat
 from colloquy.tasks.generation.predictor import GenerationPredictor
-from colloquy.tasks.generation.prepare import Settings, prepare
 from colloquy.tasks.generation.replies import (
     examples_of,
     metrics_by_example,
@@ -44,6 +43,9 @@ class GenerationTask(task.Task):
     predictor = GenerationPredictor
 
     def make_sample(self, directory):
+        # Imported here: serving imports this file, but prepares nothing.
+        from colloquy.tasks.generation.prepare import Settings, prepare
+
         settings = Settings(tokenizer="words", turns=2)
         prepare("chitchat", None, directory / "prepared", settings)
 

@@ -26,7 +26,6 @@ from colloquy.tasks.reading_comprehension.confidence import load_scale
 from colloquy.tasks.reading_comprehension.data import CHARACTERS, load_dataset
 from colloquy.tasks.reading_comprehension.limits import limits_of
 from colloquy.tasks.reading_comprehension.predictor import ReadingComprehensionPredictor
-from colloquy.tasks.reading_comprehension.prepare import Settings, prepare
 from colloquy.tasks.reading_comprehension.scoring import (
     answers,
     by_added_sentence,
@@ -79,6 +78,9 @@ class ReadingComprehensionTask(task.Task):
     # === Data ===
 
     def make_sample(self, directory):
+        # Imported here: serving imports this file, but prepares nothing.
+        from colloquy.tasks.reading_comprehension.prepare import Settings, prepare
+
         shutil.copytree(SQUAD, directory / "raw")
         prepare("squad", directory / "raw", directory / "prepared", Settings(name="squad-excerpt"))
 

@@ -25,7 +25,6 @@ from colloquy.tasks.selection.doubt import measure_doubt
 from colloquy.tasks.selection.echoes import echo_rows
 from colloquy.tasks.selection.lexical import document_weights, equal_stems
 from colloquy.tasks.selection.predictor import SelectionPredictor
-from colloquy.tasks.selection.prepare import Settings, prepare
 from colloquy.tasks.selection.release_conf import hint_at_setting
 from colloquy.tasks.selection.retrieval.answers import AnsweringPredictor, add_responses
 from colloquy.tasks.selection.training import Training
@@ -56,6 +55,9 @@ class SelectionTask(task.Task):
     }
 
     def make_sample(self, directory):
+        # Imported here: serving imports this file, but prepares nothing.
+        from colloquy.tasks.selection.prepare import Settings, prepare
+
         # As `make demo` prepares it.
         settings = Settings(dimension=64)
         prepare("chitchat", None, directory / "prepared", settings)
