@@ -7,12 +7,23 @@ from typing import Any
 import keras
 import numpy as np
 
+from colloquy.engine.task import DecayingTraining
 
-def linear_decay(learning_rate: float, steps: int, fraction: float) -> Any:
-    """A learning rate that decays linearly over `steps` to a `fraction` of the initial one."""
-    return keras.optimizers.schedules.PolynomialDecay(
-        learning_rate, max(steps, 1), end_learning_rate=learning_rate * fraction
+
+def decaying(training: DecayingTraining, steps: int) -> dict[str, Any]:
+    """Arguments of an optimizer for a training of `steps` steps: linear decay of the learning rate,
+    clipped gradients, averaged weights.
+    """
+    schedule = keras.optimizers.schedules.PolynomialDecay(
+        training.learning_rate,
+        max(steps, 1),
+        end_learning_rate=training.learning_rate * training.decay,
     )
+    return {
+        "learning_rate": schedule,
+        "global_clipnorm": training.gradient_clip or None,
+        **averaging(training.ema),
+    }
 
 
 def averaging(momentum: float) -> dict[str, Any]:

@@ -49,6 +49,21 @@ class Training(Config):
     of perplexity the lowest. Empty: the task's choice."""
 
 
+class DecayingTraining(Training):
+    """Settings of a training with linear decay of the learning rate and averaged weights, see
+    `engine.optimizers.decaying`.
+    """
+
+    decay: Annotated[float, Field(ge=0, le=1)] = 0.1
+    """The learning rate decays linearly to this fraction of its initial value by the end of the
+    training; 1: it stays constant.
+    """
+    ema: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Decay of the moving averages of all weights, which validation and evaluation use; 0: none are
+    kept.
+    """
+
+
 class ScoringOptions(Config):
     """Settings of `evaluate.py --set`; a task that has some has a subclass."""
 

@@ -166,9 +166,10 @@ def test_the_dataset_decides_sizes(sample):
 
 @pytest.mark.parametrize("name", ["dialog", "generation"])
 def test_learning_rate_decays_linearly_to_a_fraction(name):
-    training = TASKS[name].Training(learning_rate=0.08, decay=0.25, gradient_clip=3.0)
+    training = TASKS[name].Training(learning_rate=0.08, decay=0.25, gradient_clip=3.0, ema=0.5)
     optimizer = TASKS[name].optimizer(training, 40)
     assert optimizer.global_clipnorm == 3.0
+    assert optimizer.use_ema and optimizer.ema_momentum == 0.5
     for step, rate in ((0, 0.08), (10, 0.065), (20, 0.05), (40, 0.02), (70, 0.02)):
         optimizer.iterations.assign(step)
         assert float(optimizer.learning_rate) == pytest.approx(rate, rel=1e-5)

@@ -12,7 +12,7 @@ from colloquy.data.samples import dialog_babi
 from colloquy.data.sequences import round_up
 from colloquy.engine import task
 from colloquy.engine.ensembles import mean_of_softmaxes
-from colloquy.engine.optimizers import averaging, linear_decay
+from colloquy.engine.optimizers import decaying
 from colloquy.engine.scoring import Measured
 from colloquy.metrics.dialog import METRICS, dialog_metrics
 from colloquy.tasks.dialog import scoring as dialog_scoring
@@ -82,9 +82,7 @@ class DialogTask(task.Task):
         dataset.domain.tables.put_into(model)
 
     def optimizer(self, training, steps):
-        schedule = linear_decay(training.learning_rate, steps, training.decay)
-        clip = training.gradient_clip or None
-        return keras.optimizers.Adam(schedule, global_clipnorm=clip, **averaging(training.ema))
+        return keras.optimizers.Adam(**decaying(training, steps))
 
     def loss(self, training):
         if training.loss == "softmax":

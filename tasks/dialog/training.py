@@ -17,7 +17,7 @@ DEFAULTS = {
 """Values for any dialogs; the recipes of dialog bAbI have their own."""
 
 
-class Training(with_defaults(task.Training, **DEFAULTS)):
+class Training(with_defaults(task.DecayingTraining, **DEFAULTS)):
     """Settings of a dialog training. `batch_size` counts dialogs, each with all its turns."""
 
     loss: Literal["softmax", "margin"] = "softmax"
@@ -25,12 +25,4 @@ class Training(with_defaults(task.Training, **DEFAULTS)):
     margin: Annotated[float, Field(ge=0)] = 0.1
     """Least difference between the correct candidate's logit and any other's; only with
     `loss=margin`.
-    """
-    decay: Annotated[float, Field(ge=0, le=1)] = 0.1
-    """The learning rate decays linearly to this fraction of its initial value by the end of the
-    training; 1: it stays constant.
-    """
-    ema: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """Decay of the moving averages of all weights, which validation and evaluation use; 0: none are
-    kept.
     """

@@ -9,7 +9,7 @@ from colloquy.data.batching import batches_by_size
 from colloquy.data.vocabulary import PADDING_ID
 from colloquy.engine import task
 from colloquy.engine.limits import Limit
-from colloquy.engine.optimizers import TwoRateAdam, linear_decay
+from colloquy.engine.optimizers import TwoRateAdam, decaying
 from colloquy.engine.scoring import Measured
 from colloquy.metrics.generation import METRICS
 from colloquy.tasks.generation import data
@@ -74,11 +74,7 @@ class GenerationTask(task.Task):
         return {"vocabulary_size": len(dataset.vocabulary)}
 
     def optimizer(self, training, steps):
-        return TwoRateAdam(
-            linear_decay(training.learning_rate, steps, training.decay),
-            global_clipnorm=training.gradient_clip or None,
-            decoder_rate=training.decoder_rate,
-        )
+        return TwoRateAdam(decoder_rate=training.decoder_rate, **decaying(training, steps))
 
     def loss(self, training):
         return word_loss

@@ -16,7 +16,7 @@ from colloquy.data.text_files import read_json
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine import task
 from colloquy.engine.ensembles import mean_of_logits
-from colloquy.engine.optimizers import averaging, linear_decay
+from colloquy.engine.optimizers import decaying
 from colloquy.engine.scoring import Measured
 from colloquy.metrics.reading_comprehension import METRICS
 from colloquy.tasks.reading_comprehension.baselines import spans_of_first_words
@@ -111,16 +111,16 @@ class ReadingComprehensionTask(task.Task):
         if model.config.use_words:
             model.set_word_vectors(dataset.vectors)
 
-    def optimizer(self, training, steps=None):
-        schedule = training.learning_rate
-        if training.decay != 1:
-            schedule = linear_decay(training.learning_rate, steps, training.decay)
-        clip = training.gradient_clip or None
-        options = {"global_clipnorm": clip, **averaging(training.ema)}
+    def optimizer(self, training, steps):
+        options = decaying(training, steps)
+        if training.decay == 1:
+            # An optimizer keeps a constant rate as a variable, but no schedule. With a schedule,
+            # the saved states of such trainings could not be loaded.
+            options["learning_rate"] = training.learning_rate
         if training.optimizer == "adam":
-            return keras.optimizers.Adam(schedule, **options)
+            return keras.optimizers.Adam(**options)
         # 1e-8 is TensorFlow 1's default, which the authors used; Keras's is 1e-7.
-        return keras.optimizers.Adadelta(schedule, epsilon=1e-8, **options)
+        return keras.optimizers.Adadelta(epsilon=1e-8, **options)
 
     def loss(self, training):
         return shared_norm_loss if training.shared_norm else span_loss

@@ -7,20 +7,14 @@ from pydantic import Field
 from colloquy.base.config import Positive, with_defaults
 from colloquy.engine import task
 
+DEFAULTS = {"epochs": 12.0, "batch_size": 60, "decay": 1.0, "ema": 0.999}
 
-class Training(with_defaults(task.Training, epochs=12.0, batch_size=60)):
+
+class Training(with_defaults(task.DecayingTraining, **DEFAULTS)):
     """Settings of a training; the defaults are the paper's, with Adam's usual learning rate."""
 
     optimizer: Literal["adam", "adadelta"] = "adam"
     """`adam`, or the paper's `adadelta`, whose learning rate there is 0.5."""
-    decay: Annotated[float, Field(ge=0, le=1)] = 1.0
-    """The learning rate decays linearly to this fraction of its initial value by the end of the
-    training; 1: it stays constant.
-    """
-    ema: Annotated[float, Field(ge=0, lt=1)] = 0.999
-    """Decay of the moving averages of all weights, which validation and evaluation use; 0: none are
-    kept.
-    """
     max_context: Positive = 400
     """Words of a context that are read at once. Of a longer one, training reads the window that has
     the answer; an answer is looked for in all windows."""
