@@ -1,6 +1,5 @@
 """Builds an index from conversations: pairs, and two BM25 searches of them."""
 
-import atexit
 import collections
 import hashlib
 import json
@@ -8,13 +7,12 @@ import logging
 import math
 import os
 import pathlib
-import shutil
 import sys
 import tempfile
 
 import bm25s
 
-from colloquy.base.files import UserError, atomic_directory, check_output, checksums_of
+from colloquy.base.files import UserError, atomic_directory, check_output, checksums_of, writing
 from colloquy.data.corpora import CORPORA
 from colloquy.data.corpora.splits import read_splits
 from colloquy.data.text_files import write_json
@@ -83,9 +81,9 @@ def index_of_run(path, predictor):
     """The index of the run of a `tasks.selection.predictor.SelectionPredictor`.
 
     It is in the directory of the run. Otherwise it is built, once, from the run's conversations, in
-    `$XDG_CACHE_HOME/colloquy` under a name that depends on them and on its words. Nothing is
-    written into the run. Where the cache cannot be written, as in a read-only container, the index
-    is built in a directory of this process alone, and a line says so.
+    `$XDG_CACHE_HOME/colloquy` under a name that depends on them and on its words; where that cannot
+    be written, as in a read-only container, in the user's directory for temporary files. Nothing is
+    written into the run.
 
     Returns:
         Its directory; `None` without conversations.
@@ -100,13 +98,7 @@ def index_of_run(path, predictor):
     index = _cached_index(path, predictor)
     if index.is_dir():
         return index
-    try:
-        check_output(index)
-        print(f"{index}: built once, of {conversations}", flush=True)
-    except UserError as error:
-        index = pathlib.Path(tempfile.mkdtemp(prefix="colloquy-"), INDEX)
-        atexit.register(shutil.rmtree, index.parent, ignore_errors=True)
-        print(f"{error}: the index of {path} is built at each start", flush=True)
+    print(f"{index}: built once, of {conversations}", flush=True)
     try:
         build(predictor, index, of_corpus("smn", conversations))
     except UserError:
@@ -117,7 +109,7 @@ def index_of_run(path, predictor):
 
 
 def _cached_index(path, predictor):
-    """The directory in the cache that the index of the run `path` has, or will have."""
+    """The directory outside of the run `path` that its index has, or will have."""
     sources = [
         VERSION,
         predictor.vocabulary.digest(),
@@ -126,7 +118,27 @@ def _cached_index(path, predictor):
     ]
     key = hashlib.sha256(json.dumps(sources).encode()).hexdigest()
     cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
-    return pathlib.Path(cache, "colloquy", key)
+    index = pathlib.Path(cache, "colloquy", key)
+    if index.is_dir():
+        return index
+    try:
+        check_output(index)
+    except UserError:
+        return _own_temporary_directory() / key
+    return index
+
+
+def _own_temporary_directory():
+    """Makes the user's directory for temporary files, to which no other user can write.
+
+    Another user could make a directory of this name first, and put an index into it.
+    """
+    directory = pathlib.Path(tempfile.gettempdir(), f"colloquy-{os.getuid()}")
+    with writing(directory):
+        directory.mkdir(mode=0o700, exist_ok=True)
+    if directory.lstat().st_uid != os.getuid():
+        raise UserError(f"{directory} belongs to another user")
+    return directory
 
 
 # === Conversations ===
