@@ -17,7 +17,8 @@ from colloquy.models.bidaf import BiDAFConfig, best_spans
 from colloquy.tasks import TASKS
 from colloquy.tasks.reading_comprehension.calibration import fit_scale, measure_confidence
 from colloquy.tasks.reading_comprehension.confidence import Scale, load_scale
-from colloquy.tasks.reading_comprehension.data import ReadingSplit, Tokens, load_dataset
+from colloquy.tasks.reading_comprehension.data import ReadingSplit, load_dataset
+from colloquy.tasks.reading_comprehension.questions import Tokens
 from colloquy.tasks.reading_comprehension.scoring import span_loss
 from colloquy.tasks.reading_comprehension.second_contexts import content_words, shared_words
 from colloquy.tasks.reading_comprehension.task import _read_predictions

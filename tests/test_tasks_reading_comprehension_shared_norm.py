@@ -15,7 +15,7 @@ from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine.limits import describe_exceeded
 from colloquy.models.bidaf import BiDAFConfig
 from colloquy.tasks import TASKS
-from colloquy.tasks.reading_comprehension.data import ReadingSplit, Tokens
+from colloquy.tasks.reading_comprehension.data import ReadingSplit
 from colloquy.tasks.reading_comprehension.misleading import (
     MisleadingSentences,
     Passage,
@@ -23,6 +23,7 @@ from colloquy.tasks.reading_comprehension.misleading import (
     with_sentence,
     without_answer,
 )
+from colloquy.tasks.reading_comprehension.questions import Tokens
 from colloquy.tasks.reading_comprehension.scoring import by_added_sentence
 from colloquy.tasks.reading_comprehension.second_contexts import (
     SecondContexts,

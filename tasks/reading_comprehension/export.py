@@ -18,7 +18,7 @@ from colloquy.engine.endpoints import (
     require,
 )
 from colloquy.models.bidaf import best_spans
-from colloquy.tasks.reading_comprehension.data import WORD_CHARACTERS
+from colloquy.tasks.reading_comprehension.questions import WORD_CHARACTERS
 
 NO_SCORE = tf.float32.min  # finite, because JSON knows no infinity
 

@@ -16,7 +16,7 @@ For example, for the question "Where does Ann live?":
 
 `add_sentences`, for evaluation, puts the question's words at the end of a sentence only.
 
-Words are numbers of `data.Tokens` in this file.
+Words are numbers of `questions.Tokens` in this file.
 """
 
 import dataclasses

@@ -32,7 +32,8 @@ from colloquy.data.vocabulary import Vocabulary
 from colloquy.data.word_vectors import complete, read_vectors
 from colloquy.engine.vocabularies import Words
 from colloquy.metrics.reading_comprehension import exact_match
-from colloquy.tasks.reading_comprehension.data import CHARACTERS, READING, number_words
+from colloquy.tasks.reading_comprehension.data import CHARACTERS, READING
+from colloquy.tasks.reading_comprehension.questions import number_words
 
 
 class Settings(CommonSettings):

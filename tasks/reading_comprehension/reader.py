@@ -11,7 +11,7 @@ import numpy as np
 from colloquy.data.offsets import TokenizedText, read_text
 from colloquy.data.sequences import Sequences
 from colloquy.data.tokenizers import spoken_words
-from colloquy.tasks.reading_comprehension.data import Questions, Tokens, number_words
+from colloquy.tasks.reading_comprehension.questions import Questions, Tokens, number_words
 
 FREQUENT_WORDS = frozenset(
     "the of and a to in is was for on that by with as at from it are or an be this which".split()

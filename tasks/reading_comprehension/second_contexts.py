@@ -29,7 +29,7 @@ def content_words(tokens, numbers):
     A known word is its id. All unknown words have one id, so an unknown word is minus its number.
 
     Args:
-        tokens: `data.Tokens`.
+        tokens: `questions.Tokens`.
         numbers: The words of the text, as numbers of `tokens`.
     """
     numbers = np.unique(numbers)
