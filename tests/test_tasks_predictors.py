@@ -31,7 +31,7 @@ def compiled_models(task, predictor):
         return [predictor.with_attention]
     if task == "generation":
         return [predictor._compiled_decoder(search_shape(Decoding(), LONGEST))]
-    return [predictor._span_finder, predictor._encoder]
+    return [predictor.span_finder.best_spans, predictor._encoder]
 
 
 def without_numbers(value):
@@ -71,7 +71,7 @@ def test_a_run_keeps_examples_that_its_predictor_answers_by_one_graph_for_all_si
 
 
 def test_rows_are_what_the_models_compute(predictors):
-    window = predictors["reading_comprehension"].window_words
+    window = predictors["reading_comprehension"].span_finder.window_words
     num_windows = len(make_windows(0, 500, window))
     assert num_windows > 1
     instances = {

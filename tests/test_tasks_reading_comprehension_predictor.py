@@ -13,8 +13,8 @@ from colloquy.tasks.reading_comprehension.chat import (
     ReadingComprehensionChat,
     _highlight_in_sentence,
 )
-from colloquy.tasks.reading_comprehension.predictor import BATCH_WORDS
 from colloquy.tasks.reading_comprehension.reader import Read
+from colloquy.tasks.reading_comprehension.spans import BATCH_WORDS
 from colloquy.tasks.reading_comprehension.windows import make_windows
 
 PASSAGE = "Ann lives in Rome. Bob lives in Paris."
@@ -53,9 +53,9 @@ def test_the_window_with_the_highest_logits_answers(predictor):
     filler = "in Oslo, in Kyiv? " * 211
     passage = f"{filler}{PASSAGE} {filler}"
     offsets = tokenize(passage)
-    windows = make_windows(0, len(offsets), predictor.window_words)
+    windows = make_windows(0, len(offsets), predictor.span_finder.window_words)
     assert len(windows) > 5
-    assert predictor.window_words // 4 >= predictor.model.config.max_answer_words
+    assert predictor.span_finder.window_words // 4 >= predictor.model.config.max_answer_words
 
     scores_and_answers = []
     for _, first, end in windows:
@@ -73,7 +73,7 @@ def test_the_window_with_the_highest_logits_answers(predictor):
     # Attention is that in the window of the answer, not in the whole passage.
     explained = predictor.explain({"passage": passage, "question": QUESTION})
     columns = explained["attention"][0]["columns"]
-    assert len(columns) == predictor.window_words
+    assert len(columns) == predictor.span_finder.window_words
     assert answer["answer"].split()[0] in columns
     window = passage[answer["window_start"] : answer["window_end"]]
     assert words_at(window, tokenize(window)) == columns
@@ -81,13 +81,13 @@ def test_the_window_with_the_highest_logits_answers(predictor):
 
 def test_ten_thousand_words_are_read_a_batch_at_a_time(predictor, monkeypatch):
     words_of_batches = []
-    predict = predictor._span_finder.predict_on_batch
+    predict = predictor.span_finder.best_spans.predict_on_batch
 
     def counting(inputs):
         words_of_batches.append(inputs["context"].size)
         return predict(inputs)
 
-    monkeypatch.setattr(predictor._span_finder, "predict_on_batch", counting)
+    monkeypatch.setattr(predictor.span_finder.best_spans, "predict_on_batch", counting)
     passage = "Cyd lives in Kyiv. " * 2000 + PASSAGE
     assert len(tokenize(passage)) == 10_010
     answer = ask(predictor, passage)
@@ -96,7 +96,7 @@ def test_ten_thousand_words_are_read_a_batch_at_a_time(predictor, monkeypatch):
     assert max(words_of_batches) <= BATCH_WORDS
     assert sum(words_of_batches) < 1.5 * 10_010
     # As after training on passages of this length.
-    monkeypatch.setattr(predictor, "window_words", BATCH_WORDS + 1)
+    monkeypatch.setattr(predictor.span_finder, "window_words", BATCH_WORDS + 1)
     assert ask(predictor, PASSAGE)["answer"]
 
 

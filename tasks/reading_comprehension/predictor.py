@@ -1,15 +1,10 @@
 """A reading comprehension model that answers plain text.
 
-A passage longer than training reads is read in overlapping windows: time grows with its length,
-memory does not. Windows are compared by their logits, not by their probabilities, which sum to 1 in
-each, also in one without an answer (Clark and Gardner 2018, section 3).
-
-Letters: T passage words   W words of a window   J question words
+Letters: T words of a passage or window   J question words
 """
 
 import functools
 import math
-from typing import NamedTuple
 
 import keras
 import numpy as np
@@ -18,61 +13,20 @@ import scipy.special
 from colloquy.base.config import Config
 from colloquy.base.files import UserError
 from colloquy.data.vocabulary import Vocabulary
-from colloquy.engine.cancellation import checkpoint
 from colloquy.engine.parallel import compile_for_all_sizes
 from colloquy.engine.predictor import Predictor, attention_map
 from colloquy.engine.settings import check_fields
-from colloquy.layers.masking import LOWEST
-from colloquy.models.bidaf import best_spans
 from colloquy.tasks.reading_comprehension.confidence import load_scale
 from colloquy.tasks.reading_comprehension.data import CHARACTERS
 from colloquy.tasks.reading_comprehension.reader import Read, Reader
-from colloquy.tasks.reading_comprehension.windows import Window, make_windows
+from colloquy.tasks.reading_comprehension.spans import SpanFinder, best_apart
 
-BATCH_WORDS = 2000
-"""Words of the windows that are read at once, padding included; a window may have more. Between two
-batches a server gives up what nobody waits for."""
 ROW_WORDS = 100
 """Words of a window, and of a question, that are a row for a server's limits."""
 BEST = 5
 """Answers that are listed."""
-SPANS = 100
-"""Spans of each window that the answers are chosen from."""
 MAX_QUESTION_WORDS = 300
 """The longest question that is read: each word is compared with each of the passage."""
-
-
-class Span(NamedTuple):
-    """A possible answer: the sum of its two logits, its first and last words, its window."""
-
-    score: float
-    first: int
-    last: int
-    window: Window | None = None
-
-
-class Reading(NamedTuple):
-    """What the model found in a passage, window by window."""
-
-    spans: list[Span]
-    """The best spans of all windows."""
-    logits: dict[Window, np.ndarray]
-    """Logits of start and end in each window, float64 `(2, W)`."""
-
-
-def best_apart(spans, count):
-    """The best spans, at most `count`, no two with a common word.
-
-    >>> [span.first for span in best_apart([Span(2.0, 3, 4), Span(1.0, 4, 6), Span(0.5, 5, 6)], 2)]
-    [3, 5]
-    """
-    kept = []
-    for span in sorted(spans, key=lambda span: (-span.score, span.first, span.last)):
-        if len(kept) == count:
-            break
-        if all(span.last < other.first or other.last < span.first for other in kept):
-            kept.append(span)
-    return kept
 
 
 class AnswerSpan(Config):
@@ -90,20 +44,6 @@ class AnswerSpan(Config):
     confidence: float | None
     """The probability that it is correct, if the passage answers every second question: fitted to
     dev, see `tasks.reading_comprehension.confidence`. Null in a run without that scale."""
-
-
-class SpanFinder(keras.Model):
-    """The logits of a model, float32, and its best spans, see `models.bidaf.best_spans`."""
-
-    def __init__(self, model):
-        super().__init__()
-        self.model = model
-
-    def call(self, inputs):
-        logits = keras.ops.cast(self.model(inputs), "float32")
-        config = self.model.config
-        best = best_spans(logits, config.max_answer_words, SPANS, config.length_penalty)
-        return logits, *best
 
 
 class ReadingComprehensionPredictor(Predictor):
@@ -155,10 +95,9 @@ class ReadingComprehensionPredictor(Predictor):
         self.model = run.load_model()
         self.scale = load_scale(run)
         self.reader = Reader(self.vocabulary, self.characters)
-        self._span_finder = SpanFinder(self.model)
-        compile_for_all_sizes(self._span_finder, self.model.input)
         # Any answer is whole in a window: neighbours share a quarter of their words.
-        self.window_words = max(run.training.max_context, 4 * self.model.config.max_answer_words)
+        window_words = max(run.training.max_context, 4 * self.model.config.max_answer_words)
+        self.span_finder = SpanFinder(self.model, window_words)
         sizes = {"vocabulary_size": len(self.vocabulary), "characters": len(self.characters)}
         check_fields(self.model.config, sizes, run.path)
 
@@ -174,7 +113,7 @@ class ReadingComprehensionPredictor(Predictor):
 
     def answer(self, instances):
         reads = [instance.read for instance in instances]
-        readings = self._find_spans(self.reader.split(reads))
+        readings = self.span_finder.find(self.reader.split(reads))
         pairs = zip(reads, readings, strict=True)
         return [self._answer(read, reading) for read, reading in pairs]
 
@@ -182,8 +121,9 @@ class ReadingComprehensionPredictor(Predictor):
         """A row for each `ROW_WORDS` words of each window, for as many words of the question."""
         passage_words = len(instance.read.passage.words)
         question_words = len(instance.read.question.words)
-        num_windows = len(make_windows(0, passage_words, self.window_words))
-        rows_per_window = math.ceil(min(passage_words, self.window_words) / ROW_WORDS)
+        num_windows = len(self.span_finder.windows(0, passage_words))
+        words_per_window = min(passage_words, self.span_finder.window_words)
+        rows_per_window = math.ceil(words_per_window / ROW_WORDS)
         return num_windows * max(1, rows_per_window) * math.ceil(question_words / ROW_WORDS)
 
     def show(self, instance):
@@ -198,7 +138,7 @@ class ReadingComprehensionPredictor(Predictor):
     def answer_with_attention(self, instance, details):
         """Like `Predictor`'s; of a long passage, in the window that holds the answer."""
         asked = self.reader.split([instance.read])
-        [reading] = self._find_spans(asked)
+        [reading] = self.span_finder.find(asked)
         [best_span] = best_apart(reading.spans, 1)
         window = best_span.window
         words = instance.read.passage.words[window.first : window.end]
@@ -236,31 +176,10 @@ class ReadingComprehensionPredictor(Predictor):
         compile_for_all_sizes(encoder)
         return encoder
 
-    def _find_spans(self, asked):
-        """Reads the passages of `Questions`, in windows; returns a `Reading` of each."""
-        windows = []
-        for row, words in enumerate(asked.contexts.lengths.tolist()):
-            windows += make_windows(row, words, self.window_words)
-        windows.sort(key=lambda window: window.end - window.first)
-
-        readings = [Reading([], {}) for _ in range(len(asked))]
-        batch_size = max(1, BATCH_WORDS // self.window_words)
-        for start in range(0, len(windows), batch_size):
-            batch = windows[start : start + batch_size]
-            inputs, _ = asked.collate([window.row for window in batch], batch, multiple=16)
-            outputs = [np.asarray(x) for x in self._span_finder.predict_on_batch(inputs)]
-            for window, logits_2T, first_N, last_N, score_N in zip(batch, *outputs, strict=True):
-                words = window.end - window.first
-                reading = readings[window.row]
-                reading.spans.extend(_spans_of_passage(window, first_N, last_N, score_N))
-                reading.logits[window] = logits_2T[:, :words].astype(np.float64)
-            checkpoint()
-        return readings
-
     def _answer(self, read, reading):
         """Makes the answer to a question from what was found in its passage."""
         text, offsets, words = read.passage
-        logits_2T = _merge_windows(reading.logits, len(words))
+        logits_2T = reading.passage_logits(len(words))
         log_z = np.logaddexp.reduce(logits_2T, axis=1).sum()
         if self.model.config.no_answer:
             log_z = np.logaddexp(log_z, 0.0)
@@ -300,21 +219,3 @@ class ReadingComprehensionPredictor(Predictor):
             unknown_percent=self.reader.unknown_percent(read),
             remark=read.remark(),
         )
-
-
-def _spans_of_passage(window, first_N, last_N, score_N):
-    """The `Span`s of a window, counted from the begin of its passage."""
-    spans = []
-    for first, last, score in zip(first_N.tolist(), last_N.tolist(), score_N.tolist(), strict=True):
-        if score > LOWEST:
-            spans.append(Span(score, window.first + first, window.first + last, window))
-    return spans
-
-
-def _merge_windows(logits, words):
-    """The logits of a passage, `(2, T)`; where windows overlap, the highest."""
-    logits_2T = np.full((2, words), LOWEST)
-    for window, logits_2W in logits.items():
-        part_2W = logits_2T[:, window.first : window.end]
-        np.maximum(part_2W, logits_2W, out=part_2W)
-    return logits_2T
