@@ -9,9 +9,9 @@ from colloquy.data.vocabulary import EOS_ID, Vocabulary
 from colloquy.engine import export as exporting
 from colloquy.tasks import TASKS
 from colloquy.tasks.generation.data import SourceConfig
+from colloquy.tasks.generation.decoding_settings import parse_decoding
 from colloquy.tasks.generation.export import GenerationText
 from colloquy.tasks.generation.reader import read
-from colloquy.tasks.generation.search import parse_decoding
 
 generation = TASKS["generation"]
 

@@ -1,4 +1,4 @@
-"""`tasks.generation.search` and `chat`: replies, reranked by a reverse model; a chat."""
+"""`tasks.generation.search`, `mmi` and `chat`: replies, reranked by a reverse model; a chat."""
 
 import copy
 
@@ -14,13 +14,9 @@ from colloquy.layers.masking import LOWEST
 from colloquy.models.decoding import Decoding
 from colloquy.tasks import TASKS
 from colloquy.tasks.generation.chat import GenerationChat
-from colloquy.tasks.generation.search import (
-    load_reverse,
-    parse_decoding,
-    reply,
-    rerank,
-    words_of,
-)
+from colloquy.tasks.generation.decoding_settings import parse_decoding
+from colloquy.tasks.generation.mmi import load_reverse, rerank
+from colloquy.tasks.generation.search import reply, words_of
 
 generation = TASKS["generation"]
 

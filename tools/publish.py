@@ -34,7 +34,7 @@ def main():
     from colloquy.engine.run import BEST, CARD, CONFIG, Run
     from colloquy.engine.run_files import EXAMPLES, HISTORY, PAGE, WORD_LISTS
     from colloquy.tasks import TASKS
-    from colloquy.tasks.generation.search import parse_decoding
+    from colloquy.tasks.generation.decoding_settings import parse_decoding
 
     run = Run.open(FLAGS.run)
     about = "\n".join(line for _, line in read_lines(FLAGS.about, "a model card"))

@@ -20,6 +20,7 @@ from colloquy.engine.settings import check_fields
 from colloquy.models.decoding import Decoding, put_new_replies_first
 from colloquy.tasks.generation import reader, search
 from colloquy.tasks.generation.data import read_source_config
+from colloquy.tasks.generation.decoding_settings import decoding_of, parse_decoding
 
 # Beams that an instance may ask for; each is compiled, and a server compiles them at its start.
 BEAMS = (1, 5, 10)
@@ -71,7 +72,7 @@ class GenerationPredictor(Predictor):
         check_fields(self.model.config, {"vocabulary_size": len(self.vocabulary)}, run.path)
         self.text = read_source_config(run.dataset.get("text"), run.path)
         # Search for replies where an instance names none.
-        self.decoding = search.decoding_of(run)
+        self.decoding = decoding_of(run)
         self.has_helpline = True
         self._rng = np.random.default_rng(1)
         self._rng_lock = threading.Lock()
@@ -89,12 +90,12 @@ class GenerationPredictor(Predictor):
         if options.reverse_run:
             raise UserError("reverse_run is for evaluate.py, which compares its replies")
         if options.decode:
-            self.decoding = search.parse_decoding(options.decode)
+            self.decoding = parse_decoding(options.decode)
 
     def check(self, instance):
         if not any(self.text.words(turn) for turn in instance.turns):
             raise UserError(f"turns: expected a turn with words. Received: {instance.turns!s:.60}")
-        decoding = search.parse_decoding(instance.decode, "decode")
+        decoding = parse_decoding(instance.decode, "decode")
         if decoding.beam not in BEAMS:
             beams = ", ".join(str(beam) for beam in BEAMS)
             raise UserError(f"decode: beam may be {beams}. Received: {decoding.beam}")
@@ -159,7 +160,7 @@ class GenerationPredictor(Predictor):
     def _decoding(self, instance):
         if not instance.decode:
             return self.decoding
-        return search.parse_decoding(instance.decode, "decode")
+        return parse_decoding(instance.decode, "decode")
 
     def _search(self, requests, shape):
         """Searches replies to requests of one shape; returns what `models.decoding.decode` does."""

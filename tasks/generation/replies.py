@@ -15,7 +15,8 @@ from colloquy.metrics.generation import (
     perplexity,
     perplexity_of_sums,
 )
-from colloquy.tasks.generation.search import load_reverse, reply, rerank, words_of
+from colloquy.tasks.generation.mmi import load_reverse, rerank
+from colloquy.tasks.generation.search import reply, words_of
 
 
 def search_replies(scoring, pairs, decoding):

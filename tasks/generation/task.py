@@ -15,6 +15,12 @@ from colloquy.metrics.generation import METRICS
 from colloquy.tasks.generation import data
 from colloquy.tasks.generation.baselines import baselines_for
 from colloquy.tasks.generation.chat import GenerationChat
+from colloquy.tasks.generation.decoding_settings import (
+    Options,
+    decoding_of,
+    decoding_text,
+    parse_decoding,
+)
 from colloquy.tasks.generation.predictor import GenerationPredictor
 from colloquy.tasks.generation.replies import (
     examples_of,
@@ -24,7 +30,6 @@ from colloquy.tasks.generation.replies import (
     search_replies,
 )
 from colloquy.tasks.generation.scoring import likelihood, word_loss
-from colloquy.tasks.generation.search import Options, decoding_of, decoding_text, parse_decoding
 from colloquy.tasks.generation.training import Training
 
 
