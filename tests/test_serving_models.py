@@ -18,7 +18,7 @@ from colloquy.serving.limits import Limits
 from colloquy.serving.models import Served, open_model
 from colloquy.serving.warm_up import warm_up
 from colloquy.tasks import TASKS
-from colloquy.tasks.dialog import predictor as dialog_predictor
+from colloquy.tasks.dialog import reader as dialog_reader
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +184,7 @@ def test_a_conversation_finds_only_what_the_bots_own_calls_name(trained_dialog, 
     facts = [sentence["text"] for sentence in history if sentence["speaker"] == "fact"]
     assert facts == domain.search(call)
 
-    monkeypatch.setattr(dialog_predictor, "MAX_FACTS", 10)
+    monkeypatch.setattr(dialog_reader, "MAX_FACTS", 10)
     roles = {"user": "user", "bot": "assistant"}
     with TestClient(create_app({"bot": model})) as client:
         for text, status in (("api_call R_\n" * 500, 200), (f"{call}\n" * 500, 400)):

@@ -143,7 +143,7 @@ def test_memories_are_the_sentences_before_the_last_one(predictor):
 
 
 def test_wrong_instances_and_too_many_facts_are_refused(predictor, monkeypatch):
-    monkeypatch.setattr("colloquy.tasks.dialog.predictor.MAX_FACTS", 40)
+    monkeypatch.setattr("colloquy.tasks.dialog.reader.MAX_FACTS", 40)
     candidates = predictor.domain.candidates
     calls = [text for text in candidates if text.startswith("api_call")]
     message = "history: expected at most 40 facts. Received: "

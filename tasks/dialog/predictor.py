@@ -1,6 +1,5 @@
 """A dialog model that answers plain text."""
 
-import itertools
 import math
 from typing import Annotated, Literal
 
@@ -8,22 +7,21 @@ import keras
 from pydantic import Field
 
 from colloquy.base.config import Config
-from colloquy.base.files import UserError
 from colloquy.data.corpora.babi_dialog import SILENCE, Turn
 from colloquy.engine.helplines import helpline_of_conversation
 from colloquy.engine.parallel import compile_for_all_sizes
 from colloquy.engine.predictor import Predictor, attention_map
 from colloquy.engine.settings import check_fields
 from colloquy.tasks.dialog.action_mask import load_mask
+from colloquy.tasks.dialog.conversation import join_responses, make_history
 from colloquy.tasks.dialog.domain import Domain
-from colloquy.tasks.dialog.reader import DialogReader
+from colloquy.tasks.dialog.reader import DialogReader, check_facts
 from colloquy.tasks.dialog.talk import Candidate, Responder
 from colloquy.tasks.dialog.users import load_users
 
 SENTENCES_PER_ROW = 10  # for a server's limits
-UNKNOWN_WORDS = "users of the training dialogs never say "
+NEVER_SAID = "users of the training dialogs never say "
 NO_RESPONSE_FITS = "none of its responses may follow here"
-MAX_FACTS = 5_000  # of a conversation; the longest of dialog bAbI has fewer than 812
 
 
 class Sentence(Config):
@@ -185,31 +183,10 @@ class DialogPredictor(Predictor):
     # === Conversations of users and assistants ===
 
     def conversation(self, said, decode=""):
-        """Like `Predictor`'s.
-
-        Each line of the bot is a response. After one that another follows, the bot continued with
-        what its search found.
-        """
-        lines = []
-        for speaker, text in said:
-            texts = text.splitlines() if speaker == "bot" else [text]
-            lines += [(speaker, line) for line in texts]
-
-        history = []
-        num_facts = 0
-        for (speaker, text), (next_speaker, _) in itertools.pairwise([*lines, ("user", "")]):
-            history.append({"speaker": speaker, "text": text})
-            if speaker == next_speaker == "bot":
-                facts = self.domain.search(text)
-                num_facts += len(facts)
-                check_facts(num_facts)
-                history += [{"speaker": "fact", "text": fact} for fact in facts]
-                history.append({"speaker": "user", "text": ""})
-        return {"history": history}
+        return {"history": make_history(said, self.domain)}
 
     def reply(self, answer):
-        responses = [turn["text"] for turn in answer["said"] if turn["speaker"] == "bot"]
-        return "\n".join(responses)
+        return join_responses(answer["said"])
 
 
 def _judge(step):
@@ -218,7 +195,7 @@ def _judge(step):
         return {}
     reason = NO_RESPONSE_FITS
     if step.read.unknown:
-        reason = f"{UNKNOWN_WORDS}{', '.join(step.read.unknown)}"
+        reason = f"{NEVER_SAID}{', '.join(step.read.unknown)}"
     return {"good": False, "reason": reason}
 
 
@@ -229,8 +206,3 @@ def as_sentences(turns):
         is_silence = speaker == "user" and text == SILENCE
         sentences.append(Sentence(speaker=speaker, text="" if is_silence else text))
     return sentences
-
-
-def check_facts(count):
-    if count > MAX_FACTS:
-        raise UserError(f"history: expected at most {MAX_FACTS:,} facts. Received: {count:,}")

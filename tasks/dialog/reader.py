@@ -3,6 +3,7 @@
 import re
 from typing import NamedTuple
 
+from colloquy.base.files import UserError
 from colloquy.data.corpora.babi_dialog import SILENCE, Turn
 from colloquy.data.tokenizers import normalize
 from colloquy.data.vocabulary import SPECIALS
@@ -13,6 +14,13 @@ from colloquy.tasks.dialog.split import DialogSplit, encode_dialog
 SIGNS = ".,;:!?\"()\\[\\]{}<>*/\\\\|=+~^_…\u2013—'-"
 ENDS = f"^[{SIGNS}]+|[{SIGNS}]+$"
 """A pattern of the signs around a word, for Python and for TensorFlow's regular expressions."""
+MAX_FACTS = 5_000
+"""The most facts of a conversation; the longest of dialog bAbI has fewer than 812."""
+
+
+def check_facts(num_facts):
+    if num_facts > MAX_FACTS:
+        raise UserError(f"history: expected at most {MAX_FACTS:,} facts. Received: {num_facts:,}")
 
 
 class Read(NamedTuple):
