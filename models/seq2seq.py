@@ -17,7 +17,8 @@ from pydantic import Field, model_validator
 from colloquy.base.config import Config, Dropout, Layers, Positive
 from colloquy.layers.gradients import Dense
 from colloquy.layers.masking import mask_from_ids
-from colloquy.layers.recurrent import RecurrentDecoder, RecurrentEncoder
+from colloquy.layers.recurrent_decoder import RecurrentDecoder
+from colloquy.layers.recurrent_encoder import RecurrentEncoder
 from colloquy.layers.unpadding import UnpadInTraining
 from colloquy.layers.word_embedding import ReversibleWordEmbedding
 from colloquy.models.configured import ConfiguredModel

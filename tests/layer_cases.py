@@ -29,7 +29,8 @@ from colloquy.layers.match_aggregation import MatchAggregation
 from colloquy.layers.memory_attention import MemoryAttention
 from colloquy.layers.ordered_words import OrderedWords
 from colloquy.layers.positions import PositionalEncoding
-from colloquy.layers.recurrent import AFTER, BEFORE, STATES, RecurrentDecoder, RecurrentEncoder
+from colloquy.layers.recurrent_decoder import AFTER, BEFORE, RecurrentDecoder
+from colloquy.layers.recurrent_encoder import STATES, RecurrentEncoder
 from colloquy.layers.self_attention import SelfAttention
 from colloquy.layers.sentence_gru import SentenceGRU
 from colloquy.layers.shortcut import KINDS, Shortcut

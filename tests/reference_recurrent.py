@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from colloquy.layers.recurrent import AFTER, BEFORE, STATES
+from colloquy.layers.recurrent_decoder import AFTER, BEFORE
+from colloquy.layers.recurrent_encoder import STATES
 
 
 def float64(*weights):

@@ -21,7 +21,8 @@ from colloquy.layers.match_aggregation import MatchAggregation
 from colloquy.layers.memory_attention import MemoryAttention
 from colloquy.layers.ordered_words import OrderedWords
 from colloquy.layers.positions import PositionalEncoding
-from colloquy.layers.recurrent import RecurrentDecoder, RecurrentEncoder
+from colloquy.layers.recurrent_decoder import RecurrentDecoder
+from colloquy.layers.recurrent_encoder import RecurrentEncoder
 from colloquy.layers.self_attention import SelfAttention
 from colloquy.layers.shortcut import Shortcut
 from colloquy.layers.word_embedding import WordEmbedding

@@ -33,7 +33,8 @@ from colloquy.layers.attention_flow import AttentionFlow
 from colloquy.layers.bag_of_words import BagOfWords
 from colloquy.layers.lexical_match import ECHO_POWER
 from colloquy.layers.positions import PositionalEncoding
-from colloquy.layers.recurrent import AFTER, BEFORE, RecurrentEncoder
+from colloquy.layers.recurrent_decoder import AFTER, BEFORE
+from colloquy.layers.recurrent_encoder import RecurrentEncoder
 from colloquy.layers.self_attention import SelfAttention
 from colloquy.layers.shortcut import Shortcut
 

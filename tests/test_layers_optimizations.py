@@ -19,7 +19,7 @@ from colloquy.layers.bilstm import BiLSTM
 from colloquy.layers.gradients import add_bias
 from colloquy.layers.layer_norm import LayerNorm
 from colloquy.layers.match_aggregation import MatchAggregation
-from colloquy.layers.recurrent import RecurrentEncoder
+from colloquy.layers.recurrent_encoder import RecurrentEncoder
 from colloquy.models.bidaf import BiDAF, BiDAFConfig
 
 
