@@ -88,7 +88,7 @@ def create_app(models, limits=None, access=None):
     app.include_router(make_models_router(list(models)))
     for model in batched_models.values():
         app.include_router(model_routes.make_router(model))
-    app.include_router(chat_completions.make_router(batched_models.values()))
+    app.include_router(chat_completions.make_router(models.values()))
     return app
 
 
@@ -150,8 +150,8 @@ def make_server_router():
     @router.get("/metrics", response_class=PlainTextResponse)
     async def metrics(request: Request):
         """Counts and times, for Prometheus."""
-        for model in request.app.state.models.values():
-            QUEUED.labels(model.name).set(model.queued)
+        for name, model in request.app.state.models.items():
+            QUEUED.labels(name).set(model.queued)
         text = prometheus_client.generate_latest()
         return Response(text, media_type=prometheus_client.CONTENT_TYPE_LATEST)
 
@@ -188,12 +188,12 @@ def make_models_router(names):
     @router.get("")
     async def list_models(request: Request):
         """The models that chat in `data`, as OpenAI has it; all models in the other fields."""
-        models = request.app.state.models.values()
+        models = [model.served for model in request.app.state.models.values()]
         return {
             "object": "list",
             "data": [openai_model(model.name) for model in models if model.chats],
             "models": [model.name for model in models],  # for KServe
-            "details": [describe_briefly(model.served) for model in models],
+            "details": [describe_briefly(model) for model in models],
         }
 
     @router.get("/{model}")

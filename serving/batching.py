@@ -18,7 +18,6 @@ from collections.abc import Callable
 from colloquy.base.files import UserError
 from colloquy.engine.cancellation import at_checkpoints, checkpoint
 from colloquy.engine.parallel import exclusive_calls
-from colloquy.engine.predictor import Predictor
 from colloquy.serving.access import STOPPING
 from colloquy.serving.answers import RequestError, make_json
 from colloquy.serving.limits import Limits, check_count
@@ -78,8 +77,6 @@ class BatchedModel:
     """A `serving.models.Served`, `served`, whose concurrent requests share batches."""
 
     def __init__(self, model, limits=None):
-        self.name = model.name
-        self.predictor_class = model.predictor_class
         self.served = model
         self._limits = limits or Limits()
         self._predictor = None
@@ -99,11 +96,6 @@ class BatchedModel:
         with self._changed:
             waiting = [*self._small_jobs, *self._large_jobs]
             return sum(job.count for job in waiting if job.is_wanted)
-
-    @property
-    def chats(self):
-        """True for a model that replies to conversations."""
-        return self.predictor_class.conversation is not Predictor.conversation
 
     async def load(self):
         """Loads the model; a `RequestError` with status 500 says why it cannot be."""
@@ -249,8 +241,8 @@ class BatchedModel:
                 with self._exclusive_calls:
                     answers += self._call_model(verb, piece)
                 seconds = time.perf_counter() - started
-                BATCH_INSTANCES.labels(self.name, verb).observe(len(piece))
-                MODEL_SECONDS.labels(self.name, verb).observe(seconds)
+                BATCH_INSTANCES.labels(self.served.name, verb).observe(len(piece))
+                MODEL_SECONDS.labels(self.served.name, verb).observe(seconds)
                 checkpoint()
         return answers
 

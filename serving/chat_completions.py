@@ -205,7 +205,7 @@ def make_router(models):
     """Makes the route of chat completions.
 
     Args:
-        models: `serving.batching.BatchedModel`s. The example in `/docs` names the first one that
+        models: `serving.models.Served`s. The example in `/docs` names the first one that
             chats. If none does, `/docs` omits the route.
     """
     router = APIRouter(tags=["chat"], responses=ERRORS, route_class=BoundedRoute)

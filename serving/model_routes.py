@@ -78,29 +78,30 @@ class BoundedRoute(APIRoute):
 
 def make_router(model):
     """Makes the routes of a `serving.batching.BatchedModel`."""
-    router = APIRouter(tags=[model.name], responses=ERRORS, route_class=BoundedRoute)
-    body_classes = make_body_classes(model.predictor_class)
+    served = model.served
+    router = APIRouter(tags=[served.name], responses=ERRORS, route_class=BoundedRoute)
+    body_classes = make_body_classes(served.predictor_class)
     body_class = body_classes.request
 
     examples = {}
-    for example in model.served.summary().get("examples", []):
+    for example in served.summary().get("examples", []):
         value = {"instances": [example["instance"]]}
         examples[example["title"]] = {"value": value}
     body_field = Body(openapi_examples=examples)
 
     @router.post(
-        f"/v1/models/{model.name}:predict",
+        f"/v1/models/{served.name}:predict",
         response_model=body_classes.predictions,
-        operation_id=f"predict_{model.name}",
+        operation_id=f"predict_{served.name}",
     )
     async def predict(request: Request, body: Annotated[body_class, body_field]):
         """Answers instances."""
         return await _answer(request, model, "predict", body.instances, "predictions")
 
     @router.post(
-        f"/v1/models/{model.name}:explain",
+        f"/v1/models/{served.name}:explain",
         response_model=body_classes.explanations,
-        operation_id=f"explain_{model.name}",
+        operation_id=f"explain_{served.name}",
     )
     async def explain(request: Request, body: Annotated[body_class, body_field]):
         """Answers one instance, with attention."""
@@ -111,7 +112,7 @@ def make_router(model):
 
 async def _answer(request, model, verb, instances, field):
     """Answers the instances of a request by the JSON `{field: answers}`; see `Job` for `verb`."""
-    request.state.model = model.name  # `serving.places` counts the request for it
+    request.state.model = model.served.name  # `serving.places` counts the request for it
     characters = check_instances(instances, request.app.state.limits)
     count = len(instances)
     if verb == "explain" and count > 1:

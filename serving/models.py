@@ -41,6 +41,11 @@ class Served:
         self._failure = ""
 
     @property
+    def chats(self):
+        """True for a model that replies to conversations."""
+        return self.predictor_class.conversation is not Predictor.conversation
+
+    @property
     def predictor(self):
         """The predictor, which is loaded first. Raises a `UserError` if that fails."""
         self.load()

@@ -23,6 +23,7 @@ class Fake:
     damage = ""
     """Why it cannot be loaded."""
     Instance = Answer = Anything
+    chats = True
 
     def __init__(self, task, answer, examples=(), name=None, **facts):
         self.name = name or f"fake-{task}"
