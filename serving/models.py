@@ -25,7 +25,8 @@ class Served:
         name: Its name for clients.
         load: Zero-argument callable that returns the predictor.
         facts: The dict of `run_facts.describe_run`, which clients get before the model is loaded.
-        predictor_class: The class of what `load` returns.
+        predictor_class: The class of what `load` returns: routes and forms need its fields before
+            the model is loaded.
     """
 
     _load_lock = threading.Lock()
@@ -104,13 +105,15 @@ def openai_model(name):
 
 
 def open_model(name, path, index=None):
-    """Opens a run as a `Served`. Whatever is wrong with it is a `UserError` of one sentence.
+    """Opens a run as a `Served`. A run with a wrong file is a `UserError`.
+
+    Weights and index are not read yet: wrong ones are refused when the model is loaded.
 
     Args:
         name: Its name for clients.
         path: A run directory.
         index: Directory of an index of responses, for a model of selection; default: the run's own,
-            if any. A wrong index is refused only when the model is loaded.
+            if any.
     """
     try:
         run = Run.open(path)
@@ -131,4 +134,5 @@ def open_model(name, path, index=None):
 def _describe_failure(error):
     if isinstance(error, UserError):
         return str(error)
-    return f"it cannot be used: {type(error).__name__}: {in_one_line(error, length=200)}"
+    reason = f"{type(error).__name__}: {in_one_line(error, length=200)}"
+    return f"the run or its index cannot be used: {reason}"

@@ -379,7 +379,10 @@ def test_models_are_warmed_up_while_nobody_asks_and_faults_stop_no_other(echo, c
         until(lambda: models[2].ready)
     messages = capsys.readouterr().err
     assert "bad cannot answer: damaged" in messages
-    assert "strange cannot answer: it cannot be used: StopIteration: nothing there" in messages
+    assert (
+        "strange cannot answer: the run or its index cannot be used: StopIteration: nothing there"
+        in messages
+    )
     assert not models[0].ready
 
 

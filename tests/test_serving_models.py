@@ -132,7 +132,7 @@ def test_an_index_of_objects_is_refused_and_runs_nothing(selection_run, tmp_path
     np.save(file, np.array([Attack()], dtype=object), allow_pickle=True)
     (path / "checksums.json").unlink(missing_ok=True)
     message = refusal(open_model("dam", path).load)
-    assert "it cannot be used: ValueError" in message
+    assert "the run or its index cannot be used: ValueError" in message
     assert not (tmp_path / "attacked").exists()
 
 
@@ -168,7 +168,7 @@ def test_whatever_is_wrong_with_a_run_is_one_sentence(trained_selection, tmp_pat
         raise StopIteration("a fault\nof two lines")
 
     monkeypatch.setattr(Run, "metrics", fail)
-    assert "it cannot be used: StopIteration" in refusal(open_model, "m", path)
+    assert "the run or its index cannot be used: StopIteration" in refusal(open_model, "m", path)
 
 
 def test_a_conversation_finds_only_what_the_bots_own_calls_name(trained_dialog, monkeypatch):

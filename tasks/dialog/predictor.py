@@ -57,11 +57,11 @@ class DialogPredictor(Predictor):
         response: str
         """The best candidate. Where none fits, a remark of `tasks.dialog.remarks`: it names the
         words that users of the training dialogs never say, or says that nothing was found. To
-        somebody in danger, the reply of `engine.helplines`.
+        somebody who writes of hurting themselves, the reply of `engine.helplines`.
         """
         best: list[Candidate]
         """The five best candidates that are allowed, with their probabilities; empty where the
-        response is a remark.
+        response is a remark or names helplines.
         """
         facts: list[str]
         """Facts of the knowledge base that the response finds, if it is an `api_call`: `subject

@@ -6,6 +6,7 @@ order of the sources' first pairs.
 
 import numpy as np
 
+from colloquy.base.files import UserError
 from colloquy.metrics.bootstrap import Additive, means_of
 from colloquy.metrics.generation import (
     ADDED,
@@ -20,30 +21,35 @@ from colloquy.tasks.generation.search import reply, words_of
 
 
 def search_replies(scoring, pairs, decoding):
-    """Searches the replies to a `GenerationSplit`.
+    """Searches the replies to a `GenerationSplit`, `{source text: reply}`.
 
     Args:
         scoring: An `engine.scoring.Scoring`.
-        pairs: Its split, in the direction of its model.
+        pairs: Its split, `in_direction_of` its model: a reverse model reads targets.
         decoding: A `models.decoding.Decoding`.
     """
     options = scoring.options
     vocabulary = scoring.dataset.vocabulary
+    reverse = None
+    if options.reverse_run:
+        if decoding.beam == 1:
+            raise UserError("reverse_run chooses among several replies: it needs decode=beam=N")
+        # It is loaded first: a wrong run is refused before the search.
+        reverse = load_reverse(options.reverse_run, vocabulary)
     first_pairs, _ = by_source(pairs.source_texts, pairs.target_texts)
     sources = pairs.source.take(first_pairs)
-    ids, scores = reply(
+    ids_RKL, scores_RK = reply(
         scoring.model,
         sources,
         decoding,
         progress=scoring.progress,
         length_multiple=scoring.length_multiple,
     )
-    if options.reverse_run:
-        reverse = load_reverse(options.reverse_run, vocabulary)
-        ids, _ = rerank(reverse, sources, ids, scores, options.reverse_weight)
+    if reverse is not None:
+        ids_RKL, _ = rerank(reverse, sources, ids_RKL, scores_RK, options.reverse_weight)
     replies = {}
-    for pair, best in zip(first_pairs, ids[:, 0], strict=True):
-        replies[pairs.source_texts[pair]] = " ".join(words_of(best, vocabulary))
+    for row, best_L in zip(first_pairs, ids_RKL[:, 0], strict=True):
+        replies[pairs.source_texts[row]] = " ".join(words_of(best_L, vocabulary))
     return replies
 
 
@@ -51,14 +57,17 @@ def search_replies(scoring, pairs, decoding):
 
 
 def perplexity_of(pairs, nll, rows=slice(None)):
-    """The perplexity of the targets of all pairs or of some, from `nll` of each pair in nats."""
+    """The perplexity of the targets of `rows` of the pairs; `nll` is that of each pair, in nats."""
     total = float(nll[rows].sum(dtype=np.float64))
     words = int(pairs.target.lengths[rows].sum())
     return perplexity(total, words)
 
 
 def examples_of(pairs):
-    """The examples that are compared, lists of pairs: each pair, or all pairs of each source."""
+    """Returns the examples that are compared, each a list of rows of `pairs`.
+
+    If the pairs have `several` references, an example is all pairs of a source, else one pair.
+    """
     if not pairs.several:
         return [[row] for row in range(len(pairs))]
     rows_by_source = {}
@@ -67,28 +76,27 @@ def examples_of(pairs):
     return list(rows_by_source.values())
 
 
-def texts_of(pairs, replies, examples):
-    """The reply to each example, and the distinct targets that it is compared with."""
-    texts = []
+def replies_and_references(pairs, replies, examples):
+    """Returns the reply to each example, and its references: the distinct targets of its pairs."""
+    replies_to_examples = []
     references = []
     for rows in examples:
-        texts.append(replies[pairs.source_texts[rows[0]]])
+        replies_to_examples.append(replies[pairs.source_texts[rows[0]]])
         references.append(list(dict.fromkeys(pairs.target_texts[row] for row in rows)))
-    return texts, references
+    return replies_to_examples, references
 
 
 def metrics_of(pairs, replies, examples):
     """The metrics of the replies to examples, without perplexity."""
-    return generation_metrics(*texts_of(pairs, replies, examples))
+    return generation_metrics(*replies_and_references(pairs, replies, examples))
 
 
-def metrics_by_example(pairs, nll, replies):
-    """`{metric: Additive}` over `examples_of` pairs.
+def metrics_by_example(pairs, nll, replies, examples):
+    """Returns `{metric: Additive}`: what each example adds to a metric, for intervals.
 
     distinct-1 and distinct-2 are missing: they count over all replies together.
     """
-    examples = examples_of(pairs)
-    texts, references = texts_of(pairs, replies, examples)
+    texts, references = replies_and_references(pairs, replies, examples)
     nll_and_words = np.stack([nll, pairs.target.lengths], axis=1, dtype=np.float64)
     terms = np.array([nll_and_words[rows].sum(axis=0) for rows in examples])
     arguments_of_each = []

@@ -55,10 +55,10 @@ class GenerationTask(task.Task):
         prepare("chitchat", None, directory / "prepared", settings)
 
     def dataset_of(self, run, path=None):
-        """Opens a dataset as `engine.task.Task` says, or a file of references.
+        """Opens a dataset as `engine.task.Task` does.
 
-        References are read by the run's words and tokenizer: a dataset with the split `references`,
-        and the run's own `train` if that still exists.
+        If `path` is a file of references, the dataset has the split `references`, encoded with the
+        vocabulary and the tokenizer of the run, and the `train` of the run if that still exists.
         """
         if not path or not pathlib.Path(path).is_file():
             return super().dataset_of(run, path)
@@ -88,26 +88,27 @@ class GenerationTask(task.Task):
         return (targets != PADDING_ID).sum(axis=1)
 
     def training_batches(self, split, config, training, rng):
-        """Batches are numbers of pairs of like size: of targets first, whose length costs most."""
+        """A batch is an int array of numbers of pairs. They are of similar size, first of all in
+        their targets, whose length costs most.
+        """
         sizes = split.in_direction_of(config).sizes
         return batches_by_size(sizes, training.batch_size, rng)
 
     def limits(self, split, config, training):
         """Sources and targets that are cut; no example is left out."""
         pairs = split.in_direction_of(config)
-        remedy = "prepare.py --max_words=N leaves long turns out"
         return [
             Limit(
                 unit="sources",
                 is_exceeded=pairs.source.lengths > data.MAX_SOURCE,
-                effect=f"have over {data.MAX_SOURCE} words, of which the last are read",
-                remedy=remedy,
+                effect=f"have over {data.MAX_SOURCE} ids, of which the last are read",
+                remedy="prepare.py with fewer --turns or --max_words=N shortens them",
             ),
             Limit(
                 unit="targets",
                 is_exceeded=pairs.target.lengths > data.MAX_TARGET,
-                effect=f"have over {data.MAX_TARGET} words, of which the first are learned",
-                remedy=remedy,
+                effect=f"have over {data.MAX_TARGET} ids, of which the first are learned",
+                remedy="prepare.py --max_words=N leaves pairs with longer turns out",
             ),
         ]
 
@@ -116,22 +117,24 @@ class GenerationTask(task.Task):
         return pairs.collate(batch, length_multiple, data.MAX_SOURCE, data.MAX_TARGET)
 
     def validate(self, model, split, length_multiple=4):
-        """Chooses by 1 / perplexity."""
+        """Keeps the weights with the highest 1 / perplexity."""
         pairs = split.in_direction_of(model.config)
         nll = likelihood(model, pairs, length_multiple=length_multiple)
-        value = perplexity_of(pairs, nll)
-        return {"perplexity": value}, 1.0 / value
+        perplexity = perplexity_of(pairs, nll)
+        return {"perplexity": perplexity}, 1.0 / perplexity
 
     def measure(self, scoring):
         """Scores a split for evaluate.py, see `engine.task.Task.measure`.
 
-        Perplexity is that of all pairs. The other metrics compare the reply to each pair's source
-        with its target, and once more without the pairs that are in train, which a model may know
-        by heart; or, where the split has `several` references, the reply to each source with all of
-        them. An answer is source, target and reply of a pair, separated by tabs, turns by ` / `.
+        Perplexity is that of all pairs. The other metrics compare replies with targets:
+
+        - Usually the reply to the source of each pair with its target. The part `without the pairs
+          of train` leaves out pairs that a model may know by heart.
+        - Where the split has `several` references, the reply to each source with all its targets.
 
         Without the option `decode` the search is greedy, as in articles. If the chat of the run
-        searches otherwise, a further part has the metrics of that search.
+        searches otherwise, another part has the metrics of that search. An answer is source, target
+        and reply of a pair, separated by tabs, turns by ` / `.
         """
         model, dataset = scoring.model, scoring.dataset
         pairs = scoring.examples.in_direction_of(model.config)
@@ -158,12 +161,13 @@ class GenerationTask(task.Task):
             if 0 < len(unseen) < len(pairs):
                 record["parts"]["without the pairs of train"] = {
                     "perplexity": perplexity_of(pairs, nll, unseen),
-                    **metrics_of(pairs, replies, unseen[:, None]),
+                    **metrics_of(pairs, replies, [[row] for row in unseen]),
                 }
         search = _describe_search(scoring.options)
+        chat_decoding = decoding_of(scoring.run)
         if search:
             record["search"] = search
-        elif (chat_decoding := decoding_of(scoring.run)) != decoding:
+        elif chat_decoding != decoding:
             part = f"as its chat searches: {decoding_text(chat_decoding)}"
             chat_replies = search_replies(scoring, pairs, chat_decoding)
             record["parts"][part] = metrics_of(pairs, chat_replies, examples)
@@ -171,7 +175,7 @@ class GenerationTask(task.Task):
             record["baselines"] = baselines_for(dataset, pairs, model.config)
         return Measured(
             record,
-            by_example=functools.partial(metrics_by_example, pairs, nll, replies),
+            by_example=functools.partial(metrics_by_example, pairs, nll, replies, examples),
             answers=_answer_lines(pairs, replies),
         )
 
@@ -213,7 +217,7 @@ class GenerationTask(task.Task):
 
 
 def _describe_search(options):
-    """Describes a search by what differs from greedy search; empty: nothing does."""
+    """Lists the settings in which a search differs from greedy search; empty for greedy search."""
     parts = []
     decoding = decoding_text(parse_decoding(options.decode))
     if decoding:
