@@ -175,7 +175,7 @@ class Run:
         return model
 
     def save_best(self, model: keras.Model) -> None:
-        """Writes `best.weights.h5`."""
+        """Writes `best.weights.h5`, and its checksum, by which `load_model` notices damage."""
         write_weights(self.path / BEST, model)
 
     def save(self, model: keras.Model, state: TrainState) -> None:

@@ -4,7 +4,8 @@ config.json        model, recipe, config, training, the dataset's metadata, prov
 vocabulary.txt     if the dataset has one
 best.weights.h5    weights with the best validation score
 last.npz           weights, optimizer, random state and `TrainState` when training was last saved
-checksums.json     of a published run: SHA-256 of all files that answers depend on
+checksums.json     SHA-256 of the last ten `best.weights.h5`; in a published run, of all files that
+                   answers depend on
 history.jsonl      one line per validation
 events.out.*       curves for TensorBoard, a file per start of the training
 metrics.json       results of evaluate.py, by split

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import json
 import pathlib
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from colloquy.base.files import UserError, atomic_file
+from colloquy.base.files import CHECKSUMS, UserError, atomic_file
+from colloquy.data.text_files import read_json, write_json
 from colloquy.engine.records import TrainState
 from colloquy.engine.run_files import BEST, CONFIG
 from colloquy.engine.untrusted import check_weights
@@ -21,11 +23,19 @@ if TYPE_CHECKING:
 
 
 def write_weights(file: pathlib.Path, model: keras.Model) -> None:
-    """Writes the weights of a model, from memory: on a full disk HDF5 would end the process."""
+    """Writes the weights of a model, from memory: on a full disk HDF5 would end the process.
+
+    Their checksum is added to those of the last weights before they replace these: if the process
+    ends in between, the weights that are there still match one.
+    """
     content = _WeightsInMemory()
     model.save_weights(content)
+    checksums = read_json(file.parent / CHECKSUMS) if (file.parent / CHECKSUMS).exists() else {}
+    digest = hashlib.sha256(content.getbuffer()).hexdigest()
     with atomic_file(file, "wb") as out:
         out.write(content.getbuffer())
+        out.flush()
+        write_json(file.parent / CHECKSUMS, {BEST: [*checksums.get(BEST, [])[-9:], digest]})
 
 
 class _WeightsInMemory(io.BytesIO):

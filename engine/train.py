@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import keras
 
-from colloquy.base.files import CHECKSUMS, PathLike, UserError
+from colloquy.base.files import PathLike, UserError
 from colloquy.engine.devices import choose_precision, has_gpu, open_devices, set_seed
 from colloquy.engine.examples import take_examples
 from colloquy.engine.interrupts import locked
@@ -141,8 +141,6 @@ def resume(
                 )
             dataset = task.dataset_of(run, data)
             check_fits(task, run, dataset)
-            # Runs of older versions have checksums of the weights that this training replaces.
-            (run.path / CHECKSUMS).unlink(missing_ok=True)
             resumption = {**provenance(), "devices": opened_devices.count}
             resumed = [*run.record.get("resumed", []), resumption]
             run.update({"training": training.to_json(), "resumed": resumed})

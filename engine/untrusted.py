@@ -139,12 +139,13 @@ def check_weights(directory: pathlib.Path, name: str) -> None:
         directory: The directory of a run.
         name: `best.weights.h5` or `last.npz`.
     """
+    if name == LAST:
+        _check_file(directory, name, None, None)  # its arrays have checksums of their own
+        _check_arrays(directory / name)
+        return
     checksums = _read_json(directory, CHECKSUMS) or {}
     _check_file(directory, name, None, checksums.get(name))
-    if name == LAST:
-        _check_arrays(directory / name)
-    else:
-        _check_datasets(directory / name)
+    _check_datasets(directory / name)
 
 
 def _check_arrays(file):
