@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any, BinaryIO, NamedTuple
 
-from colloquy.base.files import UserError, atomic_file, refuse_existing, writing
+from colloquy.base.files import UserError, atomic_file, in_one_line, refuse_existing, writing
 from colloquy.engine.predictor import Predictor
 
 BATCH = 32
@@ -90,11 +90,16 @@ def _read_line(predictor: Predictor, number: int, text: bytes) -> _Line:
     id = None
     try:
         value = json.loads(text.decode("utf-8-sig"))
-        if isinstance(value, dict) and "id" not in predictor.Instance.model_fields:
+        if not isinstance(value, dict):
+            raise ValueError(f"Received: {in_one_line(value)}")
+        if "id" not in predictor.Instance.model_fields:
             id = value.pop("id", None)
         return _Line(id, predictor.make_instance(value, f"line {number}"))
     except UserError as error:
         return _Line(id, error=str(error))
+    except json.JSONDecodeError as error:
+        reason = f"{error.msg} at character {error.pos + 1}"
+        return _Line(error=f"line {number}: expected a JSON object. {reason}")
     except (ValueError, RecursionError) as error:
         reason = str(error)[:120]
         return _Line(error=f"line {number}: expected a JSON object. {reason}")

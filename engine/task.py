@@ -154,7 +154,7 @@ class Task(abc.ABC):
         if path:
             return self.load_dataset(path)
         if not metadata["path"]:
-            raise UserError(f"{run.path} names no dataset: give it as data")
+            raise UserError(f"{run.path} names no dataset: give one of prepare.py as data")
         if not pathlib.Path(metadata["path"]).is_dir():
             raise UserError(
                 f"{run.path} was trained on {metadata['path']}, which is gone: give it as data"

@@ -128,17 +128,18 @@ def resume(
         with locked(run.path), _cleaned_up(run):
             history = run.history()
             epochs_done = history[-1]["epoch"] if history else 0.0
-            if run.finished() and training.epochs <= stored.epochs:
-                print(
-                    f"{run.path} is finished, after {epochs_done:g} of {stored.epochs:g} epochs; "
-                    f"--epochs=N continues it, with N above {stored.epochs:g}"
-                )
-                return run
-            if training.epochs < epochs_done:
+            if epochs is not None and epochs < epochs_done:
                 raise UserError(
                     f"--epochs expects at least the {epochs_done:g} epochs that {run.path} has. "
-                    f"Received: {training.epochs:g}"
+                    f"Received: {epochs:g}"
                 )
+            if run.finished() and training.epochs <= stored.epochs:
+                most = max(stored.epochs, epochs_done)
+                print(
+                    f"{run.path} is finished, after {epochs_done:g} of {stored.epochs:g} epochs; "
+                    f"--epochs=N continues it, with N above {most:g}"
+                )
+                return run
             dataset = task.dataset_of(run, data)
             check_fits(task, run, dataset)
             resumption = {**provenance(), "devices": opened_devices.count}

@@ -86,9 +86,10 @@ def test_other_directories_versions_and_vocabularies_are_refused(path, tmp_path)
     old = shutil.copytree(path, tmp_path / "old")
     config = json.loads((old / index_module.CONFIG).read_text())
     (old / index_module.CONFIG).write_text(json.dumps({**config, "index": 5}))
-    for directory, version in ((tmp_path, "none"), (old, "5")):
+    for directory, received in ((tmp_path, "Received: no"), (old, "received 5")):
         message = refusal(RetrievalIndex, directory, VOCABULARY)
-        assert f"received {version}" in message and "colloquy.tools.build_index" in message
+        assert received in message and "colloquy.tools.build_index" in message
+        assert ("remove it" in message) == (directory == old)
 
 
 @pytest.mark.parametrize("conversations", [[], [["a"]], [["hello", "?"]]])

@@ -62,6 +62,7 @@ PAIR = {"question", "answer"}
 """Columns of a table with a conversation of two turns per row."""
 PAUSE = datetime.timedelta(hours=3)
 """Without a column of conversations, one begins after this time without a message."""
+READABLE = "as 2021-05-12 14:02, as 12.05.2021 14:02 or as seconds since 1970"
 TIME_FORMATS = (
     "%d.%m.%Y %H:%M:%S",
     "%d.%m.%Y %H:%M",
@@ -240,13 +241,14 @@ def _group(path, rows, report):
     has_names = "" not in rows_by_conversation
     unread = [row.written_time for row in rows if row.time is None]
     if unread and not has_names:
-        expected = f"expected a column {' or '.join(NAMES['conversation'])}, or times"
+        expected = f"expected a column {' or '.join(NAMES['conversation'])}, or times {READABLE}"
         raise UserError(f"{path}: {expected}. Received: times such as {unread[0]!r:.40}")
     if unread:
         if any(row.written_time for row in rows):
             report.note(
                 f"{path}: the times, such as {unread[0]!r:.40}, cannot be read, so the messages "
-                "stay in the order of the file: the oldest one must be the first"
+                "stay in the order of the file: the oldest one must be the first. Times are read "
+                f"{READABLE}"
             )
         return groups
 

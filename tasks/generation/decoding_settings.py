@@ -24,7 +24,7 @@ class Options(ScoringOptions):
 
     @model_validator(mode="after")
     def _check_search(self) -> Self:
-        parse_decoding(self.decode)
+        parse_decoding(self.decode, "decode")
         if "reverse_weight" in self.model_fields_set and not self.reverse_run:
             raise ValueError("reverse_weight needs reverse_run")
         return self

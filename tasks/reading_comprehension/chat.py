@@ -21,6 +21,8 @@ class ReadingComprehensionChat(Chat):
     paragraphs = ()
 
     def read(self, path=""):
+        if not path:
+            return "/read expects the name of a UTF-8 text file."
         try:
             text = pathlib.Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:

@@ -39,8 +39,8 @@ class WordSettings(Config):
     lower case. Default: the corpus's, `whitespace` for words separated by spaces. `terms` splits as
     the logs of #ubuntu do, so that people can write `Hello there!`."""
     min_count: Positive | None = None
-    """Words that occur less often in the training utterances become `_UNK_`. Equal utterances count
-    once. Default: 2, or 1 for fewer than 20,000 words."""
+    """Words that occur less often in the contexts and positive responses of train become `_UNK_`.
+    Equal utterances count once. Default: 2, or 1 for fewer than 20,000 words."""
     hashed_words: Annotated[int, Field(ge=0, le=2**24)] = 0
     """Ids that unknown words get by their hash, for models with a lexical match; 0: none, as in
     DAM's release.

@@ -174,8 +174,11 @@ def _read_config(path):
     try:
         config = read_json(path / CONFIG)
         version = config["index"]
-    except (UserError, KeyError, TypeError):
-        version = "none"
+    except (UserError, KeyError, TypeError) as error:
+        raise UserError(
+            f"{path}: expected an index, which python -m colloquy.tools.build_index makes. "
+            f"Received: no {CONFIG} of an index"
+        ) from error
     if version != VERSION:
         raise UserError(
             f"{path}: expected an index of version {VERSION}, received {version}: remove it and "
