@@ -10,9 +10,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import rich
-from rich.table import Table
-
 from colloquy.base.files import PathLike, in_one_line
 
 SHOWN_FILES = 5
@@ -146,6 +143,9 @@ def _shortened(text):
 
 def print_summary(statistics: Mapping[str, Mapping[str, Any]]) -> None:
     """Prints the statistics of a dataset, `{split: {name: number or text}}`, see docs/data.md."""
+    import rich
+    from rich.table import Table
+
     table = Table("", *statistics)
     first_split = next(iter(statistics.values()))
     for name in first_split:

@@ -66,7 +66,7 @@ class Chat(abc.ABC):
             return "Say something first."
         answer = self.explained(details=bool(path))
         if not answer["attention"]:
-            return "This model has no attention, or it read nothing that it could attend to."
+            return "No attention: the model has none, read nothing, or the answer is not its own."
         if not path:
             return self.explanation(answer)
         draw(answer["attention"], path)

@@ -69,7 +69,7 @@ def _join_flags(arguments):
     """
     words = []
     for word in arguments:
-        is_flag = word.startswith("-") and word.strip("-")
+        is_flag = re.match("--?[A-Za-z]", word)
         if is_flag:
             words.append(f"--{word.lstrip('-')}")
         elif words and words[-1].startswith("--") and "=" not in words[-1]:

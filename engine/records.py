@@ -48,14 +48,25 @@ class Example(Config, extra="allow"):
     instance: dict
 
 
+class Doubt(Config):
+    """How many rankings of dev a threshold doubts, see `tasks.selection.doubt`."""
+
+    threshold: float
+    """The logit from which a first response counts as good."""
+    right_kept: float
+    """The fraction of right first responses that do."""
+    without_right_doubted: float
+    """The fraction of rankings without a right response whose first one does not."""
+
+
 class SplitMetrics(Config, extra="allow"):
     """Metrics of a split, from evaluate.py."""
 
     metrics: dict
     confidence: dict[str, float] | None = None
     """Reading comprehension, of dev: see `tasks.reading_comprehension.calibration`."""
-    doubt: dict[str, float] | None = None
-    """Selection, of dev: see `tasks.selection.doubt`."""
+    doubt: Doubt | None = None
+    """Selection, of dev."""
 
 
 class HistoryRow(Config, extra="allow"):

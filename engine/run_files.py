@@ -67,7 +67,8 @@ def is_written(file: pathlib.Path) -> bool:
     is_directory = file.is_dir() and not file.is_symlink()
     if name.startswith(CURVES):
         return not is_directory
-    return name in (*WRITTEN, LOCK) and not is_directory
+    # Versions before wrote the last two, and left them if they were killed.
+    return name in (*WRITTEN, LOCK, f".{BEST}", f".{LAST}") and not is_directory
 
 
 # === Names ===

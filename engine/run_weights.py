@@ -28,6 +28,7 @@ def write_weights(file: pathlib.Path, model: keras.Model) -> None:
     Their checksum is added to those of the last weights before they replace these: if the process
     ends in between, the weights that are there still match one.
     """
+    _check_run(file)
     content = _WeightsInMemory()
     model.save_weights(content)
     checksums = read_json(file.parent / CHECKSUMS) if (file.parent / CHECKSUMS).exists() else {}
@@ -36,6 +37,12 @@ def write_weights(file: pathlib.Path, model: keras.Model) -> None:
         out.write(content.getbuffer())
         out.flush()
         write_json(file.parent / CHECKSUMS, {BEST: [*checksums.get(BEST, [])[-9:], digest]})
+
+
+def _check_run(file):
+    """Refuses to write into a run whose directory somebody removed."""
+    if not file.parent.is_dir():
+        raise UserError(f"{file} cannot be written: {file.parent} is gone")
 
 
 class _WeightsInMemory(io.BytesIO):
@@ -55,6 +62,7 @@ def find_not_finite(model: keras.Model) -> str | None:
 
 def write_state(file: pathlib.Path, model: keras.Model, state: TrainState) -> None:
     """Writes every variable of a compiled model and its optimizer, and the `TrainState`."""
+    _check_run(file)
     arrays: dict[str, Any] = {}
     for number, variable in enumerate(_variables(model)):
         arrays[f"v/{number}"] = np.asarray(variable)

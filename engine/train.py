@@ -128,9 +128,11 @@ def resume(
         with locked(run.path), _cleaned_up(run):
             history = run.history()
             epochs_done = history[-1]["epoch"] if history else 0.0
-            if epochs is not None and epochs < epochs_done:
+            # The epochs that are done are whole steps, which may be a little more than asked for.
+            fewest = min(stored.epochs, epochs_done)
+            if epochs is not None and epochs < fewest:
                 raise UserError(
-                    f"--epochs expects at least the {epochs_done:g} epochs that {run.path} has. "
+                    f"--epochs expects at least the {fewest:g} epochs that {run.path} has. "
                     f"Received: {epochs:g}"
                 )
             if run.finished() and training.epochs <= stored.epochs:

@@ -468,7 +468,7 @@ READING = [
     (of_question("context", value=99), "contexts must be from 0 to"),
     (of_question("spans", value=[[0, 99]]), "spans must be whole numbers within"),
     (of_question("answers", value=[]), "must have an answer"),
-    (with_equal_ids, "ids of the questions of a split must differ"),
+    (with_equal_ids, "different questions have the id"),
 ]
 
 # === All ===

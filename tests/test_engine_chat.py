@@ -92,7 +92,7 @@ def test_the_last_answer_is_explained_in_words_or_as_a_picture(tmp_path):
     chat, file = Parrot(None), tmp_path / "a.png"
     assert "Say something first." in talk_plain(chat, "/explain")
     chat.last = {}
-    assert "This model has no attention, or it read nothing" in talk_plain(chat, "/explain")
+    assert "No attention: the model has none, read nothing" in talk_plain(chat, "/explain")
     chat.last = {"said": "hi"}
     lines = talk_plain(
         chat, "/explain", f"/explain {file}", "/explain a.txt", "/reset", "/explain"

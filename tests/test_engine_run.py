@@ -173,6 +173,14 @@ def test_weights_and_states_of_another_model_are_refused(trained_selection, copi
     assert re.search(message, refusal(copied.restore, model))
 
 
+def test_sizes_that_the_weights_have_no_room_for_are_refused(trained_dialog, copied):
+    (copied.path / BEST).write_bytes((trained_dialog.path / BEST).read_bytes())
+    config = {**copied.record["config"], "vocabulary_size": 10**9}
+    run = Run(copied.path, {**copied.record, "config": config})
+    message = f"{CONFIG}: a model of size 1,000,000,000 does not fit {BEST}"
+    assert message in refusal(run.load_model)
+
+
 @pytest.mark.parametrize("name", [BEST, LAST])
 def test_a_full_disk_keeps_the_last_good_files(own, name):
     model, before = own.load_model(), contents_of(own.path)

@@ -1,6 +1,7 @@
 """`tasks.reading_comprehension.prepare` and `data`: from SQuAD files to batches."""
 
 import json
+import pickle
 import shutil
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from helpers import refusal
 
 import colloquy
+from colloquy.data import pickles
 from colloquy.data.batching import XLA_MULTIPLE
 from colloquy.data.corpora import squad
 from colloquy.data.report import Report
@@ -33,6 +35,15 @@ def test_prepared_texts_answers_and_spans_agree(dataset):
     assert train.answers[0] == ["Rome"]
     assert train.texts[0] == "Ann lives in Rome. Cyd lives in Paris."
     assert train.offsets.lists()[0][:4] == [0, 3, 4, 9]
+
+
+def test_a_question_may_be_repeated_as_in_squad(prepared_reading, tmp_path):
+    path = shutil.copytree(prepared_reading, tmp_path / "repeated")
+    content = pickles.load(path / "reading.pkl")
+    train = content["splits"]["train"]
+    train.append(train[0])
+    (path / "reading.pkl").write_bytes(pickle.dumps(content, 2))
+    assert len(load_dataset(path).splits["train"]) == len(train)
 
 
 def test_questions_in_memory_are_prepared(tmp_path):

@@ -62,7 +62,7 @@ PAIR = {"question", "answer"}
 """Columns of a table with a conversation of two turns per row."""
 PAUSE = datetime.timedelta(hours=3)
 """Without a column of conversations, one begins after this time without a message."""
-READABLE = "as 2021-05-12 14:02, as 12.05.2021 14:02 or as seconds since 1970"
+READABLE = "such as 2021-05-12 14:02, 12.05.2021 14:02 or seconds since 1970"
 TIME_FORMATS = (
     "%d.%m.%Y %H:%M:%S",
     "%d.%m.%Y %H:%M",

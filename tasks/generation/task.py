@@ -138,9 +138,9 @@ class GenerationTask(task.Task):
         """
         model, dataset = scoring.model, scoring.dataset
         pairs = scoring.examples.in_direction_of(model.config)
-        nll = likelihood(model, pairs, length_multiple=scoring.length_multiple)
         decoding = parse_decoding(scoring.options.decode)
         replies = search_replies(scoring, pairs, decoding)
+        nll = likelihood(model, pairs, length_multiple=scoring.length_multiple)
         examples = examples_of(pairs)
         record = {
             "metrics": {
@@ -164,13 +164,14 @@ class GenerationTask(task.Task):
                     **metrics_of(pairs, replies, [[row] for row in unseen]),
                 }
         search = _describe_search(scoring.options)
-        chat_decoding = decoding_of(scoring.run)
         if search:
             record["search"] = search
-        elif chat_decoding != decoding:
-            part = f"as its chat searches: {decoding_text(chat_decoding)}"
-            chat_replies = search_replies(scoring, pairs, chat_decoding)
-            record["parts"][part] = metrics_of(pairs, chat_replies, examples)
+        else:
+            chat_decoding = decoding_of(scoring.run)
+            if chat_decoding != decoding:
+                part = f"as its chat searches: {decoding_text(chat_decoding)}"
+                chat_replies = search_replies(scoring, pairs, chat_decoding)
+                record["parts"][part] = metrics_of(pairs, chat_replies, examples)
         if scoring.baselines:
             record["baselines"] = baselines_for(dataset, pairs, model.config)
         return Measured(

@@ -170,13 +170,17 @@ def _check_contexts(shared):
 
 
 def _check_questions(split):
-    """Raises a `ValueError` if a token, a context or a span is out of range, if two questions have
-    one id, or if a question has no answer.
+    """Raises a `ValueError` if a token, a context or a span is out of range, if different questions
+    have one id, or if a question has no answer.
     """
     _check_range("tokens", split.questions.ids, 1, len(split.tokens.words))
     _check_range("contexts", split.context, 0, len(split.contexts))
-    if len(set(split.ids)) < len(split.ids):
-        raise ValueError("the ids of the questions of a split must differ")
+    # SQuAD's own file repeats some questions, with their ids.
+    question_of_id = {}
+    questions = zip(split.context.tolist(), split.question_texts, strict=True)
+    for id, question in zip(split.ids, questions, strict=True):
+        if question_of_id.setdefault(id, question) != question:
+            raise ValueError(f"different questions have the id {id:.60}")
 
     context_lengths = split.contexts.lengths[split.context]
     answered = zip(split.ids, split.answers, split.spans, context_lengths, strict=True)

@@ -19,12 +19,7 @@ def measure_doubt(split, scores):
         scores: The logits of its lines.
 
     Returns:
-        A record; `None` if the split is too small:
-
-            threshold: the logit from which a first response counts as good
-            right_kept: the fraction of right first responses that count as good
-            without_right_doubted: the fraction of rankings without a right response whose first
-                response does not count as good
+        The fields of an `engine.records.Doubt`; `None` if the split is too small.
     """
     best_right = best_scores(split, scores, split.label == 1)
     best_wrong = best_scores(split, scores, split.label == 0)
@@ -47,5 +42,5 @@ def measure_doubt(split, scores):
 
 def load_threshold(run):
     """The threshold of a run whose dev was evaluated; of another run, minus infinity."""
-    record = run.metrics().get("dev", {}).get("doubt") or {}
-    return record.get("threshold", -np.inf)
+    record = run.metrics().get("dev", {}).get("doubt")
+    return record["threshold"] if record else -np.inf

@@ -95,10 +95,10 @@ def index_of_run(path, predictor):
     if not conversations.is_dir():
         return None
 
-    index = _cached_index(path, predictor)
+    index, reason = _cached_index(path, predictor)
     if index.is_dir():
         return index
-    print(f"{index}: built once, of {conversations}", flush=True)
+    print(f"{reason}{index}: built once, of {conversations}", flush=True)
     try:
         build(predictor, index, of_corpus("smn", conversations))
     except UserError:
@@ -109,7 +109,12 @@ def index_of_run(path, predictor):
 
 
 def _cached_index(path, predictor):
-    """The directory outside of the run `path` that its index has, or will have."""
+    """Chooses the directory outside of the run `path` that its index has, or will have.
+
+    Returns:
+        The directory.
+        Why it is not in the cache; empty if it is.
+    """
     sources = [
         VERSION,
         predictor.vocabulary.digest(),
@@ -120,12 +125,12 @@ def _cached_index(path, predictor):
     cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
     index = pathlib.Path(cache, "colloquy", key)
     if index.is_dir():
-        return index
+        return index, ""
     try:
         check_output(index)
-    except UserError:
-        return _own_temporary_directory() / key
-    return index
+    except UserError as error:
+        return _own_temporary_directory() / key, f"{error}; temporary files have it: "
+    return index, ""
 
 
 def _own_temporary_directory():
