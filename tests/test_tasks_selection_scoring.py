@@ -349,7 +349,7 @@ def test_a_lexical_match_gets_document_weights_and_stems(prepared, tmp_path, cap
     settings = {"levels": "0", "lexical.gain": "3", "lexical.stems": "true"}
     options = {"init_from": first.path, "epochs": 1e-6, "learning_rate": 0.0}
     second = train_small("selection", prepared, tmp_path / "second", settings, **options)
-    assert f"{first.path} lacks lexical_match:" in capsys.readouterr().out
+    assert f"{first.path} lacks weights of lexical_match:" in capsys.readouterr().out
     dataset, plain, stemmed = load_dataset(prepared), first.load_model(), second.load_model()
     layer = stemmed.get_layer("lexical_match")
     stems = equal_stems(dataset.vocabulary, layer.idf.shape[0])
