@@ -59,7 +59,7 @@ def _write(archive, directory, path):
 
     try:
         archive.write_out(directory, verbose=False)
-    except tf.errors.OpError as error:  # on a full disk; it is no `OSError`
+    except tf.errors.OpError as error:  # TensorFlow raises it on a full disk, not an `OSError`
         raise UserError(f"{path} cannot be written: {in_one_line(error, length=200)}") from error
 
 

@@ -44,11 +44,11 @@ class Words:
             UserError: It is neither, or not of the task with the name `task`.
         """
         path = pathlib.Path(path)
-        if path.is_dir() and not (path / METADATA).is_file() and not (path / CONFIG).is_file():
-            raise UserError(
-                f"--vocabulary_of expects a run or a prepared dataset. Received: {path}"
-            )
         if not (path / METADATA).is_file():
+            if path.is_dir() and not (path / CONFIG).is_file():
+                raise UserError(
+                    f"--vocabulary_of expects a run or a prepared dataset. Received: {path}"
+                )
             run = _open_run(path, task, "vocabulary_of")
             metadata = dict(run.dataset)
             for name in ("hashed_words", "trained_words"):

@@ -19,13 +19,18 @@ def no_cache():
     provenance.revision.cache_clear()
 
 
+def make_repository(directory):
+    """Makes a git repository of a directory, with one commit of its files."""
+    for arguments in (["init"], ["add", "."], ["commit", "-m", "one"]):
+        git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
+        subprocess.run(git, cwd=directory, check=True, capture_output=True)
+
+
 def test_commit_and_changes_are_those_of_the_code_wherever_one_stands(tmp_path, monkeypatch):
     root = tmp_path / "code"
     root.mkdir()
     (root / "a.py").write_text("1")
-    for arguments in (["init"], ["add", "a.py"], ["commit", "-m", "one"]):
-        git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
-        subprocess.run(git, cwd=root, check=True, capture_output=True)
+    make_repository(root)
     monkeypatch.setattr(provenance, "ROOT", root)
     monkeypatch.chdir(tmp_path)
     (root / "untracked").write_text("")
@@ -42,9 +47,7 @@ def test_an_installed_package_does_not_name_the_commit_of_the_repository_around_
 ):
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "a.py").write_text("1")
-    for arguments in (["init"], ["add", "."], ["commit", "-m", "one"]):
-        git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
-        subprocess.run(git, cwd=tmp_path, check=True, capture_output=True)
+    make_repository(tmp_path)
     monkeypatch.setattr(provenance, "ROOT", tmp_path / "lib")
     assert provenance.revision() == {"commit": None, "dirty": None}
 

@@ -112,10 +112,10 @@ class RetrievalIndex:
         def similarity_to_conversation(hit):
             return word_similarity(conversation_words, hit.words, self.idf)
 
-        hits = [make_hit(pair) for pair in by_context.values()]
-        hits.sort(key=similarity_to_conversation, reverse=True)
-        hits.sort(key=lambda hit: hit.question_similarity, reverse=True)
-        yield from hits
+        def similarities(hit):
+            return hit.question_similarity, similarity_to_conversation(hit)
+
+        yield from sorted(map(make_hit, by_context.values()), key=similarities, reverse=True)
 
         # Often enough hits are found by their contexts. Then these texts need not be split.
         others = [pair for text, pair in by_response.items() if text not in by_context]
