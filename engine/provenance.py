@@ -16,7 +16,7 @@ from colloquy.base.machine import available_cpus
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 """Directory of the code, where git is asked for the commit."""
 OUTPUT_FLAGS = ("--workdir", "--scores", "--out")
-"""Flags that name where results are written, which decides none of them."""
+"""Flags that only name where results are written; rows leave them out."""
 
 
 def provenance(command_line: str | None = None) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class Example(Config, extra="allow"):
 
 
 class Doubt(Config):
-    """How many rankings of dev a threshold doubts, see `tasks.selection.doubt`."""
+    """The threshold of a selection model, and what it does on dev: see `tasks.selection.doubt`."""
 
     threshold: float
     """The logit from which a first response counts as good."""
