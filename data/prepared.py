@@ -25,7 +25,7 @@ from colloquy.base.config import Config
 from colloquy.base.files import PathLike, UserError, checksum, in_one_line
 from colloquy.data import pickles
 from colloquy.data.corpora import CORPORA
-from colloquy.data.text_files import read_json, write_json
+from colloquy.data.json_files import read_json, write_json
 from colloquy.data.vocabulary import SPECIALS, Vocabulary
 
 METADATA = "dataset.json"

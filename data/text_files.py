@@ -1,4 +1,4 @@
-"""Finds untrusted files, reads their lines or their JSON, and writes JSON.
+"""Finds untrusted text files and reads their lines.
 
 Files are UTF-8, or UTF-16 if they begin with its byte order mark. Lines end at `\\n` alone, and a
 `\\r` before it is dropped; U+0085, U+2028 and the like are text. A byte order mark at the very
@@ -9,16 +9,12 @@ import codecs
 import contextlib
 import gzip
 import io
-import json
 import pathlib
 import zlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
-from colloquy.base.config import sentence
-from colloquy.base.files import PathLike, UserError, atomic_file, in_one_line
+from colloquy.base.files import PathLike, UserError
 
 Files = dict[str, list[pathlib.Path]]
 """Split -> its files."""
@@ -104,22 +100,6 @@ def read_lines(
         raise UserError(f"{path}: expected {expected}. Received: an empty file")
 
 
-def read_json_lines(path: pathlib.Path, value_type: Any, expected: str) -> Iterator[Any]:
-    """Yields the value of each line that is not blank, as a type that pydantic knows.
-
-    Args:
-        expected: The form of a line, for messages.
-    """
-    adapter = TypeAdapter(value_type)
-    for number, line in read_lines(path, "JSON lines"):
-        if not line.strip():
-            continue
-        try:
-            yield adapter.validate_json(line)
-        except ValidationError as error:
-            raise bad_line(path, number, expected, line) from error
-
-
 def read_beginning(path: pathlib.Path) -> str:
     """The first line of a file that is not blank, of the first 4,000 bytes, without the spaces
     before it.
@@ -198,6 +178,17 @@ def _read_content(path, file):
     return bytes(content)
 
 
+def read_content(path: PathLike, expected: str) -> bytes:
+    """All bytes of a file, decompressed and in UTF-8.
+
+    Args:
+        expected: What is expected of the file, for the message if it is missing or cannot be read.
+    """
+    path = pathlib.Path(path)
+    with readable(path, expected), open(path, "rb") as raw:
+        return _read_content(path, _as_utf8(path, raw))
+
+
 def largest_content(path: pathlib.Path) -> int:
     """Most bytes that a file may contain when it is decompressed."""
     return max(MIN_CONTENT, MAX_RATIO * path.stat().st_size)
@@ -225,57 +216,9 @@ def _decode(path, number, line, fallback):
     except UnicodeDecodeError as error:
         if fallback:
             return line.decode(fallback, errors="replace")
-        raise bad_line(path, number, f"UTF-8; {CONVERT_CP1252}", _around(error)) from error
+        raise bad_line(path, number, f"UTF-8; {CONVERT_CP1252}", bytes_around(error)) from error
 
 
-def _around(error):
+def bytes_around(error):
     """The bytes around those that cannot be decoded."""
     return error.object[max(0, error.start - 20) : error.start + 20]
-
-
-def read_json(path: PathLike, value_type: Any = None) -> Any:
-    """Reads a JSON file in UTF-8, or UTF-16 with a mark, and parses it by `parse_json`."""
-    path = pathlib.Path(path)
-    with readable(path, "a readable JSON file"), open(path, "rb") as raw:
-        content = _read_content(path, _as_utf8(path, raw))
-    return parse_json(path, content, value_type)
-
-
-def parse_json(path: PathLike, content: bytes, value_type: Any = None) -> Any:
-    """Parses the content of a JSON file in UTF-8; with a `value_type`, `validated` checks it.
-
-    It also refuses brackets nested too deep for Python's parser, numbers of thousands of digits and
-    half of a surrogate pair (`"\\ud800"`).
-    """
-    try:
-        text = content.removeprefix(BOM).decode()
-        value = json.loads(text)
-        if "\\u" in text:
-            json.dumps(value, ensure_ascii=False).encode()  # raises for half of a surrogate pair
-    except RecursionError as error:
-        reason = "brackets nested too deep"
-        raise UserError(f"{path}: expected JSON in UTF-8. Received: {reason}") from error
-    except UnicodeDecodeError as error:
-        received = repr(_around(error))
-        raise UserError(
-            f"{path}: expected UTF-8; {CONVERT_CP1252}. Received: {received}"
-        ) from error
-    except ValueError as error:
-        raise UserError(f"{path}: expected JSON in UTF-8. {in_one_line(error, 200)}") from error
-    if value_type is None:
-        return value
-    return validated(path, value_type, value)
-
-
-def write_json(path: PathLike, value: object) -> None:
-    """Writes a JSON file as `base.files.atomic_file` does."""
-    with atomic_file(path) as file:
-        json.dump(value, file, indent=1, ensure_ascii=False)
-
-
-def validated(path: PathLike, value_type: Any, value: object) -> Any:
-    """Returns the value of a file as a `value_type`, any type that pydantic knows."""
-    try:
-        return TypeAdapter(value_type).validate_python(value)
-    except ValidationError as error:
-        raise UserError(f"{path}: {sentence(error)}") from error

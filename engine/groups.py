@@ -4,7 +4,7 @@ import pathlib
 from collections.abc import Iterable
 
 from colloquy.base.files import PathLike, UserError, refuse_existing
-from colloquy.data.text_files import write_json
+from colloquy.data.json_files import write_json
 from colloquy.engine.evaluation import Evaluation
 from colloquy.engine.provenance import provenance
 from colloquy.engine.scoring import Group

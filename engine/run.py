@@ -22,7 +22,8 @@ from colloquy.base.files import (
     seal,
     writing,
 )
-from colloquy.data.text_files import read_json, read_lines, validated, write_json
+from colloquy.data.json_files import read_json, validated, write_json
+from colloquy.data.text_files import read_lines
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine.records import AnyTraining, HistoryRow, TrainState
 from colloquy.engine.run_files import (

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from colloquy.base.files import CHECKSUMS, UserError, atomic_file
-from colloquy.data.text_files import read_json, write_json
+from colloquy.data.json_files import read_json, write_json
 from colloquy.engine.records import TrainState
 from colloquy.engine.run_files import BEST, CONFIG
 from colloquy.engine.untrusted import check_weights

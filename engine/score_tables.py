@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from rich.table import Column, Table
 
-from colloquy.engine.chat import Terminal
 from colloquy.engine.task import Task
+from colloquy.engine.terminal import Terminal
 from colloquy.metrics.published import PUBLISHED_SIZES, published_beside, reference_rows
 from colloquy.metrics.tables import by_corpus
 

@@ -13,7 +13,7 @@ from concurrent import futures
 from typing import Any
 
 from colloquy.base.files import CHECKSUMS, PathLike, UserError
-from colloquy.data.text_files import parse_json, validated
+from colloquy.data.json_files import parse_json, validated
 from colloquy.engine.records import Example, RunRecord, SplitMetrics
 from colloquy.engine.run_files import (
     BEST,

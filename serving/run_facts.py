@@ -5,7 +5,7 @@ import functools
 from markdown_it import MarkdownIt
 
 from colloquy.base.config import Config
-from colloquy.data.text_files import read_json
+from colloquy.data.json_files import read_json
 from colloquy.engine.records import Example
 from colloquy.engine.run import CARD, PAGE
 

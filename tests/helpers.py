@@ -27,7 +27,7 @@ from absl import flags
 
 from colloquy.base.files import UserError
 from colloquy.data import pickles
-from colloquy.engine import chat as terminal
+from colloquy.engine import terminal
 from colloquy.engine.devices import OneDevice, choose_xla
 from colloquy.engine.evaluation import evaluate_all
 from colloquy.engine.run import Run

@@ -9,7 +9,8 @@ from helpers import refusal, written
 
 from colloquy.base.files import UserError
 from colloquy.data import text_files
-from colloquy.data.text_files import find_files, read_json, read_lines
+from colloquy.data.json_files import read_json
+from colloquy.data.text_files import find_files, read_lines
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from colloquy.base.files import UserError
-from colloquy.engine import chat as terminal
+from colloquy.engine import terminal
 from colloquy.engine.chat import Chat, Note
 
 

@@ -15,7 +15,7 @@ from exported import WORDS, make_run
 from helpers import refusal
 
 from colloquy.base.files import UserError
-from colloquy.data.text_files import write_json
+from colloquy.data.json_files import write_json
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine import endpoints
 from colloquy.engine import export as exporting

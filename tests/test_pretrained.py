@@ -6,7 +6,7 @@ import re
 import pytest
 from helpers import ROOT
 
-from colloquy.data.text_files import read_json
+from colloquy.data.json_files import read_json
 from colloquy.engine.run import CARD, PAGE, Run
 from colloquy.metrics.reading_comprehension import exact_match
 from colloquy.serving.run_facts import Page

@@ -16,7 +16,7 @@ from pydantic import Field
 from colloquy.base import cli, runtime
 from colloquy.base.config import Config, Positive
 from colloquy.base.files import UserError, atomic_directory
-from colloquy.data.text_files import read_json
+from colloquy.data.json_files import read_json
 
 FLAGS = flags.FLAGS
 

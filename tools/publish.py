@@ -21,7 +21,8 @@ from absl import flags
 from colloquy.base import cli, runtime
 from colloquy.base.files import UserError, atomic_directory
 from colloquy.data.corpora import smn
-from colloquy.data.text_files import read_lines, write_json
+from colloquy.data.json_files import write_json
+from colloquy.data.text_files import read_lines
 from colloquy.metrics.tables import markdown
 
 FLAGS = flags.FLAGS

@@ -26,8 +26,8 @@ OPTIONS = ("index", "candidates")
 def main() -> None:
     runtime.import_keras()
 
-    from colloquy.engine.chat import Terminal, talk
     from colloquy.engine.run import Run
+    from colloquy.engine.terminal import Terminal, talk
     from colloquy.tasks import TASKS
 
     run = Run.open(FLAGS.run)

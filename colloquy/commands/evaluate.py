@@ -25,8 +25,8 @@ import colloquy
 from colloquy.base import cli, runtime
 from colloquy.base.config import parse_assignments
 from colloquy.base.files import UserError, check_output, refuse_existing
+from colloquy.data.json_files import write_json
 from colloquy.data.prepared import check_splits
-from colloquy.data.text_files import write_json
 
 FLAGS = flags.FLAGS
 flags.DEFINE_multi_string(

@@ -13,10 +13,10 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from colloquy.base.files import UserError, in_one_line
-from colloquy.data import text_files
+from colloquy.data import json_files
 from colloquy.data.corpora.messages import Conversations, join_messages, keep_exchanges
 from colloquy.data.report import Report
-from colloquy.data.text_files import bad_line, read_json, read_lines
+from colloquy.data.text_files import bad_line, read_lines
 
 ROLES = ("user", "assistant")
 """The roles that speak; `system`, `developer`, `tool` and `function` do not."""
@@ -82,7 +82,7 @@ _Conversation = Annotated[_Chat | _Dialog | list[str], Field(union_mode="left_to
 
 def read_json_lines(path: pathlib.Path, report: Report) -> Conversations:
     """Reads lines of JSON, a conversation per line."""
-    conversations = text_files.read_json_lines(path, _Conversation, EXPECTED)
+    conversations = json_files.read_json_lines(path, _Conversation, EXPECTED)
     return _keep_turns(path, "JSON lines, a conversation per line", conversations, report)
 
 
@@ -93,7 +93,7 @@ def read_json_file(path: pathlib.Path, report: Report) -> Conversations:
 
 def _read_list(path):
     adapter = TypeAdapter(_Conversation)
-    for number, value in enumerate(read_json(path, list[Any]), 1):
+    for number, value in enumerate(json_files.read_json(path, list[Any]), 1):
         try:
             yield adapter.validate_python(value)
         except ValidationError as error:

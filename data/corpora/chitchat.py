@@ -13,8 +13,9 @@ from pydantic import BaseModel
 from colloquy.base.files import PathLike, UserError
 from colloquy.data.corpora.messages import Conversations, join_messages, keep_exchanges
 from colloquy.data.corpora.splits import ALL
+from colloquy.data.json_files import read_json
 from colloquy.data.report import Report
-from colloquy.data.text_files import Files, find_files, read_json
+from colloquy.data.text_files import Files, find_files
 
 TOKENIZER = "terms"
 PACKAGE = "chitchat_dataset"

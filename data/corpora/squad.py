@@ -30,8 +30,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from colloquy.base.config import sentence
 from colloquy.base.files import UserError, in_one_line
+from colloquy.data.json_files import read_json, read_json_lines, validated
 from colloquy.data.report import Report, shorten
-from colloquy.data.text_files import PathLike, find_files, read_json, read_json_lines, validated
+from colloquy.data.text_files import PathLike, find_files
 from colloquy.data.tokenizers import has_letter_or_digit
 
 NO_ANSWER_TEXTS = ("", "CANNOTANSWER")

@@ -22,8 +22,8 @@ import numpy as np
 from keras import ops
 
 from colloquy.base.config import Config
+from colloquy.data.json_files import read_json
 from colloquy.data.prepared import checked
-from colloquy.data.text_files import read_json
 from colloquy.layers.dialog_state import CONDITIONS, FLAGS, INPUTS, DialogState
 
 FILE = "action_mask.json"

@@ -4,8 +4,8 @@ import collections
 
 from colloquy.base.config import Config
 from colloquy.data.corpora.babi_dialog import SILENCE
+from colloquy.data.json_files import read_json
 from colloquy.data.prepared import checked
-from colloquy.data.text_files import read_json
 
 FILE = "users.json"
 PHRASES = 12

@@ -13,8 +13,8 @@ from pydantic import Field
 from colloquy.base.config import Positive, make_config
 from colloquy.base.files import UserError
 from colloquy.data import pickles, prepared
+from colloquy.data.json_files import read_json
 from colloquy.data.sequences import Sequences
-from colloquy.data.text_files import read_json
 from colloquy.data.tokenizer_config import TokenizerConfig
 from colloquy.data.tokenizers import TOKENIZERS
 from colloquy.data.vocabulary import EOS_ID, PADDING_ID, Vocabulary

@@ -11,8 +11,8 @@ import numpy as np
 
 from colloquy.base.files import UserError
 from colloquy.data.batching import batches_by_size
+from colloquy.data.json_files import read_json
 from colloquy.data.samples import SQUAD
-from colloquy.data.text_files import read_json
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine import task
 from colloquy.engine.ensembles import mean_of_logits

@@ -25,6 +25,7 @@ from pydantic import Field
 from colloquy.base.config import Config, Positive
 from colloquy.base.files import UserError
 from colloquy.data.flat_arrays import map_array
+from colloquy.data.json_files import validated
 from colloquy.data.prepared import (
     METADATA,
     VECTORS,
@@ -34,7 +35,6 @@ from colloquy.data.prepared import (
     read_metadata,
 )
 from colloquy.data.sequences import Sequences
-from colloquy.data.text_files import validated
 from colloquy.data.tokenizer_config import TokenizerConfig
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.tasks.selection.split import SelectionSplit

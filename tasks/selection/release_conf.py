@@ -6,7 +6,7 @@ docs/release.md shows the same table to readers who come from the release.
 from typing import NamedTuple
 
 from colloquy.base.files import UserError
-from colloquy.data.text_files import read_json
+from colloquy.data.json_files import read_json
 
 
 class ReleaseKey(NamedTuple):

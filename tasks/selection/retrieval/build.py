@@ -15,7 +15,7 @@ import bm25s
 from colloquy.base.files import UserError, atomic_directory, check_output, checksums_of, writing
 from colloquy.data.corpora import CORPORA
 from colloquy.data.corpora.splits import read_splits
-from colloquy.data.text_files import write_json
+from colloquy.data.json_files import write_json
 from colloquy.tasks.selection.retrieval.clean import clean_pairs
 from colloquy.tasks.selection.retrieval.index import (
     CONFIG,

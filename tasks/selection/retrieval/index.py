@@ -23,7 +23,7 @@ from typing import NamedTuple
 import bm25s
 
 from colloquy.base.files import UserError
-from colloquy.data.text_files import read_json
+from colloquy.data.json_files import read_json
 from colloquy.data.tokenizer_config import TokenizerConfig
 
 # Version of the files; an index of another version is refused.
