@@ -66,7 +66,7 @@ class SplitMetrics(Config, extra="allow"):
     confidence: dict[str, float] | None = None
     """Reading comprehension, of dev: see `tasks.reading_comprehension.calibration`."""
     doubt: Doubt | None = None
-    """Selection, of dev."""
+    """Selection: see `tasks.selection.doubt`."""
 
 
 class HistoryRow(Config, extra="allow"):

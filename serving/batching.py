@@ -1,8 +1,9 @@
 """Micro-batching: small requests that wait while a model computes share its next call.
 
-Each model has two worker threads, one of small requests and one of large ones, so that no small
-request waits for a large one. Whatever depends on the size of an instance happens there: reading
-it, tokenizing it, computing its answer, and writing the answer as JSON.
+Each model has two worker threads, one for small requests and one for large ones: a small request
+does not wait until a large one is answered. On JAX it waits for one call of the model, see
+`engine.parallel.exclusive_calls`. Whatever depends on the size of an instance happens on these
+threads: reading it, tokenizing it, computing its answer, and writing the answer as JSON.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ import time
 from collections.abc import Callable
 
 from colloquy.base.files import UserError
-from colloquy.engine.cancellation import at_checkpoints, checkpoint
+from colloquy.engine.cancellation import at_checkpoints
 from colloquy.engine.parallel import exclusive_calls
 from colloquy.serving.access import STOPPING
 from colloquy.serving.answers import RequestError, make_json
@@ -24,44 +25,46 @@ from colloquy.serving.limits import Limits, check_count
 from colloquy.serving.maps import cut_maps
 from colloquy.serving.metrics import BATCH_INSTANCES, MODEL_SECONDS
 
-ROWS_AT_ONCE = 64  # that are computed between two checkpoints
-# A request of at most so many instances and characters is small: it is answered beside large ones,
-# and shares batches with other small ones.
+ROWS_AT_ONCE = 64
+"""Most rows (`Predictor.padded_rows`) per call of a model. A larger instance has its own call."""
+# A request within both limits is small: it does not wait behind large ones, and shares batches.
 SMALL_INSTANCES = 8
 SMALL_CHARACTERS = 2_000
 
-CLOSE_SECONDS = 5  # for the step that is computed when the server ends
+CLOSE_SECONDS = 5
+"""Seconds that `close` waits for each worker thread."""
 
 _loader = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="loader")
-"""Loads models, so that requests for them hold no thread that others need."""
+"""One thread loads all models: requests that wait for a model hold no thread that others need."""
 
 
 @dataclasses.dataclass(eq=False)
 class Job:
-    """The instances of one request, and what the worker does with them."""
+    """One request: its instances, how to read them, and how to write its result."""
 
     verb: str
-    """`predict` or `explain`: small jobs with the same verb share batches."""
+    """`predict` or `explain`: small `predict` jobs share batches."""
     count: int
-    """Instances, before they are read."""
+    """Number of instances, known before they are read."""
     read: Callable
-    """Makes the instances, given the predictor."""
+    """Called with the predictor, returns the instances; a wrong one is a `UserError`."""
     write: Callable
-    """Makes the result of the request, given the predictor and the answers."""
+    """Called with the predictor and the answers, returns the result of the request."""
     characters: int = 0
     """Characters of its instances."""
     instances: list = dataclasses.field(default_factory=list)
     rows: list = dataclasses.field(default_factory=list)
+    """`Predictor.padded_rows` of each instance."""
     future: concurrent.futures.Future = dataclasses.field(default_factory=concurrent.futures.Future)
 
     @property
     def is_wanted(self):
-        """False if the client has left, its time is over, or it has an answer."""
+        """False once it is answered or refused, its client has left, or its time is over."""
         return not self.future.done()
 
     @property
     def is_small(self):
-        """True if it shares batches, and is answered beside large requests."""
+        """True if the request is small, see `SMALL_INSTANCES`."""
         return self.count <= SMALL_INSTANCES and self.characters <= SMALL_CHARACTERS
 
     def succeed(self, result):
@@ -74,14 +77,14 @@ class Job:
 
 
 class BatchedModel:
-    """A `serving.models.Served`, `served`, whose concurrent requests share batches."""
+    """Answers requests to a `serving.models.Served`; small ones that wait share batches."""
 
-    def __init__(self, model, limits=None):
-        self.served = model
+    def __init__(self, served, limits=None):
+        self.served = served
         self._limits = limits or Limits()
         self._predictor = None
-        self._changed = threading.Condition()
-        self._small_jobs = collections.deque()  # that wait
+        self._changed = threading.Condition()  # guards the queues and `_is_closed`
+        self._small_jobs = collections.deque()
         self._large_jobs = collections.deque()
         self._open = set()  # jobs that wait or are computed
         self._is_closed = False
@@ -98,7 +101,7 @@ class BatchedModel:
             return sum(job.count for job in waiting if job.is_wanted)
 
     async def load(self):
-        """Loads the model; a `RequestError` with status 500 says why it cannot be."""
+        """Loads the model; a `RequestError` with status 500 says why that fails."""
         if self._predictor is None:
             try:
                 loop = asyncio.get_running_loop()
@@ -107,27 +110,32 @@ class BatchedModel:
                 raise RequestError(500, str(error)) from error
 
     async def describe(self):
-        """Returns what `Served.describe` says, as JSON."""
+        """Returns `Served.describe()` as JSON."""
         await self.load()
         return make_json(self.served.describe())
 
     async def answer(self, job):
         """Answers a `Job`; returns what its `write` returns.
 
-        A wrong instance is a `UserError`. A `RequestError` has status 413 for a job that is too
-        large, 429 if too many wait, 503 after `give_up`.
+        `serving.limits.wait_for_answer` cancels this call if the client leaves or the time is over.
+        That cancels `job.future`, and the worker gives the job up.
+
+        Raises:
+            UserError: An instance is wrong.
+            RequestError: The status is 413 for too many rows, 429 if too many instances wait, 500
+                if the model cannot be loaded, 503 after `give_up`.
         """
         await self.load()
         self._enqueue(job)
         return await asyncio.wrap_future(job.future)
 
     def give_up(self):
-        """Refuses all requests without an answer, as the server is stopping."""
+        """Refuses all open jobs with status 503: the server is stopping."""
         for job in list(self._open):
             job.fail(RequestError(503, STOPPING))
 
     async def close(self):
-        """Lets the waiting requests be answered, then ends the threads."""
+        """Ends each thread once its queue is empty; waits at most `CLOSE_SECONDS` for each."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
@@ -138,11 +146,12 @@ class BatchedModel:
         most = self._limits.max_queue
         with self._changed:
             queued = self.queued
+            # An empty queue takes a job of any size, which would never be taken otherwise.
             if queued and queued + job.count > most:
-                waiting = f"{queued} instances wait already, at most {most} may"
-                raise RequestError(429, f"{waiting}: try again later")
-            waiting = self._small_jobs if job.is_small else self._large_jobs
-            waiting.append(job)
+                message = f"{queued} instances wait already, at most {most} may: try again later"
+                raise RequestError(429, message)
+            queue = self._small_jobs if job.is_small else self._large_jobs
+            queue.append(job)
             self._open.add(job)
             job.future.add_done_callback(lambda _: self._open.discard(job))
             if not self._threads:
@@ -150,37 +159,39 @@ class BatchedModel:
             self._changed.notify_all()
 
     def _start_threads(self):
-        for waiting in (self._small_jobs, self._large_jobs):
-            thread = threading.Thread(target=self._work, args=[waiting], name="model", daemon=True)
+        for queue in (self._small_jobs, self._large_jobs):
+            thread = threading.Thread(target=self._work, args=[queue], name="model", daemon=True)
             thread.start()
             self._threads.append(thread)
 
     # === Called on the worker threads ===
 
-    def _work(self, waiting):
-        """Answers the jobs that wait in a queue, until the model is closed."""
+    def _work(self, queue):
+        """Answers the jobs of a queue; ends when the model is closed and the queue empty."""
         while True:
             with self._changed:
-                while not waiting and not self._is_closed:
+                while not queue and not self._is_closed:
                     self._changed.wait()
-                if not waiting:
+                if not queue:
                     return
-                jobs = self._take_jobs(waiting)
+                jobs = self._take_jobs(queue)
             self._answer(jobs)
 
-    def _take_jobs(self, waiting):
-        """Takes the next job of a queue; with a small one, those after it that fit its batch."""
-        taken = [waiting.popleft()]
+    def _take_jobs(self, queue):
+        """Takes the next job; if it is small, also the jobs right behind it that fit its batch."""
+        taken = [queue.popleft()]
         count = taken[0].count
-        while taken[0].is_small and waiting:
-            count += waiting[0].count
-            if waiting[0].verb != taken[0].verb or count > self._limits.instances:
+        # `explain` computes one instance at a time: in a batch the first would wait for the last.
+        is_shared = taken[0].is_small and taken[0].verb == "predict"
+        while is_shared and queue:
+            count += queue[0].count
+            if queue[0].verb != "predict" or count > self._limits.instances:
                 break
-            taken.append(waiting.popleft())
+            taken.append(queue.popleft())
         return taken
 
     def _answer(self, jobs):
-        """Answers jobs in a batch. If that fails, each is answered alone, so that one fails."""
+        """Answers jobs in a batch. If it fails, each is answered alone: only faulty ones fail."""
         readable = [job for job in jobs if self._read(job)]
         if not readable:
             return
@@ -207,7 +218,7 @@ class BatchedModel:
                 job.fail(error)
 
     def _read(self, job):
-        """Reads the instances of a job and counts their rows; returns False if it fails."""
+        """Reads a job's instances and counts rows. False if that fails or nobody waits for it."""
         if not job.is_wanted:
             return False
         try:
@@ -221,7 +232,7 @@ class BatchedModel:
         return True
 
     def _compute(self, jobs):
-        """Computes the answers to jobs piece by piece, while somebody waits for one of them."""
+        """Computes the answers to jobs in pieces; a `RequestError` if nobody waits for them."""
         instances = []
         rows = []
         for job in jobs:
@@ -230,24 +241,24 @@ class BatchedModel:
 
         answers = []
         verb = jobs[0].verb
-        while len(answers) < len(instances) and any(job.is_wanted for job in jobs):
+        while len(answers) < len(instances):
             first = len(answers)
             end = first + 1
             while end < len(rows) and sum(rows[first : end + 1]) <= ROWS_AT_ONCE:
                 end += 1
             piece = instances[first:end]
-            started = time.perf_counter()
             with at_checkpoints(functools.partial(self._check_wanted, jobs)):
                 with self._exclusive_calls:
+                    started = time.perf_counter()
                     answers += self._call_model(verb, piece)
-                seconds = time.perf_counter() - started
-                BATCH_INSTANCES.labels(self.served.name, verb).observe(len(piece))
-                MODEL_SECONDS.labels(self.served.name, verb).observe(seconds)
-                checkpoint()
+                    seconds = time.perf_counter() - started
+            BATCH_INSTANCES.labels(self.served.name, verb).observe(len(piece))
+            MODEL_SECONDS.labels(self.served.name, verb).observe(seconds)
+            self._check_wanted(jobs)
         return answers
 
     def _check_wanted(self, jobs):
-        """Gives jobs up if nobody waits for them."""
+        """Raises a `RequestError` if nobody waits for any of the jobs."""
         if not any(job.is_wanted for job in jobs):
             raise RequestError(499, "nobody waits for this answer")
 

@@ -425,8 +425,8 @@ FIRST = slice(1)
 DIALOG = [
     *((without(name), f"{name}: .*No such file") for name in (*Domain.FILES, "dialogs.pkl")),
     (without("dataset.json"), "Prepare it first: python prepare.py"),
-    (whole("candidates.txt", b"ok\n" * 2**10 + b"rome " * 2**17), "similar lengths"),
-    (whole("entities.txt", b"_" * 101 + b"\tcuisine\tknowledge\n"), "at most 100 parts"),
+    (whole("candidates.txt", b"ok\n" * 2**10 + b"rome " * 2**17), "similar numbers"),
+    (whole("entities.txt", b"_" * 100 + b"\tcuisine\tknowledge\n"), "at most 100 parts"),
     (whole("knowledge.txt", "\u2028\tR_x\t\x85\nask\tR_x\ty\tz\n"), "line 2: .*three fields"),
     (whole("dialogs.pkl", {"splits": {}}), "KeyError: 'sentences'"),
     (of_dialog("answers", FIRST, value=[531]), "answers must be 11 numbers from 0 to 530$"),

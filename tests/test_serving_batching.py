@@ -42,6 +42,7 @@ class Numbers:
         return [10 * instance for instance in instances]
 
     def explain(self, instance):
+        self.batches.append(instance)
         return {"attention": []}
 
 
@@ -107,7 +108,16 @@ def test_requests_that_wait_together_share_a_batch():
     jobs = job(1, 2), job(3), job(4, 5, 6), job(7, verb="explain")
     answers = with_model(model, lambda batched: ask_together(batched, model, *jobs), instances=5)
     assert answers == [[10, 20], [30], [40, 50, 60], [{"attention": []}]]
-    assert model.batches == [[HELD], [1, 2, 3], [4, 5, 6]]  # the third would not have fitted
+    assert model.batches == [[HELD], [1, 2, 3], [4, 5, 6], 7]  # the third would not have fitted
+
+
+def test_an_explanation_does_not_wait_for_the_next():
+    model = Numbers()
+    jobs = job(1, verb="explain"), job(2, verb="explain")
+    for each in jobs:
+        each.write = lambda predictor, answers: model.batches.append("answered")
+    with_model(model, lambda batched: ask_together(batched, model, *jobs))
+    assert model.batches == [[HELD], 1, "answered", 2, "answered"]
 
 
 def test_a_wrong_or_too_large_request_fails_alone():

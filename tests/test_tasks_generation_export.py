@@ -31,9 +31,9 @@ def test_the_last_turns_that_are_not_empty_make_the_source():
     source, said = text.source(turns, reply_length=3)
     source = source.numpy().tolist()
     assert source == [[4, 1, 5, 2, 1], [3, 1, 0, 0, 0], [1, 0, 0, 0, 0]]
-    # The reply before the last turn; none where there is a single turn.
+    # Every second turn before the last, an empty one counted; none where there is a single turn.
     assert said.numpy().any(axis=2).tolist()[1:] == [[False] * 4] * 2
-    assert said.numpy()[0].tolist() == [[0, 0, 0], [0, 0, 0], [4, 1, 0], [0, 0, 0]]
+    assert said.numpy()[0].tolist() == [[3, 1, 0], [0, 0, 0], [4, 1, 0], [0, 0, 0]]
     source, said = text.source(tf.zeros([2, 0], tf.string), reply_length=3)
     assert source.numpy().tolist() == [[1], [1]] and said.shape == (2, 0, 3)
 
@@ -42,7 +42,7 @@ def test_the_last_turns_that_are_not_empty_make_the_source():
 def test_a_reply_is_not_given_again_while_there_is_another(
     trained_generation, generation_predictor, tmp_path, monkeypatch
 ):
-    decode = "beam=3,max_length=7,min_length=1"  # an empty turn is no reply
+    decode = "beam=3,max_length=7,min_length=1"
     model = exported(trained_generation, tmp_path, decode)
     monkeypatch.setattr(generation_predictor, "decoding", parse_decoding(decode))
     # The model reads the last turns alone, so its search finds the same replies in both.
@@ -54,6 +54,12 @@ def test_a_reply_is_not_given_again_while_there_is_another(
     assert [last, *others] == [reply["text"] for reply in first["best"]]
     replies = model.reply(turns=tf.constant([turns]))["replies"][0].numpy()
     assert [text.decode() for text in replies] == [reply["text"] for reply in later["best"]]
+    # An empty reply is counted: otherwise what the user said would be compared in its place.
+    turns = ["hello", first["response"], "well", "", *ending]
+    [with_empty] = generation_predictor.predict([{"turns": turns}])
+    assert with_empty["best"] == later["best"]
+    padded = tf.constant([[*turns, "", ""]])
+    assert model.reply(turns=padded)["replies"][0].numpy().tolist() == replies.tolist()
 
 
 def test_a_word_of_a_user_ends_no_turn(generation_predictor):

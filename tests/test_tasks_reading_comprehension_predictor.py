@@ -180,6 +180,7 @@ def test_the_best_answer_of_all_paragraphs_is_shown_in_its_sentence(chat):
         ("Ann is tall. Bob lives\nin Rome, the\n  city. Cyd.", "Bob lives in Rome, the   city."),
         ("Plans\nBob lives in Rome\nCyd in Oslo", "Bob lives in Rome"),
         ("Bob lives in Rome!\nhe says. Cyd.", "Bob lives in Rome!"),
+        ("安娜很高。鲍勃住在Rome。赛德住在奥斯陆。", "鲍勃住在Rome。"),
     ],
 )
 def test_a_sentence_may_continue_in_the_next_line(text, expected):

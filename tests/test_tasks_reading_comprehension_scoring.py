@@ -21,7 +21,6 @@ from colloquy.tasks.reading_comprehension.data import ReadingSplit, load_dataset
 from colloquy.tasks.reading_comprehension.questions import Tokens
 from colloquy.tasks.reading_comprehension.scoring import span_loss
 from colloquy.tasks.reading_comprehension.second_contexts import content_words, shared_words
-from colloquy.tasks.reading_comprehension.task import _read_predictions
 
 reading = TASKS["reading_comprehension"]
 
@@ -184,7 +183,7 @@ def test_training_reads_the_window_that_has_the_answer(dataset):
             answer = train.tokens.words[train.contexts.lists([train.context[row]])[0]]
             assert inputs["words"][token] in answer[[span[0] for span in train.spans[row]]]
 
-    # An answer of two words is whole in no window of 5, which share one.
+    # Windows of 5 words share one: a longer answer may be cut, so its question is left out.
     longer = dataclasses.replace(train, spans=[[[2, 3]], *train.spans[1:]])
     batches = reading.training_batches(longer, None, training, np.random.default_rng(0))
     assert 0 not in np.concatenate([rows for rows, _, _ in batches])
@@ -224,4 +223,4 @@ def test_answers_of_another_system_are_scored(dataset, tmp_path, capsys):
     assert "1 of 6 questions have no answer and count 0" in capsys.readouterr().err
     for text in ("[]", '{"q": 1}', "{"):
         (tmp_path / "p.json").write_text(text)
-        assert "p.json: expected" in refusal(_read_predictions, tmp_path / "p.json")
+        assert "p.json: " in refusal(reading.measure_outside, scoring, tmp_path / "p.json")

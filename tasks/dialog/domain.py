@@ -1,4 +1,4 @@
-"""What a bot knows: words, responses, a knowledge base and its entities."""
+"""The domain of a dialog bot: its words, responses, knowledge base and entities."""
 
 import collections
 import dataclasses
@@ -24,17 +24,19 @@ KNOWLEDGE = "knowledge.txt"
 ENTITIES = "entities.txt"
 SPLITS = ("train", "dev", "dev-oov", "test", "test-oov")
 CALL = "api_call "
+"""The beginning of a response that searches the knowledge base: `api_call thai west R_price`."""
 NO_RESULT = "api_call no result"
+"""The fact of a search that found nothing, as the corpus writes it. No call searches for it."""
 
 SHOWN_VALUES = 24
-"""Values of a slot that the bot lists; of others it gives the number."""
+"""The bot lists this many values of a slot, and gives the number of the others."""
 MAX_CLOSED_VALUES = 8
-"""A type of entities with more values is open, see `Domain`. Any training set has all values of the
-other types.
+"""A type of entities with more values is open, see `Domain`. The training dialogs are assumed to
+mention all values of the other types.
 """
 MAX_NAME_PARTS = 100
-"""The most `_` in a name. At each word of a sentence, `Domain.link` looks for names as long as the
-longest one, so long names would make it slow.
+"""The most parts of a name, joined by `_`. At each word of a sentence, `Domain.link` tries all
+lengths up to that of the longest name, so long names would make it slow.
 """
 
 
@@ -50,11 +52,11 @@ class Entity(NamedTuple):
 
 
 class LinkedWords(NamedTuple):
-    """Consecutive words of a sentence: the name of an entity, or one word that begins no name."""
+    """Consecutive words of a sentence: a name of entities, or one word that begins no such name."""
 
     words: list[str]
     entities: list[int]
-    """The numbers, from 0, of the entities with this name; empty if the word begins no name."""
+    """The numbers, from 0, of the entities with this name; empty for a word without a name."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,6 +73,7 @@ class Domain:
     knowledge: list[Fact]
     entities: list[Entity]
 
+    # Its files, in a prepared dataset and in each run.
     FILES = (VOCABULARY, CANDIDATES, KNOWLEDGE, ENTITIES)
 
     @classmethod
@@ -79,7 +82,7 @@ class Domain:
         path = pathlib.Path(path)
         entities = _read_records(path / ENTITIES, Entity)
         for entity in entities:
-            if entity.name.count("_") > MAX_NAME_PARTS:
+            if len(entity.name.split("_")) > MAX_NAME_PARTS:
                 raise UserError(
                     f"{path / ENTITIES}: expected names of at most {MAX_NAME_PARTS} parts"
                 )
@@ -89,8 +92,9 @@ class Domain:
             knowledge=_read_records(path / KNOWLEDGE, Fact),
             entities=entities,
         )
-        # Padding the candidates to the longest one fails if one is much longer than the others.
-        with checked(path / CANDIDATES, "candidates of similar lengths"):
+        # This makes the tables of the candidates' entities, which are padded to the candidate with
+        # most entities. It fails if that candidate has far more than the others.
+        with checked(path / CANDIDATES, "candidates with similar numbers of entities"):
             _ = domain.tables.required_fields
         return domain
 
@@ -162,7 +166,7 @@ class Domain:
         return start + 1
 
     def template(self, text):
-        """A sentence with `{type}` in place of each entity."""
+        """Returns a sentence with `{type}` in place of each name."""
         words = []
         for part in self.link(text.split()):
             if part.entities:
@@ -173,7 +177,7 @@ class Domain:
         return " ".join(words)
 
     def _type_of_name(self, entities):
-        """The type of a name: of several entities with it, that of the first in `entities.txt`."""
+        """The type of entities with one name; if their types differ, that of the first entity."""
         return self.entities[entities[0]].type
 
     # === Encoding ===
@@ -211,7 +215,7 @@ class Domain:
         return self.vocabulary.encode(part.words)
 
     def _encode_response(self, text):
-        """Returns the number in `Sentences.responses`: from 1; 0: no candidate; -1: `SILENCE`."""
+        """Returns the candidate's number, from 1; 0 if the text is none, -1 for `SILENCE`."""
         if text in self.candidate_numbers:
             return self.candidate_numbers[text] + 1
         return -1 if text == SILENCE else 0
@@ -252,7 +256,7 @@ class Domain:
         for candidate, numbers in zip(self.candidates, entities_of_candidates, strict=True):
             if self.is_call(candidate):
                 for number in numbers:
-                    entity = self.entities[number - 1]
+                    entity = self.entities[number - 1]  # in `Sentences`, entities count from 1
                     values_by_type[entity.type].add(entity.name)
         return {name: sorted(values) for name, values in sorted(values_by_type.items())}
 
@@ -266,7 +270,7 @@ class Domain:
 
     @functools.cached_property
     def tables(self):
-        """The `ModelTables` of the domain: what models need of it."""
+        """The `ModelTables` of the domain."""
         return ModelTables(self)
 
 

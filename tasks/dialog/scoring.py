@@ -1,4 +1,4 @@
-"""Losses of dialog models; predictions and metrics of the dialogs of a split.
+"""Losses of dialog models, their predictions, and metrics of each dialog.
 
 Letters: B dialogs   T turns   C candidates
 """
@@ -47,7 +47,7 @@ def softmax_loss(answers_BT, logits_BTC):
 
 
 def margin_loss(answers_BT, logits_BTC, margin):
-    """`sum_y max(0, margin - f(x, correct) + f(x, y))` over all negative candidates `y`.
+    """Sums `max(0, margin - f(correct) + f(y))` over all negative candidates `y`; `f` is the logit.
 
     Args:
         answers_BT, logits_BTC: As for `softmax_loss`.
@@ -66,7 +66,7 @@ def margin_loss(answers_BT, logits_BTC, margin):
 
 
 def _restore_candidates(logits, answers_BT):
-    """Restores the axis of candidates, which Keras drops if there is only one; float32."""
+    """Restores the axis of candidates, which Keras drops if there is only one; casts to float32."""
     return ops.cast(ops.reshape(logits, (*ops.shape(answers_BT), -1)), "float32")
 
 
@@ -97,16 +97,16 @@ def predict(model, split, batch_size=32, progress=iter, length_multiple=4, mask=
         batch_size: Dialogs per batch.
         progress: Wraps the list of batches, to show progress.
         length_multiple: Sizes of a batch are rounded up to a multiple of it.
-        mask: An `ActionMask`; where it allows no candidate, the prediction is -1.
+        mask: An `ActionMask`, or `None`. Where it allows no candidate, the prediction is -1.
 
     Returns:
         The predicted candidate of each response, int `(responses,)`, in the order of
         `split.answers`.
     """
-    reads = model.config.reads
+    input_names = model.config.reads
 
     def make_arrays(dialogs):
-        names = set(reads)
+        names = set(input_names)
         if mask is not None:
             names.update(STATE_INPUTS)
         return split.collate(dialogs, names, model.config.entities, length_multiple)
@@ -114,7 +114,7 @@ def predict(model, split, batch_size=32, progress=iter, length_multiple=4, mask=
     def predict_batch(arrays):
         inputs, answers_BT = arrays
         is_real_BT = answers_BT >= 0
-        model_inputs = {name: inputs[name] for name in reads}
+        model_inputs = {name: inputs[name] for name in input_names}
         logits_BTC = np.asarray(model.predict_on_batch(model_inputs))
         if mask is None:
             return is_real_BT, np.argmax(logits_BTC, axis=2)
@@ -134,8 +134,9 @@ def predict(model, split, batch_size=32, progress=iter, length_multiple=4, mask=
 
 
 def metrics_by_dialog(split, predicted):
-    """Returns `{metric: Additive}` over the dialogs: the metrics of `dialog_metrics`, without your
-    own ones that are no mean over responses.
+    """Returns `{metric: Additive}`, whose examples are dialogs, for intervals of `dialog_metrics`.
+
+    A metric of `metrics.dialog.ADDED` that is not a mean over responses is left out.
     """
     num_responses = split.sizes[:, 1]
     num_correct = np.bincount(split.dialog, weights=predicted == split.answers)
@@ -144,11 +145,11 @@ def metrics_by_dialog(split, predicted):
         "per_dialog": Additive.mean(num_correct == num_responses),
     }
 
-    # Your own metrics are computed for each response alone, as arrays of length 1. Then the terms
-    # of each dialog's responses are added up.
+    # The metrics of `ADDED` are computed for each response alone, as arrays of length 1. Then the
+    # terms of each dialog's responses are added up.
     arguments = (predicted, split.answers, split.dialog)
-    arrays_of_one = [values[:, None] for values in arguments]
-    own_metrics = means_of(ADDED, arguments, zip(*arrays_of_one, strict=True))
+    columns = [values[:, None] for values in arguments]  # each `(responses, 1)`
+    own_metrics = means_of(ADDED, arguments, zip(*columns, strict=True))
     for name, metric in own_metrics.items():
         terms_of_dialogs = np.zeros((len(split), 2))
         np.add.at(terms_of_dialogs, split.dialog, metric.terms)

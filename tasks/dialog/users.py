@@ -1,4 +1,4 @@
-"""What the users of the training dialogs say: `users.json` of a run."""
+"""Words and sentences of the users in the training dialogs: `users.json` of a run."""
 
 import collections
 
@@ -9,18 +9,21 @@ from colloquy.data.prepared import checked
 
 FILE = "users.json"
 PHRASES = 12
+"""Most sentences that a run keeps as examples."""
 
 
 class Users(Config):
     """The contents of `users.json`, learnt from train."""
 
     words: list[str]
-    """All words of users, sorted."""
+    """All words of users, sorted. A bot says which words of a sentence are none of these."""
     phrases: list[str] = []
-    """Their most frequent sentences, one for each template."""
+    """The first sentence of each of the `PHRASES` most frequent templates of users, see
+    `Domain.template`.
+    """
     opening: str = ""
-    """The bot's greeting, if every dialog of train begins with the user's silence. Empty: users
-    begin.
+    """The bot's most common first response, if the user is silent first in every dialog of train;
+    else empty.
     """
 
 
@@ -36,22 +39,25 @@ def learn_users(dataset):
             if turn.speaker == "user" and turn.text != SILENCE:
                 words.update(turn.text.split())
                 texts_by_template[dataset.domain.template(turn.text)].append(turn.text)
-        greeting = dataset.domain.candidates[dialog["answers"][0]]
-        greetings[greeting if turns[0].text == SILENCE else ""] += 1
+        if turns[0].text == SILENCE:
+            first_answer = dialog["answers"][0]
+            greetings[dataset.domain.candidates[first_answer]] += 1
 
+    opening = ""
+    if greetings.total() == len(train.dialogs):
+        [(opening, _)] = greetings.most_common(1)
     by_frequency = sorted(texts_by_template.values(), key=len, reverse=True)
-    [(greeting, _)] = greetings.most_common(1)
     return Users(
         words=sorted(words),
         phrases=[texts[0] for texts in by_frequency[:PHRASES]],
-        opening="" if "" in greetings else greeting,
+        opening=opening,
     )
 
 
 def load_users(path, domain):
     """Loads the `Users` of a run; a file that does not fit the domain is a `UserError`."""
     file = path / FILE
-    with checked(file, "what users of the training dialogs say"):
+    with checked(file, "the words and sentences of users that train.py writes"):
         users = Users.model_validate(read_json(file))
         if users.opening and users.opening not in domain.candidate_numbers:
             raise ValueError(f"opening must be a candidate. Received: {users.opening!r}")

@@ -42,7 +42,7 @@ class GenerationText:
 
         Returns:
             Int32 `(B, S)`, 0 = padding, and the ids of the replies before, int32 `(B, T, L)`: of
-            every second turn before the last, with `_EOS_` at the end.
+            every second turn before the last one with words, with `_EOS_` at the end.
         """
         B, T = tf.unstack(tf.shape(turns, tf.int64))
         flat_turns = tf.reshape(turns, [-1])
@@ -54,7 +54,10 @@ class GenerationText:
         has_words_BT = tf.reshape(tokens.row_lengths() > 0, (B, T))
         is_counted_BT = tf.cast(has_words_BT, tf.int32)
         turns_from_here_BT = tf.cumsum(is_counted_BT, axis=1, reverse=True)
-        is_said_BT = has_words_BT & (turns_from_here_BT % 2 == 0)
+        # The last turn with words has place 1. A turn before it counts even if it has no words.
+        is_inside_BT = tf.cast(turns_from_here_BT > 0, tf.int32)
+        place_BT = tf.cumsum(is_inside_BT, axis=1, reverse=True)
+        is_said_BT = has_words_BT & (place_BT % 2 == 0)
         ids = tf.RaggedTensor.from_uniform_row_length(ids, T, B)
         said_BTL = self._said(ids, is_said_BT, reply_length)
 

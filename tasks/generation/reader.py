@@ -1,4 +1,4 @@
-"""The reader of response generation: turns of a conversation in, ids of a model's inputs out."""
+"""Reads the turns of a conversation as the inputs of a generation model."""
 
 from typing import NamedTuple
 
@@ -10,22 +10,23 @@ from colloquy.tasks.generation.data import MAX_SOURCE
 
 
 class Read(NamedTuple):
-    """What a model reads of a conversation."""
+    """A conversation as a generation model reads it."""
 
     words: list[str]
-    """The words of the source, `_EOS_` after each turn."""
+    """The words of the source, `_EOS_` after each turn; the last `MAX_SOURCE`."""
     source: list[int]
-    """Their ids."""
+    """The ids of `words`."""
     said: list[list[int]]
-    """The ids of each reply that the bot gave before, with `_EOS_`."""
+    """The ids of each earlier reply of the bot, with `_EOS_`; the last reply first."""
     is_unknown: bool
-    """Whether the last turn has words, and the vocabulary none of them; signs do not count."""
+    """True if the last turn has words, without punctuation, and the vocabulary lacks all."""
 
 
 def read(turns, text, vocabulary):
     """Reads turns as `Read`; turns without words are dropped.
 
-    The last turn is the user's, and every second one before it the bot's.
+    The last turn with words is the user's, and every second one before it the bot's. Turns without
+    words count here, since a reply may be empty.
 
     Args:
         turns: Texts, the oldest first.
@@ -33,6 +34,10 @@ def read(turns, text, vocabulary):
         vocabulary: `data.vocabulary.Vocabulary`.
     """
     words_of_turns = [text.words(turn) for turn in turns]
+    while len(words_of_turns) > 1 and not words_of_turns[-1]:
+        words_of_turns.pop()
+    replies = [words for words in words_of_turns[-2::-2] if words]
+    # Without any words, the source is `_EOS_` alone, as in an export.
     words_of_turns = [words for words in words_of_turns if words] or [[]]
     ids_of_turns = [[*vocabulary.encode(words), EOS_ID] for words in words_of_turns]
 
@@ -46,20 +51,21 @@ def read(turns, text, vocabulary):
     return Read(
         words=source_words[-MAX_SOURCE:],
         source=source[-MAX_SOURCE:],
-        said=ids_of_turns[-2::-2],
+        said=[[*vocabulary.encode(words), EOS_ID] for words in replies],
         is_unknown=set(spoken_ids) == {UNK_ID},
     )
 
 
 def said_ids(reads, reply_length):
-    """The replies before as `models.decoding.put_new_replies_first` compares them.
+    """Pads the earlier replies of conversations for `models.decoding.put_new_replies_first`.
 
     Args:
-        reads: `B` of `Read`.
-        reply_length: `L`; longer texts are no reply of the search.
+        reads: `B` values of `Read`.
+        reply_length: `L`, the longest reply of the search. A longer one is left out, since the
+            search cannot find it.
 
     Returns:
-        Int32 `(B, T, L)`.
+        Ids, int32 `(B, T, L)`, for at most `T` replies; 0 is padding.
     """
     T = max(len(read.said) for read in reads)
     ids_BTL = np.zeros((len(reads), T, reply_length), np.int32)

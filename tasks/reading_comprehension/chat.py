@@ -1,4 +1,4 @@
-"""Questions on one's own text: the answer is shown in its sentence."""
+"""Answers questions on a text of the user; an answer is shown in its sentence."""
 
 import pathlib
 import re
@@ -8,10 +8,11 @@ from rich.text import Text
 from colloquy.data.offsets import read_text
 from colloquy.engine.chat import Chat, Note
 
-UNKNOWN = 15
-"""Percentage of words without a vector from which a remark is shown."""
-# A line that begins in lower case continues the sentence of the line before.
-SENTENCE_END = re.compile("[.!?\u3002\uff01\uff1f]\\s+|\\n(?!\\s*[a-z])\\s*")
+MIN_UNKNOWN_PERCENT = 15
+"""The chat remarks on words without a vector if they are at least this percentage."""
+# Only Latin sentence ends need a space behind them. A line that begins in lower case continues the
+# sentence of the line before.
+SENTENCE_END = re.compile("[.!?]\\s+|[\u3002\uff01\uff1f]\\s*|\\n(?!\\s*[a-z])\\s*")
 
 
 class ReadingComprehensionChat(Chat):
@@ -21,6 +22,7 @@ class ReadingComprehensionChat(Chat):
     paragraphs = ()
 
     def read(self, path=""):
+        """The command `/read`, which `Chat.commands` finds by `HELP`; returns a line to print."""
         if not path:
             return "/read expects the name of a UTF-8 text file."
         try:
@@ -30,25 +32,25 @@ class ReadingComprehensionChat(Chat):
         return self.take(text)
 
     def take(self, text):
-        """Takes a text to ask about; empty lines end its paragraphs."""
+        """Replaces the text to ask about; empty lines separate its paragraphs."""
         paragraphs = [part.strip() for part in re.split(r"\n\s*\n", text) if read_text(part).words]
         if not paragraphs:
             return "There are no words in this text."
         self.paragraphs = paragraphs
-        self.last = None
+        self.last = None  # `/explain` must not show an answer about the former text.
         words = sum(len(read_text(part).words) for part in paragraphs)
         return f"{words:,} words in {len(paragraphs):,} paragraphs."
 
     def reply(self, question):
-        """The answer of the highest confidence over all paragraphs, and remarks on it."""
+        """The best answer in all paragraphs, highlighted in its sentence, and remarks on it."""
         if not self.paragraphs:
             return [Note("Give me a text first: /read FILE")]
         if not read_text(question).words:
             return [Note("Ask a question.")]
         asked = [{"passage": text, "question": question} for text in self.paragraphs]
         answers = self.predictor.predict(asked)
-        measure = "score" if answers[0]["confidence"] is None else "confidence"
-        best = max(range(len(answers)), key=lambda number: answers[number][measure])
+        # Confidence rises with the score, and a run may have no confidence.
+        best = max(range(len(answers)), key=lambda number: answers[number]["score"])
         self.last = asked[best]
         sentence = _highlight_in_sentence(self.paragraphs[best], answers[best])
         return [sentence, *_remarks(answers[best])]
@@ -82,6 +84,7 @@ def _highlight_in_sentence(text, answer):
 
 
 def _remarks(answer):
+    """The text of an answer with its confidence or score, then remarks on it."""
     measure = f"score {answer['score']:.1f}"
     if answer["verdict"] is not None:
         measure = f"{answer['verdict']}, confidence {100 * answer['confidence']:.0f} %"
@@ -89,5 +92,5 @@ def _remarks(answer):
     if answer["remark"]:
         yield Note(f"[{answer['remark']}]")
     unknown = answer["unknown_percent"]
-    if unknown >= UNKNOWN:
+    if unknown >= MIN_UNKNOWN_PERCENT:
         yield Note(f"[The model has no vector for {unknown:.0f} % of these words.]")

@@ -31,8 +31,8 @@ def limits_of(split, config, training):
         Limit(
             unit="questions",
             is_exceeded=split.answers_longer_than(overlap_of(training.max_context)),
-            effect=f"are left out, since no window of {training.max_context} words has their "
-            "whole answer",
+            effect=f"are left out: their answers have over {overlap_of(training.max_context)} "
+            f"words, which a window of {training.max_context} words may cut",
             remedy="--set max_context=N reads more",
         ),
         Limit(

@@ -53,9 +53,9 @@ class QuestionBatch(NamedTuple):
     rows: np.ndarray
     """Indices of the questions, int `(B,)`."""
     max_context: int
-    """Words of a context that are read; of a longer one, a window."""
+    """The most words of a context that are read: a longer one is cut to a window with an answer."""
     max_question: int
-    """Words of a question that are read, the first ones."""
+    """The most words of a question that are read, the first ones."""
 
 
 class ReadingComprehensionTask(task.Task):
@@ -90,10 +90,9 @@ class ReadingComprehensionTask(task.Task):
     # === Settings ===
 
     def required_fields(self, dataset):
-        rows, dimension = dataset.vectors.shape
         return {
-            "vocabulary_size": rows - 1,
-            "embedding_dim": dimension,
+            "vocabulary_size": len(dataset.vocabulary),
+            "embedding_dim": dataset.vectors.shape[1],
             "characters": len(dataset.characters),
         }
 
@@ -105,7 +104,7 @@ class ReadingComprehensionTask(task.Task):
     def initialise(self, model, dataset, training):
         if model.config.no_answer != training.shared_norm:
             raise UserError(
-                "no_answer, of the model, and shared_norm, of its training, need each other. "
+                "expected no_answer of the model and shared_norm of its training to be equal. "
                 f"Received: no_answer={model.config.no_answer}, shared_norm={training.shared_norm}"
             )
         if model.config.use_words:
@@ -114,8 +113,8 @@ class ReadingComprehensionTask(task.Task):
     def optimizer(self, training, steps):
         options = decaying(training, steps)
         if training.decay == 1:
-            # An optimizer keeps a constant rate as a variable, but no schedule. With a schedule,
-            # the saved states of such trainings could not be loaded.
+            # Saved states of these trainings contain the learning rate: Keras keeps a constant rate
+            # as a variable of the optimizer, but not a schedule, so a schedule could not load them.
             options["learning_rate"] = training.learning_rate
         if training.optimizer == "adam":
             return keras.optimizers.Adam(**options)
@@ -129,8 +128,9 @@ class ReadingComprehensionTask(task.Task):
         """Batches of questions of similar size: each a `QuestionBatch`, or with `shared_norm` a
         `TwoContexts`.
 
-        A question is left out if no window of its context has a whole answer. With `shared_norm` a
-        question without a second context is left out too.
+        A question is left out if all its answers have more words than neighbouring windows share: a
+        window may cut such an answer. With `shared_norm` a question without a second context is
+        left out too.
         """
         rows = np.flatnonzero(~split.answers_longer_than(overlap_of(training.max_context)))
         if training.shared_norm:
@@ -148,12 +148,13 @@ class ReadingComprehensionTask(task.Task):
         if isinstance(batch, TwoContexts):
             max_context = batch.training.max_context
             max_question = batch.training.max_question
-            split = ask_twice(split, batch)
-            rows = np.arange(len(split))
+            questions = ask_twice(split, batch)
+            rows = np.arange(len(questions))
         else:
+            questions = split
             rows, max_context, max_question = batch
-        windows = split.windows_of_answers(rows, max_context)
-        return split.collate(rows, windows, max_question, 2 * length_multiple)
+        windows = questions.windows_of_answers(rows, max_context)
+        return questions.collate(rows, windows, max_question, 2 * length_multiple)
 
     # === Scoring ===
 
@@ -176,8 +177,9 @@ class ReadingComprehensionTask(task.Task):
 
             baselines: metrics of answers that are the first words of the context, as many as the
                 median answer has
-            confidence: on dev, the scale that turns a score into a confidence, see
-                `tasks.reading_comprehension.confidence`
+            confidence: on dev, the scale that turns a score into a confidence, and how well it
+                works on the other half of the articles, see
+                `tasks.reading_comprehension.calibration.measure_confidence`
         """
         questions = scoring.examples
         predictions = answers(questions, _predict_spans(scoring))
@@ -197,7 +199,7 @@ class ReadingComprehensionTask(task.Task):
 
     def measure_outside(self, scoring, source):
         questions = scoring.examples
-        predictions = _read_predictions(source)
+        predictions = read_json(source, dict[str, str])
         missing = sum(id not in predictions for id in questions.ids)
         if missing:
             print(
@@ -231,8 +233,9 @@ class ReadingComprehensionTask(task.Task):
             _, groups["confidence"] = measure_confidence(model, questions, scoring.length_multiple)
             if not groups["confidence"]:
                 raise UserError(
-                    f"{scoring.dataset.path}: expected higher scores of correct answers in the "
-                    f"split {scoring.split}"
+                    f"{scoring.dataset.path}: --by=confidence expects four questions or more of "
+                    "two articles or more, and higher scores of correct answers than of wrong "
+                    f"ones, in the split {scoring.split}"
                 )
         return groups
 
@@ -269,12 +272,3 @@ def _predict_spans(scoring):
         length_multiple=scoring.length_multiple,
     )
     return spans
-
-
-def _read_predictions(path):
-    """Reads another system's answers, `{question id: text}`."""
-    predictions = read_json(path)
-    is_object = isinstance(predictions, dict)
-    if not is_object or not all(isinstance(text, str) for text in predictions.values()):
-        raise UserError(f"{path}: expected an object {{question id: answer}} of texts")
-    return predictions

@@ -17,19 +17,19 @@ from colloquy.engine.endpoints import (
 
 # Score of a missing candidate: no sigmoid is negative.
 NO_SCORE = -1.0
-# Its logit, finite because JSON knows no infinity.
+# Logit of a missing candidate: finite, because JSON has no infinity.
 NO_LOGIT = tf.float32.min
 # Texts that `str.strip` makes empty.
 WHITE_SPACE = r"[\s\x0b\x1c-\x1f\x{85}\pZ]*"
 
 
 def selection_archive(model, vocabulary, text):
-    """The endpoint `rank`, also `serving_default`, of a model: a `keras.export.ExportArchive`.
+    """Builds a `keras.export.ExportArchive` with one endpoint, `rank`, also `serving_default`.
 
     Texts are split into words by the tokenizer of the run's dataset (`prepare.py --tokenizer`):
     most take raw text as people write it; `whitespace` takes words separated by ASCII white space,
     written as in the run's corpus (case, punctuation), and its bytes need not be UTF-8. A word that
-    the vocabulary lacks is `_UNK_`, and so is a literal `_EOS_`.
+    the vocabulary lacks has the id that `Vocabulary.encode` gives it; so has a literal `_EOS_`.
 
         turns       string (B, T)   the context, oldest turn first; a turn of white space is
                                     dropped, wherever it is, so "" pads a shorter context
@@ -39,10 +39,12 @@ def selection_archive(model, vocabulary, text):
         order       int32 (B, N)    the candidates' places in their row, best first; equal ones in
                                     the order given, missing ones last
 
+    The model reads the last turns and the last words of each text, up to the limits of its config.
     A context is encoded once for all its candidates.
 
     Args:
-        model: Takes `{"turns", "responses"}`, returns logits `(B, N)`; has a `config`.
+        model: Takes `{"turns", "responses"}`, with a lexical match also `{"context",
+            "candidates"}`; returns logits `(B, N)`. It has a `config`.
         vocabulary: `data.vocabulary.Vocabulary` that its ids come from.
         text: `data.tokenizer_config.TokenizerConfig`.
     """
@@ -52,39 +54,40 @@ def selection_archive(model, vocabulary, text):
     def rank(turns, candidates):
         candidates = ensure_shape(candidates, "candidates", "BN")
         turns = ensure_shape(turns, "turns", "BT")
-        logits = _logits(model, word_ids, split_words, turns, candidates)
+        model_logits = _logits(model, word_ids, split_words, turns, candidates)
         is_candidate = tf.not_equal(candidates, "")
-        ranked = tf.where(is_candidate, logits, NO_LOGIT)
+        logits = tf.where(is_candidate, model_logits, NO_LOGIT)
         return {
-            "scores": tf.where(is_candidate, tf.sigmoid(logits), NO_SCORE),
-            "logits": ranked,
-            "order": tf.argsort(ranked, direction="DESCENDING", stable=True),
+            "scores": tf.where(is_candidate, tf.sigmoid(model_logits), NO_SCORE),
+            "logits": logits,
+            "order": tf.argsort(logits, direction="DESCENDING", stable=True),
         }
 
     endpoint = Endpoint("rank", rank, inputs={"turns": "BT", "candidates": "BN"})
-    return build_archive([endpoint], tracked=[word_ids.table, *split_words.tables])
+    return build_archive([endpoint], tracked=[model, word_ids.table, *split_words.tables])
 
 
 def _logits(model, word_ids, split_words, turns, candidates):
     """The model's logits, float32 `(B, N)`, for strings `(B, T)` and `(B, N)`."""
-    has_equal_rows = tf.debugging.assert_equal(
+    check_rows = tf.debugging.assert_equal(
         tf.shape(turns)[0],
         tf.shape(candidates)[0],
         "turns and candidates must have equally many rows",
     )
-    turns, candidates = require([has_equal_rows], turns, candidates)
+    turns, candidates = require([check_rows], turns, candidates)
 
     def encode(texts, max_words, full_size=False):
         return _ids(texts, word_ids, split_words, max_words, full_size)
 
     config = model.config
-    full_size = config.masking == "release"  # padding counts there, so it must be complete
+    # With the masking of DAM's release, padding changes the logits, so inputs have their full size.
+    full_size = config.masking == "release"
     read_turns = _last_turns(turns, config.max_turns, full_size)
     inputs = {
         "turns": encode(read_turns, config.max_words, full_size),
         "responses": encode(candidates, config.max_words, full_size),
     }
-    lexical = getattr(config, "lexical", None)
+    lexical = getattr(config, "lexical", None)  # of DAM alone; it always ignores padding
     if lexical is not None:
         matched_turns = _last_turns(turns, lexical.turns, full_size=False)
         inputs["context"] = encode(matched_turns, lexical.words)
@@ -93,9 +96,9 @@ def _logits(model, word_ids, split_words, turns, candidates):
 
 
 def _last_turns(turns, max_turns, full_size):
-    """The last turns with text of each context of strings `(B, T)`, padded with "" at the end.
+    """Selects the last `max_turns` turns with text of contexts `(B, T)`, and pads with "".
 
-    Others are dropped, as `SelectionPredictor.Instance` does.
+    Turns of white space are dropped first, as by `SelectionPredictor.Instance`.
     """
     is_empty_BT = tf.strings.regex_full_match(turns, WHITE_SPACE)
     kept = tf.ragged.boolean_mask(turns, ~is_empty_BT)[:, -max_turns:]
@@ -103,7 +106,7 @@ def _last_turns(turns, max_turns, full_size):
 
 
 def _ids(texts, word_ids, split_words, max_words, full_size):
-    """The ids of the last words of strings.
+    """Encodes the last `max_words` words of each text.
 
     Args:
         texts: String tensor of any shape.
@@ -120,7 +123,9 @@ def _ids(texts, word_ids, split_words, max_words, full_size):
 
 
 def _padded(rows, max_width, full_size):
-    """A ragged tensor `(R, ...)` as a tensor with `max_width` columns, or as few as it needs."""
+    """Pads a ragged tensor to `max_width` columns if `full_size`, else to its longest row, of one
+    column at least.
+    """
     if full_size:
         return rows.to_tensor(shape=(None, max_width))
     return at_least_one_column(rows.to_tensor())

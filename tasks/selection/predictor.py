@@ -22,24 +22,24 @@ from colloquy.tasks.selection.doubt import load_threshold
 from colloquy.tasks.selection.matching import Matching
 from colloquy.tasks.selection.split import SelectionSplit, inputs_of
 
-# Numbers of words are padded to multiples of this.
+# For `inputs_of`, which rounds the lengths of turns and responses up to 3/2 of it: to 6.
 LENGTH_MULTIPLE = 4
 # Candidates per call of the model. Between two calls, a server can give up a request. With a
-# multiple of eight, the logits are equal to the bit to those of one call with all candidates.
+# multiple of eight, the logits are bit-identical to those of one call with all candidates.
 CANDIDATES_PER_CALL = 32
 NO_SHARED_WORD = "no response shares a word with the conversation"
-LOW_SCORES = "the best one scores lower than nearly all right ones did"
+LOW_SCORES = "the best response scores lower than nearly all correct ones on dev"
 
 
 class _Read(NamedTuple):
-    """What is read of an instance."""
+    """The words of an instance, and the same words encoded."""
 
     turns: list[list[str]]
     """The words of the turns."""
     candidates: list[list[str]]
     """The words of the candidates."""
     split: SelectionSplit
-    """One context, and a line for each candidate."""
+    """The encoded words: one context, and a line for each candidate."""
 
 
 class SelectionPredictor(Predictor):
@@ -49,9 +49,9 @@ class SelectionPredictor(Predictor):
         """A conversation and responses to it."""
 
         turns: list[str]
-        """The conversation, the oldest turn first, as people write it; at least one turn has text.
-        Turns without text are dropped, since an empty turn between two others would change the
-        scores."""
+        """The conversation, the oldest turn first, as people write it; at least one turn is not
+        white space. Turns of white space are dropped, since an empty turn between two others would
+        change the scores."""
         candidates: list[str]
         """Responses to choose from."""
 
@@ -73,9 +73,10 @@ class SelectionPredictor(Predictor):
         order: list[int]
         """Indices of the candidates, the best first."""
         good: bool
-        """False if probably no candidate continues the conversation."""
+        """False if no candidate shares a word with the conversation, or if the best logit is below
+        the threshold of the run; a run that was not evaluated on dev has none."""
         reason: str = ""
-        """Why the answer is not good."""
+        """Why `good` is false; left out otherwise."""
 
     def __init__(self, run):
         if not (run.path / VOCABULARY).is_file():
@@ -130,11 +131,13 @@ class SelectionPredictor(Predictor):
         for start in range(0, len(split), CANDIDATES_PER_CALL):
             part = slice(start, start + CANDIDATES_PER_CALL)
             batch = dict(inputs)
+            # `candidates` are the responses as DAM's lexical match reads them.
             for name in ("responses", "candidates"):
                 if name in inputs:
                     batch[name] = inputs[name][:, part]
-            [logits[part]] = np.asarray(self.model.predict_on_batch(batch))
-            checkpoint()
+            logits_1N = np.asarray(self.model.predict_on_batch(batch))
+            logits[part] = logits_1N[0]
+            checkpoint()  # a server may give up the request here
         return logits
 
     def padded_rows(self, instance):
@@ -186,6 +189,9 @@ class SelectionPredictor(Predictor):
         return _Read(turns, candidates, split)
 
     def _limit(self, texts):
-        """The words that the model reads: the last `max_words` of each of the last `max_turns`."""
+        """The words that the network reads: the last `max_words` of each of the last `max_turns`.
+
+        A lexical match may read more of them.
+        """
         config = self.model.config
         return [words[-config.max_words :] for words in texts[-config.max_turns :]]
