@@ -4,27 +4,38 @@ import contextlib
 import json
 import pathlib
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from colloquy.base.files import UserError
+from colloquy.data.corpora.splits import ALL
 
 SPLITS = ("train", "dev", "test")
 
 
 @contextlib.contextmanager
 def as_files(source: Sequence | Mapping, corpus: str) -> Iterator[pathlib.Path]:
-    """Writes a corpus in memory into a temporary directory, a file of JSON lines per split.
+    """Writes a corpus in memory into a temporary directory, and yields the directory.
+
+    Each split is a file of JSON lines.
 
     Args:
-        source: A list of conversations, each a list of texts, of which dev and test are drawn; or
-            `{"train": list, "dev": list, ...}` of conversations or of questions, each a dict as
-            Hugging Face's SQuAD has them.
-        corpus: Name of the directory, which tables show.
+        source: For `conversations`, a list of conversations, each a list of texts; train, dev and
+            test are drawn from them. Or `{"train": list, "dev": list, ...}`. For `squad` only the
+            latter, with questions as dicts, as Hugging Face's SQuAD has them.
+        corpus: Name of the directory, which is the dataset's name if no setting gives another.
     """
-    splits = source if isinstance(source, Mapping) else {"all": source}
-    if not splits.keys() <= {"all", *SPLITS}:
-        received = ", ".join(map(str, splits))
-        raise UserError(f"source: expected lists for {', '.join(SPLITS)}. Received: {received}")
+    if not isinstance(source, Mapping):
+        # `data.corpora.splits` draws train, dev and test from these conversations.
+        splits = {ALL: source}
+    else:
+        splits = source
+        if not splits.keys() <= set(SPLITS):
+            received = ", ".join(map(str, splits))
+            expected = f"expected lists for {' or '.join(SPLITS)}"
+            raise UserError(f"source: {expected}. Received: {received}")
+    for split, rows in splits.items():
+        if not isinstance(rows, Iterable):
+            raise UserError(f"source, {split}: expected a list. Received: {rows!r:.60}")
     with tempfile.TemporaryDirectory() as parent:
         directory = pathlib.Path(parent) / corpus
         directory.mkdir()

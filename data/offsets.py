@@ -1,6 +1,6 @@
-"""Tokens of a text with their offsets: numbers, words and single signs.
+"""Splits a text into tokens with offsets; a token is a number, a word or a single sign.
 
-Reading comprehension answers with a part of a text, so every token knows its place in it.
+Reading comprehension answers with a part of a text, which the offsets of its tokens give.
 """
 
 import re
@@ -9,14 +9,17 @@ from typing import NamedTuple
 from colloquy.base.characters import SPACELESS
 from colloquy.data.normalization import JOINERS, MARKS, normalize, normalize_with_offsets
 
-# A regular expression does not count combining marks as letters; joiners that normalization leaves
-# join letters.
+# `\d` and `\w` do not match combining marks, so each part allows the marks after a character.
 _DIGITS = rf"\d[\d{MARKS}]*"
-LETTER = rf"(?![{SPACELESS}])\w"
-LATER_LETTER = rf"(?![{SPACELESS}])[\w{MARKS}{JOINERS}]"
-TOKEN = re.compile(
-    rf"{_DIGITS}(?:[.,]{_DIGITS})*|[{SPACELESS}]|{LETTER}(?:{LATER_LETTER})*|[^\w\s][{MARKS}]*"
-)
+_NUMBER = rf"{_DIGITS}(?:[.,]{_DIGITS})*"
+# A character of a script without spaces is a token, so it ends a word.
+_LETTER = rf"(?![{SPACELESS}])\w"
+# Normalization keeps a joiner between two letters; it does not end a word either.
+_LATER_LETTER = rf"(?![{SPACELESS}])[\w{MARKS}{JOINERS}]"
+_WORD = rf"{_LETTER}(?:{_LATER_LETTER})*"
+# Beside a script without spaces, a joiner is in no word. Alone, it would be a token without text.
+_SIGN = rf"[^\w\s{JOINERS}][{MARKS}]*"
+TOKEN = re.compile(rf"{_NUMBER}|[{SPACELESS}]|{_WORD}|{_SIGN}")
 
 
 class TokenizedText(NamedTuple):
@@ -26,7 +29,7 @@ class TokenizedText(NamedTuple):
     offsets: list[tuple[int, int]]
     """Start and end of each token in the text, in characters."""
     words: list[str]
-    """The tokens as a model reads them."""
+    """The tokens, normalized, as a model reads them."""
 
 
 def read_text(text: str) -> TokenizedText:
@@ -43,16 +46,17 @@ def tokenize(text: str) -> list[tuple[int, int]]:
     """The tokens of a text as `(start, end)`: numbers, words, and single signs.
 
     Each character of a script without spaces (Han, kana, Thai) is a token. Tokens are found in the
-    text as `data.normalization` reads it. The offsets are those of the text as given, so a token's
-    word is `words_at` its offsets.
+    normalized text, see `data.normalization`; offsets count the characters of the text as given.
+    `words_at` makes the words of the tokens.
 
     >>> text = "It's 3,000.5 m²!"
     >>> [text[start:end] for start, end in tokenize(text)]
     ['It', "'", 's', '3,000.5', 'm²', '!']
-    >>> [text[start:end] for text in ["東京は2つ"] for start, end in tokenize(text)]
+    >>> text = "東京は2つ"
+    >>> [text[start:end] for start, end in tokenize(text)]
     ['東', '京', 'は', '2', 'つ']
     """
-    if text.isascii():
+    if text.isascii():  # which normalization does not change
         return [match.span() for match in TOKEN.finditer(text)]
     normalized = normalize_with_offsets(text)
     spans = []
@@ -62,14 +66,14 @@ def tokenize(text: str) -> list[tuple[int, int]]:
 
 
 def words_at(text: str, spans: list[tuple[int, int]]) -> list[str]:
-    """The words, as a model reads them, at spans of a text."""
+    """The normalized text of each span of a text: the words as a model reads them."""
     return [normalize(text[start:end]) for start, end in spans]
 
 
 def tokens_of_span(
     offsets: list[tuple[int, int]], span_start: int, span_end: int
 ) -> tuple[int, int] | None:
-    """The first and the last token that a span of a text touches, or `None`.
+    """Indices of the first and the last token that overlap a span of a text, or `None`.
 
     >>> tokens_of_span([(0, 2), (3, 8)], 4, 6)
     (1, 1)

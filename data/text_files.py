@@ -69,7 +69,8 @@ def list_files(directory: PathLike, patterns: Iterable[str]) -> list[pathlib.Pat
     for pattern in patterns:
         paths = sorted(directory.glob(pattern)) + sorted(directory.glob(f"{pattern}.gz"))
         for path in paths:
-            paths_by_name.setdefault(str(path).removesuffix(".gz"), path)
+            if path.is_file():
+                paths_by_name.setdefault(str(path).removesuffix(".gz"), path)
     return list(paths_by_name.values())
 
 

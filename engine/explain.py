@@ -1,11 +1,12 @@
 """Pictures of attention, as PNG.
 
-A map is one of `Predictor.explain`.
+A map is a dict `{"title", "rows", "columns", "weights"}`, with a `group` if others belong beside
+it, see `engine.predictor.Predictor.explain`.
 """
 
 import pathlib
 import warnings
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -33,13 +34,15 @@ PAGE_WIDTH = 9  # of a line of maps
 
 
 def explain_examples(
-    predictor: Any, examples: list[dict], out: PathLike, names: Iterable[str] = ()
+    predictor: Any, examples: list[dict], out: PathLike, names: Sequence[str] = ()
 ) -> None:
     """Draws the attention of a predictor's model on examples, `{"title", "instance"}`.
 
-    `out` gets `example-N.png`, a panel per map; with `names`, such as `M_cross 2`, per map whose
-    title ends in one of them.
+    Writes `example-N.png` into the directory `out` for each example, with a panel for each map.
+    With `names`, such as `M_cross 2`, only the maps whose titles end in one of them are drawn.
     """
+    if not examples:
+        raise UserError("expected a dataset with vocabulary.txt. Received: examples without words")
     files = [pathlib.Path(out) / f"example-{number}.png" for number in range(1, len(examples) + 1)]
     for file in files:
         refuse_existing(file)
@@ -47,7 +50,9 @@ def explain_examples(
         maps = predictor.explain(example["instance"], details=True)["attention"]
         if not maps:
             raise UserError(f"{example['title']}: this model has no attention to show")
-        draw(_choose(maps, names) if names else maps, file, example["title"])
+        if names:
+            maps = _choose(maps, names)
+        draw(maps, file, example["title"])
         print(f"{file}: {example['title']}")
 
 
@@ -61,13 +66,15 @@ def _choose(maps, names):
 
 
 def draw(maps: list[dict], path: PathLike, title: str = "") -> None:
-    """Writes maps as a PNG picture, in lines of at most `PAGE_WIDTH` inches and of one `group`.
+    """Writes maps as a PNG picture, a panel each.
 
-    A wider map has a line of its own.
+    Maps of one `group` that follow each other share a line of at most `PAGE_WIDTH` inches, as do
+    maps without a group. A wider map has a line of its own.
     """
     if pathlib.Path(path).suffix != ".png":
         raise UserError(f"expected the name of a .png file. Received: {path}")
-    from matplotlib import rc_context  # takes a second
+    # Importing matplotlib takes a second, so only drawing does it.
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     lines = _arrange([_Panel(attention) for attention in maps])
@@ -76,12 +83,14 @@ def draw(maps: list[dict], path: PathLike, title: str = "") -> None:
     top = sum(heights)
     height = top + 0.5
     dots_per_inch = min(DOTS_PER_INCH, int(MAX_DOTS / max(width, height)))
-    fonts: dict[Any, Any] = {
+    settings: dict[Any, Any] = {
+        # Labels are texts of users: "$5 or $6" is no formula.
+        "text.parse_math": False,
         "font.family": [*_installed_fonts(), "DejaVu Sans"],
         "font.size": TICK_SIZE,
         "axes.titlesize": TICK_SIZE + 1,
     }
-    with rc_context(fonts):
+    with rc_context(settings):
         figure = Figure(figsize=(width, height), dpi=dots_per_inch)
         figure.suptitle(title, y=1 - 0.1 / height, va="top", size=TICK_SIZE + 3)
         for line, line_height in zip(lines, heights, strict=True):
@@ -104,7 +113,7 @@ def _installed_fonts():
 
 
 def _arrange(panels):
-    """Puts panels in lines: as many of one group as have room."""
+    """Puts panels in lines: a line has panels of one group, as many as `PAGE_WIDTH` allows."""
     lines = []
     for panel in panels:
         is_one_group = bool(lines) and lines[-1][-1].group == panel.group
@@ -123,14 +132,17 @@ class _Panel:
     """A map with its labels; sizes are in inches."""
 
     def __init__(self, attention):
-        self.title = attention["title"]
         self.group = attention.get("group")
         self.weights = np.array(attention["weights"])
+        self.largest = self.weights.max()
+        self.title = f"{attention['title']} (largest {self.largest:.2f})"
         self.rows = [row[:LABEL_LENGTH] for row in attention["rows"]]
         self.columns = [column[:LABEL_LENGTH] for column in attention["columns"]]
-        # Much longer than wide, it is turned: a passage goes from left to right.
+        # A map with many more rows than columns is turned, so that a passage is read from left to
+        # right. Long labels of rows, such as sentences, stay: as columns they would be vertical.
         is_long = len(self.rows) > 2 * len(self.columns)
-        if is_long and max(len(row) for row in attention["rows"]) <= LABEL_LENGTH:
+        has_short_labels = max(len(row) for row in attention["rows"]) <= LABEL_LENGTH
+        if is_long and has_short_labels:
             self.rows, self.columns = self.columns, self.rows
             self.weights = self.weights.T
         self.left = _label_length(self.rows)
@@ -139,24 +151,24 @@ class _Panel:
         self.height = TITLE_HEIGHT + ROW_HEIGHT * len(self.rows) + _label_length(self.columns)
 
     def draw(self, figure: Any, left: float, top: float) -> None:
-        """Draws the panel.
-
-        Its upper left corner is `left` and `top` inches from the lower left one of the figure.
+        """Draws the panel, its upper left corner `left` and `top` inches from the lower left
+        corner of the figure.
         """
         num_rows, num_columns = self.weights.shape
         height = ROW_HEIGHT * num_rows
         bottom = top - TITLE_HEIGHT - height
+        # `add_axes` takes fractions of the figure's width and height.
         corner_and_size = np.array([left + self.left, bottom, COLUMN_WIDTH * num_columns, height])
         axes = figure.add_axes(corner_and_size / np.tile(figure.get_size_inches(), 2))
-        largest = self.weights.max()
-        darkest = largest if largest > 0 else 1.0
+        # A negative weight is as light as 0.
+        darkest = self.largest if self.largest > 0 else 1.0
         axes.imshow(self.weights, cmap="Blues", vmin=0.0, vmax=darkest, aspect="auto")
-        axes.set_title(f"{self.title} (at most {largest:.2f})", loc="left")
+        axes.set_title(self.title, loc="left")
         axes.set_xticks(range(len(self.columns)), self.columns, rotation=90)
         axes.set_yticks(range(len(self.rows)), self.rows)
         axes.tick_params(length=0)
 
 
 def _label_length(labels):
-    """Inches that the longest of some labels takes, with a margin."""
+    """The inches that the longest label needs, with a margin."""
     return 0.2 + CHARACTER_WIDTH * max(len(label) for label in labels)

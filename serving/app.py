@@ -1,15 +1,16 @@
-"""The web application: REST as TensorFlow Serving, KServe and OpenAI have it, metrics and pages.
+"""The web application: the REST APIs of TensorFlow Serving, KServe and OpenAI, metrics, pages.
 
-    GET  /v1/models                   the models that chat, as OpenAI lists them; all models
-    GET  /v1/models/NAME              state, scores and examples of a model, which this loads
-    GET  /v1/models/NAME/card         title, scores, examples and card; loads nothing
+    GET  /v1/models                   `data`: models that chat, as in OpenAI's API; `models`: all
+    GET  /v1/models/NAME              loads a model; its state, scores and examples
+    GET  /v1/models/NAME/card         title, scores, examples and card; does not load the model
     POST /v1/models/NAME:predict      {"instances": [{...}]} -> {"predictions": [...]}
     POST /v1/models/NAME:explain      {"instances": [{...}]} -> {"explanations": [...]}
     POST /v1/chat/completions         see serving/chat_completions.py
     GET  /healthz  /metrics  /openapi.json  /docs
-    GET  /                            the pages
+    GET  /  /pages/FILE               the web pages
 
-An error of `:predict` and `:explain` is `{"error": "one sentence"}`, others below /v1 are OpenAI's.
+An error is `{"error": "one sentence"}`. Below /v1, apart from `:predict` and `:explain`, it has the
+form of OpenAI's API.
 """
 
 import asyncio
@@ -36,16 +37,19 @@ from colloquy.serving.models import openai_model
 from colloquy.serving.page_files import DOCS, INDEX, find_pages, headers_of, media_type
 from colloquy.serving.places import HEALTH, Places
 
-ERRORS = {"default": {"model": OpenAIError, "description": "There is no such model."}}
+ERRORS = {
+    404: {"model": OpenAIError, "description": "There is no such model."},
+    "default": {"model": OpenAIError, "description": "Another error."},
+}
 
 
 def create_app(models, limits=None, access=None):
     """Makes the application.
 
     Args:
-        models: `{name: serving.models.Served}`.
-        limits: `serving.limits.Limits`.
-        access: `serving.access.Access`.
+        models: The models to serve, `{name: serving.models.Served}`.
+        limits: Sizes and times of requests, `serving.limits.Limits`.
+        access: Who may send requests, `serving.access.Access`; default: everybody.
     """
     limits = limits or Limits()
     access = access or Access()
@@ -68,12 +72,15 @@ def create_app(models, limits=None, access=None):
             UserError: handle_error,
             RequestValidationError: handle_error,
             HTTPException: handle_error,
+            Exception: handle_error,  # the server logs it, too
         },
     )
     app.state.models = batched_models
     app.state.limits = limits
     app.state.open_requests = 0
     app.state.stopping = False
+    # The middleware that is added last sees a request first: `Guard` refuses it by its headers
+    # before `Places` receives its body.
     app.add_middleware(Places)
     app.add_middleware(Guard, access=access)
     if access.origins:
@@ -93,24 +100,26 @@ def create_app(models, limits=None, access=None):
 
 
 async def handle_error(request, error):
-    """Answers a request that failed with one sentence that says what is wrong."""
+    """Answers a failed request with one sentence that says what is wrong."""
     path = request.url.path
     if isinstance(error, RequestValidationError):
         error = describe_invalid(error)
     elif isinstance(error, HTTPException):
         error = describe_http_error(error, request)
+    elif not isinstance(error, UserError):
+        error = RequestError(500, "the server failed to answer; its log has the reason")
     return respond_error(error, path)
 
 
 def describe_http_error(error, request):
-    """Makes the `RequestError` of a path that does not exist, or not with this method."""
+    """Makes the `RequestError` for an unknown path, or a method that the path does not have."""
     path = request.url.path
     status = error.status_code
     headers = error.headers
-    # `POST /v1/models/NAME:predict` with an unknown name is 405 for Starlette, because the path
-    # fits the route `GET /v1/models/{model}`. Only the name is wrong, so the answer is 404.
-    name, colon, _ = path.rpartition("/")[2].partition(":")
-    if status == 405 and colon and name not in request.app.state.models:
+    # `/v1/models/NAME:VERB` fits the route `GET /v1/models/{model}`, so Starlette answers a POST
+    # with 405 if NAME or VERB is unknown. The path is wrong, not the method: the answer is 404.
+    has_verb = ":" in path.rpartition("/")[2]
+    if status == 405 and has_verb and request.method == "POST":
         status = 404
         headers = None
 
@@ -124,16 +133,17 @@ def describe_http_error(error, request):
 
 def describe_invalid(error):
     """Makes the `RequestError` for a body that does not fit the types of its route."""
-    # The first problem; missing fields come last.
+    # The same choice as in `sentence`: the first problem that is not a missing field, if any.
     first = min(error.errors(), key=lambda problem: problem["type"] == "missing")
-    _, *place = first["loc"]  # the first part is "body"
-    problem_in_body = {**first, "loc": place}
+    # `loc` begins with "body", which is no part of the field's name.
+    parts = first["loc"][1:]
+    problem_in_body = {**first, "loc": parts}
     message = sentence(RequestValidationError([problem_in_body]))
-    field = ".".join(str(part) for part in place)
+    field = ".".join(str(part) for part in parts)
     return RequestError(400, message, field=field or None)
 
 
-# === GET ===
+# === Routes ===
 
 
 def make_server_router():
@@ -142,7 +152,7 @@ def make_server_router():
 
     @router.get(HEALTH)
     async def health(request: Request):
-        """Is the server up?"""
+        """The state of the server and the names of its models; needs no key."""
         if request.app.state.stopping:
             return JSONResponse({"status": "stopping"}, 503, {"Retry-After": "1"})
         return {"status": "ok", "models": list(request.app.state.models)}
@@ -187,24 +197,26 @@ def make_models_router(names):
 
     @router.get("")
     async def list_models(request: Request):
-        """The models that chat in `data`, as OpenAI has it; all models in the other fields."""
+        """Lists the models: `data` has those that chat, as in OpenAI's API; `models` has the names
+        of all, as in KServe's; `details` describes all, for the pages.
+        """
         models = [model.served for model in request.app.state.models.values()]
         return {
             "object": "list",
             "data": [openai_model(model.name) for model in models if model.chats],
-            "models": [model.name for model in models],  # for KServe
+            "models": [model.name for model in models],
             "details": [describe_briefly(model) for model in models],
         }
 
     @router.get("/{model}")
     async def describe(request: Request, model: ModelName):
-        """State, scores and examples of a model, which this loads."""
+        """Loads a model if necessary, and returns its state, scores and examples."""
         content = await find_model(request, model).describe()
         return Response(content, media_type=JSON)
 
     @router.get("/{model}/card")
     async def card(request: Request, model: ModelName):
-        """Scores, examples and the card, as HTML, of a model that need not be loaded."""
+        """Scores, examples and the card, as HTML, of a model. Does not load it."""
         served = find_model(request, model).served
         text_characters = request.app.state.limits.text_characters
 
@@ -217,7 +229,7 @@ def make_models_router(names):
 
 
 def describe_briefly(served):
-    """Name, task and titles of a model, and whether it is loaded."""
+    """Name, task and titles of a model, if the pages open with it, and if it is loaded."""
     summary = served.summary()
     description = {"name": served.name}
     for field in ("task", "title", "label", "default", "ready"):

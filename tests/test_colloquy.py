@@ -87,6 +87,8 @@ def test_what_a_model_cannot_use_is_refused(trained_dialog, selection_predictor,
         assert message.startswith("candidates are ")
     assert "model: expected one of bidaf" in refusal(colloquy.train, "dan")
     assert "corpus: expected one of chitchat" in refusal(colloquy.prepare, "plays", "x", "y")
+    no_list = {"train": None, "dev": []}
+    assert "train: expected a list" in refusal(colloquy.prepare, "squad", no_list, "y")
 
 
 def test_the_program_lists_its_commands_and_runs_the_scripts(monkeypatch, capsys):

@@ -518,6 +518,12 @@ HONEST = {
 }
 
 
+@pytest.mark.parametrize("encoding", ["iso-8859-1", "cp1252"])
+def test_an_emoji_does_not_come_about_by_chance(encoding):
+    text = "don\u00f6t \U0001f600"
+    assert repair(text.encode().decode(encoding)) == text
+
+
 @pytest.mark.parametrize("language", HONEST)
 def test_a_text_that_was_read_as_it_is_stays(language):
     assert repair(HONEST[language]) == HONEST[language]

@@ -66,6 +66,7 @@ def test_a_text_that_repeats_a_long_context_is_no_bomb(file):
 def test_find_files_prefers_what_is_unpacked(file, tmp_path):
     for name in ("b.txt", "a.txt.gz", "a.txt", "c.txt.gz", "x.tsv"):
         file("", name)
+    (tmp_path / "xdirectory").mkdir()
     found = [path.name for path in find_files(tmp_path, ["x*", "*.txt"])]
     assert found == ["x.tsv", "a.txt", "b.txt", "c.txt.gz"]
     message = refusal(find_files, tmp_path, ["y*", "z.txt"])

@@ -43,6 +43,7 @@ def test_a_picture_has_a_panel_per_map(tmp_path):
     cells, _ = ndimage.label(dark(tmp_path / "five.png"))
     tops = collections.Counter(rows.start for rows, _ in ndimage.find_objects(cells))
     assert [tops[top] for top in sorted(tops)] == [1, 1, 2, 1]
+    draw([{**MAP, "columns": ["$$", "$5 or $6", "$x"]}], tmp_path / "signs.png")  # no formula
 
 
 @pytest.mark.parametrize("task", TASKS_ONE_FAST)
@@ -69,6 +70,7 @@ def test_maps_are_chosen_by_name(tmp_path, monkeypatch):
     assert drawn.call_args.args[0] == maps[1:3]
     message = refusal(explain_examples, predictor, examples, tmp_path / "2", ["M 9"])
     assert message == "maps: expected some of turn 1, M_cross 2, M_self 1. Received: M 9"
+    assert "without words" in refusal(explain_examples, predictor, [], tmp_path / "3")
 
 
 def write_odd_conversations(directory):

@@ -208,6 +208,7 @@ def said(role, content):
         (("GET", "/pages/%2e%2e%2fapp.py"), None, 404, "app.py"),
         (("DELETE", "/v1/models/echo"), None, 405, "DELETE"),
         (("PUT", "/v1/models/echo:predict"), b"{}", 405, "PUT"),
+        (("POST", "/v1/models/echo:classify"), b"{}", 404, "echo:classify"),
         (CHAT, chat_body(model="other"), 404, "other"),
         (CHAT, chat_body(messages=[]), 400, "messages"),
         (CHAT, chat_body(messages=said("assistant", "a")), 400, "messages"),
@@ -237,6 +238,15 @@ def test_a_wrong_request_gets_its_status_and_one_sentence(
     assert word in message
     assert len(message) < 400
     assert ("allow" in answer.headers) == (status == 405)
+
+
+def test_a_fault_of_the_program_is_one_sentence_and_a_log(echo, monkeypatch, caplog):
+    monkeypatch.setattr(echo, "answer", lambda instances: 1 / 0)
+    app = create_app({"echo": served(echo)})
+    with TestClient(app, raise_server_exceptions=False) as client:
+        answer = client.post("/v1/models/echo:predict", json={"instances": [{"text": "a"}]})
+    assert answer.status_code == 500
+    assert answer.json() == {"error": "the server failed to answer; its log has the reason"}
 
 
 def test_wrong_values_cost_little(echo):

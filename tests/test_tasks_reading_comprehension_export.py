@@ -25,6 +25,7 @@ TEXTS = [
     "\n\n\ttab\u2028line\x1cend",
     "signs \x02 and \x03 and \x04 inside",
     "\u6771\u4eacis2024\u5e74 \u306f\u0301a\u0301\u304c\u30fb\u0e44\u0e17\u0e35\u0e48abc_\u3042",
+    "\u6771\u200ca \u0e44\u200d\u0e17",  # joiners beside scripts without spaces
     "",
     " \n ",
 ]

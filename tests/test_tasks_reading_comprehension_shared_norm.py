@@ -170,6 +170,7 @@ def test_a_misleading_sentence_has_the_words_of_the_question(split):
     assert numbers[-len(question) : -1] == question[:-1]
     assert misled.answer(0, *misled.spans[0][0]) == "Rome"
     assert add_sentences(asked, [0], seed=1)[1].texts == misled.texts
+    assert "sentences of 5 to 40 words" in refusal(add_sentences, asked, [4])
 
 
 def test_passages_are_compared_with_and_without_a_misleading_sentence(split, monkeypatch):
@@ -225,7 +226,7 @@ def test_the_option_needs_its_training(no_answer, shared_norm):
     model = fresh(no_answer=no_answer)
     training = reading.Training(shared_norm=shared_norm)
     message = refusal(reading.initialise, model, None, training)
-    assert "no_answer, of the model, and shared_norm, of its training" in message
+    assert "no_answer of the model and shared_norm of its training" in message
 
 
 def test_the_option_is_computed_as_published_and_trained():

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from colloquy.base.files import PathLike, UserError
-from colloquy.data.mojibake import note_mistaken
+from colloquy.data.mojibake import note_unrepaired
 from colloquy.data.report import Report
 from colloquy.data.text_files import (
     bad_line,
@@ -149,7 +149,7 @@ def read_dialogs(
     if report:
         report.leave_out("dialogs of facts alone", len(dialogs) - len(with_turns))
         texts = [turn.text for dialog in with_turns for turn in dialog]
-        note_mistaken(texts, path, "the candidates have it, too", report)
+        note_unrepaired(texts, path, "the candidates have the same characters", report)
     return with_turns
 
 

@@ -16,7 +16,7 @@ from colloquy.data.tokenizers import WHITESPACE
 
 TOKENIZER = WHITESPACE
 FORMAT = "`label TAB utterance TAB ... TAB response`"
-# file names without endings
+# File names without endings, the preferred one first.
 NAMES = {"train": ("train",), "dev": ("dev", "valid", "validation"), "test": ("test",)}
 ENDINGS = ("", ".txt", ".tsv")
 
@@ -25,37 +25,42 @@ class Line(NamedTuple):
     """One candidate of one context."""
 
     label: int
+    """1 for a correct response of the context, 0 for a wrong one."""
     turns: list[str]
     response: str
 
 
 def find_split(directory: PathLike, split: str) -> pathlib.Path | None:
-    """The file of a split: the first of `NAMES` with one of `ENDINGS`, also with `.gz`.
+    """The file of a split, also with `.gz`.
 
-    It is `None` if dev or test is missing; a missing train is a `UserError`.
+    Names are tried in the order of `NAMES`, each with all `ENDINGS`. Returns `None` if dev or test
+    is missing; a missing train is a `UserError`.
     """
     patterns = [name + ending for name in NAMES[split] for ending in ENDINGS]
+    # Unlike `list_files`, `find_files` refuses a directory without such a file.
     find = find_files if split == "train" else list_files
     files = find(directory, patterns)
     return files[0] if files else None
 
 
 def read(path: pathlib.Path, report: Report | None = None) -> Iterator[Line]:
-    """Yields each `Line` of a file.
+    """Yields a `Line` for each line of a file.
 
     Args:
-        report: Says whether texts were repaired by `data.mojibake`.
+        report: Gets a note if a line was repaired by `data.mojibake`.
     """
     for number, line in read_lines(path, f"lines of {FORMAT}"):
         repaired = repair(line)
         if report and repaired != line:
             report.note(f"{path}: {REPAIRED}")
-        label, *turns = repaired.split("\t")
-        if len(turns) < 2:
+        label, *texts = repaired.split("\t")
+        if len(texts) < 2:
             raise bad_line(path, number, f"{FORMAT}, at least three fields separated by tabs", line)
         if label not in ("0", "1"):
             raise bad_line(path, number, "a label 0 or 1", label)
-        response = turns.pop()
+        *turns, response = texts
+        # The tokenizer splits at ASCII white space alone, as `bytes.strip` does: a response of an
+        # ideographic space has a word.
         if not response.encode().strip():
             raise bad_line(path, number, "a response that is not empty", line)
         yield Line(int(label), turns, response)

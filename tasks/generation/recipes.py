@@ -3,7 +3,7 @@
 from colloquy.engine.task import Recipe
 from colloquy.tasks.generation.training import Training
 
-# A GRU chatbot. `chat-additive` and `chat-dot` differ in attention alone.
+# Settings of `chat-dot`, a GRU. `chat-additive` differs in its attention alone.
 CHAT = {"attention": "luong_dot", "tied_output": True, "dropout": 0.3}
 LARGE = {**CHAT, "hidden": 512}
 TRAINING = Training(epochs=8.0, batch_size=64, learning_rate=1e-3, precision="float32")
@@ -17,7 +17,8 @@ RECIPES = {
         config={**CHAT, "attention": "additive"},
         training=TRAINING,
     ),
-    # The article's own attention is `--set=attention=dot`.
+    # `luong_dot` attends after the decoder's step. The article that docs/articles.md lists attends
+    # before it: `--set=attention=dot`.
     "chat-dot": Recipe(
         title="Seq2seq, Luong's dot attention",
         model="seq2seq",
@@ -25,25 +26,28 @@ RECIPES = {
         config=CHAT,
         training=TRAINING,
     ),
-    # Ours: larger, three turns of context; starts from `chat-cornell-first`.
+    # The published English chat, see docs/seq2seq.md: three turns of context, trained with
+    # --init_from of a run of `chat-cornell-first`.
     "chat-dailydialog": Recipe(
         title="Seq2seq, Luong's dot attention, 512 units, pre-trained, 3 turns",
         model="seq2seq",
-        corpus="dailydialog",
+        corpus="dailydialog, prepared with --turns=3",
         config={**LARGE, "dropout": 0.4},
         training=LARGE_TRAINING,
     ),
-    # Trains the run that `chat-dailydialog` starts from.
+    # The first stage of `chat-dailydialog`. It is validated once, at its end: a validation comes
+    # after 1 / 0.666 epochs.
     "chat-cornell-first": Recipe(
         title="Seq2seq, Luong's dot attention, 512 units, 3 turns, Cornell",
         model="seq2seq",
-        corpus="cornell, prepared with --vocabulary_of of dailydialog, three turns",
+        corpus="cornell, prepared with --vocabulary_of=DATASET, that of chat-dailydialog",
         config={**LARGE, "dropout": 0.2},
         training=TRAINING.replace(
             epochs=1.5, precision="bfloat16", decay=0.5, validations_per_epoch=0.666
         ),
     ),
-    # The settings of PyTorch's chatbot tutorial, for its 4,000 steps.
+    # The settings of PyTorch's chatbot tutorial. An epoch has 605 steps here, so 6.61 epochs are
+    # its 4,000 steps, with a validation every 100.
     "chat-cornell": Recipe(
         title="Seq2seq, Luong's dot attention, 500 units",
         model="seq2seq",
@@ -67,7 +71,7 @@ RECIPES = {
             gradient_clip=50.0,
         ),
     ),
-    # Ours: larger, with three turns of context.
+    # The first stage of `chat-xdailydialog`: Chinese film subtitles, three turns of context.
     "chat-subtitles-long": Recipe(
         title="Seq2seq, Luong's dot attention, 512 units, 3 turns",
         model="seq2seq",
@@ -75,15 +79,16 @@ RECIPES = {
         config=LARGE,
         training=LARGE_TRAINING.replace(epochs=3.0),
     ),
-    # Everyday talk in Chinese; starts from `chat-subtitles-long`.
+    # The published Chinese chat, trained with --init_from of a run of `chat-subtitles-long`.
     "chat-xdailydialog": Recipe(
         title="Seq2seq, Luong's dot attention, 512 units, pre-trained, 3 turns, Chinese",
         model="seq2seq",
-        corpus="xdailydialog, prepared with --vocabulary_of of a run of chat-subtitles-long",
+        corpus="dailydialog, prepared with --name=xdailydialog and --vocabulary_of=RUN, a run of "
+        "chat-subtitles-long",
         config={**LARGE, "dropout": 0.4},
         training=TRAINING.replace(epochs=5.0, decay=0.05),
     ),
-    # Small and short: what `train.py --model=seq2seq` trains without data.
+    # Small and short. `train.py --model=seq2seq` without data finds it by its name, MODEL-chitchat.
     "seq2seq-chitchat": Recipe(
         title="Seq2seq, additive attention, 128 units",
         model="seq2seq",
@@ -91,7 +96,7 @@ RECIPES = {
         config={"embedding_dim": 128, "hidden": 128},
         training=TRAINING.replace(epochs=0.5, learning_rate=3e-3, validations_per_epoch=4.0),
     ),
-    # Trained on chitchat alone, whose licence (MIT) allows products.
+    # A chat for commercial use: chitchat, its only corpus, has the MIT licence.
     "seq2seq-chitchat-long": Recipe(
         title="Seq2seq, Luong's dot attention, 512 units, 3 turns, chitchat",
         model="seq2seq",

@@ -24,11 +24,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from colloquy.base.files import UserError
 from colloquy.data.sequences import Sequences
 from colloquy.data.vocabulary import UNK_ID
 from colloquy.tasks.reading_comprehension.second_contexts import (
     FREQUENT,
     NONE,
+    SENTENCE_WORDS,
     sentence_ends,
     sentences_of,
 )
@@ -251,6 +253,9 @@ def add_sentences(split, rows, seed=1):
     Returns:
         The questions with such a sentence, some of `rows`.
         A split of these questions on the new passages.
+
+    Raises:
+        UserError: The second contexts of all these questions have no such sentence.
     """
     rng = np.random.default_rng(seed)
     kept_rows = []
@@ -275,6 +280,12 @@ def add_sentences(split, rows, seed=1):
         contexts.append([*own_words, *added])
         texts.append(text)
         offsets.append(own_offsets)
+    if not kept_rows:
+        low, high = SENTENCE_WORDS[0], SENTENCE_WORDS[-1]
+        raise UserError(
+            f"expected sentences of {low} to {high} words in other passages of the questions' "
+            "articles. Received: none"
+        )
 
     asked = split.asked_of(np.array(kept_rows, int), np.arange(len(kept_rows)))
     misled = dataclasses.replace(

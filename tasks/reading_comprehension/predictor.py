@@ -1,6 +1,6 @@
 """A reading comprehension model that answers plain text.
 
-Letters: T words of a passage or window   J question words
+Letters: T passage words   W words of a window   J question words
 """
 
 import functools
@@ -22,11 +22,12 @@ from colloquy.tasks.reading_comprehension.reader import Read, Reader
 from colloquy.tasks.reading_comprehension.spans import SpanFinder, best_apart
 
 ROW_WORDS = 100
-"""Words of a window, and of a question, that are a row for a server's limits."""
-BEST = 5
-"""Answers that are listed."""
+"""A window of this many words with a question of this many costs one row, see
+`ReadingComprehensionPredictor.padded_rows`."""
+MAX_ANSWERS = 5
+"""Most answers in `n_best`."""
 MAX_QUESTION_WORDS = 300
-"""The longest question that is read: each word is compared with each of the passage."""
+"""Longest question, in words. The work grows with question words times passage words."""
 
 
 class AnswerSpan(Config):
@@ -34,34 +35,36 @@ class AnswerSpan(Config):
 
     answer: str
     start: int
+    """Offset of the answer's first character in the passage."""
     end: int
-    """Its offsets in the passage, in characters."""
+    """Offset behind the answer's last character."""
     score: float
     """The sum of two logits, which can be compared between passages and questions of one model.
-    With the model's `no_answer`, no answer has 0."""
+    In a model with `no_answer`, having no answer has the score 0."""
     probability: float
-    """Its probability within the passage; with `no_answer` the passage may also have no answer."""
+    """Probability among all spans of the passage; with `no_answer`, having no answer is one more.
+    Unlike `score`, it has no length penalty, so it may order answers otherwise."""
     confidence: float | None
-    """The probability that it is correct, if the passage answers every second question: fitted to
-    dev, see `tasks.reading_comprehension.confidence`. Null in a run without that scale."""
+    """The probability that the answer is correct, where half of the questions can be answered. Its
+    scale is fitted to dev, see `tasks.reading_comprehension.calibration`. Null without a scale."""
 
 
 class ReadingComprehensionPredictor(Predictor):
     """Finds the answer to a question in a passage with the model of a run.
 
-    A broken run is a `UserError`.
+    The constructor raises a `UserError` if a file of the run is wrong.
     """
 
     class Instance(Config):
         """A question about a text."""
 
         passage: str
-        """The text that contains the answer."""
+        """The text in which the answer is looked for."""
         question: str
 
         @property
         def read(self):
-            """Both texts as tokens; they are tokenized once."""
+            """Passage and question as a `Read`, tokenized at the first call."""
             # In Python 3.11 a `cached_property` has one lock for all instances: a short passage
             # would wait for a long one.
             if "_read" not in self.__dict__:
@@ -72,18 +75,20 @@ class ReadingComprehensionPredictor(Predictor):
         """The best answer."""
 
         good: bool | None
-        """True from a confidence of `threshold`. Null in a run without a scale of confidence."""
+        """True if `confidence` is at least `threshold`. Null in a run without a scale of
+        confidence."""
         verdict: str | None
         """The confidence in words: sure, likely, may be wrong, or probably not in this text. Null
         in a run without a scale of confidence."""
         threshold: float | None
-        """Chosen on dev, see `tasks.reading_comprehension.confidence.Scale`."""
+        """The confidence from which an answer is good, chosen on dev. Null without a scale."""
         n_best: list[AnswerSpan]
         """The best answers that share no word; the first is this one."""
         window_start: int
+        """Offset in the passage of the window in which the answer was found. A long passage is read
+        in overlapping windows."""
         window_end: int
-        """Offsets in the passage, in characters, of the part in which the answer was found: a long
-        passage is read in windows."""
+        """Offset behind this window's last character."""
         unknown_percent: float
         """Percentage of the words of passage and question without a word vector."""
         remark: str | None
@@ -95,7 +100,8 @@ class ReadingComprehensionPredictor(Predictor):
         self.model = run.load_model()
         self.scale = load_scale(run)
         self.reader = Reader(self.vocabulary, self.characters)
-        # Any answer is whole in a window: neighbours share a quarter of their words.
+        # Neighbouring windows share a quarter of their words. If that is at least the longest
+        # answer, each answer is whole in one window.
         window_words = max(run.training.max_context, 4 * self.model.config.max_answer_words)
         self.span_finder = SpanFinder(self.model, window_words)
         sizes = {"vocabulary_size": len(self.vocabulary), "characters": len(self.characters)}
@@ -105,29 +111,32 @@ class ReadingComprehensionPredictor(Predictor):
         for name, tokenized in instance.read._asdict().items():
             if not tokenized.words:
                 raise UserError(f"{name}: expected words. Received: {tokenized.text!r:.60}")
-        words = len(instance.read.question.words)
-        if words > MAX_QUESTION_WORDS:
+        num_words = len(instance.read.question.words)
+        if num_words > MAX_QUESTION_WORDS:
             raise UserError(
-                f"question: expected at most {MAX_QUESTION_WORDS} words. Received: {words:,}"
+                f"question: expected at most {MAX_QUESTION_WORDS} words. Received: {num_words:,}"
             )
 
     def answer(self, instances):
         reads = [instance.read for instance in instances]
-        readings = self.span_finder.find(self.reader.split(reads))
-        pairs = zip(reads, readings, strict=True)
-        return [self._answer(read, reading) for read, reading in pairs]
+        predictions = self.span_finder.find(self.reader.split(reads))
+        pairs = zip(reads, predictions, strict=True)
+        return [self._answer(read, prediction) for read, prediction in pairs]
 
     def padded_rows(self, instance):
-        """A row for each `ROW_WORDS` words of each window, for as many words of the question."""
+        """The cost of all windows: attention compares each word of a window with each of the
+        question.
+        """
         passage_words = len(instance.read.passage.words)
         question_words = len(instance.read.question.words)
         num_windows = len(self.span_finder.windows(0, passage_words))
         words_per_window = min(passage_words, self.span_finder.window_words)
-        rows_per_window = math.ceil(words_per_window / ROW_WORDS)
-        return num_windows * max(1, rows_per_window) * math.ceil(question_words / ROW_WORDS)
+        rows_of_window = math.ceil(words_per_window / ROW_WORDS)
+        rows_of_question = math.ceil(question_words / ROW_WORDS)
+        return num_windows * rows_of_window * rows_of_question
 
     def show(self, instance):
-        """Like `Predictor`'s; words in brackets are read by their letters alone."""
+        """As in `Predictor`. A word in brackets has no vector: the model reads its letters."""
         [answer] = self.answer([instance])
         texts = []
         for name, tokenized in instance.read._asdict().items():
@@ -136,54 +145,61 @@ class ReadingComprehensionPredictor(Predictor):
         return texts, [(span.score, span.answer) for span in answer.n_best]
 
     def answer_with_attention(self, instance, details):
-        """Like `Predictor`'s; of a long passage, in the window that holds the answer."""
-        asked = self.reader.split([instance.read])
-        [reading] = self.span_finder.find(asked)
-        [best_span] = best_apart(reading.spans, 1)
+        """Makes the `Answer`, and the maps of the window in which it was found.
+
+        `details` has no effect: the model has no further maps.
+        """
+        questions = self.reader.split([instance.read])
+        [prediction] = self.span_finder.find(questions)
+        [best_span] = best_apart(prediction.spans, 1)
         window = best_span.window
         words = instance.read.passage.words[window.first : window.end]
-        p_2W = scipy.special.softmax(reading.logits[window], axis=1)
+        p_2W = scipy.special.softmax(prediction.logits[window], axis=1)
         maps = [attention_map("probabilities", ["start", "end"], words, p_2W)]
-        if self.model.config.attention != "dynamic":
-            inputs, _ = asked.collate([0], [window])
-            maps += self._flow(inputs, words, instance.read.question.words)
-        return self._answer(instance.read, reading), maps
+        # Dynamic attention is computed inside an LSTM, and gives no matrix to show.
+        if self.model.config.attention == "flow":
+            inputs, _ = questions.collate([0], [window])
+            maps += self._flow_maps(inputs, words, instance.read.question.words)
+        return self._answer(instance.read, prediction), maps
 
-    def _flow(self, inputs, words, question):
-        """Attention between the words of a window and of the question.
+    def _flow_maps(self, inputs, words, question):
+        """Makes the maps of the attention flow, see `layers.attention_flow`: `a` has a row for each
+        word of the window, `b` one for the whole question.
 
-        `a` and `b` of the paper's section 2.4: C2Q has a row per word of the window, Q2C one for
-        the whole question.
+        A batch of one question has no padding, so no mask is needed.
         """
         flow = self.model.get_layer("attention_flow")
         H_and_U = self._encoder.predict_on_batch(inputs)
-        S_TJ = np.asarray(flow.similarity(*H_and_U)[0], np.float64)
+        S_WJ = np.asarray(flow.similarity(*H_and_U)[0], np.float64)
         maps = []
         if flow.c2q:
-            a_TJ = scipy.special.softmax(S_TJ, axis=1)
-            maps.append(attention_map("passage attends to question", words, question, a_TJ))
+            a_WJ = scipy.special.softmax(S_WJ, axis=1)
+            maps.append(attention_map("passage attends to question", words, question, a_WJ))
         if flow.q2c:
-            b_T = scipy.special.softmax(S_TJ.max(axis=1))
+            b_W = scipy.special.softmax(S_WJ.max(axis=1))
             maps.append(
-                attention_map("question attends to passage", ["question"], words, b_T[None])
+                attention_map("question attends to passage", ["question"], words, b_W[None])
             )
         return maps
 
     @functools.cached_property
     def _encoder(self):
-        """A model of what enters the attention flow, `H` and `U`."""
+        """The part of the model that computes `H` and `U`, the first inputs of the attention flow;
+        the others are masks.
+        """
         encoder = keras.Model(self.model.input, self.model.get_layer("attention_flow").input[:2])
         compile_for_all_sizes(encoder)
         return encoder
 
-    def _answer(self, read, reading):
-        """Makes the answer to a question from what was found in its passage."""
+    def _answer(self, read, prediction):
+        """Makes the `Answer` to a `Read` from the `SpanPrediction` of its passage."""
         text, offsets, words = read.passage
-        logits_2T = reading.passage_logits(len(words))
+        logits_2T = prediction.passage_logits(len(words))
         log_z = np.logaddexp.reduce(logits_2T, axis=1).sum()
+        # With `no_answer`, having no answer has the logit 0.
         if self.model.config.no_answer:
             log_z = np.logaddexp(log_z, 0.0)
-        spans = best_apart(reading.spans, BEST)
+        spans = best_apart(prediction.spans, MAX_ANSWERS)
         n_best = []
         for span in spans:
             start = offsets[span.first][0]
@@ -196,7 +212,9 @@ class ReadingComprehensionPredictor(Predictor):
                     end=end,
                     score=span.score,
                     probability=float(np.exp(log_p)),
-                    confidence=self.scale.confidence(span.score) if self.scale else None,
+                    confidence=self.scale.confidence(span.score)
+                    if self.scale is not None
+                    else None,
                 )
             )
 

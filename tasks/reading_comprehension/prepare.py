@@ -24,7 +24,7 @@ from pydantic import Field
 from colloquy.base.config import NonNegative, Positive
 from colloquy.base.files import UserError, atomic_directory
 from colloquy.data.corpora import CORPORA
-from colloquy.data.mojibake import note_mistaken
+from colloquy.data.mojibake import note_unrepaired
 from colloquy.data.offsets import read_text, tokens_of_span
 from colloquy.data.prepared import VECTORS, VOCABULARY, CommonSettings, write
 from colloquy.data.report import Report, choose_examples, print_summary
@@ -126,7 +126,7 @@ def _read_split(file, split, reader, encoder, report):
     report.leave_out("questions without an answer", len(questions) - len(answered))
     report.counts["questions"] += len(answered)
     texts = {question.context for question in answered}
-    note_mistaken(texts, file.name, "offsets count its characters", report)
+    note_unrepaired(texts, file.name, "the offsets of answers count its characters", report)
     return [encoder.encode(question) for question in answered]
 
 

@@ -1,6 +1,6 @@
-"""The loss over spans, the best span of each question, and the metrics of answers.
+"""Training loss and scores of reading comprehension: spans, answers and their metrics.
 
-Letters: B questions   T context words   A spans of an answer
+Letters: B questions   T context words   A answer spans of a question
 """
 
 import re
@@ -21,14 +21,16 @@ from colloquy.tasks.reading_comprehension.second_contexts import NONE
 
 FIRST_WORDS = ("what", "who", "how", "when", "which", "in", "where", "why")
 """The most frequent first words of SQuAD's questions."""
-VALIDATED = 1000
-"""Questions of dev that a validation of a model with `no_answer` asks, each of two contexts."""
-MISLED = 2000
-"""Questions that are asked of passages with a misleading sentence, at most."""
+MAX_VALIDATED = 1000
+"""Most questions of dev that are asked in a validation of a model with `no_answer`."""
+MAX_COMPARED = 2000
+"""Most questions that `by_added_sentence` asks with and without a misleading sentence."""
 
 
 def span_loss(spans, logits):
-    """`-log sum_a p1[first_a] p2[last_a]`, float32 `(B,)`.
+    """The loss of BiDAF over all answers of a question, float32 `(B,)`.
+
+        -log sum_a p1[first_a] p2[last_a]
 
     It is the paper's loss, with the probabilities summed over all spans of the answer. `spans` are
     first and last words, int `(B, A, 2)`, -1 for padding; `logits` of start and end are float `(B,
@@ -43,8 +45,9 @@ def span_loss(spans, logits):
 
 
 def log_sum_of_spans(spans, scores_B2T):
-    """`log sum_a exp(start[first_a] + end[last_a])`, float32 `(B,)`, see `span_loss`."""
+    """`log sum_a exp(start[first_a] + end[last_a])`, float32 `(B,)`; about -1e30 without a span."""
     spans_BA2 = ops.cast(spans, "int32")
+    # Padding, -1, is no index: `masked_logits` removes its score below.
     index_B2A = ops.maximum(ops.transpose(spans_BA2, (0, 2, 1)), 0)
     score_BA = ops.sum(ops.take_along_axis(scores_B2T, index_B2A, axis=2), axis=1)
     is_real_BA = spans_BA2[..., 0] >= 0
@@ -52,10 +55,11 @@ def log_sum_of_spans(spans, scores_B2T):
 
 
 def predict(model, split, batch_size=60, progress=iter, length_multiple=4):
-    """The best span of each question of a `ReadingSplit`; nothing is cut.
+    """The best span of each question of a `ReadingSplit`. Contexts and questions are read whole.
 
     Returns first and last words, int `(questions, 2)`, and their scores, float32 `(questions,)`,
-    see `models.bidaf.best_spans`. Lengths are rounded up to twice `length_multiple`.
+    see `models.bidaf.best_spans`. Lengths are rounded up to multiples of `2 * length_multiple`, see
+    `Questions.collate`.
     """
     spans = np.zeros((len(split), 2), np.int32)
     scores = np.zeros(len(split), np.float32)
@@ -72,20 +76,25 @@ def predict(model, split, batch_size=60, progress=iter, length_multiple=4):
         return np.asarray(first)[:, 0], np.asarray(last)[:, 0], np.asarray(score)[:, 0]
 
     batches = batches_by_size(split.sizes, batch_size)
-    for rows, (first, last, score) in results_of(find_best, make_inputs, batches, model, progress):
+    results = results_of(find_best, make_inputs, batches, model, progress)
+    for rows, (first, last, score) in results:
         spans[rows, 0] = first
         spans[rows, 1] = last
         scores[rows] = score
     return spans, scores
 
 
-def answers(split, spans):
+def answer_texts(split, spans):
     """The texts of spans, `{question id: text}`."""
     return {id: split.answer(row, *spans[row]) for row, id in enumerate(split.ids)}
 
 
 def record_of(split, predictions):
-    """The record of a split's predictions, `{question id: text}`."""
+    """The metrics and counts of a split, a record of `engine.scoring.Measured`.
+
+    Args:
+        predictions: `{question id: text}`.
+    """
     return {
         "metrics": squad_metrics(predictions, split.references),
         "counts": {"questions": len(split), "contexts": len(set(split.context.tolist()))},
@@ -93,48 +102,54 @@ def record_of(split, predictions):
 
 
 def score_split(model, split, **options):
-    """EM and F1 of a model's answers to a `ReadingSplit`; options are those of `predict`."""
+    """The metrics of a model's answers to a `ReadingSplit`; options are those of `predict`."""
     spans, _ = predict(model, split, **options)
-    return record_of(split, answers(split, spans))["metrics"]
+    return squad_metrics(answer_texts(split, spans), split.references)
 
 
 def metrics_by_question(split, predictions):
-    """`{metric: Additive}` over the questions of a split."""
-    answers_by_id = split.references
-    by_question = question_metrics(predictions, answers_by_id)
+    """Each metric as a mean over questions, `{metric: metrics.bootstrap.Additive}`.
+
+    A user's own metric, in `ADDED`, is left out if it is no such mean, see `means_of`.
+    """
+    references_by_id = split.references
+    by_question = question_metrics(predictions, references_by_id)
     arguments_of_questions = []
-    for id, references in answers_by_id.items():
+    for id, references in references_by_id.items():
         answer = {id: predictions[id]} if id in predictions else {}
         arguments_of_questions.append((answer, {id: references}))
     return {
         **{name: Additive.mean(values) for name, values in by_question.items()},
-        **means_of(ADDED, (predictions, answers_by_id), arguments_of_questions),
+        **means_of(ADDED, (predictions, references_by_id), arguments_of_questions),
     }
 
 
 def metrics_with_no_answer(model, split, length_multiple=4):
-    """The metrics of a validation of a model with `no_answer`, on `VALIDATED` of the questions.
+    """The metrics of a validation of a model with `no_answer`, on some questions of dev.
+
+    Of at most `MAX_VALIDATED` questions, those with a second context are asked.
 
     Returns:
         A dict of metrics:
 
-            EM, F1: of answers from the questions' own contexts
+            EM, F1, and the user's own metrics: of the questions on their own contexts
             F1_and_none: the questions are also asked of another context of their article, so half
                 of them have no answer, as in SQuAD 2.0 (Rajpurkar et al. 2018). A score below 0,
-                the logit of no answer, means that the model gives no answer: this counts 1 for
-                another context and 0 for the own one
-            F1_misled: of answers from passages with a sentence of `add_sentences`
+                the logit of no answer, means no answer: that counts 1 on the other context and 0
+                on the own one
+            F1_misled: F1 on the own contexts with a misleading sentence at their end, see
+                `misleading.add_sentences`
     """
-    rows = np.array(evenly_spaced(len(split), VALIDATED))
+    rows = np.array(evenly_spaced(len(split), MAX_VALIDATED))
     second = split.second_contexts[rows, 0]
     rows = rows[second != NONE]
     if not len(rows):
-        raise UserError("no_answer needs a split dev with several contexts in an article")
+        raise UserError("no_answer: expected several contexts per article in dev. Received: one")
 
     own = split.asked_of(rows, split.context[rows])
     spans, scores = predict(model, own, length_multiple=length_multiple)
-    predictions = answers(own, spans)
-    metrics = record_of(own, predictions)["metrics"]
+    predictions = answer_texts(own, spans)
+    metrics = squad_metrics(predictions, own.references)
 
     other = split.asked_of(rows, second[second != NONE])
     _, other_scores = predict(model, other, length_multiple=length_multiple)
@@ -142,7 +157,7 @@ def metrics_with_no_answer(model, split, length_multiple=4):
     for id, score in zip(own.ids, scores, strict=True):
         if score >= 0:
             kept[id] = predictions[id]
-    f1_of_kept = record_of(own, kept)["metrics"]["F1"]
+    f1_of_kept = np.mean(question_metrics(kept, own.references)["F1"])
     metrics["F1_and_none"] = float((f1_of_kept + np.mean(other_scores < 0)) / 2)
 
     _, misled = add_sentences(split, rows)
@@ -152,30 +167,28 @@ def metrics_with_no_answer(model, split, length_multiple=4):
 
 def by_first_word(split, predictions):
     """The metrics of questions by their first words, see `engine.task.Task.metrics_by_group`."""
-    answers_by_group = {word: {} for word in (*FIRST_WORDS, "other")}
+    references_by_group = {word: {} for word in (*FIRST_WORDS, "other")}
     for id, question, references in zip(
         split.ids, split.question_texts, split.answers, strict=True
     ):
         first_word = re.match(r"\W*(\w*)", question.lower())[1]
-        group = answers_by_group.get(first_word, answers_by_group["other"])
+        group = references_by_group.get(first_word, references_by_group["other"])
         group[id] = references
 
     groups = []
-    for name, references in answers_by_group.items():
-        if references:
-            metrics = squad_metrics(predictions, references)
-            groups.append(Group(name, len(references), metrics))
+    for name, references_by_id in references_by_group.items():
+        if references_by_id:
+            metrics = squad_metrics(predictions, references_by_id)
+            groups.append(Group(name, len(references_by_id), metrics))
     return groups
 
 
 def by_added_sentence(model, split, progress=iter, length_multiple=4):
-    """EM and F1 of `MISLED` questions on passages as they are and with a misleading sentence.
+    """The metrics of questions on passages as they are and with a misleading sentence.
 
-    Returns two `Group`s.
+    Returns two `Group`s, named by what is added.
     """
-    rows, misled = add_sentences(split, evenly_spaced(len(split), MISLED))
-    if not rows:
-        raise UserError("sentences are added from other passages of an article: there are none")
+    rows, misled = add_sentences(split, evenly_spaced(len(split), MAX_COMPARED))
     as_they_are = split.asked_of(rows, split.context[rows])
     groups = []
     for name, asked in (("nothing", as_they_are), ("a misleading sentence", misled)):

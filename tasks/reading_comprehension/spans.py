@@ -49,7 +49,7 @@ def best_apart(spans, count):
     return kept
 
 
-class Reading(NamedTuple):
+class SpanPrediction(NamedTuple):
     """What the model found in a passage, window by window."""
 
     spans: list[Span]
@@ -98,13 +98,13 @@ class SpanFinder:
         return make_windows(row, num_words, self.window_words)
 
     def find(self, asked):
-        """Reads the passages of `Questions`; returns a `Reading` of each."""
+        """Reads the passages of `Questions`; returns a `SpanPrediction` of each."""
         windows = []
         for row, words in enumerate(asked.contexts.lengths.tolist()):
             windows += self.windows(row, words)
         windows.sort(key=lambda window: window.end - window.first)
 
-        readings = [Reading([], {}) for _ in range(len(asked))]
+        readings = [SpanPrediction([], {}) for _ in range(len(asked))]
         batch_size = max(1, BATCH_WORDS // self.window_words)
         for start in range(0, len(windows), batch_size):
             batch = windows[start : start + batch_size]

@@ -27,7 +27,7 @@ from colloquy.tasks.reading_comprehension.data import CHARACTERS, load_dataset
 from colloquy.tasks.reading_comprehension.limits import limits_of
 from colloquy.tasks.reading_comprehension.predictor import ReadingComprehensionPredictor
 from colloquy.tasks.reading_comprehension.scoring import (
-    answers,
+    answer_texts,
     by_added_sentence,
     by_first_word,
     metrics_by_question,
@@ -182,10 +182,10 @@ class ReadingComprehensionTask(task.Task):
                 `tasks.reading_comprehension.calibration.measure_confidence`
         """
         questions = scoring.examples
-        predictions = answers(questions, _predict_spans(scoring))
+        predictions = answer_texts(questions, _predict_spans(scoring))
         record = record_of(questions, predictions)
         if scoring.baselines:
-            first_words = answers(questions, spans_of_first_words(questions))
+            first_words = answer_texts(questions, spans_of_first_words(questions))
             record["baselines"] = {"first words": record_of(questions, first_words)["metrics"]}
         if scoring.split == "dev":
             record["confidence"], _ = measure_confidence(
@@ -227,7 +227,7 @@ class ReadingComprehensionTask(task.Task):
                 model, questions, scoring.progress, scoring.length_multiple
             )
         if "question" in breakdowns:
-            predictions = answers(questions, _predict_spans(scoring))
+            predictions = answer_texts(questions, _predict_spans(scoring))
             groups["question"] = by_first_word(questions, predictions)
         if "confidence" in breakdowns:
             _, groups["confidence"] = measure_confidence(model, questions, scoring.length_multiple)

@@ -5,28 +5,39 @@ import random
 from colloquy.data.corpora.smn import Line
 
 MAX_TURNS = 9
-"""Turns of a context, the last ones before the response, as DAM reads."""
+"""Most turns of a context: DAM reads the last nine before the response."""
 FIRST_RESPONSE = 3
-"""Dev and test: a response is the fourth turn of its conversation or a later one; the last turn of
-a shorter conversation."""
+"""Dev and test: smallest index of a response, from 0: its context has three turns or more.
+
+In a shorter conversation, the last turn is the response.
+"""
 TRAINING_NEGATIVES = 3
 """Train: negative responses per context."""
 HELD_OUT_NEGATIVES = 9
 """Dev and test: negative responses per context."""
+MAX_DRAWS = 100
+"""Largest number of draws per negative response, as few other responses may exist."""
 
 
 def draw_lines(conversations, split, contexts, seed):
-    """Draws the lines of a split, as `data.corpora.smn.read` reads them from files.
+    """Draws the lines of a split.
 
     In train, every turn but the first of a conversation can be a response. Dev and test have one
-    context per conversation, with `HELD_OUT_NEGATIVES`. Negative responses are turns of other
-    conversations of the split; a frequent answer, such as "yes", is as frequent among them.
+    context for each conversation of two turns or more.
+
+    Negative responses are turns of other conversations of the split, never first turns. Texts are
+    not compared: a frequent answer, such as "yes", is drawn as often as it occurs, and a negative
+    response can have the text of the positive one.
 
     Args:
         conversations: Lists of turns.
         split: `train`, `dev` or `test`.
-        contexts: Number of contexts of train; 0: all.
+        contexts: Train: largest number of contexts, drawn at random; 0: one for each response.
         seed: Seed of all random choices.
+
+    Returns:
+        A list of `data.corpora.smn.Line`: of each context the positive response, then the negative
+        ones.
     """
     rng = random.Random(f"{split} {seed}")
     responses = []
@@ -34,25 +45,26 @@ def draw_lines(conversations, split, contexts, seed):
         for position in range(1, len(turns)):
             responses.append((number, position))
 
-    num_negatives = HELD_OUT_NEGATIVES
+    num_negatives = TRAINING_NEGATIVES if split == "train" else HELD_OUT_NEGATIVES
     if split != "train":
         chosen = _draw_one_each(rng, conversations)
+    elif contexts:
+        chosen = rng.sample(responses, min(contexts, len(responses)))
     else:
-        num_negatives = TRAINING_NEGATIVES
-        chosen = rng.sample(responses, min(contexts, len(responses))) if contexts else responses
+        chosen = responses
 
     lines = []
     for number, position in chosen:
         turns = conversations[number]
         context = turns[max(0, position - MAX_TURNS) : position]
         lines.append(Line(1, context, turns[position]))
-        for other, place in _draw_negatives(rng, responses, number, num_negatives):
-            lines.append(Line(0, context, conversations[other][place]))
+        for other, other_position in _draw_negatives(rng, responses, number, num_negatives):
+            lines.append(Line(0, context, conversations[other][other_position]))
     return lines
 
 
 def _draw_one_each(rng, conversations):
-    """Draws one response from each conversation that has any."""
+    """Draws one response of each conversation of two turns or more."""
     chosen = []
     for number, turns in enumerate(conversations):
         if len(turns) > 1:
@@ -62,9 +74,12 @@ def _draw_one_each(rng, conversations):
 
 
 def _draw_negatives(rng, responses, own, count):
-    """Draws responses of conversations other than `own`; fewer than `count` if there are none."""
+    """Draws `count` different responses of conversations other than `own`.
+
+    Returns fewer if `MAX_DRAWS` draws per response do not find enough.
+    """
     drawn = []
-    for _ in range(100 * count):
+    for _ in range(MAX_DRAWS * count):
         response = rng.choice(responses)
         if response[0] != own and response not in drawn:
             drawn.append(response)
