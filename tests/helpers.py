@@ -373,6 +373,17 @@ def evaluate(
     return record
 
 
+def instance_of(task, text):
+    """The fields of an instance of a task that has a text wherever it may be long."""
+    if task == "dialog":
+        return {"history": [{"speaker": "bot", "text": text}, {"speaker": "user", "text": text}]}
+    if task == "reading_comprehension":
+        return {"passage": text, "question": "Where?"}
+    if task == "selection":
+        return {"turns": [text], "candidates": [text]}
+    return {"turns": [text]}
+
+
 def copy_of(run, tmp_path_factory):
     """A copy of a run, into which evaluate.py may write."""
     return Run.open(shutil.copytree(run.path, tmp_path_factory.mktemp("runs") / "run"))

@@ -16,7 +16,7 @@ import re
 import time
 
 import pytest
-from helpers import ROOT
+from helpers import ROOT, TASKS_ONE_FAST, instance_of
 
 from colloquy.base.files import UserError
 from colloquy.data.corpora import CORPORA
@@ -60,12 +60,18 @@ KINDS = {
     "Chinese": "\u4f60\u597d\uff01",
     "jamo": "\u1100\u1161\u11a8",
     "mixture": "a-'1.\u0301(\"\u4f60 {\\<",
+    "hyphens in a word": "-",
+    "brackets in a word": "(",
+    "blanks between words": " ",
 }
+BETWEEN_LETTERS = {"hyphens in a word", "brackets in a word", "blanks between words"}
+"""Kinds that neither begin nor end with their signs: there a search of the end goes on."""
 
 
 def text_of(kind, length):
     unit = KINDS[kind]
-    return unit * (length // len(unit))
+    text = unit * (length // len(unit))
+    return f"a{text}a" if kind in BETWEEN_LETTERS else text
 
 
 # === What reads a text ===
@@ -223,6 +229,25 @@ def test_a_text_is_read_in_linear_time_in_the_graph(name):
     check_growth(f"graph {name}", read)
 
 
+@pytest.mark.parametrize("task", TASKS_ONE_FAST)
+def test_an_instance_is_read_in_linear_time(task, request):
+    """Predictors read texts by methods, which `find_readers` does not find."""
+    predictor = request.getfixturevalue(f"{task}_predictor")
+
+    def read(text):
+        instance = predictor.make_instance(instance_of(task, text), "the instance")
+        predictor.padded_rows(instance)
+        predictor.count_tokens(text)
+        if task in ("dialog", "selection"):
+            predictor._read(instance)
+        elif task == "generation":
+            predictor._request(instance)
+        else:
+            predictor.reader.split([instance.read])
+
+    check_growth(f"instance {task}", read)
+
+
 # === Files ===
 
 FORMS = {
@@ -230,7 +255,7 @@ FORMS = {
     "dailydialog": ("dialogues_train.txt", "x __eou__ {text} __eou__\n"),
     "subtitles": ("a.conv", "E\nM {text}\nM y\n"),
     "conversations": ("a.txt", "x\t{text}\n"),
-    "conversations, CSV": ("a.csv", "sender,text\nann,x\nbob,{text}\n"),
+    "conversations, CSV": ("a.csv", "chat,sender,text\n1,ann,x\n1,bob,{text}\n"),
     "conversations, WhatsApp": (
         "a.txt",
         "12/05/2021, 14:02 - Ann: hi\n12/05/2021, 14:03 - Bob: {text}\n",
@@ -252,6 +277,7 @@ def test_a_file_is_read_in_linear_time(form, tmp_path):
         else:
             reader.read([path], "train", Report())
 
+    read("hello")  # is not refused, so the long texts are read, too
     check_growth(form, read)
 
 
@@ -259,8 +285,10 @@ def test_rows_of_one_sender_are_read_in_linear_time(tmp_path):
     path = pathlib.Path(tmp_path / "a.csv")
 
     def read(text):
-        rows = "ann,x\n" * len(text)
-        path.write_text(f"sender,text\nbob,hi\n{rows}bob,bye\n")
+        # Long messages: joining them one by one would copy gigabytes.
+        rows = f"1,ann,{'x' * 2_000}\n" * (len(text) // 8)
+        path.write_text(f"chat,sender,text\n1,bob,hi\n{rows}1,bob,bye\n")
         CORPORA["conversations"].reader.read([path], "train", Report())
 
+    read("hello there")  # is not refused
     check_growth("conversations, CSV of one sender", read, ["letter"])

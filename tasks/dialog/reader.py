@@ -11,9 +11,13 @@ from colloquy.engine.cancellation import checkpoint
 from colloquy.layers.dialog_state import INPUTS
 from colloquy.tasks.dialog.split import DialogSplit, encode_dialog
 
-SIGNS = ".,;:!?\"()\\[\\]{}<>*/\\\\|=+~^_…\u2013—'-"
-ENDS = f"^[{SIGNS}]+|[{SIGNS}]+$"
-"""A pattern of the signs around a word, for Python and for TensorFlow's regular expressions."""
+SIGNS = ".,;:!?\"()[]{}<>*/\\|=+~^_…\u2013—'-"
+"""Signs that may be around a word."""
+ENDS = f"^[{re.escape(SIGNS)}]+|[{re.escape(SIGNS)}]+$"
+"""A pattern of the signs around a word, for TensorFlow's regular expressions.
+
+Python's would take quadratic time to search a word with many signs inside.
+"""
 MAX_FACTS = 5_000
 """The most facts of a conversation; the longest of dialog bAbI has fewer than 812."""
 
@@ -64,7 +68,7 @@ class DialogReader:
         for word in normalize(text, lower=False).split():
             lower = word.lower()
             if word not in self.known:
-                word = lower if lower in self.known else re.sub(ENDS, "", lower)
+                word = lower if lower in self.known else lower.strip(SIGNS)
             if word:
                 words.append(word)
         return words[: self.max_words] or [SILENCE]
