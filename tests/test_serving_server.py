@@ -77,7 +77,6 @@ def closed_connections(connections):
 
 def test_connections_without_a_request_are_closed_and_leave_room_for_others(monkeypatch):
     monkeypatch.setattr(serving_server, "ARRIVAL_SECONDS", 0.5)
-    monkeypatch.setattr(serving_server.Protocol, "unfinished", serving_server.Deadlines(5))
     running = Running(ONE_BY_ONE)
     silent = [socket.create_connection(("127.0.0.1", running.port)) for _ in range(9)]
     for connection in silent[3:6]:
@@ -93,20 +92,49 @@ def test_connections_without_a_request_are_closed_and_leave_room_for_others(monk
     running.end()
 
 
-def test_idle_connections_are_few_and_short(monkeypatch):
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+
+
+def test_idle_connections_are_short(monkeypatch):
     monkeypatch.setattr(serving_server, "KEEP_ALIVE", 0.5)
-    monkeypatch.setattr(serving_server.Protocol, "idle", serving_server.Deadlines(3))
     running = Running(ONE_BY_ONE)
     idle = []
     for _ in range(6):
         connection = socket.create_connection(("127.0.0.1", running.port))
-        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        connection.sendall(HEALTH)
         assert connection.recv(4096).startswith(b"HTTP/1.1 200")
         idle.append(connection)
-    until(lambda: len(running.server.server_state.connections) <= 3)
     assert closed_connections(idle) == 6
+    running.end()
+
+
+@pytest.mark.parametrize(
+    ("deadlines", "sent"),
+    [("unfinished", b""), ("unfinished", HEALTH[:20]), ("idle", HEALTH)],
+    ids=["silent", "half a request", "idle"],
+)
+def test_the_oldest_of_too_many_connections_are_closed_before_their_time(
+    deadlines, sent, monkeypatch
+):
+    monkeypatch.setattr(serving_server.Protocol, deadlines, serving_server.Deadlines(5))
+    running = Running(ONE_BY_ONE)
+    with contextlib.ExitStack() as opened:
+        connections = []
+        for _ in range(9):
+            connection = socket.create_connection(("127.0.0.1", running.port))
+            opened.callback(connection.close)
+            connection.sendall(sent)
+            connections.append(connection)
+        assert closed_connections(connections[:4]) == 4
+    running.end()
+
+
+def test_the_soft_limit_of_descriptors_is_raised():
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    assert soft == hard
+    # Many systems have equal limits: there nothing would be left to raise.
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft - 1, hard))
+    running = Running(ONE_BY_ONE)
+    assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard)
     running.end()
 
 
