@@ -241,6 +241,16 @@ def test_wrong_options_are_refused_before_anything_is_scored(
     assert re.search(message, refusal(evaluate_all, TASKS, [pattern], splits, **options))
 
 
+def test_answers_and_differences_replace_no_file(run, tmp_path):
+    """The file begins as a line of answers does, and has no line feed at its end."""
+    file = tmp_path / "notes.json"
+    file.write_text('{"id": 7, "text": "a year of work"}')
+    assert "notes.json exists" in refusal(evaluate, dialog, run.path, "dev", out=file)
+    flags = [f"--run={run.path}", f"--against={run.path}", f"--out={file}"]
+    assert "notes.json exists" in script_refusal("evaluate.py", *flags)
+    assert file.read_text() == '{"id": 7, "text": "a year of work"}'
+
+
 def test_a_dataset_with_other_candidates_or_words_is_refused(run, prepared_dialog, tmp_path):
     other = shutil.copytree(prepared_dialog, tmp_path / "other")
     file = other / "vocabulary.txt"
