@@ -232,6 +232,13 @@ def test_load_refuses_a_forged_file_at_once(name):
     assert time.process_time() - start < 3
 
 
+def test_references_to_a_long_text_take_no_memory_for_each():
+    """Together, the texts that this file of 320 KB describes have eleven billion characters."""
+    text = b"X" + (10**5).to_bytes(4, "little") + b"a" * 10**5
+    content = b"](" + text + b"q\x00" + b"h\x00" * 110_000 + b"e."
+    assert accepts(lambda: load(content), len(content))
+
+
 def attacks():
     """Pickles that call a function, in many places and protocols."""
     command = "touch canary"
