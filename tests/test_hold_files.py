@@ -133,11 +133,21 @@ def test_the_directory_of_a_process_at_work_stays(tmp_path):
         assert temporary.exists()
 
 
-@pytest.mark.parametrize("forge", [os.mkfifo, lambda lock: lock.symlink_to("/dev/null")])
+@pytest.mark.parametrize(
+    "forge",
+    [
+        os.mkfifo,
+        lambda lock: lock.symlink_to("/dev/null"),
+        lambda lock: lock.symlink_to(lock.parent / "thesis.txt"),
+        lambda lock: lock.symlink_to(lock.parent / "nowhere"),
+    ],
+)
 def test_a_lock_is_a_regular_file(tmp_path, forge):
+    (tmp_path / "thesis.txt").touch()
     forge(tmp_path / LOCK)
     with pytest.raises(UserError, match="not a regular file"), locked(tmp_path):
         pass
+    assert not (tmp_path / "nowhere").exists()
 
 
 @pytest.mark.parametrize("files", [(BEST, HISTORY), (BEST, METRICS), (LAST,)])
@@ -194,6 +204,11 @@ def lengthen(file):
     os.truncate(file, 2**28 + 1)  # without blocks on the disk
 
 
+def name_and_lengthen(file):
+    (file.parent / CHECKSUMS).write_text(json.dumps({file.name: ["0"]}))
+    lengthen(file)
+
+
 NAME_IS_A_NUMBER = (
     '{"model": "dam", "config": {}, "training": {}, "dataset": {"name": 5, "path": null}}'
 )
@@ -220,7 +235,8 @@ CONTENTS = [
         *[(name, link_to_secret, "link") for name in (CONFIG, CARD, BEST, CHECKSUMS, "pairs/x")],
         ("index", link_to_secret, "link"),
         *[(name, os.mkfifo, "regular") for name in (METRICS, "pairs/x")],
-        *[(name, lengthen, "bytes") for name in (CONFIG, EXAMPLES)],
+        *[(name, lengthen, "bytes") for name in (CONFIG, EXAMPLES, CARD)],
+        ("large.bin", name_and_lengthen, "bytes"),
         (CHECKSUMS, name_a_secret, "not in the run"),
         (CONFIG, lambda file: None, "not a run directory"),
         *CONTENTS,
@@ -236,6 +252,14 @@ def test_a_forged_file_is_refused_when_the_run_is_opened(copied, name, forge, wo
         forge(file)
     message = refusal(Run.open, copied)
     assert word in message and file.name in message and "\n" not in message
+
+
+def test_a_link_is_refused_though_a_file_was_there_a_moment_before(copied, monkeypatch):
+    """An attack: a file is replaced by a link after it was looked at, before it is opened."""
+    (copied / METRICS).unlink(missing_ok=True)
+    link_to_secret(copied / METRICS)
+    monkeypatch.setattr(pathlib.Path, "is_symlink", lambda path: False)
+    assert "expected a regular file" in refusal(Run.open, copied)
 
 
 def test_a_run_may_be_reached_by_a_link(copied):
