@@ -556,6 +556,25 @@ def test_a_table_says_what_it_lacks(tmp_path):
     assert "columns used: chat, text, date; not used: topic" in report.files[0]
     no_senders, no_times = report.notes
     assert "no column of senders" in no_senders and "'9/3/21', cannot be read" in no_times
+    read = with_report(tables.read_table)
+    for header, name in (("chat,topic", "text"), ("sender,text", "conversation")):
+        message = refusal(read, written(path, f"{header}\n1,Hi\n"))
+        assert message.startswith(f"{path}, line 1: expected a column {name}")
+
+
+@pytest.mark.parametrize(("first_line", "number"), [("", 3), ("sep=,\n", 4)])
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ("bob,a,b", "expected 2 fields, as in the header"),
+        ("bob," + "a" * 140_000, "expected a CSV row. field larger than field limit"),
+    ],
+    ids=["fields", "long field"],
+)
+def test_a_wrong_row_of_a_table_is_named_by_its_line(first_line, number, row, expected, tmp_path):
+    path = written(tmp_path / "a.csv", f"{first_line}sender,text\nann,hi\n{row}\n")
+    message = refusal(conversations.read, [path], "train", Report())
+    assert message.startswith(f"{path}, line {number}: {expected}")
 
 
 def test_a_table_counts_what_it_leaves_out(tmp_path):
