@@ -237,6 +237,7 @@ def test_one_compiled_decoder_serves_all_settings(sample):
         {"block_ngrams": 11},
         {"beam": 0},
         {"beam": 10**6},
+        {"max_length": 10**6},
         {"max_length": 5, "min_length": 5},
     ],
     ids=str,

@@ -214,6 +214,7 @@ def said(role, content):
         (CHAT, chat_body(messages=said("assistant", "a")), 400, "messages"),
         (CHAT, chat_body(messages=said("user", [{"type": "image_url"}])), 400, "list.0.type"),
         (CHAT, chat_body(messages=said("user", 5)), 400, "content.list"),
+        (CHAT, chat_body(stop=["a", 5]), 400, "stop.list.1"),
         (CHAT, chat_body(n=2), 400, "n: "),
         (CHAT, chat_body(tools=[{"type": "function"}]), 400, "tools"),
         (CHAT, chat_body(response_format={"type": "json_object"}), 400, "response_format"),

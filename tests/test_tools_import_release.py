@@ -253,6 +253,7 @@ def test_all_variables_that_do_not_fit_are_listed(released, tmp_path):
     [
         ('{"batch_size": 2, "_EOS_": 1}', "max_turn_num is missing"),
         (json.dumps({**CONF, "max_turn_len": 10**7}), "max_turn_len.*1000.* 10000000"),
+        (json.dumps({**CONF, "max_turn_num": 10**7}), "max_turn_num.*1000.* 10000000"),
         (json.dumps({**CONF, "_EOS_": 0}), "_EOS_.*greater than or equal to 1.* 0"),
         # What the conf says and the weights do not show must still fit them.
         (
