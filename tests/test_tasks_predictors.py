@@ -1,10 +1,11 @@
 """Predictors of all tasks: runs keep examples that their predictors answer."""
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
-from helpers import refusal
+from helpers import instance_of, refusal
 
 from colloquy.engine.examples import take_examples
 from colloquy.models.decoding import Decoding
@@ -128,6 +129,38 @@ def test_each_instance_says_how_its_replies_are_found(predictors):
     for decode in ("beam=5,max_length=5", ""):
         instances.append({"turns": ["i like tea"], "decode": decode})
     assert [len(answer["best"]) for answer in predictor.predict(instances)] == [5, 1]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_texts_are_not_kept(predictors, task):
+    """A server reads texts for months; each of these takes up to a megabyte as tokens."""
+    predictor = predictors[task]
+
+    def read(numbers):
+        for number in numbers:
+            text = f"word{number} " * 4_000
+            instance = predictor.make_instance(instance_of(task, text), "the instance")
+            predictor.padded_rows(instance)
+            predictor.count_tokens(text)
+
+    read(range(2))
+    tracemalloc.start()
+    try:
+        read(range(2, 22))
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 10**6
+
+
+def test_searches_of_other_lengths_share_a_compiled_one(predictors):
+    """Each compiled search takes a second, and memory that is kept."""
+    predictor = predictors["generation"]
+    predictor.predict([{"turns": ["i like tea"], "decode": "max_length=5"}])
+    compiled = predictor._compiled_decoder.cache_info().currsize
+    for decode in ("max_length=7", "max_length=100,min_length=2,block_ngrams=2"):
+        predictor.predict([{"turns": ["i like tea"], "decode": decode}])
+    assert predictor._compiled_decoder.cache_info().currsize == compiled
 
 
 @pytest.mark.parametrize(
