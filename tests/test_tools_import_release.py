@@ -248,6 +248,18 @@ def test_all_variables_that_do_not_fit_are_listed(released, tmp_path):
     ]
 
 
+@pytest.mark.parametrize(("name", "axes"), [("word_embedding", 2), ("cnn_aggregation/filter_1", 5)])
+@pytest.mark.parametrize("is_there", [False, True], ids=["missing", "one axis"])
+def test_a_checkpoint_of_something_else_is_refused(released, tmp_path, name, axes, is_there):
+    tensors = dict(released.tensors)
+    del tensors[name]
+    if is_there:
+        tensors[name] = np.zeros(3, "float32")
+    broken = write_checkpoint(tmp_path / "broken", tensors)
+    message = f"not a checkpoint of the DAM release: {name} with {axes} axes is missing"
+    refused(tmp_path, message, broken, released.config)
+
+
 @pytest.mark.parametrize(
     ("text", "match"),
     [
