@@ -69,6 +69,7 @@ def run(main: Callable[[], None]) -> None:
         except UserError as error:
             sys.exit(f"error: {error}")
         except OSError as error:
+            _end_on_full_output(error)
             # Every function that takes a path raises this error for one that is too long, so it is
             # caught once, here.
             if error.errno != errno.ENAMETOOLONG:
@@ -85,10 +86,21 @@ def run(main: Callable[[], None]) -> None:
             app.run(guarded, flags_parser=parse_flags)
         finally:
             # Flush here, so that a closed pipe is caught below, also after --help.
-            sys.stdout.flush()
+            try:
+                sys.stdout.flush()
+            except OSError as error:
+                _end_on_full_output(error)
+                raise
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+
+
+def _end_on_full_output(error):
+    """Ends the program if an error is that of standard output on a full disk."""
+    if error.errno == errno.ENOSPC and error.filename is None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(f"error: standard output cannot be written: {error.strerror}")
 
 
 def _parse_flags(argv, documentation):
@@ -124,6 +136,10 @@ def _import_modules(names):
     if names and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     for name in names:
+        if not all(part.isidentifier() for part in name.split(".")):
+            raise UserError(
+                f"--import expects the name of a module, such as my.module. Received: {name}"
+            )
         try:
             importlib.import_module(name)
         except ModuleNotFoundError as error:

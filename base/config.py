@@ -176,12 +176,17 @@ def describe_fields(
     for name, field in config_class.model_fields.items():
         inner_class = _nested_config(field)
         type_name = inner_class.__name__ if inner_class else _describe_type(properties[name])
-        default = "" if field.is_required() else str(field.default)
+        default = "" if field.is_required() else _as_setting(field.default)
         description = " ".join((field.description or "").split())
         rows.append((prefix + name, type_name, default, description))
         if inner_class:
             rows.extend(describe_fields(inner_class, f"{prefix}{name}."))
     return rows
+
+
+def _as_setting(default):
+    """A default as `--set` takes it."""
+    return json.dumps(default) if isinstance(default, tuple) else str(default)
 
 
 def _nested_config(field):

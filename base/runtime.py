@@ -95,7 +95,9 @@ def keras_backend() -> str:
 
 
 def check_devices(devices: str) -> None:
-    """Refuses the devices `all`, as a `UserError`, on a backend that cannot use them."""
+    """Refuses unknown devices, as a `UserError`, and `all` on a backend that cannot use them."""
+    if devices not in ("one", "all"):
+        raise UserError(f"devices: expected one or all. Received: {devices}")
     backend = keras_backend()
     if devices == "all" and backend != "jax":
         raise UserError(f"devices=all needs KERAS_BACKEND=jax. Received: {backend}")

@@ -147,6 +147,7 @@ def prepare(
 
     from colloquy.base.config import make_config
     from colloquy.data.corpora import CORPORA, chitchat
+    from colloquy.data.prepared import VOCABULARY_SETTINGS
 
     if corpus not in CORPORA:
         raise UserError(f"corpus: expected one of {', '.join(CORPORA)}. Received: {corpus}")
@@ -158,6 +159,10 @@ def prepare(
         raise UserError(f"source: expected the directory of the files of {corpus}")
     preparation = importlib.import_module(f"colloquy.tasks.{task}.prepare")
     checked = make_config(preparation.Settings, settings)
+    if checked.vocabulary_of:
+        for name in VOCABULARY_SETTINGS:
+            if name in settings:
+                raise UserError(f"{name} is not for vocabulary_of, which takes it from the run")
     if isinstance(source, PathLike) or source is None:
         preparation.prepare(corpus, source, out, checked)
         return pathlib.Path(out)
@@ -217,6 +222,8 @@ def train(
     """
     from colloquy.recipes import choose_recipe, merge_settings
 
+    if data == "":
+        raise UserError("data: expected a directory. Received: an empty text")
     model, recipe = choose_recipe(model, recipe, has_data=data is not None)
     merged, label = merge_settings(recipe, settings)
     workdir = workdir or f"runs/{model}"
@@ -308,7 +315,8 @@ def evaluate(
             file of references, for `split="references"`.
         split: A split, or several.
         baselines: Scores baselines, too.
-        precision: `auto` is that of the training if the hardware computes it, else float32.
+        precision: `auto` is bfloat16 if the training was and the hardware computes it; else
+            float32.
         scores: A file to append rows to, as results/scores.jsonl.
         examples: Number of examples to print as the model reads and answers them.
         out: A new file for the model's answers, line by line.

@@ -5,6 +5,7 @@ import json
 import pathlib
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from colloquy.base.files import UserError
 from colloquy.data.corpora.splits import ALL
@@ -24,6 +25,7 @@ def as_files(source: Sequence | Mapping, corpus: str) -> Iterator[pathlib.Path]:
             latter, with questions as dicts, as Hugging Face's SQuAD has them.
         corpus: Name of the directory, which is the dataset's name if no setting gives another.
     """
+    splits: Mapping[str, Any]
     if not isinstance(source, Mapping):
         # `data.corpora.splits` draws train, dev and test from these conversations.
         splits = {ALL: source}

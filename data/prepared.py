@@ -45,6 +45,24 @@ class CommonSettings(Config):
     vectors are used, so that its model can score the new data or continue training on it."""
 
 
+VOCABULARY_SETTINGS = (
+    "min_count",
+    "dimension",
+    "window",
+    "word2vec_epochs",
+    "vectors",
+    "hashed_words",
+    "general_vectors",
+    "word2vec_text",
+    "tokenizer",
+    "lower",
+    "turns",
+    "vocabulary_size",
+    "trained_words",
+)
+"""Settings that are not allowed with `vocabulary_of`, which takes them from a run or dataset."""
+
+
 def filled_min_count(min_count: int | None, counts: Mapping[str, int]) -> int:
     """`--min_count`, or its default for a training text with these `{word: count}`.
 

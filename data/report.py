@@ -96,7 +96,9 @@ class Report:
             shown.append(f"read: {', '.join(parts)}")
         shown.append(f"left out: {self.reasons() or 'nothing'}")
         shown += [f"note: {sentence}" for sentence in self.notes]
-        for place, (source, target) in zip(("first", "middle", "last"), examples, strict=False):
+        examples = list(examples)
+        places = ("first", "middle", "last") if len(examples) > 2 else ("first", "last")
+        for place, (source, target) in zip(places, examples, strict=False):
             shown.append(f"{place} example: {_shortened(source)}  =>  {_shortened(target)}")
         return shown
 

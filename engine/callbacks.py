@@ -43,11 +43,14 @@ class Callbacks:
             self.list.on_train_batch_begin(number)
             self.list.on_train_batch_end(number, {"loss": loss})
 
-    def after_validation(self, row: dict, metrics: dict[str, float]) -> bool:
+    def after_validation(self, row: dict, metrics: dict[str, float], ends: bool) -> bool:
         """After a validation, with its row of the history and its metrics.
 
+        Args:
+            ends: True if no step follows.
+
         Returns:
-            Whether a callback asks for the end.
+            True if a callback asks for the end.
         """
         logs = dict(row)
         for name in metrics:
@@ -56,7 +59,8 @@ class Callbacks:
         self.validations += 1
         if self.model.stop_training:
             return True
-        self.list.on_epoch_begin(self.validations)
+        if not ends:
+            self.list.on_epoch_begin(self.validations)
         return False
 
     def end(self) -> None:

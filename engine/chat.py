@@ -1,10 +1,12 @@
 """A conversation with a model: the interface of `tasks/<task>/chat.py`."""
 
 import abc
+import os
 import re
 from collections.abc import Iterator
 from typing import Any
 
+from colloquy.base.files import refuse_existing
 from colloquy.engine.explain import draw
 
 
@@ -47,6 +49,8 @@ class Chat(abc.ABC):
             return "No attention: the model has none, read nothing, or the answer is not its own."
         if not path:
             return self.explanation(answer)
+        path = os.path.expanduser(path)
+        refuse_existing(path)
         draw(answer["attention"], path)
         return f"{path} written"
 

@@ -77,7 +77,7 @@ def train_on_cluster(
     arguments = {**settings, "task": task, "workdir": str(run.path)}
     if not resume:
         data = data or prepare_sample(task)
-        arguments["init_from"] = _absolute(init_from)
+        arguments["init_from"] = _absolute(Run.open(init_from).path) if init_from else None
     arguments["data"] = _absolute(data)
     run.path.parent.mkdir(parents=True, exist_ok=True)
 
@@ -110,8 +110,8 @@ def train_on_cluster(
 
 
 def _resume_arguments(arguments):
-    """Returns those of the arguments of `engine.train.start` that `resume` takes."""
-    names = ("task", "workdir", "data", "save_minutes")
+    """Returns those of the arguments that `engine.train.resume` takes."""
+    names = ("task", "workdir", "data", "epochs", "save_minutes")
     return {name: arguments[name] for name in names if name in arguments}
 
 

@@ -45,7 +45,7 @@ def compare(
         A dict ready for JSON: the paths, the number of examples, `metrics` of
         `metrics.bootstrap.differences`, and provenance.
     """
-    datasets: dict[pathlib.Path, Dataset] = {}
+    datasets: dict[tuple[str, pathlib.Path], Dataset] = {}
     evaluations = open_evaluations(tasks, patterns, data, settings, precision, datasets)
     first = evaluations[0]
     ones = [_score(evaluation, split) for evaluation in evaluations]

@@ -4,6 +4,7 @@ import functools
 import glob
 import os
 import pathlib
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -23,7 +24,7 @@ from colloquy.base.machine import return_memory
 from colloquy.data.prepared import Dataset
 from colloquy.engine.devices import choose_precision, choose_xla, has_gpu, set_precision
 from colloquy.engine.ensembles import ensemble
-from colloquy.engine.examples import show_examples
+from colloquy.engine.examples import check_vocabulary, show_examples
 from colloquy.engine.provenance import revision
 from colloquy.engine.run import CONFIG, Run
 from colloquy.engine.score_rows import append_scores, describe_origin, name_recipes
@@ -42,7 +43,8 @@ class Evaluation:
         runs: Several are an ensemble, see `engine.task.Task.average`.
         dataset: The dataset to score.
         options: The task's `Options`; `None`: their defaults.
-        precision: `auto` is that of the training where this machine computes it, else float32.
+        precision: `auto` is bfloat16 if the training was and this machine computes it; else
+            float32.
     """
 
     def __init__(
@@ -102,7 +104,10 @@ class Evaluation:
         record = {**describe_origin(self.runs, self.dataset, split), **result}
         # The run keeps only scores on its own corpus.
         if len(self.runs) == 1 and "trained_on" not in record:
-            self.runs[0].save_metrics(split, result)
+            try:
+                self.runs[0].save_metrics(split, result)
+            except UserError as error:  # somebody else's run
+                print(f"note: {error}: its metrics.json stays as it was", file=sys.stderr)
         return record
 
     def scoring(self, split: str, baselines: bool = False) -> Scoring:
@@ -167,6 +172,10 @@ def evaluate_all(
         check_output(scores)
         read_scores(scores)  # a damaged file is refused before the work
 
+    if examples:
+        for evaluation in evaluations:
+            check_vocabulary(evaluation.dataset)
+
     records = []
     tables: dict[tuple, list] = {}
     while evaluations:
@@ -184,6 +193,8 @@ def evaluate_all(
             if scores:
                 append_scores(scores, record)
             if examples:
+                if len(evaluation.runs) > 1:
+                    print(f"\nexamples of {evaluation.runs[0].path}, the first of the ensemble:")
                 show_examples(
                     evaluation.task, evaluation.runs[0], evaluation.dataset, split, examples
                 )
@@ -203,7 +214,7 @@ def open_evaluations(
     data: PathLike | None = None,
     settings: Mapping[str, object] | None = None,
     precision: str = "auto",
-    datasets: dict[pathlib.Path, Dataset] | None = None,
+    datasets: dict[tuple[str, pathlib.Path], Dataset] | None = None,
 ) -> list[Evaluation]:
     """Opens runs with their datasets; a dataset of several runs is loaded once.
 
@@ -214,7 +225,7 @@ def open_evaluations(
         data: Path of the dataset; `None`: that of each run.
         settings: `{field: value}` of the tasks' `Options`.
         precision: See `Evaluation`.
-        datasets: `{path: dataset}` that are loaded already; those loaded here are added.
+        datasets: `{(task, path): dataset}` that are loaded already; those loaded here are added.
     """
     datasets = {} if datasets is None else datasets
     evaluations = []
@@ -230,11 +241,12 @@ def open_evaluations(
             task = tasks[first.task]
             options = make_config(task.Options, settings or {})
             path = pathlib.Path(data or first.dataset["path"] or "").resolve()
+            key = (task.name, path)
             # A file is not shared: each run reads it by its own vocabulary.
-            if path.is_file() or path not in datasets:
-                datasets[path] = task.dataset_of(first, data)
+            if path.is_file() or key not in datasets:
+                datasets[key] = task.dataset_of(first, data)
                 return_memory()
-            evaluations.append(Evaluation(task, runs, datasets[path], options, precision))
+            evaluations.append(Evaluation(task, runs, datasets[key], options, precision))
     return evaluations
 
 
@@ -244,6 +256,8 @@ def _find_ensembles(pattern: object) -> list[list]:
         pattern = str(pattern)
     if not isinstance(pattern, str):
         return [[pattern]]  # a run
+    if (pathlib.Path(pattern) / CONFIG).is_file():
+        return [[pattern]]  # its name may have commas and brackets
     members = pattern.split(",")
     if len(members) > 1:
         return [members]

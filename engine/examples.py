@@ -27,16 +27,21 @@ def take_examples(
     return examples
 
 
+def check_vocabulary(dataset: Any) -> None:
+    """Refuses, as a `UserError`, to show examples of a dataset without words."""
+    if not dataset.vocabulary:
+        raise UserError(
+            f"{dataset.path} has no vocabulary.txt, so its examples cannot be shown in words"
+        )
+
+
 def show_examples(task: Any, run: Run, dataset: Any, split: str, count: int) -> None:
     """Prints examples of a split as the model of a run reads and answers them.
 
     An asterisk marks a correct answer.
     """
+    check_vocabulary(dataset)
     examples = take_examples(task, dataset, count, split, as_scored=True)
-    if not examples:
-        raise UserError(
-            f"{dataset.path} has no vocabulary.txt, so its examples cannot be shown in words"
-        )
     predictor = task.predictor(run).for_scored_examples()
     for example in examples:
         print(printable(_describe_example(predictor, example)))

@@ -3,7 +3,7 @@
 import pathlib
 from collections.abc import Iterable
 
-from colloquy.base.files import PathLike, UserError, refuse_existing
+from colloquy.base.files import PathLike, UserError, check_output, refuse_existing
 from colloquy.data.json_files import write_json
 from colloquy.engine.evaluation import Evaluation
 from colloquy.engine.provenance import provenance
@@ -34,6 +34,7 @@ def show_groups(
     if out:
         files = {name: pathlib.Path(out) / f"{name}.json" for name in breakdowns}
     for file in files.values():
+        check_output(file)
         refuse_existing(file)
     scoring = evaluation.scoring(split)
     for name, groups in evaluation.task.metrics_by_group(scoring, breakdowns).items():

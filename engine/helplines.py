@@ -150,7 +150,13 @@ def helpline_of_conversation(
 
 
 def helpline_of_turns(turns: Sequence[str]) -> str | None:
-    """Like `helpline_of_conversation`, for turns of two speakers; the last one is the user's."""
+    """Like `helpline_of_conversation`, for turns of two speakers; the last one is the user's.
+
+    Empty turns at the end are padding, as for the models.
+    """
+    turns = list(turns)
+    while len(turns) > 1 and not normalize(turns[-1]).strip():
+        turns.pop()
     first_user_turn = (len(turns) - 1) % 2
     # One of `REPLIES` counts in any turn before the last, also in one of the user's.
     return helpline_of_conversation(user_texts=turns[first_user_turn::2], bot_texts=turns[:-1])

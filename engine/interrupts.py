@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 
-from colloquy.base.files import PathLike, UserError
+from colloquy.base.files import PathLike, UserError, writing
 
 LOCK = ".lock"
 
@@ -50,11 +50,15 @@ def locked(directory: PathLike) -> Iterator[None]:
     path = pathlib.Path(directory) / LOCK
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise UserError(f"{path} is not a regular file")
-    with open(path, "a", encoding="utf-8") as file:
+    with writing(path):
+        file = open(path, "a", encoding="utf-8")
+    with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise UserError(
                 f"another process is training {directory}: wait for it, or end it"
             ) from error
+        except OSError as error:  # a file system without locks
+            raise UserError(f"{path} cannot be locked: {error.strerror}") from error
         yield

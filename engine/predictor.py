@@ -164,7 +164,7 @@ class Predictor(abc.ABC):
 
         Args:
             said: `(speaker, text)` of each turn; a speaker is `user` or `bot`.
-            decode: Settings of the search for replies, as `chat.py --decode` takes them; models
+            decode: Settings of the search for replies, as `export.py --decode` takes them; models
                 without such a search ignore them.
 
         Raises:

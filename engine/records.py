@@ -13,10 +13,18 @@ class DatasetRecord(Config, extra="allow"):
     """Metadata of a dataset. A task adds fields of its own."""
 
     path: str | None
+    """Where the dataset was when the run was trained."""
     name: str
     eos_id: int | None = None
     unk_id: int | None = None
     text: dict = {}
+
+    @field_validator("path")
+    @classmethod
+    def _has_no_nul(cls, path):
+        if path is not None and "\0" in path:
+            raise ValueError("no path has a NUL")
+        return path
 
 
 class RunRecord(Config, extra="allow"):

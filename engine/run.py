@@ -10,6 +10,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +55,8 @@ if TYPE_CHECKING:
     import keras
 
 TOY = "A toy: it was trained on a small excerpt of its corpus."
+TOY_NAMES = re.compile(r"squad-excerpt|sample(-task\d)?")
+"""Names of the datasets of `data/samples/`."""
 FORMER_DEFAULTS = {"shared_embedding": True, "train_embedding": True}
 """Settings that no model or few models have any more, with the value that changed nothing."""
 UNSEALED = (CHECKSUMS, LAST, HISTORY, METRICS, EXAMPLES, CARD, PAGE, "index")
@@ -115,7 +118,7 @@ class Run:
     @property
     def note(self) -> str:
         """A warning to users of a model of an embedded sample; empty for others."""
-        return TOY if "sample" in self.dataset["name"] or "excerpt" in self.dataset["name"] else ""
+        return TOY if TOY_NAMES.fullmatch(self.dataset["name"]) else ""
 
     @classmethod
     def open(cls, path: PathLike | Run) -> Run:

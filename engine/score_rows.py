@@ -68,7 +68,7 @@ def describe_origin(runs: list[Run], dataset: Dataset, split: str) -> dict:
     if len(runs) > 1:
         origin["ensemble"] = len(runs)
     if trainings_before:
-        origin["epochs_before"] = [training["epochs"] for training in trainings_before]
+        origin["epochs_before"] = [training.get("epochs") for training in trainings_before]
     return origin
 
 
@@ -77,7 +77,7 @@ def _training_seconds(runs: list[Run]) -> float:
     seconds = 0.0
     for run in runs:
         for training in run.trainings():
-            seconds += training["seconds"] or 0
+            seconds += training.get("seconds") or 0
     return seconds
 
 

@@ -84,6 +84,7 @@ def _print_table(table: Table, width: int | None) -> None:
 
 def print_summary(task: Task, records: list[dict]) -> None:
     """Prints means over seeds, of several corpora or splits side by side."""
+    records = [{**record, "recipe": _model_of(record)} for record in records]
     places = {(record["corpus"], record["split"]) for record in records}
     models = {(record["recipe"], record["corpus"], record["split"]) for record in records}
     if len(places) == 1 and len(models) == len(records):
@@ -94,3 +95,15 @@ def print_summary(task: Task, records: list[dict]) -> None:
     for line in lines:
         table.add_row(*line)
     _print_table(table, width=200)
+
+
+def _model_of(record):
+    """The recipe of a record, and what tells its model from others of the recipe and seed."""
+    parts = [record["recipe"]]
+    if "ensemble" in record:
+        parts.append(f"ensemble of {record['ensemble']}")
+    if "trained_on" in record:
+        parts.append(f"trained on {record['trained_on']}")
+    if "epochs_before" in record:
+        parts.append("continued")
+    return ", ".join(parts)

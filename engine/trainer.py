@@ -227,12 +227,14 @@ class Trainer:
         self.run.save(self.model, self.state)
         self.run.log(row)
         self.add_points(self.state.step, {f"dev/{name}": value for name, value in metrics.items()})
-        if self.callbacks.after_validation(row, metrics):
-            self.state = self.state.replace(stopped=True)
-            self.run.save(self.model, self.state)
         lines = describe_validation(
             row, metrics, waited=self.state.waited, stopped=self.state.stopped
         )
+        ends = self.state.stopped or self.state.step >= self.total_steps
+        if self.callbacks.after_validation(row, metrics, ends):
+            self.state = self.state.replace(stopped=True)
+            self.run.save(self.model, self.state)
+            lines += "\na callback asked for the end: training stopped"
         self.progress.print_line(lines)
 
     def _score_by(self, metrics, name):

@@ -63,7 +63,7 @@ def open_untrusted(directory: PathLike) -> dict:
     max_bytes = {**dict.fromkeys(checksums, OTHER_BYTES), **MAX_BYTES}
     for name in checksums:
         path = pathlib.PurePosixPath(name)
-        if path.is_absolute() or ".." in path.parts:
+        if path.is_absolute() or ".." in path.parts or "\0" in name:
             raise UserError(f"{directory / CHECKSUMS} names {name!r:.80}, which is not in the run")
     for name in DIRECTORIES:
         if (directory / name).is_symlink():
@@ -83,7 +83,7 @@ def _check_file(directory, name, max_bytes, checksums):
     opened = _open_regular(file)
     if opened is None:
         if checksums:
-            raise _altered(file)
+            raise UserError(f"{file} is missing: {CHECKSUMS} names it")
         return
     with opened:
         size = os.fstat(opened.fileno()).st_size

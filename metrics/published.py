@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from colloquy.base.files import PathLike, UserError
+from colloquy.base.files import PathLike, UserError, in_one_line
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 REFERENCES = {"baselines": "baseline", "upper_bounds": "upper bound"}
@@ -16,6 +16,9 @@ PUBLISHED_SIZES = {
 }
 """`{(corpus, split): number}`: the contexts or questions that published scores are of, where a
 source of ours says it."""
+
+
+FIELDS_OF_ROWS = {"recipe", "corpus", "split", "metrics"}
 
 
 def scores(path: PathLike = RESULTS / "scores.jsonl") -> list[dict]:
@@ -38,9 +41,14 @@ def scores(path: PathLike = RESULTS / "scores.jsonl") -> list[dict]:
         return []
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
-        return [json.loads(line) for line in lines if line]
+        rows = [json.loads(line) for line in lines if line]
     except ValueError as error:
         raise UserError(f"{path}: expected a JSON object per line. {error}") from error
+    for row in rows:
+        if not isinstance(row, dict) or not FIELDS_OF_ROWS <= row.keys():
+            expected = f"expected JSON objects with {', '.join(sorted(FIELDS_OF_ROWS))}"
+            raise UserError(f"{path}: {expected}. Received: {in_one_line(row, 60)}")
+    return rows
 
 
 def reference_rows(record: dict) -> list[dict]:

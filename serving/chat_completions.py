@@ -331,8 +331,9 @@ def _write_events(text, finish_reason, usage, body):
     """Writes a reply as server-sent events, one per word."""
     head = _make_head(body, "chat.completion.chunk")
     chunks = [_make_chunk(head, {"role": "assistant", "content": ""})]
-    # Each piece begins with the white space before its word.
-    for start, end in itertools.pairwise([0, *_word_ends(text)]):
+    # Each piece begins with the white space before its word, and the last one ends with the text.
+    ends = [*_word_ends(text)[:-1], len(text)] if text else []
+    for start, end in itertools.pairwise([0, *ends]):
         chunks.append(_make_chunk(head, {"content": text[start:end]}))
     chunks.append(_make_chunk(head, {}, finish_reason))
     if body.stream_options and body.stream_options.include_usage:

@@ -11,6 +11,7 @@ import ray
 from ray import serve
 
 from colloquy.base import runtime
+from colloquy.base.files import UserError, in_one_line
 from colloquy.serving.limits import Limits
 
 APPLICATION = "colloquy"
@@ -97,10 +98,15 @@ def start(ray_application, host, port):
 
     It runs on the cluster at `RAY_ADDRESS`; without this variable, on a new one on this machine.
     """
-    if not ray.is_initialized():
-        ray.init(log_to_driver=False, include_dashboard=False)
-    serve.start(proxy_location="EveryNode", http_options={"host": host, "port": port})
-    serve.run(ray_application, name=APPLICATION, route_prefix="/")
+    try:
+        if not ray.is_initialized():
+            ray.init(log_to_driver=False, include_dashboard=False)
+        serve.start(proxy_location="EveryNode", http_options={"host": host, "port": port})
+        serve.run(ray_application, name=APPLICATION, route_prefix="/")
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        # Ray's message ends with the error of a replica.
+        reason = in_one_line(str(error)[-300:], 300)
+        raise UserError(f"--ray: Ray Serve did not start: {reason}") from error
 
 
 def wait():

@@ -1,6 +1,7 @@
 """The HTTP server: slow connections are closed, and SIGTERM waits for open requests."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
@@ -119,7 +120,9 @@ def raise_descriptor_limit():
     import resource
 
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    # macOS allows fewer than the hard limit that it names.
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def address_of(listening):

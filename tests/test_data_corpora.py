@@ -548,6 +548,28 @@ def test_people_of_a_chat_may_have_names_that_begin_alike(tmp_path):
     assert not report.left_out
 
 
+def test_what_people_write_in_angle_brackets_stays(tmp_path):
+    talk = ""
+    for n in range(1, 5):
+        talk += WHATSAPP.format(f"use List<String> {n}", f"see {n} <https://x.org>")
+    [turns] = whatsapp.read_whatsapp(written(tmp_path / "a.txt", talk), Report())
+    assert "use List<String> 1" in turns[0] and turns[-1].endswith("see 4 <https://x.org>")
+
+
+def test_a_table_may_begin_with_empty_lines_and_have_an_empty_time(tmp_path):
+    rows = ["", "chat,sender,text,date", "1,A,Hi,2021-01-02", "1,B,Yes,"]
+    report = Report()
+    path = written(tmp_path / "a.csv", "\n".join(rows))
+    assert tables.read_table(path, report) == [["Hi", "Yes"]]
+    assert "the times, such as '(empty)', cannot be read" in "".join(report.notes)
+
+
+def test_lines_of_a_context_are_repaired_alike(tmp_path):
+    context = "don\u2019t go".encode().decode("cp1252")
+    path = written(tmp_path / "train.txt", f"1\t{context}\tyes\n0\t{context}\tthe caf\u00e9\n")
+    assert [line.turns for line in smn.read(path)] == [["don\u2019t go"]] * 2
+
+
 def test_a_table_says_what_it_lacks(tmp_path):
     path = tmp_path / "a.csv"
     report = Report()
@@ -663,6 +685,7 @@ def test_notes_of_a_chat_program_are_known_by_their_structure(tmp_path):
         ("a.csv", "text,topic\nHi,1\n", "a column conversation or "),
         ("a.csv", "text,sender,date\nHi,Ann,soon\nYes,Bob,later\n", "or times"),
         ("a.csv", "sep=;\n", "a column text"),
+        ("a.csv", 'chat,sender,text\n1,A,Hi\n1,B,"So\n1,A,Yes\n', 'line 3: expected a `"` that'),
         ("dialogs", "1 resto R_price cheap\n", "expected dialogs. Received: no turn"),
         ("a.conv", "M Ponce de Le\u00f3n\nE\n", "line 1: expected E, which opens a block"),
     ],

@@ -54,6 +54,12 @@ def test_find_tasks(tmp_path):
     [task] = find_tasks(tmp_path)
     assert (task.name, list(task.splits)) == ("dialogs", ["train", "dev"])
 
+    packed = tmp_path / "packed"
+    packed.mkdir()
+    touch(packed, "train.txt.gz", "candidates.txt.gz", "knowledge.txt.gz")
+    [task] = find_tasks(packed)
+    assert task.splits["train"].name == "train.txt.gz"
+
 
 @pytest.mark.parametrize(
     ("files", "expected"),
@@ -288,6 +294,7 @@ def test_hugging_faces_flat_form_is_read(tmp_path):
     row = {"context": "Ann met Bob.", "question": "Who?", "answers": answers}
     rows = [{**row, "id": "1", "title": "a"}, {**row, "id": "2", "title": "b"}]
     lines = "".join(json.dumps(each) + "\n" for each in rows)
+    rows[1]["title"] = ["b"]
     expected = [("1", 1), ("2", 2)]
     for name, text in (
         ("list.json", json.dumps(rows)),

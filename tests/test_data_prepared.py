@@ -72,7 +72,7 @@ def prepare(corpus, directory, task=None, files=None, **changed):
     module = importlib.import_module(f"colloquy.tasks.{task}.prepare")
     more = {} if corpus == "babi-dialog" else {"min_count": 1}
     if corpus == "dam-release":
-        more["eos_id"] = 1
+        more = {"eos_id": 1}
     if corpus == "smn":
         more["vectors"] = str(written(directory / "vectors.txt", VECTORS.replace("is", "a")))
     module.prepare(corpus, directory / "raw", directory / "out", module.Settings(**more))

@@ -100,6 +100,8 @@ def test_the_last_answer_is_explained_in_words_or_as_a_picture(tmp_path):
     assert {"all", f"{file} written", "[expected the name of a .png file. Received: a.txt]"} <= set(
         lines
     )
+    chat.last = {"said": "hi"}
+    assert f"[{file} exists: give the name" in talk_plain(chat, f"/explain {file}")
     assert file.read_bytes().startswith(b"\x89PNG") and lines.index(
         "Say something first."
     ) > lines.index("all")

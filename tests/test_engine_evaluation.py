@@ -3,7 +3,7 @@
 import json
 import re
 import shutil
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import numpy as np
 import pytest
@@ -13,10 +13,10 @@ from reference_recurrent import softmax
 from colloquy.base.files import UserError
 from colloquy.engine import score_rows
 from colloquy.engine.ensembles import ensemble
-from colloquy.engine.evaluation import Evaluation, evaluate_all
+from colloquy.engine.evaluation import Evaluation, evaluate_all, open_evaluations
 from colloquy.engine.run import Run
 from colloquy.engine.score_rows import append_scores
-from colloquy.engine.score_tables import print_records
+from colloquy.engine.score_tables import print_records, print_summary
 from colloquy.metrics.dialog import dialog_metrics
 from colloquy.metrics.published import scores as read_scores
 from colloquy.metrics.ranking import ranking_metrics
@@ -222,6 +222,9 @@ def test_published_scores_are_shown_beside_what_they_are_of(run, capsys):
 # === Refusals ===
 
 
+FOREIGN_LINES = ROOT / "pretrained" / "bidaf-squad" / "history.jsonl"
+
+
 @pytest.mark.parametrize(
     ("runs", "splits", "options", "message"),
     [
@@ -229,6 +232,7 @@ def test_published_scores_are_shown_beside_what_they_are_of(run, capsys):
         ("*", ["valid"], {}, "has examples in the splits valid"),
         ("*", ["dev", "test"], {"out": "x"}, "out: expected one run and one split"),
         ("*", ["dev"], {"scores": ROOT / "README.md"}, "expected a JSON object per line"),
+        ("*", ["dev"], {"scores": FOREIGN_LINES}, "expected JSON objects with"),
         ("*-1", ["dev-oov"], {}, "task1 has no examples in the split dev-oov"),
         ("*-1", ["dev"], {"settings": {"ties": "loss"}}, "has no field 'ties'; it has action_mask"),
     ],
@@ -239,6 +243,19 @@ def test_wrong_options_are_refused_before_anything_is_scored(
     monkeypatch.setattr(dialog, "measure", None)
     pattern = str(swept / "runs" / runs)
     assert re.search(message, refusal(evaluate_all, TASKS, [pattern], splits, **options))
+
+
+def test_a_run_that_one_may_not_write_is_scored(run, monkeypatch, capsys):
+    error = UserError("x cannot be written to")
+    monkeypatch.setattr(Run, "save_metrics", Mock(side_effect=error))
+    assert evaluate(dialog, run.path, "dev")["metrics"]
+    assert "note: x cannot be written to" in capsys.readouterr().err
+
+
+def test_a_dataset_of_another_task_is_refused(run, trained_selection):
+    patterns = [str(trained_selection.path), str(run.path)]
+    message = refusal(open_evaluations, TASKS, patterns, trained_selection.dataset["path"])
+    assert "of dialog" in message
 
 
 def test_answers_and_differences_replace_no_file(run, tmp_path):
@@ -303,6 +320,16 @@ def test_an_ensemble_is_scored_as_a_model_of_its_own(swept, tmp_path, capsys):
     assert (row["recipe"], row["ensemble"], row["seed"]) == ("tiny + memma", 2, 2)
     assert "ensemble of 2: " in capsys.readouterr().out
     assert contents_of(swept) == before  # no run is the ensemble, so none gets its metrics
+
+
+def test_a_summary_has_a_line_for_each_model_of_a_recipe_and_seed(capsys):
+    record = {"recipe": "tiny", "corpus": "babi", "seed": 1, "metrics": {"per_response": 0.5}}
+    others = [{"ensemble": 2}, {"trained_on": "task6"}, {"epochs_before": [1.0]}, {}]
+    records = [{**record, **other, "split": split} for other in others for split in ("dev", "test")]
+    print_summary(dialog, records)
+    shown = capsys.readouterr().out
+    for name in ("tiny, ensemble of 2", "tiny, trained on task6", "tiny, continued", "tiny  "):
+        assert f"│ {name}" in shown
 
 
 def test_spans_have_the_geometric_mean_of_probabilities(trained_reading_comprehension, tmp_path):

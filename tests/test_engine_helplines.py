@@ -5,7 +5,13 @@ import copy
 from echo import served
 from fastapi.testclient import TestClient
 
-from colloquy.engine.helplines import CHINESE_REPLY, ENGLISH_REPLY, REPLIES, helpline_reply
+from colloquy.engine.helplines import (
+    CHINESE_REPLY,
+    ENGLISH_REPLY,
+    REPLIES,
+    helpline_of_turns,
+    helpline_reply,
+)
 from colloquy.serving.app import create_app
 from colloquy.tasks.generation.chat import GenerationChat
 from colloquy.tasks.selection.chat import SelectionChat
@@ -139,6 +145,10 @@ def test_retrieval_gives_it_in_place_of_a_response(selection_predictor, selectio
         chat = SelectionChat(predictor)
         assert list(chat.reply("i want to die")) == [ENGLISH_REPLY]
         assert list(chat.reply("tonight")) == [ENGLISH_REPLY]
+
+
+def test_empty_turns_at_the_end_are_padding():
+    assert helpline_of_turns(["I want to die", "", " "]) == ENGLISH_REPLY
 
 
 def test_chat_completions_give_it_whole(generation_predictor):

@@ -120,7 +120,7 @@ def test_a_sealed_run_is_refused_when_a_file_that_answers_depend_on_is_altered(o
             Run.open(own.path).load_model()
         flip_bit(own.path / name)
     (own.path / "knowledge.txt").unlink()
-    assert "knowledge.txt is damaged or was altered" in refusal(Run.open, own.path)
+    assert "knowledge.txt is missing" in refusal(Run.open, own.path)
 
 
 # === Damage and unfinished writes ===

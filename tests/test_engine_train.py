@@ -328,6 +328,9 @@ class Recorder(keras.callbacks.Callback):
     def on_train_begin(self, logs=None):
         self.calls.append("begin")
 
+    def on_epoch_begin(self, epoch, logs=None):
+        self.calls.append(f"epoch {epoch}")
+
     def on_train_batch_end(self, batch, logs=None):
         self.calls.append((batch, sorted(logs)))
 
@@ -339,18 +342,22 @@ class Recorder(keras.callbacks.Callback):
         self.calls.append("end")
 
 
-def test_callbacks_of_keras_see_batches_and_validations_and_may_stop(tmp_path):
+def test_callbacks_of_keras_see_batches_and_validations_and_may_stop(tmp_path, capsys):
     targets = np.linspace(-1, 1, 6)
     whole = trained(tmp_path / "whole", targets, validations_per_epoch=2)
     recorder = Recorder()
     run = trained(tmp_path / "run", targets, validations_per_epoch=2, callbacks=[recorder])
     first = [(step, ["loss"]) for step in range(3)]
     second = [(step, ["loss"]) for step in range(3, 6)]
-    assert recorder.calls == ["begin", *first, (0, True), *second, (1, True), "end"]
+    epochs = ["epoch 0", *first, (0, True)], ["epoch 1", *second, (1, True)]
+    assert recorder.calls == ["begin", *epochs[0], *epochs[1], "end"]
     check_same_training(run, whole)
 
     options = {"validations_per_epoch": 2, "callbacks": [Recorder(stop_after=1)]}
+    capsys.readouterr()
     stopped = trained(tmp_path / "stopped", targets, **options)
+    shown = capsys.readouterr().out
+    assert "a callback asked for the end: training stopped" in shown and "the best" not in shown
     assert [row["step"] for row in stopped.history()] == [3]
     check_same_training(trained(stopped.path, targets, validations_per_epoch=2), whole)
 

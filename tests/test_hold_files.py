@@ -150,6 +150,24 @@ def test_a_lock_is_a_regular_file(tmp_path, forge):
     assert not (tmp_path / "nowhere").exists()
 
 
+def test_a_lock_that_cannot_be_taken_is_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr("fcntl.flock", Mock(side_effect=OSError(37, "No locks available")))
+    with pytest.raises(UserError, match="cannot be locked: No locks"), locked(tmp_path):
+        pass
+    monkeypatch.setattr("builtins.open", Mock(side_effect=PermissionError(13, "Permission denied")))
+    with pytest.raises(UserError, match="cannot be written"), locked(tmp_path):
+        pass
+
+
+def test_a_directory_that_nothing_can_replace_is_refused_before_the_work(tmp_path, monkeypatch):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "out").symlink_to(tmp_path / "real")
+    monkeypatch.chdir(tmp_path / "real")
+    for path in (tmp_path / "out", "."):
+        with pytest.raises(UserError, match="is a link, a mount"), atomic_directory(path):
+            pass
+
+
 @pytest.mark.parametrize("files", [(BEST, HISTORY), (BEST, METRICS), (LAST,)])
 def test_a_trained_run_is_not_begun_anew(unsaved, trained_dialog, files):
     for file in files:
@@ -223,8 +241,8 @@ CONTENTS = [
     (METRICS, SLOPE_IS_A_TEXT, "number"),
     (EXAMPLES, '[{"title": "a"}]', "the field 0.instance is missing"),
     (CHECKSUMS, '{"best.weights.h5": 5}', "list"),
-    (CHECKSUMS, '{"README.md": ["0"]}', "altered"),
-    (CHECKSUMS, '{"gone.txt": ["0"]}', "altered"),
+    (CHECKSUMS, '{"README.md": ["0"]}', "is missing"),
+    (CHECKSUMS, '{"gone.txt": ["0"]}', "is missing"),
     (CHECKSUMS, "[" * 10**5, "JSON"),
 ]
 

@@ -81,6 +81,8 @@ def test_ray_gets_the_models_of_the_flags_and_without_it_one_reads_what_to_insta
     monkeypatch, tmp_path
 ):
     cluster = Mock()
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "config.json").touch()
     with flagsaver.flagsaver(run=["m=x"], replicas="1:4"), monkeypatch.context() as patch:
         patch.setattr(importlib.util, "find_spec", lambda name: None)
         assert "pip install -e '.[ray]'" in refusal(serve.serve_on_ray, None, None)

@@ -544,8 +544,12 @@ def test_max_tokens_stop_and_usage_are_honoured(client):
     assert chat(client, top_k=5).json()["error"]["param"] == "top_k"
     for stop in ("two", ["zero", " two"], ["three", " two"]):
         [choice] = chat(client, "one two three", stop=stop).json()["choices"]
-        assert choice["message"]["content"].strip() == "one"
+        whole = choice["message"]["content"]
+        assert whole.strip() == "one"
         assert choice["finish_reason"] == "stop"
+        chunks = chunks_of(chat(client, "one two three", stop=stop, stream=True))
+        deltas = [chunk["choices"][0]["delta"].get("content", "") for chunk in chunks]
+        assert "".join(deltas) == whole
     options = {"include_usage": True}
     *_, last, usage = chunks_of(chat(client, max_tokens=1, stream=True, stream_options=options))
     assert last["choices"][0]["finish_reason"] == "length"

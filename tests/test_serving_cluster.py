@@ -9,7 +9,7 @@ from unittest.mock import Mock
 
 import pytest
 from echo import ask
-from helpers import ROOT, until
+from helpers import ROOT, refusal, until
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
 NAME = "SERVE_REPLICA::colloquy#colloquy#"
@@ -88,6 +88,13 @@ def test_a_replica_that_is_killed_under_load_is_replaced(service):
         ray.kill(ray.get_actor(killed, namespace="serve"))
         assert all(answered)
     until(lambda: len(replicas()) == 2 and killed not in replicas(), 120)
+
+
+def test_a_ray_that_does_not_answer_is_one_sentence(cluster, monkeypatch):
+    monkeypatch.setattr(cluster.ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(cluster.ray, "init", Mock(side_effect=ConnectionError("no cluster")))
+    message = refusal(cluster.start, None, "127.0.0.1", 0)
+    assert message == "--ray: Ray Serve did not start: no cluster"
 
 
 def test_sigterm_is_a_normal_end(cluster, monkeypatch):

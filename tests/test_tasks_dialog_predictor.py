@@ -1,6 +1,7 @@
 """`tasks.dialog.predictor` and `chat`, on the excerpt of dialog bAbI."""
 
 import types
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -140,6 +141,14 @@ def test_memories_are_the_sentences_before_the_last_one(predictor):
 
 
 # === Conversations of users and assistants ===
+
+
+def test_a_call_that_a_conversation_repeats_is_searched_once(predictor, monkeypatch):
+    searched = Mock(return_value=["api_call no result"])
+    monkeypatch.setattr("colloquy.tasks.dialog.domain.find_facts", searched)
+    call = next(text for text in predictor.domain.candidates if text.startswith("api_call "))
+    predictor.conversation([("user", "hi"), ("bot", "\n".join([call] * 9))])
+    assert searched.call_count == 1
 
 
 def test_wrong_instances_and_too_many_facts_are_refused(predictor, monkeypatch):

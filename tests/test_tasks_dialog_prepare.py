@@ -223,3 +223,16 @@ def test_a_bad_line_of_any_file_leaves_nothing(source, tmp_path, file, content, 
     before = sorted(tmp_path.rglob("*"))
     assert re.search(message, refusal(prepare, "babi-dialog", source, tmp_path / "out", Settings()))
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_known_vocabulary_has_the_words_of_all_candidates_and_facts(tmp_path):
+    source = tmp_path / "raw"
+    source.mkdir()
+    for name, text in FILES.items():
+        (source / name).write_text(text)
+    prepare("babi-dialog", source, tmp_path / "one", Settings())
+    candidates = source / "dialog-babi-candidates.txt"
+    candidates.write_text(candidates.read_text().replace("1 bye", "1 ciao"))
+    settings = Settings(vocabulary_of=str(tmp_path / "one" / "task1"))
+    message = refusal(prepare, "babi-dialog", source, tmp_path / "two", settings)
+    assert "the words of all candidates and facts. It lacks ciao" in message

@@ -5,10 +5,11 @@ import itertools
 import keras
 import numpy as np
 import pytest
-from helpers import refusal, talk_plain
+from helpers import copy_of, refusal, talk_plain
 from reference_recurrent import softmax
 
 from colloquy.data.offsets import read_text, tokenize, words_at
+from colloquy.tasks import TASKS
 from colloquy.tasks.reading_comprehension.chat import (
     ReadingComprehensionChat,
     _highlight_in_sentence,
@@ -33,6 +34,16 @@ def ask(predictor, passage, question=QUESTION):
 
 def words_of(text):
     return [text[start:end] for start, end in tokenize(text)]
+
+
+@pytest.mark.parametrize("most", [1, 6])
+def test_short_answers_are_found_in_a_short_passage(
+    most, trained_reading_comprehension, tmp_path_factory
+):
+    run = copy_of(trained_reading_comprehension, tmp_path_factory)
+    run.update({"config": {**run.record["config"], "max_answer_words": most}})
+    answer = ask(TASKS["reading_comprehension"].predictor(run), PASSAGE)
+    assert all(len(words_of(span["answer"])) <= most for span in answer["n_best"])
 
 
 # === Windows ===

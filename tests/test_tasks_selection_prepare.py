@@ -230,7 +230,7 @@ OTHER_NUMBERS = "1\ta\tb\n0\ta\tc\n1\tb\tc\n0\tb\td\n1\tc\ta\n"
 @pytest.mark.parametrize(
     ("file", "content", "messages"),
     [
-        ("valid.gz", None, ["source has no dev file"]),
+        ("valid.gz", None, ["source has no dev split"]),
         (
             "train.txt",
             NO_LABEL_1,
@@ -388,6 +388,22 @@ def test_the_release_is_a_corpus_with_and_without_words(release, tmp_path, capsy
     vocabulary = load_dataset(tmp_path / "words").vocabulary
     assert (vocabulary.eos_id, vocabulary.unk_id, len(vocabulary)) == (9, 0, 9)
     assert vocabulary.encode(["word8", "word5", "_EOS_", "word6"]) == [8, 5, 0, 0]
+
+
+def test_the_release_has_no_use_for_settings_of_texts(release, tmp_path, capsys):
+    settings = Settings(eos_id=9, hashed_words=5)
+    message = refusal(prepare, "dam-release", release, tmp_path / "x", settings)
+    assert "--hashed_words is for texts" in message
+    write_release(release, (RELEASE[0], {"y": [], "c": [], "r": []}, RELEASE[2]))
+    prepare("dam-release", release, tmp_path / "x", Settings(eos_id=9))
+    assert "the second dict of" in capsys.readouterr().out
+
+
+def test_a_split_without_conversations_is_refused(tmp_path):
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "a.conv").write_text("E\nM a b\nM c d\n" * 3)
+    message = refusal(prepare, "subtitles", tmp_path / "raw", tmp_path / "x", Settings(**SMALL))
+    assert "expected conversations of two turns or more for dev" in message
 
 
 def changed_split(**lists):

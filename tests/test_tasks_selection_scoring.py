@@ -302,6 +302,8 @@ def test_groups_of_contexts_are_scored_by_themselves(grouped, name, expected):
     for row in metrics_by_group(grouped, scores, name):
         rows.append((row.name, row.examples, row.metrics["R10@1"]))
     assert rows == expected
+    equal = metrics_by_group(grouped, np.zeros(15, "float32"), name, ties="release")
+    assert any(row.metrics["R10@1"] > 0 for row in equal)  # of equal scores the first counts
     grouped.label[:] = 0  # no group has both labels
     assert metrics_by_group(grouped, scores, name) == []
 

@@ -32,6 +32,7 @@ def main():
     runtime.import_keras()
 
     from colloquy.engine.evaluation import open_evaluations
+    from colloquy.engine.provenance import portable
     from colloquy.engine.run import BEST, CARD, CONFIG, Run
     from colloquy.engine.run_files import EXAMPLES, HISTORY, PAGE, WORD_LISTS
     from colloquy.tasks import TASKS
@@ -40,6 +41,9 @@ def main():
     run = Run.open(FLAGS.run)
     about = "\n".join(line for _, line in read_lines(FLAGS.about, "a model card"))
     parse_decoding(FLAGS.decode)
+    for flag, task in (("decode", "generation"), ("pairs", "selection")):
+        if FLAGS[flag].value and run.task != task:
+            raise UserError(f"--{flag} is for a model of {task}. Received: a model of {run.task}")
     copied = (HISTORY, EXAMPLES, PAGE, *WORD_LISTS)
     with atomic_directory(FLAGS.out) as directory:
         for name in copied:
@@ -50,6 +54,10 @@ def main():
         halve(run.path / BEST, directory / BEST)
         dataset = {**run.dataset, "path": None}
         record = {**run.record, "dataset": dataset, "config": run.config.to_json()}
+        record["command"] = portable(record["command"])
+        record["before"] = []
+        for training in run.record.get("before", []):
+            record["before"].append({**training, "command": portable(training["command"])})
         if FLAGS.decode:
             record["decode"] = FLAGS.decode
         write_json(directory / CONFIG, record)

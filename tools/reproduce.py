@@ -8,6 +8,7 @@ Corpora are prepared from `--corpora`, nothing is downloaded. Exit code 1 if a s
 than rounding.
 """
 
+import os
 import pathlib
 import re
 import shlex
@@ -25,6 +26,7 @@ from colloquy.metrics.tables import markdown
 
 FLAGS = flags.FLAGS
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+CORPORA = ROOT.parent / "shared" / "data"
 PUBLISHED = {
     "bidaf": "bidaf-squad",
     "chat": "chat-dailydialog",
@@ -39,8 +41,10 @@ ROUNDING = 5e-4
 
 def main():
     published = f"pretrained/{PUBLISHED[FLAGS.model]}"
+    # The commands run in this repository, not where the user is.
+    corpora = shlex.quote(os.path.abspath(FLAGS.corpora or CORPORA))
     run = Run.open(ROOT / published)
-    card = (run.path / CARD).read_text(encoding="utf-8").replace("../shared/data", FLAGS.corpora)
+    card = (run.path / CARD).read_text(encoding="utf-8").replace("../shared/data", corpora)
     # A card evaluates on build/data; what it prepares elsewhere is for the training.
     prepare_commands = re.findall(r"(?m)^    python (prepare\.py .*)$", card)
     [evaluate] = re.findall(r"(?m)^    python (evaluate\.py .*)$", card)
@@ -123,6 +127,9 @@ if __name__ == "__main__":
         "Train it anew, which takes the hours that its card says, instead of loading it.",
     )
     flags.DEFINE_string(
-        "corpora", "../shared/data", "Directory of the corpora, as docs/data.md names them."
+        "corpora",
+        None,
+        "Directory of the corpora, as docs/data.md names them; default: ../shared/data beside this "
+        "repository.",
     )
     cli.run(main)

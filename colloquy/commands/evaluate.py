@@ -17,6 +17,7 @@ Settings of --set, with their defaults:
                  reverse_weight=0.5
 """
 
+import inspect
 import pathlib
 
 from absl import flags
@@ -73,7 +74,7 @@ flags.DEFINE_enum(
     "precision",
     "auto",
     ["auto", "float32", "bfloat16", "float16"],
-    "auto: the training's if the hardware computes it, else float32.",
+    "auto: bfloat16 if the training was and the hardware computes it, else float32.",
 )
 flags.DEFINE_bool("baselines", True, "Compute the baselines too.")
 
@@ -109,6 +110,15 @@ def choose_splits() -> list[str]:
     return splits
 
 
+def read_settings() -> dict[str, str]:
+    """Returns `{field: value}` of --set; the name of a flag is a `UserError`."""
+    settings = parse_assignments(FLAGS.set)
+    for name in (*inspect.signature(colloquy.evaluate).parameters, "against"):
+        if name in settings:
+            raise UserError(f"there is no setting {name!r}: it is a flag")
+    return settings
+
+
 def score(splits: list[str]) -> None:
     """Scores splits with one run or several."""
     colloquy.evaluate(
@@ -120,7 +130,7 @@ def score(splits: list[str]) -> None:
         scores=FLAGS.scores,
         examples=FLAGS.examples,
         out=FLAGS.out,
-        **parse_assignments(FLAGS.set),
+        **read_settings(),
     )
 
 
@@ -135,7 +145,7 @@ def compare(split: str) -> None:
         data=FLAGS.data,
         split=split,
         precision=FLAGS.precision,
-        **parse_assignments(FLAGS.set),
+        **read_settings(),
     )
     if FLAGS.out:
         write_json(FLAGS.out, compared)
@@ -147,7 +157,7 @@ def score_groups(split: str) -> None:
     from colloquy.engine.groups import show_groups
     from colloquy.tasks import TASKS
 
-    settings = parse_assignments(FLAGS.set)
+    settings = read_settings()
     evaluations = open_evaluations(TASKS, FLAGS.run, FLAGS.data, settings, FLAGS.precision)
     if len(evaluations) != 1:
         raise UserError(f"--by needs one run. Received: {len(evaluations)} runs")

@@ -17,6 +17,7 @@ from colloquy.base import cli, machine
 from colloquy.base.config import make_config
 from colloquy.base.files import UserError
 from colloquy.data.corpora import CORPORA
+from colloquy.data.prepared import VOCABULARY_SETTINGS
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("corpus", None, f"Format of the files in --source: {', '.join(CORPORA)}.")
@@ -32,6 +33,7 @@ flags.DEFINE_float(
     None,
     "Memory that preparing may take; default: three quarters of what there is.",
     lower_bound=0.1,
+    upper_bound=1e6,
 )
 flags.mark_flags_as_required(["corpus", "out"])
 
@@ -46,22 +48,6 @@ flags.DEFINE_enum(
 MODULES = {task: importlib.import_module(f"colloquy.tasks.{task}.prepare") for task in TASKS}
 FIELDS = {task: module.Settings.model_fields for task, module in MODULES.items()}
 """`{task: fields of its settings}`; each is a flag."""
-VOCABULARY_FLAGS = (
-    "min_count",
-    "dimension",
-    "window",
-    "word2vec_epochs",
-    "vectors",
-    "hashed_words",
-    "general_vectors",
-    "word2vec_text",
-    "tokenizer",
-    "lower",
-    "turns",
-    "vocabulary_size",
-    "trained_words",
-)
-"""Flags that are not allowed with --vocabulary_of."""
 
 
 def define_flags() -> None:
@@ -97,7 +83,8 @@ def main() -> None:
     task = FLAGS.task or CORPORA[FLAGS.corpus].task
     if FLAGS.vocabulary_of:
         cli.refuse_flags(
-            VOCABULARY_FLAGS, "--vocabulary_of, which takes these settings from the run or dataset"
+            VOCABULARY_SETTINGS,
+            "--vocabulary_of, which takes these settings from the run or dataset",
         )
     names = FIELDS[task]
     others = {name for fields in FIELDS.values() for name in fields if name not in names}

@@ -18,7 +18,7 @@ from absl import flags
 
 from colloquy.base import cli, machine, runtime
 from colloquy.base.files import UserError
-from colloquy.engine.run_files import find_named_runs
+from colloquy.engine.run_files import find_named_runs, find_run
 from colloquy.serving.access import Access
 from colloquy.serving.limits import Limits
 
@@ -144,6 +144,9 @@ def read_access() -> Any:
         hosts.append(socket.gethostname())
     origins = [origin.rstrip("/").lower() for origin in FLAGS.cors_origins]
 
+    if "*" in origins:
+        raise UserError("--cors_origins expects origins, as https://example.org. Received: *")
+
     key = FLAGS.api_key or os.environ.get("COLLOQUY_API_KEY")
     if key:
         try:
@@ -173,11 +176,12 @@ def read_replicas() -> Any:
 def serve_on_ray(limits: Any, access: Any) -> None:
     """Serves by Ray Serve until Ctrl-C or SIGTERM."""
     replicas = read_replicas()
-    paths = {}
-    for name, directories in choose_models().items():
-        paths[name] = [path and str(pathlib.Path(path).resolve()) for path in directories]
     if importlib.util.find_spec("ray") is None:
         raise UserError("--ray needs Ray: python -m pip install -e '.[ray]'")
+    paths = {}
+    for name, (path, index) in choose_models().items():
+        run = str(find_run(path).resolve())
+        paths[name] = [run, str(pathlib.Path(index).resolve()) if index else None]
     from colloquy.serving import cluster
 
     cluster.start(cluster.application(paths, replicas, limits, access), FLAGS.host, FLAGS.port)

@@ -95,7 +95,15 @@ def main() -> None:
         "save_minutes": FLAGS.save_minutes,
     }
     if FLAGS.resume:
-        others = (*TRAINING[1:], "model", "recipe", "set", "init_from", "release_conf")
+        others = (
+            *TRAINING[1:],
+            "model",
+            "recipe",
+            "set",
+            "init_from",
+            "release_conf",
+            "show_settings",
+        )
         cli.refuse_flags(others, "--resume, which keeps to the run's own settings")
         workdir = FLAGS.workdir or "runs/dam"
         colloquy.resume(workdir, data=FLAGS.data, epochs=FLAGS.epochs, **machines)
@@ -149,6 +157,9 @@ def show_settings(settings: Mapping[str, object]) -> None:
     from colloquy.tasks import TASKS
 
     spec = MODELS[model]
+    # Refuses a wrong setting, and takes those of `compatibility`.
+    model_settings, training = TASKS[spec.task].split_settings(spec, merged)
+    merged = {**model_settings, **training.explicit_fields()}
     show_fields("The model", spec.config, merged)
     show_fields("Its training", TASKS[spec.task].Training, merged)
     if spec.release_settings:

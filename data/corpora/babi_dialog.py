@@ -71,7 +71,7 @@ def find_tasks(directory: PathLike) -> list[Task]:
     `dev.txt` and `test.txt`, `candidates.txt` and `knowledge.txt`.
     """
     directory = existing_directory(directory)
-    if (directory / "train.txt").is_file():
+    if list_files(directory, ["train.txt"]):
         patterns = {split: f"{split}.txt" for split in OWN_SPLITS}
         return [_find_task(directory, OWN_TASK, patterns, ["candidates.txt"], ["knowledge.txt"])]
     tasks = []

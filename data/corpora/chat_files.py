@@ -141,6 +141,8 @@ def read_parlai(path: pathlib.Path, report: Report) -> Conversations:
             text = text.replace("\\n", " ").replace("\\t", " ").strip()
             if text:
                 conversations[-1].append(text)
+            else:
+                report.leave_out("turns without text")
         if fields.get("episode_done") == "True":
             conversations.append([])
     form = "ParlAI's dialogs; fields used: text, labels, episode_done"

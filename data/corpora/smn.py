@@ -50,7 +50,8 @@ def read(path: pathlib.Path, report: Report | None = None) -> Iterator[Line]:
         report: Gets a note if a line was repaired by `data.mojibake`.
     """
     for number, line in read_lines(path, f"lines of {FORMAT}"):
-        repaired = repair(line)
+        # Each text alone: lines with other responses keep the same context.
+        repaired = "\t".join(map(repair, line.split("\t")))
         if report and repaired != line:
             report.note(f"{path}: {REPAIRED}")
         label, *texts = repaired.split("\t")

@@ -287,7 +287,7 @@ def _from_flat_form(flat_questions):
     for flat in flat_questions:
         article = 0
         if flat.title is not None:
-            article = articles_by_title.setdefault(flat.title, len(articles_by_title) + 1)
+            article = articles_by_title.setdefault(str(flat.title), len(articles_by_title) + 1)
         answers = []
         # Where a text or an offset is missing, `zip_longest` gives `None`, which `_Item` refuses.
         for text, start in itertools.zip_longest(flat.answers.text, flat.answers.answer_start):

@@ -62,6 +62,8 @@ PAIR = {"question", "answer"}
 """Columns of a table with a conversation of two turns per row."""
 PAUSE = datetime.timedelta(hours=3)
 """Without a column of conversations, one begins after this time without a message."""
+END = "\0"
+"""A line behind the last one of a table."""
 READABLE = "such as 2021-05-12 14:02, 12.05.2021 14:02 or seconds since 1970"
 TIME_FORMATS = (
     "%d.%m.%Y %H:%M:%S",
@@ -185,12 +187,22 @@ def _read_rows(path):
     # A number for each line: the header's is 1, or 2 below `sep=;`.
     first_line = 2 if named else 1
     lines = lines[first_line - 1 :]
+    while lines and not lines[0].strip():
+        lines = lines[1:]
+        first_line += 1
     delimiter = named[1] if named else _delimiter(lines[0])
-    reader = csv.reader((f"{line}\n" for line in lines), delimiter=delimiter)
+    reader = csv.reader((f"{line}\n" for line in [*lines, END]), delimiter=delimiter)
     values_by_row = []
     try:
         names = [_plain(name) for name in next(reader, [])]
+        begin = reader.line_num  # lines before a row, from the header
         for values in reader:
+            if values == [END]:
+                break
+            if reader.line_num > len(lines):
+                # The rest of the file, END included, is one value.
+                raise bad_line(path, begin + first_line, 'a `"` that is closed', lines[begin])
+            begin = reader.line_num
             if values and len(values) != len(names):
                 expected = f"{len(names)} fields, as in the header"
                 number = reader.line_num + first_line - 1
@@ -239,7 +251,7 @@ def _group(path, rows, report):
         rows_by_conversation.setdefault(row.conversation, []).append(row)
     groups = list(rows_by_conversation.values())
     has_names = "" not in rows_by_conversation
-    unread = [row.written_time for row in rows if row.time is None]
+    unread = [row.written_time or "(empty)" for row in rows if row.time is None]
     if unread and not has_names:
         expected = f"expected a column {' or '.join(NAMES['conversation'])}, or times {READABLE}"
         raise UserError(f"{path}: {expected}. Received: times such as {unread[0]!r:.40}")

@@ -31,7 +31,10 @@ FILE = re.compile(rf"[^\s/]{{1,100}}\.(?:(?:{ENDINGS})|[A-Za-z0-9]{{2,5}} (\([^(
 FILE_WITH_SPACES = re.compile(r"[^/]{1,200}\.[A-Za-z0-9]{2,5} (\([^()]{1,100}\))")
 """It is an attached file if other names of files have the same text in brackets."""
 QUOTES = re.compile('["\u201c\u201d\u201e\u00ab\u00bb]')
-EDITED = re.compile(f"{MARK}?<[^<>]+>$")
+EDITED = re.compile(rf"(?:{MARK}|\s)<[^<>:/@]+>$")
+"""`<This message was edited>`, in any language. People end messages with `<https://...>`, too."""
+LONGEST_NAME = 100
+"""Characters of a sender's name that is looked for at the beginning of a text."""
 REPEATS = 3
 """Times that a note of several messages occurs at least, and different messages of a person."""
 NOTE_WORDS = 8
@@ -145,15 +148,25 @@ def _find_note_senders(messages):
     texts_by_sender = collections.defaultdict(list)
     for message in messages:
         texts_by_sender[message.sender].append(message.text)
-    senders = tuple(texts_by_sender)
     note_senders = set()
     for sender, texts in texts_by_sender.items():
-        others = tuple(f"{other} " for other in senders if other != sender)
-        is_group = bool(others) and all(text.startswith(others) for text in texts)
-        has_other_words = sender.startswith(others) and any(map(str.islower, sender.split()))
+        is_group = all(_begins_with_other(text, sender, texts_by_sender) for text in texts)
+        is_longer = _begins_with_other(sender, sender, texts_by_sender)
+        has_other_words = is_longer and any(map(str.islower, sender.split()))
         if is_group or (has_other_words and len(set(texts)) < REPEATS):
             note_senders.add(sender)
     return note_senders
+
+
+def _begins_with_other(text, sender, senders):
+    """True if a text begins with the name of another sender and a space."""
+    end = text.find(" ")
+    while 0 <= end <= LONGEST_NAME:
+        name = text[:end]
+        if name != sender and name in senders:
+            return True
+        end = text.find(" ", end + 1)
+    return False
 
 
 def _read_messages(path):

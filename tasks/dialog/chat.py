@@ -16,7 +16,9 @@ class DialogChat(Chat):
 
     def help(self):
         """Values that a search accepts, and frequent sentences of users."""
-        lines = [self.predictor.domain.slot_values_text]
+        lines = []
+        if self.predictor.domain.slot_values_text:
+            lines.append(self.predictor.domain.slot_values_text)
         if self.predictor.users.phrases:
             lines.append("People say, for example:")
             lines += self.predictor.users.phrases

@@ -28,10 +28,13 @@ def make_history(said, domain):
 
     history = []
     num_facts = 0
+    facts_by_call = {}  # a conversation may repeat a call
     for (speaker, text), (next_speaker, _) in itertools.pairwise([*lines, ("user", "")]):
         history.append({"speaker": speaker, "text": text})
         if speaker == next_speaker == "bot":
-            facts = domain.search(text)
+            if text not in facts_by_call:
+                facts_by_call[text] = domain.search(text)
+            facts = facts_by_call[text]
             num_facts += len(facts)
             check_facts(num_facts)
             history += [{"speaker": "fact", "text": fact} for fact in facts]

@@ -262,11 +262,14 @@ class Domain:
 
     @functools.cached_property
     def slot_values_text(self):
-        """The bot's sentence about `slot_values`: `i know cuisine: french, thai; price: cheap`."""
+        """The bot's sentence about `slot_values`: `i know cuisine: french, thai; price: cheap`.
+
+        It is empty for a bot without calls.
+        """
         slots = []
         for slot, values in self.slot_values.items():
             slots.append(f"{slot}: {shorten(values, most=SHOWN_VALUES)}")
-        return f"i know {'; '.join(slots)}"
+        return f"i know {'; '.join(slots)}" if slots else ""
 
     @functools.cached_property
     def tables(self):

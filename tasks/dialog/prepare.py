@@ -19,10 +19,10 @@ enough of them.
 import collections
 import itertools
 
-from colloquy.base.files import atomic_directory
+from colloquy.base.files import UserError, atomic_directory
 from colloquy.data.corpora import CORPORA
 from colloquy.data.prepared import VOCABULARY, CommonSettings, write
-from colloquy.data.report import Report, choose_examples
+from colloquy.data.report import Report, choose_examples, shorten
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine.vocabularies import Words
 from colloquy.tasks.dialog.domain import (
@@ -187,7 +187,15 @@ def _note_calls(name, unrepeatable, report):
 
 def _make_vocabulary(dialogs, candidates, knowledge, settings):
     if settings.vocabulary_of:
-        return Words.open(settings.vocabulary_of, "dialog").vocabulary
+        vocabulary = Words.open(settings.vocabulary_of, "dialog").vocabulary
+        needed = " ".join([*candidates, *(" ".join(fact) for fact in knowledge)]).split()
+        unknown = sorted(set(needed).difference(vocabulary.words))
+        if unknown:
+            raise UserError(
+                f"--vocabulary_of={settings.vocabulary_of}: expected the words of all candidates "
+                f"and facts. It lacks {shorten(unknown)}"
+            )
+        return vocabulary
     texts = [text for _, text in itertools.chain(*dialogs)]
     texts += candidates
     texts += [" ".join(fact) for fact in knowledge]

@@ -44,8 +44,8 @@ class GenerationChat(Chat):
             yield Note("\n".join(lines))
 
     def beam(self, argument=""):
-        if not argument.isdecimal() or not 0 < int(argument) <= 100:
-            return f"/beam expects a number from 1 to 100. Received: {argument}"
+        if not argument.isdecimal() or len(argument) > 3 or not 0 < int(argument) <= 100:
+            return f"/beam expects a number from 1 to 100. Received: {argument:.60}"
         beam = int(argument)
         self.predictor.decoding = Decoding(beam=beam, length_penalty=1.0)
         self.shows_all = True

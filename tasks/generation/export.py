@@ -74,7 +74,8 @@ class GenerationText:
 
     def _said(self, ids, is_said_BT, reply_length):
         """The turns that are replies, int32 `(B, T, L)`; zeros for other and for longer turns."""
-        is_short_BT = ids.row_lengths(axis=2).to_tensor() <= reply_length
+        # A reply of just the longest length has no `_EOS_`, which `to_tensor` cuts off.
+        is_short_BT = ids.row_lengths(axis=2).to_tensor() <= reply_length + 1
         B, T = tf.unstack(tf.shape(is_said_BT))
         ids_BTL = ids.to_tensor(shape=[None, None, reply_length])
         is_compared_BT = is_said_BT & tf.reshape(is_short_BT, (B, T))

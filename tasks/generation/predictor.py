@@ -172,7 +172,8 @@ class GenerationPredictor(Predictor):
         if shape.sample:
             inputs["noise"] = self._noise(requests, shape)
         ids, scores = self._compiled_decoder(shape).predict_on_batch(inputs)
-        said = reader.said_ids(reads, shape.reply_length)
+        max_lengths = [request.decoding.max_length for request in requests]
+        said = reader.said_ids(reads, max_lengths, shape.reply_length)
         ids, scores = put_new_replies_first(ids, scores, said)
         return keras.ops.convert_to_numpy(ids), keras.ops.convert_to_numpy(scores)
 

@@ -56,21 +56,23 @@ def read(turns, text, vocabulary):
     )
 
 
-def said_ids(reads, reply_length):
+def said_ids(reads, max_lengths, reply_length):
     """Pads the earlier replies of conversations for `models.decoding.put_new_replies_first`.
 
     Args:
         reads: `B` values of `Read`.
-        reply_length: `L`, the longest reply of the search. A longer one is left out, since the
-            search cannot find it.
+        max_lengths: For each of them, the `max_length` of its search. A longer reply is left out,
+            since the search cannot find it; one of just this length has no `_EOS_`.
+        reply_length: `L`, the largest of these for which the search was compiled.
 
     Returns:
         Ids, int32 `(B, T, L)`, for at most `T` replies; 0 is padding.
     """
     T = max(len(read.said) for read in reads)
     ids_BTL = np.zeros((len(reads), T, reply_length), np.int32)
-    for row, read in enumerate(reads):
+    for row, (read, max_length) in enumerate(zip(reads, max_lengths, strict=True)):
         for place, ids in enumerate(read.said):
-            if len(ids) <= reply_length:
-                ids_BTL[row, place, : len(ids)] = ids
+            if len(ids) <= max_length + 1:
+                found = ids[:max_length]
+                ids_BTL[row, place, : len(found)] = found
     return ids_BTL

@@ -85,7 +85,7 @@ def likelihood(model, split, batch_size=64, length_multiple=4):
     batches = []
     for rows in batches_by_size(split.sizes, batch_size):
         words = len(rows) * int(split.target.lengths[rows].max())
-        parts = -(-words // WORDS_AT_ONCE)
+        parts = min(len(rows), -(-words // WORDS_AT_ONCE))
         batches += np.array_split(rows, parts)
 
     nll = np.zeros(len(split), np.float32)

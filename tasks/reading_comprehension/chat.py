@@ -26,7 +26,7 @@ class ReadingComprehensionChat(Chat):
         if not path:
             return "/read expects the name of a UTF-8 text file."
         try:
-            text = pathlib.Path(path).read_text(encoding="utf-8")
+            text = pathlib.Path(path).expanduser().read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             return f"/read expects a UTF-8 text file. {error}"
         return self.take(text)

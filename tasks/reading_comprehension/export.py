@@ -109,7 +109,9 @@ def reading_archive(model, vocabulary, characters, scale=None):
         confidence   float32 (B,)    the probability that it is correct; 0 for none
         good         bool (B,)       whether the confidence reaches the scale's threshold
 
-    These are names and values of `predictor.AnswerSpan` and `Answer`.
+    These are names and values of `predictor.AnswerSpan` and `Answer`. A passage is read whole. The
+    predictor reads one of more than `max_context` words in windows, so there its answer may be
+    another.
 
     Args:
         vocabulary, characters: Those of the model's words and characters.

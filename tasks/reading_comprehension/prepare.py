@@ -86,8 +86,8 @@ def prepare(corpus, source, out, settings):
             table = known_words.read_vectors()
             trained_words = known_words.metadata.get("trained_words", 0)
         else:
-            _note_words_without_vector(words, vectors, report)
             vocabulary, table, trained_words = _make_vocabulary(words, vectors, settings)
+            _note_unknown_words(words, vocabulary, report)
             characters = Vocabulary.of(
                 char for char, count in letters.most_common() if count >= settings.min_count
             )
@@ -124,15 +124,21 @@ def _read_split(file, split, reader, encoder, report):
         received = f"{len(questions):,} unanswerable questions"
         raise UserError(f"{file}: expected questions with answers. Received: {received}")
     report.leave_out("questions without an answer", len(questions) - len(answered))
-    report.counts["questions"] += len(answered)
     texts = {question.context for question in answered}
     note_unrepaired(texts, file.name, "the offsets of answers count its characters", report)
-    return [encoder.encode(question) for question in answered]
+    encoded = [encoder.encode(question) for question in answered]
+    kept = [question for question in encoded if question["spans"]]
+    report.leave_out("questions whose answers have no words", len(encoded) - len(kept))
+    if not kept:
+        raise UserError(f"{file}: expected answers with words. Received: none")
+    report.counts["questions"] += len(kept)
+    return kept
 
 
-def _note_words_without_vector(words, vectors, report):
-    """Notes how many of train's words the vectors lack: these vectors may be of other texts."""
-    missing = sum(count for word, count in words.items() if word not in vectors)
+def _note_unknown_words(words, vocabulary, report):
+    """Notes how many of train's words are unknown: the vectors may be of other texts."""
+    known_words = set(vocabulary.words)
+    missing = sum(count for word, count in words.items() if word not in known_words)
     if missing:
         percent = 100 * missing / words.total()
         report.note(f"{percent:.1f} % of the words of train have no word vector: they are unknown")

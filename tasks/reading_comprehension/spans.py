@@ -23,6 +23,8 @@ BATCH_WORDS = 2000
 batches a server gives up what nobody waits for."""
 SPANS = 100
 """Spans of each window that the answers are chosen from."""
+MULTIPLE = 16
+"""The numbers of words of windows and questions are rounded up to multiples of this."""
 
 
 class Span(NamedTuple):
@@ -76,7 +78,9 @@ class BestSpans(keras.Model):
     def call(self, inputs):
         logits = keras.ops.cast(self.model(inputs), "float32")
         config = self.model.config
-        best = best_spans(logits, config.max_answer_words, SPANS, config.length_penalty)
+        # A window has at least `MULTIPLE` words, padding included, and each is a span.
+        count = min(SPANS, MULTIPLE * config.max_answer_words)
+        best = best_spans(logits, config.max_answer_words, count, config.length_penalty)
         return logits, *best
 
 
@@ -108,7 +112,7 @@ class SpanFinder:
         batch_size = max(1, BATCH_WORDS // self.window_words)
         for start in range(0, len(windows), batch_size):
             batch = windows[start : start + batch_size]
-            inputs, _ = asked.collate([window.row for window in batch], batch, multiple=16)
+            inputs, _ = asked.collate([window.row for window in batch], batch, multiple=MULTIPLE)
             outputs = [np.asarray(x) for x in self.best_spans.predict_on_batch(inputs)]
             for window, logits_2T, first_N, last_N, score_N in zip(batch, *outputs, strict=True):
                 words = window.end - window.first

@@ -17,7 +17,7 @@ class Training(with_defaults(task.DecayingTraining, **DEFAULTS)):
     """`adam`, or the paper's `adadelta`, whose learning rate there is 0.5."""
     max_context: Positive = 400
     """Words of a context that are read at once. Of a longer one, training reads the window that has
-    the answer; an answer is looked for in all windows."""
+    the answer, and the predictor all windows; a score and an export read it whole."""
     max_question: Positive = 30
     """Words of a question that training reads."""
     shared_norm: bool = False

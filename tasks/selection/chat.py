@@ -25,6 +25,8 @@ class SelectionChat(Chat):
         best = answer["candidates"][0]
         self.said = [*turns, best]
         yield best
+        if not answer["good"]:
+            yield Note(f"[{answer['reason']}]")
 
     def explanation(self, answer):
         """The best match in the conversation of each word of the answer."""

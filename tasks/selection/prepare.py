@@ -72,10 +72,7 @@ class Source(NamedTuple):
 def prepare(corpus, source, out, settings):
     """Prepares a corpus for response selection, see `data.prepared`."""
     reader = CORPORA[corpus].reader
-    if reader in (smn, dam_release) and "contexts" in settings.explicit_fields():
-        reason = f"the files of --corpus={corpus} contain their contexts and candidates"
-        raise UserError(f"--contexts is for conversations: {reason}")
-
+    _refuse_unused(settings.explicit_fields(), corpus)
     report = Report()
     with atomic_directory(out) as directory:
         (directory / ARRAYS).mkdir()
@@ -108,17 +105,45 @@ def prepare(corpus, source, out, settings):
     for name, split in splits.items():
         report.counts["contexts"] += statistics[name]["contexts"]
         report.counts["candidates"] += statistics[name]["lines"]
-        note_odd_contexts(split, prepared.files[name], report, is_ranked=name != "train")
+        note_odd_contexts(
+            split,
+            prepared.files[name],
+            report,
+            is_ranked=name != "train",
+            has_lines=reader is smn,
+        )
     if source:
         report.note_unread(source)
     if "dev" not in splits:
+        dev = f"{source}/dev.txt"
+        if reader is dam_release:
+            dev = f"the second dict of {prepared.files['train']}"
         report.note(
-            f"{source} has no dev file, which training needs to choose weights, so train.py will "
-            f"not train on {out}. Move about a tenth of the training contexts to {source}/dev.txt"
+            f"{source} has no dev split, which training needs to choose weights, so train.py will "
+            f"not train on {out}. Move about a tenth of the training contexts to {dev}"
         )
     report.print(examples)
     print_summary(statistics)
     print(f"{out}: {num_words:,} words, vectors {prepared.vectors.shape}")
+
+
+def _refuse_unused(settings, corpus):
+    """Refuses settings, `{name: value}`, that the files of a corpus have no use for."""
+    reader = CORPORA[corpus].reader
+    given = {name for name, value in settings.items() if value is not None}
+    if reader is dam_release:
+        for name in sorted(given - {"name", "eos_id"}):
+            raise UserError(
+                f"--{name} is for texts: the files of --corpus={corpus} contain ids, contexts and "
+                "word vectors"
+            )
+    elif "eos_id" in given:
+        raise UserError("--eos_id is for --corpus=dam-release, whose files contain ids")
+    if reader is smn and "contexts" in given:
+        raise UserError(
+            f"--contexts is for conversations: the files of --corpus={corpus} contain their "
+            "contexts and candidates"
+        )
 
 
 # === Texts ===
@@ -185,6 +210,11 @@ def _find_sources(corpus, directory, settings, report):
                 contexts=settings.contexts,
                 seed=settings.seed,
             )
+            if not lines:
+                raise UserError(
+                    f"{split.file}: expected conversations of two turns or more for {name}. "
+                    "Received: none"
+                )
             sources[name] = Source(split.file, functools.partial(iter, lines))
     return sources
 

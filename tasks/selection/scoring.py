@@ -158,13 +158,14 @@ def whole_batches(context, batch_size):
     return int(np.searchsorted(context, context[kept]))
 
 
-def metrics_by_group(split, scores, grouping):
+def metrics_by_group(split, scores, grouping, ties="loss"):
     """The metrics of groups of contexts, see `engine.task.Task.metrics_by_group`.
 
     Args:
         split: `SelectionSplit`.
         scores: Float `(lines,)`.
         grouping: A key of `BREAKDOWNS`.
+        ties: See `metrics.ranking.ranking_metrics`.
     """
     upper_limits = BREAKDOWNS[grouping]
     sizes = _context_sizes(split, grouping)
@@ -173,7 +174,9 @@ def metrics_by_group(split, scores, grouping):
     for group, name in enumerate(_group_names(upper_limits)):
         lines = group_of_line == group
         try:
-            result = ranking_metrics(scores[lines], split.label[lines], split.context[lines])
+            result = ranking_metrics(
+                scores[lines], split.label[lines], split.context[lines], ties=ties
+            )
         except ValueError:  # no context of the group has both labels
             continue
         rows.append(Group(name, len(result.by_context["R10@1"]), result.metrics))

@@ -49,35 +49,47 @@ def fraction_of_words(split, count):
     return round(count / int(split.turns.lengths.sum() + split.responses.lengths.sum()), 4)
 
 
-def note_odd_contexts(split, file, report, is_ranked):
+def note_odd_contexts(split, file, report, is_ranked, has_lines):
     """Notes contexts from which a training learns nothing, or whose scores mean something else.
 
     Args:
         split: `SelectionSplit`.
         file: Its file.
         report: `data.report.Report`.
-        is_ranked: Whether the candidates of a context are ranked: those of train are not.
+        is_ranked: True if the candidates of a context are ranked: those of train are not.
+        has_lines: True if the file has a line for each candidate.
     """
     candidates = np.bincount(split.context)
     positives = np.bincount(split.context, weights=split.label)
     frequencies = np.bincount(candidates, minlength=1)
     # The largest of those that are equally frequent.
     usual = int(np.flatnonzero(frequencies == frequencies.max()).max())
-    notes = {
-        "contexts have no line with label 1. The lines of a context must follow each other": (
-            positives == 0
+    candidate = "line" if has_lines else "response"
+    notes = [
+        (
+            positives == 0,
+            f"contexts have no {candidate} with label 1",
+            "The lines of a context must follow each other",
         ),
-        "contexts have no line with label 0, so no response is ranked below the right ones": (
-            positives == candidates
+        (
+            positives == candidates,
+            f"contexts have no {candidate} with label 0, so none is ranked below the correct ones",
+            None,
         ),
-    }
+    ]
     if is_ranked:
-        notes[
-            f"contexts have others than {usual} candidates. Equal contexts that follow each other "
-            "are one"
-        ] = candidates != usual
-    for sentence, is_odd in notes.items():
-        if is_odd.any():
+        unusual = f"contexts have others than {usual} candidates"
+        notes.append(
+            (candidates != usual, unusual, "Equal contexts that follow each other are one")
+        )
+    for is_odd, sentence, reason_of_lines in notes:
+        if not is_odd.any():
+            continue
+        where = str(file)
+        if has_lines:
             first_line = np.searchsorted(split.context, np.flatnonzero(is_odd)[0]) + 1
-            where = f"{file}, line {first_line} and others"
-            report.note(f"{where}: {is_odd.sum():,} of {len(candidates):,} {sentence}")
+            where += f", line {first_line} and others"
+        note = f"{where}: {is_odd.sum():,} of {len(candidates):,} {sentence}"
+        if has_lines and reason_of_lines:
+            note += f". {reason_of_lines}"
+        report.note(note)

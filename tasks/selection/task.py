@@ -139,7 +139,7 @@ class SelectionTask(task.Task):
         return functools.partial(selection.pointwise_loss, clip=training.loss_clip)
 
     def limits(self, split, config, training):
-        """Contexts and turns that are cut; no example is left out."""
+        """Contexts, turns and responses that are cut; no example is left out."""
         return [
             Limit(
                 unit="contexts",
@@ -150,6 +150,12 @@ class SelectionTask(task.Task):
             Limit(
                 unit="turns",
                 is_exceeded=split.turns.lengths > config.max_words,
+                effect=f"have over {config.max_words} words, of which the last are read",
+                remedy="--set max_words=N reads more",
+            ),
+            Limit(
+                unit="responses",
+                is_exceeded=split.responses.lengths > config.max_words,
                 effect=f"have over {config.max_words} words, of which the last are read",
                 remedy="--set max_words=N reads more",
             ),
@@ -208,6 +214,7 @@ class SelectionTask(task.Task):
         )
 
     def measure_outside(self, scoring, source):
+        _refuse_dropped_batches(scoring, "a baseline or file has no batches")
         lines = scoring.examples
         scores = outside_scores(scoring.dataset, scoring.split, source)
         result = selection.rank(source, scores, lines, ties=scoring.options.ties)
@@ -217,6 +224,7 @@ class SelectionTask(task.Task):
         )
 
     def metrics_by_group(self, scoring, breakdowns):
+        _refuse_dropped_batches(scoring, "groups of contexts have no batches")
         lines = scoring.examples
         scores = self._scores(scoring, lines)
         # Refuses scores that are not finite.
@@ -226,7 +234,8 @@ class SelectionTask(task.Task):
             if name == "echo":
                 groups[name] = echo_rows(lines, scores, functools.partial(self._scores, scoring))
             else:
-                groups[name] = selection.metrics_by_group(lines, scores, name)
+                ties = scoring.options.ties
+                groups[name] = selection.metrics_by_group(lines, scores, name, ties)
         return groups
 
     def _scores(self, scoring, lines):
@@ -280,3 +289,8 @@ class SelectionTask(task.Task):
         from colloquy.tasks.selection.export import selection_archive
 
         return selection_archive(model, vocabulary, read_tokenizer_config(run))
+
+
+def _refuse_dropped_batches(scoring, reason):
+    if scoring.options.partial_batches == "drop":
+        raise UserError(f"partial_batches=drop is for the scores of whole splits: {reason}")

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import bm25s
 
-from colloquy.base.files import UserError
+from colloquy.base.files import UserError, in_one_line
 from colloquy.data.json_files import read_json
 from colloquy.data.tokenizer_config import TokenizerConfig
 
@@ -62,22 +62,26 @@ class RetrievalIndex:
 
     Raises:
         UserError: The directory is not an index of this version, or was built for another
-            vocabulary.
+            vocabulary, or a file of it is damaged.
     """
 
     def __init__(self, path, vocabulary):
         path = pathlib.Path(path)
         config = _read_config(path)
-        if config["vocabulary"] != vocabulary.digest():
-            raise UserError(
-                f"{path} was built for a run with another vocabulary: "
-                "build an index for this run, with --run"
-            )
-        self.text = TokenizerConfig.of(config["text"])
-        self.size = config["responses"]
-        self.idf = read_json(path / IDF)
-        self.contexts = _load_bm25(path / CONTEXTS)
-        self.responses = _load_bm25(path / RESPONSES)
+        try:
+            if config["vocabulary"] != vocabulary.digest():
+                raise UserError(
+                    f"{path} was built for a run with another vocabulary: "
+                    "build an index for this run, with --run"
+                )
+            self.text = TokenizerConfig.of(config["text"])
+            self.size = config["responses"]
+            self.idf = read_json(path / IDF)
+            self.contexts = _load_bm25(path / CONTEXTS)
+            self.responses = _load_bm25(path / RESPONSES)
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            reason = in_one_line(f"{type(error).__name__}: {error}", 200)
+            raise UserError(f"{path} is a damaged index: remove it. {reason}") from error
         # One search at a time: to read a pair, bm25s seeks in a file that all threads share.
         self._lock = threading.Lock()
 
