@@ -685,6 +685,7 @@ def test_notes_of_a_chat_program_are_known_by_their_structure(tmp_path):
         ("a.csv", "text,topic\nHi,1\n", "a column conversation or "),
         ("a.csv", "text,sender,date\nHi,Ann,soon\nYes,Bob,later\n", "or times"),
         ("a.csv", "sep=;\n", "a column text"),
+        ("a.csv", "sep=;\n\nchat;topic\n1;x\n", "line 3: expected a column text"),
         ("a.csv", 'chat,sender,text\n1,A,Hi\n1,B,"So\n1,A,Yes\n', 'line 3: expected a `"` that'),
         ("dialogs", "1 resto R_price cheap\n", "expected dialogs. Received: no turn"),
         ("a.conv", "M Ponce de Le\u00f3n\nE\n", "line 1: expected E, which opens a block"),

@@ -97,7 +97,7 @@ def is_table(line: str) -> bool:
 
 def read_table(path: pathlib.Path, report: Report) -> Conversations:
     """Reads the conversations of a table."""
-    delimiter, names, values_by_row = _read_rows(path)
+    header_line, delimiter, names, values_by_row = _read_rows(path)
     columns = _find_columns(names)
     if PAIR <= columns.keys() and "text" not in columns:
         columns = {kind: columns[kind] for kind in ("question", "answer")}
@@ -117,7 +117,7 @@ def read_table(path: pathlib.Path, report: Report) -> Conversations:
             conversations.append(join_messages(enumerate(pair)))
         return keep_exchanges(path, conversations, report)
 
-    _require_columns(path, names, columns)
+    _require_columns(f"{path}, line {header_line}", names, columns)
     rows = [_row(number, values, columns) for number, values in enumerate(values_by_row)]
     _note_senders(path, rows, columns, report)
     for group in _group(path, _complete_rows(rows, report), report):
@@ -178,7 +178,7 @@ def _plain(name):
 
 
 def _read_rows(path):
-    """Returns the delimiter, the names of the columns, and the values of each row.
+    """Returns the header's line, the delimiter, the names of the columns, and each row's values.
 
     The delimiter is named by a first line `sep=;`, or it is the most frequent one of the header.
     """
@@ -186,10 +186,9 @@ def _read_rows(path):
     named = SEPARATOR_LINE.fullmatch(lines[0].strip(" \r"))
     # A number for each line: the header's is 1, or 2 below `sep=;`.
     first_line = 2 if named else 1
-    lines = lines[first_line - 1 :]
-    while lines and not lines[0].strip():
-        lines = lines[1:]
+    while first_line <= len(lines) and not lines[first_line - 1].strip():
         first_line += 1
+    lines = lines[first_line - 1 :]
     delimiter = named[1] if named else _delimiter(lines[0])
     reader = csv.reader((f"{line}\n" for line in [*lines, END]), delimiter=delimiter)
     values_by_row = []
@@ -212,7 +211,7 @@ def _read_rows(path):
     except csv.Error as error:
         where = f"{path}, line {reader.line_num + first_line - 1}"
         raise UserError(f"{where}: expected a CSV row. {in_one_line(error, 100)}") from error
-    return delimiter, names, values_by_row
+    return first_line, delimiter, names, values_by_row
 
 
 # === Columns ===
@@ -232,13 +231,13 @@ def _find_columns(names):
     return columns
 
 
-def _require_columns(path, names, columns):
+def _require_columns(where, names, columns):
     """Refuses a table without texts, or whose conversations cannot be told apart."""
     for kinds in (["text"], ["conversation", "time"]):
         if not any(kind in columns for kind in kinds):
             known = " or ".join(name for kind in kinds for name in NAMES[kind])
             received = in_one_line(names, 100)
-            raise UserError(f"{path}, line 1: expected a column {known}. Received: {received}")
+            raise UserError(f"{where}: expected a column {known}. Received: {received}")
 
 
 # === Order ===
