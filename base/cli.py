@@ -100,7 +100,7 @@ def _end_on_full_output(error):
     """Ends the program if an error is that of standard output on a full disk."""
     if error.errno == errno.ENOSPC and error.filename is None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(f"error: standard output cannot be written: {error.strerror}")
+        sys.exit(f"error: standard output, or a file, cannot be written: {error.strerror}")
 
 
 def _parse_flags(argv, documentation):
@@ -136,7 +136,7 @@ def _import_modules(names):
     if names and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     for name in names:
-        if not all(part.isidentifier() for part in name.split(".")):
+        if "/" in name or not all(name.split(".")):
             raise UserError(
                 f"--import expects the name of a module, such as my.module. Received: {name}"
             )

@@ -161,8 +161,10 @@ def prepare(
     checked = make_config(preparation.Settings, settings)
     if checked.vocabulary_of:
         for name in VOCABULARY_SETTINGS:
-            if name in settings:
-                raise UserError(f"{name} is not for vocabulary_of, which takes it from the run")
+            if settings.get(name) is not None:
+                raise UserError(
+                    f"{name} is not for vocabulary_of, which takes it from the run or dataset"
+                )
     if isinstance(source, PathLike) or source is None:
         preparation.prepare(corpus, source, out, checked)
         return pathlib.Path(out)

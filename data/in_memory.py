@@ -37,7 +37,8 @@ def as_files(source: Sequence | Mapping, corpus: str) -> Iterator[pathlib.Path]:
             raise UserError(f"source: {expected}. Received: {received}")
     for split, rows in splits.items():
         if not isinstance(rows, Iterable):
-            raise UserError(f"source, {split}: expected a list. Received: {rows!r:.60}")
+            place = "source" if split == ALL else f"source, {split}"
+            raise UserError(f"{place}: expected a list. Received: {rows!r:.60}")
     with tempfile.TemporaryDirectory() as parent:
         directory = pathlib.Path(parent) / corpus
         directory.mkdir()

@@ -18,7 +18,7 @@ def repair(text: str) -> str:
     r"""Repairs a text if all its characters, written as bytes again, are valid UTF-8.
 
     Any other text stays as it is. Bytes may be valid by chance: the end of `voil\u00e0\u00a0\u00bb`
-    is a letter of Samaritan. So a text stays, too, if its repair has exactly one character that is
+    is a sign of Samaritan. So a text stays, too, if its repair has exactly one character that is
     neither Latin, nor punctuation, nor an emoji. A chance Latin letter is not noticed:
     `AMANH\u00c3\u2026` is damaged.
 

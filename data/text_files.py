@@ -9,6 +9,7 @@ import codecs
 import contextlib
 import gzip
 import io
+import os
 import pathlib
 import zlib
 from collections.abc import Iterable, Iterator
@@ -69,7 +70,7 @@ def list_files(directory: PathLike, patterns: Iterable[str]) -> list[pathlib.Pat
     for pattern in patterns:
         paths = sorted(directory.glob(pattern)) + sorted(directory.glob(f"{pattern}.gz"))
         for path in paths:
-            if path.is_file():
+            if not os.path.isdir(path):  # a broken link is refused when it is read
                 paths_by_name.setdefault(str(path).removesuffix(".gz"), path)
     return list(paths_by_name.values())
 

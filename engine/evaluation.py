@@ -256,7 +256,7 @@ def _find_ensembles(pattern: object) -> list[list]:
         pattern = str(pattern)
     if not isinstance(pattern, str):
         return [[pattern]]  # a run
-    if (pathlib.Path(pattern) / CONFIG).is_file():
+    if os.path.isfile(os.path.join(pattern, CONFIG)):
         return [[pattern]]  # its name may have commas and brackets
     members = pattern.split(",")
     if len(members) > 1:

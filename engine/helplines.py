@@ -152,11 +152,16 @@ def helpline_of_conversation(
 def helpline_of_turns(turns: Sequence[str]) -> str | None:
     """Like `helpline_of_conversation`, for turns of two speakers; the last one is the user's.
 
-    Empty turns at the end are padding, as for the models.
+    Empty turns at the end are padding or were sent by the user: both readings count.
     """
-    turns = list(turns)
-    while len(turns) > 1 and not normalize(turns[-1]).strip():
-        turns.pop()
-    first_user_turn = (len(turns) - 1) % 2
+    without_padding = list(turns)
+    while len(without_padding) > 1 and not normalize(without_padding[-1]).strip():
+        without_padding.pop()
+    user_texts = [*_every_second(turns), *_every_second(without_padding)]
     # One of `REPLIES` counts in any turn before the last, also in one of the user's.
-    return helpline_of_conversation(user_texts=turns[first_user_turn::2], bot_texts=turns[:-1])
+    return helpline_of_conversation(user_texts, bot_texts=turns[:-1])
+
+
+def _every_second(turns):
+    """The last turn and every second one before it, in their order."""
+    return turns[(len(turns) - 1) % 2 :: 2]

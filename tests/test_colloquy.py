@@ -89,7 +89,7 @@ def test_what_a_model_cannot_use_is_refused(trained_dialog, selection_predictor,
     assert "corpus: expected one of chitchat" in refusal(colloquy.prepare, "plays", "x", "y")
     settings = {"vocabulary_of": "x", "turns": 3}
     message = refusal(colloquy.prepare, "dailydialog", "x", "y", **settings)
-    assert message == "turns is not for vocabulary_of, which takes it from the run"
+    assert message == "turns is not for vocabulary_of, which takes it from the run or dataset"
     no_list = {"train": None, "dev": []}
     assert "train: expected a list" in refusal(colloquy.prepare, "squad", no_list, "y")
 

@@ -685,6 +685,8 @@ def test_notes_of_a_chat_program_are_known_by_their_structure(tmp_path):
         ("a.csv", "text,topic\nHi,1\n", "a column conversation or "),
         ("a.csv", "text,sender,date\nHi,Ann,soon\nYes,Bob,later\n", "or times"),
         ("a.csv", "sep=;\n", "a column text"),
+        ("a.csv", 'chat,"text\n1,Hi\n1,Yes\n', 'line 1: expected a `"` that is closed'),
+        ("a.csv", "chat,text\n1,Hi\n\0\n1,Yes\n", "line 3: expected 2 fields"),
         ("a.csv", "sep=;\n\nchat;topic\n1;x\n", "line 3: expected a column text"),
         ("a.csv", 'chat,sender,text\n1,A,Hi\n1,B,"So\n1,A,Yes\n', 'line 3: expected a `"` that'),
         ("dialogs", "1 resto R_price cheap\n", "expected dialogs. Received: no turn"),

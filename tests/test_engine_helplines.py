@@ -149,6 +149,8 @@ def test_retrieval_gives_it_in_place_of_a_response(selection_predictor, selectio
 
 def test_empty_turns_at_the_end_are_padding():
     assert helpline_of_turns(["I want to die", "", " "]) == ENGLISH_REPLY
+    assert helpline_of_turns(["I want to die", "oh no", ""]) == ENGLISH_REPLY
+    assert helpline_of_turns(["I want to die", ENGLISH_REPLY, ""]) == ENGLISH_REPLY
 
 
 def test_chat_completions_give_it_whole(generation_predictor):

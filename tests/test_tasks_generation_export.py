@@ -34,6 +34,9 @@ def test_the_last_turns_that_are_not_empty_make_the_source():
     # Every second turn before the last, an empty one counted; none where there is a single turn.
     assert said.numpy().any(axis=2).tolist()[1:] == [[False] * 4] * 2
     assert said.numpy()[0].tolist() == [[3, 1, 0], [0, 0, 0], [4, 1, 0], [0, 0, 0]]
+    # The search ends a reply of the longest length without `_EOS_`.
+    source, said = text.source(tf.constant([["a b c", "a"]]), reply_length=3)
+    assert said.numpy()[0].tolist() == [[3, 4, 5], [0, 0, 0]]
     source, said = text.source(tf.zeros([2, 0], tf.string), reply_length=3)
     assert source.numpy().tolist() == [[1], [1]] and said.shape == (2, 0, 3)
 

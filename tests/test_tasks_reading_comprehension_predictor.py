@@ -192,6 +192,7 @@ def test_the_best_answer_of_all_paragraphs_is_shown_in_its_sentence(chat):
         ("Plans\nBob lives in Rome\nCyd in Oslo", "Bob lives in Rome"),
         ("Bob lives in Rome!\nhe says. Cyd.", "Bob lives in Rome!"),
         ("安娜很高。鲍勃住在Rome。赛德住在奥斯陆。", "鲍勃住在Rome。"),
+        ("他说“我住在Rome。”她走了。", "他说“我住在Rome。”"),
     ],
 )
 def test_a_sentence_may_continue_in_the_next_line(text, expected):

@@ -221,6 +221,6 @@ def test_answers_of_another_system_are_scored(dataset, tmp_path, capsys):
     terms = measured.by_example()["EM"].terms
     assert terms[:, 0].tolist() == [0, 1, 1, 1, 1, 1]
     assert "1 of 6 questions have no answer and count 0" in capsys.readouterr().err
-    for text in ("[]", '{"q": 1}', "{"):
+    for text, word in (("[]", "dictionary"), ('{"q": 1}', "string"), ("{", "JSON")):
         (tmp_path / "p.json").write_text(text)
-        assert "p.json: " in refusal(reading.measure_outside, scoring, tmp_path / "p.json")
+        assert word in refusal(reading.measure_outside, scoring, tmp_path / "p.json")

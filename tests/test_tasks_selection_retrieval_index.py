@@ -2,6 +2,7 @@
 
 import functools
 import json
+import os
 import shutil
 import threading
 import types
@@ -100,6 +101,15 @@ def test_nothing_is_left_where_nothing_is_fit(tmp_path, conversations):
 
 
 # === Searches ===
+
+
+@pytest.mark.parametrize("size", [0, 100])
+def test_a_damaged_index_is_named(path, tmp_path, size):
+    damaged = shutil.copytree(path, tmp_path / "index")
+    for file in damaged.rglob("*.npy"):
+        os.truncate(file, size)
+    message = refusal(RetrievalIndex, damaged, VOCABULARY)
+    assert f"{damaged} is a damaged index: remove it. " in message
 
 
 def test_search_finds_by_the_words_of_contexts_and_responses(index):

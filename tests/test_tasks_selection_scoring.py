@@ -313,6 +313,9 @@ def test_scores_that_are_no_numbers_are_refused(grouped, monkeypatch):
     dataset = types.SimpleNamespace(path="data", splits={"dev": grouped})
     model = types.SimpleNamespace(config=None)
     given = scoring_of(TASKS["selection"], model, dataset, "dev")
+    dropped = types.SimpleNamespace(options=types.SimpleNamespace(partial_batches="drop"))
+    message = refusal(TASKS["selection"].metrics_by_group, dropped, ["turns"])
+    assert "partial_batches=drop is for the scores of whole splits" in message
     message = refusal(TASKS["selection"].metrics_by_group, given, ["turns"])
     assert re.search("data, dev: scores: .* Received: nan", message)
 

@@ -54,10 +54,9 @@ def main():
         halve(run.path / BEST, directory / BEST)
         dataset = {**run.dataset, "path": None}
         record = {**run.record, "dataset": dataset, "config": run.config.to_json()}
-        record["command"] = portable(record["command"])
-        record["before"] = []
-        for training in run.record.get("before", []):
-            record["before"].append({**training, "command": portable(training["command"])})
+        for training in (record, *run.record.get("before", []), *run.record.get("resumed", [])):
+            if training.get("command"):
+                training["command"] = portable(training["command"])
         if FLAGS.decode:
             record["decode"] = FLAGS.decode
         write_json(directory / CONFIG, record)

@@ -195,8 +195,12 @@ def _read_rows(path):
     try:
         names = [_plain(name) for name in next(reader, [])]
         begin = reader.line_num  # lines before a row, from the header
+        if begin > len(lines):
+            if lines:
+                raise bad_line(path, first_line, 'a `"` that is closed', lines[0])
+            names = []
         for values in reader:
-            if values == [END]:
+            if values == [END] and reader.line_num > len(lines):
                 break
             if reader.line_num > len(lines):
                 # The rest of the file, END included, is one value.

@@ -19,7 +19,7 @@ enough of them.
 import collections
 import itertools
 
-from colloquy.base.files import UserError, atomic_directory
+from colloquy.base.files import atomic_directory
 from colloquy.data.corpora import CORPORA
 from colloquy.data.prepared import VOCABULARY, CommonSettings, write
 from colloquy.data.report import Report, choose_examples, shorten
@@ -89,6 +89,8 @@ def _prepare_task(reader, task, settings, report):
     dialogs = _read_dialogs(reader, task, candidates, knowledge, report)
     _note_calls(task.name, find_unrepeatable_calls(dialogs["train"], knowledge), report)
     vocabulary = _make_vocabulary(dialogs["train"], candidates, knowledge, settings)
+    if settings.vocabulary_of:
+        _note_unknown_words(task.name, vocabulary, candidates, knowledge, report)
 
     sentences, encoded = _encode_dialogs(dialogs, candidates)
     entities = find_entities(knowledge, candidates)
@@ -187,20 +189,23 @@ def _note_calls(name, unrepeatable, report):
 
 def _make_vocabulary(dialogs, candidates, knowledge, settings):
     if settings.vocabulary_of:
-        vocabulary = Words.open(settings.vocabulary_of, "dialog").vocabulary
-        needed = " ".join([*candidates, *(" ".join(fact) for fact in knowledge)]).split()
-        unknown = sorted(set(needed).difference(vocabulary.words))
-        if unknown:
-            raise UserError(
-                f"--vocabulary_of={settings.vocabulary_of}: expected the words of all candidates "
-                f"and facts. It lacks {shorten(unknown)}"
-            )
-        return vocabulary
+        return Words.open(settings.vocabulary_of, "dialog").vocabulary
     texts = [text for _, text in itertools.chain(*dialogs)]
     texts += candidates
     texts += [" ".join(fact) for fact in knowledge]
     counts = collections.Counter(" ".join(texts).split())
     return Vocabulary.of_counts(counts)
+
+
+def _note_unknown_words(name, vocabulary, candidates, knowledge, report):
+    """Notes words that a bot would need and that a known vocabulary lacks."""
+    texts = [*candidates, *(" ".join(fact) for fact in knowledge)]
+    unknown = sorted(set(" ".join(texts).split()).difference(vocabulary.words))
+    if unknown:
+        report.note(
+            f"{name}: --vocabulary_of lacks words of its candidates and facts, so a bot that is "
+            f"trained on it gives no response with them: {shorten(unknown)}"
+        )
 
 
 def _encode_dialogs(dialogs, candidates):

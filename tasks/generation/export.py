@@ -85,13 +85,14 @@ class GenerationText:
 def generation_archive(model, vocabulary, text, decoding):
     """The endpoint `reply`, also `serving_default`, of a `models.seq2seq.Seq2Seq`.
 
-        turns       string (B, T)   what was said, the oldest turn first; "" is no turn
+        turns       string (B, T)   what was said, the oldest turn first; "" at the end is padding,
+                                    elsewhere a turn without words, which counts as one
      -> replies     string (B, K)   as many as `decoding.beam`, the best first
         scores      float32 (B, K)  their log probability, divided by the length penalty
 
     The search runs inside the graph. Sampling gives the same replies to the same request. Every
-    second turn before the last is a reply of the model, which is not given again while the search
-    has another.
+    second turn before the last one with words is a reply of the model, which is not given again
+    while the search has another.
 
     Args:
         model: `models.seq2seq.Seq2Seq`.

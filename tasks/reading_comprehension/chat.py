@@ -12,7 +12,9 @@ MIN_UNKNOWN_PERCENT = 15
 """The chat remarks on words without a vector if they are at least this percentage."""
 # Only Latin sentence ends need a space behind them. A line that begins in lower case continues the
 # sentence of the line before.
-SENTENCE_END = re.compile("[.!?]\\s+|[\u3002\uff01\uff1f]\\s*|\\n(?!\\s*[a-z])\\s*")
+SENTENCE_END = re.compile(
+    "[.!?]\\s+|[\u3002\uff01\uff1f][\u201d\u2019\u300d\u300f\uff09]*\\s*|\\n(?!\\s*[a-z])\\s*"
+)
 
 
 class ReadingComprehensionChat(Chat):
@@ -27,7 +29,7 @@ class ReadingComprehensionChat(Chat):
             return "/read expects the name of a UTF-8 text file."
         try:
             text = pathlib.Path(path).expanduser().read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, RuntimeError, UnicodeDecodeError) as error:  # `~nobody`: RuntimeError
             return f"/read expects a UTF-8 text file. {error}"
         return self.take(text)
 

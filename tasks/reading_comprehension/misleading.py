@@ -283,8 +283,8 @@ def add_sentences(split, rows, seed=1):
     if not kept_rows:
         low, high = SENTENCE_WORDS[0], SENTENCE_WORDS[-1]
         raise UserError(
-            f"expected sentences of {low} to {high} words in other passages of the questions' "
-            "articles. Received: none"
+            f"misleading sentences: expected sentences of {low} to {high} words in other passages "
+            "of the questions' articles. Received: none"
         )
 
     asked = split.asked_of(np.array(kept_rows, int), np.arange(len(kept_rows)))

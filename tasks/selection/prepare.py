@@ -117,7 +117,7 @@ def prepare(corpus, source, out, settings):
     if "dev" not in splits:
         dev = f"{source}/dev.txt"
         if reader is dam_release:
-            dev = f"the second dict of {prepared.files['train']}"
+            dev = f"the second dict of {source}/data.pkl"
         report.note(
             f"{source} has no dev split, which training needs to choose weights, so train.py will "
             f"not train on {out}. Move about a tenth of the training contexts to {dev}"

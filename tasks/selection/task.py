@@ -232,6 +232,8 @@ class SelectionTask(task.Task):
         groups = {}
         for name in breakdowns:
             if name == "echo":
+                if scoring.options.ties != "loss":
+                    raise UserError("ties is not for --by=echo, where equal scores are a loss")
                 groups[name] = echo_rows(lines, scores, functools.partial(self._scores, scoring))
             else:
                 ties = scoring.options.ties

@@ -79,7 +79,7 @@ class RetrievalIndex:
             self.idf = read_json(path / IDF)
             self.contexts = _load_bm25(path / CONTEXTS)
             self.responses = _load_bm25(path / RESPONSES)
-        except (OSError, ValueError, LookupError, TypeError) as error:
+        except (OSError, EOFError, ValueError, LookupError, TypeError) as error:
             reason = in_one_line(f"{type(error).__name__}: {error}", 200)
             raise UserError(f"{path} is a damaged index: remove it. {reason}") from error
         # One search at a time: to read a pair, bm25s seeks in a file that all threads share.
