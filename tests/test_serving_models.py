@@ -132,7 +132,7 @@ def test_an_index_of_objects_is_refused_and_runs_nothing(selection_run, tmp_path
     np.save(file, np.array([Attack()], dtype=object), allow_pickle=True)
     (path / "checksums.json").unlink(missing_ok=True)
     message = refusal(open_model("dam", path).load)
-    assert "the run or its index cannot be used: ValueError" in message
+    assert "is a damaged index: remove it. ValueError" in message
     assert not (tmp_path / "attacked").exists()
 
 

@@ -263,10 +263,11 @@ def test_own_answers_are_ranked(trained_selection, selection_predictor, tmp_path
     file = tmp_path / "answers.txt"
     file.write_text("yes\n\n\u3000\n  no thank you\nthe town is old\n", encoding="utf-8")
     chat = TASKS["selection"].chat(trained_selection, {"candidates": file})
-    [said] = chat.reply(QUESTION)
+    said, *notes = chat.reply(QUESTION)
     texts = ["yes", "no thank you", "the town is old"]
     [ranked] = selection_predictor.predict([{"turns": [QUESTION], "candidates": texts}])
     assert said == texts[ranked["order"][0]]
+    assert notes == ([] if ranked["good"] else [f"[{ranked['reason']}]"])
     file.write_bytes(b"\n \n")
     assert "answers.txt: expected an answer per line" in refusal(read_candidates, file)
 
