@@ -225,11 +225,7 @@ def test_a_bad_line_of_any_file_leaves_nothing(source, tmp_path, file, content, 
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_words_that_a_known_vocabulary_lacks_are_noted(tmp_path, capsys):
-    source = tmp_path / "raw"
-    source.mkdir()
-    for name, text in FILES.items():
-        (source / name).write_text(text)
+def test_words_that_a_known_vocabulary_lacks_are_noted(source, tmp_path, capsys):
     prepare("babi-dialog", source, tmp_path / "one", Settings())
     candidates = source / "dialog-babi-candidates.txt"
     candidates.write_text(candidates.read_text().replace("1 bye", "1 ciao"))

@@ -183,10 +183,10 @@ class _Responder:
         remark_B = tf.where(
             most_met_B < num_wishes_B,
             remarks.NOTHING_FOUND + join_chosen(self.names_V, wished_BV),
-            f"{remarks.NO_RESPONSE}. {self.slot_values_text}".rstrip(),
+            remarks.with_values(remarks.NO_RESPONSE, self.slot_values_text),
         )
         unknown_words_B = remarks.UNKNOWN_WORDS + unknown_B
-        unknown_words_B += f". {self.slot_values_text}".rstrip()
+        unknown_words_B += remarks.with_values("", self.slot_values_text)
         return tf.where(unknown_B == "", remark_B, unknown_words_B)
 
     def _best(self, logits_BC, allowed_BC, remark_B):

@@ -7,9 +7,14 @@ NOTHING_FOUND = "nothing found for "
 NO_RESPONSE = "i have no response to this"
 
 
+def with_values(remark, slot_values_text):
+    """A remark, and the values that the bot knows if it knows any."""
+    return f"{remark}. {slot_values_text}".rstrip()
+
+
 def name_unknown(domain, words):
     """To a sentence with `words` that users of the training dialogs never say."""
-    return f"{UNKNOWN_WORDS}{', '.join(words)}. {domain.slot_values_text}".rstrip()
+    return with_values(UNKNOWN_WORDS + ", ".join(words), domain.slot_values_text)
 
 
 def name_missing(domain, wished_E):
@@ -18,4 +23,4 @@ def name_missing(domain, wished_E):
     values_by_restaurant = domain.values_by_subject.values()
     if wishes and not any(values.issuperset(wishes) for values in values_by_restaurant):
         return f"{NOTHING_FOUND}{', '.join(wishes)}"
-    return f"{NO_RESPONSE}. {domain.slot_values_text}".rstrip()
+    return with_values(NO_RESPONSE, domain.slot_values_text)

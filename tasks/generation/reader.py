@@ -36,10 +36,11 @@ def read(turns, text, vocabulary):
     words_of_turns = [text.words(turn) for turn in turns]
     while len(words_of_turns) > 1 and not words_of_turns[-1]:
         words_of_turns.pop()
-    replies = [words for words in words_of_turns[-2::-2] if words]
+    ids_of_turns = [[*vocabulary.encode(words), EOS_ID] for words in words_of_turns]
+    said = [ids for ids in ids_of_turns[-2::-2] if ids != [EOS_ID]]
     # Without any words, the source is `_EOS_` alone, as in an export.
     words_of_turns = [words for words in words_of_turns if words] or [[]]
-    ids_of_turns = [[*vocabulary.encode(words), EOS_ID] for words in words_of_turns]
+    ids_of_turns = [ids for ids in ids_of_turns if ids != [EOS_ID]] or [[EOS_ID]]
 
     source_words = []
     source = []
@@ -51,7 +52,7 @@ def read(turns, text, vocabulary):
     return Read(
         words=source_words[-MAX_SOURCE:],
         source=source[-MAX_SOURCE:],
-        said=[[*vocabulary.encode(words), EOS_ID] for words in replies],
+        said=said,
         is_unknown=set(spoken_ids) == {UNK_ID},
     )
 
@@ -73,6 +74,6 @@ def said_ids(reads, max_lengths, reply_length):
     for row, (read, max_length) in enumerate(zip(reads, max_lengths, strict=True)):
         for place, ids in enumerate(read.said):
             if len(ids) <= max_length + 1:
-                found = ids[:max_length]
-                ids_BTL[row, place, : len(found)] = found
+                reply = ids[:max_length]
+                ids_BTL[row, place, : len(reply)] = reply
     return ids_BTL

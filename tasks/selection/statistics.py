@@ -65,31 +65,30 @@ def note_odd_contexts(split, file, report, is_ranked, has_lines):
     # The largest of those that are equally frequent.
     usual = int(np.flatnonzero(frequencies == frequencies.max()).max())
     candidate = "line" if has_lines else "response"
-    notes = [
-        (
-            positives == 0,
-            f"contexts have no {candidate} with label 1",
-            "The lines of a context must follow each other",
-        ),
-        (
-            positives == candidates,
-            f"contexts have no {candidate} with label 0, so none is ranked below the correct ones",
-            None,
-        ),
-    ]
-    if is_ranked:
-        unusual = f"contexts have others than {usual} candidates"
-        notes.append(
-            (candidates != usual, unusual, "Equal contexts that follow each other are one")
-        )
-    for is_odd, sentence, reason_of_lines in notes:
+
+    def note(is_odd, sentence, advice=""):
+        """Notes the odd contexts, if any; the advice is for files with lines."""
         if not is_odd.any():
-            continue
-        where = str(file)
-        if has_lines:
-            first_line = np.searchsorted(split.context, np.flatnonzero(is_odd)[0]) + 1
-            where += f", line {first_line} and others"
-        note = f"{where}: {is_odd.sum():,} of {len(candidates):,} {sentence}"
-        if has_lines and reason_of_lines:
-            note += f". {reason_of_lines}"
-        report.note(note)
+            return
+        text = f"{is_odd.sum():,} of {len(candidates):,} {sentence}"
+        if not has_lines:
+            report.note(f"{file}: {text}")
+            return
+        first_line = np.searchsorted(split.context, np.flatnonzero(is_odd)[0]) + 1
+        report.note(f"{file}, line {first_line} and others: {text}{advice}")
+
+    note(
+        positives == 0,
+        f"contexts have no {candidate} with label 1",
+        ". The lines of a context must follow each other",
+    )
+    note(
+        positives == candidates,
+        f"contexts have no {candidate} with label 0, so none is ranked below the correct ones",
+    )
+    if is_ranked:
+        note(
+            candidates != usual,
+            f"contexts have others than {usual} candidates",
+            ". Equal contexts that follow each other are one",
+        )
