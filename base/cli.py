@@ -96,6 +96,13 @@ def run(main: Callable[[], None]) -> None:
         sys.exit(1)
 
 
+def refuse_flags_as_settings(settings: Iterable[str], flag_names: Iterable[str]) -> None:
+    """Refuses, as a `UserError`, settings of --set with the name of a flag."""
+    for name in flag_names:
+        if name in settings:
+            raise UserError(f"there is no setting {name!r}: it is a flag")
+
+
 def _end_on_full_output(error):
     """Ends the program if an error is that of standard output on a full disk."""
     if error.errno == errno.ENOSPC and error.filename is None:

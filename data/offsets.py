@@ -56,7 +56,8 @@ def tokenize(text: str) -> list[tuple[int, int]]:
     >>> [text[start:end] for start, end in tokenize(text)]
     ['東', '京', 'は', '2', 'つ']
     """
-    if text.isascii():  # which normalization does not change
+    # Normalization does not change ASCII.
+    if text.isascii():
         return [match.span() for match in TOKEN.finditer(text)]
     normalized = normalize_with_offsets(text)
     spans = []

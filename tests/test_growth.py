@@ -65,7 +65,9 @@ KINDS = {
     "blanks between words": " ",
 }
 BETWEEN_LETTERS = {"hyphens in a word", "brackets in a word", "blanks between words"}
-"""Kinds that neither begin nor end with their signs: there a search of the end goes on."""
+"""Kinds with a letter before and behind their signs: a search for signs at the end of a text fails
+at each of them.
+"""
 
 
 def text_of(kind, length):

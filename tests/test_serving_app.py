@@ -241,7 +241,7 @@ def test_a_wrong_request_gets_its_status_and_one_sentence(
     assert ("allow" in answer.headers) == (status == 405)
 
 
-def test_a_fault_of_the_program_is_one_sentence_and_a_log(echo, monkeypatch, caplog):
+def test_a_fault_of_the_program_is_one_sentence(echo, monkeypatch):
     monkeypatch.setattr(echo, "answer", lambda instances: 1 / 0)
     app = create_app({"echo": served(echo)})
     with TestClient(app, raise_server_exceptions=False) as client:

@@ -113,9 +113,8 @@ def choose_splits() -> list[str]:
 def read_settings() -> dict[str, str]:
     """Returns `{field: value}` of --set; the name of a flag is a `UserError`."""
     settings = parse_assignments(FLAGS.set)
-    for name in (*inspect.signature(colloquy.evaluate).parameters, "against"):
-        if name in settings:
-            raise UserError(f"there is no setting {name!r}: it is a flag")
+    for function in (colloquy.evaluate, colloquy.compare):
+        cli.refuse_flags_as_settings(settings, inspect.signature(function).parameters)
     return settings
 
 

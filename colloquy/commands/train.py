@@ -129,9 +129,7 @@ def read_settings() -> dict[str, Any]:
     settings = {**cli.given_settings(Training, TRAINING), **parse_assignments(FLAGS.set)}
     if FLAGS.release_conf:
         settings = {**read_conf(), **settings}
-    for name in inspect.signature(colloquy.train).parameters:
-        if name in settings:
-            raise UserError(f"there is no setting {name!r}: it is a flag")
+    cli.refuse_flags_as_settings(settings, inspect.signature(colloquy.train).parameters)
     return settings
 
 

@@ -191,21 +191,21 @@ def _read_rows(path):
     lines = lines[first_line - 1 :]
     delimiter = named[1] if named else _delimiter(lines[0])
     reader = csv.reader((f"{line}\n" for line in [*lines, END]), delimiter=delimiter)
+    names = []
     values_by_row = []
+    begin = 0  # lines before a row, from the header
     try:
-        names = [_plain(name) for name in next(reader, [])]
-        begin = reader.line_num  # lines before a row, from the header
-        if begin > len(lines):
-            if lines:
-                raise bad_line(path, first_line, 'a `"` that is closed', lines[0])
-            names = []
         for values in reader:
-            if values == [END] and reader.line_num > len(lines):
-                break
             if reader.line_num > len(lines):
+                if values == [END]:
+                    break
                 # The rest of the file, END included, is one value.
                 raise bad_line(path, begin + first_line, 'a `"` that is closed', lines[begin])
+            is_header = begin == 0
             begin = reader.line_num
+            if is_header:
+                names = [_plain(name) for name in values]
+                continue
             if values and len(values) != len(names):
                 expected = f"{len(names)} fields, as in the header"
                 number = reader.line_num + first_line - 1

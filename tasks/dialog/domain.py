@@ -215,7 +215,7 @@ class Domain:
         return self.vocabulary.encode(part.words)
 
     def _encode_response(self, text):
-        """Returns the candidate's number, from 1; 0 if the text is none, -1 for `SILENCE`."""
+        """Returns the number of a candidate, from 1; `SILENCE` has -1, any other text 0."""
         if text in self.candidate_numbers:
             return self.candidate_numbers[text] + 1
         return -1 if text == SILENCE else 0

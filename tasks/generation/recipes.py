@@ -47,7 +47,7 @@ RECIPES = {
         ),
     ),
     # The settings of PyTorch's chatbot tutorial. An epoch has 605 steps here, so 6.61 epochs are
-    # its 4,000 steps, with a validation every 100.
+    # its 4,000 steps, with a validation after every 100.
     "chat-cornell": Recipe(
         title="Seq2seq, Luong's dot attention, 500 units",
         model="seq2seq",

@@ -204,6 +204,7 @@ class ReadingComprehensionPredictor(Predictor):
         for span in spans:
             start = offsets[span.first][0]
             end = offsets[span.last][1]
+            confidence = None if self.scale is None else self.scale.confidence(span.score)
             log_p = logits_2T[0, span.first] + logits_2T[1, span.last] - log_z
             n_best.append(
                 AnswerSpan(
@@ -212,9 +213,7 @@ class ReadingComprehensionPredictor(Predictor):
                     end=end,
                     score=span.score,
                     probability=float(np.exp(log_p)),
-                    confidence=self.scale.confidence(span.score)
-                    if self.scale is not None
-                    else None,
+                    confidence=confidence,
                 )
             )
 

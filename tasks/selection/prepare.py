@@ -130,16 +130,16 @@ def prepare(corpus, source, out, settings):
 def _refuse_unused(settings, corpus):
     """Refuses settings, `{name: value}`, that the files of a corpus have no use for."""
     reader = CORPORA[corpus].reader
-    given = {name for name, value in settings.items() if value is not None}
+    explicit = {name for name, value in settings.items() if value is not None}
     if reader is dam_release:
-        for name in sorted(given - {"name", "eos_id"}):
+        for name in sorted(explicit - {"name", "eos_id"}):
             raise UserError(
                 f"--{name} is for texts: the files of --corpus={corpus} contain ids, contexts and "
                 "word vectors"
             )
-    elif "eos_id" in given:
+    elif "eos_id" in explicit:
         raise UserError("--eos_id is for --corpus=dam-release, whose files contain ids")
-    if reader is smn and "contexts" in given:
+    if reader is smn and "contexts" in explicit:
         raise UserError(
             f"--contexts is for conversations: the files of --corpus={corpus} contain their "
             "contexts and candidates"
