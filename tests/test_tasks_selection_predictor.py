@@ -15,6 +15,7 @@ from colloquy.tasks import TASKS
 from colloquy.tasks.selection.chat import SelectionChat, read_candidates
 from colloquy.tasks.selection.doubt import load_threshold, measure_doubt
 from colloquy.tasks.selection.matching import Matching
+from colloquy.tasks.selection.predictor import LOW_SCORES
 from colloquy.tasks.selection.retrieval.answers import (
     NOTHING_FOUND,
     AnsweringPredictor,
@@ -263,11 +264,16 @@ def test_own_answers_are_ranked(trained_selection, selection_predictor, tmp_path
     file = tmp_path / "answers.txt"
     file.write_text("yes\n\n\u3000\n  no thank you\nthe town is old\n", encoding="utf-8")
     chat = TASKS["selection"].chat(trained_selection, {"candidates": file})
+    # Another test may have evaluated the run, which gives it a threshold.
+    chat.predictor.predictor.threshold = selection_predictor.threshold
     said, *notes = chat.reply(QUESTION)
     texts = ["yes", "no thank you", "the town is old"]
     [ranked] = selection_predictor.predict([{"turns": [QUESTION], "candidates": texts}])
     assert said == texts[ranked["order"][0]]
     assert notes == ([] if ranked["good"] else [f"[{ranked['reason']}]"])
+    chat.predictor.predictor.threshold = max(ranked["logits"]) + 1
+    [_, note] = chat.reply(QUESTION)
+    assert note == f"[{LOW_SCORES}]"
     file.write_bytes(b"\n \n")
     assert "answers.txt: expected an answer per line" in refusal(read_candidates, file)
 
