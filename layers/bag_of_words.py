@@ -30,7 +30,7 @@ def position_signals(positions, length, dimension):
 class BagOfWords(keras.layers.Layer):
     """A sentence is the sum of its words' vectors.
 
-        x = sum_k E[w_k]                    or, with positions, x = sum_k (E[w_k] + PE[k])
+        x = sum_k s E[w_k]                  or, with positions, x = sum_k (s E[w_k] + PE[k])
 
     Args:
         vocabulary_size: Words with an id, 1 to this.
@@ -40,6 +40,7 @@ class BagOfWords(keras.layers.Layer):
             article, or `"halves"`, `layers.positions.sinusoids` times .1. In a sum they tell only
             the length of the sentence. Those of the article are ten times as large as fresh word
             vectors.
+        scale: `s`, factor of the word vectors; Vaswani et al. 2017, section 3.4, have the root of D.
         trainable: `False`: frozen random word vectors.
 
     Call arguments:
@@ -56,13 +57,16 @@ class BagOfWords(keras.layers.Layer):
     0.0
     """
 
-    def __init__(self, vocabulary_size, dimension, max_words=0, positions="none", **kwargs):
+    def __init__(
+        self, vocabulary_size, dimension, max_words=0, positions="none", scale=1.0, **kwargs
+    ):
         super().__init__(**kwargs)
         check_choice("positions", positions, ("none", "interleaved", "halves"))
         self.vocabulary_size = vocabulary_size
         self.dimension = dimension
         self.max_words = max_words
         self.positions = positions
+        self.scale = scale
 
     def build(self, ids_shape, rows_shape=None):
         rows = self.vocabulary_size + 1
@@ -82,9 +86,9 @@ class BagOfWords(keras.layers.Layer):
         self.signals = np.cumsum(signals_WD, axis=0)
 
     def look_up(self, ids):
-        """Word vectors, zero for padding."""
+        """Scaled word vectors, zero for padding."""
         # Zeroing that row of the table is cheaper than a mask over all words.
-        table = ops.cast(self.embeddings * self.is_word, self.compute_dtype)
+        table = ops.cast(self.embeddings * self.is_word * self.scale, self.compute_dtype)
         return ops.take(table, ids, axis=0)
 
     def call(self, ids, rows=None, count=None):

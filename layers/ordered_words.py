@@ -33,6 +33,7 @@ class OrderedWords(BagOfWords):
         heads: H, of `attention`.
         trained: `False`: frozen random word vectors; the attention is trained.
         positions: `PE` of `attention`, see `BagOfWords`. `"none"`: the order does not count.
+        scale: Factor of the word vectors, see `BagOfWords`.
 
     Call arguments and result are those of `BagOfWords`, with ids `(S, W)`; padding has no place.
     With `rows`, as for candidates, sentences are plain sums.
@@ -47,9 +48,10 @@ class OrderedWords(BagOfWords):
         heads=1,
         trained=True,
         positions="halves",
+        scale=1.0,
         **kwargs,
     ):
-        super().__init__(vocabulary_size, dimension, max_words, positions, **kwargs)
+        super().__init__(vocabulary_size, dimension, max_words, positions, scale, **kwargs)
         check_choice("encoding", encoding, ("position", "attention"))
         self.encoding = encoding
         self.heads = heads

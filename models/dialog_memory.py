@@ -128,11 +128,11 @@ class DialogModel(ConfiguredModel):
         return inputs, logits
 
 
-def encoded_words(config, name, encoding="sum", positions="none", words=None, heads=1):
+def encoded_words(config, name, encoding="sum", positions="none", words=None, heads=1, scale=1.0):
     """The layer from a sentence's words to its vector: a `BagOfWords` or `OrderedWords`.
 
     `positions` are the sinusoids of a sum and of `attention`. `words` is the number of words,
-    `None`: those of the vocabulary.
+    `None`: those of the vocabulary. `scale` is a factor of the word vectors.
     """
     num_words = words or config.vocabulary_size
     if encoding == "sum":
@@ -141,6 +141,7 @@ def encoded_words(config, name, encoding="sum", positions="none", words=None, he
             config.embedding_dim,
             config.max_words,
             positions,
+            scale,
             trainable=config.train_embedding,
             name=name,
         )
@@ -152,6 +153,7 @@ def encoded_words(config, name, encoding="sum", positions="none", words=None, he
         heads,
         trained=config.train_embedding,
         positions=positions,
+        scale=scale,
         name=name,
     )
 

@@ -46,6 +46,9 @@ class MEMMAConfig(SumConfig):
     ours (`layers.bag_of_words`), or `none`. In a sum they tell only a sentence's length; with
     `encoding=attention` they tell the order of its words. `encoding=position` does not read them.
     """
+    scale_words: bool = False
+    """Word vectors are multiplied by the root of `embedding_dim`, as in Vaswani et al. 2017,
+    section 3.4, so that the article's sinusoids do not outweigh them; the article does not say."""
     heads: Positive = 4
     """`h`, divides `embedding_dim`."""
     divisor: Literal["dimension", "root"] = "dimension"
@@ -79,9 +82,15 @@ class MEMMA(DialogModel):
     @staticmethod
     def equations(c, inputs):
         # One matrix E for user, history and candidates (eq. 5 to 8)
-        E = encoded_words(c, "bag_of_words", c.encoding, c.positions, heads=c.heads)
+        E = _shared_words(c)
         state_BTD, attention_weights, _ = _read_memory(c, inputs, E)
         return score_candidates(c, state_BTD, E, inputs), attention_weights
+
+
+def _shared_words(c, words=None):
+    """The layer from a sentence's words to its vector, see `models.dialog_memory.encoded_words`."""
+    scale = c.embedding_dim**0.5 if c.scale_words else 1.0
+    return encoded_words(c, "bag_of_words", c.encoding, c.positions, words, c.heads, scale)
 
 
 def _read_memory(c, inputs, E, known_BTS=None):
@@ -169,7 +178,7 @@ class EntityMEMMA(DialogModel):
 
         # The entities
         words = c.vocabulary_size + c.types
-        E = encoded_words(c, "bag_of_words", c.encoding, c.positions, words, c.heads)
+        E = _shared_words(c, words)
         state_BTD, attention_weights, memory = _read_memory(c, inputs, E, known_BTS)
         memory_BMD, _, time_RD, distances_BTMR = memory
         seen_BTM = history_mask(inputs["speakers"], inputs["turns"], including_turn=True)

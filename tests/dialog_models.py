@@ -167,7 +167,8 @@ def in_loops(model, name, row):
     else:
         x = [ref.ordered_in_loops(words, layer(encode)) for words in said]
         if name.endswith("memma"):  # candidates are sums without positions
-            candidate_vectors = [both.embeddings.numpy()[words].sum(axis=0) for words in offered]
+            table = both.scale * both.embeddings.numpy()
+            candidate_vectors = [table[words].sum(axis=0) for words in offered]
     before, seen = (
         ref.seen_in_loops(speakers, turns),
         ref.seen_in_loops(speakers, turns, including_turn=True),

@@ -292,6 +292,7 @@ CASES = {
         for kind in ("none", "interleaved", "halves")
     },
     "BagOfWords, frozen": case(BagOfWords, V, D, S, inputs={"ids": ids(B, S)}, trainable=False),
+    "BagOfWords, scaled": case(BagOfWords, V, D, scale=3.0, inputs={"ids": ids(B, S)}),
     "BiLSTM": case(BiLSTM, J, **WORDS),
     "CharacterCNN": case(CharacterCNN, V, T, J, 2, 0.3, **SENTENCE),
     "CrossMatch": cross(),
@@ -330,7 +331,7 @@ CASES = {
     "OrderedWords, position": case(OrderedWords, V, D, J, **SENTENCE),
     "OrderedWords, attention": case(OrderedWords, V, 3 * D, J, "attention", 3, False, **SENTENCE),
     "OrderedWords, interleaved": case(
-        OrderedWords, V, 3 * D, J, "attention", 3, True, "interleaved", **SENTENCE
+        OrderedWords, V, 3 * D, J, "attention", 3, True, "interleaved", 2.0, **SENTENCE
     ),
     "PositionalEncoding": case(
         PositionalEncoding, J, inputs={"x": floats(B, T, S, D)}, pads={"x": [2]}

@@ -206,7 +206,7 @@ def sum_in_loops(ids, layer):
     for id in ids:
         if id == 0:
             continue
-        x = x + table[id] + signal[position]
+        x = x + layer.scale * table[id] + signal[position]
         position += 1
     return x
 
@@ -222,7 +222,7 @@ def _signal_of(layer):
 def ordered_in_loops(ids, layer):
     """`layers.ordered_words` of one sentence, word by word."""
     [table], d, heads = float64(layer.embeddings), layer.dimension, layer.heads
-    words = [table[id] for id in ids if id]
+    words = [layer.scale * table[id] for id in ids if id]
     J, x = len(words), np.zeros(d)
     if layer.encoding == "position":
         for j, word in enumerate(words, 1):

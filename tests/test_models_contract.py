@@ -53,11 +53,12 @@ EQUATIONS = {
         {"memory": "latest", "time": False, "shortcut": "identity", "hops": 3},
         {"speaker": False, "time": False, "gate": "sigmoid", "positions": "halves"},
         {"hops": 0},
+        {"scale_words": True},
     ],
     "entity-memma": [
         {},
         {"encoding": "position"},
-        {"encoding": "attention"},
+        {"encoding": "attention", "scale_words": True},
         # Only sums of words have positions.
         {"positions": "interleaved", "shortcut": "identity", "divisor": "root"},
     ],
@@ -117,8 +118,11 @@ def test_matches_its_article_however_padded_and_trains_every_weight(name, settin
     helpers = HELPERS[name]
     model = helpers.made(**settings)
     if name == "memma" and model.config.encoding == "sum":
-        # The loops take the positions from the layer.
-        assert model.get_layer("bag_of_words").positions == model.config.positions
+        # The loops take the positions and the scale from the layer.
+        words = model.get_layer("bag_of_words")
+        scale = model.config.embedding_dim**0.5 if model.config.scale_words else 1.0
+        assert words.positions == model.config.positions
+        assert words.scale == scale
     inputs, targets = helpers.batch(model, more=3)
     logits, loss, gradients = values_and_gradients(model, name, inputs, targets)
     all_expected = [helpers.in_loops(model, row) for row in rows_of(helpers)]
