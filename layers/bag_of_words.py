@@ -40,7 +40,7 @@ class BagOfWords(keras.layers.Layer):
             article, or `"halves"`, `layers.positions.sinusoids` times .1. In a sum they tell only
             the length of the sentence. Those of the article are ten times as large as fresh word
             vectors.
-        scale: `s`, factor of the word vectors; Vaswani et al. 2017, section 3.4, have the root of D.
+        scale: `s`, factor of the word vectors: the root of D in Vaswani et al. 2017, section 3.4.
         trainable: `False`: frozen random word vectors.
 
     Call arguments:
