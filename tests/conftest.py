@@ -3,7 +3,6 @@ neither.
 """
 
 import fcntl
-import math
 import os
 import shutil
 
@@ -87,7 +86,9 @@ def trained_for(task):
 
     @pytest.fixture(scope="session", name=f"trained_{task}")
     def fixture(once, data):
-        return Run.open(once(f"trained-{task}", lambda path: train_small(task, data[task], path)))
+        run = Run.open(once(f"trained-{task}", lambda path: train_small(task, data[task], path)))
+        yield run
+        assert not run.metrics(), "a test has evaluated a shared run: it evaluates a copy"
 
     return fixture
 
@@ -104,11 +105,7 @@ def predictor_for(task):
     @pytest.fixture(scope="session", name=f"{task}_predictor")
     def fixture(request):
         keras.config.set_dtype_policy("float32")
-        predictor = TASKS[task].predictor(request.getfixturevalue(f"trained_{task}"))
-        if task == "selection":
-            # Another test may have evaluated the run, which gives it a threshold.
-            predictor.threshold = -math.inf
-        return predictor
+        return TASKS[task].predictor(request.getfixturevalue(f"trained_{task}"))
 
     return fixture
 

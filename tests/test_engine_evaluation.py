@@ -381,8 +381,8 @@ def test_groups_of_examples_are_a_table_and_a_file(trained_selection, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_model_is_compared_with_a_baseline_and_with_a_file_of_scores(trained_selection, tmp_path):
-    run = f"--run={trained_selection.path}"
+def test_a_model_is_compared_with_a_baseline_and_with_a_file_of_scores(selection_run, tmp_path):
+    run = f"--run={selection_run.path}"
     scores = tmp_path / "scores.txt"
     ran("evaluate.py", run, "--nobaselines", f"--out={scores}")
     result = tmp_path / "same.json"

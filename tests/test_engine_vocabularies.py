@@ -7,7 +7,7 @@ import shutil
 
 import numpy as np
 import pytest
-from helpers import TASKS_ONE_FAST, evaluate, ran, script_refusal, train_small
+from helpers import TASKS_ONE_FAST, copy_of, evaluate, ran, script_refusal, train_small
 
 from colloquy.base.files import UserError
 from colloquy.data.prepared import METADATA, VOCABULARY
@@ -86,9 +86,10 @@ def test_a_training_starts_from_the_weights_of_a_run(trained_dialog, tmp_path):
 
 @pytest.mark.slow
 def test_a_new_layer_starts_fresh_and_one_too_few_is_refused(
-    trained_reading_comprehension, tmp_path, capsys
+    trained_reading_comprehension, tmp_path_factory, tmp_path, capsys
 ):
-    run, task = trained_reading_comprehension, TASKS["reading_comprehension"]
+    run = copy_of(trained_reading_comprehension, tmp_path_factory)
+    task = TASKS["reading_comprehension"]
     data = task.dataset_of(run).path
     start = {"epochs": 1e-6, "learning_rate": 0.0}
     grown = train_small(

@@ -9,7 +9,7 @@ import types
 import numpy as np
 import pytest
 from dialog_models import split_of, track
-from helpers import ran, refusal, scoring_of, turns
+from helpers import copy_of, ran, refusal, scoring_of, turns
 
 from colloquy.data.corpora.babi_dialog import Fact
 from colloquy.data.vocabulary import Vocabulary
@@ -176,9 +176,10 @@ def test_a_file_that_does_not_fit_is_refused(tmp_path, rules, edit, message):
 
 
 @pytest.mark.slow
-def test_evaluation_chooses_under_the_mask_by_a_flag(trained_dialog, tmp_path):
+def test_evaluation_chooses_under_the_mask_by_a_flag(trained_dialog, tmp_path_factory, tmp_path):
+    run = copy_of(trained_dialog, tmp_path_factory)
     flags = ["--set=action_mask=true", "--nobaselines", f"--scores={tmp_path}/x"]
-    ran("evaluate.py", f"--run={trained_dialog.path}", *flags)
+    ran("evaluate.py", f"--run={run.path}", *flags)
     row = json.loads((tmp_path / "x").read_text())
     assert row["search"] == "action mask"
     dataset = dialog.dataset_of(trained_dialog)

@@ -264,8 +264,6 @@ def test_own_answers_are_ranked(trained_selection, selection_predictor, tmp_path
     file = tmp_path / "answers.txt"
     file.write_text("yes\n\n\u3000\n  no thank you\nthe town is old\n", encoding="utf-8")
     chat = TASKS["selection"].chat(trained_selection, {"candidates": file})
-    # Another test may have evaluated the run, which gives it a threshold.
-    chat.predictor.predictor.threshold = selection_predictor.threshold
     said, *notes = chat.reply(QUESTION)
     texts = ["yes", "no thank you", "the town is old"]
     [ranked] = selection_predictor.predict([{"turns": [QUESTION], "candidates": texts}])
