@@ -79,7 +79,7 @@ def dam_block(settings, lacking, what, path, steps, seed):
 
     import keras
 
-    from colloquy.engine.parallel import in_order, share_cores
+    from colloquy.engine.parallel import compile_for_all_sizes, in_order, share_cores
     from colloquy.layers import attentive_module
 
     # === What the side lacks ===
@@ -113,7 +113,8 @@ def dam_block(settings, lacking, what, path, steps, seed):
 
     def block():
         if is_at_once:
-            return sum(in_order(rank, batches, model))
+            compile_for_all_sizes(model)
+            return sum(in_order(rank, batches))
         compute = train if what == "training" else rank
         return sum(compute(batch) for batch in batches)
 

@@ -1,4 +1,4 @@
-"""How raw strings become words: the same for a dataset, its models and their users."""
+"""Settings of a tokenizer. A dataset stores them, and each model trained on it uses the same."""
 
 from typing import Literal
 
@@ -12,14 +12,8 @@ class TokenizerConfig(Config):
     tokenizer: Literal[WHITESPACE, *TOKENIZERS] = WHITESPACE  # type: ignore[valid-type]
     """`whitespace`, or a key of `data.tokenizers.TOKENIZERS`."""
     lower: bool = False
-    """Make texts lower case."""
+    """Converts texts to lower case; `whitespace` keeps capitals in any case."""
 
     def words(self, text: str) -> list[str]:
-        """The words of a text."""
+        """Splits a text into words."""
         return words_of(text, self.tokenizer, self.lower)
-
-    def join(self, words: list[str]) -> str:
-        """The text that a reader expects of some words."""
-        if self.tokenizer == WHITESPACE:
-            return " ".join(words)
-        return TOKENIZERS[self.tokenizer].detokenize(words)

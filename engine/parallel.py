@@ -1,12 +1,11 @@
 """Computes several batches of a model at once.
 
-On two cores, two batches side by side take less time than one after the other on both.
+Two cores compute two batches sooner if each core computes one than if both share the work on each.
 """
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import keras
@@ -15,12 +14,15 @@ from colloquy.base import machine, runtime
 from colloquy.data.batching import THREADS, ahead
 from colloquy.engine.cancellation import checkpoint
 
-MAX_BATCHES_AT_ONCE = 4  # each takes memory of its own
+MAX_BATCHES_AT_ONCE = 4
+"""Each batch takes memory of its own."""
 
 
 def batches_at_once() -> int:
-    """The number of batches to compute at once: one on GPUs and on other backends than TensorFlow,
-    else one per core, at most four.
+    """Returns the number of batches to compute at once.
+
+    It is 1 on a GPU or on a backend other than TensorFlow, otherwise the number of cores, at most
+    `MAX_BATCHES_AT_ONCE`.
     """
     if keras.config.backend() != "tensorflow":
         return 1
@@ -34,7 +36,8 @@ def batches_at_once() -> int:
 def share_cores() -> None:
     """Limits each batch to its part of the cores, unless the user has set `TF_NUM_INTRAOP_THREADS`.
 
-    It is for a process that only scores. Call it before TensorFlow computes.
+    Only for a process that does nothing but score. Call it before TensorFlow computes: later,
+    TensorFlow raises a `RuntimeError`.
     """
     has_own_setting = runtime.user_value("TF_NUM_INTRAOP_THREADS") is not None
     if keras.config.backend() != "tensorflow" or has_own_setting:
@@ -45,11 +48,12 @@ def share_cores() -> None:
     tf.config.threading.set_intra_op_parallelism_threads(threads)
 
 
-def exclusive_calls() -> AbstractContextManager:
-    """Returns a context that lets one thread at a time call a model; on TensorFlow, all threads.
+def exclusive_calls() -> contextlib.AbstractContextManager:
+    """Returns a context manager around calls of a model: a lock, or on TensorFlow, where calls may
+    overlap, one that does nothing.
 
-    On JAX, Keras gives the weights to the compiled `predict_on_batch`: until it returns, the model
-    has none for another thread.
+    On JAX, Keras donates the weights to the compiled `predict_on_batch`: until it returns, the
+    model has none for another thread.
     """
     if keras.config.backend() == "tensorflow":
         return contextlib.nullcontext()
@@ -59,7 +63,8 @@ def exclusive_calls() -> AbstractContextManager:
 def compile_for_all_sizes(model: keras.Model, inputs: Any = None) -> None:
     """Makes one TensorFlow graph of a model's `predict_on_batch` for inputs of every size.
 
-    By itself TensorFlow makes a graph for the size of the first batch, and again for others.
+    Otherwise TensorFlow makes a graph for the first batch's size, and another when the size
+    changes.
 
     Args:
         model: The model.
@@ -73,45 +78,37 @@ def compile_for_all_sizes(model: keras.Model, inputs: Any = None) -> None:
         inputs = model.input
     specs = keras.tree.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), inputs)
     model.make_predict_function()
+    # `predict_on_batch` calls it so: with a list of one batch, which is a tuple of its inputs.
     model.predict_function.get_concrete_function([(specs,)])
 
 
 def results_of(
-    compute: Callable,
-    make_inputs: Callable,
-    batches: Any,
-    model: keras.Model | None = None,
-    progress: Callable = iter,
+    compute: Callable, make_inputs: Callable, batches: Sequence, progress: Callable = iter
 ) -> Iterator[tuple]:
     """Yields `(batch, compute(make_inputs(batch)))` for each of a list of batches, see `in_order`.
 
     Args:
         compute: A function of nested NumPy arrays.
-        make_inputs: See `make_batch` of `data.batching.stream_batches`.
-        model: See `in_order`.
+        make_inputs: A function of a batch that returns nested NumPy arrays. Several threads call
+            it.
         progress: Wraps the list, to show progress.
 
-    >>> [int(total) for _, total in results_of(sum, lambda size: 7 * np.ones(size), [2, 3])]
-    [14, 21]
+    >>> list(results_of(sum, lambda size: [7] * size, [2, 3]))
+    [(2, 14), (3, 21)]
     """
-    if not len(batches):
-        return
     inputs = ahead(make_inputs, batches, THREADS)
-    results = in_order(compute, inputs, model)
+    results = in_order(compute, inputs)
     yield from zip(progress(batches), results, strict=True)
 
 
-def in_order(compute: Callable, inputs: Any, model: keras.Model | None = None) -> Iterator[Any]:
+def in_order(compute: Callable, inputs: Any) -> Iterator[Any]:
     """Yields `compute(x)` for each of some inputs, in their order.
 
-    Where `batches_at_once` is above 1, threads compute the next ones meanwhile. `model` is the
-    functional model whose `predict_on_batch` `compute` calls; it is compiled first.
+    Where `batches_at_once` is above 1, threads compute the next ones meanwhile.
 
     >>> list(in_order(abs, [-3, 2, -1]))
     [3, 2, 1]
     """
-    if model is not None:
-        compile_for_all_sizes(model)
     at_once = batches_at_once()
     results = map(compute, inputs) if at_once == 1 else ahead(compute, inputs, at_once)
     for result in results:

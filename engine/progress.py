@@ -12,9 +12,9 @@ from rich.console import Console
 from colloquy.base.files import PathLike
 
 LINE_SECONDS = 30
-"""Seconds between two lines where the output is no terminal."""
+"""Seconds between two lines where the output is not a terminal."""
 ENOUGH_STEPS = 500
-"""Steps to recommend to a training that has few."""
+"""`recommend_epochs` recommends at least this many steps."""
 
 
 class Progress:
@@ -24,12 +24,12 @@ class Progress:
     every `LINE_SECONDS`.
 
     Args:
-        first_step: Steps that an interrupted training has done.
+        first_step: Steps done before this process started.
         total_steps: Steps of the whole training.
     """
 
     def __init__(self, first_step: int, total_steps: int) -> None:
-        self.console = Console(markup=False, highlight=False, soft_wrap=True)
+        self.console = Console(markup=False, emoji=False, highlight=False, soft_wrap=True)
         self.first_step = first_step
         self.total_steps = total_steps
         self.started_at = time.monotonic()
@@ -45,19 +45,22 @@ class Progress:
 
     def update(self, step: int, loss: float) -> None:
         """Shows `step`, which counts from the beginning of the training, and the latest loss."""
-        # The time of validations and saves counts, too: it is part of the time that is left.
+        # Validations and saves count too, since the remaining time includes them;
+        # `describe_validation` shows the speed without them.
         seconds = max(time.monotonic() - self.started_at, 1e-6)
         speed = (step - self.first_step) / seconds
-        left = datetime.timedelta(seconds=round((self.total_steps - step) / speed))
-        done = f"step {step:,} of {self.total_steps:,}"
-        text = f"{done}  loss {loss:.4f}  {speed:.2f} steps/s  {left} left"
+        remaining = datetime.timedelta(seconds=round((self.total_steps - step) / speed))
+        text = (
+            f"step {step:,} of {self.total_steps:,}  loss {loss:.4f}  {speed:.2f} steps/s  "
+            f"{remaining} left"
+        )
         self.status.update(text)
         is_due = time.monotonic() - self.printed_at >= LINE_SECONDS
         if is_due and not self.console.is_interactive:
             self.print_line(text)
 
     def print_line(self, text: str) -> None:
-        """Prints a line that stays, and begins to wait for the next one."""
+        """Prints a permanent line; the next one of `update` follows after `LINE_SECONDS`."""
         self.console.print(text)
         self.printed_at = time.monotonic()
 
@@ -65,7 +68,7 @@ class Progress:
 def open_curves(path: PathLike) -> Callable[[int, Mapping[str, Any]], None]:
     """Returns a function of a step and `{name: value}` that adds points to TensorBoard's curves.
 
-    Other backends do not load TensorFlow, which writes the curves: there the function does nothing.
+    Only TensorFlow writes the curves. Other backends do not load it, and the function does nothing.
     """
     if keras.config.backend() != "tensorflow":
         return lambda step, values: None
@@ -93,7 +96,7 @@ def describe_training(
     validation_interval: int,
     num_devices: int,
 ) -> str:
-    """The first line of a training."""
+    """Returns the first line of a training."""
     text = (
         f"{path}: {num_parameters:,} parameters, steps per epoch: {steps_per_epoch:,}, "
         f"steps between validations: {validation_interval:,}"
@@ -102,25 +105,25 @@ def describe_training(
 
 
 def recommend_epochs(total_steps: int, steps_per_epoch: int) -> str:
-    """A line for a training of few steps: the epochs that make `ENOUGH_STEPS`."""
+    """Returns advice for a training of few steps: the epochs that make `ENOUGH_STEPS`."""
     epochs = math.ceil(ENOUGH_STEPS / steps_per_epoch)
     steps = "1 step" if total_steps == 1 else f"{total_steps:,} steps"
     return (
         f"{steps} in all, with which a model may learn next to nothing: "
-        f"--epochs={epochs:,} makes {epochs * steps_per_epoch:,}"
+        f"--epochs={epochs} makes {epochs * steps_per_epoch:,} steps"
     )
 
 
 def describe_validation(
     row: dict, metrics: Mapping[str, float], *, waited: int, stopped: bool
 ) -> str:
-    """The lines of a validation.
+    """Returns the line of a validation, and a second one if early stopping ends the training.
 
     Args:
         row: Its row of the history.
         metrics: `{name: value}`.
-        waited: Validations since the best one.
-        stopped: Whether the training ends here.
+        waited: Validations since the best one; 0: this is the best.
+        stopped: True if early stopping ends the training.
     """
     shown = "  ".join(f"{name} {value:.4f}" for name, value in metrics.items())
     text = (
@@ -132,6 +135,6 @@ def describe_validation(
     if not stopped:
         return text
     if not waited:
-        return f"{text}\nthe best score that there is: training stopped"
+        return f"{text}\nthe best possible score was reached: training stopped"
     validations = "validation" if waited == 1 else "validations"
     return f"{text}\nno improvement for {waited} {validations}: training stopped"

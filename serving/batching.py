@@ -77,13 +77,16 @@ class Job:
 
 
 class BatchedModel:
-    """Answers requests to a `serving.models.Served`; small ones that wait share batches."""
+    """Answers requests to a `serving.models.Served`. Small `predict` requests that wait share
+    batches.
+    """
 
     def __init__(self, served, limits=None):
         self.served = served
         self._limits = limits or Limits()
         self._predictor = None
-        self._changed = threading.Condition()  # guards the queues and `_is_closed`
+        # Guards the queues and `_is_closed`. Its lock is reentrant: `_enqueue` reads `queued`.
+        self._changed = threading.Condition()
         self._small_jobs = collections.deque()
         self._large_jobs = collections.deque()
         self._open = set()  # jobs that wait or are computed
@@ -102,12 +105,14 @@ class BatchedModel:
 
     async def load(self):
         """Loads the model; a `RequestError` with status 500 says why that fails."""
-        if self._predictor is None:
-            try:
-                loop = asyncio.get_running_loop()
-                self._predictor = await loop.run_in_executor(_loader, lambda: self.served.predictor)
-            except UserError as error:  # no request is to blame
-                raise RequestError(500, str(error)) from error
+        if self._predictor is not None:
+            return
+        try:
+            loop = asyncio.get_running_loop()
+            self._predictor = await loop.run_in_executor(_loader, lambda: self.served.predictor)
+        except UserError as error:
+            # As a `UserError` it would have status 400, but the request is not wrong.
+            raise RequestError(500, str(error)) from error
 
     async def describe(self):
         """Returns `Served.describe()` as JSON."""
@@ -143,12 +148,15 @@ class BatchedModel:
             await asyncio.to_thread(thread.join, CLOSE_SECONDS)
 
     def _enqueue(self, job):
-        most = self._limits.max_queue
+        max_queue = self._limits.max_queue
         with self._changed:
             queued = self.queued
-            # An empty queue takes a job of any size, which would never be taken otherwise.
-            if queued and queued + job.count > most:
-                message = f"{queued} instances wait already, at most {most} may: try again later"
+            # Where nothing waits, a job of any size is taken: one larger than `max_queue` never
+            # could be otherwise.
+            if queued and queued + job.count > max_queue:
+                message = (
+                    f"{queued} instances wait already, at most {max_queue} may: try again later"
+                )
                 raise RequestError(429, message)
             queue = self._small_jobs if job.is_small else self._large_jobs
             queue.append(job)
@@ -191,22 +199,40 @@ class BatchedModel:
         return taken
 
     def _answer(self, jobs):
-        """Answers jobs in a batch. If it fails, each is answered alone: only faulty ones fail."""
-        readable = [job for job in jobs if self._read(job)]
-        if not readable:
+        """Answers jobs in batches of at most `ROWS_AT_ONCE` rows: no job waits for the answers to a
+        later batch. A job with more rows has a batch of its own.
+        """
+        batch = []
+        rows = 0
+        for job in jobs:
+            if not self._read(job):
+                continue
+            own_rows = sum(job.rows)
+            if batch and rows + own_rows > ROWS_AT_ONCE:
+                self._answer_batch(batch)
+                batch = []
+                rows = 0
+            batch.append(job)
+            rows += own_rows
+        self._answer_batch(batch)
+
+    def _answer_batch(self, jobs):
+        """Answers read jobs as one batch. If it fails, each is answered alone."""
+        jobs = [job for job in jobs if job.is_wanted]
+        if not jobs:
             return
         try:
-            answers = self._compute(readable)
+            answers = self._compute(jobs)
         except Exception as error:
-            if len(readable) == 1:
-                readable[0].fail(error)
+            if len(jobs) == 1:
+                jobs[0].fail(error)
                 return
-            for job in readable:
-                self._answer([job])
+            for job in jobs:
+                self._answer_batch([job])
             return
 
         first = 0
-        for job in readable:
+        for job in jobs:
             end = first + len(job.instances)
             own_answers = answers[first:end]
             first = end
@@ -218,7 +244,10 @@ class BatchedModel:
                 job.fail(error)
 
     def _read(self, job):
-        """Reads a job's instances and counts rows. False if that fails or nobody waits for it."""
+        """Reads a job's instances and counts rows.
+
+        Returns False if that fails, which refuses the job, or if nobody waits for it.
+        """
         if not job.is_wanted:
             return False
         try:
@@ -232,7 +261,10 @@ class BatchedModel:
         return True
 
     def _compute(self, jobs):
-        """Computes the answers to jobs in pieces; a `RequestError` if nobody waits for them."""
+        """Computes the answers to jobs, at most `ROWS_AT_ONCE` rows per call of the model.
+
+        Raises a `RequestError` once nobody waits for any of them.
+        """
         instances = []
         rows = []
         for job in jobs:

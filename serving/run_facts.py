@@ -1,4 +1,4 @@
-"""What clients are told of a run before its model is loaded: its page, its card and its scores."""
+"""Describes a run to clients before its model is loaded."""
 
 import functools
 
@@ -11,20 +11,26 @@ from colloquy.engine.run import CARD, PAGE
 
 
 class Page(Config):
-    """`page.json` of a run, which is optional: how the pages present it."""
+    """The optional file `page.json` of a run: how the web pages present it."""
 
     title: str = ""
+    """Name in the list of models; default: model and corpus."""
     label: str = ""
     """Short name, such as a language, in a switch between the models of a task."""
     default: bool = False
-    """True: the pages open with this model of its task."""
+    """True for the model that the pages select first for its task."""
     lead: str = ""
-    """The sentence of its tab: the article, what it was trained on, and what to expect."""
+    """A sentence on the model's tab: the article, what it was trained on, and what to expect."""
     examples: list[Example] = []
+    """Examples to try; without a `page.json`, those of `examples.json`."""
 
 
 def describe_run(run):
-    """Where a run comes from, its scores, the text of its model card, and its page."""
+    """Returns what clients may know about a run, a dict ready for JSON.
+
+    It has task, model, corpus, note, `scores` (`{split: metrics}`), the fields of its `Page`, and
+    `card`, its model card in Markdown.
+    """
     page_file = run.path / PAGE
     if page_file.is_file():
         page = read_json(page_file, Page)
@@ -34,22 +40,29 @@ def describe_run(run):
     card = ""
     if card_file.is_file():
         card = card_file.read_text(encoding="utf-8", errors="replace")
-    corpus = run.dataset.get("name") or ""
+    scores = {}
+    for split, result in run.metrics().items():
+        scores[split] = result["metrics"]
+    corpus = run.dataset["name"]
     return {
         "task": run.task,
         "model": run.model,
         "corpus": corpus,
         "note": run.note,
-        "scores": {split: result["metrics"] for split, result in run.metrics().items()},
+        "scores": scores,
         **page.model_dump(),
-        "title": page.title or f"{run.model}, {corpus or None}",
+        # It may be empty in `page.json`.
+        "title": page.title or f"{run.model}, {corpus}",
         "card": card,
     }
 
 
+# Each request for the card of a model renders the same text.
 @functools.cache
 def render_markdown(text):
-    """Renders Markdown as HTML. Markup in the text stays text, and links have safe schemes alone.
+    """Renders Markdown as HTML. HTML in the text is escaped.
+
+    A link to `javascript:`, `vbscript:` or `file:` stays text, as does `data:` except for images.
 
     >>> render_markdown("# A <b>card</b>")
     '<h1>A &lt;b&gt;card&lt;/b&gt;</h1>\\n'

@@ -235,7 +235,8 @@ READERS = {
         [Fact("prezzo", "R_cuisine", "italian"), Fact("cote", "R_phone", "cote_phone")],
         {
             "`number subject R_relation value`": [
-                *("1 prezzo R_price very cheap", "1 prezzo price cheap", "1 prezzo R_price\t", "")
+                *("1 prezzo R_price very cheap", "1 prezzo price cheap", "1 prezzo R_price\t"),
+                *("", "x prezzo R_price cheap"),
             ]
         },
         "facts",
@@ -689,7 +690,7 @@ def test_notes_of_a_chat_program_are_known_by_their_structure(tmp_path):
         ("a.csv", "chat,text\n1,Hi\n\0\n1,Yes\n", "line 3: expected 2 fields"),
         ("a.csv", "sep=;\n\nchat;topic\n1;x\n", "line 3: expected a column text"),
         ("a.csv", 'chat,sender,text\n1,A,Hi\n1,B,"So\n1,A,Yes\n', 'line 3: expected a `"` that'),
-        ("dialogs", "1 resto R_price cheap\n", "expected dialogs. Received: no turn"),
+        ("dialogs", "1 resto R_price cheap\n", "expected dialogs. Received: facts alone"),
         ("a.conv", "M Ponce de Le\u00f3n\nE\n", "line 1: expected E, which opens a block"),
     ],
 )

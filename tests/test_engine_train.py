@@ -173,7 +173,7 @@ def test_tensorboard_draws_loss_learning_rate_and_scores(tmp_path):
     [
         ([0.5, 0.25, 0.25], 2, "no improvement for 2 validations: training stopped"),
         ([0.5, 0.5], 1, "no improvement for 1 validation: training stopped"),
-        ([1.0, 0.5, 1.0], 0, "the best score that there is: training stopped"),
+        ([1.0, 0.5, 1.0], 0, "the best possible score was reached: training stopped"),
     ],
 )
 def test_early_stopping_says_why_and_can_be_extended(tmp_path, capsys, scores, patience, reason):

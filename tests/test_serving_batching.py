@@ -120,6 +120,15 @@ def test_an_explanation_does_not_wait_for_the_next():
     assert model.batches == [[HELD], 1, "answered", 2, "answered"]
 
 
+def test_small_requests_with_many_rows_do_not_wait_for_each_other():
+    model = Numbers()
+    jobs = job(60), job(61)
+    for each in jobs:
+        each.write = lambda predictor, answers: model.batches.append("answered")
+    with_model(model, lambda batched: ask_together(batched, model, *jobs))
+    assert model.batches == [[HELD], [60], "answered", [61], "answered"]
+
+
 def test_a_wrong_or_too_large_request_fails_alone():
     model = Numbers()
     jobs = job(1), job("x"), job(200, 101), job(2), job(13)

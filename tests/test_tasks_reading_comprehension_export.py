@@ -26,6 +26,8 @@ TEXTS = [
     "signs \x02 and \x03 and \x04 inside",
     "\u6771\u4eacis2024\u5e74 \u306f\u0301a\u0301\u304c\u30fb\u0e44\u0e17\u0e35\u0e48abc_\u3042",
     "\u6771\u200ca \u0e44\u200d\u0e17",  # joiners beside scripts without spaces
+    "1\u200d2 3\u200d.5 a\u200d\u00adb !\u200d\u0301",  # and inside of tokens
+    "\u3042\u3099\u3042\uff9e",  # voiced marks that do not compose
     "",
     " \n ",
 ]

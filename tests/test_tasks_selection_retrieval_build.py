@@ -40,6 +40,7 @@ def test_every_turn_but_the_first_is_paired_with_the_two_before_it_once():
     [
         ("bob : try it now please", False),
         ("try it or try that with bob then", False),
+        ("try it or try that with Cyd then", False),
         ("try zork", False),  # a word that the model does not know
         ("zork try it or try it", False),
         ("try it or try zork now please", True),
@@ -54,15 +55,15 @@ def test_every_turn_but_the_first_is_paired_with_the_two_before_it_once():
     ],
 )
 def test_a_pair_is_kept_if_its_response_can_answer_anybody(monkeypatch, text, is_kept):
-    monkeypatch.setattr("colloquy.tasks.selection.retrieval.clean.MANY_TEXTS", 20)
-    monkeypatch.setattr("colloquy.tasks.selection.retrieval.clean.COMMON", 0.3)
-    monkeypatch.setattr("colloquy.tasks.selection.retrieval.clean.RARE", 0.1)
-    others = ["bob , it", "it , bob"]
+    monkeypatch.setattr("colloquy.tasks.selection.retrieval.clean.MIN_TEXTS", 20)
+    monkeypatch.setattr("colloquy.tasks.selection.retrieval.clean.COMMON_FRACTION", 0.3)
+    monkeypatch.setattr("colloquy.tasks.selection.retrieval.clean.RARE_FRACTION", 0.1)
+    others = ["bob , it", "it , bob", "Cyd , it"]
     for number in range(19):
         others.append(f"yes , it {number}")
         others.append(f"apples it {number}")
     words_by_text = {other: other.split() for other in [*others, text]}
-    known_words = set("bob try it yes apples pears plums and or that with then now die".split())
+    known_words = set("bob try it yes apples pears plums and or that with then now die Cyd".split())
     pair = {"text": text, "context": ["x"]}
     kept = clean_pairs([pair, pair], words_by_text, known_words)
     assert kept == [pair, pair] * is_kept

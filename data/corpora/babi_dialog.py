@@ -108,13 +108,13 @@ def _find_task(directory, name, patterns, candidates, knowledge):
 def read_dialogs(
     path: pathlib.Path, candidates: pathlib.Path | None = None, report: Report | None = None
 ) -> list[list[Turn]]:
-    """Reads a dialog file: dialogs with turns.
+    """Reads the dialogs of a file.
 
-    White space becomes single spaces.
+    In each text, runs of white space become a single space.
 
     Args:
         candidates: A candidates file, which must have each response; `None`: any response is read.
-        report: Says what was left out.
+        report: Gets the number of dialogs left out, and a note on wrongly decoded texts.
 
     Returns:
         Dialogs, lists of `Turn`.
@@ -143,14 +143,17 @@ def read_dialogs(
         dialogs[-1].extend(turns)
         expected_id = id + 1
 
-    with_turns = [dialog for dialog in dialogs if "user" in dict(dialog)]
-    if not with_turns:
-        raise UserError(f"{path}: expected dialogs. Received: no turn")
+    with_user = []
+    for dialog in dialogs:
+        if any(turn.speaker == "user" for turn in dialog):
+            with_user.append(dialog)
+    if not with_user:
+        raise UserError(f"{path}: expected dialogs. Received: facts alone")
     if report:
-        report.leave_out("dialogs of facts alone", len(dialogs) - len(with_turns))
-        texts = [turn.text for dialog in with_turns for turn in dialog]
+        report.leave_out("dialogs of facts alone", len(dialogs) - len(with_user))
+        texts = [turn.text for dialog in with_user for turn in dialog]
         note_unrepaired(texts, path, "the candidates have the same characters", report)
-    return with_turns
+    return with_user
 
 
 def _parse_turns(path, number, rest):
@@ -186,22 +189,24 @@ def read_knowledge(path: pathlib.Path) -> list[Fact]:
     """Reads a knowledge base: a list of `Fact`."""
     facts = []
     for number, line in read_lines(path, "facts"):
-        words = re.split(r"[ \t]", line)
-        if len(words) != 4 or not all(words) or not words[2].startswith("R_"):
+        digits, *fact = re.split(r"[ \t]", line)
+        is_fact = len(fact) == 3 and all(fact) and fact[1].startswith("R_")
+        if not NUMBER.fullmatch(digits) or not is_fact:
             raise bad_line(path, number, "`number subject R_relation value`", line)
-        facts.append(Fact(*words[1:]))
+        facts.append(Fact(*fact))
     return facts
 
 
 def unseen_entities(train: list[list[Turn]], knowledge: list[Fact]) -> dict[str, str]:
     """Pairs each cuisine and place of the training dialogs with one that none of them contains.
 
-    Tasks 1 to 5 have a knowledge base of two worlds: one of the training dialogs, one of the
-    out-of-vocabulary tests. Dialogs with words replaced by these pairs are in the other world, and
-    their responses are still candidates.
+    In tasks 1 to 5, half of the knowledge base's cuisines and places occur in the training dialogs,
+    the other half in the out-of-vocabulary tests. Dialogs with their words replaced by these pairs
+    are like those tests.
 
     Returns:
-        `{word: other word}`. It is empty if the knowledge base has too few others (task 6).
+        `{word: other word}`. It is empty if the dialogs contain no cuisine or no place, or if the
+        knowledge base has fewer others (task 6).
     """
     words = set()
     for dialog in train:
@@ -226,9 +231,12 @@ def move(dialogs: list[list[Turn]], pairs: Mapping[str, str]) -> list[list[Turn]
     >>> turn.text
     'thai in hanoi'
     """
-    # A value may be the start of another: the longest one matches.
+    if not pairs:
+        return dialogs
+    # A value may be the start of another, so the longest is tried first.
     longest_first = sorted(pairs, key=len, reverse=True)
     values = "|".join(re.escape(value) for value in longest_first)
+    # `[^\W_]` is a letter or a digit: `rome` is replaced in `resto_rome_cheap`, not in `romeo`.
     pattern = re.compile(rf"(?<![^\W_])({values})(?![^\W_])")
 
     moved = []

@@ -47,21 +47,21 @@ def read(path: pathlib.Path, report: Report | None = None) -> Iterator[Line]:
     """Yields a `Line` for each line of a file.
 
     Args:
-        report: Gets a note if a line was repaired by `data.mojibake`.
+        report: Gets a note if `data.mojibake` repairs a line.
     """
     for number, line in read_lines(path, f"lines of {FORMAT}"):
-        # Each text alone: lines with other responses keep the same context.
-        repaired = "\t".join(map(repair, line.split("\t")))
-        if report and repaired != line:
+        # Each field alone: two lines with one context keep it, although their responses differ.
+        fields = [repair(field) for field in line.split("\t")]
+        if report and "\t".join(fields) != line:
             report.note(f"{path}: {REPAIRED}")
-        label, *texts = repaired.split("\t")
+        label, *texts = fields
         if len(texts) < 2:
             raise bad_line(path, number, f"{FORMAT}, at least three fields separated by tabs", line)
         if label not in ("0", "1"):
             raise bad_line(path, number, "a label 0 or 1", label)
         *turns, response = texts
-        # The tokenizer splits at ASCII white space alone, as `bytes.strip` does: a response of an
-        # ideographic space has a word.
+        # `bytes.strip` removes ASCII white space alone, as the tokenizer does: an ideographic space
+        # is a word.
         if not response.encode().strip():
             raise bad_line(path, number, "a response that is not empty", line)
         yield Line(int(label), turns, response)

@@ -7,7 +7,7 @@ import numpy as np
 from keras import ops
 
 from colloquy.data.batching import batches_by_size
-from colloquy.engine.parallel import results_of
+from colloquy.engine.parallel import compile_for_all_sizes, results_of
 from colloquy.engine.task import ScoringOptions
 from colloquy.layers.dialog_state import INPUTS as STATE_INPUTS
 from colloquy.metrics.bootstrap import Additive, means_of
@@ -126,7 +126,8 @@ def predict(model, split, batch_size=32, progress=iter, length_multiple=4, mask=
 
     predicted = np.zeros_like(split.answers)
     batches = batches_by_size(split.sizes, batch_size)
-    results = results_of(predict_batch, make_arrays, batches, model, progress)
+    compile_for_all_sizes(model)
+    results = results_of(predict_batch, make_arrays, batches, progress)
     for dialogs, (is_real_BT, best_BT) in results:
         for dialog, is_real_T, best_T in zip(dialogs, is_real_BT, best_BT, strict=True):
             predicted[split.dialog == dialog] = best_T[is_real_T]

@@ -40,6 +40,10 @@ class SourceConfig(TokenizerConfig):
     turns: Positive
     """Utterances of a source, the last ones."""
 
+    def join(self, words):
+        """Joins words to a text as people write it; the tokenizer guesses the spaces."""
+        return TOKENIZERS[self.tokenizer].detokenize(words)
+
 
 def read_source_config(settings, file):
     """Reads a `SourceConfig` from the JSON object of settings in a file.

@@ -10,7 +10,7 @@ import numpy as np
 from keras import ops
 
 from colloquy.data.batching import batches_by_size
-from colloquy.engine.parallel import results_of
+from colloquy.engine.parallel import compile_for_all_sizes, results_of
 from colloquy.layers.masking import mask_from_ids, zero_padding
 from colloquy.layers.unpadding import unpadding
 
@@ -90,6 +90,7 @@ def likelihood(model, split, batch_size=64, length_multiple=4):
 
     nll = np.zeros(len(split), np.float32)
     scorer = nll_model(model)
-    for rows, nll_B in results_of(scorer.predict_on_batch, make_inputs, batches, scorer):
+    compile_for_all_sizes(scorer)
+    for rows, nll_B in results_of(scorer.predict_on_batch, make_inputs, batches):
         nll[rows] = nll_B
     return nll

@@ -22,22 +22,23 @@ from colloquy.tasks.reading_comprehension.questions import WORD_CHARACTERS
 
 NO_SCORE = tf.float32.min  # finite, because JSON knows no infinity
 
-# data.offsets.TOKEN in the syntax of TensorFlow's regular expressions (RE2), with full-width
-# signs, and with what nobody sees inside of a token.
-_HIDDEN = f"[{INVISIBLE}]*"
+# `data.offsets.TOKEN` for texts that are not normalized, in the syntax of RE2, TensorFlow's regular
+# expressions. So it also allows invisible characters inside a token, and the full-width underscore
+# (FF3F), full stop (FF0E) and comma (FF0C).
+_HIDDEN = f"[{INVISIBLE}{JOINERS}]*"
 _DIGITS = rf"\p{{Nd}}(?:{_HIDDEN}[\p{{Nd}}{MARKS}])*"
 _LETTER = r"\p{L}\p{N}_\x{FF3F}"
 TOKEN = (
     rf"{_DIGITS}(?:{_HIDDEN}[.,\x{{FF0E}}\x{{FF0C}}]{_HIDDEN}{_DIGITS})*"
-    rf"|[{_LETTER}](?:{_HIDDEN}(?:[{_LETTER}{MARKS}]|[{JOINERS}]+[{_LETTER}{MARKS}]))*"
+    rf"|[{_LETTER}](?:{_HIDDEN}[{_LETTER}{MARKS}])*"
     rf"|[^{_LETTER}\s\p{{Z}}\x{{04}}\x{{0B}}\x{{1C}}-\x{{1F}}\x{{85}}{INVISIBLE}{JOINERS}]"
     rf"(?:{_HIDDEN}[{MARKS}])*"
 )
 # A character of a script without spaces, with the voiced marks of kana.
-BORDERED = f"[{SPACELESS}](?:{_HIDDEN}[\u3099\u309a\uff9e\uff9f])*"
-# Put around a character that is a token of its own, beside the letters of others.
+BORDERED = f"[{SPACELESS}](?:[{INVISIBLE}]*[\u3099\u309a\uff9e\uff9f])*"
+# `tokens` puts it before and after each character of such a script, so that no word includes it.
 BORDER = "\x04"
-# Put around each token; where a text has them, they count as another sign.
+# `tokens` puts them before and after each token. In the text itself they count as another sign.
 BEGIN = "\x02"
 END = "\x03"
 
@@ -56,9 +57,10 @@ class ReadingText:
         self.normalize = GraphNormalizer()
 
     def tokens(self, texts):
-        """The tokens of each text, string `(B,)`, ragged `(B, None)`.
+        """Finds the tokens of texts, string `(B,)`.
 
-        Returns the tokens, and their starts and ends in characters.
+        Returns the tokens, ragged string `(B, None)`, and where they start and end in characters,
+        ragged int32 `(B, None)`.
         """
         texts = tf.strings.regex_replace(texts, f"[{BEGIN}{END}{BORDER}]", "\x01")
         bordered = tf.strings.regex_replace(texts, BORDERED, BORDER + r"\0" + BORDER)
@@ -66,10 +68,10 @@ class ReadingText:
         marked = tf.strings.regex_replace(marked, BORDER, "")
         # A piece is the text before a token, BEGIN and the token. The last one has no token.
         pieces = tf.strings.split(marked, END)[:, :-1]
-        before_token = f"(?s)^[^{BEGIN}]*{BEGIN}"
+        before_token = f"^[^{BEGIN}]*{BEGIN}"
         tokens = tf.ragged.map_flat_values(tf.strings.regex_replace, pieces, before_token, "")
 
-        # BEGIN is no character of the text.
+        # Minus 1: each piece has a BEGIN, which is not in the text.
         lengths = tf.ragged.map_flat_values(_length, pieces) - 1
         dense_ends = tf.cumsum(lengths.to_tensor(), axis=1)
         ends = tf.RaggedTensor.from_tensor(dense_ends, lengths=lengths.row_lengths())
@@ -78,7 +80,7 @@ class ReadingText:
 
     def inputs(self, context, query):
         """The inputs of `models.bidaf.BiDAF` for tokens, ragged string `(B, None)`."""
-        # "" is no token, so number 0 is padding's alone.
+        # Number 0 is the empty text, for padding; no token is empty.
         flat = tf.concat([[""], context.flat_values, query.flat_values], axis=0)
         distinct, number = tf.unique(self.normalize(flat))
         lower = tf.strings.lower(distinct[1:], encoding="utf-8")

@@ -10,7 +10,7 @@ from keras import ops
 
 from colloquy.base.files import UserError
 from colloquy.data.batching import batches_by_size, evenly_spaced
-from colloquy.engine.parallel import results_of
+from colloquy.engine.parallel import compile_for_all_sizes, results_of
 from colloquy.engine.scoring import Group
 from colloquy.layers.masking import masked_logits
 from colloquy.metrics.bootstrap import Additive, means_of
@@ -76,7 +76,8 @@ def predict(model, split, batch_size=60, progress=iter, length_multiple=4):
         return np.asarray(first)[:, 0], np.asarray(last)[:, 0], np.asarray(score)[:, 0]
 
     batches = batches_by_size(split.sizes, batch_size)
-    results = results_of(find_best, make_inputs, batches, model, progress)
+    compile_for_all_sizes(model)
+    results = results_of(find_best, make_inputs, batches, progress)
     for rows, (first, last, score) in results:
         spans[rows, 0] = first
         spans[rows, 1] = last
@@ -89,16 +90,9 @@ def answer_texts(split, spans):
     return {id: split.answer(row, *spans[row]) for row, id in enumerate(split.ids)}
 
 
-def record_of(split, predictions):
-    """The metrics and counts of a split, a record of `engine.scoring.Measured`.
-
-    Args:
-        predictions: `{question id: text}`.
-    """
-    return {
-        "metrics": squad_metrics(predictions, split.references),
-        "counts": {"questions": len(split), "contexts": len(set(split.context.tolist()))},
-    }
+def count_questions(split):
+    """Returns the counts of a split, for the record of an `engine.scoring.Measured`."""
+    return {"questions": len(split), "contexts": len(set(split.context.tolist()))}
 
 
 def score_split(model, split, **options):
@@ -127,7 +121,8 @@ def metrics_by_question(split, predictions):
 def metrics_with_no_answer(model, split, length_multiple=4):
     """The metrics of a validation of a model with `no_answer`, on some questions of dev.
 
-    Of at most `MAX_VALIDATED` questions, those with a second context are asked.
+    At most `MAX_VALIDATED` evenly spaced questions are taken; those without a second context are
+    left out.
 
     Returns:
         A dict of metrics:
@@ -144,7 +139,10 @@ def metrics_with_no_answer(model, split, length_multiple=4):
     second = split.second_contexts[rows, 0]
     rows = rows[second != NONE]
     if not len(rows):
-        raise UserError("no_answer: expected several contexts per article in dev. Received: one")
+        raise UserError(
+            "no_answer: expected in dev a question whose article has another context without its "
+            "answers. Received: none"
+        )
 
     own = split.asked_of(rows, split.context[rows])
     spans, scores = predict(model, own, length_multiple=length_multiple)

@@ -18,7 +18,7 @@ from colloquy.engine import task
 from colloquy.engine.ensembles import mean_of_logits
 from colloquy.engine.optimizers import decaying
 from colloquy.engine.scoring import Measured
-from colloquy.metrics.reading_comprehension import METRICS
+from colloquy.metrics.reading_comprehension import METRICS, squad_metrics
 from colloquy.tasks.reading_comprehension.baselines import spans_of_first_words
 from colloquy.tasks.reading_comprehension.calibration import measure_confidence
 from colloquy.tasks.reading_comprehension.chat import ReadingComprehensionChat
@@ -30,10 +30,10 @@ from colloquy.tasks.reading_comprehension.scoring import (
     answer_texts,
     by_added_sentence,
     by_first_word,
+    count_questions,
     metrics_by_question,
     metrics_with_no_answer,
     predict,
-    record_of,
     score_split,
     span_loss,
 )
@@ -183,10 +183,14 @@ class ReadingComprehensionTask(task.Task):
         """
         questions = scoring.examples
         predictions = answer_texts(questions, _predict_spans(scoring))
-        record = record_of(questions, predictions)
+        record = {
+            "metrics": squad_metrics(predictions, questions.references),
+            "counts": count_questions(questions),
+        }
         if scoring.baselines:
             first_words = answer_texts(questions, spans_of_first_words(questions))
-            record["baselines"] = {"first words": record_of(questions, first_words)["metrics"]}
+            first_words_metrics = squad_metrics(first_words, questions.references)
+            record["baselines"] = {"first words": first_words_metrics}
         if scoring.split == "dev":
             record["confidence"], _ = measure_confidence(
                 scoring.model, questions, scoring.length_multiple
@@ -207,7 +211,7 @@ class ReadingComprehensionTask(task.Task):
                 file=sys.stderr,
             )
         return Measured(
-            record={"counts": record_of(questions, predictions)["counts"]},
+            record={"counts": count_questions(questions)},
             by_example=functools.partial(metrics_by_question, questions, predictions),
         )
 

@@ -10,7 +10,7 @@ from keras import ops
 
 from colloquy.base.files import UserError
 from colloquy.data.sequences import round_up
-from colloquy.engine.parallel import results_of
+from colloquy.engine.parallel import compile_for_all_sizes, results_of
 from colloquy.engine.scoring import Group
 from colloquy.engine.task import ScoringOptions
 from colloquy.metrics.bootstrap import Additive, means_of
@@ -72,7 +72,8 @@ def score(model, split, config, progress=iter, length_multiple=4):
 
     scores = np.zeros(len(split), np.float32)
     batches = ranking_batches(split, config)
-    results = results_of(model.predict_on_batch, make_inputs, batches, model, progress)
+    compile_for_all_sizes(model)
+    results = results_of(model.predict_on_batch, make_inputs, batches, progress)
     for (_, lines_BN), logits_BN in results:
         is_candidate_BN = lines_BN >= 0
         scores[lines_BN[is_candidate_BN]] = np.asarray(logits_BN)[is_candidate_BN]

@@ -1,8 +1,8 @@
 """Cleans the pairs of an index, once, when it is built.
 
-Logs of a channel address people, mask addresses and say "ok" ten thousand times. Such a response
-suits one person or any question, so it is no answer. It is found by where and how often its words
-are said, without lists of names or of empty words.
+A response is left out if it names a person, has only common words, has a placeholder, an insult or
+a command to a bot, or a word that the model does not know where that is probably a name. Names and
+common words are found by their frequencies, not by lists.
 """
 
 import collections
@@ -11,27 +11,28 @@ import re
 from colloquy.data.tokenizers import spoken_words
 from colloquy.data.vocabulary import SPECIALS
 
-MANY_TEXTS = 10_000
-"""Distinct texts from which the numbers below tell names and common words from others."""
-COMMON = 0.005
+MIN_TEXTS = 10_000
+"""With fewer distinct texts, no word counts as common or as a name."""
+COMMON_FRACTION = 0.005
 """A word is common if at least this fraction of all texts has it."""
-NAME = 0.2
-"""A rare word is a name if at least this fraction of its texts address somebody by it."""
-RARE = 0.0005
+RARE_FRACTION = 0.0005
 """A word is rare if at most this fraction of all texts has it."""
-SHORT = 4
-"""In a response of at most this many words, the model must know each of them."""
+NAME_FRACTION = 0.2
+"""A rare word is a name if at least this fraction of its texts address somebody by it."""
+SHORT_LENGTH = 4
+"""A response of at most this many tokens, punctuation included, is short."""
 PLACEHOLDER = re.compile(rf"__[a-z]+__|{SPECIALS[1].lower()}")
-"""A word in place of a removed path or address."""
+"""A lower-case word in place of a removed path, an address or an unknown word."""
 BOT_COMMAND = re.compile(r"^! \w|\B! \S+(?: \S+)? [|>] ")
-"""A command to a bot, such as `! wifi`, or to have it address somebody: `! info wifi | bob`."""
+"""A command to a bot, such as `! wifi`, or one whose reply the bot sends to somebody:
+`! info wifi | bob`. Tokens are joined by spaces."""
 CRUDE_WORD = re.compile(
     r"(?:bull|dip|horse)?shit(?:s|ty|head)?|(?:mother)?f[u*]ck\w*|wtf|stfu|gtfo|(?:dumb|jack)?ass"
     r"|assholes?|arseholes?|bastards?|bitch(?:es|y|ing)?|cocksuckers?|cunts?|dickheads?"
     r"|fag(?:got)?s?|idiots?|morons?|nigg\w+|pricks?|pussy|retard(?:s|ed)?"
     r"|sluts?|twats?|wankers?|whores?"
 )
-"""An insult: the one list, since no number tells it from other words."""
+"""An insult. Its frequency does not reveal it, so this is the only list of words here."""
 
 
 def clean_pairs(pairs, words_by_text, known_words):
@@ -52,39 +53,45 @@ def clean_pairs(pairs, words_by_text, known_words):
 
 
 def _common_words_and_names(words_by_text):
-    """Two sets of words; both are empty where texts are too few to tell."""
+    """Returns the common words, then the names, in lower case; both sets are empty with fewer than
+    `MIN_TEXTS` texts.
+    """
     num_texts = len(words_by_text)
-    if num_texts < MANY_TEXTS:
+    if num_texts < MIN_TEXTS:
         return set(), set()
-    texts_by_word = collections.Counter()
-    calls_by_word = collections.Counter()
+    # The number of texts that have a word, and of those that address somebody by it.
+    texts_with = collections.Counter()
+    texts_addressing = collections.Counter()
     for words in words_by_text.values():
-        texts_by_word.update(set(words))
-        calls_by_word.update(set(addressed_words(words)))
+        lower_words = [word.lower() for word in words]
+        texts_with.update(set(lower_words))
+        texts_addressing.update(set(_addressed_words(lower_words)))
     common_words = set()
     names = set()
-    for word, count in texts_by_word.items():
-        if count >= COMMON * num_texts:
+    for word, count in texts_with.items():
+        if count >= COMMON_FRACTION * num_texts:
             common_words.add(word)
-        if count <= RARE * num_texts and calls_by_word[word] >= NAME * count:
+        is_rare = count <= RARE_FRACTION * num_texts
+        if is_rare and texts_addressing[word] >= NAME_FRACTION * count:
             names.add(word)
     return common_words, names
 
 
-def addressed_words(words):
+def _addressed_words(words):
     """The words by which a text may address somebody.
 
     They are the first word before a comma or a colon, and the last word after a comma.
 
-    >>> addressed_words("bob : try it , bill !".split())
+    >>> _addressed_words("bob : try it , bill !".split())
     ['bob', 'bill']
     """
-    spoken_places = [place for place, word in enumerate(words) if word[:1].isalnum()]
+    word_places = [place for place, word in enumerate(words) if word[:1].isalnum()]
     addressed = []
     if len(words) > 2 and words[1] in (",", ":"):
         addressed.append(words[0])
-    if spoken_places and spoken_places[-1] > 1 and words[spoken_places[-1] - 1] == ",":
-        addressed.append(words[spoken_places[-1]])
+    last = word_places[-1] if word_places else 0
+    if last > 1 and words[last - 1] == ",":
+        addressed.append(words[last])
     return [word for word in addressed if word[:1].isalpha()]
 
 
@@ -94,9 +101,9 @@ def _is_answer(words, common_words, names, known_words):
         return False
     if not names.isdisjoint(lower_words) or BOT_COMMAND.search(" ".join(lower_words)):
         return False
-    # The model knows the first word, and all words of a short text. Elsewhere an unknown word is
-    # rarely a name.
-    exposed = words if len(words) <= SHORT else words[:1]
-    if any(word[:1].isalpha() and word not in known_words for word in exposed):
+    # An unknown word is probably a name if it comes first or the response is short.
+    must_be_known = words if len(words) <= SHORT_LENGTH else words[:1]
+    if any(word[:1].isalpha() and word not in known_words for word in must_be_known):
         return False
+    # This also leaves out a response without any word, such as `! ! !`.
     return not common_words.issuperset(spoken_words(lower_words))
