@@ -1,7 +1,4 @@
-"""Talks to a trained model in the terminal.
-
-`python chat.py --help` lists the flags; the code is colloquy/commands/chat.py.
-"""
+"""Runs colloquy/commands/chat.py, which explains the flags."""
 
 from colloquy.commands import run_command
 

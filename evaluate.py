@@ -1,7 +1,4 @@
-"""Scores splits with trained models, beside the baselines and the papers.
-
-`python evaluate.py --help` lists the flags; the code is colloquy/commands/evaluate.py.
-"""
+"""Runs colloquy/commands/evaluate.py, which explains the flags."""
 
 from colloquy.commands import run_command
 

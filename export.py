@@ -1,7 +1,4 @@
-"""Writes a trained model as a TensorFlow SavedModel, which takes raw strings.
-
-`python export.py --help` lists the flags; the code is colloquy/commands/export.py.
-"""
+"""Runs colloquy/commands/export.py, which explains the flags."""
 
 from colloquy.commands import run_command
 

@@ -1,7 +1,4 @@
-"""Answers a file of instances with a trained model, or shows its attention on examples.
-
-`python predict.py --help` lists the flags; the code is colloquy/commands/predict.py.
-"""
+"""Runs colloquy/commands/predict.py, which explains the flags."""
 
 from colloquy.commands import run_command
 

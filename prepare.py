@@ -1,7 +1,4 @@
-"""Turns the raw files of a corpus into a dataset.
-
-`python prepare.py --help` lists the flags; the code is colloquy/commands/prepare.py.
-"""
+"""Runs colloquy/commands/prepare.py, which explains the flags."""
 
 from colloquy.commands import run_command
 

@@ -1,7 +1,4 @@
-"""Serves trained models: REST for programs, pages for people.
-
-`python serve.py --help` lists the flags; the code is colloquy/commands/serve.py.
-"""
+"""Runs colloquy/commands/serve.py, which explains the flags."""
 
 from colloquy.commands import run_command
 

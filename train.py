@@ -1,7 +1,4 @@
-"""Trains a model on a prepared dataset into a run directory.
-
-`python train.py --help` lists the flags; the code is colloquy/commands/train.py.
-"""
+"""Runs colloquy/commands/train.py, which explains the flags."""
 
 from colloquy.commands import run_command
 

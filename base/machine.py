@@ -1,7 +1,6 @@
 """The machine that this process runs on: CPUs, memory and instructions."""
 
 import contextlib
-import ctypes
 import math
 import os
 import pathlib
@@ -62,17 +61,6 @@ def bfloat16_instructions() -> str | None:
     if "amx_bf16" in flags:
         return "AMX"
     return "AVX512_BF16" if "avx512_bf16" in flags else None
-
-
-def return_memory() -> None:
-    """Returns freed memory to the system: reading a dataset frees as much as the dataset keeps."""
-    call_glibc("malloc_trim", 0)
-
-
-def call_glibc(name: str, *arguments: int) -> None:
-    """Calls a function of glibc; with another C library it does nothing."""
-    with contextlib.suppress(AttributeError, OSError, TypeError):
-        getattr(ctypes.CDLL(None), name)(*arguments)
 
 
 def _control_groups():

@@ -5,6 +5,7 @@ environment wins. Scripts call `import_keras` in their `main`. Measurements: doc
 """
 
 import contextlib
+import ctypes
 import functools
 import gc
 import importlib.util
@@ -48,7 +49,8 @@ def prepare(threads: int | None = None, operations: int | None = None) -> None:
     if "MALLOC_MMAP_THRESHOLD_" not in os.environ:
         # glibc raises this threshold up to 32 MB. Smaller arrays come from the heap, where
         # many sizes leave holes.
-        machine.call_glibc("mallopt", M_MMAP_THRESHOLD, 2**20)
+        with contextlib.suppress(AttributeError, OSError, TypeError):  # another C library
+            ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 2**20)
 
     megabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
     cpus = str(threads or machine.available_cpus())

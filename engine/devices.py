@@ -255,20 +255,16 @@ def choose_xla(model: keras.Model, jit: str) -> int:
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
 
 
-def choose_precision(
-    precision: str,
-    gains: bool = True,
-    gpu: bool = False,
-) -> str:
+def choose_precision(precision: str, gains: bool = True) -> str:
     """Chooses the precision to compute in, and warns once if the CPU only emulates it.
 
     Args:
         precision: One of `PRECISIONS`; any but `"auto"` is returned as it is.
         gains: Whether bfloat16 makes the model faster; `"auto"` is float32 otherwise.
-        gpu: Whether a GPU computes; else see `base.machine.bfloat16_instructions`.
     """
     if precision not in PRECISIONS:
         raise UserError(f"precision: expected {', '.join(PRECISIONS)}. Received: {precision}")
+    gpu = has_gpu()
     has_bfloat16 = gpu or machine.bfloat16_instructions() is not None
     if precision == "auto":
         return "bfloat16" if gains and has_bfloat16 else "float32"

@@ -5,37 +5,30 @@ whatever Keras's backend.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 import tensorflow as tf
 
 
-class Endpoint(NamedTuple):
-    """A function of an exported model."""
-
-    name: str
-    function: Callable[..., Any]
-    """Takes the inputs, tensors of strings, and returns `{name: tensor}`."""
-    inputs: dict[str, str]
-    """`{name: axes}`, a letter per axis: `{"turns": "BT"}`."""
-
-
-def build_archive(endpoints: Iterable[Endpoint], tracked: Iterable[Any]) -> Any:
-    """Builds a `keras.export.ExportArchive`.
+def build_archive(
+    name: str, function: Callable[..., Any], inputs: dict[str, str], tracked: Iterable[Any]
+) -> Any:
+    """Builds a `keras.export.ExportArchive` of one endpoint, which is also `serving_default`.
 
     Args:
-        endpoints: The first one is also `serving_default`.
-        tracked: The models and lookup tables that the endpoints use.
+        name: Name of the endpoint.
+        function: Takes the inputs, tensors of strings, and returns `{name: tensor}`.
+        inputs: `{name: axes}`, a letter per axis: `{"turns": "BT"}`.
+        tracked: The models and lookup tables that the function uses.
     """
     archive = keras.export.ExportArchive()
     for resource in tracked:
         archive.track(resource)
-    for endpoint in endpoints:
-        signature = []
-        for name, axes in endpoint.inputs.items():
-            signature.append(tf.TensorSpec([None] * len(axes), tf.string, name=name))
-        archive.add_endpoint(endpoint.name, endpoint.function, signature)
+    signature = []
+    for input_name, axes in inputs.items():
+        signature.append(tf.TensorSpec([None] * len(axes), tf.string, name=input_name))
+    archive.add_endpoint(name, function, signature)
     return archive
 
 

@@ -20,9 +20,8 @@ from colloquy.base.files import (
     check_output,
     refuse_existing,
 )
-from colloquy.base.machine import return_memory
 from colloquy.data.prepared import Dataset
-from colloquy.engine.devices import choose_precision, choose_xla, has_gpu, set_precision
+from colloquy.engine.devices import choose_precision, choose_xla, set_precision
 from colloquy.engine.ensembles import ensemble
 from colloquy.engine.examples import check_vocabulary, show_examples
 from colloquy.engine.provenance import revision
@@ -66,7 +65,7 @@ class Evaluation:
         """The model, and the multiple that lengths are rounded up to."""
         first = self.runs[0]
         gains = first.training.precision == "bfloat16"
-        self.precision = choose_precision(self.precision, gains=gains, gpu=has_gpu())
+        self.precision = choose_precision(self.precision, gains=gains)
         set_precision(self.precision)
         for run in self.runs:
             check_fits(self.task, run, self.dataset)
@@ -245,7 +244,6 @@ def open_evaluations(
             # A file is not shared: each run reads it by its own vocabulary.
             if path.is_file() or key not in datasets:
                 datasets[key] = task.dataset_of(first, data)
-                return_memory()
             evaluations.append(Evaluation(task, runs, datasets[key], options, precision))
     return evaluations
 

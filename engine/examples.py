@@ -40,7 +40,6 @@ def show_examples(task: Any, run: Run, dataset: Any, split: str, count: int) -> 
 
     An asterisk marks a correct answer.
     """
-    check_vocabulary(dataset)
     examples = take_examples(task, dataset, count, split, as_scored=True)
     predictor = task.predictor(run).for_scored_examples()
     for example in examples:

@@ -89,7 +89,8 @@ def _check_exportable(task, run, options):
 
 def call_lines(task: Any, run: Any) -> str:
     """Returns Python lines that call the exported `model` with an example of the run."""
-    instance = _choose_instance(task, run)
+    examples = run.examples()
+    instance = examples[0]["instance"] if examples else task.export_instance
     call = task.export_call
     lines = [f"{call.result} = model.{call.endpoint}("]
     for name, value in task.export_inputs(instance).items():
@@ -102,24 +103,6 @@ def call_lines(task: Any, run: Any) -> str:
     printed = ", ".join(f"{call.result}[{output!r}]" for output in call.outputs)
     lines.append(f"print({printed})")
     return "\n".join(lines) + "\n"
-
-
-def _choose_instance(task, run):
-    """Returns the instance of the first example of a run that its model answers correctly; else of
-    the first example; of a run without examples `task.export_instance`.
-    """
-    examples = run.examples()
-    if not examples:
-        return task.export_instance
-    expected_answers = [example.get("expected") for example in examples]
-    if any(expected_answers):
-        predictor = task.predictor(run)
-        for example, expected in zip(examples, expected_answers, strict=True):
-            instance = predictor.make_instance(example["instance"], example["title"])
-            _, answers = predictor.show(instance)
-            if expected and answers and answers[0][1] in expected:
-                return example["instance"]
-    return examples[0]["instance"]
 
 
 def disable_cudnn(model: keras.Model) -> None:

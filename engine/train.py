@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import keras
 
 from colloquy.base.files import PathLike, UserError
-from colloquy.engine.devices import choose_precision, has_gpu, open_devices, set_seed
+from colloquy.engine.devices import choose_precision, open_devices, set_seed
 from colloquy.engine.examples import take_examples
 from colloquy.engine.interrupts import locked
 from colloquy.engine.provenance import provenance
@@ -68,7 +68,7 @@ def start(
     # repeated.
     set_seed(training.seed)
     opened_devices = open_devices(devices)
-    precision = choose_precision(training.precision, spec.gains_in_bfloat16, has_gpu())
+    precision = choose_precision(training.precision, spec.gains_in_bfloat16)
     training = training.replace(precision=precision)
 
     record = {
@@ -106,14 +106,13 @@ def resume(
     epochs: float | None = None,
     devices: str = "one",
     save_minutes: float = 10.0,
-    callbacks: Sequence[keras.callbacks.Callback] = (),
 ) -> Run:
     """Continues the training of a run from its last save. Only the number of epochs may change.
 
     Args:
         data: Directory of its dataset, if it has moved.
         epochs: Epochs of the whole training; `None`: as before. At least those that the run has.
-        devices, save_minutes, callbacks: See `start`.
+        devices, save_minutes: See `start`.
     """
     stored = Run.open(workdir).training
     set_seed(stored.seed)  # before the devices are opened, as in `start`
@@ -147,7 +146,7 @@ def resume(
             resumption = {**provenance(), "devices": opened_devices.count}
             resumed = [*run.record.get("resumed", []), resumption]
             run.update({"training": training.to_json(), "resumed": resumed})
-            trainer = Trainer(task, run, dataset, opened_devices, callbacks=callbacks)
+            trainer = Trainer(task, run, dataset, opened_devices)
             trainer.train(save_minutes)
         return run
 

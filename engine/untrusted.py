@@ -90,7 +90,9 @@ def _check_file(directory, name, max_bytes, checksums):
         if max_bytes is not None and size > max_bytes:
             raise UserError(f"{file}: expected at most {max_bytes:,} bytes. Received: {size:,}")
         if checksums and hashlib.file_digest(opened, "sha256").hexdigest() not in checksums:
-            raise _altered(file)
+            raise UserError(
+                f"{file} is damaged or was altered: {CHECKSUMS} does not name its SHA-256"
+            )
 
 
 def _open_regular(file):
@@ -121,10 +123,6 @@ def _read_json(directory, name):
     value = parse_json(file, content)
     validated(file, CONTENTS[name], value)
     return value
-
-
-def _altered(file):
-    return UserError(f"{file} is damaged or was altered: {CHECKSUMS} does not name its SHA-256")
 
 
 # === Weights ===

@@ -142,10 +142,13 @@ def test_available_cpus_respects_affinity_and_control_groups(
         ("float16", SAPPHIRE_RAPIDS, True, False, "float16", True),
     ],
 )
-def test_choose_precision(cpuinfo, capsys, asked, flags, gains, gpu, expected, is_emulated):
+def test_choose_precision(
+    cpuinfo, capsys, monkeypatch, asked, flags, gains, gpu, expected, is_emulated
+):
     cpuinfo(flags)
+    monkeypatch.setattr("colloquy.engine.devices.has_gpu", lambda: gpu)
     for _ in range(2):  # a warning is given once
-        assert choose_precision(asked, gains, gpu) == expected
+        assert choose_precision(asked, gains) == expected
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == is_emulated
     for line in lines:

@@ -70,7 +70,6 @@ def test_maps_are_chosen_by_name(tmp_path, monkeypatch):
     assert drawn.call_args.args[0] == maps[1:3]
     message = refusal(explain_examples, predictor, examples, tmp_path / "2", ["M 9"])
     assert message == "maps: expected some of turn 1, M_cross 2, M_self 1. Received: M 9"
-    assert "without words" in refusal(explain_examples, predictor, [], tmp_path / "3")
 
 
 def write_odd_conversations(directory):

@@ -98,26 +98,19 @@ def test_export_refuses(spoil, backend, message, run, tmp_path, monkeypatch):
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_the_printed_example_is_one_that_is_answered_correctly(run, tmp_path, monkeypatch):
+def test_the_printed_call_has_the_first_example_of_the_run(run, tmp_path):
     other = create_run(tmp_path / "run", run.record, Vocabulary(WORDS))
     candidates = ["yes", '"no"', "it's longer than a line has room for, " * 3]
     examples = []
-    for word in ("wrong", "right"):
+    for word in ("first", "second"):
         instance = {"turns": [word], "candidates": candidates}
         examples.append({"title": word, "instance": instance, "expected": ["yes"]})
     write_json(other.path / EXAMPLES, examples)
-
-    def show(instance):
-        return [], [(1.0, "yes" if instance["turns"] == ["right"] else "no")]
-
-    predictor = Mock(show=show, make_instance=lambda instance, _: instance)
-    task = TASKS["selection"]
-    monkeypatch.setattr(task, "predictor", lambda run: predictor, raising=False)
-    printed = exporting.call_lines(task, other)
+    printed = exporting.call_lines(TASKS["selection"], other)
     assert max(map(len, printed.splitlines())) <= 120
     rank = Mock(return_value={"order": "best", "scores": "high"})
     exec(printed, {"model": Mock(rank=rank), "tf": Mock(constant=lambda value: value)})
-    assert rank.call_args.kwargs == {"turns": [["right"]], "candidates": [candidates]}
+    assert rank.call_args.kwargs == {"turns": [["first"]], "candidates": [candidates]}
 
 
 def test_a_check_comes_before_what_fails_without_it():

@@ -71,11 +71,12 @@ def explain() -> None:
         raise UserError("--explain needs --out=DIR")
     runtime.import_keras()
 
-    from colloquy.engine.examples import take_examples
+    from colloquy.engine.examples import check_vocabulary, take_examples
     from colloquy.engine.explain import explain_examples
 
     run, task = open_run()
     dataset = task.dataset_of(run, FLAGS.data)
+    check_vocabulary(dataset)
     if not len(dataset.splits.get(FLAGS.split, ())):
         raise UserError(f"{dataset.path} has no examples in the split {FLAGS.split}")
     examples = take_examples(task, dataset, FLAGS.explain, FLAGS.split, as_scored=True)

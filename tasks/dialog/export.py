@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from colloquy.data.corpora.babi_dialog import SILENCE
-from colloquy.engine.endpoints import Endpoint, build_archive, ensure_shape, require
+from colloquy.engine.endpoints import build_archive, ensure_shape, require
 from colloquy.layers.masking import LOWEST
 from colloquy.tasks.dialog import remarks
 from colloquy.tasks.dialog.domain import CALL
@@ -49,8 +49,8 @@ def dialog_archive(predictor):
         respond.numbers,
         respond.speaker_numbers,
     ]
-    endpoint = Endpoint("respond", respond, inputs={"history": "BM", "speakers": "BM"})
-    return build_archive([endpoint], tracked=[respond.model, *tables])
+    inputs = {"history": "BM", "speakers": "BM"}
+    return build_archive("respond", respond, inputs, tracked=[respond.model, *tables])
 
 
 class _Responder:

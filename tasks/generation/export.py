@@ -8,7 +8,6 @@ import tensorflow as tf
 from colloquy.data.tokenizers import TOKENIZERS, GraphTokenizer
 from colloquy.data.vocabulary import EOS_ID, PADDING_ID, UNK_ID, WordIds
 from colloquy.engine.endpoints import (
-    Endpoint,
     at_least_one_column,
     build_archive,
     ensure_shape,
@@ -120,5 +119,5 @@ def generation_archive(model, vocabulary, text, decoding):
         ids, scores = put_new_replies_first(ids, scores, said_BTL)
         return {"replies": text.join(tf.gather(text.words, ids)), "scores": scores}
 
-    endpoint = Endpoint("reply", reply, inputs={"turns": "BT"})
-    return build_archive([endpoint], tracked=[model, text.ids.table, *text.split.tables])
+    tables = [text.ids.table, *text.split.tables]
+    return build_archive("reply", reply, {"turns": "BT"}, tracked=[model, *tables])

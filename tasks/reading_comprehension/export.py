@@ -11,7 +11,6 @@ from colloquy.data.graph_normalization import GraphNormalizer
 from colloquy.data.normalization import INVISIBLE, JOINERS, MARKS
 from colloquy.data.vocabulary import WordIds
 from colloquy.engine.endpoints import (
-    Endpoint,
     at_least_one_column,
     build_archive,
     ensure_shape,
@@ -148,9 +147,8 @@ def reading_archive(model, vocabulary, characters, scale=None):
             outputs["good"] = has_words & (confidence >= scale.threshold)
         return outputs
 
-    endpoint = Endpoint("answer", answer, inputs={"passage": "B", "question": "B"})
     tables = [text.words.table, text.characters.table, text.normalize.table]
-    return build_archive([endpoint], tracked=tables)
+    return build_archive("answer", answer, {"passage": "B", "question": "B"}, tracked=tables)
 
 
 def _checked(passage, question):

@@ -8,7 +8,6 @@ import tensorflow as tf
 from colloquy.data.tokenizers import GraphTokenizer
 from colloquy.data.vocabulary import WordIds
 from colloquy.engine.endpoints import (
-    Endpoint,
     at_least_one_column,
     build_archive,
     ensure_shape,
@@ -63,8 +62,9 @@ def selection_archive(model, vocabulary, text):
             "order": tf.argsort(logits, direction="DESCENDING", stable=True),
         }
 
-    endpoint = Endpoint("rank", rank, inputs={"turns": "BT", "candidates": "BN"})
-    return build_archive([endpoint], tracked=[model, word_ids.table, *split_words.tables])
+    inputs = {"turns": "BT", "candidates": "BN"}
+    tables = [word_ids.table, *split_words.tables]
+    return build_archive("rank", rank, inputs, tracked=[model, *tables])
 
 
 def _logits(model, word_ids, split_words, turns, candidates):
