@@ -29,8 +29,8 @@ class Words:
 
     path: pathlib.Path
     metadata: dict
-    """Contents of `dataset.json`. Of a run: the metadata of its dataset, and `hashed_words` and
-    `trained_words` of its config.
+    """Contents of `dataset.json`. Of a run: the metadata of its dataset, and `trained_words` of its
+    config.
     """
     vocabulary: Vocabulary
     run: Run | None = None
@@ -51,8 +51,7 @@ class Words:
                 )
             run = _open_run(path, task, "vocabulary_of")
             metadata = dict(run.dataset)
-            for name in ("hashed_words", "trained_words"):
-                metadata[name] = getattr(run.config, name, 0)
+            metadata["trained_words"] = getattr(run.config, "trained_words", 0)
             return cls(run.path, metadata, run.vocabulary, run)
 
         metadata = read_metadata(path, task)

@@ -139,22 +139,17 @@ def generation_metrics(
     return metrics
 
 
-def by_source(sources: Sequence[str], targets: Sequence[str]) -> tuple[list[int], list[list[str]]]:
-    """Groups pairs by their source.
+def targets_by_source(sources: Sequence[str], targets: Sequence[str]) -> list[list[str]]:
+    """Returns the distinct targets of each distinct source, in order.
 
-    Returns the row of the first pair of each distinct source, and all its distinct targets.
-
-    >>> by_source(["hi", "why ?", "hi"], ["hello", "so", "good day"])
-    ([0, 1], [['hello', 'good day'], ['so']])
+    >>> targets_by_source(["hi", "why ?", "hi"], ["hello", "so", "good day"])
+    [['hello', 'good day'], ['so']]
     """
-    first_rows = []
-    targets_by_source = {}
-    for row, (source, target) in enumerate(zip(sources, targets, strict=True)):
-        if source not in targets_by_source:
-            first_rows.append(row)
-            targets_by_source[source] = {}
-        targets_by_source[source][target] = None  # a dict keeps the order and drops repetitions
-    return first_rows, [list(distinct_targets) for distinct_targets in targets_by_source.values()]
+    grouped: dict[str, dict[str, None]] = {}
+    for source, target in zip(sources, targets, strict=True):
+        # A dict keeps the order and drops repetitions.
+        grouped.setdefault(source, {})[target] = None
+    return [list(distinct_targets) for distinct_targets in grouped.values()]
 
 
 def baselines_of(
@@ -171,7 +166,7 @@ def baselines_of(
     and the others as references. With `several`, a reply is compared with all targets of its source
     at once, else with each by itself.
     """
-    _, targets_of_sources = by_source(sources, targets)
+    targets_of_sources = targets_by_source(sources, targets)
     references = targets_of_sources if several else [[target] for target in targets]
     baselines = {}
     if train:

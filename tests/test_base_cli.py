@@ -45,8 +45,6 @@ TRAIN = "train.py --workdir=build/never"
         (f"{TRAIN} --ray_hosts=2 --devices=one", "--devices is not for --ray_hosts"),
         (f"{TRAIN} --recipe=dam-chitchat --model=bidaf", "trains dam. Received: model=bidaf"),
         (f"{TRAIN} --set=levels", "--set expects field=value. Received: 'levels'"),
-        (f"{TRAIN} --data=nowhere --set=stack_num=4", "The release's stack_num is levels"),
-        (f"{TRAIN} --data=nowhere --set=is_mask=true", "The release's is_mask is no setting"),
         (f"{PREPARE}=smn", "nowhere"),
         (f"{PREPARE}=smn --turns=2", "--turns is not for --corpus=smn.* --min_count, "),
         (f"{PREPARE}=smn --min_count=0", "min_count: .*greater than or equal to 1. Received: 0"),

@@ -271,10 +271,7 @@ class Domain:
             slots.append(f"{slot}: {shorten(values, most=SHOWN_VALUES)}")
         return f"i know {'; '.join(slots)}" if slots else ""
 
-    @functools.cached_property
-    def tables(self):
-        """The `ModelTables` of the domain."""
-        return ModelTables(self)
+    tables = functools.cached_property(ModelTables)
 
 
 def find_facts(knowledge, call):

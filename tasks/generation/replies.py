@@ -11,7 +11,6 @@ from colloquy.metrics.bootstrap import Additive, means_of
 from colloquy.metrics.generation import (
     ADDED,
     bleu_by_reply,
-    by_source,
     generation_metrics,
     perplexity,
     perplexity_of_sums,
@@ -36,7 +35,7 @@ def search_replies(scoring, pairs, decoding):
             raise UserError("reverse_run chooses among several replies: it needs decode=beam=N")
         # It is loaded first: a wrong run is refused before the search.
         reverse = load_reverse(options.reverse_run, vocabulary)
-    first_pairs, _ = by_source(pairs.source_texts, pairs.target_texts)
+    first_pairs = [rows[0] for rows in _rows_by_source(pairs)]
     sources = pairs.source.take(first_pairs)
     ids_RKL, scores_RK = reply(
         scoring.model,
@@ -70,6 +69,11 @@ def examples_of(pairs):
     """
     if not pairs.several:
         return [[row] for row in range(len(pairs))]
+    return _rows_by_source(pairs)
+
+
+def _rows_by_source(pairs):
+    """Returns the rows of the pairs of each distinct source, in order."""
     rows_by_source = {}
     for row, source in enumerate(pairs.source_texts):
         rows_by_source.setdefault(source, []).append(row)

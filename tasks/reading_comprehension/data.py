@@ -45,20 +45,12 @@ class ReadingSplit(Questions):
         """`{question id: reference answers}`."""
         return dict(zip(self.ids, self.answers, strict=True))
 
-    @functools.cached_property
-    def second_contexts(self):
-        """Contexts that do not answer the questions, see `contexts_of_same_article`."""
-        return contexts_of_same_article(self)
-
-    @functools.cached_property
-    def other_sentences(self):
-        """Sentences of these contexts, see `second_contexts.sentences_to_add`."""
-        return sentences_to_add(self)
-
-    @functools.cached_property
-    def misleading_sentences(self):
-        """Draws sentences with the words of a question, see `misleading.MisleadingSentences`."""
-        return MisleadingSentences(self)
+    second_contexts = functools.cached_property(contexts_of_same_article)
+    """Contexts that do not answer the questions."""
+    other_sentences = functools.cached_property(sentences_to_add)
+    """Sentences of these contexts."""
+    misleading_sentences = functools.cached_property(MisleadingSentences)
+    """Draws sentences with the words of a question."""
 
     def asked_of(self, rows, context):
         """Returns question `rows[i]`, asked of context `context[i]`, for each `i`.

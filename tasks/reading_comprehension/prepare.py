@@ -16,10 +16,8 @@ first and last tokens.
 import collections
 import itertools
 import pathlib
-from typing import Annotated
 
 import numpy as np
-from pydantic import Field
 
 from colloquy.base.config import NonNegative, Positive
 from colloquy.base.files import UserError, atomic_directory
@@ -47,8 +45,6 @@ class Settings(CommonSettings):
     trained_words: NonNegative = 0
     """Words of train without a vector that occur this often get one, which --set train_unknown=true
     trains; 0: none."""
-    seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
-    """Seed of the vectors of words that the file lacks."""
 
 
 def prepare(corpus, source, out, settings):
@@ -265,7 +261,7 @@ def _make_vocabulary(words, vectors, settings):
                 frequent.append(word)
     vocabulary = Vocabulary.of([*vectors, *frequent])
     dimension = len(next(iter(vectors.values())))
-    table = complete(vectors, vocabulary, dimension, settings.seed)
+    table = complete(vectors, vocabulary, dimension)
     trained_words = len(vocabulary) - len(Vocabulary.of(vectors))
     return vocabulary, table, trained_words
 

@@ -141,8 +141,7 @@ class ReadingComprehensionTask(task.Task):
             batches.append(QuestionBatch(rows[batch], training.max_context, training.max_question))
         return batches
 
-    def limits(self, split, config, training):
-        return limits_of(split, config, training)
+    limits = staticmethod(limits_of)
 
     def collate(self, split, config, batch, length_multiple):
         if isinstance(batch, TwoContexts):

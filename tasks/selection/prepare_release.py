@@ -43,7 +43,10 @@ def prepare_release(source, settings, directory):
     with checked(file, "lists of ids and labels"):
         for name, (contexts, responses, labels) in dam_release.read(source).items():
             split = SelectionSplit.of(contexts, responses, labels, eos_id)
-            _check_ids(split, f"{file}, {name}", eos_id, len(vectors))
+            _check_ids(split, f"{file}, {name}", len(vectors))
+            if len(split) and not any(eos_id in context for context in contexts):
+                expected = f"expected contexts with the id of _EOS_, {eos_id}"
+                raise UserError(f"{file}, {name}: {expected}. Received: none")
             write_split(split, directory / ARRAYS, name, len(vectors))
             # An empty split has arrays, but does not count as a split of the corpus.
             if len(split):
@@ -60,14 +63,9 @@ def prepare_release(source, settings, directory):
     )
 
 
-def _check_ids(split, where, eos_id, num_ids):
-    """Refuses ids without a vector, and contexts without `_EOS_`, as a `UserError`."""
+def _check_ids(split, where, num_ids):
+    """Refuses ids without a vector as a `UserError`."""
     for ids in (split.turns.ids, split.responses.ids):
         if len(ids) and not 0 <= ids.min() <= ids.max() < num_ids:
             received = f"from {ids.min()} to {ids.max()}"
             raise UserError(f"{where}: expected ids from 0 to {num_ids - 1}. Received: {received}")
-    # Turns are spans of the contexts' ids, so `turns.ids` still has every `_EOS_`.
-    if len(split) and not (split.turns.ids == eos_id).any():
-        raise UserError(
-            f"{where}: expected contexts with the id of _EOS_, {eos_id}. Received: none"
-        )

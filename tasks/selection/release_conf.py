@@ -78,19 +78,3 @@ def read_release_conf(path: str) -> tuple[dict, list[str]]:
         settings[key.setting] = value
         lines.append(f"{name}={value}: {key.setting}={value}{note}")
     return settings, lines
-
-
-def hint_at_setting(name: str) -> str:
-    """A sentence that explains a key of the release's `conf`.
-
-    It is empty for other names, and for keys that are also the names of their settings.
-
-    >>> hint_at_setting("stack_num")
-    "The release's stack_num is levels. "
-    """
-    key = KEYS.get(name)
-    if key is None or key.setting == name:
-        return ""
-    if key.setting is None:
-        return f"The release's {name} is no setting: {key.note}. "
-    return f"The release's {name} is {key.setting}. "

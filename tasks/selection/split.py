@@ -58,15 +58,18 @@ class SelectionSplit:
         Raises:
             TypeError, OverflowError: See `data.sequences.Sequences.of`.
         """
-        distinct_contexts = []
+        turns = []
+        num_turns = []
         num_lines = []
         for context, lines in itertools.groupby(contexts, key=list):
-            distinct_contexts.append(context)
+            own_turns = _cut_turns(context, eos_id)
+            turns += own_turns
+            num_turns.append(len(own_turns))
             num_lines.append(len(list(lines)))
 
-        turns, num_turns = _cut_turns(Sequences.of(distinct_contexts), eos_id)
+        num_turns = np.array(num_turns, np.int64)
         return cls(
-            turns=turns,
+            turns=Sequences.of(turns),
             context_start=np.cumsum(num_turns) - num_turns,
             context_turns=num_turns,
             responses=Sequences.of(responses),
@@ -147,42 +150,15 @@ class SelectionSplit:
         return drawn
 
 
-def _cut_turns(contexts, eos_id):
-    """Cuts all contexts at `eos_id`, without a loop over their millions of ids.
-
-    Args:
-        contexts: `Sequences` that are stored one after another.
-
-    Returns:
-        The turns, `Sequences` that share the ids of `contexts`.
-        The number of turns of each context, int `(contexts,)`.
-    """
-    context_stops = contexts.starts + contexts.lengths
-
-    # Places of `eos_id`, and how many of them come before each context and up to its end.
-    eos_places = np.flatnonzero(contexts.ids == eos_id)
-    eos_before = np.searchsorted(eos_places, contexts.starts)
-    eos_until_stop = np.searchsorted(eos_places, context_stops)
-
-    # A context has a turn per `eos_id`, and one more if words follow the last of them.
-    last_place = context_stops - 1
-    has_ids = contexts.lengths > 0
-    is_unfinished = np.zeros(len(contexts), bool)
-    is_unfinished[has_ids] = contexts.ids[last_place[has_ids]] != eos_id
-    num_turns = eos_until_stop - eos_before + is_unfinished
-
-    # A turn stops at its `eos_id`, or else with its context.
-    context_of_turn = np.repeat(np.arange(len(contexts)), num_turns)
-    first_turns = np.cumsum(num_turns) - num_turns
-    number_in_context = np.arange(len(context_of_turn)) - first_turns[context_of_turn]
-    next_eos = eos_before[context_of_turn] + number_in_context
-    stops = np.append(eos_places, len(contexts.ids))[next_eos]
-    stops = np.minimum(stops, context_stops[context_of_turn])
-
-    # It starts after the `eos_id` before it, or else with its context.
-    previous_eos = np.append(-1, eos_places)[next_eos]
-    starts = np.maximum(previous_eos + 1, contexts.starts[context_of_turn])
-    return Sequences(contexts.ids, starts, stops - starts), num_turns
+def _cut_turns(context, eos_id):
+    """Cuts a list of ids at `eos_id`; words after the last one are a turn, too."""
+    turns = [[]]
+    for id in context:
+        if id == eos_id:
+            turns.append([])
+        else:
+            turns[-1].append(id)
+    return turns if turns[-1] else turns[:-1]
 
 
 def inputs_of(split, config, contexts, responses, length_multiple):

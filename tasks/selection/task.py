@@ -25,7 +25,6 @@ from colloquy.tasks.selection.doubt import measure_doubt
 from colloquy.tasks.selection.echoes import echo_rows
 from colloquy.tasks.selection.lexical import document_weights, equal_stems
 from colloquy.tasks.selection.predictor import SelectionPredictor
-from colloquy.tasks.selection.release_conf import hint_at_setting
 from colloquy.tasks.selection.retrieval.answers import AnsweringPredictor, add_responses
 from colloquy.tasks.selection.training import Training
 
@@ -91,10 +90,6 @@ class SelectionTask(task.Task):
             raise UserError(
                 f"compatibility: expected paper, or release for DAM. Received: {compatibility!r}"
             )
-        for name in settings:
-            hint = hint_at_setting(name)
-            if hint:
-                raise UserError(f"there is no setting {name!r}. {hint.strip()}")
         return super().split_settings(spec, settings)
 
     def initialise(self, model, dataset, training):
