@@ -19,7 +19,8 @@ def build_archive(
     Args:
         name: Name of the endpoint.
         function: Takes the inputs, tensors of strings, and returns `{name: tensor}`.
-        inputs: `{name: axes}`, a letter per axis: `{"turns": "BT"}`.
+        inputs: `{name: axes}` of the function's arguments, in their order; `axes` has a letter per
+            axis: `{"turns": "BT"}`.
         tracked: The models and lookup tables that the function uses.
     """
     archive = keras.export.ExportArchive()
@@ -33,9 +34,9 @@ def build_archive(
 
 
 def ensure_shape(x: Any, name: str, axes: str) -> Any:
-    """Returns `x`. Each call checks that it has one axis per letter of `axes`.
+    """Returns `x`; each call of the endpoint checks that it has one axis per letter of `axes`.
 
-    The error names the input and its shape: `turns_must_have_shape_B_T`.
+    The error names the input and the expected axes: `turns_must_have_shape_B_T`.
 
     Args:
         x: Tensor.
@@ -52,7 +53,7 @@ def ensure_shape(x: Any, name: str, axes: str) -> Any:
 
 
 def at_least_one_column(x: Any) -> Any:
-    """Pads a tensor `(B, T)` without columns with one of zeros, or of empty texts."""
+    """Returns `(B, T)` as it is, and `(B, 0)` with one column of zeros, or of empty texts."""
     missing = tf.maximum(1 - tf.shape(x)[1], 0)
     return tf.pad(x, [[0, 0], [0, missing]])
 

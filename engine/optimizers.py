@@ -1,4 +1,4 @@
-"""Optimizers missing from Keras, linear decay, averaged weights."""
+"""Arguments of optimizers, an Adam with two learning rates, and the swap of averaged weights."""
 
 import contextlib
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ def decaying(training: DecayingTraining, steps: int) -> dict[str, Any]:
     """
     schedule = keras.optimizers.schedules.PolynomialDecay(
         training.learning_rate,
-        max(steps, 1),
+        steps,
         end_learning_rate=training.learning_rate * training.decay,
     )
     return {
@@ -27,7 +27,9 @@ def decaying(training: DecayingTraining, steps: int) -> dict[str, Any]:
 
 
 def averaging(momentum: float) -> dict[str, Any]:
-    """Arguments of an optimizer that keeps moving averages of the weights; 0: none are kept."""
+    """Arguments of an optimizer that keeps moving averages of the weights, whose decay is
+    `momentum`; with 0 it keeps none.
+    """
     return {"use_ema": True, "ema_momentum": momentum} if momentum else {}
 
 
@@ -35,11 +37,12 @@ def averaging(momentum: float) -> dict[str, Any]:
 def averaged_weights(
     model: keras.Model, evaluation_model: keras.Model | None = None
 ) -> Iterator[keras.Model]:
-    """Yields the model to score: `evaluation_model`, or without one `model` itself.
+    """Yields the model to score: `model`, which is compiled, or the `evaluation_model` that
+    `engine.devices` makes if several devices train.
 
-    Inside the block it has the weights of `model`, a compiled model. If the optimizer keeps moving
-    averages, they replace the trainable weights. After the block, the former weights are restored
-    to the bit; `keras.callbacks.SwapEMAWeights` adds and subtracts, which rounds.
+    Inside the block it has the weights of `model`; where the optimizer keeps moving averages, it
+    has these in place of the trainable weights. After the block it has its former weights, to the
+    bit. (`keras.callbacks.SwapEMAWeights` swaps by adding and subtracting, which rounds.)
     """
     # A `LossScaleOptimizer` wraps the optimizer that keeps the averages.
     optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
@@ -48,10 +51,10 @@ def averaged_weights(
         return
     scored = evaluation_model or model
     former_values = [np.array(weight) for weight in scored.weights]
-    _copy(model.weights, scored.weights)
-    if optimizer.use_ema:
-        _copy(optimizer._model_variables_moving_average, scored.trainable_variables)
     try:
+        _copy(model.weights, scored.weights)
+        if optimizer.use_ema:
+            _copy(optimizer._model_variables_moving_average, scored.trainable_variables)
         yield scored
     finally:
         _copy(former_values, scored.weights)
@@ -67,7 +70,7 @@ def _copy(values, variables):
 class TwoRateAdam(keras.optimizers.Adam):
     """Adam with `decoder_rate` times the learning rate in the decoder and its output layer.
 
-    It is not for models whose encoder and decoder share embeddings: a weight has one rate.
+    Word vectors, which encoder and decoder share, have the plain rate.
     """
 
     def __init__(self, *args: Any, decoder_rate: float = 1.0, **kwargs: Any) -> None:
@@ -75,7 +78,7 @@ class TwoRateAdam(keras.optimizers.Adam):
         self.decoder_rate = decoder_rate
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        # A `tf.Variable` has a name but no path.
+        # On TensorFlow, Keras passes the `tf.Variable` itself: its name is the path.
         path = getattr(variable, "path", variable.name)
         layer_names = path.split("/")
         if "decoder" in layer_names or "projection" in layer_names or "logits" in layer_names:

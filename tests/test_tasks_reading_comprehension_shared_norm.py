@@ -204,6 +204,18 @@ def test_shared_norm_loss_is_that_of_all_spans_of_both_contexts():
     np.testing.assert_allclose(loss, expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"added_sentences": 0.3}, "need shared_norm=true"),
+        ({"removed_answers": 0.3}, "need shared_norm=true"),
+        ({"shared_norm": True, "question_words": 0.3}, "needs added_sentences above 0"),
+    ],
+)
+def test_settings_that_would_have_no_effect_are_refused(settings, message):
+    assert message in refusal(reading.Training.of, settings)
+
+
 def test_batches_have_each_question_twice(split):
     asked = with_questions_on_all(split)
     shares = {"added_sentences": 1.0, "question_words": 0.5, "removed_answers": 0.5}
