@@ -174,14 +174,10 @@ def _read_content(path, file):
     return bytes(content)
 
 
-def read_content(path: PathLike, expected: str) -> bytes:
-    """All bytes of a file, decompressed and in UTF-8.
-
-    Args:
-        expected: What is expected of the file, for the message if it is missing or cannot be read.
-    """
+def read_json_content(path: PathLike) -> bytes:
+    """All bytes of a JSON file, decompressed and in UTF-8."""
     path = pathlib.Path(path)
-    with readable(path, expected), open(path, "rb") as raw:
+    with readable(path, "a readable JSON file"), open(path, "rb") as raw:
         return _read_content(path, _as_utf8(path, raw))
 
 
