@@ -32,9 +32,6 @@ class GrowingArray:
         self._write_header()  # with the final length
         self._file.close()
 
-    def __len__(self) -> int:
-        return self._length
-
     def write(self, values: Sequence[int] | np.ndarray) -> None:
         np.asarray(values, self._dtype).tofile(self._file)
         self._length += len(values)

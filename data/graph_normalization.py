@@ -9,8 +9,6 @@ from colloquy.data.normalization import INVISIBLE, JOINERS, MARKS, SYLLABLE, For
 
 # Code of the last character of Unicode that NFC or NFKC changes, an ideograph.
 LAST_COMPOSED = 0x2FA1D
-# Largest number of marks in one composed character: some Greek letters have three.
-MAX_MARKS_COMPOSED = 3
 # `GraphNormalizer` puts this before and after each part of a text that it looks up.
 SEPARATOR = "\x02"
 # Patterns and replacements that remove joiners, except between two letters.
@@ -75,9 +73,9 @@ def _composed_forms(form):
         if normal_form != character:
             forms[character] = normal_form
         letter, *marks = unicodedata.normalize("NFD", character)
-        # The limit is for later versions of Unicode: the permutations of many marks would be slow.
-        if not marks or len(marks) > MAX_MARKS_COMPOSED:
+        if not marks:
             continue
+        # There are at most three marks, on some Greek letters, so the permutations are few.
         for ordered_marks in itertools.permutations(marks):
             # A text may have the letter and some of the marks as one character already.
             for num_composed in range(len(marks)):

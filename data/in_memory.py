@@ -4,7 +4,7 @@ import contextlib
 import json
 import pathlib
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from colloquy.base.files import UserError
@@ -35,19 +35,16 @@ def as_files(source: Sequence | Mapping, corpus: str) -> Iterator[pathlib.Path]:
             received = ", ".join(map(str, splits))
             expected = f"expected lists for {' or '.join(SPLITS)}"
             raise UserError(f"source: {expected}. Received: {received}")
-    for split, rows in splits.items():
-        if not isinstance(rows, Iterable):
-            place = "source" if split == ALL else f"source, {split}"
-            raise UserError(f"{place}: expected a list. Received: {rows!r:.60}")
     with tempfile.TemporaryDirectory() as parent:
         directory = pathlib.Path(parent) / corpus
         directory.mkdir()
         for split, rows in splits.items():
             with open(directory / f"{split}.jsonl", "w", encoding="utf-8") as file:
-                for row in rows:
-                    try:
+                try:
+                    for row in rows:
                         file.write(json.dumps(row) + "\n")
-                    except (TypeError, ValueError) as error:
-                        expected = "expected lists of texts, or dicts of questions"
-                        raise UserError(f"source, {split}: {expected}. {error}") from error
+                except (TypeError, ValueError) as error:
+                    place = "source" if split == ALL else f"source, {split}"
+                    expected = "expected a list of lists of texts, or of dicts of questions"
+                    raise UserError(f"{place}: {expected}. {error}") from error
         yield directory

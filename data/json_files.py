@@ -14,7 +14,7 @@ from colloquy.data.text_files import (
     CONVERT_CP1252,
     bad_line,
     bytes_around,
-    read_content,
+    read_json_content,
     read_lines,
 )
 
@@ -37,8 +37,7 @@ def read_json_lines(path: pathlib.Path, value_type: Any, expected: str) -> Itera
 
 def read_json(path: PathLike, value_type: Any = None) -> Any:
     """Reads a JSON file in UTF-8, or UTF-16 with a mark, and parses it by `parse_json`."""
-    content = read_content(path, "a readable JSON file")
-    return parse_json(path, content, value_type)
+    return parse_json(path, read_json_content(path), value_type)
 
 
 def parse_json(path: PathLike, content: bytes, value_type: Any = None) -> Any:

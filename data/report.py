@@ -6,7 +6,6 @@ Then a table of the dataset's statistics.
 import collections
 import dataclasses
 import pathlib
-import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -165,5 +164,4 @@ def _label(name):
     >>> _label("words_of_reply_95")
     'words of reply, 95th percentile'
     """
-    label = re.sub("_(?=(95|mean|median|most)$)", ", ", name).replace("_", " ")
-    return label.replace(" 95", " 95th percentile").replace(" most", " maximum")
+    return name.replace("_95", ", 95th percentile").replace("_", " ")

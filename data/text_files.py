@@ -43,14 +43,6 @@ def bad_line(path: PathLike, number: int, expected: str, received: Any) -> UserE
     return UserError(f"{path}, line {number}: expected {expected}. Received: {shown}")
 
 
-def existing_directory(directory: PathLike) -> pathlib.Path:
-    """The directory of a corpus, which must exist."""
-    directory = pathlib.Path(directory)
-    if not directory.is_dir():
-        raise UserError(f"{directory}: expected the directory of a corpus. Received: no directory")
-    return directory
-
-
 def find_files(directory: PathLike, patterns: Iterable[str]) -> list[pathlib.Path]:
     """The files of `list_files`; a `UserError` if there are none."""
     paths = list_files(directory, patterns)
@@ -65,7 +57,9 @@ def list_files(directory: PathLike, patterns: Iterable[str]) -> list[pathlib.Pat
 
     A file with `.gz` matches too, unless the same file without `.gz` exists.
     """
-    directory = existing_directory(directory)
+    directory = pathlib.Path(directory)
+    if not directory.is_dir():
+        raise UserError(f"{directory}: expected the directory of a corpus. Received: no directory")
     paths_by_name: dict[str, pathlib.Path] = {}  # the key lacks `.gz`
     for pattern in patterns:
         paths = sorted(directory.glob(pattern)) + sorted(directory.glob(f"{pattern}.gz"))
@@ -180,14 +174,10 @@ def _read_content(path, file):
     return bytes(content)
 
 
-def read_content(path: PathLike, expected: str) -> bytes:
-    """All bytes of a file, decompressed and in UTF-8.
-
-    Args:
-        expected: What is expected of the file, for the message if it is missing or cannot be read.
-    """
+def read_json_content(path: PathLike) -> bytes:
+    """All bytes of a JSON file, decompressed and in UTF-8."""
     path = pathlib.Path(path)
-    with readable(path, expected), open(path, "rb") as raw:
+    with readable(path, "a readable JSON file"), open(path, "rb") as raw:
         return _read_content(path, _as_utf8(path, raw))
 
 

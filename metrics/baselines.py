@@ -71,10 +71,7 @@ def bm25_scores(
     saturation = k1 * (1 - b + b * length[row] / mean_length)
     weight = documents.data * (k1 + 1) / (documents.data + saturation) * idf[documents.indices]
     weights = sparse.csr_array((weight, documents.indices, documents.indptr), documents.shape)
-    is_asked = sparse.csr_array(
-        (np.ones(len(queries.data)), queries.indices, queries.indptr), queries.shape
-    )
-    return is_asked.multiply(weights).sum(axis=1)
+    return (queries > 0).multiply(weights).sum(axis=1)
 
 
 # === TF-IDF vectors ===

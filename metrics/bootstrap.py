@@ -75,13 +75,12 @@ def means_of(
     return found
 
 
-def differences(ones: list, others: list, draws: int = DRAWS) -> dict[str, dict[str, float]]:
+def differences(ones: list, others: list) -> dict[str, dict[str, float]]:
     """Compares models on the same examples.
 
     Args:
         ones: For each seed of a model, `{metric: Additive}`. Metrics are averaged over seeds.
         others: The same of another model.
-        draws: Number of draws of the bootstrap.
 
     Returns:
         `{metric: {"one", "other", "difference", "low", "high"}}`, `low` and `high` the ends of the
@@ -94,7 +93,7 @@ def differences(ones: list, others: list, draws: int = DRAWS) -> dict[str, dict[
     models = [*ones, *others]
     names = [name for name in ones[0] if all(name in model for model in models)]
     columns = np.concatenate([model[name].terms for name in names for model in models], axis=1)
-    sums_NS = np.concatenate([columns.sum(axis=0)[None], _drawn_sums(columns, draws)])
+    sums_NS = np.concatenate([columns.sum(axis=0)[None], _drawn_sums(columns)])
 
     compared = {}
     start = 0
@@ -118,14 +117,14 @@ def differences(ones: list, others: list, draws: int = DRAWS) -> dict[str, dict[
     return compared
 
 
-def _drawn_sums(columns, draws):
+def _drawn_sums(columns):
     """The sums of each draw of examples, `(N, S)`."""
     E = len(columns)
     generator = np.random.default_rng(SEED)
     sums = []
     block = max(1, CELLS // E)
-    for start in range(0, draws, block):
-        size = min(block, draws - start)
+    for start in range(0, DRAWS, block):
+        size = min(block, DRAWS - start)
         counts_NE = np.empty((size, E))
         for row in range(size):
             drawn = generator.integers(E, size=E)

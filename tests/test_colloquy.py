@@ -92,6 +92,7 @@ def test_what_a_model_cannot_use_is_refused(trained_dialog, selection_predictor,
     assert message == "turns is not for vocabulary_of, which takes it from the run or dataset"
     no_list = {"train": None, "dev": []}
     assert "train: expected a list" in refusal(colloquy.prepare, "squad", no_list, "y")
+    assert "source: expected a list" in refusal(colloquy.prepare, "conversations", 3, "y")
 
 
 def test_the_program_lists_its_commands_and_runs_the_scripts(monkeypatch, capsys):

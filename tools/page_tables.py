@@ -145,12 +145,7 @@ def _with_all_columns(measured, columns):
 
 
 def _dialog_table(measured, references):
-    rows = []
-    for row in measured + references:
-        # A part has a column of its own, in place of the corpus.
-        parts = row.get("parts") or {row["corpus"]: row["metrics"]}
-        for part, metrics in parts.items():
-            rows.append({**row, "recipe": name_of(row), "corpus": part, "metrics": metrics})
+    rows = [{**row, "recipe": name_of(row)} for row in measured + references]
     header, lines = by_corpus(rows, dialog.METRICS)
     rows_by_name = _group_by_name(measured)
     for line in lines:

@@ -9,10 +9,18 @@ circle is a number of the article. A test checks that the pictures show today's 
 import statistics
 from typing import NamedTuple
 
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from colloquy.tools.images import save
-from colloquy.tools.page_tables import select, select_own
+from colloquy.metrics.published import RESULTS
+from colloquy.tools.page_tables import select_own
+
+IMAGES = RESULTS.parent / "docs" / "images"
+OPTIONS = {
+    "svg.fonttype": "none",  # texts stay texts
+    "svg.hashsalt": "colloquy",  # the same names of elements at each drawing
+    "font.size": 9,
+}
 
 
 class Point(NamedTuple):
@@ -43,8 +51,6 @@ class Panel(NamedTuple):
 
 BABI_TASKS = ["T1", "T1-OOV", "T2", "T2-OOV", "T3", "T3-OOV", "T4", "T4-OOV", "T5", "T5-OOV"]
 BABI_COLUMNS = [*BABI_TASKS, "mean"]
-DAM_RECIPE = "dam-chitchat-epochs-0.5"
-"""Begins the names of the rows of a sweep over levels and variants."""
 
 
 def plots() -> dict[str, list[Panel]]:
@@ -63,30 +69,10 @@ def plots() -> dict[str, list[Panel]]:
         babi_series("MEMMA, our positions, match types too", "babi-memma-match", "C4"),
         article_series("article, test: MEMR and MEMMA", ["T1", "T3", "T4-OOV"]),
     ]
-    levels = {str(level): f"levels-{level}" for level in range(6)}
-    variants = {name: f"variant-{name}" for name in ("first", "last", "self", "cross")}
-    variants["full"] = "levels-1"  # the recipe itself, which has one level
     return {
         "memma_figure5": [
             Panel("Without features: per response", BABI_COLUMNS, (40, 102), without_features),
             Panel("With speaker and time: per response", BABI_COLUMNS, (40, 102), with_features),
-        ],
-        "dam_levels": [
-            Panel(
-                "Levels of self-attention: R10@1",
-                list(levels),
-                (40, 60),
-                [dam_series("ours, chitchat dev", levels)],
-            ),
-            Panel(
-                "Variants: R10@1",
-                list(variants),
-                (40, 80),
-                [
-                    dam_series("ours, one level, chitchat dev", variants),
-                    published_dam_variants(variants),
-                ],
-            ),
         ],
     }
 
@@ -96,7 +82,7 @@ def babi_series(label, recipe, color):
     for name in BABI_TASKS:
         task, _, oov = name.removeprefix("T").partition("-")
         rows = select_own(recipe, f"babi-task{task}", "dev-oov" if oov else "dev")
-        points[name] = summarize(rows, "per_response")
+        points[name] = summarize(rows)
     points["mean"] = Point(round(statistics.mean(point.mean for point in points.values()), 1))
     return Series(label, points, color)
 
@@ -106,27 +92,8 @@ def article_series(label, names):
     return Series(label, {name: Point(100.0) for name in names}, "grey", is_published=True)
 
 
-def dam_series(label, changes):
-    """The points of the changed recipes that have rows; `changes` ends their names, by point."""
-    points = {}
-    for name, change in changes.items():
-        rows = select_own(f"{DAM_RECIPE}-{change}", "chitchat")
-        if rows:
-            points[name] = summarize(rows, "R10@1")
-    return Series(label, points, "C0")
-
-
-def published_dam_variants(variants):
-    points = {}
-    for variant in variants:
-        model = "DAM" if variant == "full" else f"DAM_{variant}"
-        rows = select([f"published: {model} (test)"], "ubuntu-v1")
-        points[variant] = summarize(rows, "R10@1")
-    return Series("paper, five levels, Ubuntu V1 test", points, "grey", is_published=True)
-
-
-def summarize(rows, metric):
-    scores = [100 * row["metrics"][metric] for row in rows]
+def summarize(rows):
+    scores = [100 * row["metrics"]["per_response"] for row in rows]
     deviation = statistics.stdev(scores) if len(scores) > 1 else 0.0
     return Point(round(statistics.mean(scores), 1), round(deviation, 1))
 
@@ -156,6 +123,24 @@ def draw(panels: list[Panel]) -> Figure:
             )
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.08), ncols=2, frameon=False)
     return figure
+
+
+def save(figure, name, content):
+    """Writes a figure of `matplotlib` into docs/images/NAME.svg.
+
+    Its description is `describe(content)`, by which a test knows whether the picture is up to date,
+    whatever the version of matplotlib draws.
+    """
+    path = IMAGES / f"{name}.svg"
+    metadata = {"Date": None, "Creator": None, "Description": describe(content)}
+    with rc_context(OPTIONS):
+        figure.savefig(path, metadata=metadata)
+    print(path)
+
+
+def describe(content):
+    """The content of a picture, without what XML would escape."""
+    return repr(content).replace("'", "")
 
 
 def main():

@@ -84,8 +84,7 @@ def row_table(path, *fields):
 
     Args:
         path: A JSON file and keys in it, as `results/benchmarks/scale.json/synthetic/rows`.
-        *fields: Names, `NAME:DIGITS` to round; empty where an object lacks one. `[mean, deviation]`
-            is shown as such.
+        *fields: Names, `NAME:DIGITS` to round; empty where an object lacks one.
     """
     columns = [re.fullmatch(r"(.*?)(?::(\d))?", field).groups() for field in fields]
     header = [name.replace("_", " ") for name, _ in columns]
@@ -95,20 +94,19 @@ def row_table(path, *fields):
     return markdown(header, lines)
 
 
-def value(path, corpus="*", metric=None, split="dev", digits="3", times="1"):
+def value(path, corpus="*", metric=None, digits="3", times="1"):
     """Formats one number.
 
     Args:
         path: A path down to a number, see `row_table`. With a `metric`, a recipe: the number is the
-            mean of its scores over corpora.
+            mean of its scores of dev over corpora.
         corpus: Pattern.
         metric: Name of a metric.
-        split: Pattern.
         digits: Decimals.
         times: A factor.
     """
     if metric:
-        shown = mean_over_corpora(select_own(path, corpus, split), metric)
+        shown = mean_over_corpora(select_own(path, corpus), metric)
     else:
         shown = _look_up(path)
     return number(shown * float(times), int(digits))
@@ -123,8 +121,6 @@ def _look_up(path):
 
 
 def _field(content, digits):
-    if isinstance(content, list):
-        return " ± ".join(_field(part, digits) for part in content)
     if content is None:
         return ""
     if isinstance(content, str):

@@ -20,13 +20,7 @@ from typing import NamedTuple
 from colloquy.base.files import PathLike, UserError
 from colloquy.data.mojibake import note_unrepaired
 from colloquy.data.report import Report
-from colloquy.data.text_files import (
-    bad_line,
-    existing_directory,
-    find_files,
-    list_files,
-    read_lines,
-)
+from colloquy.data.text_files import bad_line, find_files, list_files, read_lines
 
 SILENCE = "<SILENCE>"
 # split -> its part of file names
@@ -70,7 +64,6 @@ def find_tasks(directory: PathLike) -> list[Task]:
     A directory with a `train.txt` is one task of one's own, `dialogs`: `train.txt`, perhaps
     `dev.txt` and `test.txt`, `candidates.txt` and `knowledge.txt`.
     """
-    directory = existing_directory(directory)
     if list_files(directory, ["train.txt"]):
         patterns = {split: f"{split}.txt" for split in OWN_SPLITS}
         return [_find_task(directory, OWN_TASK, patterns, ["candidates.txt"], ["knowledge.txt"])]

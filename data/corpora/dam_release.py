@@ -14,7 +14,7 @@ import numpy as np
 
 from colloquy.base.files import PathLike, UserError, in_one_line
 from colloquy.data import pickles
-from colloquy.data.text_files import existing_directory, read_lines
+from colloquy.data.text_files import read_lines
 from colloquy.data.tokenizers import WHITESPACE
 from colloquy.data.vocabulary import PADDING_ID, Vocabulary
 
@@ -23,12 +23,11 @@ SPLITS = ("train", "dev", "test")
 SPACE = re.compile("[ \t\r\v\f]+")
 
 
-def read(directory: PathLike) -> dict[str, tuple]:
+def read(file: PathLike) -> dict[str, tuple]:
     """Reads `data.pkl`: `{split: (contexts, responses, labels)}`, of equal length.
 
     Values of other types may raise any exception of `data.prepared.checked`.
     """
-    file = existing_directory(directory) / "data.pkl"
     data = pickles.load(file)
     if not isinstance(data, tuple | list) or len(data) != len(SPLITS):
         received = type(data).__name__
@@ -37,12 +36,6 @@ def read(directory: PathLike) -> dict[str, tuple]:
     for name, split in zip(SPLITS, data, strict=True):
         splits[name] = _read_split(file, name, split)
     return splits
-
-
-def read_vocabulary(directory: PathLike, eos_id: int) -> Vocabulary | None:
-    """Reads the words of `word2id`; `None` if the release lacks it."""
-    file = existing_directory(directory) / "word2id"
-    return load_word2id(file, eos_id) if file.is_file() else None
 
 
 def load_word2id(path: PathLike, eos_id: int) -> Vocabulary:

@@ -24,24 +24,28 @@ def prepare_release(source, settings, directory):
     Returns:
         `Prepared`.
     """
-    file = pathlib.Path(source) / "data.pkl"
+    source = pathlib.Path(source)
+    file = source / "data.pkl"
     eos_id = settings.eos_id or PUBLISHED_EOS_IDS.get(settings.name)
     if eos_id is None:
         remedy = "give --eos_id, or --name=ubuntu-v1 (28270) or --name=douban (1)"
         raise UserError(f"{file} lacks the id of _EOS_: {remedy}")
     # The vectors bound the ids, so they come first. The examples come last: they take minutes.
-    vectors = read_embedding(pathlib.Path(source) / VECTORS)
+    vectors = read_embedding(source / VECTORS)
     if eos_id >= len(vectors):
         expected = f"expected an id of _EOS_ from 1 to {len(vectors) - 1}"
         raise UserError(f"{source}: {expected}. Received: {eos_id}")
-    vocabulary = dam_release.read_vocabulary(source, eos_id)
+    vocabulary = None
+    words = source / "word2id"
+    if words.is_file():
+        vocabulary = dam_release.load_word2id(words, eos_id)
     if vocabulary and len(vocabulary) + 1 != len(vectors):
         expected = f"expected {len(vectors) - 1} words, as {VECTORS} has vectors"
         raise UserError(f"{source}: {expected}. Received: {len(vocabulary)} in word2id")
 
     files = {}
     with checked(file, "lists of ids and labels"):
-        for name, (contexts, responses, labels) in dam_release.read(source).items():
+        for name, (contexts, responses, labels) in dam_release.read(file).items():
             split = SelectionSplit.of(contexts, responses, labels, eos_id)
             _check_ids(split, f"{file}, {name}", len(vectors))
             if len(split) and not any(eos_id in context for context in contexts):
