@@ -42,9 +42,13 @@ def as_files(source: Sequence | Mapping, corpus: str) -> Iterator[pathlib.Path]:
             with open(directory / f"{split}.jsonl", "w", encoding="utf-8") as file:
                 try:
                     for row in rows:
-                        file.write(json.dumps(row) + "\n")
+                        file.write(json.dumps(row, ensure_ascii=False) + "\n")
                 except (TypeError, ValueError) as error:
                     place = "source" if split == ALL else f"source, {split}"
                     expected = "expected a list of lists of texts, or of dicts of questions"
                     raise UserError(f"{place}: {expected}. {error}") from error
-        yield directory
+        try:
+            yield directory
+        except UserError as error:
+            # The directory is gone when the user reads this.
+            raise UserError(str(error).replace(str(directory), "source")) from error

@@ -1,5 +1,6 @@
 """Receives the body of each request, and answers a limited number of requests at once."""
 
+import re
 import time
 
 from starlette.datastructures import Headers
@@ -59,10 +60,11 @@ class Places:
             await self.app(scope, receive_again, send_and_note)
         finally:
             app_state.open_requests -= 1
-            # The application has put its route, `endpoint`, and the state of the request into
-            # `scope`. POST requests that have a route are counted. Their time ends when the answer
-            # begins.
-            if scope["method"] == "POST" and "endpoint" in scope:
+            # The router has put its route, the route's function as `endpoint`, and the state of the
+            # request into `scope`. POST requests that have a route for POST are counted. Their time
+            # ends when the answer begins.
+            methods = getattr(scope.get("route"), "methods", None) or ()
+            if scope["method"] == "POST" and "POST" in methods:
                 model = scope.get("state", {}).get("model", "unknown")
                 verb = scope["endpoint"].__name__
                 if seconds is None:
@@ -80,13 +82,13 @@ async def _receive_body(scope, receive, max_bytes):
     """
     headers = Headers(scope=scope)
     # With both headers, a proxy and this server could find different ends of the body. A client
-    # could so hide a second request from the proxy: "request smuggling".
+    # could hide a second request from the proxy that way ("request smuggling").
     if "transfer-encoding" in headers and "content-length" in headers:
         message = "expected one of the headers Content-Length and Transfer-Encoding"
         raise RequestError(400, message, {"Connection": "close"})
     # A body that is announced as too large is refused before it arrives.
     announced_bytes = headers.get("content-length", "0")
-    if announced_bytes.isdigit():
+    if re.fullmatch("[0-9]{1,18}", announced_bytes):
         check_count("a body", int(announced_bytes), max_bytes, "bytes")
 
     body = bytearray()

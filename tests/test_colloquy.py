@@ -93,6 +93,11 @@ def test_what_a_model_cannot_use_is_refused(trained_dialog, selection_predictor,
     no_list = {"train": None, "dev": []}
     assert "train: expected a list" in refusal(colloquy.prepare, "squad", no_list, "y")
     assert "source: expected a list" in refusal(colloquy.prepare, "conversations", 3, "y")
+    without_dev = {"train": [["hi", "hello"]], "test": []}
+    message = refusal(colloquy.prepare, "conversations", without_dev, "y")
+    assert message.startswith("source: expected a file dev")
+    message = refusal(colloquy.prepare, "conversations", [[1, 2]], "y")
+    assert message.startswith("source/all.jsonl, line 1: ")
 
 
 def test_the_program_lists_its_commands_and_runs_the_scripts(monkeypatch, capsys):

@@ -249,9 +249,10 @@ def load_word2id(path):
         (load_word2id, "", ".*expected words and ids. Received: an empty file"),
         (load_word2id, "x 1\ny -1\n", ".*line 2: expected an id after 'y'"),
         (load_word2id, "x 1\ny", ".*line 2: expected an id after 'y'"),
-        (load_word2id, "x 1\ny 999999999\n", ": expected ids of 3 words"),
+        (load_word2id, "x 1\ny 999999999\n", ": expected ids up to 9. Received: 999,999,999"),
         (load_word2id, "x 1\ny 1\n", ".*line 2: expected a new id; 1 is 'x'"),
-        (load_word2id, "x 1\n_EOS_ 2\n", ".*id 3 repeats id 2"),
+        (load_word2id, "x 1\n_EOS_ 2\n", ".*line 2: expected _EOS_ to have the id 3"),
+        (load_word2id, "online 1\nonline 2\n", ": id 2 repeats id 1. Received: 'online'"),
     ],
 )
 def test_a_bad_line_of_words_is_refused(tmp_path, load, content, message):

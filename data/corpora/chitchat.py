@@ -40,9 +40,9 @@ def find_splits(directory: PathLike | None = None) -> Files:
     if directory is None:
         # The package is not imported: only its file is read.
         package = importlib.util.find_spec(PACKAGE)
-        if package is None:
+        if package is None or package.origin is None:
             raise UserError("--corpus=chitchat needs a package: pip install chitchat-dataset")
-        directory = pathlib.Path(str(package.origin)).parent
+        directory = pathlib.Path(package.origin).parent
     files = find_files(directory, ["dataset.json"])
     return {ALL: files}
 

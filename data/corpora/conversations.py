@@ -75,6 +75,8 @@ def read(paths: list[pathlib.Path], split: str, report: Report) -> Conversations
 def _choose_reader(path):
     """The function that reads a file: by its ending, else by its first line."""
     name = path.name.removesuffix(".gz")
+    if name.endswith(".jsonl"):
+        return read_json_lines
     if name.endswith(".csv"):
         return read_table
     first_line = read_beginning(path)

@@ -41,8 +41,8 @@ def read(file: PathLike) -> dict[str, tuple]:
 def load_word2id(path: PathLike, eos_id: int) -> Vocabulary:
     """Reads `word2id`: words, each followed by its id.
 
-    Both are separated by any white space, in any order of the ids. An id without a word gets
-    one that no text contains. The file may lack `_EOS_` or spell it differently.
+    Both are separated by ASCII white space, in any order of the ids. An id without a word gets the
+    placeholder `_ID_`. The file may lack `_EOS_` or spell it differently.
     """
     words_by_id = {eos_id: "_EOS_"}
     tokens = _numbered_tokens(path)
@@ -53,6 +53,9 @@ def load_word2id(path: PathLike, eos_id: int) -> Vocabulary:
                 f"{path}, line {line}: expected an id after {word!r:.60}. Received: {id!r:.60}"
             )
         id = int(id)
+        if word == "_EOS_" and id != eos_id:
+            expected = f"expected _EOS_ to have the id {eos_id}, as --eos_id says"
+            raise UserError(f"{path}, line {line}: {expected}. Received: {id}")
         if id in (PADDING_ID, eos_id):
             continue
         known_word = words_by_id.setdefault(id, word)
@@ -60,12 +63,15 @@ def load_word2id(path: PathLike, eos_id: int) -> Vocabulary:
             raise UserError(f"{path}, line {line}: expected a new id; {id} is {known_word!r:.60}")
 
     size = max(words_by_id)
-    if size > 2 * len(words_by_id) + eos_id:
-        raise UserError(f"{path}: expected ids of {len(words_by_id):,} words. Received: {size}")
+    # Ids without a word are filled in: a large id must not make a large vocabulary.
+    largest = 2 * len(words_by_id) + eos_id
+    if size > largest:
+        raise UserError(f"{path}: expected ids up to {largest:,}. Received: {size:,}")
     try:
         return Vocabulary(tuple(words_by_id.get(id, f"_{id}_") for id in range(1, size + 1)))
     except ValueError as error:
-        raise UserError(f"{path}: {str(error).replace('line', 'id')}") from error
+        message = re.sub(r"\bline (?=[0-9])", "id ", str(error))
+        raise UserError(f"{path}: {message}") from error
 
 
 def _numbered_tokens(path):
