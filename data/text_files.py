@@ -53,18 +53,22 @@ def find_files(directory: PathLike, patterns: Iterable[str]) -> list[pathlib.Pat
 
 
 def list_files(directory: PathLike, patterns: Iterable[str]) -> list[pathlib.Path]:
-    """The files of a directory that match one of some patterns, ordered by pattern, then by name.
+    """The files of a directory that match one of some patterns.
 
-    A file with `.gz` matches too, unless the same file without `.gz` exists.
+    They are ordered by pattern, then by name; files with `.gz`, which match too unless the same
+    file without `.gz` exists, come after those without. Hidden files are left out: macOS writes a
+    binary file `._NAME` beside each file on some disks.
     """
     directory = pathlib.Path(directory)
-    if not directory.is_dir():
+    # `Path.is_dir` would raise a `PermissionError` below a forbidden directory.
+    if not os.path.isdir(directory):
         raise UserError(f"{directory}: expected the directory of a corpus. Received: no directory")
     paths_by_name: dict[str, pathlib.Path] = {}  # the key lacks `.gz`
     for pattern in patterns:
         paths = sorted(directory.glob(pattern)) + sorted(directory.glob(f"{pattern}.gz"))
         for path in paths:
-            if not os.path.isdir(path):  # a broken link is refused when it is read
+            # A broken link is refused when it is read.
+            if not path.name.startswith(".") and not os.path.isdir(path):
                 paths_by_name.setdefault(str(path).removesuffix(".gz"), path)
     return list(paths_by_name.values())
 
@@ -97,8 +101,8 @@ def read_lines(
 
 
 def read_beginning(path: pathlib.Path) -> str:
-    """The first line of a file that is not blank, of the first 4,000 bytes, without the spaces
-    before it.
+    """Returns the first line of a file that is not blank, without the white space before it; only
+    the first 4,000 bytes are read.
     """
     text = _read_beginning(path, 4000).decode(errors="ignore")
     return text.lstrip().partition("\n")[0].removesuffix("\r")
@@ -132,6 +136,9 @@ def _as_utf8(path, raw):
             text = _read_content(path, file).decode("utf-16")
         except UnicodeDecodeError as error:
             raise UserError(f"{path}: expected UTF-16, by its mark. {error.reason}") from error
+        # The mark of UTF-32 begins like that of UTF-16.
+        if "\0" in text[:1000]:
+            raise UserError(f"{path}: expected UTF-16, by its mark. Received: a zero character")
         return io.BytesIO(text.encode())
     # In UTF-16, each ASCII character has a zero byte beside it. The first line may be empty.
     first_lines = b"".join(beginning.splitlines(keepends=True)[:2])
@@ -147,7 +154,7 @@ def _raw_lines(path, file):
     limit = largest_content(path)
     number = 0
     size = 0
-    while line := file.readline(MAX_LINE + 1):
+    while line := file.readline(MAX_LINE + 2):
         number += 1
         size += len(line)
         if number == 1 and not line.endswith(b"\n") and b"\r" in line.strip():
@@ -155,7 +162,7 @@ def _raw_lines(path, file):
             raise UserError(
                 f"{path}: expected lines that end with a line feed. Received: {received}"
             )
-        if len(line) > MAX_LINE:
+        if len(line.removesuffix(b"\n")) > MAX_LINE:
             raise bad_line(path, number, f"at most {MAX_LINE:,} bytes", line)
         if size > limit:
             raise _too_large(path)

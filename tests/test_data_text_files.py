@@ -63,8 +63,15 @@ def test_a_text_that_repeats_a_long_context_is_no_bomb(file):
     assert [line for _, line in read_lines(path)] == lines
 
 
+def test_utf_32_is_refused_and_a_line_of_the_largest_size_is_read(file):
+    message = refusal(lambda path: list(read_lines(path)), file("hi".encode("utf-32")))
+    assert "expected UTF-16, by its mark. Received: a zero character" in message
+    largest = "a" * text_files.MAX_LINE
+    assert list(read_lines(file(f"{largest}\n"))) == [(1, largest)]
+
+
 def test_find_files_prefers_what_is_unpacked(file, tmp_path):
-    for name in ("b.txt", "a.txt.gz", "a.txt", "c.txt.gz", "x.tsv"):
+    for name in ("b.txt", "a.txt.gz", "a.txt", "c.txt.gz", "x.tsv", "._a.txt"):
         file("", name)
     (tmp_path / "xdirectory").mkdir()
     found = [path.name for path in find_files(tmp_path, ["x*", "*.txt"])]
