@@ -122,11 +122,9 @@ async function start() {
   try {
     models = (await ask("v1/models")).details;
   } catch (failure) {
-    if (failure.status) showNotice(failure.message);
-    else addEventListener("back", start, { once: true });
+    showNotice(failure.message);
     return;
   }
-  showNotice("");
   for (const tab of findTabs()) makePanel(tab, models);
   const demos = document.querySelector(".demos");
   demos.hidden = !demos.querySelector("[role=tab]:not([hidden])");
