@@ -143,7 +143,7 @@ async function exchange(panel, next, answer) {
 }
 
 /** Says the next turn, and shows the reply. */
-export async function sayTurn(panel, signal, next) {
+export async function sayTurn(panel, signal, next = nextTurn(panel)) {
   const instance = panel.task.instance(panel, next);
   const { model } = panel;
   await exchange(panel, next, async (bubble) => {

@@ -48,9 +48,7 @@ export const dialog = {
     const problem = "The dialog is over: choose another, or say something.";
     if (panel.isOver && !text) throw fieldError(problem, panel.fields.example);
   },
-  async submit(panel, signal, next = nextTurn(panel)) {
-    await sayTurn(panel, signal, next);
-  },
+  submit: sayTurn,
   async reply(panel, { model, instance, bubble, signal }) {
     const answer = await explain(model, instance, signal);
     const { history } = instance;

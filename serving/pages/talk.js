@@ -37,9 +37,7 @@ export const talk = {
   check(panel, { text } = nextTurn(panel)) {
     if (!text) throw fieldError("Say something first.", panel.fields.text);
   },
-  async submit(panel, signal, next = nextTurn(panel)) {
-    await sayTurn(panel, signal, next);
-  },
+  submit: sayTurn,
   async reply(panel, { model, instance, bubble, signal }) {
     const answer = await explain(model, instance, signal);
     bubble.replaceChildren(answer.response || "(silence)");
