@@ -12,7 +12,6 @@ import { element, isComposing, makeButton } from "./common.js";
 export function beginTalk(panel) {
   panel.list = panel.find(".talk");
   panel.talk = [];
-  panel.find(".example").hidden = true; // its examples are openings
   panel.find("[data-reset]").addEventListener("click", () => {
     panel.task.fill(panel, {});
     panel.clear();

@@ -19,17 +19,6 @@ export const dialog = {
     panel.script = [];
     panel.find("[type=submit]").textContent = "Next";
     panel.find(".example span").textContent = "Dialog";
-    panel.find(".example").hidden = false;
-    panel.find(".switch").hidden = true; // other tasks are in the list of dialogs
-  },
-  /** Offers the tasks of the other models below the dialogs of this one. */
-  introduce(panel) {
-    for (const { name, label } of panel.models) {
-      if (name === panel.model) continue;
-      const option = element("option", { value: "" }, `${label || name}…`);
-      option.dataset.model = name;
-      panel.fields.example.append(option);
-    }
   },
   /** Begins the dialog of an example, or returns to the conversation of a link. */
   fill(panel, input) {

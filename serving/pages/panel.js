@@ -207,11 +207,6 @@ export class Panel {
     });
     model.addEventListener("change", () => this.chooseByHand(model.value));
     example.addEventListener("change", () => {
-      const [{ dataset }] = example.selectedOptions;
-      if (dataset.model) {
-        this.chooseByHand(dataset.model);
-        return;
-      }
       this.fillExample();
       this.remember(true);
     });

@@ -12,6 +12,7 @@ export const talk = {
   opensEmpty: true,
   begin(panel) {
     beginTalk(panel);
+    panel.find(".example").hidden = true; // its examples are openings
     const { search, temperature } = panel.fields;
     const adapt = () => {
       temperature.disabled = search.value !== "sample";
