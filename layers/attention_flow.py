@@ -8,7 +8,7 @@ from keras import ops
 
 from colloquy.layers import check_choice
 from colloquy.layers.gradients import Dense
-from colloquy.layers.masking import all_real, masked_max, masked_softmax
+from colloquy.layers.masking import mask_or_all_real, masked_max, masked_softmax
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -87,10 +87,8 @@ class AttentionFlow(keras.layers.Layer):
 
     def call(self, context, query, context_mask=None, query_mask=None):
         H_BTD, U_BJD = context, query
-        if context_mask is None:
-            context_mask = all_real(context)
-        if query_mask is None:
-            query_mask = all_real(query)
+        context_mask = mask_or_all_real(context_mask, context)
+        query_mask = mask_or_all_real(query_mask, query)
         if self.c2q or self.q2c:
             S_BTJ = self.similarity(H_BTD, U_BJD)
         if self.c2q:

@@ -7,7 +7,7 @@ Shape suffixes:  B batch   T words   D features of the input   H units
 
 import keras
 
-from colloquy.layers.masking import all_real, zero_padding
+from colloquy.layers.masking import mask_or_all_real, zero_padding
 from colloquy.layers.tensorflow_kernels import bilstm, has_kernels
 from colloquy.layers.unpadding import apply_padding_last
 
@@ -57,8 +57,7 @@ class BiLSTM(keras.layers.Layer):
         self.both.build(x_shape)
 
     def call(self, x, mask=None, training=None):
-        if mask is None:
-            mask = all_real(x)
+        mask = mask_or_all_real(mask, x)
         if self.fast:
             forward = _weights(self.both.forward_layer.cell)
             backward = _weights(self.both.backward_layer.cell)

@@ -9,6 +9,13 @@ import keras
 from keras import ops
 
 
+def add_ids(layer, name, shape):
+    """Adds a table of ids to `layer`: an int32 weight, not trained, zeros until it is set."""
+    return layer.add_weight(
+        name=name, shape=shape, dtype="int32", initializer="zeros", trainable=False
+    )
+
+
 @keras.saving.register_keras_serializable("colloquy")
 class IdTable(keras.layers.Layer):
     """A table of ids stored in the model, int32, such as the words of its candidates.
@@ -22,9 +29,7 @@ class IdTable(keras.layers.Layer):
         self.shape = tuple(shape)
 
     def build(self, x_shape):
-        self.ids = self.add_weight(
-            name="ids", shape=self.shape, dtype="int32", initializer="zeros", trainable=False
-        )
+        self.ids = add_ids(self, "ids", self.shape)
 
     def call(self, x):
         return ops.convert_to_tensor(self.ids)
@@ -72,18 +77,13 @@ class MatchTypes(keras.layers.Layer):
         self.candidates = tuple(candidates)
 
     def build(self, state_shape, *_):
-        def ids(name, shape):
-            return self.add_weight(
-                name=name, shape=shape, dtype="int32", initializer="zeros", trainable=False
-            )
-
         initializer = keras.initializers.RandomNormal(stddev=0.1)
         self.type_YD = self.add_weight(
             name="types", shape=(self.types, state_shape[-1]), initializer=initializer
         )
-        self.member_GN = ids("members", self.groups)
-        self.type_G = ids("group_types", self.groups[:1])
-        self.group_CK = ids("candidate_groups", self.candidates)
+        self.member_GN = add_ids(self, "members", self.groups)
+        self.type_G = add_ids(self, "group_types", self.groups[:1])
+        self.group_CK = add_ids(self, "candidate_groups", self.candidates)
 
     def call(self, state, mentions, seen):
         dtype = state.dtype

@@ -9,6 +9,8 @@ Shape suffixes:
 import keras
 from keras import ops
 
+from colloquy.layers.candidates import add_ids
+
 INPUTS = ("speakers", "turns", "entities", "responses")
 """Arrays of `tasks.dialog.split.DialogSplit.collate` that it takes."""
 USER, BOT, FACT = 1, 2, 3
@@ -69,15 +71,11 @@ class DialogState(keras.layers.Layer):
         self.candidates = candidates
 
     def build(self, *_):
-        def table(name, size):
-            return self.add_weight(
-                name=name, shape=(size,), dtype="int32", initializer="zeros", trainable=False
-            )
-
-        self.is_call_C = table("calls", self.candidates)
-        self.slot_E = table("slots", 1 + self.entities)
-        self.restaurant_E = table("restaurants", 1 + self.entities)
-        self.owner_E = table("owners", 1 + self.entities)
+        entities_shape = (1 + self.entities,)
+        self.is_call_C = add_ids(self, "calls", (self.candidates,))
+        self.slot_E = add_ids(self, "slots", entities_shape)
+        self.restaurant_E = add_ids(self, "restaurants", entities_shape)
+        self.owner_E = add_ids(self, "owners", entities_shape)
 
     def call(self, speakers, turns, entities, responses):
         slot_of_type_Y1 = ops.arange(1, 1 + self.types)[:, None]

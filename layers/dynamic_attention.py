@@ -7,7 +7,7 @@ import keras
 from keras import ops
 
 from colloquy.layers.attention import Attention, AttentionCell
-from colloquy.layers.masking import all_real, zero_padding
+from colloquy.layers.masking import mask_or_all_real, zero_padding
 from colloquy.layers.unpadding import apply_padding_last
 
 
@@ -96,10 +96,8 @@ class DynamicBiLSTM(keras.layers.Layer):
             rnn.built = True
 
     def call(self, context, query, context_mask=None, query_mask=None, training=None):
-        if context_mask is None:
-            context_mask = all_real(context)
-        if query_mask is None:
-            query_mask = all_real(query)
+        context_mask = mask_or_all_real(context_mask, context)
+        query_mask = mask_or_all_real(query_mask, query)
         zeros = ops.zeros((ops.shape(context)[0], self.units), context.dtype)
 
         # No mask is passed, because JAX's loop takes none beside a memory. Padding comes last, so

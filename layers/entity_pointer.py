@@ -8,7 +8,7 @@ Shape suffixes:
 import keras
 from keras import ops
 
-from colloquy.layers.candidates import sum_of_rows
+from colloquy.layers.candidates import add_ids, sum_of_rows
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -62,13 +62,7 @@ class EntityPointer(keras.layers.Layer):
         self.kernel_DN = self.add_weight(
             name="conditions", shape=(D, self.conditions), initializer="zeros"
         )
-        self.entity_CK = self.add_weight(
-            name="candidate_entities",
-            shape=self.candidates,
-            dtype="int32",
-            initializer="zeros",
-            trainable=False,
-        )
+        self.entity_CK = add_ids(self, "candidate_entities", self.candidates)
 
     def call(self, state, sentences, seen, mentions, time_vectors, distances, conditions):
         dtype = state.dtype

@@ -40,7 +40,7 @@ class LexicalMatch(keras.layers.Layer):
             of words, or of stems.
 
     Call arguments:
-        context: Word ids of turns `(B, T, K)`, or of one text `(B, W)`, int32, 0 = padding.
+        context: Word ids of turns `(B, T, K)`, int32, 0 = padding.
         responses: Word ids `(B, N, X)`, int32.
         training: Boolean.
 
@@ -82,8 +82,7 @@ class LexicalMatch(keras.layers.Layer):
             responses_BNX = self._distinct(responses)
         logits_BN = self.gain * self._cosines(whole_B1W, responses_BNX)[:, :, 0]
         if self.echo_gain:
-            turns_BTK = context if len(context.shape) == 3 else context[:, None]
-            echoes_BNT = self._cosines(self._distinct(turns_BTK), self._distinct(responses))
+            echoes_BNT = self._cosines(self._distinct(context), self._distinct(responses))
             echo_BN = ops.max(echoes_BNT, axis=2)
             logits_BN = logits_BN - self.echo_gain * echo_BN**ECHO_POWER
         return logits_BN

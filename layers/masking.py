@@ -25,12 +25,14 @@ def mask_from_ids(ids):
     return ops.not_equal(ids, 0)
 
 
-def all_real(x):
-    """The mask of words without padding: boolean `(B, T)` of float `(B, T, D)`, all `True`.
+def mask_or_all_real(mask, x):
+    """`mask`; if it is `None`, that of words without padding: boolean `(B, T)` of `x`, `(B, T, D)`.
 
-    >>> keras.ops.convert_to_numpy(all_real(np.zeros((1, 2, 3)))).tolist()
+    >>> keras.ops.convert_to_numpy(mask_or_all_real(None, np.zeros((1, 2, 3)))).tolist()
     [[True, True]]
     """
+    if mask is not None:
+        return mask
     return ops.ones(ops.shape(x)[:2], "bool")
 
 

@@ -13,7 +13,7 @@ from keras import ops
 from colloquy.layers import check_choice
 from colloquy.layers.attention import Attention, AttentionCell, as_list
 from colloquy.layers.gradients import Dense
-from colloquy.layers.masking import all_real
+from colloquy.layers.masking import mask_or_all_real
 from colloquy.layers.recurrent_encoder import STATES, make_recurrent
 
 BEFORE = {"additive": "additive", "dot": "dot"}
@@ -119,8 +119,7 @@ class RecurrentDecoder(keras.layers.Layer):
             self.readout.build((None, None, self.units + D))
 
     def call(self, y, memory, memory_mask=None, states=None, training=None):
-        if memory_mask is None:
-            memory_mask = all_real(memory)
+        memory_mask = mask_or_all_real(memory_mask, memory)
         if states is None:
             zeros = ops.zeros((ops.shape(y)[0], self.units), y.dtype)
             states = [zeros] * (len(self.stack) * STATES[self.cell])

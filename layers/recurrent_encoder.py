@@ -11,7 +11,7 @@ from keras import ops
 
 from colloquy.layers import check_choice
 from colloquy.layers.bilstm import both_directions
-from colloquy.layers.masking import all_real, zero_padding
+from colloquy.layers.masking import mask_or_all_real, zero_padding
 
 STATES = {"gru": 1, "lstm": 2}
 """Cells, with the number of their states."""
@@ -85,8 +85,7 @@ class RecurrentEncoder(keras.layers.Layer):
             x_shape = (*x_shape[:-1], self.units)
 
     def call(self, x, mask=None, training=None):
-        if mask is None:
-            mask = all_real(x)
+        mask = mask_or_all_real(mask, x)
         last_states = []
         for i, layer in enumerate(self.stack):
             if i > 0:

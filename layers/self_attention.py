@@ -8,7 +8,7 @@ from keras import ops
 
 from colloquy.layers.attention_flow import AttentionFlow
 from colloquy.layers.gradients import Dense
-from colloquy.layers.masking import all_real, masked_softmax
+from colloquy.layers.masking import mask_or_all_real, masked_softmax
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -44,8 +44,7 @@ class SelfAttention(keras.layers.Layer):
         self.fusion.build((None, None, 3 * D))
 
     def call(self, x, mask=None):
-        if mask is None:
-            mask = all_real(x)
+        mask = mask_or_all_real(mask, x)
         m_BTD = x
         word_T = ops.arange(ops.shape(x)[1], dtype="int32")
         is_other_BTK = (word_T[:, None] != word_T) & mask[:, None, :]

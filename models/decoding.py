@@ -19,13 +19,13 @@ from colloquy.base.config import Config, NonNegative
 from colloquy.layers.masking import LOWEST, masked_logits
 from colloquy.models.next_words import (
     LONGEST_BLOCKED,
+    AntiLM,
     best_continuations,
     draw,
     forbid,
     gather,
     gather_states,
     length_penalty,
-    scoring_model,
 )
 
 MOST_BEAMS = 100
@@ -111,7 +111,9 @@ def decode(model, inputs, num_beams, reply_length, eos_id, unk_id, anti_lm=False
     settings = SimpleNamespace(**inputs, anti_lm=anti_lm)
     noise_BKL = inputs.get("noise")
     B = ops.shape(settings.source)[0]
-    model = scoring_model(model, settings, K, eos_id)
+    if anti_lm:
+        weight = ops.repeat(settings.anti_lm_weight, K, axis=0)
+        model = AntiLM(model, weight, eos_id)
 
     # Each source is encoded once; its K hypotheses are consecutive rows of the states.
     states, cache = model.encode(settings.source)

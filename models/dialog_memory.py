@@ -134,28 +134,17 @@ def encoded_words(config, name, encoding="sum", positions="none", words=None, he
     `positions` are the sinusoids of a sum and of `attention`. `words` is the number of words,
     `None`: those of the vocabulary. `scale` is a factor of the word vectors.
     """
-    num_words = words or config.vocabulary_size
+    settings = {
+        "vocabulary_size": words or config.vocabulary_size,
+        "dimension": config.embedding_dim,
+        "max_words": config.max_words,
+        "positions": positions,
+        "scale": scale,
+        "name": name,
+    }
     if encoding == "sum":
-        return BagOfWords(
-            num_words,
-            config.embedding_dim,
-            config.max_words,
-            positions,
-            scale,
-            trainable=config.train_embedding,
-            name=name,
-        )
-    return OrderedWords(
-        num_words,
-        config.embedding_dim,
-        config.max_words,
-        encoding,
-        heads,
-        trained=config.train_embedding,
-        positions=positions,
-        scale=scale,
-        name=name,
-    )
+        return BagOfWords(trainable=config.train_embedding, **settings)
+    return OrderedWords(encoding=encoding, heads=heads, trained=config.train_embedding, **settings)
 
 
 def dropped(config, x):

@@ -50,13 +50,6 @@ class AntiLM:
         return log_p - self.weight * empty_log_p, [*after, *empty_after], weights
 
 
-def scoring_model(model, settings, K, eos_id):
-    if not settings.anti_lm:
-        return model
-    weight = ops.repeat(settings.anti_lm_weight, K, axis=0)
-    return AntiLM(model, weight, eos_id)
-
-
 def length_penalty(settings, length_BK):
     return ((5.0 + ops.cast(length_BK, "float32")) / 6.0) ** settings.length_penalty
 

@@ -211,8 +211,9 @@ def make_models_router(names):
     @router.get("/{model}")
     async def describe(request: Request, model: ModelName):
         """Loads a model if necessary, and returns its state, scores and examples."""
-        content = await find_model(request, model).describe()
-        return Response(content, media_type=JSON)
+        batched = find_model(request, model)
+        await batched.load()
+        return Response(make_json(batched.served.describe()), media_type=JSON)
 
     @router.get("/{model}/card")
     async def card(request: Request, model: ModelName):

@@ -13,17 +13,15 @@ import contextlib
 import dataclasses
 import functools
 import threading
-import time
 from collections.abc import Callable
 
 from colloquy.base.files import UserError
 from colloquy.engine.cancellation import at_checkpoints
 from colloquy.engine.parallel import exclusive_calls
 from colloquy.serving.access import STOPPING
-from colloquy.serving.answers import RequestError, make_json
+from colloquy.serving.answers import RequestError
 from colloquy.serving.limits import Limits, check_count
 from colloquy.serving.maps import cut_maps
-from colloquy.serving.metrics import BATCH_INSTANCES, MODEL_SECONDS
 
 ROWS_AT_ONCE = 64
 """Most rows (`Predictor.padded_rows`) per call of a model. A larger instance has its own call."""
@@ -113,11 +111,6 @@ class BatchedModel:
         except UserError as error:
             # As a `UserError` it would have status 400, but the request is not wrong.
             raise RequestError(500, str(error)) from error
-
-    async def describe(self):
-        """Returns `Served.describe()` as JSON."""
-        await self.load()
-        return make_json(self.served.describe())
 
     async def answer(self, job):
         """Answers a `Job`; returns what its `write` returns.
@@ -279,14 +272,10 @@ class BatchedModel:
             while end < len(rows) and sum(rows[first : end + 1]) <= ROWS_AT_ONCE:
                 end += 1
             piece = instances[first:end]
-            with at_checkpoints(functools.partial(self._check_wanted, jobs)):
-                with self._exclusive_calls:
-                    started = time.perf_counter()
-                    answers += self._call_model(verb, piece)
-                    seconds = time.perf_counter() - started
-            BATCH_INSTANCES.labels(self.served.name, verb).observe(len(piece))
-            MODEL_SECONDS.labels(self.served.name, verb).observe(seconds)
-            self._check_wanted(jobs)
+            check_wanted = functools.partial(self._check_wanted, jobs)
+            with at_checkpoints(check_wanted), self._exclusive_calls:
+                answers += self._call_model(verb, piece)
+            check_wanted()
         return answers
 
     def _check_wanted(self, jobs):

@@ -12,14 +12,4 @@ REQUEST_SECONDS = prometheus_client.Histogram(
     ["model", "verb"],
     **PREFIX,
 )
-BATCH_INSTANCES = prometheus_client.Histogram(
-    "batch_instances",
-    "Instances per call of a model.",
-    ["model", "verb"],
-    buckets=[1, 2, 4, 8, 16, 32, 64],
-    **PREFIX,
-)
-MODEL_SECONDS = prometheus_client.Histogram(
-    "model_seconds", "Seconds per call of a model.", ["model", "verb"], **PREFIX
-)
 QUEUED = prometheus_client.Gauge("queue_instances", "Instances that wait.", ["model"], **PREFIX)

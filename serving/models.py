@@ -48,17 +48,12 @@ class Served:
 
     @property
     def predictor(self):
-        """The predictor, which is loaded first. Raises a `UserError` if that fails."""
-        self.load()
-        return self._predictor
-
-    def load(self):
-        """Loads the model, and has it answer once. Any error becomes a `UserError`."""
+        """The predictor. The first use loads it and has it answer; any error is a `UserError`."""
         if self.ready:
-            return
+            return self._predictor
         with self._load_lock:
             if self.ready:
-                return
+                return self._predictor
             if self._failure:
                 raise UserError(self._failure)
             try:
@@ -69,6 +64,7 @@ class Served:
                 raise UserError(self._failure) from error
             self._predictor = predictor
             self.ready = True
+            return predictor
 
     def summary(self):
         """Returns the facts, and whether the model is `ready`. Loads nothing."""

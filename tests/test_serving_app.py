@@ -148,8 +148,8 @@ def test_the_pages_run_only_scripts_of_this_server(client):
 
 
 def test_prometheus_counts_requests_by_status(client):
-    for metric in (metrics.REQUESTS, metrics.BATCH_INSTANCES, metrics.MODEL_SECONDS):
-        metric.clear()
+    metrics.REQUESTS.clear()
+    metrics.REQUEST_SECONDS.clear()
     predict(client, instances=[{"text": "a"}, {"text": "b"}])
     predict(client, instances=[{"text": "a"}] * 6)
     explain(client, "a")
@@ -157,8 +157,7 @@ def test_prometheus_counts_requests_by_status(client):
     for status in ("200", "413"):
         labels = f'model="echo",status="{status}",verb="predict"'
         assert f"colloquy_requests_total{{{labels}}} 1.0" in lines
-    assert 'colloquy_batch_instances_sum{model="echo",verb="predict"} 2.0' in lines
-    assert 'colloquy_model_seconds_count{model="echo",verb="explain"} 1.0' in lines
+    assert 'colloquy_request_seconds_count{model="echo",verb="explain"} 1.0' in lines
     assert 'colloquy_queue_instances{model="echo"} 0.0' in lines
     [memory] = [line for line in lines if line.startswith("process_resident_memory_bytes ")]
     assert float(memory.split()[1]) > 1e7

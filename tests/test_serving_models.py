@@ -118,7 +118,7 @@ def test_a_run_with_the_largest_weights_is_left_out(task, request, tmp_path):
     """
     path = shutil.copytree(request.getfixturevalue(f"trained_{task}").path, tmp_path / "run")
     enlarge_weights(path)
-    assert len(refusal(open_model("m", path).load)) < 300
+    assert len(refusal(lambda: open_model("m", path).predictor)) < 300
 
 
 def test_an_index_of_objects_is_refused_and_runs_nothing(selection_run, tmp_path):
@@ -131,7 +131,7 @@ def test_an_index_of_objects_is_refused_and_runs_nothing(selection_run, tmp_path
     [file, *_] = sorted((path / "index").rglob("data.csc.index.npy"))
     np.save(file, np.array([Attack()], dtype=object), allow_pickle=True)
     (path / "checksums.json").unlink(missing_ok=True)
-    message = refusal(open_model("dam", path).load)
+    message = refusal(lambda: open_model("dam", path).predictor)
     assert "is a damaged index: remove it. ValueError" in message
     assert not (tmp_path / "attacked").exists()
 

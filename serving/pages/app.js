@@ -19,13 +19,15 @@ const TASKS = {
 const panels = new Map(); // task: its Panel
 let openedTask = null;
 
-/** Puts the templates `part-NAME` in the place of each `data-part="NAME"`. */
+/** Puts the template `part-NAME` in the place of each `data-part="NAME"`, within parts too. */
 function putParts() {
-  for (const place of document.querySelectorAll("[data-part]")) {
+  let place = document.querySelector("[data-part]");
+  while (place) {
     const template = document.getElementById(`part-${place.dataset.part}`);
     const part = template.content.cloneNode(true);
     part.querySelector("slot").replaceWith(...place.childNodes);
     place.replaceWith(part);
+    place = document.querySelector("[data-part]");
   }
 }
 
@@ -120,11 +122,9 @@ async function start() {
   try {
     models = (await ask("v1/models")).details;
   } catch (failure) {
-    if (failure.status) showNotice(failure.message);
-    else addEventListener("back", start, { once: true });
+    showNotice(failure.message);
     return;
   }
-  showNotice("");
   for (const tab of findTabs()) makePanel(tab, models);
   const demos = document.querySelector(".demos");
   demos.hidden = !demos.querySelector("[role=tab]:not([hidden])");

@@ -2,16 +2,7 @@
 
 import { element, makeButton } from "./common.js";
 
-const FUNCTION_WORDS = new Set(
-  `a an and are as at be been but by can could did do does for from had has have he her his i if in
-  into is it its me my no nor not of on or our she so some than that the their them then there these
-  they this to too up was we were what when which who will with would you your _EOS_`.split(/\s+/),
-);
 export const END = "_EOS_";
-
-function isFaint(word) {
-  return FUNCTION_WORDS.has(word.toLowerCase()) || !/[\p{L}\p{N}]/u.test(word);
-}
 
 /**
  * Opacity of a weight in [0, 1]: its square root, so that .01 can be seen and a uniform map is
@@ -30,10 +21,9 @@ function clip(value) {
   return Math.min(1, Math.max(0, value));
 }
 
-function shadeWord(word, weight, depth, isPale = isFaint(word)) {
+function shadeWord(word, weight, depth) {
   const title = `${word}: ${weight.toFixed(3)}`;
-  const kind = isPale ? "word faint" : "word";
-  return element("span", { class: kind, "--w": depth(weight), title }, word);
+  return element("span", { class: "word", "--w": depth(weight), title }, word);
 }
 
 export const WEIGHTS = { text: "Weight:", steps: [0, 0.01, 0.1, 0.3, 1], depth: weightDepth };
@@ -54,9 +44,8 @@ export function makeLegend({ text, steps, depth }) {
 export function makeChooser(label, choices, pick, depth = weightDepth) {
   const buttons = choices.map(({ text, weight, say }, i) => {
     const isWord = weight != null;
-    const kind = isWord ? "chip word" : "chip whole";
     return makeButton(text, () => press(i), {
-      class: isWord && isFaint(text) ? `${kind} faint` : kind,
+      class: isWord ? "chip word" : "chip whole",
       "aria-pressed": String(i === 0),
       "aria-label": say,
       "--w": isWord ? depth(weight) : null,
@@ -88,7 +77,7 @@ export function shadeText(text, words, weights, marked, window) {
     const place = places.findIndex(([first, last]) => first <= start && end <= last);
     const isUnread = start < window[0] || end > window[1];
     let node = part;
-    if (place >= 0) node = shadeWord(part, weights[place], weightDepth, false);
+    if (place >= 0) node = shadeWord(part, weights[place], weightDepth);
     else if (isUnread) node = element("span", { class: "unread" }, part);
     const isMarked = start >= marked[0] && end <= marked[1];
     if (isMarked && !mark.parentNode) shown.append(mark);
@@ -184,10 +173,8 @@ function makeHeatMap(map, depth) {
   rows.forEach((word, i) => {
     const row = element("tr", {}, makeLabel("row", word));
     weights[i].forEach((weight, j) => {
-      const isPale = isFaint(word) || isFaint(columns[j]);
       const said = `${word} / ${columns[j]}: ${weight.toFixed(3)}`;
-      const kind = isPale ? "word faint" : "word";
-      row.append(element("td", { class: kind, "--w": depth(weight), title: said }));
+      row.append(element("td", { class: "word", "--w": depth(weight), title: said }));
     });
     body.append(row);
   });
@@ -203,6 +190,5 @@ function lengthen({ title, rows, columns, weights }) {
 }
 
 function makeLabel(scope, word) {
-  const kind = isFaint(word) ? "faint" : null;
-  return element("th", { scope, dir: "auto", class: kind }, element("span", {}, word));
+  return element("th", { scope, dir: "auto" }, element("span", {}, word));
 }

@@ -66,6 +66,18 @@ export function makeRanking(rows) {
   return list;
 }
 
+/** A button that shows the hidden items of a list, if it has any: `N more`, then `note`. */
+export function makeMore(list, note = "") {
+  const rest = [...list.children].filter((item) => item.hidden);
+  if (!rest.length) return [];
+  const more = makeButton(`${rest.length} more${note}`, () => {
+    for (const item of rest) item.hidden = false;
+    (rest[0].querySelector("button") || list).focus();
+    more.remove();
+  }, { class: "quiet" });
+  return [more];
+}
+
 export function makeHint(text) {
   return element("p", { class: "hint" }, text);
 }

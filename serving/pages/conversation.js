@@ -12,7 +12,6 @@ import { element, isComposing, makeButton } from "./common.js";
 export function beginTalk(panel) {
   panel.list = panel.find(".talk");
   panel.talk = [];
-  panel.find(".example").hidden = true; // its examples are openings
   panel.find("[data-reset]").addEventListener("click", () => {
     panel.task.fill(panel, {});
     panel.clear();
@@ -143,7 +142,7 @@ async function exchange(panel, next, answer) {
 }
 
 /** Says the next turn, and shows the reply. */
-export async function sayTurn(panel, signal, next) {
+export async function sayTurn(panel, signal, next = nextTurn(panel)) {
   const instance = panel.task.instance(panel, next);
   const { model } = panel;
   await exchange(panel, next, async (bubble) => {

@@ -19,17 +19,6 @@ export const dialog = {
     panel.script = [];
     panel.find("[type=submit]").textContent = "Next";
     panel.find(".example span").textContent = "Dialog";
-    panel.find(".example").hidden = false;
-    panel.find(".switch").hidden = true; // other tasks are in the list of dialogs
-  },
-  /** Offers the tasks of the other models below the dialogs of this one. */
-  introduce(panel) {
-    for (const { name, label } of panel.models) {
-      if (name === panel.model) continue;
-      const option = element("option", { value: "" }, `${label || name}…`);
-      option.dataset.model = name;
-      panel.fields.example.append(option);
-    }
   },
   /** Begins the dialog of an example, or returns to the conversation of a link. */
   fill(panel, input) {
@@ -48,9 +37,7 @@ export const dialog = {
     const problem = "The dialog is over: choose another, or say something.";
     if (panel.isOver && !text) throw fieldError(problem, panel.fields.example);
   },
-  async submit(panel, signal, next = nextTurn(panel)) {
-    await sayTurn(panel, signal, next);
-  },
+  submit: sayTurn,
   async reply(panel, { model, instance, bubble, signal }) {
     const answer = await explain(model, instance, signal);
     const { history } = instance;

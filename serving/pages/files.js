@@ -15,20 +15,6 @@ export function tooLong(length) {
   return `The text is too long: ${most} characters at most, this one has ${formatCount(length)}.`;
 }
 
-/** Refuses a text that is pasted or dropped into a field and would make it too long. */
-export function refuseLongText(event) {
-  const { value = "", selectionStart, selectionEnd } = event.target;
-  const transfer = event.clipboardData || event.dataTransfer;
-  const added = transfer.getData("text").length;
-  if (!added) return "";
-  const problem = tooLong(value.length - selectionEnd + selectionStart + added);
-  if (problem) {
-    event.preventDefault();
-    event.stopImmediatePropagation(); // it becomes no rows
-  }
-  return problem;
-}
-
 /**
  * Lets a text file be dropped onto `target` or chosen by the panel's button. `use(text)` may return
  * what is wrong with it.

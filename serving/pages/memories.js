@@ -1,6 +1,6 @@
 // A memory network's attention: bars beside the sentences in memory.
 
-import { element, makeButton, makeHint, percent } from "./common.js";
+import { element, makeHint, makeMore, percent } from "./common.js";
 
 const SHOWN = 8; // sentences, before "more"
 
@@ -27,7 +27,7 @@ export function showMemories({ rows, columns, weights }) {
   list.append(...items);
   const hops = columns.length === 1 ? "" : `, one for each of ${columns.length} hops`;
   const hint = makeHint(`Bars: the share of attention${hops}.`);
-  return [list, ...makeMore(list, items), hint];
+  return [list, ...makeMore(list, ", with smaller weights"), hint];
 }
 
 function makeMemory(text, hops, weights, scale) {
@@ -53,15 +53,4 @@ function splitSpeaker(text) {
   const speaker = text.slice(0, colon).replace("user", "you");
   const sentence = text.slice(colon + 2).replace("<SILENCE>", "");
   return [speaker, sentence || "(silence)"];
-}
-
-function makeMore(list, items) {
-  const rest = items.filter((item) => item.hidden);
-  if (!rest.length) return [];
-  const more = makeButton(`${rest.length} more, with smaller weights`, () => {
-    for (const item of rest) item.hidden = false;
-    list.focus();
-    more.remove();
-  }, { class: "quiet" });
-  return [more];
 }

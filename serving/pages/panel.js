@@ -17,7 +17,7 @@
 
 import { copyAs } from "./copy.js";
 import { element, isComposing, isSame } from "./common.js";
-import { refuseLongText, setLongest } from "./files.js";
+import { setLongest } from "./files.js";
 import { ask, pathOf } from "./requests.js";
 
 const METRICS = {
@@ -200,9 +200,6 @@ export class Panel {
       this.submit();
     });
     this.form.addEventListener("keydown", (event) => this.submitByKey(event));
-    for (const kind of ["paste", "drop"]) {
-      this.form.addEventListener(kind, (event) => this.checkPasted(event));
-    }
     this.form.addEventListener("input", (event) => {
       if (event.target.matches("select, [type=radio]")) return;
       if (!this.list && !event.target.closest(".menu")) this.forgetExample();
@@ -210,11 +207,6 @@ export class Panel {
     });
     model.addEventListener("change", () => this.chooseByHand(model.value));
     example.addEventListener("change", () => {
-      const [{ dataset }] = example.selectedOptions;
-      if (dataset.model) {
-        this.chooseByHand(dataset.model);
-        return;
-      }
       this.fillExample();
       this.remember(true);
     });
@@ -236,11 +228,6 @@ export class Panel {
     event.preventDefault();
     const ownButton = event.target.parentNode.querySelector("[data-send]");
     (ownButton || this.find("[type=submit]")).click();
-  }
-
-  checkPasted(event) {
-    const problem = refuseLongText(event);
-    if (problem) this.say(problem);
   }
 
   /** Something was typed: what was wrong may be mended. */

@@ -163,13 +163,12 @@ function compare(answer, truth) {
 }
 
 /** How sure the network is, in words; the per cent and its limit are a hover away. */
-function sayVerdict({ good, confidence, threshold, verdict }) {
+function sayVerdict({ confidence, threshold, verdict }) {
   if (confidence == null) return makeHint("How sure it is was not measured for this network.");
-  const words = verdict || (good === false ? "probably not in this text" : "likely");
-  const limit = threshold == null ? "" : ` From ${percent(threshold)} on, an answer is shown as good.`;
   const title = `Of 100 answers with this score about ${Math.round(100 * confidence)} are right, `
-    + `if every second question can be answered.${limit}`;
-  const word = element("abbr", { class: "verdict", title, tabindex: 0 }, words);
+    + "if every second question can be answered. "
+    + `From ${percent(threshold)} on, an answer is shown as good.`;
+  const word = element("abbr", { class: "verdict", title, tabindex: 0 }, verdict);
   return element("p", { class: "hint" }, "How sure: ", word);
 }
 

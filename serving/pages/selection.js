@@ -1,7 +1,9 @@
 // Pick a response: a conversation and candidates as rows; then, in the place of the candidates, their
 // order.
 
-import { element, fieldError, formatCount, makeBar, makeButton, makeDoubt, makeHint } from "./common.js";
+import {
+  element, fieldError, formatCount, makeBar, makeDoubt, makeHint, makeMore,
+} from "./common.js";
 import { MATCHES, shadeTurns } from "./attention.js";
 import { acceptFile, tooLong } from "./files.js";
 import { explain, predict } from "./requests.js";
@@ -147,18 +149,6 @@ const makeMark = (text) => element("span", { class: "truth" }, text);
 /** A text by its words alone, to tell whether it repeats another. */
 function simplify(text) {
   return (text.toLowerCase().match(/[\p{L}\p{N}]+/gu) || [text]).join(" ");
-}
-
-/** A button that shows the hidden items of a list, if it has any. */
-function makeMore(list) {
-  const rest = [...list.children].filter((item) => item.hidden);
-  if (!rest.length) return [];
-  const more = makeButton(`${rest.length} more`, () => {
-    for (const item of rest) item.hidden = false;
-    rest[0].querySelector("button").focus();
-    more.remove();
-  }, { class: "quiet" });
-  return [more];
 }
 
 // === What matched ===

@@ -12,6 +12,7 @@ export const talk = {
   opensEmpty: true,
   begin(panel) {
     beginTalk(panel);
+    panel.find(".example").hidden = true; // its examples are openings
     const { search, temperature } = panel.fields;
     const adapt = () => {
       temperature.disabled = search.value !== "sample";
@@ -37,9 +38,7 @@ export const talk = {
   check(panel, { text } = nextTurn(panel)) {
     if (!text) throw fieldError("Say something first.", panel.fields.text);
   },
-  async submit(panel, signal, next = nextTurn(panel)) {
-    await sayTurn(panel, signal, next);
-  },
+  submit: sayTurn,
   async reply(panel, { model, instance, bubble, signal }) {
     const answer = await explain(model, instance, signal);
     bubble.replaceChildren(answer.response || "(silence)");

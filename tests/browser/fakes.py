@@ -231,6 +231,7 @@ A_DIALOG = [
 def make_models():
     """Returns `{name: Fake}`."""
     talks = [{"title": text, "instance": {"turns": [text, "well"]}} for text in OPENINGS]
+    people = {"title": "Task 6: People", "instance": {"history": A_DIALOG[:3]}}
     table_in_rome = {"title": "Task 1: Rome", "instance": {"history": A_DIALOG}}
     table = {"title": "A table", "instance": TABLE, "expected": ["perhaps"]}
     models = [
@@ -251,7 +252,10 @@ def make_models():
             "dialog",
             respond,
             [{**table_in_rome, "expected": ["api_call rome"]}],
+            label="Tasks 1 to 5",
+            default=True,
             lead="Its restaurants are invented.",
         ),
+        Fake("dialog", respond, [people], name="a-other-dialog", label="Task 6"),
     ]
     return {model.name: model for model in models}

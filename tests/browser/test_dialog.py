@@ -69,6 +69,16 @@ def test_after_a_changed_sentence_it_continues_with_its_own_responses(dialog):
     expect(dialog.locator(".talk li")).to_have_text(["good morning", "ok"])
 
 
+def test_other_tasks_are_a_switch_and_begin_with_a_dialog_of_their_own(dialog, models):
+    tasks = dialog.get_by_role("radiogroup", name="Model")
+    assert tasks.locator("label").all_inner_texts() == ["Tasks 1 to 5", "Task 6"]
+    wait_until_idle(dialog)
+    tasks.get_by_text("Task 6").click()
+    expect(dialog.locator("optgroup")).to_have_attribute("label", "Task 6")
+    expect(dialog.locator("[name=text]")).to_have_value("a table")
+    assert models["a-other-dialog"].asked[-1]["history"] == [{"speaker": "user", "text": "hi"}]
+
+
 def test_candidates_are_shown_and_memory_is_closed_until_opened(dialog, models, monkeypatch):
     step(dialog)
     assert dialog.locator(".ranked li").all_inner_texts() == ["80 %\nhow many", "20 %\nso"]

@@ -116,25 +116,44 @@ def test_a_text_is_dropped_pasted_or_chosen_unless_it_is_too_long(reading):
     length = len(field.input_value())
     page.evaluate(COPY, ["x", 100_000])
     field.press("Control+v")
+    press(reading, "Ask")
     problem = "The text is too long: 100,000 characters at most, this one has"
     expect(reading.locator(".error")).to_have_text(f"{problem} {100_000 + length:,}.")
+    expect(field).to_be_focused()
     page.evaluate(DROP, [".text", "notes.txt", "x" * 100_001])
     expect(reading.locator(".error")).to_have_text(f"{problem} 100,001.")
-    assert len(field.input_value()) == length
+    assert len(field.input_value()) == 100_000 + length
     page.evaluate(DROP, [".text", "notes.txt", "Eve lives in Bonn."])
     expect(field).to_have_value("Eve lives in Bonn.")
     bob = {"name": "b.txt", "mimeType": "text/plain", "buffer": b"Bob."}
     reading.locator("input[type=file]").set_input_files(bob)
     expect(field).to_have_value("Bob.")
-    # An error goes when the text is mended, and the server's are in the page's words.
-    field.fill("z" * 100_001)
+
+
+def test_an_error_goes_when_the_text_is_mended_and_the_servers_are_in_words_of_the_page(reading):
+    error = reading.locator(".error")
+    press(reading, "Edit")
+    field = reading.locator("[name=passage]")
+    field.fill("")
     press(reading, "Ask")
-    expect(reading.locator(".error")).to_have_text(f"{problem} 100,001.")
-    expect(field).to_be_focused()
+    expect(error).to_contain_text("There is no text to ask")
     field.fill("Ann lives in Paris.")
-    expect(reading.locator(".error")).to_have_text("")
-    wrong = "instance 0, question: expected at most 300 words. Received: 301"
-    page.route("**:explain", lambda route: route.fulfill(status=400, json={"error": wrong}))
-    press(reading, "Ask")
-    too_long = "The question is too long: 300 words at most."
-    expect(reading.locator(".error")).to_have_text(too_long)
+    expect(error).to_have_text("")
+    answers = {
+        "instance 0, question: expected at most 300 words. Received: 301": (
+            "Question: expected at most 300 words. Received: 301."
+        ),
+        "a request may have 300 rows at most. Received: 301": (
+            "That is too much for one request. Make it shorter."
+        ),
+        "instance 0 may have 100,000 characters at most. Received: 100,001": (
+            "A text is too long. Make it shorter."
+        ),
+    }
+    refusals = list(answers)
+    reading.page.route(
+        "**:explain", lambda route: route.fulfill(status=400, json={"error": refusals.pop(0)})
+    )
+    for words in answers.values():
+        press(reading, "Ask")
+        expect(error).to_have_text(words)
