@@ -99,9 +99,8 @@ SMALL_PATH = dict.fromkeys(TASKS, "prepared") | {"dialog": "prepared/task1"}
 """The dataset in the directory of `prepare_small`, of each task."""
 
 
-def prepare_small(task, root, around=contextlib.nullcontext):
-    """Writes small raw files of a task into `root / "raw"` and prepares them, which is done inside
-    of `around()`.
+def prepare_small(task, root):
+    """Writes small raw files of a task into `root / "raw"` and prepares them.
 
     Selection: some hundred training lines, vectors of 7 numbers. Dialog: tasks 1 to 5 of the
     excerpt of dialog bAbI as one, with 26 training dialogs, 7 dialogs each in dev and test.
@@ -126,8 +125,7 @@ def prepare_small(task, root, around=contextlib.nullcontext):
     name = "sample" if task in ("selection", "dialog") else "small"
     write(raw)
     module = importlib.import_module(f"colloquy.tasks.{task}.prepare")
-    with around():
-        module.prepare(corpus, raw, root / "prepared", module.Settings(name=name, **settings))
+    module.prepare(corpus, raw, root / "prepared", module.Settings(name=name, **settings))
 
 
 EXCERPT = ROOT / "data" / "samples" / "dialog_babi"

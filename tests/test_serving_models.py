@@ -9,7 +9,6 @@ import pytest
 from echo import try_out
 from fastapi.testclient import TestClient
 from helpers import TASKS_ONE_FAST, enlarge_weights, flip_bit, refusal
-from walks import request_walk
 
 from colloquy.base.files import UserError
 from colloquy.engine.run import Run
@@ -82,12 +81,10 @@ def test_what_is_said_of_a_run(trained_reading_comprehension, tmp_path):
 
 
 @pytest.mark.parametrize("task", TASKS_ONE_FAST)
-def test_every_run_is_warmed_up_and_served_and_a_request_passes_few_files(task, request):
+def test_every_run_is_warmed_up_and_served(task, request):
     model = open_model("m", request.getfixturevalue(f"trained_{task}").path)
     warm_up(model.predictor)
     instances = [example["instance"] for example in model.summary()["examples"]]
-    files = request_walk(request.getfixturevalue(f"trained_{task}").path)
-    assert {"serving/model_routes.py", f"tasks/{task}/predictor.py"} < set(files)
     with TestClient(create_app({"m": model})) as client:
         answer = client.post("/v1/models/m:predict", json={"instances": instances})
         document = client.get("/openapi.json").json()
