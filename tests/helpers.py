@@ -201,9 +201,9 @@ def _smn_lines(rng, topic, turns, negatives):
     return lines
 
 
-def splits_of_release(rng, words, eos_id, sizes, positives=1):
+def splits_of_release(rng, words, eos_id, sizes):
     """A `data.pkl` as DAM's release has it; `sizes`: contexts and candidates. Turns of five words,
-    responses of 4.
+    responses of 4; the first candidate is the right one.
     """
     splits = []
     for contexts, candidates in sizes:
@@ -211,7 +211,7 @@ def splits_of_release(rng, words, eos_id, sizes, positives=1):
             [int(id) for _ in range(3) for id in (*rng.choice(words, 5), eos_id)]
             for _ in range(contexts)
         ]
-        labels = [int(place < min(positives, candidates - 1)) for place in range(candidates)]
+        labels = [1] + [0] * (candidates - 1)
         responses = rng.choice(words, (contexts * candidates, 4)).tolist()
         splits.append(
             {"y": labels * contexts, "c": [text for text in texts for _ in labels], "r": responses}

@@ -77,7 +77,8 @@ def assert_agreement(task, run, tmp_path):
 
     # REST and chat completions.
     with TestClient(create_app({"m": served(predictor, "m")})) as client:
-        response = client.post("/v1/models/m:predict", json={"instances": instances})
+        body = {"instances": instances, "signature_name": "serving_default"}
+        response = client.post("/v1/models/m:predict", json=body)
         assert_close(response.json()["predictions"], expected)
         for instance, answer in zip(instances, expected, strict=True):
             messages = messages_of(instance)

@@ -182,21 +182,6 @@ def test_drops_in_training_alone(name):
 
 
 @pytest.mark.slow
-def test_dam_is_fitted_by_keras_with_its_callbacks(tmp_path):
-    model = dam_models.fresh(levels=1)
-    inputs, labels = dam_models.batch(model)
-    model.compile("adam", keras.losses.BinaryCrossentropy(from_logits=True))
-    best = tmp_path / "best.weights.h5"
-    callbacks = [
-        keras.callbacks.ModelCheckpoint(best, "loss", save_best_only=True, save_weights_only=True),
-        keras.callbacks.EarlyStopping("loss", min_delta=100, patience=1),
-    ]
-    history = model.fit(inputs, labels, epochs=9, callbacks=callbacks, verbose=0)
-    assert history.epoch == [0, 1]  # no loss falls by 100
-    assert best.is_file()
-
-
-@pytest.mark.slow
 @every_model
 def test_learns_one_batch(name):
     helpers = HELPERS[name]

@@ -133,20 +133,6 @@ def test_an_index_of_objects_is_refused_and_runs_nothing(selection_run, tmp_path
     assert not (tmp_path / "attacked").exists()
 
 
-def test_a_model_is_warmed_up_by_texts_of_the_servers_own(trained_selection, tmp_path):
-    """Examples of a run may be long, or many."""
-    path = shutil.copytree(trained_selection.path, tmp_path / "run")
-    instance = {"turns": ["word " * 42], "candidates": ["word " * 42]}
-    examples = [{"title": "long", "instance": instance}] * 300
-    (path / "page.json").write_text(json.dumps({"title": "x", "examples": examples}))
-    predictor = open_model("m", path).predictor
-    asked = []
-    predict = predictor.predict
-    predictor.predict = lambda instances: asked.extend(instances) or predict(instances)
-    warm_up(predictor)
-    assert instance not in asked and len(asked) < 10
-
-
 @pytest.mark.slow
 def test_no_client_waits_until_a_search_is_compiled(trained_generation):
     """Chat completions ask for these searches, and the page for its beams."""
