@@ -137,6 +137,7 @@ for script in sys.argv[1:]:
 """
 
 
+@pytest.mark.slow
 def test_help_does_not_wait_for_slow_packages():
     """One process loads what all scripts need; each script runs in a copy of it."""
     *parts, rest = ran("-c", HELP_OF_EACH, *SCRIPTS, by=run_process).stdout.split(

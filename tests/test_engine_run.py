@@ -66,6 +66,7 @@ def test_a_run_that_ended_before_anything_was_saved_is_replaced(copied):
     assert (copied.path / CONFIG).exists()
 
 
+@pytest.mark.slow
 def test_of_two_trainings_started_at_once_in_a_new_directory_one_is_refused(
     prepared_dialog, tmp_path, monkeypatch
 ):

@@ -108,7 +108,14 @@ def test_a_damaged_model_is_not_loaded_again(trained_selection, tmp_path, monkey
     assert len(loads) == 1
 
 
-@pytest.mark.parametrize("task", ["dialog", "reading_comprehension", "selection"])
+@pytest.mark.parametrize(
+    "task",
+    [
+        "dialog",
+        pytest.param("reading_comprehension", marks=pytest.mark.slow),
+        pytest.param("selection", marks=pytest.mark.slow),
+    ],
+)
 def test_a_run_with_the_largest_weights_is_left_out(task, request, tmp_path):
     """Its logits are infinite or NaN: some answers have them, others cannot be chosen at all. A
     model of generation replies with nothing.

@@ -5,7 +5,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from helpers import instance_of, refusal
+from helpers import TASKS_ONE_FAST, instance_of, refusal
 
 from colloquy.engine.examples import take_examples
 from colloquy.models.decoding import Decoding
@@ -51,7 +51,7 @@ def assert_shapes_fit(maps):
         assert np.shape(attention["weights"]) == shape
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", TASKS_ONE_FAST)
 def test_a_run_keeps_examples_that_its_predictor_answers_by_one_graph_for_all_sizes(
     runs, predictors, task
 ):
