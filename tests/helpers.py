@@ -99,9 +99,8 @@ SMALL_PATH = dict.fromkeys(TASKS, "prepared") | {"dialog": "prepared/task1"}
 """The dataset in the directory of `prepare_small`, of each task."""
 
 
-def prepare_small(task, root, around=contextlib.nullcontext):
-    """Writes small raw files of a task into `root / "raw"` and prepares them, which is done inside
-    of `around()`.
+def prepare_small(task, root):
+    """Writes small raw files of a task into `root / "raw"` and prepares them.
 
     Selection: some hundred training lines, vectors of 7 numbers. Dialog: tasks 1 to 5 of the
     excerpt of dialog bAbI as one, with 26 training dialogs, 7 dialogs each in dev and test.
@@ -126,8 +125,7 @@ def prepare_small(task, root, around=contextlib.nullcontext):
     name = "sample" if task in ("selection", "dialog") else "small"
     write(raw)
     module = importlib.import_module(f"colloquy.tasks.{task}.prepare")
-    with around():
-        module.prepare(corpus, raw, root / "prepared", module.Settings(name=name, **settings))
+    module.prepare(corpus, raw, root / "prepared", module.Settings(name=name, **settings))
 
 
 EXCERPT = ROOT / "data" / "samples" / "dialog_babi"
@@ -203,9 +201,9 @@ def _smn_lines(rng, topic, turns, negatives):
     return lines
 
 
-def splits_of_release(rng, words, eos_id, sizes, positives=1):
+def splits_of_release(rng, words, eos_id, sizes):
     """A `data.pkl` as DAM's release has it; `sizes`: contexts and candidates. Turns of five words,
-    responses of 4.
+    responses of 4; the first candidate is the right one.
     """
     splits = []
     for contexts, candidates in sizes:
@@ -213,7 +211,7 @@ def splits_of_release(rng, words, eos_id, sizes, positives=1):
             [int(id) for _ in range(3) for id in (*rng.choice(words, 5), eos_id)]
             for _ in range(contexts)
         ]
-        labels = [int(place < min(positives, candidates - 1)) for place in range(candidates)]
+        labels = [1] + [0] * (candidates - 1)
         responses = rng.choice(words, (contexts * candidates, 4)).tolist()
         splits.append(
             {"y": labels * contexts, "c": [text for text in texts for _ in labels], "r": responses}

@@ -1,6 +1,4 @@
-"""The house as drawn: imports run downwards and never in a circle, no file is too long to read,
-walks are short.
-"""
+"""The house as drawn: imports run downwards, never in a circle, and no file is too long to read."""
 
 import ast
 import functools
@@ -9,11 +7,9 @@ import json
 
 import pytest
 from helpers import ROOT
-from walks import batch_walk
 
 from colloquy.base.files import CHECKSUMS, checksums_of
 from colloquy.engine.run import UNSEALED
-from colloquy.tasks import TASKS
 
 FLOORS = (
     ("base",),
@@ -122,27 +118,3 @@ def test_a_file_can_be_read_at_once():
 def test_published_runs_are_sealed(path):
     """After a change on purpose: `Run(pathlib.Path(PATH), {}).seal()`."""
     assert json.loads((path / CHECKSUMS).read_text()) == checksums_of(path, UNSEALED)
-
-
-WALKS = dict(
-    part.split("\n", 1) for part in (ROOT / "tests" / "walks.txt").read_text().split("\n\n") if part
-)
-"""The committed output of tests/walks.py, `{title: files}`."""
-
-
-def test_walks_are_short():
-    for title, files in WALKS.items():
-        files = files.split()
-        assert title.endswith(f" {len(files)} files") and all(
-            (ROOT / file).is_file() for file in files
-        ), title
-        assert len(files) <= (20 if "request" in title else 34), title
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("task", TASKS)
-def test_a_batch_passes_the_files_of_its_walk(task, tmp_path):
-    [files] = [
-        files.split() for title, files in WALKS.items() if title.startswith(f"{task}: a batch")
-    ]
-    assert sorted(batch_walk(task, tmp_path)) == sorted(files)

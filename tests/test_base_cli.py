@@ -3,12 +3,11 @@
 import errno
 import os
 import re
-import signal
 import subprocess
 import sys
 
 import pytest
-from helpers import ROOT, contents_of, ran, run_process, script_refusal, start_process, until
+from helpers import ROOT, contents_of, ran, run_process, script_refusal
 
 from colloquy.base.files import UserError, atomic_directory, atomic_file
 
@@ -138,6 +137,7 @@ for script in sys.argv[1:]:
 """
 
 
+@pytest.mark.slow
 def test_help_does_not_wait_for_slow_packages():
     """One process loads what all scripts need; each script runs in a copy of it."""
     *parts, rest = ran("-c", HELP_OF_EACH, *SCRIPTS, by=run_process).stdout.split(
@@ -169,26 +169,6 @@ time.sleep(9)
 def test_ctrl_c_ends_with_one_line(program):
     done = run_process("-c", program)
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
-
-
-def test_ctrl_c_while_preparing_leaves_one_sentence_and_nothing_else(tmp_path):
-    (tmp_path / "raw").mkdir()
-    lines = "".join(f"1\ta{i} b\tc{i}\n0\ta{i} b\td{i}\n" for i in range(2_000))
-    (tmp_path / "raw" / "train.txt").write_text(lines)
-    run = start_process(
-        "prepare.py",
-        "--corpus=smn",
-        f"--source={tmp_path}/raw",
-        f"--out={tmp_path}/out",
-        "--min_count=1",
-        "--word2vec_epochs=100000",
-    )
-    until(lambda: any(path.name.startswith(".out.") for path in tmp_path.iterdir()), 60)
-    run.send_signal(signal.SIGINT)
-    _, error = run.communicate(timeout=120)
-    assert run.returncode == 130
-    assert error.splitlines()[-1].startswith("interrupted") and "Traceback" not in error
-    assert [path.name for path in tmp_path.iterdir()] == ["raw"]
 
 
 def test_a_file_that_cannot_be_written_gets_one_sentence(tmp_path):

@@ -199,6 +199,7 @@ runtime.import_keras()
 """
 
 
+@pytest.mark.slow
 def test_import_keras_drops_log_lines_and_matplotlib_and_freezes_what_it_loads():
     program = f"{IMPORT}import tensorflow; tensorflow.config.list_physical_devices()"
     shown = "print(gc.isenabled(), gc.get_freeze_count() > 10**5, *sys.modules)"

@@ -65,6 +65,7 @@ def test_a_published_run_is_known_by_its_name(tmp_path, monkeypatch):
     assert "is not a run directory" in refusal(Run.open, "pretrained/absent")
 
 
+@pytest.mark.slow
 def test_responses_are_retrieved_from_an_index_or_ranked_from_a_list(
     trained_selection, selection_index, selection_predictor
 ):

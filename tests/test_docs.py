@@ -271,6 +271,7 @@ def project(tmp_path, monkeypatch):
         yield tmp_path
 
 
+@pytest.mark.slow
 def test_a_project_of_its_own_adds_a_model_a_recipe_a_corpus_and_a_metric(project, prepared):
     train = ("--import=my_project", "--recipe=bag-match-short", "--workdir=run")
     ran("train.py", *train, f"--data={prepared}", "--epochs=1", "--batch_size=16")

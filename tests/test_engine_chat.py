@@ -123,10 +123,3 @@ def test_in_a_terminal_ctrl_c_leaves_a_line_and_ctrl_d_ends(monkeypatch):
     shown = console.file.getvalue()
     assert "\x1b[1;32mbot: \x1b[0m\x1b[1mbay bay\x1b[0m" in shown
     assert "[/quit or Ctrl-D ends]" in shown
-
-
-def test_a_stopped_answer_does_not_end_the_conversation(monkeypatch):
-    console = typing(["stop", "go", "/quit"], monkeypatch)
-    terminal.talk(Parrot(None), console)
-    shown = console.file.getvalue()
-    assert "[stopped]" in shown and "go go" in shown

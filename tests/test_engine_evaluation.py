@@ -69,6 +69,7 @@ def test_a_dialog_model_is_scored_beside_baselines(run, tmp_path, capsys):
             assert f"{metrics['per_response']:.4f}" in row and f"{metrics['per_dialog']:.4f}" in row
 
 
+@pytest.mark.slow
 def test_a_selection_model_is_scored_on_all_lines(selection_run, tmp_path, capsys):
     record = evaluate(selection, selection_run.path, "test", out=tmp_path / "scores.txt")
     split = selection.load_dataset(selection_run.dataset["path"]).splits["test"]
@@ -81,6 +82,7 @@ def test_a_selection_model_is_scored_on_all_lines(selection_run, tmp_path, capsy
     assert "TF-IDF" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_release_drops_partial_batches_and_counts_a_constant_score_as_right(
     selection_run, tmp_path
 ):
@@ -175,6 +177,7 @@ def test_a_row_names_the_corpus_and_the_trainings_before_if_they_are_others(run,
     assert Evaluation(dialog, [other], dialog.dataset_of(run)).label().endswith(", 8 of 12 epochs")
 
 
+@pytest.mark.slow
 def test_seeds_are_shown_side_by_side_and_each_model_and_dataset_is_loaded_once(
     swept, tmp_path, capsys
 ):
@@ -302,6 +305,7 @@ def second(run, path):
     return other
 
 
+@pytest.mark.slow
 def test_an_ensemble_is_scored_as_a_model_of_its_own(swept, tmp_path, capsys):
     runs = [Run.open(swept / "runs" / f"tiny-task1-{seed}") for seed in (2, 1)]
     before = contents_of(swept)
@@ -332,6 +336,7 @@ def test_a_summary_has_a_line_for_each_model_of_a_recipe_and_seed(capsys):
         assert f"│ {name}" in shown
 
 
+@pytest.mark.slow
 def test_spans_have_the_geometric_mean_of_probabilities(trained_reading_comprehension, tmp_path):
     run, task = trained_reading_comprehension, TASKS["reading_comprehension"]
     models = [run.load_model(), second(run, tmp_path / "other").load_model()]

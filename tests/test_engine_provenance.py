@@ -1,11 +1,10 @@
 """engine/provenance.py: commit, changes, hardware and versions."""
 
-import os
+import runpy
 import subprocess
 
 import keras
 import pytest
-from helpers import ran, run_process
 
 import colloquy
 from colloquy.base.machine import available_cpus
@@ -78,10 +77,11 @@ def test_provenance_names_command_hardware_and_versions(monkeypatch):
     assert set(found) == {"command", "hardware", "commit", "dirty", "versions"}
 
 
-def test_a_module_is_called_by_its_name(tmp_path):
+def test_a_module_is_called_by_its_name(tmp_path, monkeypatch, capsys):
     (tmp_path / "kit").mkdir()
     program = "from colloquy.engine.provenance import command\n\nprint(command())\n"
     (tmp_path / "kit" / "say.py").write_text(program)
-    paths = f"{tmp_path}{os.pathsep}{provenance.ROOT}"
-    done = ran("-m", "kit.say", "a b", by=run_process, PYTHONPATH=paths)
-    assert done.stdout == "python -m kit.say 'a b'\n"
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("sys.argv", ["say", "a b"])
+    runpy.run_module("kit.say", run_name="__main__", alter_sys=True)
+    assert capsys.readouterr().out == "python -m kit.say 'a b'\n"

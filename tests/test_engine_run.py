@@ -66,6 +66,7 @@ def test_a_run_that_ended_before_anything_was_saved_is_replaced(copied):
     assert (copied.path / CONFIG).exists()
 
 
+@pytest.mark.slow
 def test_of_two_trainings_started_at_once_in_a_new_directory_one_is_refused(
     prepared_dialog, tmp_path, monkeypatch
 ):
@@ -126,15 +127,6 @@ def test_a_sealed_run_is_refused_when_a_file_that_answers_depend_on_is_altered(o
 # === Damage and unfinished writes ===
 
 
-def test_damaged_weights_are_named(own):
-    for place in (0, 1 / 3, 1 / 2, 1):
-        flip_bit(own.path / BEST, place)
-        message = f"{BEST} is damaged or was altered: {CHECKSUMS} does not"
-        assert message in refusal(own.load_model)
-        flip_bit(own.path / BEST, place)
-    own.load_model()
-
-
 def test_a_damaged_state_is_named(own):
     model = own.build_model()
     task = TASKS["dialog"]
@@ -171,14 +163,6 @@ def test_weights_and_states_of_another_model_are_refused(trained_selection, copi
     model.compile(task.optimizer(task.Training(), 7))
     message = r"the weights do not fit config.json or are damaged. \d+ variables, not \d+"
     assert re.search(message, refusal(copied.restore, model))
-
-
-def test_sizes_that_the_weights_have_no_room_for_are_refused(trained_dialog, copied):
-    (copied.path / BEST).write_bytes((trained_dialog.path / BEST).read_bytes())
-    config = {**copied.record["config"], "vocabulary_size": 10**9}
-    run = Run(copied.path, {**copied.record, "config": config})
-    message = f"{CONFIG}: a model of size 1,000,000,000 does not fit {BEST}"
-    assert message in refusal(run.load_model)
 
 
 @pytest.mark.parametrize("name", [BEST, LAST])

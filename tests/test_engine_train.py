@@ -365,6 +365,7 @@ def test_callbacks_of_keras_see_batches_and_validations_and_may_stop(tmp_path, c
 # === Runs ===
 
 
+@pytest.mark.slow
 def test_a_signal_saves_and_resume_continues_exactly(prepared_dialog, tmp_path):
     step = 8
     whole = train_quickly(prepared_dialog, tmp_path / "whole", epochs=1.5714)
@@ -407,7 +408,15 @@ SCORES = {
 }
 
 
-@pytest.mark.parametrize("task", SMALL_RUNS)
+@pytest.mark.parametrize(
+    "task",
+    [
+        "dialog",
+        "reading_comprehension",
+        pytest.param("selection", marks=pytest.mark.slow),
+        pytest.param("generation", marks=pytest.mark.slow),
+    ],
+)
 def test_the_best_weights_are_those_of_the_best_validation(task, request):
     run = request.getfixturevalue(f"trained_{task}")
     best = max(run.history(), key=SCORES[task])

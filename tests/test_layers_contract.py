@@ -65,7 +65,25 @@ def fit_once(model, arrays):
     return loss
 
 
-@pytest.mark.parametrize("name", CASES_ONE_FAST)
+LONG = {
+    "BiLSTM",
+    "CharacterCNN",
+    "CrossMatch",
+    "DialogState",
+    "DynamicBiLSTM",
+    "RecurrentEncoder gru concat",
+    "SelfAttention",
+    "SentenceGRU",
+}
+"""Layers that take seconds to save, load and fit."""
+CASES_OF_A_USER = []
+for case in CASES_ONE_FAST:
+    [name] = case.values
+    slow_case = pytest.param(name, marks=pytest.mark.slow)
+    CASES_OF_A_USER.append(slow_case if name in LONG else case)
+
+
+@pytest.mark.parametrize("name", CASES_OF_A_USER)
 def test_works_in_a_model_of_a_user(name, tmp_path):
     """A functional model is saved and loaded, cloned and fitted; its symbols are as its outputs."""
     policy = "mixed_bfloat16"
@@ -193,18 +211,25 @@ TEXTS_OF_MASK = {
 
 
 def masked_texts():
-    """`(name of a case, mask)` of each mask of words. The release's masking is what it was."""
+    """`(name of a case, mask, training)` of each mask of words, with and without training.
+
+    The release's masking is what it was. Most layers do the same in training, apart from dropout:
+    there only the BiLSTM is fast. The DynamicBiLSTM takes seconds.
+    """
     found = []
     for name, case in CASES.items():
         for argument in case.inputs:
             is_of_words = argument.endswith("mask") and argument != "cell_mask"
-            if is_of_words and "release" not in name:
-                found.append((name, argument))
+            if not is_of_words or "release" in name:
+                continue
+            for training in (False, True):
+                is_slow = name == "DynamicBiLSTM" or (training and name != "BiLSTM")
+                marks = [pytest.mark.slow] if is_slow else []
+                found.append(pytest.param(name, argument, training, marks=marks))
     return found
 
 
-@pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize(("name", "mask_name"), masked_texts())
+@pytest.mark.parametrize(("name", "mask_name", "training"), masked_texts())
 def test_padding_may_be_anywhere(name, mask_name, training):
     """The result is that of a text without padding, also where a layer has a fast path."""
     layer, inputs = CASES[name].build(), dict(CASES[name].inputs)

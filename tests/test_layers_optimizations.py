@@ -161,8 +161,8 @@ def test_unpadded_words_give_what_padded_ones_give(leading):
 
 
 @on_tensorflow
-@pytest.mark.parametrize("compiled", [False, True])
-@pytest.mark.parametrize("turns", [2, 9])
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("turns", [2, pytest.param(9, marks=pytest.mark.slow)])
 def test_match_aggregation_in_bfloat16_has_the_gradient_of_float32(turns, compiled):
     """TensorFlow's own gradient of a kernel is garbage for images of two turns, at either
     convolution.

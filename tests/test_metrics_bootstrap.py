@@ -101,6 +101,7 @@ def test_metrics_by_example_add_up_and_a_model_is_compared(
     json.dumps(compared, allow_nan=False)
 
 
+@pytest.mark.slow
 def test_models_of_other_examples_are_not_compared(trained_selection, trained_dialog):
     message = refusal(compare, TASKS, [trained_selection], [trained_dialog], "dev")
     assert "expected runs with the same examples of dev" in message

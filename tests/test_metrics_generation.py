@@ -14,25 +14,8 @@ from colloquy.metrics.generation import (
 )
 
 
-@pytest.mark.parametrize(
-    ("replies", "references", "n", "expected"),
-    [
-        (["a,b C"], [["a,b c"]], 1, 1 / 2),  # tokens as they are
-        # The k-th precision of zero counts as one of 2 ** k.
-        (["a b c d"], [["a x c y"]], 3, (1 / 2 * 1 / (2 * 3) * 1 / (4 * 2)) ** (1 / 3)),
-        (["", ""], [["a b"], ["c"]], 4, 0.0),
-        # Papineni et al. 2002: `a` counts twice, as in the third reference; the closest lengths are
-        # 4 and 3.
-        (
-            ["a a a b", "c"],
-            [["a b", "b b b b", "a a c c c"], ["c d e"]],
-            2,
-            (4 / 5 * 2 / 3) ** 0.5 * math.exp(1 - 7 / 5),
-        ),
-    ],
-)
-def test_bleu_by_hand(replies, references, n, expected):
-    assert bleu(replies, references)[f"BLEU-{n}"] == pytest.approx(expected)
+def test_bleu_takes_tokens_as_they_are():
+    assert bleu(["a,b C"], [["a,b c"]])["BLEU-1"] == pytest.approx(1 / 2)
 
 
 def test_distinct_counts_over_all_replies():

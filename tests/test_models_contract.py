@@ -76,15 +76,23 @@ EQUATIONS = {
 
 
 def each(settings_by_model):
-    """A decorator: all settings of each model."""
+    """A decorator: all settings of each model, of which the first two are fast."""
     cells = []
     for name, all_settings in settings_by_model.items():
-        for settings in all_settings:
-            cells.append(pytest.param(name, settings, id=f"{name} {settings}"))
+        for place, settings in enumerate(all_settings):
+            marks = [pytest.mark.slow] if place >= 2 else []
+            cells.append(pytest.param(name, settings, id=f"{name} {settings}", marks=marks))
     return pytest.mark.parametrize(("name", "settings"), cells)
 
 
 every_model = pytest.mark.parametrize("name", EQUATIONS)
+two_fast_models = pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in ("memma", "seq2seq") else pytest.mark.slow)
+        for name in EQUATIONS
+    ],
+)
 
 
 def rows_of(helpers):
@@ -155,7 +163,7 @@ def check_gradients(model, name, gradients, counts_padding):
             assert (np.abs(values).max(axis=1) > 1e-6).all()
 
 
-@every_model
+@two_fast_models
 def test_drops_in_training_alone(name):
     helpers = HELPERS[name]
     whole = helpers.made()
@@ -179,21 +187,6 @@ def test_drops_in_training_alone(name):
     second = losses(model, True)
     assert np.abs(first - expected).max() > 0.01
     assert np.abs(first - second).max() > 0.01
-
-
-@pytest.mark.slow
-def test_dam_is_fitted_by_keras_with_its_callbacks(tmp_path):
-    model = dam_models.fresh(levels=1)
-    inputs, labels = dam_models.batch(model)
-    model.compile("adam", keras.losses.BinaryCrossentropy(from_logits=True))
-    best = tmp_path / "best.weights.h5"
-    callbacks = [
-        keras.callbacks.ModelCheckpoint(best, "loss", save_best_only=True, save_weights_only=True),
-        keras.callbacks.EarlyStopping("loss", min_delta=100, patience=1),
-    ]
-    history = model.fit(inputs, labels, epochs=9, callbacks=callbacks, verbose=0)
-    assert history.epoch == [0, 1]  # no loss falls by 100
-    assert best.is_file()
 
 
 @pytest.mark.slow
@@ -241,7 +234,7 @@ def policies_of(model):
 
 
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # Keras 3.15
-@every_model
+@two_fast_models
 def test_saves_and_loads_in_half_precision(name, tmp_path):
     """Class, config, name, dtype policy and outputs, whatever policy is the global one by then;
     the outputs are near those of float32.

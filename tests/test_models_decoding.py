@@ -145,21 +145,24 @@ def draw_noise(*shape):
 # === Search ===
 
 
+slow = functools.partial(pytest.param, marks=pytest.mark.slow)
+
+
 @pytest.mark.parametrize(
     ("settings", "model_settings"),
     [
-        ({}, {}),  # greedy search
-        ({}, {"attention": "luong_dot", "cell": "lstm", "layers": 2}),
-        ({}, {"attention": "dot", "output": "all"}),
         ({"beam": 3, "length_penalty": 1.3, "min_length": 2}, None),
         ({"beam": 2, "block_ngrams": 2}, None),
-        ({"beam": 5, "block_ngrams": 1, "length_penalty": 0.4}, None),
-        (
+        slow({}, {}),  # greedy search
+        slow({}, {"attention": "luong_dot", "cell": "lstm", "layers": 2}),
+        slow({}, {"attention": "dot", "output": "all"}),
+        slow({"beam": 5, "block_ngrams": 1, "length_penalty": 0.4}, None),
+        slow(
             {"beam": 3, "anti_lm_weight": 0.25, "length_penalty": 1.0},
             {"attention": "luong_dot", "layers": 2},
         ),
         # The likeliest words of two are in three blocks.
-        ({"beam": 2, "block_ngrams": 1}, {"vocabulary_size": 150}),
+        slow({"beam": 2, "block_ngrams": 1}, {"vocabulary_size": 150}),
     ],
     ids=str,
 )
@@ -199,7 +202,7 @@ SEARCHES = [
 DRAWS_OF_WORDS = [{"temperature": 3.0, "block_ngrams": 1}, {"top_p": 0.4}]
 
 
-@pytest.mark.parametrize("sample", [False, True])
+@pytest.mark.parametrize("sample", [slow(False), True])
 def test_one_compiled_decoder_serves_all_settings(sample):
     """It does so for different sources of a batch, without a new trace."""
     model = random_model()

@@ -60,6 +60,7 @@ def test_words_without_a_vector_get_one_by_how_often_they_occur(prepared_reading
     assert config.trained_words == 5
 
 
+@pytest.mark.slow
 def test_averages_are_swapped_in_and_out_exactly():
     model = bidaf_models.fresh()
     inputs, spans = bidaf_models.batch(model)
@@ -109,7 +110,9 @@ def test_padding_is_computed_where_xla_compiles_and_where_the_release_counts_it(
 # === Seq2seq ===
 
 
-@pytest.mark.parametrize("settings", [{}, {"tied_output": True}], ids=str)
+@pytest.mark.parametrize(
+    "settings", [{}, pytest.param({"tied_output": True}, marks=pytest.mark.slow)], ids=str
+)
 def test_seq2seq_leaves_padding_out_in_training(settings):
     """The loss and all gradients are those of all logits, which a model that XLA compiles gives in
     training too.

@@ -76,16 +76,6 @@ def explain(client, *texts):
 # === Answers ===
 
 
-def test_instances_are_answered_in_order(client):
-    instances = [{"text": "ab"}, {"text": ""}, {"text": "日本語"}]
-    answer = predict(client, instances=instances, signature_name="serving_default").json()
-    assert answer["predictions"] == [
-        {"length": 2, "text": "ab"},
-        {"length": 0, "text": ""},
-        {"length": 3, "text": "日本語"},
-    ]
-
-
 def test_models_say_what_they_are_and_openais_clients_see_those_that_chat(client, app):
     class Silent(Echo):
         conversation = Echo.__mro__[1].conversation

@@ -118,6 +118,7 @@ def test_rules_are_those_of_train(rules, mask):
     assert np.take_along_axis(allowed, answers[is_real][:, None], axis=1).all()
 
 
+@pytest.mark.slow
 def test_a_knowledge_base_may_have_many_types(rules, mask):
     more = [Entity(f"value{number}", f"a_type{number}", "knowledge") for number in range(40)]
     domain = dataclasses.replace(DOMAIN, entities=[*ENTITIES, *more])

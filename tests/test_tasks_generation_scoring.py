@@ -52,6 +52,7 @@ def test_loss_is_the_mean_over_words_whatever_the_padding():
     assert generation.loss_counts(target).tolist() == lengths.tolist()
 
 
+@pytest.mark.slow
 def test_the_likelihood_of_a_pair_is_the_same_in_any_batch(
     generation_dataset, generation_model, monkeypatch
 ):
@@ -134,7 +135,8 @@ def replies_to(model, sources, vocabulary, decoding):
     return [" ".join(words_of(best, vocabulary)) for best in ids[:, 0]]
 
 
-@pytest.mark.parametrize("reverse", (False, pytest.param(True, marks=pytest.mark.slow)))
+@pytest.mark.slow
+@pytest.mark.parametrize("reverse", (False, True))
 def test_measure_compares_replies_with_targets(generation_dataset, reverse):
     model = random_seq2seq(generation_dataset, reverse=reverse)
     train = generation_dataset.splits["train"].in_direction_of(model.config)
@@ -204,6 +206,7 @@ def test_replies_are_compared_with_all_references_of_their_source(
     assert "references" in json.loads((run.path / "metrics.json").read_text())
 
 
+@pytest.mark.slow
 def test_a_run_alone_is_enough(run, references, tmp_path):
     """Its dataset may be gone. Each run reads the references by its own words."""
     record = {**run.record, "dataset": {**run.dataset, "path": str(tmp_path / "gone")}}

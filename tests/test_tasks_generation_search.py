@@ -21,6 +21,7 @@ from colloquy.tasks.generation.search import reply, words_of
 generation = TASKS["generation"]
 
 
+@pytest.mark.slow
 def test_drawn_replies_are_the_same_in_any_batch(generation_dataset, generation_model):
     sources = generation_dataset.splits["dev"].source.take(np.array([7, 0, 20, 11, 4]))
     decoding = Decoding(max_length=5, beam=3, sample=True, temperature=2.0)
@@ -60,6 +61,7 @@ def reverse_nll(reverse, source, reply_ids):
     return sum(nll_in_loops(word, row) for word, row in zip(source, logits, strict=True))
 
 
+@pytest.mark.slow
 def test_rerank_matches_loops(generation_dataset, generation_model):
     reverse = random_seq2seq(generation_dataset, reverse=True)
     sources = generation_dataset.splits["dev"].source.take(np.array([7, 1]))

@@ -436,6 +436,9 @@ def test_the_release_needs_the_id_of_eos(release, tmp_path):
     named = Settings(name="ubuntu-v1")
     message = "an id of _EOS_ from 1 to 9. Received: 28270"
     assert message in refusal(prepare, "dam-release", release, out, named)
+    douban = Settings(name="douban")
+    message = "contexts with the id of _EOS_"
+    assert message in refusal(prepare, "dam-release", release, out, douban)
 
 
 # === Words of a lexical match ===

@@ -159,7 +159,15 @@ def released(tmp_path):
     return stand_in(tmp_path)
 
 
-@pytest.mark.parametrize("network", LOGITS)
+@pytest.mark.parametrize(
+    "network",
+    [
+        "last_net",
+        pytest.param("net", marks=pytest.mark.slow),
+        pytest.param("self_match_net", marks=pytest.mark.slow),
+        pytest.param("cross_match_net", marks=pytest.mark.slow),
+    ],
+)
 def test_every_variable_of_a_stand_in_has_its_place(network, tmp_path):
     positional = network in ("net", "last_net")
     released = stand_in(tmp_path, network=network, positional=positional)
@@ -205,6 +213,7 @@ def write_dataset(path, dimension=D):
     return path
 
 
+@pytest.mark.slow
 def test_resume_continues_from_the_releases_step(tmp_path):
     """20 steps per epoch, a validation every 2: the first is after step 24, and epoch 1.3 ends with
     step 26.

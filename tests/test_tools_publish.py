@@ -49,6 +49,7 @@ def test_weights_are_those_of_the_run_in_half_precision(published, trained_readi
     assert record == {**trained, "dataset": {**trained["dataset"], "path": None}}
 
 
+@pytest.mark.slow
 def test_a_published_chat_names_its_search(trained_generation, tmp_path):
     done = publish(trained_generation, tmp_path, "--decode=beams=3")
     assert done.returncode == 1 and "no field 'beams'" in done.stderr
@@ -60,6 +61,7 @@ def test_a_published_chat_names_its_search(trained_generation, tmp_path):
     assert "search" not in published.metrics()["dev"]
 
 
+@pytest.mark.slow
 def test_the_card_says_what_was_measured_from_the_file(published, prepared_reading):
     task, before = TASKS["reading_comprehension"], (published / METRICS).read_bytes()
     record = evaluate(

@@ -1,7 +1,7 @@
 """tools/tables.py: the numbers of README.md and docs/ are those of results/, whose rows are those
 of recipes.
 
-The pages show most of what a table can be: `test_every_page_is_up_to_date` notices other tables.
+The pages show what a table can be: `test_every_page_is_up_to_date` notices other tables.
 """
 
 import functools
@@ -16,46 +16,10 @@ from colloquy.metrics.published import scores
 from colloquy.models import MODELS
 from colloquy.recipes import choose_recipe, merge_settings
 from colloquy.tasks import RECIPES, TASKS
-from colloquy.tools import page_tables, tables
+from colloquy.tools import tables
 from colloquy.tools.tables import ROOT, render, write
 
 RECIPE = "dam-ubuntu-irc-two-levels"
-TITLE = RECIPES[RECIPE].title
-
-
-def baseline(recipe="baseline: random", value=0.1, **more):
-    found = {
-        "recipe": recipe,
-        "task": "selection",
-        "corpus": "x",
-        "split": "dev",
-        "metrics": {"R10@1": value},
-    }
-    return {**found, **more}
-
-
-def row(recipe=RECIPE, value=0.5, seed=1, **more):
-    facts = {"epochs": 3.0, "minutes": 2.0, "commit": "c0ffee1", "hardware": "a CPU"}
-    return baseline(recipe, value, seed=seed, **{**facts, **more})
-
-
-@pytest.fixture
-def filled(monkeypatch):
-    """The lines that a marker makes of some rows, and of some published ones."""
-
-    def made(marker, *rows, published=()):
-        monkeypatch.setattr(page_tables, "scores", lambda: list(rows))
-        monkeypatch.setattr(page_tables, "published", lambda: list(published))
-        text = render(f"<!-- {marker} --><!-- end -->")
-        return (
-            text.removeprefix(f"<!-- {marker} -->")
-            .removesuffix("<!-- end -->")
-            .strip("\n")
-            .splitlines()
-        )
-
-    return made
-
 
 # === Pages ===
 
@@ -190,23 +154,3 @@ def test_a_row_without_a_recipe_has_a_title():
 
 def test_recipes_are_few():
     assert len(RECIPES) <= 36
-
-
-# === Tables ===
-
-
-def test_rows_that_are_more_than_a_recipe_say_so(filled):
-    rows = [
-        row(ensemble=2, value=0.9),
-        row(epochs_before=[1.5, 2.0], value=0.8, stale="code"),
-        row(seed=2, commit="babe001", value=0.6, stale="code", parts={"unseen": {"R10@1": 0.25}}),
-        row(budget=1.0, value=0.1, epochs=1.0),
-    ]
-    assert filled("scores: dam-*", *rows)[2:] == [
-        f"| Ensemble of 2: {TITLE} | | .900 | | | | | 3 | 1 | 2 | |",
-        f"| {TITLE} | | .700 ± .141 | | | | | 1.5 + 2 + 3 | 1, 2 | 2 | c0ffee1 and 1 more |",
-    ]
-    assert filled("scores: dam-* epochs=1", *rows)[2:] == [
-        f"| {TITLE} | | .100 | | | | | 1 | 1 | 2 |"
-    ]
-    assert filled("scores: dam-*", rows[2])[3] == f"| {TITLE}, unseen | | .250 | | | | | | | | |"
