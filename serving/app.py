@@ -25,7 +25,7 @@ from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Res
 from starlette.exceptions import HTTPException
 
 from colloquy.base.config import sentence
-from colloquy.base.files import UserError
+from colloquy.base.files import UserError, in_one_line
 from colloquy.serving import chat_completions, model_routes
 from colloquy.serving.access import Access, Guard
 from colloquy.serving.answers import JSON, OpenAIError, RequestError, make_json, respond_error
@@ -72,15 +72,15 @@ def create_app(models, limits=None, access=None):
             UserError: handle_error,
             RequestValidationError: handle_error,
             HTTPException: handle_error,
-            Exception: handle_error,  # the server logs it, too
+            Exception: handle_error,  # outside the middleware below; the server logs it, too
         },
     )
     app.state.models = batched_models
     app.state.limits = limits
     app.state.open_requests = 0
     app.state.stopping = False
-    # The middleware that is added last sees a request first: `Guard` refuses it by its headers
-    # before `Places` receives its body.
+    # The middleware that is added last sees a request first: CORS answers preflight requests, which
+    # have no key; `Guard` refuses a request by its headers before `Places` receives its body.
     app.add_middleware(Places)
     app.add_middleware(Guard, access=access)
     if access.origins:
@@ -90,6 +90,7 @@ def create_app(models, limits=None, access=None):
             allow_methods=["GET", "POST"],
             # OpenAI's client sends a dozen headers `x-stainless-*`.
             allow_headers=["*"],
+            expose_headers=["Retry-After", chat_completions.SKIPPED],
         )
     app.include_router(make_server_router())
     app.include_router(make_models_router(list(models)))
@@ -132,11 +133,14 @@ def describe_http_error(error, request):
 
 
 def describe_invalid(error):
-    """Makes the `RequestError` for a body that does not fit the types of its route."""
+    """Makes the `RequestError` for a body that its route's class refuses."""
     # The same choice as in `sentence`: the first problem that is not a missing field, if any.
     first = min(error.errors(), key=lambda problem: problem["type"] == "missing")
     # `loc` begins with "body", which is no part of the field's name.
     parts = first["loc"][1:]
+    if not parts:
+        received = in_one_line(first["input"])
+        return RequestError(400, f"expected a JSON object as the body. Received: {received}")
     problem_in_body = {**first, "loc": parts}
     message = sentence(RequestValidationError([problem_in_body]))
     field = ".".join(str(part) for part in parts)
@@ -211,6 +215,8 @@ def make_models_router(names):
     @router.get("/{model}")
     async def describe(request: Request, model: ModelName):
         """Loads a model if necessary, and returns its state, scores and examples."""
+        if ":" in model:  # the path of a verb
+            raise HTTPException(405, headers={"Allow": "POST"})
         batched = find_model(request, model)
         await batched.load()
         return Response(make_json(batched.served.describe()), media_type=JSON)
@@ -230,7 +236,9 @@ def make_models_router(names):
 
 
 def describe_briefly(served):
-    """Name, task and titles of a model, if the pages open with it, and if it is loaded."""
+    """Describes a model for the pages: its name, task and titles, whether the pages open with it
+    (`default`) and whether it is loaded (`ready`).
+    """
     summary = served.summary()
     description = {"name": served.name}
     for field in ("task", "title", "label", "default", "ready"):

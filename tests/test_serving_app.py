@@ -177,6 +177,8 @@ def said(role, content):
     [
         (PREDICT, b"{", 400, "JSON"),
         (PREDICT, b"[" * 2900, 400, "JSON"),
+        (PREDICT, b"[]", 400, "expected a JSON object as the body. Received: []"),
+        (PREDICT, b"null", 400, "expected a JSON object as the body. Received: None"),
         (PREDICT, b'{"instances": [{"text": "\\ud800"}]}', 400, "JSON"),
         (PREDICT, b'{"instances": [{"text": 1e999}]}', 400, "text"),
         (PREDICT, instances(), 400, "instances"),
@@ -197,6 +199,7 @@ def said(role, content):
         (("GET", "/pages/%2e%2e%2fapp.py"), None, 404, "app.py"),
         (("DELETE", "/v1/models/echo"), None, 405, "DELETE"),
         (("PUT", "/v1/models/echo:predict"), b"{}", 405, "PUT"),
+        (("GET", "/v1/models/echo:predict"), None, 405, "GET"),
         (("POST", "/v1/models/echo:classify"), b"{}", 404, "echo:classify"),
         (CHAT, chat_body(model="other"), 404, "other"),
         (CHAT, chat_body(messages=[]), 400, "messages"),
