@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 from echo import served
 from fastapi.testclient import TestClient
-from helpers import TASKS_ONE_FAST, copy_of
+from helpers import copy_of
 
 from colloquy.engine.examples import take_examples
 from colloquy.engine.export import export
@@ -43,25 +43,23 @@ def assert_close(value, expected):
         assert value == expected
 
 
-@pytest.mark.parametrize("name", TASKS_ONE_FAST)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TASKS)
 def test_answers_agree(name, request, tmp_path):
-    run = request.getfixturevalue(f"trained_{name}")
-    predictor = request.getfixturevalue(f"{name}_predictor")
-    num_examples = 3 if name == "dialog" else 10  # the others are slow tests
-    assert_agreement(TASKS[name], run, predictor, num_examples, tmp_path)
+    assert_agreement(TASKS[name], request.getfixturevalue(f"trained_{name}"), tmp_path)
 
 
 @pytest.mark.slow
 def test_answers_agree_by_the_search_of_a_run(trained_generation, tmp_path, tmp_path_factory):
     run = copy_of(trained_generation, tmp_path_factory)
     run.update({"decode": "beam=3,length_penalty=1,min_length=4,max_length=9,anti_lm_weight=0.2"})
-    task = TASKS["generation"]
-    assert_agreement(task, run, task.predictor(run), 10, tmp_path)
+    assert_agreement(TASKS["generation"], run, tmp_path)
 
 
-def assert_agreement(task, run, predictor, num_examples, tmp_path):
+def assert_agreement(task, run, tmp_path):
+    predictor = task.predictor(run)
     dataset = task.dataset_of(run)
-    examples = take_examples(task, dataset, num_examples, "train")
+    examples = take_examples(task, dataset, 10, "train")
     instances = [example["instance"] for example in examples]
     if task.name == "selection":
         instances.append(with_empty_turns(instances))

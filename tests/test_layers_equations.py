@@ -327,7 +327,16 @@ DROPPING |= {
 }
 
 
-@pytest.mark.parametrize("name", DROPPING)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "CharacterCNN",
+        "decoder of 1",
+        "encoder of 1",
+        pytest.param("decoder of 2", marks=pytest.mark.slow),
+        pytest.param("encoder of 2", marks=pytest.mark.slow),
+    ],
+)
 def test_drops_in_training_only(name):
     """And recurrent layers only between two of them."""
     keras.utils.set_random_seed(1)
