@@ -42,7 +42,7 @@ def as_files(source: Sequence | Mapping, corpus: str) -> Iterator[pathlib.Path]:
             with open(directory / f"{split}.jsonl", "w", encoding="utf-8") as file:
                 try:
                     for row in rows:
-                        file.write(json.dumps(row, ensure_ascii=False) + "\n")
+                        file.write(json.dumps(row) + "\n")
                 except (TypeError, ValueError) as error:
                     place = "source" if split == ALL else f"source, {split}"
                     expected = "expected a list of lists of texts, or of dicts of questions"

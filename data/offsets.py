@@ -19,7 +19,7 @@ _LATER_LETTER = rf"(?![{SPACELESS}])[\w{MARKS}{JOINERS}]"
 _WORD = rf"{_LETTER}(?:{_LATER_LETTER})*"
 # Beside a script without spaces, a joiner is in no word. Alone, it would be a token without text.
 _SIGN = rf"[^\w\s{JOINERS}][{MARKS}]*"
-# A voiced mark of kana belongs to the character before it, as other marks do.
+# A voiced mark of kana belongs to the character before it; other marks are tokens of their own.
 _CHARACTER = rf"[{SPACELESS}][\u3099\u309a]*"
 TOKEN = re.compile(rf"{_NUMBER}|{_CHARACTER}|{_WORD}|{_SIGN}")
 

@@ -15,6 +15,7 @@ form of OpenAI's API.
 
 import asyncio
 import contextlib
+import json
 from typing import Annotated
 
 import prometheus_client
@@ -139,7 +140,7 @@ def describe_invalid(error):
     # `loc` begins with "body", which is no part of the field's name.
     parts = first["loc"][1:]
     if not parts:
-        received = in_one_line(first["input"])
+        received = in_one_line(json.dumps(first["input"], ensure_ascii=False))
         return RequestError(400, f"expected a JSON object as the body. Received: {received}")
     problem_in_body = {**first, "loc": parts}
     message = sentence(RequestValidationError([problem_in_body]))
@@ -215,7 +216,8 @@ def make_models_router(names):
     @router.get("/{model}")
     async def describe(request: Request, model: ModelName):
         """Loads a model if necessary, and returns its state, scores and examples."""
-        if ":" in model:  # the path of a verb
+        name, _, verb = model.rpartition(":")
+        if name in request.app.state.models and verb in ("predict", "explain"):
             raise HTTPException(405, headers={"Allow": "POST"})
         batched = find_model(request, model)
         await batched.load()

@@ -27,10 +27,10 @@ LEXICAL = {
 }
 VARIANTS = [
     {},
+    LEXICAL,
     {"variant": "cross", "positional": True},
     {"variant": "first"},
     {"variant": "last", "scalar_bias": True, "response_rows": True},
-    LEXICAL,
     release_settings("full"),
     {"variant": "last", **release_settings("last")},
 ]

@@ -46,7 +46,10 @@ EQUATIONS = {
     "seq2seq": seq2seq_models.VARIANTS,
     "memma": [
         {},
-        {"match_types": True, "encoding": "position", "heads": 1, "divisor": "root"},
+        {
+            **{"match_types": True, "encoding": "position", "heads": 1},
+            **{"divisor": "root", "scale_words": True},
+        },
         {"encoding": "attention", "shortcut": "identity"},
         {"speaker": False, "shortcut": "none", "gate": "sigmoid", "positions": "none"},
         {"memory": "latest"},

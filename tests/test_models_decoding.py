@@ -152,7 +152,7 @@ slow = functools.partial(pytest.param, marks=pytest.mark.slow)
     ("settings", "model_settings"),
     [
         ({"beam": 3, "length_penalty": 1.3, "min_length": 2}, None),
-        ({"beam": 2, "block_ngrams": 2}, None),
+        ({"beam": 2, "block_ngrams": 2, "anti_lm_weight": 0.25}, None),
         slow({}, {}),  # greedy search
         slow({}, {"attention": "luong_dot", "cell": "lstm", "layers": 2}),
         slow({}, {"attention": "dot", "output": "all"}),

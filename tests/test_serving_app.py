@@ -178,7 +178,7 @@ def said(role, content):
         (PREDICT, b"{", 400, "JSON"),
         (PREDICT, b"[" * 2900, 400, "JSON"),
         (PREDICT, b"[]", 400, "expected a JSON object as the body. Received: []"),
-        (PREDICT, b"null", 400, "expected a JSON object as the body. Received: None"),
+        (PREDICT, b"null", 400, "expected a JSON object as the body. Received: null"),
         (PREDICT, b'{"instances": [{"text": "\\ud800"}]}', 400, "JSON"),
         (PREDICT, b'{"instances": [{"text": 1e999}]}', 400, "text"),
         (PREDICT, instances(), 400, "instances"),
@@ -434,6 +434,8 @@ def test_who_may_ask(echo, request_line, headers, status):
     assert status == 200 or list(answer.json()) == ["error"]
     is_friend = headers.get("Origin") == "https://friend.example"
     assert ("access-control-allow-origin" in answer.headers) == is_friend
+    if is_friend:
+        assert "X-Skipped-Messages" in answer.headers["access-control-expose-headers"]
     assert ("www-authenticate" in answer.headers) == (status == 401)
 
 

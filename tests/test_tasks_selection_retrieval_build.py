@@ -1,6 +1,7 @@
 """`tasks.selection.retrieval.build`: pairs, clean pairs, an index of a run; build_index."""
 
 import math
+import os
 
 import pytest
 from helpers import refusal
@@ -99,10 +100,25 @@ def test_a_run_with_pairs_gets_an_index_in_the_cache_once(
     assert index_of_run(run_with_pairs, selection_predictor) != built
 
 
-def test_a_run_without_pairs_has_no_index_and_wrong_pairs_leave_none(
-    trained_selection, run_with_pairs, selection_predictor
+def test_without_a_cache_an_index_is_among_the_users_temporary_files(
+    trained_selection, run_with_pairs, selection_predictor, tmp_path, monkeypatch, capsys
 ):
     assert index_of_run(trained_selection.path, selection_predictor) is None
+    with monkeypatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", "/proc")
+        patch.setattr("tempfile.tempdir", str(tmp_path))
+        built = index_of_run(run_with_pairs, selection_predictor)
+        assert built.parent == tmp_path / f"colloquy-{os.getuid()}"
+        assert built.parent.stat().st_mode & 0o777 == 0o700
+        assert RetrievalIndex(built, selection_predictor.vocabulary).size > 9
+        assert str(built) in capsys.readouterr().out
+        assert index_of_run(run_with_pairs, selection_predictor) == built
+        assert capsys.readouterr().out == ""
+
+        (tmp_path / "colloquy-12345").mkdir()
+        patch.setattr(os, "getuid", lambda: 12345)
+        message = refusal(index_of_run, run_with_pairs, selection_predictor)
+        assert "belongs to another user" in message
     (run_with_pairs / "pairs" / "train.txt").write_text("1\tno response\n")
     assert "train.txt, line 1" in refusal(index_of_run, run_with_pairs, selection_predictor)
     assert not (run_with_pairs.parent / "cache" / "colloquy").exists() or not list(

@@ -54,7 +54,7 @@ def load_word2id(path: PathLike, eos_id: int) -> Vocabulary:
             )
         id = int(id)
         if word == "_EOS_" and id != eos_id:
-            expected = f"expected _EOS_ to have the id {eos_id}, as --eos_id says"
+            expected = f"expected _EOS_ to have the id {eos_id}, by --eos_id or --name"
             raise UserError(f"{path}, line {line}: {expected}. Received: {id}")
         if id in (PADDING_ID, eos_id):
             continue

@@ -37,7 +37,7 @@ async function send(path, body, signal) {
 // === What is wrong, in the words of the page ===
 
 const PAGE_WORDS = [
-  [/rows/, "That is too much for one request. Make it shorter."],
+  [/rows|bytes at most/, "That is too much for one request. Make it shorter."],
   [/characters/, "A text is too long. Make it shorter."],
 ];
 

@@ -8,10 +8,11 @@ import math
 import os
 import pathlib
 import sys
+import tempfile
 
 import bm25s
 
-from colloquy.base.files import UserError, atomic_directory, checksums_of
+from colloquy.base.files import UserError, atomic_directory, check_output, checksums_of, writing
 from colloquy.data.corpora import CORPORA
 from colloquy.data.corpora.splits import read_splits
 from colloquy.data.json_files import write_json
@@ -80,7 +81,8 @@ def index_of_run(path, predictor):
     """The index of the run of a `tasks.selection.predictor.SelectionPredictor`.
 
     It is in the directory of the run. Otherwise it is built, once, from the run's conversations, in
-    `$XDG_CACHE_HOME/colloquy` under a name that depends on them and on its words. Nothing is
+    `$XDG_CACHE_HOME/colloquy` under a name that depends on them and on its words; where that cannot
+    be written, as in a read-only container, in the user's directory for temporary files. Nothing is
     written into the run.
 
     Returns:
@@ -93,10 +95,10 @@ def index_of_run(path, predictor):
     if not conversations.is_dir():
         return None
 
-    index = _cached_index(path, predictor)
+    index, reason = _cached_index(path, predictor)
     if index.is_dir():
         return index
-    print(f"{index}: built once, of {conversations}", flush=True)
+    print(f"{reason}{index}: built once, of {conversations}", flush=True)
     try:
         build(predictor, index, of_corpus("smn", conversations))
     except UserError:
@@ -107,7 +109,12 @@ def index_of_run(path, predictor):
 
 
 def _cached_index(path, predictor):
-    """Returns the directory in the user's cache for the index of the run `path`."""
+    """Chooses the directory outside of the run `path` that its index has, or will have.
+
+    Returns:
+        The directory.
+        Why it is not in the cache; empty if it is.
+    """
     sources = [
         VERSION,
         predictor.vocabulary.digest(),
@@ -116,7 +123,27 @@ def _cached_index(path, predictor):
     ]
     key = hashlib.sha256(json.dumps(sources).encode()).hexdigest()
     cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
-    return pathlib.Path(cache, "colloquy", key)
+    index = pathlib.Path(cache, "colloquy", key)
+    if index.is_dir():
+        return index, ""
+    try:
+        check_output(index)
+    except UserError as error:
+        return _own_temporary_directory() / key, f"{error}; temporary files have it: "
+    return index, ""
+
+
+def _own_temporary_directory():
+    """Makes the user's directory for temporary files, to which no other user can write.
+
+    Another user could make a directory of this name first, and put an index into it.
+    """
+    directory = pathlib.Path(tempfile.gettempdir(), f"colloquy-{os.getuid()}")
+    with writing(directory):
+        directory.mkdir(mode=0o700, exist_ok=True)
+    if directory.lstat().st_uid != os.getuid():
+        raise UserError(f"{directory} belongs to another user")
+    return directory
 
 
 # === Conversations ===
