@@ -59,13 +59,13 @@ def plots() -> dict[str, list[Panel]]:
         babi_series("supervised embeddings (LTR-SEM)", "babi-embeddings", "C0"),
         babi_series("MEMR", "babi-memr-plain", "C1"),
         babi_series("MEMMA, our positions", "babi-memma-plain", "C2"),
-        babi_series("MEMMA, the article's positions", "babi-memma-article-plain", "C3"),
+        babi_series("MEMMA, the article's, scaled words", "babi-memma-article-plain", "C3"),
         article_series("article, test: MEMR and MEMMA", ["T1", "T2"]),
     ]
     with_features = [
         babi_series("MEMR", "babi-memr", "C1"),
         babi_series("MEMMA, our positions", "babi-memma", "C2"),
-        babi_series("MEMMA, the article's positions", "babi-memma-article", "C3"),
+        babi_series("MEMMA, the article's, scaled words", "babi-memma-article", "C3"),
         babi_series("MEMMA, our positions, match types too", "babi-memma-match", "C4"),
         article_series("article, test: MEMR and MEMMA", ["T1", "T3", "T4-OOV"]),
     ]

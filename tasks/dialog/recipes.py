@@ -15,8 +15,7 @@ RECIPES = {
         config={"positions": "halves"},
         training=BABI,
     ),
-    # With word vectors as they are, with eight epochs or with a learning rate of .005 it stays at
-    # two thirds of tasks 1 and 2 (docs/experiments.md).
+    # With word vectors as they are it learns the tasks in part (docs/experiments.md).
     "babi-memma-article": Recipe(
         title="MEMMA, the article's positions, scaled words, 16 epochs",
         model="memma",
