@@ -46,14 +46,16 @@ def averaged_weights(
     """
     # A `LossScaleOptimizer` wraps the optimizer that keeps the averages.
     optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
-    if evaluation_model is None and not optimizer.use_ema:
+    # Before its first step the averages are zeros; in float16 the first steps may be skipped.
+    has_averages = optimizer.use_ema and int(np.array(optimizer.iterations)) > 0
+    if evaluation_model is None and not has_averages:
         yield model
         return
-    scored = evaluation_model or model
+    scored = model if evaluation_model is None else evaluation_model
     former_values = [np.array(weight) for weight in scored.weights]
     try:
         _copy(model.weights, scored.weights)
-        if optimizer.use_ema:
+        if has_averages:
             _copy(optimizer._model_variables_moving_average, scored.trainable_variables)
         yield scored
     finally:

@@ -66,6 +66,11 @@ def test_averages_are_swapped_in_and_out_exactly():
     inputs, spans = bidaf_models.batch(model)
     optimizer = reading.optimizer(reading.Training(ema=0.5, learning_rate=0.1), 100)
     model.compile(optimizer=optimizer, loss=span_loss, run_eagerly=True)
+    fresh = [np.array(v) for v in model.trainable_variables]
+    optimizer.build(model.trainable_variables)
+    with averaged_weights(model):  # no step has made averages
+        for variable, value in zip(model.trainable_variables, fresh, strict=True):
+            np.testing.assert_array_equal(np.array(variable), value)
     model.train_on_batch(inputs, spans)
     first = [np.array(v) for v in model.trainable_variables]
     model.train_on_batch(inputs, spans)

@@ -121,6 +121,7 @@ def test_rules_are_those_of_train(rules, mask):
 @pytest.mark.slow
 def test_a_knowledge_base_may_have_many_types(rules, mask):
     more = [Entity(f"value{number}", f"a_type{number}", "knowledge") for number in range(40)]
+    more.append(Entity("a_value", "offered", "knowledge"))  # the name of a flag
     domain = dataclasses.replace(DOMAIN, entities=[*ENTITIES, *more])
     split = split_of(domain, TRAIN)
     assert learn(domain, split) == rules

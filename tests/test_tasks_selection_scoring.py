@@ -11,6 +11,7 @@ from helpers import randomised, refusal, scoring_of, to_numpy, train_small
 
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine.examples import take_examples
+from colloquy.engine.limits import describe_exceeded
 from colloquy.models.dam import DAM, DAMConfig
 from colloquy.tasks import TASKS
 from colloquy.tasks.selection import scoring
@@ -158,6 +159,9 @@ def test_negatives_of_the_file():
     split = make_split(sizes=(2, 3, 2, 1))  # the last context has nothing to compare
     with_positive = {(0, 1): (0, [1, 0]), (2, 3, 4): (1, [1, 0, 0]), (5, 6): (2, [1, 0])}
     assert drawn(split, loss="softmax") == with_positive
+    training = Training(loss="softmax")
+    *_, left_out = describe_exceeded(TASKS["selection"].limits(split, SIZES, training))
+    assert left_out.startswith("1 of 4 contexts lack a correct or a wrong response")
 
 
 def test_fresh_negatives_are_other_lines_positives_of_other_words_and_differ_by_epoch():
@@ -176,6 +180,10 @@ def test_fresh_negatives_are_other_lines_positives_of_other_words_and_differ_by_
     assert found.tolist() == [[0]] * 50  # only line 0 is in the pool: there are no other words
     found = split.draw_negatives(np.arange(4), np.arange(4), 1, np.random.default_rng(0))
     assert found[:3, 0].tolist() == [3, 3, 3] and found[3, 0] in (0, 1, 2)
+    # Another correct response of the same context is no negative.
+    split = SelectionSplit.of([[3, EOS], [3, EOS], [4, EOS]], [[7], [8], [9]], [1] * 3, EOS)
+    found = split.draw_negatives(np.array([0] * 50), np.arange(3), 1, np.random.default_rng(0))
+    assert found.tolist() == [[2]] * 50
 
 
 def test_a_split_without_something_to_compare_is_refused():

@@ -21,7 +21,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from colloquy.base.config import Config
+from colloquy.base.config import Config, NonNegative
 from colloquy.data.json_files import read_json
 from colloquy.data.prepared import checked
 from colloquy.layers.dialog_state import CONDITIONS, FLAGS, INPUTS, DialogState
@@ -34,13 +34,13 @@ class Rules(Config):
 
     templates: list[str]
     """Responses with types in place of entities."""
-    states: dict[str, list[int]]
+    states: dict[str, list[NonNegative]]
     """Names of a state's slots and flags, separated by spaces -> numbers of the templates that
     train shows in it.
     """
     conditions: list[dict[str, list[Literal[CONDITIONS]]]]
     """For each template: type -> conditions that its entities of this type always meet."""
-    continues: list[int]
+    continues: list[NonNegative]
     """Numbers of the templates after which users are mostly silent."""
 
 
@@ -86,7 +86,7 @@ class ActionMask(keras.Model):
         # -1: a template that the rules lack.
         template_C = np.array([template_numbers.get(template, -1) for template in templates])
 
-        self.sign_QS = _sign_states(rules.states, [*domain.types, *FLAGS])
+        self.sign_QS = _sign_states(rules.states, _state_names(domain))
         shown_QL = _mark_templates(rules.states, len(rules.templates))
         # -1 selects the last column, where nothing is marked.
         self.shown_QC = shown_QL[:, template_C]
@@ -95,7 +95,7 @@ class ActionMask(keras.Model):
 
     def call(self, inputs):
         known_BTS, met_BTNE = self.state_of({name: inputs[name] for name in INPUTS})
-        # With signs 1 and -1, the product of two equal states is S; of two others it is less.
+        # With signs 1 and -1, the inner product of two equal states is S, that of others is less.
         sign_BTS = ops.where(known_BTS, 1.0, -1.0)
         agreement_BTQ = ops.matmul(sign_BTS, self.sign_QS.T)
         num_signs = known_BTS.shape[2]
@@ -110,6 +110,15 @@ class ActionMask(keras.Model):
                     met_BTC = ops.take(met_BTNE[:, :, n], self.entities_CK[:, k], axis=2)
                     allowed_BTC &= met_BTC | ~needs_C
         return allowed_BTC, met_BTNE[:, :, CONDITIONS.index("current")]
+
+
+def _state_names(domain):
+    """Returns the names of slots and flags in `Rules.states`.
+
+    A type that is named like a flag, or has no name, keeps the `R_` of its relation.
+    """
+    types = [f"R_{name}" if name in ("", *FLAGS) else name for name in domain.types]
+    return [*types, *FLAGS]
 
 
 def _sign_states(states, names):
@@ -185,7 +194,7 @@ def learn(domain, split, batch_size=32):
     silent_column = len(domain.types) + FLAGS.index("silent")
     return Rules(
         templates=domain.tables.templates,
-        states=_learn_states([*domain.types, *FLAGS], known_RS, template_R),
+        states=_learn_states(_state_names(domain), known_RS, template_R),
         conditions=_learn_conditions(domain, template_R, entities_RK, met_RNK),
         continues=_learn_continues(split.dialog, known_RS[:, silent_column], template_R),
     )

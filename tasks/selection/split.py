@@ -133,17 +133,24 @@ class SelectionSplit:
         is_turn_BT = place_T < num_turns_B[:, None]
         return num_turns_B, np.where(is_turn_BT, first_B[:, None] + place_T, -1)
 
+    def contexts_with(self, label):
+        """True for each context that has a line with this label, bool `(contexts,)`."""
+        lines = np.bincount(self.context[self.label == label], minlength=len(self.context_turns))
+        return lines > 0
+
     def draw_negatives(self, lines, positives, count, rng):
         """Draws negative responses for some of the lines `positives`, which have the label 1.
 
         Returns:
-            `count` of `positives` for each line, int `(len(lines), count)`. One with the words of
-            the line's own response is drawn anew, up to `MAX_REDRAWS` times.
+            `count` of `positives` for each line, int `(len(lines), count)`. One of the same
+            context, or with the words of the line's own response, is drawn anew, up to
+            `MAX_REDRAWS` times.
         """
         drawn = positives[rng.integers(len(positives), size=(len(lines), count))]
         own = np.broadcast_to(lines[:, None], drawn.shape)
         for _ in range(MAX_REDRAWS):
-            is_same = self.responses.equal(drawn, own)
+            has_own_words = self.responses.equal(drawn, own)
+            is_same = has_own_words | (self.context[drawn] == self.context[own])
             if not is_same.any():
                 break
             drawn[is_same] = positives[rng.integers(len(positives), size=is_same.sum())]

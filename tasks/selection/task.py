@@ -134,8 +134,8 @@ class SelectionTask(task.Task):
         return functools.partial(selection.pointwise_loss, clip=training.loss_clip)
 
     def limits(self, split, config, training):
-        """Contexts, turns and responses that are cut; no example is left out."""
-        return [
+        """Contexts, turns and responses that are cut, and contexts that are left out."""
+        limits = [
             Limit(
                 unit="contexts",
                 is_exceeded=split.context_turns > config.max_turns,
@@ -155,6 +155,17 @@ class SelectionTask(task.Task):
                 remedy="--set max_words=N reads more",
             ),
         ]
+        if training.negatives == "file" and training.loss == "softmax":
+            has_right, has_wrong = split.contexts_with(1), split.contexts_with(0)
+            limits.append(
+                Limit(
+                    unit="contexts",
+                    is_exceeded=~(has_right & has_wrong),
+                    effect="lack a correct or a wrong response and are left out",
+                    remedy="--set loss=pointwise reads them",
+                )
+            )
+        return limits
 
     def collate(self, split, config, batch, length_multiple):
         contexts, responses, labels = batch
