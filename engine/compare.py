@@ -1,5 +1,6 @@
 """Comparison of two models on the same examples: paired differences with intervals."""
 
+import os
 import pathlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -33,6 +34,8 @@ def compare(
 ) -> dict:
     """Compares two models on the same examples of a split, and prints a table.
 
+    Examples are taken to be the same if their counts are; `data` scores both sides on one dataset.
+
     Args:
         tasks: `tasks.TASKS`.
         patterns: As `open_evaluations` takes them: a model. Several runs are its seeds.
@@ -47,18 +50,27 @@ def compare(
     """
     datasets: dict[tuple[str, pathlib.Path], Dataset] = {}
     evaluations = open_evaluations(tasks, patterns, data, settings, precision, datasets)
+    sources = against if isinstance(against, list) else [against]
+    if not evaluations or not sources:
+        raise UserError("expected a run on each side. Received: none")
     first = evaluations[0]
+    # Both sides are opened before one is scored: a wrong name is refused before the work.
+    rivals: list[Evaluation | str] = []
+    for source in sources:
+        # Unlike `Path.is_file`, `isfile` raises for no name.
+        is_file = isinstance(source, PathLike) and os.path.isfile(source)
+        if is_file or source in first.task.named_systems:
+            rivals.append(str(source))
+        else:
+            rivals += open_evaluations(tasks, source, data, settings, precision, datasets)
+
     ones = [_score(evaluation, split) for evaluation in evaluations]
     others = []
-    for source in against if isinstance(against, list) else [against]:
-        is_file = isinstance(source, PathLike) and pathlib.Path(source).is_file()
-        if is_file or source in first.task.named_systems:
-            scoring = Scoring(None, first.dataset, split, None, first.options)
-            measured = first.task.measure_outside(scoring, str(source))
-            others.append(Scored([str(source)], measured))
-            continue
-        for evaluation in open_evaluations(tasks, source, data, settings, precision, datasets):
-            others.append(_score(evaluation, split))
+    for rival in rivals:
+        if isinstance(rival, str):
+            others.append(_score_outside(first, rival, split))
+        else:
+            others.append(_score(rival, split))
 
     counts = ones[0].measured.record["counts"]
     for scored in [*ones, *others]:
@@ -93,6 +105,18 @@ def compare(
 def _score(evaluation: Evaluation, split: str) -> Scored:
     names = [str(run.path) for run in evaluation.runs]
     return Scored(names, evaluation.task.measure(evaluation.scoring(split)))
+
+
+def _score_outside(evaluation: Evaluation, source: str, split: str) -> Scored:
+    """Scores a baseline, or a file of answers, on the dataset of an evaluation."""
+    scoring = Scoring(
+        model=None,
+        dataset=evaluation.dataset,
+        split=split,
+        run=None,
+        options=evaluation.options,
+    )
+    return Scored([source], evaluation.task.measure_outside(scoring, source))
 
 
 def _print_differences(compared: dict, unit: str) -> None:

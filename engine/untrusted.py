@@ -65,6 +65,8 @@ def open_untrusted(directory: PathLike) -> dict:
         path = pathlib.PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or "\0" in name:
             raise UserError(f"{directory / CHECKSUMS} names {name!r:.80}, which is not in the run")
+        if any(os.path.islink(directory / parent) for parent in path.parents[:-1]):
+            raise UserError(f"{directory / CHECKSUMS} names {name!r:.80}, which is behind a link")
     for name in DIRECTORIES:
         if (directory / name).is_symlink():
             raise UserError(f"{directory / name} is a link, expected a directory")
@@ -102,8 +104,9 @@ def _open_regular(file):
     except FileNotFoundError:
         return None
     except OSError as error:
-        reason = "is a link" if file.is_symlink() else f"cannot be opened ({error.strerror})"
-        raise UserError(f"{file} {reason}, expected a regular file") from error
+        # Unlike `Path.is_symlink`, `islink` raises for no name.
+        reason = "is a link" if os.path.islink(file) else f"cannot be opened ({error.strerror})"
+        raise UserError(f"{file!s:.300} {reason}, expected a regular file") from error
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise UserError(f"{file} is not a regular file")
@@ -170,8 +173,11 @@ def _check_datasets(file):
                 continue
             if item.external or item.is_virtual:
                 raise UserError(f"{file}: {name:.80} is stored in another file")
-            num_weights += item.size
-    _check_count(file, num_weights)
+            if item.dtype.kind not in "biuf" or item.dtype.itemsize > 8:
+                raise UserError(f"{file}: {name:.80} holds {item.dtype!s:.80}, expected numbers")
+            # A whole chunk is unpacked, even for one weight of it.
+            num_weights += max(item.size or 0, math.prod(item.chunks or ()))
+    _check_count(file, f"{file}: arrays", num_weights)
 
 
 def check_sizes(run: Any, file: pathlib.Path) -> None:
@@ -195,23 +201,23 @@ def check_sizes(run: Any, file: pathlib.Path) -> None:
             raise UserError(
                 f"{run.path / CONFIG}: a model of size {value:,} does not fit {file.name}"
             )
-    _check_count(file, _count_weights(run.build_model))
+    _check_count(file, f"{run.path / CONFIG}: a model", _count_weights(run.build_model))
 
 
-def _check_count(file, num_weights):
+def _check_count(file, what, num_weights):
     num_bytes = file.stat().st_size
     if num_weights > WEIGHTS_PER_BYTE * max(num_bytes, 2**20):
         raise UserError(
-            f"{file.parent / CONFIG}: a model of {num_weights:,} weights does not fit {file.name}, "
-            f"which has {num_bytes:,} bytes"
+            f"{what} of {num_weights:,} weights does not fit {file.name}, which has "
+            f"{num_bytes:,} bytes"
         )
 
 
 def _count_weights(build_model):
     """Counts the weights of a model without making room for them.
 
-    In a stateless scope, Keras puts new variables on a list of those to initialise later. The list
-    is one of the thread, which ends here.
+    In a stateless scope, Keras puts new variables on a list of those to initialise later. Each
+    thread has a list of its own, so it is gone when this thread ends.
     """
 
     def count():

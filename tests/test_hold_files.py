@@ -294,6 +294,9 @@ def test_weights_are_stored_in_their_file_and_no_more_than_it_can_fill(copied):
         (lambda file: file.create_dataset("x", shape=10**10, dtype="f4", chunks=True), "weights"),
         (lambda file: file.__setitem__("x", h5py.ExternalLink("secret.h5", "/")), "link"),
         (lambda file: file.__setitem__("x", h5py.SoftLink("/layers")), "link"),
+        # Elements of 64 KB, and one weight in a chunk that is large when it is unpacked.
+        (lambda file: file.create_dataset("x", 2**20, "S65536", chunks=(1,)), "expected numbers"),
+        (lambda file: file.create_dataset("x", 1, chunks=(2**27,), maxshape=(None,)), "weights"),
     ):
         with h5py.File(copied / BEST, "a") as file:
             forge(file)

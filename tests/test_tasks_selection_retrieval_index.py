@@ -200,6 +200,15 @@ def test_a_predictor_answers_as_people_write(selection_predictor, selection_inde
     assert any(" ." in text for text in raw["candidates"])
     assert not any(" ." in text for text in answer["candidates"])
     assert predictor.reply(answer) == answer["candidates"][0]
+    # What is explained is the response as the model reads it.
+    explained = []
+    monkeypatch.setattr(
+        selection_predictor,
+        "answer_with_attention",
+        lambda instance, details: (None, explained.append(instance.candidates) or []),
+    )
+    predictor.explain(predictor.make_instance({"turns": turns}, "x"))
+    assert explained == [raw["candidates"][:1]]
 
     [nothing] = predictor.predict([{"turns": ["zork"]}])
     assert not nothing["good"] and nothing["candidates"] == []
@@ -240,6 +249,8 @@ def test_several_conversations_are_answered_at_once(
         # Four of five words are the same; then five of six are, but of a dropped text.
         (["a b c d", "a b c d e", "a b c d e f"], [], ["a b c d", "a b c d e f"]),
         (["?", "!", "?"], [], ["?", "!"]),
+        # A reply of the bot comes back as it was written.
+        (["add ppa : ondrej / php5 !", "ok"], ["add ppa:ondrej/php5!"], ["ok"]),
     ],
 )
 def test_near_duplicates_and_echoes_are_left_out(texts, said, kept):

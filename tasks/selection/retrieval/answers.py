@@ -7,7 +7,7 @@ import itertools
 import re
 
 from colloquy.base.files import UserError
-from colloquy.data.tokenizers import TOKENIZERS, WHITESPACE, apply_rules, spoken_words
+from colloquy.data.tokenizers import TOKENIZERS, WHITESPACE, apply_rules
 from colloquy.engine.helplines import helpline_of_turns
 from colloquy.engine.parallel import in_order
 from colloquy.engine.predictor import Predictor
@@ -87,8 +87,11 @@ def _are_near_duplicates(words, others):
 
 
 def _without_punctuation(words):
-    """The distinct lower-case words of a text without punctuation; all if it has no others."""
-    kept = {word.lower() for word in spoken_words(words)}
+    """The distinct lower-case words of a text without punctuation; all if it has no others.
+
+    They are parts of tokens: `as_written` joins `ppa : ondrej / php5`, and a reply comes back so.
+    """
+    kept = set(re.findall(r"[^\W_]+", " ".join(words).lower()))
     return kept or set(words)
 
 
@@ -142,7 +145,8 @@ class AnsweringPredictor(Predictor):
         if instance.candidates:
             [answer] = self.predictor.answer([instance])
             return answer
-        return self._choose_answer(instance)
+        answer, _ = self._choose_answer(instance)
+        return answer
 
     def helpline_answer(self, instance):
         helpline = helpline_of_turns(instance.turns)
@@ -162,18 +166,21 @@ class AnsweringPredictor(Predictor):
     def answer_with_attention(self, instance, details):
         if instance.candidates:
             return self.predictor.answer_with_attention(instance, details)
-        answer = self._choose_answer(instance)
-        best = instance.replace(candidates=answer.candidates[:1])
+        answer, best_texts = self._choose_answer(instance)
+        best = instance.replace(candidates=best_texts[:1])
         _, attention = self.predictor.answer_with_attention(best, details)
         return answer, attention
 
     def _choose_answer(self, instance):
-        """Answers an instance without candidates."""
+        """Answers an instance without candidates.
+
+        Returns the answer, and its candidates as the model reads them, see `as_written`.
+        """
         hits = self.hits
         if self.index is not None:
             hits = candidates_of(self.index, instance.turns)
         if not hits:
-            return self.Answer(
+            nothing = self.Answer(
                 candidates=[],
                 said_to=[],
                 scores=[],
@@ -182,6 +189,7 @@ class AnsweringPredictor(Predictor):
                 good=False,
                 reason=NOTHING_FOUND,
             )
+            return nothing, []
         [ranking] = self.predictor.answer([instance.replace(candidates=[hit.text for hit in hits])])
         rows = []
         for hit, score, logit in zip(hits, ranking.scores, ranking.logits, strict=True):
@@ -190,20 +198,22 @@ class AnsweringPredictor(Predictor):
         totals, scores, best_hits = zip(*rows[:SHOWN], strict=True)
 
         fields = ranking.model_dump(include={"good", "reason"}, exclude_unset=True)
-        texts = [hit.text for hit in best_hits]
+        read_texts = [hit.text for hit in best_hits]
+        texts = read_texts
         if self.index is not None:
             tokenizer = self.predictor.text.tokenizer
             texts = [as_written(text, tokenizer) for text in texts]
             fields["said_to"] = []
             for hit in best_hits:
                 fields["said_to"].append([as_written(turn, tokenizer) for turn in hit.context])
-        return self.Answer(
+        answer = self.Answer(
             candidates=texts,
             scores=list(scores),
             totals=list(totals),
             order=list(range(len(texts))),
             **fields,
         )
+        return answer, read_texts
 
 
 def add_responses(predictor, run, index=None, candidates=None):
