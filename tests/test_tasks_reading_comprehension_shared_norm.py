@@ -9,6 +9,7 @@ from bidaf_models import batch, fresh, in_loops, made, real
 from helpers import refusal
 from keras import ops
 
+from colloquy.base.config import make_config
 from colloquy.data.offsets import tokenize
 from colloquy.data.sequences import Sequences
 from colloquy.data.vocabulary import Vocabulary
@@ -213,7 +214,7 @@ def test_shared_norm_loss_is_that_of_all_spans_of_both_contexts():
     ],
 )
 def test_settings_that_would_have_no_effect_are_refused(settings, message):
-    assert message in refusal(reading.Training.of, settings)
+    assert message in refusal(make_config, reading.Training, settings)
 
 
 def test_batches_have_each_question_twice(split):
