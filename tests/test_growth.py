@@ -162,7 +162,8 @@ def check_growth(name, read, kinds=KINDS):
         whole = math.inf
         for _ in range(RUNS):
             whole = min(whole, seconds(read, text_of(kind, LIMIT)))
-            if whole > FLOOR:  # only then does the quarter decide
+            # Below FLOOR, `is_linear` does not need the quarter.
+            if whole > FLOOR:
                 quarter = min(quarter, seconds(read, text_of(kind, LIMIT // 4)))
             # A reader that takes very long is not measured again.
             if is_linear(quarter, whole) or whole > 2 * MOST:

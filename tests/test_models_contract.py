@@ -79,7 +79,7 @@ EQUATIONS = {
 
 
 def each(settings_by_model):
-    """A decorator: all settings of each model, of which the first two are fast."""
+    """Returns a decorator with a case for each setting of each model; the first two are fast."""
     cells = []
     for name, all_settings in settings_by_model.items():
         for place, settings in enumerate(all_settings):

@@ -46,8 +46,8 @@ RECIPES = {
             epochs=1.5, precision="bfloat16", decay=0.5, validations_per_epoch=0.666
         ),
     ),
-    # The settings of PyTorch's chatbot tutorial. An epoch has 605 steps here, so 6.61 epochs are
-    # its 4,000 steps, with a validation after every 100.
+    # The settings of PyTorch's chatbot tutorial, which trains for 4,000 steps. An epoch has 605
+    # steps here, so these are 6.61 epochs. Validations are 100 steps apart.
     "chat-cornell": Recipe(
         title="Seq2seq, Luong's dot attention, 500 units",
         model="seq2seq",

@@ -241,7 +241,7 @@ def candidate_lists(split, training):
     Returns:
         An int array `(E, N)` for each number of candidates `N`. The first candidate is the positive
         one. Of `negatives=file` with `loss=pointwise` each line is an example, with one candidate
-        of either label.
+        of either label; with `loss=softmax` contexts without lines of both labels are left out.
 
     Raises:
         UserError: No line has the label 1, or no context has lines of both labels.

@@ -156,11 +156,11 @@ class SelectionTask(task.Task):
             ),
         ]
         if training.negatives == "file" and training.loss == "softmax":
-            has_right, has_wrong = split.contexts_with(1), split.contexts_with(0)
+            has_both_labels = split.contexts_with(1) & split.contexts_with(0)
             limits.append(
                 Limit(
                     unit="contexts",
-                    is_exceeded=~(has_right & has_wrong),
+                    is_exceeded=~has_both_labels,
                     effect="lack a correct or a wrong response and are left out",
                     remedy="--set loss=pointwise reads them",
                 )
