@@ -48,7 +48,8 @@ from colloquy.engine.run_weights import (
     write_state,
     write_weights,
 )
-from colloquy.engine.untrusted import check_sizes, check_weights, open_untrusted
+from colloquy.engine.untrusted import open_untrusted
+from colloquy.engine.untrusted_weights import check_sizes, check_weights
 from colloquy.models import MODELS, ModelEntry
 
 if TYPE_CHECKING:

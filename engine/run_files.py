@@ -56,7 +56,7 @@ MAX_BYTES = {
     LAST: None,
     **dict.fromkeys(WORD_LISTS, 2**28),
 }
-"""Largest sizes of the files that are read; `None`: see `engine.untrusted.check_weights`."""
+"""Largest sizes of the files that are read; `None`: see `engine.untrusted_weights`."""
 DIRECTORIES = ("pairs", "index")
 """Directories of a run that are read: pairs of conversations, and an index of them."""
 

@@ -16,7 +16,7 @@ from colloquy.base.files import CHECKSUMS, UserError, atomic_file
 from colloquy.data.json_files import read_json, write_json
 from colloquy.engine.records import TrainState
 from colloquy.engine.run_files import BEST, CONFIG
-from colloquy.engine.untrusted import check_weights
+from colloquy.engine.untrusted_weights import check_weights
 
 if TYPE_CHECKING:
     import keras

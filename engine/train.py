@@ -15,7 +15,7 @@ from colloquy.engine.sample import prepare_sample
 from colloquy.engine.settings import build_config, check_fits, load_training
 from colloquy.engine.task import Task
 from colloquy.engine.trainer import Trainer
-from colloquy.engine.untrusted import check_sizes
+from colloquy.engine.untrusted_weights import check_sizes
 from colloquy.engine.workdir import (
     create_run,
     how_to_resume,
