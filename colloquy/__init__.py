@@ -336,7 +336,7 @@ def evaluate(
     check_splits(splits)
     _start_keras()
 
-    from colloquy.engine.evaluation import evaluate_all
+    from colloquy.engine.evaluate import evaluate_all
     from colloquy.tasks import TASKS
 
     return evaluate_all(

@@ -1,4 +1,4 @@
-"""Scores of models and ensembles on splits of datasets, as tables and rows."""
+"""A trained model or an ensemble on a dataset, and how it is opened and scored."""
 
 import functools
 import glob
@@ -6,7 +6,7 @@ import os
 import pathlib
 import sys
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 from rich.console import Console
@@ -23,15 +23,22 @@ from colloquy.base.files import (
 from colloquy.data.prepared import Dataset
 from colloquy.engine.devices import choose_precision, choose_xla, set_precision
 from colloquy.engine.ensembles import ensemble
-from colloquy.engine.examples import check_vocabulary, show_examples
 from colloquy.engine.provenance import revision
 from colloquy.engine.run import CONFIG, Run
-from colloquy.engine.score_rows import append_scores, describe_origin, name_recipes
-from colloquy.engine.score_tables import print_records, print_summary
+from colloquy.engine.score_rows import describe_origin, name_recipes
 from colloquy.engine.scoring import Scoring
 from colloquy.engine.settings import check_fits
 from colloquy.engine.task import ScoringOptions, Task
-from colloquy.metrics.published import scores as read_scores
+
+
+class LoadedModel(NamedTuple):
+    """The model of an `Evaluation`."""
+
+    model: keras.Model
+    precision: str
+    """What it computes in: `float32`, `bfloat16` or `float16`."""
+    length_multiple: int
+    """See `engine.task.Task.collate`."""
 
 
 class Evaluation:
@@ -39,7 +46,7 @@ class Evaluation:
 
     Args:
         task: The task of the runs.
-        runs: Several are an ensemble, see `engine.task.Task.average`.
+        runs: The run of the model. Several runs are an ensemble, see `engine.task.Task.average`.
         dataset: The dataset to score.
         options: The task's `Options`; `None`: their defaults.
         precision: `auto` is bfloat16 if the training was and this machine computes it; else
@@ -61,12 +68,8 @@ class Evaluation:
         self.precision = precision
 
     @functools.cached_property
-    def _model(self) -> tuple[keras.Model, int]:
-        """The model, and the multiple that lengths are rounded up to."""
+    def _loaded(self) -> LoadedModel:
         first = self.runs[0]
-        gains = first.training.precision == "bfloat16"
-        self.precision = choose_precision(self.precision, gains=gains)
-        set_precision(self.precision)
         for run in self.runs:
             check_fits(self.task, run, self.dataset)
             if run.config != first.config:
@@ -74,9 +77,30 @@ class Evaluation:
                     "models of an ensemble have the same settings. "
                     f"Received: {first.path}, {run.path}"
                 )
+        was_trained_in_bfloat16 = first.training.precision == "bfloat16"
+        precision = choose_precision(self.precision, gains=was_trained_in_bfloat16)
+        set_precision(precision)
         models = [run.load_model() for run in self.runs]
         model = ensemble(self.task, models) if len(models) > 1 else models[0]
-        return model, choose_xla(model, "auto")
+        return LoadedModel(model, precision, length_multiple=choose_xla(model, "auto"))
+
+    def scoring(self, split: str, baselines: bool = False) -> Scoring:
+        """The input of `Task.measure` and `metrics_by_group` for a split."""
+        if split not in self.dataset.splits:
+            known = ", ".join(self.dataset.splits)
+            raise UserError(f"split: expected one of {known}. Received: {split}")
+        if not len(self.dataset.splits[split]):
+            raise UserError(f"{self.dataset.path} has no examples in the split {split}")
+        return Scoring(
+            model=self._loaded.model,
+            dataset=self.dataset,
+            split=split,
+            run=self.runs[0],
+            options=self.options,
+            baselines=baselines,
+            progress=_progress,
+            length_multiple=self._loaded.length_multiple,
+        )
 
     def score(
         self, split: str = "dev", baselines: bool = True, out: PathLike | None = None
@@ -93,40 +117,23 @@ class Evaluation:
         if out:
             check_output(out)
             refuse_existing(out)
-        revision()  # asks for the commit now: scoring takes long, and the code may change meanwhile
-        scoring = self.scoring(split, baselines)
-        measured = self.task.measure(scoring)
+        # The first call asks git, and its result is kept: scoring takes long, and somebody may
+        # edit the code meanwhile.
+        revision()
+        measured = self.task.measure(self.scoring(split, baselines))
         if out:
             with atomic_file(out) as file:
                 file.writelines(f"{line}\n" for line in measured.answers)
-        result = {**measured.record, "precision": self.precision}
-        record = {**describe_origin(self.runs, self.dataset, split), **result}
-        # The run keeps only scores on its own corpus.
-        if len(self.runs) == 1 and "trained_on" not in record:
+
+        scores = {**measured.record, "precision": self._loaded.precision}
+        record = {**describe_origin(self.runs, self.dataset, split), **scores}
+        is_own_corpus = "trained_on" not in record
+        if len(self.runs) == 1 and is_own_corpus:
             try:
-                self.runs[0].save_metrics(split, result)
+                self.runs[0].save_metrics(split, scores)
             except UserError as error:  # somebody else's run
                 print(f"note: {error}: its metrics.json stays as it was", file=sys.stderr)
         return record
-
-    def scoring(self, split: str, baselines: bool = False) -> Scoring:
-        """The input of `Task.measure` and `metrics_by_group` for a split."""
-        if split not in self.dataset.splits:
-            known = ", ".join(self.dataset.splits)
-            raise UserError(f"split: expected one of {known}. Received: {split}")
-        if not len(self.dataset.splits[split]):
-            raise UserError(f"{self.dataset.path} has no examples in the split {split}")
-        model, length_multiple = self._model
-        return Scoring(
-            model=model,
-            dataset=self.dataset,
-            split=split,
-            run=self.runs[0],
-            options=self.options,
-            baselines=baselines,
-            progress=_progress,
-            length_multiple=length_multiple,
-        )
 
     def label(self) -> str:
         """The recipes and the paths of the runs."""
@@ -137,74 +144,19 @@ class Evaluation:
         return f"ensemble of {len(self.runs)}: {label}"
 
 
-def evaluate_all(
-    tasks: Mapping[str, Task],
-    patterns: Any,
-    splits: list[str],
-    *,
-    scores: PathLike | None = None,
-    examples: int = 0,
-    data: PathLike | None = None,
-    precision: str = "auto",
-    baselines: bool = True,
-    out: PathLike | None = None,
-    settings: Mapping[str, object] | None = None,
-) -> list[dict]:
-    """Scores splits with one run or several, and prints a table for each corpus and split. Of
-    several runs it also prints means over seeds.
+def _progress(batches: Iterable) -> Iterable:
+    return track(batches, "scoring", console=Console(stderr=True))
 
-    Args:
-        tasks: `tasks.TASKS`.
-        patterns, data, precision, settings: See `open_evaluations`.
-        scores: A file to append rows to.
-        examples: Number of examples to show for each run and split.
-        baselines, out: See `Evaluation.score`.
 
-    Returns:
-        A list of the records of `Evaluation.score`.
-    """
-    evaluations = open_evaluations(tasks, patterns, data, settings, precision)
-    has_several = len(evaluations) > 1
-    if out and (has_several or len(splits) > 1):
-        raise UserError(f"out: expected one run and one split. Received: {patterns}, {splits}")
-    if scores:
-        check_output(scores)
-        read_scores(scores)  # a damaged file is refused before the work
+def _unfinished(run: Run) -> str:
+    """The epochs that a run has, if its training was interrupted or still runs; else empty."""
+    rows = run.history()
+    if not rows or run.saved_state() is None or run.finished():
+        return ""
+    return f", {rows[-1]['epoch']:g} of {run.training.epochs:g} epochs"
 
-    if examples:
-        for evaluation in evaluations:
-            check_vocabulary(evaluation.dataset)
 
-    records = []
-    tables: dict[tuple, list] = {}
-    while evaluations:
-        # It leaves the list, so that its model is freed before the next one is loaded.
-        evaluation = evaluations.pop(0)
-        for split in splits:
-            # Of several runs, those whose dataset lacks a split are left out of its table.
-            examples_of_split = evaluation.dataset.splits.get(split, [])
-            if has_several and not len(examples_of_split):
-                continue
-            record = evaluation.score(split, baselines, out)
-            records.append(record)
-            key = (record["task"], record["corpus"], split)
-            tables.setdefault(key, []).append((evaluation.label(), record))
-            if scores:
-                append_scores(scores, record)
-            if examples:
-                if len(evaluation.runs) > 1:
-                    print(f"\nexamples of {evaluation.runs[0].path}, the first of the ensemble:")
-                show_examples(
-                    evaluation.task, evaluation.runs[0], evaluation.dataset, split, examples
-                )
-    if not records:
-        raise UserError(f"no dataset of {patterns} has examples in the splits {', '.join(splits)}")
-    for (task_name, corpus, split), rows in tables.items():
-        print_records(rows, tasks[task_name], corpus, split)
-    for task_name in sorted({record["task"] for record in records}):
-        records_of_task = [record for record in records if record["task"] == task_name]
-        print_summary(tasks[task_name], records_of_task)
-    return records
+# === Opening ===
 
 
 def open_evaluations(
@@ -219,60 +171,70 @@ def open_evaluations(
 
     Args:
         tasks: `tasks.TASKS`.
-        patterns: One or a list of run directories, names of published runs, patterns of several,
-            as `runs/babi/*`, or several separated by commas: an ensemble.
+        patterns: A pattern as `_find_runs` takes it, or a list of them.
         data: Path of the dataset; `None`: that of each run.
         settings: `{field: value}` of the tasks' `Options`.
         precision: See `Evaluation`.
         datasets: `{(task, path): dataset}` that are loaded already; those loaded here are added.
     """
-    datasets = {} if datasets is None else datasets
+    if datasets is None:
+        datasets = {}
+    if not isinstance(patterns, list):
+        patterns = [patterns]
     evaluations = []
-    for pattern in patterns if isinstance(patterns, list) else [patterns]:
-        for paths in _find_ensembles(pattern):
-            runs = [Run.open(path) for path in paths]
-            first = runs[0]
-            for run in runs:
-                if run.task != first.task:
-                    raise UserError(
-                        f"an ensemble has one task: {first.path} is of {first.task}, not {run.path}"
-                    )
-            task = tasks[first.task]
+    for pattern in patterns:
+        for paths in _find_runs(pattern):
+            runs = _open_ensemble(paths)
+            task = tasks[runs[0].task]
             options = make_config(task.Options, settings or {})
-            path = pathlib.Path(data or first.dataset["path"] or "").resolve()
-            key = (task.name, path)
-            # A file is not shared: each run reads it by its own vocabulary.
-            if path.is_file() or key not in datasets:
-                datasets[key] = task.dataset_of(first, data)
-            evaluations.append(Evaluation(task, runs, datasets[key], options, precision))
+            dataset = _open_dataset(task, runs[0], data, datasets)
+            evaluations.append(Evaluation(task, runs, dataset, options, precision))
     return evaluations
 
 
-def _find_ensembles(pattern: object) -> list[list]:
-    """Returns the paths of the runs of each ensemble; most have one run."""
+def _find_runs(pattern: PathLike | Run) -> list[list]:
+    """Finds the runs that a pattern names; each inner list is one run or one ensemble.
+
+    runs/a           ->  [[runs/a]]            a directory
+    bidaf-squad      ->  [[bidaf-squad]]       a published run
+    runs/a,runs/b    ->  [[runs/a, runs/b]]    an ensemble
+    runs/*           ->  [[runs/a], [runs/b]]  several directories
+    a `Run`          ->  [[the `Run`]]
+    """
     if isinstance(pattern, os.PathLike):
         pattern = str(pattern)
     if not isinstance(pattern, str):
-        return [[pattern]]  # a run
+        return [[pattern]]
+    # The name of a directory may have commas and brackets, so this case comes first.
     if os.path.isfile(os.path.join(pattern, CONFIG)):
-        return [[pattern]]  # its name may have commas and brackets
-    members = pattern.split(",")
-    if len(members) > 1:
-        return [members]
-    runs = []
+        return [[pattern]]
+    if "," in pattern:
+        return [pattern.split(",")]
+    directories = []
     for path in sorted(glob.glob(pattern)):
         if (pathlib.Path(path) / CONFIG).is_file():
-            runs.append([path])
-    return runs or [members]
+            directories.append([path])
+    return directories or [[pattern]]
 
 
-def _unfinished(run: Run) -> str:
-    """The epochs that a run has, if its training was interrupted or goes on."""
-    rows = run.history()
-    if not rows or run.saved_state() is None or run.finished():
-        return ""
-    return f", {rows[-1]['epoch']:g} of {run.training.epochs:g} epochs"
+def _open_ensemble(paths: list) -> list[Run]:
+    runs = [Run.open(path) for path in paths]
+    first = runs[0]
+    for run in runs:
+        if run.task != first.task:
+            raise UserError(
+                f"an ensemble has one task: {first.path} is of {first.task}, not {run.path}"
+            )
+    return runs
 
 
-def _progress(batches: Iterable) -> Iterable:
-    return track(batches, "scoring", console=Console(stderr=True))
+def _open_dataset(task: Task, run: Run, data: PathLike | None, datasets: dict) -> Dataset:
+    """Opens the dataset of a run, or the one at `data`; `datasets` has those opened before."""
+    path = pathlib.Path(data or run.dataset["path"] or "").resolve()
+    # Each run reads a file, such as one of references, by its own vocabulary.
+    if path.is_file():
+        return task.dataset_of(run, data)
+    key = (task.name, path)
+    if key not in datasets:
+        datasets[key] = task.dataset_of(run, data)
+    return datasets[key]

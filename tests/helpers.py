@@ -29,7 +29,7 @@ from colloquy.base.files import UserError
 from colloquy.data import pickles
 from colloquy.engine import terminal
 from colloquy.engine.devices import OneDevice, choose_xla
-from colloquy.engine.evaluation import evaluate_all
+from colloquy.engine.evaluate import evaluate_all
 from colloquy.engine.run import Run
 from colloquy.engine.scoring import Scoring
 from colloquy.engine.task import Recipe

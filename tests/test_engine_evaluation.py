@@ -1,4 +1,4 @@
-"""engine/evaluation.py: what scoring writes and prints, several runs side by side, ensembles."""
+"""engine/evaluate.py, evaluation.py: what scoring writes and prints, several runs, ensembles."""
 
 import json
 import re
@@ -13,7 +13,8 @@ from reference_recurrent import softmax
 from colloquy.base.files import UserError
 from colloquy.engine import score_rows
 from colloquy.engine.ensembles import ensemble
-from colloquy.engine.evaluation import Evaluation, evaluate_all, open_evaluations
+from colloquy.engine.evaluate import evaluate_all
+from colloquy.engine.evaluation import Evaluation, open_evaluations
 from colloquy.engine.run import Run
 from colloquy.engine.score_rows import append_scores
 from colloquy.engine.score_tables import print_records, print_summary

@@ -11,7 +11,7 @@ from helpers import copy_of, evaluate, random_seq2seq, refusal, scoring_of, to_n
 from reference_recurrent import nll_in_loops
 
 from colloquy.data.vocabulary import Vocabulary
-from colloquy.engine.evaluation import evaluate_all
+from colloquy.engine.evaluate import evaluate_all
 from colloquy.engine.run import Run
 from colloquy.engine.workdir import create_run
 from colloquy.metrics.generation import baselines_of, generation_metrics
