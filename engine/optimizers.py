@@ -38,7 +38,7 @@ def averaged_weights(
     model: keras.Model, evaluation_model: keras.Model | None = None
 ) -> Iterator[keras.Model]:
     """Yields the model to score: `model`, which is compiled, or the `evaluation_model` that
-    `engine.devices` makes if several devices train.
+    `engine.data_parallel` makes if several devices train.
 
     Inside the block it has the weights of `model`; where the optimizer keeps moving averages, it
     has these in place of the trainable weights. After the block it has its former weights, to the

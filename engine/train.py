@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import keras
 
 from colloquy.base.files import PathLike, UserError
-from colloquy.engine.devices import choose_precision, open_devices, set_seed
+from colloquy.engine.data_parallel import open_devices
+from colloquy.engine.devices import choose_precision, set_seed
 from colloquy.engine.examples import take_examples
 from colloquy.engine.interrupts import locked
 from colloquy.engine.provenance import provenance
@@ -50,7 +51,7 @@ def start(
             takes them.
         recipe: Name of the recipe that the settings come from.
         init_from: A run whose weights the model starts with; `None`: fresh ones.
-        devices: See `engine.devices.open_devices`.
+        devices: See `engine.data_parallel.open_devices`.
         save_minutes: Minutes after which the state is saved between two validations.
         command: The command that repeats the training; default: that of this process.
         callbacks: See `engine.callbacks.Callbacks`.

@@ -13,7 +13,8 @@ from colloquy.base.files import PathLike, UserError
 from colloquy.data.batching import Epochs, stream_batches
 from colloquy.data.prepared import Dataset, fingerprint
 from colloquy.engine.callbacks import Callbacks
-from colloquy.engine.devices import OneDevice, choose_xla, set_precision, set_seed
+from colloquy.engine.data_parallel import OneDevice
+from colloquy.engine.devices import choose_xla, set_precision, set_seed
 from colloquy.engine.interrupts import signals_received
 from colloquy.engine.limits import describe_exceeded
 from colloquy.engine.optimizers import averaged_weights

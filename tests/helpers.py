@@ -28,7 +28,8 @@ from absl import flags
 from colloquy.base.files import UserError
 from colloquy.data import pickles
 from colloquy.engine import terminal
-from colloquy.engine.devices import OneDevice, choose_xla
+from colloquy.engine.data_parallel import OneDevice
+from colloquy.engine.devices import choose_xla
 from colloquy.engine.evaluate import evaluate_all
 from colloquy.engine.run import Run
 from colloquy.engine.scoring import Scoring

@@ -1,4 +1,4 @@
-"""engine/devices.py: several devices learn what one learns; processes stand for hosts."""
+"""engine/data_parallel.py: several devices learn what one learns; processes stand for hosts."""
 
 import importlib.util
 import json
@@ -13,7 +13,7 @@ from helpers import refusal, start_process, weights_of_run
 from test_pinned import assert_same
 
 from colloquy.engine import parallel
-from colloquy.engine.devices import HOSTS, OneDevice, open_devices, pad_batch
+from colloquy.engine.data_parallel import HOSTS, OneDevice, open_devices, pad_batch
 from colloquy.engine.run import Run
 from colloquy.tasks import TASKS
 

@@ -26,7 +26,7 @@ from helpers import (
 
 from colloquy.base import machine
 from colloquy.base.files import seal
-from colloquy.engine.devices import OneDevice
+from colloquy.engine.data_parallel import OneDevice
 from colloquy.engine.interrupts import LOCK, locked
 from colloquy.engine.limits import Limit
 from colloquy.engine.progress import Progress
