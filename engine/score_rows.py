@@ -31,9 +31,11 @@ ROW = (
     "versions",
     "evaluation",
 )
-"""Fields of a record that a row has, if the record has them."""
-PROVENANCE = ("command", "commit", "dirty", "hardware", "versions")
-"""Fields of the record of a run; of the evaluation, a row has the first three."""
+"""Fields of a row, in this order; a row lacks those that its record lacks."""
+TRAINING_PROVENANCE = ("command", "commit", "dirty", "hardware", "versions")
+"""Fields of `engine.provenance.provenance` that a row has of the training of its run."""
+EVALUATION_PROVENANCE = ("command", "commit", "dirty")
+"""Fields that the entry `evaluation` of a row has of the process that scored the run."""
 
 
 def name_recipes(runs: list[Run]) -> str:
@@ -43,9 +45,10 @@ def name_recipes(runs: list[Run]) -> str:
 
 
 def describe_origin(runs: list[Run], dataset: Dataset, split: str) -> dict:
-    """The fields of `ROW` that say which models were scored on which data, and some beside them.
+    """The fields of `ROW` that say which runs were scored on which data.
 
-    The provenance is that of the training of the first run.
+    It also has `settings`, by which tables tell apart runs of one recipe. Of an ensemble, seed,
+    settings, epochs and provenance are those of the first run.
     """
     run = runs[0]
     record = run.record
@@ -60,8 +63,8 @@ def describe_origin(runs: list[Run], dataset: Dataset, split: str) -> dict:
         "settings": {**record["config"], **record["training"]},
         "epochs": own_training["epochs"],
         "minutes": round(_training_seconds(runs) / 60, 3),
-        **{name: record.get(name) for name in PROVENANCE},
-        "evaluation": {name: evaluation[name] for name in PROVENANCE[:3]},
+        **{name: record.get(name) for name in TRAINING_PROVENANCE},
+        "evaluation": {name: evaluation[name] for name in EVALUATION_PROVENANCE},
     }
     if own_training["corpus"] != dataset.name:
         origin["trained_on"] = own_training["corpus"]
@@ -82,32 +85,41 @@ def _training_seconds(runs: list[Run]) -> float:
 
 
 def append_scores(path: PathLike, record: dict) -> None:
-    """Appends rows to a file such as results/scores.jsonl.
+    """Appends the row of a record of `Evaluation.score` to a file such as results/scores.jsonl.
 
-    They are the row of a record of `Evaluation.score`, and those of baselines that the file lacks.
-    Commands name no paths of this machine.
+    It also appends the rows of the record's baselines and upper bounds, if the file lacks them.
     """
-    known_rows = [{**row, "metrics": None} for row in read_scores(path)]
-    row = {name: record[name] for name in ROW if name in record}
-    if row.get("command"):
-        row["command"] = portable(row["command"])
-    row["metrics"] = _rounded(row["metrics"])
-    if "parts" in row:
-        row["parts"] = {name: _rounded(metrics) for name, metrics in row["parts"].items()}
-    evaluation = row["evaluation"]
-    row["evaluation"] = {**evaluation, "command": portable(evaluation["command"])}
+    path = pathlib.Path(path)
+    known_rows = [_without_metrics(row) for row in read_scores(path)]
+    rows = [_make_row(record)]
+    for reference in reference_rows(record):
+        if _without_metrics(reference) not in known_rows:
+            rows.append({**reference, "metrics": _rounded(reference["metrics"])})
 
-    rows = [row]
-    for row in reference_rows(record):
-        if {**row, "metrics": None} not in known_rows:
-            rows.append({**row, "metrics": _rounded(row["metrics"])})
-
+    content = path.read_bytes() if path.exists() else b""
     with writing(path), open(path, "a", encoding="utf-8") as file:
-        content = pathlib.Path(path).read_bytes()
+        # An editor may have removed the last line feed.
         if content and not content.endswith(b"\n"):
             file.write("\n")
         for row in rows:
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def _without_metrics(row: dict) -> dict:
+    return {name: value for name, value in row.items() if name != "metrics"}
+
+
+def _make_row(record: dict) -> dict:
+    """Makes the row of a record. Its commands name no paths of this machine."""
+    row = {name: record[name] for name in ROW if name in record}
+    row["metrics"] = _rounded(row["metrics"])
+    if "parts" in row:
+        row["parts"] = {name: _rounded(metrics) for name, metrics in row["parts"].items()}
+    if row.get("command"):
+        row["command"] = portable(row["command"])
+    evaluation = row["evaluation"]
+    row["evaluation"] = {**evaluation, "command": portable(evaluation["command"])}
+    return row
 
 
 def _rounded(metrics: dict[str, float]) -> dict[str, float]:

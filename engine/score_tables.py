@@ -2,13 +2,22 @@
 
 import sys
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from rich.table import Column, Table
 
 from colloquy.engine.task import Task
 from colloquy.engine.terminal import Terminal
-from colloquy.metrics.published import PUBLISHED_SIZES, published_beside, reference_rows
+from colloquy.metrics.published import PUBLISHED_SIZES, REFERENCES, published_beside
 from colloquy.metrics.tables import by_corpus
+
+
+class Line(NamedTuple):
+    """A line of a table."""
+
+    label: str
+    metrics: dict[str, float]
+    style: str | None = None
 
 
 def print_records(rows: Sequence[tuple[str, dict]], task: Task, corpus: str, split: str) -> None:
@@ -20,10 +29,16 @@ def print_records(rows: Sequence[tuple[str, dict]], task: Task, corpus: str, spl
         corpus, split: What was scored.
     """
     records = [record for _, record in rows]
-    title, caption = task.describe(records[0])
-    metrics = list(dict.fromkeys(name for record in records for name in record["metrics"]))
-    columns = [Column(name, justify="right") for name in metrics]
     published_rows = _published_for(task.name, corpus, split)
+    sections = [
+        _measured_lines(rows),
+        _reference_lines(records),
+        _published_lines(published_rows, split),
+    ]
+
+    names = list(dict.fromkeys(name for record in records for name in record["metrics"]))
+    columns = [Column(name, justify="right") for name in names]
+    title, caption = task.describe(records[0])
     remarks = [caption, _remark_on_size(corpus, split, task, records[0], published_rows)]
     table = Table(
         "",
@@ -31,32 +46,47 @@ def print_records(rows: Sequence[tuple[str, dict]], task: Task, corpus: str, spl
         title=f"{corpus}, {split}: {title}",
         caption="; ".join(remark for remark in remarks if remark) or None,
     )
-
-    def add(title, values, style=None):
-        cells = [f"{values[name]:.4f}" if name in values else "" for name in metrics]
-        table.add_row(title, *cells, style=style)
-
-    for label, record in rows:
-        add(label, record["metrics"], style="bold")
-        for part, values in record.get("parts", {}).items():
-            add(part, values)
-    table.add_section()
-    origin = {"task": task.name, "corpus": corpus, "split": split}
-    references: dict[str, dict] = {}
-    for record in records:
-        for row in reference_rows({**record, **origin}):
-            references.setdefault(row["recipe"], row["metrics"])
-    for name, values in references.items():
-        add(name, values)
-    table.add_section()
-    for row in published_rows:
-        where = f" ({row['split']})" if row["split"] != split else ""
-        add(f"published{where}: {row['model']}", row["metrics"], style="dim")
+    for lines in sections:
+        for line in lines:
+            cells = [f"{line.metrics[name]:.4f}" if name in line.metrics else "" for name in names]
+            table.add_row(line.label, *cells, style=line.style)
+        table.add_section()
     _print_table(table, width=120)
 
 
+def _measured_lines(rows: Sequence[tuple[str, dict]]) -> list[Line]:
+    """A line for each record, and one for each part of its split."""
+    lines = []
+    for label, record in rows:
+        lines.append(Line(label, record["metrics"], style="bold"))
+        for part, metrics in record.get("parts", {}).items():
+            lines.append(Line(part, metrics))
+    return lines
+
+
+def _reference_lines(records: list[dict]) -> list[Line]:
+    """A line for each baseline and upper bound; one that several records share is shown once."""
+    metrics_by_label: dict[str, dict] = {}
+    for record in records:
+        for part, kind in REFERENCES.items():
+            for name, metrics in record.get(part, {}).items():
+                metrics_by_label.setdefault(f"{kind}: {name}", metrics)
+    return [Line(label, metrics) for label, metrics in metrics_by_label.items()]
+
+
+def _published_lines(published_rows: list[dict], split: str) -> list[Line]:
+    lines = []
+    for row in published_rows:
+        where = f" ({row['split']})" if row["split"] != split else ""
+        lines.append(Line(f"published{where}: {row['model']}", row["metrics"], style="dim"))
+    return lines
+
+
 def _published_for(task: str, corpus: str, split: str) -> list[dict]:
-    """The published scores to show beside a split: those with new entities beside such alone."""
+    """The published scores to show beside a split.
+
+    Splits with unknown entities, such as `test-oov`, are compared only with each other.
+    """
     is_oov = split.endswith("-oov")
     rows = published_beside(task, corpus)
     return [row for row in rows if row["split"].endswith("-oov") == is_oov]
@@ -69,7 +99,7 @@ def _remark_on_size(corpus, split, task, record, published_rows):
     received = record["counts"].get(unit)
     if not published_rows or expected is None or received is None:
         return None
-    # The release drops the last partial batch.
+    # As the release, a score may leave out the last partial batch, which is less than 1 %.
     if abs(received - expected) <= 0.01 * expected:
         return None
     return f"not comparable: the published {split} has {expected:,} {unit}, this one {received:,}"
@@ -83,13 +113,17 @@ def _print_table(table: Table, width: int | None) -> None:
 
 
 def print_summary(task: Task, records: list[dict]) -> None:
-    """Prints means over seeds, of several corpora or splits side by side."""
-    records = [{**record, "recipe": _model_of(record)} for record in records]
-    places = {(record["corpus"], record["split"]) for record in records}
-    models = {(record["recipe"], record["corpus"], record["split"]) for record in records}
-    if len(places) == 1 and len(models) == len(records):
-        return  # `print_records` showed all of it: one line for each model
-    header, lines = by_corpus(records, task.summary_metrics)
+    """Prints means over seeds, of several corpora or splits side by side.
+
+    It prints nothing if the tables of `print_records` have shown all of it: there is one split,
+    and one record of each model.
+    """
+    labelled = [{**record, "recipe": _model_label(record)} for record in records]
+    splits = {(record["corpus"], record["split"]) for record in labelled}
+    models = {(record["recipe"], record["corpus"], record["split"]) for record in labelled}
+    if len(splits) == 1 and len(models) == len(labelled):
+        return
+    header, lines = by_corpus(labelled, task.summary_metrics)
     metrics = ", ".join(task.summary_metrics)
     table = Table(*header, title=f"{task.name}: {metrics}; mean ± deviation over seeds")
     for line in lines:
@@ -97,8 +131,8 @@ def print_summary(task: Task, records: list[dict]) -> None:
     _print_table(table, width=200)
 
 
-def _model_of(record):
-    """The recipe of a record, and what tells its model from others of the recipe and seed."""
+def _model_label(record):
+    """The recipe of a record, and what else tells its model from those of other records."""
     parts = [record["recipe"]]
     if "ensemble" in record:
         parts.append(f"ensemble of {record['ensemble']}")
