@@ -1,32 +1,22 @@
-"""A run: the directory that alone is enough to export a trained model, and with its dataset to
-evaluate or resume it.
+"""A run: the directory of a trained model.
 
-Its files: see `engine.run_files`. `engine.workdir` makes the directory.
+The directory alone is enough to use and to export the model. To evaluate it or to resume its
+training, the dataset is needed too. `engine.run_files` lists the files, `engine.workdir` makes the
+directory.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import json
-import os
-import pathlib
 import re
 import warnings
 from typing import TYPE_CHECKING, Any
 
 from colloquy.base.config import make_config
-from colloquy.base.files import (
-    CHECKSUMS,
-    PathLike,
-    UserError,
-    atomic_file,
-    seal,
-    writing,
-)
-from colloquy.data.json_files import read_json, validated, write_json
-from colloquy.data.text_files import read_lines
+from colloquy.base.files import CHECKSUMS, PathLike, UserError, seal
 from colloquy.data.vocabulary import Vocabulary
-from colloquy.engine.records import AnyTraining, HistoryRow, TrainState
+from colloquy.engine.records import AnyTraining, TrainState
+from colloquy.engine.run_directory import RunDirectory
 from colloquy.engine.run_files import (
     BEST,
     CARD,
@@ -34,7 +24,6 @@ from colloquy.engine.run_files import (
     EXAMPLES,
     HISTORY,
     LAST,
-    MAX_EXAMPLES,
     METRICS,
     PAGE,
     VOCABULARY,
@@ -48,6 +37,7 @@ from colloquy.engine.run_weights import (
     write_state,
     write_weights,
 )
+from colloquy.engine.settings import without_former_settings
 from colloquy.engine.untrusted import open_untrusted
 from colloquy.engine.untrusted_weights import check_sizes, check_weights
 from colloquy.models import MODELS, ModelEntry
@@ -58,19 +48,35 @@ if TYPE_CHECKING:
 TOY = "A toy: it was trained on a small excerpt of its corpus."
 TOY_NAMES = re.compile(r"squad-excerpt|sample(-task\d)?")
 """Names of the datasets of `data/samples/`."""
-FORMER_DEFAULTS = {"shared_embedding": True, "train_embedding": True}
-"""Settings that no model or few models have any more, with the value that changed nothing."""
 UNSEALED = (CHECKSUMS, LAST, HISTORY, METRICS, EXAMPLES, CARD, PAGE, "index")
-"""Files of a published run without a checksum: answers do not depend on them. An index has its own.
-"""
+"""Files of a published run without a checksum in the run's `checksums.json`: answers do not depend
+on them. An index of responses has its own `checksums.json`."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Run:
+class Run(RunDirectory):
     """An existing run directory."""
 
-    path: pathlib.Path
-    record: dict  # the contents of `config.json`
+    @classmethod
+    def open(cls, path: PathLike | Run) -> Run:
+        """Opens a run.
+
+        Args:
+            path: Its directory, or the name of a published run. A `Run` is returned as it is.
+
+        Raises:
+            UserError: See `engine.untrusted.open_untrusted`.
+        """
+        if isinstance(path, Run):
+            return path
+        directory = find_run(path)
+        return cls(directory, open_untrusted(directory))
+
+    def seal(self) -> None:
+        """Writes the checksums of all files that answers depend on; `open` compares them."""
+        seal(self.path, without=UNSEALED)
+
+    # === Settings ===
 
     @property
     def model(self) -> str:
@@ -89,27 +95,14 @@ class Run:
 
     @property
     def config(self) -> Any:
-        """Config of the model.
-
-        A setting that this version no longer has is dropped if it was off, or as `FORMER_DEFAULTS`
-        has it; otherwise it is a `UserError`.
-        """
-        settings = {}
-        for name, value in self.record["config"].items():
-            is_off = value == FORMER_DEFAULTS[name] if name in FORMER_DEFAULTS else not value
-            if name in self.spec.config.model_fields or not is_off:
-                settings[name] = value
+        """Config of the model."""
+        settings = without_former_settings(self.record["config"], self.spec.config)
         return make_config(self.spec.config, settings, f"{self.path / CONFIG}: ")
 
     @property
     def training(self) -> AnyTraining:
         """Settings of its training, those of its task included."""
         return make_config(AnyTraining, self.record["training"], f"{self.path / CONFIG}: ")
-
-    @property
-    def dataset(self) -> dict:
-        """Metadata of the dataset that it was trained on."""
-        return self.record["dataset"]
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -121,38 +114,7 @@ class Run:
         """A warning to users of a model of an embedded sample; empty for others."""
         return TOY if TOY_NAMES.fullmatch(self.dataset["name"]) else ""
 
-    @classmethod
-    def open(cls, path: PathLike | Run) -> Run:
-        """Opens a run.
-
-        Args:
-            path: Its directory, or the name of a published run. A `Run` is returned as it is.
-
-        Raises:
-            UserError: See `engine.untrusted.open_untrusted`.
-        """
-        if isinstance(path, Run):
-            return path
-        directory = find_run(path)
-        return cls(directory, open_untrusted(directory))
-
-    def update(self, changes: dict) -> None:
-        """Changes entries of `config.json`."""
-        self.record.update(changes)
-        write_json(self.path / CONFIG, self.record)
-
-    def saved(self) -> bool:
-        """True if a state was saved, or once was: there is a history, or it was evaluated.
-
-        The first best weights alone do not count: training cannot continue from them.
-        """
-        return any((self.path / name).exists() for name in (LAST, HISTORY, METRICS))
-
-    def seal(self) -> None:
-        """Writes the checksums of all files that answers depend on; `open` compares them."""
-        seal(self.path, without=UNSEALED)
-
-    # === Weights and state ===
+    # === Weights ===
 
     def build_model(self) -> keras.Model:
         """The model of this run with fresh weights, under the current dtype policy."""
@@ -183,6 +145,8 @@ class Run:
         """Writes `best.weights.h5`, and its checksum, by which `load_model` notices damage."""
         write_weights(self.path / BEST, model)
 
+    # === State of the training ===
+
     def save(self, model: keras.Model, state: TrainState) -> None:
         """Writes `last.npz`: every variable of a compiled model and its optimizer, and the
         `TrainState`.
@@ -196,13 +160,13 @@ class Run:
             The `TrainState`.
         """
         state = restore_state(self.path / LAST, model)
+        # Validations after the state will be repeated.
         rows = [row for row in self.history() if row["step"] <= state.validated_step]
-        # A killed process may have saved the last row and not logged it.
+        # A training saves the state, then logs its row. If it was killed in between, the row is
+        # only in the state.
         if state.row and state.row not in rows:
             rows.append(state.row)
-        with atomic_file(self.path / HISTORY) as file:
-            for row in rows:
-                file.write(json.dumps(row) + "\n")
+        self.replace_history(rows)
         return state
 
     def saved_state(self) -> TrainState | None:
@@ -210,43 +174,12 @@ class Run:
         file = self.path / LAST
         return read_state(file) if file.is_file() else None
 
-    # === History, examples, metrics ===
+    def saved(self) -> bool:
+        """True if the run has more than its first best weights: a state, a history or metrics.
 
-    def log(self, row: dict) -> None:
-        """Appends one line to `history.jsonl`."""
-        with writing(self.path / HISTORY), open(self.path / HISTORY, "a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-
-    def history(self) -> list[dict]:
-        """The rows of `history.jsonl`, up to the first that a killed process left unfinished."""
-        file = self.path / HISTORY
-        if not file.exists():
-            return []
-        rows = []
-        for _, line in read_lines(file, None):
-            try:
-                rows.append(json.loads(line))
-            except (ValueError, RecursionError):
-                break
-        validated(file, list[HistoryRow], rows)
-        return rows
-
-    def trainings(self) -> list[dict]:
-        """All trainings of its weights, in order: `{"corpus", "epochs", "seconds", "command"}`.
-
-        A value is `None` if it is unknown.
+        Training cannot continue from the best weights alone, so such a run may be replaced.
         """
-        rows = self.history()
-        last_row = rows[-1] if rows else {}
-        own_training = {
-            "corpus": self.dataset.get("name"),
-            "epochs": last_row.get("epoch"),
-            "seconds": last_row.get("seconds"),
-            "command": self.record.get("command"),
-        }
-        return [*self.record.get("before", []), own_training]
+        return any((self.path / name).exists() for name in (LAST, HISTORY, METRICS))
 
     def finished(self) -> bool:
         """True if training ended: after all epochs, or by early stopping."""
@@ -254,35 +187,5 @@ class Run:
         state = self.saved_state()
         if not rows or not state:
             return False
+        # A row has its epochs with three decimals.
         return state.stopped or rows[-1]["epoch"] >= round(self.training.epochs, 3)
-
-    def examples(self) -> list[dict]:
-        """The contents of `examples.json`; empty in a run without it."""
-        return self._read(EXAMPLES, [])
-
-    def save_examples(self, examples: list[dict]) -> None:
-        """Writes `examples.json`, without examples that would make it too large to be opened."""
-        kept: list[dict] = []
-        for example in examples:
-            if 2 * len(json.dumps([*kept, example])) < MAX_EXAMPLES:
-                kept.append(example)
-        write_json(self.path / EXAMPLES, kept)
-
-    def metrics(self) -> dict[str, dict]:
-        """The contents of `metrics.json`, `{split: result}`; empty in a run without it."""
-        return self._read(METRICS, {})
-
-    def save_metrics(self, split: str, result: dict) -> None:
-        """Sets the entry of `split` in `metrics.json`.
-
-        That of a published model, which has no dataset's path, stays as its card says.
-        """
-        metrics = self.metrics()
-        is_published = self.dataset["path"] is None
-        if split not in metrics or not is_published:
-            write_json(self.path / METRICS, {**metrics, split: result})
-
-    def _read(self, name, default):
-        """The contents of a JSON file, which `open_untrusted` has checked; `default` without it."""
-        file = self.path / name
-        return read_json(file) if file.exists() else default

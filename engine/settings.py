@@ -7,6 +7,25 @@ from colloquy.base.config import make_config
 from colloquy.base.files import PathLike, UserError
 from colloquy.data.prepared import VOCABULARY
 
+FORMER_DEFAULTS = {"shared_embedding": True, "train_embedding": True}
+"""Former settings that were on by default, and so changed nothing if they were on. All other
+former settings changed nothing if they were off."""
+
+
+def without_former_settings(settings: Mapping[str, Any], config_class: Any) -> dict[str, Any]:
+    """Drops the settings of a run that this version no longer has, if they changed nothing.
+
+    Others stay, and are refused when the config is built.
+    """
+    kept = {}
+    for name, value in settings.items():
+        changes_nothing = not value
+        if name in FORMER_DEFAULTS:
+            changes_nothing = value == FORMER_DEFAULTS[name]
+        if name in config_class.model_fields or not changes_nothing:
+            kept[name] = value
+    return kept
+
 
 def build_config(task: Any, spec: Any, dataset: Any, model_settings: Mapping[str, Any]) -> Any:
     """Builds the config of a model for a dataset.
@@ -49,16 +68,8 @@ def check_fits(task: Any, run: Any, dataset: Any) -> None:
 
 
 def load_training(task: Any, run: Any, **changes: object) -> Any:
-    """Returns the settings that a run was trained with, with `changes` applied.
-
-    A setting that this version no longer has is dropped if it was off; otherwise it is a
-    `UserError`.
-    """
-    settings = {}
-    for name, value in run.record["training"].items():
-        is_off = not value
-        if name in task.Training.model_fields or not is_off:
-            settings[name] = value
+    """Returns the settings that a run was trained with, with `changes` applied."""
+    settings = without_former_settings(run.record["training"], task.Training)
     return make_config(task.Training, {**settings, **changes}, where=f"{run.path}: ")
 
 
