@@ -65,8 +65,8 @@ def start(
         if not len(dataset.splits[split]):
             raise UserError(f"{dataset.path}: training needs examples in the split {split}")
 
-    # Seed first: without a seed, joining other hosts draws one, and the training could not be
-    # repeated.
+    # When Keras joins other hosts, it draws a seed if none is set, and the training could not be
+    # repeated. So the seed is set before the devices are opened.
     set_seed(training.seed)
     opened_devices = open_devices(devices)
     precision = choose_precision(training.precision, spec.gains_in_bfloat16)
@@ -82,13 +82,14 @@ def start(
         **provenance(command),
         "devices": opened_devices.count,
     }
+    # On a host that does not write the run, `path` is a directory that is removed at the end.
     with opened_devices.workdir(workdir, resume=False) as path:
         # The lock is a file in the directory, so the directory is made first. `create_run` checks
-        # it once more, since another process may have used it before the lock was held.
+        # the directory again: until the lock was held, another process may have written into it.
         prepare_directory(path)
         with locked(path):
             run = create_run(path, record, dataset.vocabulary)
-            with _cleaned_up(run):
+            with _removed_if_unsaved(run):
                 task.save_assets(dataset, run.path)
                 examples = take_examples(task, dataset)
                 run.save_examples([task.example_to_try(example) for example in examples])
@@ -116,31 +117,21 @@ def resume(
         devices, save_minutes: See `start`.
     """
     stored = Run.open(workdir).training
+    if epochs is None:
+        epochs = stored.epochs
     set_seed(stored.seed)  # before the devices are opened, as in `start`
     opened_devices = open_devices(devices)
+    # On a host that does not write the run, `path` is a copy that is removed at the end.
     with opened_devices.workdir(workdir, resume=True) as path:
-        run = Run.open(path)  # a copy, on hosts that do not write the run
+        run = Run.open(path)
         if run.saved_state() is None:
             hint = "" if run.saved() else "; train.py without --resume starts a new training"
             raise UserError(f"{run.path} cannot be resumed: it has no {LAST}{hint}")
         check_sizes(run, run.path / LAST)
-        training = load_training(task, run, epochs=stored.epochs if epochs is None else epochs)
-        with locked(run.path), _cleaned_up(run):
-            history = run.history()
-            epochs_done = history[-1]["epoch"] if history else 0.0
-            # The epochs that are done are whole steps, which may be a little more than asked for.
-            fewest = min(stored.epochs, epochs_done)
-            if epochs is not None and epochs < fewest:
-                raise UserError(
-                    f"--epochs expects at least the {fewest:g} epochs that {run.path} has. "
-                    f"Received: {epochs:g}"
-                )
-            if run.finished() and training.epochs <= stored.epochs:
-                most = max(stored.epochs, epochs_done)
-                print(
-                    f"{run.path} is finished, after {epochs_done:g} of {stored.epochs:g} epochs; "
-                    f"--epochs=N continues it, with N above {most:g}"
-                )
+        training = load_training(task, run, epochs=epochs)
+        with locked(run.path), _removed_if_unsaved(run):
+            remove_unfinished(run)
+            if not _has_epochs_left(run, epochs):
                 return run
             dataset = task.dataset_of(run, data)
             check_fits(task, run, dataset)
@@ -152,13 +143,38 @@ def resume(
         return run
 
 
+def _has_epochs_left(run: Run, epochs: float) -> bool:
+    """True if a run is not finished, or if `epochs` prolongs it; otherwise it prints why not.
+
+    Raises:
+        UserError: The run has more epochs already.
+    """
+    planned = run.training.epochs
+    history = run.history()
+    done = history[-1]["epoch"] if history else 0.0
+    # Early stopping leaves `done` below `planned`. Epochs end with a whole step, so a training
+    # that took all of them may be a little above.
+    least = min(planned, done)
+    if epochs < least:
+        raise UserError(
+            f"--epochs expects at least the {least:g} epochs that {run.path} has. "
+            f"Received: {epochs:g}"
+        )
+    if not run.finished() or epochs > planned:
+        return True
+    print(
+        f"{run.path} is finished, after {done:g} of {planned:g} epochs; "
+        f"--epochs=N continues it, with N above {max(planned, done):g}"
+    )
+    return False
+
+
 @contextlib.contextmanager
-def _cleaned_up(run: Run) -> Iterator[None]:
-    """Removes what a killed process left, and the run if the block fails before it saves anything.
+def _removed_if_unsaved(run: Run) -> Iterator[None]:
+    """Removes a run if the block fails before anything was saved.
 
     An interruption gets a message that says how to resume.
     """
-    remove_unfinished(run)
     try:
         yield
     except BaseException as error:
