@@ -17,7 +17,8 @@ class Places:
     """ASGI middleware that gives a request one of `Limits.requests` places while it is answered.
 
     The request gets its place when its whole body has arrived, so slow clients take no places from
-    the others; `serving.server` closes their connections. Without a free place it gets status 503.
+    the others; `serving.connections` closes their connections. Without a free place it gets status
+    503.
     """
 
     def __init__(self, app):

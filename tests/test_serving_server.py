@@ -1,5 +1,5 @@
-"""serving/server.py on a port of this machine: the end at SIGTERM, and connections that send no
-request.
+"""serving/server.py and connections.py on a port of this machine: the end at SIGTERM, and
+connections that send no request.
 """
 
 import concurrent.futures
@@ -14,7 +14,7 @@ import pytest
 from echo import Running, ask
 from helpers import until
 
-from colloquy.serving import server as serving_server
+from colloquy.serving import connections as serving_connections
 from colloquy.serving.app import create_app
 from colloquy.serving.limits import Limits
 from colloquy.serving.server import Server, listen
@@ -76,7 +76,7 @@ def closed_connections(connections):
 
 
 def test_connections_without_a_request_are_closed_and_leave_room_for_others(monkeypatch):
-    monkeypatch.setattr(serving_server, "ARRIVAL_SECONDS", 0.5)
+    monkeypatch.setattr(serving_connections, "ARRIVAL_SECONDS", 0.5)
     running = Running(ONE_BY_ONE)
     silent = [socket.create_connection(("127.0.0.1", running.port)) for _ in range(9)]
     for connection in silent[3:6]:
@@ -96,7 +96,7 @@ HEALTH = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
 
 def test_idle_connections_are_short(monkeypatch):
-    monkeypatch.setattr(serving_server, "KEEP_ALIVE", 0.5)
+    monkeypatch.setattr(serving_connections, "KEEP_ALIVE", 0.5)
     running = Running(ONE_BY_ONE)
     idle = []
     for _ in range(6):
@@ -116,7 +116,7 @@ def test_idle_connections_are_short(monkeypatch):
 def test_the_oldest_of_too_many_connections_are_closed_before_their_time(
     deadlines, sent, monkeypatch
 ):
-    monkeypatch.setattr(serving_server.Protocol, deadlines, serving_server.Deadlines(5))
+    monkeypatch.setattr(serving_connections.Protocol, deadlines, serving_connections.Deadlines(5))
     running = Running(ONE_BY_ONE)
     with contextlib.ExitStack() as opened:
         connections = []
@@ -139,7 +139,7 @@ def test_the_soft_limit_of_descriptors_is_raised():
 
 
 def test_a_client_that_does_not_read_its_answers_loses_them(monkeypatch):
-    monkeypatch.setattr(serving_server, "WRITE_SECONDS", 0.5)
+    monkeypatch.setattr(serving_connections, "WRITE_SECONDS", 0.5)
     running = Running(Limits(max_rows=100_000))
     body = json.dumps({"instances": [{"text": "x" * 90_000}]})
     head = "POST /v1/models/echo:predict HTTP/1.1\r\nHost: 127.0.0.1\r\n"
