@@ -1,52 +1,27 @@
-"""Runs scripts: flags, and one sentence with exit code 1 for a wrong input.
+"""Runs scripts, which end with one sentence and exit code 1 for a wrong input.
 
-A script imports this before anything that loads TensorFlow, whose runtime is configured here.
+A script imports this before anything that loads TensorFlow: the import prepares the process, see
+the end of this file.
 """
 
 import contextlib
 import errno
 import functools
 import importlib
+import math
 import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterator
 
 from absl import app, flags
 
 from colloquy.base import runtime
-from colloquy.base.config import Config, make_config
 from colloquy.base.files import UserError
-
-
-def _prepare_standard_files():
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        # A standard file may be closed, as by `2>&-`. Without a replacement, the next file that is
-        # opened gets its number, and log lines are written into it.
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))
-        # Characters that the terminal lacks, and invalid bytes, are replaced.
-        # Tests and notebooks replace standard files by objects without `reconfigure`.
-        with contextlib.suppress(AttributeError):
-            getattr(sys, name).reconfigure(errors="replace")
-
-
-def _show_error(error_class, error, trace):
-    """Ends with one line at Ctrl-C during imports."""
-    if issubclass(error_class, KeyboardInterrupt):
-        print("interrupted", file=sys.stderr, flush=True)
-        # A second Ctrl-C would interrupt Python's shutdown and print a traceback.
-        os._exit(130)
-    sys.__excepthook__(error_class, error, trace)
-
+from colloquy.base.script_flags import show_in_help
 
 HELP = frozenset(["--help", "--helpshort", "-h", "-help"])
-
-_prepare_standard_files()
-runtime.prepare()
-sys.excepthook = _show_error
 
 
 def run(main: Callable[[], None]) -> None:
@@ -58,56 +33,70 @@ def run(main: Callable[[], None]) -> None:
     flags.DEFINE_multi_string(
         "import", [], "Module to import first, which registers models, corpora, ... of your own."
     )
-    _show_in_help("import")
-    documentation = getattr(main, "__globals__", {}).get("__doc__")
+    show_in_help("import")
+    documentation = main.__globals__["__doc__"]  # the docstring of the script's file
     parse_flags = functools.partial(_parse_flags, documentation=documentation)
 
-    def guarded(_):
-        try:
-            _import_modules(flags.FLAGS["import"].value)
-            main()
-        except UserError as error:
-            sys.exit(f"error: {error}")
-        except OSError as error:
-            _end_on_full_output(error)
-            # Every function that takes a path raises this error for one that is too long, so it is
-            # caught once, here.
-            if error.errno != errno.ENAMETOOLONG:
-                raise
-            sys.exit(f"error: {error.filename}: {error.strerror}")
-        except KeyboardInterrupt as error:
-            # A second Ctrl-C would interrupt Python's shutdown and print a traceback.
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            print(str(error) or "interrupted", file=sys.stderr)
-            sys.exit(130)
+    def import_and_run(_):
+        _import_modules(flags.FLAGS["import"].value)
+        main()
 
+    with _flushed_output(), _errors_as_sentences():
+        app.run(import_and_run, flags_parser=parse_flags)
+
+
+# === Errors ===
+
+
+@contextlib.contextmanager
+def _errors_as_sentences() -> Iterator[None]:
+    """Ends the script with one line for a wrong input and for Ctrl-C."""
+    try:
+        yield
+    except UserError as error:
+        sys.exit(f"error: {error}")
+    except OSError as error:
+        # Every function that takes a path raises this error for one that is too long, so it is
+        # caught once, here.
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        sys.exit(f"error: {error.filename}: {error.strerror}")
+    except KeyboardInterrupt as error:
+        # A second Ctrl-C would interrupt Python's shutdown and print a traceback.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        print(str(error) or "interrupted", file=sys.stderr)
+        sys.exit(130)
+
+
+@contextlib.contextmanager
+def _flushed_output() -> Iterator[None]:
+    """Flushes standard output at the end; ends the script if its pipe is closed or its disk full.
+
+    Without the flush, Python would write the rest while it shuts down, where nothing can catch the
+    error.
+    """
     try:
         try:
-            app.run(guarded, flags_parser=parse_flags)
+            yield
         finally:
-            # Flush here, so that a closed pipe is caught below, also after --help.
-            try:
-                sys.stdout.flush()
-            except OSError as error:
-                _end_on_full_output(error)
-                raise
+            sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         sys.exit(1)
-
-
-def refuse_flags_as_settings(settings: Iterable[str], flag_names: Iterable[str]) -> None:
-    """Refuses, as a `UserError`, settings of --set with the name of a flag."""
-    for name in flag_names:
-        if name in settings:
-            raise UserError(f"there is no setting {name!r}: it is a flag")
-
-
-def _end_on_full_output(error):
-    """Ends the program if an error is that of standard output on a full disk."""
-    if error.errno == errno.ENOSPC and error.filename is None:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        # An error of a file with a name has its own message.
+        if error.errno != errno.ENOSPC or error.filename is not None:
+            raise
+        _drop_output()
         sys.exit(f"error: standard output, or a file, cannot be written: {error.strerror}")
+
+
+def _drop_output():
+    """Has everything that is still written to standard output vanish, at Python's shutdown too."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+# === Flags ===
 
 
 def _parse_flags(argv, documentation):
@@ -127,7 +116,7 @@ def _parse_flags(argv, documentation):
     for name in flags.FLAGS:
         value = flags.FLAGS[name].value
         # NaN is neither below nor above a bound, so absl accepts it.
-        if value != value:
+        if isinstance(value, float) and math.isnan(value):
             sys.exit(f"error: flag --{name} expects a number. Received: nan")
     return rest
 
@@ -150,49 +139,39 @@ def _import_modules(names):
         try:
             importlib.import_module(name)
         except ModuleNotFoundError as error:
-            if error.name != name.partition(".")[0] and error.name != name:
+            # The module may be there and import one that is missing: that is its own error.
+            package = name.partition(".")[0]
+            if error.name not in (name, package):
                 raise
             raise UserError(
                 f"--import={name}: there is no such module in {os.getcwd()}, nor installed"
             ) from error
 
 
-def define_settings(
-    config_class: type[Config], names: Iterable[str], defaults: bool = False
-) -> None:
-    """Defines a flag for some fields of a `base.config.Config`, with their `defaults` or `None`."""
-    define_by_type: dict[Any, Callable] = {
-        int: flags.DEFINE_integer,
-        float: flags.DEFINE_float,
-        bool: flags.DEFINE_bool,
-    }
-    for name in names:
-        field = config_class.model_fields[name]
-        define = define_by_type.get(field.annotation, flags.DEFINE_string)
-        description = " ".join((field.description or "").split())
-        define(name, field.default if defaults else None, description)
-        _show_in_help(name)
+# === The process, when this file is imported ===
 
 
-def _show_in_help(name):
-    """Has a script's --help show a flag that this file defines."""
-    flags.FLAGS.register_key_flag_for_module(sys.argv[0], flags.FLAGS[name])
+def _prepare_standard_files():
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        # A standard file may be closed, as by `2>&-`. Without a replacement, the next file that is
+        # opened gets its number, and log lines are written into it.
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))
+        # Characters that the terminal lacks, and invalid bytes, are replaced.
+        # Tests and notebooks replace standard files by objects without `reconfigure`.
+        with contextlib.suppress(AttributeError):
+            getattr(sys, name).reconfigure(errors="replace")
 
 
-def given_settings(config_class: type[Config], names: Iterable[str]) -> dict[str, Any]:
-    """Returns `{name: value}` of the flags of `define_settings` that have a value.
-
-    Raises:
-        UserError: A value is wrong.
-    """
-    values = {name: flags.FLAGS[name].value for name in names}
-    settings = {name: value for name, value in values.items() if value is not None}
-    make_config(config_class, settings, "--")
-    return settings
+def _show_error(error_class, error, trace):
+    """Ends with one line at Ctrl-C while the script imports modules, before `run`."""
+    if issubclass(error_class, KeyboardInterrupt):
+        print("interrupted", file=sys.stderr, flush=True)
+        # A second Ctrl-C would interrupt Python's shutdown and print a traceback.
+        os._exit(130)
+    sys.__excepthook__(error_class, error, trace)
 
 
-def refuse_flags(names: Iterable[str], beside: str) -> None:
-    """Refuses flags that conflict with an option, as a `UserError`; `beside` ends the message."""
-    for name in names:
-        if flags.FLAGS[name].present:
-            raise UserError(f"--{name} is not for {beside}")
+_prepare_standard_files()
+runtime.prepare()
+sys.excepthook = _show_error

@@ -9,7 +9,7 @@ python chat.py --run=runs/memma < lines.txt             # plain text out, each m
 
 from absl import flags
 
-from colloquy.base import cli, runtime
+from colloquy.base import cli, runtime, script_flags
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string(
@@ -33,7 +33,7 @@ def main() -> None:
     run = Run.open(FLAGS.run)
     task = TASKS[run.task]
     foreign = [name for name in OPTIONS if name not in task.chat_options]
-    cli.refuse_flags(foreign, f"models of {task.name}")
+    script_flags.refuse_flags(foreign, f"models of {task.name}")
     options = {}
     for name in task.chat_options:
         if FLAGS[name].present:

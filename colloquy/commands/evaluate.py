@@ -23,7 +23,7 @@ import pathlib
 from absl import flags
 
 import colloquy
-from colloquy.base import cli, runtime
+from colloquy.base import cli, runtime, script_flags
 from colloquy.base.config import parse_assignments
 from colloquy.base.files import UserError, check_output, refuse_existing
 from colloquy.data.json_files import write_json
@@ -82,9 +82,9 @@ flags.DEFINE_bool("baselines", True, "Compute the baselines too.")
 def main() -> None:
     splits = choose_splits()
     if FLAGS.against:
-        cli.refuse_flags(("by", "scores", "examples", "baselines"), "--against")
+        script_flags.refuse_flags(("by", "scores", "examples", "baselines"), "--against")
     elif FLAGS.by:
-        cli.refuse_flags(("scores", "examples", "baselines"), "--by")
+        script_flags.refuse_flags(("scores", "examples", "baselines"), "--by")
     runtime.import_keras()
 
     from colloquy.engine.parallel import share_cores
@@ -114,7 +114,7 @@ def read_settings() -> dict[str, str]:
     """Returns `{field: value}` of --set; the name of a flag is a `UserError`."""
     settings = parse_assignments(FLAGS.set)
     for function in (colloquy.evaluate, colloquy.compare):
-        cli.refuse_flags_as_settings(settings, inspect.signature(function).parameters)
+        script_flags.refuse_flags_as_settings(settings, inspect.signature(function).parameters)
     return settings
 
 

@@ -12,7 +12,7 @@ import sys
 
 from absl import flags
 
-from colloquy.base import cli, runtime
+from colloquy.base import cli, runtime, script_flags
 from colloquy.base.config import make_config, parse_assignments
 from colloquy.base.files import UserError
 
@@ -49,7 +49,7 @@ def main() -> None:
 
 def predict() -> None:
     """Answers the JSON lines of a file."""
-    cli.refuse_flags(("maps", "split", "data"), "--input")
+    script_flags.refuse_flags(("maps", "split", "data"), "--input")
     settings = parse_assignments(FLAGS.set)
     runtime.import_keras()
 
@@ -66,7 +66,7 @@ def predict() -> None:
 
 def explain() -> None:
     """Draws the attention of a model on examples."""
-    cli.refuse_flags(("attention", "set"), "--explain")
+    script_flags.refuse_flags(("attention", "set"), "--explain")
     if not FLAGS.out:
         raise UserError("--explain needs --out=DIR")
     runtime.import_keras()

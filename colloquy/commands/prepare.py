@@ -13,7 +13,7 @@ from typing import Any
 from absl import flags
 
 import colloquy
-from colloquy.base import cli, machine
+from colloquy.base import cli, machine, script_flags
 from colloquy.base.config import make_config
 from colloquy.base.files import UserError
 from colloquy.data.corpora import CORPORA
@@ -82,13 +82,13 @@ def main() -> None:
         raise UserError(f"--corpus expects one of {', '.join(CORPORA)}. Received: {FLAGS.corpus}")
     task = FLAGS.task or CORPORA[FLAGS.corpus].task
     if FLAGS.vocabulary_of:
-        cli.refuse_flags(
+        script_flags.refuse_flags(
             VOCABULARY_SETTINGS,
             "--vocabulary_of, which takes these settings from the run or dataset",
         )
     names = FIELDS[task]
     others = {name for fields in FIELDS.values() for name in fields if name not in names}
-    cli.refuse_flags(
+    script_flags.refuse_flags(
         sorted(others), f"--corpus={FLAGS.corpus}, whose flags are --{', --'.join(names)}"
     )
     values = {name: FLAGS[name].value for name in names if FLAGS[name].present}

@@ -16,7 +16,7 @@ from typing import Any
 
 from absl import flags
 
-from colloquy.base import cli, machine, runtime
+from colloquy.base import cli, machine, runtime, script_flags
 from colloquy.base.files import UserError
 from colloquy.engine.run_files import find_named_runs, find_run
 from colloquy.serving.access import Access
@@ -36,7 +36,7 @@ flags.DEFINE_string(
 )
 flags.DEFINE_integer("port", 8501, "Port to listen at.", lower_bound=0, upper_bound=65535)
 LIMITS = ("max_queue", "timeout_seconds", "max_body_bytes", "max_rows")
-cli.define_settings(Limits, LIMITS, defaults=True)
+script_flags.define_settings(Limits, LIMITS, defaults=True)
 flags.DEFINE_list(
     "allowed_hosts",
     [],
@@ -190,7 +190,7 @@ def serve_on_ray(limits: Any, access: Any) -> None:
 
 
 def main() -> None:
-    limits = Limits(**cli.given_settings(Limits, LIMITS))
+    limits = Limits(**script_flags.given_settings(Limits, LIMITS))
     access = read_access()
     # An operation takes half of the cores. A large request computes several long operations at
     # once; more threads than that leave some for the operations of small requests.
@@ -199,7 +199,7 @@ def main() -> None:
     if FLAGS.ray:
         serve_on_ray(limits, access)
         return
-    cli.refuse_flags(["replicas"], "one process: give --ray too")
+    script_flags.refuse_flags(["replicas"], "one process: give --ray too")
     from colloquy.serving.server import Server, listen
 
     listening = listen(FLAGS.host, FLAGS.port)  # a port in use is noticed before models are loaded

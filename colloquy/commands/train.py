@@ -12,7 +12,7 @@ from typing import Any
 from absl import flags
 
 import colloquy
-from colloquy.base import cli, runtime
+from colloquy.base import cli, runtime, script_flags
 from colloquy.base.config import Config, describe_fields, parse_assignments
 from colloquy.base.files import UserError
 from colloquy.engine.task import Training
@@ -52,7 +52,7 @@ flags.DEFINE_string(
     "init_from", None, "A run, as pretrained/NAME, whose weights the training starts with."
 )
 TRAINING = ("epochs", "batch_size", "learning_rate", "precision", "jit", "seed")
-cli.define_settings(Training, TRAINING)
+script_flags.define_settings(Training, TRAINING)
 flags.DEFINE_multi_string(
     "set", [], "field=value of the model's config or of the task's Training; may be repeated."
 )
@@ -88,7 +88,7 @@ flags.DEFINE_integer(
 
 def main() -> None:
     if FLAGS.ray_hosts:
-        cli.refuse_flags(["devices"], "--ray_hosts, which takes all")
+        script_flags.refuse_flags(["devices"], "--ray_hosts, which takes all")
     machines = {
         "devices": FLAGS.devices,
         "ray_hosts": FLAGS.ray_hosts,
@@ -104,7 +104,7 @@ def main() -> None:
             "release_conf",
             "show_settings",
         )
-        cli.refuse_flags(others, "--resume, which keeps to the run's own settings")
+        script_flags.refuse_flags(others, "--resume, which keeps to the run's own settings")
         workdir = FLAGS.workdir or "runs/dam"
         colloquy.resume(workdir, data=FLAGS.data, epochs=FLAGS.epochs, **machines)
         return
@@ -126,16 +126,16 @@ def main() -> None:
 
 def read_settings() -> dict[str, Any]:
     """Returns `{field: value}` of --release_conf, of the flags and of --set; the last wins."""
-    settings = {**cli.given_settings(Training, TRAINING), **parse_assignments(FLAGS.set)}
+    settings = {**script_flags.given_settings(Training, TRAINING), **parse_assignments(FLAGS.set)}
     if FLAGS.release_conf:
         settings = {**read_conf(), **settings}
-    cli.refuse_flags_as_settings(settings, inspect.signature(colloquy.train).parameters)
+    script_flags.refuse_flags_as_settings(settings, inspect.signature(colloquy.train).parameters)
     return settings
 
 
 def read_conf() -> dict:
     """The settings of --release_conf; prints what each of its keys became."""
-    cli.refuse_flags(["recipe"], "--release_conf")
+    script_flags.refuse_flags(["recipe"], "--release_conf")
     if FLAGS.model not in (None, "dam"):
         raise UserError(f"--release_conf is for --model=dam. Received: --model={FLAGS.model}")
     settings, lines = read_release_conf(FLAGS.release_conf)
