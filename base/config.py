@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic.fields import FieldInfo
 
 from colloquy.base.files import UserError, in_one_line
 
@@ -34,8 +35,7 @@ class Config(BaseModel):
     def of(cls, values: Mapping[str, object]) -> Self:
         """Builds a config from a dict as JSON has it, where tuples are lists.
 
-        Paths are texts. Any other value that JSON lacks is a text, too, which no field of another
-        type takes.
+        A path, or any other value that JSON lacks, becomes a text. Only fields of texts take it.
         """
         return cls.model_validate_json(json.dumps(values, default=_value_for_json))
 
@@ -61,12 +61,12 @@ C = TypeVar("C", bound=Config)
 
 
 def with_defaults(config_class: type[C], **defaults: object) -> type[C]:
-    """Returns a config class with other defaults of some fields, to be a base class."""
+    """Returns a subclass with other defaults of some fields."""
     fields: dict[str, Any] = {}
     for name, default in defaults.items():
         field = copy.copy(config_class.model_fields[name])
         field.default = default
-        fields[name] = field.annotation, field
+        fields[name] = field.annotation, field  # the form that `create_model` takes
     return create_model(
         config_class.__name__, __base__=config_class, __module__=config_class.__module__, **fields
     )
@@ -87,9 +87,7 @@ def parse_assignments(assignments: Iterable[str], flag: str = "--set") -> dict[s
     return values
 
 
-def make_config(
-    config_class: type[C], settings: Mapping[str, object], where: str = "", partial: bool = False
-) -> C:
+def make_config(config_class: type[C], settings: Mapping[str, object], where: str = "") -> C:
     """Builds a config from `{field: value}`.
 
     Args:
@@ -97,49 +95,68 @@ def make_config(
         settings: Values by field. Text is parsed as JSON where it is JSON, and a nested field is
             `outer.inner`.
         where: Beginning of the message of a `UserError`, for example a file name.
-        partial: Whether fields may be missing. The others are checked, and the result is `None`.
 
     Raises:
-        UserError: A field is unknown, or a value is wrong.
+        UserError: A field is missing or unknown, or a value is wrong.
 
     >>> from colloquy.models.dam import DAMConfig
     >>> settings = {"vocabulary_size": 7, "levels": "2", "lexical": "no", "lexical.turns": "3"}
     >>> make_config(DAMConfig, settings).levels
     2
     """
+    try:
+        return config_class.of(_parse_settings(config_class, settings))
+    except ValidationError as error:
+        raise UserError(where + sentence(error, config_class)) from error
+
+
+def check_settings(config_class: type[Config], settings: Mapping[str, object]) -> None:
+    """Refuses the settings that `make_config` refuses, but allows that fields are missing."""
+    try:
+        config_class.of(_parse_settings(config_class, settings))
+    except ValidationError as error:
+        problems = {problem["type"] for problem in error.errors()}
+        if problems != {"missing"}:
+            raise UserError(sentence(error, config_class)) from error
+
+
+def _parse_settings(config_class, settings):
+    """Parses texts, and puts nested fields into dicts.
+
+    {"levels": "2", "lexical.turns": "3"}  ->  {"levels": 2, "lexical": {"turns": 3}}
+    """
     values = {}
     for name, value in settings.items():
         field = config_class.model_fields.get(name)
-        is_text = field is not None and str in _types(field)
+        is_text = field is not None and str in types_of(field)
         if isinstance(value, str) and not is_text:
             value = parse_value(value)
         outer, _, inner = name.partition(".")
         if not inner:
             values[name] = value
             continue
-        nested = values.get(outer)
-        if not isinstance(nested, dict | Config):
-            nested = {}
-        values[outer] = {**dict(nested), inner: value}
-    try:
-        return config_class.of(values)
-    except ValidationError as error:
-        problems = {problem["type"] for problem in error.errors()}
-        if partial and problems == {"missing"}:
-            return None  # type: ignore[return-value]  # `partial` only checks
-        raise UserError(where + sentence(error, config_class)) from error
+        # A nested field is added to the fields of the outer one. Any other value of the outer
+        # field, as `null`, is replaced.
+        outer_fields = values.get(outer)
+        if not isinstance(outer_fields, dict | Config):
+            outer_fields = {}
+        values[outer] = {**dict(outer_fields), inner: value}
+    return values
 
 
-def _types(field):
+def types_of(field: FieldInfo) -> tuple:
+    """The type of a field, and the types that it is a union of."""
     return field.annotation, *typing.get_args(field.annotation)
 
 
 def parse_value(text: str) -> Any:
     """Returns the JSON value of a text, a number such as `.5`, or the text itself."""
     text_of_python = {"True": "true", "False": "false", "None": "null"}
-    for parse in (json.loads, float):
-        with contextlib.suppress(ValueError, RecursionError):
-            return parse(text_of_python.get(text, text))
+    json_text = text_of_python.get(text, text)
+    with contextlib.suppress(ValueError, RecursionError):
+        return json.loads(json_text)
+    with contextlib.suppress(ValueError):
+        return float(text)
     return text
 
 
@@ -153,60 +170,13 @@ def sentence(error: ValidationError, config_class: type[Config] | None = None) -
     if first["type"] == "missing":
         prefix = f"{config_class.__name__}: " if config_class else ""
         return f"{prefix}the field {name} is missing"
+
+    # pydantic says "Input should be a valid dictionary or instance of LexicalConfig".
     reason = first["msg"].removeprefix("Value error, ").partition(" or instance of ")[0]
     if not name:  # a rule across fields
         return reason
     received = in_one_line(first["input"])
-    # A number in quotes is no number.
+    # Quotes show that a text was received, not the number that it looks like.
     if isinstance(first["input"], str) and first["type"].endswith("_type"):
         received = repr(received)
     return f"{name}: {reason[0].lower()}{reason[1:]}. Received: {received}"
-
-
-def describe_fields(
-    config_class: type[Config], prefix: str = ""
-) -> list[tuple[str, str, str, str]]:
-    """Lists the fields that `--set` can change.
-
-    Returns:
-        Texts `(name, type, default, description)`; the default is "" where there is none.
-    """
-    properties = config_class.model_json_schema()["properties"]
-    rows = []
-    for name, field in config_class.model_fields.items():
-        inner_class = _nested_config(field)
-        type_name = inner_class.__name__ if inner_class else _describe_type(properties[name])
-        default = "" if field.is_required() else _as_setting(field.default)
-        description = " ".join((field.description or "").split())
-        rows.append((prefix + name, type_name, default, description))
-        if inner_class:
-            rows.extend(describe_fields(inner_class, f"{prefix}{name}."))
-    return rows
-
-
-def _as_setting(default):
-    """A default as `--set` takes it."""
-    return json.dumps(default) if isinstance(default, tuple) else str(default)
-
-
-def _nested_config(field):
-    for annotation in _types(field):
-        if isinstance(annotation, type) and issubclass(annotation, Config):
-            return annotation
-    return None
-
-
-def _describe_type(schema):
-    """Describes the type and the limits of a field, from its JSON schema."""
-    if "anyOf" in schema:
-        return " or ".join(_describe_type(option) for option in schema["anyOf"])
-    if "const" in schema:
-        return str(schema["const"])
-    if "enum" in schema:
-        return "|".join(str(choice) for choice in schema["enum"])
-    signs = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
-    words = [schema.get("type", "value")]
-    for key, sign in signs.items():
-        if key in schema:
-            words.append(f"{sign} {schema[key]:g}")
-    return " ".join(words)

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from colloquy.base.config import Config, NonNegative, Positive, make_config
+from colloquy.base.config import Config, NonNegative, Positive, check_settings, make_config
 from colloquy.base.files import PathLike, UserError
 from colloquy.engine.limits import Limit
 
@@ -209,7 +209,7 @@ class Task(abc.ABC):
                     f"there is no setting {name!r}. The model has {', '.join(config_fields)}; "
                     f"its training has {', '.join(training_fields)}"
                 )
-        make_config(spec.config, model_settings, partial=True)  # refuses wrong values
+        check_settings(spec.config, model_settings)
         return model_settings, make_config(self.Training, training_settings)
 
     # === Training ===

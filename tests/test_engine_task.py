@@ -8,7 +8,7 @@ from unittest.mock import Mock
 import pytest
 from helpers import refusal, run_script, train_small
 
-from colloquy.base.config import describe_fields
+from colloquy.base.config_fields import describe_fields
 from colloquy.engine import sample
 from colloquy.engine.sample import code_digest, prepare_sample
 from colloquy.engine.settings import build_config

@@ -13,7 +13,8 @@ from absl import flags
 
 import colloquy
 from colloquy.base import cli, runtime, script_flags
-from colloquy.base.config import Config, describe_fields, parse_assignments
+from colloquy.base.config import Config, parse_assignments
+from colloquy.base.config_fields import describe_fields
 from colloquy.base.files import UserError
 from colloquy.engine.task import Training
 from colloquy.models import MODELS
