@@ -1,4 +1,4 @@
-"""Settings of TensorFlow that must be chosen before it loads.
+"""Settings of TensorFlow that must be chosen before it loads, and the import of Keras.
 
 `base.cli` and the tests' `conftest.py` call `prepare` when they are imported. The user's
 environment wins. Scripts call `import_keras` in their `main`. Measurements: docs/experiments.md.
@@ -8,19 +8,18 @@ import contextlib
 import ctypes
 import functools
 import gc
-import importlib.util
-import json
+import importlib
 import logging
 import os
-import pathlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from colloquy.base import machine
-from colloquy.base.files import UserError
+from colloquy.base.backend import check_backend
 
-# Environment variable that lists the variables set by `prepare`, for child processes.
 CHOSEN = "RUNTIME_CHOSEN"
+"""Environment variable with the names of the variables that `prepare` has set. Child processes
+inherit it, and so know them from those that the user has set."""
 FASTER = {
     # Off by default on CPUs without AVX-512 VNNI.
     "TF_ENABLE_ONEDNN_OPTS": "1",
@@ -28,10 +27,9 @@ FASTER = {
     # allocator keeps the memory.
     "TF_CPU_ALLOCATOR_USE_BFC": "true",
 }
-# The backends of Keras. TensorFlow is a requirement; the others are extras.
-BACKENDS = ("tensorflow", "jax", "torch")
-# The number of this parameter in `mallopt`.
+"""Variables that make TensorFlow faster; export.py names them to users of an exported model."""
 M_MMAP_THRESHOLD = -3
+"""The number of this parameter in `mallopt`."""
 
 
 def prepare(threads: int | None = None, operations: int | None = None) -> None:
@@ -46,35 +44,52 @@ def prepare(threads: int | None = None, operations: int | None = None) -> None:
     """
     if "tensorflow" in sys.modules:
         return
-    if "MALLOC_MMAP_THRESHOLD_" not in os.environ:
-        # glibc raises this threshold up to 32 MB. Smaller arrays come from the heap, where
-        # many sizes leave holes.
-        with contextlib.suppress(AttributeError, OSError, TypeError):  # another C library
-            ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 2**20)
+    _return_freed_arrays()
 
     megabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
-    cpus = str(threads or machine.available_cpus())
     choices = {
         **FASTER,
         # TensorFlow's default is 64 GB, whatever the machine has.
         "TF_CPU_BFC_MEM_LIMIT_IN_MB": str(megabytes),
-        "TF_NUM_INTRAOP_THREADS": cpus,
-        "TF_NUM_INTEROP_THREADS": str(operations or cpus),
         # oneDNN compiles an operation for each tensor size. Its default of 1,024 forgets many of
         # them before they are used again.
         "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "8192",
         # TensorFlow logs missing GPUs as errors. Real errors are raised, too.
         "TF_CPP_MIN_LOG_LEVEL": "3",
     }
-    chosen = []
-    for name, value in choices.items():
-        if user_value(name) is not None:
-            continue
-        os.environ[name] = value
-        # A number of threads that the caller asked for counts as the user's.
-        if threads is None or not name.endswith("_THREADS"):
-            chosen.append(name)
+    num_threads = str(threads or machine.available_cpus())
+    thread_choices = {
+        "TF_NUM_INTRAOP_THREADS": num_threads,
+        "TF_NUM_INTEROP_THREADS": str(operations or num_threads),
+    }
+    chosen = _set_variables(choices)
+    chosen_threads = _set_variables(thread_choices)
+    # A number of threads that the caller asks for counts as the user's.
+    if threads is None:
+        chosen += chosen_threads
     os.environ[CHOSEN] = ",".join(chosen)
+
+
+def _return_freed_arrays():
+    """Has glibc return each freed array of 1 MB or more to the system.
+
+    By itself it raises this limit up to 32 MB. Arrays below the limit come from the heap, where
+    freed ones of many sizes leave holes.
+    """
+    if "MALLOC_MMAP_THRESHOLD_" in os.environ:
+        return
+    with contextlib.suppress(AttributeError, OSError, TypeError):  # another C library
+        ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 2**20)
+
+
+def _set_variables(choices: Mapping[str, str]) -> list[str]:
+    """Sets the environment variables that the user has not set; returns their names."""
+    names = []
+    for name, value in choices.items():
+        if user_value(name) is None:
+            os.environ[name] = value
+            names.append(name)
+    return names
 
 
 def user_value(name: str) -> str | None:
@@ -82,47 +97,6 @@ def user_value(name: str) -> str | None:
     if name in os.environ.get(CHOSEN, "").split(","):
         return None
     return os.environ.get(name)
-
-
-def keras_backend() -> str:
-    """Returns the name of the backend that Keras has or will have; it loads nothing."""
-    if os.environ.get("KERAS_BACKEND"):
-        return os.environ["KERAS_BACKEND"]
-    folder = pathlib.Path(os.environ.get("KERAS_HOME") or pathlib.Path.home() / ".keras")
-    try:
-        settings = (folder / "keras.json").read_text(encoding="utf-8")
-        return json.loads(settings)["backend"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return "tensorflow"
-
-
-def check_devices(devices: str) -> None:
-    """Refuses unknown devices, as a `UserError`, and `all` on a backend that cannot use them."""
-    if devices not in ("one", "all"):
-        raise UserError(f"devices: expected one or all. Received: {devices}")
-    backend = keras_backend()
-    if devices == "all" and backend != "jax":
-        raise UserError(f"devices=all needs KERAS_BACKEND=jax. Received: {backend}")
-
-
-def check_backend() -> None:
-    """Refuses a backend of Keras that is unknown or not installed, before Keras is loaded.
-
-    Keras itself ends with a long traceback.
-
-    Raises:
-        UserError: One sentence, with the extra to install.
-    """
-    if "keras" in sys.modules:
-        return
-    backend = keras_backend()
-    if backend not in BACKENDS:
-        raise UserError(f"KERAS_BACKEND expects one of {', '.join(BACKENDS)}. Received: {backend}")
-    if importlib.util.find_spec(backend) is None:
-        raise UserError(
-            f"KERAS_BACKEND={backend} needs a package: pip install 'colloquy[{backend}]', "
-            f"in the clone pip install -e '.[{backend}]'"
-        )
 
 
 def import_keras() -> None:
@@ -142,14 +116,16 @@ def import_keras() -> None:
         _silence_python_loggers()
         log_filter = _stderr_dropped()
 
-    # Importing Keras makes many objects and frees none, so garbage collection only costs: a fifth
-    # of the time. Matplotlib, which Keras imports for plots that nothing here draws, costs a tenth.
+    # Importing Keras makes many objects and frees none: garbage collection would find nothing, and
+    # take a fifth of the time. Matplotlib, which Keras imports for plots that nothing here draws,
+    # would take a tenth.
     is_collecting = gc.isenabled()
     gc.disable()
     try:
         with log_filter, without("matplotlib"):
             importlib.import_module("keras")
     finally:
+        # These objects stay until the process ends, so later collections need not visit them.
         gc.freeze()
         if is_collecting:
             gc.enable()
@@ -189,7 +165,7 @@ def without(module: str) -> Iterator[None]:
 
 
 def describe() -> str:
-    """Describes the choices in one line."""
+    """Describes in one line what `prepare` or the user has chosen."""
     threads = os.environ.get("TF_NUM_INTRAOP_THREADS") or machine.available_cpus()
     onednn = "on" if _is_on("TF_ENABLE_ONEDNN_OPTS") else "off"
     allocator = "BFC" if _is_on("TF_CPU_ALLOCATOR_USE_BFC") else "malloc"
@@ -204,5 +180,5 @@ def _is_on(name):
 
 @functools.cache
 def announce(line: str) -> None:
-    """Prints a line to stderr, once per process."""
+    """Prints a line to stderr, once per process: for a line it had before, the cache answers."""
     print(line, file=sys.stderr, flush=True)

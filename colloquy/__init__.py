@@ -423,8 +423,9 @@ def export(run: PathLike | Run, out: PathLike, version: int = 1, **options: obje
 
 def _start_keras(devices="one"):
     from colloquy.base import runtime
+    from colloquy.base.backend import check_devices
 
-    # TensorFlow takes seconds to load; a wrong argument need not wait.
-    runtime.check_devices(devices)
+    # Keras takes seconds to load, so wrong devices are refused first.
+    check_devices(devices)
     runtime.prepare()
     runtime.import_keras()

@@ -15,7 +15,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from colloquy.base import runtime
+from colloquy.base.backend import check_devices
 from colloquy.base.files import PathLike, UserError
 from colloquy.data.sequences import round_up
 from colloquy.engine.devices import choose_xla
@@ -34,7 +34,7 @@ def open_devices(devices: str) -> "OneDevice":
         UserError: The backend cannot use them.
     """
     if keras.config.backend() != "jax":
-        runtime.check_devices(devices)
+        check_devices(devices)
         return OneDevice()
     if devices == "one":
         if os.environ.get(HOSTS):

@@ -6,7 +6,7 @@ here, as `from colloquy.layers import AttentionFlow`, which loads its file alone
 
 import importlib
 
-from colloquy.base.runtime import check_backend
+from colloquy.base.backend import check_backend
 
 # Every layer imports Keras, so a wrong backend is refused here, in one sentence.
 check_backend()

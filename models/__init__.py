@@ -3,7 +3,7 @@
 import dataclasses
 import importlib
 
-from colloquy.base.runtime import check_backend
+from colloquy.base.backend import check_backend
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""base/runtime.py and base/machine.py: choices for machines of several kinds, made before
+"""base/runtime.py, backend.py and machine.py: choices for machines of several kinds, made before
 TensorFlow loads.
 """
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from helpers import ROOT, refusal, written
 
-from colloquy.base import machine, runtime
+from colloquy.base import backend, machine, runtime
 from colloquy.benchmarks.turns import memory
 from colloquy.engine.devices import choose_precision, set_precision
 from colloquy.models import MODELS
@@ -223,15 +223,15 @@ def test_recipes_that_were_measured_pin_a_precision_that_auto_would_change():
 
 
 @pytest.mark.parametrize(
-    ("backend", "message"),
+    ("name", "message"),
     [
         ("foo", "KERAS_BACKEND expects one of tensorflow, jax, torch. Received: foo"),
         ("jax", "KERAS_BACKEND=jax needs a package: pip install 'colloquy[jax]'"),
     ],
 )
-def test_a_backend_that_is_unknown_or_missing_gets_one_sentence(backend, message, monkeypatch):
+def test_a_backend_that_is_unknown_or_missing_gets_one_sentence(name, message, monkeypatch):
     monkeypatch.delitem(sys.modules, "keras")
-    monkeypatch.setenv("KERAS_BACKEND", backend)
+    monkeypatch.setenv("KERAS_BACKEND", name)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert message in refusal(runtime.import_keras)
 
@@ -253,8 +253,8 @@ def test_a_layer_and_a_model_refuse_a_backend_before_keras_is_loaded(statement):
 def test_the_backend_is_that_of_the_environment_or_of_keras_file(tmp_path, monkeypatch):
     monkeypatch.delenv("KERAS_BACKEND", raising=False)
     monkeypatch.setenv("KERAS_HOME", str(tmp_path))
-    assert runtime.keras_backend() == "tensorflow"
+    assert backend.keras_backend() == "tensorflow"
     written(tmp_path / "keras.json", '{"backend": "torch"}')
-    assert runtime.keras_backend() == "torch"
+    assert backend.keras_backend() == "torch"
     monkeypatch.setenv("KERAS_BACKEND", "jax")
-    assert runtime.keras_backend() == "jax"
+    assert backend.keras_backend() == "jax"
