@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from colloquy.engine.task import DecayingTraining
+from colloquy.engine.training_settings import DecayingTraining
 
 
 def decaying(training: DecayingTraining, steps: int) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Self
 from pydantic import field_validator
 
 from colloquy.base.config import Config
-from colloquy.engine.task import Training
+from colloquy.engine.training_settings import Training
 from colloquy.models import MODELS
 
 

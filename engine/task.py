@@ -1,75 +1,34 @@
-"""The interface of a task, one kind of work; its subclasses in `tasks/<task>/task.py` are listed in
-`tasks.TASKS`.
+"""The interface of a task, one kind of work: what the engine asks of it.
 
-prepared dataset  ->  batches  ->  loss            training
-                               ->  score           which weights are kept
-                               ->  metrics         evaluation
-                  run  ->  predictor, endpoints    use
+A dataset gives batches, and a model gives logits for them. A task says what they are:
+
+    training     the loss, and the score that decides which weights are kept
+    evaluation   the metrics of a split
+    use          a predictor, a chat and an export of a trained model
+
+The subclasses are in `tasks/<task>/task.py`; `tasks.TASKS` lists them.
 """
 
 import abc
 import dataclasses
 import pathlib
 from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from pydantic import Field
 
-from colloquy.base.config import Config, NonNegative, Positive, check_settings, make_config
+from colloquy.base.config import Config, check_settings, make_config
 from colloquy.base.files import PathLike, UserError
+from colloquy.engine import training_settings
 from colloquy.engine.limits import Limit
 
 
-class Training(Config):
-    """Settings of a training; each task has a subclass with its own defaults and fields."""
-
-    epochs: Annotated[float, Field(gt=0, le=1e6)] = 2.0
-    """Passes over the training examples."""
-    batch_size: Positive = 256
-    """Contexts, dialogs, pairs or questions per step."""
-    learning_rate: Annotated[float, Field(ge=0)] = 1e-3
-    """Initial learning rate."""
-    precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
-    """Precision of computation; weights and losses stay float32. auto: bfloat16 where this machine
-    computes it and the model gains by it, else float32."""
-    jit: Literal["auto", "on", "off"] = "auto"
-    """XLA. auto: on with a GPU or JAX, else off, where XLA is slower."""
-    seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
-    """Seed for every random number generator."""
-    gradient_clip: Annotated[float, Field(ge=0)] = 5.0
-    """Gradients are scaled down to this global norm; 0: not at all."""
-    validations_per_epoch: Annotated[float, Field(ge=1e-6)] = 1.0
-    """Validations on dev per pass over the training examples; 0.5 is every other epoch."""
-    patience: NonNegative = 0
-    """Early stopping: training ends after this many consecutive validations without improvement.
-    0: never."""
-    best_by: str = ""
-    """Metric of dev that chooses the best validation, such as MAP or one of your own: the highest,
-    of perplexity the lowest. Empty: the task's choice."""
-
-
-class DecayingTraining(Training):
-    """Settings of a training with linear decay of the learning rate and averaged weights, see
-    `engine.optimizers.decaying`.
-    """
-
-    decay: Annotated[float, Field(ge=0, le=1)] = 0.1
-    """The learning rate decays linearly to this fraction of its initial value by the end of the
-    training; 1: it stays constant.
-    """
-    ema: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """Decay of the moving averages of all weights, which validation and evaluation use; 0: none are
-    kept.
-    """
-
-
 class ScoringOptions(Config):
-    """Settings of `evaluate.py --set`; a task that has some has a subclass."""
+    """Settings of `evaluate.py --set`. It has none: a task adds them in a subclass."""
 
 
 class ExportCall(NamedTuple):
-    """A call of an exported `model`, in the Python lines that export.py prints."""
+    """The call of an exported model that export.py prints as an example."""
 
     endpoint: str
     """Name of the endpoint."""
@@ -91,7 +50,7 @@ class Recipe:
     """Prepared dataset that it was made for."""
     config: dict
     """Fields of the model's config, as `--set` takes them."""
-    training: Training
+    training: training_settings.Training
     """Settings of its training, of the task's class."""
 
     def settings(self) -> dict[str, Any]:
@@ -104,33 +63,13 @@ class Task(abc.ABC):
 
     name = ""
     """Key of `tasks.TASKS`; `models.MODELS` and prepared datasets name their task by it."""
-    named_systems = ()
-    """Systems without a run that `measure_outside` knows by name, such as baselines."""
     example_unit = ""
     """One example of a split, in titles: context, dialog, pair or question."""
-    Training = Training
-    """The task's subclass of `engine.task.Training`."""
-    max_score = 1.0
-    """The best possible score of `validate`. Training ends there if dev is large enough to exclude
-    chance."""
-    Options = ScoringOptions
-    """The task's subclass of `ScoringOptions`."""
-    breakdowns = ()
-    """Groupings of examples that `metrics_by_group` knows."""
-    summary_metrics = ()
-    """Metrics that a table of several runs shows, the most important first."""
-    sample_path = "prepared"
-    """Path of the prepared dataset in the directory of `make_sample`."""
-    chat_options = ()
-    """Flags of chat.py that `chat` takes."""
-    export_call = ExportCall("answer", result="found", outputs=())
-    """The call that export.py prints."""
-    export_instance: dict[str, Any] = {}
-    """The instance of this call, for runs without examples."""
-    export_options = ()
-    """Flags of export.py that `export_archive` takes."""
 
     # === Data ===
+
+    sample_path = "prepared"
+    """Path of the prepared dataset in the directory of `make_sample`."""
 
     @abc.abstractmethod
     def make_sample(self, directory: pathlib.Path) -> None:
@@ -171,11 +110,14 @@ class Task(abc.ABC):
     def required_fields(self, dataset: Any) -> dict[str, Any]:
         """`{field: value}` of a model's config that a dataset decides.
 
-        Another dataset for the model must agree.
+        A trained model accepts another dataset only if it decides the same values.
         """
 
     def optional_fields(self, dataset: Any) -> dict[str, Any]:
-        """Further fields that the dataset of the training decides, if a model's config has them."""
+        """Like `required_fields`, but another dataset may decide other values.
+
+        Fields that a model's config lacks are left out.
+        """
         return {}
 
     def split_settings(
@@ -214,6 +156,12 @@ class Task(abc.ABC):
 
     # === Training ===
 
+    Training = training_settings.Training
+    """The class of its settings of a training."""
+    max_score = 1.0
+    """The best possible score of `validate`. A training that reaches it ends, unless dev is so
+    small that this may be chance."""
+
     def initialise(self, model: Any, dataset: Any, training: Any) -> None:
         """Sets the weights of a fresh model that come from the dataset, such as word vectors; here
         none.
@@ -229,7 +177,10 @@ class Task(abc.ABC):
         """The loss for `keras.Model.compile`: a function of targets and logits, float32 `(B,)`."""
 
     def loss_counts(self, targets: np.ndarray) -> np.ndarray:
-        """Terms that the loss averages over in each example of a batch, `(B,)`; here 1."""
+        """The number of terms in the loss of each example, `(B,)`; here 1.
+
+        The loss of a batch is the mean over the terms of all its examples.
+        """
         return np.ones(len(targets))
 
     @abc.abstractmethod
@@ -247,14 +198,26 @@ class Task(abc.ABC):
     def collate(self, split: Any, config: Any, batch: Any, length_multiple: int) -> tuple:
         """Makes the arrays `(inputs, targets)` of one of the `training_batches`.
 
-        Lengths are rounded up to a multiple of `length_multiple`, or of this times a constant of
-        the task.
+        Lengths are rounded up to a multiple of `length_multiple`, so that there are few shapes. A
+        task may multiply it by a constant.
         """
 
     # === Scoring ===
 
+    Options = ScoringOptions
+    """The class of its settings of `evaluate.py --set`."""
+    summary_metrics = ()
+    """Metrics that a table of several runs shows, the most important first."""
+    breakdowns = ()
+    """Names of groupings of examples, which `metrics_by_group` takes."""
+    named_systems = ()
+    """Names of systems without a run, such as baselines, which `measure_outside` takes."""
+
     def average(self, logits: Any) -> Any:
-        """Logits of an ensemble, whose probabilities are a mean of the models'; refused here."""
+        """Joins the logits of an ensemble's models, a list, into its own; here it is refused.
+
+        Its probabilities are a mean of theirs, see `engine.ensembles`.
+        """
         raise UserError(
             f"models of {self.name} cannot form an ensemble: "
             "give --run one run, or a pattern of several"
@@ -303,23 +266,37 @@ class Task(abc.ABC):
     def describe(self, record: dict) -> tuple[str, str | None]:
         """The title and the caption, or `None`, of the table of a `Measured.record`."""
 
-    # === Use ===
-
-    def example_to_try(self, example: dict) -> dict:
-        """The part of an example that a run keeps for people to try; here all."""
-        return example
+    # === Examples ===
 
     @abc.abstractmethod
     def example(self, dataset: Any, split: Any, number: int) -> dict:
-        """`{"instance", "expected"}` of an example of a split; correct answers are texts."""
+        """An example of a split as a user would type it: `{"instance", "expected"}`.
+
+        `expected` has the correct answers, as texts.
+        """
 
     def read_example(self, dataset: Any, split: Any, number: int) -> dict:
-        """Like `example`, for `engine.predictor.Predictor.for_scored_examples`.
+        """An example as a model reads it, for `engine.predictor.Predictor.for_scored_examples`.
 
-        Texts that the dataset holds as words are these words, separated by spaces, and the instance
-        may be a checked one.
+        Where the dataset holds words, texts are these words, separated by spaces. The instance may
+        be checked already. By default this is `example`.
         """
         return self.example(dataset, split, number)
+
+    def example_to_try(self, example: dict) -> dict:
+        """The part of an `example` that a run keeps in its `examples.json`; here all."""
+        return example
+
+    # === Use ===
+
+    chat_options = ()
+    """Flags of chat.py that `chat` takes."""
+    export_call = ExportCall("answer", result="found", outputs=())
+    """An example of a call of an exported model."""
+    export_instance: dict[str, Any] = {}
+    """The instance of this call if the run has no examples."""
+    export_options = ()
+    """Flags of export.py that `export_archive` takes."""
 
     @abc.abstractmethod
     def predictor(self, run: Any) -> Any:

@@ -29,7 +29,12 @@ SOURCES = pathlib.Path(__file__).with_name("page_numbers.tsv")
 
 FLAG = re.compile(r"DEFINE_\w+\(\s*\"(\w+)\"")
 FIELD = re.compile(r"(?m)^    (\w+): ")
-FILES_WITH_FIELDS = ("tasks/*/*.py", "data/prepared.py", "engine/task.py", "serving/*.py")
+FILES_WITH_FIELDS = (
+    "tasks/*/*.py",
+    "data/prepared.py",
+    "engine/training_settings.py",
+    "serving/*.py",
+)
 """Files whose typed fields are flags of a script, too."""
 NOT_RECIPES = {"babi-dialog", "dam-release", "chat-chinese"}
 """Two corpora, and a name that `make reproduce` takes."""

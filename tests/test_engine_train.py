@@ -32,9 +32,9 @@ from colloquy.engine.limits import Limit
 from colloquy.engine.progress import Progress
 from colloquy.engine.run import BEST, HISTORY, LAST, Run
 from colloquy.engine.run_files import CURVES, WRITTEN
-from colloquy.engine.task import Training
 from colloquy.engine.train import resume, start
 from colloquy.engine.trainer import LOG_INTERVAL, Trainer
+from colloquy.engine.training_settings import Training
 from colloquy.models import MODELS
 from colloquy.tasks import TASKS
 

@@ -16,7 +16,7 @@ from colloquy.base import cli, runtime, script_flags
 from colloquy.base.config import Config, parse_assignments
 from colloquy.base.config_fields import describe_fields
 from colloquy.base.files import UserError
-from colloquy.engine.task import Training
+from colloquy.engine.training_settings import Training
 from colloquy.models import MODELS
 from colloquy.recipes import choose_recipe, merge_settings
 from colloquy.tasks import RECIPES

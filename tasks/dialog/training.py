@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from colloquy.base.config import with_defaults
-from colloquy.engine import task
+from colloquy.engine import training_settings
 
 DEFAULTS = {
     "epochs": 20.0,
@@ -17,7 +17,7 @@ DEFAULTS = {
 """Values for any dialogs; the recipes of dialog bAbI have their own."""
 
 
-class Training(with_defaults(task.DecayingTraining, **DEFAULTS)):
+class Training(with_defaults(training_settings.DecayingTraining, **DEFAULTS)):
     """Settings of a dialog training. `batch_size` counts dialogs, each with all its turns."""
 
     loss: Literal["softmax", "margin"] = "softmax"

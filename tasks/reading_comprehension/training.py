@@ -5,12 +5,12 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from colloquy.base.config import Positive, with_defaults
-from colloquy.engine import task
+from colloquy.engine import training_settings
 
 DEFAULTS = {"epochs": 12.0, "batch_size": 60, "decay": 1.0, "ema": 0.999}
 
 
-class Training(with_defaults(task.DecayingTraining, **DEFAULTS)):
+class Training(with_defaults(training_settings.DecayingTraining, **DEFAULTS)):
     """Settings of a training; the defaults are the paper's, but with Adam, its usual learning rate
     and clipped gradients."""
 

@@ -5,10 +5,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from colloquy.base.config import Positive, with_defaults
-from colloquy.engine import task
+from colloquy.engine import training_settings
 
 
-class Training(with_defaults(task.Training, validations_per_epoch=10.0)):
+class Training(with_defaults(training_settings.Training, validations_per_epoch=10.0)):
     """Settings of a selection training; the defaults are the DAM release's."""
 
     negatives: Literal["file", "fresh"] = "file"
