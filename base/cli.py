@@ -34,7 +34,8 @@ def run(main: Callable[[], None]) -> None:
         "import", [], "Module to import first, which registers models, corpora, ... of your own."
     )
     show_in_help("import")
-    documentation = main.__globals__["__doc__"]  # the docstring of the script's file
+    # The docstring of the script's file.
+    documentation = getattr(main, "__globals__", {}).get("__doc__")
     parse_flags = functools.partial(_parse_flags, documentation=documentation)
 
     def import_and_run(_):
