@@ -6,39 +6,29 @@ python train.py --model=dam --show_settings
 """
 
 import inspect
-from collections.abc import Mapping
 from typing import Any
 
 from absl import flags
 
 import colloquy
-from colloquy.base import cli, runtime, script_flags
-from colloquy.base.config import Config, parse_assignments
-from colloquy.base.config_fields import describe_fields
+from colloquy.base import cli, script_flags
+from colloquy.base.config import parse_assignments
 from colloquy.base.files import UserError
+from colloquy.commands.show_settings import show_settings
 from colloquy.engine.training_settings import Training
 from colloquy.models import MODELS
-from colloquy.recipes import choose_recipe, merge_settings
 from colloquy.tasks import RECIPES
 from colloquy.tasks.selection.release_conf import read_release_conf
-
-
-def list_recipes() -> str:
-    """Returns a line per model, with the names of its recipes."""
-    lines = []
-    for model in MODELS:
-        names = [name for name, recipe in RECIPES.items() if recipe.model == model]
-        lines.append(f"{model}: {', '.join(names)}")
-    return "\n".join(lines)
-
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string(
     "model", None, f"Model to train: {', '.join(MODELS)}; default: the recipe's, or dam."
 )
-flags.DEFINE_string(
-    "recipe", None, "Settings by name; other flags win. By model:\n" + list_recipes()
-)
+recipe_lines = ["Settings by name; other flags win. By model:"]
+for model in MODELS:
+    names = [name for name, recipe in RECIPES.items() if recipe.model == model]
+    recipe_lines.append(f"{model}: {', '.join(names)}")
+flags.DEFINE_string("recipe", None, "\n".join(recipe_lines))
 flags.DEFINE_string(
     "data",
     None,
@@ -52,8 +42,9 @@ flags.DEFINE_bool(
 flags.DEFINE_string(
     "init_from", None, "A run, as pretrained/NAME, whose weights the training starts with."
 )
-TRAINING = ("epochs", "batch_size", "learning_rate", "precision", "jit", "seed")
-script_flags.define_settings(Training, TRAINING)
+TRAINING_FLAGS = ("epochs", "batch_size", "learning_rate", "precision", "jit", "seed")
+"""Fields of `Training` that are flags; --set takes the others."""
+script_flags.define_settings(Training, TRAINING_FLAGS)
 flags.DEFINE_multi_string(
     "set", [], "field=value of the model's config or of the task's Training; may be repeated."
 )
@@ -87,32 +78,40 @@ flags.DEFINE_integer(
 )
 
 
+NOT_FOR_RESUME = (
+    "batch_size",
+    "learning_rate",
+    "precision",
+    "jit",
+    "seed",
+    "model",
+    "recipe",
+    "set",
+    "init_from",
+    "release_conf",
+    "show_settings",
+)
+"""Flags that a resumed training refuses."""
+
+
 def main() -> None:
     if FLAGS.ray_hosts:
         script_flags.refuse_flags(["devices"], "--ray_hosts, which takes all")
-    machines = {
+    # How a training runs, which may change when it is resumed.
+    options = {
         "devices": FLAGS.devices,
         "ray_hosts": FLAGS.ray_hosts,
         "save_minutes": FLAGS.save_minutes,
     }
     if FLAGS.resume:
-        others = (
-            *TRAINING[1:],
-            "model",
-            "recipe",
-            "set",
-            "init_from",
-            "release_conf",
-            "show_settings",
-        )
-        script_flags.refuse_flags(others, "--resume, which keeps to the run's own settings")
+        script_flags.refuse_flags(NOT_FOR_RESUME, "--resume, which keeps to the run's own settings")
         workdir = FLAGS.workdir or "runs/dam"
-        colloquy.resume(workdir, data=FLAGS.data, epochs=FLAGS.epochs, **machines)
+        colloquy.resume(workdir, data=FLAGS.data, epochs=FLAGS.epochs, **options)
         return
 
     settings = read_settings()
     if FLAGS.show_settings:
-        show_settings(settings)
+        show_settings(FLAGS.model, FLAGS.recipe, settings)
         return
     colloquy.train(
         FLAGS.model,
@@ -120,17 +119,22 @@ def main() -> None:
         FLAGS.workdir,
         FLAGS.recipe,
         init_from=FLAGS.init_from,
-        **machines,
+        **options,
         **settings,
     )
 
 
 def read_settings() -> dict[str, Any]:
     """Returns `{field: value}` of --release_conf, of the flags and of --set; the last wins."""
-    settings = {**script_flags.given_settings(Training, TRAINING), **parse_assignments(FLAGS.set)}
+    settings: dict[str, Any] = {}
     if FLAGS.release_conf:
-        settings = {**read_conf(), **settings}
-    script_flags.refuse_flags_as_settings(settings, inspect.signature(colloquy.train).parameters)
+        settings.update(read_conf())
+    settings.update(script_flags.given_settings(Training, TRAINING_FLAGS))
+    settings.update(parse_assignments(FLAGS.set))
+    # `colloquy.train` takes settings as keyword arguments, beside its own: `--set=data=DIR` would
+    # be taken for --data.
+    own_arguments = inspect.signature(colloquy.train).parameters
+    script_flags.refuse_flags_as_settings(settings, own_arguments)
     return settings
 
 
@@ -142,43 +146,6 @@ def read_conf() -> dict:
     settings, lines = read_release_conf(FLAGS.release_conf)
     print("\n".join(lines))
     return settings
-
-
-def show_settings(settings: Mapping[str, object]) -> None:
-    """Prints every field of --set, with its value and its meaning.
-
-    Values are those of the flags and of --recipe, else the defaults.
-    """
-    model, recipe = choose_recipe(FLAGS.model, FLAGS.recipe, has_data=True)
-    merged, _ = merge_settings(recipe, settings)
-    runtime.import_keras()
-
-    from colloquy.tasks import TASKS
-
-    spec = MODELS[model]
-    # Refuses a wrong setting, and takes those of `compatibility`.
-    model_settings, training = TASKS[spec.task].split_settings(spec, merged)
-    merged = {**model_settings, **training.explicit_fields()}
-    show_fields("The model", spec.config, merged)
-    show_fields("Its training", TASKS[spec.task].Training, merged)
-    if spec.release_settings:
-        print("Both\n\n  --set compatibility=paper  (paper|release)")
-        print("      release: the settings of the published code, where they differ.\n")
-
-
-def show_fields(title: str, config: type[Config], settings: Mapping[str, Any]) -> None:
-    print(f"{title}, {config.__module__}.{config.__qualname__}\n")
-    values = dict(settings)
-    for outer, value in settings.items():
-        if isinstance(value, dict):
-            values.update({f"{outer}.{inner}": value[inner] for inner in value})
-    for name, kind, default, meaning in describe_fields(config):
-        value = values.get(name, default)
-        if value == "":
-            print(f"  {name}  ({kind}, the dataset decides)")
-        else:
-            print(f"  --set {name}={value}  ({kind})")
-        print(f"      {meaning}\n" if meaning else "")
 
 
 if __name__ == "__main__":
