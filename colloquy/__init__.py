@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
+# `colloquy.layers` and the other subpackages are folders inside of this one in a wheel. In a clone
+# they are beside it, so Python searches its parent, too.
 _FOLDER = pathlib.Path(__file__).resolve().parent
-
-# In a clone, the folders `layers`, `models`, ... are beside this one; in a wheel, they are in it.
 if not (_FOLDER / "layers").is_dir():
     __path__.append(str(_FOLDER.parent))
 
@@ -77,14 +77,13 @@ def load(
 ) -> Predictor:
     """Loads a trained model.
 
-    A model of response selection ranks the `candidates` of an instance. Of an instance without
-    any, it ranks those given here, or the best of an index of responses.
-
     Args:
         run: A name of `pretrained()`, a run directory, or a `Run` of `train`.
-        index: Selection: directory of `colloquy.tools.build_index`. Default, without candidates:
-            the run's own, if it has one.
-        candidates: Selection: responses for all instances.
+        index: Only for response selection: a directory of `colloquy.tools.build_index`. The model
+            ranks its best responses for instances without `candidates`. Default: the run's own
+            index, if it has one.
+        candidates: Only for response selection, in place of an index: the responses to rank for
+            instances without `candidates`.
 
     Returns:
         `predict(instances)` answers a list of dicts, `explain(instance)` adds attention maps.
@@ -123,10 +122,10 @@ def prepare(
 
     Args:
         corpus: A key of `colloquy.data.corpora.CORPORA`, the format of the files.
-        source: Directory of the files; `None` for `chitchat`, which needs none. Or a corpus in
-            memory: for `conversations` a list of conversations, each a list of texts, or
-            `{"train": list, "dev": list}` of them; for `squad` the latter with dicts of `id`,
-            `context`, `question` and `answers`, as Hugging Face has them.
+        source: Directory of the files; `None` for `chitchat`, which needs none. Two corpora may
+            be in memory. `conversations`: a list of conversations, each a list of texts, or
+            `{"train": list, "dev": list}`. `squad`: `{"train": list, "dev": list}` of dicts with
+            `id`, `context`, `question` and `answers`, as Hugging Face has them.
         out: Directory to write; missing or empty.
         task: Task to prepare for, if the corpus has several; default: its first.
         settings: Fields of `Settings` in `colloquy/tasks/TASK/prepare.py`.
@@ -146,7 +145,8 @@ def prepare(
     import importlib
 
     from colloquy.base.config import make_config
-    from colloquy.data.corpora import CORPORA, chitchat
+    from colloquy.data.corpora import CORPORA
+    from colloquy.data.in_memory import as_files
     from colloquy.data.prepared import VOCABULARY_SETTINGS
 
     if corpus not in CORPORA:
@@ -155,7 +155,7 @@ def prepare(
     task = task or row.task
     if task not in row.tasks:
         raise UserError(f"corpus {corpus} is for {', '.join(row.tasks)}. Received: task={task}")
-    if not source and row.reader is not chitchat:
+    if not source and corpus != "chitchat":
         raise UserError(f"source: expected the directory of the files of {corpus}")
     preparation = importlib.import_module(f"colloquy.tasks.{task}.prepare")
     checked = make_config(preparation.Settings, settings)
@@ -165,18 +165,16 @@ def prepare(
                 raise UserError(
                     f"{name} is not for vocabulary_of, which takes it from the run or dataset"
                 )
-    if isinstance(source, PathLike) or source is None:
+
+    if source is None or isinstance(source, PathLike):
         preparation.prepare(corpus, source, out, checked)
-        return pathlib.Path(out)
-
-    from colloquy.data.in_memory import as_files
-
-    if corpus not in ("conversations", "squad"):
+    elif corpus in ("conversations", "squad"):
+        with as_files(source, corpus) as directory:
+            preparation.prepare(corpus, directory, out, checked)
+    else:
         raise UserError(
             f"source: expected the directory of the files of {corpus}. Received: a list"
         )
-    with as_files(source, corpus) as directory:
-        preparation.prepare(corpus, directory, out, checked)
     return pathlib.Path(out)
 
 
@@ -313,8 +311,8 @@ def evaluate(
     Args:
         run: A run as `load` takes it, a pattern of several such as "runs/babi/*", "A,B,C" for an
             ensemble, or a list of these.
-        data: Prepared dataset. Default: the one that a run was trained on. Generation: or a JSON
-            file of references, for `split="references"`.
+        data: Prepared dataset. Default: the one that a run was trained on. For generation it may
+            also be a JSON file of references, with `split="references"`.
         split: A split, or several.
         baselines: Scores baselines, too.
         precision: `auto` is bfloat16 if the training was and the hardware computes it; else
@@ -366,8 +364,8 @@ def compare(
 
     Args:
         run: A model: a run as `evaluate` takes it. Several runs are seeds, which are averaged.
-        against: The other model; selection: or "tfidf", "bm25", or a file with a score per line;
-            reading comprehension: or a JSON file {question id: answer}.
+        against: The other model. For selection it may also be "tfidf", "bm25", or a file with a
+            score per line; for reading comprehension, a JSON file {question id: answer}.
         data, split, precision, settings: See `evaluate`.
 
     Returns:

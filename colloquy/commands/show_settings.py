@@ -45,8 +45,8 @@ def _print_fields(title: str, config: type[Config], settings: Mapping[str, Any])
     values = _flat(settings)
     for name, type_name, default, meaning in describe_fields(config):
         value = values.get(name, default)
-        is_required = value == ""  # and has no default: the dataset decides it
-        if is_required:
+        # A required field has the default "": its value comes from the dataset.
+        if value == "":
             print(f"  {name}  ({type_name}, the dataset decides)")
         else:
             print(f"  --set {name}={value}  ({type_name})")
