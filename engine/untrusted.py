@@ -5,11 +5,11 @@ A file that `open_untrusted` has accepted is trusted from then on. Weights have 
 """
 
 import hashlib
+import io
 import os
 import pathlib
 import stat
 from collections.abc import Iterable
-from typing import Any, BinaryIO
 
 from colloquy.base.files import CHECKSUMS, PathLike, UserError
 from colloquy.data.json_files import parse_json, validated
@@ -125,7 +125,7 @@ def check_file(file: pathlib.Path, max_bytes: int | None, checksums: list[str]) 
             )
 
 
-def _open_regular(file: pathlib.Path) -> BinaryIO | None:
+def _open_regular(file: pathlib.Path) -> io.BufferedReader | None:
     """Opens a regular file; returns `None` if it is missing, and refuses anything else.
 
     The file is opened before it is looked at, so nobody can replace it by a link in between.
@@ -145,7 +145,7 @@ def _open_regular(file: pathlib.Path) -> BinaryIO | None:
     return open(handle, "rb")
 
 
-def _read_json(directory: pathlib.Path, name: str) -> Any:
+def _read_json(directory, name):
     """Reads one of the files of `CONTENTS` and checks its type; `None` if it is missing."""
     file = directory / name
     opened = _open_regular(file)
