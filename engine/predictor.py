@@ -1,8 +1,7 @@
 """A loaded model that answers instances, from Python, a chat, REST or a file of JSON lines."""
 
 import abc
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -10,14 +9,10 @@ from pydantic import ValidationError
 
 from colloquy.base.config import Config, sentence
 from colloquy.base.files import UserError
-
-NO_REPLIES = "this model does not reply to conversations: send instances to /v1/models/NAME:predict"
-
-# A word, or a punctuation mark.
-TOKEN = re.compile(r"\w+|[^\w\s]")
+from colloquy.engine.conversing import Conversing
 
 
-class Predictor(abc.ABC):
+class Predictor(Conversing, abc.ABC):
     """The model of a run, which answers instances; `engine.task.Task.predictor` makes it.
 
     Several threads call it at once, so a subclass keeps no state between calls.
@@ -32,18 +27,24 @@ class Predictor(abc.ABC):
     """Path of the run, for the repr."""
 
     def __repr__(self) -> str:
-        instance = ", ".join(self.Instance.model_fields)
-        answer = ", ".join(self.Answer.model_fields)
         name = f"{type(self).__name__} {self.run}".rstrip()
-        return f"<{name}: {{{instance}}} -> {{{answer}}}>"
+        instance = "{" + ", ".join(self.Instance.model_fields) + "}"
+        answer = "{" + ", ".join(self.Answer.model_fields) + "}"
+        return f"<{name}: {instance} -> {answer}>"
 
     # === Answers ===
 
     def predict(self, instances: Iterable[Mapping[str, object] | Config]) -> list[dict]:
-        """Answers instances: each is a dict with the fields of `Instance`, or an `Instance`, each
-        answer a dict with the fields of `Answer`.
+        """Answers instances.
 
-        If an instance is wrong, a `UserError` names its number, from 0, and the field.
+        Args:
+            instances: Dicts with the fields of `Instance`; an `Instance` is also taken.
+
+        Returns:
+            A dict with the fields of `Answer` for each.
+
+        Raises:
+            UserError: An instance is wrong. The message names its number, from 0, and the field.
         """
         checked = []
         for number, instance in enumerate(instances):
@@ -71,18 +72,18 @@ class Predictor(abc.ABC):
     def answer_as_dicts(self, instances: list) -> list[dict]:
         """Answers instances that `make_instance` has checked, as `predict` does."""
         answers = [self.helpline_answer(instance) for instance in instances]
-        places = [place for place, answer in enumerate(answers) if answer is None]
-        if places:
-            answers_of_model = self.answer([instances[place] for place in places])
-            for place, answer in zip(places, answers_of_model, strict=True):
+        open_places = [place for place, answer in enumerate(answers) if answer is None]
+        if open_places:
+            answers_of_model = self.answer([instances[place] for place in open_places])
+            for place, answer in zip(open_places, answers_of_model, strict=True):
                 answers[place] = answer
         return [answer.model_dump(exclude_unset=True) for answer in answers]
 
     def helpline_answer(self, instance: Any) -> Any:
-        """Makes the `Answer` that has the reply of `engine.helplines`, in place of the model's.
+        """Returns an `Answer` that names helplines, if the user of an instance may need them.
 
-        It is `None` for an instance that needs no such reply. By default that is every instance:
-        a model that converses with people has its own method.
+        Otherwise it returns `None`, and the model answers. By default that is always so. A model
+        that converses with people overrides this, see `engine.helplines`.
         """
         return None
 
@@ -122,9 +123,9 @@ class Predictor(abc.ABC):
         return
 
     def padded_rows(self, instance: Any) -> int:
-        """What it costs to answer an `Instance`, in rows of about 10 ms on two cores; by default 1.
+        """The rows that the model computes to answer an `Instance`; by default 1.
 
-        A server refuses a request that costs too many rows.
+        A row takes about 10 ms on two cores. A server refuses a request with too many rows.
         """
         return 1
 
@@ -142,8 +143,8 @@ class Predictor(abc.ABC):
     def for_scored_examples(self) -> Self:
         """Returns a predictor that splits texts at spaces only, by default this one.
 
-        It reads examples that are split into words already: those of `take_examples` of
-        `engine.examples` with `as_scored`.
+        The texts of `engine.task.Task.read_example` are split into words already, and must not be
+        split further.
         """
         return self
 
@@ -156,33 +157,6 @@ class Predictor(abc.ABC):
             `(score, text)` of each answer, the best first.
         """
         return [], []
-
-    # === Conversations ===
-
-    def conversation(self, said: Sequence[tuple[str, str]], decode: str = "") -> dict:
-        """Returns the fields of the `Instance` that asks for the next reply of a conversation.
-
-        Args:
-            said: `(speaker, text)` of each turn; a speaker is `user` or `bot`.
-            decode: Settings of the search for replies, as `export.py --decode` takes them; models
-                without such a search ignore them.
-
-        Raises:
-            UserError: The model does not reply to conversations, which is the default.
-        """
-        raise UserError(NO_REPLIES)
-
-    def count_tokens(self, text: str) -> int:
-        """The number of tokens of a text, by default of its words and punctuation marks."""
-        return len(TOKEN.findall(text))
-
-    def reply(self, answer: dict) -> str:
-        """The text of the reply in an answer to an instance from `conversation`.
-
-        Raises:
-            UserError: The model does not reply to conversations, which is the default.
-        """
-        raise UserError(NO_REPLIES)
 
 
 def attention_map(
