@@ -2,9 +2,9 @@
 
     POST /v1/chat/completions   {"model": NAME, "messages": [{"role": "user", "content": "Hello"}]}
 
-With `"stream": true` the reply comes as server-sent events, `data: {...}` with its next word, at
-last `data: [DONE]`. A whole reply takes a tenth of a second, in one batch with others, so it is
-computed before its first word is sent.
+`serving.chat_request` has the fields of a request. With `"stream": true` the reply comes as
+server-sent events, `data: {...}` with its next word, at last `data: [DONE]`. A whole reply takes a
+tenth of a second, in one batch with others, so it is computed before its first word is sent.
 """
 
 import bisect
@@ -12,193 +12,28 @@ import itertools
 import re
 import time
 import uuid
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
 from fastapi import APIRouter, Body, Request
 from fastapi.responses import Response
-from pydantic import Discriminator, Field, Tag, model_validator
 
-from colloquy.base.config import Config, Positive
 from colloquy.engine.helplines import REPLIES as HELPLINE_REPLIES
-from colloquy.serving.answers import JSON, OpenAIError, RequestError, make_json
+from colloquy.serving.answers import JSON, OpenAIError, make_json
 from colloquy.serving.batching import Job
+from colloquy.serving.chat_request import ChatRequest
 from colloquy.serving.limits import check_count, wait_for_answer
 from colloquy.serving.model_routes import BoundedRoute, find_model
 
-# Most tokens of a reply. A larger `max_tokens` is lowered to this.
-MAX_TOKENS = 100
-# `Decoding` accepts no lower values.
-MIN_TEMPERATURE = 0.01
-MIN_TOP_P = 1e-6
 # Even a short line costs a dialog model time. It counts as this many more characters.
 LINE_CHARACTERS = 20
 # A word of a reply; in Chinese and Japanese, which have no spaces, a character.
 WORD = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff]|[^\s\u2e80-\u9fff\uf900-\ufaff]+")
-# The roles that the models read, and the speakers that they stand for.
-SPEAKERS = {"user": "user", "assistant": "bot"}
 # Header with the number of messages that the model does not read.
 SKIPPED = "X-Skipped-Messages"
 STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-# Fields that change no reply, whatever their value.
-WITHOUT_EFFECT = {"metadata", "prompt_cache_key", "safety_identifier", "store", "user"}
-# Fields that no model here supports, with the values that ask for nothing.
-NEUTRAL_VALUES = {
-    "frequency_penalty": [0],
-    "logit_bias": [{}],
-    "logprobs": [False],
-    "parallel_tool_calls": [True, False],
-    "presence_penalty": [0],
-    "response_format": [{"type": "text"}],
-    "tool_choice": ["none", "auto"],
-    "tools": [[]],
-    "top_logprobs": [0],
-}
 ERRORS = {
     "default": {"model": OpenAIError, "description": "The conversation is wrong, or too large."}
 }
-
-
-def text_or_list(value):
-    """The branch of a field that is a text or a list, so that an error names the right one."""
-    return "text" if isinstance(value, str) else "list"
-
-
-class ClientFields(Config):
-    """Fields that a client sends. One that cannot be honoured is refused by its name."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def drop_neutral_fields(cls, values):
-        """Drops fields that change no reply, and refuses the other unknown fields."""
-        if not isinstance(values, dict):
-            return values
-        kept = {}
-        for name, value in values.items():
-            if name in cls.model_fields:
-                kept[name] = value
-                continue
-            is_neutral = (
-                value is None or name in WITHOUT_EFFECT or value in NEUTRAL_VALUES.get(name, [])
-            )
-            if not is_neutral:
-                raise RequestError(400, f"{name[:100]} is not supported", field=name[:100])
-        return kept
-
-
-class Part(Config):
-    """Part of a message."""
-
-    type: Literal["text"]
-    text: str
-
-
-class Message(ClientFields):
-    """One message of the conversation."""
-
-    role: Literal["system", "developer", "user", "assistant", "tool"]
-    """The models read what `user` and `assistant` said. The header `X-Skipped-Messages` of an
-    answer counts the other messages."""
-    content: (
-        Annotated[
-            Annotated[str, Tag("text")] | Annotated[list[Part], Tag("list")],
-            Discriminator(text_or_list),
-        ]
-        | None
-    ) = None
-    name: str | None = None
-    """Accepted, but not read."""
-    tool_calls: list[Any] | None = None
-    """Accepted, but not read."""
-    tool_call_id: str | None = None
-    """Accepted, but not read."""
-
-    def text(self):
-        if isinstance(self.content, str):
-            return self.content
-        return "".join(part.text for part in self.content or [])
-
-
-class StreamOptions(Config):
-    """Options of a stream."""
-
-    include_usage: bool = False
-    """Send `usage` in a chunk of its own before `[DONE]`."""
-
-
-class ChatRequest(ClientFields):
-    """A conversation."""
-
-    model: str
-    """Name of a model that replies: generation, selection with an index, or dialog."""
-    messages: Annotated[list[Message], Field(min_length=1)]
-    """The conversation, the oldest message first. The last message that is read must be the
-    user's. Messages of one speaker in a row are read as one."""
-    stream: bool | None = False
-    """Send the reply word by word as server-sent events."""
-    stream_options: StreamOptions | None = None
-    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
-    """Temperature at which words are drawn. With 0, or without `temperature` and `top_p`, the run's
-    own search writes the reply. Models of selection and dialog ignore both fields: they choose the
-    best whole response."""
-    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
-    """Draw among the fewest words that together have this probability. Without `temperature`, the
-    temperature is 1."""
-    seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
-    """With a temperature, the same seed and conversation give the same reply."""
-    max_completion_tokens: Positive | None = None
-    """Most tokens of the reply; more than 100 count as 100."""
-    max_tokens: Positive | None = None
-    """Older name of `max_completion_tokens`."""
-    stop: (
-        Annotated[
-            Annotated[str, Tag("text")] | Annotated[list[str], Field(max_length=4), Tag("list")],
-            Discriminator(text_or_list),
-        ]
-        | None
-    ) = None
-    """The reply ends before the first of these texts."""
-    n: Literal[1] | None = 1
-    """One reply per request."""
-
-    @property
-    def token_limit(self):
-        requested = self.max_completion_tokens or self.max_tokens or MAX_TOKENS
-        return min(requested, MAX_TOKENS)
-
-    @property
-    def read_messages(self):
-        return [message for message in self.messages if message.role in SPEAKERS]
-
-    def turns(self):
-        """The conversation as `(speaker, text)`, without the messages that are not read.
-
-        Messages of one speaker in a row are one turn, a line each: models of two speakers take
-        every second turn for the user's.
-        """
-        read_messages = self.read_messages
-        last = read_messages[-1] if read_messages else self.messages[-1]
-        if last.role != "user":
-            message = f"messages: expected the last one to be the user's. Received: {last.role}"
-            raise RequestError(400, message, field="messages")
-        turns = []
-        for role, messages in itertools.groupby(read_messages, key=lambda message: message.role):
-            text = "\n".join(message.text() for message in messages)
-            turns.append((SPEAKERS[role], text))
-        return turns
-
-    def search(self):
-        """The search settings, as text for the field `decode` of an instance.
-
-        An empty text selects the run's own settings.
-        """
-        temperature = self.temperature
-        if temperature is None and self.top_p is not None:
-            temperature = 1.0
-        if not temperature:
-            return ""
-        temperature = max(temperature, MIN_TEMPERATURE)
-        top_p = max(self.top_p or 1, MIN_TOP_P)
-        return f"sample=true,temperature={temperature},top_p={top_p}"
 
 
 def make_router(models):
@@ -237,6 +72,7 @@ async def _reply(request, body):
     lines = sum(max(1, len(text.splitlines())) for _, text in turns)
     check_count("a conversation", lines, limits.lines, "lines")
 
+    # The thread of the model calls `read`, and `write` with the answers.
     def read(predictor):
         instance = predictor.conversation(turns, body.search())
         if body.seed is not None and "seed" in predictor.Instance.model_fields:
@@ -279,10 +115,7 @@ def _cut_reply(predictor, text, body):
     if predictor.count_tokens(text) >= body.token_limit:
         finish_reason = "length"
         text = _cut_words(predictor, text, body.token_limit)
-    stops = body.stop or []
-    if isinstance(stops, str):
-        stops = [stops]
-    places = [text.index(stop) for stop in stops if stop and stop in text]
+    places = [text.index(stop) for stop in body.stops if stop and stop in text]
     if places:
         finish_reason = "stop"
         text = text[: min(places)]
@@ -332,7 +165,9 @@ def _write_events(text, finish_reason, usage, body):
     head = _make_head(body, "chat.completion.chunk")
     chunks = [_make_chunk(head, {"role": "assistant", "content": ""})]
     # Each piece begins with the white space before its word, and the last one ends with the text.
-    ends = [*_word_ends(text)[:-1], len(text)] if text else []
+    ends = _word_ends(text)
+    if text:
+        ends = [*ends[:-1], len(text)]
     for start, end in itertools.pairwise([0, *ends]):
         chunks.append(_make_chunk(head, {"content": text[start:end]}))
     chunks.append(_make_chunk(head, {}, finish_reason))

@@ -24,7 +24,7 @@ from colloquy.serving import metrics
 from colloquy.serving.access import Access
 from colloquy.serving.app import create_app
 from colloquy.serving.batching import BatchedModel
-from colloquy.serving.chat_completions import ChatRequest
+from colloquy.serving.chat_request import ChatRequest
 from colloquy.serving.limits import Limits
 from colloquy.serving.maps import cut_maps
 from colloquy.serving.models import Served
