@@ -61,7 +61,7 @@ def open_untrusted(directory: PathLike) -> dict:
     names = [*checksums, *MAX_BYTES, *names_in_directories]
     for name in dict.fromkeys(names):  # each name once
         max_bytes = MAX_BYTES.get(name, OTHER_BYTES)
-        if name in names_in_directories:
+        if name in names_in_directories:  # pairs or an index of any size
             max_bytes = None
         expected = checksums.get(name, [])
         # A checksum of large weights takes long: `check_weights` compares it when they are loaded.
@@ -72,7 +72,7 @@ def open_untrusted(directory: PathLike) -> dict:
 
 
 def read_checksums(directory: pathlib.Path) -> dict[str, list[str]]:
-    """Reads `checksums.json`: a file matches one of the SHA-256 of its name."""
+    """Reads `checksums.json`: `{name: SHA-256 sums}`, of which a file must have one."""
     return _read_json(directory, CHECKSUMS) or {}
 
 

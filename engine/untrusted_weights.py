@@ -116,7 +116,8 @@ def _count_weights(build_model: Callable) -> int:
     """Counts the weights of a model without memory for them.
 
     Keras keeps the new variables of a stateless scope in a list, to initialise them later, which
-    must never happen here. Each thread has its own list, so the model is built in a new thread.
+    must never happen here. Each thread has its own list: the model is built in a new thread, with
+    which the list ends.
     """
 
     def count():
