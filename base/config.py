@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
-from pydantic.fields import FieldInfo
 
 from colloquy.base.files import UserError, in_one_line
 
@@ -144,7 +143,7 @@ def _parse_settings(config_class, settings):
     return values
 
 
-def types_of(field: FieldInfo) -> tuple:
+def types_of(field: Any) -> tuple:
     """The type of a field, and the types that it is a union of."""
     return field.annotation, *typing.get_args(field.annotation)
 

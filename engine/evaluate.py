@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from colloquy.base.files import PathLike, UserError, check_output
-from colloquy.engine.evaluation import Evaluation, open_evaluations
+from colloquy.engine.evaluation import open_evaluations
 from colloquy.engine.examples import check_vocabulary, show_examples
 from colloquy.engine.score_rows import append_scores
 from colloquy.engine.score_tables import print_records, print_summary
@@ -78,7 +78,7 @@ def evaluate_all(
     return records
 
 
-def _show_examples(evaluation: Evaluation, split: str, examples: int) -> None:
+def _show_examples(evaluation, split, examples):
     run = evaluation.runs[0]
     if len(evaluation.runs) > 1:
         print(f"\nexamples of {run.path}, the first of the ensemble:")

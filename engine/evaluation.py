@@ -5,7 +5,7 @@ import glob
 import os
 import pathlib
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import keras
@@ -144,11 +144,11 @@ class Evaluation:
         return f"ensemble of {len(self.runs)}: {label}"
 
 
-def _progress(batches: Iterable) -> Iterable:
+def _progress(batches):
     return track(batches, "scoring", console=Console(stderr=True))
 
 
-def _unfinished(run: Run) -> str:
+def _unfinished(run):
     """The epochs that a run has, if its training was interrupted or still runs; else empty."""
     rows = run.history()
     if not rows or run.saved_state() is None or run.finished():
@@ -192,7 +192,7 @@ def open_evaluations(
     return evaluations
 
 
-def _find_runs(pattern: PathLike | Run) -> list[list]:
+def _find_runs(pattern):
     """Finds the runs that a pattern names; each inner list is one run or one ensemble.
 
     runs/a           ->  [[runs/a]]            a directory
@@ -217,7 +217,7 @@ def _find_runs(pattern: PathLike | Run) -> list[list]:
     return directories or [[pattern]]
 
 
-def _open_ensemble(paths: list) -> list[Run]:
+def _open_ensemble(paths):
     runs = [Run.open(path) for path in paths]
     first = runs[0]
     for run in runs:
@@ -228,7 +228,7 @@ def _open_ensemble(paths: list) -> list[Run]:
     return runs
 
 
-def _open_dataset(task: Task, run: Run, data: PathLike | None, datasets: dict) -> Dataset:
+def _open_dataset(task, run, data, datasets):
     """Opens the dataset of a run, or the one at `data`; `datasets` has those opened before."""
     path = pathlib.Path(data or run.dataset["path"] or "").resolve()
     # Each run reads a file, such as one of references, by its own vocabulary.

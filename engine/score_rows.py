@@ -75,7 +75,7 @@ def describe_origin(runs: list[Run], dataset: Dataset, split: str) -> dict:
     return origin
 
 
-def _training_seconds(runs: list[Run]) -> float:
+def _training_seconds(runs):
     """The time of all trainings of all runs."""
     seconds = 0.0
     for run in runs:
@@ -105,11 +105,11 @@ def append_scores(path: PathLike, record: dict) -> None:
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
-def _without_metrics(row: dict) -> dict:
+def _without_metrics(row):
     return {name: value for name, value in row.items() if name != "metrics"}
 
 
-def _make_row(record: dict) -> dict:
+def _make_row(record):
     """Makes the row of a record. Its commands name no paths of this machine."""
     row = {name: record[name] for name in ROW if name in record}
     row["metrics"] = _rounded(row["metrics"])
@@ -122,6 +122,6 @@ def _make_row(record: dict) -> dict:
     return row
 
 
-def _rounded(metrics: dict[str, float]) -> dict[str, float]:
+def _rounded(metrics):
     """Metrics with six decimals: further ones differ between machines."""
     return {name: round(value, 6) for name, value in metrics.items()}

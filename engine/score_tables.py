@@ -29,17 +29,16 @@ def print_records(rows: Sequence[tuple[str, dict]], task: Task, corpus: str, spl
         corpus, split: What was scored.
     """
     records = [record for _, record in rows]
-    published_rows = _published_for(task.name, corpus, split)
     sections = [
         _measured_lines(rows),
         _reference_lines(records),
-        _published_lines(published_rows, split),
+        _published_lines(task.name, corpus, split),
     ]
 
     names = list(dict.fromkeys(name for record in records for name in record["metrics"]))
     columns = [Column(name, justify="right") for name in names]
     title, caption = task.describe(records[0])
-    remarks = [caption, _remark_on_size(corpus, split, task, records[0], published_rows)]
+    remarks = [caption, _remark_on_size(corpus, split, task, records[0])]
     table = Table(
         "",
         *columns,
@@ -54,7 +53,7 @@ def print_records(rows: Sequence[tuple[str, dict]], task: Task, corpus: str, spl
     _print_table(table, width=120)
 
 
-def _measured_lines(rows: Sequence[tuple[str, dict]]) -> list[Line]:
+def _measured_lines(rows):
     """A line for each record, and one for each part of its split."""
     lines = []
     for label, record in rows:
@@ -64,9 +63,9 @@ def _measured_lines(rows: Sequence[tuple[str, dict]]) -> list[Line]:
     return lines
 
 
-def _reference_lines(records: list[dict]) -> list[Line]:
+def _reference_lines(records):
     """A line for each baseline and upper bound; one that several records share is shown once."""
-    metrics_by_label: dict[str, dict] = {}
+    metrics_by_label = {}
     for record in records:
         for part, kind in REFERENCES.items():
             for name, metrics in record.get(part, {}).items():
@@ -74,30 +73,26 @@ def _reference_lines(records: list[dict]) -> list[Line]:
     return [Line(label, metrics) for label, metrics in metrics_by_label.items()]
 
 
-def _published_lines(published_rows: list[dict], split: str) -> list[Line]:
-    lines = []
-    for row in published_rows:
-        where = f" ({row['split']})" if row["split"] != split else ""
-        lines.append(Line(f"published{where}: {row['model']}", row["metrics"], style="dim"))
-    return lines
-
-
-def _published_for(task: str, corpus: str, split: str) -> list[dict]:
-    """The published scores to show beside a split.
+def _published_lines(task_name, corpus, split):
+    """A line for each published score to show beside a split.
 
     Splits with unknown entities, such as `test-oov`, are compared only with each other.
     """
     is_oov = split.endswith("-oov")
-    rows = published_beside(task, corpus)
-    return [row for row in rows if row["split"].endswith("-oov") == is_oov]
+    lines = []
+    for row in published_beside(task_name, corpus):
+        if row["split"].endswith("-oov") == is_oov:
+            where = f" ({row['split']})" if row["split"] != split else ""
+            lines.append(Line(f"published{where}: {row['model']}", row["metrics"], style="dim"))
+    return lines
 
 
-def _remark_on_size(corpus, split, task, record, published_rows):
+def _remark_on_size(corpus, split, task, record):
     """A remark, if a split has another size than the published one of its name; else `None`."""
     unit = f"{task.example_unit}s"
     expected = PUBLISHED_SIZES.get((corpus, split))
     received = record["counts"].get(unit)
-    if not published_rows or expected is None or received is None:
+    if expected is None or received is None:
         return None
     # As the release, a score may leave out the last partial batch, which is less than 1 %.
     if abs(received - expected) <= 0.01 * expected:
@@ -105,7 +100,7 @@ def _remark_on_size(corpus, split, task, record, published_rows):
     return f"not comparable: the published {split} has {expected:,} {unit}, this one {received:,}"
 
 
-def _print_table(table: Table, width: int | None) -> None:
+def _print_table(table, width):
     """Prints a table literally: texts of models and corpora are not markup."""
     if sys.stdout.isatty():
         width = None  # that of the terminal

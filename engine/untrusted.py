@@ -5,11 +5,9 @@ A file that `open_untrusted` has accepted is trusted from then on. Weights have 
 """
 
 import hashlib
-import io
 import os
 import pathlib
 import stat
-from collections.abc import Iterable
 
 from colloquy.base.files import CHECKSUMS, PathLike, UserError
 from colloquy.data.json_files import parse_json, validated
@@ -76,7 +74,7 @@ def read_checksums(directory: pathlib.Path) -> dict[str, list[str]]:
     return _read_json(directory, CHECKSUMS) or {}
 
 
-def _check_names(directory: pathlib.Path, names: Iterable[str]) -> None:
+def _check_names(directory, names):
     """Refuses names of files outside of the directory, or below a link."""
     for name in names:
         path = pathlib.PurePosixPath(name)
@@ -90,7 +88,7 @@ def _check_names(directory: pathlib.Path, names: Iterable[str]) -> None:
                 )
 
 
-def _list_directories(directory: pathlib.Path) -> set[str]:
+def _list_directories(directory):
     """Lists everything in `DIRECTORIES` but real directories, as names like `index/x.npz`."""
     names = set()
     for name in DIRECTORIES:
@@ -125,7 +123,7 @@ def check_file(file: pathlib.Path, max_bytes: int | None, checksums: list[str]) 
             )
 
 
-def _open_regular(file: pathlib.Path) -> io.BufferedReader | None:
+def _open_regular(file):
     """Opens a regular file; returns `None` if it is missing, and refuses anything else.
 
     The file is opened before it is looked at, so nobody can replace it by a link in between.

@@ -7,7 +7,6 @@ the file's size can need.
 import math
 import pathlib
 import zipfile
-from collections.abc import Callable
 from concurrent import futures
 from typing import Any
 
@@ -112,7 +111,7 @@ def _check_count(num_weights, file, subject):
         )
 
 
-def _count_weights(build_model: Callable) -> int:
+def _count_weights(build_model):
     """Counts the weights of a model without memory for them.
 
     Keras keeps the new variables of a stateless scope in a list, to initialise them later, which

@@ -1,7 +1,7 @@
 """The HTTP server: the address that it listens at, and its end at SIGTERM."""
 
 import contextlib
-import os
+import resource
 import signal
 import socket
 import time
@@ -32,10 +32,6 @@ def listen(host, port):
 
 def raise_descriptor_limit():
     """Allows this process as many open connections and files as the system lets it have."""
-    if os.name == "nt":
-        return
-    import resource
-
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     # macOS allows fewer than the hard limit that it names.
     with contextlib.suppress(OSError, ValueError):

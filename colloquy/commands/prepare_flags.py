@@ -31,9 +31,9 @@ def define_flags() -> None:
         show_in_help(name)
 
 
-def _describe(name: str, tasks: list[str]) -> str:
+def _describe(name, tasks):
     """Describes a field of some tasks: each text once, after the names of its tasks."""
-    tasks_by_text: dict[str, list[str]] = {}
+    tasks_by_text = {}
     for task in tasks:
         field = SETTINGS[task].model_fields[name]
         text = " ".join(field.description.split())

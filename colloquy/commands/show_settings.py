@@ -1,10 +1,8 @@
 """Prints the fields that `train.py --set` can change, with their values and meanings."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from colloquy.base import runtime
-from colloquy.base.config import Config
 from colloquy.base.config_fields import describe_fields
 from colloquy.models import MODELS
 from colloquy.recipes import choose_recipe, merge_settings
@@ -40,7 +38,7 @@ def show_settings(model: str | None, recipe: str | None, settings: Mapping[str, 
         print("      release: the settings of the published code, where they differ.\n")
 
 
-def _print_fields(title: str, config: type[Config], settings: Mapping[str, Any]) -> None:
+def _print_fields(title, config, settings):
     print(f"{title}, {config.__module__}.{config.__qualname__}\n")
     values = _flat(settings)
     for name, type_name, default, meaning in describe_fields(config):
@@ -53,7 +51,7 @@ def _print_fields(title: str, config: type[Config], settings: Mapping[str, Any])
         print(f"      {meaning}\n" if meaning else "")
 
 
-def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _flat(settings):
     """Adds the fields of nested settings by the names that `--set` takes.
 
     {"lexical": {"turns": 3}}  ->  {"lexical": {"turns": 3}, "lexical.turns": 3}
