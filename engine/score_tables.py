@@ -35,7 +35,9 @@ def print_records(rows: Sequence[tuple[str, dict]], task: Task, corpus: str, spl
         _published_lines(task.name, corpus, split),
     ]
 
-    names = list(dict.fromkeys(name for record in records for name in record["metrics"]))
+    names: dict[str, None] = {}  # in order, each once
+    for record in records:
+        names.update(dict.fromkeys(record["metrics"]))
     columns = [Column(name, justify="right") for name in names]
     title, caption = task.describe(records[0])
     remarks = [caption, _remark_on_size(corpus, split, task, records[0])]
@@ -47,10 +49,14 @@ def print_records(rows: Sequence[tuple[str, dict]], task: Task, corpus: str, spl
     )
     for lines in sections:
         for line in lines:
-            cells = [f"{line.metrics[name]:.4f}" if name in line.metrics else "" for name in names]
+            cells = [_format(line.metrics.get(name)) for name in names]
             table.add_row(line.label, *cells, style=line.style)
         table.add_section()
     _print_table(table, width=120)
+
+
+def _format(value):
+    return "" if value is None else f"{value:.4f}"
 
 
 def _measured_lines(rows):
