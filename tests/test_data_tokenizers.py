@@ -14,12 +14,12 @@ from helpers import refusal, written
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from colloquy.base.characters import HAN
 from colloquy.data.corpora import dam_release
+from colloquy.data.graph_tokenizer import GraphTokenizer
 from colloquy.data.tokenizers import (
-    HAN,
     TOKENIZERS,
     WHITESPACE,
-    GraphTokenizer,
     normalize,
     words_of,
 )
@@ -195,7 +195,7 @@ def test_the_graph_finds_the_same_words(texts, key):
 def test_the_graph_joins_tokens_the_same_way(texts, name):
     found = [tokens(name, text) for text in [*texts, *TEXTS]]
     padded = tf.ragged.constant(found, dtype=tf.string).to_tensor("")
-    joined = TOKENIZERS[name].detokenize_in_graph(padded).numpy()
+    joined = GRAPHS[name, True].detokenize(padded).numpy()
     assert [text.decode() for text in joined] == [
         TOKENIZERS[name].detokenize(each) for each in found
     ]
