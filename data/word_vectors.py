@@ -89,7 +89,7 @@ def _write_known(sentences, vocabulary, file):
     Returns:
         The count of each id, `{id: count}`, and the number of lines.
     """
-    ids = {word: str(id) for id, word in enumerate(vocabulary.words, 1) if word not in SPECIALS}
+    ids = {word: str(id) for word, id in vocabulary.ids.items()}
     counts = collections.Counter()
     num_lines = 0
     for sentence in sentences:

@@ -17,13 +17,14 @@ from hypothesis import strategies as st
 from colloquy.base.characters import HAN
 from colloquy.data.corpora import dam_release
 from colloquy.data.graph_tokenizer import GraphTokenizer
+from colloquy.data.graph_vocabulary import WordIds
 from colloquy.data.tokenizers import (
     TOKENIZERS,
     WHITESPACE,
     normalize,
     words_of,
 )
-from colloquy.data.vocabulary import EOS_ID, PADDING_ID, UNK_ID, Vocabulary, WordIds
+from colloquy.data.vocabulary import EOS_ID, PADDING_ID, UNK_ID, Vocabulary
 
 TERMS = (
     "try apt-get ( e.g . v2.6.8-1 ) in / etc/fstab , __path__ or me@x.de : don't ! . . . 50 % a , b"

@@ -6,7 +6,8 @@ Letters: B conversations   T turns   S source words   K replies   L words of a r
 import tensorflow as tf
 
 from colloquy.data.graph_tokenizer import GraphTokenizer
-from colloquy.data.vocabulary import EOS_ID, PADDING_ID, UNK_ID, WordIds
+from colloquy.data.graph_vocabulary import WordIds
+from colloquy.data.vocabulary import EOS_ID, PADDING_ID, UNK_ID
 from colloquy.engine.endpoints import (
     at_least_one_column,
     build_archive,
