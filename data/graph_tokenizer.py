@@ -4,7 +4,7 @@ from typing import Any
 
 from colloquy.base.files import UserError
 from colloquy.data.graph_normalization import GraphNormalizer, apply_rules
-from colloquy.data.tokenizers import ASCII_QUOTES, ONE_SPACE, TOKENIZERS, WHITESPACE, Tokenizer
+from colloquy.data.tokenizers import ASCII_QUOTES, ONE_SPACE, TOKENIZERS, WHITESPACE
 
 
 class GraphTokenizer:
@@ -18,14 +18,16 @@ class GraphTokenizer:
     """
 
     def __init__(self, tokenizer: str, lower: bool) -> None:
-        self.tokenizer: Tokenizer | None = None
         self.lower = lower
+        self.pattern = ""  # of a token; none for `WHITESPACE`
+        self.join: tuple[tuple[str, str], ...] = ()
         self.tables = []  # lookup tables that an exported model must track
         if tokenizer == WHITESPACE:
             return
-        self.tokenizer = TOKENIZERS[tokenizer]
-        if self.tokenizer.segment:
+        if TOKENIZERS[tokenizer].segment:
             raise UserError(f"the tokenizer {tokenizer} cannot run inside a TensorFlow graph")
+        self.pattern = TOKENIZERS[tokenizer].pattern
+        self.join = TOKENIZERS[tokenizer].join
         self.normalizer = GraphNormalizer("NFKC")
         self.tables.append(self.normalizer.table)
 
@@ -33,11 +35,11 @@ class GraphTokenizer:
         """The words of texts, string `(n,)`: ragged string `(n, words)`."""
         import tensorflow as tf
 
-        if self.tokenizer is None:
+        if not self.pattern:
             return tf.strings.split(texts)
         # A graph cannot list the matches of a pattern. But it can put spaces around each match:
         # "go on!" -> " go   on  ! " -> ["go", "on", "!"]
-        spaced = apply_rules(self.normalize(texts), [(f"({self.tokenizer.pattern})", r" \1 ")])
+        spaced = tf.strings.regex_replace(self.normalize(texts), f"({self.pattern})", r" \1 ")
         return tf.strings.split(spaced)
 
     def normalize(self, texts: Any) -> Any:
@@ -56,4 +58,4 @@ class GraphTokenizer:
         import tensorflow as tf
 
         joined = tf.strings.reduce_join(tokens, axis=-1, separator=" ")
-        return apply_rules(joined, ((" +$", ""), *self.tokenizer.join))
+        return apply_rules(joined, ((" +$", ""), *self.join))

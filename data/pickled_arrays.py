@@ -42,7 +42,7 @@ def _empty_array(*ignored):
     return np.zeros(0, np.int8)
 
 
-def fill_array(array: np.ndarray, state: tuple) -> None:
+def fill_array(array: Any, state: tuple) -> None:
     """Gives an empty array its shape, dtype and content.
 
     Args:

@@ -36,7 +36,7 @@ class TableMessage(NamedTuple):
 def in_order(
     path: pathlib.Path,
     messages: list[TableMessage],
-    column_names: tuple[str, ...],
+    column_names: list[str],
     report: Report,
 ) -> list[list[TableMessage]]:
     """The messages of each conversation, ordered by their times where all of these can be read.

@@ -26,42 +26,21 @@ from colloquy.data.report import Report
 
 NAMES = {
     "conversation": (
-        "conversation",
-        "conversation_id",
-        "dialog",
-        "dialog_id",
-        "dialogue",
-        "dialogue_id",
-        "chat",
-        "chat_id",
-        "session",
-        "session_id",
-        "thread",
-        "thread_id",
-        "channel",
-    ),
+        "conversation conversation_id dialog dialog_id dialogue dialogue_id chat chat_id session "
+        "session_id thread thread_id channel"
+    ).split(),
     "sender": (
-        "sender",
-        "speaker",
-        "author",
-        "role",
-        "from",
-        "user",
-        "username",
-        "user_name",
-        "sender_name",
-        "author_name",
-        "from_name",
-        "name",
-    ),
-    "text": ("text", "message", "utterance", "content", "body", "message_text"),
-    "time": ("timestamp", "datetime", "created", "created_at", "sent_at", "date", "time"),
-    "time of day": ("time",),
-    "question": ("question",),
-    "answer": ("answer",),
+        "sender speaker author role from user username user_name sender_name author_name from_name "
+        "name"
+    ).split(),
+    "text": "text message utterance content body message_text".split(),
+    "time": "timestamp datetime created created_at sent_at date time".split(),
+    "time of day": ["time"],
+    "question": ["question"],
+    "answer": ["answer"],
 }
-"""Kind of column -> its names. Of several columns of a kind, the one whose name comes first here
-is used.
+"""Kind of column -> its names. If a table has several of them, the one that comes first here is
+used.
 """
 PAIR = {"question", "answer"}
 
