@@ -8,12 +8,12 @@ import re
 
 from colloquy.base.characters import HAN, SIGNS
 
-# Normalization makes these signs ASCII; Chinese texts have the full-width forms.
+# Chinese texts have these signs in full width, and normalization makes them ASCII.
 FULL_WIDTH = {",": "\uff0c", "!": "\uff01", "?": "\uff1f", ":": "\uff1a", ";": "\uff1b"}
 CJK_SIGNS = "\u3001-\u3004\u3008-\u3020\u3030\u30fb" + "".join(FULL_WIDTH.values())
 """Punctuation of Chinese and Japanese, as the inner part of a pattern's `[...]`."""
 
-# After a Han character, a sign gets its full-width form.
+# After a Han character, such a sign gets its full-width form again.
 WIDE_AFTER_HAN = [
     (f"([{HAN}]) {re.escape(sign)}", rf"\1{wide}") for sign, wide in FULL_WIDTH.items()
 ]
@@ -36,5 +36,5 @@ JOIN_WORDS = (*JOIN, HYPHEN)
 
 # "tar - c" becomes "tar -c", an option of a command. Other hyphens are inside of terms.
 OPTION = ("(^| )- ([a-z0-9])( |$)", r"\1-\2\3")
-# Twice: of "- c - v", the first time joins "-c" only, because the match has the space before "- v".
+# Twice, for "- c - v": the first match includes the space that a match of "- v" needs.
 JOIN_TERMS = (OPTION, OPTION, *JOIN)

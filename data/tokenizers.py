@@ -1,7 +1,7 @@
 """Tokenizers: text to words and back. `data.graph_tokenizer` does the same in a TensorFlow graph.
 
-Both use the patterns of this file, so these keep to the syntax that Python's `re` and RE2,
-TensorFlow's, share: no look-around, no `\\w`; characters beyond ASCII are written literally.
+Both use the patterns of this file. So these keep to the syntax that Python's `re` shares with RE2,
+TensorFlow's: no look-around, no `\\w`; characters beyond ASCII are written literally.
 """
 
 import dataclasses
@@ -35,9 +35,9 @@ def apply_rules(text: str, rules: Iterable[tuple[str, str]]) -> str:
 def normalize(text: str, lower: bool = True) -> str:
     """Normalizes a text for tokenizers.
 
-    Typographic apostrophes and quotes become ASCII. Then `data.normalization` applies with NFKC,
-    which would make some apostrophes a space and an accent. White space and control characters
-    become single spaces, none at the ends.
+    Typographic apostrophes and quotes become ASCII. This comes first, because NFKC decomposes some
+    of them into a space and an accent. Then `data.normalization` applies, with NFKC. White space
+    and control characters become single spaces, none at the ends.
 
     >>> normalize(" \u201cDon\u2019t\u201d\\t\uff2f\uff2b\u2026 ", lower=True)
     '"don\\'t" ok...'
@@ -50,21 +50,24 @@ def normalize(text: str, lower: bool = True) -> str:
 
 # === Patterns of a token in a normalized text ===
 #
-# Of alternatives the first one that matches counts. The last one, `[^ ]`, is any other sign: so
-# tokens have every character of a text but its spaces.
+# The first alternative that matches counts. The last one, `[^ ]`, matches any other sign: so tokens
+# have every character of a text but its spaces.
 
-NUMBER = "[0-9]+(?:[.,:][0-9]+)+"  # 3,000.5 and 2:30; `_words` matches plain digits
+LETTER = f"[^ {SIGNS}]"  # digits, too
+LETTER_BUT_HAN = f"[^ {SIGNS}{HAN}]"
+NUMBER = "[0-9]+(?:[.,:][0-9]+)+"  # 3,000.5 and 2:30
 ELLIPSIS_OR_DASH = r"\.\.\.|--"
 
 
 def _words(letter):
-    """The pattern of numbers, words such as `don't`, `...`, `--` and other signs."""
-    return f"{NUMBER}|{letter}+(?:'{letter}+)*|{ELLIPSIS_OR_DASH}|[^ ]"
+    word = f"{letter}+(?:'{letter}+)*"  # don't
+    return f"{NUMBER}|{word}|{ELLIPSIS_OR_DASH}|[^ ]"
 
 
-WORDS = _words(f"[^ {SIGNS}]")
-WORDS_BUT_HAN = _words(f"[^ {SIGNS}{HAN}]")
-TERM_PART = f"(?:[^ {SIGNS}]|_)+"
+WORDS = _words(LETTER)
+WORDS_BUT_HAN = _words(LETTER_BUT_HAN)
+# Parts that signs join: apt-get, kernel.org, 2.6.8 and __path__.
+TERM_PART = f"(?:{LETTER}|_)+"
 TERMS = f"{TERM_PART}(?:[-.'_/@:+~#&=*%]+{TERM_PART})*|[^ ]"
 
 
@@ -120,10 +123,9 @@ def _segment(tokens):
 TOKENIZERS = {
     # Splits at spaces.
     "space": Tokenizer("[^ ]+"),
-    # Words, numbers, `...`, `--`, and each other sign.
+    # Numbers, words, `...`, `--`, and each other sign.
     "words": Tokenizer(WORDS, join=JOIN_WORDS),
-    # Words with the signs that join their parts, such as `apt-get`, `kernel.org`, `2.6.8` and
-    # `__path__`, and each other sign, as the logs of #ubuntu are tokenized.
+    # Terms such as `apt-get`, and each other sign, as the logs of #ubuntu are tokenized.
     "terms": Tokenizer(TERMS, join=JOIN_TERMS),
     # As `words`, but each Han character is a token.
     "mixed": Tokenizer(WORDS_BUT_HAN, join=JOIN_WORDS),
