@@ -33,7 +33,7 @@ class TableMessage(NamedTuple):
     """What `parse_time` reads in `written_time`."""
 
 
-def in_order(
+def group_conversations(
     path: pathlib.Path,
     messages: list[TableMessage],
     column_names: list[str],
@@ -54,10 +54,11 @@ def in_order(
     has_names = "" not in messages_by_name
 
     unread = [message.written_time or "(empty)" for message in messages if message.time is None]
-    if unread and not has_names:
-        expected = f"expected a column {' or '.join(column_names)}, or times {READABLE}"
-        raise UserError(f"{path}: {expected}. Received: times such as {unread[0]!r:.40}")
     if unread:
+        if not has_names:
+            expected = f"expected a column {' or '.join(column_names)}, or times {READABLE}"
+            raise UserError(f"{path}: {expected}. Received: times such as {unread[0]!r:.40}")
+        # A table without any times needs no note.
         if any(message.written_time for message in messages):
             report.note(
                 f"{path}: the times, such as {unread[0]!r:.40}, cannot be read, so the messages "

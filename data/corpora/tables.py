@@ -15,7 +15,7 @@ import re
 
 from colloquy.base.files import UserError, in_one_line
 from colloquy.data.corpora.messages import Conversations, join_messages, keep_exchanges
-from colloquy.data.corpora.table_order import TableMessage, in_order, parse_time
+from colloquy.data.corpora.table_order import TableMessage, group_conversations, parse_time
 from colloquy.data.corpora.table_rows import (
     DELIMITERS,
     SEPARATOR_LINE,
@@ -39,9 +39,7 @@ NAMES = {
     "question": ["question"],
     "answer": ["answer"],
 }
-"""Kind of column -> its names. If a table has several of them, the one that comes first here is
-used.
-"""
+"""Kind of column -> its names. If a table has several of them, the first one listed here is used."""
 PAIR = {"question", "answer"}
 
 
@@ -132,7 +130,7 @@ def _read_messages(path, rows, columns, report):
     _report_senders(path, messages, columns, report)
     messages = _complete_messages(messages, report)
     conversations = []
-    for conversation in in_order(path, messages, NAMES["conversation"], report):
+    for conversation in group_conversations(path, messages, NAMES["conversation"], report):
         texts = [(message.sender, message.text) for message in conversation]
         conversations.append(join_messages(texts))
     return conversations
