@@ -39,7 +39,7 @@ NAMES = {
     "question": ["question"],
     "answer": ["answer"],
 }
-"""Kind of column -> its names. If a table has several of them, the first one listed here is used."""
+"""Kind of column -> its names. If a table has several of them, the first one here is used."""
 PAIR = {"question", "answer"}
 
 
