@@ -1,102 +1,29 @@
-"""Batches of examples of similar size, a pure function of the step: (seed, epoch) fix the order of
-an epoch.
+"""Batches of examples of similar size.
 
-`stream_batches` hands them to the framework: `tf.data` on TensorFlow, plain Python elsewhere.
+The seed and the number of an epoch decide the order of its batches. So a training that resumes at
+any step gets the batch of that step again.
 """
 
 import bisect
-import collections
-import concurrent.futures
-import contextvars
 import functools
 import itertools
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-In = TypeVar("In")
 Out = TypeVar("Out")
 
-# With XLA, lengths are rounded up to this: it compiles each shape anew, for up to a minute.
 XLA_MULTIPLE = 16
-THREADS = 2  # batches that are made at once
-PREFETCHED = 4  # finished batches that wait
-
-
-def stream_batches(make_batch: Callable[[int], Any], first_step: int, last_step: int) -> Any:
-    """Streams the batches of the steps `range(first_step, last_step)`, and makes the next ones
-    while one is computed.
-
-    Args:
-        make_batch: A pure function of a step that returns nested dicts or tuples of NumPy arrays.
-            Their structure, ranks and dtypes are the same at every step. Several threads call it.
-
-    Returns:
-        On TensorFlow a `tf.data.Dataset` whose elements have open sizes, elsewhere an iterator of
-        NumPy arrays.
-    """
-    import keras  # takes seconds; preparing needs none of it
-
-    if keras.config.backend() == "tensorflow":
-        return _stream_from_tensorflow(make_batch, first_step, last_step)
-    return ahead(make_batch, range(first_step, last_step), THREADS)
-
-
-def _stream_from_tensorflow(make_batch, first_step, last_step):
-    import tensorflow as tf
-
-    structure = make_batch(first_step)
-    arrays = tf.nest.flatten(structure)
-    dtypes = [array.dtype for array in arrays]
-
-    def make_arrays(step):
-        return tf.nest.flatten(make_batch(int(step)))
-
-    def make_tensors(step):
-        tensors = tf.numpy_function(make_arrays, [step], dtypes)
-        for tensor, array in zip(tensors, arrays, strict=True):
-            tensor.set_shape([None] * array.ndim)
-        return tf.nest.pack_sequence_as(structure, tensors)
-
-    options = tf.data.Options()
-    # There is nothing to tune. The tuning thread sleeps longer each time, and closing the stream
-    # waits for it.
-    options.autotune.enabled = False
-    return (
-        tf.data.Dataset.range(first_step, last_step)
-        .map(make_tensors, num_parallel_calls=THREADS, deterministic=True)
-        .prefetch(PREFETCHED)
-        .with_options(options)
-    )
-
-
-def ahead(function: Callable[[In], Out], inputs: Iterable[In], threads: int) -> Iterator[Out]:
-    """Yields `function(x)` for each of some inputs, in their order, while threads compute the next
-    ones. The threads see the caller's context variables, such as those of `engine.cancellation`.
-
-    >>> list(ahead(abs, [-3, 2, -1], 2))
-    [3, 2, 1]
-    """
-    inputs = iter(inputs)
-    pool = concurrent.futures.ThreadPoolExecutor(threads)
-    waiting: collections.deque[concurrent.futures.Future[Out]] = collections.deque()
-    try:
-        for x in itertools.islice(inputs, threads):
-            waiting.append(pool.submit(contextvars.copy_context().run, function, x))
-        while waiting:
-            for x in itertools.islice(inputs, 1):
-                waiting.append(pool.submit(contextvars.copy_context().run, function, x))
-            yield waiting.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
+"""With XLA, lengths are rounded up to this: it compiles each shape anew, for up to a minute."""
 
 
 def remembered(function: Callable[[int], Out]) -> Callable[[int], Out]:
-    """Caches the last two results of a function of integers that several threads call; each result
-    is made once.
+    """Caches the last two results of a function of integers that several threads call.
+
+    Two, because a thread may ask for the next result while another still uses the last one.
     """
     cached = functools.lru_cache(maxsize=2)(function)
     lock = threading.Lock()
@@ -109,25 +36,31 @@ def remembered(function: Callable[[int], Out]) -> Callable[[int], Out]:
 
 
 class Batches(Sequence):
-    """An epoch's batches in pools of `counts` batches; `make(pool)` makes those of one when the
-    first is asked for.
+    """The batches of an epoch. They are made a pool at a time, when one of the pool is asked for.
+
+    Args:
+        counts: The number of batches in each pool.
+        make_pool: Function from the number of a pool to its batches.
 
     >>> batches = Batches([2, 3], lambda pool: [(pool, i) for i in range(2 + pool)])
     >>> len(batches), batches[2], batches[-1]
     (5, (1, 0), (1, 2))
     """
 
-    def __init__(self, counts: Iterable[int], make: Callable[[int], Sequence]) -> None:
+    def __init__(self, counts: Iterable[int], make_pool: Callable[[int], Sequence]) -> None:
+        # The index of the first batch of each pool, then the number of batches: [0, 2, 5].
         self._starts = [0, *itertools.accumulate(counts)]
-        self._pool = remembered(make)
+        self._make_pool = remembered(make_pool)
 
     def __len__(self) -> int:
         return self._starts[-1]
 
     def __getitem__(self, index: Any) -> Any:
+        # A range counts a negative index from the end, and refuses one that is too large.
         index = range(len(self))[index]
         pool = bisect.bisect_right(self._starts, index) - 1
-        return self._pool(pool)[index - self._starts[pool]]
+        place_in_pool = index - self._starts[pool]
+        return self._make_pool(pool)[place_in_pool]
 
 
 class Epochs:
@@ -142,68 +75,81 @@ class Epochs:
     """
 
     def __init__(self, make_batches: Callable[[np.random.Generator], Sequence], seed: int) -> None:
-        self._epoch = remembered(lambda epoch: make_batches(np.random.default_rng((seed, epoch))))
-        self.steps = len(self._epoch(0))  # steps per epoch
+        def make_epoch(epoch):
+            return make_batches(np.random.default_rng((seed, epoch)))
+
+        self._make_epoch = remembered(make_epoch)
+        self.steps = len(self._make_epoch(0))
+        """Steps per epoch."""
 
     def batch(self, step: int) -> Any:
         """The batch of a step, counted from 0 over all epochs."""
         epoch, index = divmod(step, self.steps)
-        return self._epoch(epoch)[index]
+        return self._make_epoch(epoch)[index]
 
 
 def batches_by_size(
-    sizes: npt.ArrayLike, batch_size: int, rng: np.random.Generator | None = None, pool: int = 64
+    sizes: npt.ArrayLike,
+    batch_size: int,
+    rng: np.random.Generator | None = None,
+    batches_per_pool: int = 64,
 ) -> Sequence:
-    """Cuts examples into batches of similar size on every axis; their number depends on that of the
-    examples alone.
+    """Cuts examples into batches of similar size on every axis.
 
-    `sizes` are int `(examples, axes)`, the costliest axis first. `pool` batches are sorted
-    together: more leaves less padding, fewer makes a more random order. Without an `rng` equal
-    sizes stay in file order, and all examples are one pool, the cheapest batches first. The result
-    is a sequence of int arrays, the examples of each batch.
+    With an `rng` the batches are in random order. Without one all examples are sorted, the cheapest
+    first; equal sizes stay in file order. The number of batches depends on the number of examples
+    alone.
+
+    Args:
+        sizes: Int `(examples, axes)`, the costliest axis first.
+        batches_per_pool: With an `rng`, the examples of this many batches are drawn at random and
+            sorted together. More leaves less padding, fewer makes a more random order.
+
+    Returns:
+        A sequence of int arrays, the examples of each batch.
 
     >>> [batch.tolist() for batch in batches_by_size(np.array([[9], [1], [8], [2]]), 2)]
     [[1, 3], [2, 0]]
     """
     sizes = np.asarray(sizes)
     if rng is None:
-        order = np.lexsort(sizes.T[::-1])  # sorts by its last key first
+        # `lexsort` takes the most important key last.
+        order = np.lexsort(sizes.T[::-1])
         return _cut(order, batch_size)
-    pools = random_pools(len(sizes), batch_size, rng, pool)
+    pools = random_pools(len(sizes), batch_size, rng, batches_per_pool)
 
-    def make(number):
-        rows, seed = pools[number]
-        batches = like_batches(sizes[rows], batch_size, np.random.default_rng(seed))
-        return [rows[batch] for batch in batches]
+    def make_pool(number):
+        examples, seed = pools[number]
+        batches = cut_by_size(sizes[examples], batch_size, np.random.default_rng(seed))
+        return [examples[batch] for batch in batches]
 
-    counts = [_count_batches(len(rows), batch_size) for rows, _ in pools]
-    return Batches(counts, make)
+    counts = [_divide_up(len(examples), batch_size) for examples, _ in pools]
+    return Batches(counts, make_pool)
 
 
 def random_pools(
-    examples: int, batch_size: int, rng: np.random.Generator, pool: int
+    num_examples: int, batch_size: int, rng: np.random.Generator, batches_per_pool: int
 ) -> list[tuple[np.ndarray, int]]:
-    """All examples in random order, in parts of `pool` batches: a list of int arrays, each with a
-    seed of its own.
-    """
-    parts = _cut(rng.permutation(examples), pool * batch_size)
-    return list(zip(parts, rng.integers(2**63, size=len(parts)).tolist(), strict=True))
+    """Cuts all examples, in random order, into pools: their int arrays, each with a seed."""
+    pools = _cut(rng.permutation(num_examples), batches_per_pool * batch_size)
+    seeds = rng.integers(2**63, size=len(pools)).tolist()
+    return list(zip(pools, seeds, strict=True))
 
 
-def like_batches(sizes: np.ndarray, batch_size: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """Cuts a pool of examples into batches of similar size on every axis, in random order, as
-    `batches_by_size` does.
+def cut_by_size(sizes: np.ndarray, batch_size: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Cuts a pool of examples into batches of similar size on every axis, in random order.
 
-    The pool is sorted by the first axis and cut in four parts of whole batches, each part by the
-    second axis and cut in four, and so on; the parts are then cut into batches, one of them maybe
-    smaller than `batch_size`.
+    The pool is sorted by the first axis and cut into four parts of whole batches. Each part is
+    sorted by the second axis and cut into four, and so on. After the last axis, the parts are cut
+    into batches. The last batch of a part may be smaller than `batch_size`.
     """
     parts = [np.arange(len(sizes))]
     last_axis = sizes.shape[1] - 1
     for axis in range(last_axis):
         quarters = []
         for part in parts:
-            quarter_size = batch_size * _count_batches(len(part), 4 * batch_size)
+            num_batches = _divide_up(len(part), batch_size)
+            quarter_size = batch_size * _divide_up(num_batches, 4)
             quarters += _cut(_sort(part, sizes[:, axis]), quarter_size)
         parts = quarters
 
@@ -213,17 +159,18 @@ def like_batches(sizes: np.ndarray, batch_size: int, rng: np.random.Generator) -
     return [batches[i] for i in rng.permutation(len(batches))]
 
 
-def _sort(rows, sizes):
+def _sort(examples, sizes):
     """Sorts examples by their size; equal ones keep their order."""
-    return rows[np.argsort(sizes[rows], kind="stable")]
+    return examples[np.argsort(sizes[examples], kind="stable")]
 
 
-def _count_batches(examples, batch_size):
-    return -(-examples // batch_size)  # rounded up
+def _divide_up(total, size):
+    """The quotient, rounded up."""
+    return -(-total // size)
 
 
-def _cut(rows, size):
-    return [rows[i : i + size] for i in range(0, len(rows), size)]
+def _cut(examples, size):
+    return [examples[i : i + size] for i in range(0, len(examples), size)]
 
 
 def evenly_spaced(total: int, count: int) -> list[int]:

@@ -3,6 +3,7 @@
 import functools
 import itertools
 import unicodedata
+from collections.abc import Iterable
 from typing import Any
 
 from colloquy.data.normalization import INVISIBLE, JOINERS, MARKS, SYLLABLE, Form, compose
@@ -17,6 +18,15 @@ JOINER_RULES = (
     (rf"[{JOINERS}]+($|[^\p{{L}}\p{{M}}{JOINERS}])", r"\1"),
 )
 GRAPH_CLUSTER = f"{SYLLABLE}|[^{MARKS}{SEPARATOR}][{MARKS}]+"
+
+
+def apply_rules(texts: Any, rules: Iterable[tuple[str, str]]) -> Any:
+    """Replaces the matches of each pattern in a string tensor, one rule after the other."""
+    import tensorflow as tf
+
+    for pattern, replacement in rules:
+        texts = tf.strings.regex_replace(texts, pattern, replacement)
+    return texts
 
 
 class GraphNormalizer:
@@ -47,8 +57,7 @@ class GraphNormalizer:
         import tensorflow as tf
 
         rules = ((SEPARATOR, "\x01"), (f"[{INVISIBLE}]+", ""), *JOINER_RULES)
-        for pattern, replacement in rules:
-            texts = tf.strings.regex_replace(texts, pattern, replacement)
+        texts = apply_rules(texts, rules)
 
         # Put separators around each match, split there, and look every part up in the table.
         for pattern in self.patterns:

@@ -53,8 +53,7 @@ MARKS = _mark_ranges()
 
 They belong to the letter before them.
 """
-# Unicode counts the voiced and semi-voiced marks of half-width kana, U+FF9E and U+FF9F, as letters,
-# so `MARKS` lacks them.
+# `MARKS`, and the voiced marks of half-width kana, which Unicode counts as letters.
 _MARK = f"[{MARKS}\uff9e\uff9f]"
 # A Hangul syllable of separate letters.
 SYLLABLE = "[\u1100-\u115f\uac00-\ud7a3][\u1160-\u11ff]+"
@@ -102,14 +101,15 @@ def normalize_with_offsets(text: str) -> Normalized:
         return Normalized(text, starts, [start + 1 for start in starts])
 
     visible = _remove_invisible(text)
-    # Find the place of each visible character, from left to right. This is exact, because a removed
-    # character is never equal to the next one that stays.
-    places: list[int] = []
-    for place, character in enumerate(text):
-        # A slice, as an index would fail at the end of `visible`.
-        next_visible = visible[len(places) : len(places) + 1]
-        if character == next_visible:
-            places.append(place)
+    # Find the place of each visible character: the next place with this character. A removed
+    # character is skipped, because it is never equal to the visible one after it.
+    places = []
+    rest = iter(enumerate(text))
+    for visible_character in visible:
+        for place, character in rest:
+            if character == visible_character:
+                places.append(place)
+                break
 
     parts = []
     starts = []
@@ -134,12 +134,15 @@ def _remove_invisible(text):
 def _keep_joiners(match):
     """The joiners of a match if they are between two letters, else ""."""
     text = match.string
-    before = text[max(0, match.start() - 1) : match.start()]
-    after = text[match.end() : match.end() + 1]
-    # A mark belongs to a letter, so it counts as one. At the start or the end of the text, one of
-    # the two is missing.
-    are_letters = [unicodedata.category(character)[0] in "LM" for character in before + after]
-    return match[0] if are_letters == [True, True] else ""
+    start, end = match.span()
+    if start == 0 or end == len(text):
+        return ""
+    return match[0] if _is_letter(text[start - 1]) and _is_letter(text[end]) else ""
+
+
+def _is_letter(character):
+    """Whether a character is a letter, or a mark, which belongs to a letter."""
+    return unicodedata.category(character)[0] in "LM"
 
 
 def compose(text: str, form: Form) -> str:

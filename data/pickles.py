@@ -1,36 +1,37 @@
 """Reads pickles, the file format of DAM's release, as untrusted files.
 
 Files are read by a subclass of `pickle._Unpickler`, the unpickler that is written in Python. It
-refuses the opcodes that plain values do not need. For NumPy's constructors it calls functions of
-this file, so nothing that a file names is imported or called.
+refuses the opcodes that plain values do not need. In place of NumPy's constructors it calls the
+functions of `data.pickled_arrays`, so nothing that a file names is imported or called.
 
-Memory is not bounded here: a small file can describe large values. `prepare.py`
-bounds it by `--max_memory_gb`.
+Memory is not bounded here: a small file can describe large values. `prepare.py` bounds it by
+`--max_memory_gb`.
 """
 
 import gc
 import io
-import math
 import pathlib
 import pickle
-import re
 import struct
-import types
 from typing import Any, ClassVar
 
 import numpy as np
 
 from colloquy.base.files import PathLike, UserError, in_one_line
+from colloquy.data.pickled_arrays import CONSTRUCTORS, DType, fill_array
 from colloquy.data.text_files import readable
 
 EXPECTED = "expected a whole pickle of lists, dicts, numbers, texts and arrays"
 MAX_DEPTH = 32
 """Containers within containers."""
+ITEMS_PER_BYTE = 64
+"""Most items that a value may have for each byte of its file.
 
-SMALL_INTEGERS = list(range(2**16))
-"""The integers of two bytes, such as word ids, each an object that all lists share. Otherwise an id
-would take 32 bytes wherever it occurs.
+Without references, an item takes a byte or more. A reference to a list takes two bytes and counts
+as all items of the list: honest files refer to a context from each of its lines.
 """
+SMALL_VALUE = 2**20
+"""A value may have this many items, however small its file is."""
 CONTAINERS = {list, tuple, dict}
 # NumPy's bool, integers and floats, by their letters.
 SCALARS = {np.dtype(code).type for code in "?bhilqBHILQefdg"}
@@ -53,9 +54,7 @@ def load(path: PathLike) -> Any:
     if not content:
         raise UserError(f"{path}: expected a pickle. Received: an empty file")
 
-    # An item takes at least a byte of the file, but a reference to a list repeats all its items.
-    max_items = 64 * len(content) + 2**20
-
+    max_items = ITEMS_PER_BYTE * len(content) + SMALL_VALUE
     # The garbage collector would look through millions of lists again and again.
     is_collecting = gc.isenabled()
     gc.disable()
@@ -77,22 +76,23 @@ def load(path: PathLike) -> Any:
 def _require_plain(value, max_items):
     """Refuses a value that has a type outside `PLAIN_TYPES`, too many items or too much nesting.
 
-    The items of a list are counted each time that the list is referred to: a file of a few hundred
-    bytes can describe a list of lists that no program could go through. A list that contains itself
-    has endless nesting.
+    A list counts each time that it is referred to: a file of a few hundred bytes can describe a
+    list of lists that no program could go through. A list that contains itself has endless nesting.
     """
     num_items = 0
-    # All containers of one depth: at first, one that contains the whole value.
-    level = [[value]]
+    # The containers of one depth. The first one is made here and contains the whole value.
+    containers = [[value]]
     for _ in range(1 + MAX_DEPTH):
-        next_level = []
-        for container in level:
+        inner_containers = []
+        for container in containers:
             items = container
             if type(container) is dict:
                 items = [*container.keys(), *container.values()]
             num_items += len(items)
             if num_items > max_items:
-                raise pickle.UnpicklingError("references to more than 64 times what it holds")
+                raise pickle.UnpicklingError(
+                    f"references to more than {ITEMS_PER_BYTE} times what it holds"
+                )
 
             item_types = set(map(type, items))
             if not item_types <= PLAIN_TYPES:
@@ -100,10 +100,10 @@ def _require_plain(value, max_items):
             if str in item_types:
                 _require_unicode(items)
             if not item_types.isdisjoint(CONTAINERS):
-                next_level.extend(item for item in items if type(item) in CONTAINERS)
-        if not next_level:
+                inner_containers.extend(item for item in items if type(item) in CONTAINERS)
+        if not inner_containers:
             return
-        level = next_level
+        containers = inner_containers
     raise pickle.UnpicklingError(f"lists, tuples and dicts nested deeper than {MAX_DEPTH}")
 
 
@@ -114,108 +114,12 @@ def _require_unicode(items):
     "".join(texts).encode()
 
 
-# === Stand-ins for NumPy's constructors ===
-#
-# A pickle describes a dtype or an array in two steps: a call that makes it, then its state.
-
-
-class DType:
-    """The dtype of a number. Its state sets the byte order."""
-
-    def __init__(self, name: Any, align: Any = False, copy: Any = False) -> None:
-        if type(name) is not str or not re.fullmatch("[biuf][0-9]{1,2}", name):
-            raise pickle.UnpicklingError("an array of anything but numbers")
-        self.numpy_dtype = np.dtype(name)
-
-    def set_state(self, state: tuple) -> None:
-        """Sets the byte order.
-
-        Args:
-            state: `(version, order, subarray, names, fields, ...)`. The last three are `None` for
-                numbers; a structured dtype has others.
-        """
-        _, order, *structure = state[:5]
-        if order not in ("<", ">", "=", "|") or structure != [None, None, None]:
-            raise pickle.UnpicklingError("a structured dtype")
-        self.numpy_dtype = self.numpy_dtype.newbyteorder(order)
-
-
-def _empty_array(*args):
-    """For `ndarray((0,), "b")` and `_reconstruct(ndarray, (0,), "b")`: the first of the two steps.
-
-    The arguments are ignored, because another shape than `(0,)` could take any memory.
-    """
-    return np.zeros(0, np.int8)
-
-
-def _fill_array(array, state):
-    """Fills an empty array; `state` is `(version, shape, dtype, is_fortran, data)`."""
-    _, shape, dtype, is_fortran, data = state
-    content = _array_bytes(data, dtype, shape)
-    array.__setstate__((1, shape, dtype.numpy_dtype, bool(is_fortran), content))
-
-
-def _array_from_buffer(data, dtype, shape, order):
-    """For `_frombuffer`, which makes an array in one step in protocol 5."""
-    content = _array_bytes(data, dtype, shape)
-    array = np.frombuffer(content, dtype.numpy_dtype).reshape(shape, order=order)
-    # An array over bytes is read-only; a copy is not. "K" keeps the order of rows and columns.
-    return array.copy(order="K")
-
-
-def _scalar(dtype, data):
-    """For `scalar`, a single number of NumPy."""
-    content = _array_bytes(data, dtype, shape=())
-    return np.frombuffer(content, dtype.numpy_dtype)[0]
-
-
-def _array_bytes(data, dtype, shape):
-    """Returns the bytes of an array, which must be exactly as many as its shape needs."""
-    if type(data) is str:
-        # The `str` of Python 2 is bytes, which the unpickler has decoded as latin-1.
-        data = data.encode("latin1")
-    if type(data) is not bytes or type(dtype) is not DType or type(shape) is not tuple:
-        raise pickle.UnpicklingError("an array that is not made of bytes, a dtype and a shape")
-    if not all(type(size) is int and 0 <= size < 2**31 for size in shape):
-        raise pickle.UnpicklingError("an array with sizes that are not 32-bit integers")
-    if math.prod(shape) * dtype.numpy_dtype.itemsize != len(data):
-        raise pickle.UnpicklingError(f"{len(data)} bytes for an array of another size")
-    return data
-
-
-def _encode(text, encoding):
-    """For `_codecs.encode(text, "latin1")`, as Python 3 writes bytes in protocol 2."""
-    if type(text) is not str or encoding != "latin1":
-        raise pickle.UnpicklingError("bytes in an encoding other than latin1")
-    return text.encode("latin1")
-
-
-def _empty_bytes():
-    """For `bytes()`, as Python 3 writes empty bytes in protocol 2.
-
-    It takes no argument, because `bytes(10**12)` would take a terabyte.
-    """
-    return b""
-
-
-CONSTRUCTORS = {
-    "_codecs.encode": _encode,
-    "builtins.bytes": _empty_bytes,
-    "__builtin__.bytes": _empty_bytes,
-    "numpy.dtype": DType,
-    "numpy.ndarray": _empty_array,
-    "numpy.core.multiarray._reconstruct": _empty_array,
-    "numpy._core.multiarray._reconstruct": _empty_array,
-    "numpy.core.multiarray.scalar": _scalar,
-    "numpy._core.multiarray.scalar": _scalar,
-    "numpy.core.numeric._frombuffer": _array_from_buffer,
-    "numpy._core.numeric._frombuffer": _array_from_buffer,
-}
-"""Names in files -> what is called instead."""
-
-
 # === The unpickler ===
 
+SMALL_INTEGERS = list(range(2**16))
+"""The integers of two bytes, such as word ids. All lists share these objects, while Python's
+unpickler makes a new object of 32 bytes for each occurrence of an id.
+"""
 INHERITED_OPCODES = """
     PROTO FRAME MARK
     NONE NEWTRUE NEWFALSE
@@ -239,11 +143,20 @@ INHERITED_OPCODES = """
 """
 
 
+def _inherited_methods():
+    """Opcode, a byte -> the method of Python's unpickler."""
+    methods = {}
+    for name in INHERITED_OPCODES:
+        (opcode,) = getattr(pickle, name)
+        methods[opcode] = pickle._Unpickler.dispatch[opcode]
+    return methods
+
+
 class _Unpickler(pickle._Unpickler):
     """Python's unpickler without anything that plain values do not need."""
 
     def load_binint2(self):
-        """Reads an integer of two bytes; Python's own makes a new object of it."""
+        """Reads an integer of two bytes."""
         low, high = self.read(2)
         self.append(SMALL_INTEGERS[low + 256 * high])
 
@@ -257,8 +170,7 @@ class _Unpickler(pickle._Unpickler):
         """Calls a constructor of this file."""
         arguments = self.stack.pop()
         constructor = self.stack.pop()
-        # The only functions and classes on the stack are those of `find_class`.
-        is_constructor = type(constructor) in (types.FunctionType, type)
+        is_constructor = any(constructor is known for known in CONSTRUCTORS.values())
         if not is_constructor or type(arguments) is not tuple:
             raise pickle.UnpicklingError("a call of something else than a constructor")
         self.append(constructor(*arguments))
@@ -272,7 +184,7 @@ class _Unpickler(pickle._Unpickler):
         if type(instance) is DType:
             instance.set_state(state)
         elif type(instance) is np.ndarray:
-            _fill_array(instance, state)
+            fill_array(instance, state)
         else:
             raise pickle.UnpicklingError("a state of something else than an array or a dtype")
 
@@ -334,17 +246,17 @@ class _Unpickler(pickle._Unpickler):
     def refuse_opcode(self):
         raise pickle.UnpicklingError("an opcode that plain values do not need")
 
-    # Opcode, a byte -> the method that Python's unpickler calls for it.
-    dispatch: ClassVar[dict[int, Any]] = dict.fromkeys(range(256), refuse_opcode)
-    for name in INHERITED_OPCODES:
-        (opcode,) = getattr(pickle, name)
-        dispatch[opcode] = pickle._Unpickler.dispatch[opcode]
-    dispatch[pickle.BININT2[0]] = load_binint2
-    dispatch[pickle.REDUCE[0]] = load_reduce
-    dispatch[pickle.BUILD[0]] = load_build
-    dispatch[pickle.SETITEM[0]] = load_setitem
-    dispatch[pickle.SETITEMS[0]] = load_setitems
-    dispatch[pickle.DICT[0]] = load_dict
-    dispatch[pickle.PUT[0]] = load_put
-    dispatch[pickle.BYTEARRAY8[0]] = load_bytearray8
-    dispatch[pickle.STOP[0]] = load_stop
+    # Opcode, a byte -> the method that Python's unpickler calls for it. Later entries count.
+    dispatch: ClassVar[dict[int, Any]] = {
+        **dict.fromkeys(range(256), refuse_opcode),
+        **_inherited_methods(),
+        pickle.BININT2[0]: load_binint2,
+        pickle.REDUCE[0]: load_reduce,
+        pickle.BUILD[0]: load_build,
+        pickle.SETITEM[0]: load_setitem,
+        pickle.SETITEMS[0]: load_setitems,
+        pickle.DICT[0]: load_dict,
+        pickle.PUT[0]: load_put,
+        pickle.BYTEARRAY8[0]: load_bytearray8,
+        pickle.STOP[0]: load_stop,
+    }

@@ -107,7 +107,7 @@ def write(
             content.save(directory / file)
         elif file.endswith(".pkl"):
             with open(directory / file, "wb") as out:
-                # By protocol 2 as before, so that a dataset keeps its `fingerprint`.
+                # Another protocol would change the `fingerprint` of the same dataset.
                 pickle.dump(content, out, protocol=2)
         else:
             with open(directory / file, "w", encoding="utf-8", newline="\n") as out:
@@ -181,7 +181,7 @@ def read_metadata(path: PathLike, task: str) -> dict[str, Any]:
         raise UserError(f"{path} is not a directory; prepare.py makes one")
     file = path / METADATA
     metadata = read_json(file) if file.is_file() else {}
-    # The raw file of chitchat has the same name.
+    # The raw corpus of chitchat has a file of this name with other content.
     if not isinstance(metadata, dict) or not {"task", "name"} <= metadata.keys():
         raise _not_prepared(path, task)
     if metadata["task"] != task:

@@ -10,6 +10,10 @@ import numpy.typing as npt
 
 BLOCK = 2**16
 """Lists whose ids are counted at once."""
+SMALL_ARRAY = 2**24
+"""An array of this many ids may be all padding."""
+CELLS_PER_ID = 64
+"""A larger array may have this many cells per id; the others are padding."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,8 +41,10 @@ class Sequences:
             raise TypeError(f"lists of ids are needed. Received: {', '.join(names)}")
 
         lengths = np.fromiter(map(len, lists), np.int64, len(lists))
+        starts = np.cumsum(lengths) - lengths
+        # An array of "i" refuses what is not a 32-bit integer.
         ids = array.array("i", itertools.chain.from_iterable(lists))
-        return cls(np.array(ids, np.int32), np.cumsum(lengths) - lengths, lengths)
+        return cls(np.array(ids, np.int32), starts, lengths)
 
     def take(self, index: Any) -> "Sequences":
         """The lists at `index`, an int array or a slice, as `Sequences` that share the ids."""
@@ -63,7 +69,7 @@ class Sequences:
         """The number of lists that contain each id below `size`, int64 `(size,)`.
 
         Args:
-            stems: The id that each id counts as, int `(size,)`.
+            stems: Another id that each id is counted as, int `(size,)`, for words of one stem.
 
         >>> Sequences.of([[2, 2, 1], [2]]).document_frequency(4).tolist()
         [0, 1, 2, 0]
@@ -72,9 +78,12 @@ class Sequences:
         for start in range(0, len(self), BLOCK):
             part = self.take(slice(start, start + BLOCK))
             ids = part.flat() if stems is None else stems[part.flat()]
-            # One number for each pair of a list and an id: repetitions within a list count once.
-            pairs = np.unique(part.owners() * size + ids)
-            frequency += np.bincount(pairs % size, minlength=size)
+            # A number for each pair of a list and an id, so that an id counts once per list.
+            # In the example, the lists [0, 0, 0, 1] and the ids [2, 2, 1, 2] are these pairs:
+            pairs = part.owners() * size + ids  # [2, 2, 1, 6]
+            distinct_pairs = np.unique(pairs)  # [1, 2, 6]
+            ids_once_per_list = distinct_pairs % size  # [1, 2, 2]
+            frequency += np.bincount(ids_once_per_list, minlength=size)
         return frequency
 
     def equal(self, index: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -84,15 +93,14 @@ class Sequences:
         >>> sequences.equal(np.array([0, 1, 1]), np.array([2, 3, 0])).tolist()
         [True, False, False]
         """
-        is_equal = self.lengths[index] == self.lengths[other]
-        index = index[is_equal]
-        other = other[is_equal]
-        lengths = self.lengths[index]
-        ids = self.ids[ranges(self.starts[index], lengths)]
-        other_ids = self.ids[ranges(self.starts[other], lengths)]
-        pair = np.repeat(np.arange(len(lengths)), lengths)
-        differences = np.bincount(pair, ids != other_ids, len(lengths))
-        is_equal[is_equal] = differences == 0
+        # Only lists of the same length can be equal. Their ids are compared one by one.
+        has_same_length = self.lengths[index] == self.lengths[other]
+        first = self.take(index[has_same_length])
+        second = self.take(other[has_same_length])
+        is_different_id = first.flat() != second.flat()
+        num_differences = np.bincount(first.owners(), is_different_id, minlength=len(first))
+        is_equal = np.zeros(index.shape, bool)
+        is_equal[has_same_length] = num_differences == 0
         return is_equal
 
     def lengths_at(self, index: npt.ArrayLike) -> np.ndarray:
@@ -136,14 +144,17 @@ class Sequences:
         if not len(self.ids):
             return np.zeros((*index.shape, width), np.int32)
         limit = width if limit is None else min(width, limit)
-        length = np.minimum(self.lengths_at(index), limit)
+        # For -1 NumPy finds the start of the last list. It is not used, as 0 ids are taken.
+        num_taken = np.minimum(self.lengths_at(index), limit)
         start = self.starts[index]
         if keep == "last":
-            start = start + self.lengths[index] - length
-        position = np.arange(width)
-        is_real = position < length[..., None]
-        source = np.where(is_real, start[..., None] + position, 0)
-        return np.where(is_real, self.ids[source], 0).astype(np.int32)
+            start = start + self.lengths[index] - num_taken
+
+        # The place of each id in `self.ids`; padding takes any id, which becomes 0.
+        column = np.arange(width)
+        is_real = column < num_taken[..., None]
+        place = np.where(is_real, start[..., None] + column, 0)
+        return np.where(is_real, self.ids[place], 0).astype(np.int32)
 
 
 def stack(lists: Any) -> np.ndarray:
@@ -158,7 +169,7 @@ def stack(lists: Any) -> np.ndarray:
     sequences = Sequences.of(lists)
     numbers = np.arange(len(lists))
     width = sequences.width(numbers)
-    if len(lists) * width > 2**24 + 64 * sequences.lengths.sum():
+    if len(lists) * width > SMALL_ARRAY + CELLS_PER_ID * sequences.lengths.sum():
         raise ValueError(f"{len(lists):,} lists, one of length {width:,}, would be mostly padding")
     return sequences.padded(numbers, width)
 
@@ -174,5 +185,7 @@ def ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     >>> ranges(np.array([5, 1]), np.array([2, 3])).tolist()
     [5, 6, 1, 2, 3]
     """
-    before = np.cumsum(lengths) - lengths
-    return np.arange(lengths.sum()) + np.repeat(starts - before, lengths)
+    num_before = np.cumsum(lengths) - lengths  # integers in earlier ranges: [0, 2]
+    place = np.arange(lengths.sum())  # [0, 1, 2, 3, 4]
+    shift = np.repeat(starts - num_before, lengths)  # [5, 5, -1, -1, -1]
+    return place + shift

@@ -20,14 +20,16 @@ from colloquy.base.files import PathLike, UserError
 Files = dict[str, list[pathlib.Path]]
 """Split -> its files."""
 
-MAX_LINE = 2**20  # bytes of a line
+MAX_LINE = 2**20
+"""Most bytes of a line, without its end."""
 MAX_RATIO = 250
-MIN_CONTENT = 2**22
-"""A compressed file may contain `MAX_RATIO` times its size, or `MIN_CONTENT` bytes if that is more.
+"""Most bytes that a compressed file may contain, per byte of its own.
 
 Text is compressed 3 to 10 times, up to 60 times where each of hundreds of lines repeats a long
 context. Gzip reaches 1,030, of one byte repeated.
 """
+MIN_CONTENT = 2**22
+"""Bytes that a file may contain, however small it is."""
 BOM = "\ufeff".encode()
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 CONVERT_UTF16 = "convert it: iconv -f UTF-16LE -t UTF-8 FILE > NEW (or UTF-16BE)"
@@ -92,6 +94,7 @@ def read_lines(
         for number, line in _raw_lines(path, _as_utf8(path, raw)):
             if not line.strip():
                 continue
+            # Blank lines are yielded only now, since those at the end are left out.
             for blank in range(last_text + 1, number):
                 yield blank, ""
             last_text = number
@@ -113,8 +116,10 @@ def is_utf8(path: pathlib.Path) -> bool:
 
     A binary file and damaged UTF-16 are a `UserError`.
     """
+    beginning = _read_beginning(path, 2**20)
     try:
-        codecs.getincrementaldecoder("utf-8")().decode(_read_beginning(path, 2**20))
+        # An incremental decoder accepts a last character that is cut.
+        codecs.getincrementaldecoder("utf-8")().decode(beginning)
     except UnicodeDecodeError:
         return False
     return True
@@ -140,7 +145,8 @@ def _as_utf8(path, raw):
         if "\0" in text[:1000]:
             raise UserError(f"{path}: expected UTF-16, by its mark. Received: a zero character")
         return io.BytesIO(text.encode())
-    # In UTF-16, each ASCII character has a zero byte beside it. The first line may be empty.
+    # In UTF-16, each ASCII character has a zero byte beside it. Two lines are searched, because the
+    # first one may be empty.
     first_lines = b"".join(beginning.splitlines(keepends=True)[:2])
     if b"\0" in first_lines:
         received = f"a binary file, or UTF-16 without a mark; {CONVERT_UTF16}"
@@ -154,6 +160,7 @@ def _raw_lines(path, file):
     limit = largest_content(path)
     number = 0
     size = 0
+    # Two bytes more than a line may have: a line feed, and one by which a longer line is noticed.
     while line := file.readline(MAX_LINE + 2):
         number += 1
         size += len(line)
@@ -198,7 +205,7 @@ def readable(path: PathLike, expected: str) -> Iterator[None]:
     """Turns a missing or unreadable file into a `UserError`."""
     try:
         yield
-    # A .gz file that is cut off or damaged raises the last two.
+    # A .gz file raises an `EOFError` if it is cut off, and a `zlib.error` if it is damaged.
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         raise UserError(f"{path}: expected {expected}. Received: {reason}") from error

@@ -1,11 +1,11 @@
-"""Vocabularies: words and their ids, in Python and inside a TensorFlow graph."""
+"""Vocabularies: words and their ids. `data.graph_vocabulary` finds ids in a TensorFlow graph."""
 
 import dataclasses
 import functools
 import hashlib
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import Self
 
 from colloquy.base.files import PathLike, UserError, atomic_file
 from colloquy.data.text_files import readable
@@ -25,7 +25,7 @@ POWERS = tuple(pow(1_000_003, i, PRIME) for i in range(1, HASHED_BYTES + 1))
 def hash_of(word: str) -> int:
     """Hash from 0 to 2^31 - 2: a polynomial in the first 32 bytes.
 
-    A TensorFlow graph can compute it too, see `WordIds`.
+    A TensorFlow graph can compute it too, see `data.graph_vocabulary`.
     """
     first_bytes = word.encode(errors="replace")[:HASHED_BYTES]
     total = 0
@@ -35,7 +35,7 @@ def hash_of(word: str) -> int:
 
 
 def is_word(text: str) -> bool:
-    """Whether a text is not empty and has no ASCII white space."""
+    """Whether a text is not empty and has no ASCII white space, at which `bytes.split` splits."""
     return text.encode().split() == [text.encode()]
 
 
@@ -43,10 +43,12 @@ def is_word(text: str) -> bool:
 class Vocabulary:
     """Words in order: the id of a word is its position, counted from 1; id 0 is padding.
 
-    `words` are distinct, without ASCII white space, `_EOS_` among them; else a `ValueError` names
-    word `n` as "line n". To `encode` a word that is spelled like a special is unknown: the text of
-    a user cannot end a turn. Unknown words share `hashed` further ids, assigned by hash; 0: all are
-    `_UNK_`.
+    The words are distinct, have no ASCII white space, and contain `_EOS_`; otherwise a `ValueError`
+    names the word with the id `n` as "line n".
+
+    Words that are not in the vocabulary are unknown. So is a word of a text that is spelled like a
+    special: `_EOS_` in the text of a user must not end a turn. Unknown words have the id of
+    `_UNK_`, or one of `hashed` further ids, which follow the words; a hash assigns them.
 
     >>> vocabulary = Vocabulary(("_EOS_", "_UNK_", "hello", "there"))
     >>> vocabulary.encode(["hello", "you", "there", "_EOS_"])
@@ -57,6 +59,7 @@ class Vocabulary:
 
     words: tuple[str, ...]
     hashed: int = 0
+    """Number of ids for unknown words; 0: all of them have the id of `_UNK_`."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "words", tuple(self.words))
@@ -103,15 +106,16 @@ class Vocabulary:
         return cls(tuple(word for word in distinct if is_word(word)))
 
     @functools.cached_property
-    def _ids(self):
+    def ids(self) -> dict[str, int]:
+        """The ids of the words that texts can have: all but the specials."""
         return {word: id for id, word in enumerate(self.words, 1) if word not in SPECIALS}
 
     def __len__(self) -> int:
         return len(self.words)
 
     def encode(self, tokens: Iterable[str]) -> list[int]:
-        """The ids of some words; unknown ones have `unk_id` or a hashed id."""
-        ids = self._ids
+        """The ids of some words."""
+        ids = self.ids
         return [ids.get(token) or self._unknown_id(token) for token in tokens]
 
     def _unknown_id(self, token):
@@ -122,7 +126,7 @@ class Vocabulary:
     def word(self, id: int) -> str:
         """The word with an id; `_UNK_` for a hashed one."""
         if id > len(self.words):
-            id = self.unk_id
+            return "_UNK_"
         return self.words[id - 1]
 
     def in_brackets(self, words: Sequence[str]) -> str:
@@ -131,11 +135,7 @@ class Vocabulary:
         >>> Vocabulary(("_EOS_", "_UNK_", "hello"), hashed=100).in_brackets(["hello", "you"])
         'hello [you]'
         """
-        shown = []
-        for word, id in zip(words, self.encode(words), strict=True):
-            is_known = id != self.unk_id and id <= len(self.words)
-            shown.append(word if is_known else f"[{word}]")
-        return " ".join(shown)
+        return " ".join(word if word in self.ids else f"[{word}]" for word in words)
 
     def digest(self) -> str:
         """SHA-256 of the words in their order, in hexadecimal digits."""
@@ -160,35 +160,3 @@ class Vocabulary:
             ) from error
         except ValueError as error:
             raise UserError(f"{path}: {error}") from error
-
-
-class WordIds:
-    """`Vocabulary.encode` inside a TensorFlow graph; an exported model must track `table`."""
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        import tensorflow as tf
-
-        # A text that contains `_EOS_` does not end a turn.
-        ids = {word: id for id, word in enumerate(vocabulary.words, 1)}
-        del ids["_EOS_"]
-        initializer = tf.lookup.KeyValueTensorInitializer(
-            keys=tf.constant(list(ids)), values=tf.constant(list(ids.values()), tf.int32)
-        )
-        self.table = tf.lookup.StaticHashTable(initializer, vocabulary.unk_id)
-        self._vocabulary = vocabulary
-
-    def __call__(self, words: Any) -> Any:
-        """The ids of words, string of any shape, `(n,)` if some are hashed: int32."""
-        import tensorflow as tf
-
-        vocabulary = self._vocabulary
-        ids = self.table.lookup(words)
-        if not vocabulary.hashed:
-            return ids
-        # As `hash_of`.
-        bytes_NH = tf.io.decode_raw(words, tf.uint8, fixed_length=HASHED_BYTES)
-        powers_H = tf.constant(POWERS, tf.int64)
-        hash_N = tf.reduce_sum(tf.cast(bytes_NH, tf.int64) * powers_H, axis=-1) % PRIME
-        first_hashed = len(vocabulary) + 1
-        hashed_N = first_hashed + tf.cast(hash_N % vocabulary.hashed, tf.int32)
-        return tf.where(ids == vocabulary.unk_id, hashed_N, ids)

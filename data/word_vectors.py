@@ -1,27 +1,25 @@
-"""Word vectors: trained on the corpus by word2vec (Mikolov et al. 2013), or read from a file."""
+"""Word vectors of a vocabulary: trained on the corpus by word2vec (Mikolov et al. 2013), or taken
+from a file.
+"""
 
 import collections
 import logging
 import pathlib
-import re
 import tempfile
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from colloquy.base.files import PathLike, UserError, in_one_line
+from colloquy.base.files import PathLike, UserError
 from colloquy.base.machine import available_cpus
-from colloquy.data.text_files import read_lines
+from colloquy.data.vector_files import read_vectors
 from colloquy.data.vocabulary import EOS_ID, PADDING_ID, SPECIALS, UNK_ID, Vocabulary
 
 WORDS_READ = 50_000_000
 """Words that word2vec reads, over all passes, by default."""
 REPEATABLE = 10_000_000
 """Words of the longest text whose vectors repeat exactly with their seed by default."""
-
-HEADER = re.compile("([0-9]{1,18}) ([0-9]{1,9})")
-"""Line 1 of a file of word2vec: the numbers of words and of values."""
 
 
 def default_epochs(num_words: int) -> int:
@@ -80,7 +78,8 @@ def train_word2vec(
             total_words=sum(counts.values()),
             epochs=epochs,
         )
-    vectors = {vocabulary.words[int(id) - 1]: model.wv[id] for id in model.wv.index_to_key}
+    # The words of the file are ids as text, such as "3".
+    vectors = {vocabulary.word(int(id)): model.wv[id] for id in model.wv.index_to_key}
     return complete(vectors, vocabulary, dimension, seed)
 
 
@@ -90,7 +89,7 @@ def _write_known(sentences, vocabulary, file):
     Returns:
         The count of each id, `{id: count}`, and the number of lines.
     """
-    ids = {word: str(id) for id, word in enumerate(vocabulary.words, 1) if word not in SPECIALS}
+    ids = {word: str(id) for word, id in vocabulary.ids.items()}
     counts = collections.Counter()
     num_lines = 0
     for sentence in sentences:
@@ -168,9 +167,11 @@ def append_vectors(
 ) -> tuple[np.ndarray, int]:
     """Appends a general vector from a file to each word's vector (Dong and Huang 2018).
 
-    The file's vectors are scaled so that their average distance from their mean equals that of
-    `vectors`, float32 `(len(vocabulary) + 1, dimension)` with padding in row 0. A word missing from
-    the file gets their mean.
+    The file's vectors are scaled to spread as far around their mean as `vectors` do around theirs.
+    A word missing from the file gets the mean of the file's vectors.
+
+    Args:
+        vectors: Float32 `(len(vocabulary) + 1, dimension)` with padding in row 0.
 
     Returns:
         The longer vectors, and the number of words that the file has.
@@ -178,16 +179,17 @@ def append_vectors(
     vectors_by_word = _read_known_vectors(path, vocabulary)
     file_vectors = np.array(list(vectors_by_word.values()))
     mean = file_vectors.mean(axis=0)
-    distance = _distance_from_mean(file_vectors)
-    scale = _distance_from_mean(vectors[1:]) / distance if distance else 1.0
+    file_spread = _spread(file_vectors)
+    # A single vector has no spread; it keeps its length.
+    scale = _spread(vectors[1:]) / file_spread if file_spread else 1.0
 
-    general = [np.zeros_like(mean)]
+    general = [np.zeros_like(mean)]  # padding
     general += [vectors_by_word.get(word, mean) for word in vocabulary.words]
     longer = np.concatenate([vectors, np.array(general) * scale], axis=1, dtype=np.float32)
     return longer, len(vectors_by_word)
 
 
-def _distance_from_mean(vectors):
+def _spread(vectors):
     """The average distance of some vectors from their mean."""
     return np.linalg.norm(vectors - vectors.mean(axis=0), axis=1).mean()
 
@@ -197,88 +199,3 @@ def _read_known_vectors(path, vocabulary):
     if not vectors_by_word:
         raise UserError(f"{path}: expected vectors of the corpus's words. Received: none of them")
     return vectors_by_word
-
-
-def read_vectors(path: PathLike, words: Container[str] | None = None) -> dict[str, np.ndarray]:
-    """Reads word vectors, `{word: float32 vector}`, in the file's order.
-
-    The file is text of word2vec (line 1: count and dimension) or GloVe: a word and its vector per
-    line, separated by single spaces or tabs, UTF-8. Or `.npz`: the arrays `words` and `vectors`. Of
-    a word that comes twice the first vector counts, as in gensim.
-
-    Args:
-        words: The words to read; `None`: all.
-    """
-    path = pathlib.Path(path)
-    if path.suffix == ".zip":
-        raise UserError(
-            f"{path}: expected vectors as text, .gz or .npz. Received: .zip; "
-            f"unpack it: unzip {path}"
-        )
-    file_vectors = _read_arrays(path) if path.suffix == ".npz" else _read_rows(path)
-    vectors_by_word: dict[str, np.ndarray] = {}
-    for word, values, place in file_vectors:
-        if (words is None or word in words) and word not in vectors_by_word:
-            vectors_by_word[word] = _parse_vector(values, place)
-    return vectors_by_word
-
-
-def _read_rows(path):
-    """Yields the word, the values and the place of each line of a text file."""
-    announced_words = 0
-    announced_dimension = 0
-    dimension = 0
-    number = 0
-    for number, line in read_lines(path, None, fallback="utf-8"):
-        line = line.replace("\t", " ").rstrip(" \r")
-        header = HEADER.fullmatch(line)
-        if number == 1 and header:
-            announced_words = int(header[1])
-            announced_dimension = int(header[2])
-            continue
-        # From the right: GloVe 840B has words with spaces. The first line is split at every space.
-        word, *values = line.rsplit(" ", dimension or -1)
-        dimension = dimension or announced_dimension or len(values)
-        place = f"{path}, line {number}"
-        if not values or len(values) != dimension:
-            expected = f"a word and {dimension or 'its'} values"
-            raise UserError(f"{place}: expected {expected}. Received: {len(values)} values")
-        yield word, values, place
-    if number <= announced_words:
-        raise UserError(
-            f"{path}: expected {announced_words:,} words, as line 1 says. "
-            f"Received: {number - 1:,}; the file may be incomplete"
-        )
-
-
-def _parse_vector(values, place):
-    try:
-        with np.errstate(over="ignore"):
-            vector = np.array(values, np.float32)
-        if not np.isfinite(vector).all():
-            raise ValueError("a value that is not finite")
-    except ValueError as error:
-        reason = in_one_line(error, 200)
-        raise UserError(f"{place}: expected a word and numbers. Received: {reason}") from error
-    return vector
-
-
-def _read_arrays(path):
-    """Returns the word, the vector and the place of each row of an archive."""
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            words = arrays["words"]
-            vectors = arrays["vectors"]
-        is_list_of_texts = words.dtype.kind == "U" and words.ndim == 1
-        if not is_list_of_texts or vectors.ndim != 2 or len(words) != len(vectors):
-            raise ValueError(f"{words.dtype} {words.shape}, {vectors.shape}")
-        words = words.tolist()
-        "".join(words).encode()  # raises for half of a surrogate pair
-    except Exception as error:  # a damaged archive can make its readers raise anything
-        reason = in_one_line(f"{type(error).__name__}: {error}", 200)
-        raise UserError(
-            f"{path}: expected the arrays words and vectors, texts (n,) and numbers "
-            f"(n, dimension). Received: {reason}"
-        ) from error
-    places = [f"{path}, row {row}" for row in range(len(words))]
-    return zip(words, vectors, places, strict=True)

@@ -11,7 +11,7 @@ from typing import Any
 import keras
 
 from colloquy.base import machine, runtime
-from colloquy.data.batching import THREADS, ahead
+from colloquy.data.streaming import THREADS, ahead
 from colloquy.engine.cancellation import checkpoint
 
 MAX_BATCHES_AT_ONCE = 4

@@ -10,8 +10,9 @@ import keras
 import numpy as np
 
 from colloquy.base.files import PathLike, UserError
-from colloquy.data.batching import Epochs, stream_batches
+from colloquy.data.batching import Epochs
 from colloquy.data.prepared import Dataset, fingerprint
+from colloquy.data.streaming import stream_batches
 from colloquy.engine.callbacks import Callbacks
 from colloquy.engine.data_parallel import OneDevice
 from colloquy.engine.devices import choose_xla, set_precision, set_seed

@@ -1,4 +1,6 @@
-"""data/batching.py: batches of like size, whatever step is asked for, and those of every task."""
+"""`data.batching` and `data.streaming`: batches of like size, whatever step is asked for, and those
+of every task.
+"""
 
 import concurrent.futures
 import functools
@@ -10,7 +12,8 @@ import numpy as np
 import pytest
 from helpers import on_tensorflow
 
-from colloquy.data.batching import XLA_MULTIPLE, Epochs, ahead, batches_by_size, stream_batches
+from colloquy.data.batching import XLA_MULTIPLE, Epochs, batches_by_size
+from colloquy.data.streaming import ahead, stream_batches
 from colloquy.models.dam import DAMConfig, LexicalMatchConfig
 from colloquy.tasks import TASKS
 from colloquy.tasks.reading_comprehension.data import ReadingSplit
@@ -41,7 +44,7 @@ def test_the_batch_of_a_step_is_the_same_whoever_asks_and_when():
 
     def make_batches(rng):
         made.append(1)
-        return batches_by_size(sizes(100), 7, rng, pool=3)
+        return batches_by_size(sizes(100), 7, rng, batches_per_pool=3)
 
     epochs = Epochs(make_batches, seed=4)
     assert epochs.steps == 15

@@ -32,8 +32,8 @@ from colloquy.data.corpora.splits import read_splits
 from colloquy.data.mojibake import repair
 from colloquy.data.report import Report
 from colloquy.data.text_files import largest_content
+from colloquy.data.vector_files import read_vectors
 from colloquy.data.vocabulary import Vocabulary
-from colloquy.data.word_vectors import read_vectors
 
 
 def of_paths(module):

@@ -8,9 +8,10 @@ import tensorflow as tf
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from colloquy.data.graph_tokenizer import GraphTokenizer
 from colloquy.data.normalization import JOINERS, normalize, normalize_with_offsets
 from colloquy.data.offsets import tokenize, words_at
-from colloquy.data.tokenizers import TOKENIZERS, GraphTokenizer, words_of
+from colloquy.data.tokenizers import TOKENIZERS, words_of
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.tasks.reading_comprehension.export import ReadingText
 

@@ -14,16 +14,17 @@ from helpers import refusal, written
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from colloquy.base.characters import HAN
 from colloquy.data.corpora import dam_release
+from colloquy.data.graph_tokenizer import GraphTokenizer
+from colloquy.data.graph_vocabulary import WordIds
 from colloquy.data.tokenizers import (
-    HAN,
     TOKENIZERS,
     WHITESPACE,
-    GraphTokenizer,
     normalize,
     words_of,
 )
-from colloquy.data.vocabulary import EOS_ID, PADDING_ID, UNK_ID, Vocabulary, WordIds
+from colloquy.data.vocabulary import EOS_ID, PADDING_ID, UNK_ID, Vocabulary
 
 TERMS = (
     "try apt-get ( e.g . v2.6.8-1 ) in / etc/fstab , __path__ or me@x.de : don't ! . . . 50 % a , b"
@@ -195,7 +196,7 @@ def test_the_graph_finds_the_same_words(texts, key):
 def test_the_graph_joins_tokens_the_same_way(texts, name):
     found = [tokens(name, text) for text in [*texts, *TEXTS]]
     padded = tf.ragged.constant(found, dtype=tf.string).to_tensor("")
-    joined = TOKENIZERS[name].detokenize_in_graph(padded).numpy()
+    joined = GRAPHS[name, True].detokenize(padded).numpy()
     assert [text.decode() for text in joined] == [
         TOKENIZERS[name].detokenize(each) for each in found
     ]

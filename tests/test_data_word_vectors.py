@@ -10,12 +10,12 @@ from helpers import refusal, written
 from test_data_flat_arrays import header
 
 from colloquy.data import word_vectors
+from colloquy.data.vector_files import read_vectors
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.data.word_vectors import (
     append_vectors,
     complete,
     load_text_vectors,
-    read_vectors,
     scale_to_norm,
     train_word2vec,
 )

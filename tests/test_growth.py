@@ -19,8 +19,9 @@ from helpers import ROOT, TASKS_ONE_FAST, instance_of
 
 from colloquy.base.files import UserError
 from colloquy.data.corpora import CORPORA
+from colloquy.data.graph_tokenizer import GraphTokenizer
 from colloquy.data.report import Report
-from colloquy.data.tokenizers import TOKENIZERS, WHITESPACE, GraphTokenizer, apply_rules, words_of
+from colloquy.data.tokenizers import TOKENIZERS, WHITESPACE, apply_rules, words_of
 
 LIMIT = 16_000
 """The longest text, in characters; four times more would be as linear."""

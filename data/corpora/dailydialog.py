@@ -12,8 +12,8 @@ import re
 
 from colloquy.base.files import PathLike
 from colloquy.data.corpora.chat_files import read_json_lines
-from colloquy.data.corpora.conversations import require_utterances
 from colloquy.data.corpora.messages import Conversations
+from colloquy.data.corpora.utterance_lines import require_utterances
 from colloquy.data.report import Report
 from colloquy.data.text_files import Files, find_files, read_beginning, read_lines
 

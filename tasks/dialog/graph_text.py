@@ -7,9 +7,9 @@ Shape suffixes:
 import tensorflow as tf
 
 from colloquy.data.corpora.babi_dialog import SILENCE
+from colloquy.data.graph_tokenizer import GraphTokenizer
+from colloquy.data.graph_vocabulary import WordIds
 from colloquy.data.sequences import stack
-from colloquy.data.tokenizers import GraphTokenizer
-from colloquy.data.vocabulary import WordIds
 from colloquy.tasks.dialog.reader import ENDS
 
 # White space at which `str.split` splits a text and `tf.strings.split` does not, and spaces.

@@ -5,8 +5,9 @@ Letters: B conversations   T turns   S source words   K replies   L words of a r
 
 import tensorflow as tf
 
-from colloquy.data.tokenizers import TOKENIZERS, GraphTokenizer
-from colloquy.data.vocabulary import EOS_ID, PADDING_ID, UNK_ID, WordIds
+from colloquy.data.graph_tokenizer import GraphTokenizer
+from colloquy.data.graph_vocabulary import WordIds
+from colloquy.data.vocabulary import EOS_ID, PADDING_ID, UNK_ID
 from colloquy.engine.endpoints import (
     at_least_one_column,
     build_archive,
@@ -30,7 +31,7 @@ class GenerationText:
         self.split = GraphTokenizer(text.tokenizer, text.lower)
         self.ids = WordIds(vocabulary)
         self.words = tf.constant(["", "", *vocabulary.words[1:]])  # padding and `_EOS_` are nothing
-        self.join = TOKENIZERS[text.tokenizer].detokenize_in_graph
+        self.join = self.split.detokenize
 
     def source(self, turns, reply_length):
         """The ids of the last turns that are not empty, `_EOS_` after each; of none `_EOS_` alone.

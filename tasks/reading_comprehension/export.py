@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from colloquy.base.characters import SPACELESS
 from colloquy.data.graph_normalization import GraphNormalizer
+from colloquy.data.graph_vocabulary import WordIds
 from colloquy.data.normalization import INVISIBLE, JOINERS, MARKS
-from colloquy.data.vocabulary import WordIds
 from colloquy.engine.endpoints import (
     at_least_one_column,
     build_archive,

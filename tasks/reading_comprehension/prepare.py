@@ -26,8 +26,9 @@ from colloquy.data.mojibake import note_unrepaired
 from colloquy.data.offsets import read_text, tokens_of_span
 from colloquy.data.prepared import VECTORS, VOCABULARY, CommonSettings, write
 from colloquy.data.report import Report, choose_examples, print_summary
+from colloquy.data.vector_files import read_vectors
 from colloquy.data.vocabulary import Vocabulary
-from colloquy.data.word_vectors import complete, read_vectors
+from colloquy.data.word_vectors import complete
 from colloquy.engine.vocabularies import Words
 from colloquy.metrics.reading_comprehension import exact_match
 from colloquy.tasks.reading_comprehension.data import CHARACTERS, READING

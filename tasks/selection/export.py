@@ -5,8 +5,8 @@ Letters: B batch   N candidates of a context   T turns   K words
 
 import tensorflow as tf
 
-from colloquy.data.tokenizers import GraphTokenizer
-from colloquy.data.vocabulary import WordIds
+from colloquy.data.graph_tokenizer import GraphTokenizer
+from colloquy.data.graph_vocabulary import WordIds
 from colloquy.engine.endpoints import (
     at_least_one_column,
     build_archive,

@@ -11,11 +11,11 @@ import math
 import numpy as np
 
 from colloquy.base.files import UserError
-from colloquy.data.batching import XLA_MULTIPLE, Batches, like_batches, random_pools
+from colloquy.data.batching import XLA_MULTIPLE, Batches, cut_by_size, random_pools
 from colloquy.data.sequences import Sequences
 
 POOL = 256
-"""Training batches whose examples are sorted by size together, see `data.batching.like_batches`."""
+"""Training batches whose examples are sorted by size together, see `data.batching.cut_by_size`."""
 MAX_REDRAWS = 8
 """A negative with the words of the positive response, such as "ok", is drawn anew so often."""
 
@@ -108,7 +108,7 @@ class SelectionSplit:
         }
 
     def sizes(self, contexts, responses, max_turns, max_words):
-        """Turns, `K` and `J` of examples for `data.batching.like_batches`, int `(E, 3)`.
+        """Turns, `K` and `J` of examples for `data.batching.cut_by_size`, int `(E, 3)`.
 
         The arguments are those of `collate`.
         """
@@ -228,7 +228,7 @@ def training_batches(split, config, training, rng):
         contexts_E = split.context[lines_EN[:, 0]]
         sizes = split.sizes(contexts_E, lines_EN, config.max_turns, config.max_words)
         batches = []
-        for rows in like_batches(sizes, training.batch_size, rng):
+        for rows in cut_by_size(sizes, training.batch_size, rng):
             batches.append((contexts_E[rows], lines_EN[rows], labels_EN[rows]))
         return batches
 
