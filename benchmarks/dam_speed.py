@@ -65,28 +65,23 @@ define_flags(blocks=4, steps=16)
 
 
 def main():
-    sides = {name: SIDES[name] for name in FLAGS.side}
-    training_sides = {name: side for name, side in sides.items() if side.trains}
-    ranking_sides = {name: side for name, side in sides.items() if side.ranks}
-    blocks_by_column = {
-        "training, dataset lengths": measure(prepare_training, training_sides),
-        "ranking, dataset lengths": measure(prepare_ranking, ranking_sides),
-    }
-    rows = {name: {"pairs per second": name} for name in sides}
-    for column, blocks_by_side in blocks_by_column.items():
-        first = next(iter(blocks_by_side.values()))
-        for name, blocks in blocks_by_side.items():
-            rows[name][column] = median(blocks)
-            rows[name][f"{column}: ratio"] = ratio(blocks, first)
+    rows = {name: {"pairs per second": name} for name in FLAGS.side}
+    training_sides = [name for name in FLAGS.side if SIDES[name].trains]
+    add_columns(rows, "training, dataset lengths", prepare_training, training_sides)
+    ranking_sides = [name for name in FLAGS.side if SIDES[name].ranks]
+    add_columns(rows, "ranking, dataset lengths", prepare_ranking, ranking_sides)
     report(list(rows.values()))
 
 
-def measure(prepare, sides):
-    """Times sides, `{name: Side}`, and returns `{name: blocks}`."""
-    prepared = {}
-    for name, side in sides.items():
-        prepared[name] = functools.partial(prepare, side, FLAGS.data, FLAGS.steps, FLAGS.seed)
-    return alternate(prepared, FLAGS.blocks)
+def add_columns(rows, column, prepare, names):
+    """Times the sides with these names, and adds their speed and its ratio to their rows."""
+    sides = {}
+    for name in names:
+        sides[name] = functools.partial(prepare, SIDES[name], FLAGS.data, FLAGS.steps, FLAGS.seed)
+    blocks_by_side = alternate(sides, FLAGS.blocks)
+    for name, blocks in blocks_by_side.items():
+        rows[name][column] = median(blocks)
+        rows[name][f"{column}: ratio"] = ratio(blocks, blocks_by_side[names[0]])
 
 
 # === In the process of a side ===

@@ -102,6 +102,7 @@ def differences(ones: list, others: list) -> dict[str, dict[str, float]]:
         one = np.mean(values[: len(ones)], axis=0)
         other = np.mean(values[len(ones) :], axis=0)
         difference = one - other
+        # Place 0 is of all examples; the draws follow.
         low, high = np.nanpercentile(difference[1:], [2.5, 97.5])
         compared[name] = {
             "one": float(one[0]),
@@ -123,8 +124,7 @@ def _values_by_name(models, names):
     for name in names:
         terms += [model[name].terms for model in models]
     terms_ES = np.concatenate(terms, axis=1)
-    sums_of_all_1S = terms_ES.sum(axis=0)[None]
-    sums_NS = np.concatenate([sums_of_all_1S, _drawn_sums(terms_ES)])
+    sums = _sums(terms_ES)
 
     # The sums of a metric are its columns again.
     values_by_name = {name: [] for name in names}
@@ -133,16 +133,16 @@ def _values_by_name(models, names):
         for model in models:
             metric = model[name]
             stop = start + metric.terms.shape[1]
-            values_by_name[name].append(metric.of_sums(sums_NS[:, start:stop]))
+            values_by_name[name].append(metric.of_sums(sums[:, start:stop]))
             start = stop
     return values_by_name
 
 
-def _drawn_sums(terms_ES):
-    """The sums of each draw of examples, `(N, S)`."""
+def _sums(terms_ES):
+    """The sums over all examples, each once, and over each draw of examples, `(1 + N, S)`."""
     E = len(terms_ES)
     generator = np.random.default_rng(SEED)
-    sums = []
+    sums = [terms_ES.sum(axis=0)[None]]
     draws_at_once = max(1, CELLS // E)
     for start in range(0, DRAWS, draws_at_once):
         size = min(draws_at_once, DRAWS - start)
