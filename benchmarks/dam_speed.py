@@ -3,6 +3,8 @@
     python -m colloquy.benchmarks.dam_speed --data=build/ubuntu-irc \\
         --out=results/benchmarks/dam_speed.json/optimizations
 
+It adds the record `optimizations` to the file `dam_speed.json`.
+
 The first side is the path of the release as plain Keras layers compute it: all padding, and a
 context again for each of its candidates. Each further side has one optimization more. Ratios are to
 the first side.
@@ -150,7 +152,7 @@ def build_side(side, path, seed):
 def training_arrays(task, split, config, training, steps, rng):
     """Returns the arrays of a block's batches.
 
-    A batch has `BATCH_SIZE` pairs, whether or not they share contexts.
+    A batch has `BATCH_SIZE` pairs: a context with three fresh negatives counts as four.
     """
     batch_size = BATCH_SIZE
     if training.negatives == "fresh":
@@ -183,7 +185,7 @@ def ranking_arrays(split, config, steps):
 def choose_batches(batches, split, config, steps):
     """Chooses `steps` of the batches, at equal distances in the order of their cost.
 
-    The costliest comes first, so that no core waits at the end.
+    The costliest comes first: where several are computed at once, no core waits for it at the end.
     """
     costs = []
     for contexts, lines, *_ in batches:

@@ -1,6 +1,7 @@
 """The SavedModel of a generation model: takes conversations as strings, returns replies.
 
-Letters: B conversations   T turns   N = B * T   S source words   K replies   L words of a reply
+Letters: B conversations   T turns of each   N turns of all, B * T   W words of a turn, ragged
+S source words   K replies   L words of a reply
 """
 
 import tensorflow as tf
@@ -43,39 +44,39 @@ class GenerationText:
             The sources, int32 `(B, S)`, 0 = padding: the last turns with words, `_EOS_` after each.
             The earlier replies of the bot, int32 `(B, T, L)`; the rows of other turns are 0.
         """
-        shape_BT = tf.shape(turns, tf.int64)
-        words_N = self.split(tf.reshape(turns, [-1]))
-        ids_N = tf.ragged.map_flat_values(self.ids_of_words, words_N)
-        end_N1 = tf.fill([tf.size(turns), 1], EOS_ID)
-        ids_N = tf.concat([ids_N, end_N1], axis=1)
+        B, T = tf.unstack(tf.shape(turns, tf.int64))
+        words_NW = self.split(tf.reshape(turns, [-1]))
+        ids_NW = tf.ragged.map_flat_values(self.ids_of_words, words_NW)
+        end_N1 = tf.fill([B * T, 1], EOS_ID)
+        ids_NW = tf.concat([ids_NW, end_N1], axis=1)
+        has_words_BT = tf.reshape(words_NW.row_lengths() > 0, (B, T))
 
-        has_words_BT = tf.reshape(words_N.row_lengths() > 0, shape_BT)
-        sources_BS = _join_last_turns(ids_N, has_words_BT, self.turns_of_source)
+        ids_BTW = tf.RaggedTensor.from_uniform_row_length(ids_NW, T, B)
+        sources_BS = _join_last_turns(ids_BTW, has_words_BT, self.turns_of_source)
 
-        reply_NL = _pad_replies(ids_N, reply_length)
-        replies_BTL = tf.reshape(reply_NL, [*tf.unstack(shape_BT), reply_length])
-        is_reply_BT = _is_reply(has_words_BT)
-        return sources_BS, tf.where(is_reply_BT[..., None], replies_BTL, 0)
+        ids_BTL = tf.reshape(_pad_replies(ids_NW, reply_length), (B, T, reply_length))
+        replies_BTL = tf.where(_is_reply(has_words_BT)[..., None], ids_BTL, 0)
+        return sources_BS, replies_BTL
 
     def replies(self, ids_BKL):
         """The texts of replies, string `(B, K)`."""
         return self.join(tf.gather(self.texts, ids_BKL))
 
 
-def _join_last_turns(ids_N, has_words_BT, count):
-    """Joins the ids of the last `count` turns with words, int32 `(B, S)`."""
-    # With count = 2, of a conversation whose turns 0, 2 and 3 have words:
-    #   has_words   [1, 0, 1, 1, 0]
-    #   remaining   [3, 2, 2, 1, 0]   turns with words from this one to the end
-    #   is_read     [0, 0, 1, 1, 0]
+def _join_last_turns(ids_BTW, has_words_BT, count):
+    """Joins the ids of the last `count` turns with words, int32 `(B, S)`.
+
+    With `count` = 2, of a conversation whose turns 0, 2 and 3 have words:
+
+        has_words   [1, 0, 1, 1, 0]
+        remaining   [3, 2, 2, 1, 0]   turns with words from this one to the end
+        is_read     [0, 0, 1, 1, 0]
+    """
     remaining_BT = tf.cumsum(tf.cast(has_words_BT, tf.int32), axis=1, reverse=True)
     is_read_BT = has_words_BT & (remaining_BT <= count)
-
-    B, T = tf.unstack(tf.shape(has_words_BT, tf.int64))
-    ids_BT = tf.RaggedTensor.from_uniform_row_length(ids_N, T, B)
-    read_turns_B = tf.ragged.boolean_mask(ids_BT, is_read_BT)
-    read_words_B = read_turns_B.merge_dims(1, 2)
-    ids_BS = at_least_one_column(read_words_B[:, -MAX_SOURCE:].to_tensor())
+    ids_of_turns_read = tf.ragged.boolean_mask(ids_BTW, is_read_BT)
+    ragged_ids_BS = ids_of_turns_read.merge_dims(1, 2)
+    ids_BS = at_least_one_column(ragged_ids_BS[:, -MAX_SOURCE:].to_tensor())
 
     # A conversation without words is `_EOS_` alone: [0, 0, 0] -> [1, 0, 0].
     is_first_S = tf.range(tf.shape(ids_BS)[1]) == 0
@@ -99,17 +100,17 @@ def _is_reply(has_words_BT):
     return has_words_BT & (distance_BT % 2 == 1)
 
 
-def _pad_replies(ids_N, reply_length):
+def _pad_replies(ids_NW, reply_length):
     """The turns as the search would write them, int32 `(N, L)`; longer turns are 0.
 
-    With `L` = 3, where 1 is `_EOS_`:
+    A search stops at `L` words, without `_EOS_`. With `L` = 3, where 1 is `_EOS_`:
 
-        [5, 1]            [5, 1, 0]
-        [5, 6, 7, 1]      [5, 6, 7]   A search stops at `L` words, without `_EOS_`.
-        [5, 6, 7, 8, 1]   [0, 0, 0]
+        [5, 1]            -> [5, 1, 0]
+        [5, 6, 7, 1]      -> [5, 6, 7]
+        [5, 6, 7, 8, 1]   -> [0, 0, 0]
     """
-    ids_NL = ids_N.to_tensor(shape=[None, reply_length])
-    is_within_N = ids_N.row_lengths() <= reply_length + 1
+    ids_NL = ids_NW.to_tensor(shape=[None, reply_length])
+    is_within_N = ids_NW.row_lengths() <= reply_length + 1
     return tf.where(is_within_N[:, None], ids_NL, 0)
 
 
