@@ -119,21 +119,21 @@ def _number_contexts(groups_N):
 
 
 def _metrics_by_context(lines, ties):
-    """Each of `METRICS` of each context, `(C,)`."""
+    """`METRICS` of each context, `{name: (C,)}`."""
     scores_N, labels_N, context_N = lines
-    # [0, 0, 1, 1, 1] -> [0, 2]
+    # The line in which each context begins: [0, 0, 1, 1, 1] -> [0, 2].
     _, first_line_C = np.unique(context_N, return_index=True)
 
-    # The contexts stay in their order, and so do lines with equal keys. The last key counts first.
+    # Ranked lines: contexts stay in their order, and lines with equal keys, too. `lexsort` sorts by
+    # its last key first.
     keys = (-scores_N, context_N)
     if ties == "loss":
         keys = (labels_N, *keys)
     order_N = np.lexsort(keys)
-    metrics = {
+    return {
         "R2@1": _first_against_first(scores_N, labels_N, first_line_C, ties),
         **_metrics_of_ranking(labels_N[order_N], context_N, first_line_C),
     }
-    return {name: metrics[name] for name in METRICS}
 
 
 def _metrics_of_ranking(labels_N, context_N, first_line_C):
