@@ -7,6 +7,7 @@ The article times 200 iterations ten times on each task. Here a block is 200 tra
 dialogs, and there are ten of each model, alternately, each model in a process of its own.
 """
 
+import functools
 import glob
 import pathlib
 
@@ -15,7 +16,8 @@ from absl import flags
 
 from colloquy.base import cli, machine
 from colloquy.base.files import UserError
-from colloquy.benchmarks.turns import alternate, build, define_flags, report
+from colloquy.benchmarks.records import define_flags, report
+from colloquy.benchmarks.turns import alternate, build
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data", None, "A pattern of prepared tasks of dialog bAbI.", required=True)
@@ -35,7 +37,7 @@ def compare(path):
     """Runs both models on a task and returns the row of the report."""
     sides = {}
     for name in MODELS:
-        sides[name] = (training_block, (name, path, FLAGS.steps, FLAGS.seed))
+        sides[name] = functools.partial(training_block, name, path, FLAGS.steps, FLAGS.seed)
     blocks = alternate(sides, FLAGS.blocks)
 
     row = {"corpus": pathlib.Path(path).name}

@@ -3,15 +3,20 @@
     python -m colloquy.benchmarks.peers --data=build/squad \\
         --torch_python=/path/to/venv/bin/python --out=results/benchmarks/peers.json/torch
 
-`--torch_python` is a Python that has `torch` and `numpy`. There `benchmarks/peers_torch.py`
-computes equal batches in float32 with as many threads. Sizes of the layers are the defaults of the
-model here; the networks differ in that the LSTM of PyTorch has two biases. A question is one on its
-own, after its passage; each operation of ours has one core then, as in serve.py.
+It adds the record `torch` to the file `peers.json`.
+
+`--torch_python` is a Python that has `torch` and `numpy`. It runs `benchmarks/peers_torch.py`,
+which computes the same batches in float32 with as many threads. Sizes of the layers are the
+defaults of the model here; the networks differ in that the LSTM of PyTorch has two biases.
+
+"Training" takes steps on batches. "A question" answers batches of a single question; each operation
+of ours has one core then, as in serve.py.
 
 The machine must be quiet: PyTorch's threads spin while they wait, and when other work leaves both
 on one core, each operation takes 8 ms.
 """
 
+import functools
 import json
 import pathlib
 import shutil
@@ -23,7 +28,8 @@ from absl import flags
 
 from colloquy.base import cli, machine, runtime
 from colloquy.base.files import UserError
-from colloquy.benchmarks.turns import alternate, build, define_flags, median, ratio, report, spread
+from colloquy.benchmarks.records import define_flags, report
+from colloquy.benchmarks.turns import alternate, build, median, ratio, spread
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data", None, "Prepared SQuAD.", required=True)
@@ -31,7 +37,8 @@ flags.DEFINE_string("torch_python", None, "A Python that has torch and numpy.", 
 define_flags(blocks=5, steps=3)
 
 BATCH_SIZES = {"training": 60, "question": 1}
-BATCHES_TO_CHOOSE_FROM = 20  # per step
+CANDIDATES_PER_STEP = 20
+"""A batch is chosen from this number of random ones."""
 INPUTS = ("words", "characters", "context", "query")
 SIZES = (
     "vocabulary_size",
@@ -60,8 +67,10 @@ def compare(what, batch_size):
         settings = write_batches(arrays, batch_size)
         examples = FLAGS.steps * batch_size
         sides = {
-            "ours": (our_block, (what, FLAGS.data, arrays, examples, FLAGS.seed)),
-            "torch": (torch_block, (FLAGS.torch_python, what, arrays, examples, settings)),
+            "ours": functools.partial(our_block, what, FLAGS.data, arrays, examples, FLAGS.seed),
+            "torch": functools.partial(
+                torch_block, what, FLAGS.torch_python, arrays, examples, settings
+            ),
         }
         blocks = alternate(sides, FLAGS.blocks)
     ours, theirs = blocks["ours"], blocks["torch"]
@@ -78,43 +87,46 @@ def compare(what, batch_size):
 def write_batches(arrays, batch_size):
     """Writes the batches of a comparison into the file `arrays`.
 
-    They are training batches at equal distances in the order of their contexts' length.
+    A batch is as many consecutive arrays: those of `INPUTS`, then the targets.
 
     Returns:
         The settings of `benchmarks/peers_torch.py`, JSON.
     """
     model, task, dataset, training = build("bidaf", {}, FLAGS.data, FLAGS.seed)
-    config = model.config
-    rng = np.random.default_rng(FLAGS.seed)
-    split = dataset.splits["train"]
-    sized = training.replace(batch_size=batch_size)
-    batches = task.training_batches(split, config, sized, rng)
-    count = min(len(batches), BATCHES_TO_CHOOSE_FROM * FLAGS.steps)
-    full = []
-    for i in rng.choice(len(batches), size=count, replace=False):
-        inputs, targets = task.collate(split, config, batches[i], 4)
-        if len(targets) == batch_size:
-            full.append((inputs, targets))
-    full.sort(key=lambda batch: batch[0]["context"].size)
-
     stored = []
-    for inputs, targets in spread(full, FLAGS.steps):
+    for inputs, targets in choose_batches(model.config, task, dataset, training, batch_size):
         stored += [inputs[name] for name in INPUTS]
         stored.append(targets)
     np.savez(arrays, *stored)
     settings = {
-        "sizes": {field: getattr(config, field) for field in SIZES},
+        "sizes": {field: getattr(model.config, field) for field in SIZES},
         "rate": training.learning_rate,
         "clip": training.gradient_clip,
         "ema": training.ema,
         "threads": machine.available_cpus(),
-        "arrays": len(INPUTS) + 1,
+        "arrays_per_batch": len(INPUTS) + 1,
     }
     return json.dumps(settings)
 
 
+def choose_batches(config, task, dataset, training, batch_size):
+    """Chooses a training batch for each step, at equal distances in the order of their size."""
+    rng = np.random.default_rng(FLAGS.seed)
+    split = dataset.splits["train"]
+    sized = training.replace(batch_size=batch_size)
+    batches = task.training_batches(split, config, sized, rng)
+    count = min(len(batches), CANDIDATES_PER_STEP * FLAGS.steps)
+    full = []
+    for i in rng.choice(len(batches), size=count, replace=False):
+        inputs, targets = task.collate(split, config, batches[i], length_multiple=4)
+        if len(targets) == batch_size:
+            full.append((inputs, targets))
+    full.sort(key=lambda batch: batch[0]["context"].size)
+    return spread(full, FLAGS.steps)
+
+
 def our_block(what, path, arrays, examples, seed):
-    """Prepares a side of `alternate`, which computes the batches once."""
+    """Prepares our side of `alternate`; a block computes each batch once."""
     runtime.import_keras()
 
     from colloquy.engine.parallel import share_cores
@@ -139,29 +151,31 @@ def read_batches(path):
     """Reads the file of `write_batches`: a list of `(inputs, targets)`."""
     with np.load(path) as stored:
         arrays = list(stored.values())
-    count = len(INPUTS) + 1
+    per_batch = len(INPUTS) + 1
     batches = []
-    for start in range(0, len(arrays), count):
-        *inputs, targets = arrays[start : start + count]
+    for start in range(0, len(arrays), per_batch):
+        *inputs, targets = arrays[start : start + per_batch]
         batches.append((dict(zip(INPUTS, inputs, strict=True)), targets))
     return batches
 
 
-def torch_block(python, what, arrays, examples, settings):
+def torch_block(what, python, arrays, examples, settings):
     """Prepares the side of PyTorch, in a process of the Python that has it."""
     script = pathlib.Path(__file__).with_name("peers_torch.py")
     command = [python, script, what, arrays, settings]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    if not process.stdout.readline():
-        raise UserError(f"{python}: {script.name} failed; its error is above")
+
+    def wait_for_line():
+        if not process.stdout.readline():
+            raise UserError(f"{python}: {script.name} failed; its error is above")
 
     def block():
         process.stdin.write("block\n")
         process.stdin.flush()
-        if not process.stdout.readline():
-            raise UserError(f"{python}: {script.name} failed; its error is above")
+        wait_for_line()
         return examples
 
+    wait_for_line()  # the script is ready
     return block
 
 

@@ -5,7 +5,8 @@
 That benchmark starts it; it needs nothing but `torch` and `numpy`. SETTINGS is JSON.
 
 Written as one would write it in PyTorch: `nn.LSTM` on packed sequences, Adam with its `foreach`
-default. For each line on standard input it computes the batches once and prints a line.
+default. It prints a line once it is ready. For each line that it then reads from standard input, it
+computes all batches and prints a line.
 """
 
 import json
@@ -39,34 +40,37 @@ class Recurrent(nn.Module):
 class BiDAF(nn.Module):
     """Seo et al. 2017; layer by layer as `models.bidaf`.
 
-    Shape suffixes:  B batch   T context words   J query words   D features (the paper's 2d)
+    Shape suffixes:  B batch   T context words   J query words   D encoded features (the paper's 2d)
+    W distinct words of the batch   C characters of a word   E character features   X word features
     """
 
     def __init__(self, sizes):
         super().__init__()
         d = sizes.hidden
-        D = sizes.character_filters + sizes.embedding_dim
+        D = 2 * d
+        X = sizes.character_filters + sizes.embedding_dim
         self.width = sizes.character_width
         self.drop = nn.Dropout(sizes.dropout)
         self.words = nn.Embedding(sizes.vocabulary_size + 1, sizes.embedding_dim)
         self.words.weight.requires_grad_(False)
         self.characters = nn.Embedding(sizes.characters + 1, sizes.character_dim)
         self.convolution = nn.Conv1d(sizes.character_dim, sizes.character_filters, self.width)
-        self.transforms = nn.ModuleList([nn.Linear(D, D), nn.Linear(D, D)])
-        self.gates = nn.ModuleList([nn.Linear(D, D), nn.Linear(D, D)])
-        self.contextual = Recurrent(D, d)
-        self.end = Recurrent(2 * d, d)
-        self.modelling = nn.ModuleList([Recurrent(8 * d, d), Recurrent(2 * d, d)])
-        self.w = nn.Parameter(torch.empty(3, 2 * d).uniform_(-0.1, 0.1))
-        self.start_logit = nn.Linear(10 * d, 1, bias=False)
-        self.end_logit = nn.Linear(10 * d, 1, bias=False)
+        self.transforms = nn.ModuleList([nn.Linear(X, X), nn.Linear(X, X)])
+        self.gates = nn.ModuleList([nn.Linear(X, X), nn.Linear(X, X)])
+        self.contextual = Recurrent(X, d)
+        self.end = Recurrent(D, d)
+        self.modelling = nn.ModuleList([Recurrent(4 * D, d), Recurrent(D, d)])
+        self.w = nn.Parameter(torch.empty(3, D).uniform_(-0.1, 0.1))
+        self.start_logit = nn.Linear(5 * D, 1, bias=False)
+        self.end_logit = nn.Linear(5 * D, 1, bias=False)
 
-    def forward(self, words, characters, context, query):
-        words_WD = self.embed(words, characters)
-        t_mask = context > 0
-        j_mask = query > 0
-        H_BTD = self.contextual(self.drop(words_WD[context]), t_mask)
-        U_BJD = self.contextual(self.drop(words_WD[query]), j_mask)
+    def forward(self, words_W, characters_WC, context_BT, query_BJ):
+        """Returns the logits `(B, 2, T)`; context and query are places in `words_W`."""
+        words_WX = self.embed(words_W, characters_WC)
+        t_mask = context_BT > 0
+        j_mask = query_BJ > 0
+        H_BTD = self.contextual(self.drop(words_WX[context_BT]), t_mask)
+        U_BJD = self.contextual(self.drop(words_WX[query_BJ]), j_mask)
         G = self.attend(H_BTD, U_BJD, t_mask, j_mask)
 
         M = self.modelling[0](self.drop(G), t_mask)
@@ -76,18 +80,23 @@ class BiDAF(nn.Module):
         end_BT = self.end_logit(self.drop(torch.cat([G, M2], -1)))[..., 0]
         return torch.stack([start_BT, end_BT], 1).masked_fill(~t_mask[:, None], LOWEST)
 
-    def embed(self, words, characters):
-        """Embeds the words of the batch, each once: characters, words, two highway layers."""
-        is_real = (characters > 0)[..., None]
-        e = self.drop(self.characters(characters) * is_real)
-        e = F.pad(e, (0, 0, 0, self.width - 1))
-        c = F.relu(self.convolution(e.transpose(1, 2))).transpose(1, 2)
-        c = (c * is_real).amax(1)
-        x = torch.cat([c, self.words(words)], -1)
+    def embed(self, words_W, characters_WC):
+        """Embeds each distinct word once: characters, words, two highway layers."""
+        is_real_WC1 = (characters_WC > 0)[..., None]
+        characters_WCE = self.drop(self.characters(characters_WC) * is_real_WC1)
+
+        # A window that starts at a word's last character ends in zeros.
+        characters_WCE = F.pad(characters_WCE, (0, 0, 0, self.width - 1))
+        # `Conv1d` takes features before places.
+        windows_WEC = F.relu(self.convolution(characters_WCE.transpose(1, 2)))
+        windows_WCE = windows_WEC.transpose(1, 2)
+        largest_WE = (windows_WCE * is_real_WC1).amax(1)
+
+        x_WX = torch.cat([largest_WE, self.words(words_W)], -1)
         for transform, gate in zip(self.transforms, self.gates, strict=True):
-            t = torch.sigmoid(gate(x))
-            x = t * F.relu(transform(x)) + (1 - t) * x
-        return x
+            t_WX = torch.sigmoid(gate(x_WX))
+            x_WX = t_WX * F.relu(transform(x_WX)) + (1 - t_WX) * x_WX
+        return x_WX
 
     def attend(self, H_BTD, U_BJD, t_mask, j_mask):
         S_BTJ = (
@@ -102,12 +111,17 @@ class BiDAF(nn.Module):
         return torch.cat([H_BTD, U_tilde_BTD, H_BTD * U_tilde_BTD, H_BTD * h_tilde_B1D], -1)
 
 
-def span_loss(spans, logits):
-    """Negative log of the probability of all correct spans; the padding of spans is -1."""
-    log_p = logits.log_softmax(-1)
-    log_p_of_spans = log_p.gather(2, spans.transpose(1, 2).clamp(min=0)).sum(1)
-    is_padding = spans[..., 0] < 0
-    return -log_p_of_spans.masked_fill(is_padding, LOWEST).logsumexp(-1).mean()
+def span_loss(spans_BA2, logits_B2T):
+    """Negative log of the probability of all correct spans of a question, averaged.
+
+    A span is the places of its first and last word; -1 is padding.
+    """
+    log_p_B2T = logits_B2T.log_softmax(-1)
+    places_B2A = spans_BA2.transpose(1, 2).clamp(min=0)
+    log_p_B2A = log_p_B2T.gather(2, places_B2A)
+    log_p_of_spans_BA = log_p_B2A.sum(1)
+    is_padding_BA = spans_BA2[..., 0] < 0
+    return -log_p_of_spans_BA.masked_fill(is_padding_BA, LOWEST).logsumexp(-1).mean()
 
 
 def make_compute(what, batches, sizes, rate, clip, ema):
@@ -124,6 +138,7 @@ def make_compute(what, batches, sizes, rate, clip, ema):
             nn.utils.clip_grad_norm_(parameters, clip)
             adam.step()
             if ema:
+                # average += (1 - ema) * (parameter - average)
                 torch._foreach_lerp_(averages, [p.detach() for p in parameters], 1 - ema)
 
     @torch.inference_mode()
@@ -140,13 +155,15 @@ def main(what, path, settings):
     torch.manual_seed(1)
     settings = json.loads(settings)
     torch.set_num_threads(settings.pop("threads"))
-    count = settings.pop("arrays")
+    per_batch = settings.pop("arrays_per_batch")
     with np.load(path) as stored:
         arrays = [torch.from_numpy(array.astype("int64")) for array in stored.values()]
-    batches = [arrays[start : start + count] for start in range(0, len(arrays), count)]
+    batches = []
+    for start in range(0, len(arrays), per_batch):
+        batches.append(arrays[start : start + per_batch])
     compute = make_compute(what, batches, **settings)
     print(f"torch {torch.__version__}", flush=True)
-    for _ in sys.stdin:  # each line asks for a block
+    for _ in sys.stdin:
         compute()
         print("computed", flush=True)
 

@@ -26,7 +26,8 @@ from absl import flags
 
 from colloquy.base import cli
 from colloquy.base.files import UserError
-from colloquy.benchmarks.turns import define_record_flags, memory, report
+from colloquy.benchmarks.records import define_record_flags, report
+from colloquy.benchmarks.turns import memory
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("run", None, "Run directory of a model; default: the worst requests.")

@@ -3,19 +3,14 @@
 import concurrent.futures
 import contextlib
 import dataclasses
-import json
 import multiprocessing
-import pathlib
 import statistics
 import time
 
-from absl import flags
-
 from colloquy.base import runtime
-from colloquy.base.files import atomic_file
-from colloquy.metrics.tables import markdown
 
-FLAGS = flags.FLAGS
+# In the process of a side: the function that computes a block.
+_block = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,14 +26,15 @@ class Block:
         return self.examples / self.seconds
 
 
-def alternate(sides, blocks):
+def alternate(sides, num_blocks):
     """Runs one block of each side after the other, repeatedly.
 
     Args:
-        sides: `{name: (function, arguments)}`. In the side's process the function prepares its work
-            and returns another without arguments, which computes a block and returns its number of
-            examples. The first function must be importable, the arguments plain.
-        blocks: Timed blocks of each side; one more before them compiles.
+        sides: `{name: prepare}`. `prepare` is called once, in the process of its side, and returns
+            the function `block`. `block` is called for each block, computes its steps and returns
+            their number of examples. `prepare` must be picklable: an importable function, or a
+            `functools.partial` of one.
+        num_blocks: Timed blocks of each side; one more before them compiles.
 
     Returns:
         `{name: list of Block}`.
@@ -46,29 +42,31 @@ def alternate(sides, blocks):
     pools = {}
     blocks_by_side = {name: [] for name in sides}
     with contextlib.ExitStack() as stack:
-        for name, (function, arguments) in sides.items():
+        for name, prepare in sides.items():
             context = multiprocessing.get_context("spawn")
             pools[name] = stack.enter_context(concurrent.futures.ProcessPoolExecutor(1, context))
-            pools[name].submit(_prepare, function, arguments).result()
-        for _ in range(1 + blocks):
+            pools[name].submit(_prepare, prepare).result()
+        for _ in range(1 + num_blocks):
             for name, pool in pools.items():
                 blocks_by_side[name].append(pool.submit(_time_block).result())
     return {name: blocks[1:] for name, blocks in blocks_by_side.items()}
 
 
-def _prepare(function, arguments):
-    _prepare.compute = function(*arguments)  # kept in the process of the side
+def _prepare(prepare):
+    global _block
+    _block = prepare()
 
 
 def _time_block():
     cpu_start = time.process_time()
     start = time.perf_counter()
-    examples = _prepare.compute()
+    examples = _block()
     seconds = time.perf_counter() - start
     return Block(examples, seconds, cpu_seconds=time.process_time() - cpu_start)
 
 
 def median(blocks):
+    """Returns the median speed of blocks, in examples per second."""
     return statistics.median(block.per_second for block in blocks)
 
 
@@ -111,7 +109,7 @@ def build(name, settings, path, seed):
         name: A key of `models.MODELS`.
         settings: `{field: value}`, as `--set` takes them.
         path: A prepared dataset.
-        seed: That of the weights.
+        seed: Seed of the weights.
 
     Returns:
         Model, task, dataset and `Training`.
@@ -138,72 +136,3 @@ def build(name, settings, path, seed):
     model.compile(optimizer=optimizer, loss=task.loss(training), jit_compile=False)
     model.optimizer.build(model.trainable_variables)
     return model, task, dataset, training
-
-
-# === Records ===
-
-
-def define_flags(blocks, steps):
-    """Defines the flags of a benchmark that calls `alternate`, with defaults of two."""
-    flags.DEFINE_integer("blocks", blocks, "Timed blocks of each side.", lower_bound=1)
-    flags.DEFINE_integer("steps", steps, "Steps per block.", lower_bound=1)
-    flags.DEFINE_integer("seed", 1, "Seed of weights and batches.", lower_bound=0)
-    define_record_flags()
-
-
-def define_record_flags():
-    flags.DEFINE_string("note", None, "Other work on the machine meanwhile, for the record.")
-    flags.DEFINE_string(
-        "out", None, "FILE.json/NAME: file of records, and the name in it of the new one."
-    )
-    flags.register_validator(
-        "out", lambda out: out is None or out.partition(".json/")[2], "expected FILE.json/NAME"
-    )
-
-
-def report(rows, **measurements):
-    """Prints rows, dicts whose keys are columns, and writes them with the rest of the record."""
-    if FLAGS.out:
-        _write_record({**measurements, "rows": rows})
-    for name, value in measurements.items():
-        print(f"{name}: {value}")
-    columns = list(dict.fromkeys(column for row in rows for column in row))
-    lines = []
-    for row in rows:
-        lines.append([_format(row.get(column, "")) for column in columns])
-    print(markdown(columns, lines))
-
-
-def _write_record(measurements):
-    """Writes a record to `--out`.
-
-    It has the command, the measurements to four digits, the hardware and the commit.
-    """
-    runtime.import_keras()
-
-    from colloquy.engine.provenance import command, hardware, revision
-
-    file, _, name = FLAGS.out.partition(".json/")
-    path = pathlib.Path(f"{file}.json")
-    records = {}
-    if path.exists():
-        records = json.loads(path.read_text(encoding="utf-8"))
-    records[name] = {
-        "command": command(),
-        **json.loads(json.dumps(measurements), parse_float=_round),
-        "note": FLAGS.note,
-        "hardware": hardware(),
-        **revision(),
-    }
-    with atomic_file(path) as file:
-        json.dump(records, file, indent=1)
-
-
-def _round(text):
-    return float(f"{float(text):.4g}")
-
-
-def _format(value):
-    if not isinstance(value, float):
-        return str(value)
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

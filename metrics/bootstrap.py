@@ -16,16 +16,18 @@ DRAWS = 10_000
 SEED = 1
 MEAN_TOLERANCE = 1e-6
 CELLS = 1 << 25
-"""Numbers of examples drawn at a time."""
+"""Most numbers of drawn examples in memory at a time."""
 
 
 def ratio(sums: np.ndarray) -> np.ndarray:
-    """The mean of `S / 2` ratios of sums, `(..., S)`: a numerator, its denominator, and so on.
+    """The mean of ratios of sums, `(..., S)`: of `[a, b, c, d]` the mean of `a / b` and `c / d`.
 
     >>> float(ratio(np.array([1.0, 2.0, 3.0, 4.0])))
     0.625
     """
-    return np.mean(sums[..., 0::2] / sums[..., 1::2], axis=-1)
+    numerators = sums[..., 0::2]
+    denominators = sums[..., 1::2]
+    return np.mean(numerators / denominators, axis=-1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,34 +47,37 @@ class Additive:
 
 
 def means_of(
-    added: Mapping[str, Callable], of_all: Sequence, of_each: Iterable[Sequence]
+    own_metrics: Mapping[str, Callable],
+    arguments: Sequence,
+    arguments_of_examples: Iterable[Sequence],
 ) -> dict[str, Additive]:
-    """Your own metrics as means over examples, for an interval.
+    """A user's own metrics as means over examples, for an interval.
 
     Args:
-        added: `{name: function}`.
-        of_all: The arguments of these functions for all examples together.
-        of_each: Those for each example.
+        own_metrics: `{name: function}`.
+        arguments: The arguments of these functions for all examples.
+        arguments_of_examples: For each example, the arguments for this example alone.
 
     Returns:
         `{name: Additive}`. A metric whose value for all examples is not the mean of its values for
         each of them is left out, and a line says so.
 
-    >>> replies = ["i see .", "yes .", "i see ."]
     >>> own = {"length": lambda replies: np.mean([len(reply) for reply in replies])}
-    >>> list(means_of(own, [replies], [[[reply]] for reply in replies]))
+    >>> list(means_of(own, [["i see .", "yes ."]], [[["i see ."]], [["yes ."]]]))
     ['length']
     """
-    found = {}
-    arguments_of_each = list(of_each) if added else []
-    for name, metric in added.items():
-        values = [float(metric(*arguments)) for arguments in arguments_of_each]
-        is_mean = abs(np.mean(values) - metric(*of_all)) <= MEAN_TOLERANCE
+    if not own_metrics:
+        return {}
+    means = {}
+    arguments_of_examples = list(arguments_of_examples)
+    for name, metric in own_metrics.items():
+        values = [float(metric(*example)) for example in arguments_of_examples]
+        is_mean = abs(np.mean(values) - metric(*arguments)) <= MEAN_TOLERANCE
         if is_mean:
-            found[name] = Additive.mean(values)
+            means[name] = Additive.mean(values)
         else:
             print(f"note: {name} is no mean over examples, so it has no interval")
-    return found
+    return means
 
 
 def differences(ones: list, others: list) -> dict[str, dict[str, float]]:
@@ -92,42 +97,59 @@ def differences(ones: list, others: list) -> dict[str, dict[str, float]]:
     """
     models = [*ones, *others]
     names = [name for name in ones[0] if all(name in model for model in models)]
-    columns = np.concatenate([model[name].terms for name in names for model in models], axis=1)
-    sums_NS = np.concatenate([columns.sum(axis=0)[None], _drawn_sums(columns)])
-
     compared = {}
-    start = 0
-    for name in names:
-        values = []
-        for model in models:
-            end = start + model[name].terms.shape[1]
-            values.append(model[name].of_sums(sums_NS[:, start:end]))
-            start = end
-        one_N = np.mean(values[: len(ones)], axis=0)
-        other_N = np.mean(values[len(ones) :], axis=0)
-        difference_N = one_N - other_N
-        low, high = np.nanpercentile(difference_N[1:], [2.5, 97.5])
+    for name, values in _values_by_name(models, names).items():
+        one = np.mean(values[: len(ones)], axis=0)
+        other = np.mean(values[len(ones) :], axis=0)
+        difference = one - other
+        # Place 0 is of all examples; the draws follow.
+        low, high = np.nanpercentile(difference[1:], [2.5, 97.5])
         compared[name] = {
-            "one": float(one_N[0]),
-            "other": float(other_N[0]),
-            "difference": float(difference_N[0]),
+            "one": float(one[0]),
+            "other": float(other[0]),
+            "difference": float(difference[0]),
             "low": float(low),
             "high": float(high),
         }
     return compared
 
 
-def _drawn_sums(columns):
-    """The sums of each draw of examples, `(N, S)`."""
-    E = len(columns)
+def _values_by_name(models, names):
+    """Returns `{name: values of each model}`, float `(models, 1 + N)`.
+
+    The first value of a model is that of all examples, each once; the others are those of draws.
+    """
+    # All metrics are computed from the same draws, so their terms are columns of one matrix.
+    terms = []
+    for name in names:
+        terms += [model[name].terms for model in models]
+    terms_ES = np.concatenate(terms, axis=1)
+    sums = _sums(terms_ES)
+
+    # The sums of a metric are its columns again.
+    values_by_name = {name: [] for name in names}
+    start = 0
+    for name in names:
+        for model in models:
+            metric = model[name]
+            stop = start + metric.terms.shape[1]
+            values_by_name[name].append(metric.of_sums(sums[:, start:stop]))
+            start = stop
+    return values_by_name
+
+
+def _sums(terms_ES):
+    """The sums over all examples, each once, and over each draw of examples, `(1 + N, S)`."""
+    E = len(terms_ES)
     generator = np.random.default_rng(SEED)
-    sums = []
-    block = max(1, CELLS // E)
-    for start in range(0, DRAWS, block):
-        size = min(block, DRAWS - start)
+    sums = [terms_ES.sum(axis=0)[None]]
+    draws_at_once = max(1, CELLS // E)
+    for start in range(0, DRAWS, draws_at_once):
+        size = min(draws_at_once, DRAWS - start)
+        # How often each example is drawn.
         counts_NE = np.empty((size, E))
         for row in range(size):
             drawn = generator.integers(E, size=E)
             counts_NE[row] = np.bincount(drawn, minlength=E)
-        sums.append(counts_NE @ columns)
+        sums.append(counts_NE @ terms_ES)
     return np.concatenate(sums)

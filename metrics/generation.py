@@ -26,8 +26,12 @@ METRICS = (
     "distinct-2",
     "length",
 )
+LONGEST_NGRAM = 4
 ADDED = {}
 """`{name: function}`: your own metrics, functions of the arguments of `generation_metrics`."""
+
+
+# === Perplexity ===
 
 
 def perplexity(nll: float, tokens: int) -> float:
@@ -42,6 +46,14 @@ def perplexity(nll: float, tokens: int) -> float:
         return round(math.exp(nll / tokens), 10)
     except OverflowError:
         return math.inf
+
+
+def perplexity_of_sums(sums: np.ndarray) -> np.ndarray:
+    """Perplexity from the sums of negative log-likelihoods and of tokens, `(..., 2)`."""
+    return np.exp(sums[..., 0] / sums[..., 1])
+
+
+# === BLEU ===
 
 
 def bleu(replies: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, float]:
@@ -64,43 +76,48 @@ def bleu(replies: Sequence[str], references: Sequence[Sequence[str]]) -> dict[st
 def bleu_by_reply(
     replies: Sequence[str], references: Sequence[Sequence[str]]
 ) -> dict[str, Additive]:
-    """What each reply adds to `bleu`."""
+    """What each reply adds to the sums that BLEU-1 to BLEU-4 are computed from."""
     # The import takes a tenth of a second, and a chat does not need it.
     import sacrebleu
 
     counter = sacrebleu.metrics.BLEU(tokenize="none", force=True)
-    terms = np.zeros((len(replies), 2 + 2 * 4))
+    lengths = np.zeros((len(replies), 2))
+    matches = np.zeros((len(replies), LONGEST_NGRAM))
+    ngrams = np.zeros((len(replies), LONGEST_NGRAM))
     for row, (reply, texts) in enumerate(zip(replies, references, strict=True)):
-        counted = counter.corpus_score([reply], [[text] for text in texts])
-        terms[row, :2] = counted.sys_len, counted.ref_len
-        terms[row, 2::2] = counted.counts
-        terms[row, 3::2] = counted.totals
+        # sacrebleu takes lists over replies: of the first references, of the second ones, ...
+        references_of_reply = [[text] for text in texts]
+        counted = counter.corpus_score([reply], references_of_reply)
+        lengths[row] = counted.sys_len, counted.ref_len
+        matches[row] = counted.counts
+        ngrams[row] = counted.totals
+
     metrics = {}
-    for n in range(1, 5):
-        of_sums = functools.partial(_bleu_of_sums, n=n)
-        metrics[f"BLEU-{n}"] = Additive(terms[:, : 2 * n + 2], of_sums)
+    for n in range(1, LONGEST_NGRAM + 1):
+        terms = np.concatenate([lengths, matches[:, :n], ngrams[:, :n]], axis=1)
+        metrics[f"BLEU-{n}"] = Additive(terms, functools.partial(_bleu_of_sums, n=n))
     return metrics
 
 
-def perplexity_of_sums(sums: np.ndarray) -> np.ndarray:
-    """Perplexity from the sums of negative log-likelihoods and of tokens, `(..., 2)`."""
-    return np.exp(sums[..., 0] / sums[..., 1])
-
-
 def _bleu_of_sums(sums, n):
-    """BLEU-n from sums of lengths, closest lengths, and matches and n-grams of each order."""
+    """BLEU-n from sums, `(..., 2 + 2n)`.
+
+    They are the lengths of replies and of their closest references, the matching 1-grams to
+    n-grams, and all 1-grams to n-grams.
+    """
     from sacrebleu.metrics import BLEU
 
     def score(row):
         length, closest, *counts = row.astype(int).tolist()
-        matches = counts[0::2]
-        ngrams = counts[1::2]
         scored = BLEU.compute_bleu(
-            matches, ngrams, length, closest, smooth_method="exp", max_ngram_order=n
+            counts[:n], counts[n:], length, closest, smooth_method="exp", max_ngram_order=n
         )
         return scored.score / 100
 
     return np.apply_along_axis(score, -1, sums)
+
+
+# === Diversity ===
 
 
 def distinct(replies: Iterable[str], n: int) -> float:
@@ -121,12 +138,13 @@ def distinct(replies: Iterable[str], n: int) -> float:
     return len(set(ngrams)) / len(ngrams)
 
 
+# === All metrics of replies ===
+
+
 def generation_metrics(
     replies: Sequence[str], references: Sequence[Sequence[str]]
 ) -> dict[str, float]:
-    """BLEU-1 to BLEU-4 of replies, distinct-1, distinct-2, their mean length in tokens, and those
-    `ADDED`.
-    """
+    """All `METRICS` of replies but perplexity, and those `ADDED`."""
     lengths = [len(reply.split()) for reply in replies]
     metrics = {
         **bleu(replies, references),
@@ -139,17 +157,20 @@ def generation_metrics(
     return metrics
 
 
+# === Baselines ===
+
+
 def targets_by_source(sources: Sequence[str], targets: Sequence[str]) -> list[list[str]]:
     """Returns the distinct targets of each distinct source, in order.
 
     >>> targets_by_source(["hi", "why ?", "hi"], ["hello", "so", "good day"])
     [['hello', 'good day'], ['so']]
     """
-    grouped: dict[str, dict[str, None]] = {}
+    grouped: dict[str, list[str]] = {}
     for source, target in zip(sources, targets, strict=True):
-        # A dict keeps the order and drops repetitions.
-        grouped.setdefault(source, {})[target] = None
-    return [list(distinct_targets) for distinct_targets in grouped.values()]
+        grouped.setdefault(source, []).append(target)
+    # A dict keeps the order and drops repetitions.
+    return [list(dict.fromkeys(all_targets)) for all_targets in grouped.values()]
 
 
 def baselines_of(
@@ -161,15 +182,24 @@ def baselines_of(
 ) -> dict:
     """Metrics of replies that need no model.
 
-    They are the most frequent target of train, random ones of train, and those of people.
-    `human` takes, for each source that occurs with several targets, the first of them as the reply
-    and the others as references. With `several`, a reply is compared with all targets of its source
-    at once, else with each by itself.
+    - `constant`: the most frequent target of train.
+    - `random reply of train`: a target of train, drawn for each reply.
+    - `human`: for each source with several targets, the first is the reply, and the others are its
+      references.
+
+    Args:
+        train: The targets of train; without any, only `human` is computed.
+        sources, targets: The pairs of the split.
+        seed: Seed of the random replies.
+        several: One constant or random reply to each source, compared with all its targets at once;
+            otherwise one reply to each pair.
     """
     targets_of_sources = targets_by_source(sources, targets)
-    references = targets_of_sources if several else [[target] for target in targets]
     baselines = {}
     if train:
+        references = [[target] for target in targets]
+        if several:
+            references = targets_of_sources
         # Of equally frequent ones, the first in alphabetical order.
         counts = collections.Counter(train)
         most_frequent = min(counts, key=lambda target: (-counts[target], target))

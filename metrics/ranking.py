@@ -2,30 +2,41 @@
 
 Definitions: Wu et al., ACL 2017 (the Douban corpus), as in Zhou et al., ACL 2018. `ties="release"`
 reproduces both scripts of the DAM release, for Ubuntu and for Douban.
+
+Letters:  N lines, a candidate each   C contexts
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 METRICS = ("R2@1", "R10@1", "R10@2", "R10@5", "MAP", "MRR", "P@1")
 ADDED = {}
-"""`{name: function}`: your own metrics, functions of scores, labels and groups as `ranking_metrics`
-takes them, of the contexts that it does not leave out."""
+"""`{name: function}`: your own metrics. Each takes the three arrays of `RankedLines`."""
 TIES = ("loss", "release")
+
+
+class RankedLines(NamedTuple):
+    """The lines of the contexts that are not left out, in file order."""
+
+    scores: np.ndarray
+    labels: np.ndarray
+    contexts: np.ndarray
+    """Numbers of their contexts, from 0 without a gap."""
 
 
 @dataclass(frozen=True)
 class RankingResult:
-    """Metrics by their names in `METRICS`, and the numbers of contexts: all, and those left out."""
+    """Metrics of the candidates of a split."""
 
     metrics: dict[str, float]
+    """Means over contexts, by the names in `METRICS` and `ADDED`."""
     counts: dict[str, int]
+    """Numbers of contexts: all, and those left out for each reason."""
     by_context: dict[str, np.ndarray]
-    """Each metric of each context that is not left out."""
-    lines: tuple[np.ndarray, np.ndarray, np.ndarray]
-    """Scores, labels and numbers of the contexts, of the lines of these contexts."""
+    """The metrics in `METRICS` of each context that is not left out."""
+    lines: RankedLines
 
 
 def ranking_metrics(scores: Any, labels: Any, groups: Any, *, ties: str = "loss") -> RankingResult:
@@ -57,85 +68,114 @@ def ranking_metrics(scores: Any, labels: Any, groups: Any, *, ties: str = "loss"
     """
     if ties not in TIES:
         raise ValueError(f"ties: expected one of {', '.join(TIES)}. Received: {ties!r}")
-    scores = np.asarray(scores, np.float64)
-    positive = np.asarray(labels, np.int64)
-    groups = np.asarray(groups)
-    is_finite = np.isfinite(scores)
-    if not is_finite.all():
-        line = int(np.argmin(is_finite))
+    scores_N = np.asarray(scores, np.float64)
+    labels_N = np.asarray(labels, np.int64)
+    is_finite_N = np.isfinite(scores_N)
+    if not is_finite_N.all():
+        line = int(np.argmin(is_finite_N))
         raise ValueError(
-            f"scores: expected finite numbers. Received: {scores[line]} in line {line}, "
+            f"scores: expected finite numbers. Received: {scores_N[line]} in line {line}, "
             "counted from 0"
         )
 
-    # Contexts by number, with their candidates and positives.
-    context = np.cumsum(np.diff(groups, prepend=groups[:1]) != 0)
-    candidates = np.bincount(context)
-    positives = np.bincount(context, weights=positive).astype(np.int64)
-    usable = (positives > 0) & (positives < candidates)
-    if not usable.any():
+    context_N = _number_contexts(np.asarray(groups))
+    candidates_C = np.bincount(context_N)
+    positives_C = np.bincount(context_N, weights=labels_N).astype(np.int64)
+    has_both_C = (positives_C > 0) & (positives_C < candidates_C)
+    without_positive = int(np.sum(positives_C == 0))
+    if not has_both_C.any():
         raise ValueError(
             "expected a context with both a positive and a negative. "
-            f"Received: {len(usable)} contexts, {np.sum(positives == 0)} of them without a positive"
+            f"Received: {len(has_both_C)} contexts, {without_positive} of them without a positive"
         )
 
-    # Leave out the others, and number the usable ones again.
-    is_kept = usable[context]
-    scores = scores[is_kept]
-    positive = positive[is_kept]
-    num_usable = usable.sum()
-    context = np.repeat(np.arange(num_usable), candidates[usable])
-    first_line = np.searchsorted(context, np.arange(num_usable))
-
-    # lexsort is stable and sorts by its last key first: lines with equal keys stay in file order.
-    tie_break = positive if ties == "loss" else np.zeros_like(positive)
-    order = np.lexsort((tie_break, -scores, context))
-    metrics_of_contexts = _metrics_of_contexts(positive[order], context, first_line)
-    metrics_of_contexts["R2@1"] = _first_against_first(scores, positive, first_line, ties)
-    metrics = {name: float(np.mean(metrics_of_contexts[name])) for name in METRICS}
+    is_kept_N = has_both_C[context_N]
+    lines = RankedLines(
+        scores=scores_N[is_kept_N],
+        labels=labels_N[is_kept_N],
+        contexts=_number_contexts(context_N[is_kept_N]),
+    )
+    by_context = _metrics_by_context(lines, ties)
+    metrics = {name: float(np.mean(values_C)) for name, values_C in by_context.items()}
     for name, metric in ADDED.items():
-        metrics[name] = float(metric(scores, positive, context))
+        metrics[name] = float(metric(*lines))
     return RankingResult(
         metrics=metrics,
         counts={
-            "contexts": len(usable),
-            "without_positive": int(np.sum(positives == 0)),
-            "without_negative": int(np.sum(positives == candidates)),
+            "contexts": len(has_both_C),
+            "without_positive": without_positive,
+            "without_negative": int(np.sum(positives_C == candidates_C)),
         },
-        by_context={name: metrics_of_contexts[name] for name in METRICS},
-        lines=(scores, positive, context),
+        by_context=by_context,
+        lines=lines,
     )
 
 
-def _metrics_of_contexts(positive, context, first_line):
-    """Each metric of each context, from ranked lines; `first_line` is the first of each context."""
-    rank = np.arange(len(positive)) - first_line[context] + 1
-    positives_so_far = np.cumsum(positive)
-    positives_before = (positives_so_far - positive)[first_line]
-    positives_so_far -= positives_before[context]
-    positives = np.add.reduceat(positive, first_line)
-    is_first_positive = positive * (positives_so_far == 1)
+def _number_contexts(groups_N):
+    """Numbers the contexts in their order: `[7, 7, 3, 3, 3, 9]` -> `[0, 0, 1, 1, 1, 2]`."""
+    is_new_N = np.zeros(len(groups_N), bool)
+    is_new_N[1:] = groups_N[1:] != groups_N[:-1]
+    return np.cumsum(is_new_N)
 
-    def recall_at(k):
-        return np.add.reduceat(positive * (rank <= k), first_line) / positives
 
+def _metrics_by_context(lines, ties):
+    """`METRICS` of each context, `{name: (C,)}`."""
+    scores_N, labels_N, context_N = lines
+    # The line in which each context begins: [0, 0, 1, 1, 1] -> [0, 2].
+    _, first_line_C = np.unique(context_N, return_index=True)
+
+    # Ranked lines: contexts stay in their order, and lines with equal keys, too. `lexsort` sorts by
+    # its last key first.
+    keys = (-scores_N, context_N)
+    if ties == "loss":
+        keys = (labels_N, *keys)
+    order_N = np.lexsort(keys)
     return {
-        "R10@1": recall_at(1),
-        "R10@2": recall_at(2),
-        "R10@5": recall_at(5),
-        "MAP": np.add.reduceat(positive * positives_so_far / rank, first_line) / positives,
-        "MRR": np.add.reduceat(is_first_positive / rank, first_line),
-        "P@1": positive[first_line],
+        "R2@1": _first_against_first(scores_N, labels_N, first_line_C, ties),
+        **_metrics_of_ranking(labels_N[order_N], context_N, first_line_C),
     }
 
 
-def _first_against_first(scores, positive, first_line, ties):
-    """Whether the first positive of each context beats its first negative, bool `(contexts,)`."""
-    line = np.arange(len(scores))
-    first_positive = np.minimum.reduceat(np.where(positive == 1, line, len(line)), first_line)
-    first_negative = np.minimum.reduceat(np.where(positive == 0, line, len(line)), first_line)
-    is_higher = scores[first_positive] > scores[first_negative]
+def _metrics_of_ranking(labels_N, context_N, first_line_C):
+    """Each metric but `R2@1` of each context, from labels in ranked order.
+
+    labels             0 1 1   1 0
+    context            0 0 0   1 1
+    rank               1 2 3   1 2
+    positives so far   0 1 2   1 1
+    """
+
+    def sum_by_context(values_N):
+        return np.add.reduceat(values_N, first_line_C)
+
+    rank_N = np.arange(len(labels_N)) - first_line_C[context_N] + 1
+    # Counted over all lines, less those of earlier contexts.
+    positives_to_here_N = np.cumsum(labels_N)
+    earlier_positives_C = (positives_to_here_N - labels_N)[first_line_C]
+    positives_so_far_N = positives_to_here_N - earlier_positives_C[context_N]
+
+    positives_C = sum_by_context(labels_N)
+    precision_at_positive_N = labels_N * positives_so_far_N / rank_N
+    is_first_positive_N = labels_N * (positives_so_far_N == 1)
+    return {
+        "R10@1": sum_by_context(labels_N * (rank_N <= 1)) / positives_C,
+        "R10@2": sum_by_context(labels_N * (rank_N <= 2)) / positives_C,
+        "R10@5": sum_by_context(labels_N * (rank_N <= 5)) / positives_C,
+        "MAP": sum_by_context(precision_at_positive_N) / positives_C,
+        "MRR": sum_by_context(is_first_positive_N / rank_N),
+        "P@1": labels_N[first_line_C],
+    }
+
+
+def _first_against_first(scores_N, labels_N, first_line_C, ties):
+    """Whether the first positive of each context beats its first negative, bool `(C,)`."""
+    N = len(scores_N)
+    line_N = np.arange(N)
+    # The smallest line number in each context; the lines of the other label count as the end, N.
+    first_positive_C = np.minimum.reduceat(np.where(labels_N == 1, line_N, N), first_line_C)
+    first_negative_C = np.minimum.reduceat(np.where(labels_N == 0, line_N, N), first_line_C)
+    is_higher_C = scores_N[first_positive_C] > scores_N[first_negative_C]
     if ties == "loss":
-        return is_higher
-    is_tied = scores[first_positive] == scores[first_negative]
-    return is_higher | (is_tied & (first_positive < first_negative))
+        return is_higher_C
+    is_tied_C = scores_N[first_positive_C] == scores_N[first_negative_C]
+    return is_higher_C | (is_tied_C & (first_positive_C < first_negative_C))

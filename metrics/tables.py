@@ -5,16 +5,19 @@ import statistics
 from collections.abc import Iterable, Sequence
 
 NO_FRACTIONS = {"perplexity", "length"}
+"""Metrics that are not from 0 to 1."""
 LOWER_IS_BETTER = {"perplexity"}
 
 
 def by_corpus(rows: list[dict], metrics: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-    """A line per model, a column per corpus and split: mean and deviation over seeds, in per cent.
+    """A table with a line per recipe and a column per corpus and split.
+
+    A cell is the mean and the deviation over seeds, in per cent. Rows of a recipe with different
+    settings have lines of their own, with these settings in the label.
 
     Args:
         rows: Dicts of `recipe`, `corpus`, `split`, `metrics`, and if known `seed` and `settings`,
-            `{field: value}`. Rows of a recipe that differ in a setting have lines of their own,
-            which name it.
+            `{field: value}`.
         metrics: A cell shows the first of them, and the others in brackets.
 
     Returns:
@@ -37,37 +40,90 @@ def by_corpus(rows: list[dict], metrics: Sequence[str]) -> tuple[list[str], list
         header.append("mean")
     header.append("seeds")
 
+    rows_by_label = _group_by_label(rows)
+
+    def rank(label):
+        own_rows = rows_by_label[label]
+        is_without_seed = "seed" not in own_rows[0]
+        mean = _mean_of_all(own_rows, metrics[0])
+        if mean is None:
+            return is_without_seed, True, 0.0
+        return is_without_seed, False, cost(metrics[0], mean)
+
+    lines = []
+    for label in sorted(rows_by_label, key=rank):
+        lines.append([label, *_cells(rows_by_label[label], columns, metrics)])
+    return header, lines
+
+
+def _group_by_label(rows):
+    """Returns `{label: rows}`. A run that was scored again counts once, with its last score."""
+    differing = _differing_settings(rows)
     rows_by_label = collections.defaultdict(dict)
-    for label, row in zip(_labels(rows), rows, strict=True):
-        # A run that was scored again counts once, with its last score.
-        rows_by_label[label][row["split"], row["corpus"], row.get("seed")] = row
-
-    ranked_lines = []
-    for label, rows_by_place in rows_by_label.items():
-        own_rows = list(rows_by_place.values())
-        has_metric = all(metrics[0] in row["metrics"] for row in own_rows)
-        mean = mean_over_corpora(own_rows, metrics[0]) if has_metric else None
-        rank = "seed" not in own_rows[0], not has_metric, cost(metrics[0], mean or 0.0)
-        ranked_lines.append((rank, [label, *_cells(own_rows, columns, metrics, mean)]))
-    ranked_lines.sort(key=lambda ranked: ranked[0])
-    return header, [line for _, line in ranked_lines]
+    for row in rows:
+        parts = [row["recipe"]]
+        for field, value in sorted(row.get("settings", {}).items()):
+            if (row["recipe"], field) in differing:
+                parts.append(f"{field}={value}")
+        scored = row["split"], row["corpus"], row.get("seed")
+        rows_by_label[", ".join(parts)][scored] = row
+    return {label: list(last_rows.values()) for label, last_rows in rows_by_label.items()}
 
 
-def _cells(rows, columns, metrics, mean):
-    """The cells of a line of `by_corpus` after its label; `mean` is that of the first metric."""
+def _differing_settings(rows):
+    """The settings in which rows of one recipe, corpus and split differ: `(recipe, field)`."""
+    values = collections.defaultdict(set)
+    for row in rows:
+        place = row["recipe"], row["corpus"], row["split"]
+        for field, value in row.get("settings", {}).items():
+            values[place, field].add(str(value))
+
+    differing = set()
+    for (place, field), texts in values.items():
+        if len(texts) > 1 and field != "seed":
+            recipe, _, _ = place
+            differing.add((recipe, field))
+    return differing
+
+
+def _mean_of_all(rows, metric):
+    """The mean of a metric over corpora and splits; `None` if a row lacks it."""
+    if all(metric in row["metrics"] for row in rows):
+        return mean_over_corpora(rows, metric)
+    return None
+
+
+def _cells(rows, columns, metrics):
+    """The cells of a line of `by_corpus` after its label."""
     scores = {column: [] for column in columns}
     for row in rows:
         scores[row["split"], row["corpus"]].append(row["metrics"])
     cells = [_cell(scores[column], metrics) for column in columns]
+
     if len(columns) > 1:
+        mean = _mean_of_all(rows, metrics[0])
         is_complete = mean is not None and all(scores.values())
-        cells.append(_shown(mean, metrics[0]) if is_complete else "")
+        cells.append(_percent(mean, metrics[0]) if is_complete else "")
+
     seeds = ""
     if "seed" in rows[0]:
+        # One number if all columns have as many seeds, otherwise for example "1-3".
         counts = {len(column) for column in scores.values() if column}
         seeds = "-".join(str(count) for count in sorted(counts))
     cells.append(seeds)
     return cells
+
+
+def _cell(scores, metrics):
+    """A cell of `by_corpus` from the metrics of each seed; empty without any."""
+    texts = []
+    for metric in metrics:
+        values = [metric_values[metric] for metric_values in scores if metric in metric_values]
+        texts.append(_mean_and_deviation(values, metric, _percent) if values else "")
+    first, *others = texts
+    if any(others):
+        return f"{first} ({', '.join(others)})"
+    return first
 
 
 def by_metric(scores: list[dict], metrics: Sequence[str]) -> list[str]:
@@ -78,13 +134,12 @@ def by_metric(scores: list[dict], metrics: Sequence[str]) -> list[str]:
     cells = []
     for metric in metrics:
         values = [metric_values.get(metric) for metric_values in scores]
-        if None in values:
-            cells.append("")
-            continue
-        # Perplexity and length are not fractions: two decimals suffice.
-        digits = 2 if max(values) > 1 else 3
-        cells.append(_mean_and_deviation(values, number, digits))
+        is_known = None not in values
+        cells.append(_mean_and_deviation(values, metric, _decimals) if is_known else "")
     return cells
+
+
+# === Numbers ===
 
 
 def cost(metric: str, value: float) -> float:
@@ -110,13 +165,36 @@ def mean_over_corpora(rows: list[dict], name: str) -> float:
     return statistics.mean(statistics.mean(column) for column in values.values())
 
 
+def _mean_and_deviation(values, metric, show):
+    """The mean of values, and the deviation of several, as `show(value, metric)` writes numbers."""
+    text = show(statistics.mean(values), metric)
+    if len(values) > 1:
+        text += f" ± {show(statistics.stdev(values), metric)}"
+    return text
+
+
+def _percent(value, metric):
+    percent_or_number = value if metric in NO_FRACTIONS else 100 * value
+    return f"{percent_or_number:.1f}"
+
+
+def _decimals(value, metric):
+    return number(value, digits=2 if metric in NO_FRACTIONS else 3)
+
+
 def number(value: float, digits: int = 3) -> str:
-    """Formats a number; three decimals, as in scores, lose the zero before the point.
+    """Formats a number. One with three decimals is a score, written without the leading zero.
 
     >>> number(0.5), number(34.2819, 2)
     ('.500', '34.28')
     """
-    return f"{value:,.{digits}f}".removeprefix("0" if digits == 3 else "")
+    text = f"{value:,.{digits}f}"
+    if digits == 3:
+        return text.removeprefix("0")
+    return text
+
+
+# === Markdown ===
 
 
 def markdown(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
@@ -132,52 +210,3 @@ def markdown(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 def _markdown_row(cells):
     texts = [f" {cell} |" if cell else " |" for cell in cells]
     return "|" + "".join(texts)
-
-
-def _labels(rows):
-    """The recipe of each row, with the settings that tell its rows apart.
-
-    These are the settings in which rows of the same recipe, corpus and split differ.
-    """
-    values = collections.defaultdict(set)
-    for row in rows:
-        for field, value in row.get("settings", {}).items():
-            values[row["recipe"], row["corpus"], row["split"], field].add(str(value))
-
-    differing = set()
-    for (recipe, _, _, field), texts in values.items():
-        if len(texts) > 1 and field != "seed":
-            differing.add((recipe, field))
-
-    labels = []
-    for row in rows:
-        parts = [row["recipe"]]
-        for field, value in sorted(row.get("settings", {}).items()):
-            if (row["recipe"], field) in differing:
-                parts.append(f"{field}={value}")
-        labels.append(", ".join(parts))
-    return labels
-
-
-def _cell(scores, metrics):
-    """A cell of `by_corpus` from the metrics of each seed; empty without any."""
-    texts = []
-    for metric in metrics:
-        values = [metric_values[metric] for metric_values in scores if metric in metric_values]
-        texts.append(_mean_and_deviation(values, _shown, metric) if values else "")
-    first, *others = texts
-    if any(others):
-        return f"{first} ({', '.join(others)})"
-    return first
-
-
-def _mean_and_deviation(values, show, *options):
-    text = show(statistics.mean(values), *options)
-    if len(values) > 1:
-        text += f" ± {show(statistics.stdev(values), *options)}"
-    return text
-
-
-def _shown(value, metric):
-    percent_or_number = value if metric in NO_FRACTIONS else 100 * value
-    return f"{percent_or_number:.1f}"

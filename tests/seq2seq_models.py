@@ -10,7 +10,7 @@ from reference_recurrent import decode_in_loops, encode_in_loops, float64, log_s
 
 from colloquy.data.sequences import Sequences
 from colloquy.models.seq2seq import Seq2Seq, Seq2SeqConfig
-from colloquy.tasks.generation.data import GenerationSplit
+from colloquy.tasks.generation.split import GenerationSplit
 
 V, E, H = 13, 7, 22  # words, features of a word, units: halved, a prime
 BEGIN = V + 1

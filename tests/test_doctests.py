@@ -11,7 +11,7 @@ from test_architecture import MODULES, floor_of
 NAMES = {"keras": keras, "np": np}
 IMPORTABLE = [name for name in MODULES if floor_of(name) < floor_of("colloquy.tools")]
 EXAMPLES = []
-for name in [*IMPORTABLE, "colloquy", "colloquy.tools.page_tables", "colloquy.tools.sweep"]:
+for name in [*IMPORTABLE, "colloquy", "colloquy.tools.score_rows", "colloquy.tools.sweep"]:
     trains_or_loads_models = name == "colloquy" or name.startswith("colloquy.models.")
     EXAMPLES.append(pytest.param(name, marks=pytest.mark.slow if trains_or_loads_models else ()))
 

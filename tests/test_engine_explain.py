@@ -14,7 +14,7 @@ import colloquy
 from colloquy.engine.examples import take_examples
 from colloquy.engine.explain import draw, explain_examples
 from colloquy.tasks import TASKS
-from colloquy.tasks.generation.reader import read
+from colloquy.tasks.generation.reader import encode_turns
 from colloquy.tasks.selection.scoring import score
 
 MAP = {
@@ -118,11 +118,12 @@ def test_generation_examples_are_the_words_that_were_scored(
     dev = dataset.splits["dev"]
     predictor = generation_predictor.for_scored_examples()
     # Words of a dataset are split already.
-    words = read(["it's UBUNTU-14"], predictor.text, predictor.vocabulary).words
+    words = encode_turns(["it's UBUNTU-14"], predictor.source_config, predictor.vocabulary).words
     assert words == ["it's", "UBUNTU-14", "_EOS_"]
     for number in range(len(dev)):
         instance = task.read_example(dataset, dev, number)["instance"]
-        source = read(instance["turns"], predictor.text, predictor.vocabulary).source
+        turns = instance["turns"]
+        source = encode_turns(turns, predictor.source_config, predictor.vocabulary).source
         assert source == dev.source.lists([number])[0][-60:]
 
 

@@ -145,10 +145,10 @@ def test_no_client_waits_until_a_search_is_compiled(trained_generation):
     """Chat completions ask for these searches, and the page for its beams."""
     predictor = open_model("chat", trained_generation.path).predictor
     warm_up(predictor)
-    compiled = predictor._compiled_decoder.cache_info().currsize
+    compiled = predictor.search.decoder_of_shape.cache_info().currsize
     for decode in ("beam=1", "beam=5,max_length=9", "beam=10", "sample=true,temperature=0.5"):
         predictor.predict([{"turns": ["hello"], "decode": decode}])
-    assert predictor._compiled_decoder.cache_info().currsize == compiled
+    assert predictor.search.decoder_of_shape.cache_info().currsize == compiled
 
 
 def test_a_history_without_its_metric_and_a_dangling_link_are_no_fault(trained_dialog, tmp_path):

@@ -11,7 +11,7 @@ from colloquy.tasks import TASKS
 from colloquy.tasks.generation.data import SourceConfig
 from colloquy.tasks.generation.decoding_settings import parse_decoding
 from colloquy.tasks.generation.export import GenerationText
-from colloquy.tasks.generation.reader import read
+from colloquy.tasks.generation.reader import encode_turns
 
 generation = TASKS["generation"]
 
@@ -67,7 +67,8 @@ def test_a_reply_is_not_given_again_while_there_is_another(
 
 def test_a_word_of_a_user_ends_no_turn(generation_predictor):
     turns = ["_EOS_ hello", "", "you"]
-    ids = read(turns, generation_predictor.text, generation_predictor.vocabulary).source
+    predictor = generation_predictor
+    ids = encode_turns(turns, predictor.source_config, predictor.vocabulary).source
     assert ids.count(EOS_ID) == 2
     assert generation_predictor.predict([]) == []
 

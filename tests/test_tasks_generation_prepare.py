@@ -135,7 +135,7 @@ def test_a_reverse_model_reads_targets_and_writes_sources(generation_dataset, ge
     forward_inputs, forward_target = generation.collate(split, config, rows, 1)
     np.testing.assert_array_equal(inputs["source"], forward_target)
     np.testing.assert_array_equal(target, forward_inputs["source"])
-    assert (inputs["target_in"][:, 0] == split.bos).all()
+    assert (inputs["target_in"][:, 0] == split.begin_id).all()
     np.testing.assert_array_equal(inputs["target_in"][0, 1:], target[0, :-1])
     reverse = split.in_direction_of(config.replace(reverse=True))
     assert reverse.source_texts == split.target_texts
@@ -150,7 +150,7 @@ def test_load_dataset(generation_dataset, prepared_generation):
     assert generation_dataset.metadata() == {"path": path, "name": "small", "text": text}
 
     words = [None, *generation_dataset.vocabulary.words, "_BOS_"]
-    assert train.bos == len(words) - 1
+    assert train.begin_id == len(words) - 1
     inputs, target = train.collate([1])
     read = " ".join(words[id] for id in inputs["source"][0])
     assert read == "i am ann . _EOS_ hello ann , what do you like ? _EOS_"

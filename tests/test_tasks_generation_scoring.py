@@ -236,7 +236,7 @@ def test_a_run_that_does_not_say_how_texts_are_read_is_refused(run, references):
 def test_examples_read_as_people_write():
     source_texts = ["我 会 用 筷 子 。\tyes , a little ."]
     split = SimpleNamespace(source_texts=source_texts, target_texts=["oh !"])
-    text = SourceConfig(tokenizer="mixed", lower=True, turns=2)
-    example = generation.example(SimpleNamespace(text=text), split, 0)
+    source_config = SourceConfig(tokenizer="mixed", lower=True, turns=2)
+    example = generation.example(SimpleNamespace(source_config=source_config), split, 0)
     instance = {"turns": ["我会用筷子。", "yes, a little."]}
     assert example == {"instance": instance, "expected": ["oh!"]}

@@ -11,7 +11,7 @@ from colloquy.engine.examples import take_examples
 from colloquy.models.decoding import Decoding
 from colloquy.tasks import TASKS
 from colloquy.tasks.generation.decoding_settings import parse_decoding
-from colloquy.tasks.generation.predictor import LONGEST
+from colloquy.tasks.generation.request_search import LONGEST
 from colloquy.tasks.generation.search import search_shape
 from colloquy.tasks.reading_comprehension.windows import make_windows
 
@@ -32,7 +32,7 @@ def compiled_models(task, predictor):
     if task == "dialog":
         return [predictor.with_attention]
     if task == "generation":
-        return [predictor._compiled_decoder(search_shape(Decoding(), LONGEST))]
+        return [predictor.search.decoder_of_shape(search_shape(Decoding(), LONGEST))]
     return [predictor.span_finder.best_spans, predictor._encoder]
 
 

@@ -14,7 +14,8 @@ from helpers import ROOT
 from test_tools_import_release import compiled
 
 from colloquy.tasks import TASKS
-from colloquy.tools.import_release import import_checkpoint, release_names
+from colloquy.tools.import_release import import_checkpoint
+from colloquy.tools.release_checkpoint import release_names
 
 selection = TASKS["selection"]
 GOLDEN = ROOT.parent / "shared" / "golden" / "dam"

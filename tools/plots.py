@@ -13,7 +13,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from colloquy.metrics.published import RESULTS
-from colloquy.tools.page_tables import select_own
+from colloquy.tools.score_rows import select_own
 
 IMAGES = RESULTS.parent / "docs" / "images"
 OPTIONS = {

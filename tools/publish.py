@@ -4,10 +4,11 @@
         --out=pretrained/dam-ubuntu-irc
 
 The result is a run: evaluate.py, export.py, chat.py and serve.py take it, train.py --init_from
-starts from it, and prepare.py --vocabulary_of makes data for it; --pairs adds the conversations
-from which it may answer. It holds no path of this machine and no optimizer state, so it cannot be
-resumed. Its README.md is the model card; config.json has seed, commit and versions, and
-history.jsonl the scores at each validation.
+starts from it, and prepare.py --vocabulary_of makes data for it. It holds no path of this machine
+and no optimizer state, so it cannot be resumed. Its README.md is the model card; config.json has
+seed, commit and versions, and history.jsonl the scores at each validation.
+
+With --pairs, a model of selection also gets the conversations from which it may answer.
 """
 
 import gzip
@@ -32,9 +33,7 @@ def main():
     runtime.import_keras()
 
     from colloquy.engine.evaluation import open_evaluations
-    from colloquy.engine.provenance import portable
     from colloquy.engine.run import BEST, CARD, CONFIG, Run
-    from colloquy.engine.run_files import EXAMPLES, HISTORY, PAGE, WORD_LISTS
     from colloquy.tasks import TASKS
     from colloquy.tasks.generation.decoding_settings import parse_decoding
 
@@ -44,31 +43,55 @@ def main():
     for flag, task in (("decode", "generation"), ("pairs", "selection")):
         if FLAGS[flag].value and run.task != task:
             raise UserError(f"--{flag} is for a model of {task}. Received: a model of {run.task}")
-    copied = (HISTORY, EXAMPLES, PAGE, *WORD_LISTS)
     with atomic_directory(FLAGS.out) as directory:
-        for name in copied:
-            if (run.path / name).is_file():
-                shutil.copyfile(run.path / name, directory / name)
+        copy_files(run, directory)
         if FLAGS.pairs:
-            _save_pairs(FLAGS.pairs, directory / "pairs")
+            save_pairs(FLAGS.pairs, directory / "pairs")
         halve(run.path / BEST, directory / BEST)
-        dataset = {**run.dataset, "path": None}
-        record = {**run.record, "dataset": dataset, "config": run.config.to_json()}
-        for training in (record, *run.record.get("before", []), *run.record.get("resumed", [])):
-            if training.get("command"):
-                training["command"] = portable(training["command"])
-        if FLAGS.decode:
-            record["decode"] = FLAGS.decode
-        write_json(directory / CONFIG, record)
+        write_json(directory / CONFIG, portable_record(run))
 
+        # The scores are those of the published files.
         published = Run.open(directory)
         data = run.dataset["path"]
         [evaluation] = open_evaluations(TASKS, published, data, precision="float32")
-        record = evaluation.score("dev")
-        (directory / CARD).write_text(card(published, about, record), encoding="utf-8")
+        scores = evaluation.score("dev")
+        (directory / CARD).write_text(card(published, about, scores), encoding="utf-8")
+        # Last, since it writes the checksums of the files.
         published.seal()
     size = sum(file.stat().st_size for file in pathlib.Path(FLAGS.out).rglob("*"))
     print(f"{FLAGS.out}: {size / 2**20:.1f} MB")
+
+
+def copy_files(run, directory):
+    """Copies the files of a run that stay as they are."""
+    from colloquy.engine.run_files import EXAMPLES, HISTORY, PAGE, WORD_LISTS
+
+    for name in (HISTORY, EXAMPLES, PAGE, *WORD_LISTS):
+        if (run.path / name).is_file():
+            shutil.copyfile(run.path / name, directory / name)
+
+
+def portable_record(run):
+    """Returns the record of a run without the paths of this machine, with `--decode` if given."""
+    record = {
+        **_portable_training(run.record),
+        "dataset": {**run.dataset, "path": None},
+        "config": run.config.to_json(),
+    }
+    for trainings in ("before", "resumed"):
+        if trainings in record:
+            record[trainings] = [_portable_training(row) for row in record[trainings]]
+    if FLAGS.decode:
+        record["decode"] = FLAGS.decode
+    return record
+
+
+def _portable_training(training):
+    from colloquy.engine.provenance import portable
+
+    if not training.get("command"):
+        return training
+    return {**training, "command": portable(training["command"])}
 
 
 def halve(source, target):
@@ -83,7 +106,7 @@ def halve(source, target):
             else:
                 values = _halve_array(item[()], f"{source}: {name}")
                 packing = {}
-                if values.ndim:
+                if values.ndim:  # HDF5 compresses no scalar
                     packing = {"compression": "gzip", "shuffle": True}
                 copied = half.create_dataset(name, data=values, **packing)
             copied.attrs.update(item.attrs)
@@ -100,7 +123,7 @@ def _halve_array(values, title):
     return values.astype(np.float16)
 
 
-def _save_pairs(source, directory):
+def save_pairs(source, directory):
     """Writes the lines of an SMN file with label 1, as `tools.build_index --corpus=smn` reads them.
 
     Equal lines give equal bytes: the compressed file has neither name nor time.
@@ -116,36 +139,41 @@ def _save_pairs(source, directory):
                 pairs.write(f"{fields}\n".encode())
 
 
-def card(run, about, record):
+def card(run, about, scores):
     """Returns the model card of a published run, Markdown.
 
     Args:
         run: The `engine.run.Run`.
-        about: Text to begin with; what it has from "## Commands" on ends the card.
-        record: That of `engine.evaluation.Evaluation.score` on dev.
+        about: Text of the card. Its heading "## Commands", and what follows, comes last.
+        scores: The record of `engine.evaluation.Evaluation.score` on dev.
     """
-    text, heading, commands = about.partition("## Commands")
-    rows = {
-        f"{run.model}, half-precision weights": record["metrics"],
-        **record.get("parts", {}),
-    }
-    for name, metrics in record.get("baselines", {}).items():
-        rows[f"baseline: {name}"] = metrics
-    names = list(record["metrics"])
-    lines = []
-    for label, metrics in rows.items():
-        cells = [f"{metrics[name]:.4f}" if name in metrics else "" for name in names]
-        lines.append([label, *cells])
-    parts = [
+    text, commands_heading, commands = about.partition("## Commands")
+    sections = [
         text.rstrip(),
         "## Measured from this file",
-        markdown([f"{run.dataset['name']}, dev", *names], lines),
+        _score_table(run, scores),
         "## Trained by",
         "\n".join(f"    {training['command']}" for training in run.trainings()),
     ]
     if commands:
-        parts.append(heading + commands.rstrip())
-    return "\n\n".join(parts) + "\n"
+        sections.append(commands_heading + commands.rstrip())
+    return "\n\n".join(sections) + "\n"
+
+
+def _score_table(run, scores):
+    """A line for the model, for each part of the split, and for each baseline."""
+    metrics_by_label = {
+        f"{run.model}, half-precision weights": scores["metrics"],
+        **scores.get("parts", {}),
+    }
+    for name, metrics in scores.get("baselines", {}).items():
+        metrics_by_label[f"baseline: {name}"] = metrics
+    names = list(scores["metrics"])
+    lines = []
+    for label, metrics in metrics_by_label.items():
+        cells = [f"{metrics[name]:.4f}" if name in metrics else "" for name in names]
+        lines.append([label, *cells])
+    return markdown([f"{run.dataset['name']}, dev", *names], lines)
 
 
 if __name__ == "__main__":

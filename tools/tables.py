@@ -18,7 +18,8 @@ from colloquy.base import cli
 from colloquy.base.files import UserError
 from colloquy.metrics.published import RESULTS
 from colloquy.metrics.tables import markdown, mean_over_corpora, number
-from colloquy.tools.page_tables import score_table, select_own
+from colloquy.tools.page_tables import score_table
+from colloquy.tools.score_rows import select_own
 
 FLAGS = flags.FLAGS
 

@@ -9,5 +9,8 @@ def baselines_for(dataset, pairs, config):
     if "train" in dataset.splits:
         train_targets = dataset.splits["train"].in_direction_of(config).target_texts
     return baselines_of(
-        train_targets, pairs.source_texts, pairs.target_texts, several=pairs.several
+        train_targets,
+        pairs.source_texts,
+        pairs.target_texts,
+        several=pairs.has_several_references,
     )

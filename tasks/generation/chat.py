@@ -22,13 +22,13 @@ class GenerationChat(Chat):
         super().__init__(predictor)
         # A note after each reply has all that were found.
         self.shows_all = False
-        turns = predictor.text.turns
+        turns = predictor.source_config.turns
         about_turns = ONE_TURN if turns == 1 else SEVERAL_TURNS.format(turns=turns)
         self.HELP = about_turns + self.HELP
 
     def reply(self, text):
         """Yields the reply, a note if it is not good, and after `/beam` one with all replies."""
-        if not self.predictor.text.words(text):
+        if not self.predictor.source_config.words(text):
             return
         turns = [*self.said, text]
         answer = self.predictor.explain({"turns": turns})

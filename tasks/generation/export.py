@@ -1,6 +1,7 @@
 """The SavedModel of a generation model: takes conversations as strings, returns replies.
 
-Letters: B conversations   T turns   S source words   K replies   L words of a reply
+Letters: B conversations   T turns of each   N turns of all, B * T   W words of a turn, ragged
+S source words   K replies   L words of a reply
 """
 
 import tensorflow as tf
@@ -8,81 +9,113 @@ import tensorflow as tf
 from colloquy.data.graph_tokenizer import GraphTokenizer
 from colloquy.data.graph_vocabulary import WordIds
 from colloquy.data.vocabulary import EOS_ID, PADDING_ID, UNK_ID
-from colloquy.engine.endpoints import (
-    at_least_one_column,
-    build_archive,
-    ensure_shape,
-)
+from colloquy.engine.endpoints import at_least_one_column, build_archive, ensure_shape
 from colloquy.models.decoding import decode, put_new_replies_first
 from colloquy.tasks.generation.data import MAX_SOURCE
 from colloquy.tasks.generation.search import decoding_inputs, search_shape
 
 
 class GenerationText:
-    """Makes a model's sources from strings, as prepare.py does, and strings from its replies.
+    """Converts turns to the inputs of a search, as `tasks.generation.reader` does, and ids to text.
 
     Args:
         vocabulary: `data.vocabulary.Vocabulary`.
-        text: `SourceConfig`; a tokenizer that cannot run inside a graph is a `UserError`.
+        source_config: `SourceConfig`; a tokenizer that cannot run inside a graph is a `UserError`.
     """
 
-    def __init__(self, vocabulary, text):
-        self.turns = text.turns
-        self.split = GraphTokenizer(text.tokenizer, text.lower)
-        self.ids = WordIds(vocabulary)
-        self.words = tf.constant(["", "", *vocabulary.words[1:]])  # padding and `_EOS_` are nothing
+    def __init__(self, vocabulary, source_config):
+        self.turns_of_source = source_config.turns
+        self.split = GraphTokenizer(source_config.tokenizer, source_config.lower)
+        self.ids_of_words = WordIds(vocabulary)
+        self.tables = [self.ids_of_words.table, *self.split.tables]
         self.join = self.split.detokenize
+        # The text of each id, from 0 on. Padding and `_EOS_` have none.
+        texts = ["", *vocabulary.words]
+        texts[EOS_ID] = ""
+        self.texts = tf.constant(texts)
 
     def source(self, turns, reply_length):
-        """The ids of the last turns that are not empty, `_EOS_` after each; of none `_EOS_` alone.
+        """Reads conversations.
 
         Args:
             turns: String `(B, T)`, the oldest turn first.
             reply_length: `L`, the longest reply of the search.
 
         Returns:
-            Int32 `(B, S)`, 0 = padding, and the ids of the replies before, int32 `(B, T, L)`: of
-            every second turn before the last one with words, with `_EOS_` at the end.
+            The sources, int32 `(B, S)`, 0 = padding: the last turns with words, `_EOS_` after each.
+            The earlier replies of the bot, int32 `(B, T, L)`; the rows of other turns are 0.
         """
         B, T = tf.unstack(tf.shape(turns, tf.int64))
-        flat_turns = tf.reshape(turns, [-1])
-        tokens = self.split(flat_turns)
-        ids = tf.ragged.map_flat_values(self.ids, tokens)
-        ends = tf.fill([B * T, 1], EOS_ID)
-        ids = tf.concat([ids, ends], axis=1)
+        words_NW = self.split(tf.reshape(turns, [-1]))
+        ids_NW = tf.ragged.map_flat_values(self.ids_of_words, words_NW)
+        end_N1 = tf.fill([B * T, 1], EOS_ID)
+        ids_NW = tf.concat([ids_NW, end_N1], axis=1)
+        has_words_BT = tf.reshape(words_NW.row_lengths() > 0, (B, T))
 
-        has_words_BT = tf.reshape(tokens.row_lengths() > 0, (B, T))
-        is_counted_BT = tf.cast(has_words_BT, tf.int32)
-        turns_from_here_BT = tf.cumsum(is_counted_BT, axis=1, reverse=True)
-        # The last turn with words has place 1. A turn before it counts even if it has no words.
-        is_inside_BT = tf.cast(turns_from_here_BT > 0, tf.int32)
-        place_BT = tf.cumsum(is_inside_BT, axis=1, reverse=True)
-        is_said_BT = has_words_BT & (place_BT % 2 == 0)
-        ids = tf.RaggedTensor.from_uniform_row_length(ids, T, B)
-        said_BTL = self._said(ids, is_said_BT, reply_length)
+        ids_BTW = tf.RaggedTensor.from_uniform_row_length(ids_NW, T, B)
+        sources_BS = _join_last_turns(ids_BTW, has_words_BT, self.turns_of_source)
 
-        # The last turns with words are joined.
-        is_read_BT = has_words_BT & (turns_from_here_BT <= self.turns)
-        read = tf.ragged.boolean_mask(ids, is_read_BT)
-        joined = read.merge_dims(1, 2)
+        ids_BTL = tf.reshape(_pad_replies(ids_NW, reply_length), (B, T, reply_length))
+        replies_BTL = tf.where(_is_reply(has_words_BT)[..., None], ids_BTL, 0)
+        return sources_BS, replies_BTL
 
-        # A source without turns is `_EOS_`.
-        ids_BS = at_least_one_column(joined[:, -MAX_SOURCE:].to_tensor())
-        first_B1 = ids_BS[:, :1]
-        first_B1 = tf.where(first_B1 == PADDING_ID, EOS_ID, first_B1)
-        return tf.concat([first_B1, ids_BS[:, 1:]], axis=1), said_BTL
-
-    def _said(self, ids, is_said_BT, reply_length):
-        """The turns that are replies, int32 `(B, T, L)`; zeros for other and for longer turns."""
-        # A reply of just the longest length has no `_EOS_`, which `to_tensor` cuts off.
-        is_short_BT = ids.row_lengths(axis=2).to_tensor() <= reply_length + 1
-        B, T = tf.unstack(tf.shape(is_said_BT))
-        ids_BTL = ids.to_tensor(shape=[None, None, reply_length])
-        is_compared_BT = is_said_BT & tf.reshape(is_short_BT, (B, T))
-        return tf.where(is_compared_BT[..., None], tf.reshape(ids_BTL, (B, T, reply_length)), 0)
+    def replies(self, ids_BKL):
+        """The texts of replies, string `(B, K)`."""
+        return self.join(tf.gather(self.texts, ids_BKL))
 
 
-def generation_archive(model, vocabulary, text, decoding):
+def _join_last_turns(ids_BTW, has_words_BT, count):
+    """Joins the ids of the last `count` turns with words, int32 `(B, S)`.
+
+    With `count` = 2, of a conversation whose turns 0, 2 and 3 have words:
+
+        has_words   [1, 0, 1, 1, 0]
+        remaining   [3, 2, 2, 1, 0]   turns with words from this one to the end
+        is_read     [0, 0, 1, 1, 0]
+    """
+    remaining_BT = tf.cumsum(tf.cast(has_words_BT, tf.int32), axis=1, reverse=True)
+    is_read_BT = has_words_BT & (remaining_BT <= count)
+    ids_of_turns_read = tf.ragged.boolean_mask(ids_BTW, is_read_BT)
+    ragged_ids_BS = ids_of_turns_read.merge_dims(1, 2)
+    ids_BS = at_least_one_column(ragged_ids_BS[:, -MAX_SOURCE:].to_tensor())
+
+    # A conversation without words is `_EOS_` alone: [0, 0, 0] -> [1, 0, 0].
+    is_first_S = tf.range(tf.shape(ids_BS)[1]) == 0
+    is_missing_BS = is_first_S & (ids_BS == PADDING_ID)
+    return tf.where(is_missing_BS, EOS_ID, ids_BS)
+
+
+def _is_reply(has_words_BT):
+    """Whether a turn is an earlier reply of the bot.
+
+    The last turn with words is the user's, and every second one before it the bot's. Turns without
+    words count here, since a reply may be empty:
+
+        has_words   [1, 1, 0, 1, 1, 0]
+        distance    [4, 3, 2, 1, 0, -1]   to the last turn with words
+        is_reply    [0, 1, 0, 1, 0, 0]    the distance is odd, and the turn has words
+    """
+    turn_T = tf.range(tf.shape(has_words_BT)[1])
+    last_B1 = tf.reduce_max(tf.where(has_words_BT, turn_T, -1), axis=1, keepdims=True)
+    distance_BT = last_B1 - turn_T
+    return has_words_BT & (distance_BT % 2 == 1)
+
+
+def _pad_replies(ids_NW, reply_length):
+    """The turns as the search would write them, int32 `(N, L)`; longer turns are 0.
+
+    A search stops at `L` words, without `_EOS_`. With `L` = 3, where 1 is `_EOS_`:
+
+        [5, 1]            -> [5, 1, 0]
+        [5, 6, 7, 1]      -> [5, 6, 7]
+        [5, 6, 7, 8, 1]   -> [0, 0, 0]
+    """
+    ids_NL = ids_NW.to_tensor(shape=[None, reply_length])
+    is_within_N = ids_NW.row_lengths() <= reply_length + 1
+    return tf.where(is_within_N[:, None], ids_NL, 0)
+
+
+def generation_archive(model, vocabulary, source_config, decoding):
     """The endpoint `reply`, also `serving_default`, of a `models.seq2seq.Seq2Seq`.
 
         turns       string (B, T)   what was said, the oldest turn first; "" at the end is padding,
@@ -90,35 +123,39 @@ def generation_archive(model, vocabulary, text, decoding):
      -> replies     string (B, K)   as many as `decoding.beam`, the best first
         scores      float32 (B, K)  their log probability, divided by the length penalty
 
-    The search runs inside the graph. Sampling gives the same replies to the same request. Every
-    second turn before the last one with words is a reply of the model, which is not given again
-    while the search has another.
+    The search runs inside the graph. Sampling gives the same replies to the same request. A reply
+    that the bot has given before comes last.
 
     Args:
         model: `models.seq2seq.Seq2Seq`.
         vocabulary: `data.vocabulary.Vocabulary` of its dataset.
-        text: `SourceConfig` of its dataset.
+        source_config: `SourceConfig` of its dataset.
         decoding: `Decoding`.
     """
-    text = GenerationText(vocabulary, text)
-    fields = decoding_inputs([decoding])
+    text = GenerationText(vocabulary, source_config)
+    settings = decoding_inputs([decoding])
     shape = search_shape(decoding)
 
     def reply(turns):
         turns = ensure_shape(turns, "turns", "BT")
-        source, said_BTL = text.source(turns, shape.reply_length)
-        inputs = {"source": source}
-        B = tf.shape(source)[0]
-        for name, value in fields.items():
-            inputs[name] = tf.repeat(value, B, axis=0)
+        sources_BS, earlier_replies_BTL = text.source(turns, shape.reply_length)
+        B = tf.shape(sources_BS)[0]
+        inputs = {"source": sources_BS}
+        for name, value_11 in settings.items():
+            inputs[name] = tf.repeat(value_11, B, axis=0)
         if decoding.sample:
             noise_shape = [B, shape.num_beams, shape.reply_length]
             inputs["noise"] = tf.random.stateless_uniform(noise_shape, seed=[1, 0])
-        ids, scores = decode(
-            model, inputs, shape.num_beams, shape.reply_length, EOS_ID, UNK_ID, shape.anti_lm
+        ids_BKL, scores_BK = decode(
+            model,
+            inputs,
+            num_beams=shape.num_beams,
+            reply_length=shape.reply_length,
+            eos_id=EOS_ID,
+            unk_id=UNK_ID,
+            anti_lm=shape.anti_lm,
         )
-        ids, scores = put_new_replies_first(ids, scores, said_BTL)
-        return {"replies": text.join(tf.gather(text.words, ids)), "scores": scores}
+        ids_BKL, scores_BK = put_new_replies_first(ids_BKL, scores_BK, earlier_replies_BTL)
+        return {"replies": text.replies(ids_BKL), "scores": scores_BK}
 
-    tables = [text.ids.table, *text.split.tables]
-    return build_archive("reply", reply, {"turns": "BT"}, tracked=[model, *tables])
+    return build_archive("reply", reply, {"turns": "BT"}, tracked=[model, *text.tables])

@@ -11,8 +11,8 @@ from colloquy.data.vocabulary import EOS_ID, PADDING_ID
 from colloquy.engine.devices import choose_xla
 from colloquy.engine.run import Run
 from colloquy.layers.masking import LOWEST
-from colloquy.tasks.generation.data import GenerationSplit
 from colloquy.tasks.generation.scoring import likelihood
+from colloquy.tasks.generation.split import GenerationSplit
 
 
 def rerank(reverse, sources, ids, scores, weight=0.5):
@@ -40,7 +40,7 @@ def rerank(reverse, sources, ids, scores, weight=0.5):
     pairs = GenerationSplit(
         source=Sequences.of(replies),
         target=sources.take(source_of_reply),
-        bos=reverse.begin_id,
+        begin_id=reverse.begin_id,
     )
     reverse_nll_RK = likelihood(reverse, pairs).reshape(R, K)
     sums_RK = (1 - weight) * scores - weight * reverse_nll_RK

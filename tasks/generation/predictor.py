@@ -1,31 +1,24 @@
 """A generation model that answers plain text."""
 
-import collections
 import copy
-import functools
-import threading
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
-import keras
-import numpy as np
 from pydantic import Field
 
 from colloquy.base.config import Config
 from colloquy.base.files import UserError
-from colloquy.data.sequences import stack
 from colloquy.engine.devices import choose_xla
 from colloquy.engine.helplines import helpline_of_turns
 from colloquy.engine.predictor import Predictor, attention_map
 from colloquy.engine.settings import check_fields
-from colloquy.models.decoding import Decoding, put_new_replies_first
-from colloquy.tasks.generation import reader, search
 from colloquy.tasks.generation.data import read_source_config
 from colloquy.tasks.generation.decoding_settings import decoding_of, parse_decoding
+from colloquy.tasks.generation.reader import encode_turns
+from colloquy.tasks.generation.request_search import LONGEST, Request, RequestSearch
+from colloquy.tasks.generation.search import attention, words_of
 
 # Beams that an instance may ask for; each is compiled, and a server compiles them at its start.
 BEAMS = (1, 5, 10)
-# Most words of a reply.
-LONGEST = 100
 NO_KNOWN_WORD = "the model knows no word of the last turn"
 
 
@@ -38,7 +31,7 @@ class Reply(Config):
 
 
 class GenerationPredictor(Predictor):
-    """Writes replies with the model of a run; where they are sampled, each answer draws anew."""
+    """Writes replies with the model of a run. Sampled replies to equal instances differ."""
 
     class Instance(Config):
         """A conversation."""
@@ -70,20 +63,16 @@ class GenerationPredictor(Predictor):
         self.model = run.load_model()
         choose_xla(self.model, "auto")
         check_fields(self.model.config, {"vocabulary_size": len(self.vocabulary)}, run.path)
-        self.text = read_source_config(run.dataset.get("text"), run.path)
-        # Search for replies where an instance names none.
+        self.source_config = read_source_config(run.dataset.get("text"), run.path)
+        # Settings of the search for an instance that has none.
         self.decoding = decoding_of(run)
         self.has_helpline = True
-        self._rng = np.random.default_rng(1)
-        self._rng_lock = threading.Lock()
-        self._compiled_decoder = functools.cache(
-            functools.partial(search.compile_decoder, self.model)
-        )
+        self.search = RequestSearch(self.model)
 
     def for_scored_examples(self):
         predictor = copy.copy(self)
-        predictor.text = self.text.replace(tokenizer="space", lower=False)
-        predictor.has_helpline = False  # scoring has none
+        predictor.source_config = self.source_config.replace(tokenizer="space", lower=False)
+        predictor.has_helpline = False  # evaluate.py scores what the model itself replies
         return predictor
 
     def configure(self, options):
@@ -93,7 +82,7 @@ class GenerationPredictor(Predictor):
             self.decoding = parse_decoding(options.decode)
 
     def check(self, instance):
-        if not any(self.text.words(turn) for turn in instance.turns):
+        if not any(self.source_config.words(turn) for turn in instance.turns):
             raise UserError(f"turns: expected a turn with words. Received: {instance.turns!s:.60}")
         decoding = parse_decoding(instance.decode, "decode")
         if decoding.beam not in BEAMS:
@@ -105,47 +94,42 @@ class GenerationPredictor(Predictor):
             )
 
     def answer(self, instances):
-        answers = {}
-        # Requests of one shape are served by one compiled search.
-        requests_by_shape = collections.defaultdict(dict)
-        for number, instance in enumerate(instances):
-            request = self._request(instance)
-            shape = search.search_shape(request.decoding, LONGEST)
-            requests_by_shape[shape][number] = request
-
-        for shape, requests in requests_by_shape.items():
-            ids, scores = self._search(list(requests.values()), shape)
-            for row, (number, request) in enumerate(requests.items()):
-                answers[number] = self._answer(request, ids[row], scores[row])
-        return [answers[number] for number in range(len(instances))]
+        requests = [self._request(instance) for instance in instances]
+        answers = []
+        for request, (ids, scores) in zip(requests, self.search.find(requests), strict=True):
+            answers.append(self._answer(request, ids, scores))
+        return answers
 
     def helpline_answer(self, instance):
-        text = helpline_of_turns(instance.turns) if self.has_helpline else None
+        if not self.has_helpline:
+            return None
+        text = helpline_of_turns(instance.turns)
         if text is None:
             return None
         return self.Answer(response=text, best=[Reply(text=text, score=0.0)])
 
     def padded_rows(self, instance):
-        """A row for each hypothesis of the search; against an empty source there are two."""
+        """A row for each hypothesis of the search; MMI-antiLM computes each a second time."""
         decoding = self._decoding(instance)
-        return decoding.beam * (2 if decoding.anti_lm_weight else 1)
+        if decoding.anti_lm_weight:
+            return 2 * decoding.beam
+        return decoding.beam
 
     def count_tokens(self, text):
-        return len(self.text.words(text))
+        return len(self.source_config.words(text))
 
     def show(self, instance):
         [answer] = self.answer([instance])
-        source = self.vocabulary.in_brackets(self._request(instance).read.words)
+        source = self.vocabulary.in_brackets(self._request(instance).encoded.words)
         replies = [(reply.score, reply.text) for reply in answer.best]
         return [("source", source)], replies
 
     def answer_with_attention(self, instance, details):
         request = self._request(instance)
-        shape = search.search_shape(request.decoding, LONGEST)
-        [ids], [scores] = self._search([request], shape)
-        weights = search.attention(self.model, request.read.source, ids[0])
+        [(ids, scores)] = self.search.find([request])
+        weights = attention(self.model, request.encoded.source, ids[0])
         answer = self._answer(request, ids, scores)
-        return answer, self._maps(request.read.words, ids[0], weights)
+        return answer, self._maps(request.encoded.words, ids[0], weights)
 
     def conversation(self, said, decode=""):
         return {"turns": [text for _, text in said], "decode": decode}
@@ -154,62 +138,29 @@ class GenerationPredictor(Predictor):
         return answer["response"]
 
     def _request(self, instance):
-        read = reader.read(instance.turns, self.text, self.vocabulary)
-        return _Request(read, self._decoding(instance), instance.seed)
+        encoded = encode_turns(instance.turns, self.source_config, self.vocabulary)
+        return Request(encoded, self._decoding(instance), instance.seed)
 
     def _decoding(self, instance):
         if not instance.decode:
             return self.decoding
         return parse_decoding(instance.decode, "decode")
 
-    def _search(self, requests, shape):
-        """Searches replies to requests of one shape; returns what `models.decoding.decode` does."""
-        reads = [request.read for request in requests]
-        inputs = {
-            "source": stack([read.source for read in reads]),
-            **search.decoding_inputs([request.decoding for request in requests]),
-        }
-        if shape.sample:
-            inputs["noise"] = self._noise(requests, shape)
-        ids, scores = self._compiled_decoder(shape).predict_on_batch(inputs)
-        max_lengths = [request.decoding.max_length for request in requests]
-        said = reader.said_ids(reads, max_lengths, shape.reply_length)
-        ids, scores = put_new_replies_first(ids, scores, said)
-        return keras.ops.convert_to_numpy(ids), keras.ops.convert_to_numpy(scores)
-
-    def _noise(self, requests, shape):
-        """The random numbers of sampling; those of a request with a seed depend on it alone."""
-        noise_shape = (len(requests), shape.num_beams, shape.reply_length)
-        with self._rng_lock:
-            noise = self._rng.random(noise_shape, np.float32)
-        for row, request in enumerate(requests):
-            if request.seed is not None:
-                rng = np.random.default_rng(request.seed)
-                noise[row] = rng.random(noise_shape[1:], np.float32)
-        return noise
-
     def _answer(self, request, ids, scores):
+        """The answer with the replies found: their ids, `(K, L)`, and scores, `(K,)`."""
         best = []
         for reply_ids, score in zip(ids, scores.tolist(), strict=True):
-            text = self.text.join(search.words_of(reply_ids, self.vocabulary))
+            text = self.source_config.join(words_of(reply_ids, self.vocabulary))
             best.append(Reply(text=text, score=score))
-        doubt = {}
-        if request.read.is_unknown:
-            doubt = {"good": False, "reason": NO_KNOWN_WORD}
-        return self.Answer(response=best[0].text, best=best, **doubt)
+        if request.encoded.is_unknown:
+            return self.Answer(response=best[0].text, best=best, good=False, reason=NO_KNOWN_WORD)
+        return self.Answer(response=best[0].text, best=best)
 
     def _maps(self, source_words, ids, weights):
         """The map of attention over the source, if the model has attention."""
         if not weights:
             return []
-        rows = search.words_of(ids, self.vocabulary)
-        rows += ["_EOS_"] * (len(weights) - len(rows))
+        rows = words_of(ids, self.vocabulary)
+        if len(rows) < len(weights):
+            rows.append("_EOS_")  # the reply ended within its longest length
         return [attention_map("source", rows, source_words, weights)]
-
-
-class _Request(NamedTuple):
-    """What the model reads of an instance, and how its reply is searched."""
-
-    read: reader.Read
-    decoding: Decoding
-    seed: int | None

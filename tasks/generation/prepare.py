@@ -22,23 +22,14 @@ from colloquy.base.config import NonNegative, Positive
 from colloquy.base.files import UserError, atomic_directory
 from colloquy.data.corpora import CORPORA
 from colloquy.data.corpora.splits import read_splits
-from colloquy.data.prepared import (
-    VOCABULARY,
-    CommonSettings,
-    filled_min_count,
-    write,
-)
+from colloquy.data.prepared import VOCABULARY, CommonSettings, filled_min_count, write
 from colloquy.data.report import Report, choose_examples, print_summary
 from colloquy.data.tokenizers import TOKENIZERS
 from colloquy.data.vocabulary import EOS_ID, SPECIALS, UNK_ID, Vocabulary
 from colloquy.engine.vocabularies import Words
-from colloquy.tasks.generation.data import (
-    PAIRS,
-    SourceConfig,
-    encode_pairs,
-    read_source_config,
-)
+from colloquy.tasks.generation.data import PAIRS, SourceConfig, encode_pairs, read_source_config
 
+# Spaces and punctuation.
 NO_LETTERS = re.compile(r"[\W_]+")
 
 
@@ -72,27 +63,40 @@ def prepare(corpus, source, out, settings):
         settings: `Settings`.
     """
     reader = CORPORA[corpus].reader
-    source = source and pathlib.Path(source)
+    if source:
+        source = pathlib.Path(source)
     report = Report()
+
+    # Tokenizer and turns of a source.
     known_words = None
     if settings.vocabulary_of:
         known_words = Words.open(settings.vocabulary_of, "generation")
-    text = _choose_tokenizer(settings, reader, known_words)
-    settings = settings.replace(**text.to_json())
-    if TOKENIZERS[text.tokenizer].segment:
+        source_config = _known_source_config(known_words)
+    else:
+        source_config = SourceConfig(
+            tokenizer=settings.tokenizer or reader.TOKENIZER,
+            lower=settings.lower,
+            turns=settings.turns,
+        )
+    settings = settings.replace(**source_config.to_json())
+    tokenizer = source_config.tokenizer
+    if TOKENIZERS[tokenizer].segment:
         report.note(
-            f"models of {out} cannot be exported: the tokenizer {text.tokenizer} cannot run inside "
+            f"models of {out} cannot be exported: the tokenizer {tokenizer} cannot run inside "
             "a TensorFlow graph; mixed, by characters, can"
         )
 
+    # Pairs.
     splits = {}
     for name, split in read_splits(reader, source, report).items():
-        splits[name] = _make_pairs(split.conversations, text)
-    _leave_out(splits, "pairs with a turn without words", report, lambda words: not words)
+        splits[name] = _make_pairs(split.conversations, source_config)
+    reason = "pairs with a turn without words"
+    splits = _leave_out(splits, reason, report, lambda words: not words)
     if settings.max_words:
         reason = f"pairs with a turn of over {settings.max_words} words (--max_words)"
-        _leave_out(splits, reason, report, lambda words: len(words) > settings.max_words)
+        splits = _leave_out(splits, reason, report, lambda words: len(words) > settings.max_words)
 
+    # Vocabulary.
     if known_words:
         vocabulary = known_words.vocabulary
     else:
@@ -100,8 +104,9 @@ def prepare(corpus, source, out, settings):
     if settings.drop_unknown:
         known = set(vocabulary.words)
         reason = "pairs with an unknown word (--drop_unknown)"
-        _leave_out(splits, reason, report, lambda words: not known.issuperset(words))
+        splits = _leave_out(splits, reason, report, lambda words: not known.issuperset(words))
 
+    # Files.
     encoded_splits = _encode_splits(splits, vocabulary, source, report)
     statistics = {name: _statistics(encoded) for name, encoded in encoded_splits.items()}
     files = {PAIRS: encoded_splits, VOCABULARY: vocabulary}
@@ -119,6 +124,7 @@ def _show_examples(encoded, vocabulary):
     """The examples of the report: pairs of train with the words that a model knows."""
 
     def text(ids):
+        # A slash separates turns; the last `_EOS_` is left out.
         words = ["/" if id == EOS_ID else vocabulary.word(id) for id in ids[:-1]]
         return " ".join(words)
 
@@ -128,40 +134,41 @@ def _show_examples(encoded, vocabulary):
     return choose_examples(len(encoded["source"]), show)
 
 
-def _choose_tokenizer(settings, reader, known_words):
-    """The `SourceConfig` of a given vocabulary, of the settings, or of the corpus."""
-    if known_words:
-        fields = known_words.metadata.get("text", known_words.metadata.get("settings"))
-        return read_source_config(fields, known_words.path)
-    return SourceConfig(
-        tokenizer=settings.tokenizer or reader.TOKENIZER,
-        lower=settings.lower,
-        turns=settings.turns,
-    )
+def _known_source_config(known_words):
+    """The `SourceConfig` of the dataset or of the run whose vocabulary is taken."""
+    metadata = known_words.metadata
+    # A run has it as `text`, a dataset among its `settings`.
+    fields = metadata.get("text", metadata.get("settings"))
+    return read_source_config(fields, known_words.path)
 
 
 class _Pairs(NamedTuple):
     """The pairs of a split."""
 
     utterances: list[list[str]]
-    """The words of all utterances."""
-    places: list[tuple[int, int]]
-    """See `find_pairs`."""
+    """The words of each utterance of all conversations."""
+    ranges: list[tuple[int, int]]
+    """The utterances of each pair, see `find_pairs`."""
 
 
-def _make_pairs(conversations, text):
-    utterances = [text.words(turn) for turns in conversations for turn in turns]
-    lengths = [len(turns) for turns in conversations]
-    return _Pairs(utterances, list(find_pairs(lengths, text.turns)))
+def _make_pairs(conversations, source_config):
+    utterances = []
+    lengths = []
+    for turns in conversations:
+        utterances += [source_config.words(turn) for turn in turns]
+        lengths.append(len(turns))
+    return _Pairs(utterances, list(find_pairs(lengths, source_config.turns)))
 
 
 def _leave_out(splits, reason, report, is_unfit):
-    """Drops the pairs of all splits with an utterance whose words are unfit."""
-    for name, (utterances, places) in splits.items():
-        unfit = [is_unfit(words) for words in utterances]
-        kept = [(start, stop) for start, stop in places if not any(unfit[start:stop])]
-        report.leave_out(reason, len(places) - len(kept))
-        splits[name] = _Pairs(utterances, kept)
+    """Returns the splits without the pairs that have an utterance whose words are unfit."""
+    kept_splits = {}
+    for name, pairs in splits.items():
+        unfit = [is_unfit(words) for words in pairs.utterances]
+        kept = [(start, stop) for start, stop in pairs.ranges if not any(unfit[start:stop])]
+        report.leave_out(reason, len(pairs.ranges) - len(kept))
+        kept_splits[name] = _Pairs(pairs.utterances, kept)
+    return kept_splits
 
 
 def find_pairs(lengths, turns):
@@ -186,11 +193,12 @@ def find_pairs(lengths, turns):
 
 def _choose_vocabulary(pairs, settings):
     """The settings with `min_count` decided, and the vocabulary of the utterances in a pair."""
-    used = set()
-    for start, stop in pairs.places:
-        used.update(range(start, stop))
+    # An utterance in two pairs counts once.
+    utterances_of_pairs = set()
+    for start, stop in pairs.ranges:
+        utterances_of_pairs.update(range(start, stop))
     counts = collections.Counter()
-    for number in sorted(used):
+    for number in sorted(utterances_of_pairs):
         counts.update(pairs.utterances[number])
 
     settings = settings.replace(min_count=filled_min_count(settings.min_count, counts))
@@ -208,31 +216,34 @@ def _encode_splits(splits, vocabulary, source, report):
         if not pairs.utterances:
             expected = f"expected conversations for {split}, see docs/data.md"
             raise UserError(f"{source}: {expected}. Received: none")
-        if not pairs.places:
+        if not pairs.ranges:
             reasons = ", ".join(report.left_out) or "conversations have one turn"
             raise UserError(f"{source}: no pair of {split} is left. Left out: {reasons}")
-        encoded_splits[split] = encode_pairs(pairs.utterances, pairs.places, vocabulary)
-    seen = set(_letters(encoded_splits["train"]))
+        encoded_splits[split] = encode_pairs(pairs.utterances, pairs.ranges, vocabulary)
+    pairs_of_train = set(_normalized_pairs(encoded_splits["train"]))
     for encoded in encoded_splits.values():
-        encoded["seen"] = [pair in seen for pair in _letters(encoded)]
+        encoded["seen"] = [pair in pairs_of_train for pair in _normalized_pairs(encoded)]
     return encoded_splits
 
 
-def _letters(encoded):
-    """Yields the source and target of each pair without case and punctuation."""
+def _normalized_pairs(encoded):
+    """Yields the source and target of each pair in lower case, without spaces and punctuation."""
     for source, target in zip(encoded["source_text"], encoded["target_text"], strict=True):
         yield NO_LETTERS.sub("", source.lower()), NO_LETTERS.sub("", target.lower())
 
 
 def _statistics(encoded):
-    """Lengths are in words, without `_EOS_`."""
-    source = [len(ids) - ids.count(EOS_ID) for ids in encoded["source"]]
-    target = [len(ids) - ids.count(EOS_ID) for ids in encoded["target"]]
+    """Numbers of a split: pairs, 95th percentiles of lengths, unknown words.
+
+    Lengths are in words, without `_EOS_`.
+    """
+    source_lengths = [len(ids) - ids.count(EOS_ID) for ids in encoded["source"]]
+    target_lengths = [len(ids) - ids.count(EOS_ID) for ids in encoded["target"]]
     unknown = sum(ids.count(UNK_ID) for ids in encoded["target"])
     return {
-        "pairs": len(target),
-        "source_words_95": round(float(np.percentile(source, 95)), 2),
-        "target_words_95": round(float(np.percentile(target, 95)), 2),
-        "unknown_fraction_of_target": round(unknown / sum(target), 4),
+        "pairs": len(target_lengths),
+        "source_words_95": round(float(np.percentile(source_lengths, 95)), 2),
+        "target_words_95": round(float(np.percentile(target_lengths, 95)), 2),
+        "unknown_fraction_of_target": round(unknown / sum(target_lengths), 4),
         "pairs_in_train": sum(encoded["seen"]),
     }

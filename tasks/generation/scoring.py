@@ -1,9 +1,10 @@
 """The likelihood of targets under a generation model, for its loss and for perplexity.
 
-Letters: B pairs   T target words   V words
+Letters: B pairs   T target words   V words of the vocabulary   R unpadded words of a batch
 """
 
 import functools
+import math
 
 import keras
 import numpy as np
@@ -14,7 +15,8 @@ from colloquy.engine.parallel import compile_for_all_sizes, results_of
 from colloquy.layers.masking import mask_from_ids, zero_padding
 from colloquy.layers.unpadding import unpadding
 
-# Most words of a scored batch, unless one target has more: each has a logit for every known word.
+# Most words of a scored batch, unless one target has more. It bounds the memory: each word of a
+# target has a logit for every word of the vocabulary.
 WORDS_AT_ONCE = 2048
 
 
@@ -23,7 +25,7 @@ def word_nll(target, logits):
 
     Args:
         target: Int32 `(B, T)`, 0 = padding.
-        logits: Float `(B, T, V)`, or those of the unpadded words, `(R, V)`.
+        logits: Float `(B, T, V)`, or `(R, V)` without those of padding.
 
     Returns:
         Float32 `(B, T)`, 0 for padding.
@@ -34,19 +36,27 @@ def word_nll(target, logits):
     """
     mask_BT = mask_from_ids(target)
     logits = ops.cast(logits, "float32")
-    if len(logits.shape) == 3:
-        nll_BT = ops.sparse_categorical_crossentropy(target, logits, from_logits=True)
-        return zero_padding(nll_BT, mask_BT)
+    is_unpadded = len(logits.shape) == 2
+    if is_unpadded:
+        return _unpadded_word_nll(target, logits, mask_BT)
+    nll_BT = ops.sparse_categorical_crossentropy(target, logits, from_logits=True)
+    return zero_padding(nll_BT, mask_BT)
+
+
+def _unpadded_word_nll(target, logits_RV, mask_BT):
     unpad, repad = unpadding(mask_BT)
+    # `unpad` and `repad` take features, here one: the word, and its likelihood.
     words_R = unpad(target[..., None])[:, 0]
-    nll_R = ops.sparse_categorical_crossentropy(words_R, logits, from_logits=True)
+    nll_R = ops.sparse_categorical_crossentropy(words_R, logits_RV, from_logits=True)
     return repad(nll_R[:, None])[..., 0]
 
 
 def word_loss(target, logits):
-    """The loss, float32 `(B,)`; arguments as in `word_nll`.
+    """The loss of each pair, float32 `(B,)`; arguments as in `word_nll`.
 
-    Its mean is that over all words of the batch, each with the same weight, padding left out.
+        loss = B / words * (sum of the negative log-likelihoods of the pair's words)
+
+    Keras averages it over the `B` pairs, which gives the mean over all `words` of the batch.
     """
     target = ops.cast(target, "int32")
     words = ops.maximum(ops.sum(ops.cast(mask_from_ids(target), "float32")), 1.0)
@@ -54,7 +64,8 @@ def word_loss(target, logits):
     return nll_B * ops.cast(ops.shape(target)[0], "float32") / words
 
 
-# A model and its reverse: no validation compiles them anew.
+# The same model is scored at each validation. The last two are kept compiled: a model and the
+# reverse model that reranks its replies.
 @functools.lru_cache(maxsize=2)
 def nll_model(model):
     """A functional model that scores targets.
@@ -84,9 +95,9 @@ def likelihood(model, split, batch_size=64, length_multiple=4):
 
     batches = []
     for rows in batches_by_size(split.sizes, batch_size):
-        words = len(rows) * int(split.target.lengths[rows].max())
-        parts = min(len(rows), -(-words // WORDS_AT_ONCE))
-        batches += np.array_split(rows, parts)
+        padded_words = len(rows) * int(split.target.lengths[rows].max())
+        num_parts = math.ceil(padded_words / WORDS_AT_ONCE)
+        batches += np.array_split(rows, min(num_parts, len(rows)))
 
     nll = np.zeros(len(split), np.float32)
     scorer = nll_model(model)
