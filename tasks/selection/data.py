@@ -171,12 +171,12 @@ def read_split(directory, split, num_ids):
         starts[counts] = _starts(arrays[counts], len(arrays[items]), f"{where}.{counts}")
     return SelectionSplit(
         turns=Sequences(arrays["turn_ids"], starts["turn_lengths"], arrays["turn_lengths"]),
-        context_start=starts["context_turns"],
-        context_turns=arrays["context_turns"],
+        first_turn_of_context=starts["context_turns"],
+        num_turns_of_context=arrays["context_turns"],
         responses=Sequences(
             arrays["response_ids"], starts["response_lengths"], arrays["response_lengths"]
         ),
-        context=np.repeat(np.arange(len(starts["context_lines"])), arrays["context_lines"]),
+        context_of_line=np.repeat(np.arange(len(starts["context_lines"])), arrays["context_lines"]),
         label=arrays["label"],
     )
 
@@ -195,8 +195,8 @@ def write_split(split, directory, name, num_ids):
     arrays = {
         "turn_ids": split.turns.flat(),
         "turn_lengths": split.turns.lengths,
-        "context_turns": split.context_turns,
-        "context_lines": np.bincount(split.context, minlength=len(split.context_turns)),
+        "context_turns": split.num_turns_of_context,
+        "context_lines": np.bincount(split.context_of_line, minlength=split.num_contexts),
         "response_ids": split.responses.flat(),
         "response_lengths": split.responses.lengths,
         "label": split.label,

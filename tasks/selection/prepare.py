@@ -227,7 +227,7 @@ def _show_examples(train, vocabulary):
 
     def show(place):
         line = positives[place]
-        turns = as_texts(train.turns, train.turns_of(train.context[line]), vocabulary)
+        turns = as_texts(train.turns, train.turns_of(train.context_of_line[line]), vocabulary)
         [response] = as_texts(train.responses, [line], vocabulary)
         return " / ".join(turns), response
 

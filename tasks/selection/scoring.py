@@ -96,8 +96,8 @@ def ranking_batches(split, config, pairs=40):
     candidates = CANDIDATES_AT_ONCE if padding_counts else CANDIDATES_AT_ONCE // 2
 
     # Each row has candidates of one context, of similar lengths.
-    lines = np.lexsort((split.responses.lengths, split.context))
-    contexts = split.context[lines]
+    lines = np.lexsort((split.responses.lengths, split.context_of_line))
+    contexts = split.context_of_line[lines]
     place_in_context = np.arange(len(lines)) - np.searchsorted(contexts, contexts)
     column = place_in_context % candidates
     row = np.cumsum(column == 0) - 1
@@ -105,7 +105,7 @@ def ranking_batches(split, config, pairs=40):
     lines_RN[row, column] = lines
 
     # Rows that are padded to the same size are neighbours.
-    contexts_R = split.context[lines_RN[:, 0]]
+    contexts_R = split.context_of_line[lines_RN[:, 0]]
     T, K, J = split.sizes(contexts_R, lines_RN, config.max_turns, config.max_words).T
     order = np.lexsort([round_up(K, 6), round_up(J, 6), round_up(T, 3)])
     batch_size = max(1, pairs // lines_RN.shape[1])
@@ -124,15 +124,15 @@ def rank(where, scores, split, **options):
     """
     lines = slice(len(scores))
     try:
-        return ranking_metrics(scores, split.label[lines], split.context[lines], **options)
+        return ranking_metrics(scores, split.label[lines], split.context_of_line[lines], **options)
     except ValueError as error:
         raise UserError(f"{where}: {error}") from error
 
 
 def best_scores(split, scores, is_chosen):
     """The highest score among the chosen lines of each context, float `(contexts,)`; or `-inf`."""
-    best = np.full(len(split.context_turns), -np.inf)
-    np.maximum.at(best, split.context[is_chosen], scores[is_chosen])
+    best = np.full(split.num_contexts, -np.inf)
+    np.maximum.at(best, split.context_of_line[is_chosen], scores[is_chosen])
     return best
 
 
@@ -170,13 +170,13 @@ def metrics_by_group(split, scores, grouping, ties="loss"):
     """
     upper_limits = BREAKDOWNS[grouping]
     sizes = _context_sizes(split, grouping)
-    group_of_line = np.searchsorted(upper_limits, sizes)[split.context]
+    group_of_line = np.searchsorted(upper_limits, sizes)[split.context_of_line]
     rows = []
     for group, name in enumerate(_group_names(upper_limits)):
         lines = group_of_line == group
         try:
             result = ranking_metrics(
-                scores[lines], split.label[lines], split.context[lines], ties=ties
+                scores[lines], split.label[lines], split.context_of_line[lines], ties=ties
             )
         except ValueError:  # no context of the group has both labels
             continue
@@ -186,11 +186,11 @@ def metrics_by_group(split, scores, grouping, ties="loss"):
 
 def _context_sizes(split, grouping):
     """What contexts are grouped by, `(contexts,)`; see `BREAKDOWNS`."""
-    turns = split.context_turns
+    turns = split.num_turns_of_context
     if grouping == "turns":
         return turns
     if grouping == "last_turn":
-        last_turn = np.where(turns > 0, split.context_start + turns - 1, -1)
+        last_turn = np.where(turns > 0, split.first_turn_of_context + turns - 1, -1)
         return split.turns.lengths_at(last_turn)
     context_of_turn = np.repeat(np.arange(len(turns)), turns)
     words = np.bincount(context_of_turn, weights=split.turns.lengths, minlength=len(turns))

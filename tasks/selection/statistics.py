@@ -34,11 +34,11 @@ def statistics_of(split):
 
     Only lengths are read: what is read of a mapped array counts as memory.
     """
-    sizes = collections.Counter(np.bincount(split.context).tolist()).most_common(3)
+    sizes = collections.Counter(np.bincount(split.context_of_line).tolist()).most_common(3)
     return {
         "lines": len(split),
-        "contexts": len(split.context_turns),
-        "turns_95": round(float(np.percentile(split.context_turns, 95)), 2),
+        "contexts": split.num_contexts,
+        "turns_95": round(float(np.percentile(split.num_turns_of_context, 95)), 2),
         "words_95": round(float(np.percentile(split.turns.lengths, 95)), 2),
         "candidates_x_contexts": ", ".join(f"{size} x {count:,}" for size, count in sizes),
     }
@@ -59,8 +59,8 @@ def note_odd_contexts(split, file, report, is_ranked, has_lines):
         is_ranked: True if the candidates of a context are ranked: those of train are not.
         has_lines: True if the file has a line for each candidate.
     """
-    candidates = np.bincount(split.context)
-    positives = np.bincount(split.context, weights=split.label)
+    candidates = np.bincount(split.context_of_line)
+    positives = np.bincount(split.context_of_line, weights=split.label)
     frequencies = np.bincount(candidates, minlength=1)
     # The largest of those that are equally frequent.
     usual = int(np.flatnonzero(frequencies == frequencies.max()).max())
@@ -74,7 +74,7 @@ def note_odd_contexts(split, file, report, is_ranked, has_lines):
         if not has_lines:
             report.note(f"{file}: {text}")
             return
-        first_line = np.searchsorted(split.context, np.flatnonzero(is_odd)[0]) + 1
+        first_line = np.searchsorted(split.context_of_line, np.flatnonzero(is_odd)[0]) + 1
         report.note(f"{file}, line {first_line} and others: {text}{advice}")
 
     note(

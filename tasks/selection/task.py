@@ -16,8 +16,8 @@ from colloquy.engine.ensembles import mean_of_logits
 from colloquy.engine.limits import Limit
 from colloquy.engine.optimizers import averaging
 from colloquy.engine.scoring import Measured
+from colloquy.tasks.selection import batches
 from colloquy.tasks.selection import scoring as selection
-from colloquy.tasks.selection import split as batches
 from colloquy.tasks.selection.baselines import NAMED, baseline_scores, outside_scores
 from colloquy.tasks.selection.chat import SelectionChat, read_candidates
 from colloquy.tasks.selection.data import as_texts, load_dataset, read_tokenizer_config
@@ -26,6 +26,7 @@ from colloquy.tasks.selection.echoes import echo_rows
 from colloquy.tasks.selection.lexical import document_weights, equal_stems
 from colloquy.tasks.selection.predictor import SelectionPredictor
 from colloquy.tasks.selection.retrieval.answers import AnsweringPredictor, add_responses
+from colloquy.tasks.selection.split import inputs_of
 from colloquy.tasks.selection.training import Training
 
 
@@ -138,7 +139,7 @@ class SelectionTask(task.Task):
         limits = [
             Limit(
                 unit="contexts",
-                is_exceeded=split.context_turns > config.max_turns,
+                is_exceeded=split.num_turns_of_context > config.max_turns,
                 effect=f"have over {config.max_turns} turns, of which the last are read",
                 remedy="--set max_turns=N reads more",
             ),
@@ -156,7 +157,7 @@ class SelectionTask(task.Task):
             ),
         ]
         if training.negatives == "file" and training.loss == "softmax":
-            has_both_labels = split.contexts_with(1) & split.contexts_with(0)
+            has_both_labels = (split.count_lines(1) > 0) & (split.count_lines(0) > 0)
             limits.append(
                 Limit(
                     unit="contexts",
@@ -169,11 +170,11 @@ class SelectionTask(task.Task):
 
     def collate(self, split, config, batch, length_multiple):
         contexts, responses, labels = batch
-        inputs = batches.inputs_of(split, config, contexts, responses, length_multiple)
+        inputs = inputs_of(split, config, contexts, responses, length_multiple)
         return inputs, labels.astype(np.float32)
 
     def num_examples(self, split):
-        return len(split.context_turns)
+        return split.num_contexts
 
     def validate(self, model, split, length_multiple=4):
         """Chooses by R10@1 + R10@2."""
@@ -191,7 +192,7 @@ class SelectionTask(task.Task):
         scores = self._scores(scoring, lines)
         if options.partial_batches == "drop":
             batch_size = scoring.run.training.batch_size
-            scores = scores[: selection.whole_batches(lines.context, batch_size)]
+            scores = scores[: selection.whole_batches(lines.context_of_line, batch_size)]
             if not len(scores):
                 raise UserError(
                     f"{scoring.split}: partial_batches=drop leaves none of {len(lines):,} lines, "
@@ -268,7 +269,7 @@ class SelectionTask(task.Task):
         return f"{counts['contexts']:,} contexts, {counts['lines']:,} lines", caption
 
     def example(self, dataset, split, number):
-        of_context = np.flatnonzero(split.context == number)
+        of_context = np.flatnonzero(split.context_of_line == number)
         turns = as_texts(split.turns, split.turns_of(number), dataset.vocabulary)
         candidates = as_texts(split.responses, of_context, dataset.vocabulary)
         expected = list(itertools.compress(candidates, split.label[of_context]))
