@@ -18,12 +18,12 @@ CACHED_TEXTS = 2**16
 """Texts whose ids are cached: the turns of a conversation repeat line after line."""
 
 
-def write_lines(lines, text, vocabulary, directory, split):
+def write_lines(lines, tokenizer, vocabulary, directory, split):
     """Writes the arrays of a split.
 
     Args:
         lines: Iterable of `data.corpora.smn.Line`.
-        text: `data.tokenizer_config.TokenizerConfig`.
+        tokenizer: `data.tokenizer_config.TokenizerConfig`.
         vocabulary: `data.vocabulary.Vocabulary`.
         directory: Directory of the arrays.
         split: Name of the split.
@@ -33,8 +33,8 @@ def write_lines(lines, text, vocabulary, directory, split):
     """
 
     @functools.lru_cache(CACHED_TEXTS)
-    def encode(words):
-        return vocabulary.encode(text.words(words))
+    def encode(text):
+        return vocabulary.encode(tokenizer.words(text))
 
     num_unknown = 0
     ids_type = ids_dtype(1 + len(vocabulary) + vocabulary.hashed)
