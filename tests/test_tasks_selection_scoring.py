@@ -19,11 +19,11 @@ from colloquy.tasks.selection.baselines import baseline_scores
 from colloquy.tasks.selection.batches import draw_negatives, training_batches
 from colloquy.tasks.selection.data import load_dataset
 from colloquy.tasks.selection.echoes import echo_rows
+from colloquy.tasks.selection.groups import metrics_by_group
 from colloquy.tasks.selection.lexical import document_weights, equal_stems
+from colloquy.tasks.selection.ranking_batches import ranking_batches
 from colloquy.tasks.selection.scoring import (
-    metrics_by_group,
     pointwise_loss,
-    ranking_batches,
     score,
     softmax_loss,
 )

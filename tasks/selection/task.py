@@ -23,6 +23,7 @@ from colloquy.tasks.selection.chat import SelectionChat, read_candidates
 from colloquy.tasks.selection.data import as_texts, load_dataset, read_tokenizer_config
 from colloquy.tasks.selection.doubt import measure_doubt
 from colloquy.tasks.selection.echoes import echo_rows
+from colloquy.tasks.selection.groups import BREAKDOWNS, metrics_by_group
 from colloquy.tasks.selection.lexical import document_weights, equal_stems
 from colloquy.tasks.selection.predictor import SelectionPredictor
 from colloquy.tasks.selection.retrieval.answers import AnsweringPredictor, add_responses
@@ -41,7 +42,7 @@ class SelectionTask(task.Task):
     """Settings of a training of the release; the other defaults are the release's already."""
     max_score = 2.0
     Options = selection.Options
-    breakdowns = (*selection.BREAKDOWNS, "echo")
+    breakdowns = (*BREAKDOWNS, "echo")
     summary_metrics = ("R10@1", "MAP")
     load_dataset = staticmethod(load_dataset)
     training_batches = staticmethod(batches.training_batches)
@@ -192,7 +193,7 @@ class SelectionTask(task.Task):
         scores = self._scores(scoring, lines)
         if options.partial_batches == "drop":
             batch_size = scoring.run.training.batch_size
-            scores = scores[: selection.whole_batches(lines.context_of_line, batch_size)]
+            scores = scores[: selection.count_release_lines(lines.context_of_line, batch_size)]
             if not len(scores):
                 raise UserError(
                     f"{scoring.split}: partial_batches=drop leaves none of {len(lines):,} lines, "
@@ -244,7 +245,7 @@ class SelectionTask(task.Task):
                 groups[name] = echo_rows(lines, scores, functools.partial(self._scores, scoring))
             else:
                 ties = scoring.options.ties
-                groups[name] = selection.metrics_by_group(lines, scores, name, ties)
+                groups[name] = metrics_by_group(lines, scores, name, ties)
         return groups
 
     def _scores(self, scoring, lines):
