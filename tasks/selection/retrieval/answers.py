@@ -67,7 +67,7 @@ class AnsweringPredictor(Predictor):
         if instance.candidates:
             return self.predictor.answer_with_attention(instance, details)
         answer, hits = self._find_answer(instance)
-        # The attention is that of the text that the model reads; the answer shows it as people write.
+        # The model attends to the text as it reads it; the answer shows it as people write.
         best_texts = [hit.text for hit in hits[:1]]
         _, attention = self.predictor.answer_with_attention(
             instance.replace(candidates=best_texts), details
