@@ -40,8 +40,7 @@ class Matching:
         values = self._values.predict_on_batch(inputs)
         matches = {}
         for name, M in values["M"].items():
-            M_TKJ = _array(M)[0, 0]  # of the only context and its only response
-            matches[name] = M_TKJ
+            matches[name] = _array(M)[0, 0]  # of the only context and its only response
         mean_TKJ = np.maximum(np.mean(list(matches.values()), axis=0), 0.0)
         mean_TKJ /= max(mean_TKJ.max(), 1e-9)
 
@@ -69,20 +68,18 @@ class Matching:
             self_attention = layers.get(f"self_attention_{level}")
             if self_attention is not None:
                 name = f"self-attention {level + 1}"  # it computes level + 1
-                Att_JJ = _array(self_attention.attention(R, R, r_mask, r_mask))[0, 0, 0]
+                Att_JJ = _weights(self_attention, R, R, r_mask, r_mask)[0]
                 group = "response: attention"
                 maps.add(f"response: {name}", response, response, Att_JJ, group)
-                Att_TKK = _array(self_attention.attention(U, U, u_mask, u_mask))[0, 0]
+                Att_TKK = _weights(self_attention, U, U, u_mask, u_mask)
                 for t, words in enumerate(turns):
                     group = f"turn {t + 1}: attention"
                     maps.add(f"turn {t + 1}: {name}", words, words, Att_TKK[t], group)
 
             cross_match = layers.get(f"cross_match_{level}")
             if cross_match is not None:
-                Att_TKJ = _array(cross_match.utterance_attends.attention(U, R, u_mask, r_mask))[
-                    0, 0
-                ]
-                Att_TJK = _array(cross_match.response_attends.attention(R, U, r_mask, u_mask))[0, 0]
+                Att_TKJ = _weights(cross_match.utterance_attends, U, R, u_mask, r_mask)
+                Att_TJK = _weights(cross_match.response_attends, R, U, r_mask, u_mask)
                 for t, words in enumerate(turns):
                     group = f"turn {t + 1}: attention"
                     on_response = f"turn {t + 1} on response {level}"
@@ -92,7 +89,7 @@ class Matching:
 
 
 class _Maps:
-    """Collects maps. Those of a group become neighbours; groups keep the order of their first maps."""
+    """Collects maps. Those of a group become neighbours, in the place of the first one."""
 
     def __init__(self):
         self._maps_by_group = {}
@@ -106,6 +103,11 @@ class _Maps:
 
     def all(self):
         return list(itertools.chain(*self._maps_by_group.values()))
+
+
+def _weights(module, queries, keys, query_mask, key_mask):
+    """The weights of an attentive module for the only context and its only response."""
+    return _array(module.attention(queries, keys, query_mask, key_mask))[0, 0]
 
 
 def _array(x):
