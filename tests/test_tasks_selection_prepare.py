@@ -18,8 +18,9 @@ from colloquy.data.prepared import filled_min_count
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.data.word_vectors import append_vectors, complete, train_word2vec
 from colloquy.tasks import TASKS
+from colloquy.tasks.selection.arrays import path_of, read_split, write_split
 from colloquy.tasks.selection.contexts import draw_lines
-from colloquy.tasks.selection.data import as_texts, load_dataset, path_of, read_split, write_split
+from colloquy.tasks.selection.data import as_texts, load_dataset
 from colloquy.tasks.selection.lexical import document_weights, equal_stems
 from colloquy.tasks.selection.prepare import Settings, prepare
 from colloquy.tasks.selection.split import SelectionSplit

@@ -1,6 +1,6 @@
 """Response selection: from a corpus to a prepared dataset.
 
-The files of a dataset are described in `data.prepared` and `tasks.selection.data`.
+The files of a dataset are described in `data.prepared` and `tasks.selection.arrays`.
 """
 
 from typing import Annotated
@@ -13,7 +13,8 @@ from colloquy.base.files import UserError, atomic_directory
 from colloquy.data.corpora import CORPORA, dam_release, smn
 from colloquy.data.prepared import VECTORS, VOCABULARY, CommonSettings, write
 from colloquy.data.report import Report, choose_examples, print_summary
-from colloquy.tasks.selection.data import ARRAYS, as_texts, read_split
+from colloquy.tasks.selection.arrays import read_split
+from colloquy.tasks.selection.data import ARRAYS, as_texts
 from colloquy.tasks.selection.odd_contexts import note_odd_contexts
 from colloquy.tasks.selection.prepare_release import prepare_release
 from colloquy.tasks.selection.prepare_texts import prepare_texts
