@@ -5,8 +5,8 @@ from colloquy.engine.helplines import helpline_of_turns
 from colloquy.engine.parallel import in_order
 from colloquy.engine.predictor import Predictor
 from colloquy.tasks.selection.predictor import SelectionPredictor
-from colloquy.tasks.selection.retrieval.build import index_of_run
 from colloquy.tasks.selection.retrieval.responses import IndexedResponses, ListedResponses
+from colloquy.tasks.selection.retrieval.run_index import index_of_run
 
 # Weight of the questions' similarity beside the model's logit; chosen on dev, docs/retrieval.md.
 QUESTION_WEIGHT = 16.0
@@ -139,7 +139,7 @@ def add_responses(predictor, run, index=None, candidates=None):
         predictor: The `SelectionPredictor` of the run.
         run: `engine.run.Run`.
         index, candidates: See `AnsweringPredictor`. Without either, the index is that of
-            `retrieval.build.index_of_run`; if there is none, `predictor` is returned.
+            `retrieval.run_index.index_of_run`; if there is none, `predictor` is returned.
     """
     if index is None and candidates is None:
         index = index_of_run(run.path, predictor)
