@@ -14,7 +14,7 @@ from colloquy.engine.examples import take_examples
 from colloquy.engine.limits import describe_exceeded
 from colloquy.models.dam import DAM, DAMConfig
 from colloquy.tasks import TASKS
-from colloquy.tasks.selection import scoring
+from colloquy.tasks.selection import measuring
 from colloquy.tasks.selection.baselines import baseline_scores
 from colloquy.tasks.selection.batches import draw_negatives, training_batches
 from colloquy.tasks.selection.data import load_dataset
@@ -320,7 +320,7 @@ def test_groups_of_contexts_are_scored_by_themselves(grouped, name, expected):
 
 
 def test_scores_that_are_no_numbers_are_refused(grouped, monkeypatch):
-    monkeypatch.setattr(scoring, "score", lambda *_: np.full(15, np.nan, "float32"))
+    monkeypatch.setattr(measuring, "score", lambda *_: np.full(15, np.nan, "float32"))
     dataset = types.SimpleNamespace(path="data", splits={"dev": grouped})
     model = types.SimpleNamespace(config=None)
     given = scoring_of(TASKS["selection"], model, dataset, "dev")

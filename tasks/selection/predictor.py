@@ -181,9 +181,9 @@ class SelectionPredictor(Predictor):
         split = SelectionSplit(
             turns=Sequences.of([self.vocabulary.encode(words) for words in turns]),
             first_turn_of_context=np.array([0]),
-            context_turns=np.array([len(turns)]),
+            num_turns_of_context=np.array([len(turns)]),
             responses=Sequences.of([self.vocabulary.encode(words) for words in candidates]),
-            context=np.zeros(len(candidates), np.int64),
+            context_of_line=np.zeros(len(candidates), np.int64),
             label=np.zeros(len(candidates), np.int32),
         )
         return _Read(turns, candidates, split)

@@ -11,8 +11,7 @@ from keras import ops
 from colloquy.base.files import UserError
 from colloquy.engine.parallel import compile_for_all_sizes, results_of
 from colloquy.engine.task import ScoringOptions
-from colloquy.metrics.bootstrap import Additive, means_of
-from colloquy.metrics.ranking import ADDED, TIES, ranking_metrics
+from colloquy.metrics.ranking import TIES, ranking_metrics
 from colloquy.tasks.selection.ranking_batches import ranking_batches
 from colloquy.tasks.selection.split import inputs_of
 
@@ -90,37 +89,3 @@ def best_scores(split, scores, is_chosen):
     best = np.full(split.num_contexts, -np.inf)
     np.maximum.at(best, split.context_of_line[is_chosen], scores[is_chosen])
     return best
-
-
-def metrics_by_context(result):
-    """`{metric: Additive}` over the contexts of a `metrics.ranking.RankingResult`."""
-    metrics = {}
-    for name, values in result.by_context.items():
-        metrics[name] = Additive.mean(values)
-
-    # The metrics in `ADDED` are functions of lines: take the lines of each context.
-    scores, labels, contexts = result.lines
-    starts = np.flatnonzero(np.diff(contexts)) + 1
-    lines_of_contexts = zip(
-        np.split(scores, starts),
-        np.split(labels, starts),
-        np.split(contexts, starts),
-        strict=True,
-    )
-    return {**metrics, **means_of(ADDED, result.lines, lines_of_contexts)}
-
-
-def count_release_lines(context_of_line, batch_size):
-    """The number of lines that DAM's release scores.
-
-    It scores whole batches, and leaves out a context whose lines are not all in them.
-
-    >>> context_of_line = np.arange(50_000 * 10) // 10
-    >>> count_release_lines(context_of_line, batch_size=256)
-    499960
-    """
-    num_in_batches = len(context_of_line) // batch_size * batch_size
-    if num_in_batches == len(context_of_line):
-        return num_in_batches
-    first_context_left_out = context_of_line[num_in_batches]
-    return int(np.searchsorted(context_of_line, first_context_left_out))
