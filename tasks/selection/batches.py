@@ -15,7 +15,7 @@ from colloquy.base.files import UserError
 from colloquy.data.batching import Batches, like_batches, random_pools
 
 POOL = 256
-"""Batches of a pool."""
+"""Batches of a pool. With more of them there is less padding, but a less random order."""
 MAX_REDRAWS = 8
 """Largest number of times that an unsuitable negative is drawn again."""
 
@@ -52,14 +52,14 @@ def _cut_pool(pool, split, config, training):
     """Draws fresh negatives for the examples of a pool, and cuts them into batches."""
     rng = np.random.default_rng(pool.seed)
     lines_EN = pool.lines_EN
+    labels_EN = split.label[lines_EN]
     if training.negatives == "fresh":
         positives = np.flatnonzero(split.label == 1)
         count = training.negatives_per_positive
-        negatives_EN = draw_negatives(split, lines_EN[:, 0], positives, count, rng)
-        labels_EN = np.hstack([split.label[lines_EN], np.zeros_like(negatives_EN, np.int32)])
-        lines_EN = np.hstack([lines_EN, negatives_EN])
-    else:
-        labels_EN = split.label[lines_EN]
+        negatives = draw_negatives(split, lines_EN[:, 0], positives, count, rng)
+        lines_EN = np.hstack([lines_EN, negatives])
+        # A negative has label 1 in its own context, and 0 in this one.
+        labels_EN = np.hstack([labels_EN, np.zeros_like(negatives, np.int32)])
 
     contexts_E = split.context_of_line[lines_EN[:, 0]]
     sizes = split.sizes(contexts_E, lines_EN, config.max_turns, config.max_words)

@@ -33,16 +33,15 @@ def note_odd_contexts(split, file, report, is_ranked, has_lines):
     """
     candidate = "line" if has_lines else "response"
     for oddity in _find_oddities(split, is_ranked, candidate):
-        if not oddity.is_odd_C.any():
-            continue
         num_odd = oddity.is_odd_C.sum()
+        if not num_odd:
+            continue
         text = f"{num_odd:,} of {split.num_contexts:,} contexts {oddity.problem}"
         if not has_lines:
             report.note(f"{file}: {text}")
             continue
-        first_context = np.flatnonzero(oddity.is_odd_C)[0]
-        # The lines of a file are numbered from 1.
-        first_line = np.flatnonzero(split.context_of_line == first_context)[0] + 1
+        is_odd_line = oddity.is_odd_C[split.context_of_line]
+        first_line = np.argmax(is_odd_line) + 1  # lines of a file are numbered from 1
         report.note(f"{file}, line {first_line} and others: {text}{oddity.advice}")
 
 

@@ -38,7 +38,7 @@ class _Source(NamedTuple):
     """Lines that were drawn from conversations; `None`: `file` has the lines."""
 
     def read(self, report):
-        """Iterates over the lines; each call reads the file again."""
+        """Iterates over the lines, from the first one at each call."""
         if self.drawn_lines is not None:
             return iter(self.drawn_lines)
         return smn.read(self.file, report)
@@ -84,24 +84,25 @@ def prepare_texts(corpus, source, settings, directory, report):
     if known_words:
         words = _reuse_words(known_words, settings)
     else:
-        default_tokenizer = reader.TOKENIZER
-        words = _choose_words(sources["train"], settings, default_tokenizer, directory, report)
+        settings = settings.replace(tokenizer=settings.tokenizer or reader.TOKENIZER)
+        words = _choose_words(sources["train"], settings, directory, report)
 
+    vocabulary = words.vocabulary
     num_unknown = {}
     for split in SPLITS:
         # A split that the corpus lacks has empty arrays.
         lines = sources[split].read(report) if split in sources else []
         num_unknown[split] = write_lines(
-            lines, words.tokenizer, words.vocabulary, directory / ARRAYS, split
+            lines, words.tokenizer, vocabulary, directory / ARRAYS, split
         )
     return Prepared(
         settings=words.settings,
-        vocabulary=words.vocabulary,
+        vocabulary=vocabulary,
         vectors=words.vectors,
         metadata=Metadata(
-            eos_id=words.vocabulary.eos_id,
-            unk_id=words.vocabulary.unk_id or None,
-            hashed_words=words.vocabulary.hashed,
+            eos_id=vocabulary.eos_id,
+            unk_id=vocabulary.unk_id or None,
+            hashed_words=vocabulary.hashed,
             text=words.tokenizer,
         ),
         files={split: split_source.file for split, split_source in sources.items()},
@@ -156,17 +157,15 @@ def _reuse_words(known_words, settings):
     )
 
 
-def _choose_words(train, settings, default_tokenizer, directory, report):
+def _choose_words(train, settings, directory, report):
     """Chooses the words of a training text, and makes their vectors.
 
     Args:
         train: `_Source`.
-        settings: `tasks.selection.prepare.Settings`.
-        default_tokenizer: The tokenizer if the settings name none.
+        settings: `tasks.selection.prepare.Settings`, which name a tokenizer.
         directory: Directory for temporary files.
         report: `data.report.Report`.
     """
-    settings = settings.replace(tokenizer=settings.tokenizer or default_tokenizer)
     tokenizer = TokenizerConfig(
         tokenizer=settings.tokenizer, lower=settings.tokenizer != WHITESPACE
     )
