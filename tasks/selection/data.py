@@ -27,6 +27,7 @@ from colloquy.data.vocabulary import Vocabulary
 from colloquy.tasks.selection.arrays import read_split
 
 ARRAYS = "arrays"
+"""Directory of the arrays of all splits."""
 SPLITS = ("train", "dev", "test")
 
 
@@ -40,7 +41,7 @@ class Metadata(Config):
     hashed_words: Annotated[int, Field(ge=0, le=2**24)] = 0
     """Ids of unknown words after those of the vocabulary, see `data.vocabulary.Vocabulary`."""
     text: TokenizerConfig = TokenizerConfig()
-    """How texts become words."""
+    """How texts are split into words."""
 
 
 def read_dataset_metadata(values, file):
@@ -98,9 +99,19 @@ def load_dataset(path):
         raise UserError(f"{path / METADATA}: {expected}. Received: {metadata.eos_id}")
     num_ids = len(vectors) + metadata.hashed_words
     splits = {split: read_split(path / ARRAYS, split, num_ids) for split in SPLITS}
-    return SelectionDataset(path, values["name"], splits, vectors, vocabulary, **dict(metadata))
+    return SelectionDataset(
+        path=path,
+        name=values["name"],
+        splits=splits,
+        vectors=vectors,
+        vocabulary=vocabulary,
+        **dict(metadata),
+    )
 
 
 def as_texts(sequences, index, vocabulary):
-    """The lists of ids at an index as texts, with spaces between the words."""
+    """Some lists of `Sequences` as texts, with spaces between the words.
+
+    `index` is the numbers of the lists, an int array or a slice.
+    """
     return [" ".join(map(vocabulary.word, ids)) for ids in sequences.lists(index)]

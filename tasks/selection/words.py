@@ -97,13 +97,14 @@ def conversations(lines, tokenizer):
 
 
 def _continues(context, texts):
-    """Whether a conversation, its texts so far, ends with a context.
+    """Whether a context continues a conversation, whose texts so far are `texts`.
 
-    The last text need not be in the context: a context can have several correct responses.
+    The context is then the last texts. The very last one may be missing: it can be another correct
+    response to the same context.
     """
     length = len(context)
-    texts_before_last = texts[:-1]
-    return context == texts[-length:] or context == texts_before_last[-length:]
+    texts_without_last = texts[:-1]
+    return context == texts[-length:] or context == texts_without_last[-length:]
 
 
 def _words_of_texts(texts, tokenizer):
