@@ -82,9 +82,9 @@ def rank(where, scores, split, **options):
 
 
 def best_scores(split, scores, is_chosen):
-    """The highest score of each context, float `(contexts,)`.
+    """The highest score among the chosen lines of each context, float `(contexts,)`.
 
-    Only the lines count that are chosen, bool `(lines,)`; a context without one has `-inf`.
+    `is_chosen` is bool `(lines,)`. A context without a chosen line has `-inf`.
     """
     best = np.full(split.num_contexts, -np.inf)
     np.maximum.at(best, split.context_of_line[is_chosen], scores[is_chosen])

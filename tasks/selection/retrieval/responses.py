@@ -18,7 +18,7 @@ DUPLICATE_FRACTION = 0.8
 
 
 class IndexedResponses:
-    """The responses of an index.
+    """The responses of an index, of which a search finds candidates for a conversation.
 
     Args:
         path: Directory of the index.
@@ -31,9 +31,9 @@ class IndexedResponses:
         self.num_candidates = CANDIDATES
 
     def find(self, turns):
-        """The `Hit`s for a conversation that the model ranks: the first `CANDIDATES` of a search.
+        """The candidates for a conversation, the first `CANDIDATES` `Hit`s of a search.
 
-        Those are left out that nearly repeat a better one or a turn.
+        A hit that nearly repeats a better hit or a turn is left out.
         """
         words_of_turns = [self.index.text.words(turn) for turn in turns]
         hits = self.index.search(words_of_turns)
