@@ -182,7 +182,7 @@ def inputs_of(split, config, contexts, lines, length_multiple):
         lines,
         max_turns=config.max_turns,
         max_words=config.max_words,
-        # A multiple of three: `layers.match_aggregation` pools three words at a time.
+        # 4 becomes 6, since `layers.match_aggregation` pools three words at a time.
         length_multiple=length_multiple * 3 // 2,
         full_size=full_size,
     )
