@@ -167,7 +167,7 @@ def training_arrays(task, split, config, training, steps, rng):
 
 def ranking_arrays(split, config, steps):
     """Returns the arrays of a block's batches, and which of their candidates are real."""
-    from colloquy.tasks.selection.scoring import ranking_batches
+    from colloquy.tasks.selection.ranking_batches import ranking_batches
     from colloquy.tasks.selection.split import inputs_of
 
     # All sides rank the same batches, in which each context has several candidates.

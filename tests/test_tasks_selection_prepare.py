@@ -18,8 +18,9 @@ from colloquy.data.prepared import filled_min_count
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.data.word_vectors import append_vectors, complete, train_word2vec
 from colloquy.tasks import TASKS
+from colloquy.tasks.selection.arrays import path_of, read_split, write_split
 from colloquy.tasks.selection.contexts import draw_lines
-from colloquy.tasks.selection.data import as_texts, load_dataset, path_of, read_split, write_split
+from colloquy.tasks.selection.data import as_texts, load_dataset
 from colloquy.tasks.selection.lexical import document_weights, equal_stems
 from colloquy.tasks.selection.prepare import Settings, prepare
 from colloquy.tasks.selection.split import SelectionSplit
@@ -66,7 +67,7 @@ def shown(dataset, name):
     """The lines of a split: label, turns and response, as words."""
     split = dataset.splits[name]
     lines = []
-    for line, context in enumerate(split.context):
+    for line, context in enumerate(split.context_of_line):
         turns = as_texts(split.turns, split.turns_of(context), dataset.vocabulary)
         [response] = as_texts(split.responses, [line], dataset.vocabulary)
         lines.append((int(split.label[line]), turns, response))
@@ -104,7 +105,7 @@ def test_prepare_writes_ids(source, tmp_path):
         (0, [unk], "b"),
     ]
     assert shown(dataset, "test") == []
-    assert dataset.splits["train"].context.tolist() == [0, 0, 1, 1, 2]
+    assert dataset.splits["train"].context_of_line.tolist() == [0, 0, 1, 1, 2]
 
 
 def test_prepare_keeps_unknown_words_by_their_hash(source, tmp_path):
@@ -377,7 +378,7 @@ def test_the_release_is_a_corpus_with_and_without_words(release, tmp_path, capsy
     assert len(dataset.splits["test"]) == 0
     for name in ("train", "dev"):
         split = dataset.splits[name]
-        assert split.label.tolist() == [1, 0] and split.context.tolist() == [0, 0]
+        assert split.label.tolist() == [1, 0] and split.context_of_line.tolist() == [0, 0]
         assert split.turns.lists() == [[3], [4]]
         assert split.responses.lists() == [[5], [6, 7]]
     np.testing.assert_array_equal(dataset.vectors, np.ones((10, 3)))
@@ -514,7 +515,7 @@ def test_the_arrays_of_a_split_build_it_again(tmp_path):
     built = read_split(tmp_path, "dev", 10)
     assert built.turns.lists() == split.turns.lists() == [[5, 6], [], [7], [3]]
     assert built.responses.lists() == [[8], [], [9, 9]]
-    assert built.context_turns.tolist() == split.context_turns.tolist() == [3, 1]
-    assert built.context_start.tolist() == split.context_start.tolist() == [0, 3]
-    assert built.context.tolist() == split.context.tolist() == [0, 0, 1]
+    assert built.num_turns_of_context.tolist() == split.num_turns_of_context.tolist() == [3, 1]
+    assert built.first_turn_of_context.tolist() == split.first_turn_of_context.tolist() == [0, 3]
+    assert built.context_of_line.tolist() == split.context_of_line.tolist() == [0, 0, 1]
     assert built.label.tolist() == [1, 0, 1]

@@ -9,13 +9,13 @@ from helpers import refusal
 from colloquy.base.files import checksums_of
 from colloquy.data.tokenizer_config import TokenizerConfig
 from colloquy.tasks.selection.retrieval.build import (
-    index_of_run,
     inverse_document_frequency,
     of_corpus,
     read_pairs,
 )
 from colloquy.tasks.selection.retrieval.clean import clean_pairs
 from colloquy.tasks.selection.retrieval.index import RetrievalIndex
+from colloquy.tasks.selection.retrieval.run_index import index_of_run
 
 # === Pairs ===
 

@@ -21,9 +21,6 @@ from colloquy.tasks.selection.retrieval.answers import (
     NOTHING_FOUND,
     SHOWN,
     AnsweringPredictor,
-    as_written,
-    candidates_of,
-    without_duplicates,
 )
 from colloquy.tasks.selection.retrieval.build import build, of_corpus
 from colloquy.tasks.selection.retrieval.index import (
@@ -33,6 +30,8 @@ from colloquy.tasks.selection.retrieval.index import (
     search_bm25,
     word_similarity,
 )
+from colloquy.tasks.selection.retrieval.responses import without_duplicates
+from colloquy.tasks.selection.retrieval.written import as_written
 
 TOPICS = {
     "tea": ["I like tea.", "Tea is hot!", "Drink the tea slowly."],
@@ -172,7 +171,7 @@ def test_a_predictor_orders_answers_by_the_model_and_by_their_questions(
 ):
     predictor = AnsweringPredictor(selection_predictor, selection_index)
     turns = list(of_corpus("smn", prepared.parent / "raw"))[7][:-1]
-    hits = candidates_of(predictor.index, turns)
+    hits = predictor.responses.find(turns)
     texts = [hit.text for hit in hits]
     [prediction] = selection_predictor.predict([{"turns": turns, "candidates": texts}])
     totals = {}
@@ -227,14 +226,14 @@ def test_several_conversations_are_answered_at_once(
     alone = [predictor.predict([instance])[0] for instance in instances]
 
     barrier = threading.Barrier(2)
-    search = predictor.index.search
+    search = predictor.responses.index.search
 
     def search_beside_another(turns):
         barrier.wait(timeout=30)
         return search(turns)
 
     monkeypatch.setattr(parallel, "batches_at_once", lambda: 2)
-    monkeypatch.setattr(predictor.index, "search", search_beside_another)
+    monkeypatch.setattr(predictor.responses.index, "search", search_beside_another)
     assert predictor.predict(instances) == alone
 
 

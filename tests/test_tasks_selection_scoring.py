@@ -1,4 +1,4 @@
-"""`tasks.selection.split`, `scoring` and `task`: batches, losses, baselines, groups."""
+"""`tasks.selection.split`, `batches`, `scoring` and `task`: batches, losses, baselines, groups."""
 
 import re
 import shutil
@@ -14,19 +14,20 @@ from colloquy.engine.examples import take_examples
 from colloquy.engine.limits import describe_exceeded
 from colloquy.models.dam import DAM, DAMConfig
 from colloquy.tasks import TASKS
-from colloquy.tasks.selection import scoring
+from colloquy.tasks.selection import measuring
 from colloquy.tasks.selection.baselines import baseline_scores
+from colloquy.tasks.selection.batches import draw_negatives, training_batches
 from colloquy.tasks.selection.data import load_dataset
 from colloquy.tasks.selection.echoes import echo_rows
+from colloquy.tasks.selection.groups import metrics_by_group
 from colloquy.tasks.selection.lexical import document_weights, equal_stems
+from colloquy.tasks.selection.ranking_batches import ranking_batches
 from colloquy.tasks.selection.scoring import (
-    metrics_by_group,
     pointwise_loss,
-    ranking_batches,
     score,
     softmax_loss,
 )
-from colloquy.tasks.selection.split import SelectionSplit, training_batches
+from colloquy.tasks.selection.split import SelectionSplit
 from colloquy.tasks.selection.training import Training
 
 EOS = 1
@@ -81,15 +82,15 @@ def test_split_of_matches_loops_and_equal_contexts_of_consecutive_lines_are_one(
     c, r, y = corpus(2)
     split = SelectionSplit.of(c, r, y, EOS)
     turns = split.turns.lists()
-    assert [turns[split.turns_of(number)] for number in split.context] == [
+    assert [turns[split.turns_of(number)] for number in split.context_of_line] == [
         split_in_loops(context) for context in c
     ]
     assert split.responses.lists() == r
     assert split.label.tolist() == y and split.label.dtype == np.int32
     split = SelectionSplit.of([[5, 1], [5, 1], [6, 1], [5, 1], [], []], [[7]] * 6, [1] * 6, EOS)
-    assert split.context.tolist() == [0, 0, 1, 2, 3, 3]
-    assert split.context_turns.tolist() == [1, 1, 1, 0]
-    assert split.context_start.tolist() == [0, 1, 2, 3]
+    assert split.context_of_line.tolist() == [0, 0, 1, 2, 3, 3]
+    assert split.num_turns_of_context.tolist() == [1, 1, 1, 0]
+    assert split.first_turn_of_context.tolist() == [0, 1, 2, 3]
     assert split.turns.lists() == [[5], [6], [5]]
 
 
@@ -101,7 +102,9 @@ def test_collate_matches_loops(max_turns, max_words, multiple):
         rng = np.random.default_rng(seed)
         lines = rng.integers(0, len(c), 5)
         responses = rng.integers(-1, len(r), (5, 3))
-        found = split.collate(split.context[lines], responses, max_turns, max_words, multiple)
+        found = split.collate(
+            split.context_of_line[lines], responses, max_turns, max_words, multiple
+        )
         expected = collate_in_loops(
             [split_in_loops(c[line]) for line in lines],
             [[r[i] if i >= 0 else [] for i in row] for row in responses],
@@ -176,13 +179,13 @@ def test_fresh_negatives_are_other_lines_positives_of_other_words_and_differ_by_
         [[3, EOS], [4, EOS], [5, EOS], [6, EOS]], [[7], [7], [7], [8]], [1] * 4, EOS
     )
     lines = np.array([0] * 50)
-    found = split.draw_negatives(lines, lines[:1], 1, np.random.default_rng(0))
+    found = draw_negatives(split, lines, lines[:1], 1, np.random.default_rng(0))
     assert found.tolist() == [[0]] * 50  # only line 0 is in the pool: there are no other words
-    found = split.draw_negatives(np.arange(4), np.arange(4), 1, np.random.default_rng(0))
+    found = draw_negatives(split, np.arange(4), np.arange(4), 1, np.random.default_rng(0))
     assert found[:3, 0].tolist() == [3, 3, 3] and found[3, 0] in (0, 1, 2)
     # Another correct response of the same context is no negative.
     split = SelectionSplit.of([[3, EOS], [3, EOS], [4, EOS]], [[7], [8], [9]], [1] * 3, EOS)
-    found = split.draw_negatives(np.array([0] * 50), np.arange(3), 1, np.random.default_rng(0))
+    found = draw_negatives(split, np.array([0] * 50), np.arange(3), 1, np.random.default_rng(0))
     assert found.tolist() == [[2]] * 50
 
 
@@ -194,7 +197,7 @@ def test_a_split_without_something_to_compare_is_refused():
 
 
 def test_an_epoch_has_every_example_once_and_any_batch_of_it_alone(monkeypatch):
-    monkeypatch.setattr("colloquy.tasks.selection.split.POOL", 3)
+    monkeypatch.setattr("colloquy.tasks.selection.batches.POOL", 3)
     split = make_split(sizes=(2, 3) * 19)
 
     def epoch(seed=5):
@@ -232,7 +235,7 @@ def test_score_gives_every_line_what_it_gets_alone(sizes=(1, 3, 25, 2)):
     assert scores.shape == (sum(sizes),) and np.ptp(scores) > 0.1
     # The first and the last line of each context, and one between; more would each be traced.
     for line in (0, 1, 3, 4, 15, 28, 29, 30):
-        alone = model(split.collate(split.context[[line]], np.array([[line]]), 3, 4))
+        alone = model(split.collate(split.context_of_line[[line]], np.array([[line]]), 3, 4))
         np.testing.assert_allclose(scores[line], to_numpy(alone)[0, 0], rtol=1e-5)
 
 
@@ -256,11 +259,11 @@ def test_ranking_batches_hold_each_line_once_and_like_lengths_together(
         assert lines.shape[1] == candidates
         for context, row in zip(numbers, lines, strict=True):
             row = row[row >= 0]
-            assert (split.context[row] == context).all()
+            assert (split.context_of_line[row] == context).all()
             assert (np.diff(lengths[row]) >= 0).all()
             scored.append(row.tolist())
             longest = min(lengths[row[-1]], 30)
-            padded_sizes.append((-(-split.context_turns[context] // 3), -(-longest // 6)))
+            padded_sizes.append((-(-split.num_turns_of_context[context] // 3), -(-longest // 6)))
     assert sorted(line for row in scored for line in row) == list(range(len(contexts)))
     assert len(scored) == rows
     assert padded_sizes == sorted(padded_sizes)  # few turns first, then short responses
@@ -317,7 +320,7 @@ def test_groups_of_contexts_are_scored_by_themselves(grouped, name, expected):
 
 
 def test_scores_that_are_no_numbers_are_refused(grouped, monkeypatch):
-    monkeypatch.setattr(scoring, "score", lambda *_: np.full(15, np.nan, "float32"))
+    monkeypatch.setattr(measuring, "score", lambda *_: np.full(15, np.nan, "float32"))
     dataset = types.SimpleNamespace(path="data", splits={"dev": grouped})
     model = types.SimpleNamespace(config=None)
     given = scoring_of(TASKS["selection"], model, dataset, "dev")

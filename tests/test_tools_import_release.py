@@ -17,7 +17,8 @@ from colloquy.data.vocabulary import EOS_ID, SPECIALS, UNK_ID, Vocabulary
 from colloquy.engine.run import Run
 from colloquy.engine.train import resume
 from colloquy.tasks import TASKS
-from colloquy.tasks.selection.data import SPLITS, write_split
+from colloquy.tasks.selection.arrays import write_split
+from colloquy.tasks.selection.data import SPLITS
 from colloquy.tasks.selection.split import SelectionSplit
 from colloquy.tools.import_release import import_checkpoint
 

@@ -66,12 +66,12 @@ def _scores_by_words(dataset, split, function):
 
 def _contexts(split):
     """Yields the words of the context of each line, a list of ids."""
-    for context in split.context.tolist():
+    for context in split.context_of_line.tolist():
         yield split.turns.take(split.turns_of(context)).flat().tolist()
 
 
 def _training_utterances(train):
     """Yields the turns and the response of each positive line, lists of ids."""
     for line in np.flatnonzero(train.label == 1).tolist():
-        yield from train.turns.lists(train.turns_of(train.context[line]))
+        yield from train.turns.lists(train.turns_of(train.context_of_line[line]))
         yield from train.responses.lists([line])

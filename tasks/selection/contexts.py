@@ -7,10 +7,8 @@ from colloquy.data.corpora.smn import Line
 MAX_TURNS = 9
 """Most turns of a context: DAM reads the last nine before the response."""
 FIRST_RESPONSE = 3
-"""Dev and test: smallest index of a response, from 0: its context has three turns or more.
-
-In a shorter conversation, the last turn is the response.
-"""
+"""Dev and test: the first three turns of a conversation are no responses, so that a context has at
+least three turns. In a conversation of two or three turns, the last one is the response."""
 TRAINING_NEGATIVES = 3
 """Train: negative responses per context."""
 HELD_OUT_NEGATIVES = 9

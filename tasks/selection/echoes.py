@@ -22,23 +22,24 @@ def echo_split(split, turn_from_end):
     positive response has the words of the turn: there the turn is a correct answer.
     """
     positives = np.flatnonzero(split.label == 1)
-    contexts_of_positives = split.context[positives].tolist()
+    contexts_of_positives = split.context_of_line[positives].tolist()
     responses = split.responses.lists(positives)
     correct = set()
     for context, words in zip(contexts_of_positives, responses, strict=True):
         correct.add((context, *words))
 
-    contexts = np.flatnonzero(split.context_turns >= turn_from_end)
-    turns = split.context_start[contexts] + split.context_turns[contexts] - turn_from_end
+    num_turns = split.num_turns_of_context
+    contexts = np.flatnonzero(num_turns >= turn_from_end)
+    turns = split.first_turn_of_context[contexts] + num_turns[contexts] - turn_from_end
     is_echo = np.zeros(len(contexts), bool)
     for place, words in enumerate(split.turns.lists(turns)):
         is_echo[place] = (contexts[place], *words) not in correct
     return SelectionSplit(
         turns=split.turns,
-        context_start=split.context_start,
-        context_turns=split.context_turns,
+        first_turn_of_context=split.first_turn_of_context,
+        num_turns_of_context=num_turns,
         responses=split.turns.take(turns[is_echo]),
-        context=contexts[is_echo],
+        context_of_line=contexts[is_echo],
         label=np.zeros(np.sum(is_echo), np.int32),
     )
 
@@ -69,10 +70,10 @@ def echo_rows(split, scores, score_lines):
     rows = []
     for name, turn_from_end in ECHOES.items():
         echoes = echo_split(split, turn_from_end)
-        is_kept = is_ranked[echoes.context]
+        is_kept = is_ranked[echoes.context_of_line]
         if not is_kept.any():
             continue
-        contexts = echoes.context[is_kept]
+        contexts = echoes.context_of_line[is_kept]
         echo = score_lines(echoes)[is_kept]
         positive = best_positive[contexts]
         negative = best_negative[contexts]

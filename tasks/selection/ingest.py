@@ -1,4 +1,4 @@
-"""Encodes the lines of a corpus as the arrays of `tasks.selection.data`.
+"""Encodes the lines of a corpus as the arrays of `tasks.selection.arrays`.
 
 Lines are streamed: memory holds one block of them.
 """
@@ -10,7 +10,7 @@ import itertools
 import numpy as np
 
 from colloquy.data.flat_arrays import GrowingArray
-from colloquy.tasks.selection.data import ARRAY_NAMES, ids_dtype, path_of
+from colloquy.tasks.selection import arrays
 
 BLOCK = 2**20
 """Ids of responses after which a block ends."""
@@ -18,12 +18,12 @@ CACHED_TEXTS = 2**16
 """Texts whose ids are cached: the turns of a conversation repeat line after line."""
 
 
-def write_lines(lines, text, vocabulary, directory, split):
+def write_lines(lines, tokenizer, vocabulary, directory, split):
     """Writes the arrays of a split.
 
     Args:
         lines: Iterable of `data.corpora.smn.Line`.
-        text: `data.tokenizer_config.TokenizerConfig`.
+        tokenizer: `data.tokenizer_config.TokenizerConfig`.
         vocabulary: `data.vocabulary.Vocabulary`.
         directory: Directory of the arrays.
         split: Name of the split.
@@ -33,15 +33,15 @@ def write_lines(lines, text, vocabulary, directory, split):
     """
 
     @functools.lru_cache(CACHED_TEXTS)
-    def encode(words):
-        return vocabulary.encode(text.words(words))
+    def encode(text):
+        return vocabulary.encode(tokenizer.words(text))
 
     num_unknown = 0
-    ids_type = ids_dtype(1 + len(vocabulary) + vocabulary.hashed)
+    num_ids = 1 + len(vocabulary) + vocabulary.hashed
     with contextlib.ExitStack() as stack:
         files = {}
-        for name, dtype in ARRAY_NAMES.items():
-            array = GrowingArray(path_of(directory, split, name), dtype or ids_type)
+        for name, dtype in arrays.array_dtypes(num_ids).items():
+            array = GrowingArray(arrays.path_of(directory, split, name), dtype)
             files[name] = stack.enter_context(array)
         for block in _encode(lines, encode):
             for name, values in block.items():
@@ -55,11 +55,11 @@ def write_lines(lines, text, vocabulary, directory, split):
 
 def _encode(lines, encode):
     """Yields blocks of whole contexts, `{name: list of integers}`: parts of the arrays."""
-    block = {name: [] for name in ARRAY_NAMES}
+    block = {name: [] for name in arrays.NAMES}
     for turns, equal_lines in itertools.groupby(lines, key=lambda line: line.turns):
         if len(block["response_ids"]) > BLOCK:
             yield block
-            block = {name: [] for name in ARRAY_NAMES}
+            block = {name: [] for name in arrays.NAMES}
         for turn in turns:
             ids = encode(turn)
             block["turn_ids"] += ids

@@ -2,6 +2,22 @@
 
 import numpy as np
 
+from colloquy.base.files import UserError
+
+
+def set_document_weights(model, dataset):
+    """Sets the weights of the lexical match of a `models.dam.DAM`, from the words of train."""
+    num_ids = len(dataset.vectors) + dataset.hashed_words
+    stems = None
+    if model.compares_stems:
+        if dataset.vocabulary is None:
+            raise UserError(
+                f"lexical.stems expects words, not ids alone. {dataset.path} has no vocabulary"
+            )
+        stems = equal_stems(dataset.vocabulary, num_ids)
+    idf = document_weights(dataset.splits["train"], num_ids, stems)
+    model.set_document_weights(idf, stems)
+
 
 def document_weights(split, ids, stems=None):
     """Inverse document frequencies, scaled to at most 1, float32 `(ids,)`; a document is one

@@ -3,6 +3,8 @@
 Letters: T turns   K utterance words   J response words
 """
 
+import itertools
+
 import keras
 import numpy as np
 
@@ -15,7 +17,11 @@ class Matching:
 
     def __init__(self, model):
         self.model = model
-        outputs = {"M": dict(model.match_matrices), **model.representations}
+        outputs = {
+            "M": dict(model.match_matrices),
+            "U": model.representations["U"],
+            "R": model.representations["R"],
+        }
         self._values = keras.Model(model.input, outputs)
         compile_for_all_sizes(self._values)
 
@@ -32,70 +38,76 @@ class Matching:
             details: Add every match matrix, then the weights of every attentive module.
         """
         values = self._values.predict_on_batch(inputs)
-        matches = {name: _array(M)[0, 0] for name, M in values["M"].items()}
+        matches = {}
+        for name, M in values["M"].items():
+            matches[name] = _array(M)[0, 0]  # of the only context and its only response
         mean_TKJ = np.maximum(np.mean(list(matches.values()), axis=0), 0.0)
         mean_TKJ /= max(mean_TKJ.max(), 1e-9)
 
-        maps = _Maps(turns, response)
-        maps.add_for_turns("", "turn {}", maps.turns, maps.responses, mean_TKJ)
-        if not details or not response:
-            return maps.shown
-        for name, M_TKJ in matches.items():
-            title = f"turn {{}}: {name}"
-            maps.add_for_turns("turn {}: matches", title, maps.turns, maps.responses, M_TKJ)
-        self._add_attention(maps, values, inputs)
-        # The maps of a group are neighbours; levels come one after the other.
-        groups = list(dict.fromkeys(shown.get("group") for shown in maps.shown))
-        return sorted(maps.shown, key=lambda shown: groups.index(shown.get("group")))
+        maps = _Maps()
+        for t, words in enumerate(turns):
+            maps.add(f"turn {t + 1}", words, response, mean_TKJ[t])
+        if details and response:
+            for t, words in enumerate(turns):
+                group = f"turn {t + 1}: matches"
+                for name, M_TKJ in matches.items():
+                    maps.add(f"turn {t + 1}: {name}", words, response, M_TKJ[t], group)
+            self._add_attention(maps, inputs, values["U"], values["R"], turns, response)
+        return maps.all()
 
-    def _add_attention(self, maps, values, inputs):
+    def _add_attention(self, maps, inputs, U_of_levels, R_of_levels, turns, response):
         """Adds the weights of every attentive module.
 
-        Response and turns attend to themselves, then each to the other.
+        At each level, turns and response attend to themselves, then to each other.
         """
-        group = "turn {}: attention"
-        turns, responses = maps.turns, maps.responses
+        # `U` is (1, 1, T, K, D) and `R` (1, 1, 1, J, D), so that every turn meets the response.
         u_mask = np.asarray(inputs["turns"] != 0)[:, None]  # (1, 1, T, K)
         r_mask = np.asarray(inputs["responses"] != 0)[:, :, None]  # (1, 1, 1, J)
         layers = {layer.name: layer for layer in self.model.layers}
-        for level, (U, R) in enumerate(zip(values["U"], values["R"], strict=True)):
-            attends = layers.get(f"self_attention_{level}")
-            if attends is not None:
-                title = f"self-attention {level + 1}"
-                Att_JJ = attends.attention(R, R, r_mask, r_mask)[0, 0, 0]
-                response = responses[0]
-                maps.add("response: attention", f"response: {title}", response, response, Att_JJ)
-                Att_TKK = attends.attention(U, U, u_mask, u_mask)[0, 0]
-                maps.add_for_turns(group, f"turn {{}}: {title}", turns, turns, Att_TKK)
+        for level, (U, R) in enumerate(zip(U_of_levels, R_of_levels, strict=True)):
+            self_attention = layers.get(f"self_attention_{level}")
+            if self_attention is not None:
+                name = f"self-attention {level + 1}"  # it computes level + 1
+                Att_JJ = _weights(self_attention, R, R, r_mask, r_mask)[0]
+                group = "response: attention"
+                maps.add(f"response: {name}", response, response, Att_JJ, group)
+                Att_TKK = _weights(self_attention, U, U, u_mask, u_mask)
+                for t, words in enumerate(turns):
+                    group = f"turn {t + 1}: attention"
+                    maps.add(f"turn {t + 1}: {name}", words, words, Att_TKK[t], group)
 
-            match = layers.get(f"cross_match_{level}")
-            if match is not None:
-                Att_TKJ = match.utterance_attends.attention(U, R, u_mask, r_mask)[0, 0]
-                Att_TJK = match.response_attends.attention(R, U, r_mask, u_mask)[0, 0]
-                on_response = f"turn {{}} on response {level}"
-                on_turn = f"response on turn {{}} {level}"
-                maps.add_for_turns(group, on_response, turns, responses, Att_TKJ)
-                maps.add_for_turns(group, on_turn, responses, turns, Att_TJK)
+            cross_match = layers.get(f"cross_match_{level}")
+            if cross_match is not None:
+                Att_TKJ = _weights(cross_match.utterance_attends, U, R, u_mask, r_mask)
+                Att_TJK = _weights(cross_match.response_attends, R, U, r_mask, u_mask)
+                for t, words in enumerate(turns):
+                    group = f"turn {t + 1}: attention"
+                    on_response = f"turn {t + 1} on response {level}"
+                    on_turn = f"response on turn {t + 1} {level}"
+                    maps.add(on_response, words, response, Att_TKJ[t], group)
+                    maps.add(on_turn, response, words, Att_TJK[t], group)
 
 
 class _Maps:
-    """Collects maps of the words of turns and of a response."""
+    """Collects maps. Those of a group become neighbours, in the place of the first one."""
 
-    def __init__(self, turns, response):
-        self.turns = turns
-        self.responses = [response] * len(turns)
-        self.shown = []
+    def __init__(self):
+        self._maps_by_group = {}
 
-    def add(self, group, title, rows, columns, weights):
-        """Adds a map without its padding, unless it has no words; group "": none."""
+    def add(self, title, rows, columns, weights, group=""):
+        """Adds a map without its padding, unless its rows or its columns have no words."""
         if rows and columns:
-            weights = _array(weights)[: len(rows), : len(columns)]
-            self.shown.append(attention_map(title, rows, columns, weights, group))
+            weights = weights[: len(rows), : len(columns)]
+            maps = self._maps_by_group.setdefault(group, [])
+            maps.append(attention_map(title, rows, columns, weights, group))
 
-    def add_for_turns(self, group, title, rows, columns, weights_T):
-        """Adds a map for each turn, whose number replaces `{}`."""
-        for t, words in enumerate(rows):
-            self.add(group.format(t + 1), title.format(t + 1), words, columns[t], weights_T[t])
+    def all(self):
+        return list(itertools.chain(*self._maps_by_group.values()))
+
+
+def _weights(module, queries, keys, query_mask, key_mask):
+    """The weights of an attentive module for the only context and its only response."""
+    return _array(module.attention(queries, keys, query_mask, key_mask))[0, 0]
 
 
 def _array(x):

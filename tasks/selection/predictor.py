@@ -180,10 +180,10 @@ class SelectionPredictor(Predictor):
         candidates = [self.text.words(text) for text in instance.candidates]
         split = SelectionSplit(
             turns=Sequences.of([self.vocabulary.encode(words) for words in turns]),
-            context_start=np.array([0]),
-            context_turns=np.array([len(turns)]),
+            first_turn_of_context=np.array([0]),
+            num_turns_of_context=np.array([len(turns)]),
             responses=Sequences.of([self.vocabulary.encode(words) for words in candidates]),
-            context=np.zeros(len(candidates), np.int64),
+            context_of_line=np.zeros(len(candidates), np.int64),
             label=np.zeros(len(candidates), np.int32),
         )
         return _Read(turns, candidates, split)

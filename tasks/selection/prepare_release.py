@@ -5,7 +5,8 @@ import pathlib
 from colloquy.base.files import UserError
 from colloquy.data.corpora import dam_release
 from colloquy.data.prepared import VECTORS, checked, read_embedding
-from colloquy.tasks.selection.data import ARRAYS, Metadata, write_split
+from colloquy.tasks.selection.arrays import write_split
+from colloquy.tasks.selection.data import ARRAYS, Metadata
 from colloquy.tasks.selection.split import SelectionSplit
 from colloquy.tasks.selection.statistics import Prepared
 

@@ -1,4 +1,4 @@
-"""Contexts, responses and the lines that pair them; batches of these as NumPy arrays.
+"""Contexts, candidate responses and their labels, and the model's inputs for them.
 
 Letters: E examples   B batch   N candidates of a context   T turns   K utterance words   J response
 words
@@ -6,51 +6,63 @@ words
 
 import dataclasses
 import itertools
-import math
 
 import numpy as np
 
-from colloquy.base.files import UserError
-from colloquy.data.batching import XLA_MULTIPLE, Batches, cut_by_size, random_pools
+from colloquy.data.batching import XLA_MULTIPLE
 from colloquy.data.sequences import Sequences
-
-POOL = 256
-"""Training batches whose examples are sorted by size together, see `data.batching.cut_by_size`."""
-MAX_REDRAWS = 8
-"""A negative with the words of the positive response, such as "ok", is drawn anew so often."""
 
 
 @dataclasses.dataclass(frozen=True)
 class SelectionSplit:
-    """One split of a dataset, its lines in file order."""
+    """One split of a dataset.
+
+    A line is a context, one candidate response and its label. Lines are in file order. Lines that
+    follow each other and have the same turns share one context.
+    """
 
     turns: Sequences
-    """All turns of all contexts."""
-    context_start: np.ndarray
-    """First turn of each context, int `(contexts,)`."""
-    context_turns: np.ndarray
+    """The turns of all contexts, one context after the other."""
+    first_turn_of_context: np.ndarray
+    """Index of the first turn of each context in `turns`, int `(contexts,)`."""
+    num_turns_of_context: np.ndarray
     """Number of turns of each context, int `(contexts,)`."""
     responses: Sequences
-    """The response of each line."""
-    context: np.ndarray
-    """The context of each line, int `(lines,)`; equal contexts of consecutive lines are one."""
+    """The candidate response of each line."""
+    context_of_line: np.ndarray
+    """Index of the context of each line, int `(lines,)`, in ascending order."""
     label: np.ndarray
-    """1 positive, 0 negative, int32 `(lines,)`."""
+    """Label of each line, int32 `(lines,)`: 1 for a correct response, 0 for a wrong one."""
 
     def __len__(self):
         return len(self.label)
 
+    @property
+    def num_contexts(self):
+        return len(self.num_turns_of_context)
+
     def turns_of(self, context):
         """The turns of a context, a slice of `turns`."""
-        first = self.context_start[context]
-        return slice(first, first + self.context_turns[context])
+        first = self.first_turn_of_context[context]
+        return slice(first, first + self.num_turns_of_context[context])
+
+    def count_lines(self, label):
+        """Number of lines with this label in each context, int `(contexts,)`."""
+        contexts = self.context_of_line[self.label == label]
+        return np.bincount(contexts, minlength=self.num_contexts)
 
     @classmethod
     def of(cls, contexts, responses, labels, eos_id):
-        """Builds a split from the lists `c`, `r` and `y` of `data.pkl`.
+        """Builds a split from lists as DAM's release has them, with one item for each line.
 
-        Contexts are cut into turns at `eos_id`. As in DAM's release empty turns are kept; only the
-        empty rest after the last `eos_id` of a context is dropped.
+        Args:
+            contexts: Lists of ids. `eos_id` ends a turn.
+            responses: Lists of ids.
+            labels: 1 or 0.
+            eos_id: The id of `_EOS_`.
+
+        As in the release, empty turns are kept; only the empty rest after the last `eos_id` of a
+        context is dropped.
 
         >>> SelectionSplit.of([[5, 6, 1, 1, 7, 1]], [[8]], [1], eos_id=1).turns.lists()
         [[5, 6], [], [7]]
@@ -61,35 +73,38 @@ class SelectionSplit:
         turns = []
         num_turns = []
         num_lines = []
-        for context, lines in itertools.groupby(contexts, key=list):
+        for context, equal_contexts in itertools.groupby(contexts, key=list):
             own_turns = _cut_turns(context, eos_id)
             turns += own_turns
             num_turns.append(len(own_turns))
-            num_lines.append(len(list(lines)))
+            num_lines.append(len(list(equal_contexts)))
 
         num_turns = np.array(num_turns, np.int64)
+        num_lines = np.array(num_lines, np.int64)
         return cls(
             turns=Sequences.of(turns),
-            context_start=np.cumsum(num_turns) - num_turns,
-            context_turns=num_turns,
+            first_turn_of_context=np.cumsum(num_turns) - num_turns,
+            num_turns_of_context=num_turns,
             responses=Sequences.of(responses),
-            context=np.repeat(np.arange(len(num_lines)), np.array(num_lines, np.int64)),
+            context_of_line=np.repeat(np.arange(len(num_lines)), num_lines),
             label=np.asarray(labels, np.int32),
         )
 
-    def collate(self, contexts, responses, max_turns, max_words, length_multiple=1, cut=True):
-        """Pads contexts and their candidates into the model's inputs.
+    def collate(self, contexts, lines, max_turns, max_words, length_multiple=1, full_size=False):
+        """Pads contexts and their candidates.
 
-        The last turns are kept, and the last words of each.
+        The last `max_turns` turns of a context are kept, and the last `max_words` words of a turn
+        or a response.
 
         Args:
-            contexts: Numbers of contexts, int `(B,)`.
-            responses: The lines of their candidates, int `(B, N)`; -1: no candidate.
-            max_turns, max_words: The largest `T`; the largest `K` and `J`.
+            contexts: Indices of contexts, int `(B,)`.
+            lines: The lines of the candidates of each context, int `(B, N)`; -1: no candidate.
+            max_turns: The largest `T`.
+            max_words: The largest `K` and `J`.
             length_multiple: `K` and `J` are rounded up to it, at most to `max_words`, so that few
                 shapes occur.
-            cut: `True` cuts the arrays to the longest context and response of the batch; `False`
-                pads to the limits.
+            full_size: `T`, `K` and `J` are the largest ones. Otherwise they fit the longest
+                context, turn and response of the batch.
 
         Returns:
             `{"turns": (B, T, K), "responses": (B, N, J)}`, int32, 0 = padding.
@@ -97,64 +112,44 @@ class SelectionSplit:
         num_turns_B, turns_BT = self._last_turns(contexts, max_turns)
         K = max_words
         J = max_words
-        if cut:
+        if not full_size:
             T = max(1, num_turns_B.max())
             turns_BT = turns_BT[:, :T]
             K = min(max_words, self.turns.width(turns_BT, multiple=length_multiple))
-            J = min(max_words, self.responses.width(responses, multiple=length_multiple))
+            J = min(max_words, self.responses.width(lines, multiple=length_multiple))
         return {
             "turns": self.turns.padded(turns_BT, K),
-            "responses": self.responses.padded(responses, J),
+            "responses": self.responses.padded(lines, J),
         }
 
-    def sizes(self, contexts, responses, max_turns, max_words):
-        """Turns, `K` and `J` of examples for `data.batching.cut_by_size`, int `(E, 3)`.
+    def sizes(self, contexts, lines, max_turns, max_words):
+        """The sizes of examples: of each its number of turns, `K` and `J`, int `(E, 3)`.
 
-        The arguments are those of `collate`.
+        An example is a context and its candidates. The arguments are those of `collate`.
         """
         num_turns_E, turns_ET = self._last_turns(contexts, max_turns)
-        K_E = self.turns.lengths_at(turns_ET).max(axis=1, initial=0)
-        J_E = self.responses.lengths_at(responses).max(axis=1, initial=0)
-        return np.stack(
-            [num_turns_E, np.minimum(K_E, max_words), np.minimum(J_E, max_words)], axis=1
-        )
+        longest_turn_E = self.turns.lengths_at(turns_ET).max(axis=1, initial=0)
+        longest_response_E = self.responses.lengths_at(lines).max(axis=1, initial=0)
+        K_E = np.minimum(longest_turn_E, max_words)
+        J_E = np.minimum(longest_response_E, max_words)
+        return np.stack([num_turns_E, K_E, J_E], axis=1)
 
     def _last_turns(self, contexts, max_turns):
         """Selects the last turns of contexts.
 
+        With `max_turns=3`, a context of the turns 5 and 6 gives [5, 6, -1], and a context of the
+        turns 5 to 8 gives [6, 7, 8].
+
         Returns:
-            The number of turns of each context, at most `max_turns`: int `(B,)`.
-            Their indices in `turns`, then -1: int `(B, max_turns)`.
+            The number of turns that are selected of each context, int `(B,)`.
+            Their indices in `turns`, int `(B, max_turns)`; -1: no turn.
         """
-        num_turns_B = np.minimum(self.context_turns[contexts], max_turns)
-        stop_B = self.context_start[contexts] + self.context_turns[contexts]
-        first_B = stop_B - num_turns_B
+        num_turns_B = self.num_turns_of_context[contexts]
+        num_selected_B = np.minimum(num_turns_B, max_turns)
+        first_B = self.first_turn_of_context[contexts] + num_turns_B - num_selected_B
         place_T = np.arange(max_turns)
-        is_turn_BT = place_T < num_turns_B[:, None]
-        return num_turns_B, np.where(is_turn_BT, first_B[:, None] + place_T, -1)
-
-    def contexts_with(self, label):
-        """True for each context that has a line with this label, bool `(contexts,)`."""
-        lines = np.bincount(self.context[self.label == label], minlength=len(self.context_turns))
-        return lines > 0
-
-    def draw_negatives(self, lines, positives, count, rng):
-        """Draws negative responses for some of the lines `positives`, which have the label 1.
-
-        Returns:
-            `count` of `positives` for each line, int `(len(lines), count)`. One of the same
-            context, or with the words of the line's own response, is drawn anew, up to
-            `MAX_REDRAWS` times.
-        """
-        drawn = positives[rng.integers(len(positives), size=(len(lines), count))]
-        own = np.broadcast_to(lines[:, None], drawn.shape)
-        for _ in range(MAX_REDRAWS):
-            has_own_words = self.responses.equal(drawn, own)
-            is_same = has_own_words | (self.context[drawn] == self.context[own])
-            if not is_same.any():
-                break
-            drawn[is_same] = positives[rng.integers(len(positives), size=is_same.sum())]
-        return drawn
+        is_turn_BT = place_T < num_selected_B[:, None]
+        return num_selected_B, np.where(is_turn_BT, first_B[:, None] + place_T, -1)
 
 
 def _cut_turns(context, eos_id):
@@ -168,105 +163,40 @@ def _cut_turns(context, eos_id):
     return turns if turns[-1] else turns[:-1]
 
 
-def inputs_of(split, config, contexts, responses, length_multiple):
-    """The model's inputs for contexts and the lines of their candidates, by `collate`.
+def inputs_of(split, config, contexts, lines, length_multiple):
+    """The model's inputs for contexts and the lines of their candidates.
 
-    Lengths of turns and responses are rounded up to 3/2 of `length_multiple`: usually to 6, since
-    poolings take cells by threes (`layers.match_aggregation`). With XLA all batches have the
-    largest size, since compiling a training step of DAM takes a minute.
+    Args:
+        split: `SelectionSplit`.
+        config: Config of the model.
+        contexts, lines: See `SelectionSplit.collate`.
+        length_multiple: 4 rounds lengths up to 6; `XLA_MULTIPLE` gives all batches the largest
+            size.
     """
-    # With the release's masking, padding changes the logits: the inputs always have all of it.
-    cut = length_multiple < XLA_MULTIPLE and config.masking == "exact"
+    # XLA compiles each size of a batch anew, which takes a minute for a training step of DAM.
+    uses_xla = length_multiple >= XLA_MULTIPLE
+    # With the masking of DAM's release, padding changes the logits, so the inputs have all of it.
+    full_size = uses_xla or config.masking != "exact"
     inputs = split.collate(
         contexts,
-        responses,
+        lines,
         max_turns=config.max_turns,
         max_words=config.max_words,
+        # 4 becomes 6, since `layers.match_aggregation` pools three words at a time.
         length_multiple=length_multiple * 3 // 2,
-        cut=cut,
+        full_size=full_size,
     )
     lexical = getattr(config, "lexical", None)  # only DAM has a lexical match
     if lexical:
+        # The lexical match reads the same texts, with limits of its own.
         lexical_inputs = split.collate(
             contexts,
-            responses,
+            lines,
             max_turns=lexical.turns,
             max_words=lexical.words,
             length_multiple=length_multiple,
-            cut=cut,
+            full_size=full_size,
         )
         inputs["context"] = lexical_inputs["turns"]
         inputs["candidates"] = lexical_inputs["responses"]
     return inputs
-
-
-def training_batches(split, config, training, rng):
-    """Cuts one epoch into `data.batching.Batches`.
-
-    A batch is a tuple of int arrays: contexts `(B,)`, lines and labels of their candidates
-    `(B, N)`.
-    """
-    lists = candidate_lists(split, training)
-    # Fresh negatives are drawn from all positive lines: those of the only list.
-    positives = lists[0][:, 0]
-    pools = []
-    num_batches = []
-    for lines_EN in lists:
-        for examples, seed in random_pools(len(lines_EN), training.batch_size, rng, POOL):
-            pools.append((lines_EN[examples], seed))
-            num_batches.append(math.ceil(len(examples) / training.batch_size))
-
-    def make_batches(number):
-        lines_EN, seed = pools[number]
-        rng = np.random.default_rng(seed)
-        labels_EN = split.label[lines_EN]
-        if training.negatives == "fresh":
-            count = training.negatives_per_positive
-            negatives_EN = split.draw_negatives(lines_EN[:, 0], positives, count, rng)
-            lines_EN = np.hstack([lines_EN, negatives_EN])
-            labels_EN = np.hstack([labels_EN, np.zeros_like(negatives_EN, np.int32)])
-        contexts_E = split.context[lines_EN[:, 0]]
-        sizes = split.sizes(contexts_E, lines_EN, config.max_turns, config.max_words)
-        batches = []
-        for rows in cut_by_size(sizes, training.batch_size, rng):
-            batches.append((contexts_E[rows], lines_EN[rows], labels_EN[rows]))
-        return batches
-
-    return Batches(num_batches, make_batches)
-
-
-def candidate_lists(split, training):
-    """The lines of the candidates of each training example, without fresh negatives.
-
-    Returns:
-        An int array `(E, N)` for each number of candidates `N`. The first candidate is the positive
-        one. Of `negatives=file` with `loss=pointwise` each line is an example, with one candidate
-        of either label; with `loss=softmax` contexts without lines of both labels are left out.
-
-    Raises:
-        UserError: No line has the label 1, or no context has lines of both labels.
-    """
-    if training.negatives == "file" and training.loss == "pointwise":
-        lines = np.arange(len(split))
-        return [lines[:, None]]
-    positives = np.flatnonzero(split.label == 1)
-    if not len(positives):
-        raise UserError("the training split has no line with label 1")
-    if training.negatives == "fresh":
-        return [positives[:, None]]
-
-    # The negatives of a context are neighbours in `negatives`.
-    negatives = np.flatnonzero(split.label == 0)
-    counts = np.bincount(split.context[negatives], minlength=len(split.context_start))
-    first_negatives = np.cumsum(counts) - counts
-    count_of_positive = counts[split.context[positives]]
-    first_of_positive = first_negatives[split.context[positives]]
-
-    lists = []
-    for count in np.unique(count_of_positive[count_of_positive > 0]):
-        has_count = count_of_positive == count
-        places = first_of_positive[has_count][:, None] + np.arange(count)
-        lists.append(np.column_stack([positives[has_count], negatives[places]]))
-    if not lists:
-        raise UserError("loss=softmax with negatives=file needs contexts with both labels")
-    return lists

@@ -1,4 +1,4 @@
-"""A dataset for response selection that is being prepared, and its statistics."""
+"""A dataset whose arrays are written, and the statistics of its splits."""
 
 import collections
 import pathlib
@@ -7,88 +7,58 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from colloquy.data.vocabulary import Vocabulary
-from colloquy.tasks.selection.data import ARRAYS, Metadata, read_split
+from colloquy.tasks.selection.data import Metadata
 
 
 class Prepared(NamedTuple):
-    """A dataset whose arrays are written."""
+    """A dataset whose arrays are written; its other files are not."""
 
     settings: Any
     """`tasks.selection.prepare.Settings`, with the values that preparing decided."""
     vocabulary: Vocabulary | None
+    """`None` for ids without words."""
     vectors: np.ndarray
+    """Word vectors; row 0 is padding."""
     metadata: Metadata
     files: dict[str, pathlib.Path]
     """The file of each split that the corpus has."""
     num_unknown: dict[str, int]
-    """The number of words of each split outside the vocabulary; empty for ids without words."""
-
-    def read_splits(self, directory):
-        """Reads the splits that the corpus has from the directory of the dataset."""
-        num_ids = len(self.vectors) + self.metadata.hashed_words
-        return {name: read_split(directory / ARRAYS, name, num_ids) for name in self.files}
+    """The number of words of each split that the vocabulary lacks; empty without a vocabulary."""
 
 
-def statistics_of(split):
-    """Statistics of a split; each context counts once.
+def statistics_of(splits, num_unknown):
+    """Statistics of each split; a context counts once, however many lines it has.
 
-    Only lengths are read: what is read of a mapped array counts as memory.
-    """
-    sizes = collections.Counter(np.bincount(split.context).tolist()).most_common(3)
-    return {
-        "lines": len(split),
-        "contexts": len(split.context_turns),
-        "turns_95": round(float(np.percentile(split.context_turns, 95)), 2),
-        "words_95": round(float(np.percentile(split.turns.lengths, 95)), 2),
-        "candidates_x_contexts": ", ".join(f"{size} x {count:,}" for size, count in sizes),
-    }
-
-
-def fraction_of_words(split, count):
-    """A number of words as a fraction of all words of a split."""
-    return round(count / int(split.turns.lengths.sum() + split.responses.lengths.sum()), 4)
-
-
-def note_odd_contexts(split, file, report, is_ranked, has_lines):
-    """Notes contexts from which a training learns nothing, or whose scores mean something else.
+    The words themselves are not read: they are mapped from a file, and what is read of it takes
+    memory.
 
     Args:
-        split: `SelectionSplit`.
-        file: Its file.
-        report: `data.report.Report`.
-        is_ranked: True if the candidates of a context are ranked: those of train are not.
-        has_lines: True if the file has a line for each candidate.
+        splits: `{name: SelectionSplit}`.
+        num_unknown: See `Prepared`.
     """
-    candidates = np.bincount(split.context)
-    positives = np.bincount(split.context, weights=split.label)
-    frequencies = np.bincount(candidates, minlength=1)
-    # The largest of those that are equally frequent.
-    usual = int(np.flatnonzero(frequencies == frequencies.max()).max())
-    candidate = "line" if has_lines else "response"
+    statistics = {}
+    for name, split in splits.items():
+        statistics[name] = {
+            "lines": len(split),
+            "contexts": split.num_contexts,
+            "turns_95": _percentile_95(split.num_turns_of_context),
+            "words_95": _percentile_95(split.turns.lengths),
+            "candidates_x_contexts": _candidates_by_contexts(split),
+        }
+        if name in num_unknown:
+            num_words = int(split.turns.lengths.sum() + split.responses.lengths.sum())
+            statistics[name]["unknown_words"] = round(num_unknown[name] / num_words, 4)
+    return statistics
 
-    def note(is_odd, sentence, advice=""):
-        """Notes the odd contexts, if any; the advice is for files with lines."""
-        if not is_odd.any():
-            return
-        text = f"{is_odd.sum():,} of {len(candidates):,} {sentence}"
-        if not has_lines:
-            report.note(f"{file}: {text}")
-            return
-        first_line = np.searchsorted(split.context, np.flatnonzero(is_odd)[0]) + 1
-        report.note(f"{file}, line {first_line} and others: {text}{advice}")
 
-    note(
-        positives == 0,
-        f"contexts have no {candidate} with label 1",
-        ". The lines of a context must follow each other",
-    )
-    note(
-        positives == candidates,
-        f"contexts have no {candidate} with label 0, so none is ranked below the correct ones",
-    )
-    if is_ranked:
-        note(
-            candidates != usual,
-            f"contexts have others than {usual} candidates",
-            ". Equal contexts that follow each other are one",
-        )
+def _percentile_95(values):
+    return round(float(np.percentile(values, 95)), 2)
+
+
+def _candidates_by_contexts(split):
+    """The three most frequent numbers of candidates, such as `"10 x 50,000, 9 x 12"`: 50,000
+    contexts have ten candidates, and 12 have nine.
+    """
+    candidates_of_context = np.bincount(split.context_of_line).tolist()
+    most_common = collections.Counter(candidates_of_context).most_common(3)
+    return ", ".join(f"{candidates} x {contexts:,}" for candidates, contexts in most_common)

@@ -1,9 +1,9 @@
 """The words of a dataset: counted in its training text, chosen, and made into vectors.
 
-Vocabulary and word vectors are made from the *distinct utterances* of the lines with label 1. A
-context that grows line by line would otherwise count its first turn ten times, and `min_count`
-would mean nothing. Negative responses are positive ones elsewhere in the corpus, so they would only
-count words again.
+Each distinct utterance counts once. Where each turn of a conversation is the response of a line,
+the first turn is in the contexts of all these lines: if it were counted with each of them, even its
+rare words would reach `min_count`. Lines with label 0 are left out: their responses are the correct
+responses of other lines, and are counted there.
 """
 
 import collections
@@ -61,62 +61,65 @@ class WordSettings(Config):
     """Word2vec: passes over the text. Default: 20; fewer above 2.5 million words, at least one."""
 
 
-def count_words(lines, text, file, joins_turns=False):
-    """Reads the lines of a training text once: counts its words, and writes its sentences.
+def distinct_utterances(lines, tokenizer):
+    """Yields the words of each distinct utterance of lines with label 1.
 
     Args:
         lines: Iterable of `data.corpora.smn.Line`.
-        text: `data.tokenizer_config.TokenizerConfig`.
-        file: Path of the file to write: a sentence per line, its words separated by spaces.
-        joins_turns: A sentence is a whole conversation; `False`: a distinct utterance.
-
-    Returns:
-        `{word: occurrences}`.
+        tokenizer: `data.tokenizer_config.TokenizerConfig`.
     """
-    counts = collections.Counter()
-    hashes = set()
-    conversation = []
-    with open(file, "w", encoding="utf-8", errors="replace", newline="\n") as out:
-
-        def write(texts):
-            words = [word for utterance in texts for word in text.words(utterance)]
-            if words:
-                out.write(" ".join(words) + "\n")
-
-        for line in lines:
-            if line.label == 0:
-                continue
-            for utterance in (*line.turns, line.response):
-                text_hash = hash(utterance)
-                if text_hash in hashes:
-                    continue
+    hashes = set()  # of utterances; a hash takes less memory than its text
+    for line in lines:
+        if line.label == 0:
+            continue
+        for utterance in (*line.turns, line.response):
+            text_hash = hash(utterance)
+            if text_hash not in hashes:
                 hashes.add(text_hash)
-                counts.update(text.words(utterance))
-                if not joins_turns:
-                    write([utterance])
-            if joins_turns:
-                if not _continues(line, conversation):
-                    write(conversation)
-                    conversation = list(line.turns)
-                conversation.append(line.response)
-        write(conversation)
-    return counts
+                yield tokenizer.words(utterance)
 
 
-def _continues(line, conversation):
-    """Whether a line continues a conversation, given by its texts so far.
+def conversations(lines, tokenizer):
+    """Yields the words of each conversation of lines with label 1.
 
-    Its context is the conversation, or the conversation without its last response.
+    Consecutive lines are one conversation if each context continues the one before. The arguments
+    are those of `distinct_utterances`.
     """
-    length = len(line.turns)
-    return line.turns in (conversation[-length:], conversation[-length - 1 : -1])
+    texts = []
+    for line in lines:
+        if line.label == 0:
+            continue
+        if not _continues(line.turns, texts):
+            yield _words_of_texts(texts, tokenizer)
+            texts = list(line.turns)
+        texts.append(line.response)
+    yield _words_of_texts(texts, tokenizer)
 
 
-def read_sentences(file):
-    """Yields the words of each sentence that `count_words` wrote."""
-    with open(file, encoding="utf-8", newline="\n") as lines:
-        for line in lines:
-            yield line.removesuffix("\n").split(" ")
+def _continues(context, texts):
+    """Whether a context continues a conversation, whose texts so far are `texts`.
+
+    The context is then the last texts. The very last one may be missing: it can be another correct
+    response to the same context.
+    """
+    length = len(context)
+    texts_without_last = texts[:-1]
+    return context == texts[-length:] or context == texts_without_last[-length:]
+
+
+def _words_of_texts(texts, tokenizer):
+    words = []
+    for text in texts:
+        words += tokenizer.words(text)
+    return words
+
+
+def count_words(lines, tokenizer):
+    """Counts the words of the distinct utterances of lines, `{word: occurrences}`."""
+    counts = collections.Counter()
+    for words in distinct_utterances(lines, tokenizer):
+        counts.update(words)
+    return counts
 
 
 def choose_vocabulary(counts, settings, file):
@@ -140,29 +143,30 @@ def choose_vocabulary(counts, settings, file):
     return settings, dataclasses.replace(vocabulary, hashed=settings.hashed_words)
 
 
-def make_vectors(counts, sentences, vocabulary, settings):
+def make_vectors(counts, sentences, vocabulary, settings, directory):
     """Trains or reads the vectors of a vocabulary.
 
     Args:
         counts: `{word: occurrences}` of the training text.
-        sentences: File of its sentences, see `count_words`.
+        sentences: Iterable of lists of words, on which word2vec is trained.
         vocabulary: `data.vocabulary.Vocabulary`.
         settings: `tasks.selection.prepare.Settings`.
+        directory: Directory for a temporary file.
 
     Returns:
         The settings with `word2vec_epochs` filled in, if word2vec was trained.
-        The vectors, float32 `(len(vocabulary) + 1, dimension)`.
+        The vectors, float32 `(1 + len(vocabulary), dimension)`; row 0 is padding.
     """
     if settings.vectors:
-        vectors, num_known = load_text_vectors(settings.vectors, vocabulary, settings.seed)
-        _print_known(settings.vectors, num_known, vocabulary)
+        vectors, num_found = load_text_vectors(settings.vectors, vocabulary, settings.seed)
+        _print_found(settings.vectors, num_found, vocabulary)
     else:
-        num_known = sum(counts[word] for word in vocabulary.words[len(SPECIALS) :])
-        epochs = settings.word2vec_epochs or default_epochs(num_known)
+        num_words = sum(counts[word] for word in vocabulary.words[len(SPECIALS) :])
+        epochs = settings.word2vec_epochs or default_epochs(num_words)
         settings = settings.replace(word2vec_epochs=epochs)
-        print(f"word vectors: {epochs} passes over {num_known:,} words", flush=True)
+        print(f"word vectors: {epochs} passes over {num_words:,} words", flush=True)
         vectors = train_word2vec(
-            read_sentences(sentences),
+            sentences,
             vocabulary,
             dimension=settings.dimension,
             window=settings.window,
@@ -170,14 +174,14 @@ def make_vectors(counts, sentences, vocabulary, settings):
             sample=SAMPLE,
             seed=settings.seed,
             epochs=epochs,
-            workers=default_workers(num_known),
-            directory=sentences.parent,
+            workers=default_workers(num_words),
+            directory=directory,
         )
     if settings.general_vectors:
-        vectors, num_known = append_vectors(vectors, settings.general_vectors, vocabulary)
-        _print_known(settings.general_vectors, num_known, vocabulary)
+        vectors, num_found = append_vectors(vectors, settings.general_vectors, vocabulary)
+        _print_found(settings.general_vectors, num_found, vocabulary)
     return settings, vectors
 
 
-def _print_known(file, num_known, vocabulary):
-    print(f"{file}: vectors of {num_known:,} of {len(vocabulary) - len(SPECIALS):,} words")
+def _print_found(file, num_found, vocabulary):
+    print(f"{file}: vectors of {num_found:,} of {len(vocabulary) - len(SPECIALS):,} words")

@@ -1,18 +1,13 @@
 """Builds an index from conversations: pairs, and two BM25 searches of them."""
 
 import collections
-import hashlib
-import json
 import logging
 import math
-import os
-import pathlib
 import sys
-import tempfile
 
 import bm25s
 
-from colloquy.base.files import UserError, atomic_directory, check_output, checksums_of, writing
+from colloquy.base.files import UserError, atomic_directory
 from colloquy.data.corpora import CORPORA
 from colloquy.data.corpora.splits import read_splits
 from colloquy.data.json_files import write_json
@@ -28,9 +23,6 @@ from colloquy.tasks.selection.retrieval.index import (
 
 # bm25s logs each step of building on the standard error of the program.
 logging.getLogger("bm25s").setLevel(logging.WARNING)
-
-# In a run directory: its index, or conversations (`smn`) to build one from.
-INDEX, PAIRS = "index", "pairs"
 
 
 def build(predictor, out, conversations):
@@ -49,20 +41,28 @@ def build(predictor, out, conversations):
     """
     with atomic_directory(out) as directory:
         all_pairs, words_by_text = read_pairs(conversations, predictor.text)
+        num_responses = len({pair["text"] for pair in all_pairs})
         pairs = clean_pairs(all_pairs, words_by_text, set(predictor.vocabulary.words))
         if not pairs:
             raise UserError("an index needs conversations with suitable responses. Received: none")
 
+        # Each pair is found by the words of its context.
         context_words = []
-        # A response is shown with its first context unless a search finds a better one.
-        first_pairs = {}
         for pair in pairs:
-            first_pairs.setdefault(pair["text"], pair)
-            context_words.append([word for turn in pair["context"] for word in words_by_text[turn]])
+            words = []
+            for turn in pair["context"]:
+                words += words_by_text[turn]
+            context_words.append(words)
         _save_bm25(directory / CONTEXTS, context_words, corpus=pairs)
 
+        # The first pair of each response is found by the words of the response.
+        first_pairs = {}
+        for pair in pairs:
+            if pair["text"] not in first_pairs:
+                first_pairs[pair["text"]] = pair
         response_words = [words_by_text[text] for text in first_pairs]
         _save_bm25(directory / RESPONSES, response_words, corpus=list(first_pairs.values()))
+
         all_words = set().union(*words_by_text.values())
         write_json(directory / IDF, inverse_document_frequency(response_words, all_words))
         config = {
@@ -71,82 +71,10 @@ def build(predictor, out, conversations):
             "text": predictor.text.to_json(),
             "responses": len(first_pairs),
             "pairs": len(pairs),
-            "left_out": len({pair["text"] for pair in all_pairs}) - len(first_pairs),
+            "left_out": num_responses - len(first_pairs),
         }
         write_json(directory / CONFIG, config)
     return config
-
-
-def index_of_run(path, predictor):
-    """The index of the run of a `tasks.selection.predictor.SelectionPredictor`.
-
-    It is in the directory of the run. Otherwise it is built, once, from the run's conversations, in
-    `$XDG_CACHE_HOME/colloquy` under a name that depends on them and on its words; where that cannot
-    be written, as in a read-only container, in the user's directory for temporary files. Nothing is
-    written into the run.
-
-    Returns:
-        Its directory; `None` without conversations.
-    """
-    own_index = path / INDEX
-    if own_index.is_dir():
-        return own_index
-    conversations = path / PAIRS
-    if not conversations.is_dir():
-        return None
-
-    index, reason = _cached_index(path, predictor)
-    if index.is_dir():
-        return index
-    print(f"{reason}{index}: built once, of {conversations}", flush=True)
-    try:
-        build(predictor, index, of_corpus("smn", conversations))
-    except UserError:
-        # Another process may have built it meanwhile.
-        if not index.is_dir():
-            raise
-    return index
-
-
-def _cached_index(path, predictor):
-    """Chooses the directory outside of the run `path` that its index has, or will have.
-
-    Returns:
-        The directory.
-        Why it is not in the cache; empty if it is.
-    """
-    sources = [
-        VERSION,
-        predictor.vocabulary.digest(),
-        predictor.text.to_json(),
-        checksums_of(path / PAIRS),
-    ]
-    key = hashlib.sha256(json.dumps(sources).encode()).hexdigest()
-    cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
-    index = pathlib.Path(cache, "colloquy", key)
-    if index.is_dir():
-        return index, ""
-    try:
-        check_output(index)
-    except UserError as error:
-        return _own_temporary_directory() / key, f"{error}; temporary files have it: "
-    return index, ""
-
-
-def _own_temporary_directory():
-    """Makes the user's directory for temporary files, to which no other user can write.
-
-    Another user could make a directory of this name first, and put an index into it.
-    """
-    directory = pathlib.Path(tempfile.gettempdir(), f"colloquy-{os.getuid()}")
-    with writing(directory):
-        directory.mkdir(mode=0o700, exist_ok=True)
-    if directory.lstat().st_uid != os.getuid():
-        raise UserError(f"{directory} belongs to another user")
-    return directory
-
-
-# === Conversations ===
 
 
 def of_corpus(corpus, source):
@@ -156,44 +84,44 @@ def of_corpus(corpus, source):
     """
     tasks, reader = CORPORA[corpus]
     if "generation" in tasks:
-        splits = read_splits(reader, source and pathlib.Path(source))
-        yield from splits["train"].conversations
+        yield from read_splits(reader, source)["train"].conversations
         return
     for example in reader.read(reader.find_split(source, "train")):
         if example.label == 1:
             yield [*example.turns, example.response]
 
 
-def read_pairs(conversations, text):
+def read_pairs(conversations, tokenizer):
     """Pairs every turn but the first with the `CONTEXT_TURNS` turns before it.
 
     Args:
         conversations: Lists of texts, the oldest first.
-        text: `data.tokenizer_config.TokenizerConfig`.
+        tokenizer: `data.tokenizer_config.TokenizerConfig`.
 
     Returns:
         The distinct pairs, dicts of `text` and `context`.
         `{text: words}` of all turns.
     """
-    pairs = {}
+    pairs = []
+    known_pairs = set()
     words_by_text = {}
     for conversation in conversations:
         turns = [turn.strip() for turn in conversation]
         for turn in turns:
             if turn not in words_by_text:
                 # One object for each word: a million texts fit into memory.
-                words_by_text[turn] = [sys.intern(word) for word in text.words(turn)]
+                words_by_text[turn] = [sys.intern(word) for word in tokenizer.words(turn)]
         for place in range(1, len(turns)):
             context = turns[max(0, place - CONTEXT_TURNS) : place]
-            pairs[turns[place], *context] = {"text": turns[place], "context": context}
-    return list(pairs.values()), words_by_text
-
-
-# === Files ===
+            turns_of_pair = (*context, turns[place])
+            if turns_of_pair not in known_pairs:
+                known_pairs.add(turns_of_pair)
+                pairs.append({"text": turns[place], "context": context})
+    return pairs, words_by_text
 
 
 def _save_bm25(directory, documents, corpus):
-    """Writes a BM25 index of lists of words, and for each an object of `corpus`."""
+    """Writes a BM25 index of lists of words, which returns the object of `corpus` for each."""
     retriever = bm25s.BM25()
     retriever.index(documents, show_progress=False)
     retriever.save(directory, corpus=corpus, show_progress=False)

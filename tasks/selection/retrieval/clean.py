@@ -1,8 +1,12 @@
 """Cleans the pairs of an index, once, when it is built.
 
-A response is left out if it names a person, has only common words, has a placeholder, an insult or
-a command to a bot, or a word that the model does not know where that is probably a name. Names and
-common words are found by their frequencies, not by lists.
+A response is left out if it
+
+- has a placeholder, an insult or a command to a bot;
+- names a person, or has an unknown word that is probably a name;
+- has only common words.
+
+Names and common words are found by their frequencies, not by lists.
 """
 
 import collections
@@ -36,7 +40,7 @@ CRUDE_WORD = re.compile(
 
 
 def clean_pairs(pairs, words_by_text, known_words):
-    """Returns the pairs whose response can be an answer to somebody else.
+    """Returns the pairs whose response fits other conversations, too.
 
     Args:
         pairs: Dicts of `text` and `context`, see `build.read_pairs`.
@@ -85,13 +89,14 @@ def _addressed_words(words):
     >>> _addressed_words("bob : try it , bill !".split())
     ['bob', 'bill']
     """
-    word_places = [place for place, word in enumerate(words) if word[:1].isalnum()]
     addressed = []
     if len(words) > 2 and words[1] in (",", ":"):
         addressed.append(words[0])
-    last = word_places[-1] if word_places else 0
-    if last > 1 and words[last - 1] == ",":
-        addressed.append(words[last])
+    # Leave out the punctuation at the end.
+    while words and not words[-1][:1].isalnum():
+        words = words[:-1]
+    if len(words) > 2 and words[-2] == ",":
+        addressed.append(words[-1])
     return [word for word in addressed if word[:1].isalpha()]
 
 

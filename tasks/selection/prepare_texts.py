@@ -1,0 +1,181 @@
+"""Prepares a corpus of texts: chooses its words, and encodes its lines.
+
+A line, `data.corpora.smn.Line`, is a context, a candidate response and a label. The files of an
+`smn` corpus have lines. Other corpora have conversations, from which `contexts` draws lines.
+"""
+
+import pathlib
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from colloquy.base.files import UserError
+from colloquy.data.corpora import CORPORA, smn
+from colloquy.data.corpora.splits import read_splits
+from colloquy.data.tokenizer_config import TokenizerConfig
+from colloquy.data.tokenizers import WHITESPACE
+from colloquy.data.vocabulary import Vocabulary
+from colloquy.engine.vocabularies import Words
+from colloquy.tasks.selection.contexts import draw_lines
+from colloquy.tasks.selection.data import ARRAYS, SPLITS, Metadata, read_dataset_metadata
+from colloquy.tasks.selection.ingest import write_lines
+from colloquy.tasks.selection.statistics import Prepared
+from colloquy.tasks.selection.words import (
+    choose_vocabulary,
+    conversations,
+    count_words,
+    distinct_utterances,
+    make_vectors,
+)
+
+
+class _Source(NamedTuple):
+    """The lines of a split."""
+
+    file: pathlib.Path
+    """The file that they come from."""
+    drawn_lines: list[smn.Line] | None = None
+    """Lines that were drawn from conversations; `None`: `file` has the lines."""
+
+    def read(self, report):
+        """Iterates over the lines, from the first one at each call."""
+        if self.drawn_lines is not None:
+            return iter(self.drawn_lines)
+        return smn.read(self.file, report)
+
+
+class _ChosenWords(NamedTuple):
+    """The words of a dataset."""
+
+    tokenizer: TokenizerConfig
+    """Splits texts into words."""
+    vocabulary: Vocabulary
+    """Words to ids."""
+    vectors: np.ndarray
+    """Vectors of the ids."""
+    settings: Any
+    """`tasks.selection.prepare.Settings`, with the values that were chosen."""
+
+
+def prepare_texts(corpus, source, settings, directory, report):
+    """Writes the arrays of all splits into a directory.
+
+    Args:
+        corpus: Its name, a key of `CORPORA`.
+        source: Its directory or file; `None` for a corpus that Colloquy has.
+        settings: `tasks.selection.prepare.Settings`.
+        directory: Directory of the dataset.
+        report: `data.report.Report`.
+
+    Returns:
+        `Prepared`.
+    """
+    reader = CORPORA[corpus].reader
+    known_words = None
+    if settings.vocabulary_of:
+        # A wrong --vocabulary_of is refused here, before the files of the corpus are read.
+        known_words = Words.open(settings.vocabulary_of, "selection")
+
+    if reader is smn:
+        sources = _find_files(source, report)
+    else:
+        sources = _draw_sources(reader, source, settings, report)
+
+    if known_words:
+        words = _reuse_words(known_words, settings)
+    else:
+        settings = settings.replace(tokenizer=settings.tokenizer or reader.TOKENIZER)
+        words = _choose_words(sources["train"], settings, directory, report)
+
+    vocabulary = words.vocabulary
+    num_unknown = {}
+    for split in SPLITS:
+        # A split that the corpus lacks has empty arrays.
+        lines = sources[split].read(report) if split in sources else []
+        num_unknown[split] = write_lines(
+            lines, words.tokenizer, vocabulary, directory / ARRAYS, split
+        )
+    return Prepared(
+        settings=words.settings,
+        vocabulary=vocabulary,
+        vectors=words.vectors,
+        metadata=Metadata(
+            eos_id=vocabulary.eos_id,
+            unk_id=vocabulary.unk_id or None,
+            hashed_words=vocabulary.hashed,
+            text=words.tokenizer,
+        ),
+        files={split: split_source.file for split, split_source in sources.items()},
+        num_unknown=num_unknown,
+    )
+
+
+# === Lines ===
+
+
+def _find_files(directory, report):
+    """The `_Source` of each split of an `smn` corpus."""
+    sources = {}
+    for split in SPLITS:
+        file = smn.find_split(directory, split)
+        if file:
+            report.add_file(file, "lines of a label, the turns of a context, and a response")
+            sources[split] = _Source(file)
+    return sources
+
+
+def _draw_sources(reader, source, settings, report):
+    """The `_Source` of each split of a corpus of conversations."""
+    sources = {}
+    for name, split in read_splits(reader, source, report).items():
+        lines = draw_lines(
+            split.conversations,
+            name,
+            contexts=settings.contexts,
+            seed=settings.seed,
+        )
+        if not lines:
+            raise UserError(
+                f"{split.file}: expected conversations of two turns or more for {name}. "
+                "Received: none"
+            )
+        sources[name] = _Source(split.file, lines)
+    return sources
+
+
+# === Words ===
+
+
+def _reuse_words(known_words, settings):
+    """Takes the words of another dataset or run, an `engine.vocabularies.Words`."""
+    tokenizer = read_dataset_metadata(known_words.metadata, known_words.path).text
+    return _ChosenWords(
+        tokenizer=tokenizer,
+        vocabulary=known_words.vocabulary,
+        vectors=known_words.read_vectors(),
+        settings=settings.replace(tokenizer=tokenizer.tokenizer),
+    )
+
+
+def _choose_words(train, settings, directory, report):
+    """Chooses the words of a training text, and makes their vectors.
+
+    Args:
+        train: `_Source`.
+        settings: `tasks.selection.prepare.Settings`, which name a tokenizer.
+        directory: Directory for temporary files.
+        report: `data.report.Report`.
+    """
+    tokenizer = TokenizerConfig(
+        tokenizer=settings.tokenizer, lower=settings.tokenizer != WHITESPACE
+    )
+    counts = count_words(train.read(report), tokenizer)
+    settings, vocabulary = choose_vocabulary(counts, settings, train.file)
+
+    lines = train.read(report)
+    if settings.word2vec_text == "conversations":
+        sentences = conversations(lines, tokenizer)
+    else:
+        sentences = distinct_utterances(lines, tokenizer)
+    settings, vectors = make_vectors(counts, sentences, vocabulary, settings, directory)
+    return _ChosenWords(tokenizer, vocabulary, vectors, settings)
