@@ -72,7 +72,7 @@ def test_tokens_are_where_the_corpus_says(text):
 @pytest.mark.slow
 def test_predictor_export_and_scoring_answer_the_same(run, model):
     split = reading.dataset_of(run).splits["dev"]
-    passages = [split.texts[number] for number in split.context]
+    passages = [split.texts[number] for number in split.context_of_question]
     questions = list(split.question_texts)
     # One question is longer than its passage.
     passages += ["Rome", TEXTS[2], "Xyzzy lives in Rome."]

@@ -16,7 +16,7 @@ from colloquy.engine.endpoints import (
 )
 from colloquy.models.bidaf import best_spans
 from colloquy.tasks.reading_comprehension.graph_tokens import find_tokens
-from colloquy.tasks.reading_comprehension.questions import WORD_CHARACTERS
+from colloquy.tasks.reading_comprehension.tokens import WORD_CHARACTERS
 
 NO_SCORE = tf.float32.min  # finite, because JSON knows no infinity
 

@@ -11,7 +11,8 @@ import numpy as np
 from colloquy.data.offsets import TokenizedText, read_text
 from colloquy.data.sequences import Sequences
 from colloquy.data.tokenizers import spoken_words
-from colloquy.tasks.reading_comprehension.questions import Questions, Tokens, number_words
+from colloquy.tasks.reading_comprehension.questions import Questions
+from colloquy.tasks.reading_comprehension.tokens import Tokens, number_tokens
 
 FREQUENT_WORDS = frozenset(
     "the of and a to in is was for on that by with as at from it are or an be this which".split()
@@ -58,16 +59,16 @@ class Reader:
 
     def split(self, reads):
         """The `Questions` of these reads, each on its own passage."""
-        numbers_of_words = {}
+        numbers = {}
         contexts = []
         questions = []
         for read in reads:
-            contexts.append(number_words(read.passage.words, numbers_of_words))
-            questions.append(number_words(read.question.words, numbers_of_words))
+            contexts.append(number_tokens(read.passage.words, numbers))
+            questions.append(number_tokens(read.question.words, numbers))
         return Questions(
-            tokens=Tokens.of(list(numbers_of_words), self.vocabulary, self.characters),
+            tokens=Tokens.of(list(numbers), self.vocabulary, self.characters),
             contexts=Sequences.of(contexts),
-            context=np.arange(len(reads)),
+            context_of_question=np.arange(len(reads)),
             questions=Sequences.of(questions),
             spans=[[]] * len(reads),
         )
