@@ -4,6 +4,8 @@ A score alone does not tell how probable it is that an answer is correct. The sc
 answers of which some are wrong. So that there are enough wrong ones, each question is asked of its
 own passage and of a second passage that does not answer it. A confidence is therefore the
 probability that an answer is correct where half of the questions can be answered.
+
+Letters: N questions   M those of them that the scale is measured on
 """
 
 from typing import NamedTuple
@@ -90,73 +92,54 @@ def measure_confidence(model, split, length_multiple=4):
             other_article_refused: the same for second passages of other articles
     """
     questions = choose_second_passages(split)
-    num_questions = len(questions.rows)
-    if num_questions < 4:
+    if len(questions.rows) < 4:
         return Confidence(None, [])
-    answers = _ask(model, split, questions, length_multiple)
+    scores_2N, correct_2N = _ask_twice(model, split, questions, length_multiple)
 
-    fitted = answers.take(questions.is_fitted)
-    scale = fit_scale(fitted.scores(), fitted.correct())
+    is_fitted_N = questions.is_fitted
+    scale = fit_scale(scores_2N[:, is_fitted_N].ravel(), correct_2N[:, is_fitted_N].ravel())
     if scale is None:
         return Confidence(None, [])
 
-    measured = answers.take(~questions.is_fitted)
-    is_same_article = questions.is_same_article[~questions.is_fitted]
-    confidence = np.array([scale.confidence(score) for score in measured.scores()])
-    correct = measured.correct()
-    is_good = confidence >= scale.threshold
-    is_second_good = is_good[len(measured.own_scores) :]
+    scores_2M = scores_2N[:, ~is_fitted_N]
+    correct_2M = correct_2N[:, ~is_fitted_N]
+    is_same_article_M = questions.is_same_article[~is_fitted_N]
+    confidences = [scale.confidence(score) for score in scores_2M.ravel()]
+    confidence_2M = np.reshape(confidences, scores_2M.shape)
+    is_good_2M = confidence_2M >= scale.threshold
+    is_second_good_M = is_good_2M[1]
     fractions = {
-        "right_kept": is_good[correct],
-        "wrong_refused": ~is_good[~correct],
-        "same_article_refused": ~is_second_good[is_same_article],
-        "other_article_refused": ~is_second_good[~is_same_article],
+        "right_kept": is_good_2M[correct_2M],
+        "wrong_refused": ~is_good_2M[~correct_2M],
+        "same_article_refused": ~is_second_good_M[is_same_article_M],
+        "other_article_refused": ~is_second_good_M[~is_same_article_M],
     }
-    record = {**dict(scale), "questions": num_questions}
+    record = {**dict(scale), "questions": len(questions.rows)}
     for name, values in fractions.items():
         if len(values):
             record[name] = float(values.mean())
-    return Confidence(record, _reliability(confidence, correct))
+    return Confidence(record, _reliability(confidence_2M.ravel(), correct_2M.ravel()))
 
 
-class Answers(NamedTuple):
-    """The answers to N questions, each in its own passage and in its second one."""
+def _ask_twice(model, split, questions, length_multiple):
+    """Asks each of some `SecondPassages` twice.
 
-    own_scores: np.ndarray
-    """Scores in the questions' own passages, `(N,)`."""
-    own_correct: np.ndarray
-    """Whether the answers in the own passages are correct, bool `(N,)`."""
-    second_scores: np.ndarray
-    """Scores in the second passages, `(N,)`. None of these answers is correct."""
-
-    def take(self, is_taken):
-        """The answers to some of the questions: those where `is_taken`, bool `(N,)`, is true."""
-        return Answers(*[values[is_taken] for values in self])
-
-    def scores(self):
-        """The scores of all answers, `(2 N,)`: first those in own passages."""
-        return np.concatenate([self.own_scores, self.second_scores])
-
-    def correct(self):
-        """Whether each of these answers is correct, bool `(2 N,)`."""
-        return np.concatenate([self.own_correct, np.zeros(len(self.second_scores), bool)])
-
-
-def _ask(model, split, questions, length_multiple):
-    """Asks each of some `SecondPassages` twice; returns the `Answers`."""
+    Returns:
+        The scores of the answers, float `(2, N)`: row 0 in the questions' own passages, row 1 in
+        their second passages.
+        Whether the answers are correct, bool `(2, N)`. No answer in a second passage is.
+    """
     rows = questions.rows
-    own_contexts = split.context_of_question[rows]
-    asked = split.asked_of(
-        np.concatenate([rows, rows]), np.concatenate([own_contexts, questions.contexts])
-    )
+    contexts = np.concatenate([split.context_of_question[rows], questions.contexts])
+    asked = split.asked_of(np.concatenate([rows, rows]), contexts)
     spans, scores = predict(model, asked, length_multiple=length_multiple)
 
-    own_correct = np.zeros(len(rows), bool)
+    correct_2N = np.zeros((2, len(rows)), bool)
     for place in range(len(rows)):
         prediction = asked.answer(place, *spans[place])
         references = asked.answers[place]
-        own_correct[place] = any(exact_match(prediction, text) for text in references)
-    return Answers(scores[: len(rows)], own_correct, scores[len(rows) :])
+        correct_2N[0, place] = any(exact_match(prediction, text) for text in references)
+    return np.reshape(scores, correct_2N.shape), correct_2N
 
 
 def _reliability(confidence, correct):

@@ -105,10 +105,7 @@ def _article_numbers(contexts):
     """
     articles = []
     for place, context in enumerate(contexts):
-        number = context.get("article", 0)
-        if not number:
-            number = -1 - place
-        articles.append(number)
+        articles.append(context.get("article") or -1 - place)
     return articles
 
 

@@ -133,8 +133,7 @@ class ReadingComprehensionTask(task.Task):
 
     def describe(self, record):
         counts = record["counts"]
-        title = f"{counts['questions']:,} questions on {counts['contexts']:,} contexts"
-        return title, None
+        return f"{counts['questions']:,} questions on {counts['contexts']:,} contexts", None
 
     # === Use ===
 
