@@ -13,10 +13,8 @@ the start of the first token in the text, its end, the start of the second token
 `answers` are the reference texts, `spans` their first and last tokens.
 """
 
-import collections
 import itertools
 import pathlib
-from typing import NamedTuple
 
 import numpy as np
 
@@ -26,12 +24,18 @@ from colloquy.data.corpora import CORPORA
 from colloquy.data.mojibake import note_unrepaired
 from colloquy.data.prepared import VECTORS, VOCABULARY, CommonSettings, write
 from colloquy.data.report import Report, choose_examples, print_summary
-from colloquy.data.vocabulary import Vocabulary
-from colloquy.data.word_vectors import complete, read_vectors
 from colloquy.engine.vocabularies import Words
 from colloquy.metrics.reading_comprehension import exact_match
 from colloquy.tasks.reading_comprehension.data import CHARACTERS, READING
 from colloquy.tasks.reading_comprehension.encoder import Encoder
+from colloquy.tasks.reading_comprehension.vocabularies import (
+    count_letters,
+    count_words,
+    known_vocabularies,
+    new_vocabularies,
+    read_word_vectors,
+    vectors_beside,
+)
 
 
 class Settings(CommonSettings):
@@ -57,21 +61,20 @@ def prepare(corpus, source, out, settings):
     if settings.vocabulary_of:
         known_words = Words.open(settings.vocabulary_of, "reading_comprehension")
     else:
-        vectors = _read_vectors(settings.vectors or _vectors_beside(source), report)
+        vectors = read_word_vectors(settings.vectors or vectors_beside(source), report)
 
     with atomic_directory(out) as directory:
         encoder = Encoder()
         train = _read_split(files["train"], "train", reader, encoder, report)
-        # Vocabularies are made of train: words are counted before the encoder has those of dev.
-        word_counts = _count_words(encoder.tokens, [*encoder.contexts, *train])
-        letter_counts = _count_letters(encoder.contexts)
+        # Vocabularies are made of train alone, so words are counted before dev is encoded.
+        word_counts = count_words(encoder.tokens, [*encoder.contexts, *train])
+        letter_counts = count_letters(encoder.contexts)
         dev = _read_split(files["dev"], "dev", reader, encoder, report)
 
         if settings.vocabulary_of:
-            vocabularies = _known_vocabularies(known_words)
+            vocabularies = known_vocabularies(known_words)
         else:
-            vocabularies = _new_vocabularies(vectors, word_counts, letter_counts, settings)
-            _note_unknown_words(word_counts, vocabularies.words, report)
+            vocabularies = new_vocabularies(vectors, word_counts, letter_counts, settings, report)
 
         statistics = {
             "train": _statistics(files["train"], train, encoder.contexts),
@@ -121,117 +124,6 @@ def _read_split(file, split, reader, encoder, report):
         raise UserError(f"{file}: expected answers with words. Received: none")
     report.counts["questions"] += len(kept)
     return kept
-
-
-# === Vocabularies ===
-
-
-class Vocabularies(NamedTuple):
-    """The words and characters that a model knows."""
-
-    words: Vocabulary
-    vectors: np.ndarray
-    """The word vectors, float32 `(words + 1, D)`; row 0 is padding."""
-    characters: Vocabulary
-    num_trained_words: int
-    """Number of words, the last ones, that the file of vectors lacks. They have random vectors."""
-
-
-def _known_vocabularies(known_words):
-    """The `Vocabularies` of another dataset or run."""
-    return Vocabularies(
-        words=known_words.vocabulary,
-        vectors=known_words.read_vectors(),
-        characters=Vocabulary.load(known_words.path / CHARACTERS),
-        num_trained_words=known_words.metadata.get("trained_words", 0),
-    )
-
-
-def _new_vocabularies(vectors, word_counts, letter_counts, settings):
-    """Makes `Vocabularies` from word vectors and the counts of train."""
-    trained_words = []
-    if settings.trained_words:
-        for word, count in word_counts.most_common():
-            if count >= settings.trained_words and word not in vectors:
-                trained_words.append(word)
-    words = Vocabulary.of([*vectors, *trained_words])
-    # `Vocabulary.of` leaves out words with white space, so its words are fewer than it is given.
-    num_trained_words = len(words) - len(Vocabulary.of(vectors))
-
-    letters = []
-    for letter, count in letter_counts.most_common():
-        if count >= settings.min_count:
-            letters.append(letter)
-    dimension = len(next(iter(vectors.values())))
-    return Vocabularies(
-        words=words,
-        vectors=complete(vectors, words, dimension),
-        characters=Vocabulary.of(letters),
-        num_trained_words=num_trained_words,
-    )
-
-
-def _count_words(tokens, texts):
-    """Counts the lower-case words of texts, dicts with `tokens`."""
-    lower = [token.lower() for token in tokens]
-    counts = collections.Counter()
-    for text in texts:
-        counts.update(lower[number - 1] for number in text["tokens"])
-    return counts
-
-
-def _count_letters(contexts):
-    """Counts the characters of contexts, without white space."""
-    counts = collections.Counter()
-    for context in contexts:
-        counts.update("".join(context["text"].split()))
-    return counts
-
-
-def _note_unknown_words(words, vocabulary, report):
-    """Notes how many of train's words are unknown: the vectors may be of other texts."""
-    known_words = set(vocabulary.words)
-    missing = sum(count for word, count in words.items() if word not in known_words)
-    if missing:
-        percent = 100 * missing / words.total()
-        report.note(f"{percent:.1f} % of the words of train have no word vector: they are unknown")
-
-
-def _read_vectors(path, report):
-    """Reads word vectors, `{lower-case word: vector}`."""
-    vectors = _lower_case(read_vectors(path))
-    if not vectors:
-        raise UserError(f"{path}: expected word vectors. Received: none")
-    dimension = len(next(iter(vectors.values())))
-    report.add_file(path, f"{len(vectors):,} word vectors of dimension {dimension}")
-    num_lost = sum("\ufffd" in word for word in vectors)
-    if num_lost:
-        report.note(f"{path}: {num_lost:,} words have U+FFFD, or bytes that are not UTF-8")
-    return vectors
-
-
-def _lower_case(vectors):
-    """The vectors of lower-case words.
-
-    A word that the file has only with capitals gets the vector of its first spelling there: `rome`
-    gets that of `Rome`, or of `ROME` if that is first.
-    """
-    lower_case = {word: vector for word, vector in vectors.items() if word == word.lower()}
-    for word, vector in vectors.items():
-        lower_case.setdefault(word.lower(), vector)
-    return lower_case
-
-
-def _vectors_beside(source):
-    files = [*sorted(source.glob("*.npz")), *sorted(source.glob("glove*.txt"))]
-    if not files:
-        raise UserError(
-            f"{source}: expected a file of word vectors, *.npz or glove*.txt, or --vectors=FILE"
-        )
-    return files[0]
-
-
-# === Report ===
 
 
 def _statistics(file, questions, contexts):
