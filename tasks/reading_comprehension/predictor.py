@@ -18,7 +18,7 @@ from colloquy.engine.settings import check_fields
 from colloquy.tasks.reading_comprehension.attention import FlowMaps
 from colloquy.tasks.reading_comprehension.confidence import load_scale
 from colloquy.tasks.reading_comprehension.data import CHARACTERS
-from colloquy.tasks.reading_comprehension.reader import Read, Reader
+from colloquy.tasks.reading_comprehension.reader import Reader, TokenizedInstance
 from colloquy.tasks.reading_comprehension.spans import SpanFinder, best_apart
 from colloquy.tasks.reading_comprehension.windows import smallest_size
 
@@ -63,16 +63,16 @@ class ReadingComprehensionPredictor(Predictor):
         passage: str
         """The text in which the answer is looked for."""
         question: str
-        _read: Read | None = PrivateAttr(default=None)
+        _tokenized: TokenizedInstance | None = PrivateAttr(default=None)
 
         @property
-        def read(self):
-            """Passage and question as a `Read`, tokenized at the first call."""
+        def tokenized(self):
+            """The `TokenizedInstance`, which is made at the first call."""
             # In Python 3.11 a `cached_property` has one lock for all instances: a short passage
             # would wait for a long one.
-            if self._read is None:
-                self._read = Read.of(self.passage, self.question)
-            return self._read
+            if self._tokenized is None:
+                self._tokenized = TokenizedInstance.of(self.passage, self.question)
+            return self._tokenized
 
     class Answer(AnswerSpan):
         """The best answer."""
@@ -112,10 +112,10 @@ class ReadingComprehensionPredictor(Predictor):
         check_fields(self.model.config, sizes, run.path)
 
     def check(self, instance):
-        for name, tokenized in instance.read._asdict().items():
-            if not tokenized.words:
-                raise UserError(f"{name}: expected words. Received: {tokenized.text!r:.60}")
-        num_words = len(instance.read.question.words)
+        for name, text in instance.tokenized._asdict().items():
+            if not text.words:
+                raise UserError(f"{name}: expected words. Received: {text.text!r:.60}")
+        num_words = len(instance.tokenized.question.words)
         if num_words > MAX_QUESTION_WORDS:
             raise UserError(
                 f"question: expected at most {MAX_QUESTION_WORDS} words. Received: {num_words:,}"
@@ -127,8 +127,8 @@ class ReadingComprehensionPredictor(Predictor):
         Attention compares each word of a window with each word of the question, so the cost is
         their product.
         """
-        passage_words = len(instance.read.passage.words)
-        question_words = len(instance.read.question.words)
+        passage_words = len(instance.tokenized.passage.words)
+        question_words = len(instance.tokenized.question.words)
         num_windows = len(self.span_finder.windows(0, passage_words))
         words_per_window = min(passage_words, self.span_finder.window_words)
         rows_of_window = math.ceil(words_per_window / ROW_WORDS)
@@ -136,19 +136,19 @@ class ReadingComprehensionPredictor(Predictor):
         return num_windows * rows_of_window * rows_of_question
 
     def answer(self, instances):
-        reads = [instance.read for instance in instances]
-        readings = self.span_finder.find(self.reader.split(reads))
+        tokenized_instances = [instance.tokenized for instance in instances]
+        readings = self.span_finder.find(self.reader.questions(tokenized_instances))
         answers = []
-        for read, reading in zip(reads, readings, strict=True):
-            answers.append(self._make_answer(read, reading))
+        for tokenized, reading in zip(tokenized_instances, readings, strict=True):
+            answers.append(self._make_answer(tokenized, reading))
         return answers
 
     def show(self, instance):
         """As in `Predictor`. A word in brackets has no vector: the model reads its letters."""
         [answer] = self.answer([instance])
         texts = []
-        for name, tokenized in instance.read._asdict().items():
-            lower_words = [word.lower() for word in tokenized.words]
+        for name, text in instance.tokenized._asdict().items():
+            lower_words = [word.lower() for word in text.words]
             texts.append((name, self.vocabulary.in_brackets(lower_words)))
         return texts, [(span.score, span.answer) for span in answer.n_best]
 
@@ -157,28 +157,28 @@ class ReadingComprehensionPredictor(Predictor):
 
         `details` has no effect: the model has no further maps.
         """
-        read = instance.read
-        questions = self.reader.split([read])
+        tokenized = instance.tokenized
+        questions = self.reader.questions([tokenized])
         [reading] = self.span_finder.find(questions)
         [best_span] = best_apart(reading.spans, 1)
         window, logits_2W = best_span.source
-        words = read.passage.words[window.first : window.end]
+        words = tokenized.passage.words[window.first : window.end]
         p_2W = scipy.special.softmax(logits_2W, axis=1)
         maps = [attention_map("probabilities", ["start", "end"], words, p_2W)]
         # Dynamic attention is computed inside an LSTM, and gives no matrix to show.
         if self.model.config.attention == "flow":
             inputs, _ = questions.collate(rows=[0], windows=[window])
-            maps += self._flow_maps.maps(inputs, words, read.question.words)
-        return self._make_answer(read, reading), maps
+            maps += self._flow_maps.maps(inputs, words, tokenized.question.words)
+        return self._make_answer(tokenized, reading), maps
 
     @functools.cached_property
     def _flow_maps(self):
         return FlowMaps(self.model)
 
-    def _make_answer(self, read, reading):
-        """Makes the `Answer` to a `Read` from the `PassageReading` of its passage."""
+    def _make_answer(self, tokenized, reading):
+        """Makes the `Answer` to a `TokenizedInstance` from the `PassageReading` of its passage."""
         spans = best_apart(reading.spans, MAX_ANSWERS)
-        n_best = self._make_answer_spans(read, reading, spans)
+        n_best = self._make_answer_spans(tokenized.passage, reading, spans)
         best = n_best[0]
         good = None
         threshold = None
@@ -187,7 +187,7 @@ class ReadingComprehensionPredictor(Predictor):
             threshold = self.scale.threshold
             good = best.confidence >= threshold
             verdict = self.scale.verdict(best.confidence)
-        offsets = read.passage.offsets
+        offsets = tokenized.passage.offsets
         window = spans[0].source.window
         return self.Answer(
             **dict(best),
@@ -197,13 +197,13 @@ class ReadingComprehensionPredictor(Predictor):
             n_best=n_best,
             window_start=offsets[window.first][0],
             window_end=offsets[window.end - 1][1],
-            unknown_percent=self.reader.unknown_percent(read),
-            remark=read.remark(),
+            unknown_percent=self.reader.unknown_percent(tokenized),
+            remark=tokenized.remark(),
         )
 
-    def _make_answer_spans(self, read, reading, spans):
-        """Makes an `AnswerSpan` of each of some spans of a passage."""
-        text, offsets, words = read.passage
+    def _make_answer_spans(self, passage, reading, spans):
+        """Makes an `AnswerSpan` of each of some spans of a passage, a `TokenizedText`."""
+        text, offsets, words = passage
         start_T, end_T = reading.logits(len(words))
         # Log of the sum over all spans: the sum over all starts times the sum over all ends.
         log_z = np.logaddexp.reduce(start_T) + np.logaddexp.reduce(end_T)

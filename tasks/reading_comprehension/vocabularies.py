@@ -40,7 +40,7 @@ def new_vocabularies(vectors, word_counts, letter_counts, settings, report):
             if count >= settings.trained_words and word not in vectors:
                 trained_words.append(word)
     words = Vocabulary.of([*vectors, *trained_words])
-    # `Vocabulary.of` leaves out words with white space, so its words are fewer than it is given.
+    # Counted in this way, since `Vocabulary.of` leaves out words with white space.
     num_trained_words = len(words) - len(Vocabulary.of(vectors))
     _note_unknown_words(word_counts, words, report)
 
@@ -58,7 +58,7 @@ def new_vocabularies(vectors, word_counts, letter_counts, settings, report):
 
 
 def _note_unknown_words(words, vocabulary, report):
-    """Notes how many of the words of train are unknown. Many are if the vectors are of other texts."""
+    """Notes how many words of train are unknown: many are if the vectors are of other texts."""
     known_words = set(vocabulary.words)
     missing = sum(count for word, count in words.items() if word not in known_words)
     if missing:
@@ -109,6 +109,7 @@ def _lower_case(vectors):
 
 
 def vectors_beside(source):
+    """Finds a file of word vectors in the corpus's directory."""
     files = [*sorted(source.glob("*.npz")), *sorted(source.glob("glove*.txt"))]
     if not files:
         raise UserError(
