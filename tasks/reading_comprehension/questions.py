@@ -34,9 +34,10 @@ DEFAULT_MULTIPLES = Multiples()
 
 
 def multiples_of(length_multiple):
-    """The `Multiples` of training and scoring, see `engine.task.Task.collate`.
+    """The `Multiples` of training and scoring.
 
-    With XLA, `length_multiple` is `XLA_MULTIPLE`. XLA compiles each new size, so fewer occur.
+    `length_multiple` is that of `engine.task.Task.collate`: with XLA it is `XLA_MULTIPLE`,
+    otherwise it is smaller. XLA compiles each new size, so with XLA fewer sizes may occur.
     """
     words = 2 * length_multiple
     if length_multiple >= XLA_MULTIPLE:
@@ -98,22 +99,28 @@ class Questions:
 
         Returns:
             The dict that `models.bidaf.BiDAF` takes.
-            First and last words of the answers, counted from the begin of what is read, int32
+            First and last words of the answers, counted from the first word that is read, int32
             `(B, A, 2)`; -1 for padding and for answers that are not wholly read.
         """
         contexts = self.contexts.take(self.context_of_question[rows])
         first_words = np.zeros(len(rows), int)
         if windows is not None:
+            # The words of a window are a part of its context's ids.
             first_words = np.array([window.first for window in windows])
             lengths = np.array([window.end - window.first for window in windows])
             contexts = Sequences(contexts.ids, contexts.starts + first_words, lengths)
         context_BT = _pad(contexts, np.arange(len(rows)), None, multiples.words)
         query_BJ = _pad(self.questions, rows, max_question, multiples.words)
 
-        # Each distinct token is encoded once. The model gets its row among the distinct ones:
+        # The model encodes each distinct token once. In place of a token it gets the row of the
+        # token among the distinct ones:
         #     tokens [7, 9, 7, 0]  ->  distinct tokens [0, 7, 9], rows [1, 2, 1, 0]
-        distinct_N = np.unique(np.concatenate([[0], context_BT.ravel(), query_BJ.ravel()]))
-        row_of_token = np.zeros(len(self.tokens.texts), np.int32)
+        is_used = np.zeros(len(self.tokens.texts), bool)
+        is_used[0] = True  # padding
+        is_used[context_BT] = True
+        is_used[query_BJ] = True
+        distinct_N = np.flatnonzero(is_used)
+        row_of_token = np.zeros(len(is_used), np.int32)
         row_of_token[distinct_N] = np.arange(len(distinct_N))
         num_rows = round_up(len(distinct_N), multiples.tokens)
         padded_N = np.pad(distinct_N, (0, num_rows - len(distinct_N)))
