@@ -1,4 +1,4 @@
-"""The SavedModel of a model of reading: strings in, answers and their offsets out.
+"""The SavedModel of a reading comprehension model: strings in, answers and their offsets out.
 
 Letters:
     B questions   T context words   J query words   N distinct tokens   L characters
@@ -37,15 +37,15 @@ class ReadingText:
     def inputs(self, context, query):
         """Makes the inputs of `models.bidaf.BiDAF` from tokens, ragged strings `(B, None)`.
 
-        Each distinct token is looked up once. Contexts and queries are numbers of distinct tokens:
+        Each distinct token is looked up once. In contexts and queries, its number stands for it:
 
-            context   ["Ann", "met", "Ann"]            -> [1, 2, 1]
-            query     ["Who", "met", "?"]              -> [3, 2, 4]
-            distinct  ["", "Ann", "met", "Who", "?"]
+            context   ["Ann", "met", "Ann"]           becomes [1, 2, 1]
+            query     ["Who", "met", "?"]             becomes [3, 2, 4]
+            distinct  ["", "Ann", "met", "Who", "?"]  are numbered from 0
         """
-        # The empty text comes first, so number 0 is padding. No token is empty.
-        flat = tf.concat([[""], context.flat_values, query.flat_values], axis=0)
-        distinct_N, numbers = tf.unique(self.normalize(flat))
+        # No token is empty. The empty text comes first, so that its number is 0, as padding needs.
+        all_tokens = tf.concat([[""], context.flat_values, query.flat_values], axis=0)
+        distinct_N, numbers = tf.unique(self.normalize(all_tokens))
         sizes = [1, tf.size(context.flat_values), tf.size(query.flat_values)]
         _, context_numbers, query_numbers = tf.split(numbers, sizes)
         context_BT = context.with_flat_values(context_numbers).to_tensor()

@@ -1,4 +1,4 @@
-r"""The tokens of `data.offsets.tokenize`, found inside a TensorFlow graph.
+"""The tokens of `data.offsets.tokenize`, found inside a TensorFlow graph.
 
 TensorFlow cannot list the matches of a pattern. So `find_tokens` puts the mark BEGIN before each
 token and the mark END after it, and splits the text behind each END. Here BEGIN is written as `<`

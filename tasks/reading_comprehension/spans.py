@@ -1,8 +1,9 @@
 """The best spans of passages, as a model finds them.
 
-A passage longer than training reads is read in overlapping windows: time grows with its length,
-memory does not. Windows are compared by their logits, not by their probabilities, which sum to 1 in
-each, also in one without an answer (Clark and Gardner 2018, section 3).
+A passage that is longer than those of training is read in overlapping windows: time grows with its
+length, memory does not. Spans of different windows are compared by their logits. Probabilities
+would mislead, since they sum to 1 in each window, even in one without an answer (Clark and Gardner
+2018, section 3).
 
 Letters: T passage words   W words of a window   N spans
 """
@@ -87,8 +88,8 @@ class BestSpans(keras.Model):
     def call(self, inputs):
         config = self.model.config
         logits = keras.ops.cast(self.model(inputs), "float32")
-        # `best_spans` has `max_answer_words` spans for each word of a window. A window is padded to
-        # `MULTIPLES.words` words or more, so this is the smallest number of spans.
+        # A window has `max_answer_words` spans for each of its words, and `MULTIPLES.words` words or
+        # more, padding included. `best_spans` cannot return more spans than a window has.
         least_spans = MULTIPLES.words * config.max_answer_words
         num_spans = min(SPANS, least_spans)
         first, last, score = best_spans(
