@@ -61,6 +61,7 @@ def fit_scale(scores, correct):
     # Most correct answers, but not all, reach the threshold.
     logits_of_correct = slope * standardized[correct] + intercept
     threshold = scipy.special.expit(threshold_of(logits_of_correct))
+    # A logit is slope * (score - mean) / spread + intercept.
     return Scale(
         score_weight=float(slope / spread),
         offset=float(intercept - slope * mean / spread),
