@@ -92,14 +92,10 @@ def prepare(corpus, source, out, settings):
             VOCABULARY: vocabularies.words,
             CHARACTERS: vocabularies.characters,
         }
+        counts = {"vocabulary": vocabulary_size, "characters": num_characters, **statistics}
+        num_trained_words = vocabularies.num_trained_words
         write(
-            directory,
-            contents,
-            corpus,
-            source,
-            settings,
-            {"vocabulary": vocabulary_size, "characters": num_characters, **statistics},
-            trained_words=vocabularies.num_trained_words,
+            directory, contents, corpus, source, settings, counts, trained_words=num_trained_words
         )
     report.note_unread(source)
     report.print(_show_examples(train, encoder, vocabularies.words))
@@ -149,6 +145,7 @@ def _count_inexact(questions, contexts):
         offsets = context["offsets"]
         texts_of_spans = []
         for first, last in question["spans"]:
+            # `offsets` alternates between the start and the end of a token.
             start = offsets[2 * first]
             end = offsets[2 * last + 1]
             texts_of_spans.append(context["text"][start:end])
@@ -160,10 +157,10 @@ def _count_inexact(questions, contexts):
 
 def _show_examples(questions, encoder, vocabulary):
     """The examples of the report: context and question; unknown words are in brackets."""
-    tokens = list(encoder.tokens)
+    tokens = ["", *encoder.tokens]  # they are numbered from 1
 
     def text(numbers):
-        return vocabulary.in_brackets([tokens[number - 1].lower() for number in numbers])
+        return vocabulary.in_brackets([tokens[number].lower() for number in numbers])
 
     def show(place):
         question = questions[place]

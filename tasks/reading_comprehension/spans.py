@@ -88,8 +88,8 @@ class BestSpans(keras.Model):
     def call(self, inputs):
         config = self.model.config
         logits = keras.ops.cast(self.model(inputs), "float32")
-        # A window has `max_answer_words` spans for each of its words, and at least `MULTIPLES.words`
-        # words, padding included. `best_spans` cannot return more spans than a window has.
+        # A window has `max_answer_words` spans for each of its words. With padding, it has at least
+        # `MULTIPLES.words` words. `best_spans` cannot return more spans than a window has.
         least_spans = MULTIPLES.words * config.max_answer_words
         num_spans = min(SPANS, least_spans)
         first, last, score = best_spans(

@@ -68,10 +68,10 @@ def _note_unknown_words(words, vocabulary, report):
 
 def count_words(tokens, texts):
     """Counts the lower-case words of texts, dicts with `tokens`."""
-    lower = [token.lower() for token in tokens]
+    lower = ["", *[token.lower() for token in tokens]]  # they are numbered from 1
     counts = collections.Counter()
     for text in texts:
-        counts.update(lower[number - 1] for number in text["tokens"])
+        counts.update(lower[number] for number in text["tokens"])
     return counts
 
 
