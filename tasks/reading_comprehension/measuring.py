@@ -1,4 +1,4 @@
-"""What evaluate.py measures: the scores of a model or of another system, and those of groups.
+"""The measurements of evaluate.py: scores of a model, of another system, of groups of questions.
 
 `ReadingComprehensionTask` has these functions as its methods.
 """

@@ -61,18 +61,21 @@ class MisleadingSentences:
             return [*self._statement(row, question, words, rng), last_sign]
 
         dropped = rng.choice(DROPPED_FRACTIONS)
-        question = [token for token in question if rng.random() >= dropped]
+        kept = [token for token in question if rng.random() >= dropped]
         if way == "end":
-            return [*words, *question, last_sign]
+            return [*words, *kept, last_sign]
         if way == "front":
-            return [*question, *words, last_sign]
+            return [*kept, *words, last_sign]
+        # They replace the words from `start` to `end`.
         start, end = sorted(rng.integers(len(words) + 1, size=2).tolist())
-        return [*words[:start], *question, *words[end:], last_sign]
+        return [*words[:start], *kept, *words[end:], last_sign]
 
     def _statement(self, row, question, words, rng):
-        """Makes a statement of a question, with the answer of another one and names of `words`."""
-        other_words = [token for token in words if self._is_content(token)]
-        other_names = [token for token in other_words if self._is_name_or_number(token)]
+        """Makes a statement of a question: its asking word becomes the answer of another question,
+        its names and some other words become those of `words`.
+        """
+        new_words = [token for token in words if self._is_content(token)]
+        new_names = [token for token in new_words if self._is_name_or_number(token)]
         asking_place = None
         if self.asking_words[row] is not None:
             asking_place = self._lower_texts(question).index(self.asking_words[row])
@@ -82,11 +85,11 @@ class MisleadingSentences:
         for place, token in enumerate(question):
             if place == asking_place:
                 statement += self._draw_other_answer(row, rng)
-            elif self._is_name_or_number(token) and other_names:
-                statement.append(other_names[rng.integers(len(other_names))])
+            elif self._is_name_or_number(token) and new_names:
+                statement.append(new_names[rng.integers(len(new_names))])
                 has_changed = True
-            elif self._is_content(token) and other_words and rng.random() < REPLACE_PROBABILITY:
-                statement.append(other_words[rng.integers(len(other_words))])
+            elif self._is_content(token) and new_words and rng.random() < REPLACE_PROBABILITY:
+                statement.append(new_words[rng.integers(len(new_words))])
                 has_changed = True
             else:
                 statement.append(token)

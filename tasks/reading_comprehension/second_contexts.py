@@ -12,8 +12,8 @@ import numpy as np
 from colloquy.data.vocabulary import UNK_ID
 
 FREQUENT = 200
-"""Largest id of a frequent word: the ids of words in a file of word vectors fall with frequency.
-Frequent words say nothing about the subject of a passage."""
+"""Largest id of a frequent word. Files of word vectors have frequent words first, so these have low
+ids. They say nothing about the subject of a passage."""
 CANDIDATES = 4
 """Number of second contexts of a question that training draws from, as in Clark and Gardner."""
 NONE = -1
@@ -21,7 +21,7 @@ NONE = -1
 
 
 def is_content(word_ids):
-    """True for words that are not frequent. An unknown word is rare, though its id is low."""
+    """True for the ids of words that are not frequent. `UNK_ID` is low, but unknown words are rare."""
     return (word_ids == UNK_ID) | (word_ids > FREQUENT)
 
 

@@ -67,9 +67,9 @@ def shared_norm_batches(split, rows, training, rng):
 
 def _draw_second_contexts(split, rng):
     """Draws a second context for each question, int `(questions,)`; `NONE` where there is none."""
-    # A row of `second_contexts` has those of a question first, then `NONE`.
+    # A row of `second_contexts` is the contexts of a question, then `NONE`: [7, 4, -1, -1]. The
+    # choice is among the first two of this row. In a row of `NONE` alone, it is the first.
     num_choices = (split.second_contexts != NONE).sum(axis=1)
-    # Without any, the first `NONE` is drawn.
     choice = rng.integers(np.maximum(num_choices, 1))
     return split.second_contexts[np.arange(len(split)), choice]
 

@@ -1,4 +1,4 @@
-"""Validation of a model that may find no answer: can it tell that a passage does not answer?"""
+"""Validation of a model with `no_answer`, which may find that a passage has no answer."""
 
 import numpy as np
 
