@@ -21,7 +21,7 @@ NONE = -1
 
 
 def is_content(word_ids):
-    """True for ids of words that are not frequent. Unknown words are rare, though `UNK_ID` is low."""
+    """True for words that are not frequent. Unknown words are rare, though their id is low."""
     return (word_ids == UNK_ID) | (word_ids > FREQUENT)
 
 
