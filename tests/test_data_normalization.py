@@ -8,12 +8,12 @@ import tensorflow as tf
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from colloquy.data.graph_normalization import GraphNormalizer
 from colloquy.data.graph_tokenizer import GraphTokenizer
 from colloquy.data.normalization import JOINERS, normalize, normalize_with_offsets
 from colloquy.data.offsets import tokenize, words_at
 from colloquy.data.tokenizers import TOKENIZERS, words_of
-from colloquy.data.vocabulary import Vocabulary
-from colloquy.tasks.reading_comprehension.export import ReadingText
+from colloquy.tasks.reading_comprehension.graph_tokens import find_tokens
 
 HIDDEN = ("\u00ad", "\u200b", "\u200e", "\u202a", "\u202e", "\u2066", "\u2060", "\ufeff", "\ufe0f")
 ALPHABET = (
@@ -98,14 +98,13 @@ def test_a_text_has_the_same_words_however_it_is_typed(name):
 
 
 def test_spans_of_a_passage_point_into_the_text_as_given():
-    vocabulary = Vocabulary.of(["a"])
-    reading = ReadingText(vocabulary, vocabulary)
-    tokens, starts, ends = reading.tokens(tf.constant(TYPED))
+    tokens, starts, ends = find_tokens(tf.constant(TYPED))
+    normalizer = GraphNormalizer()
     words = words_at(CLEAN, tokenize(CLEAN))
     assert words[:3] == ["Z\u00fcrich", "'", "s"] and "3,000.5" in words
     for number, text in enumerate(TYPED):
         spans = tokenize(text)
         assert words_at(text, spans) == words
         assert np.stack([starts[number], ends[number]], axis=1).tolist() == [list(s) for s in spans]
-        in_graph = reading.normalize(tokens[number]).numpy()
+        in_graph = normalizer(tokens[number]).numpy()
         assert [word.decode() for word in in_graph] == words

@@ -29,8 +29,8 @@ from colloquy.tasks.dialog.domain import Domain, Entity
 from colloquy.tasks.generation.scoring import word_loss
 from colloquy.tasks.reading_comprehension import prepare as prepare_reading
 from colloquy.tasks.reading_comprehension.data import load_dataset
+from colloquy.tasks.reading_comprehension.losses import span_loss
 from colloquy.tasks.reading_comprehension.prepare import Settings
-from colloquy.tasks.reading_comprehension.scoring import span_loss
 
 # === BiDAF ===
 

@@ -33,7 +33,7 @@ def compiled_models(task, predictor):
         return [predictor.with_attention]
     if task == "generation":
         return [predictor.search.decoder_of_shape(search_shape(Decoding(), LONGEST))]
-    return [predictor.span_finder.best_spans, predictor._encoder]
+    return [predictor.span_finder.best_spans, predictor._flow_maps.encoder]
 
 
 def without_numbers(value):

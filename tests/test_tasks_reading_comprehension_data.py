@@ -16,6 +16,7 @@ from colloquy.data.report import Report
 from colloquy.data.samples import SQUAD
 from colloquy.tasks.reading_comprehension.data import load_dataset
 from colloquy.tasks.reading_comprehension.prepare import Settings, prepare
+from colloquy.tasks.reading_comprehension.questions import Multiples, multiples_of
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +72,7 @@ def test_prepare_without_word_vectors_leaves_nothing(prepared_reading, tmp_path)
 
 
 def test_collate_numbers_the_distinct_tokens_of_a_batch(dataset):
-    inputs, spans = dataset.splits["train"].collate([0, 1], multiple=4)
+    inputs, spans = dataset.splits["train"].collate([0, 1], multiples=Multiples(words=4, tokens=64))
     assert inputs["context"].shape == (2, 12)
     assert inputs["query"].shape == (2, 8)
     assert inputs["words"].shape == (64,)
@@ -91,7 +92,7 @@ def test_collate_numbers_the_distinct_tokens_of_a_batch(dataset):
 
 def test_with_xla_few_shapes_occur(dataset):
     split = dataset.splits["train"]
-    inputs, spans = split.collate([0, 1], multiple=2 * XLA_MULTIPLE)
+    inputs, spans = split.collate([0, 1], multiples=multiples_of(XLA_MULTIPLE))
     assert spans.shape == (2, 16, 2)
     assert len(inputs["words"]) == 2048
     for row in (0, 1):
@@ -101,7 +102,7 @@ def test_with_xla_few_shapes_occur(dataset):
 def test_collate_cuts_questions_and_takes_the_window_with_the_answer(dataset):
     train = dataset.splits["train"]
     windows = train.windows_of_answers([0, 1], 5)
-    inputs, spans = train.collate([0, 1], windows, max_question=3, multiple=16)
+    inputs, spans = train.collate([0, 1], windows, 3, Multiples(words=16))
     assert inputs["context"].shape == inputs["query"].shape == (2, 16)
     assert np.count_nonzero(inputs["context"]) == 10
     assert np.count_nonzero(inputs["query"]) == 6

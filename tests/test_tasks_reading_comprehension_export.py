@@ -8,10 +8,9 @@ import tensorflow as tf
 from helpers import copy_of, train_small
 
 from colloquy.data.offsets import tokenize
-from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine import export as exporting
 from colloquy.tasks import TASKS
-from colloquy.tasks.reading_comprehension.export import ReadingText
+from colloquy.tasks.reading_comprehension.graph_tokens import find_tokens
 from colloquy.tasks.reading_comprehension.scoring import predict
 
 reading = TASKS["reading_comprehension"]
@@ -62,8 +61,7 @@ def ask(model, passages, questions):
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_tokens_are_where_the_corpus_says(text):
-    reader = ReadingText(Vocabulary.of("a"), Vocabulary.of("a"))
-    tokens, starts, ends = reader.tokens(tf.constant(["x, y", text]))
+    tokens, starts, ends = find_tokens(tf.constant(["x, y", text]))
     spans = list(zip(starts[1].numpy().tolist(), ends[1].numpy().tolist(), strict=True))
     assert spans == tokenize(text)
     if "\x02" not in text:
@@ -74,7 +72,7 @@ def test_tokens_are_where_the_corpus_says(text):
 @pytest.mark.slow
 def test_predictor_export_and_scoring_answer_the_same(run, model):
     split = reading.dataset_of(run).splits["dev"]
-    passages = [split.texts[number] for number in split.context]
+    passages = [split.texts[number] for number in split.context_of_question]
     questions = list(split.question_texts)
     # One question is longer than its passage.
     passages += ["Rome", TEXTS[2], "Xyzzy lives in Rome."]

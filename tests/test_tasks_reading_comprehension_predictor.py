@@ -14,7 +14,7 @@ from colloquy.tasks.reading_comprehension.chat import (
     ReadingComprehensionChat,
     _highlight_in_sentence,
 )
-from colloquy.tasks.reading_comprehension.reader import Read
+from colloquy.tasks.reading_comprehension.reader import TokenizedInstance
 from colloquy.tasks.reading_comprehension.spans import BATCH_WORDS
 from colloquy.tasks.reading_comprehension.windows import make_windows
 
@@ -130,7 +130,7 @@ def test_the_best_answers_share_no_word(predictor):
 def test_attention_is_the_papers(predictor):
     _, c2q, q2c = predictor.explain({"passage": PASSAGE, "question": QUESTION})["attention"]
     flow = predictor.model.get_layer("attention_flow")
-    split = predictor.reader.split([Read.of(PASSAGE, QUESTION)])
+    split = predictor.reader.questions([TokenizedInstance.of(PASSAGE, QUESTION)])
     inputs, _ = split.collate([0])
     encoder = keras.Model(predictor.model.input, flow.input[:2])
     [H_TD], [U_JD] = encoder.predict_on_batch(inputs)

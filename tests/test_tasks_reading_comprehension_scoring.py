@@ -17,10 +17,11 @@ from colloquy.models.bidaf import BiDAFConfig, best_spans
 from colloquy.tasks import TASKS
 from colloquy.tasks.reading_comprehension.calibration import fit_scale, measure_confidence
 from colloquy.tasks.reading_comprehension.confidence import Scale, load_scale
-from colloquy.tasks.reading_comprehension.data import ReadingSplit, load_dataset
-from colloquy.tasks.reading_comprehension.questions import Tokens
-from colloquy.tasks.reading_comprehension.scoring import span_loss
+from colloquy.tasks.reading_comprehension.data import load_dataset
+from colloquy.tasks.reading_comprehension.losses import span_loss
 from colloquy.tasks.reading_comprehension.second_contexts import content_words, shared_words
+from colloquy.tasks.reading_comprehension.split import ReadingSplit
+from colloquy.tasks.reading_comprehension.tokens import Tokens
 
 reading = TASKS["reading_comprehension"]
 
@@ -130,7 +131,7 @@ def test_each_question_is_also_asked_of_a_passage_that_shares_words_but_not_the_
         offsets=Sequences.of([[0] * 2 * len(each) for each in passages]),
         articles=np.array([1, 1, 2, 2, 3, 3]),
         ids=list("qrstuvwx"),
-        context=np.array([0, 0, 4, 4, 1, 2, 3, 5]),
+        context_of_question=np.array([0, 0, 4, 4, 1, 2, 3, 5]),
         questions=Sequences.of([[1, 2, 3]] * 8),
         answers=[["rome"]] * 8,
         spans=[[[0, 0]]] * 8,
@@ -153,7 +154,7 @@ def test_each_question_is_also_asked_of_a_passage_that_shares_words_but_not_the_
     own = [0, 0, 4, 4, 1, 2, 3, 5]
     # Of another article, then of the own one; of the article of Rome's, none but the other.
     second = [4, 1, 1, 5, 4, 3, 1, 4]
-    assert examples.context.tolist() == own + second
+    assert examples.context_of_question.tolist() == own + second
     assert found["right_kept"] == found["wrong_refused"] == 1.0
     assert found["same_article_refused"] == found["other_article_refused"] == 1.0
     assert found["questions"] == 8
@@ -164,7 +165,7 @@ def test_each_question_is_also_asked_of_a_passage_that_shares_words_but_not_the_
     # Each passage is an article of its own.
     alone = dataclasses.replace(split, articles=np.arange(6))
     measure_confidence(None, alone)
-    assert asked[1].context.tolist() == [*own, 1, 1, 1, 1, 4, 1, 1, 1]
+    assert asked[1].context_of_question.tolist() == [*own, 1, 1, 1, 1, 4, 1, 1, 1]
     nothing = dataclasses.replace(split, answers=[["c"], ["d"], ["b"], ["a"]] * 2)
     assert measure_confidence(None, nothing) == (None, [])
 
@@ -180,7 +181,9 @@ def test_training_reads_the_window_that_has_the_answer(dataset):
         for number, row in enumerate(batch[0]):
             first = spans[number, 0, 0]
             token = inputs["context"][number, first]
-            answer = train.tokens.words[train.contexts.lists([train.context[row]])[0]]
+            answer = train.tokens.word_ids[
+                train.contexts.lists([train.context_of_question[row]])[0]
+            ]
             assert inputs["words"][token] in answer[[span[0] for span in train.spans[row]]]
 
     # Windows of 5 words share one: a longer answer may be cut, so its question is left out.

@@ -16,26 +16,15 @@ from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine.limits import describe_exceeded
 from colloquy.models.bidaf import BiDAFConfig
 from colloquy.tasks import TASKS
-from colloquy.tasks.reading_comprehension.data import ReadingSplit
-from colloquy.tasks.reading_comprehension.misleading import (
-    MisleadingSentences,
-    Passage,
-    add_sentences,
-    with_sentence,
-    without_answer,
-)
-from colloquy.tasks.reading_comprehension.questions import Tokens
-from colloquy.tasks.reading_comprehension.scoring import by_added_sentence
-from colloquy.tasks.reading_comprehension.second_contexts import (
-    SecondContexts,
-    sentences_of,
-    sentences_to_add,
-)
-from colloquy.tasks.reading_comprehension.shared_norm import (
-    TwoContexts,
-    ask_twice,
-    shared_norm_loss,
-)
+from colloquy.tasks.reading_comprehension.added_sentences import add_sentences, by_added_sentence
+from colloquy.tasks.reading_comprehension.losses import shared_norm_loss
+from colloquy.tasks.reading_comprehension.misleading import MisleadingSentences
+from colloquy.tasks.reading_comprehension.passages import Passage, with_sentence, without_answer
+from colloquy.tasks.reading_comprehension.second_contexts import SecondContexts
+from colloquy.tasks.reading_comprehension.sentences import sentences_of, sentences_to_add
+from colloquy.tasks.reading_comprehension.shared_norm import TwoContexts, ask_twice
+from colloquy.tasks.reading_comprehension.split import ReadingSplit
+from colloquy.tasks.reading_comprehension.tokens import Tokens
 
 reading = TASKS["reading_comprehension"]
 NO_ANSWER = BiDAFConfig(vocabulary_size=1, characters=1, no_answer=True)
@@ -66,7 +55,7 @@ def split():
         offsets=Sequences.of([np.ravel(tokenize(text)).tolist() for text in TEXTS]),
         articles=np.array([1, 1, 1, 1, 2]),
         ids=["live", "work", "knows"],
-        context=np.array([0, 0, 4]),
+        context_of_question=np.array([0, 0, 4]),
         questions=Sequences.of(tokens[5:]),
         answers=[["Rome"], ["Bern"], ["nobody"]],
         spans=[[[3, 3]], [[7, 7]], [[3, 3]]],
@@ -117,11 +106,11 @@ def test_the_answer_stays_where_it_is_beside_an_added_sentence(split):
     for seed in range(20):
         rng = np.random.default_rng(seed)
         passage = with_sentence(asked, mill, Passage(list(range(13)), [[8, 9]]), sentence, rng)
-        place = passage.numbers.index(90)
+        place = passage.tokens.index(90)
         seen.add(place)
-        assert passage.numbers[place : place + 3] == sentence
+        assert passage.tokens[place : place + 3] == sentence
         [[first, last]] = passage.spans
-        assert passage.numbers[first : last + 1] == [8, 9]
+        assert passage.tokens[first : last + 1] == [8, 9]
     assert seen == {0, 6, 13}  # before, between the two sentences, after
 
 
@@ -147,7 +136,7 @@ def test_a_removed_answer_is_in_no_other_sentence(split):
     asked = with_questions_on_all(split)
     mill = split.contexts.lists([1])[0]
     lake = dataclasses.replace(asked, spans=[[[10, 10]]] * 5)
-    assert without_answer(lake, 1, [7, 8]).numbers == [*mill[:6], 7, 8]
+    assert without_answer(lake, 1, [7, 8]).tokens == [*mill[:6], 7, 8]
     ann = dataclasses.replace(asked, spans=[[[0, 0]]] * 5)
     assert without_answer(ann, 1, [mill[0]]) is None
 
@@ -177,7 +166,7 @@ def test_a_misleading_sentence_has_the_words_of_the_question(split):
 def test_passages_are_compared_with_and_without_a_misleading_sentence(split, monkeypatch):
     asked = with_questions_on_all(split)
     monkeypatch.setattr(
-        "colloquy.tasks.reading_comprehension.scoring.score_split",
+        "colloquy.tasks.reading_comprehension.added_sentences.score_split",
         lambda model, examples, **options: {"EM": float(examples.texts is asked.texts)},
     )
     groups = by_added_sentence(None, asked)

@@ -1,8 +1,11 @@
 """The scale of confidences: fitted to half of the articles of dev, measured on the others.
 
-The fit is that of Platt 1999. Unanswerable questions show it what a wrong answer looks like: each
-question of dev is asked of its own passage and of a second one that does not answer it. So a
-confidence is the probability that an answer is correct where half of the questions can be answered.
+A score alone does not tell how probable it is that an answer is correct. The scale is fitted to
+answers of which some are wrong. So that there are enough wrong ones, each question is asked of its
+own passage and of a second passage that does not answer it. A confidence is therefore the
+probability that an answer is correct where half of the questions can be answered.
+
+Letters: N questions   M those of them that the scale is measured on
 """
 
 from typing import NamedTuple
@@ -10,31 +13,28 @@ from typing import NamedTuple
 import numpy as np
 import scipy.special
 
-from colloquy.data.batching import evenly_spaced
 from colloquy.engine.scoring import Group
 from colloquy.metrics.reading_comprehension import exact_match
 from colloquy.metrics.thresholds import threshold_of
 from colloquy.tasks.reading_comprehension.confidence import Scale
 from colloquy.tasks.reading_comprehension.scoring import predict
-from colloquy.tasks.reading_comprehension.second_contexts import NONE, SecondContexts
+from colloquy.tasks.reading_comprehension.second_passages import choose_second_passages
 
-QUESTIONS = 2000
-"""Questions that are asked, at most."""
 BINS = 10
 """Bins of the reliability diagram."""
 
 
 def fit_scale(scores, correct):
-    """Fits the `Scale` under which answers, `correct` or not, are most probable.
+    """Fits the `Scale` of Platt 1999 to answers.
 
     Args:
         scores: Scores of answers, `(N,)`.
-        correct: Bool `(N,)`.
+        correct: Whether each answer is correct, bool `(N,)`.
 
     Returns:
-        The scale; `None` where higher scores are not more often correct.
+        The scale; `None` if answers with higher scores are not more often correct.
     """
-    # The import takes a tenth of a second, and answers do not need it.
+    # Imported here: the import takes a tenth of a second, which a server need not wait for.
     from scipy import optimize
 
     correct = np.asarray(correct, bool)
@@ -43,7 +43,7 @@ def fit_scale(scores, correct):
     if num_correct == 0 or num_wrong == 0:
         return None
 
-    # Platt's targets, section 2.1: nearer to 0 and 1 with more examples.
+    # The targets of Platt's section 2.1 are near to 1 and 0, the nearer the more answers there are.
     target = np.where(correct, (num_correct + 1) / (num_correct + 2), 1 / (num_wrong + 2))
     scores = np.asarray(scores, np.float64)
     mean = scores.mean()
@@ -58,8 +58,10 @@ def fit_scale(scores, correct):
     if slope <= 0:
         return None
 
+    # Most correct answers, but not all, reach the threshold.
     logits_of_correct = slope * standardized[correct] + intercept
     threshold = scipy.special.expit(threshold_of(logits_of_correct))
+    # A logit is slope * (score - mean) / spread + intercept.
     return Scale(
         score_weight=float(slope / spread),
         offset=float(intercept - slope * mean / spread),
@@ -67,60 +69,82 @@ def fit_scale(scores, correct):
     )
 
 
+class Confidence(NamedTuple):
+    """How well a scale of confidence works; `None` and no groups if no scale can be fitted."""
+
+    record: dict | None
+    """See `measure_confidence`."""
+    reliability: list[Group]
+    """Answers of similar confidence: the fraction of correct ones, and their mean confidence."""
+
+
 def measure_confidence(model, split, length_multiple=4):
     """Fits a scale to half of a split's articles, and measures it on the others.
 
     Returns:
-        A record: the fields of the `Scale`; the number of `questions` that were asked twice; and
-        fractions on the other articles, where there are such answers:
+        A `Confidence`, its `record` a dict: the fields of the `Scale`; `questions`, the number of
+        questions that were asked; and fractions of the answers on the other articles. A fraction is
+        left out if there are no such answers.
 
-            right_kept: correct answers that count as good
-            wrong_refused: wrong answers that do not
-            same_article_refused, other_article_refused: answers in second passages that do not
-
-        The reliability on these articles: the fraction of correct answers and the mean confidence
-        of answers of similar confidence, a list of `engine.scoring.Group`.
-        `None, []` where no scale can be fitted.
+            right_kept: of the correct answers, those that reach the threshold
+            wrong_refused: of the wrong answers, those that do not
+            same_article_refused: of the answers in second passages of the question's article, those
+                that do not
+            other_article_refused: the same for second passages of other articles
     """
-    second = _choose_second_passages(split)
-    rows = second.rows
-    if len(rows) < 4:
-        return None, []
+    questions = choose_second_passages(split)
+    if len(questions.rows) < 4:
+        return Confidence(None, [])
+    scores_2N, correct_2N = _ask_twice(model, split, questions, length_multiple)
 
-    # Each question is asked twice. No answer in another passage is correct.
-    contexts = np.concatenate([split.context[rows], second.contexts])
-    asked = split.asked_of(np.tile(rows, 2), contexts)
-    spans, scores = predict(model, asked, length_multiple=length_multiple)
-    correct = np.zeros(len(asked), bool)
-    for row in range(len(rows)):
-        prediction = asked.answer(row, *spans[row])
-        correct[row] = any(exact_match(prediction, answer) for answer in asked.answers[row])
-
-    is_fitted = np.tile(second.is_fitted, 2)
-    scale = fit_scale(scores[is_fitted], correct[is_fitted])
+    is_fitted_N = questions.is_fitted
+    scale = fit_scale(scores_2N[:, is_fitted_N].ravel(), correct_2N[:, is_fitted_N].ravel())
     if scale is None:
-        return None, []
+        return Confidence(None, [])
 
-    confidence = np.array([scale.confidence(score) for score in scores])
-    is_good = confidence >= scale.threshold
-    is_measured = ~is_fitted
-    is_second = np.repeat([False, True], len(rows))
-    is_same_article = np.tile(second.is_same_article, 2)
+    scores_2M = scores_2N[:, ~is_fitted_N]
+    correct_2M = correct_2N[:, ~is_fitted_N]
+    is_same_article_M = questions.is_same_article[~is_fitted_N]
+    confidences = [scale.confidence(score) for score in scores_2M.ravel()]
+    confidence_2M = np.reshape(confidences, scores_2M.shape)
+    is_good_2M = confidence_2M >= scale.threshold
+    is_second_good_M = is_good_2M[1]
     fractions = {
-        "right_kept": is_good[is_measured & correct],
-        "wrong_refused": ~is_good[is_measured & ~correct],
-        "same_article_refused": ~is_good[is_measured & is_second & is_same_article],
-        "other_article_refused": ~is_good[is_measured & is_second & ~is_same_article],
+        "right_kept": is_good_2M[correct_2M],
+        "wrong_refused": ~is_good_2M[~correct_2M],
+        "same_article_refused": ~is_second_good_M[is_same_article_M],
+        "other_article_refused": ~is_second_good_M[~is_same_article_M],
     }
-    record = {**dict(scale), "questions": len(rows)}
+    record = {**dict(scale), "questions": len(questions.rows)}
     for name, values in fractions.items():
         if len(values):
             record[name] = float(values.mean())
-    return record, _reliability(confidence[is_measured], correct[is_measured])
+    return Confidence(record, _reliability(confidence_2M.ravel(), correct_2M.ravel()))
+
+
+def _ask_twice(model, split, questions, length_multiple):
+    """Asks each of some `SecondPassages` twice.
+
+    Returns:
+        The scores of the answers, float `(2, N)`: row 0 in the questions' own passages, row 1 in
+        their second passages.
+        Whether the answers are correct, bool `(2, N)`. No answer in a second passage is.
+    """
+    rows = questions.rows
+    contexts = np.concatenate([split.context_of_question[rows], questions.contexts])
+    asked = split.asked_of(np.concatenate([rows, rows]), contexts)
+    spans, scores = predict(model, asked, length_multiple=length_multiple)
+
+    correct_2N = np.zeros((2, len(rows)), bool)
+    for place in range(len(rows)):
+        prediction = asked.answer(place, *spans[place])
+        references = asked.answers[place]
+        correct_2N[0, place] = any(exact_match(prediction, text) for text in references)
+    return np.reshape(scores, correct_2N.shape), correct_2N
 
 
 def _reliability(confidence, correct):
-    """Groups of answers by confidence: how many, the fraction of correct ones, mean confidence."""
+    """Groups answers by confidence, see `Confidence.reliability`."""
     bins = np.minimum(confidence * BINS, BINS - 1).astype(int)
     groups = []
     for number in np.unique(bins).tolist():
@@ -131,47 +155,3 @@ def _reliability(confidence, correct):
         }
         groups.append(Group(f"{number / BINS:.1f}", int(in_bin.sum()), metrics))
     return groups
-
-
-class SecondPassages(NamedTuple):
-    """Questions, each with a second passage that does not answer it; all arrays are `(N,)`."""
-
-    rows: np.ndarray
-    """Indices of the questions."""
-    contexts: np.ndarray
-    """Their second passages."""
-    is_same_article: np.ndarray
-    """True if it comes from the same article as the question's own passage."""
-    is_fitted: np.ndarray
-    """True if the scale is fitted to the question. It is fitted to all questions of an article or
-    to none."""
-
-
-def _choose_second_passages(split):
-    """Chooses the second passage that shares most words with each question.
-
-    Every second question gets one of the same article if there is one, the others one of another
-    article. Questions without a second passage are left out.
-    """
-    search = SecondContexts(split)
-    _, number_of_article = np.unique(split.articles[split.context], return_inverse=True)
-
-    rows = []
-    contexts = []
-    is_same_article = []
-    for number, row in enumerate(evenly_spaced(len(split), QUESTIONS)):
-        context = split.second_contexts[row, 0] if number % 2 == 1 else NONE
-        is_same = context != NONE
-        if not is_same:
-            context = search.of_other_articles(row)
-        if context != NONE:
-            rows.append(row)
-            contexts.append(context)
-            is_same_article.append(is_same)
-
-    return SecondPassages(
-        rows=np.array(rows, int),
-        contexts=np.array(contexts, int),
-        is_same_article=np.array(is_same_article, bool),
-        is_fitted=number_of_article[rows] % 2 == 0,
-    )

@@ -1,7 +1,6 @@
 """Prepared datasets of questions on contexts: read from their files, and checked."""
 
 import dataclasses
-import functools
 import pathlib
 
 import numpy as np
@@ -10,68 +9,12 @@ from colloquy.base.files import UserError
 from colloquy.data import pickles, prepared
 from colloquy.data.sequences import Sequences
 from colloquy.data.vocabulary import Vocabulary
-from colloquy.tasks.reading_comprehension.misleading import MisleadingSentences
-from colloquy.tasks.reading_comprehension.questions import Questions, Tokens
-from colloquy.tasks.reading_comprehension.second_contexts import (
-    contexts_of_same_article,
-    sentences_to_add,
-)
+from colloquy.tasks.reading_comprehension.split import ReadingSplit
+from colloquy.tasks.reading_comprehension.tokens import Tokens
 
 READING = "reading.pkl"
 CHARACTERS = "characters.txt"
 SPLITS = ("train", "dev")
-
-
-@dataclasses.dataclass(frozen=True)
-class ReadingSplit(Questions):
-    """The questions of a split. The contexts are those of all splits."""
-
-    texts: list[str]
-    """The contexts as texts."""
-    offsets: Sequences
-    """Start and end of each token of a context, in characters."""
-    articles: np.ndarray
-    """Article of each context, int `(contexts,)`; a negative number of its own, where the dataset
-    names none.
-    """
-    ids: list[str]
-    answers: list[list[str]]
-    """Reference answers of each question."""
-    question_texts: list[str]
-    """The questions as they were asked."""
-
-    @property
-    def references(self):
-        """`{question id: reference answers}`."""
-        return dict(zip(self.ids, self.answers, strict=True))
-
-    second_contexts = functools.cached_property(contexts_of_same_article)
-    """Contexts that do not answer the questions."""
-    other_sentences = functools.cached_property(sentences_to_add)
-    """Sentences of these contexts."""
-    misleading_sentences = functools.cached_property(MisleadingSentences)
-    """Draws sentences with the words of a question."""
-
-    def asked_of(self, rows, context):
-        """Returns question `rows[i]`, asked of context `context[i]`, for each `i`.
-
-        The spans are those of the question's own context, also if it is asked of another.
-        """
-        return dataclasses.replace(
-            self,
-            context=context,
-            questions=self.questions.take(rows),
-            ids=[self.ids[row] for row in rows],
-            answers=[self.answers[row] for row in rows],
-            spans=[self.spans[row] for row in rows],
-            question_texts=[self.question_texts[row] for row in rows],
-        )
-
-    def answer(self, row, first, last):
-        """The text of a span of words of a question's context."""
-        context = self.context[row]
-        offsets = self.offsets.ids[self.offsets.starts[context] :]
-        return self.texts[context][offsets[2 * first] : offsets[2 * last + 1]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,7 +27,8 @@ class ReadingDataset(prepared.Dataset):
     """Lower-case words."""
     characters: Vocabulary
     trained_words: int
-    """So many words at the end of the vocabulary have random vectors, which can be trained."""
+    """Number of words at the end of the vocabulary that have random vectors, which can be trained.
+    """
 
 
 def load_dataset(path):
@@ -116,65 +60,89 @@ def load_dataset(path):
 
 
 def _make_splits(data, vocabulary, characters):
-    contexts = data["contexts"]
-    # Corpora without articles have none, or 0: then each context is an article of its own.
-    articles = []
-    for number, context in enumerate(contexts, 1):
-        articles.append(context.get("article") or -number)
-    # `Sequences.of` refuses what is no 32-bit integer.
-    shared = {
-        "tokens": Tokens.of(prepared.texts(data["tokens"]), vocabulary, characters),
-        "contexts": Sequences.of([context["tokens"] for context in contexts]),
-        "texts": prepared.texts([context["text"] for context in contexts]),
-        "offsets": Sequences.of([context["offsets"] for context in contexts]),
-        "articles": Sequences.of([articles]).ids,
-    }
-    _check_contexts(shared)
+    """Makes `{name: ReadingSplit}` of the content of `READING`, which prepare.py describes.
+
+    `Sequences.of` also checks: it refuses what is not a list of 32-bit integers.
+    """
+    tokens = Tokens.of(prepared.texts(data["tokens"]), vocabulary, characters)
+    contexts = Sequences.of([context["tokens"] for context in data["contexts"]])
+    texts = prepared.texts([context["text"] for context in data["contexts"]])
+    offsets = Sequences.of([context["offsets"] for context in data["contexts"]])
+    articles = Sequences.of([_article_numbers(data["contexts"])]).ids
+    _check_range("tokens", contexts.ids, 1, len(tokens.texts))
+    _check_offsets(contexts, offsets, texts)
+
     splits = {}
     for name in SPLITS:
         questions = data["splits"].get(name, [])
-        context = Sequences.of([[question["context"] for question in questions]]).ids
-        splits[name] = ReadingSplit(
-            **shared,
+        context_of_question = Sequences.of([[question["context"] for question in questions]]).ids
+        split = ReadingSplit(
+            tokens=tokens,
+            contexts=contexts,
+            texts=texts,
+            offsets=offsets,
+            articles=articles,
             ids=prepared.texts([question["id"] for question in questions]),
-            context=context.astype(np.int64),
+            context_of_question=context_of_question.astype(np.int64),
             questions=Sequences.of([question["tokens"] for question in questions]),
             answers=[prepared.texts(question["answers"]) for question in questions],
             spans=[question["spans"] for question in questions],
             question_texts=prepared.texts([question["question"] for question in questions]),
         )
-        _check_questions(splits[name])
+        _check_range("tokens", split.questions.ids, 1, len(tokens.texts))
+        _check_range("contexts", split.context_of_question, 0, len(contexts))
+        _check_ids(split)
+        _check_answers(split)
+        splits[name] = split
     return splits
 
 
-def _check_contexts(shared):
-    """Raises a `ValueError` if a token or an offset is out of range."""
-    contexts, offsets = shared["contexts"], shared["offsets"]
-    _check_range("tokens", contexts.ids, 1, len(shared["tokens"].words))
+def _article_numbers(contexts):
+    """The number of each context's article.
+
+    Some corpora have no articles: a context lacks `article`, or it is 0. Such a context is an
+    article of its own. Negative numbers stand for these: no real article has one.
+    """
+    articles = []
+    for place, context in enumerate(contexts):
+        articles.append(context.get("article") or -1 - place)
+    return articles
+
+
+# === Checks: each raises a `ValueError` ===
+
+
+def _check_range(name, numbers, low, end):
+    if len(numbers) and not low <= numbers.min() <= numbers.max() < end:
+        raise ValueError(f"{name} must be from {low} to {end - 1}")
+
+
+def _check_offsets(contexts, offsets, texts):
     if (offsets.lengths != 2 * contexts.lengths).any():
         raise ValueError("offsets must be the start and the end of each token")
-    for row, (places, text) in enumerate(zip(offsets.lists(), shared["texts"], strict=True)):
-        bounded = [0, *places, len(text)]
+    for row, (offsets_of_words, text) in enumerate(zip(offsets.lists(), texts, strict=True)):
+        bounded = [0, *offsets_of_words, len(text)]
         if bounded != sorted(bounded):
             raise ValueError(
                 f"offsets of context {row} must not fall, and end within its {len(text)} characters"
             )
 
 
-def _check_questions(split):
-    """Raises a `ValueError` if a token, a context or a span is out of range, if different questions
-    have one id, or if a question has no answer.
-    """
-    _check_range("tokens", split.questions.ids, 1, len(split.tokens.words))
-    _check_range("contexts", split.context, 0, len(split.contexts))
-    # SQuAD's own file repeats some questions, with their ids.
-    question_of_id = {}
-    questions = zip(split.context.tolist(), split.question_texts, strict=True)
-    for id, question in zip(split.ids, questions, strict=True):
-        if question_of_id.setdefault(id, question) != question:
-            raise ValueError(f"different questions have the id {id:.60}")
+def _check_ids(split):
+    """Refuses an id that two different questions have.
 
-    context_lengths = split.contexts.lengths[split.context]
+    SQuAD's own file repeats some questions with their ids: that is allowed.
+    """
+    question_of_id = {}
+    questions = zip(split.context_of_question.tolist(), split.question_texts, strict=True)
+    for id, context_and_text in zip(split.ids, questions, strict=True):
+        if id in question_of_id and question_of_id[id] != context_and_text:
+            raise ValueError(f"different questions have the id {id:.60}")
+        question_of_id[id] = context_and_text
+
+
+def _check_answers(split):
+    context_lengths = split.contexts.lengths[split.context_of_question]
     answered = zip(split.ids, split.answers, split.spans, context_lengths, strict=True)
     for id, answers, spans, length in answered:
         if not answers:
@@ -190,8 +158,3 @@ def _is_span(span, length):
     if type(first) is not int or type(last) is not int:
         return False
     return 0 <= first <= last < length
-
-
-def _check_range(name, numbers, low, end):
-    if len(numbers) and not low <= numbers.min() <= numbers.max() < end:
-        raise ValueError(f"{name} must be from {low} to {end - 1}")

@@ -1,4 +1,4 @@
-"""The SavedModel of a model of reading: strings in, answers and their offsets out.
+"""The SavedModel of a reading comprehension model: strings in, answers and their offsets out.
 
 Letters:
     B questions   T context words   J query words   N distinct tokens   L characters
@@ -6,10 +6,9 @@ Letters:
 
 import tensorflow as tf
 
-from colloquy.base.characters import SPACELESS
 from colloquy.data.graph_normalization import GraphNormalizer
 from colloquy.data.graph_vocabulary import WordIds
-from colloquy.data.normalization import INVISIBLE, JOINERS, MARKS
+from colloquy.data.vocabulary import PADDING_ID
 from colloquy.engine.endpoints import (
     at_least_one_column,
     build_archive,
@@ -17,37 +16,18 @@ from colloquy.engine.endpoints import (
     require,
 )
 from colloquy.models.bidaf import best_spans
-from colloquy.tasks.reading_comprehension.questions import WORD_CHARACTERS
+from colloquy.tasks.reading_comprehension.graph_tokens import find_tokens
+from colloquy.tasks.reading_comprehension.tokens import WORD_CHARACTERS
 
 NO_SCORE = tf.float32.min  # finite, because JSON knows no infinity
 
-# `data.offsets.TOKEN` for texts that are not normalized, in the syntax of RE2, TensorFlow's regular
-# expressions. So it also allows invisible characters inside a token, and the full-width underscore
-# (FF3F), full stop (FF0E) and comma (FF0C).
-_HIDDEN = f"[{INVISIBLE}{JOINERS}]*"
-_DIGITS = rf"\p{{Nd}}(?:{_HIDDEN}[\p{{Nd}}{MARKS}])*"
-_LETTER = r"\p{L}\p{N}_\x{FF3F}"
-TOKEN = (
-    rf"{_DIGITS}(?:{_HIDDEN}[.,\x{{FF0E}}\x{{FF0C}}]{_HIDDEN}{_DIGITS})*"
-    rf"|[{_LETTER}](?:{_HIDDEN}[{_LETTER}{MARKS}])*"
-    rf"|[^{_LETTER}\s\p{{Z}}\x{{04}}\x{{0B}}\x{{1C}}-\x{{1F}}\x{{85}}{INVISIBLE}{JOINERS}]"
-    rf"(?:{_HIDDEN}[{MARKS}])*"
-)
-# A character of a script without spaces, with the voiced marks of kana.
-BORDERED = f"[{SPACELESS}](?:[{INVISIBLE}]*[\u3099\u309a\uff9e\uff9f])*"
-# `tokens` puts it before and after each character of such a script, so that no word includes it.
-BORDER = "\x04"
-# `tokens` puts them before and after each token. In the text itself they count as another sign.
-BEGIN = "\x02"
-END = "\x03"
-
 
 class ReadingText:
-    """Makes the model's inputs of strings, as prepare.py and `ReadingSplit.collate` do.
+    """Makes the model's inputs of tokens, as `Questions.collate` does.
 
     Args:
         vocabulary: A `Vocabulary` of lower-case words.
-        characters: That of characters.
+        characters: A `Vocabulary` of characters.
     """
 
     def __init__(self, vocabulary, characters):
@@ -55,45 +35,31 @@ class ReadingText:
         self.characters = WordIds(characters)
         self.normalize = GraphNormalizer()
 
-    def tokens(self, texts):
-        """Finds the tokens of texts, string `(B,)`.
-
-        Returns the tokens, ragged string `(B, None)`, and where they start and end in characters,
-        ragged int32 `(B, None)`.
-        """
-        texts = tf.strings.regex_replace(texts, f"[{BEGIN}{END}{BORDER}]", "\x01")
-        bordered = tf.strings.regex_replace(texts, BORDERED, BORDER + r"\0" + BORDER)
-        marked = tf.strings.regex_replace(bordered, TOKEN, BEGIN + r"\0" + END)
-        marked = tf.strings.regex_replace(marked, BORDER, "")
-        # A piece is the text before a token, BEGIN and the token. The last one has no token.
-        pieces = tf.strings.split(marked, END)[:, :-1]
-        before_token = f"^[^{BEGIN}]*{BEGIN}"
-        tokens = tf.ragged.map_flat_values(tf.strings.regex_replace, pieces, before_token, "")
-
-        # Minus 1: each piece has a BEGIN, which is not in the text.
-        lengths = tf.ragged.map_flat_values(_length, pieces) - 1
-        dense_ends = tf.cumsum(lengths.to_tensor(), axis=1)
-        ends = tf.RaggedTensor.from_tensor(dense_ends, lengths=lengths.row_lengths())
-        starts = ends - tf.ragged.map_flat_values(_length, tokens)
-        return tokens, starts, ends
-
     def inputs(self, context, query):
-        """The inputs of `models.bidaf.BiDAF` for tokens, ragged string `(B, None)`."""
-        # Number 0 is the empty text, for padding; no token is empty.
-        flat = tf.concat([[""], context.flat_values, query.flat_values], axis=0)
-        distinct, number = tf.unique(self.normalize(flat))
-        lower = tf.strings.lower(distinct[1:], encoding="utf-8")
-        letters = tf.strings.unicode_split(distinct, "UTF-8")[:, :WORD_CHARACTERS]
-        characters = tf.ragged.map_flat_values(self.characters, letters)
+        """Makes the inputs of `models.bidaf.BiDAF` from tokens, ragged strings `(B, None)`.
 
-        query_start = 1 + tf.size(context.flat_values)
-        context_numbers = context.with_flat_values(number[1:query_start])
-        query_numbers = query.with_flat_values(number[query_start:])
+        Each distinct token is looked up once. In contexts and queries, its number stands for it:
+
+            context   ["Ann", "met", "Ann"]           becomes [1, 2, 1]
+            query     ["Who", "met", "?"]             becomes [3, 2, 4]
+            distinct  ["", "Ann", "met", "Who", "?"]  are numbered from 0
+        """
+        # No token is empty. The empty text comes first, so that its number is 0, as padding needs.
+        all_tokens = tf.concat([[""], context.flat_values, query.flat_values], axis=0)
+        distinct_N, numbers = tf.unique(self.normalize(all_tokens))
+        sizes = [1, tf.size(context.flat_values), tf.size(query.flat_values)]
+        _, context_numbers, query_numbers = tf.split(numbers, sizes)
+        context_BT = context.with_flat_values(context_numbers).to_tensor()
+        query_BJ = query.with_flat_values(query_numbers).to_tensor()
+
+        word_ids_N = self.words(tf.strings.lower(distinct_N, encoding="utf-8"))
+        letters = tf.strings.unicode_split(distinct_N, "UTF-8")[:, :WORD_CHARACTERS]
+        character_ids = tf.ragged.map_flat_values(self.characters, letters)
         return {
-            "words": tf.concat([[0], self.words(lower)], axis=0),
-            "characters": characters.to_tensor(shape=(None, WORD_CHARACTERS)),
-            "context": at_least_one_column(context_numbers.to_tensor()),
-            "query": at_least_one_column(query_numbers.to_tensor()),
+            "words": tf.where(distinct_N == "", PADDING_ID, word_ids_N),
+            "characters": character_ids.to_tensor(shape=(None, WORD_CHARACTERS)),
+            "context": at_least_one_column(context_BT),
+            "query": at_least_one_column(query_BJ),
         }
 
 
@@ -110,35 +76,37 @@ def reading_archive(model, vocabulary, characters, scale=None):
         confidence   float32 (B,)    the probability that it is correct; 0 for none
         good         bool (B,)       whether the confidence reaches the scale's threshold
 
-    These are names and values of `predictor.AnswerSpan` and `Answer`. A passage is read whole. The
-    predictor reads one of more than `max_context` words in windows, so there its answer may be
-    another.
+    The outputs have the names and meanings of `predictor.AnswerSpan` and `Answer`. The model reads
+    each passage whole. The predictor reads a passage of more than `max_context` words in windows,
+    so it may give another answer.
 
     Args:
-        vocabulary, characters: Those of the model's words and characters.
-        scale: The run's `confidence.Scale`; `None`: there is no `confidence` and no `good`.
+        model: `models.bidaf.BiDAF`.
+        vocabulary: A `Vocabulary` of lower-case words.
+        characters: A `Vocabulary` of characters.
+        scale: The run's `confidence.Scale`; `None`: no output `confidence` and no `good`.
     """
     text = ReadingText(vocabulary, characters)
 
     def answer(passage, question):
         passage, question = _checked(passage, question)
-        tokens, starts, ends = text.tokens(passage)
-        query, _, _ = text.tokens(question)
+        tokens, starts, ends = find_tokens(passage)
+        query, _, _ = find_tokens(question)
         logits = model(text.inputs(tokens, query), training=False)
         config = model.config
-        spans = best_spans(logits, config.max_answer_words, length_penalty=config.length_penalty)
-        first, last, score = [x[:, 0] for x in spans]
+        first_B1, last_B1, score_B1 = best_spans(
+            logits, config.max_answer_words, length_penalty=config.length_penalty
+        )
 
+        # Without words, both offsets are -1, and the answer is an empty text.
         has_words = (tokens.row_lengths() > 0) & (query.row_lengths() > 0)
-        first = tf.where(has_words, first, 0)
-        last = tf.where(has_words, last, 0)
-        start = tf.gather(at_least_one_column(starts.to_tensor()), first, batch_dims=1)
-        end = tf.gather(at_least_one_column(ends.to_tensor()), last, batch_dims=1)
-        length = tf.where(has_words, end - start, 0)
+        start = _offset_at(starts, first_B1[:, 0], has_words)
+        end = _offset_at(ends, last_B1[:, 0], has_words)
+        score = score_B1[:, 0]
         outputs = {
-            "answer": tf.strings.substr(passage, start, length, unit="UTF8_CHAR"),
-            "start": tf.where(has_words, start, -1),
-            "end": tf.where(has_words, end, -1),
+            "answer": _substring(passage, start, end),
+            "start": start,
+            "end": end,
             "score": tf.where(has_words, score, NO_SCORE),
         }
         if scale is not None:
@@ -151,11 +119,29 @@ def reading_archive(model, vocabulary, characters, scale=None):
     return build_archive("answer", answer, {"passage": "B", "question": "B"}, tracked=tables)
 
 
+def _offset_at(offsets, token, has_words):
+    """The offset of one token of each passage, int32 `(B,)`; -1 where `has_words` is false.
+
+    Args:
+        offsets: Those of all tokens, ragged int32 `(B, None)`.
+        token: The number of the token in its passage, int32 `(B,)`; without words, any number.
+    """
+    offsets_BT = at_least_one_column(offsets.to_tensor())
+    existing_token = tf.where(has_words, token, 0)
+    offset = tf.gather(offsets_BT, existing_token, batch_dims=1)
+    return tf.where(has_words, offset, -1)
+
+
+def _substring(passage, start, end):
+    """The characters from `start` to `end`, string `(B,)`; an empty text where both are -1."""
+    return tf.strings.substr(passage, tf.maximum(start, 0), end - start, unit="UTF8_CHAR")
+
+
 def _checked(passage, question):
-    """Refuses passages and questions that differ in number, and passages that are no UTF-8."""
+    """Returns both, if they are equally many and the passages are UTF-8; otherwise fails."""
     passage = ensure_shape(passage, "passage", "B")
     question = ensure_shape(question, "question", "B")
-    # Invalid bytes become U+FFFD.
+    # Decoding replaces invalid bytes with U+FFFD, so a text that has some changes.
     valid = tf.strings.unicode_transcode(passage, "UTF-8", "UTF-8")
     is_utf8 = tf.debugging.assert_equal(
         valid == passage, True, "passage must be UTF-8: offsets in other bytes have no meaning"
@@ -164,7 +150,3 @@ def _checked(passage, question):
         tf.shape(passage), tf.shape(question), "passage and question must be equally many"
     )
     return require([is_utf8, has_equal_number], passage, question)
-
-
-def _length(texts):
-    return tf.strings.length(texts, unit="UTF8_CHAR")

@@ -1,29 +1,30 @@
-"""A reading comprehension model that answers plain text.
+"""A reading comprehension model that answers questions about texts as people write them.
 
-Letters: T passage words   W words of a window   J question words
+Letters: T passage words   W words of a window
 """
 
 import functools
 import math
 
-import keras
 import numpy as np
 import scipy.special
+from pydantic import PrivateAttr
 
 from colloquy.base.config import Config
 from colloquy.base.files import UserError
 from colloquy.data.vocabulary import Vocabulary
-from colloquy.engine.parallel import compile_for_all_sizes
 from colloquy.engine.predictor import Predictor, attention_map
 from colloquy.engine.settings import check_fields
+from colloquy.tasks.reading_comprehension.attention import FlowMaps
 from colloquy.tasks.reading_comprehension.confidence import load_scale
 from colloquy.tasks.reading_comprehension.data import CHARACTERS
-from colloquy.tasks.reading_comprehension.reader import Read, Reader
+from colloquy.tasks.reading_comprehension.reader import Reader, TokenizedInstance
 from colloquy.tasks.reading_comprehension.spans import SpanFinder, best_apart
+from colloquy.tasks.reading_comprehension.windows import smallest_size
 
 ROW_WORDS = 100
-"""A window of this many words with a question of this many costs one row, see
-`ReadingComprehensionPredictor.padded_rows`."""
+"""The unit of `ReadingComprehensionPredictor.padded_rows`: 100 words of a passage, asked a question
+of at most 100 words, cost one row."""
 MAX_ANSWERS = 5
 """Most answers in `n_best`."""
 MAX_QUESTION_WORDS = 300
@@ -45,8 +46,9 @@ class AnswerSpan(Config):
     """Probability among all spans of the passage; with `no_answer`, having no answer is one more.
     Unlike `score`, it has no length penalty, so it may order answers otherwise."""
     confidence: float | None
-    """The probability that the answer is correct, where half of the questions can be answered. Its
-    scale is fitted to dev, see `tasks.reading_comprehension.calibration`. Null without a scale."""
+    """The probability that the answer is correct, if half of all questions have an answer in their
+    passage. Its scale is fitted to dev, see `tasks.reading_comprehension.calibration`. Null without
+    a scale."""
 
 
 class ReadingComprehensionPredictor(Predictor):
@@ -61,15 +63,16 @@ class ReadingComprehensionPredictor(Predictor):
         passage: str
         """The text in which the answer is looked for."""
         question: str
+        _tokenized: TokenizedInstance | None = PrivateAttr(default=None)
 
         @property
-        def read(self):
-            """Passage and question as a `Read`, tokenized at the first call."""
+        def tokenized(self):
+            """The `TokenizedInstance`, which is made at the first call."""
             # In Python 3.11 a `cached_property` has one lock for all instances: a short passage
             # would wait for a long one.
-            if "_read" not in self.__dict__:
-                self.__dict__["_read"] = Read.of(self.passage, self.question)
-            return self.__dict__["_read"]
+            if self._tokenized is None:
+                self._tokenized = TokenizedInstance.of(self.passage, self.question)
+            return self._tokenized
 
     class Answer(AnswerSpan):
         """The best answer."""
@@ -100,47 +103,52 @@ class ReadingComprehensionPredictor(Predictor):
         self.model = run.load_model()
         self.scale = load_scale(run)
         self.reader = Reader(self.vocabulary, self.characters)
-        # Neighbouring windows share a quarter of their words. If that is at least the longest
-        # answer, each answer is whole in one window.
-        window_words = max(run.training.max_context, 4 * self.model.config.max_answer_words)
+        # Neighbouring windows share enough words for the longest answer. So an answer that the end
+        # of a window cuts is whole in the next window.
+        least_words = smallest_size(self.model.config.max_answer_words)
+        window_words = max(run.training.max_context, least_words)
         self.span_finder = SpanFinder(self.model, window_words)
         sizes = {"vocabulary_size": len(self.vocabulary), "characters": len(self.characters)}
         check_fields(self.model.config, sizes, run.path)
 
     def check(self, instance):
-        for name, tokenized in instance.read._asdict().items():
-            if not tokenized.words:
-                raise UserError(f"{name}: expected words. Received: {tokenized.text!r:.60}")
-        num_words = len(instance.read.question.words)
+        for name, text in instance.tokenized._asdict().items():
+            if not text.words:
+                raise UserError(f"{name}: expected words. Received: {text.text!r:.60}")
+        num_words = len(instance.tokenized.question.words)
         if num_words > MAX_QUESTION_WORDS:
             raise UserError(
                 f"question: expected at most {MAX_QUESTION_WORDS} words. Received: {num_words:,}"
             )
 
-    def answer(self, instances):
-        reads = [instance.read for instance in instances]
-        predictions = self.span_finder.find(self.reader.split(reads))
-        pairs = zip(reads, predictions, strict=True)
-        return [self._answer(read, prediction) for read, prediction in pairs]
-
     def padded_rows(self, instance):
-        """The cost of all windows: attention compares each word of a window with each of the
-        question.
+        """The cost of all windows, in rows of `ROW_WORDS` words.
+
+        Attention compares each word of a window with each word of the question, so the cost is
+        their product.
         """
-        passage_words = len(instance.read.passage.words)
-        question_words = len(instance.read.question.words)
+        passage_words = len(instance.tokenized.passage.words)
+        question_words = len(instance.tokenized.question.words)
         num_windows = len(self.span_finder.windows(0, passage_words))
         words_per_window = min(passage_words, self.span_finder.window_words)
         rows_of_window = math.ceil(words_per_window / ROW_WORDS)
         rows_of_question = math.ceil(question_words / ROW_WORDS)
         return num_windows * rows_of_window * rows_of_question
 
+    def answer(self, instances):
+        tokenized_instances = [instance.tokenized for instance in instances]
+        readings = self.span_finder.find(self.reader.questions(tokenized_instances))
+        answers = []
+        for tokenized, reading in zip(tokenized_instances, readings, strict=True):
+            answers.append(self._make_answer(tokenized, reading))
+        return answers
+
     def show(self, instance):
         """As in `Predictor`. A word in brackets has no vector: the model reads its letters."""
         [answer] = self.answer([instance])
         texts = []
-        for name, tokenized in instance.read._asdict().items():
-            lower_words = [word.lower() for word in tokenized.words]
+        for name, text in instance.tokenized._asdict().items():
+            lower_words = [word.lower() for word in text.words]
             texts.append((name, self.vocabulary.in_brackets(lower_words)))
         return texts, [(span.score, span.answer) for span in answer.n_best]
 
@@ -149,90 +157,73 @@ class ReadingComprehensionPredictor(Predictor):
 
         `details` has no effect: the model has no further maps.
         """
-        questions = self.reader.split([instance.read])
-        [prediction] = self.span_finder.find(questions)
-        [best_span] = best_apart(prediction.spans, 1)
-        window = best_span.window
-        words = instance.read.passage.words[window.first : window.end]
-        p_2W = scipy.special.softmax(prediction.logits[window], axis=1)
+        tokenized = instance.tokenized
+        questions = self.reader.questions([tokenized])
+        [reading] = self.span_finder.find(questions)
+        [best_span] = best_apart(reading.spans, 1)
+        window, logits_2W = best_span.source
+        words = tokenized.passage.words[window.first : window.end]
+        p_2W = scipy.special.softmax(logits_2W, axis=1)
         maps = [attention_map("probabilities", ["start", "end"], words, p_2W)]
         # Dynamic attention is computed inside an LSTM, and gives no matrix to show.
         if self.model.config.attention == "flow":
-            inputs, _ = questions.collate([0], [window])
-            maps += self._flow_maps(inputs, words, instance.read.question.words)
-        return self._answer(instance.read, prediction), maps
-
-    def _flow_maps(self, inputs, words, question):
-        """Makes the maps of the attention flow, see `layers.attention_flow`: `a` has a row for each
-        word of the window, `b` one for the whole question.
-
-        A batch of one question has no padding, so no mask is needed.
-        """
-        flow = self.model.get_layer("attention_flow")
-        H_and_U = self._encoder.predict_on_batch(inputs)
-        S_WJ = np.asarray(flow.similarity(*H_and_U)[0], np.float64)
-        maps = []
-        if flow.c2q:
-            a_WJ = scipy.special.softmax(S_WJ, axis=1)
-            maps.append(attention_map("passage attends to question", words, question, a_WJ))
-        if flow.q2c:
-            b_W = scipy.special.softmax(S_WJ.max(axis=1))
-            maps.append(
-                attention_map("question attends to passage", ["question"], words, b_W[None])
-            )
-        return maps
+            inputs, _ = questions.collate(rows=[0], windows=[window])
+            maps += self._flow_maps.maps(inputs, words, tokenized.question.words)
+        return self._make_answer(tokenized, reading), maps
 
     @functools.cached_property
-    def _encoder(self):
-        """The part of the model that computes `H` and `U`, the first inputs of the attention flow;
-        the others are masks.
-        """
-        encoder = keras.Model(self.model.input, self.model.get_layer("attention_flow").input[:2])
-        compile_for_all_sizes(encoder)
-        return encoder
+    def _flow_maps(self):
+        return FlowMaps(self.model)
 
-    def _answer(self, read, prediction):
-        """Makes the `Answer` to a `Read` from the `SpanPrediction` of its passage."""
-        text, offsets, words = read.passage
-        logits_2T = prediction.passage_logits(len(words))
-        log_z = np.logaddexp.reduce(logits_2T, axis=1).sum()
-        # With `no_answer`, having no answer has the logit 0.
-        if self.model.config.no_answer:
-            log_z = np.logaddexp(log_z, 0.0)
-        spans = best_apart(prediction.spans, MAX_ANSWERS)
-        n_best = []
-        for span in spans:
-            start = offsets[span.first][0]
-            end = offsets[span.last][1]
-            confidence = None if self.scale is None else self.scale.confidence(span.score)
-            log_p = logits_2T[0, span.first] + logits_2T[1, span.last] - log_z
-            n_best.append(
-                AnswerSpan(
-                    answer=text[start:end],
-                    start=start,
-                    end=end,
-                    score=span.score,
-                    probability=float(np.exp(log_p)),
-                    confidence=confidence,
-                )
-            )
-
-        window = spans[0].window
+    def _make_answer(self, tokenized, reading):
+        """Makes the `Answer` to a `TokenizedInstance` from the `PassageReading` of its passage."""
+        spans = best_apart(reading.spans, MAX_ANSWERS)
+        n_best = self._make_answer_spans(tokenized.passage, reading, spans)
+        best = n_best[0]
         good = None
         threshold = None
         verdict = None
         if self.scale is not None:
             threshold = self.scale.threshold
-            good = n_best[0].confidence >= threshold
-            verdict = self.scale.verdict(n_best[0].confidence)
+            good = best.confidence >= threshold
+            verdict = self.scale.verdict(best.confidence)
+        offsets = tokenized.passage.offsets
+        window = spans[0].source.window
         return self.Answer(
-            **dict(n_best[0]),
+            **dict(best),
             good=good,
             verdict=verdict,
             threshold=threshold,
             n_best=n_best,
             window_start=offsets[window.first][0],
             window_end=offsets[window.end - 1][1],
-            unknown_percent=self.reader.unknown_percent(read),
-            remark=read.remark(),
+            unknown_percent=self.reader.unknown_percent(tokenized),
+            remark=tokenized.remark(),
         )
+
+    def _make_answer_spans(self, passage, reading, spans):
+        """Makes an `AnswerSpan` of each of some spans of a passage, a `TokenizedText`."""
+        text, offsets, words = passage
+        start_T, end_T = reading.logits(len(words))
+        # Log of the sum over all spans: the sum over all starts times the sum over all ends.
+        log_z = np.logaddexp.reduce(start_T) + np.logaddexp.reduce(end_T)
+        # With `no_answer`, having no answer has the logit 0.
+        if self.model.config.no_answer:
+            log_z = np.logaddexp(log_z, 0.0)
+
+        answer_spans = []
+        for span in spans:
+            start = offsets[span.first][0]
+            end = offsets[span.last][1]
+            confidence = None if self.scale is None else self.scale.confidence(span.score)
+            log_p = start_T[span.first] + end_T[span.last] - log_z
+            answer_span = AnswerSpan(
+                answer=text[start:end],
+                start=start,
+                end=end,
+                score=span.score,
+                probability=float(np.exp(log_p)),
+                confidence=confidence,
+            )
+            answer_spans.append(answer_span)
+        return answer_spans

@@ -8,12 +8,11 @@
 
 and the files of `data.prepared`; words are in lower case.
 
-`tokens` of contexts and questions are indices of distinct tokens, counted from 1; `offsets` is the
-flat list of their starts and ends in the text; `answers` are the reference texts, `spans` their
-first and last tokens.
+`tokens` of contexts and questions are numbers of the distinct tokens, counted from 1. `offsets` has
+the start of the first token in the text, its end, the start of the second token, and so on.
+`answers` are the reference texts, `spans` their first and last tokens.
 """
 
-import collections
 import itertools
 import pathlib
 
@@ -23,16 +22,20 @@ from colloquy.base.config import NonNegative, Positive
 from colloquy.base.files import UserError, atomic_directory
 from colloquy.data.corpora import CORPORA
 from colloquy.data.mojibake import note_unrepaired
-from colloquy.data.offsets import read_text, tokens_of_span
 from colloquy.data.prepared import VECTORS, VOCABULARY, CommonSettings, write
 from colloquy.data.report import Report, choose_examples, print_summary
-from colloquy.data.vector_files import read_vectors
-from colloquy.data.vocabulary import Vocabulary
-from colloquy.data.word_vectors import complete
 from colloquy.engine.vocabularies import Words
 from colloquy.metrics.reading_comprehension import exact_match
 from colloquy.tasks.reading_comprehension.data import CHARACTERS, READING
-from colloquy.tasks.reading_comprehension.questions import number_words
+from colloquy.tasks.reading_comprehension.encoder import Encoder
+from colloquy.tasks.reading_comprehension.vocabularies import (
+    count_letters,
+    count_words,
+    known_vocabularies,
+    new_vocabularies,
+    read_word_vectors,
+    vectors_beside,
+)
 
 
 class Settings(CommonSettings):
@@ -53,64 +56,51 @@ def prepare(corpus, source, out, settings):
     reader = CORPORA[corpus].reader
     source = pathlib.Path(source)
     files = reader.find_splits(source)
-    known_words = None
-    vectors = None
+    report = Report()
+    # Missing words or vectors are found before the corpus is read, which takes longer.
     if settings.vocabulary_of:
         known_words = Words.open(settings.vocabulary_of, "reading_comprehension")
     else:
-        path = settings.vectors or _vectors_beside(source)
-        vectors = _lower_case(read_vectors(path))
-        if not vectors:
-            raise UserError(f"{path}: expected word vectors. Received: none")
+        vectors = read_word_vectors(settings.vectors or vectors_beside(source), report)
 
-    report = Report()
-    if vectors:
-        dimension = len(next(iter(vectors.values())))
-        report.add_file(path, f"{len(vectors):,} word vectors of dimension {dimension}")
-        num_lost = sum("\ufffd" in word for word in vectors)
-        if num_lost:
-            report.note(f"{path}: {num_lost:,} words have U+FFFD, or bytes that are not UTF-8")
     with atomic_directory(out) as directory:
         encoder = Encoder()
-        splits = {"train": _read_split(files["train"], "train", reader, encoder, report)}
-        # Counted before the encoder has the words of dev.
-        words = encoder.count_words(splits["train"])
-        letters = encoder.count_letters()
-        splits["dev"] = _read_split(files["dev"], "dev", reader, encoder, report)
-        if known_words:
-            vocabulary = known_words.vocabulary
-            characters = Vocabulary.load(known_words.path / CHARACTERS)
-            table = known_words.read_vectors()
-            trained_words = known_words.metadata.get("trained_words", 0)
-        else:
-            vocabulary, table, trained_words = _make_vocabulary(words, vectors, settings)
-            _note_unknown_words(words, vocabulary, report)
-            characters = Vocabulary.of(
-                char for char, count in letters.most_common() if count >= settings.min_count
-            )
+        train = _read_split(files["train"], "train", reader, encoder, report)
+        # Vocabularies are made of train alone, so words are counted before dev is encoded.
+        word_counts = count_words(encoder.tokens, [*encoder.contexts, *train])
+        letter_counts = count_letters(encoder.contexts)
+        dev = _read_split(files["dev"], "dev", reader, encoder, report)
 
-        statistics = {}
-        for split, questions in splits.items():
-            statistics[split] = {
-                "file": files[split].name,
-                **_statistics(questions, encoder.contexts),
-            }
+        if settings.vocabulary_of:
+            vocabularies = known_vocabularies(known_words)
+        else:
+            vocabularies = new_vocabularies(vectors, word_counts, letter_counts, settings, report)
+
+        statistics = {
+            "train": _statistics(files["train"], train, encoder.contexts),
+            "dev": _statistics(files["dev"], dev, encoder.contexts),
+        }
+        vocabulary_size = len(vocabularies.words)
+        num_characters = len(vocabularies.characters)
         contents = {
             READING: {
                 "tokens": list(encoder.tokens),
                 "contexts": encoder.contexts,
-                "splits": splits,
+                "splits": {"train": train, "dev": dev},
             },
-            VECTORS: table,
-            VOCABULARY: vocabulary,
-            CHARACTERS: characters,
+            VECTORS: vocabularies.vectors,
+            VOCABULARY: vocabularies.words,
+            CHARACTERS: vocabularies.characters,
         }
-        counts = {"vocabulary": len(vocabulary), "characters": len(characters), **statistics}
-        write(directory, contents, corpus, source, settings, counts, trained_words=trained_words)
+        counts = {"vocabulary": vocabulary_size, "characters": num_characters, **statistics}
+        num_trained_words = vocabularies.num_trained_words
+        write(
+            directory, contents, corpus, source, settings, counts, trained_words=num_trained_words
+        )
     report.note_unread(source)
-    report.print(_show_examples(splits["train"], encoder, vocabulary))
+    report.print(_show_examples(train, encoder, vocabularies.words))
     print_summary(statistics)
-    print(f"{out}: {len(vocabulary):,} words, {len(characters):,} characters")
+    print(f"{out}: {vocabulary_size:,} words, {num_characters:,} characters")
 
 
 def _read_split(file, split, reader, encoder, report):
@@ -132,21 +122,45 @@ def _read_split(file, split, reader, encoder, report):
     return kept
 
 
-def _note_unknown_words(words, vocabulary, report):
-    """Notes how many of train's words are unknown: the vectors may be of other texts."""
-    known_words = set(vocabulary.words)
-    missing = sum(count for word, count in words.items() if word not in known_words)
-    if missing:
-        percent = 100 * missing / words.total()
-        report.note(f"{percent:.1f} % of the words of train have no word vector: they are unknown")
+def _statistics(file, questions, contexts):
+    numbers = {question["context"] for question in questions}
+    context_lengths = [len(contexts[number]["tokens"]) for number in numbers]
+    return {
+        "file": file.name,
+        "questions": len(questions),
+        "contexts": len(numbers),
+        "context_words_95": int(np.percentile(context_lengths, 95)),
+        "inexact_answers": _count_inexact(questions, contexts),
+    }
+
+
+def _count_inexact(questions, contexts):
+    """Counts questions whose answers are not whole tokens, so that even a perfect model fails.
+
+    For example, the answer "3" in the token "3rd".
+    """
+    inexact = 0
+    for question in questions:
+        context = contexts[question["context"]]
+        offsets = context["offsets"]
+        texts_of_spans = []
+        for first, last in question["spans"]:
+            # `offsets` alternates between the start and the end of a token.
+            start = offsets[2 * first]
+            end = offsets[2 * last + 1]
+            texts_of_spans.append(context["text"][start:end])
+        pairs = itertools.product(texts_of_spans, question["answers"])
+        if not any(exact_match(text, answer) for text, answer in pairs):
+            inexact += 1
+    return inexact
 
 
 def _show_examples(questions, encoder, vocabulary):
     """The examples of the report: context and question; unknown words are in brackets."""
-    tokens = list(encoder.tokens)
+    tokens = ["", *encoder.tokens]  # they are numbered from 1
 
     def text(numbers):
-        return vocabulary.in_brackets([tokens[number - 1].lower() for number in numbers])
+        return vocabulary.in_brackets([tokens[number].lower() for number in numbers])
 
     def show(place):
         question = questions[place]
@@ -155,133 +169,3 @@ def _show_examples(questions, encoder, vocabulary):
         return source, question["answers"][0]
 
     return choose_examples(len(questions), show)
-
-
-class Encoder:
-    """Encodes questions for `reading.pkl`, and collects the distinct tokens and contexts."""
-
-    def __init__(self):
-        self.tokens = {}
-        """`{token: number}`, from 1, in the order of their first occurrence."""
-        self.contexts = []
-        self.context_numbers = {}
-
-    def encode(self, question):
-        number = self._number_context(question)
-        flat = self.contexts[number]["offsets"]
-        offsets = list(zip(flat[::2], flat[1::2], strict=True))
-
-        # Dicts keep the order and drop repetitions.
-        spans = {}
-        answers = {}
-        for answer in question.answers:
-            answers[question.context[answer.start : answer.end]] = None
-            span = tokens_of_span(offsets, answer.start, answer.end)
-            if span:
-                spans[span] = None
-        return {
-            "id": question.id,
-            "context": number,
-            "question": question.text,
-            "tokens": number_words(read_text(question.text).words, self.tokens),
-            "answers": list(answers),
-            "spans": [list(span) for span in spans],
-        }
-
-    def count_words(self, questions):
-        """Counts the lower-case words of all contexts and of `questions`."""
-        lower = [token.lower() for token in self.tokens]
-        counts = collections.Counter()
-        for text in (*self.contexts, *questions):
-            counts.update(lower[number - 1] for number in text["tokens"])
-        return counts
-
-    def count_letters(self):
-        """Counts the characters of all contexts, without white space."""
-        counts = collections.Counter()
-        for context in self.contexts:
-            counts.update("".join(context["text"].split()))
-        return counts
-
-    def _number_context(self, question):
-        text = question.context
-        if text in self.context_numbers:
-            return self.context_numbers[text]
-
-        context = read_text(text)
-        if not context.words:
-            raise UserError(
-                f"question {question.id}: expected words in its context. Received: {text!r:.60}"
-            )
-        number = len(self.contexts)
-        self.context_numbers[text] = number
-        self.contexts.append(
-            {
-                "text": text,
-                "tokens": number_words(context.words, self.tokens),
-                "offsets": list(itertools.chain(*context.offsets)),
-                "article": question.article,
-            }
-        )
-        return number
-
-
-def _lower_case(vectors):
-    """The vectors of lower-case words; a word that a file has with capitals alone takes the first
-    of these, as `rome` that of `Rome`.
-    """
-    lower_case = {word: vector for word, vector in vectors.items() if word == word.lower()}
-    for word, vector in vectors.items():
-        lower_case.setdefault(word.lower(), vector)
-    return lower_case
-
-
-def _count_inexact(questions, contexts):
-    """The number of questions whose answers no tokens give: a perfect reader would miss them."""
-    inexact = 0
-    for question in questions:
-        context = contexts[question["context"]]
-        offsets = context["offsets"]
-        texts = []
-        for first, last in question["spans"]:
-            texts.append(context["text"][offsets[2 * first] : offsets[2 * last + 1]])
-        pairs = itertools.product(texts, question["answers"])
-        inexact += not any(exact_match(text, answer) for text, answer in pairs)
-    return inexact
-
-
-def _make_vocabulary(words, vectors, settings):
-    """Makes a vocabulary from the word vectors and the counts of train's words.
-
-    Returns it, its word vectors, and the number of its words without a vector in the file.
-    """
-    frequent = []
-    if settings.trained_words:
-        for word, count in words.most_common():
-            if count >= settings.trained_words and word not in vectors:
-                frequent.append(word)
-    vocabulary = Vocabulary.of([*vectors, *frequent])
-    dimension = len(next(iter(vectors.values())))
-    table = complete(vectors, vocabulary, dimension)
-    trained_words = len(vocabulary) - len(Vocabulary.of(vectors))
-    return vocabulary, table, trained_words
-
-
-def _vectors_beside(source):
-    files = [*sorted(source.glob("*.npz")), *sorted(source.glob("glove*.txt"))]
-    if not files:
-        raise UserError(
-            f"{source}: expected a file of word vectors, *.npz or glove*.txt, or --vectors=FILE"
-        )
-    return files[0]
-
-
-def _statistics(questions, contexts):
-    numbers = {question["context"] for question in questions}
-    context_lengths = [len(contexts[number]["tokens"]) for number in numbers]
-    return {
-        "questions": len(questions),
-        "contexts": len(numbers),
-        "context_words_95": int(np.percentile(context_lengths, 95)),
-        "inexact_answers": _count_inexact(questions, contexts),
-    }

@@ -6,51 +6,43 @@ Letters:
 """
 
 import dataclasses
+from typing import NamedTuple
 
 import numpy as np
 
 from colloquy.data.batching import XLA_MULTIPLE
 from colloquy.data.sequences import Sequences, round_up
+from colloquy.tasks.reading_comprehension.tokens import Tokens
 from colloquy.tasks.reading_comprehension.windows import window_of_answer
 
-WORD_CHARACTERS = 16
-"""Number of characters that are read of each word, the first ones."""
 NO_SPAN = -1
 """Padding of the spans of answers."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Tokens:
-    """Ids of each distinct token and of its characters; row 0 is padding."""
+class Multiples(NamedTuple):
+    """Sizes of a batch are rounded up to multiples of these numbers, so that few sizes occur."""
 
-    words: np.ndarray
-    """Word ids, int32 `(tokens + 1,)`."""
-    characters: np.ndarray
-    """Character ids, int32 `(tokens + 1, L)`, padded with 0."""
-    texts: list[str]
-    """The tokens as they are written; of row 0 an empty text."""
-
-    @classmethod
-    def of(cls, texts, vocabulary, characters):
-        """Looks tokens up: words in lower case, characters as they are.
-
-        >>> from colloquy.data.vocabulary import Vocabulary
-        >>> tokens = Tokens.of(["Ab", "c"], Vocabulary.of(["ab"]), Vocabulary.of("abA"))
-        >>> tokens.words.tolist(), tokens.characters[:, :3].tolist()
-        ([0, 3, 2], [[0, 0, 0], [5, 4, 0], [2, 0, 0]])
-        """
-        words = [0, *vocabulary.encode(text.lower() for text in texts)]
-        letters = [[]]
-        for text in texts:
-            letters.append(characters.encode(text[:WORD_CHARACTERS]))
-        rows = np.arange(len(words))
-        padded_letters = Sequences.of(letters).padded(rows, WORD_CHARACTERS)
-        return cls(np.array(words, np.int32), padded_letters, ["", *texts])
+    words: int = 1
+    """For the words of contexts and of questions."""
+    tokens: int = 16
+    """For the distinct tokens of the batch."""
+    answers: int = 1
+    """For the spans of a question."""
 
 
-def number_words(words, numbers_of_words):
-    """Returns the number of each word, from 1. A new word gets the next one in the dict."""
-    return [numbers_of_words.setdefault(word, len(numbers_of_words) + 1) for word in words]
+DEFAULT_MULTIPLES = Multiples()
+
+
+def multiples_of(length_multiple):
+    """The `Multiples` of training and scoring.
+
+    `length_multiple` is that of `engine.task.Task.collate`: with XLA it is `XLA_MULTIPLE`,
+    otherwise it is smaller. XLA compiles each new size, so with XLA fewer sizes may occur.
+    """
+    words = 2 * length_multiple
+    if length_multiple >= XLA_MULTIPLE:
+        return Multiples(words, tokens=2048, answers=16)
+    return Multiples(words, tokens=16 * words)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,92 +51,104 @@ class Questions:
 
     tokens: Tokens
     contexts: Sequences
-    """Tokens of contexts."""
-    context: np.ndarray
+    """The words of each context, numbers of `tokens`."""
+    context_of_question: np.ndarray
     """Index of each question's context, int `(questions,)`."""
     questions: Sequences
-    """Tokens of the questions."""
+    """The words of each question, numbers of `tokens`."""
     spans: list[list[list[int]]]
-    """First and last tokens of the answers of each question."""
+    """`[first word, last word]` of each answer of each question."""
 
     def __len__(self):
-        return len(self.context)
+        return len(self.context_of_question)
 
     @property
     def sizes(self):
         """Context and query words of each question, int `(questions, 2)`."""
-        return np.stack([self.contexts.lengths[self.context], self.questions.lengths], axis=1)
+        context_lengths = self.contexts.lengths[self.context_of_question]
+        return np.stack([context_lengths, self.questions.lengths], axis=1)
+
+    def context_tokens(self, row):
+        """The words of the context of question `row`, a list of numbers of `tokens`."""
+        [tokens] = self.contexts.lists([self.context_of_question[row]])
+        return tokens
+
+    def question_tokens(self, row):
+        """The words of question `row`, a list of numbers of `tokens`."""
+        [tokens] = self.questions.lists([row])
+        return tokens
 
     def windows_of_answers(self, rows, size):
         """Returns for each question the first `Window` of at most `size` words that has one of its
         answers; without one, the first window.
         """
-        lengths = self.contexts.lengths[self.context[rows]].tolist()
+        lengths = self.contexts.lengths[self.context_of_question[rows]].tolist()
         windows = []
         for row, length in zip(rows, lengths, strict=True):
             windows.append(window_of_answer(self.spans[row], length, size))
         return windows
 
-    def collate(self, rows, windows=None, max_question=None, multiple=1):
+    def collate(self, rows, windows=None, max_question=None, multiples=DEFAULT_MULTIPLES):
         """Makes a batch of questions.
 
         Args:
             rows: Indices of the questions.
             windows: The `Window` of each one's context that is read; `None`: contexts are whole.
             max_question: The first words of a question that are read; `None`: all.
-            multiple: Sizes are rounded up to it. Training and scoring pass twice their
-                `length_multiple`, so that with XLA alone it is above `XLA_MULTIPLE`. Then distinct
-                tokens and answers are rounded up to more, since XLA compiles each new size.
+            multiples: The `Multiples` of sizes.
 
         Returns:
             The dict that `models.bidaf.BiDAF` takes.
-            First and last words of the answers, among those that are read, int32 `(B, A, 2)`;
-            -1 for padding and for answers that are not wholly read.
+            First and last words of the answers, counted from the first word that is read, int32
+            `(B, A, 2)`; -1 for padding and for answers that are not wholly read.
         """
-        contexts = self.contexts.take(self.context[rows])
-        if windows is None:
-            first = np.zeros(len(rows), int)
-        else:
-            _, first, end = np.array(windows).T
-            contexts = Sequences(contexts.ids, contexts.starts + first, end - first)
-        context = _first_words(contexts, np.arange(len(rows)), None, multiple)
-        query = _first_words(self.questions, rows, max_question, multiple)
-        is_xla = multiple > XLA_MULTIPLE
-        if is_xla:
-            token_multiple = 2048
-            answer_multiple = 16
-        else:
-            token_multiple = 16 * multiple
-            answer_multiple = 1
+        contexts = self.contexts.take(self.context_of_question[rows])
+        first_words = np.zeros(len(rows), int)
+        if windows is not None:
+            # The words of a window are a part of its context's ids.
+            first_words = np.array([window.first for window in windows])
+            lengths = np.array([window.end - window.first for window in windows])
+            contexts = Sequences(contexts.ids, contexts.starts + first_words, lengths)
+        context_BT = _pad(contexts, np.arange(len(rows)), None, multiples.words)
+        query_BJ = _pad(self.questions, rows, max_question, multiples.words)
 
-        # Each distinct token is looked up and encoded once; number 0 is padding.
-        all_tokens = np.concatenate([[0], context.ravel(), query.ravel()])
-        distinct, index_in_batch = np.unique(all_tokens, return_inverse=True)
-        index_in_batch = index_in_batch[1:].astype(np.int32)
-        num_tokens = round_up(len(distinct), token_multiple)
-        distinct = np.pad(distinct, (0, num_tokens - len(distinct)))
+        # The model encodes each distinct token once. In place of a token it gets the row of the
+        # token among the distinct ones:
+        #     tokens [7, 9, 7, 0]  ->  distinct tokens [0, 7, 9], rows [1, 2, 1, 0]
+        is_used = np.zeros(len(self.tokens.texts), bool)
+        is_used[0] = True  # padding
+        is_used[context_BT] = True
+        is_used[query_BJ] = True
+        distinct_N = np.flatnonzero(is_used)
+        row_of_token = np.zeros(len(is_used), np.int32)
+        row_of_token[distinct_N] = np.arange(len(distinct_N))
+        num_rows = round_up(len(distinct_N), multiples.tokens)
+        padded_N = np.pad(distinct_N, (0, num_rows - len(distinct_N)))
         inputs = {
-            "words": self.tokens.words[distinct],
-            "characters": self.tokens.characters[distinct],
-            "context": index_in_batch[: context.size].reshape(context.shape),
-            "query": index_in_batch[context.size :].reshape(query.shape),
+            "words": self.tokens.word_ids[padded_N],
+            "characters": self.tokens.character_ids[padded_N],
+            "context": row_of_token[context_BT],
+            "query": row_of_token[query_BJ],
         }
-        return inputs, self._pad_spans(rows, first, contexts.lengths, answer_multiple)
+        spans = self._pad_spans(rows, first_words, contexts.lengths, multiples.answers)
+        return inputs, spans
 
     def _pad_spans(self, rows, first_words, num_words, multiple):
-        """Shifts the spans of questions `rows` to the words that are read, int32 `(B, A, 2)`.
+        """The spans of questions `rows` among the words that are read, int32 `(B, A, 2)`.
 
-        A span that is not wholly in them is -1.
+        Of question `i`, `num_words[i]` words of the context are read, from `first_words[i]` on. A
+        span that is not wholly in them is -1.
         """
-        num_spans = max([1, *(len(self.spans[row]) for row in rows)])
-        shape = len(rows), round_up(num_spans, multiple), 2
-        padded = np.full(shape, NO_SPAN, np.int32)
+        num_spans = max(len(self.spans[row]) for row in rows)
+        num_spans = round_up(max(num_spans, 1), multiple)
+        padded_BA2 = np.full((len(rows), num_spans, 2), NO_SPAN, np.int32)
         for i, row in enumerate(rows):
-            for a, span in enumerate(self.spans[row]):
-                first, last = np.array(span) - first_words[i]
-                if 0 <= first and last < num_words[i]:
-                    padded[i, a] = first, last
-        return padded
+            for a, (first, last) in enumerate(self.spans[row]):
+                new_first = first - first_words[i]
+                new_last = last - first_words[i]
+                if 0 <= new_first and new_last < num_words[i]:
+                    padded_BA2[i, a] = new_first, new_last
+        return padded_BA2
 
     def answers_longer_than(self, max_words):
         """Finds questions all of whose answers have more than `max_words` words, bool
@@ -156,16 +160,17 @@ class Questions:
         return np.array(is_longer, bool)
 
     def on_passages(self, rows, passages):
-        """Returns question `rows[i]` on `passages[i]`, a `misleading.Passage`."""
+        """Returns question `rows[i]` on `passages[i]`, a `passages.Passage`."""
         return Questions(
             tokens=self.tokens,
-            contexts=Sequences.of([passage.numbers for passage in passages]),
-            context=np.arange(len(passages)),
+            contexts=Sequences.of([passage.tokens for passage in passages]),
+            context_of_question=np.arange(len(passages)),
             questions=self.questions.take(rows),
             spans=[passage.spans for passage in passages],
         )
 
 
-def _first_words(sequences, numbers, limit, multiple):
-    width = sequences.width(numbers, limit, multiple)
-    return sequences.padded(numbers, width, limit, keep="first")
+def _pad(sequences, index, limit, multiple):
+    """Pads the first words of the lists at `index`, at most `limit`, to one width."""
+    width = sequences.width(index, limit, multiple)
+    return sequences.padded(index, width, limit, keep="first")

@@ -1,7 +1,7 @@
 """Reads passages and questions: texts in, arrays out.
 
-An instance is tokenized once, as a `Read`. Checks, counts of words, the model's inputs, answers and
-explanations use that.
+A passage and its question are tokenized once, as a `TokenizedInstance`. Checks, counts of words,
+the model's inputs, answers and explanations use that.
 """
 
 from typing import NamedTuple
@@ -11,7 +11,8 @@ import numpy as np
 from colloquy.data.offsets import TokenizedText, read_text
 from colloquy.data.sequences import Sequences
 from colloquy.data.tokenizers import spoken_words
-from colloquy.tasks.reading_comprehension.questions import Questions, Tokens, number_words
+from colloquy.tasks.reading_comprehension.questions import Questions
+from colloquy.tasks.reading_comprehension.tokens import Tokens, number_tokens
 
 FREQUENT_WORDS = frozenset(
     "the of and a to in is was for on that by with as at from it are or an be this which".split()
@@ -23,7 +24,7 @@ LEAST_WORDS = 20
 """Words of a passage from which its language is judged."""
 
 
-class Read(NamedTuple):
+class TokenizedInstance(NamedTuple):
     """A passage and a question on it, tokenized."""
 
     passage: TokenizedText
@@ -38,9 +39,10 @@ class Read(NamedTuple):
         """A sentence if the passage does not seem to be English; otherwise `None`.
 
         >>> german = "Die Fähre fährt von Montag bis Freitag um acht und um zehn Uhr nach Norden. "
-        >>> Read.of(2 * german, "When does the ferry leave?").remark()
+        >>> TokenizedInstance.of(2 * german, "When does the ferry leave?").remark()
         'The text does not seem to be English, the only language that this model reads.'
-        >>> Read.of(2 * "The ferry leaves on Monday at eight and at ten. ", "When?").remark()
+        >>> english = "The ferry leaves on Monday at eight and at ten. "
+        >>> TokenizedInstance.of(2 * english, "When does the ferry leave?").remark()
         """
         words = [word.lower() for word in self.passage.words if word[0].isalpha()]
         frequent = sum(word in FREQUENT_WORDS for word in words)
@@ -56,25 +58,25 @@ class Reader:
         self.vocabulary = vocabulary
         self.characters = characters
 
-    def split(self, reads):
-        """The `Questions` of these reads, each on its own passage."""
-        numbers_of_words = {}
+    def questions(self, instances):
+        """The `Questions` of some `TokenizedInstance`s, each on its own passage."""
+        numbers = {}
         contexts = []
         questions = []
-        for read in reads:
-            contexts.append(number_words(read.passage.words, numbers_of_words))
-            questions.append(number_words(read.question.words, numbers_of_words))
+        for instance in instances:
+            contexts.append(number_tokens(instance.passage.words, numbers))
+            questions.append(number_tokens(instance.question.words, numbers))
         return Questions(
-            tokens=Tokens.of(list(numbers_of_words), self.vocabulary, self.characters),
+            tokens=Tokens.of(list(numbers), self.vocabulary, self.characters),
             contexts=Sequences.of(contexts),
-            context=np.arange(len(reads)),
+            context_of_question=np.arange(len(instances)),
             questions=Sequences.of(questions),
-            spans=[[]] * len(reads),
+            spans=[[]] * len(instances),
         )
 
-    def unknown_percent(self, read):
+    def unknown_percent(self, instance):
         """The percentage of words without a vector; punctuation does not count."""
-        spoken = spoken_words(read.passage.words + read.question.words)
+        spoken = spoken_words(instance.passage.words + instance.question.words)
         words = [word.lower() for word in spoken]
         unknown = self.vocabulary.encode(words).count(self.vocabulary.unk_id)
         return round(100 * unknown / max(len(words), 1), 1)

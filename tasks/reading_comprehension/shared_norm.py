@@ -1,56 +1,23 @@
-"""Training on questions that are asked twice: of a context with the answer and of one without.
+"""Training batches of questions that are asked twice: of their own contexts, which have the
+answers, and of second contexts, which do not.
 
-Letters: B contexts, two of each question   Q questions   T context words   A spans of an answer
+`losses.shared_norm_loss` is their loss. Some contexts are changed by sentences that mislead a
+model, see `misleading`.
 """
 
 from typing import NamedTuple
 
 import numpy as np
-from keras import ops
 
 from colloquy.data.batching import batches_by_size
-from colloquy.tasks.reading_comprehension.misleading import (
+from colloquy.tasks.reading_comprehension.passages import (
     Passage,
     own_passage,
     with_sentence,
     without_answer,
 )
-from colloquy.tasks.reading_comprehension.scoring import log_sum_of_spans
 from colloquy.tasks.reading_comprehension.second_contexts import NONE
 from colloquy.tasks.reading_comprehension.training import Training
-
-
-def shared_norm_loss(spans, logits):
-    """The loss of questions that are asked of two contexts, the second without the answer.
-
-    Rows 2 i and 2 i + 1 of a batch are the contexts of one question. A span's probability is its
-    part of the sum over all spans of these contexts and the option that there is no answer, whose
-    logit is 0 (the shared normalization of Clark and Gardner 2018, section 3.2, with a no-answer
-    option). The second context is also asked alone: it has no answer.
-
-        row 2 i      log(1 + Z1 + Z2) - log sum_a exp(start1[first_a] + end1[last_a])
-        row 2 i + 1  log(1 + Z2),   Z = sum_t exp(start[t]) * sum_t exp(end[t])
-
-    Args:
-        spans: First and last words, int `(B, A, 2)`; -1 for padding, and for second contexts.
-        logits: Those of start and end, float `(B, 2, T)`.
-
-    Returns:
-        Float32 `(B,)`.
-
-    >>> logits = np.log(np.array([[[4.0], [1.0]], [[1.0], [3.0]]], "float32"))
-    >>> loss = shared_norm_loss(np.array([[[0, 0]], [[-1, -1]]]), logits)
-    >>> (1 / np.exp(loss)).round(3).tolist()
-    [0.5, 0.25]
-    """
-    logits_B2T = ops.cast(logits, "float32")
-    log_z_B = ops.sum(ops.logsumexp(logits_B2T, axis=-1), axis=-1)
-    log_z_Q2 = ops.reshape(log_z_B, (-1, 2))
-    no_answer_Q1 = ops.zeros_like(log_z_Q2[:, :1])
-    log_sum_Q = ops.logsumexp(ops.concatenate([no_answer_Q1, log_z_Q2], axis=1), axis=1)
-    answered_Q = log_sum_Q - log_sum_of_spans(spans, logits_B2T)[::2]
-    unanswered_Q = ops.logaddexp(no_answer_Q1[:, 0], log_z_Q2[:, 1])
-    return ops.reshape(ops.stack([answered_Q, unanswered_Q], axis=1), (-1,))
 
 
 class TwoContexts(NamedTuple):
@@ -59,48 +26,57 @@ class TwoContexts(NamedTuple):
     rows: np.ndarray
     """Indices of the questions, int `(Q,)`."""
     second: np.ndarray
-    """The second contexts, int `(Q,)`."""
+    """The second context of each question, int `(Q,)`."""
     training: Training
     seed: int
-    """Of what is drawn when the batch is made."""
+    """Seed of the random changes of contexts."""
+
+    def collate(self, split, multiples):
+        """Makes the arrays of a batch of a `ReadingSplit`, see `Questions.collate`."""
+        questions = ask_twice(split, self)
+        rows = np.arange(len(questions))
+        windows = questions.windows_of_answers(rows, self.training.max_context)
+        return questions.collate(rows, windows, self.training.max_question, multiples)
 
 
 def shared_norm_batches(split, rows, training, rng):
     """The batches of an epoch of questions `rows`, a list of `TwoContexts`.
 
-    Questions without a second context are left out.
+    Questions without a second context are left out. The contexts of a batch are padded to one
+    length, so of two drawn second contexts the one is taken whose length is nearer to that of the
+    question's own context.
     """
-    second = _second_contexts(split, rng)
-    own_lengths = split.contexts.lengths[split.context]
-    sizes = np.maximum(own_lengths, split.contexts.lengths[second])[:, None]
-    rows = rows[second[rows] != NONE]
+    one = _draw_second_contexts(split, rng)
+    other = _draw_second_contexts(split, rng)
+    rows = rows[one[rows] != NONE]
+
+    lengths = split.contexts.lengths
+    own_length = lengths[split.context_of_question[rows]]
+    difference_of_one = np.abs(lengths[one[rows]] - own_length)
+    difference_of_other = np.abs(lengths[other[rows]] - own_length)
+    is_other_nearer = difference_of_other < difference_of_one
+    second = np.where(is_other_nearer, other[rows], one[rows])
+
+    sizes = np.maximum(own_length, lengths[second])[:, None]
     batches = []
-    for batch in batches_by_size(sizes[rows], training.batch_size, rng):
-        row = rows[batch]
+    for batch in batches_by_size(sizes, training.batch_size, rng):
         seed = int(rng.integers(2**32))
-        batches.append(TwoContexts(row, second[row], training, seed))
+        batches.append(TwoContexts(rows[batch], second[batch], training, seed))
     return batches
 
 
-def _second_contexts(split, rng):
-    """A second context for each question, int `(questions,)`; `NONE` where there is none.
-
-    Of two that are drawn from `ReadingSplit.second_contexts` it is the one whose length is nearer
-    to that of the question's own: both are padded to the longer one.
-    """
-    contexts = split.second_contexts
-    count = (contexts != NONE).sum(axis=1)
-    drawn = rng.integers(np.maximum(count, 1), size=(2, len(split)))
-    drawn_contexts = np.take_along_axis(contexts, drawn.T, axis=1)
-    own_lengths = split.contexts.lengths[split.context]
-    difference = np.abs(split.contexts.lengths[drawn_contexts] - own_lengths[:, None])
-    nearer = difference.argmin(axis=1)
-    return drawn_contexts[np.arange(len(split)), nearer]
+def _draw_second_contexts(split, rng):
+    """Draws a second context for each question, int `(questions,)`; `NONE` where there is none."""
+    # A row of `second_contexts` is the contexts of a question, then `NONE`: [7, 4, -1, -1]. The
+    # choice is among the first two of this row. In a row of `NONE` alone, it is the first.
+    num_choices = (split.second_contexts != NONE).sum(axis=1)
+    choice = rng.integers(np.maximum(num_choices, 1))
+    return split.second_contexts[np.arange(len(split)), choice]
 
 
 def ask_twice(split, batch):
-    """Returns the `Questions` of `TwoContexts`, each on its context and, in the next row, on its
-    second one.
+    """Returns the `Questions` of `TwoContexts`: row 2i is a question on its own context, row 2i + 1
+    the same question on its second context.
     """
     rng = np.random.default_rng(batch.seed)
     passages = []
@@ -111,11 +87,13 @@ def ask_twice(split, batch):
 
 
 def _own_passage(split, row, training, rng):
-    """The passage of a question, some with a sentence that does not answer it."""
+    """The passage of a question, by chance with a sentence that does not answer it."""
     passage = own_passage(split, row)
-    if rng.random() >= training.added_sentences:
+    has_added_sentence = rng.random() < training.added_sentences
+    if not has_added_sentence:
         return passage
-    if rng.random() < training.question_words:
+    is_misleading = rng.random() < training.question_words
+    if is_misleading:
         sentence = split.misleading_sentences.draw(row, rng)
     else:
         sentence = split.other_sentences[row]
@@ -123,10 +101,12 @@ def _own_passage(split, row, training, rng):
 
 
 def _passage_without_answer(split, row, second, training, rng):
-    if rng.random() < training.removed_answers:
+    """The second context of a question; by chance its own passage with the answer removed."""
+    is_own_passage = rng.random() < training.removed_answers
+    if is_own_passage:
         sentence = split.misleading_sentences.draw(row, rng)
         passage = without_answer(split, row, sentence)
         if passage:
             return passage
-    [numbers] = split.contexts.lists([second])
-    return Passage(numbers, [])
+    [tokens] = split.contexts.lists([second])
+    return Passage(tokens, [])

@@ -1,8 +1,9 @@
 """The best spans of passages, as a model finds them.
 
-A passage longer than training reads is read in overlapping windows: time grows with its length,
-memory does not. Windows are compared by their logits, not by their probabilities, which sum to 1 in
-each, also in one without an answer (Clark and Gardner 2018, section 3).
+A passage that is longer than those of training is read in overlapping windows: time grows with its
+length, memory does not. Spans of different windows are compared by their logits. Probabilities
+would mislead, since they sum to 1 in each window, even in one without an answer (Clark and Gardner
+2018, section 3).
 
 Letters: T passage words   W words of a window   N spans
 """
@@ -16,24 +17,34 @@ from colloquy.engine.cancellation import checkpoint
 from colloquy.engine.parallel import compile_for_all_sizes
 from colloquy.layers.masking import LOWEST
 from colloquy.models.bidaf import best_spans
+from colloquy.tasks.reading_comprehension.questions import Multiples
 from colloquy.tasks.reading_comprehension.windows import Window, make_windows
 
 BATCH_WORDS = 2000
-"""Words of the windows that are read at once, padding included; a window may have more. Between two
-batches a server gives up what nobody waits for."""
+"""Words of the windows that are read at once, padding included; a window may have more."""
 SPANS = 100
 """Spans of each window that the answers are chosen from."""
-MULTIPLE = 16
-"""The numbers of words of windows and questions are rounded up to multiples of this."""
+MULTIPLES = Multiples(words=16, tokens=256)
+"""Sizes of the batches of windows are rounded up to these."""
+
+
+class WindowLogits(NamedTuple):
+    """A window of a passage that a model has read."""
+
+    window: Window
+    logits_2W: np.ndarray
+    """Logits of start and end at each word of the window, float64."""
 
 
 class Span(NamedTuple):
-    """A possible answer: the sum of its two logits, its first and last words, its window."""
+    """A possible answer: words `first` to `last` of a passage."""
 
     score: float
+    """The sum of the logit of its start and that of its end."""
     first: int
     last: int
-    window: Window | None = None
+    source: WindowLogits | None = None
+    """The window in which it was found."""
 
 
 def best_apart(spans, count):
@@ -51,20 +62,19 @@ def best_apart(spans, count):
     return kept
 
 
-class SpanPrediction(NamedTuple):
-    """What the model found in a passage, window by window."""
+class PassageReading(NamedTuple):
+    """What a model found in a passage."""
 
     spans: list[Span]
-    """The best spans of all windows."""
-    logits: dict[Window, np.ndarray]
-    """Logits of start and end in each window, float64 `(2, W)`."""
+    """The best spans of each window."""
+    windows: list[WindowLogits]
 
-    def passage_logits(self, num_words):
+    def logits(self, num_words):
         """The logits of the whole passage, `(2, num_words)`; where windows overlap, the highest."""
         logits_2T = np.full((2, num_words), LOWEST)
-        for window, logits_2W in self.logits.items():
-            part_2W = logits_2T[:, window.first : window.end]
-            np.maximum(part_2W, logits_2W, out=part_2W)
+        for window, logits_2W in self.windows:
+            so_far_2W = logits_2T[:, window.first : window.end]
+            logits_2T[:, window.first : window.end] = np.maximum(so_far_2W, logits_2W)
         return logits_2T
 
 
@@ -76,12 +86,16 @@ class BestSpans(keras.Model):
         self.model = model
 
     def call(self, inputs):
-        logits = keras.ops.cast(self.model(inputs), "float32")
         config = self.model.config
-        # A window has at least `MULTIPLE` words, padding included, and each is a span.
-        count = min(SPANS, MULTIPLE * config.max_answer_words)
-        best = best_spans(logits, config.max_answer_words, count, config.length_penalty)
-        return logits, *best
+        logits = keras.ops.cast(self.model(inputs), "float32")
+        # A window has `max_answer_words` spans for each of its words. With padding, it has at least
+        # `MULTIPLES.words` words. `best_spans` cannot return more spans than a window has.
+        least_spans = MULTIPLES.words * config.max_answer_words
+        num_spans = min(SPANS, least_spans)
+        first, last, score = best_spans(
+            logits, config.max_answer_words, num_spans, config.length_penalty
+        )
+        return {"logits": logits, "first": first, "last": last, "score": score}
 
 
 class SpanFinder:
@@ -101,32 +115,39 @@ class SpanFinder:
         """The `Window`s of passage `row`, which has `num_words` words."""
         return make_windows(row, num_words, self.window_words)
 
-    def find(self, asked):
-        """Reads the passages of `Questions`; returns a `SpanPrediction` of each."""
+    def find(self, questions):
+        """Reads the passages of `Questions`; returns a `PassageReading` of each."""
         windows = []
-        for row, words in enumerate(asked.contexts.lengths.tolist()):
-            windows += self.windows(row, words)
+        for row, num_words in enumerate(questions.contexts.lengths.tolist()):
+            windows += self.windows(row, num_words)
+        # Windows of similar length are read at once, so that little is padding.
         windows.sort(key=lambda window: window.end - window.first)
 
-        readings = [SpanPrediction([], {}) for _ in range(len(asked))]
+        readings = [PassageReading([], []) for _ in range(len(questions))]
         batch_size = max(1, BATCH_WORDS // self.window_words)
         for start in range(0, len(windows), batch_size):
-            batch = windows[start : start + batch_size]
-            inputs, _ = asked.collate([window.row for window in batch], batch, multiple=MULTIPLE)
-            outputs = [np.asarray(x) for x in self.best_spans.predict_on_batch(inputs)]
-            for window, logits_2T, first_N, last_N, score_N in zip(batch, *outputs, strict=True):
-                words = window.end - window.first
-                reading = readings[window.row]
-                reading.spans.extend(_spans_of_passage(window, first_N, last_N, score_N))
-                reading.logits[window] = logits_2T[:, :words].astype(np.float64)
+            self._read(questions, windows[start : start + batch_size], readings)
+            # Between two batches, a server ends the work for clients that have left.
             checkpoint()
         return readings
 
-
-def _spans_of_passage(window, first_N, last_N, score_N):
-    """The `Span`s of a window, counted from the begin of its passage."""
-    spans = []
-    for first, last, score in zip(first_N.tolist(), last_N.tolist(), score_N.tolist(), strict=True):
-        if score > LOWEST:
-            spans.append(Span(score, window.first + first, window.first + last, window))
-    return spans
+    def _read(self, questions, windows, readings):
+        """Reads a batch of windows; adds to `readings`, of all passages, what it finds in each."""
+        rows = [window.row for window in windows]
+        inputs, _ = questions.collate(rows, windows, multiples=MULTIPLES)
+        outputs = self.best_spans.predict_on_batch(inputs)
+        logits_B2W = np.asarray(outputs["logits"], np.float64)
+        first_BN = np.asarray(outputs["first"]).tolist()
+        last_BN = np.asarray(outputs["last"]).tolist()
+        score_BN = np.asarray(outputs["score"]).tolist()
+        for place, window in enumerate(windows):
+            length = window.end - window.first
+            source = WindowLogits(window, logits_B2W[place, :, :length])
+            reading = readings[window.row]
+            reading.windows.append(source)
+            best = zip(first_BN[place], last_BN[place], score_BN[place], strict=True)
+            for first, last, score in best:
+                is_real = score > LOWEST  # a span with padding has a lower score
+                if is_real:
+                    span = Span(score, window.first + first, window.first + last, source)
+                    reading.spans.append(span)

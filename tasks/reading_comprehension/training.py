@@ -26,7 +26,7 @@ class Training(with_defaults(training_settings.DecayingTraining, **DEFAULTS)):
     shared_norm: bool = False
     """Ask each question also of a paragraph of its article that does not answer it, and normalise
     over both and the option that there is no answer; needs a model with `no_answer`. A batch then
-    has twice `batch_size` contexts. See `shared_norm.shared_norm_loss`.
+    has twice `batch_size` contexts. See `losses.shared_norm_loss`.
     """
     added_sentences: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Fraction of the questions whose context gets a sentence of another paragraph of the article,

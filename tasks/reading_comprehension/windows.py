@@ -32,6 +32,11 @@ def overlap_of(size: int) -> int:
     return size // 4
 
 
+def smallest_size(shared_words: int) -> int:
+    """The smallest size of windows whose neighbours share `shared_words` words."""
+    return 4 * shared_words
+
+
 def window_of_answer(spans: list[list[int]], words: int, size: int) -> Window:
     """The first window of a context that has one of the answers, or else the first window.
 

@@ -1,0 +1,94 @@
+"""Passages of questions for training: with an added sentence, or without the answers."""
+
+from typing import NamedTuple
+
+from colloquy.tasks.reading_comprehension.sentences import sentence_ends
+
+
+class Passage(NamedTuple):
+    """A passage as training reads it."""
+
+    tokens: list[int]
+    """Its words, numbers of the split's `tokens`."""
+    spans: list[list[int]]
+    """Indices of the first and the last word of each answer."""
+
+
+def own_passage(split, row):
+    """The unchanged passage of question `row`."""
+    return Passage(split.context_tokens(row), split.spans[row])
+
+
+def with_sentence(split, row, passage, sentence, rng):
+    """Puts a sentence before the passage of question `row`, after it or between two sentences.
+
+    It is not put inside an answer.
+    """
+    places = []
+    for place in [0, *sentence_ends(split, split.context_of_question[row])]:
+        if not any(first < place <= last for first, last in passage.spans):
+            places.append(place)
+    place = _draw_place(places, rng)
+
+    spans = []
+    for first, last in passage.spans:
+        shift = len(sentence) if first >= place else 0
+        spans.append([first + shift, last + shift])
+    return Passage([*passage.tokens[:place], *sentence, *passage.tokens[place:]], spans)
+
+
+def _draw_place(places, rng):
+    """Draws the first place, the last place or one between, with probability 1/3 each.
+
+    Of fewer than three places, it is always the last one.
+    """
+    choice = rng.integers(3)
+    if choice == 0 or len(places) < 3:
+        return places[-1]
+    if choice == 1:
+        return places[0]
+    return places[1 + rng.integers(len(places) - 2)]
+
+
+def without_answer(split, row, sentence):
+    """The passage of question `row` with `sentence` in place of the one that has the answers.
+
+    Returns `None` if `sentence` is empty, if no single sentence has all answers, or if the new
+    passage still has an answer.
+    """
+    answered = _sentence_with_answers(split, row)
+    if not sentence or answered is None:
+        return None
+    start, end = answered
+    own_tokens = split.context_tokens(row)
+    tokens = [*own_tokens[:start], *sentence, *own_tokens[end:]]
+    if _has_any_answer(split, row, tokens):
+        return None
+    return Passage(tokens, [])
+
+
+def _sentence_with_answers(split, row):
+    """The first word of the sentence that has all answers, and the word after it; or `None`."""
+    first_answer = min(first for first, _ in split.spans[row])
+    last_answer = max(last for _, last in split.spans[row])
+    start = 0
+    for end in sentence_ends(split, split.context_of_question[row]):
+        if start <= first_answer and last_answer < end:
+            return start, end
+        start = end
+    return None
+
+
+def _has_any_answer(split, row, tokens):
+    text = _join_words(split, tokens)
+    own_tokens = split.context_tokens(row)
+    for first, last in split.spans[row]:
+        if _join_words(split, own_tokens[first : last + 1]) in text:
+            return True
+    return False
+
+
+def _join_words(split, tokens):
+    # The spaces at both ends let an answer match whole words only.
+    words = [split.tokens.texts[token].lower() for token in tokens]
+    return f" {' '.join(words)} "
