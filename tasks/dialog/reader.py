@@ -76,7 +76,7 @@ class DialogReader:
     def unknown(self, words):
         """The words that are in no entity and that users of the training dialogs never say."""
         unknown = []
-        for linked_words, entities in self.domain.link(words):
+        for linked_words, entities in self.domain.names.link(words):
             if not entities:
                 unknown += [word for word in linked_words if word not in self.users_words]
         return unknown
