@@ -4,16 +4,20 @@ Shape suffixes:
     B dialogs   M sentences of a history   S sentences of a batch   W words   E entities
 """
 
+import re
+
 import tensorflow as tf
 
 from colloquy.data.corpora.babi_dialog import SILENCE
 from colloquy.data.tokenizers import GraphTokenizer
 from colloquy.data.vocabulary import WordIds
 from colloquy.tasks.dialog.graph_names import GraphNames, lookup_table
-from colloquy.tasks.dialog.reader import ENDS
+from colloquy.tasks.dialog.reader import SIGNS
 
 # The white space of `str.split`. `tf.strings.split` splits at that of ASCII alone.
 SPACE = r"[\x{1C}-\x{1F}\x{85}\p{Z}]+"
+# The signs around a word.
+ENDS = f"^[{re.escape(SIGNS)}]+|[{re.escape(SIGNS)}]+$"
 
 
 class DialogText:
