@@ -59,9 +59,12 @@ class ActionMask(keras.Model):
 
         # Of these, the candidates whose entities meet all conditions; padding always does.
         met_or_padding_BTNE = ops.logical_or(met_BTNE, self.is_padding_E)
+        # One entity of each candidate at a time: an array `(B, T, N, C, K)` would be large.
         for n, required_CK in enumerate(self.required_NCK):
-            met_BTCK = ops.take(met_or_padding_BTNE[:, :, n], required_CK, axis=2)
-            allowed_BTC &= ops.all(met_BTCK, axis=3)
+            for required_C in required_CK.T:
+                if required_C.any():
+                    met_BTC = ops.take(met_or_padding_BTNE[:, :, n], required_C, axis=2)
+                    allowed_BTC &= met_BTC
 
         # An entity meets `current` if it is the user's last wish for its slot.
         wished_BTE = met_BTNE[:, :, CONDITIONS.index("current")]
