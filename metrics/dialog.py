@@ -1,12 +1,12 @@
 """Dialog bAbI: correct responses and dialogs, upper bounds, and two baselines.
 
 Definitions: Bordes, Boureau and Weston, ICLR 2017 (section 4 for the baselines). Candidates are
-numbers into the corpus's candidate file, int64 `(responses,)`; texts are lists (or padded rows) of
-word ids, 0 is padding.
+given by their number in the corpus's candidate file, from 0. Texts are lists (or padded rows) of
+word ids; 0 is padding.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -15,10 +15,7 @@ from colloquy.metrics.baselines import PADDING, count_words, inverse_frequencies
 
 METRICS = ("per_response", "per_dialog")
 ADDED = {}
-"""`{name: function}`: your own metrics, functions of the arguments of `dialog_metrics`.
-
-A prediction of -1 is no candidate: no response is right.
-"""
+"""`{name: function}`: your own metrics, functions of the arguments of `dialog_metrics`."""
 TIE = 1e-9
 """Cosines closer than this are equal: the same sum in another order differs by some 1e-16."""
 BLOCK = 1 << 22
@@ -28,7 +25,10 @@ BLOCK = 1 << 22
 def dialog_metrics(predicted: Any, gold: Any, dialog: Any) -> dict[str, float]:
     """Fractions of correct responses and of dialogs without a wrong one, and metrics `ADDED`.
 
-    `dialog` is the number of each response's dialog.
+    Args:
+        predicted: The predicted candidate of each response, int; -1: the model chose none.
+        gold: The correct candidate of each response, int.
+        dialog: The number of each response's dialog, int.
 
     >>> dialog_metrics([4, 2, 7, 1], [4, 2, 7, 3], [0, 0, 5, 5])
     {'per_response': 0.75, 'per_dialog': 0.5}
@@ -48,10 +48,10 @@ def dialog_metrics(predicted: Any, gold: Any, dialog: Any) -> dict[str, float]:
 def reachable_by_seen(train_gold: Any, gold: Any) -> np.ndarray:
     """Responses within reach of a model that repeats training responses, bool `(responses,)`.
 
+    Their fraction on the dev sets of tasks 1 to 6: 83.37, 99.29, 74.75, 56.67, 95.60, 88.70 %.
+
     Models that read the words of candidates exceed this bound on tasks 1 and 5, where unseen
     responses recombine known words.
-
-    Their fraction on the dev sets of tasks 1 to 6: 83.37, 99.29, 74.75, 56.67, 95.60, 88.70 %.
 
     >>> reachable_by_seen([3, 5, 3], [5, 4, 3])
     array([ True, False,  True])
@@ -68,14 +68,22 @@ def reachable_by_types(
 ) -> np.ndarray:
     """Responses within reach of a model with match types, bool `(responses,)`.
 
-    These are the responses seen in training, and those whose form was seen (their words in order,
-    with the type in place of each word that has one) and whose typed words all occur in the
-    context, its memory or user turn. On the dev sets of tasks 1 to 6: 100, 100, 74.75, 100, 99.97,
-    90.74 %. Several candidates of a form may fit a context: a user who changes his mind names two
-    values.
+    A response is within reach if it was seen in training, or if
 
-    `type_of` is `{word id: type}` of the values in the knowledge base: cuisine, location, price,
-    rating, phone, address, number. Restaurants have no type in the paper.
+    - a response of the same form was seen: the same words, with the type in place of each word that
+      has one, and
+    - all its words with a type occur in the context.
+
+    On the dev sets of tasks 1 to 6: 100, 100, 74.75, 100, 99.97, 90.74 %. A model can still choose
+    wrongly among these: if a user changes his mind, two values of a type are in the context.
+
+    Args:
+        train_gold: The correct candidates of the training responses.
+        gold: The correct candidate of each response.
+        candidates: The words of each candidate.
+        type_of: `{word id: type}` of the values in the knowledge base: cuisine, location, price,
+            rating, phone, address, number. Restaurants have no type in the paper.
+        contexts: The words of the history, facts and user turn before each response.
 
     >>> # "hello", "api_call rome", "api_call paris", "api_call london"
     >>> candidates = [[7], [8, 1], [8, 2], [8, 3]]
@@ -88,12 +96,13 @@ def reachable_by_types(
         words = [word for word in candidates[candidate] if word != PADDING]
         return tuple(("type", type_of[word]) if word in type_of else word for word in words)
 
-    forms = {form(candidate) for candidate in np.unique(train_gold).tolist()}
+    seen_forms = {form(candidate) for candidate in np.unique(train_gold).tolist()}
     reachable = reachable_by_seen(train_gold, gold)
-    for i in np.flatnonzero(~reachable):
-        typed_words = type_of.keys() & candidates[gold[i]]
-        is_in_context = typed_words <= set(contexts[i])
-        reachable[i] = is_in_context and form(gold[i]) in forms
+    for response in np.flatnonzero(~reachable):
+        candidate = gold[response]
+        typed_words = {word for word in candidates[candidate] if word in type_of}
+        is_in_context = typed_words <= set(contexts[response])
+        reachable[response] = is_in_context and form(candidate) in seen_forms
     return reachable
 
 
@@ -115,11 +124,13 @@ def tfidf_match(
     >>> tfidf_match([[1, 2], [1, 3]], [[1, 3, 3], [2, 0], [9]], [[1, 4], [2], [1, 3], [3, 1]])
     array([2, 1, 0])
     """
-    train, contexts, candidates = count_words(train_documents, contexts, candidates)
+    train, context_counts, candidate_counts = count_words(train_documents, contexts, candidates)
     idf = inverse_frequencies([train], num_words=train.shape[1])
-    predicted = np.zeros(contexts.shape[0], np.int64)
-    for lines, is_nearest in _nearest(unit_rows(contexts, idf), unit_rows(candidates, idf)):
-        predicted[lines] = is_nearest.argmax(axis=1)
+    context_vectors = unit_rows(context_counts, idf)
+    candidate_vectors = unit_rows(candidate_counts, idf)
+    predicted = np.zeros(len(contexts), np.int64)
+    for rows, is_nearest in _nearest(context_vectors, candidate_vectors):
+        predicted[rows] = is_nearest.argmax(axis=1)  # the first of the nearest
     return predicted
 
 
@@ -141,23 +152,23 @@ def nearest_neighbour(
     """
     train, queries = count_words(train_inputs, inputs)
     idf = inverse_frequencies([train], num_words=train.shape[1])
-    examples, example_of_train = _distinct(train_inputs)
-    first_inputs, query_of_input = _distinct(inputs)
+    # Many inputs are the same: compare each distinct one once.
+    train_bags = _distinct_bags(train_inputs)
+    query_bags = _distinct_bags(inputs)
+    train_vectors = unit_rows(train[train_bags.first_texts], idf)
+    query_vectors = unit_rows(queries[query_bags.first_texts], idf)
 
-    # How often each response follows each distinct training input.
-    responses, response = np.unique(train_gold, return_inverse=True)
-    counts = sparse.csr_array(
-        (np.ones(len(response), np.int64), (example_of_train, response)),
-        shape=(len(examples), len(responses)),
-    )
+    # How often each response follows each training bag: the constructor adds up equal pairs.
+    responses, response_numbers = np.unique(train_gold, return_inverse=True)
+    pairs = (train_bags.numbers, response_numbers)
+    shape = (len(train_bags.first_texts), len(responses))
+    counts = sparse.csr_array((np.ones(len(response_numbers), np.int64), pairs), shape)
 
-    predicted = np.zeros(len(first_inputs), np.int64)
-    query_vectors = unit_rows(queries[first_inputs], idf)
-    train_vectors = unit_rows(train[examples], idf)
-    for lines, is_nearest in _nearest(query_vectors, train_vectors):
+    predicted = np.zeros(len(query_bags.first_texts), np.int64)
+    for rows, is_nearest in _nearest(query_vectors, train_vectors):
         votes = sparse.csr_array(is_nearest, dtype=np.int64) @ counts
-        predicted[lines] = responses[votes.toarray().argmax(axis=1)]
-    return predicted[query_of_input]
+        predicted[rows] = responses[votes.toarray().argmax(axis=1)]
+    return predicted[query_bags.numbers]
 
 
 def _nearest(queries, keys):
@@ -170,18 +181,29 @@ def _nearest(queries, keys):
     block_size = max(1, BLOCK // keys.shape[0])
     keys = keys.T.tocsr()
     for start in range(0, num_queries, block_size):
-        lines = slice(start, min(start + block_size, num_queries))
-        scores = (queries[lines] @ keys).toarray()
-        yield lines, scores >= scores.max(axis=1, keepdims=True) - TIE
+        rows = slice(start, min(start + block_size, num_queries))
+        cosines = (queries[rows] @ keys).toarray()
+        largest = cosines.max(axis=1, keepdims=True)
+        yield rows, cosines >= largest - TIE
 
 
-def _distinct(texts):
-    """The first text of each distinct bag of words, and the number of each text's bag."""
-    numbers = {}
-    bags = []
-    for text in texts:
-        bag = tuple(sorted(text))
-        bags.append(numbers.setdefault(bag, len(numbers)))
-    bags = np.array(bags, np.int64)
-    _, first_texts = np.unique(bags, return_index=True)
-    return first_texts, bags
+class _Bags(NamedTuple):
+    """The bags of words of some texts. Equal ones have one number, from 0."""
+
+    numbers: np.ndarray
+    """The number of each text's bag."""
+    first_texts: np.ndarray
+    """The first text of each bag."""
+
+
+def _distinct_bags(texts):
+    number_of_bag = {}
+    numbers = []
+    first_texts = []
+    for text, words in enumerate(texts):
+        bag = tuple(sorted(words))
+        if bag not in number_of_bag:
+            number_of_bag[bag] = len(number_of_bag)
+            first_texts.append(text)
+        numbers.append(number_of_bag[bag])
+    return _Bags(np.array(numbers, np.int64), np.array(first_texts, np.int64))

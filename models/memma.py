@@ -166,7 +166,7 @@ class EntityMEMMA(DialogModel):
     counts, is learnt.
 
     Which words are entities comes from the knowledge base alone
-    (`tasks.dialog.prepare.find_entities`).
+    (`tasks.dialog.entities.find_entities`).
     """
 
     Config = EntityMEMMAConfig

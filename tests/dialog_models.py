@@ -263,14 +263,15 @@ def track(domain, said):
     types = [type for _, type, _ in domain.entities]
     calls = {text for text in domain.candidates if text.startswith("api_call")}
     slots = {
-        types[number]
+        types[number - 1]
         for text in calls
-        for _, numbers in domain.link(text.split())
+        for _, numbers in domain.names.link(text.split())
         for number in numbers
     }
     wishes, flags, heard, found, told, offer = {}, set(), set(), set(), set(), None
     for speaker, text in said:
-        entities = [number for _, numbers in domain.link(text.split()) for number in numbers]
+        parts = domain.names.link(text.split())
+        entities = [number - 1 for _, numbers in parts for number in numbers]
         before = dict(wishes)
         for number in entities if speaker == "user" else ():
             if types[number] in slots and number != before.get(types[number]):

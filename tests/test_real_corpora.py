@@ -16,8 +16,9 @@ from colloquy.layers.dialog_state import INPUTS
 from colloquy.metrics.reading_comprehension import squad_metrics
 from colloquy.tasks import TASKS
 from colloquy.tasks.dialog import prepare as dialog_preparation
-from colloquy.tasks.dialog.action_mask import ActionMask, learn
+from colloquy.tasks.dialog.action_mask import ActionMask
 from colloquy.tasks.dialog.baselines import baselines_and_upper_bounds
+from colloquy.tasks.dialog.rules import learn
 from colloquy.tasks.selection import prepare as selection
 from colloquy.tasks.selection.baselines import baseline_scores
 from colloquy.tasks.selection.scoring import rank

@@ -1,4 +1,4 @@
-"""`tasks.dialog.action_mask` against loops and by hand."""
+"""`tasks.dialog.action_mask` and `rules` against loops and by hand."""
 
 import dataclasses
 import itertools
@@ -15,8 +15,9 @@ from colloquy.data.corpora.babi_dialog import Fact
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.layers.dialog_state import CONDITIONS, FLAGS, INPUTS
 from colloquy.tasks import TASKS
-from colloquy.tasks.dialog.action_mask import FILE, ActionMask, learn, load_mask, state_model
+from colloquy.tasks.dialog.action_mask import FILE, ActionMask, load_mask
 from colloquy.tasks.dialog.domain import Domain, Entity
+from colloquy.tasks.dialog.rules import learn, state_model
 
 dialog = TASKS["dialog"]
 SILENCE = ("user", "<SILENCE>")

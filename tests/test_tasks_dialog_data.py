@@ -24,7 +24,7 @@ ENTITIES += [
     ("the_cow_pizza_kitchen_bar", "restaurant", "subjects"),
     ("korean", "cuisine", "calls"),
 ]
-NUMBER = {name: number for number, (name, _, _) in enumerate(ENTITIES)}
+NUMBER = {name: number for number, (name, _, _) in enumerate(ENTITIES, 1)}
 WORDS = "_EOS_ _UNK_ the cow pizza kitchen bar north american asian oriental is and ,".split()
 WORDS += [name for name in NUMBER if name not in WORDS]
 ID = {word: id for id, word in enumerate(WORDS, 1)}
@@ -82,7 +82,7 @@ def test_open_types_have_more_than_eight_values_and_ids_after_the_words(
     ],
 )
 def test_link_takes_the_longest_entity_at_each_word(sentence, names):
-    pairs = make_domain().link(sentence.split())
+    pairs = make_domain().names.link(sentence.split())
     numbers = [[] if name == "-" else [NUMBER[name]] for name in names.split()]
     assert [entities for _, entities in pairs] == numbers
     words = []
@@ -90,7 +90,7 @@ def test_link_takes_the_longest_entity_at_each_word(sentence, names):
         words += part
     assert words == sentence.split()
     entities = [("rome", "town", "knowledge"), ("rome", "restaurant", "subjects")]
-    assert make_domain(entities=entities).link(["rome"]) == [(["rome"], [0, 1])]
+    assert make_domain(entities=entities).names.link(["rome"]) == [(["rome"], [1, 2])]
 
 
 def test_encode_types_what_is_open_alone():
@@ -115,10 +115,10 @@ def test_encode_types_what_is_open_alone():
         [cuisine_id, town_id],
     ]
     assert encoded.entities.lists() == [
-        [NUMBER["north_american"] + 1, NUMBER["cheap"] + 1],
-        [NUMBER["the_cow"] + 1],
-        [NUMBER["asian_oriental"] + 1, NUMBER["korean"] + 1],
-        [NUMBER["thai"] + 1, len(ENTITIES) + 4],
+        [NUMBER["north_american"], NUMBER["cheap"]],
+        [NUMBER["the_cow"]],
+        [NUMBER["asian_oriental"], NUMBER["korean"]],
+        [NUMBER["thai"], len(ENTITIES) + 4],
     ]
 
 

@@ -9,9 +9,9 @@ from helpers import refusal
 
 from colloquy.data.corpora.babi_dialog import Turn
 from colloquy.tasks import TASKS
+from colloquy.tasks.dialog.answers import NO_RESPONSE_FITS
 from colloquy.tasks.dialog.chat import DialogChat
 from colloquy.tasks.dialog.domain import Domain
-from colloquy.tasks.dialog.predictor import NO_RESPONSE_FITS
 from colloquy.tasks.dialog.scoring import predict
 
 dialog = TASKS["dialog"]

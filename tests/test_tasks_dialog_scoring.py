@@ -1,4 +1,4 @@
-"""`tasks.dialog.scoring` and `task`: losses against loops, predictions, baselines."""
+"""`tasks.dialog.losses`, `scoring` and `task`: losses against loops, predictions, baselines."""
 
 import functools
 import types
@@ -14,7 +14,8 @@ from colloquy.tasks import TASKS
 from colloquy.tasks.dialog.baselines import baselines_and_upper_bounds
 from colloquy.tasks.dialog.data import load_dataset
 from colloquy.tasks.dialog.domain import Domain
-from colloquy.tasks.dialog.scoring import margin_loss, predict, softmax_loss
+from colloquy.tasks.dialog.losses import margin_loss, softmax_loss
+from colloquy.tasks.dialog.scoring import predict
 from colloquy.tasks.dialog.users import learn_users, load_users
 
 dialog = TASKS["dialog"]

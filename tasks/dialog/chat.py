@@ -3,7 +3,7 @@
 import itertools
 
 from colloquy.engine.chat import Chat, Note
-from colloquy.tasks.dialog.domain import NO_RESULT
+from colloquy.tasks.dialog.knowledge import NO_RESULT
 
 
 class DialogChat(Chat):

@@ -1,10 +1,12 @@
-"""The domain of a dialog bot: its words, responses, knowledge base and entities."""
+"""The domain of a dialog bot: its words, responses, knowledge base and entities.
+
+Entities are numbered from 1, since 0 is padding, and candidate responses from 0.
+"""
 
 import collections
 import dataclasses
 import functools
 import pathlib
-from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +17,10 @@ from colloquy.data.report import shorten
 from colloquy.data.sequences import Sequences
 from colloquy.data.text_files import read_lines
 from colloquy.data.vocabulary import Vocabulary
-from colloquy.tasks.dialog.split import Sentences
+from colloquy.tasks.dialog.entities import Entity
+from colloquy.tasks.dialog.knowledge import find_facts, group_values, is_call
+from colloquy.tasks.dialog.names import Names
+from colloquy.tasks.dialog.split import NO_CANDIDATE, SILENT, Sentences
 from colloquy.tasks.dialog.tables import ModelTables
 
 DIALOGS = "dialogs.pkl"
@@ -23,53 +28,24 @@ CANDIDATES = "candidates.txt"
 KNOWLEDGE = "knowledge.txt"
 ENTITIES = "entities.txt"
 SPLITS = ("train", "dev", "dev-oov", "test", "test-oov")
-CALL = "api_call "
-"""The beginning of a response that searches the knowledge base: `api_call thai west R_price`."""
-NO_RESULT = "api_call no result"
-"""The fact of a search that found nothing, as the corpus writes it. No call searches for it."""
 
 SHOWN_VALUES = 24
 """The bot lists this many values of a slot, and gives the number of the others."""
 MAX_CLOSED_VALUES = 8
-"""A type of entities with more values is open, see `Domain`. The training dialogs are assumed to
-mention all values of the other types.
-"""
+"""A type of entities with more values is open, see `Domain.open_types`."""
 MAX_NAME_PARTS = 100
-"""The most parts of a name, joined by `_`. At each word of a sentence, `Domain.link` tries all
+"""The most parts of a name, joined by `_`. At each word of a sentence, `Names.link` tries all
 lengths up to that of the longest name, so long names would make it slow.
 """
 
 
-class Entity(NamedTuple):
-    """A line of `entities.txt`, see `tasks.dialog.prepare.find_entities`."""
-
-    name: str
-    """A word, with `_` between its parts: `north_american`."""
-    type: str
-    """Such as `cuisine`."""
-    source: str
-    """Where `find_entities` has found it: `knowledge`, `subjects` or `calls`."""
-
-
-class LinkedWords(NamedTuple):
-    """Consecutive words of a sentence: a name of entities, or one word that begins no such name."""
-
-    words: list[str]
-    entities: list[int]
-    """The numbers, from 0, of the entities with this name; empty for a word without a name."""
-
-
 @dataclasses.dataclass(frozen=True)
 class Domain:
-    """Words, responses and entities that a bot knows.
-
-    A type of entities is *open* if it has more than `MAX_CLOSED_VALUES` values: places, cuisines,
-    restaurants, phone numbers. New values of such a type may appear, so all its values share one id
-    in `Sentences.typed_words`.
-    """
+    """Words, responses, facts and entities that a bot knows."""
 
     vocabulary: Vocabulary
     candidates: list[str]
+    """All responses that the bot may give."""
     knowledge: list[Fact]
     entities: list[Entity]
 
@@ -92,13 +68,19 @@ class Domain:
             knowledge=_read_records(path / KNOWLEDGE, Fact),
             entities=entities,
         )
-        # This makes the tables of the candidates' entities, which are padded to the candidate with
-        # most entities. It fails if that candidate has far more than the others.
         with checked(path / CANDIDATES, "candidates with similar numbers of entities"):
-            _ = domain.tables.required_fields
+            domain.tables.check_widths()
         return domain
 
-    # === Entities in texts ===
+    # === Entities ===
+
+    def entity(self, number):
+        """Returns the `Entity` with a number, which is at least 1."""
+        return self.entities[number - 1]
+
+    @functools.cached_property
+    def names(self):
+        return Names(self.entities)
 
     @functools.cached_property
     def types(self):
@@ -110,9 +92,14 @@ class Domain:
 
     @functools.cached_property
     def open_types(self):
-        """`{type: id}` of the open types.
+        """`{type: id}` of the open types, those with more than `MAX_CLOSED_VALUES` values.
 
-        All types of `types` have ids, after those of the words; the ids of closed types are unused.
+        The bot will meet new values of an open type, such as cuisine or restaurant. So all its
+        values share one id in `Sentences.typed_words`. The training dialogs are assumed to mention
+        all values of the other types.
+
+        The ids follow those of the words, in the order of `types`: of 500 words and the types
+        cuisine (open), price (closed) and restaurant (open), cuisine has 501 and restaurant 503.
         """
         counts = collections.Counter(entity.type for entity in self.entities)
         ids = {}
@@ -121,64 +108,19 @@ class Domain:
                 ids[entity_type] = type_id
         return ids
 
-    @functools.cached_property
-    def surface_forms(self):
-        """`{words: numbers of the entities with this name, from 0}`.
-
-        A name with `_` has two forms: one word, `("the_cow",)`, and its parts, `("the", "cow")`.
-        """
-        numbers_by_form = {}
-        for number, entity in enumerate(self.entities):
-            forms = [(entity.name,)]
-            if "_" in entity.name:
-                parts = tuple(entity.name.split("_"))
-                forms.append(parts)
-            for form in forms:
-                numbers_by_form.setdefault(form, []).append(number)
-        return numbers_by_form
-
-    @functools.cached_property
-    def longest_name(self):
-        """Number of words of the longest name."""
-        return max((len(form) for form in self.surface_forms), default=1)
-
-    def link(self, words):
-        """Splits a list of words into a list of `LinkedWords`.
-
-        From left to right, the longest name that begins at a word is taken.
-        """
-        parts = []
-        start = 0
-        while start < len(words):
-            end = self._end_of_name(words, start)
-            name = words[start:end]
-            entities = self.surface_forms.get(tuple(name), [])
-            parts.append(LinkedWords(name, entities))
-            start = end
-        return parts
-
-    def _end_of_name(self, words, start):
-        """Finds the end of the longest name at `start`; without a name, of the word at `start`."""
-        last = min(start + self.longest_name, len(words))
-        for end in range(last, start + 1, -1):
-            if tuple(words[start:end]) in self.surface_forms:
-                return end
-        return start + 1
+    def type_of_name(self, numbers):
+        """Returns the type of the entities with one name, the first one's if they differ."""
+        return self.entity(numbers[0]).type
 
     def template(self, text):
-        """Returns a sentence with `{type}` in place of each name."""
+        """Returns a sentence with `{type}` in place of each name: `how about {restaurant}`."""
         words = []
-        for part in self.link(text.split()):
+        for part in self.names.link(text.split()):
             if part.entities:
-                entity_type = self._type_of_name(part.entities)
-                words.append(f"{{{entity_type}}}")
+                words.append(f"{{{self.type_of_name(part.entities)}}}")
             else:
                 words += part.words
         return " ".join(words)
-
-    def _type_of_name(self, entities):
-        """The type of entities with one name; if their types differ, that of the first entity."""
-        return self.entities[entities[0]].type
 
     # === Encoding ===
 
@@ -190,13 +132,13 @@ class Domain:
         responses = []
         for sentence in sentences:
             typed_ids = []
-            numbers_from_1 = []
-            for part in self.link(sentence):
+            numbers = []
+            for part in self.names.link(sentence):
                 typed_ids += self._encode_typed(part)
-                numbers_from_1 += [number + 1 for number in part.entities]
+                numbers += part.entities
             words.append(self.vocabulary.encode(sentence))
             typed_words.append(typed_ids)
-            entities.append(numbers_from_1)
+            entities.append(numbers)
             responses.append(self._encode_response(" ".join(sentence)))
         return Sentences(
             words=Sequences.of(words),
@@ -206,19 +148,19 @@ class Domain:
         )
 
     def _encode_typed(self, part):
-        """Returns the `Sentences.typed_words` of `LinkedWords`, as many as its words."""
+        """Returns the `Sentences.typed_words` of `LinkedWords`, as many ids as words."""
         if part.entities:
-            entity_type = self._type_of_name(part.entities)
+            entity_type = self.type_of_name(part.entities)
             if entity_type in self.open_types:
-                zeros = [0] * (len(part.words) - 1)
-                return [self.open_types[entity_type], *zeros]
+                padding = [0] * (len(part.words) - 1)
+                return [self.open_types[entity_type], *padding]
         return self.vocabulary.encode(part.words)
 
     def _encode_response(self, text):
-        """Returns the number of a candidate, from 1; `SILENCE` has -1, any other text 0."""
+        """Returns the number in `Sentences.responses` of a sentence."""
         if text in self.candidate_numbers:
-            return self.candidate_numbers[text] + 1
-        return -1 if text == SILENCE else 0
+            return 1 + self.candidate_numbers[text]
+        return SILENT if text == SILENCE else NO_CANDIDATE
 
     # === Candidates and searches ===
 
@@ -231,15 +173,12 @@ class Domain:
     def encoded_candidates(self):
         return self.encode([text.split() for text in self.candidates])
 
-    def is_call(self, response):
-        return response.startswith(CALL)
-
     def search(self, response):
         """Finds the facts that a response searches for, as `find_facts` does.
 
         A response that is no call, or no candidate, searches for nothing: an empty list.
         """
-        if self.is_call(response) and response in self.candidate_numbers:
+        if is_call(response) and response in self.candidate_numbers:
             return find_facts(self.knowledge, response)
         return []
 
@@ -254,9 +193,9 @@ class Domain:
         entities_of_candidates = self.encoded_candidates.entities.lists()
         values_by_type = collections.defaultdict(set)
         for candidate, numbers in zip(self.candidates, entities_of_candidates, strict=True):
-            if self.is_call(candidate):
+            if is_call(candidate):
                 for number in numbers:
-                    entity = self.entities[number - 1]  # in `Sentences`, entities count from 1
+                    entity = self.entity(number)
                     values_by_type[entity.type].add(entity.name)
         return {name: sorted(values) for name, values in sorted(values_by_type.items())}
 
@@ -272,28 +211,6 @@ class Domain:
         return f"i know {'; '.join(slots)}" if slots else ""
 
     tables = functools.cached_property(ModelTables)
-
-
-def find_facts(knowledge, call):
-    """Finds all facts about the subjects that have every value of an `api_call`.
-
-    A word `R_price` of the call means any price.
-
-    Returns:
-        The facts as texts; `[NO_RESULT]` if there are none.
-    """
-    wanted = {word for word in call.split()[1:] if not word.startswith("R_")}
-    values_by_subject = group_values(knowledge)
-    facts = [" ".join(fact) for fact in knowledge if wanted <= values_by_subject[fact.subject]]
-    return facts or [NO_RESULT]
-
-
-def group_values(knowledge):
-    """Returns `{subject: values of its facts}`, in the order of the knowledge base."""
-    values_by_subject = collections.defaultdict(set)
-    for fact in knowledge:
-        values_by_subject[fact.subject].add(fact.value)
-    return values_by_subject
 
 
 def _read_records(path, record_type):

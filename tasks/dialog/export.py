@@ -3,24 +3,24 @@
 Who calls it owns the database: looks up an `api_call` and appends the facts to the history.
 
 Shape suffixes:
-    B dialogs   M sentences of a history   S sentences of a batch   W words   E entities
-    C candidates   K best candidates   R restaurants   V values that users may wish
+    B dialogs   M sentences of a history   S sentences of a batch, B * M   W words
+    E entities, counted from 1   C candidates   K best candidates
+    V values that users may wish   R restaurants
 """
 
 import numpy as np
 import tensorflow as tf
 
 from colloquy.data.corpora.babi_dialog import SILENCE
-from colloquy.engine.endpoints import build_archive, ensure_shape, require
+from colloquy.engine.endpoints import build_archive
 from colloquy.layers.masking import LOWEST
 from colloquy.tasks.dialog import remarks
-from colloquy.tasks.dialog.domain import CALL
-from colloquy.tasks.dialog.graph_text import DialogText, join_chosen, lookup_table
-from colloquy.tasks.dialog.split import SPEAKERS
+from colloquy.tasks.dialog.graph_history import PADDING, USER, HistoryReader, last_places
+from colloquy.tasks.dialog.graph_names import lookup_table
+from colloquy.tasks.dialog.graph_text import DialogText, join_chosen
+from colloquy.tasks.dialog.knowledge import CALL
+from colloquy.tasks.dialog.split import SILENT
 from colloquy.tasks.dialog.talk import BEST
-
-USER = SPEAKERS["user"]
-BOT = SPEAKERS["bot"]
 
 
 def dialog_archive(predictor):
@@ -41,14 +41,7 @@ def dialog_archive(predictor):
     If the last sentence is not the user's, the user is silent. Padding is at the end.
     """
     respond = _Responder(predictor)
-    tables = [
-        respond.text.ids_of_words.table,
-        *respond.text.normalizer.tables,
-        respond.text.surface_forms,
-        respond.text.users_words,
-        respond.numbers,
-        respond.speaker_numbers,
-    ]
+    tables = [*respond.text.tables, respond.candidate_numbers, respond.reader.speaker_numbers]
     inputs = {"history": "BM", "speakers": "BM"}
     return build_archive("respond", respond, inputs, tracked=[respond.model, *tables])
 
@@ -61,133 +54,69 @@ class _Responder:
         self.model = predictor.model
         self.mask = predictor.responder.mask
         self.config = predictor.config
-        self.text = DialogText(domain, predictor.reader)
-        self.opening = [turn.text for turn in predictor.reader.opening]
         self.candidates = tf.constant(domain.candidates)
-        self.slot_values_text = domain.slot_values_text
-        # Numbers and names of the values that a user may wish, and which restaurants have them. The
-        # first restaurant stands for none and has nothing.
-        slots = domain.slot_values
-        values = []
-        for number, entity in enumerate(domain.entities, 1):
-            if entity.type in slots:
-                values.append((number, entity.name))
-        restaurants = domain.values_by_subject.values()
-        self.value_V = np.array([number for number, _ in values], np.int32)
-        self.names_V = tf.constant([name for _, name in values], tf.string)
-        self.has_VR = np.zeros((len(values), 1 + len(restaurants)), np.float32)
-        for v, (_, name) in enumerate(values):
-            self.has_VR[v, 1:] = [name in values_of_one for values_of_one in restaurants]
-        self.numbers = lookup_table(domain.candidate_numbers, default=-1)
-        self.speaker_numbers = lookup_table({"": 0, **SPEAKERS}, default=-1)
+        self.candidate_numbers = lookup_table(domain.candidate_numbers, default=-1)
+        self.text = DialogText(domain, predictor.reader)
+        opening = [turn.text for turn in predictor.reader.opening]
+        self.reader = HistoryReader(self.text, opening, self.candidate_numbers)
+        self.remarks = _Remarks(domain)
 
     def __call__(self, history, speakers):
-        texts_BM, speakers_BM = self._checked(history, speakers)
-        texts_BM = self.text.read(texts_BM, speakers_BM == USER)
-        texts_BM, speakers_BM = self._leave_out_remarks(texts_BM, speakers_BM)
-        texts_BM, speakers_BM = self._put_in_opening(texts_BM, speakers_BM)
-        texts_BM, speakers_BM, turn_B1 = _append_silence(texts_BM, speakers_BM)
-        words_SW = self.text.split(tf.reshape(texts_BM, [-1]))
-        inputs = self._encode(words_SW, speakers_BM, turn_B1)
-
+        texts_BM, speakers_BM = self.reader.read(history, speakers)
+        # The last sentence is the one that the bot answers.
+        asked_B1 = last_places(speakers_BM)
+        inputs = self._encode(texts_BM, speakers_BM, asked_B1)
         reads = {name: inputs[name] for name in self.config.reads}
-        logits_BC = self.model(reads, training=False)[:, 0]
-        asked_B = tf.gather(texts_BM, turn_B1[:, 0], batch_dims=1)
-        unknown_B = self.text.unknown(asked_B)
+        logits_BTC = self.model(reads, training=False)
         allowed_BTC, wished_BTE = self.mask(inputs)
+        asked_texts_B = tf.gather(texts_BM, asked_B1[:, 0], batch_dims=1)
+        unknown_B = self.text.unknown(asked_texts_B)
+
+        # There is only one turn, the asked one. No response fits a sentence with unknown words.
         allowed_BC = allowed_BTC[:, 0] & (unknown_B == "")[:, None]
-        remark_B = self._remark(unknown_B, wished_BTE[:, 0])
-        return {**self._best(logits_BC, allowed_BC, remark_B), "unknown": unknown_B}
+        remark_B = self.remarks.make(unknown_B, wished_BTE[:, 0])
+        return {**self._best(logits_BTC[:, 0], allowed_BC, remark_B), "unknown": unknown_B}
 
-    def _checked(self, history, speakers):
-        """Returns the history and the numbers of its speakers, both `(B, M)`."""
-        history_BM = ensure_shape(history, "history", "BM")
-        speakers_BM = ensure_shape(speakers, "speakers", "BM")
-        same_shape = tf.debugging.assert_equal(
-            tf.shape(history_BM),
-            tf.shape(speakers_BM),
-            "history and speakers must have one shape",
-        )
-        history_BM, speakers_BM = require([same_shape], history_BM, speakers_BM)
-
-        speakers_BM = self.speaker_numbers.lookup(speakers_BM)
-        known_speakers = tf.debugging.assert_non_negative(
-            speakers_BM, "speakers must be user, bot, fact, or empty for padding"
-        )
-        return require([known_speakers], history_BM, speakers_BM)
-
-    def _encode(self, words_SW, speakers_BM, turn_B1):
+    def _encode(self, texts_BM, speakers_BM, asked_B1):
         """Makes the inputs of the model and of the mask, as `DialogSplit.collate` does."""
+        words_SW = self.text.split(tf.reshape(texts_BM, [-1]))
         ids_SW, typed_ids_SW, entities_SE = self.text.encode(words_SW)
-        texts_S = tf.strings.strip(tf.strings.reduce_join(words_SW, axis=1, separator=" "))
-        responses_S = tf.where(texts_S == SILENCE, -1, self.numbers.lookup(texts_S) + 1)
         mentions_SE = tf.math.bincount(
             entities_SE,
             minlength=1 + self.config.entities,
             maxlength=1 + self.config.entities,
             axis=-1,
             binary_output=True,
-        )[:, 1:]
-        numbers_BM = tf.reshape(tf.range(tf.size(speakers_BM)), tf.shape(speakers_BM))
+        )[:, 1:]  # without padding, 0
+        said_S = tf.strings.reduce_join(words_SW, axis=1, separator=" ")
+        said_S = tf.strings.strip(said_S)  # `words_SW` is padded with ""
+        candidates_S = 1 + self.candidate_numbers.lookup(said_S)
+        responses_S = tf.where(said_S == SILENCE, SILENT, candidates_S)
+
+        # In `words`, sentence 0 is empty.
+        numbers_BM = 1 + tf.reshape(tf.range(tf.size(speakers_BM)), tf.shape(speakers_BM))
+        # Turns count the user's sentences. Those of others before the first one belong to turn 1.
         turns_BM = tf.cumsum(tf.cast(speakers_BM == USER, tf.int32), axis=1)
         turns_BM = tf.maximum(turns_BM, 1)
-        asking_turn_B1 = tf.gather(turns_BM, turn_B1, axis=1, batch_dims=1)
+        asked_turn_B1 = tf.gather(turns_BM, asked_B1, axis=1, batch_dims=1)
 
         def by_dialog(values_S):
+            """Splits the axis S into B and M."""
             shape = tf.concat([tf.shape(speakers_BM), tf.shape(values_S)[1:]], axis=0)
             return tf.reshape(values_S, shape)
 
         return {
-            # Sentence 0 is empty.
             "words": tf.pad(ids_SW, [[1, 0], [0, 0]]),
             "typed_words": tf.pad(typed_ids_SW, [[1, 0], [0, 0]]),
-            "sentences": tf.where(speakers_BM > 0, numbers_BM + 1, 0),
+            "sentences": tf.where(speakers_BM == PADDING, 0, numbers_BM),
             "speakers": speakers_BM,
-            # The turn that asks is the only one of the batch, so it counts as turn 0.
-            "times": turns_BM - asking_turn_B1,
-            "turns": turn_B1,
+            # The asked turn is the only one that the model answers, so it is its turn 0.
+            "times": turns_BM - asked_turn_B1,
+            "turns": asked_B1,
             "mentions": by_dialog(tf.cast(mentions_SE, tf.uint8)),
             "entities": by_dialog(entities_SE),
             "responses": by_dialog(responses_S),
         }
-
-    def _leave_out_remarks(self, texts_BM, speakers_BM):
-        """Makes padding of the sentences that `DialogReader.read` leaves out."""
-        is_candidate_BM = self.numbers.lookup(texts_BM) >= 0
-        is_remark_BM = (speakers_BM == BOT) & ~is_candidate_BM
-        is_before_BM = tf.pad(is_remark_BM, [[0, 0], [0, 1]])[:, 1:]
-        is_left_out_BM = is_remark_BM | (is_before_BM & (speakers_BM == USER))
-        return tf.where(is_left_out_BM, "", texts_BM), tf.where(is_left_out_BM, 0, speakers_BM)
-
-    def _put_in_opening(self, texts_BM, speakers_BM):
-        """Puts the opening of the training dialogs before a history that the user begins."""
-        if not self.opening:
-            return texts_BM, speakers_BM
-        is_first_BM = tf.cumsum(tf.cast(speakers_BM > 0, tf.int32), axis=1) == 1
-        is_first_BM &= speakers_BM > 0
-        is_spoken_BM = (speakers_BM == USER) & (texts_BM != SILENCE)
-        lacks_opening_B1 = tf.reduce_any(is_first_BM & is_spoken_BM, axis=1, keepdims=True)
-        opening_B2 = tf.where(lacks_opening_B1, tf.constant([self.opening]), "")
-        speakers_B2 = tf.where(lacks_opening_B1, tf.constant([[USER, BOT]]), 0)
-        return (
-            tf.concat([opening_B2, texts_BM], axis=1),
-            tf.concat([speakers_B2, speakers_BM], axis=1),
-        )
-
-    def _remark(self, unknown_B, wished_BE):
-        """What `Responder` says where no response fits, string `(B,)`."""
-        wished_BV = tf.gather(wished_BE, self.value_V, axis=1)
-        wishes_BV = tf.cast(wished_BV, tf.float32)
-        num_wishes_B = tf.reduce_sum(wishes_BV, axis=1)
-        most_met_B = tf.reduce_max(tf.matmul(wishes_BV, self.has_VR), axis=1)
-        remark_B = tf.where(
-            most_met_B < num_wishes_B,
-            remarks.NOTHING_FOUND + join_chosen(self.names_V, wished_BV),
-            remarks.with_values(remarks.NO_RESPONSE, self.slot_values_text),
-        )
-        unknown_words_B = remarks.UNKNOWN_WORDS + unknown_B
-        unknown_words_B += remarks.with_values("", self.slot_values_text)
-        return tf.where(unknown_B == "", remark_B, unknown_words_B)
 
     def _best(self, logits_BC, allowed_BC, remark_B):
         """Returns the outputs of the endpoint for the allowed candidates."""
@@ -206,22 +135,47 @@ class _Responder:
         }
 
 
-def _append_silence(texts_BM, speakers_BM):
-    """Appends a silent user where the last sentence is not the user's, and padding elsewhere.
+class _Remarks:
+    """Makes the remarks of `tasks.dialog.remarks`, which the bot says where no response fits."""
 
-    Returns:
-        The sentences and their speakers, `(B, M + 1)`.
-        The place of the user's last sentence, int32 `(B, 1)`.
-    """
-    M = tf.shape(speakers_BM)[1]
-    place_BM = tf.where(speakers_BM > 0, tf.range(M), -1)
-    last_B1 = tf.reduce_max(place_BM, axis=1, keepdims=True)
-    is_last_BM = tf.range(M) == last_B1
-    is_asked_B1 = tf.reduce_any(is_last_BM & (speakers_BM == USER), axis=1, keepdims=True)
-    text_B1 = tf.where(is_asked_B1, "", SILENCE)
-    speaker_B1 = tf.where(is_asked_B1, 0, USER)
-    return (
-        tf.concat([texts_BM, text_B1], axis=1),
-        tf.concat([speakers_BM, speaker_B1], axis=1),
-        tf.where(is_asked_B1, last_B1, M),
-    )
+    def __init__(self, domain):
+        self.slot_values_text = domain.slot_values_text
+        numbers = []
+        names = []
+        for number, entity in enumerate(domain.entities, 1):
+            if entity.type in domain.slot_values:
+                numbers.append(number)
+                names.append(entity.name)
+        self.numbers_V = np.array(numbers, np.int32)
+        self.names_V = tf.constant(names, tf.string)
+
+        # 1 where a restaurant has a value.
+        self.has_VR = np.zeros((len(names), len(domain.values_by_subject)), np.float32)
+        for r, values in enumerate(domain.values_by_subject.values()):
+            self.has_VR[:, r] = [name in values for name in names]
+
+    def make(self, unknown_B, wished_BE):
+        """Makes the remark to each user, string `(B,)`.
+
+        Args:
+            unknown_B: The user's unknown words, with commas between them.
+            wished_BE: The entities that the user wishes.
+        """
+        name_unknown_B = remarks.UNKNOWN_WORDS + unknown_B
+        name_unknown_B += remarks.with_values("", self.slot_values_text)
+        return tf.where(unknown_B == "", self._name_missing(wished_BE), name_unknown_B)
+
+    def _name_missing(self, wished_BE):
+        """As `remarks.name_missing`."""
+        wished_BV = tf.gather(wished_BE, self.numbers_V, axis=1)
+        wishes_BV = tf.cast(wished_BV, tf.float32)
+        num_wishes_B1 = tf.reduce_sum(wishes_BV, axis=1, keepdims=True)
+        num_met_BR = tf.matmul(wishes_BV, self.has_VR)
+        has_restaurant_B = tf.reduce_any(num_met_BR == num_wishes_B1, axis=1)
+        has_wishes_B = num_wishes_B1[:, 0] > 0
+        names_BV = tf.broadcast_to(self.names_V, tf.shape(wished_BV))
+        return tf.where(
+            has_wishes_B & ~has_restaurant_B,
+            remarks.NOTHING_FOUND + join_chosen(names_BV, wished_BV),
+            remarks.with_values(remarks.NO_RESPONSE, self.slot_values_text),
+        )

@@ -1,5 +1,7 @@
-"""Dialog tasks: from a corpus's files to one prepared dataset per task, `OUT/task1`, `OUT/task2`
-and so on; `OUT/dialogs` of files of one's own.
+"""Dialog tasks: from a corpus's files to one prepared dataset per task.
+
+The tasks of dialog bAbI become `OUT/task1`, `OUT/task2` and so on; files of one's own become
+`OUT/dialogs`. A dataset has the files of `data.prepared`, without word vectors, and
 
     dialogs.pkl       {"sentences": lists of word ids, each sentence once,
                        "splits": {split: [{"sentences", "speakers", "times", "turns", "answers"}]}}
@@ -7,13 +9,13 @@ and so on; `OUT/dialogs` of files of one's own.
     knowledge.txt     `subject TAB relation TAB value` per line
     entities.txt      `name TAB type TAB source` per line, see `find_entities`
 
-and the files of `data.prepared`, without word vectors.
+Each dialog in `dialogs.pkl` has five lists:
 
-A dialog has the numbers of its `sentences` in order, their `speakers` (1 user, 2 bot, 3 knowledge)
-and `times` (earlier turns); `turns` are the places of the user's sentences, and `answers` the
-numbers of the candidates that follow them. The split `dev-oov` is dev moved to entities that no
-training dialog mentions (`data.corpora.babi_dialog.unseen_entities`), if the knowledge base has
-enough of them.
+    sentences    for each sentence its number, from 0
+    speakers     for each sentence 1 user, 2 bot, 3 knowledge
+    times        for each sentence the number of earlier turns
+    turns        for each sentence of the user its place in the dialog
+    answers      for each sentence of the user the number of the candidate that follows it
 """
 
 import collections
@@ -25,19 +27,10 @@ from colloquy.data.prepared import VOCABULARY, CommonSettings, write
 from colloquy.data.report import Report, choose_examples, shorten
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine.vocabularies import Words
-from colloquy.tasks.dialog.domain import (
-    CALL,
-    CANDIDATES,
-    DIALOGS,
-    ENTITIES,
-    KNOWLEDGE,
-    NO_RESULT,
-    SPLITS,
-    Entity,
-    find_facts,
-)
+from colloquy.tasks.dialog.domain import CANDIDATES, DIALOGS, ENTITIES, KNOWLEDGE, SPLITS
+from colloquy.tasks.dialog.entities import find_entities
+from colloquy.tasks.dialog.knowledge import find_unrepeatable_calls
 from colloquy.tasks.dialog.split import encode_dialog
-from colloquy.tasks.dialog.tables import RESTAURANT
 
 
 class Settings(CommonSettings):
@@ -87,7 +80,7 @@ def _prepare_task(reader, task, settings, report):
     report.add_file(task.candidates, "responses to choose from")
     report.add_file(task.knowledge, "facts")
     dialogs = _read_dialogs(reader, task, candidates, knowledge, report)
-    _note_calls(task.name, find_unrepeatable_calls(dialogs["train"], knowledge), report)
+    _note_unrepeatable_calls(task.name, dialogs["train"], knowledge, report)
     vocabulary = _make_vocabulary(dialogs["train"], candidates, knowledge, settings)
     if settings.vocabulary_of:
         _note_unknown_words(task.name, vocabulary, candidates, knowledge, report)
@@ -119,9 +112,9 @@ def _show_examples(dialogs, vocabulary):
     Unknown words are in brackets.
     """
 
-    def show(place):
-        turns = dialogs[place]
-        last = max(i for i, turn in enumerate(turns) if turn.speaker == "bot")
+    def show(number):
+        turns = dialogs[number]
+        last = max(place for place, turn in enumerate(turns) if turn.speaker == "bot")
         texts = [vocabulary.in_brackets(turn.text.split()) for turn in turns[: last + 1]]
         return " / ".join(texts[:-1]), texts[-1]
 
@@ -129,61 +122,35 @@ def _show_examples(dialogs, vocabulary):
 
 
 def _read_dialogs(reader, task, candidates, knowledge, report):
-    """Reads `{split: dialogs}`; `dev-oov` is there if the knowledge base allows it.
+    """Reads the dialogs of a task, lists of `Turn`: `{split: dialogs}`.
 
-    Dialogs are lists of `Turn`.
+    The split `dev-oov`, for out of vocabulary, is dev with each cuisine and place replaced by one
+    that no training dialog mentions. It is left out if the knowledge base has too few others, or if
+    a response that is changed so is no candidate.
     """
     dialogs = {}
     for split, file in task.splits.items():
         dialogs[split] = reader.read_dialogs(file, task.candidates, report)
-    pairs = reader.unseen_entities(dialogs["train"], knowledge)
-    if pairs and "dev" in dialogs:
-        moved = reader.move(dialogs["dev"], pairs)
+    replacements = reader.unseen_entities(dialogs["train"], knowledge)
+    if replacements and "dev" in dialogs:
+        moved = reader.move(dialogs["dev"], replacements)
         turns = itertools.chain(*moved)
-        if {text for speaker, text in turns if speaker == "bot"} <= set(candidates):
+        responses = {text for speaker, text in turns if speaker == "bot"}
+        if responses <= set(candidates):
             dialogs["dev-oov"] = moved
     return dialogs
 
 
-def find_unrepeatable_calls(dialogs, knowledge):
-    """Finds the calls after which a dialog has other facts than a search of the knowledge base.
-
-    A bot that makes such a call finds something else than its training dialogs say. A call without
-    facts after it is not compared.
-
-    Returns:
-        `{call: (facts in the dialog, facts of the search)}`, the numbers of facts.
-    """
-    facts_by_call = {}
-    unrepeatable = {}
-    for turns in dialogs:
-        for place, turn in enumerate(turns):
-            if turn.speaker != "bot" or not turn.text.startswith(CALL):
-                continue
-            after_call = itertools.takewhile(
-                lambda turn: turn.speaker == "fact", turns[place + 1 :]
-            )
-            facts = [turn.text for turn in after_call]
-            if turn.text not in facts_by_call:
-                facts_by_call[turn.text] = find_facts(knowledge, turn.text)
-            found = facts_by_call[turn.text]
-            if facts and set(facts) != set(found):
-                unrepeatable[turn.text] = (_count(facts), _count(found))
-    return unrepeatable
-
-
-def _count(facts):
-    return 0 if facts == [NO_RESULT] else len(facts)
-
-
-def _note_calls(name, unrepeatable, report):
+def _note_unrepeatable_calls(name, dialogs, knowledge, report):
     """Notes how many calls find other facts than their dialogs have, and the first of them."""
+    unrepeatable = find_unrepeatable_calls(dialogs, knowledge)
     if not unrepeatable:
         return
-    call, (in_dialog, found) = next(iter(unrepeatable.items()))
+    call, facts = next(iter(unrepeatable.items()))
     report.note(
         f"{name}: {len(unrepeatable):,} calls of train find other facts in the knowledge base, "
-        f"such as {call}: {in_dialog} facts in the dialog, {found} in the knowledge base"
+        f"such as {call}: {facts.in_dialog} facts in the dialog, {facts.found} in the knowledge "
+        "base"
     )
 
 
@@ -219,10 +186,10 @@ def _encode_dialogs(dialogs, candidates):
     sentences = {}
     encoded = {split: [] for split in SPLITS}
     for split, dialogs_of_split in dialogs.items():
-        for conversation in dialogs_of_split:
-            answers = [numbers[text] for speaker, text in conversation if speaker == "bot"]
-            dialog = encode_dialog(conversation, sentences)
-            encoded[split].append({**dialog, "answers": answers})
+        for turns in dialogs_of_split:
+            dialog = encode_dialog(turns, sentences)  # adds new texts to `sentences`
+            dialog["answers"] = [numbers[turn.text] for turn in turns if turn.speaker == "bot"]
+            encoded[split].append(dialog)
     return sentences, encoded
 
 
@@ -231,55 +198,3 @@ def _statistics(dialogs):
         "dialogs": len(dialogs),
         "responses": sum(len(dialog["turns"]) for dialog in dialogs),
     }
-
-
-# === Entities ===
-
-
-def find_entities(knowledge, candidates):
-    """The distinct `Entity`s of the domain, sorted within a source.
-
-    - `knowledge`: the values of a relation, whose type is the relation (`R_price` gives `price`).
-    - `subjects`: subjects of facts, of type `restaurant`.
-    - `calls`: words that the knowledge base lacks but an `api_call` has, with the type that most
-      other calls have in the same place (`canapes`, in the place of cuisines).
-
-    >>> from colloquy.data.corpora.babi_dialog import Fact
-    >>> facts = [Fact("prezzo", "R_cuisine", "thai"), Fact("prezzo", "R_location", "west")]
-    >>> calls = ["api_call thai west", "api_call thai R_location", "api_call tuscan west"]
-    >>> for entity in find_entities(facts, [*calls, "hello"]):
-    ...     print(*entity)
-    thai cuisine knowledge
-    west location knowledge
-    prezzo restaurant subjects
-    tuscan cuisine calls
-    """
-    typed_values = set()
-    subjects = set()
-    for fact in knowledge:
-        typed_values.add((fact.relation.removeprefix("R_"), fact.value))
-        subjects.add(fact.subject)
-
-    entities = []
-    type_of_value = {}
-    for value_type, value in sorted(typed_values):
-        entities.append(Entity(value, value_type, "knowledge"))
-        type_of_value[value] = value_type
-    for subject in sorted(subjects):
-        entities.append(Entity(subject, RESTAURANT, "subjects"))
-    calls = [text.split()[1:] for text in candidates if text.startswith(CALL)]
-    return entities + _find_unknown_values(calls, type_of_value)
-
-
-def _find_unknown_values(calls, type_of_value):
-    """Finds the words of calls that are no values of the knowledge base, sorted entities."""
-    unknown = set()
-    for words_of_place in itertools.zip_longest(*calls, fillvalue="R_"):
-        known_types = [type_of_value[word] for word in words_of_place if word in type_of_value]
-        if not known_types:
-            continue
-        [(common_type, _)] = collections.Counter(known_types).most_common(1)
-        for word in words_of_place:
-            if word not in type_of_value and not word.startswith("R_"):
-                unknown.add(Entity(word, common_type, "calls"))
-    return sorted(unknown)

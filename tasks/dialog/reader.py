@@ -1,6 +1,5 @@
 """Text to arrays: a conversation as the model reads it, and the inputs of model and action mask."""
 
-import re
 from typing import NamedTuple
 
 from colloquy.base.files import UserError
@@ -13,11 +12,6 @@ from colloquy.tasks.dialog.split import DialogSplit, encode_dialog
 
 SIGNS = ".,;:!?\"()[]{}<>*/\\|=+~^_…\u2013—'-"
 """Signs that may be around a word."""
-ENDS = f"^[{re.escape(SIGNS)}]+|[{re.escape(SIGNS)}]+$"
-"""A pattern of the signs around a word, for TensorFlow's regular expressions.
-
-Python's would take quadratic time to search a word with many signs inside.
-"""
 MAX_FACTS = 5_000
 """The most facts of a conversation; the longest of dialog bAbI has fewer than 812."""
 
@@ -49,9 +43,11 @@ class DialogReader:
         self.domain = domain
         self.max_words = config.max_words
         self.entities = config.entities
-        self.names = {*config.reads, *INPUTS}
+        self.input_names = {*config.reads, *INPUTS}
+        # A text that contains `_EOS_` or `_UNK_` does not mean the special words.
         self.known = set(domain.vocabulary.words) - set(SPECIALS)
         self.users_words = {*users.words, SILENCE} - set(SPECIALS)
+        # In dialogs that the bot begins, the user is silent first.
         self.opening = []
         if users.opening:
             self.opening = [Turn("user", SILENCE), Turn("bot", users.opening)]
@@ -66,9 +62,10 @@ class DialogReader:
         """
         words = []
         for word in normalize(text, lower=False).split():
-            lower = word.lower()
             if word not in self.known:
-                word = lower if lower in self.known else lower.strip(SIGNS)
+                word = word.lower()
+            if word not in self.known:
+                word = word.strip(SIGNS)
             if word:
                 words.append(word)
         return words[: self.max_words] or [SILENCE]
@@ -76,7 +73,7 @@ class DialogReader:
     def unknown(self, words):
         """The words that are in no entity and that users of the training dialogs never say."""
         unknown = []
-        for linked_words, entities in self.domain.link(words):
+        for linked_words, entities in self.domain.names.link(words):
             if not entities:
                 unknown += [word for word in linked_words if word not in self.users_words]
         return unknown
@@ -88,25 +85,31 @@ class DialogReader:
 
         - A sentence of the bot that is no candidate is left out, such as a remark of
           `tasks.dialog.remarks`, and with it the user's sentence before it, which it answers.
-        - If the bot of the training dialogs always speaks first, its greeting is put in.
+        - If the user speaks first, but the bot in all training dialogs, its greeting is put in.
         - If the last sentence is not the user's, the user is silent.
         """
         turns = []
         for turn in history:
             checkpoint()
-            words = turn.text.split()[: self.max_words]
-            if turn.speaker == "user":
-                words = self.split(turn.text)
-            turns.append(Turn(turn.speaker, " ".join(words)))
-        turns = self._leave_out_remarks(turns)
-
+            turns.append(self._read_turn(turn))
+        turns = self._without_remarks(turns)
         if turns and turns[0].speaker == "user" and turns[0].text != SILENCE:
             turns = [*self.opening, *turns]
         if not turns or turns[-1].speaker != "user":
             turns.append(Turn("user", SILENCE))
-        return Read(turns, self.unknown(turns[-1].text.split()))
+        last_words = turns[-1].text.split()
+        return Read(turns, self.unknown(last_words))
 
-    def _leave_out_remarks(self, turns):
+    def _read_turn(self, turn):
+        """Returns a `Turn` of the words that the model reads."""
+        if turn.speaker == "user":
+            words = self.split(turn.text)
+        else:
+            words = turn.text.split()[: self.max_words]
+        return Turn(turn.speaker, " ".join(words))
+
+    def _without_remarks(self, turns):
+        """Leaves out the bot's sentences that are no candidates, and the user's before them."""
         is_kept = [True] * len(turns)
         for place, turn in enumerate(turns):
             if turn.speaker == "bot" and turn.text not in self.domain.candidate_numbers:
@@ -126,13 +129,14 @@ class DialogReader:
         dialogs = []
         for read in reads:
             dialog = encode_dialog(read.turns, sentences)
-            # Only the last sentence is answered: the dialog has one turn, with number 0.
+            # Only the last sentence is answered, so it is the only turn, and has number 0. Times
+            # are numbers of turns: those of the sentences before it become negative.
+            dialog["turns"] = [len(read.turns) - 1]
             last_time = dialog["times"][-1]
             dialog["times"] = [time - last_time for time in dialog["times"]]
-            dialog["turns"] = [len(read.turns) - 1]
-            dialog["answers"] = [0]
+            dialog["answers"] = [0]  # not used
             dialogs.append(dialog)
         encoded = self.domain.encode([text.split() for text in sentences])
         split = DialogSplit(encoded, dialogs)
-        inputs, _ = split.collate(range(len(dialogs)), self.names, self.entities)
+        inputs, _answers = split.collate(range(len(dialogs)), self.input_names, self.entities)
         return inputs

@@ -19,7 +19,7 @@ def name_unknown(domain, words):
 
 def name_missing(domain, wished_E):
     """To a user who wishes these entities, bool `(1 + E,)`, where no response fits."""
-    wishes = [domain.entities[number - 1].name for number in np.flatnonzero(wished_E)]
+    wishes = [domain.entity(number).name for number in np.flatnonzero(wished_E)]
     values_by_restaurant = domain.values_by_subject.values()
     if wishes and not any(values.issuperset(wishes) for values in values_by_restaurant):
         return f"{NOTHING_FOUND}{', '.join(wishes)}"

@@ -1,7 +1,7 @@
 """The dialogs of a split, encoded, and batches of them.
 
-A sentence is stored once for all turns that remember it, and sent and encoded once for all dialogs
-of a batch.
+A sentence that occurs several times in a split is stored once, and one that occurs several times
+in a batch is sent to the model once.
 
 Shape suffixes:
     B dialogs   M sentences of a dialog   S distinct sentences   W words   T turns   E entities
@@ -12,24 +12,32 @@ from typing import NamedTuple
 
 import numpy as np
 
-from colloquy.data.sequences import Sequences
+from colloquy.data.sequences import Sequences, round_up
 
 SPEAKERS = {"user": 1, "bot": 2, "fact": 3}
 FIELDS = ("sentences", "speakers", "times", "turns", "answers")
-PADDING = -1  # a sentence or an answer that is none
+PADDING = -1
+"""Stands for no sentence or no answer, whose numbers are from 0."""
+NO_CANDIDATE = 0
+SILENT = -1
+"""Values of `Sentences.responses` for other sentences than candidates."""
 
 
 class Sentences(NamedTuple):
-    """Encoded sentences."""
+    """Encoded sentences, numbered from 0."""
 
     words: Sequences
     """Word ids."""
     typed_words: Sequences
-    """Word ids, but an entity of an open type is the id of its type, then zeros; see `Domain`."""
+    """Word ids, except that a name of an open type (`Domain.open_types`) has the id of its type in
+    place of its first word, and 0, padding, in place of the others.
+    """
     entities: Sequences
     """Numbers of the entities that a sentence mentions, in its order, from 1."""
     responses: np.ndarray
-    """The candidate of the same words, from 1; 0: none; -1: `SILENCE`; int32 `(S,)`."""
+    """The candidate with the same words, from 1. `SILENT` for a user who says nothing,
+    `NO_CANDIDATE` for any other sentence. Int32 `(S,)`.
+    """
 
 
 def encode_dialog(conversation, sentences):
@@ -104,11 +112,14 @@ class DialogSplit:
             The candidates that are the answers, int32 `(B, T)`, -1 for padding.
         """
         rows = np.asarray(rows)
-        sentences_BM = self._pad("sentences", rows, length_multiple, padding=PADDING)
+        sentences_BM = self._pad("sentences", rows, length_multiple, PADDING)
+        # S differs most between batches: a larger multiple keeps the number of shapes small.
         distinct_S, number_BM = _number_distinct(sentences_BM, multiple=4 * length_multiple)
+        # `Sequences` takes `PADDING` as the number of an empty list.
         num_words = self.sentences.words.width(distinct_S, multiple=length_multiple)
         num_mentioned = self.sentences.entities.width(sentences_BM)
         entities_BMK = self.sentences.entities.padded(sentences_BM, num_mentioned)
+        responses_BM = self.sentences.responses[sentences_BM]
 
         inputs = {
             "sentences": number_BM,
@@ -118,17 +129,16 @@ class DialogSplit:
             "entities": entities_BMK,
             "words": self.sentences.words.padded(distinct_S, num_words),
             "typed_words": self.sentences.typed_words.padded(distinct_S, num_words),
-            "responses": np.where(
-                sentences_BM == PADDING, 0, self.sentences.responses[sentences_BM]
-            ),
+            "responses": np.where(sentences_BM == PADDING, NO_CANDIDATE, responses_BM),
         }
         # Of all inputs only this one is large.
         if "mentions" in names:
             inputs["mentions"] = _mark_entities(entities_BMK, entities)
-        answers_BT = self._pad("answers", rows, length_multiple, padding=PADDING)
+        answers_BT = self._pad("answers", rows, length_multiple, PADDING)
         return {name: inputs[name] for name in names}, answers_BT
 
     def _pad(self, name, rows, length_multiple, padding=0):
+        """Pads the lists of a field to the longest one, int32 `(B, M)` or `(B, T)`."""
         field = self.fields[name]
         width = field.width(rows, multiple=length_multiple)
         is_real = np.arange(width) < field.lengths[rows, None]
@@ -136,17 +146,22 @@ class DialogSplit:
 
 
 def _number_distinct(sentences_BM, multiple):
-    """Numbers the distinct sentences of a batch; number 0 is the padding.
+    """Numbers the distinct sentences of a batch in their order, from 1; number 0 is the padding.
 
     Returns:
-        The distinct sentences, int `(S,)`, S a multiple of `multiple`.
+        The distinct sentences, int `(S,)`: `PADDING`, the others, and `PADDING` again until S is a
+        multiple of `multiple`.
         The number of each sentence, int32 `(B, M)`.
+
+    >>> distinct, numbers = _number_distinct(np.array([[7, 4], [7, PADDING]]), multiple=4)
+    >>> distinct.tolist(), numbers.tolist()
+    ([-1, 4, 7, -1], [[2, 1], [2, 0]])
     """
-    # The appended one makes the padding the first, whether or not the batch has any.
-    distinct_S, numbers = np.unique(np.append(sentences_BM, PADDING), return_inverse=True)
-    number_BM = numbers[:-1].reshape(sentences_BM.shape).astype(np.int32)
-    missing = -len(distinct_S) % multiple
-    return np.pad(distinct_S, (0, missing), constant_values=PADDING), number_BM
+    distinct_S = np.union1d([PADDING], sentences_BM)  # sorted
+    number_BM = np.searchsorted(distinct_S, sentences_BM)
+    missing = round_up(len(distinct_S), multiple) - len(distinct_S)
+    padded_S = np.concatenate([distinct_S, np.full(missing, PADDING)])
+    return padded_S, number_BM.astype(np.int32)
 
 
 def _mark_entities(entities_BMK, count):

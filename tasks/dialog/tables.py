@@ -2,12 +2,33 @@
 
 import collections
 import functools
+from typing import NamedTuple
 
 import numpy as np
 
 from colloquy.data.sequences import stack
+from colloquy.tasks.dialog.entities import RESTAURANT
+from colloquy.tasks.dialog.knowledge import is_call
 
-RESTAURANT = "restaurant"  # type of the subjects of facts
+
+class MatchGroup(NamedTuple):
+    """The entities of one type in a candidate: `(paris)` is one of `api_call french paris`."""
+
+    type_number: int
+    """Index into `Domain.types`."""
+    entities: tuple[int, ...]
+    """Numbers of the entities, sorted."""
+
+
+class MatchGroups(NamedTuple):
+    """The distinct `MatchGroup`s of all candidates, numbered from 1; 0 is padding."""
+
+    members: np.ndarray
+    """The entities of each group, int32 `(groups, members)`."""
+    types: np.ndarray
+    """The type of each group, int32 `(groups,)`."""
+    groups_of_candidates: np.ndarray
+    """The groups of each candidate, int32 `(C, groups per candidate)`."""
 
 
 class ModelTables:
@@ -16,10 +37,57 @@ class ModelTables:
     def __init__(self, domain):
         self.domain = domain
 
+    # === Entities of candidates ===
+
     @functools.cached_property
     def candidate_entities(self):
-        """The entities of each candidate, counted from 1, padded with 0, int32 `(C, K)`."""
+        """The entities of each candidate, int32 `(C, K)`, 0 = padding."""
         return stack(self.domain.encoded_candidates.entities.lists())
+
+    @functools.cached_property
+    def match_groups(self):
+        """The `MatchGroups`, for match types (Bordes et al. 2017, section 4.2).
+
+        A candidate matches a context by the type of a group if the context mentions one of the
+        group's entities.
+        """
+        numbers = {}
+        groups_of_candidates = []
+        for entities in self.domain.encoded_candidates.entities.lists():
+            groups = []
+            for group in self._group_by_type(entities):
+                if group not in numbers:
+                    numbers[group] = len(numbers) + 1
+                groups.append(numbers[group])
+            groups_of_candidates.append(groups)
+        return MatchGroups(
+            members=stack([group.entities for group in numbers]),
+            types=np.array([group.type_number for group in numbers], np.int32),
+            groups_of_candidates=stack(groups_of_candidates),
+        )
+
+    def _group_by_type(self, entities):
+        """Groups the entities of a candidate that are values of the knowledge base."""
+        entities_by_type = collections.defaultdict(list)
+        for number in sorted(set(entities)):
+            entity = self.domain.entity(number)
+            if entity.source == "knowledge":
+                entities_by_type[self.domain.types.index(entity.type)].append(number)
+        groups = []
+        for type_number in sorted(entities_by_type):
+            groups.append(MatchGroup(type_number, tuple(entities_by_type[type_number])))
+        return groups
+
+    def check_widths(self):
+        """Raises a `ValueError` if one candidate has far more entities than the others.
+
+        `candidate_entities` and `match_groups` are as wide as the candidate with most entities, and
+        `stack` refuses to make a large array of padding.
+        """
+        _ = self.candidate_entities
+        _ = self.match_groups
+
+    # === Templates of candidates ===
 
     @functools.cached_property
     def candidate_templates(self):
@@ -38,76 +106,66 @@ class ModelTables:
         numbers = [number_of_template[text] for text in self.candidate_templates]
         return np.array(numbers, np.int32)
 
-    @functools.cached_property
-    def match_groups(self):
-        """The match types of candidates (Bordes et al. 2017, section 4.2).
-
-        A candidate has type `t` in a context that mentions one of its entities of type `t`. These
-        entities are a group. Entities and groups count from 1; 0 is padding.
-
-        Returns:
-            The entities of each group, int32 `(groups, members)`.
-            The type of each group, int32 `(groups,)`.
-            The groups of each candidate, int32 `(C, groups per candidate)`.
-        """
-        group_numbers = {}
-        groups_of_candidates = []
-        for entities in self.domain.encoded_candidates.entities.lists():
-            groups = []
-            for group in self._group_by_type(entities):
-                number = group_numbers.setdefault(group, len(group_numbers) + 1)
-                groups.append(number)
-            groups_of_candidates.append(groups)
-        types = [type_number for type_number, _ in group_numbers]
-        members = [entities for _, entities in group_numbers]
-        return stack(members), np.array(types, np.int32), stack(groups_of_candidates)
-
-    def _group_by_type(self, numbers):
-        """Groups values of the knowledge base, sorted pairs `(type, entities)`."""
-        entities_by_type = collections.defaultdict(list)
-        for number in sorted(set(numbers)):
-            _, entity_type, source = self.domain.entities[number - 1]
-            if source == "knowledge":
-                entities_by_type[self.domain.types.index(entity_type)].append(number)
-        return [(number, tuple(group)) for number, group in sorted(entities_by_type.items())]
+    # === The state of a conversation ===
 
     @functools.cached_property
     def state_tables(self):
-        """The weights of `layers.dialog_state.DialogState`, four int32 arrays."""
-        is_call = [self.domain.is_call(candidate) for candidate in self.domain.candidates]
-        owners_by_value = collections.defaultdict(set)
-        for fact in self.domain.knowledge:
-            owners_by_value[fact.value].add(fact.subject)
-        number_of_owner = {}
-        for number, (name, _, source) in enumerate(self.domain.entities, 1):
-            if source == "subjects":
-                number_of_owner[name] = number
+        """The weights of `layers.dialog_state.DialogState`, in its order."""
+        is_call_C = [is_call(candidate) for candidate in self.domain.candidates]
+        return [np.array(is_call_C, np.int32), self._slots(), self._restaurants(), self._owners()]
 
-        # The other tables begin with entity 0, the padding.
-        slots, restaurants, owners = np.zeros((3, 1 + len(self.domain.entities)), np.int32)
-        for number, (name, entity_type, _) in enumerate(self.domain.entities, 1):
-            if entity_type in self.domain.slot_values:
-                slots[number] = self.domain.types.index(entity_type) + 1
-            if entity_type == RESTAURANT:
-                restaurants[number] = number
-            if len(owners_by_value[name]) == 1:
-                [owner] = owners_by_value[name]
-                owners[number] = number_of_owner.get(owner, 0)
-        return [np.array(is_call, np.int32), slots, restaurants, owners]
+    def _slots(self):
+        """For each entity its type, from 1, if calls have values of this type, int32 `(1 + E,)`."""
+        slots = [0]  # entity 0 is padding
+        for entity in self.domain.entities:
+            is_slot = entity.type in self.domain.slot_values
+            slots.append(1 + self.domain.types.index(entity.type) if is_slot else 0)
+        return np.array(slots, np.int32)
+
+    def _restaurants(self):
+        """For each entity its own number if it is a restaurant, int32 `(1 + E,)`."""
+        restaurants = [0]
+        for number, entity in enumerate(self.domain.entities, 1):
+            restaurants.append(number if entity.type == RESTAURANT else 0)
+        return np.array(restaurants, np.int32)
+
+    def _owners(self):
+        """For each value that only one restaurant has, such as a phone number, this restaurant.
+
+        Int32 `(1 + E,)`; 0 for other entities.
+        """
+        restaurants_by_value = collections.defaultdict(set)
+        for fact in self.domain.knowledge:
+            restaurants_by_value[fact.value].add(fact.subject)
+        number_of_restaurant = {}
+        for number, entity in enumerate(self.domain.entities, 1):
+            if entity.source == "subjects":
+                number_of_restaurant[entity.name] = number
+
+        owners = [0]
+        for entity in self.domain.entities:
+            owner = 0
+            if len(restaurants_by_value[entity.name]) == 1:
+                [restaurant] = restaurants_by_value[entity.name]
+                owner = number_of_restaurant.get(restaurant, 0)
+            owners.append(owner)
+        return np.array(owners, np.int32)
+
+    # === Models ===
 
     @functools.cached_property
     def required_fields(self):
         """The fields of a model's config that the domain decides."""
         words = self.domain.encoded_candidates.words
-        members, _, groups = self.match_groups
+        num_candidate_words = int(words.lengths.sum())
         return {
             "vocabulary_size": len(self.domain.vocabulary),
-            "candidates": (len(words), int(words.lengths.sum())),
+            "candidates": (len(words), num_candidate_words),
             "entities": len(self.domain.entities),
             "types": len(self.domain.types),
             "candidate_entities": self.candidate_entities.shape,
-            "match_groups": members.shape,
-            "match_candidates": groups.shape,
+            "match_groups": self.match_groups.members.shape,
+            "match_candidates": self.match_groups.groups_of_candidates.shape,
         }
 
     def put_into(self, model):

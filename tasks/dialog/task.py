@@ -17,12 +17,14 @@ from colloquy.engine.scoring import Measured
 from colloquy.metrics.dialog import METRICS, dialog_metrics
 from colloquy.tasks.dialog import scoring as dialog_scoring
 from colloquy.tasks.dialog.action_mask import FILE as MASK_FILE
-from colloquy.tasks.dialog.action_mask import learn, load_mask
+from colloquy.tasks.dialog.action_mask import load_mask
 from colloquy.tasks.dialog.baselines import baselines_and_upper_bounds
 from colloquy.tasks.dialog.chat import DialogChat
 from colloquy.tasks.dialog.data import load_dataset
 from colloquy.tasks.dialog.domain import Domain
+from colloquy.tasks.dialog.losses import margin_loss, softmax_loss
 from colloquy.tasks.dialog.predictor import DialogPredictor
+from colloquy.tasks.dialog.rules import learn
 from colloquy.tasks.dialog.training import Training
 from colloquy.tasks.dialog.users import FILE as USERS_FILE
 from colloquy.tasks.dialog.users import learn_users
@@ -86,8 +88,8 @@ class DialogTask(task.Task):
 
     def loss(self, training):
         if training.loss == "softmax":
-            return dialog_scoring.softmax_loss
-        return lambda answers, logits: dialog_scoring.margin_loss(answers, logits, training.margin)
+            return softmax_loss
+        return lambda answers, logits: margin_loss(answers, logits, training.margin)
 
     def loss_counts(self, targets):
         # The loss averages over turns; -1 is padding.

@@ -1,0 +1,167 @@
+"""The rules of the action mask, learnt from the training dialogs: `action_mask.json` of a run.
+
+A *template* is a response with types in place of entities: `how about {restaurant}`.
+A *state* describes a turn: which slots the user has named, and which of `FLAGS` hold. It is written
+as their names: `cuisine location called found`.
+
+Shape suffixes:
+    B dialogs   T turns   S slots and flags   N conditions   E entities, counted from 1
+"""
+
+import collections
+import itertools
+from typing import Literal, NamedTuple
+
+import keras
+
+from colloquy.base.config import Config, NonNegative
+from colloquy.layers.dialog_state import CONDITIONS, FLAGS, INPUTS, DialogState
+from colloquy.tasks.dialog.split import PADDING
+
+
+class Rules(Config):
+    """The contents of `action_mask.json`."""
+
+    templates: list[str]
+    """The templates of all candidates. The other fields refer to them by number, from 0."""
+    states: dict[str, list[NonNegative]]
+    """State -> numbers of the templates that train shows in it."""
+    conditions: list[dict[str, list[Literal[CONDITIONS]]]]
+    """For each template: type -> conditions that its entities of this type always meet."""
+    continues: list[NonNegative]
+    """Numbers of the templates after which users are mostly silent, so that the bot continues."""
+
+
+# === States ===
+
+
+def state_model(domain):
+    """Makes a model of one `layers.dialog_state.DialogState`, with the tables of a `Domain`.
+
+    The model takes a dict of the arrays `INPUTS`.
+    """
+    inputs = {}
+    for name in INPUTS:
+        shape = (None, None) if name == "entities" else (None,)
+        inputs[name] = keras.Input(shape, dtype="int32", name=name)
+    state = DialogState(
+        types=len(domain.types),
+        entities=len(domain.entities),
+        candidates=len(domain.candidates),
+    )
+    model = keras.Model(inputs, state(**inputs))
+    state.set_weights(domain.tables.state_tables)
+    return model
+
+
+def state_names(domain):
+    """Returns the names of slots and flags in `Rules.states`, in the order of `DialogState`.
+
+    A type that is named like a flag, or has no name, keeps the `R_` of its relation.
+    """
+    types = [f"R_{name}" if name in ("", *FLAGS) else name for name in domain.types]
+    return [*types, *FLAGS]
+
+
+# === Learning ===
+
+
+class UsedEntity(NamedTuple):
+    """An entity in a response."""
+
+    type: str
+    conditions: set[str]
+    """The `CONDITIONS` that it meets when the response is given."""
+
+
+class UsedResponse(NamedTuple):
+    """A response in the training dialogs."""
+
+    dialog: int
+    template: int
+    """Number of its template."""
+    state: list[str]
+    """The names of the slots and flags that hold when it is given."""
+    entities: list[UsedEntity]
+
+
+def learn(domain, split, batch_size=32):
+    """Learns the `Rules` from the train split, a `tasks.dialog.split.DialogSplit`."""
+    responses = list(_used_responses(domain, split, batch_size))
+    return Rules(
+        templates=domain.tables.templates,
+        states=_learn_states(responses),
+        conditions=_learn_conditions(responses, len(domain.tables.templates)),
+        continues=_learn_continues(responses),
+    )
+
+
+def _used_responses(domain, split, batch_size):
+    """Yields the `UsedResponse`s of a split, in order."""
+    state_of = state_model(domain)
+    names_S = state_names(domain)
+    for start in range(0, len(split), batch_size):
+        dialogs = range(start, min(start + batch_size, len(split)))
+        inputs, answers_BT = split.collate(dialogs, INPUTS)
+        known_BTS, met_BTNE = state_of.predict_on_batch(inputs)
+        for b, dialog in enumerate(dialogs):
+            for t, candidate in enumerate(answers_BT[b].tolist()):
+                if candidate == PADDING:
+                    continue
+                yield UsedResponse(
+                    dialog=dialog,
+                    template=int(domain.tables.template_numbers[candidate]),
+                    state=list(itertools.compress(names_S, known_BTS[b, t])),
+                    entities=_used_entities(domain, candidate, met_BTNE[b, t]),
+                )
+
+
+def _used_entities(domain, candidate, met_NE):
+    """Returns the entities of a candidate as `UsedEntity`s."""
+    used = []
+    [numbers] = domain.encoded_candidates.entities.lists([candidate])
+    for number in numbers:
+        conditions = set(itertools.compress(CONDITIONS, met_NE[:, number]))
+        used.append(UsedEntity(domain.entity(number).type, conditions))
+    return used
+
+
+def _learn_states(responses):
+    """Learns `Rules.states`, sorted."""
+    templates_by_state = collections.defaultdict(set)
+    for response in responses:
+        state = " ".join(response.state)
+        templates_by_state[state].add(response.template)
+    return {state: sorted(templates_by_state[state]) for state in sorted(templates_by_state)}
+
+
+def _learn_conditions(responses, num_templates):
+    """Learns `Rules.conditions`."""
+    always_met = [{} for _ in range(num_templates)]
+    for response in responses:
+        conditions_by_type = always_met[response.template]
+        for entity in response.entities:
+            met_before = conditions_by_type.get(entity.type, entity.conditions)
+            conditions_by_type[entity.type] = met_before & entity.conditions
+
+    rules = []
+    for conditions_by_type in always_met:
+        names_by_type = {}
+        for entity_type, conditions in conditions_by_type.items():
+            names_by_type[entity_type] = [name for name in CONDITIONS if name in conditions]
+        rules.append(names_by_type)
+    return rules
+
+
+def _learn_continues(responses):
+    """Learns `Rules.continues`: after these templates, users are silent more often than not."""
+    num_silent = collections.Counter()
+    num_spoken = collections.Counter()
+    for before, after in itertools.pairwise(responses):
+        if before.dialog != after.dialog:
+            continue
+        if "silent" in after.state:
+            num_silent[before.template] += 1
+        else:
+            num_spoken[before.template] += 1
+    return sorted(name for name in num_silent if num_silent[name] > num_spoken[name])
