@@ -8,8 +8,8 @@ Shape suffixes:  B batch   T words   D features of the input   H units
 import keras
 
 from colloquy.layers.masking import mask_or_all_real, zero_padding
+from colloquy.layers.padding_last import apply_padding_last
 from colloquy.layers.tensorflow_kernels import has_kernels
-from colloquy.layers.unpadding import apply_padding_last
 
 
 def both_directions(layer, merge="concat", **kwargs):

@@ -9,7 +9,7 @@ from keras import ops
 from colloquy.layers.attention import Attention
 from colloquy.layers.attention_cell import AttentionCell
 from colloquy.layers.masking import mask_or_all_real, zero_padding
-from colloquy.layers.unpadding import apply_padding_last
+from colloquy.layers.padding_last import apply_padding_last
 
 
 @keras.saving.register_keras_serializable("colloquy")

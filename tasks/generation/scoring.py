@@ -12,7 +12,7 @@ from keras import ops
 from colloquy.data.batching import batches_by_size
 from colloquy.engine.parallel import compile_for_all_sizes, results_of
 from colloquy.layers.masking import mask_from_ids, zero_padding
-from colloquy.layers.unpadding import unpadding
+from colloquy.layers.unpadding import Unpadding
 
 # Most words of a scored batch, unless one target has more: each has a logit for every known word.
 WORDS_AT_ONCE = 2048
@@ -37,10 +37,10 @@ def word_nll(target, logits):
     if len(logits.shape) == 3:
         nll_BT = ops.sparse_categorical_crossentropy(target, logits, from_logits=True)
         return zero_padding(nll_BT, mask_BT)
-    unpad, repad = unpadding(mask_BT)
-    words_R = unpad(target[..., None])[:, 0]
+    rows = Unpadding(mask_BT)
+    words_R = rows.unpad(target[..., None])[:, 0]
     nll_R = ops.sparse_categorical_crossentropy(words_R, logits, from_logits=True)
-    return repad(nll_R[:, None])[..., 0]
+    return rows.repad(nll_R[:, None])[..., 0]
 
 
 def word_loss(target, logits):
