@@ -23,10 +23,11 @@ from pydantic import model_validator
 from colloquy.base.config import Positive
 from colloquy.layers.candidates import IdTable
 from colloquy.layers.dialog_history import history_mask, sentence_mask
-from colloquy.layers.dialog_state import CONDITIONS, INPUTS, DialogState, StateVector
+from colloquy.layers.dialog_state import CONDITIONS, INPUTS, DialogState
 from colloquy.layers.entity_pointer import EntityPointer
 from colloquy.layers.memory_attention import MemoryAttention
 from colloquy.layers.shortcut import Shortcut
+from colloquy.layers.state_vector import StateVector
 from colloquy.layers.templates import TemplateCandidates, last_template
 from colloquy.models.dialog_memory import (
     DialogModel,
