@@ -273,7 +273,7 @@ LEXICAL = {"context": ids(B, T, S), "responses": ids(B, J, D, seed=1)}
 IDF = {"idf": np.linspace(0.1, 2.0, V + 1)}
 STEMS = IDF | {"stem": np.append(0, numbers(V, V) + 1)}
 MATCH_TABLES = {
-    "member_GN": numbers(E + 1, S, 2, seed=1),
+    "member_GL": numbers(E + 1, S, 2, seed=1),
     "type_G": numbers(T, S),
     "group_CK": numbers(S + 1, J, 2),
 }
