@@ -22,7 +22,7 @@ from pydantic import model_validator
 
 from colloquy.base.config import Positive
 from colloquy.layers.candidates import IdTable
-from colloquy.layers.dialog_history import history_mask, sentence_mask
+from colloquy.layers.dialog_history import causal_mask, history_mask
 from colloquy.layers.dialog_state import CONDITIONS, INPUTS, DialogState
 from colloquy.layers.entity_pointer import EntityPointer
 from colloquy.layers.memory_attention import MemoryAttention
@@ -118,7 +118,7 @@ def _read_memory(c, inputs, E, known_BTS=None):
         o_BTD, a_BHTM = attend(u_BTD, m_BMD, *features)
         u_BTD = join(o_BTD, u_BTD)
         if c.memory == "latest":
-            o_BMD, _ = attend(m_BMD, m_BMD, sentence_mask(inputs["speakers"]))
+            o_BMD, _ = attend(m_BMD, m_BMD, causal_mask(inputs["speakers"]))
             m_BMD = join(o_BMD, m_BMD)
         attention_weights.append(a_BHTM)
 
