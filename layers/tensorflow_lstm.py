@@ -21,7 +21,7 @@ import tensorflow as tf
 from colloquy.layers.masking import zero_padding
 
 PARTS = 4
-"""`_states_by_operation` cuts the steps into this number of parts."""
+"""`_outputs_by_operation` cuts the steps into this number of parts."""
 
 
 class States(NamedTuple):
@@ -60,17 +60,25 @@ def _lstm(x_TBD, mask_TB, weights, backwards, training):
 
     A loop is faster for the many sequences of a training batch, the operation for a single one.
     """
-    compute_states = _states_by_loop if training else _states_by_operation
 
     @tf.custom_gradient
     def compute(x_TBD, W_DG, U_HG, b_G):
         arguments = [tf.cast(array, "float32") for array in (x_TBD, W_DG, U_HG, b_G)]
-        states = compute_states(*arguments, mask_TB, backwards)
+        if training:
+            states = _states_by_loop(*arguments, mask_TB, backwards)
+            h_TBH = states.h
+        else:
+            states = None
+            h_TBH = _outputs_by_operation(*arguments, mask_TB, backwards)
 
         def gradient(dh_TBH):
-            return _gradients(dh_TBH, states, x_TBD, W_DG, U_HG, b_G, mask_TB, backwards)
+            used_states = states
+            if not training:
+                # `_outputs_by_operation` keeps no states.
+                used_states = _states_by_loop(*arguments, mask_TB, backwards)
+            return _gradients(dh_TBH, used_states, x_TBD, W_DG, U_HG, b_G, mask_TB, backwards)
 
-        return tf.cast(states.h, x_TBD.dtype), gradient
+        return tf.cast(h_TBH, x_TBD.dtype), gradient
 
     return compute(x_TBD, *[tf.convert_to_tensor(array) for array in weights])
 
@@ -197,8 +205,8 @@ def _sum_of_products(x_TBD, da_TBG):
 # === Inference ===
 
 
-def _states_by_operation(x_TBD, W_DG, U_HG, b_G, mask_TB, backwards):
-    """`States` by TensorFlow's operation `BlockLSTMV2`, called for one part of the steps at a time.
+def _outputs_by_operation(x_TBD, W_DG, U_HG, b_G, mask_TB, backwards):
+    """`h` by TensorFlow's operation `BlockLSTMV2`, called for one part of the steps at a time.
 
     The operation only reads forwards, so a text that is read backwards is reversed before it.
     """
@@ -220,7 +228,7 @@ def _states_by_operation(x_TBD, W_DG, U_HG, b_G, mask_TB, backwards):
     h_BH = tf.zeros((B, H))
     c_BH = tf.zeros((B, H))
     no_peephole_H = tf.zeros(H)
-    parts = []
+    h_of_parts = []
     inputs, weights = _inputs_and_weights(x_TBD, W_DG)
     for x, W in zip(inputs, weights, strict=True):
         values = tf.raw_ops.BlockLSTMV2(
@@ -238,17 +246,10 @@ def _states_by_operation(x_TBD, W_DG, U_HG, b_G, mask_TB, backwards):
         )
         h_BH = values.h[-1]
         c_BH = values.cs[-1]
-        parts.append(States(values.h, values.cs, values.i, values.f, values.o, values.ci))
+        h_of_parts.append(values.h)
 
-    joined = []
-    for values_of_parts in zip(*parts, strict=True):
-        values_TBH = tf.concat(values_of_parts, axis=0)[:T]
-        joined.append(reverse_if_backwards(values_TBH))
-    states = States(*joined)
-    is_real_TB1 = mask_TB[..., None]
-    return states._replace(
-        h=zero_padding(states.h, is_real_TB1), c=zero_padding(states.c, is_real_TB1)
-    )
+    h_TBH = reverse_if_backwards(tf.concat(h_of_parts, axis=0)[:T])
+    return zero_padding(h_TBH, mask_TB[..., None])
 
 
 def _inputs_and_weights(x_TBD, W_DG):
